@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/source.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace cleave {
+
+/// Everything that can be wrong with a program, found by an operator or a pass. Worded in base/rejected.hpp
+/// (compile time) and base/error.hpp (run time), nowhere else.
+enum class fault : std::uint8_t {
+  none,
+  axis_not_in_mesh,
+  axis_used_twice,
+  dim_used_twice,
+  dim_missing,
+  contracted_dim_missing,
+  extents_differ,
+  dims_do_not_broadcast,
+  unreduced_into_nonlinear,
+  assignment_to_other_dims,
+  pinned_layouts_conflict,
+  element_types_differ,
+  meshes_differ,
+  contract_broken,
+  too_many_dims,
+  rank_too_high,
+  argument_count,
+  not_a_number_type,
+  split_extents,
+};
+
+/// What a pass found: the fault and the names that belong in its sentence.
+struct verdict {
+  cleave::fault fault = fault::none;
+  source where{};
+  std::string_view op{};
+  std::string_view dim{};
+  std::string_view axis{};
+  std::int64_t expected = 0;
+  std::int64_t got = 0;
+
+  constexpr bool ok() const { return fault == cleave::fault::none; }
+};
+
+} // namespace cleave

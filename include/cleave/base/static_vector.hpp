@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+
+namespace cleave {
+
+/// A vector of at most `Capacity` elements that lives in constant expressions and in structural positions.
+/// Going past the capacity is a programming error of a pass: not a constant expression, an assertion at run time.
+template <class T, std::size_t Capacity>
+struct static_vector {
+  std::array<T, Capacity> items{};
+  std::size_t count = 0;
+
+  constexpr static_vector() = default;
+  constexpr static_vector(std::initializer_list<T> from) {
+    for (const T& item : from) push_back(item);
+  }
+
+  static constexpr std::size_t capacity() { return Capacity; }
+  constexpr std::size_t size() const { return count; }
+  constexpr bool empty() const { return count == 0; }
+  constexpr bool full() const { return count == Capacity; }
+  constexpr T& operator[](std::size_t i) { return items[i]; }
+  constexpr const T& operator[](std::size_t i) const { return items[i]; }
+  constexpr T& back() { return items[count - 1]; }
+  constexpr const T& back() const { return items[count - 1]; }
+  constexpr auto begin() { return items.begin(); }
+  constexpr auto end() { return items.begin() + static_cast<std::ptrdiff_t>(count); }
+  constexpr auto begin() const { return items.begin(); }
+  constexpr auto end() const { return items.begin() + static_cast<std::ptrdiff_t>(count); }
+  constexpr void push_back(const T& item) { items.at(count++) = item; }
+  constexpr void pop_back() { --count; }
+  constexpr void clear() { count = 0; }
+  constexpr bool contains(const T& item) const {
+    for (std::size_t i = 0; i < count; ++i)
+      if (items[i] == item) return true;
+    return false;
+  }
+
+  friend constexpr bool operator==(const static_vector& a, const static_vector& b) {
+    if (a.count != b.count) return false;
+    for (std::size_t i = 0; i < a.count; ++i)
+      if (!(a.items[i] == b.items[i])) return false;
+    return true;
+  }
+};
+
+} // namespace cleave

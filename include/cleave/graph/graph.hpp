@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/fault.hpp>
+#include <cleave/graph/op.hpp>
+#include <cleave/layout/blocks.hpp>
+#include <cleave/type/tensor_type.hpp>
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+namespace cleave {
+
+using node_id = std::uint16_t;
+inline constexpr node_id no_node = 0xffff;
+
+/// A dim of a graph. One name has one extent throughout a graph, as in Mesh-TensorFlow.
+struct dim_info {
+  std::string_view name{};
+  std::int64_t extent = dynamic;
+};
+
+/// One operation and its result.
+struct node {
+  op code = op::input;
+  tensor_type type{};
+  std::array<node_id, 3> in{no_node, no_node, no_node};
+  std::uint8_t arity = 0;
+  /// dot: contracted dims. reduce: reduced dims. count: the dims whose extents it multiplies.
+  dim_set over = 0;
+  /// reduce: how. Also of an input that is unreduced.
+  reduction combine = reduction::sum;
+  /// rename: {from, to}. split: {whole, major, minor}. merge: {major, minor, whole}. iota: {dim}.
+  std::array<dim_id, 3> which{};
+  /// constant: the value.
+  double scalar = 0;
+  /// input, constrain, reshard: the layout the user wrote, for the positions in `pinned` (bit i: position i).
+  layout pin{};
+  std::uint8_t pinned = 0;
+  source where{};
+};
+
+/// A computation: operations in topological order. The only form that passes see.
+struct graph {
+  mesh_value mesh{};
+  static_vector<dim_info, max_dims> dims{};
+  std::vector<node> nodes{};
+  /// The arguments, in order: nodes of op::input.
+  std::vector<node_id> inputs{};
+  /// The results, in order, and the layout asked for each (used where `output_pinned`).
+  std::vector<node_id> outputs{};
+  std::vector<layout> output_layouts{};
+  std::vector<tensor_type> output_types{};
+  bool outputs_pinned = false;
+  /// The first fault met while recording.
+  verdict found{};
+
+  constexpr int find_dim(std::string_view name) const {
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      if (dims[i].name == name) return static_cast<int>(i);
+    return -1;
+  }
+};
+
+/// Sizes for which a plan is priced or run: of every axis of the mesh and of every dim of the graph.
+struct sizes {
+  axis_sizes axes{};
+  std::array<std::int64_t, max_dims> dims{};
+
+  constexpr std::int64_t operator[](dim_id d) const { return dims[d]; }
+};
+
+/// Global extents of a value.
+constexpr shape shape_of(const tensor_type& type, const sizes& s) {
+  shape global;
+  global.rank = type.rank;
+  for (int i = 0; i < type.rank; ++i) global[i] = s[type[i]];
+  return global;
+}
+
+} // namespace cleave

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+
+namespace cleave {
+
+/// The operations of a graph. What each one means is in ops/table.hpp, one entry an op.
+enum class op : std::uint8_t {
+  // sources
+  input,
+  constant,
+  /// Rank 0: the product of the global extents of some dims, known when the program runs.
+  count,
+  iota,
+  // elementwise, one operand
+  neg,
+  abs,
+  sign,
+  exp,
+  log,
+  tanh,
+  sqrt,
+  rsqrt,
+  erf,
+  gelu,
+  relu,
+  sigmoid,
+  sin,
+  cos,
+  floor,
+  logical_not,
+  cast,
+  // elementwise, two operands
+  add,
+  sub,
+  mul,
+  div,
+  pow,
+  maximum,
+  minimum,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  logical_and,
+  logical_or,
+  // elementwise, three operands
+  select,
+  // contraction and reduction
+  dot,
+  reduce,
+  // the same elements under other dims
+  rename,
+  split,
+  merge,
+  // layout annotations
+  constrain,
+  reshard,
+};
+
+} // namespace cleave

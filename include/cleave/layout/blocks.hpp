@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/layout/layout.hpp>
+
+namespace cleave {
+
+/// Half-open range of indices.
+struct range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  constexpr std::int64_t size() const { return end - begin; }
+  friend constexpr bool operator==(const range&, const range&) = default;
+};
+
+constexpr range intersect(range a, range b) {
+  const std::int64_t begin = a.begin > b.begin ? a.begin : b.begin;
+  const std::int64_t end = a.end < b.end ? a.end : b.end;
+  return {begin, end > begin ? end : begin};
+}
+
+/// Extents of a tensor, by position.
+struct shape {
+  std::array<std::int64_t, max_rank> extent{};
+  int rank = 0;
+
+  constexpr std::int64_t operator[](int i) const { return extent[static_cast<std::size_t>(i)]; }
+  constexpr std::int64_t& operator[](int i) { return extent[static_cast<std::size_t>(i)]; }
+  constexpr std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= extent[static_cast<std::size_t>(i)];
+    return n;
+  }
+  friend constexpr bool operator==(const shape&, const shape&) = default;
+};
+
+/// The largest block of `extent` divided in `parts`: ceil, once, over the product of all axes.
+constexpr std::int64_t block_extent(std::int64_t extent, std::int64_t parts) { return (extent + parts - 1) / parts; }
+
+/// Block `index` of `parts`; the last blocks may be short or empty.
+constexpr range block(std::int64_t extent, std::int64_t parts, std::int64_t index) {
+  const std::int64_t b = block_extent(extent, parts);
+  const std::int64_t begin = index * b < extent ? index * b : extent;
+  return {begin, begin + b < extent ? begin + b : extent};
+}
+
+/// The indices along one dim that a device holds.
+constexpr range held(std::int64_t extent, axis_list list, const coordinates& at, const axis_sizes& sizes) {
+  if (list.empty()) return {0, extent};
+  return block(extent, sizes.product(list), block_index(list, at, sizes));
+}
+
+/// The extents of a device's shard.
+constexpr shape local_shape(const shape& global, const layout& l, const coordinates& at, const axis_sizes& sizes) {
+  shape local = global;
+  for (int i = 0; i < global.rank; ++i) local[i] = held(global[i], l[i], at, sizes).size();
+  return local;
+}
+
+/// The extents of the largest shard: what a buffer must hold on the device with coordinates 0.
+constexpr shape largest_shape(const shape& global, const layout& l, const axis_sizes& sizes) {
+  shape local = global;
+  for (int i = 0; i < global.rank; ++i) local[i] = block_extent(global[i], sizes.product(l[i]));
+  return local;
+}
+
+/// Whether every block over `fine` lies inside one block over its prefix `coarse`, in order and without gaps.
+constexpr bool nests(std::int64_t extent, axis_list coarse, axis_list fine, const axis_sizes& sizes) {
+  const std::int64_t p = sizes.product(coarse), q = sizes.product(fine);
+  const std::int64_t wide = block_extent(extent, p), narrow = block_extent(extent, q);
+  return p == 1 || p == q || wide == narrow * (q / p) || extent <= narrow;
+}
+
+/// The list without axes of size 1, which divide nothing.
+constexpr axis_list essential(axis_list list, const axis_sizes& sizes) {
+  axis_list kept;
+  for (int i = 0; i < list.size(); ++i)
+    if (sizes[list[i]] != 1) kept.push_back(list[i]);
+  return kept;
+}
+
+} // namespace cleave

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/layout/blocks.hpp>
+
+namespace cleave {
+
+/// Above this many devices the cost of an uneven move is its upper bound instead of an enumeration.
+inline constexpr std::int64_t enumerated_devices = 4096;
+
+/// Elements that one device needs under `to` and does not hold under `from`.
+constexpr std::int64_t missing(const shape& global, const layout& from, const layout& to, const coordinates& at,
+                               const axis_sizes& sizes) {
+  std::int64_t needed = 1, common = 1;
+  for (int i = 0; i < global.rank; ++i) {
+    const range want = held(global[i], to[i], at, sizes);
+    needed *= want.size();
+    common *= intersect(want, held(global[i], from[i], at, sizes)).size();
+  }
+  return needed - common;
+}
+
+namespace detail {
+
+constexpr bool divides_evenly(const shape& global, const layout& l, const axis_sizes& sizes) {
+  for (int i = 0; i < global.rank; ++i)
+    if (!l[i].empty() && global[i] % sizes.product(l[i]) != 0) return false;
+  return true;
+}
+
+} // namespace detail
+
+/// Elements that the busiest device must receive to go from one layout to another (partial values aside): what it
+/// needs and does not hold. No collective can move less. For even blocks in closed form: either the lists of each dim
+/// nest and all devices keep the same overlap, or some device keeps nothing.
+constexpr std::int64_t moved(const shape& global, const layout& from, const layout& to, const axis_sizes& sizes) {
+  if (detail::divides_evenly(global, from, sizes) && detail::divides_evenly(global, to, sizes)) {
+    std::int64_t needed = 1, common = 1;
+    bool nested = true;
+    for (int i = 0; i < global.rank; ++i) {
+      const std::int64_t p = sizes.product(from[i]), q = sizes.product(to[i]);
+      needed *= global[i] / q;
+      common *= global[i] / (p > q ? p : q);
+      if (from[i] == to[i]) continue;
+      const axis_list a = essential(from[i], sizes), b = essential(to[i], sizes);
+      nested = nested && (a.starts_with(b) || b.starts_with(a));
+    }
+    return nested ? needed - common : needed;
+  }
+  axis_set used = static_cast<axis_set>(from.sharded() | to.sharded());
+  axis_sizes walk;
+  for (int a = 0; a < max_axes; ++a) walk[a] = (used >> a & 1) != 0 ? sizes[a] : 1;
+  if (walk.devices() > enumerated_devices) return largest_shape(global, to, sizes).elements();
+  std::int64_t busiest = 0;
+  for (std::int64_t d = 0; d < walk.devices(); ++d) {
+    const std::int64_t m = missing(global, from, to, coordinates_of(d, walk), sizes);
+    if (m > busiest) busiest = m;
+  }
+  return busiest;
+}
+
+} // namespace cleave

@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/fault.hpp>
+#include <cleave/layout/spec.hpp>
+#include <cleave/mesh/axis.hpp>
+
+#include <type_traits>
+
+namespace cleave {
+
+struct dim_tag {};
+
+/// A tensor dimension by name; its extent comes from the tensors, or is fixed: `dim<"embed", 512>`.
+template <text Name, std::int64_t Extent = dynamic>
+struct dim : dim_tag {
+  static_assert(Extent == dynamic || Extent >= 0, "cleave: an extent is not negative");
+  static constexpr dim_ref ref{Name.view(), Extent};
+  constexpr operator dim_ref() const { return ref; }
+};
+
+template <class D>
+concept Dim = std::derived_from<std::remove_cvref_t<D>, dim_tag>;
+
+struct placement_tag {};
+
+/// A dim divided over axes, major first: `batch / data / fsdp`.
+template <class D, class... Axes>
+struct divided : placement_tag {
+  using dim_type = D;
+  static constexpr placement value = [] {
+    placement p(D::ref);
+    (p.axes.push_back(Axes::info.name), ...);
+    return p;
+  }();
+};
+
+struct unreduced_tag {};
+
+/// Marks axes over which a tensor is a partial value: `unreduced(model)`.
+template <reduction Combine, class... Axes>
+struct partial_over : unreduced_tag {
+  static constexpr reduction combine = Combine;
+  static constexpr auto names = [] {
+    static_vector<std::string_view, max_axes> list;
+    (list.push_back(Axes::info.name), ...);
+    return list;
+  }();
+};
+
+template <reduction Combine = reduction::sum, MeshAxis... Axes>
+constexpr partial_over<Combine, std::remove_cvref_t<Axes>...> unreduced(const Axes&...) {
+  return {};
+}
+
+/// `batch / data`: the dim divided over one axis.
+template <Dim D, MeshAxis A>
+constexpr divided<std::remove_cvref_t<D>, std::remove_cvref_t<A>> operator/(const D&, const A&) {
+  return {};
+}
+/// `batch / data / fsdp`: and over one more, the new minor one.
+template <class D, class... Axes, MeshAxis A>
+constexpr divided<D, Axes..., std::remove_cvref_t<A>> operator/(const divided<D, Axes...>&, const A&) {
+  return {};
+}
+
+/// A named mesh of axes as a type: `inline constexpr cleave::mesh mesh{data, model};`.
+/// Called with dims it gives a sharding specification: `mesh(batch / data, embed)`.
+template <class... Axes>
+struct mesh;
+
+/// A sharding specification as a type, the second argument of `tensor`. Canonical: equal layouts are one type, since
+/// dims keep their written order, an undivided dim is always `divided<D>` and unreduced axes come last.
+template <class Mesh, class Unreduced, class... Placements>
+struct sharding;
+
+namespace detail {
+
+struct nothing_unreduced : unreduced_tag {
+  static constexpr reduction combine = reduction::sum;
+  static constexpr static_vector<std::string_view, max_axes> names{};
+};
+
+template <class Entry>
+struct placement_type {
+  using type = Entry;
+};
+template <Dim D>
+struct placement_type<D> {
+  using type = divided<D>;
+};
+
+template <class Mesh, class Unreduced, class Done, class... Entries>
+struct sort_entries;
+template <class Mesh, class Unreduced, class... Done>
+struct sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done...>> {
+  using type = sharding<Mesh, Unreduced, Done...>;
+};
+template <class Mesh, class Unreduced, class... Done, class Entry, class... Rest>
+struct sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done...>, Entry, Rest...>
+    : std::conditional_t<
+          std::derived_from<Entry, unreduced_tag>,
+          sort_entries<Mesh, Entry, sharding<Mesh, nothing_unreduced, Done...>, Rest...>,
+          sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done..., typename placement_type<Entry>::type>,
+                       Rest...>> {};
+
+} // namespace detail
+
+template <class... Axes>
+struct mesh {
+  static_assert(sizeof...(Axes) <= max_axes, "cleave: a mesh has at most 7 axes");
+  static constexpr mesh_value value = [] {
+    mesh_value m;
+    (m.axes.push_back(Axes::info), ...);
+    return m;
+  }();
+
+  constexpr mesh() = default;
+  constexpr explicit mesh(const Axes&...)
+    requires(sizeof...(Axes) > 0)
+  {}
+
+  template <class... Entries>
+  constexpr auto operator()(const Entries&...) const {
+    return typename detail::sort_entries<mesh, detail::nothing_unreduced, sharding<mesh, detail::nothing_unreduced>,
+                                         Entries...>::type{};
+  }
+};
+template <class... Axes>
+mesh(const Axes&...) -> mesh<Axes...>;
+
+template <class Mesh, class Unreduced, class... Placements>
+struct sharding {
+  static_assert(sizeof...(Placements) <= max_rank, "cleave: a tensor has at most 8 dims");
+  using mesh_type = Mesh;
+  static constexpr int rank = static_cast<int>(sizeof...(Placements));
+  static constexpr spec value = [] {
+    spec s;
+    s.mesh = Mesh::value;
+    (s.dims.push_back(Placements::value), ...);
+    s.unreduced = Unreduced::names;
+    s.combine = Unreduced::combine;
+    return s;
+  }();
+  constexpr operator spec() const { return value; }
+};
+
+} // namespace cleave

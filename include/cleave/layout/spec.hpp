@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/static_vector.hpp>
+#include <cleave/layout/layout.hpp>
+
+#include <string_view>
+
+namespace cleave {
+
+/// A dim by name, with its extent where it is fixed. What `dim<"batch">` becomes inside the recorder.
+struct dim_ref {
+  std::string_view name{};
+  std::int64_t extent = dynamic;
+};
+
+/// One dim of a specification and the names of the axes that divide it, major first.
+struct placement {
+  dim_ref dim{};
+  static_vector<std::string_view, max_axes> axes{};
+
+  constexpr placement() = default;
+  constexpr placement(dim_ref d) : dim(d) {}
+};
+
+/// A sharding specification by names, before it is resolved against the dims of a tensor and the axes of a mesh.
+struct spec {
+  mesh_value mesh{};
+  static_vector<placement, max_rank> dims{};
+  static_vector<std::string_view, max_axes> unreduced{};
+  reduction combine = reduction::sum;
+};
+
+} // namespace cleave

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+
+namespace cleave {
+
+inline constexpr int max_axes = 7;
+
+/// A set of mesh axes, one bit each.
+using axis_set = std::uint8_t;
+
+constexpr axis_set axis_bit(int axis) { return static_cast<axis_set>(1u << axis); }
+
+/// The axes that divide one dim, major first. Four bits an axis, so that layouts copy and compare as integers.
+struct axis_list {
+  std::uint32_t packed = 0;
+
+  constexpr axis_list() = default;
+  constexpr axis_list(int axis) { push_back(axis); }
+
+  constexpr int size() const {
+    int n = 0;
+    for (std::uint32_t p = packed; p != 0; p >>= 4) ++n;
+    return n;
+  }
+  constexpr bool empty() const { return packed == 0; }
+  constexpr int operator[](int i) const { return static_cast<int>((packed >> (4 * i)) & 15u) - 1; }
+  /// Appends the new minor axis.
+  constexpr void push_back(int axis) { packed |= static_cast<std::uint32_t>(axis + 1) << (4 * size()); }
+  constexpr void pop_back() { packed &= (1u << (4 * (size() - 1))) - 1u; }
+  constexpr axis_list prefix(int n) const {
+    axis_list cut;
+    cut.packed = packed & static_cast<std::uint32_t>((std::uint64_t{1} << (4 * n)) - 1u);
+    return cut;
+  }
+  constexpr axis_set mask() const {
+    unsigned set = 0;
+    for (std::uint32_t p = packed; p != 0; p >>= 4) set |= 1u << ((p & 15u) - 1u);
+    return static_cast<axis_set>(set);
+  }
+  constexpr bool contains(int axis) const { return (mask() >> axis & 1) != 0; }
+  constexpr bool starts_with(axis_list head) const { return prefix(head.size()).packed == head.packed; }
+  constexpr int common_prefix(axis_list other) const {
+    int n = 0;
+    while (n < size() && n < other.size() && (*this)[n] == other[n]) ++n;
+    return n;
+  }
+
+  friend constexpr bool operator==(axis_list, axis_list) = default;
+};
+
+} // namespace cleave

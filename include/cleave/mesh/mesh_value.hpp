@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/static_vector.hpp>
+#include <cleave/mesh/axis_list.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace cleave {
+
+/// An extent or axis size that is known only when the program runs.
+inline constexpr std::int64_t dynamic = -1;
+
+struct axis_info {
+  std::string_view name{};
+  std::int64_t size = dynamic;
+
+  friend constexpr bool operator==(const axis_info&, const axis_info&) = default;
+};
+
+/// A named mesh of devices. Devices are numbered with the last axis fastest, as MPI ranks on a row-major grid.
+struct mesh_value {
+  static_vector<axis_info, max_axes> axes{};
+
+  constexpr int size() const { return static_cast<int>(axes.size()); }
+  /// The axis of that name, or -1.
+  constexpr int find(std::string_view name) const {
+    for (int a = 0; a < size(); ++a)
+      if (axes[static_cast<std::size_t>(a)].name == name) return a;
+    return -1;
+  }
+  constexpr axis_set all() const { return static_cast<axis_set>((1u << size()) - 1u); }
+
+  friend constexpr bool operator==(const mesh_value&, const mesh_value&) = default;
+};
+
+/// Sizes of the axes of a mesh, by axis id; 1 beyond the mesh.
+struct axis_sizes {
+  std::array<std::int64_t, max_axes> of{1, 1, 1, 1, 1, 1, 1};
+
+  constexpr std::int64_t operator[](int axis) const { return of[static_cast<std::size_t>(axis)]; }
+  constexpr std::int64_t& operator[](int axis) { return of[static_cast<std::size_t>(axis)]; }
+  constexpr std::int64_t product(axis_set set) const {
+    std::int64_t n = 1;
+    for (int a = 0; a < max_axes; ++a)
+      if (set >> a & 1) n *= of[static_cast<std::size_t>(a)];
+    return n;
+  }
+  constexpr std::int64_t product(axis_list list) const {
+    std::int64_t n = 1;
+    for (std::uint32_t p = list.packed; p != 0; p >>= 4) n *= of[(p & 15u) - 1u];
+    return n;
+  }
+  constexpr std::int64_t devices() const { return product(axis_set{127}); }
+
+  friend constexpr bool operator==(const axis_sizes&, const axis_sizes&) = default;
+};
+
+/// Position of a device on every axis.
+using coordinates = std::array<std::int32_t, max_axes>;
+
+constexpr coordinates coordinates_of(std::int64_t device, const axis_sizes& sizes) {
+  coordinates at{};
+  for (int a = max_axes - 1; a >= 0; --a) {
+    at[static_cast<std::size_t>(a)] = static_cast<std::int32_t>(device % sizes[a]);
+    device /= sizes[a];
+  }
+  return at;
+}
+
+constexpr std::int64_t device_of(const coordinates& at, const axis_sizes& sizes) {
+  std::int64_t device = 0;
+  for (int a = 0; a < max_axes; ++a) device = device * sizes[a] + at[static_cast<std::size_t>(a)];
+  return device;
+}
+
+/// Which block along a dim a device has: the coordinates on the axes of the list, major first.
+constexpr std::int64_t block_index(axis_list list, const coordinates& at, const axis_sizes& sizes) {
+  std::int64_t index = 0;
+  for (int i = 0; i < list.size(); ++i) index = index * sizes[list[i]] + at[static_cast<std::size_t>(list[i])];
+  return index;
+}
+
+} // namespace cleave

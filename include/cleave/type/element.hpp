@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace cleave {
+
+/// The element types of tensors. bf16 and f16 are storage types: arithmetic and reductions run in f32.
+enum class element : std::uint8_t { none, boolean, i8, u8, i32, u32, i64, u64, bf16, f16, f32, f64 };
+
+constexpr std::int64_t size_of(element e) {
+  switch (e) {
+    case element::none: return 0;
+    case element::boolean:
+    case element::i8:
+    case element::u8: return 1;
+    case element::bf16:
+    case element::f16: return 2;
+    case element::i32:
+    case element::u32:
+    case element::f32: return 4;
+    case element::i64:
+    case element::u64:
+    case element::f64: return 8;
+  }
+  return 0;
+}
+
+constexpr std::string_view name_of(element e) {
+  constexpr std::string_view names[] = {"none", "bool", "i8", "u8", "i32", "u32", "i64", "u64", "bf16", "f16", "f32", "f64"};
+  return names[static_cast<int>(e)];
+}
+
+constexpr bool is_floating(element e) { return e >= element::bf16; }
+
+template <class T>
+inline constexpr element element_of = element::none;
+template <>
+inline constexpr element element_of<bool> = element::boolean;
+template <>
+inline constexpr element element_of<std::int8_t> = element::i8;
+template <>
+inline constexpr element element_of<std::uint8_t> = element::u8;
+template <>
+inline constexpr element element_of<std::int32_t> = element::i32;
+template <>
+inline constexpr element element_of<std::uint32_t> = element::u32;
+template <>
+inline constexpr element element_of<std::int64_t> = element::i64;
+template <>
+inline constexpr element element_of<std::uint64_t> = element::u64;
+template <>
+inline constexpr element element_of<float> = element::f32;
+template <>
+inline constexpr element element_of<double> = element::f64;
+
+} // namespace cleave
