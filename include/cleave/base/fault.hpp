@@ -27,10 +27,9 @@ enum class fault : std::uint8_t {
   meshes_differ,
   contract_broken,
   too_many_dims,
+  too_many_nodes,
   rank_too_high,
-  argument_count,
-  not_a_number_type,
-  split_extents,
+  layouts_tie,
 };
 
 /// What a pass found: the fault and the names that belong in its sentence.

@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/recorder.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The operands as values: a literal takes the element type of the tensor beside it.
+template <std::size_t N>
+constexpr value record_elementwise(op code, const std::array<operand, N>& args, element result = element::none) {
+  recorder* in = nullptr;
+  source where{};
+  element type = element::none;
+  for (std::size_t i = N; i-- > 0;)
+    if (!args[i].is_literal) {
+      in = args[i].from.in;
+      where = args[i].where;
+      if (!args[i].from.ok()) return args[i].from;
+      if (!(code == op::select && i == 0)) type = in->at(args[i].from).type.element;
+    }
+  std::array<value, N> values{};
+  for (std::size_t i = 0; i < N; ++i)
+    values[i] = args[i].is_literal ? in->constant(args[i].literal, type, args[i].where) : args[i].from;
+  return in->elementwise(code, values, where, result);
+}
+
+constexpr value record(op code, operand a) { return record_elementwise(code, std::array{a}); }
+constexpr value record(op code, operand a, operand b) { return record_elementwise(code, std::array{a, b}); }
+
+template <class... D>
+constexpr std::array<dim_ref, sizeof...(D)> dims_of(const D&... d) {
+  return {dim_ref(d)...};
+}
+
+} // namespace detail
+
+// Elementwise. Operands broadcast by name: one of them has all the dims, in whose memory order the result is.
+constexpr value operator-(operand x) { return detail::record(op::neg, x); }
+constexpr value operator!(operand x) { return detail::record(op::logical_not, x); }
+constexpr value abs(operand x) { return detail::record(op::abs, x); }
+constexpr value sign(operand x) { return detail::record(op::sign, x); }
+constexpr value exp(operand x) { return detail::record(op::exp, x); }
+constexpr value log(operand x) { return detail::record(op::log, x); }
+constexpr value tanh(operand x) { return detail::record(op::tanh, x); }
+constexpr value sqrt(operand x) { return detail::record(op::sqrt, x); }
+constexpr value rsqrt(operand x) { return detail::record(op::rsqrt, x); }
+constexpr value erf(operand x) { return detail::record(op::erf, x); }
+/// Gaussian error linear unit in its tanh form (Hendrycks and Gimpel 2016).
+constexpr value gelu(operand x) { return detail::record(op::gelu, x); }
+constexpr value relu(operand x) { return detail::record(op::relu, x); }
+constexpr value sigmoid(operand x) { return detail::record(op::sigmoid, x); }
+constexpr value sin(operand x) { return detail::record(op::sin, x); }
+constexpr value cos(operand x) { return detail::record(op::cos, x); }
+constexpr value floor(operand x) { return detail::record(op::floor, x); }
+
+constexpr value operator+(operand a, operand b) { return detail::record(op::add, a, b); }
+constexpr value operator-(operand a, operand b) { return detail::record(op::sub, a, b); }
+constexpr value operator*(operand a, operand b) { return detail::record(op::mul, a, b); }
+constexpr value operator/(operand a, operand b) { return detail::record(op::div, a, b); }
+constexpr value pow(operand a, operand b) { return detail::record(op::pow, a, b); }
+constexpr value maximum(operand a, operand b) { return detail::record(op::maximum, a, b); }
+constexpr value minimum(operand a, operand b) { return detail::record(op::minimum, a, b); }
+constexpr value operator==(operand a, operand b) { return detail::record(op::equal, a, b); }
+constexpr value operator!=(operand a, operand b) { return detail::record(op::not_equal, a, b); }
+constexpr value operator<(operand a, operand b) { return detail::record(op::less, a, b); }
+constexpr value operator<=(operand a, operand b) { return detail::record(op::less_equal, a, b); }
+constexpr value operator>(operand a, operand b) { return detail::record(op::greater, a, b); }
+constexpr value operator>=(operand a, operand b) { return detail::record(op::greater_equal, a, b); }
+constexpr value operator&(operand a, operand b) { return detail::record(op::logical_and, a, b); }
+constexpr value operator|(operand a, operand b) { return detail::record(op::logical_or, a, b); }
+
+/// `yes` where the predicate holds, `no` elsewhere.
+constexpr value select(operand predicate, operand yes, operand no) {
+  return detail::record_elementwise(op::select, std::array{predicate, yes, no});
+}
+/// The values in another element type.
+constexpr value cast(operand x, element to) { return detail::record_elementwise(op::cast, std::array{x}, to); }
+template <class T>
+constexpr value cast(operand x) {
+  return cast(x, element_of<T>);
+}
+
+/// Sum over the given dims of a * b. Other dims that both have are batch dims. Result: batch, rest of a, rest of b.
+template <std::convertible_to<dim_ref>... D>
+constexpr value dot(operand a, operand b, const D&... over) {
+  return a.from.in->dot(a.from, b.from, detail::dims_of(over...), a.where);
+}
+
+/// Reductions over the given dims, over all dims where none is given.
+template <std::convertible_to<dim_ref>... D>
+constexpr value sum(operand x, const D&... over) {
+  return x.from.in->reduce(reduction::sum, x.from, detail::dims_of(over...), x.where);
+}
+template <std::convertible_to<dim_ref>... D>
+constexpr value max(operand x, const D&... over) {
+  return x.from.in->reduce(reduction::max, x.from, detail::dims_of(over...), x.where);
+}
+template <std::convertible_to<dim_ref>... D>
+constexpr value min(operand x, const D&... over) {
+  return x.from.in->reduce(reduction::min, x.from, detail::dims_of(over...), x.where);
+}
+template <std::convertible_to<dim_ref>... D>
+constexpr value mean(operand x, const D&... over) {
+  const value total = x.from.in->reduce(reduction::sum, x.from, detail::dims_of(over...), x.where);
+  if (!total.ok()) return total;
+  const node& n = total.in->at(total);
+  const value count = total.in->count(n.over, n.type.element, x.where);
+  return total.in->elementwise(op::div, std::array{total, count}, x.where);
+}
+
+/// exp(x - max) normalised to sum 1 over a dim; the maximum keeps it from overflowing.
+constexpr value softmax(operand x, dim_ref over) {
+  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
+  const value e = exp(at(at(x.from) - at(max(x, over))));
+  return at(e) / at(sum(at(e), over));
+}
+/// log(sum(exp(x))) over a dim.
+constexpr value logsumexp(operand x, dim_ref over) {
+  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
+  const value m = max(x, over);
+  return at(log(at(sum(at(exp(at(at(x.from) - at(m)))), over)))) + at(m);
+}
+constexpr value log_softmax(operand x, dim_ref over) {
+  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
+  const value shifted = at(x.from) - at(max(x, over));
+  return at(shifted) - at(log(at(sum(at(exp(at(shifted))), over))));
+}
+/// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim; the variance is the mean of squared differences.
+constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias, double epsilon = 1e-5) {
+  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
+  const value centred = at(x.from) - at(mean(x, over));
+  const value variance = mean(at(at(centred) * at(centred)), over);
+  const operand guard(epsilon, x.where.file, x.where.line);
+  return at(at(at(centred) * at(rsqrt(at(at(variance) + guard)))) * scale) + bias;
+}
+/// 1 where the label equals the index along the new dim, 0 elsewhere.
+constexpr value one_hot(operand labels, dim_ref classes, element type = element::f32) {
+  recorder& in = *labels.from.in;
+  if (!labels.from.ok()) return labels.from;
+  const value index = in.iota(classes, in.at(labels.from).type.element, labels.where);
+  const value hit = in.elementwise(op::equal, std::array{labels.from, index}, labels.where, element::boolean, true);
+  return cast(operand(hit, labels.where.file, labels.where.line), type);
+}
+
+/// The same values with a dim called by another name.
+constexpr value rename(operand x, dim_ref from, dim_ref to) { return x.from.in->rename(x.from, from, to, x.where); }
+
+/// Pins the layout of the dims that the specification names (GSPMD's annotation); the others stay open.
+constexpr value constrain(operand x, const spec& s) { return x.from.in->annotate(op::constrain, x.from, s, x.where); }
+/// Asks for a whole layout: dims that the specification does not name are replicated.
+constexpr value reshard(operand x, const spec& s) { return x.from.in->annotate(op::reshard, x.from, s, x.where); }
+
+} // namespace cleave

@@ -1,0 +1,363 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/graph/graph.hpp>
+#include <cleave/layout/spec.hpp>
+#include <cleave/ops/table.hpp>
+
+#include <concepts>
+#include <initializer_list>
+#include <span>
+#include <type_traits>
+
+namespace cleave {
+
+class recorder;
+
+/// A value being recorded: what a traced function computes with. One type for all, so loops over layers stay loops.
+struct value {
+  recorder* in = nullptr;
+  node_id id = no_node;
+
+  /// False once something was wrong on the way here; operators absorb such values.
+  constexpr bool ok() const { return id != no_node; }
+};
+
+/// What operators take: a value or a literal. Its converting constructors note the user's line, which an operator
+/// itself cannot, since operators take no default arguments.
+struct operand {
+  value from{};
+  double literal = 0;
+  bool is_literal = false;
+  source where{};
+
+  constexpr operand(const value& v, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
+      : from(v), where{file, line} {}
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  constexpr operand(T number, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
+      : literal(static_cast<double>(number)), is_literal(true), where{file, line} {}
+};
+
+/// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
+/// evaluation and at run time alike. Names given to it must outlive the graph.
+class recorder {
+public:
+  constexpr explicit recorder(const mesh_value& mesh) { made_.mesh = mesh; }
+  recorder(const recorder&) = delete;
+  recorder& operator=(const recorder&) = delete;
+
+  constexpr const graph& made() const { return made_; }
+  constexpr graph take() { return static_cast<graph&&>(made_); }
+  constexpr const node& at(value v) const { return made_.nodes[v.id]; }
+
+  /// An argument: its dims in memory order with the layout of the specification, which is never overridden.
+  constexpr value input(element type, const spec& s, source where = {}) {
+    node n;
+    n.code = op::input;
+    n.where = where;
+    n.type.element = type;
+    for (const placement& p : s.dims) {
+      const int d = intern(p.dim, "input", where);
+      if (d < 0) return {this, no_node};
+      if (n.type.has(static_cast<dim_id>(d))) return fail(fault::dim_used_twice, "input", where, p.dim.name);
+      n.type.append(static_cast<dim_id>(d));
+    }
+    if (!resolve(s, n.type, "input", where, n.pin, n.pinned)) return {this, no_node};
+    n.combine = s.combine;
+    const value v = push(n);
+    made_.inputs.push_back(v.id);
+    return v;
+  }
+
+  /// Declares a result with an open layout (completion chooses it).
+  constexpr void output(value v) {
+    if (!v.ok()) return;
+    made_.outputs.push_back(v.id);
+    made_.output_types.push_back(at(v).type);
+    made_.output_layouts.push_back({});
+  }
+
+  /// Declares a result and the type and layout asked for it.
+  constexpr void output(value v, element type, const spec& s, source where = {}) {
+    made_.outputs_pinned = true;
+    if (!v.ok()) return;
+    tensor_type t;
+    t.element = type;
+    for (const placement& p : s.dims) {
+      const int d = intern(p.dim, "assignment", where);
+      if (d < 0) return;
+      if (t.has(static_cast<dim_id>(d))) {
+        fail(fault::dim_used_twice, "assignment", where, p.dim.name);
+        return;
+      }
+      if (!at(v).type.has(static_cast<dim_id>(d))) {
+        fail(fault::assignment_to_other_dims, "assignment", where, p.dim.name);
+        return;
+      }
+      t.append(static_cast<dim_id>(d));
+    }
+    for (int i = 0; i < at(v).type.rank; ++i)
+      if (!t.has(at(v).type[i])) {
+        fail(fault::assignment_to_other_dims, "assignment", where, made_.dims[at(v).type[i]].name);
+        return;
+      }
+    if (t.element != at(v).type.element) {
+      fail(fault::element_types_differ, "assignment", where);
+      return;
+    }
+    layout l;
+    std::uint8_t pinned = 0;
+    if (!resolve(s, t, "assignment", where, l, pinned)) return;
+    made_.outputs.push_back(v.id);
+    made_.output_types.push_back(t);
+    made_.output_layouts.push_back(l);
+  }
+
+  constexpr value constant(double number, element type, source where) {
+    node n;
+    n.code = op::constant;
+    n.type.element = type;
+    n.scalar = number;
+    n.where = where;
+    return push(n);
+  }
+
+  /// The product of the global extents of the dims, as a rank-0 value.
+  constexpr value count(dim_set dims, element type, source where) {
+    node n;
+    n.code = op::count;
+    n.type.element = type;
+    n.over = dims;
+    n.where = where;
+    return push(n);
+  }
+
+  /// 0, 1, 2, ... along one dim.
+  constexpr value iota(dim_ref along, element type, source where) {
+    node n;
+    n.code = op::iota;
+    n.type.element = type;
+    n.where = where;
+    const int d = intern(along, "iota", where);
+    if (d < 0) return {this, no_node};
+    n.type.append(static_cast<dim_id>(d));
+    n.which[0] = static_cast<dim_id>(d);
+    return push(n);
+  }
+
+  /// An elementwise op of any arity. Operands broadcast by name: one of them must have all the dims, unless the caller
+  /// asks for the outer form, whose result has the dims of the widest operand and then those of the others.
+  constexpr value elementwise(op code, std::span<const value> args, source where, element result = element::none,
+                              bool outer = false) {
+    node n;
+    n.code = code;
+    n.where = where;
+    n.arity = static_cast<std::uint8_t>(args.size());
+    int widest = 0;
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      if (!args[i].ok()) return {this, no_node};
+      n.in[i] = args[i].id;
+      if (at(args[i]).type.rank > at(args[static_cast<std::size_t>(widest)]).type.rank) widest = static_cast<int>(i);
+    }
+    const tensor_type& wide = at(args[static_cast<std::size_t>(widest)]).type;
+    for (const value& a : args)
+      for (int i = 0; i < at(a).type.rank; ++i)
+        if (!outer && !wide.has(at(a).type[i]))
+          return fail(fault::dims_do_not_broadcast, name_of(code), where, made_.dims[at(a).type[i]].name);
+    const std::size_t first = code == op::select ? 1 : 0;
+    const element type = at(args[first]).type.element;
+    for (std::size_t i = first; i < args.size(); ++i)
+      if (at(args[i]).type.element != type) return fail(fault::element_types_differ, name_of(code), where);
+    if (code == op::select && at(args[0]).type.element != element::boolean)
+      return fail(fault::element_types_differ, name_of(code), where);
+    n.type = wide;
+    for (const value& a : args)
+      for (int i = 0; i < at(a).type.rank; ++i)
+        if (!n.type.has(at(a).type[i])) {
+          if (n.type.rank == max_rank) return fail(fault::rank_too_high, name_of(code), where);
+          n.type.append(at(a).type[i]);
+        }
+    n.type.element = result != element::none ? result : is_comparison(code) ? element::boolean : type;
+    return push(n);
+  }
+
+  /// Sum over the dims in `over` of a * b; other shared dims are batch dims. Result: batch, rest of a, rest of b.
+  constexpr value dot(value a, value b, std::span<const dim_ref> over, source where) {
+    if (!a.ok() || !b.ok()) return {this, no_node};
+    node n;
+    n.code = op::dot;
+    n.where = where;
+    n.arity = 2;
+    n.in = {a.id, b.id, no_node};
+    const tensor_type ta = at(a).type, tb = at(b).type;
+    for (const dim_ref& k : over) {
+      const int d = made_.find_dim(k.name);
+      if (d < 0 || !ta.has(static_cast<dim_id>(d)) || !tb.has(static_cast<dim_id>(d)))
+        return fail(fault::contracted_dim_missing, "dot", where, k.name);
+      if (intern(k, "dot", where) < 0) return {this, no_node};
+      n.over |= dim_bit(static_cast<dim_id>(d));
+    }
+    if (ta.element != tb.element) return fail(fault::element_types_differ, "dot", where);
+    n.type.element = ta.element;
+    if (rank_of((ta.set() | tb.set()) & ~n.over) > max_rank) return fail(fault::rank_too_high, "dot", where);
+    for (int i = 0; i < ta.rank; ++i)
+      if (tb.has(ta[i]) && (n.over & dim_bit(ta[i])) == 0) n.type.append(ta[i]);
+    for (int i = 0; i < ta.rank; ++i)
+      if (!tb.has(ta[i])) n.type.append(ta[i]);
+    for (int i = 0; i < tb.rank; ++i)
+      if (!ta.has(tb[i])) n.type.append(tb[i]);
+    return push(n);
+  }
+
+  /// Reduction over the given dims, over all where none is given.
+  constexpr value reduce(reduction how, value x, std::span<const dim_ref> over, source where) {
+    if (!x.ok()) return {this, no_node};
+    node n;
+    n.code = op::reduce;
+    n.combine = how;
+    n.where = where;
+    n.arity = 1;
+    n.in[0] = x.id;
+    const tensor_type t = at(x).type;
+    for (const dim_ref& k : over) {
+      const int d = made_.find_dim(k.name);
+      if (d < 0 || !t.has(static_cast<dim_id>(d))) return fail(fault::dim_missing, "reduce", where, k.name);
+      n.over |= dim_bit(static_cast<dim_id>(d));
+    }
+    if (over.empty()) n.over = t.set();
+    n.type.element = t.element;
+    for (int i = 0; i < t.rank; ++i)
+      if ((n.over & dim_bit(t[i])) == 0) n.type.append(t[i]);
+    return push(n);
+  }
+
+  /// The same values with dim `from` called `to`.
+  constexpr value rename(value x, dim_ref from, dim_ref to, source where) {
+    if (!x.ok()) return {this, no_node};
+    node n;
+    n.code = op::rename;
+    n.where = where;
+    n.arity = 1;
+    n.in[0] = x.id;
+    n.type = at(x).type;
+    const int f = made_.find_dim(from.name);
+    if (f < 0 || !n.type.has(static_cast<dim_id>(f))) return fail(fault::dim_missing, "rename", where, from.name);
+    if (to.extent == dynamic) to.extent = made_.dims[static_cast<std::size_t>(f)].extent;
+    const int t = intern(to, "rename", where);
+    if (t < 0) return {this, no_node};
+    if (n.type.has(static_cast<dim_id>(t))) return fail(fault::dim_used_twice, "rename", where, to.name);
+    const std::int64_t old = made_.dims[static_cast<std::size_t>(f)].extent;
+    const std::int64_t now = made_.dims[static_cast<std::size_t>(t)].extent;
+    if (old != dynamic && now != dynamic && old != now)
+      return fail(fault::extents_differ, "rename", where, to.name, {}, old, now);
+    n.type.dims[static_cast<std::size_t>(n.type.find(static_cast<dim_id>(f)))] = static_cast<dim_id>(t);
+    n.which = {static_cast<dim_id>(f), static_cast<dim_id>(t), 0};
+    return push(n);
+  }
+
+  /// Pins the dims that the specification names (constrain) or the whole layout (reshard).
+  constexpr value annotate(op code, value x, const spec& s, source where) {
+    if (!x.ok()) return {this, no_node};
+    node n;
+    n.code = code;
+    n.where = where;
+    n.arity = 1;
+    n.in[0] = x.id;
+    n.type = at(x).type;
+    if (!resolve(s, n.type, name_of(code), where, n.pin, n.pinned)) return {this, no_node};
+    if (code == op::reshard) n.pinned = static_cast<std::uint8_t>((1u << n.type.rank) - 1u);
+    return push(n);
+  }
+
+  constexpr value fail(fault what, std::string_view op, source where, std::string_view dim = {},
+                       std::string_view axis = {}, std::int64_t expected = 0, std::int64_t got = 0) {
+    if (made_.found.ok()) made_.found = {what, where, op, dim, axis, expected, got};
+    return {this, no_node};
+  }
+
+private:
+  constexpr value push(const node& n) {
+    if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
+    made_.nodes.push_back(n);
+    return {this, static_cast<node_id>(made_.nodes.size() - 1)};
+  }
+
+  static constexpr int rank_of(dim_set s) {
+    int n = 0;
+    for (; s != 0; s &= s - 1) ++n;
+    return n;
+  }
+
+  /// The id of a dim, new or known; -1 after a fault.
+  constexpr int intern(dim_ref d, std::string_view op, source where) {
+    const int known = made_.find_dim(d.name);
+    if (known >= 0) {
+      dim_info& info = made_.dims[static_cast<std::size_t>(known)];
+      if (info.extent == dynamic) info.extent = d.extent;
+      if (d.extent != dynamic && d.extent != info.extent) {
+        fail(fault::extents_differ, op, where, d.name, {}, info.extent, d.extent);
+        return -1;
+      }
+      return known;
+    }
+    if (made_.dims.full()) {
+      fail(fault::too_many_dims, op, where, d.name);
+      return -1;
+    }
+    made_.dims.push_back({d.name, d.extent});
+    return static_cast<int>(made_.dims.size() - 1);
+  }
+
+  /// Turns names into axis lists by position. False after a fault.
+  constexpr bool resolve(const spec& s, const tensor_type& t, std::string_view op, source where, layout& l,
+                         std::uint8_t& pinned) {
+    if (s.mesh != made_.mesh) {
+      fail(fault::meshes_differ, op, where);
+      return false;
+    }
+    axis_set used = 0;
+    for (const placement& p : s.dims) {
+      const int d = made_.find_dim(p.dim.name);
+      const int i = d < 0 ? -1 : t.find(static_cast<dim_id>(d));
+      if (i < 0) {
+        fail(fault::dim_missing, op, where, p.dim.name);
+        return false;
+      }
+      if ((pinned >> i & 1) != 0) {
+        fail(fault::dim_used_twice, op, where, p.dim.name);
+        return false;
+      }
+      pinned = static_cast<std::uint8_t>(pinned | 1u << i);
+      for (std::string_view name : p.axes) {
+        if (!use(name, used, op, where, p.dim.name)) return false;
+        l[i].push_back(made_.mesh.find(name));
+      }
+    }
+    for (std::string_view name : s.unreduced) {
+      if (!use(name, used, op, where, {})) return false;
+      l.unreduced = static_cast<axis_set>(l.unreduced | axis_bit(made_.mesh.find(name)));
+    }
+    l.combine = s.combine;
+    return true;
+  }
+
+  constexpr bool use(std::string_view axis, axis_set& used, std::string_view op, source where, std::string_view dim) {
+    const int a = made_.mesh.find(axis);
+    if (a < 0) {
+      fail(fault::axis_not_in_mesh, op, where, dim, axis);
+      return false;
+    }
+    if ((used & axis_bit(a)) != 0) {
+      fail(fault::axis_used_twice, op, where, dim, axis);
+      return false;
+    }
+    used = static_cast<axis_set>(used | axis_bit(a));
+    return true;
+  }
+
+  graph made_{};
+};
+
+} // namespace cleave

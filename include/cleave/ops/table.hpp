@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/graph/graph.hpp>
+
+#include <string_view>
+
+namespace cleave {
+
+/// How an op behaves when its dims are divided; propagation, partitioning and fusion are generic over this.
+enum class op_class : std::uint8_t {
+  /// No operand.
+  source,
+  /// Result dims are the union of the operands' dims; every dim is a factor that may be split freely.
+  elementwise,
+  /// Every dim is a factor; a split of a contracted or reduced one leaves a partial value.
+  contraction,
+  reduction,
+  /// The same elements under other dims; a factor is a dim of the finer side.
+  view,
+  /// States a layout, computes nothing.
+  annotation,
+};
+
+/// In which operands an op is linear, so that a partial sum may pass through.
+enum class linearity : std::uint8_t {
+  none,
+  /// One operand.
+  unary,
+  /// Jointly: f(a + a', b + b') = f(a, b) + f(a', b'). Both operands must be partial together.
+  joint,
+  /// In either operand while the others are whole.
+  each,
+  /// In the first operand while the others are whole.
+  first,
+  /// In the operands after the first, jointly, while the first is whole.
+  branches,
+};
+
+/// One op, one entry.
+struct op_entry {
+  op code;
+  std::string_view name;
+  op_class what;
+  std::uint8_t arity;
+  linearity sums;
+};
+
+inline constexpr op_entry op_table[] = {
+    {op::input, "input", op_class::source, 0, linearity::none},
+    {op::constant, "constant", op_class::source, 0, linearity::none},
+    {op::count, "count", op_class::source, 0, linearity::none},
+    {op::iota, "iota", op_class::source, 0, linearity::none},
+    {op::neg, "neg", op_class::elementwise, 1, linearity::unary},
+    {op::abs, "abs", op_class::elementwise, 1, linearity::none},
+    {op::sign, "sign", op_class::elementwise, 1, linearity::none},
+    {op::exp, "exp", op_class::elementwise, 1, linearity::none},
+    {op::log, "log", op_class::elementwise, 1, linearity::none},
+    {op::tanh, "tanh", op_class::elementwise, 1, linearity::none},
+    {op::sqrt, "sqrt", op_class::elementwise, 1, linearity::none},
+    {op::rsqrt, "rsqrt", op_class::elementwise, 1, linearity::none},
+    {op::erf, "erf", op_class::elementwise, 1, linearity::none},
+    {op::gelu, "gelu", op_class::elementwise, 1, linearity::none},
+    {op::relu, "relu", op_class::elementwise, 1, linearity::none},
+    {op::sigmoid, "sigmoid", op_class::elementwise, 1, linearity::none},
+    {op::sin, "sin", op_class::elementwise, 1, linearity::none},
+    {op::cos, "cos", op_class::elementwise, 1, linearity::none},
+    {op::floor, "floor", op_class::elementwise, 1, linearity::none},
+    {op::logical_not, "logical_not", op_class::elementwise, 1, linearity::none},
+    {op::cast, "cast", op_class::elementwise, 1, linearity::none},
+    {op::add, "add", op_class::elementwise, 2, linearity::joint},
+    {op::sub, "sub", op_class::elementwise, 2, linearity::joint},
+    {op::mul, "mul", op_class::elementwise, 2, linearity::each},
+    {op::div, "div", op_class::elementwise, 2, linearity::first},
+    {op::pow, "pow", op_class::elementwise, 2, linearity::none},
+    {op::maximum, "maximum", op_class::elementwise, 2, linearity::none},
+    {op::minimum, "minimum", op_class::elementwise, 2, linearity::none},
+    {op::equal, "equal", op_class::elementwise, 2, linearity::none},
+    {op::not_equal, "not_equal", op_class::elementwise, 2, linearity::none},
+    {op::less, "less", op_class::elementwise, 2, linearity::none},
+    {op::less_equal, "less_equal", op_class::elementwise, 2, linearity::none},
+    {op::greater, "greater", op_class::elementwise, 2, linearity::none},
+    {op::greater_equal, "greater_equal", op_class::elementwise, 2, linearity::none},
+    {op::logical_and, "logical_and", op_class::elementwise, 2, linearity::none},
+    {op::logical_or, "logical_or", op_class::elementwise, 2, linearity::none},
+    {op::select, "select", op_class::elementwise, 3, linearity::branches},
+    {op::dot, "dot", op_class::contraction, 2, linearity::each},
+    {op::reduce, "reduce", op_class::reduction, 1, linearity::unary},
+    {op::rename, "rename", op_class::view, 1, linearity::unary},
+    {op::split, "split", op_class::view, 1, linearity::unary},
+    {op::merge, "merge", op_class::view, 1, linearity::unary},
+    {op::constrain, "constrain", op_class::annotation, 1, linearity::unary},
+    {op::reshard, "reshard", op_class::annotation, 1, linearity::unary},
+};
+
+/// The entry of an op. The table is in the order of the enumeration, which the loop below proves.
+constexpr const op_entry& entry_of(op code) { return op_table[static_cast<std::size_t>(code)]; }
+
+namespace detail {
+constexpr bool table_in_order() {
+  std::size_t i = 0;
+  for (const op_entry& e : op_table)
+    if (static_cast<std::size_t>(e.code) != i++) return false;
+  return true;
+}
+static_assert(table_in_order());
+} // namespace detail
+
+constexpr std::string_view name_of(op code) { return entry_of(code).name; }
+constexpr op_class class_of(op code) { return entry_of(code).what; }
+constexpr bool is_elementwise(op code) { return class_of(code) == op_class::elementwise; }
+constexpr bool is_comparison(op code) { return code >= op::equal && code <= op::greater_equal; }
+constexpr bool is_logical(op code) { return code == op::logical_not || code == op::logical_and || code == op::logical_or; }
+
+} // namespace cleave
