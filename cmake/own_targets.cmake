@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Options of this project's own programs (tests, examples, benches), none of which reach users.
+
+option(CLEAVE_WARNINGS_AS_ERRORS "Treat warnings in this project's own programs as errors" OFF)
+option(CLEAVE_NATIVE "Compile this project's own programs for the processor of this machine" OFF)
+set(CLEAVE_SANITIZE "" CACHE STRING "Sanitizers for this project's own programs, as in -fsanitize=")
+
+# ccache, where it is installed. The sloppiness is what precompiled headers need.
+if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(CLEAVE_CCACHE ccache)
+  mark_as_advanced(CLEAVE_CCACHE)
+  if(CLEAVE_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CLEAVE_CCACHE})
+  endif()
+endif()
+
+add_library(cleave_own INTERFACE)
+target_compile_options(
+  cleave_own
+  INTERFACE "$<$<CXX_COMPILER_ID:GNU,Clang,AppleClang,IntelLLVM>:-Wall;-Wextra;-Wpedantic;-Wconversion>"
+            "$<$<AND:$<BOOL:${CLEAVE_WARNINGS_AS_ERRORS}>,$<CXX_COMPILER_ID:GNU,Clang,AppleClang,IntelLLVM>>:-Werror>"
+            "$<$<BOOL:${CLEAVE_NATIVE}>:-march=native>")
+if(CLEAVE_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(cleave_own INTERFACE -fpch-preprocess)
+endif()
+if(CLEAVE_SANITIZE)
+  # UBSan's check of null pointers makes g++ refuse addresses in constant expressions.
+  target_compile_options(cleave_own INTERFACE -fsanitize=${CLEAVE_SANITIZE} -fno-sanitize=null -fno-omit-frame-pointer)
+  target_link_options(cleave_own INTERFACE -fsanitize=${CLEAVE_SANITIZE})
+endif()
+
+# One precompiled header for all programs that include Kokkos, made once; programs use it with
+#   target_precompile_headers(<name> REUSE_FROM cleave_precompiled)
+function(cleave_use_precompiled target)
+  if(NOT TARGET cleave_precompiled)
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/cleave_precompiled.cpp" CONTENT "")
+    add_library(cleave_precompiled OBJECT "${PROJECT_BINARY_DIR}/cleave_precompiled.cpp")
+    target_link_libraries(cleave_precompiled PRIVATE Cleave::Cleave cleave_own)
+    target_precompile_headers(cleave_precompiled PRIVATE <Kokkos_Core.hpp> <mpi.h> <algorithm> <array> <cmath> <cstdint>
+                              <cstdio> <functional> <memory> <random> <span> <sstream> <string> <string_view> <vector>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM cleave_precompiled)
+endfunction()
+
+# Adds a program named `name` of the given sources, on Cleave::Cleave.
+function(cleave_add_program name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE Cleave::Cleave cleave_own)
+  cleave_use_precompiled(${name})
+endfunction()

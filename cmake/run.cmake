@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# How this project's own programs are run under MPI. Sets CLEAVE_RUN_ENVIRONMENT, a list of NAME=value, and defines
+# cleave_mpi_command(<out> <ranks>).
+
+# One thread a rank, unbound; Kokkos would warn on every rank that there are more ranks than cores.
+set(CLEAVE_RUN_ENVIRONMENT OMP_NUM_THREADS=1 OMP_PROC_BIND=false KOKKOS_DISABLE_WARNINGS=true)
+
+# Tests run more ranks than there are cores, and in containers as root; Open MPI refuses both unless told. A rank that waits
+# must give its core to one that works.
+list(APPEND CLEAVE_RUN_ENVIRONMENT
+     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+     OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_mpi_yield_when_idle=1)
+
+# Open MPI looks for ssh even where everything runs on one machine.
+find_program(CLEAVE_SSH NAMES ssh rsh)
+mark_as_advanced(CLEAVE_SSH)
+if(NOT CLEAVE_SSH)
+  list(APPEND CLEAVE_RUN_ENVIRONMENT OMPI_MCA_plm_rsh_agent=false PRTE_MCA_plm_ssh_agent=false)
+endif()
+
+# OpenBLAS before 0.3.24 takes its Haswell kernels on AMD processors with AVX-512, at half the speed.
+if(EXISTS "/proc/cpuinfo" AND "$ENV{OPENBLAS_CORETYPE}" STREQUAL "")
+  file(STRINGS "/proc/cpuinfo" vendor REGEX "^vendor_id" LIMIT_COUNT 1)
+  file(STRINGS "/proc/cpuinfo" flags REGEX "^flags" LIMIT_COUNT 1)
+  if(vendor MATCHES "AuthenticAMD" AND flags MATCHES " avx512f")
+    list(APPEND CLEAVE_RUN_ENVIRONMENT OPENBLAS_CORETYPE=SkylakeX)
+  endif()
+endif()
+
+if(CLEAVE_SANITIZE)
+  # MPI libraries keep what they allocate until the end.
+  list(APPEND CLEAVE_RUN_ENVIRONMENT ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1)
+endif()
+
+function(cleave_mpi_command out ranks)
+  set(command ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks})
+  if(CLEAVE_MPI_FLAVOUR STREQUAL "openmpi")
+    list(APPEND command --bind-to none)
+  endif()
+  set(${out} ${command} ${MPIEXEC_PREFLAGS} PARENT_SCOPE)
+endfunction()
+
+# Registers `program` with `ranks` ranks as the ctest test `name`, run from the source folder. It has the machine to itself.
+# cleave_add_mpi_test(<name> <program> <ranks> [<arguments>...])
+function(cleave_add_mpi_test name program ranks)
+  cleave_mpi_command(mpirun ${ranks})
+  add_test(NAME ${name} COMMAND ${mpirun} $<TARGET_FILE:${program}> ${ARGN} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 120 RUN_SERIAL TRUE PROCESSORS ${ranks})
+endfunction()

@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Kokkos and Kokkos Kernels: installed (4.7 or later; an older one is as good as none); else, built once into the cache, the
+# pinned upstream release; else the source package of PyPI. Both enter through find_package in the end, with Kokkos_DIR and
+# KokkosKernels_DIR in the CMake cache. What is built here has the Serial and OpenMP backends; a CUDA or HIP build takes
+# an installed Kokkos. Kokkos Kernels is built without instantiating anything: KokkosBlas::gemm reaches the BLAS through its
+# headers for LayoutLeft and LayoutRight alike, so that its library takes 3 s to build instead of 190.
+
+set(CLEAVE_KOKKOS_MINIMUM 4.7)
+set(CLEAVE_KOKKOS_TAG 4.7.00)
+set(CLEAVE_KOKKOS_COMMIT "")
+set(CLEAVE_KOKKOS_KERNELS_TAG 4.7.00)
+set(CLEAVE_KOKKOS_KERNELS_COMMIT f030e6cb97cece46e14f7471108d891adc425935)
+
+set(kokkos_options -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON -DKokkos_ENABLE_DEPRECATED_CODE_4=OFF)
+set(kernels_options
+    -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON -DKokkosKernels_ENABLE_TPL_BLAS=ON
+    -DKokkosKernels_ENABLE_TPL_LAPACK=OFF -DKokkosKernels_INST_DOUBLE=OFF -DKokkosKernels_INST_LAYOUTLEFT=OFF
+    -DKokkosKernels_ENABLE_TESTS=OFF -DKokkosKernels_ENABLE_EXAMPLES=OFF)
+
+# Sets `source` and `label` to the source of kokkos or kokkos-kernels, unpacked under `work`.
+macro(cleave_kokkos_source name title tag commit work)
+  cleave_git_source(source "https://github.com/kokkos/${name}.git" "${tag}" "${commit}" "${work}/upstream")
+  set(label "${title} ${tag} of its upstream release")
+  if(NOT source)
+    cleave_bundle_source(source "${name}" "${work}/bundle")
+    set(label "${title} of the source package ${CLEAVE_BUNDLE}")
+  endif()
+  if(NOT source)
+    message(FATAL_ERROR "Cleave: no ${title} was found and none could be fetched: install ${title} ${CLEAVE_KOKKOS_MINIMUM} or "
+                        "later and pass its prefix in CMAKE_PREFIX_PATH.")
+  endif()
+endmacro()
+
+# Fills `prefix` unless it is filled; sets `how`.
+macro(cleave_supply_kokkos_package name title tag commit prefix)
+  cleave_cache_origin(have "${prefix}")
+  if(NOT have)
+    cleave_cache_lock()
+    cleave_cache_origin(have "${prefix}") # another configure may have filled it while this one waited
+    if(NOT have)
+      cleave_cache_work(work "source-${name}")
+      cleave_kokkos_source(${name} "${title}" "${tag}" "${commit}" "${work}")
+      cleave_build_package(${name} PREFIX "${prefix}" SOURCE "${source}" ORIGIN "${label}" OPTIONS ${ARGN})
+      cleave_cache_dir(cache)
+      file(REMOVE_RECURSE "${cache}/work/source-${name}")
+      cleave_cache_origin(have "${prefix}")
+    endif()
+    cleave_cache_unlock()
+  endif()
+  set(how "from the cache (${have})")
+endmacro()
+
+if(TARGET Kokkos::kokkos)
+  set(kokkos_how "of the enclosing project")
+else()
+  # A Kokkos_DIR that the cache was emptied of, or that an older build left, is searched for again.
+  find_package(Kokkos ${CLEAVE_KOKKOS_MINIMUM} QUIET CONFIG GLOBAL)
+  set(kokkos_how "installed")
+  if(NOT Kokkos_FOUND)
+    if(NOT CLEAVE_SUPPLY)
+      message(FATAL_ERROR "Cleave: no Kokkos of version ${CLEAVE_KOKKOS_MINIMUM} or later was found: install it and pass its "
+                          "prefix in CMAKE_PREFIX_PATH, or set CLEAVE_SUPPLY=ON to have it built.")
+    endif()
+    cleave_cache_prefix(prefix kokkos "${kokkos_options};${CLEAVE_KOKKOS_TAG};${CLEAVE_BUNDLE}")
+    cleave_supply_kokkos_package(kokkos Kokkos "${CLEAVE_KOKKOS_TAG}" "${CLEAVE_KOKKOS_COMMIT}" "${prefix}" ${kokkos_options})
+    set(Kokkos_DIR "${prefix}/lib/cmake/Kokkos" CACHE PATH "Folder of KokkosConfig.cmake" FORCE)
+    find_package(Kokkos ${CLEAVE_KOKKOS_MINIMUM} QUIET CONFIG REQUIRED GLOBAL)
+    set(kokkos_how "${how}")
+  elseif(EXISTS "${Kokkos_DIR}/../../../cleave-origin.txt")
+    file(READ "${Kokkos_DIR}/../../../cleave-origin.txt" have)
+    set(kokkos_how "from the cache (${have})")
+  endif()
+endif()
+message(STATUS "Cleave: Kokkos ${Kokkos_VERSION} ${kokkos_how}, ${Kokkos_DIR}")
+
+if(TARGET Kokkos::kokkoskernels)
+  set(how "of the enclosing project")
+else()
+  # Kokkos Kernels must have been built with this very Kokkos: one that is installed goes with an installed Kokkos only.
+  set(how "installed")
+  set(KokkosKernels_FOUND FALSE)
+  if(NOT kokkos_how MATCHES "cache")
+    find_package(KokkosKernels QUIET CONFIG GLOBAL)
+  endif()
+  if(NOT KokkosKernels_FOUND)
+    if(NOT CLEAVE_SUPPLY AND NOT kokkos_how MATCHES "cache")
+      message(FATAL_ERROR "Cleave: no Kokkos Kernels was found: install it (with its BLAS component and the BLAS TPL) and pass "
+                          "its prefix in CMAKE_PREFIX_PATH, or set CLEAVE_SUPPLY=ON to have it built.")
+    endif()
+    if(Kokkos_ENABLE_CUDA OR Kokkos_ENABLE_HIP OR Kokkos_ENABLE_SYCL)
+      message(FATAL_ERROR "Cleave: no Kokkos Kernels was found that goes with the installed Kokkos, which has a GPU backend: "
+                          "install Kokkos Kernels built with it and pass its prefix in CMAKE_PREFIX_PATH.")
+    endif()
+    include("${PROJECT_SOURCE_DIR}/cmake/supply_blas.cmake")
+    cleave_cache_prefix(prefix kokkos-kernels "${kernels_options};${CLEAVE_KOKKOS_KERNELS_TAG};${CLEAVE_BUNDLE}"
+                        "${Kokkos_DIR};${Kokkos_VERSION};${BLAS_LIBRARIES}")
+    cleave_supply_kokkos_package(
+      kokkos-kernels "Kokkos Kernels" "${CLEAVE_KOKKOS_KERNELS_TAG}" "${CLEAVE_KOKKOS_KERNELS_COMMIT}" "${prefix}"
+      ${kernels_options} "-DKokkos_DIR=${Kokkos_DIR}" ${blas_options})
+    set(KokkosKernels_DIR "${prefix}/lib/cmake/KokkosKernels" CACHE PATH "Folder of KokkosKernelsConfig.cmake" FORCE)
+    find_package(KokkosKernels QUIET CONFIG REQUIRED GLOBAL)
+  endif()
+endif()
+set(version "${KokkosKernels_VERSION}")
+if(NOT version MATCHES "[0-9]" AND EXISTS "${KokkosKernels_DIR}/../../../include/KokkosKernels_config.h")
+  # Kokkos Kernels 4.4 leaves the version out of its package files.
+  file(STRINGS "${KokkosKernels_DIR}/../../../include/KokkosKernels_config.h" line REGEX "^#define KOKKOSKERNELS_VERSION [0-9]+")
+  string(REGEX REPLACE ".* 0*([0-9]+)([0-9][0-9])([0-9][0-9])$" "\\1.\\2.\\3" version "${line}")
+  string(REGEX REPLACE "\\.0([0-9])" ".\\1" version "${version}")
+endif()
+message(STATUS "Cleave: Kokkos Kernels ${version} ${how}, ${KokkosKernels_DIR}")

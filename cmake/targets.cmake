@@ -1,0 +1,28 @@
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The two targets that users link.
+#   Cleave::core    the partitioner alone: the include folder and C++20; no Kokkos, no MPI
+#   Cleave::Cleave  all of it: with Kokkos, Kokkos Kernels and MPI
+
+add_library(cleave_core INTERFACE)
+add_library(Cleave::core ALIAS cleave_core)
+set_target_properties(cleave_core PROPERTIES EXPORT_NAME core)
+target_compile_features(cleave_core INTERFACE cxx_std_20)
+target_include_directories(
+  cleave_core INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+
+# Plans are made during constant evaluation, which every compiler bounds: a program of some hundred operations passes clang's
+# and nvcc's default bounds, one of some thousand g++'s. These are the only options that users get from the target.
+target_compile_options(
+  cleave_core
+  INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fconstexpr-ops-limit=1000000000;-fconstexpr-loop-limit=10000000>"
+            "$<$<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang,IntelLLVM>:-fconstexpr-steps=100000000>"
+            "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:SHELL:-Xcudafe --max_cost_constexpr_call=100000000>")
+
+add_library(cleave INTERFACE)
+add_library(Cleave::Cleave ALIAS cleave)
+set_target_properties(cleave PROPERTIES EXPORT_NAME Cleave)
+target_link_libraries(cleave INTERFACE cleave_core Kokkos::kokkoskernels Kokkos::kokkos MPI::MPI_CXX)
+include("${CMAKE_CURRENT_LIST_DIR}/CleaveNvcc.cmake")
+cleave_nvcc_limits(cleave)
