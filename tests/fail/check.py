@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Passes if a program does not compile, for the reason it says, with exactly one error.
+
+Lines of the program that this script reads:
+  // expect: some words "a phrase"   every word, and every quoted phrase, must occur in what the compiler prints
+  // expect-gcc:  // expect-clang:   the same, for one compiler
+  // needs: runtime                  compile with Kokkos, Kokkos Kernels and MPI, else with the core headers alone
+  ... // here                        marks the user's line; the word @here in an expectation is its number
+"""
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--compiler", required=True)
+    parser.add_argument("--id", required=True, help="CMake's name of the compiler")
+    parser.add_argument("--core", required=True, help="file with the options of Cleave::core")
+    parser.add_argument("--runtime", required=True, help="file with the options of Cleave::Cleave")
+    parser.add_argument("source")
+    arguments = parser.parse_args()
+
+    with open(arguments.source, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    clang = "Clang" in arguments.id
+    wanted, runtime, here = [], False, None
+    for number, line in enumerate(lines, 1):
+        match = re.match(r"\s*//\s*(expect|expect-gcc|expect-clang|needs):\s*(.*)", line)
+        if match:
+            key, text = match.groups()
+            if key == "needs":
+                runtime = runtime or "runtime" in text
+            elif key == "expect" or clang == (key == "expect-clang"):
+                lexer = shlex.shlex(text, posix=True)
+                lexer.whitespace_split, lexer.commenters, lexer.quotes, lexer.escape = True, "", '"', ""
+                wanted += list(lexer)
+        elif re.search(r"//\s*here\s*$", line):
+            here = number
+    if not wanted:
+        print(f"{arguments.source}: no line '// expect: words'")
+        return 1
+    if any("@here" in word for word in wanted) and here is None:
+        print(f"{arguments.source}: an expectation uses @here, and no line ends in '// here'")
+        return 1
+    wanted = [word.replace("@here", str(here)) for word in wanted]
+
+    limits = ["-fconstexpr-steps=100000000"] if clang else ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000"]
+    with open(arguments.runtime if runtime else arguments.core, encoding="utf-8") as file:
+        options = file.read().splitlines()
+    command = [arguments.compiler, "-std=c++20", "-fsyntax-only", "-fdiagnostics-color=never", *limits]
+    command += [*(["-fopenmp"] if runtime else []), *options, arguments.source]
+    environment = dict(os.environ, LC_ALL="C")
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            encoding="utf-8", errors="replace", env=environment, check=False)
+    output = result.stdout
+
+    errors = [line for line in output.splitlines() if re.search(r"\berror:", line)]
+    faults = []
+    if result.returncode == 0:
+        faults.append("it compiles")
+    faults += [f"the diagnostics lack: {word}" for word in wanted if word not in output]
+    if len(errors) != 1:
+        faults.append(f"{len(errors)} errors instead of 1")
+    print(output)
+    print(f"{len(output.splitlines())} lines of diagnostics")
+    for fault in faults:
+        print(f"{arguments.source}: {fault}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

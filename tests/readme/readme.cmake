@@ -1,0 +1,25 @@
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The marked code blocks of README.md and docs/*.md must compile.
+
+file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/docs/*.md")
+if(NOT documents)
+  message(STATUS "Cleave: no documents, their code blocks are skipped")
+  return()
+endif()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${documents} "${CMAKE_CURRENT_LIST_DIR}/extract.py")
+
+execute_process(COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_LIST_DIR}/extract.py" --into "${CMAKE_CURRENT_BINARY_DIR}/readme"
+                        ${documents} OUTPUT_VARIABLE sources RESULT_VARIABLE result)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "Cleave: tests/readme/extract.py failed.")
+endif()
+string(REGEX MATCHALL "[^\n]+" sources "${sources}")
+if(NOT sources)
+  message(STATUS "Cleave: no marked code blocks in the documents, skipped")
+  return()
+endif()
+add_library(cleave_readme OBJECT ${sources})
+target_link_libraries(cleave_readme PRIVATE Cleave::Cleave cleave_own)
+cleave_use_precompiled(cleave_readme)
