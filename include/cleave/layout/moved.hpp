@@ -21,6 +21,20 @@ constexpr std::int64_t missing(const shape& global, const layout& from, const la
   return needed - common;
 }
 
+/// The smallest part of its shard that a device keeps when the shard is scattered over `axes`, with the layout `to`
+/// whose blocks nest in those of `from`.
+constexpr std::int64_t smallest_part(const shape& global, const layout& from, const layout& to, axis_set axes,
+                                     const axis_sizes& sizes) {
+  // The last device along the scattered axes of the first block has the least of that block.
+  coordinates last{};
+  for (int a = 0; a < max_axes; ++a)
+    if ((axes >> a & 1) != 0) last[static_cast<std::size_t>(a)] = static_cast<std::int32_t>(sizes[a] - 1);
+  std::int64_t kept = 1;
+  for (int i = 0; i < global.rank; ++i)
+    kept *= intersect(held(global[i], to[i], last, sizes), held(global[i], from[i], last, sizes)).size();
+  return kept;
+}
+
 namespace detail {
 
 constexpr bool divides_evenly(const shape& global, const layout& l, const axis_sizes& sizes) {

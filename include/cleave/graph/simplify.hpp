@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/graph/graph.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+constexpr bool same_operation(const node& a, const node& b) {
+  return a.code == b.code && a.type == b.type && a.in == b.in && a.over == b.over && a.combine == b.combine &&
+         a.which == b.which && a.scalar == b.scalar && a.pin == b.pin && a.pinned == b.pinned;
+}
+
+constexpr std::uint64_t hash_of(const node& n) {
+  std::uint64_t h = static_cast<std::uint64_t>(n.code) * 0x9e3779b97f4a7c15u;
+  const auto mix = [&h](std::uint64_t x) { h = (h ^ x) * 0x100000001b3u; };
+  for (node_id i : n.in) mix(i);
+  mix(n.over);
+  for (dim_id d : n.which) mix(d);
+  for (int i = 0; i < n.type.rank; ++i) mix(n.type[i] + 1u);
+  return h ^ (h >> 29);
+}
+
+} // namespace detail
+
+/// The same computation without equal operations done twice and without operations that no result needs. Inputs stay,
+/// in order, used or not.
+constexpr graph simplify(const graph& from) {
+  const std::size_t count = from.nodes.size();
+  std::vector<std::uint8_t> live(count, 0);
+  for (node_id r : from.outputs) live[r] = 1;
+  for (std::size_t v = count; v-- > 0;) {
+    const node& n = from.nodes[v];
+    if (n.code == op::input) live[v] = 1;
+    if (!live[v]) continue;
+    for (int k = 0; k < n.arity; ++k) live[n.in[static_cast<std::size_t>(k)]] = 1;
+  }
+
+  graph to;
+  to.mesh = from.mesh;
+  to.dims = from.dims;
+  to.outputs_pinned = from.outputs_pinned;
+  to.output_layouts = from.output_layouts;
+  to.output_types = from.output_types;
+  to.found = from.found;
+  std::size_t buckets = 16;
+  while (buckets < 2 * count) buckets *= 2;
+  std::vector<node_id> table(buckets, no_node);
+  std::vector<node_id> now(count, no_node);
+  for (std::size_t v = 0; v < count; ++v) {
+    if (!live[v]) continue;
+    node n = from.nodes[v];
+    for (int k = 0; k < n.arity; ++k) n.in[static_cast<std::size_t>(k)] = now[n.in[static_cast<std::size_t>(k)]];
+    std::size_t slot = static_cast<std::size_t>(detail::hash_of(n)) & (buckets - 1);
+    if (n.code != op::input)
+      while (table[slot] != no_node && !detail::same_operation(to.nodes[table[slot]], n)) slot = (slot + 1) & (buckets - 1);
+    if (n.code != op::input && table[slot] != no_node) {
+      now[v] = table[slot];
+      continue;
+    }
+    now[v] = static_cast<node_id>(to.nodes.size());
+    if (n.code != op::input) table[slot] = now[v];
+    to.nodes.push_back(n);
+  }
+  for (node_id i : from.inputs) to.inputs.push_back(now[i]);
+  for (node_id r : from.outputs) to.outputs.push_back(now[r]);
+  return to;
+}
+
+} // namespace cleave

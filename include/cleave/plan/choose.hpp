@@ -1,0 +1,395 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/strategy.hpp>
+#include <cleave/propagate/complete.hpp>
+
+namespace cleave {
+
+/// A strategy for every node, by node.
+using strategies = std::vector<strategy>;
+
+namespace detail {
+
+/// Improves a completed graph until no change of one node, with the elementwise ops that follow it, makes the plan
+/// cheaper. The price of a plan is the sum over values of the copies that its consumers need in other layouts, each
+/// distinct copy made once; repeated products are forbidden or priced by the policy.
+struct chooser {
+  const graph& g;
+  const sizes& at;
+  const policy& rule;
+  strategies chosen{};
+  std::vector<factor_list> factors{};
+  /// Edges to consumers, grouped by producer.
+  struct edge {
+    node_id to;
+    std::uint8_t operand;
+  };
+  std::vector<std::size_t> first_edge{};
+  std::vector<edge> edges{};
+  double flops = 0;
+  double allowed_flops = 0;
+
+  constexpr chooser(const graph& from, const sizes& s, const policy& p) : g(from), at(s), rule(p) {
+    const std::size_t n = g.nodes.size();
+    chosen.assign(n, strategy{});
+    factors.assign(n, factor_list{});
+    first_edge.assign(n + 1, 0);
+    for (std::size_t v = 0; v < n; ++v) {
+      factors[v] = factors_of(g, g.nodes[v]);
+      for (int k = 0; k < g.nodes[v].arity; ++k) ++first_edge[g.nodes[v].in[static_cast<std::size_t>(k)] + 1u];
+    }
+    for (std::size_t v = 0; v < n; ++v) first_edge[v + 1] += first_edge[v];
+    edges.assign(first_edge[n], edge{0, 0});
+    std::vector<std::size_t> next(first_edge.begin(), first_edge.end());
+    for (std::size_t v = 0; v < n; ++v)
+      for (int k = 0; k < g.nodes[v].arity; ++k)
+        edges[next[g.nodes[v].in[static_cast<std::size_t>(k)]]++] = {static_cast<node_id>(v), static_cast<std::uint8_t>(k)};
+  }
+
+  constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
+  /// Sources that cost nothing in any layout.
+  constexpr bool anywhere(std::size_t v) const { return class_of(node_at(v).code) == op_class::source && node_at(v).code != op::input; }
+  /// Nothing may change a node whose layout the user wrote or that has none to choose.
+  constexpr bool settled(std::size_t v) const {
+    const node& n = node_at(v);
+    return class_of(n.code) == op_class::source || n.code == op::reshard;
+  }
+
+  constexpr layout output_of(std::size_t r) const {
+    const std::size_t v = g.outputs[r];
+    layout asked = chosen[v].out;
+    if (!g.outputs_pinned) {
+      asked.unreduced = 0;
+      return asked;
+    }
+    asked = g.output_layouts[r];
+    for (int i = 0; i < node_at(v).type.rank; ++i)
+      asked[i] = g.output_layouts[r][g.output_types[r].find(node_at(v).type[i])];
+    return asked;
+  }
+
+  constexpr path way(std::size_t u, const layout& from, const layout& to) const {
+    return find_path(shape_of(node_at(u).type, at), size_of(node_at(u).type.element), from, to, at.axes, rule);
+  }
+
+  /// The layouts in which a value is needed beside its own.
+  constexpr std::vector<layout> copies_of(std::size_t u) const {
+    std::vector<layout> needed;
+    const auto need = [&](const layout& l) {
+      if (l == chosen[u].out) return;
+      for (const layout& have : needed)
+        if (have == l) return;
+      needed.push_back(l);
+    };
+    for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
+      need(required(node_at(edges[e].to), factors[edges[e].to], chosen[edges[e].to], edges[e].operand));
+    for (std::size_t r = 0; r < g.outputs.size(); ++r)
+      if (g.outputs[r] == u) need(output_of(r));
+    return needed;
+  }
+
+  /// What it costs to make all copies of a value, each from the cheapest layout that is there already.
+  constexpr double copies_score(std::size_t u) const {
+    if (anywhere(u)) return 0;
+    const std::vector<layout> needed = copies_of(u);
+    double total = 0;
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+      double best = way(u, chosen[u].out, needed[i]).score;
+      for (std::size_t j = 0; j < i && best > 0; ++j) {
+        const double other = way(u, needed[j], needed[i]).score;
+        if (needed[j].unreduced == 0 && other < best) best = other;
+      }
+      total += best;
+    }
+    return total;
+  }
+
+  constexpr double flops_at(std::size_t v) const { return flops_of(g, node_at(v), factors[v], chosen[v], at); }
+  /// The flops of one device when no work is repeated.
+  constexpr double once_at(std::size_t v) const {
+    return flops_of(g, node_at(v), factors[v], strategy{}, at) / static_cast<double>(at.axes.devices());
+  }
+  constexpr double flops_score(double total) const {
+    double score = rule.flop * total;
+    if (rule.repeat > 0 && total > allowed_flops * (1 + 1e-9)) score += 1e15 * (total / allowed_flops);
+    return score;
+  }
+
+  /// Maps the layout of operand `k` to the result and the reduced factors; other positions stay as they are.
+  constexpr void project(std::size_t v, int k, const layout& operand, strategy& s) const {
+    unsigned fresh = 0;
+    int r = 0;
+    for (const factor& f : factors[v]) {
+      const int position = f.at[static_cast<std::size_t>(k)];
+      axis_list& list = f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
+      if (position < 0) continue;
+      list = operand[position];
+      fresh |= list.mask();
+    }
+    // Positions that this operand does not have give up axes that it uses.
+    r = 0;
+    for (const factor& f : factors[v]) {
+      axis_list& list = f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
+      if (f.at[static_cast<std::size_t>(k)] >= 0) continue;
+      while ((list.mask() & fresh) != 0) list.pop_back();
+    }
+  }
+
+  constexpr bool respects_pins(std::size_t v, const strategy& s) const {
+    for (int i = 0; i < node_at(v).type.rank; ++i)
+      if ((node_at(v).pinned >> i & 1) != 0 && s.out[i] != node_at(v).pin[i]) return false;
+    return true;
+  }
+
+  constexpr bool valid(std::size_t v, const strategy& s) const {
+    unsigned seen = s.pass;
+    for (int i = 0; i < max_rank; ++i) {
+      if ((seen & s.out[i].mask()) != 0) return false;
+      seen |= s.out[i].mask();
+    }
+    for (const axis_list& list : s.over) {
+      if ((seen & list.mask()) != 0) return false;
+      seen |= list.mask();
+    }
+    return respects_pins(v, s);
+  }
+
+  /// The strategy that completion suggests.
+  constexpr strategy suggested(std::size_t v, const completion& layouts) const {
+    const node& n = node_at(v);
+    strategy s;
+    s.out = layouts[v];
+    s.out.unreduced = 0;
+    if (n.code == op::input || n.code == op::reshard) {
+      s.out = n.pin;
+      s.out.combine = n.pin.combine;
+      if (n.code == op::reshard) {
+        s.pass = n.pin.unreduced;
+        s.bringers = s.pass != 0 ? 1 : 0;
+      }
+      return s;
+    }
+    unsigned used = s.out.sharded();
+    int r = 0;
+    for (const factor& f : factors[v]) {
+      if (!f.reduced) continue;
+      axis_list list = layouts[n.in[0]][f.at[0]];
+      if (f.at[1] >= 0) {
+        const axis_list other = layouts[n.in[1]][f.at[1]];
+        if (other.starts_with(list)) list = other;
+      }
+      axis_list kept;
+      for (int j = 0; j < list.size() && (used >> list[j] & 1) == 0; ++j) kept.push_back(list[j]);
+      used |= kept.mask();
+      s.over[static_cast<std::size_t>(r++)] = kept;
+    }
+    seal(n, s);
+    return s;
+  }
+
+  /// Variants of a strategy that let partial sums of the operands through.
+  constexpr void with_pass(std::size_t v, strategy s, std::vector<strategy>& into) const {
+    const node& n = node_at(v);
+    s.pass = 0;
+    s.bringers = 0;
+    seal(n, s);
+    if (!valid(v, s)) return;
+    into.push_back(s);
+    for (unsigned tried = 1; tried < 1u << n.arity; ++tried) {
+      axis_set common = 0x7f;
+      bool combines = true;
+      for (int k = 0; k < n.arity; ++k) {
+        if ((tried >> k & 1) == 0) continue;
+        const layout& l = chosen[n.in[static_cast<std::size_t>(k)]].out;
+        common = static_cast<axis_set>(common & l.unreduced);
+        const reduction through = n.code == op::reduce ? n.combine : reduction::sum;
+        combines = combines && l.combine == through;
+      }
+      common = static_cast<axis_set>(common & ~(s.out.sharded() | reduced_axes(s)));
+      const std::uint8_t who = bringers_of(n, static_cast<std::uint8_t>(tried));
+      if (who == 0 || common == 0 || !combines) continue;
+      if (n.code == op::constrain) continue;
+      strategy t = s;
+      t.pass = common;
+      t.bringers = who;
+      seal(n, t);
+      if (valid(v, t)) into.push_back(t);
+    }
+  }
+
+  /// Strategies worth trying for a node: as its operands come, as its consumers or the caller want it, and for a
+  /// product every way to divide its factors over the mesh.
+  constexpr std::vector<strategy> candidates(std::size_t v) const {
+    const node& n = node_at(v);
+    std::vector<strategy> list;
+    for (int k = 0; k < n.arity; ++k) {
+      if (anywhere(n.in[static_cast<std::size_t>(k)])) continue;
+      strategy s = chosen[v];
+      project(v, k, chosen[n.in[static_cast<std::size_t>(k)]].out, s);
+      with_pass(v, s, list);
+      strategy bare;
+      project(v, k, chosen[n.in[static_cast<std::size_t>(k)]].out, bare);
+      if (!(bare.out == s.out) || bare.over != s.over) with_pass(v, bare, list);
+    }
+    const auto wanted = [&](const layout& l) {
+      strategy s = chosen[v];
+      for (int i = 0; i < n.type.rank; ++i) s.out[i] = l[i];
+      for (axis_list& over : s.over)
+        while ((over.mask() & s.out.sharded()) != 0) over.pop_back();
+      with_pass(v, s, list);
+    };
+    for (const layout& l : copies_of(v)) wanted(l);
+    if (n.code == op::dot) {
+      strategy s;
+      enumerate(v, 0, s, list);
+    }
+    return list;
+  }
+
+  /// Every assignment of the mesh axes to the factors, in every order within a factor.
+  constexpr void enumerate(std::size_t v, int axis, const strategy& so_far, std::vector<strategy>& into) const {
+    if (axis == g.mesh.size()) {
+      with_pass(v, so_far, into);
+      return;
+    }
+    enumerate(v, axis + 1, so_far, into);
+    if (at.axes[axis] == 1) return;
+    int r = 0;
+    for (const factor& f : factors[v]) {
+      const bool reduced = f.reduced;
+      const int slot = reduced ? r++ : f.at[in_result];
+      const axis_list have = reduced ? so_far.over[static_cast<std::size_t>(slot)] : so_far.out[slot];
+      const tensor_type& t = reduced ? node_at(node_at(v).in[0]).type : node_at(v).type;
+      const std::int64_t extent = at[t[reduced ? f.at[0] : slot]];
+      if (extent < at.axes.product(have) * at.axes[axis]) continue;
+      for (int p = 0; p <= have.size(); ++p) {
+        axis_list list;
+        for (int j = 0; j < have.size(); ++j) {
+          if (j == p) list.push_back(axis);
+          list.push_back(have[j]);
+        }
+        if (p == have.size()) list.push_back(axis);
+        strategy s = so_far;
+        (reduced ? s.over[static_cast<std::size_t>(slot)] : s.out[slot]) = list;
+        enumerate(v, axis + 1, s, into);
+      }
+    }
+  }
+
+  struct change {
+    std::size_t node;
+    strategy before;
+  };
+
+  /// Sets a strategy and lets the elementwise ops that agreed with the old layout follow; what changed goes to `undo`.
+  constexpr void apply(std::size_t v, const strategy& s, std::vector<change>& undo) {
+    const layout old = chosen[v].out;
+    undo.push_back({v, chosen[v]});
+    chosen[v] = s;
+    if (undo.size() > 32) return;
+    for (std::size_t e = first_edge[v]; e < first_edge[v + 1]; ++e) {
+      const std::size_t w = edges[e].to;
+      const op_class what = class_of(node_at(w).code);
+      if (settled(w) || what == op_class::contraction || what == op_class::source) continue;
+      if (node_at(v).type.rank < node_at(w).type.rank) continue;
+      const strategy was = chosen[w];
+      strategy agreed = was;
+      project(w, edges[e].operand, old, agreed);
+      if (!(agreed.out.dims == was.out.dims && agreed.over == was.over)) continue;
+      strategy next = was;
+      project(w, edges[e].operand, s.out, next);
+      next.pass = 0;
+      next.bringers = 0;
+      if (s.out.unreduced != 0 && bringers_of(node_at(w), static_cast<std::uint8_t>(1u << edges[e].operand)) != 0 &&
+          node_at(w).code != op::constrain && s.out.combine == (node_at(w).code == op::reduce ? node_at(w).combine : reduction::sum)) {
+        next.pass = static_cast<axis_set>(s.out.unreduced & ~(next.out.sharded() | reduced_axes(next)));
+        next.bringers = next.pass != 0 ? static_cast<std::uint8_t>(1u << edges[e].operand) : std::uint8_t{0};
+      }
+      seal(node_at(w), next);
+      if (next == was || !valid(w, next)) continue;
+      bool seen = false;
+      for (const change& c : undo) seen = seen || c.node == w;
+      if (!seen) apply(w, next, undo);
+    }
+  }
+
+  /// The part of the plan's price that a set of changed nodes takes part in.
+  constexpr double price_around(const std::vector<change>& changed) const {
+    std::vector<std::size_t> values;
+    const auto add = [&](std::size_t u) {
+      for (std::size_t have : values)
+        if (have == u) return;
+      values.push_back(u);
+    };
+    for (const change& c : changed) {
+      add(c.node);
+      for (int k = 0; k < node_at(c.node).arity; ++k) add(node_at(c.node).in[static_cast<std::size_t>(k)]);
+    }
+    double total = 0;
+    for (std::size_t u : values) total += copies_score(u);
+    return total;
+  }
+
+  constexpr bool try_strategy(std::size_t v, const strategy& s) {
+    if (s == chosen[v]) return false;
+    std::vector<change> undo;
+    apply(v, s, undo);
+    double flops_after = flops;
+    for (const change& c : undo) {
+      flops_after += flops_at(c.node);
+      flops_after -= flops_of(g, node_at(c.node), factors[c.node], c.before, at);
+    }
+    const double after = price_around(undo) + flops_score(flops_after);
+    std::vector<change> redo;
+    for (const change& c : undo) redo.push_back({c.node, chosen[c.node]});
+    for (std::size_t i = undo.size(); i-- > 0;) chosen[undo[i].node] = undo[i].before;
+    const double before = price_around(undo) + flops_score(flops);
+    if (!(after < before - 1e-12 * before)) return false;
+    for (const change& c : redo) chosen[c.node] = c.before;
+    flops = flops_after;
+    return true;
+  }
+
+  constexpr bool improve(std::size_t v) {
+    if (settled(v)) return false;
+    double around = copies_score(v);
+    for (int k = 0; k < node_at(v).arity; ++k) around += copies_score(node_at(v).in[static_cast<std::size_t>(k)]);
+    const bool repeats = rule.repeat > 0 && flops > allowed_flops * (1 + 1e-9);
+    // Nothing to gain where nothing moves and no product is repeated.
+    const bool split = rule.flop == 0 || flops_at(v) <= once_at(v) * (1 + 1e-9);
+    if (around == 0 && !repeats && split) return false;
+    bool changed = false;
+    for (const strategy& s : candidates(v)) changed = try_strategy(v, s) || changed;
+    return changed;
+  }
+
+  constexpr void run() {
+    const completion layouts = complete(g);
+    for (std::size_t v = 0; v < g.nodes.size(); ++v) chosen[v] = suggested(v, layouts);
+    double once = 0;
+    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+      flops += flops_at(v);
+      once += once_at(v);
+    }
+    allowed_flops = once * (rule.repeat > 0 ? rule.repeat : 1);
+    for (int round = 0; round < 6; ++round) {
+      bool changed = false;
+      for (std::size_t v = 0; v < g.nodes.size(); ++v) changed = improve(v) || changed;
+      for (std::size_t v = g.nodes.size(); v-- > 0;) changed = improve(v) || changed;
+      if (!changed) break;
+    }
+  }
+};
+
+} // namespace detail
+
+/// Completes a graph and chooses how each node is computed: starts from completion, then improves.
+constexpr strategies choose(const graph& g, const sizes& at, const policy& rule) {
+  detail::chooser c(g, at, rule);
+  c.run();
+  return static_cast<strategies&&>(c.chosen);
+}
+
+} // namespace cleave

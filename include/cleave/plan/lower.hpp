@@ -1,0 +1,435 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/choose.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// Turns a graph with strategies into steps over buffers. First the values of the partitioned program in single
+/// assignment (computed, moved or renamed), then fusion of elementwise chains, then steps, then storage.
+struct lowering {
+  const graph& g;
+  const strategies& chosen;
+  const sizes& at;
+  const policy& rule;
+
+  enum class made_by : std::uint8_t { node, move, rename };
+  struct piece {
+    made_by how = made_by::node;
+    node_id node = 0;
+    tensor_type type{};
+    layout where{};
+    std::array<std::size_t, 3> in{};
+    std::uint8_t arity = 0;
+    hop by{};
+    int uses = 0;
+    bool fused = false;
+    /// Sizes of the fused chain that ends here.
+    int tape = 1;
+    int loads = 0;
+    std::size_t storage = 0;
+    int buffer = -1;
+  };
+  struct storage_of {
+    cleave::role role = cleave::role::workspace;
+    std::uint16_t index = 0;
+    std::int64_t bytes = 0;
+    std::size_t last_read = 0;
+    bool assigned = false;
+  };
+
+  std::vector<piece> pieces{};
+  /// Pieces of each node, the first one as computed.
+  std::vector<std::vector<std::size_t>> copies{};
+  std::vector<storage_of> storages{};
+  program out{};
+
+  constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
+  constexpr bool source_everywhere(node_id v) const {
+    return class_of(node_at(v).code) == op_class::source && node_at(v).code != op::input;
+  }
+
+  constexpr std::size_t push(const piece& p) {
+    pieces.push_back(p);
+    copies[p.node].push_back(pieces.size() - 1);
+    return pieces.size() - 1;
+  }
+
+  /// The piece of a node in a layout; moves are emitted where it is not there yet.
+  constexpr std::size_t copy(node_id u, const layout& want) {
+    for (std::size_t i : copies[u])
+      if (pieces[i].where == want) return i;
+    piece p;
+    p.node = u;
+    p.type = node_at(u).type;
+    if (source_everywhere(u)) {
+      p.where = want;
+      return push(p);
+    }
+    const shape global = shape_of(p.type, at);
+    const std::int64_t element_bytes = size_of(p.type.element);
+    std::size_t start = copies[u][0];
+    path best = find_path(global, element_bytes, pieces[start].where, want, at.axes, rule);
+    for (std::size_t i : copies[u]) {
+      if (pieces[i].where.unreduced != 0) continue;
+      const path other = find_path(global, element_bytes, pieces[i].where, want, at.axes, rule);
+      if (other.score < best.score) {
+        best = other;
+        start = i;
+      }
+    }
+    for (const hop& h : best.hops) {
+      piece m = p;
+      m.how = made_by::move;
+      m.by = h;
+      m.where = h.to;
+      m.arity = 1;
+      m.in[0] = start;
+      start = push(m);
+    }
+    return start;
+  }
+
+  constexpr void make_pieces() {
+    copies.assign(g.nodes.size(), {});
+    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+      const node& n = node_at(v);
+      if (source_everywhere(static_cast<node_id>(v))) continue;
+      piece p;
+      p.node = static_cast<node_id>(v);
+      p.type = n.type;
+      p.where = chosen[v].out;
+      p.arity = n.arity;
+      const factor_list factors = factors_of(g, n);
+      for (int k = 0; k < n.arity; ++k)
+        p.in[static_cast<std::size_t>(k)] = copy(n.in[static_cast<std::size_t>(k)], required(n, factors, chosen[v], k));
+      if (class_of(n.code) == op_class::annotation) {
+        copies[v].push_back(p.in[0]);
+        continue;
+      }
+      if (n.code == op::rename) p.how = made_by::rename;
+      push(p);
+    }
+  }
+
+  /// The dims that the step computing a piece runs over.
+  constexpr tensor_type loop_of(const piece& p) const {
+    tensor_type loop = p.type;
+    const node& n = node_at(p.node);
+    if (n.code == op::reduce) {
+      const tensor_type& operand = pieces[p.in[0]].type;
+      for (int i = 0; i < operand.rank; ++i)
+        if ((n.over & dim_bit(operand[i])) != 0) loop.append(operand[i]);
+    }
+    return loop;
+  }
+  /// Elementwise chains and what may end one.
+  constexpr bool runs_tape(const piece& p) const {
+    if (p.how != made_by::node) return false;
+    const op code = node_at(p.node).code;
+    return is_elementwise(code) || code == op::reduce;
+  }
+
+  /// Decides which pieces are computed inside the step of their only reader.
+  constexpr void fuse() {
+    for (piece& p : pieces)
+      for (int k = 0; k < p.arity; ++k) ++pieces[p.in[static_cast<std::size_t>(k)]].uses;
+    for (std::size_t r = 0; r < g.outputs.size(); ++r) ++pieces[results[r]].uses;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      piece& p = pieces[i];
+      if (!runs_tape(p)) continue;
+      const dim_set loop = loop_of(p).set();
+      for (int k = 0; k < p.arity; ++k) {
+        piece& from = pieces[p.in[static_cast<std::size_t>(k)]];
+        if (from.how != made_by::node) continue;
+        const op code = node_at(from.node).code;
+        // Constants may have many readers: a literal costs nothing. The others would be computed again.
+        if (code == op::constant || code == op::count || code == op::iota) from.fused = true;
+        else if (is_elementwise(code) && from.uses == 1 && from.type.set() == loop) from.fused = true;
+      }
+      // Cut the chain where it outgrows a step, at the operand that brings most.
+      while (true) {
+        p.tape = node_at(p.node).code == op::reduce ? 0 : 1;
+        p.loads = 0;
+        int largest = -1;
+        for (int k = 0; k < p.arity; ++k) {
+          const piece& from = pieces[p.in[static_cast<std::size_t>(k)]];
+          p.tape += from.fused ? from.tape : 1;
+          p.loads += from.fused ? from.loads : 1;
+          if (from.fused && from.arity > 0 &&
+              (largest < 0 || from.tape > pieces[p.in[static_cast<std::size_t>(largest)]].tape))
+            largest = k;
+        }
+        if ((p.tape <= max_tape && p.loads <= max_operands) || largest < 0) break;
+        pieces[p.in[static_cast<std::size_t>(largest)]].fused = false;
+      }
+    }
+    // A source that some reader cannot take into its chain is computed on its own.
+    for (const piece& p : pieces)
+      if (!runs_tape(p))
+        for (int k = 0; k < p.arity; ++k) unfuse_source(p.in[static_cast<std::size_t>(k)]);
+    for (std::size_t r : results) unfuse_source(r);
+  }
+  constexpr void unfuse_source(std::size_t i) {
+    if (pieces[i].how == made_by::node && source_everywhere(pieces[i].node)) pieces[i].fused = false;
+  }
+
+  std::vector<std::size_t> results{};
+
+  /// Which pieces share memory: renamed views, and all-reduces of a value that nothing else reads.
+  constexpr void place() {
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      piece& p = pieces[i];
+      if (p.fused) continue;
+      if (p.how == made_by::rename) {
+        p.storage = pieces[p.in[0]].storage;
+        continue;
+      }
+      if (p.how == made_by::move && p.by.move == kind::all_reduce && pieces[p.in[0]].uses == 1 &&
+          storages[pieces[p.in[0]].storage].role != role::input && pieces[p.in[0]].how != made_by::rename) {
+        p.storage = pieces[p.in[0]].storage;
+        continue;
+      }
+      storage_of s;
+      s.bytes = largest_shape(shape_of(p.type, at), p.where, at.axes).elements() * size_of(p.type.element);
+      if (node_at(p.node).code == op::input && p.how == made_by::node) {
+        s.role = role::input;
+        s.assigned = true;
+        for (std::size_t a = 0; a < g.inputs.size(); ++a)
+          if (g.inputs[a] == p.node) s.index = static_cast<std::uint16_t>(a);
+      }
+      p.storage = storages.size();
+      storages.push_back(s);
+    }
+    // A result is written where the caller wants it, unless its memory is an argument's or another result's.
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      storage_of& s = storages[pieces[results[r]].storage];
+      const bool same_order = !g.outputs_pinned || same_dims(pieces[results[r]].type, g.output_types[r]);
+      if (s.role == role::workspace && !s.assigned && same_order) {
+        s.role = role::output;
+        s.index = static_cast<std::uint16_t>(r);
+        s.assigned = true;
+      }
+    }
+  }
+  static constexpr bool same_dims(const tensor_type& a, const tensor_type& b) { return a.rank == b.rank && a.dims == b.dims; }
+
+  constexpr int buffer_of(std::size_t i) {
+    piece& p = pieces[i];
+    if (p.buffer < 0) {
+      p.buffer = static_cast<int>(out.buffers.size());
+      out.buffers.push_back({role::workspace, 0, p.type, p.where});
+      buffer_storage.push_back(p.storage);
+    }
+    return p.buffer;
+  }
+  std::vector<std::size_t> buffer_storage{};
+
+  constexpr std::uint8_t load(step& s, int buffer) const {
+    for (std::size_t i = 0; i < s.in.size(); ++i)
+      if (s.in[i] == buffer) return static_cast<std::uint8_t>(i);
+    s.in.push_back(static_cast<std::uint16_t>(buffer));
+    return static_cast<std::uint8_t>(s.in.size() - 1);
+  }
+
+  /// Appends the computation of a piece to the tape of a step; the index of its value.
+  constexpr std::uint8_t record(step& s, std::size_t i, bool root) {
+    const piece& p = pieces[i];
+    tape_op t;
+    t.type = p.type.element;
+    if (!root && !p.fused) {
+      t.code = op::input;
+      t.arg = load(s, buffer_of(i));
+      for (std::size_t j = 0; j < s.tape.size(); ++j)
+        if (s.tape[j].code == op::input && s.tape[j].arg == t.arg) return static_cast<std::uint8_t>(j);
+    } else {
+      const node& n = node_at(p.node);
+      t.code = n.code;
+      t.scalar = n.scalar;
+      t.over = n.over;
+      if (n.code == op::iota) t.arg = static_cast<std::uint8_t>(s.loop.find(n.which[0]));
+      for (int k = 0; k < p.arity; ++k)
+        t.in[static_cast<std::size_t>(k)] = record(s, p.in[static_cast<std::size_t>(k)], false);
+    }
+    s.tape.push_back(t);
+    return static_cast<std::uint8_t>(s.tape.size() - 1);
+  }
+
+  constexpr layout loop_layout(const piece& p, const tensor_type& loop) const {
+    layout space = p.where;
+    int r = 0;
+    for (int i = p.type.rank; i < loop.rank; ++i) space[i] = chosen[p.node].over[static_cast<std::size_t>(r++)];
+    space.unreduced = 0;
+    return space;
+  }
+
+  constexpr step step_of(std::size_t i) {
+    const piece& p = pieces[i];
+    const node& n = node_at(p.node);
+    step s;
+    s.code = n.code;
+    s.node = p.node;
+    s.where = n.where;
+    if (p.how == made_by::move) {
+      s.kind = step_kind::move;
+      s.move = p.by.move;
+      s.axes = p.by.axes;
+      s.combine = pieces[p.in[0]].where.unreduced != 0 ? pieces[p.in[0]].where.combine : p.where.combine;
+      s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[0])));
+    } else if (n.code == op::dot && n.over != 0) {
+      s.kind = step_kind::gemm;
+      const tensor_type &a = pieces[p.in[0]].type, &b = pieces[p.in[1]].type;
+      for (int d = 0; d < p.type.rank; ++d) {
+        const dim_id id = p.type[d];
+        (a.has(id) ? b.has(id) ? s.batch : s.m : s.n).append(id);
+      }
+      for (int d = 0; d < a.rank; ++d)
+        if ((n.over & dim_bit(a[d])) != 0) s.k.append(a[d]);
+      s.loop = p.type;
+      s.space = p.where;
+      s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[0])));
+      s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[1])));
+    } else {
+      s.kind = n.code == op::reduce ? step_kind::fold : step_kind::map;
+      s.loop = loop_of(p);
+      s.space = loop_layout(p, s.loop);
+      s.folded = static_cast<std::uint8_t>(s.loop.rank - p.type.rank);
+      s.combine = n.combine;
+      if (n.code == op::reduce) {
+        record(s, p.in[0], false);
+      } else if (n.code == op::dot) {
+        // Without a contracted dim a product is elementwise.
+        tape_op t;
+        t.code = op::mul;
+        t.type = p.type.element;
+        t.in[0] = record(s, p.in[0], false);
+        t.in[1] = record(s, p.in[1], false);
+        s.tape.push_back(t);
+      } else {
+        record(s, i, true);
+      }
+    }
+    s.out = static_cast<std::uint16_t>(buffer_of(i));
+    return s;
+  }
+
+  constexpr void make_steps() {
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const piece& p = pieces[i];
+      if (p.fused || p.how == made_by::rename) continue;
+      if (p.how == made_by::node && node_at(p.node).code == op::input) continue;
+      if (p.uses == 0) continue;
+      out.steps.push_back(step_of(i));
+    }
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      const piece& p = pieces[results[r]];
+      const storage_of& s = storages[p.storage];
+      if (s.role == role::output && s.index == r) continue;
+      // The result is an argument, another result, or wanted in another memory order: copied.
+      step c;
+      c.kind = step_kind::map;
+      c.code = op::reshard;
+      c.node = p.node;
+      c.where = node_at(p.node).where;
+      tensor_type type = p.type;
+      layout where = p.where;
+      if (g.outputs_pinned) {
+        type = g.output_types[r];
+        where = g.output_layouts[r];
+      }
+      c.loop = type;
+      c.space = where;
+      c.space.unreduced = 0;
+      c.in.push_back(static_cast<std::uint16_t>(buffer_of(results[r])));
+      tape_op t;
+      t.code = op::input;
+      t.type = type.element;
+      c.tape.push_back(t);
+      c.out = static_cast<std::uint16_t>(out.buffers.size());
+      out.buffers.push_back({role::output, static_cast<std::uint16_t>(r), type, where});
+      buffer_storage.push_back(storages.size());
+      storage_of own;
+      own.role = role::output;
+      own.index = static_cast<std::uint16_t>(r);
+      own.assigned = true;
+      storages.push_back(own);
+      out.steps.push_back(c);
+    }
+  }
+
+  /// Workspace slots by lifetime: a slot is taken again once the last step that reads it is over; of the free ones the
+  /// one whose size fits best.
+  constexpr void assign_slots() {
+    for (std::size_t i = 0; i < out.steps.size(); ++i) {
+      for (std::uint16_t b : out.steps[i].in) storages[buffer_storage[b]].last_read = i;
+      storages[buffer_storage[out.steps[i].out]].last_read = i;
+    }
+    std::vector<std::int64_t> slot_bytes;
+    std::vector<std::size_t> busy_until;
+    for (std::size_t i = 0; i < out.steps.size(); ++i) {
+      storage_of& s = storages[buffer_storage[out.steps[i].out]];
+      if (s.assigned) continue;
+      std::size_t best = slot_bytes.size();
+      for (std::size_t k = 0; k < slot_bytes.size(); ++k) {
+        if (busy_until[k] >= i) continue;
+        const auto distance = [&](std::size_t slot) {
+          return slot_bytes[slot] > s.bytes ? slot_bytes[slot] - s.bytes : 2 * (s.bytes - slot_bytes[slot]);
+        };
+        if (best == slot_bytes.size() || distance(k) < distance(best)) best = k;
+      }
+      if (best == slot_bytes.size()) {
+        slot_bytes.push_back(0);
+        busy_until.push_back(0);
+      }
+      if (s.bytes > slot_bytes[best]) slot_bytes[best] = s.bytes;
+      busy_until[best] = s.last_read;
+      s.index = static_cast<std::uint16_t>(best);
+      s.assigned = true;
+    }
+    out.slots = static_cast<std::uint16_t>(slot_bytes.size());
+    for (std::size_t b = 0; b < out.buffers.size(); ++b) {
+      out.buffers[b].role = storages[buffer_storage[b]].role;
+      out.buffers[b].index = storages[buffer_storage[b]].index;
+    }
+  }
+
+  constexpr void run() {
+    out.mesh = g.mesh;
+    out.dims = g.dims;
+    out.arguments = static_cast<std::uint16_t>(g.inputs.size());
+    out.results = static_cast<std::uint16_t>(g.outputs.size());
+    make_pieces();
+    for (std::size_t r = 0; r < g.outputs.size(); ++r) {
+      const node_id v = g.outputs[r];
+      layout asked = chosen[v].out;
+      asked.unreduced = 0;
+      if (source_everywhere(v)) asked = layout{};
+      if (g.outputs_pinned) {
+        asked = g.output_layouts[r];
+        for (int i = 0; i < node_at(v).type.rank; ++i)
+          asked[i] = g.output_layouts[r][g.output_types[r].find(node_at(v).type[i])];
+      }
+      results.push_back(copy(v, asked));
+    }
+    fuse();
+    place();
+    make_steps();
+    // Every argument has a buffer, read or not, so that callers can check it.
+    for (std::size_t a = 0; a < g.inputs.size(); ++a) buffer_of(copies[g.inputs[a]][0]);
+    assign_slots();
+  }
+};
+
+} // namespace detail
+
+/// The steps of a graph under given strategies.
+constexpr program lower(const graph& g, const strategies& chosen, const sizes& at, const policy& rule) {
+  detail::lowering l{g, chosen, at, rule};
+  l.run();
+  return static_cast<program&&>(l.out);
+}
+
+} // namespace cleave

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/graph/simplify.hpp>
+#include <cleave/plan/lower.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// Lets a computed result take the memory order in which it is asked, so that nothing is transposed afterwards.
+constexpr void adopt_result_order(graph& g) {
+  if (!g.outputs_pinned) return;
+  for (std::size_t r = 0; r < g.outputs.size(); ++r) {
+    node& n = g.nodes[g.outputs[r]];
+    const op_class what = class_of(n.code);
+    if (what == op_class::elementwise || what == op_class::contraction || what == op_class::reduction)
+      n.type.dims = g.output_types[r].dims;
+  }
+}
+
+} // namespace detail
+
+/// The whole way from a recorded graph to the steps that every device runs. `hints` are the sizes for which choices are
+/// priced: fixed ones, and planning hints where sizes come at run time; the result is correct for every size.
+constexpr program partition(const graph& recorded, const sizes& hints, const policy& rule = policy::time()) {
+  program none;
+  none.found = recorded.found;
+  if (!recorded.found.ok()) return none;
+  graph g = simplify(recorded);
+  detail::adopt_result_order(g);
+  return lower(g, choose(g, hints, rule), hints, rule);
+}
+
+} // namespace cleave

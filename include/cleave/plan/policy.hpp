@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+
+namespace cleave {
+
+/// What a piece of a plan costs one device: bytes of communication (the busiest device's), messages it waits for,
+/// floating-point operations of its products.
+struct cost {
+  std::int64_t bytes = 0;
+  std::int64_t messages = 0;
+
+  constexpr cost& operator+=(const cost& other) {
+    bytes += other.bytes;
+    messages += other.messages;
+    return *this;
+  }
+  friend constexpr cost operator+(cost a, const cost& b) { return a += b; }
+  friend constexpr bool operator==(const cost&, const cost&) = default;
+};
+
+/// How strategies are compared. One number decides, so that comparisons are total and deterministic.
+struct policy {
+  /// Weights of the number: of a byte, a message, a flop on one device.
+  double byte = 0;
+  double message = 0;
+  double flop = 0;
+  /// Products may be repeated on several devices up to this factor of the work done once; 0: no limit, the price of a
+  /// flop decides.
+  double repeat = 0;
+
+  /// Estimated seconds on a machine model. Defaults: 2 us a message, 10 GB/s, 100 GFLOP/s a device.
+  static constexpr policy time(double latency = 2e-6, double bandwidth = 1e10, double flop_rate = 1e11) {
+    return {1 / bandwidth, latency, 1 / flop_rate, 0};
+  }
+  /// The fewest bytes among plans whose products are repeated at most `repeat` times, then the fewest messages.
+  static constexpr policy bytes_first(double repeat) { return {1, 1e-6, 0, repeat}; }
+
+  constexpr double score(const cost& c) const {
+    return byte * static_cast<double>(c.bytes) + message * static_cast<double>(c.messages);
+  }
+};
+
+} // namespace cleave

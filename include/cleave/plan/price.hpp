@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/reshard.hpp>
+
+namespace cleave {
+
+/// What one step moves. Exact for any sizes: bytes of the busiest device.
+constexpr cost step_cost(const std::vector<buffer>& buffers, const step& s, const sizes& at) {
+  if (s.kind != step_kind::move) return {};
+  const buffer &from = buffers[s.in[0]], &to = buffers[s.out];
+  return price_of({s.move, s.axes, to.where}, from.where, shape_of(from.type, at), size_of(from.type.element), at.axes);
+}
+
+constexpr std::int64_t step_bytes(const program& p, const step& s, const sizes& at) {
+  return step_cost(p.buffers, s, at).bytes;
+}
+
+/// Bytes that a program moves: the sum over its steps of the bytes of each step's busiest device.
+constexpr std::int64_t bytes(const program& p, const sizes& at) {
+  std::int64_t total = 0;
+  for (const step& s : p.steps) total += step_bytes(p, s, at);
+  return total;
+}
+
+constexpr std::int64_t messages(const program& p, const sizes& at) {
+  std::int64_t total = 0;
+  for (const step& s : p.steps) total += step_cost(p.buffers, s, at).messages;
+  return total;
+}
+
+/// Floating-point operations of the products on the busiest device.
+constexpr std::int64_t flops(const program& p, const sizes& at) {
+  std::int64_t total = 0;
+  for (const step& s : p.steps) {
+    if (s.kind != step_kind::gemm) continue;
+    const buffer &a = p.buffers[s.in[0]], &c = p.buffers[s.out];
+    std::int64_t work = 2 * largest_shape(shape_of(c.type, at), c.where, at.axes).elements();
+    for (int i = 0; i < s.k.rank; ++i)
+      work *= block_extent(at[s.k[i]], at.axes.product(a.where[a.type.find(s.k[i])]));
+    total += work;
+  }
+  return total;
+}
+
+/// Bytes of workspace on the busiest device: each slot is as large as its largest buffer.
+constexpr std::int64_t workspace(const program& p, const sizes& at) {
+  std::int64_t total = 0;
+  for (std::uint16_t slot = 0; slot < p.slots; ++slot) {
+    std::int64_t largest = 0;
+    for (const buffer& b : p.buffers) {
+      if (b.role != role::workspace || b.index != slot) continue;
+      const std::int64_t n = largest_shape(shape_of(b.type, at), b.where, at.axes).elements() * size_of(b.type.element);
+      if (n > largest) largest = n;
+    }
+    total += largest;
+  }
+  return total;
+}
+
+} // namespace cleave

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/ops/factors.hpp>
+#include <cleave/plan/reshard.hpp>
+
+namespace cleave {
+
+/// How one node is computed: the axes that divide each factor, and which partial axes of its operands it lets through.
+struct strategy {
+  /// The layout in which the result comes out, partial over the axes that divide reduced factors or pass through.
+  layout out{};
+  /// Axes of the reduced factors, in the order of factors_of.
+  std::array<axis_list, 4> over{};
+  /// Partial axes let through by linearity, and the operands that must bring them (bit set).
+  axis_set pass = 0;
+  std::uint8_t bringers = 0;
+
+  friend constexpr bool operator==(const strategy&, const strategy&) = default;
+};
+
+/// The layout that operand `k` of a node must have for a strategy.
+constexpr layout required(const node& n, const factor_list& factors, const strategy& s, int k) {
+  layout l;
+  int r = 0;
+  for (const factor& f : factors) {
+    const axis_list list = f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
+    if (f.at[static_cast<std::size_t>(k)] >= 0) l[f.at[static_cast<std::size_t>(k)]] = list;
+  }
+  if ((s.bringers >> k & 1) != 0) {
+    l.unreduced = s.pass;
+    l.combine = n.code == op::reduce ? n.combine : reduction::sum;
+  }
+  return l;
+}
+
+/// The axes that leave the result partial.
+constexpr axis_set reduced_axes(const strategy& s) {
+  unsigned set = 0;
+  for (const axis_list& list : s.over) set |= list.mask();
+  return static_cast<axis_set>(set);
+}
+
+/// Sets the partial axes of the result from the rest of the strategy.
+constexpr void seal(const node& n, strategy& s) {
+  s.out.unreduced = static_cast<axis_set>(reduced_axes(s) | s.pass);
+  s.out.combine = n.code == op::reduce ? n.combine : reduction::sum;
+}
+
+/// Multiply-adds of one device for a product, times 2; blocks are taken as even, so that uneven ones do not count as
+/// repeated work.
+constexpr double flops_of(const graph& g, const node& n, const factor_list& factors, const strategy& s,
+                          const sizes& at) {
+  if (n.code != op::dot) return 0;
+  double flops = 2;
+  int r = 0;
+  for (const factor& f : factors) {
+    const tensor_type& t = f.at[in_result] >= 0 ? n.type : g.nodes[n.in[0]].type;
+    const int position = f.at[in_result] >= 0 ? f.at[in_result] : f.at[0];
+    const axis_list list = f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[position];
+    flops *= static_cast<double>(at[t[position]]) / static_cast<double>(at.axes.product(list));
+  }
+  return flops;
+}
+
+/// Which operands may bring a sum over several devices, for the partial axes offered by each. 0: none may.
+constexpr std::uint8_t bringers_of(const node& n, std::uint8_t partial) {
+  switch (entry_of(n.code).sums) {
+    case linearity::none: return 0;
+    case linearity::unary: return partial & 1;
+    case linearity::joint: return partial == 3 ? 3 : 0;
+    case linearity::each: return partial == 1 || partial == 2 ? partial : 0;
+    case linearity::first: return partial == 1 ? 1 : 0;
+    case linearity::branches: return partial == 6 ? 6 : 0;
+  }
+  return 0;
+}
+
+} // namespace cleave

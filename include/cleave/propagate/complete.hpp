@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/ops/factors.hpp>
+
+#include <vector>
+
+namespace cleave {
+
+/// A layout for every value of a graph, by node.
+using completion = std::vector<layout>;
+
+namespace detail {
+
+/// Bidirectional propagation. Each visit of a node looks at one factor after another: if the lists that its tensors
+/// have for it are prefixes of one another, the longest becomes the list of all, as far as no tensor has the axes
+/// already on another dim and the user did not pin the dim there.
+struct completer {
+  const graph& g;
+  completion layouts;
+  /// Positions that may not change: what the user wrote.
+  std::vector<std::uint8_t> fixed;
+
+  constexpr explicit completer(const graph& from) : g(from), layouts(from.nodes.size(), layout{}), fixed(from.nodes.size(), 0) {
+    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+      const node& n = g.nodes[v];
+      layouts[v] = n.pin;
+      layouts[v].unreduced = 0;
+      fixed[v] = n.pinned;
+    }
+    for (std::size_t r = 0; r < g.outputs.size(); ++r) {
+      if (!g.outputs_pinned) continue;
+      const std::size_t v = g.outputs[r];
+      const tensor_type& asked = g.output_types[r];
+      // A result guides completion like an annotation, but does not bind the value that is moved into it.
+      for (int i = 0; i < g.nodes[v].type.rank; ++i) {
+        const int j = asked.find(g.nodes[v].type[i]);
+        if (j >= 0) offer(v, i, g.output_layouts[r][j]);
+      }
+    }
+  }
+
+  constexpr bool offer(std::size_t v, int position, axis_list list) {
+    layout& l = layouts[v];
+    axis_list& have = l[position];
+    if (have.packed == list.packed || (fixed[v] >> position & 1) != 0 || !list.starts_with(have)) return false;
+    axis_set others = 0;
+    for (int i = 0; i < g.nodes[v].type.rank; ++i)
+      if (i != position) others = static_cast<axis_set>(others | l[i].mask());
+    bool changed = false;
+    for (int j = have.size(); j < list.size() && (others >> list[j] & 1) == 0; ++j) {
+      have.push_back(list[j]);
+      changed = true;
+    }
+    return changed;
+  }
+
+  constexpr bool visit(std::size_t v) {
+    const node& n = g.nodes[v];
+    if (n.arity == 0) return false;
+    bool changed = false;
+    // Axes that an earlier factor of this node has taken: one axis divides one factor of an op.
+    unsigned taken = 0;
+    for (const factor& f : factors_of(g, n)) {
+      axis_list longest;
+      bool agree = true;
+      for (int k = 0; k < 4; ++k) {
+        const int position = f.at[static_cast<std::size_t>(k)];
+        if (position < 0) continue;
+        const axis_list list = layouts[tensor_at(n, v, k)][position];
+        if (list.starts_with(longest)) longest = list;
+        else if (!longest.starts_with(list)) agree = false;
+      }
+      if (!agree || longest.empty() || (longest.mask() & taken) != 0) continue;
+      taken |= longest.mask();
+      for (int k = 0; k < 4; ++k)
+        if (f.at[static_cast<std::size_t>(k)] >= 0)
+          changed = offer(tensor_at(n, v, k), f.at[static_cast<std::size_t>(k)], longest) || changed;
+    }
+    return changed;
+  }
+
+  constexpr std::size_t tensor_at(const node& n, std::size_t v, int k) const {
+    return k == in_result ? v : n.in[static_cast<std::size_t>(k)];
+  }
+
+  constexpr void run(bool products) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t v = 0; v < g.nodes.size(); ++v) changed = step(v, products) || changed;
+      for (std::size_t v = g.nodes.size(); v-- > 0;) changed = step(v, products) || changed;
+    }
+  }
+
+  constexpr bool step(std::size_t v, bool products) {
+    const op_class what = class_of(g.nodes[v].code);
+    if (what == op_class::source) return false;
+    if (!products && (what == op_class::contraction || what == op_class::reduction)) return false;
+    return visit(v);
+  }
+};
+
+} // namespace detail
+
+/// Completes the layouts of a graph from what the user wrote, to a fixpoint. Order: cheap ops (elementwise, views,
+/// annotations) forward and backward until nothing changes, then all ops likewise; nodes in recorded order, factors in
+/// the order of the result's dims and then the contracted ones. Lists only grow, so it ends. Deterministic; what the
+/// user wrote is never overridden; conflicts stay for the partitioner, which prices them.
+constexpr completion complete(const graph& g) {
+  detail::completer c(g);
+  c.run(false);
+  c.run(true);
+  return static_cast<completion&&>(c.layouts);
+}
+
+} // namespace cleave
