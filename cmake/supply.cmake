@@ -171,9 +171,11 @@ function(cleave_pip out)
   if(result EQUAL 0)
     set(${out} TRUE PARENT_SCOPE)
   else()
-    list(JOIN ARGN " " command)
+    list(GET ARGN 0 verb)
+    list(GET ARGN -1 what)
     string(STRIP "${log}" log)
-    message(STATUS "Cleave: pip ${command} failed: ${log}")
+    string(REGEX REPLACE ".*\n" "" log "${log}") # pip says last what went wrong
+    message(STATUS "Cleave: pip ${verb} of ${what} failed: ${log}")
   endif()
 endfunction()
 

@@ -17,7 +17,8 @@ set(kokkos_options -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON -DKokkos_
 set(kernels_options
     -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON -DKokkosKernels_ENABLE_TPL_BLAS=ON
     -DKokkosKernels_ENABLE_TPL_LAPACK=OFF -DKokkosKernels_INST_DOUBLE=OFF -DKokkosKernels_INST_LAYOUTLEFT=OFF
-    -DKokkosKernels_ENABLE_TESTS=OFF -DKokkosKernels_ENABLE_EXAMPLES=OFF)
+    -DKokkosKernels_ENABLE_TESTS=OFF -DKokkosKernels_ENABLE_EXAMPLES=OFF
+    "-DF77_BLAS_MANGLE=(name,NAME) name ## _") # as every BLAS on Linux has it; else a Fortran compiler is asked
 
 # Sets `source` and `label` to the source of kokkos or kokkos-kernels, unpacked under `work`.
 macro(cleave_kokkos_source name title tag commit work)
