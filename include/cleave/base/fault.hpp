@@ -30,6 +30,7 @@ enum class fault : std::uint8_t {
   too_many_nodes,
   rank_too_high,
   layouts_tie,
+  result_count,
 };
 
 /// What a pass found: the fault and the names that belong in its sentence.

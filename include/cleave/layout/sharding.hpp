@@ -18,6 +18,8 @@ struct dim : dim_tag {
   static_assert(Extent == dynamic || Extent >= 0, "cleave: an extent is not negative");
   static constexpr dim_ref ref{Name.view(), Extent};
   constexpr operator dim_ref() const { return ref; }
+  /// `batch = 1024`: a size by name, for pricing a plan.
+  constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size}; }
 };
 
 template <class D>

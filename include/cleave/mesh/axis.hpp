@@ -17,6 +17,8 @@ template <text Name, std::int64_t Size = dynamic>
 struct axis : axis_tag {
   static_assert(Size == dynamic || Size > 0, "cleave: a mesh axis has at least one device");
   static constexpr axis_info info{Name.view(), Size};
+  /// `data = 8`: a size by name, for pricing a plan.
+  constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size}; }
 };
 
 template <class A>

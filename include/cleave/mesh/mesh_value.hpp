@@ -14,6 +14,12 @@ namespace cleave {
 /// An extent or axis size that is known only when the program runs.
 inline constexpr std::int64_t dynamic = -1;
 
+/// A size by name, of a dim or of an axis.
+struct named_size {
+  std::string_view name{};
+  std::int64_t size = 0;
+};
+
 struct axis_info {
   std::string_view name{};
   std::int64_t size = dynamic;

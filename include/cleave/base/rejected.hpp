@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/fault.hpp>
+#include <cleave/base/text.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace cleave {
+
+/// The facts of an error, as types, so that every compiler prints them beside the sentence.
+template <unsigned Line>
+struct line {};
+template <text Name>
+struct op_named {};
+template <text Name>
+struct dim_named {};
+template <text Name>
+struct axis_named {};
+template <std::int64_t Number>
+struct expected {};
+template <std::int64_t Number>
+struct got {};
+
+/// Every compile error of the library: one literal sentence a fault, with the facts in the template arguments. The only
+/// place where faults are worded for the compiler.
+template <fault Fault, class... Facts>
+struct rejected {
+  static_assert(Fault != fault::axis_not_in_mesh, "cleave: this axis is not in the mesh");
+  static_assert(Fault != fault::axis_used_twice, "cleave: this axis is used twice in one layout");
+  static_assert(Fault != fault::dim_used_twice, "cleave: this dim appears twice in one tensor");
+  static_assert(Fault != fault::dim_missing, "cleave: the operand does not have this dim");
+  static_assert(Fault != fault::contracted_dim_missing, "cleave: one operand does not have the contracted dim");
+  static_assert(Fault != fault::extents_differ, "cleave: this dim has two different fixed extents");
+  static_assert(Fault != fault::dims_do_not_broadcast, "cleave: the operands do not broadcast, neither has all the dims of the other; this dim is missing");
+  static_assert(Fault != fault::unreduced_into_nonlinear, "cleave: a value pinned as unreduced over this axis goes into an operation that is not linear for its reduction");
+  static_assert(Fault != fault::assignment_to_other_dims, "cleave: the result and the tensor it is assigned to have different dims; this dim is only on one side");
+  static_assert(Fault != fault::pinned_layouts_conflict, "cleave: two layouts pinned by the user conflict on this dim");
+  static_assert(Fault != fault::element_types_differ, "cleave: the operands have different element types; use cast");
+  static_assert(Fault != fault::meshes_differ, "cleave: tensors of two different meshes meet in one computation");
+  static_assert(Fault != fault::contract_broken, "cleave: the plan needs a collective that the contract forbids");
+  static_assert(Fault != fault::too_many_dims, "cleave: a computation has at most 64 dims");
+  static_assert(Fault != fault::too_many_nodes, "cleave: a computation has at most 65534 operations");
+  static_assert(Fault != fault::rank_too_high, "cleave: a tensor has at most 8 dims");
+  static_assert(Fault != fault::layouts_tie, "cleave: two layouts of this value cost the same; constrain it to choose");
+  static_assert(Fault != fault::result_count, "cleave: the function returns another number of tensors than its signature names");
+};
+
+/// What functions of a rejected plan return: it satisfies every comparison, so that one fault is one error.
+struct absorbed {
+  template <class T>
+  constexpr operator T() const {
+    return T{};
+  }
+  template <class T>
+  friend constexpr bool operator==(absorbed, const T&) { return true; }
+  template <class T>
+  friend constexpr bool operator<=(absorbed, const T&) { return true; }
+  template <class T>
+  friend constexpr bool operator>=(absorbed, const T&) { return true; }
+  template <class T>
+  friend constexpr bool operator<(absorbed, const T&) { return true; }
+  template <class T>
+  friend constexpr bool operator>(absorbed, const T&) { return true; }
+};
+
+namespace detail {
+
+template <std::size_t N>
+constexpr text<N + 1> text_of(std::string_view from) {
+  char chars[N + 1]{};
+  for (std::size_t i = 0; i < N; ++i) chars[i] = from[i];
+  return text<N + 1>(chars);
+}
+
+/// Instantiates `rejected` with the facts of Source::found; Source is any type with such a static constexpr verdict.
+template <class Source>
+struct reject {
+  static constexpr const verdict& v = Source::found;
+  static constexpr auto op = text_of<v.op.size()>(v.op);
+  static constexpr auto dim = text_of<v.dim.size()>(v.dim);
+  static constexpr auto axis = text_of<v.axis.size()>(v.axis);
+  static constexpr bool sized = v.expected != v.got;
+  using type = std::conditional_t<
+      sized, rejected<v.fault, line<v.where.line>, op_named<op>, dim_named<dim>, axis_named<axis>, expected<v.expected>, got<v.got>>,
+      rejected<v.fault, line<v.where.line>, op_named<op>, dim_named<dim>, axis_named<axis>>>;
+};
+
+} // namespace detail
+
+} // namespace cleave

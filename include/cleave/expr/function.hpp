@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/fields.hpp>
+#include <cleave/expr/functions.hpp>
+#include <cleave/type/abstract.hpp>
+
+namespace cleave {
+
+/// What a function computes with in place of a tensor: a value that knows which tensor type it stands for.
+template <class T, auto Layout>
+struct traced : value {
+  using element_type = T;
+  using sharding_type = std::remove_cvref_t<decltype(Layout)>;
+
+  constexpr traced() = default;
+  constexpr traced(const value& v) : value(v) {}
+};
+
+namespace detail {
+
+/// In place of a run-time number: a rank-0 value.
+template <class T>
+struct traced_number : value {
+  using element_type = T;
+
+  constexpr traced_number() = default;
+  constexpr traced_number(const value& v) : value(v) {}
+};
+
+template <class A>
+struct is_value : std::bool_constant<std::derived_from<A, value>> {};
+
+/// The traced form of an argument or result type.
+template <class A>
+struct trace_type {
+  using type = A;
+};
+template <template <class, auto> class Tensor, class T, auto Layout>
+  requires TensorType<Tensor<T, Layout>>
+struct trace_type<Tensor<T, Layout>> {
+  using type = traced<T, Layout>;
+};
+template <Number T>
+struct trace_type<T> {
+  using type = traced_number<T>;
+};
+template <template <template <class, auto> class> class Aggregate, template <class, auto> class Tensor>
+struct trace_type<Aggregate<Tensor>> {
+  using type = Aggregate<traced>;
+};
+template <class T, std::size_t N>
+struct trace_type<std::array<T, N>> {
+  using type = std::array<typename trace_type<T>::type, N>;
+};
+template <class... T>
+struct trace_type<std::tuple<T...>> {
+  using type = std::tuple<typename trace_type<T>::type...>;
+};
+
+/// The mesh of the first tensor among the leaves.
+template <class... Args>
+constexpr mesh_value mesh_of() {
+  mesh_value found;
+  bool any = false;
+  std::tuple<typename trace_type<std::remove_cvref_t<Args>>::type...> leaves{};
+  for_each_leaf<is_value>(leaves, [&]<class Leaf>(Leaf&) {
+    if constexpr (TensorType<Leaf>)
+      if (!any) {
+        found = Leaf::sharding_type::mesh_type::value;
+        any = true;
+      }
+  });
+  return found;
+}
+
+template <class Leaf>
+constexpr spec spec_of(const mesh_value& mesh) {
+  if constexpr (TensorType<Leaf>) return Leaf::sharding_type::value;
+  else {
+    spec s;
+    s.mesh = mesh;
+    return s;
+  }
+}
+
+} // namespace detail
+
+/// A program to be partitioned as a whole: a captureless generic lambda. Called with values inside another function it
+/// is inlined; the run-time rooms give it a call operator for tensors.
+template <class F>
+struct function {
+  using body_type = F;
+  F body{};
+
+  constexpr function() = default;
+  constexpr explicit function(F f) : body(f) {}
+};
+template <class F>
+function(F) -> function<F>;
+
+template <class F>
+inline constexpr bool is_function = false;
+template <class F>
+inline constexpr bool is_function<function<F>> = true;
+
+/// Records the graph of a body under a signature: runs it on traced arguments. The number of leaves and their order
+/// are those of the signature's types.
+template <class Body, class Signature>
+struct recording;
+template <class Body, class R, class... Args>
+struct recording<Body, R(Args...)> {
+  static constexpr graph record() {
+    const mesh_value mesh = detail::mesh_of<R, Args...>();
+    recorder in(mesh);
+    std::tuple<typename detail::trace_type<std::remove_cvref_t<Args>>::type...> args{};
+    for_each_leaf<detail::is_value>(args, [&]<class Leaf>(Leaf& leaf) {
+      leaf = Leaf(in.input(element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh)));
+    });
+    auto result = std::apply([](auto&... a) { return Body{}(a...); }, args);
+    typename detail::trace_type<std::remove_cvref_t<R>>::type asked{};
+    // Results and what is asked of them are walked side by side, leaf by leaf.
+    std::vector<value> leaves;
+    for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });
+    std::size_t next = 0;
+    for_each_leaf<detail::is_value>(asked, [&]<class Leaf>(Leaf&) {
+      if (next < leaves.size())
+        in.output(leaves[next], element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh));
+      ++next;
+    });
+    if (next != leaves.size())
+      in.fail(fault::result_count, "function", {}, {}, {}, static_cast<std::int64_t>(next), static_cast<std::int64_t>(leaves.size()));
+    return in.take();
+  }
+};
+
+} // namespace cleave

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/graph/print.hpp>
+#include <cleave/plan/plan.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace cleave {
+
+namespace detail {
+
+/// 1234567 as `1,234,567`.
+inline std::string grouped(std::int64_t number) {
+  std::string s = std::to_string(number);
+  for (std::size_t i = s.size(); i > 3; i -= 3) s.insert(i - 3, ",");
+  return s;
+}
+
+inline std::string why(const program& p, const step& s) {
+  const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
+  const auto over = [&](axis_set set) { return to_string(set, p.mesh); };
+  const axis_set resolved = static_cast<axis_set>(from.where.unreduced & ~to.where.unreduced);
+  switch (s.move) {
+    case kind::all_reduce: return "partial over " + over(resolved) + ", needed whole";
+    case kind::reduce_scatter: return "partial over " + over(resolved) + ", each device needs its part";
+    case kind::all_gather: return "divided over " + over(s.axes) + ", needed whole";
+    case kind::all_to_all: return over(s.axes) + " moves to another dim";
+    case kind::collective_permute: return "each device fetches what it lacks";
+    case kind::slice: return "replicated over " + over(s.axes) + ", each device keeps its part";
+    case kind::mask: return "becomes partial over " + over(s.axes);
+    case kind::none: break;
+  }
+  return {};
+}
+
+inline std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> width(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  std::string s;
+  for (const auto& row : rows) {
+    std::string out;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      out += row[c];
+      if (c + 1 < row.size()) out.append(width[c] - row[c].size() + 2, ' ');
+    }
+    s += out + "\n";
+  }
+  return s;
+}
+
+} // namespace detail
+
+/// A table of every step that moves data or could: the collective, the value in the user's dims before and after, its
+/// bytes on the busiest device for the given sizes, the operation and line that caused it, and why. Sizes that were
+/// neither fixed nor given are hints and listed below it.
+inline std::string explain(const program& p, const sizes& at) {
+  std::vector<std::vector<std::string>> rows{{"collective", "over", "from", "to", "bytes", "for", "why"}};
+  for (const step& s : p.steps) {
+    if (s.kind != step_kind::move) continue;
+    const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
+    std::string origin(name_of(s.code));
+    if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
+    rows.push_back({std::string(name_of(s.move)), to_string(s.axes, p.mesh), to_string(from.type, from.where, p.dims, p.mesh),
+                    to_string(to.type, to.where, p.dims, p.mesh), detail::grouped(step_bytes(p, s, at)), origin,
+                    detail::why(p, s)});
+  }
+  std::string text = detail::table(rows);
+  if (rows.size() == 1) text = "no communication\n";
+  int maps = 0, folds = 0, products = 0;
+  for (const step& s : p.steps) {
+    maps += s.kind == step_kind::map;
+    folds += s.kind == step_kind::fold;
+    products += s.kind == step_kind::gemm;
+  }
+  text += "total " + detail::grouped(bytes(p, at)) + " bytes a device; " + std::to_string(products) + " products (" +
+          detail::grouped(flops(p, at)) + " flops a device), " + std::to_string(maps) + " fused elementwise passes, " +
+          std::to_string(folds) + " reductions, workspace " + detail::grouped(workspace(p, at)) + " bytes\n";
+  return text;
+}
+
+/// The same for a compiled plan, with sizes by name: `explain(plan, {batch = 1024, data = 2})`.
+template <class Plan, class Verdict>
+std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<named_size> named = {}) {
+  const program p = plan.thawed();
+  std::string text = explain(p, sizes_for(p.mesh, p.dims, named));
+  std::string hints;
+  const auto hinted = [&](std::string_view name, std::int64_t fixed, std::int64_t value) {
+    for (const named_size& n : named)
+      if (n.name == name) return;
+    if (fixed == dynamic) hints.append(hints.empty() ? "" : ", ").append(name).append(" = ").append(std::to_string(value));
+  };
+  for (const axis_info& a : p.mesh.axes) hinted(a.name, a.size, hinted_axis_size);
+  for (const dim_info& d : p.dims) hinted(d.name, d.extent, hinted_extent);
+  if (!hints.empty()) text += "assumed, since known only at run time: " + hints + "\n";
+  return text;
+}
+
+} // namespace cleave

@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/rejected.hpp>
+#include <cleave/expr/function.hpp>
+#include <cleave/plan/partition.hpp>
+#include <cleave/plan/price.hpp>
+
+#include <initializer_list>
+
+namespace cleave {
+
+/// Sizes assumed for planning where the program learns them at run time.
+inline constexpr std::int64_t hinted_axis_size = 4;
+inline constexpr std::int64_t hinted_extent = 4096;
+
+/// Sizes for a graph or plan: fixed ones, the named ones, and hints for the rest.
+constexpr sizes sizes_for(const mesh_value& mesh, const static_vector<dim_info, max_dims>& dims,
+                          std::initializer_list<named_size> named = {}) {
+  sizes s;
+  for (int a = 0; a < mesh.size(); ++a) {
+    const axis_info& axis = mesh.axes[static_cast<std::size_t>(a)];
+    s.axes[a] = axis.size == dynamic ? hinted_axis_size : axis.size;
+    for (const named_size& n : named)
+      if (n.name == axis.name) s.axes[a] = n.size;
+  }
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    s.dims[d] = dims[d].extent == dynamic ? hinted_extent : dims[d].extent;
+    for (const named_size& n : named)
+      if (n.name == dims[d].name) s.dims[d] = n.size;
+  }
+  return s;
+}
+
+/// Contracts and hints of a plan, given as types so that they are part of its identity.
+struct option_tag {};
+/// No collective of this kind may appear.
+template <kind Kind>
+struct without : option_tag {
+  static constexpr kind forbidden = Kind;
+};
+/// At most so many bytes for the sizes of planning.
+template <std::int64_t Bytes>
+struct at_most : option_tag {
+  static constexpr std::int64_t limit = Bytes;
+};
+/// Collectives over these axes only.
+template <auto... Axes>
+struct only_over : option_tag {
+  static constexpr bool allows(std::string_view axis) { return ((Axes.info.name == axis) || ...); }
+};
+/// The size to plan for, of a dim or an axis whose size comes from the run: `expect<batch, 1024>`.
+template <auto Name, std::int64_t Size>
+struct expect : option_tag {
+  static constexpr named_size size = [] {
+    if constexpr (requires { Name.info; }) return named_size{Name.info.name, Size};
+    else return named_size{Name.ref.name, Size};
+  }();
+};
+
+template <class O>
+concept PlanOption = std::derived_from<std::remove_cvref_t<O>, option_tag>;
+
+/// A finished program of fixed size: the constant that the run time unrolls.
+template <std::size_t Buffers, std::size_t Steps>
+struct frozen_program {
+  mesh_value mesh{};
+  static_vector<dim_info, max_dims> dims{};
+  std::array<buffer, Buffers> buffers{};
+  std::array<step, Steps> steps{};
+  std::size_t buffer_count = 0;
+  std::size_t step_count = 0;
+  std::uint16_t arguments = 0;
+  std::uint16_t results = 0;
+  std::uint16_t slots = 0;
+  verdict found{};
+};
+
+namespace detail {
+
+template <std::size_t Buffers, std::size_t Steps>
+constexpr frozen_program<Buffers, Steps> freeze(const program& p) {
+  frozen_program<Buffers, Steps> f;
+  f.mesh = p.mesh;
+  f.dims = p.dims;
+  f.buffer_count = p.buffers.size();
+  f.step_count = p.steps.size();
+  for (std::size_t i = 0; i < p.buffers.size(); ++i) f.buffers[i] = p.buffers[i];
+  for (std::size_t i = 0; i < p.steps.size(); ++i) f.steps[i] = p.steps[i];
+  f.arguments = p.arguments;
+  f.results = p.results;
+  f.slots = p.slots;
+  f.found = p.found;
+  return f;
+}
+
+template <std::size_t Buffers, std::size_t Steps, class Big>
+constexpr frozen_program<Buffers, Steps> cut(const Big& big) {
+  frozen_program<Buffers, Steps> f;
+  f.mesh = big.mesh;
+  f.dims = big.dims;
+  f.buffer_count = Buffers;
+  f.step_count = Steps;
+  for (std::size_t i = 0; i < Buffers; ++i) f.buffers[i] = big.buffers[i];
+  for (std::size_t i = 0; i < Steps; ++i) f.steps[i] = big.steps[i];
+  f.arguments = big.arguments;
+  f.results = big.results;
+  f.slots = big.slots;
+  f.found = big.found;
+  return f;
+}
+
+/// The first step that breaks a contract.
+template <class... Options>
+constexpr verdict check_contract([[maybe_unused]] const program& p, [[maybe_unused]] const sizes& at) {
+  verdict v;
+  [[maybe_unused]] const auto broken = [&](const step& s, std::string_view axis, std::int64_t limit, std::int64_t moved_bytes) {
+    if (v.ok()) v = {fault::contract_broken, s.where, name_of(s.code), name_of(s.move), axis, limit, moved_bytes};
+  };
+  [[maybe_unused]] const auto check = [&]<class O>(O) {
+    std::int64_t total = 0;
+    for (const step& s : p.steps) {
+      if (s.kind != step_kind::move || s.move == kind::slice || s.move == kind::mask) continue;
+      if constexpr (requires { O::forbidden; })
+        if (s.move == O::forbidden) broken(s, {}, 0, 0);
+      if constexpr (requires { O::allows(std::string_view{}); })
+        for (int a = 0; a < p.mesh.size(); ++a)
+          if ((s.axes >> a & 1) != 0 && !O::allows(p.mesh.axes[static_cast<std::size_t>(a)].name))
+            broken(s, p.mesh.axes[static_cast<std::size_t>(a)].name, 0, 0);
+      if constexpr (requires { O::limit; }) {
+        total += step_bytes(p, s, at);
+        if (total > O::limit) broken(s, {}, O::limit, total);
+      }
+    }
+  };
+  (check(Options{}), ...);
+  return v;
+}
+
+} // namespace detail
+
+/// The plan of a body under a signature, as static constants. The key of everything at run time.
+template <class Body, class Signature, class... Options>
+struct plan_of {
+  static constexpr sizes hints_for(const graph& g) {
+    sizes s = sizes_for(g.mesh, g.dims);
+    [[maybe_unused]] const auto apply = [&]<class O>(O) {
+      if constexpr (requires { O::size; }) {
+        for (int a = 0; a < g.mesh.size(); ++a)
+          if (g.mesh.axes[static_cast<std::size_t>(a)].name == O::size.name) s.axes[a] = O::size.size;
+        for (std::size_t d = 0; d < g.dims.size(); ++d)
+          if (g.dims[d].name == O::size.name) s.dims[d] = O::size.size;
+      }
+    };
+    (apply(Options{}), ...);
+    return s;
+  }
+  static constexpr program make() {
+    const graph g = recording<Body, Signature>::record();
+    const sizes hints = hints_for(g);
+    program p = partition(g, hints);
+    if (p.found.ok()) p.found = detail::check_contract<Options...>(p, hints);
+    return p;
+  }
+  static constexpr std::size_t nodes = recording<Body, Signature>::record().nodes.size();
+  static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16>(make());
+  static constexpr auto frozen = detail::cut<scratch.buffer_count, scratch.step_count>(scratch);
+  static constexpr const verdict& found = frozen.found;
+
+  static constexpr const auto& mesh = frozen.mesh;
+  static constexpr const auto& dims = frozen.dims;
+  static constexpr const auto& buffers = frozen.buffers;
+  static constexpr const auto& steps = frozen.steps;
+  static constexpr std::uint16_t arguments = frozen.arguments;
+  static constexpr std::uint16_t results = frozen.results;
+  static constexpr std::uint16_t slots = frozen.slots;
+};
+
+struct accepted_plan {};
+
+/// A plan in the hands of the user: an empty object whose members are constant expressions.
+template <class Plan, class Verdict = accepted_plan>
+struct planned {
+  using plan_type = Plan;
+  [[no_unique_address]] Verdict verdict{};
+  static constexpr bool accepted = Plan::found.ok();
+
+  /// How many collectives of a kind the program has.
+  constexpr auto count(kind k) const {
+    if constexpr (!accepted) return absorbed{};
+    else {
+      int n = 0;
+      for (const step& s : Plan::steps) n += s.kind == step_kind::move && s.move == k ? 1 : 0;
+      return n;
+    }
+  }
+  /// How many collectives there are in all; local slices and masks are none.
+  constexpr auto collectives() const {
+    if constexpr (!accepted) return absorbed{};
+    else {
+      int n = 0;
+      for (const step& s : Plan::steps)
+        n += s.kind == step_kind::move && s.move != kind::slice && s.move != kind::mask ? 1 : 0;
+      return n;
+    }
+  }
+  /// Bytes that the busiest device moves, for the sizes given by name; sizes not given are the fixed or hinted ones.
+  constexpr auto bytes(std::initializer_list<named_size> named = {}) const {
+    if constexpr (!accepted) return absorbed{};
+    else return cleave::bytes(thawed(), sizes_for(Plan::mesh, Plan::dims, named));
+  }
+  /// Floating-point operations of the products on the busiest device.
+  constexpr auto flops(std::initializer_list<named_size> named = {}) const {
+    if constexpr (!accepted) return absorbed{};
+    else return cleave::flops(thawed(), sizes_for(Plan::mesh, Plan::dims, named));
+  }
+  /// Bytes of workspace on the busiest device.
+  constexpr auto workspace(std::initializer_list<named_size> named = {}) const {
+    if constexpr (!accepted) return absorbed{};
+    else return cleave::workspace(thawed(), sizes_for(Plan::mesh, Plan::dims, named));
+  }
+  /// The program as data: for explain, the simulator, tools.
+  constexpr program thawed() const {
+    program p;
+    p.mesh = Plan::mesh;
+    p.dims = Plan::dims;
+    p.buffers.assign(Plan::buffers.begin(), Plan::buffers.end());
+    p.steps.assign(Plan::steps.begin(), Plan::steps.end());
+    p.arguments = Plan::arguments;
+    p.results = Plan::results;
+    p.slots = Plan::slots;
+    return p;
+  }
+};
+
+/// The plan of a function for a signature of tensor types: `plan<Y(X, W)>(f)`. A fault is a compile error here.
+template <class Signature, class F, PlanOption... Options>
+constexpr auto plan(const function<F>&, const Options&...) {
+  using made = plan_of<F, Signature, Options...>;
+  if constexpr (made::found.ok()) return planned<made>{};
+  else return planned<made, typename detail::reject<made>::type>{};
+}
+
+} // namespace cleave
