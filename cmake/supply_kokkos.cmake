@@ -17,8 +17,7 @@ set(kokkos_options -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON -DKokkos_
 set(kernels_options
     -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON -DKokkosKernels_ENABLE_TPL_BLAS=ON
     -DKokkosKernels_ENABLE_TPL_LAPACK=OFF -DKokkosKernels_INST_DOUBLE=OFF -DKokkosKernels_INST_LAYOUTLEFT=OFF
-    -DKokkosKernels_ENABLE_TESTS=OFF -DKokkosKernels_ENABLE_EXAMPLES=OFF
-    "-DF77_BLAS_MANGLE=(name,NAME) name ## _") # as every BLAS on Linux has it; else a Fortran compiler is asked
+    -DKokkosKernels_ENABLE_TESTS=OFF -DKokkosKernels_ENABLE_EXAMPLES=OFF)
 
 # Sets `source` and `label` to the source of kokkos or kokkos-kernels, unpacked under `work`.
 macro(cleave_kokkos_source name title tag commit work)
@@ -96,10 +95,10 @@ else()
     endif()
     include("${PROJECT_SOURCE_DIR}/cmake/supply_blas.cmake")
     cleave_cache_prefix(prefix kokkos-kernels "${kernels_options};${CLEAVE_KOKKOS_KERNELS_TAG};${CLEAVE_BUNDLE}"
-                        "${Kokkos_DIR};${Kokkos_VERSION};${BLAS_LIBRARIES}")
+                        "${Kokkos_DIR};${Kokkos_VERSION};${BLAS_LIBRARIES};${blas_mangling}")
     cleave_supply_kokkos_package(
       kokkos-kernels "Kokkos Kernels" "${CLEAVE_KOKKOS_KERNELS_TAG}" "${CLEAVE_KOKKOS_KERNELS_COMMIT}" "${prefix}"
-      ${kernels_options} "-DKokkos_DIR=${Kokkos_DIR}" ${blas_options})
+      ${kernels_options} "-DKokkos_DIR=${Kokkos_DIR}" "-DF77_BLAS_MANGLE=${blas_mangling}" ${blas_options})
     set(KokkosKernels_DIR "${prefix}/lib/cmake/KokkosKernels" CACHE PATH "Folder of KokkosKernelsConfig.cmake" FORCE)
     find_package(KokkosKernels QUIET CONFIG REQUIRED GLOBAL)
   endif()
