@@ -2,17 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <initializer_list>
+#include <stdexcept>
 
 namespace cleave {
 
 /// A vector of at most `Capacity` elements that lives in constant expressions and in structural positions.
-/// Going past the capacity is a programming error of a pass: not a constant expression, an assertion at run time.
+/// Going past the capacity is a programming error of a pass: not a constant expression, std::length_error at run time.
 template <class T, std::size_t Capacity>
 struct static_vector {
-  std::array<T, Capacity> items{};
+  // A plain array: constant evaluation indexes it at once, std::array through a call.
+  T items[Capacity]{};
   std::size_t count = 0;
 
   constexpr static_vector() = default;
@@ -28,11 +29,14 @@ struct static_vector {
   constexpr const T& operator[](std::size_t i) const { return items[i]; }
   constexpr T& back() { return items[count - 1]; }
   constexpr const T& back() const { return items[count - 1]; }
-  constexpr auto begin() { return items.begin(); }
-  constexpr auto end() { return items.begin() + static_cast<std::ptrdiff_t>(count); }
-  constexpr auto begin() const { return items.begin(); }
-  constexpr auto end() const { return items.begin() + static_cast<std::ptrdiff_t>(count); }
-  constexpr void push_back(const T& item) { items.at(count++) = item; }
+  constexpr T* begin() { return items; }
+  constexpr T* end() { return items + count; }
+  constexpr const T* begin() const { return items; }
+  constexpr const T* end() const { return items + count; }
+  constexpr void push_back(const T& item) {
+    if (count == Capacity) throw std::length_error("cleave: a static_vector is full");
+    items[count++] = item;
+  }
   constexpr void pop_back() { --count; }
   constexpr void clear() { count = 0; }
   constexpr bool contains(const T& item) const {

@@ -59,6 +59,10 @@ struct trace_type<std::tuple<T...>> {
   using type = std::tuple<typename trace_type<T>::type...>;
 };
 
+/// Already recording: equal to its own traced form.
+template <class A>
+inline constexpr bool is_traced = std::same_as<typename trace_type<A>::type, A>;
+
 /// The mesh of the first tensor among the leaves.
 template <class... Args>
 constexpr mesh_value mesh_of() {
@@ -87,6 +91,13 @@ constexpr spec spec_of(const mesh_value& mesh) {
 
 } // namespace detail
 
+/// A statement: a tree of operations on tensors, to be flattened into a graph by its type when it is assigned. Holds
+/// its operands by value (tensors are shallow handles). `F` is the captureless closure that records the operation.
+template <class F, class... Args>
+struct expression {
+  std::tuple<Args...> args{};
+};
+
 /// A program to be partitioned as a whole: a captureless generic lambda. Called with values inside another function it
 /// is inlined; the run-time rooms give it a call operator for tensors.
 template <class F>
@@ -96,6 +107,19 @@ struct function {
 
   constexpr function() = default;
   constexpr explicit function(F f) : body(f) {}
+
+  /// Inside another function: the body is inlined there.
+  template <class... Args>
+    requires(detail::is_traced<Args> || ...)
+  constexpr auto operator()(const Args&... args) const {
+    return body(args...);
+  }
+  /// For tensors, and aggregates of them: a statement, run when it is assigned.
+  template <class... Args>
+    requires(!(detail::is_traced<Args> || ...))
+  constexpr expression<F, Args...> operator()(const Args&... args) const {
+    return {std::tuple<Args...>(args...)};
+  }
 };
 template <class F>
 function(F) -> function<F>;

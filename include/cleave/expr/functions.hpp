@@ -111,6 +111,20 @@ constexpr value mean(operand x, const D&... over) {
   return total.in->elementwise(op::div, std::array{total, count}, x.where);
 }
 
+/// The product of the global extents of some dims, as a number of the computation: known when the program runs.
+template <class T = float, std::convertible_to<dim_ref>... D>
+constexpr value count(operand x, const D&... over) {
+  recorder& in = *x.from.in;
+  if (!x.from.ok()) return x.from;
+  dim_set dims = 0;
+  for (const dim_ref& d : detail::dims_of(over...)) {
+    const int id = in.made().find_dim(d.name);
+    if (id < 0) return in.fail(fault::dim_missing, "count", x.where, d.name);
+    dims |= dim_bit(static_cast<dim_id>(id));
+  }
+  return in.count(dims, element_of<T>, x.where);
+}
+
 /// exp(x - max) normalised to sum 1 over a dim; the maximum keeps it from overflowing.
 constexpr value softmax(operand x, dim_ref over) {
   const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
@@ -136,13 +150,15 @@ constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias,
   const operand guard(epsilon, x.where.file, x.where.line);
   return at(at(at(centred) * at(rsqrt(at(at(variance) + guard)))) * scale) + bias;
 }
-/// 1 where the label equals the index along the new dim, 0 elsewhere.
-constexpr value one_hot(operand labels, dim_ref classes, element type = element::f32) {
+/// 1 where the label equals the index along the new dim, 0 elsewhere, in element type T. Nothing of that size need
+/// exist in memory: the comparison is computed inside the step that reads it.
+template <class T = float>
+constexpr value one_hot(operand labels, dim_ref classes) {
   recorder& in = *labels.from.in;
   if (!labels.from.ok()) return labels.from;
   const value index = in.iota(classes, in.at(labels.from).type.element, labels.where);
   const value hit = in.elementwise(op::equal, std::array{labels.from, index}, labels.where, element::boolean, true);
-  return cast(operand(hit, labels.where.file, labels.where.line), type);
+  return cast<T>(operand(hit, labels.where.file, labels.where.line));
 }
 
 /// The same values with a dim called by another name.

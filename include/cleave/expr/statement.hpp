@@ -6,13 +6,6 @@
 
 namespace cleave {
 
-/// A statement: a tree of operations on tensors, to be flattened into a graph by its type when it is assigned. Holds
-/// its operands by value (tensors are shallow handles). `F` is the captureless closure that records the operation.
-template <class F, class... Args>
-struct expression {
-  std::tuple<Args...> args{};
-};
-
 template <class E>
 inline constexpr bool is_expression = false;
 template <class F, class... Args>
@@ -269,9 +262,9 @@ template <Statement X, Dim D>
 constexpr auto log_softmax(const X& x, const D& over) {
   return detail::make_expression([](const auto& a, const auto& d) { return log_softmax(a, d); }, x, over);
 }
-template <Statement X, Dim D>
+template <class T = float, Statement X, Dim D>
 constexpr auto one_hot(const X& x, const D& over) {
-  return detail::make_expression([](const auto& a, const auto& d) { return one_hot(a, d); }, x, over);
+  return detail::make_expression([](const auto& a, const auto& d) { return one_hot<T>(a, d); }, x, over);
 }
 template <Statement X, Dim D, Statement S, Statement B>
 constexpr auto layer_norm(const X& x, const D& over, const S& scale, const B& bias) {

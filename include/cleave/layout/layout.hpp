@@ -4,7 +4,6 @@
 
 #include <cleave/mesh/mesh_value.hpp>
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -24,12 +23,12 @@ constexpr std::string_view name_of(reduction r) {
 /// blocks of ceil(extent / product of their sizes). Over the axes in `unreduced` every device holds a partial value,
 /// to be combined by `combine`. Over every other axis the tensor is replicated.
 struct layout {
-  std::array<axis_list, max_rank> dims{};
+  axis_list dims[max_rank]{};
   axis_set unreduced = 0;
   reduction combine = reduction::sum;
 
-  constexpr axis_list operator[](int i) const { return dims[static_cast<std::size_t>(i)]; }
-  constexpr axis_list& operator[](int i) { return dims[static_cast<std::size_t>(i)]; }
+  constexpr axis_list operator[](int i) const { return dims[i]; }
+  constexpr axis_list& operator[](int i) { return dims[i]; }
   /// The axes that divide some dim.
   constexpr axis_set sharded() const {
     unsigned set = 0;
@@ -38,8 +37,13 @@ struct layout {
   }
   constexpr axis_set used() const { return static_cast<axis_set>(sharded() | unreduced); }
 
+  constexpr bool same_dims(const layout& other) const {
+    for (int i = 0; i < max_rank; ++i)
+      if (dims[i].packed != other.dims[i].packed) return false;
+    return true;
+  }
   friend constexpr bool operator==(const layout& a, const layout& b) {
-    return a.dims == b.dims && a.unreduced == b.unreduced && (a.unreduced == 0 || a.combine == b.combine);
+    return a.unreduced == b.unreduced && a.same_dims(b) && (a.unreduced == 0 || a.combine == b.combine);
   }
 };
 

@@ -7,7 +7,7 @@
 namespace cleave {
 
 /// Above this many devices the cost of an uneven move is its upper bound instead of an enumeration.
-inline constexpr std::int64_t enumerated_devices = 4096;
+inline constexpr std::int64_t enumerated_devices = 256;
 
 /// Elements that one device needs under `to` and does not hold under `from`.
 constexpr std::int64_t missing(const shape& global, const layout& from, const layout& to, const coordinates& at,

@@ -90,9 +90,19 @@ struct chooser {
     return needed;
   }
 
+  /// Whether every consumer takes the value as it comes: the usual case, decided without building lists.
+  constexpr bool all_at_home(std::size_t u) const {
+    for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
+      if (!(required(node_at(edges[e].to), factors[edges[e].to], chosen[edges[e].to], edges[e].operand) == chosen[u].out))
+        return false;
+    for (std::size_t r = 0; r < g.outputs.size(); ++r)
+      if (g.outputs[r] == u && !(output_of(r) == chosen[u].out)) return false;
+    return true;
+  }
+
   /// What it costs to make all copies of a value, each from the cheapest layout that is there already.
   constexpr double copies_score(std::size_t u) const {
-    if (anywhere(u)) return 0;
+    if (anywhere(u) || all_at_home(u)) return 0;
     const std::vector<layout> needed = copies_of(u);
     double total = 0;
     for (std::size_t i = 0; i < needed.size(); ++i) {
@@ -231,7 +241,7 @@ struct chooser {
       with_pass(v, s, list);
       strategy bare;
       project(v, k, chosen[n.in[static_cast<std::size_t>(k)]].out, bare);
-      if (!(bare.out == s.out) || bare.over != s.over) with_pass(v, bare, list);
+      if (!bare.divides_like(s)) with_pass(v, bare, list);
     }
     const auto wanted = [&](const layout& l) {
       strategy s = chosen[v];
@@ -297,7 +307,7 @@ struct chooser {
       const strategy was = chosen[w];
       strategy agreed = was;
       project(w, edges[e].operand, old, agreed);
-      if (!(agreed.out.dims == was.out.dims && agreed.over == was.over)) continue;
+      if (!agreed.divides_like(was)) continue;
       strategy next = was;
       project(w, edges[e].operand, s.out, next);
       next.pass = 0;
@@ -352,14 +362,34 @@ struct chooser {
     return true;
   }
 
+  /// Whether another way to compute a node might be cheaper: something it reads must be moved for it, or what moves
+  /// its result costs more than taking the divided operands of a partial product elsewhere would.
+  constexpr bool promising(std::size_t v, double own) const {
+    const node& n = node_at(v);
+    for (int k = 0; k < n.arity; ++k) {
+      const std::size_t u = n.in[static_cast<std::size_t>(k)];
+      const layout need = required(n, factors[v], chosen[v], k);
+      if (!anywhere(u) && !(need == chosen[u].out) && way(u, chosen[u].out, need).score > 0) return true;
+    }
+    if (own == 0) return false;
+    const axis_set partial = reduced_axes(chosen[v]);
+    if (partial == 0 || chosen[v].pass != 0) return true;
+    const double part = 1 - 1 / static_cast<double>(at.axes.product(partial));
+    double elsewhere = 0;
+    for (int k = 0; k < n.arity; ++k) {
+      const std::size_t u = n.in[static_cast<std::size_t>(k)];
+      if ((chosen[u].out.sharded() & partial) == 0) continue;
+      const shape local = largest_shape(shape_of(node_at(u).type, at), chosen[u].out, at.axes);
+      elsewhere += rule.byte * part * static_cast<double>(local.elements() * size_of(node_at(u).type.element));
+    }
+    return own > elsewhere;
+  }
+
   constexpr bool improve(std::size_t v) {
     if (settled(v)) return false;
-    double around = copies_score(v);
-    for (int k = 0; k < node_at(v).arity; ++k) around += copies_score(node_at(v).in[static_cast<std::size_t>(k)]);
     const bool repeats = rule.repeat > 0 && flops > allowed_flops * (1 + 1e-9);
-    // Nothing to gain where nothing moves and no product is repeated.
-    const bool split = rule.flop == 0 || flops_at(v) <= once_at(v) * (1 + 1e-9);
-    if (around == 0 && !repeats && split) return false;
+    const bool whole_work = rule.flop == 0 || flops_at(v) <= once_at(v) * (1 + 1e-9);
+    if (!repeats && whole_work && !promising(v, copies_score(v))) return false;
     bool changed = false;
     for (const strategy& s : candidates(v)) changed = try_strategy(v, s) || changed;
     return changed;

@@ -12,12 +12,19 @@ struct strategy {
   /// The layout in which the result comes out, partial over the axes that divide reduced factors or pass through.
   layout out{};
   /// Axes of the reduced factors, in the order of factors_of.
-  std::array<axis_list, 4> over{};
+  axis_list over[4]{};
   /// Partial axes let through by linearity, and the operands that must bring them (bit set).
   axis_set pass = 0;
   std::uint8_t bringers = 0;
 
-  friend constexpr bool operator==(const strategy&, const strategy&) = default;
+  constexpr bool divides_like(const strategy& other) const {
+    for (int i = 0; i < 4; ++i)
+      if (over[i].packed != other.over[i].packed) return false;
+    return out.same_dims(other.out);
+  }
+  friend constexpr bool operator==(const strategy& a, const strategy& b) {
+    return a.pass == b.pass && a.bringers == b.bringers && a.divides_like(b) && a.out == b.out;
+  }
 };
 
 /// The layout that operand `k` of a node must have for a strategy.

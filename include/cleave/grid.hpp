@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/grid_state.hpp>
+#include <cleave/layout/sharding.hpp>
+
+#include <concepts>
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+namespace cleave {
+
+/// The mesh at run time: a named mesh over the ranks of a communicator, of which it keeps a duplicate. Rank r is device r;
+/// the last axis runs fastest. Copies are handles of the same grid. Must be constructed between MPI_Init and MPI_Finalize,
+/// may be destroyed after them.
+class grid {
+ public:
+  grid() = default;
+  /// Collective over `comm`. Throws mesh_error on all ranks alike when the sizes do not multiply to the number of ranks,
+  /// differ between ranks, or contradict sizes fixed in the mesh.
+  template <class... Axes>
+  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, std::initializer_list<std::int64_t> sizes)
+      : grid(cleave::mesh<Axes...>::value, comm, std::vector<std::int64_t>(sizes)) {}
+  template <class... Axes>
+  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, const std::vector<std::int64_t>& sizes)
+      : grid(cleave::mesh<Axes...>::value, comm, sizes) {}
+  grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes)
+      : state_(std::make_shared<grid_state>(mesh, comm, sizes)) {}
+
+  const mesh_value& mesh() const { return state().mesh(); }
+  /// The number of devices.
+  std::int64_t size() const { return state().sizes().devices(); }
+  /// The size of one axis.
+  std::int64_t size(const MeshAxis auto& axis) const {
+    return state().sizes()[mesh().find(std::remove_cvref_t<decltype(axis)>::info.name)];
+  }
+  const axis_sizes& sizes() const { return state().sizes(); }
+  /// The rank of this process, which is also its device number.
+  int rank() const { return state().world().rank; }
+  const coordinates& here() const { return state().here(); }
+  /// The grid's own communicator.
+  MPI_Comm comm() const { return state().world().handle; }
+
+  explicit operator bool() const { return state_ != nullptr; }
+  grid_state& state() const {
+    if (!state_) throw grid_error(wording::grid_missing());
+    return *state_;
+  }
+  /// Two handles of one grid are equal.
+  friend bool operator==(const grid& a, const grid& b) { return a.state_ == b.state_; }
+
+ private:
+  std::shared_ptr<grid_state> state_{};
+};
+
+} // namespace cleave
