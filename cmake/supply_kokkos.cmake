@@ -13,7 +13,14 @@ set(CLEAVE_KOKKOS_COMMIT "")
 set(CLEAVE_KOKKOS_KERNELS_TAG 4.7.00)
 set(CLEAVE_KOKKOS_KERNELS_COMMIT f030e6cb97cece46e14f7471108d891adc425935)
 
-set(kokkos_options -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON -DKokkos_ENABLE_DEPRECATED_CODE_4=OFF)
+# clang is often installed without its OpenMP runtime: then the Serial backend is all there is.
+find_package(OpenMP QUIET COMPONENTS CXX)
+set(kokkos_options -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_DEPRECATED_CODE_4=OFF)
+if(OpenMP_CXX_FOUND)
+  list(APPEND kokkos_options -DKokkos_ENABLE_OPENMP=ON)
+else()
+  message(STATUS "Cleave: ${CMAKE_CXX_COMPILER_ID} has no OpenMP here; a Kokkos built now has the Serial backend only")
+endif()
 set(kernels_options
     -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON -DKokkosKernels_ENABLE_TPL_BLAS=ON
     -DKokkosKernels_ENABLE_TPL_LAPACK=OFF -DKokkosKernels_INST_DOUBLE=OFF -DKokkosKernels_INST_LAYOUTLEFT=OFF
