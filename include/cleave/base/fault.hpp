@@ -13,6 +13,8 @@ namespace cleave {
 /// (compile time) and base/error.hpp (run time), nowhere else.
 enum class fault : std::uint8_t {
   none,
+  /// Said where the type was written; not said again.
+  already_said,
   axis_not_in_mesh,
   axis_used_twice,
   dim_used_twice,

@@ -81,7 +81,7 @@ constexpr mesh_value mesh_of() {
 
 template <class Leaf>
 constexpr spec spec_of(const mesh_value& mesh) {
-  if constexpr (TensorType<Leaf>) return Leaf::sharding_type::value;
+  if constexpr (TensorType<Leaf>) return typename Leaf::sharding_type{};
   else {
     spec s;
     s.mesh = mesh;

@@ -58,6 +58,7 @@ public:
     n.code = op::input;
     n.where = where;
     n.type.element = type;
+    if (!s.well_formed) return fail(fault::already_said, "input", where);
     for (const placement& p : s.dims) {
       const int d = intern(p.dim, "input", where);
       if (d < 0) return {this, no_node};
@@ -161,6 +162,7 @@ public:
       n.in[i] = args[i].id;
       if (at(args[i]).type.rank > at(args[static_cast<std::size_t>(widest)]).type.rank) widest = static_cast<int>(i);
     }
+    if (!passes_partials(n)) return {this, no_node};
     const tensor_type& wide = at(args[static_cast<std::size_t>(widest)]).type;
     for (const value& a : args)
       for (int i = 0; i < at(a).type.rank; ++i)
@@ -200,6 +202,7 @@ public:
       n.over |= dim_bit(static_cast<dim_id>(d));
     }
     if (ta.element != tb.element) return fail(fault::element_types_differ, "dot", where);
+    if (!passes_partials(n)) return {this, no_node};
     n.type.element = ta.element;
     if (rank_of((ta.set() | tb.set()) & ~n.over) > max_rank) return fail(fault::rank_too_high, "dot", where);
     for (int i = 0; i < ta.rank; ++i)
@@ -227,6 +230,7 @@ public:
       n.over |= dim_bit(static_cast<dim_id>(d));
     }
     if (over.empty()) n.over = t.set();
+    if (!passes_partials(n)) return {this, no_node};
     n.type.element = t.element;
     for (int i = 0; i < t.rank; ++i)
       if ((n.over & dim_bit(t[i])) == 0) n.type.append(t[i]);
@@ -267,6 +271,10 @@ public:
     n.in[0] = x.id;
     n.type = at(x).type;
     if (!resolve(s, n.type, name_of(code), where, n.pin, n.pinned)) return {this, no_node};
+    const node& from = at(x);
+    for (int i = 0; i < n.type.rank && code == op::constrain && from.code == op::constrain; ++i)
+      if ((from.pinned & n.pinned) >> i & 1 && from.pin[i] != n.pin[i])
+        return fail(fault::pinned_layouts_conflict, "constrain", where, made_.dims[n.type[i]].name);
     if (code == op::reshard) n.pinned = static_cast<std::uint8_t>((1u << n.type.rank) - 1u);
     return push(n);
   }
@@ -282,6 +290,28 @@ private:
     if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
     made_.nodes.push_back(n);
     return {this, static_cast<node_id>(made_.nodes.size() - 1)};
+  }
+
+  /// A value that the user pinned as unreduced may only go where its reduction commutes; implicitly reducing it would
+  /// undo what the user wrote.
+  constexpr bool passes_partials(const node& n) {
+    std::uint8_t partial = 0;
+    axis_set axes = 0;
+    reduction how = reduction::sum;
+    for (int k = 0; k < n.arity; ++k) {
+      const node& from = made_.nodes[n.in[static_cast<std::size_t>(k)]];
+      if ((from.code != op::input && from.code != op::reshard) || from.pin.unreduced == 0) continue;
+      partial = static_cast<std::uint8_t>(partial | 1u << k);
+      axes = static_cast<axis_set>(axes | from.pin.unreduced);
+      how = from.pin.combine;
+    }
+    if (partial == 0) return true;
+    const reduction through = n.code == op::reduce ? n.combine : reduction::sum;
+    if (bringers_of(n.code, partial) != 0 && how == through) return true;
+    int a = 0;
+    while ((axes >> a & 1) == 0) ++a;
+    fail(fault::unreduced_into_nonlinear, name_of(n.code), n.where, {}, made_.mesh.axes[static_cast<std::size_t>(a)].name);
+    return false;
   }
 
   static constexpr int rank_of(dim_set s) {
@@ -313,6 +343,10 @@ private:
   /// Turns names into axis lists by position. False after a fault.
   constexpr bool resolve(const spec& s, const tensor_type& t, std::string_view op, source where, layout& l,
                          std::uint8_t& pinned) {
+    if (!s.well_formed) {
+      fail(fault::already_said, op, where);
+      return false;
+    }
     if (s.mesh != made_.mesh) {
       fail(fault::meshes_differ, op, where);
       return false;

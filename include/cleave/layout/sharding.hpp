@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/fault.hpp>
+#include <cleave/base/rejected.hpp>
 #include <cleave/layout/spec.hpp>
 #include <cleave/mesh/axis.hpp>
 
@@ -132,6 +132,36 @@ struct mesh {
 template <class... Axes>
 mesh(const Axes&...) -> mesh<Axes...>;
 
+namespace detail {
+
+/// What is wrong with a specification in itself.
+constexpr verdict check_spec(const spec& s) {
+  axis_set used = 0;
+  const auto use = [&](std::string_view axis, std::string_view dim) -> verdict {
+    const int a = s.mesh.find(axis);
+    if (a < 0) return {fault::axis_not_in_mesh, {}, "layout", dim, axis};
+    if ((used >> a & 1) != 0) return {fault::axis_used_twice, {}, "layout", dim, axis};
+    used = static_cast<axis_set>(used | axis_bit(a));
+    return {};
+  };
+  for (std::size_t i = 0; i < s.dims.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j)
+      if (s.dims[j].dim.name == s.dims[i].dim.name) return {fault::dim_used_twice, {}, "layout", s.dims[i].dim.name};
+    for (std::string_view axis : s.dims[i].axes)
+      if (const verdict v = use(axis, s.dims[i].dim.name); !v.ok()) return v;
+  }
+  for (std::string_view axis : s.unreduced)
+    if (const verdict v = use(axis, {}); !v.ok()) return v;
+  return {};
+}
+
+template <const spec& Value>
+struct spec_verdict {
+  static constexpr verdict found = check_spec(Value);
+};
+
+} // namespace detail
+
 template <class Mesh, class Unreduced, class... Placements>
 struct sharding {
   static_assert(sizeof...(Placements) <= max_rank, "cleave: a tensor has at most 8 dims");
@@ -145,7 +175,15 @@ struct sharding {
     s.combine = Unreduced::combine;
     return s;
   }();
-  constexpr operator spec() const { return value; }
+  constexpr operator spec() const {
+    spec s = value;
+    s.well_formed = well_formed;
+    return s;
+  }
+
+  /// False if the specification itself is wrong, which the line below has said by then.
+  static constexpr bool well_formed = detail::check_spec(value).ok();
+  static_assert(well_formed || sizeof(typename detail::reject<detail::spec_verdict<value>>::type) != 0);
 };
 
 } // namespace cleave

@@ -30,6 +30,8 @@ struct spec {
   static_vector<placement, max_rank> dims{};
   static_vector<std::string_view, max_axes> unreduced{};
   reduction combine = reduction::sum;
+  /// False for a type whose error has been said already.
+  bool well_formed = true;
 };
 
 } // namespace cleave

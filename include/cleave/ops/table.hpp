@@ -109,6 +109,19 @@ static_assert(table_in_order());
 
 constexpr std::string_view name_of(op code) { return entry_of(code).name; }
 constexpr op_class class_of(op code) { return entry_of(code).what; }
+/// Which operands may bring a sum over several devices, for the partial axes offered by each. 0: none may.
+constexpr std::uint8_t bringers_of(op code, std::uint8_t partial) {
+  switch (entry_of(code).sums) {
+    case linearity::none: return 0;
+    case linearity::unary: return partial & 1;
+    case linearity::joint: return partial == 3 ? 3 : 0;
+    case linearity::each: return partial == 1 || partial == 2 ? partial : 0;
+    case linearity::first: return partial == 1 ? 1 : 0;
+    case linearity::branches: return partial == 6 ? 6 : 0;
+  }
+  return 0;
+}
+
 constexpr bool is_elementwise(op code) { return class_of(code) == op_class::elementwise; }
 constexpr bool is_comparison(op code) { return code >= op::equal && code <= op::greater_equal; }
 constexpr bool is_logical(op code) { return code == op::logical_not || code == op::logical_and || code == op::logical_or; }

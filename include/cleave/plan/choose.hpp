@@ -218,7 +218,7 @@ struct chooser {
         combines = combines && l.combine == through;
       }
       common = static_cast<axis_set>(common & ~(s.out.sharded() | reduced_axes(s)));
-      const std::uint8_t who = bringers_of(n, static_cast<std::uint8_t>(tried));
+      const std::uint8_t who = bringers_of(n.code, static_cast<std::uint8_t>(tried));
       if (who == 0 || common == 0 || !combines) continue;
       if (n.code == op::constrain) continue;
       strategy t = s;
@@ -312,7 +312,7 @@ struct chooser {
       project(w, edges[e].operand, s.out, next);
       next.pass = 0;
       next.bringers = 0;
-      if (s.out.unreduced != 0 && bringers_of(node_at(w), static_cast<std::uint8_t>(1u << edges[e].operand)) != 0 &&
+      if (s.out.unreduced != 0 && bringers_of(node_at(w).code, static_cast<std::uint8_t>(1u << edges[e].operand)) != 0 &&
           node_at(w).code != op::constrain && s.out.combine == (node_at(w).code == op::reduce ? node_at(w).combine : reduction::sum)) {
         next.pass = static_cast<axis_set>(s.out.unreduced & ~(next.out.sharded() | reduced_axes(next)));
         next.bringers = next.pass != 0 ? static_cast<std::uint8_t>(1u << edges[e].operand) : std::uint8_t{0};

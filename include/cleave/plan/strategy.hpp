@@ -71,17 +71,4 @@ constexpr double flops_of(const graph& g, const node& n, const factor_list& fact
   return flops;
 }
 
-/// Which operands may bring a sum over several devices, for the partial axes offered by each. 0: none may.
-constexpr std::uint8_t bringers_of(const node& n, std::uint8_t partial) {
-  switch (entry_of(n.code).sums) {
-    case linearity::none: return 0;
-    case linearity::unary: return partial & 1;
-    case linearity::joint: return partial == 3 ? 3 : 0;
-    case linearity::each: return partial == 1 || partial == 2 ? partial : 0;
-    case linearity::first: return partial == 1 ? 1 : 0;
-    case linearity::branches: return partial == 6 ? 6 : 0;
-  }
-  return 0;
-}
-
 } // namespace cleave

@@ -1,0 +1,13 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "this axis is not in the mesh" axis_not_in_mesh expert
+#include "names.hpp"
+
+using namespace fail_test;
+
+constexpr cleave::function f([](auto x) {
+  return constrain(x, mesh(batch / expert)); // here
+});
+constexpr auto plan = cleave::plan<X(X)>(f);
+
+int main() {}

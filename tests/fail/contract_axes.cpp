@@ -1,0 +1,14 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "a collective that the contract forbids" contract_broken line<@here> dot all_reduce model
+#include "names.hpp"
+
+using namespace fail_test;
+
+using D = cleave::abstract<float, mesh(hidden / model, embed)>;
+constexpr cleave::function f([](auto h, auto d) {
+  return dot(h, d, hidden); // here
+});
+constexpr auto plan = cleave::plan<X(H, D)>(f, cleave::only_over<data>{});
+
+int main() {}

@@ -1,0 +1,12 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "this dim appears twice in one tensor" dim_used_twice batch
+#include "names.hpp"
+
+using namespace fail_test;
+
+using Bad = cleave::abstract<float, mesh(batch / data, batch)>; // here
+constexpr cleave::function f([](auto x) { return x + 1; });
+constexpr auto plan = cleave::plan<Bad(Bad)>(f);
+
+int main() {}
