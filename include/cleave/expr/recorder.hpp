@@ -261,6 +261,70 @@ public:
     return push(n);
   }
 
+  /// One dim as two: whole index = major index * extent of minor + minor index.
+  constexpr value split(value x, dim_ref whole, dim_ref major, dim_ref minor, source where) {
+    if (!x.ok()) return {this, no_node};
+    node n;
+    n.code = op::split;
+    n.where = where;
+    n.arity = 1;
+    n.in[0] = x.id;
+    const tensor_type from = at(x).type;
+    const int w = made_.find_dim(whole.name);
+    if (w < 0 || !from.has(static_cast<dim_id>(w))) return fail(fault::dim_missing, "split", where, whole.name);
+    const int a = intern(major, "split", where), b = a < 0 ? -1 : intern(minor, "split", where);
+    if (b < 0) return {this, no_node};
+    n.which = {static_cast<dim_id>(w), static_cast<dim_id>(a), static_cast<dim_id>(b)};
+    for (const dim_ref* part : {&major, &minor})
+      if (from.has(static_cast<dim_id>(made_.find_dim(part->name))) || a == b)
+        return fail(fault::dim_used_twice, "split", where, part->name);
+    if (from.rank == max_rank) return fail(fault::rank_too_high, "split", where);
+    n.type.element = from.element;
+    for (int i = 0; i < from.rank; ++i) {
+      n.type.append(from[i] == w ? n.which[1] : from[i]);
+      if (from[i] == w) n.type.append(n.which[2]);
+    }
+    return relate(n.which, "split", where) ? push(n) : value{this, no_node};
+  }
+
+  /// Two dims as one: whole index = major index * extent of minor + minor index.
+  constexpr value merge(value x, dim_ref major, dim_ref minor, dim_ref whole, source where) {
+    if (!x.ok()) return {this, no_node};
+    tensor_type from = at(x).type;
+    const int a = made_.find_dim(major.name), b = made_.find_dim(minor.name);
+    if (a < 0 || !from.has(static_cast<dim_id>(a))) return fail(fault::dim_missing, "merge", where, major.name);
+    if (b < 0 || a == b || !from.has(static_cast<dim_id>(b))) return fail(fault::dim_missing, "merge", where, minor.name);
+    const int w = intern(whole, "merge", where);
+    if (w < 0) return {this, no_node};
+    if (from.has(static_cast<dim_id>(w))) return fail(fault::dim_used_twice, "merge", where, whole.name);
+    node n;
+    n.code = op::merge;
+    n.where = where;
+    n.arity = 1;
+    n.which = {static_cast<dim_id>(a), static_cast<dim_id>(b), static_cast<dim_id>(w)};
+    n.type.element = from.element;
+    tensor_type adjacent;
+    adjacent.element = from.element;
+    for (int i = 0; i < from.rank; ++i) {
+      if (from[i] == b) continue;
+      n.type.append(from[i] == a ? n.which[2] : from[i]);
+      adjacent.append(from[i]);
+      if (from[i] == a) adjacent.append(n.which[1]);
+    }
+    if (adjacent != from) {
+      // The parts must lie side by side in memory: one pass that writes them so.
+      node turned;
+      turned.code = op::cast;
+      turned.where = where;
+      turned.arity = 1;
+      turned.in[0] = x.id;
+      turned.type = adjacent;
+      x = push(turned);
+    }
+    n.in[0] = x.id;
+    return relate({n.which[2], n.which[0], n.which[1]}, "merge", where) ? push(n) : value{this, no_node};
+  }
+
   /// Pins the dims that the specification names (constrain) or the whole layout (reshard).
   constexpr value annotate(op code, value x, const spec& s, source where) {
     if (!x.ok()) return {this, no_node};
@@ -320,12 +384,33 @@ private:
     return n;
   }
 
+  /// Notes whole = major * minor and checks it where the extents are fixed.
+  constexpr bool relate(const dim_product& p, std::string_view op, source where) {
+    for (const dim_product& known : made_.products)
+      if (known == p) return true;
+    std::int64_t &whole = made_.dims[p[0]].extent, &major = made_.dims[p[1]].extent, &minor = made_.dims[p[2]].extent;
+    if (whole == dynamic && major != dynamic && minor != dynamic) whole = major * minor;
+    if (major == dynamic && whole != dynamic && minor > 0 && whole % minor == 0) major = whole / minor;
+    if (minor == dynamic && whole != dynamic && major > 0 && whole % major == 0) minor = whole / major;
+    if (whole != dynamic && major != dynamic && minor != dynamic && whole != major * minor) {
+      fail(fault::extents_differ, op, where, made_.dims[p[0]].name, {}, whole, major * minor);
+      return false;
+    }
+    if (made_.products.full()) {
+      fail(fault::too_many_dims, op, where, made_.dims[p[0]].name);
+      return false;
+    }
+    made_.products.push_back(p);
+    return true;
+  }
+
   /// The id of a dim, new or known; -1 after a fault.
   constexpr int intern(dim_ref d, std::string_view op, source where) {
     const int known = made_.find_dim(d.name);
     if (known >= 0) {
       dim_info& info = made_.dims[static_cast<std::size_t>(known)];
       if (info.extent == dynamic) info.extent = d.extent;
+      info.divisible = info.divisible || d.divisible;
       if (d.extent != dynamic && d.extent != info.extent) {
         fail(fault::extents_differ, op, where, d.name, {}, info.extent, d.extent);
         return -1;
@@ -336,7 +421,7 @@ private:
       fail(fault::too_many_dims, op, where, d.name);
       return -1;
     }
-    made_.dims.push_back({d.name, d.extent});
+    made_.dims.push_back({d.name, d.extent, d.divisible});
     return static_cast<int>(made_.dims.size() - 1);
   }
 

@@ -275,6 +275,16 @@ template <Statement X, Dim From, Dim To>
 constexpr auto rename(const X& x, const From& from, const To& to) {
   return detail::make_expression([](const auto& a, const auto& f, const auto& t) { return rename(a, f, t); }, x, from, to);
 }
+template <Statement X, Dim A, Dim B, Dim C>
+constexpr auto split(const X& x, const A& whole, const B& major, const C& minor) {
+  return detail::make_expression([](const auto& a, const auto& w, const auto& m, const auto& n) { return split(a, w, m, n); }, x,
+                                 whole, major, minor);
+}
+template <Statement X, Dim A, Dim B, Dim C>
+constexpr auto merge(const X& x, const A& major, const B& minor, const C& whole) {
+  return detail::make_expression([](const auto& a, const auto& m, const auto& n, const auto& w) { return merge(a, m, n, w); }, x,
+                                 major, minor, whole);
+}
 template <Statement X, class Mesh, class Unreduced, class... Placements>
 constexpr auto constrain(const X& x, const sharding<Mesh, Unreduced, Placements...>& s) {
   return detail::make_expression([](const auto& a, const auto& l) { return constrain(a, l); }, x, s);

@@ -20,7 +20,12 @@ inline constexpr node_id no_node = 0xffff;
 struct dim_info {
   std::string_view name{};
   std::int64_t extent = dynamic;
+  bool divisible = false;
 };
+
+/// Three dims of which the first is as long as the other two together: whole = major * minor.
+using dim_product = std::array<dim_id, 3>;
+inline constexpr int max_products = 32;
 
 /// One operation and its result.
 struct node {
@@ -46,6 +51,8 @@ struct node {
 struct graph {
   mesh_value mesh{};
   static_vector<dim_info, max_dims> dims{};
+  /// What splits and merges say of extents.
+  static_vector<dim_product, max_products> products{};
   std::vector<node> nodes{};
   /// The arguments, in order: nodes of op::input.
   std::vector<node_id> inputs{};
@@ -71,6 +78,22 @@ struct sizes {
 
   constexpr std::int64_t operator[](dim_id d) const { return dims[d]; }
 };
+
+/// Fills in the extents (`dynamic` where unknown) that follow from others. False if some contradict.
+constexpr bool derive_extents(const static_vector<dim_product, max_products>& products, sizes& s) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const dim_product& p : products) {
+      std::int64_t &whole = s.dims[p[0]], &major = s.dims[p[1]], &minor = s.dims[p[2]];
+      if (whole == dynamic && major != dynamic && minor != dynamic) whole = major * minor, changed = true;
+      else if (whole != dynamic && major == dynamic && minor > 0 && whole % minor == 0) major = whole / minor, changed = true;
+      else if (whole != dynamic && minor == dynamic && major > 0 && whole % major == 0) minor = whole / major, changed = true;
+    }
+  }
+  for (const dim_product& p : products)
+    if (s.dims[p[0]] != s.dims[p[1]] * s.dims[p[2]]) return false;
+  return true;
+}
 
 /// Global extents of a value.
 constexpr shape shape_of(const tensor_type& type, const sizes& s) {

@@ -41,6 +41,7 @@ constexpr graph simplify(const graph& from) {
   graph to;
   to.mesh = from.mesh;
   to.dims = from.dims;
+  to.products = from.products;
   to.outputs_pinned = from.outputs_pinned;
   to.output_layouts = from.output_layouts;
   to.output_types = from.output_types;

@@ -12,11 +12,15 @@ namespace cleave {
 
 struct dim_tag {};
 
-/// A tensor dimension by name; its extent comes from the tensors, or is fixed: `dim<"embed", 512>`.
-template <text Name, std::int64_t Extent = dynamic>
+/// What a dim promises of its extent; checked when a tensor is made.
+enum class promise : std::uint8_t { none, divisible };
+
+/// A tensor dimension by name; its extent comes from the tensors, or is fixed: `dim<"embed", 512>`. With
+/// `promise::divisible` it is a multiple of the devices over which the dim is divided, whatever the mesh.
+template <text Name, std::int64_t Extent = dynamic, promise Promise = promise::none>
 struct dim : dim_tag {
   static_assert(Extent == dynamic || Extent >= 0, "cleave: an extent is not negative");
-  static constexpr dim_ref ref{Name.view(), Extent};
+  static constexpr dim_ref ref{Name.view(), Extent, Promise == promise::divisible};
   constexpr operator dim_ref() const { return ref; }
   /// `batch = 1024`: a size by name, for pricing a plan.
   constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size}; }

@@ -13,6 +13,8 @@ namespace cleave {
 struct dim_ref {
   std::string_view name{};
   std::int64_t extent = dynamic;
+  /// The extent is promised to be a multiple of the devices over which the dim is divided.
+  bool divisible = false;
 };
 
 /// One dim of a specification and the names of the axes that divide it, major first.

@@ -17,6 +17,30 @@ struct factor {
 using factor_list = static_vector<factor, 16>;
 inline constexpr int in_result = 3;
 
+/// Whether a split or merge may keep its major dim divided over these axes: the blocks of the whole dim are then whole
+/// rows of the minor one. Known for fixed sizes, or promised; elsewhere the dim is taken whole.
+constexpr bool view_keeps(const graph& g, dim_id major, axis_list list) {
+  if (list.empty()) return true;
+  const dim_info& d = g.dims[major];
+  if (d.divisible) return true;
+  if (d.extent == dynamic) return false;
+  std::int64_t parts = 1;
+  for (int i = 0; i < list.size(); ++i) {
+    const std::int64_t size = g.mesh.axes[static_cast<std::size_t>(list[i])].size;
+    if (size == dynamic) return false;
+    parts *= size;
+  }
+  return d.extent % parts == 0;
+}
+
+/// The dim of a split or merge that may stay divided, by its result position; -1 for other ops.
+constexpr int kept_position(const node& n) {
+  if (n.code == op::split) return n.type.find(n.which[1]);
+  if (n.code == op::merge) return n.type.find(n.which[2]);
+  return -1;
+}
+constexpr dim_id kept_dim(const node& n) { return n.code == op::split ? n.which[1] : n.which[0]; }
+
 constexpr factor_list factors_of(const graph& g, const node& n) {
   factor_list list;
   const auto position = [](const tensor_type& t, dim_id d) { return static_cast<std::int8_t>(t.find(d)); };

@@ -163,6 +163,10 @@ struct chooser {
       if ((seen & list.mask()) != 0) return false;
       seen |= list.mask();
     }
+    const node& n = node_at(v);
+    const int kept = kept_position(n);
+    if (kept >= 0 && !view_keeps(g, kept_dim(n), s.out[kept])) return false;
+    if (n.code == op::split && !s.out[kept + 1].empty()) return false;
     return respects_pins(v, s);
   }
 
@@ -180,6 +184,11 @@ struct chooser {
         s.bringers = s.pass != 0 ? 1 : 0;
       }
       return s;
+    }
+    if (const int kept = kept_position(n); kept >= 0) {
+      while (!view_keeps(g, kept_dim(n), s.out[kept])) s.out[kept].pop_back();
+      // The minor part is never divided by the view itself.
+      if (n.code == op::split) s.out[kept + 1] = {};
     }
     unsigned used = s.out.sharded();
     int r = 0;

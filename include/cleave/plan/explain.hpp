@@ -86,7 +86,7 @@ inline std::string explain(const program& p, const sizes& at) {
 template <class Plan, class Verdict>
 std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<named_size> named = {}) {
   const program p = plan.thawed();
-  std::string text = explain(p, sizes_for(p.mesh, p.dims, named));
+  std::string text = explain(p, sizes_for(p, std::span<const named_size>(named.begin(), named.end())));
   std::string hints;
   const auto hinted = [&](std::string_view name, std::int64_t fixed, std::int64_t value) {
     for (const named_size& n : named)

@@ -110,7 +110,7 @@ struct lowering {
         copies[v].push_back(p.in[0]);
         continue;
       }
-      if (n.code == op::rename) p.how = made_by::rename;
+      if (class_of(n.code) == op_class::view) p.how = made_by::rename;
       push(p);
     }
   }
@@ -399,6 +399,7 @@ struct lowering {
   constexpr void run() {
     out.mesh = g.mesh;
     out.dims = g.dims;
+    out.products = g.products;
     out.arguments = static_cast<std::uint16_t>(g.inputs.size());
     out.results = static_cast<std::uint16_t>(g.outputs.size());
     make_pieces();

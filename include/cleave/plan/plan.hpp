@@ -8,28 +8,40 @@
 #include <cleave/plan/price.hpp>
 
 #include <initializer_list>
+#include <span>
 
 namespace cleave {
 
 /// Sizes assumed for planning where the program learns them at run time.
 inline constexpr std::int64_t hinted_axis_size = 4;
 inline constexpr std::int64_t hinted_extent = 4096;
+inline constexpr std::int64_t hinted_part = 64;
 
-/// Sizes for a graph or plan: fixed ones, the named ones, and hints for the rest.
-constexpr sizes sizes_for(const mesh_value& mesh, const static_vector<dim_info, max_dims>& dims,
-                          std::initializer_list<named_size> named = {}) {
+/// Sizes for a graph or plan: fixed ones, the named ones, what follows from them, and hints for the rest.
+template <class Sized>
+constexpr sizes sizes_for(const Sized& g, std::span<const named_size> named = {}) {
   sizes s;
-  for (int a = 0; a < mesh.size(); ++a) {
-    const axis_info& axis = mesh.axes[static_cast<std::size_t>(a)];
+  for (int a = 0; a < g.mesh.size(); ++a) {
+    const axis_info& axis = g.mesh.axes[static_cast<std::size_t>(a)];
     s.axes[a] = axis.size == dynamic ? hinted_axis_size : axis.size;
     for (const named_size& n : named)
       if (n.name == axis.name) s.axes[a] = n.size;
   }
-  for (std::size_t d = 0; d < dims.size(); ++d) {
-    s.dims[d] = dims[d].extent == dynamic ? hinted_extent : dims[d].extent;
+  for (std::size_t d = 0; d < g.dims.size(); ++d) {
+    s.dims[d] = g.dims[d].extent;
     for (const named_size& n : named)
-      if (n.name == dims[d].name) s.dims[d] = n.size;
+      if (n.name == g.dims[d].name) s.dims[d] = n.size;
   }
+  derive_extents(g.products, s);
+  // Hints for what is still open, parts of a product before the whole.
+  for (const dim_product& p : g.products)
+    for (int i : {1, 2})
+      if (s.dims[p[static_cast<std::size_t>(i)]] == dynamic) {
+        s.dims[p[static_cast<std::size_t>(i)]] = hinted_part;
+        derive_extents(g.products, s);
+      }
+  for (std::size_t d = 0; d < g.dims.size(); ++d)
+    if (s.dims[d] == dynamic) s.dims[d] = hinted_extent;
   return s;
 }
 
@@ -67,6 +79,7 @@ template <std::size_t Buffers, std::size_t Steps>
 struct frozen_program {
   mesh_value mesh{};
   static_vector<dim_info, max_dims> dims{};
+  static_vector<dim_product, max_products> products{};
   std::array<buffer, Buffers> buffers{};
   std::array<step, Steps> steps{};
   std::size_t buffer_count = 0;
@@ -84,6 +97,7 @@ constexpr frozen_program<Buffers, Steps> freeze(const program& p) {
   frozen_program<Buffers, Steps> f;
   f.mesh = p.mesh;
   f.dims = p.dims;
+  f.products = p.products;
   f.buffer_count = p.buffers.size();
   f.step_count = p.steps.size();
   for (std::size_t i = 0; i < p.buffers.size(); ++i) f.buffers[i] = p.buffers[i];
@@ -100,6 +114,7 @@ constexpr frozen_program<Buffers, Steps> cut(const Big& big) {
   frozen_program<Buffers, Steps> f;
   f.mesh = big.mesh;
   f.dims = big.dims;
+  f.products = big.products;
   f.buffer_count = Buffers;
   f.step_count = Steps;
   for (std::size_t i = 0; i < Buffers; ++i) f.buffers[i] = big.buffers[i];
@@ -144,17 +159,12 @@ constexpr verdict check_contract([[maybe_unused]] const program& p, [[maybe_unus
 template <class Body, class Signature, class... Options>
 struct plan_of {
   static constexpr sizes hints_for(const graph& g) {
-    sizes s = sizes_for(g.mesh, g.dims);
-    [[maybe_unused]] const auto apply = [&]<class O>(O) {
-      if constexpr (requires { O::size; }) {
-        for (int a = 0; a < g.mesh.size(); ++a)
-          if (g.mesh.axes[static_cast<std::size_t>(a)].name == O::size.name) s.axes[a] = O::size.size;
-        for (std::size_t d = 0; d < g.dims.size(); ++d)
-          if (g.dims[d].name == O::size.name) s.dims[d] = O::size.size;
-      }
+    static_vector<named_size, sizeof...(Options) + 1> named;
+    [[maybe_unused]] const auto add = [&]<class O>(O) {
+      if constexpr (requires { O::size; }) named.push_back(O::size);
     };
-    (apply(Options{}), ...);
-    return s;
+    (add(Options{}), ...);
+    return sizes_for(g, std::span<const named_size>(named.begin(), named.end()));
   }
   static constexpr program make() {
     const graph g = recording<Body, Signature>::record();
@@ -170,6 +180,7 @@ struct plan_of {
 
   static constexpr const auto& mesh = frozen.mesh;
   static constexpr const auto& dims = frozen.dims;
+  static constexpr const auto& products = frozen.products;
   static constexpr const auto& buffers = frozen.buffers;
   static constexpr const auto& steps = frozen.steps;
   static constexpr std::uint16_t arguments = frozen.arguments;
@@ -208,23 +219,24 @@ struct planned {
   /// Bytes that the busiest device moves, for the sizes given by name; sizes not given are the fixed or hinted ones.
   constexpr auto bytes(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
-    else return cleave::bytes(thawed(), sizes_for(Plan::mesh, Plan::dims, named));
+    else return cleave::bytes(thawed(), sizes_for(Plan::frozen, std::span<const named_size>(named.begin(), named.end())));
   }
   /// Floating-point operations of the products on the busiest device.
   constexpr auto flops(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
-    else return cleave::flops(thawed(), sizes_for(Plan::mesh, Plan::dims, named));
+    else return cleave::flops(thawed(), sizes_for(Plan::frozen, std::span<const named_size>(named.begin(), named.end())));
   }
   /// Bytes of workspace on the busiest device.
   constexpr auto workspace(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
-    else return cleave::workspace(thawed(), sizes_for(Plan::mesh, Plan::dims, named));
+    else return cleave::workspace(thawed(), sizes_for(Plan::frozen, std::span<const named_size>(named.begin(), named.end())));
   }
   /// The program as data: for explain, the simulator, tools.
   constexpr program thawed() const {
     program p;
     p.mesh = Plan::mesh;
     p.dims = Plan::dims;
+    p.products = Plan::products;
     p.buffers.assign(Plan::buffers.begin(), Plan::buffers.end());
     p.steps.assign(Plan::steps.begin(), Plan::steps.end());
     p.arguments = Plan::arguments;

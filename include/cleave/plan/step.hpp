@@ -93,6 +93,7 @@ struct buffer {
 struct program {
   mesh_value mesh{};
   static_vector<dim_info, max_dims> dims{};
+  static_vector<dim_product, max_products> products{};
   std::vector<buffer> buffers{};
   std::vector<step> steps{};
   std::uint16_t arguments = 0;
