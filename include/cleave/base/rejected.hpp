@@ -77,18 +77,27 @@ constexpr text<N + 1> text_of(std::string_view from) {
   return text<N + 1>(chars);
 }
 
-/// Instantiates `rejected` with the facts of Source::found; Source is any type with such a static constexpr verdict.
+/// `rejected` with the facts of Source::found; Source is any type with such a static constexpr verdict.
 template <class Source>
 struct reject {
-  static constexpr const verdict& v = Source::found;
-  static constexpr auto op = text_of<v.op.size()>(v.op);
-  static constexpr auto dim = text_of<v.dim.size()>(v.dim);
-  static constexpr auto axis = text_of<v.axis.size()>(v.axis);
-  static constexpr bool sized = v.expected != v.got;
-  using type = std::conditional_t<
-      sized, rejected<v.fault, line<v.where.line>, op_named<op>, dim_named<dim>, axis_named<axis>, expected<v.expected>, got<v.got>>,
-      rejected<v.fault, line<v.where.line>, op_named<op>, dim_named<dim>, axis_named<axis>>>;
+  static constexpr auto op = text_of<Source::found.op.size()>(Source::found.op);
+  static constexpr auto dim = text_of<Source::found.dim.size()>(Source::found.dim);
+  static constexpr auto axis = text_of<Source::found.axis.size()>(Source::found.axis);
+  static constexpr bool sized = Source::found.expected != Source::found.got;
+  using type = std::conditional_t<sized,
+                                  rejected<Source::found.fault, line<Source::found.where.line>, op_named<op>, dim_named<dim>,
+                                           axis_named<axis>, expected<Source::found.expected>, got<Source::found.got>>,
+                                  rejected<Source::found.fault, line<Source::found.where.line>, op_named<op>, dim_named<dim>,
+                                           axis_named<axis>>>;
 };
+
+/// Says the fault of Source when its member type is used, if it has one.
+template <class Source, bool Ok = Source::found.ok()>
+struct said {
+  using type = rejected<fault::none>;
+};
+template <class Source>
+struct said<Source, false> : reject<Source> {};
 
 } // namespace detail
 

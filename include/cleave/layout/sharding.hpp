@@ -159,9 +159,9 @@ constexpr verdict check_spec(const spec& s) {
   return {};
 }
 
-template <const spec& Value>
+template <class Sharding>
 struct spec_verdict {
-  static constexpr verdict found = check_spec(Value);
+  static constexpr verdict found = check_spec(Sharding::value);
 };
 
 } // namespace detail
@@ -187,7 +187,7 @@ struct sharding {
 
   /// False if the specification itself is wrong, which the line below has said by then.
   static constexpr bool well_formed = detail::check_spec(value).ok();
-  static_assert(well_formed || sizeof(typename detail::reject<detail::spec_verdict<value>>::type) != 0);
+  static_assert(sizeof(typename detail::said<detail::spec_verdict<sharding>>::type) != 0);
 };
 
 } // namespace cleave

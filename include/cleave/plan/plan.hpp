@@ -176,22 +176,20 @@ struct plan_of {
   static constexpr std::size_t nodes = recording<Body, Signature>::record().nodes.size();
   static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16>(make());
   static constexpr auto frozen = detail::cut<scratch.buffer_count, scratch.step_count>(scratch);
-  static constexpr const verdict& found = frozen.found;
+  static constexpr verdict found = frozen.found;
 
-  static constexpr const auto& mesh = frozen.mesh;
-  static constexpr const auto& dims = frozen.dims;
-  static constexpr const auto& products = frozen.products;
-  static constexpr const auto& buffers = frozen.buffers;
-  static constexpr const auto& steps = frozen.steps;
+  static constexpr mesh_value mesh = frozen.mesh;
+  static constexpr auto dims = frozen.dims;
+  static constexpr auto products = frozen.products;
+  static constexpr auto buffers = frozen.buffers;
+  static constexpr auto steps = frozen.steps;
   static constexpr std::uint16_t arguments = frozen.arguments;
   static constexpr std::uint16_t results = frozen.results;
   static constexpr std::uint16_t slots = frozen.slots;
 };
 
-struct accepted_plan {};
-
 /// A plan in the hands of the user: an empty object whose members are constant expressions.
-template <class Plan, class Verdict = accepted_plan>
+template <class Plan, class Verdict = rejected<fault::none>>
 struct planned {
   using plan_type = Plan;
   [[no_unique_address]] Verdict verdict{};
@@ -250,8 +248,7 @@ struct planned {
 template <class Signature, class F, PlanOption... Options>
 constexpr auto plan(const function<F>&, const Options&...) {
   using made = plan_of<F, Signature, Options...>;
-  if constexpr (made::found.ok()) return planned<made>{};
-  else return planned<made, typename detail::reject<made>::type>{};
+  return planned<made, typename detail::said<made>::type>{};
 }
 
 } // namespace cleave
