@@ -28,6 +28,8 @@ struct chooser {
   };
   std::vector<std::size_t> first_edge{};
   std::vector<edge> edges{};
+  /// Whether something near a node changed since it was last looked at.
+  std::vector<std::uint8_t> fresh{};
   double flops = 0;
   double allowed_flops = 0;
 
@@ -35,6 +37,7 @@ struct chooser {
     const std::size_t n = g.nodes.size();
     chosen.assign(n, strategy{});
     factors.assign(n, factor_list{});
+    fresh.assign(n, 1);
     first_edge.assign(n + 1, 0);
     for (std::size_t v = 0; v < n; ++v) {
       factors[v] = factors_of(g, g.nodes[v]);
@@ -351,6 +354,31 @@ struct chooser {
     return total;
   }
 
+  /// Marks a node and its readers as worth another look.
+  constexpr void touch(std::size_t u) {
+    fresh[u] = 1;
+    for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e) fresh[edges[e].to] = 1;
+  }
+
+  /// The least that a strategy can cost: what its operands must be moved for it and are not moved already.
+  constexpr double least(std::size_t v, const strategy& s) const {
+    double total = 0;
+    for (int k = 0; k < node_at(v).arity; ++k) {
+      const std::size_t u = node_at(v).in[static_cast<std::size_t>(k)];
+      if (anywhere(u)) continue;
+      const layout need = required(node_at(v), factors[v], s, k);
+      if (need == chosen[u].out || read_elsewhere(u, v, need)) continue;
+      total += way(u, chosen[u].out, need).score;
+    }
+    return total;
+  }
+  constexpr bool read_elsewhere(std::size_t u, std::size_t v, const layout& l) const {
+    for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
+      if (edges[e].to != v && required(node_at(edges[e].to), factors[edges[e].to], chosen[edges[e].to], edges[e].operand) == l)
+        return true;
+    return false;
+  }
+
   constexpr bool try_strategy(std::size_t v, const strategy& s) {
     if (s == chosen[v]) return false;
     std::vector<change> undo;
@@ -366,7 +394,11 @@ struct chooser {
     for (std::size_t i = undo.size(); i-- > 0;) chosen[undo[i].node] = undo[i].before;
     const double before = price_around(undo) + flops_score(flops);
     if (!(after < before - 1e-12 * before)) return false;
-    for (const change& c : redo) chosen[c.node] = c.before;
+    for (const change& c : redo) {
+      chosen[c.node] = c.before;
+      touch(c.node);
+      for (int k = 0; k < node_at(c.node).arity; ++k) touch(node_at(c.node).in[static_cast<std::size_t>(k)]);
+    }
     flops = flops_after;
     return true;
   }
@@ -395,18 +427,58 @@ struct chooser {
   }
 
   constexpr bool improve(std::size_t v) {
-    if (settled(v)) return false;
+    if (settled(v) || fresh[v] == 0) return false;
+    fresh[v] = 0;
     const bool repeats = rule.repeat > 0 && flops > allowed_flops * (1 + 1e-9);
     const bool whole_work = rule.flop == 0 || flops_at(v) <= once_at(v) * (1 + 1e-9);
     if (!repeats && whole_work && !promising(v, copies_score(v))) return false;
     bool changed = false;
-    for (const strategy& s : candidates(v)) changed = try_strategy(v, s) || changed;
+    double spent = around(v);
+    for (const strategy& s : candidates(v)) {
+      if (!repeats && whole_work && least(v, s) >= spent) continue;
+      if (!try_strategy(v, s)) continue;
+      changed = true;
+      spent = around(v);
+    }
     return changed;
+  }
+
+  /// What the copies of a node's result, of what follows it, and of its operands cost now.
+  constexpr double around(std::size_t v) const {
+    double total = downstream(v, 4);
+    for (int k = 0; k < node_at(v).arity; ++k) total += copies_score(node_at(v).in[static_cast<std::size_t>(k)]);
+    return total;
+  }
+  constexpr double downstream(std::size_t v, int depth) const {
+    double total = copies_score(v);
+    for (std::size_t e = first_edge[v]; depth > 0 && e < first_edge[v + 1]; ++e) {
+      const std::size_t w = edges[e].to;
+      if (class_of(node_at(w).code) != op_class::contraction) total += downstream(w, depth - 1);
+      for (int k = 0; k < node_at(w).arity; ++k)
+        if (node_at(w).in[static_cast<std::size_t>(k)] != v) total += copies_score(node_at(w).in[static_cast<std::size_t>(k)]);
+    }
+    return total;
+  }
+
+  /// Partial sums stay partial through linear ops to begin with, where that makes them no larger: sums of several then
+  /// meet before one reduction, which no change of a single op would find.
+  constexpr void defer_reduction(std::size_t v) {
+    const node& n = node_at(v);
+    if (settled(v) || n.arity == 0 || class_of(n.code) == op_class::contraction) return;
+    std::vector<strategy> variants;
+    with_pass(v, chosen[v], variants);
+    for (const strategy& s : variants)
+      if (s.pass != 0)
+        for (int k = 0; k < n.arity; ++k)
+          if ((s.bringers >> k & 1) != 0 && node_at(n.in[static_cast<std::size_t>(k)]).type.rank >= n.type.rank) chosen[v] = s;
   }
 
   constexpr void run() {
     const completion layouts = complete(g);
-    for (std::size_t v = 0; v < g.nodes.size(); ++v) chosen[v] = suggested(v, layouts);
+    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+      chosen[v] = suggested(v, layouts);
+      defer_reduction(v);
+    }
     double once = 0;
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       flops += flops_at(v);

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the planner decides for the textbook cases, checked by compiling.
+#include <cleave/expr/statement.hpp>
+#include <cleave/plan/plan.hpp>
+
+namespace {
+
+using cleave::kind;
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::axis<"model"> model;
+inline constexpr cleave::mesh mesh{data, model};
+inline constexpr cleave::dim<"batch"> batch;
+inline constexpr cleave::dim<"embed"> embed;
+inline constexpr cleave::dim<"hidden"> hidden;
+
+template <auto Layout>
+using f32 = cleave::abstract<float, Layout>;
+using X = f32<mesh(batch / data, embed)>;
+using Up = f32<mesh(embed, hidden / model)>;
+using Down = f32<mesh(hidden / model, embed)>;
+
+constexpr cleave::function project([](auto h, auto w) { return dot(h, w, hidden); });
+
+// Megatron's two products: one all-reduce, of the activations.
+constexpr cleave::function mlp([](auto x, auto up, auto down) { return dot(gelu(dot(x, up, embed)), down, hidden) + x; });
+constexpr auto tensor_parallel = cleave::plan<X(X, Up, Down)>(mlp);
+static_assert(tensor_parallel.collectives() == 1 && tensor_parallel.count(kind::all_reduce) == 1);
+static_assert(tensor_parallel.bytes({data = 2, model = 4, batch = 64, embed = 16, hidden = 32}) == 2 * 3 * (32 * 16 * 4) / 4);
+static_assert(tensor_parallel.bytes({data = 8, model = 1, batch = 64, embed = 16, hidden = 32}) == 0);
+static_assert(tensor_parallel.flops({data = 2, model = 4, batch = 64, embed = 16, hidden = 32}) == 2 * 2 * 32 * 16 * 8);
+
+// Sequence parallelism: the same with the activations divided between: a gather and a reduce-scatter.
+using XS = f32<mesh(batch / data / model, embed)>;
+constexpr auto sequence_parallel = cleave::plan<XS(XS, Up, Down)>(mlp);
+static_assert(sequence_parallel.collectives() == 2 && sequence_parallel.count(kind::all_gather) == 1 &&
+              sequence_parallel.count(kind::reduce_scatter) == 1);
+
+// Data parallelism moves nothing forward. (On a mesh that also has model devices, these would share the work.)
+constexpr auto data_parallel = cleave::plan<X(X, f32<mesh(embed, hidden)>, f32<mesh(hidden, embed)>)>(mlp, cleave::expect<model, 1>{});
+static_assert(data_parallel.collectives() == 0);
+
+// A contracted divided dim: all-reduce where the result is whole, reduce-scatter where it is divided.
+using H = f32<mesh(batch / data, hidden / model)>;
+static_assert(cleave::plan<X(H, Down)>(project).count(kind::all_reduce) == 1);
+constexpr auto scattered = cleave::plan<f32<mesh(batch / data, embed / model)>(H, Down)>(project);
+static_assert(scattered.collectives() == 1 && scattered.count(kind::reduce_scatter) == 1);
+
+// An unreduced result is left unreduced: nothing moves.
+static_assert(cleave::plan<f32<mesh(batch / data, embed, cleave::unreduced(model))>(H, Down)>(project).collectives() == 0);
+
+// Two partial products are added before one reduction; a factor passes through.
+constexpr cleave::function two([](auto a, auto b, auto c) { return dot(a, b, hidden) + 2 * dot(a, c, hidden); });
+static_assert(cleave::plan<X(H, Down, Down)>(two).collectives() == 1);
+
+// The same gather is made once for two readers, and equal operations are computed once.
+constexpr cleave::function twice([](auto x, auto a, auto b) { return dot(x, a, embed) * dot(x, b, embed) + dot(x, a, embed); });
+constexpr auto shared = cleave::plan<f32<mesh(batch / data, hidden / model)>(f32<mesh(batch / data, embed / model)>, Up, Up)>(twice);
+static_assert(shared.collectives() == 1 && shared.count(kind::all_gather) == 1);
+static_assert([] {
+  int products = 0;
+  for (const cleave::step& s : decltype(shared)::plan_type::steps) products += s.kind == cleave::step_kind::gemm;
+  return products;
+}() == 2);
+
+// Resharding: a slice is free, a change of dim is one all-to-all, a gather only where it is asked for.
+constexpr cleave::function same([](auto x) { return x * 1; });
+static_assert(cleave::plan<f32<mesh(batch / data, embed)>(f32<mesh(batch, embed)>)>(same).collectives() == 0);
+constexpr auto turned = cleave::plan<f32<mesh(batch, embed / data)>(X)>(same);
+static_assert(turned.collectives() == 1 && turned.count(kind::all_to_all) == 1);
+static_assert(turned.bytes({data = 4, batch = 16, embed = 16}) == 16 * 16 * 4 / 4 * 3 / 4);
+
+// softmax over a divided dim: two small all-reduces, of the maximum and of the sum.
+constexpr cleave::function attend([](auto x) { return softmax(x, embed); });
+using Divided = f32<mesh(batch / data, embed / model)>;
+constexpr auto soft = cleave::plan<Divided(Divided)>(attend);
+static_assert(soft.collectives() == 2 && soft.count(kind::all_reduce) == 2);
+static_assert(soft.bytes({data = 1, model = 2, batch = 8, embed = 64}) == 2 * 8 * 4);
+
+// The plan depends on no size: the same steps whatever the mesh.
+inline constexpr cleave::axis<"data", 1024> wide_data;
+inline constexpr cleave::axis<"model", 1024> wide_model;
+inline constexpr cleave::mesh wide{wide_data, wide_model};
+constexpr auto large = cleave::plan<f32<wide(batch / wide_data, embed)>(f32<wide(batch / wide_data, embed)>, f32<wide(embed, hidden / wide_model)>,
+                                                                     f32<wide(hidden / wide_model, embed)>)>(mlp);
+static_assert(large.collectives() == 1 && large.count(kind::all_reduce) == 1);
+
+// Aggregates, arrays of them, loops over layers, numbers as arguments.
+template <template <class, auto> class Tensor = cleave::abstract>
+struct layer {
+  Tensor<float, mesh(embed, hidden / model)> up;
+  Tensor<float, mesh(hidden / model, embed)> down;
+};
+template <template <class, auto> class Tensor = cleave::abstract>
+struct network {
+  std::array<layer<Tensor>, 3> layers;
+  Tensor<float, mesh(embed)> bias;
+};
+constexpr cleave::function forward([](auto net, auto x, auto scale) {
+  cleave::value y = x;
+  for (const auto& l : net.layers) y = dot(gelu(dot(y, l.up, embed)), l.down, hidden) + y;
+  return (y + net.bias) * scale;
+});
+static_assert(cleave::plan<X(network<>, X, float)>(forward).count(kind::all_reduce) == 3);
+
+} // namespace
