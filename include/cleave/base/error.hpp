@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace cleave {
+
+/// What every exception of Cleave derives from. Faults of a program are found when it compiles (base/rejected.hpp);
+/// these are the ones that only the run can show. All their sentences are in this file.
+struct error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// The sizes of the mesh do not fit the communicator, the mesh type, or each other.
+struct mesh_error : error {
+  using error::error;
+};
+/// An extent of a tensor is not what it must be.
+struct shape_error : error {
+  using error::error;
+};
+/// A user's View cannot be the shard of the tensor that was to wrap it.
+struct view_error : error {
+  using error::error;
+};
+/// A call of MPI failed. The grid in which it happened cannot be used any more.
+struct mpi_error : error {
+  mpi_error(const std::string& what, int mpi_code) : error(what), code(mpi_code) {}
+  int code;
+};
+/// A file cannot be read or written, or does not hold what was asked for.
+struct io_error : error {
+  using error::error;
+};
+/// A tensor was used that was never given a grid, or tensors of two grids met.
+struct grid_error : error {
+  using error::error;
+};
+
+namespace wording {
+
+inline std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+inline std::string number(std::int64_t n) { return std::to_string(n); }
+inline std::string prefix() { return "cleave: "; }
+
+inline std::string mesh_needs_sizes(std::int64_t expected, std::int64_t got) {
+  return prefix() + "the mesh has " + number(expected) + " axes, but " + number(got) + " sizes were given";
+}
+inline std::string mesh_size_not_positive(std::string_view axis, std::int64_t got) {
+  return prefix() + "mesh axis " + quoted(axis) + " was given the size " + number(got) + "; it must be at least 1";
+}
+inline std::string mesh_size_fixed(std::string_view axis, std::int64_t expected, std::int64_t got) {
+  return prefix() + "mesh axis " + quoted(axis) + " is fixed to size " + number(expected) + ", but " + number(got) +
+         " was given";
+}
+inline std::string mesh_needs_ranks(std::int64_t expected, std::int64_t got) {
+  return prefix() + "the sizes of the mesh multiply to " + number(expected) + " devices, but the communicator has " +
+         number(got) + " ranks";
+}
+inline std::string mesh_sizes_disagree(std::string_view axis, std::int64_t least, std::int64_t most) {
+  return prefix() + "the ranks do not agree on the size of mesh axis " + quoted(axis) + ": from " + number(least) +
+         " to " + number(most);
+}
+inline std::string mesh_counts_disagree() {
+  return prefix() + "the ranks do not agree on how many sizes the mesh was given";
+}
+
+inline std::string extents_needed(std::int64_t expected, std::int64_t got) {
+  return prefix() + "the tensor has " + number(expected) + " dims, but " + number(got) + " extents were given";
+}
+inline std::string extent_negative(std::string_view dim, std::int64_t got) {
+  return prefix() + "dim " + quoted(dim) + " was given the extent " + number(got);
+}
+inline std::string extent_fixed(std::string_view dim, std::int64_t expected, std::int64_t got) {
+  return prefix() + "dim " + quoted(dim) + " is fixed to extent " + number(expected) + ", but " + number(got) +
+         " was given";
+}
+inline std::string extents_disagree(std::string_view dim, std::int64_t least, std::int64_t most) {
+  return prefix() + "the ranks do not agree on the extent of dim " + quoted(dim) + ": from " + number(least) + " to " +
+         number(most);
+}
+inline std::string extents_differ(std::string_view dim, std::int64_t expected, std::int64_t got) {
+  return prefix() + "dim " + quoted(dim) + " has extent " + number(expected) + " in one tensor and " + number(got) +
+         " in another";
+}
+
+inline std::string view_rank(std::int64_t expected, std::int64_t got) {
+  return prefix() + "the shard has " + number(expected) + " dims, but the View has rank " + number(got);
+}
+inline std::string view_extent(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
+  return prefix() + "along dim " + quoted(dim) + " the shard of rank " + number(rank) + " has extent " +
+         number(expected) + ", but its View has " + number(got);
+}
+inline std::string view_stride(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
+  return prefix() + "along dim " + quoted(dim) + " the View of rank " + number(rank) + " has stride " + number(got) +
+         " where a contiguous LayoutRight View has " + number(expected);
+}
+inline std::string view_on_another_rank() { return prefix() + "the View given on another rank does not fit its shard"; }
+
+inline std::string mpi_failed(std::string_view call, std::string_view why) {
+  return prefix() + std::string(call) + " failed: " + std::string(why);
+}
+inline std::string grid_broken() { return prefix() + "a call of MPI failed on this grid earlier; it cannot be used any more"; }
+inline std::string grid_missing() { return prefix() + "the tensor was never given a grid"; }
+inline std::string grids_differ() { return prefix() + "the tensors of one expression live on two grids"; }
+inline std::string element_not_supported(std::string_view element, std::string_view where) {
+  return prefix() + "element type " + std::string(element) + " is not supported in " + std::string(where);
+}
+
+} // namespace wording
+
+} // namespace cleave

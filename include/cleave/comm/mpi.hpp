@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/error.hpp>
+#include <cleave/layout/layout.hpp>
+#include <cleave/type/element.hpp>
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+// MPI behind 64-bit counts: one call where the count fits, chunks where it does not, the same on every rank.
+
+namespace cleave::comm {
+
+/// Throws mpi_error where a call of MPI returned a failure.
+inline void check(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw mpi_error(wording::mpi_failed(call, std::string_view(text, static_cast<std::size_t>(length))), code);
+}
+
+/// The most elements that one call of MPI takes. Tests set it low.
+inline std::int64_t& count_limit() {
+#if MPI_VERSION >= 4
+  static std::int64_t limit = std::numeric_limits<std::int64_t>::max() / 16;
+#else
+  static std::int64_t limit = std::numeric_limits<int>::max();
+#endif
+  return limit;
+}
+
+/// The datatype of an element. bool travels as a byte: MPI has no maximum of logicals.
+inline MPI_Datatype datatype_of(element e) {
+  switch (e) {
+    case element::boolean:
+    case element::u8: return MPI_UINT8_T;
+    case element::i8: return MPI_INT8_T;
+    case element::i32: return MPI_INT32_T;
+    case element::u32: return MPI_UINT32_T;
+    case element::i64: return MPI_INT64_T;
+    case element::u64: return MPI_UINT64_T;
+    case element::f32: return MPI_FLOAT;
+    case element::f64: return MPI_DOUBLE;
+    // Moved, never combined.
+    case element::bf16:
+    case element::f16: return MPI_UINT16_T;
+    case element::none: break;
+  }
+  return MPI_BYTE;
+}
+
+/// The operation of a reduction. Sum and product of bool are "any" and "all".
+inline MPI_Op operation_of(reduction r, element e) {
+  if (e == element::bf16 || e == element::f16)
+    throw mpi_error(wording::element_not_supported(name_of(e), "a reduction between devices"), MPI_ERR_TYPE);
+  switch (r) {
+    case reduction::sum: return e == element::boolean ? MPI_MAX : MPI_SUM;
+    case reduction::max: return MPI_MAX;
+    case reduction::min: return MPI_MIN;
+    case reduction::prod: return e == element::boolean ? MPI_MIN : MPI_PROD;
+  }
+  return MPI_SUM;
+}
+
+/// A communicator of devices that differ on some axes only.
+struct group {
+  MPI_Comm handle = MPI_COMM_NULL;
+  int size = 1;
+  int rank = 0;
+};
+
+/// One block of elements for each rank of a group, one after the other.
+struct block_counts {
+  std::vector<std::int64_t> count{};
+  std::vector<std::int64_t> offset{};
+
+  std::int64_t total() const {
+    std::int64_t n = 0;
+    for (std::int64_t c : count) n += c;
+    return n;
+  }
+  bool uniform() const {
+    for (std::int64_t c : count)
+      if (c != count.front()) return false;
+    return true;
+  }
+  void append(std::int64_t n) {
+    offset.push_back(total());
+    count.push_back(n);
+  }
+};
+
+// MPI 4 has every call once more with 64-bit counts.
+#if MPI_VERSION >= 4
+using call_count = MPI_Count;
+using call_offset = MPI_Aint;
+#define CLEAVE_MPI_CALL(name) name##_c
+#else
+using call_count = int;
+using call_offset = int;
+#define CLEAVE_MPI_CALL(name) name
+#endif
+
+/// The counts of blocks as MPI takes them; only for counts within the limit.
+struct call_counts {
+  std::vector<call_count> count{};
+  std::vector<call_offset> offset{};
+
+  call_counts() = default;
+  explicit call_counts(const block_counts& blocks) {
+    for (std::int64_t c : blocks.count) count.push_back(static_cast<call_count>(c));
+    for (std::int64_t o : blocks.offset) offset.push_back(static_cast<call_offset>(o));
+  }
+};
+
+/// The address of an element.
+inline const char* element_at(const void* base, std::int64_t index, element e) {
+  return static_cast<const char*>(base) + index * size_of(e);
+}
+inline char* element_at(void* base, std::int64_t index, element e) {
+  return static_cast<char*>(base) + index * size_of(e);
+}
+
+/// Messages under way between the ranks of one communicator; room for the requests is kept from run to run.
+class messages {
+ public:
+  /// How many requests a message of so many elements takes.
+  static std::int64_t pieces(std::int64_t elements) { return (elements + count_limit() - 1) / count_limit(); }
+  void reserve(std::int64_t requests) { requests_.reserve(static_cast<std::size_t>(requests)); }
+
+  void send(const void* from, std::int64_t elements, element e, int to, MPI_Comm comm) {
+    for (std::int64_t done = 0; done < elements; done += count_limit()) {
+      const std::int64_t n = elements - done < count_limit() ? elements - done : count_limit();
+      requests_.push_back(MPI_REQUEST_NULL);
+      check(CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, done, e), static_cast<call_count>(n), datatype_of(e), to, tag,
+                                       comm, &requests_.back()),
+            "MPI_Isend");
+    }
+  }
+  void receive(void* into, std::int64_t elements, element e, int from, MPI_Comm comm) {
+    for (std::int64_t done = 0; done < elements; done += count_limit()) {
+      const std::int64_t n = elements - done < count_limit() ? elements - done : count_limit();
+      requests_.push_back(MPI_REQUEST_NULL);
+      check(CLEAVE_MPI_CALL(MPI_Irecv)(element_at(into, done, e), static_cast<call_count>(n), datatype_of(e), from, tag,
+                                       comm, &requests_.back()),
+            "MPI_Irecv");
+    }
+  }
+  void wait() {
+    check(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    requests_.clear();
+  }
+
+ private:
+  static constexpr int tag = 1;
+  std::vector<MPI_Request> requests_{};
+};
+
+} // namespace cleave::comm

@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/grid_state.hpp>
+#include <cleave/comm/staging.hpp>
+#include <cleave/storage/box.hpp>
+
+#include <array>
+#include <vector>
+
+namespace cleave::comm {
+
+/// What a move does: a value of these global extents goes from one layout to another.
+struct transfer {
+  cleave::element element = cleave::element::none;
+  shape global{};
+  layout from{};
+  layout to{};
+  /// The axes whose devices take part together.
+  axis_set axes = 0;
+  reduction combine = reduction::sum;
+};
+
+/// The part of a tensor that one device holds, or a part of that: a range of global indices for each dim.
+struct box {
+  std::array<range, max_rank> along{};
+  int rank = 0;
+
+  range operator[](int i) const { return along[static_cast<std::size_t>(i)]; }
+  shape extents() const {
+    shape s;
+    s.rank = rank;
+    for (int i = 0; i < rank; ++i) s[i] = along[static_cast<std::size_t>(i)].size();
+    return s;
+  }
+  std::int64_t elements() const { return extents().elements(); }
+};
+
+/// What a device holds.
+inline box box_of(const shape& global, const layout& l, const coordinates& at, const axis_sizes& sizes) {
+  box b;
+  b.rank = global.rank;
+  for (int i = 0; i < global.rank; ++i) b.along[static_cast<std::size_t>(i)] = held(global[i], l[i], at, sizes);
+  return b;
+}
+inline box intersect(const box& a, const box& b) {
+  box c = a;
+  for (int i = 0; i < a.rank; ++i) c.along[static_cast<std::size_t>(i)] = cleave::intersect(a[i], b[i]);
+  return c;
+}
+/// Flat position, in the array of a shard, of the first element of a part of it.
+inline std::int64_t position_in(const box& shard, const box& part) {
+  const auto stride = strides_of(shard.extents());
+  std::int64_t flat = 0;
+  for (int i = 0; i < shard.rank; ++i) flat += (part[i].begin - shard[i].begin) * stride[static_cast<std::size_t>(i)];
+  return part.elements() == 0 ? 0 : flat;
+}
+/// Copies a part from one shard's array to another's.
+inline box_copy copy_between(const box& part, const box& from, const box& to) {
+  return make_copy(part.extents(), strides_of(from.extents()), position_in(from, part), strides_of(to.extents()),
+                   position_in(to, part));
+}
+/// Copies a part of a shard's array to `offset` of a packed buffer.
+inline box_copy copy_to_packed(const box& part, const box& from, std::int64_t offset) {
+  return make_copy(part.extents(), strides_of(from.extents()), position_in(from, part), strides_of(part.extents()), offset);
+}
+inline box_copy copy_from_packed(const box& part, const box& to, std::int64_t offset) {
+  return make_copy(part.extents(), strides_of(part.extents()), offset, strides_of(to.extents()), position_in(to, part));
+}
+
+/// Parts of a shard in a row, as a collective wants them. Where the shard's memory has them in that row already, nothing is
+/// copied.
+struct packing {
+  std::vector<box_copy> copies{};
+  block_counts blocks{};
+  bool direct = true;
+
+  void append_pack(const box& part, const box& from) { append(copy_to_packed(part, from, blocks.total()), part.elements(), true); }
+  void append_unpack(const box& part, const box& to) { append(copy_from_packed(part, to, blocks.total()), part.elements(), false); }
+  std::int64_t elements() const { return blocks.total(); }
+  void run(const void* from, void* to, element e) const {
+    for (const box_copy& c : copies) copy_box(c, from, to, size_of(e));
+  }
+
+ private:
+  void append(const box_copy& c, std::int64_t elements, bool pack) {
+    const std::int64_t in_shard = pack ? c.from_offset : c.to_offset;
+    direct = direct && (elements == 0 || (c.contiguous() && in_shard == blocks.total()));
+    copies.push_back(c);
+    blocks.append(elements);
+  }
+};
+
+/// Whether, along every dim whose axes change, blocks of one layout lie inside blocks of the other.
+inline bool nested(const transfer& t, const axis_sizes& sizes) {
+  for (int i = 0; i < t.global.rank; ++i) {
+    const int common = t.from[i].common_prefix(t.to[i]);
+    if (!nests(t.global[i], t.from[i].prefix(common), t.from[i], sizes)) return false;
+    if (!nests(t.global[i], t.to[i].prefix(common), t.to[i], sizes)) return false;
+  }
+  return true;
+}
+/// Whether all blocks of the changing dims have one size.
+inline bool even(const transfer& t, const axis_sizes& sizes) {
+  for (int i = 0; i < t.global.rank; ++i) {
+    if (t.from[i] == t.to[i]) continue;
+    if (t.global[i] % sizes.product(t.from[i]) != 0 || t.global[i] % sizes.product(t.to[i]) != 0) return false;
+  }
+  return true;
+}
+/// The most elements that any device has before or after.
+inline std::int64_t largest(const transfer& t, const axis_sizes& sizes) {
+  const std::int64_t a = largest_shape(t.global, t.from, sizes).elements(), b = largest_shape(t.global, t.to, sizes).elements();
+  return a > b ? a : b;
+}
+
+} // namespace cleave::comm

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/mpi.hpp>
+#include <cleave/storage/memory.hpp>
+
+#if defined(OPEN_MPI) && OPEN_MPI && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+
+#include <cstdlib>
+#include <string_view>
+
+namespace cleave::comm {
+
+/// Whether MPI may be handed addresses of device memory. Nothing detects this reliably, so it can be said:
+/// CLEAVE_GPU_AWARE_MPI=on or off in the environment, or gpu_aware_mode() = ... before a program is first run.
+enum class gpu_aware : std::uint8_t {
+  automatic,
+  on,
+  off,
+  /// Stages host memory too; for tests on machines without a device.
+  never,
+};
+
+inline gpu_aware& gpu_aware_mode() {
+  static gpu_aware mode = [] {
+    const char* given = std::getenv("CLEAVE_GPU_AWARE_MPI");
+    const std::string_view word = given == nullptr ? "auto" : given;
+    return word == "on" ? gpu_aware::on : word == "off" ? gpu_aware::off : gpu_aware::automatic;
+  }();
+  return mode;
+}
+
+/// Whether buffers travel through a copy in host memory.
+inline bool staged() {
+  switch (gpu_aware_mode()) {
+    case gpu_aware::never: return true;
+    case gpu_aware::on: return false;
+    case gpu_aware::off: return !on_host;
+    case gpu_aware::automatic: break;
+  }
+  if constexpr (on_host) return false;
+#if defined(MPIX_CUDA_AWARE_SUPPORT) && MPIX_CUDA_AWARE_SUPPORT && defined(KOKKOS_ENABLE_CUDA)
+  return MPIX_Query_cuda_support() == 0;
+#else
+  return true;
+#endif
+}
+
+/// Scratch memory of a move: where it packs, and the host's copy of that where buffers are staged.
+struct scratch {
+  char* memory = nullptr;
+  char* host = nullptr;
+};
+struct scratch_bytes {
+  std::int64_t memory = 0;
+  std::int64_t host = 0;
+};
+
+/// Rounds up, so that what follows starts a cache line.
+constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// Hands MPI the addresses it may read and write.
+class port {
+ public:
+  explicit port(bool through_host) : through_host_(through_host) {}
+
+  /// What MPI reads: the data itself or its copy on the host.
+  const void* outgoing(const void* data, char* host, std::int64_t bytes) const {
+    if (!through_host_) {
+      wait_for_kernels();
+      return data;
+    }
+    copy_bytes<Kokkos::HostSpace, memory_space>(host, data, bytes);
+    return host;
+  }
+  /// Where MPI writes; `arrived` must follow.
+  void* incoming(void* data, char* host) const { return through_host_ ? static_cast<void*>(host) : data; }
+  void arrived(void* data, const char* host, std::int64_t bytes) const {
+    if (through_host_) copy_bytes<memory_space, Kokkos::HostSpace>(data, host, bytes);
+  }
+
+ private:
+  bool through_host_;
+};
+
+} // namespace cleave::comm

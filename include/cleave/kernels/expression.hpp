@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/ops/scalar.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+// The chain of operations of a step as a type: a list of nodes, made of plain types and ints only, so that kernels are shared by
+// all steps that compute the same, whatever their layouts, and every compiler can name them.
+
+namespace cleave {
+
+/// One entry of a tape. `Code` is an op; T the type of its result; the ints say where its operands are:
+/// op::input:    A the operand of the loop, B the class of its stride along the inner dim (0, 1, or 2: known when it runs)
+/// op::constant: A the literal (op::count too)
+/// op::iota:     A the index, B its stride along the inner dim (0 or 1)
+/// others:       A, B, C entries before this one
+template <int Code, class T, int A = 0, int B = 0, int C = 0>
+struct tape_node {
+  using type = T;
+  static constexpr op code = static_cast<op>(Code);
+  static constexpr int a = A, b = B, c = C;
+};
+
+/// What an expression reads, at one position of the outer loops.
+template <int Loads, int Indices, int Literals>
+struct row {
+  const void* at[Loads > 0 ? Loads : 1];
+  std::int64_t step[Loads > 0 ? Loads : 1];
+  std::int64_t index[Indices > 0 ? Indices : 1];
+  double literal[Literals > 0 ? Literals : 1];
+};
+
+namespace detail {
+
+/// The value of entry I.
+template <int I, class T>
+struct cell {
+  T value;
+};
+template <class Entries, class... Nodes>
+struct frame;
+template <std::size_t... I, class... Nodes>
+struct frame<std::index_sequence<I...>, Nodes...> : cell<static_cast<int>(I), typename Nodes::type>... {};
+
+template <int I, class T>
+CLEAVE_FUNCTION inline T value_of(const cell<I, T>& c) {
+  return c.value;
+}
+template <int I, class T>
+CLEAVE_FUNCTION inline void set_value(cell<I, T>& c, T value) {
+  c.value = value;
+}
+
+template <class Node, class Frame, class Row>
+CLEAVE_FUNCTION inline typename Node::type evaluate_node(const Frame& f, const Row& r, std::int64_t i) {
+  using T = typename Node::type;
+  constexpr op code = Node::code;
+  if constexpr (code == op::input) {
+    const T* at = static_cast<const T*>(r.at[Node::a]);
+    if constexpr (Node::b == 0) return *at;
+    else if constexpr (Node::b == 1) return at[i];
+    else return at[i * r.step[Node::a]];
+  } else if constexpr (code == op::constant || code == op::count) {
+    return convert<T>(r.literal[Node::a]);
+  } else if constexpr (code == op::iota) {
+    return static_cast<T>(r.index[Node::a] + i * Node::b);
+  } else if constexpr (code == op::cast) {
+    return convert<T>(value_of<Node::a>(f));
+  } else if constexpr (code == op::select) {
+    return scalar_op<code, T>::of(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
+  } else {
+    using In = decltype(value_of<Node::a>(f));
+    if constexpr (code < op::add) return convert<T>(scalar_op<code, In>::of(value_of<Node::a>(f)));
+    else return convert<T>(scalar_op<code, In>::of(value_of<Node::a>(f), value_of<Node::b>(f)));
+  }
+}
+
+template <op... Codes>
+constexpr int count_codes(std::initializer_list<op> codes) {
+  int n = 0;
+  for (op code : codes)
+    n += (0 + ... + static_cast<int>(code == Codes));
+  return n;
+}
+template <class... T>
+struct last_of {
+  using type = void;
+};
+template <class First, class... Rest>
+struct last_of<First, Rest...> : last_of<Rest...> {};
+template <class Only>
+struct last_of<Only> {
+  using type = Only;
+};
+
+} // namespace detail
+
+/// The whole chain; its value is the last node's.
+template <int Loads, class... Nodes>
+struct expression {
+  using type = typename detail::last_of<Nodes...>::type::type;
+  static constexpr int loads = Loads;
+  static constexpr int indices = detail::count_codes<op::iota>({Nodes::code...});
+  static constexpr int literals = detail::count_codes<op::constant, op::count>({Nodes::code...});
+  using row_type = row<loads, indices, literals>;
+
+  /// The value at position i of the inner loop.
+  CLEAVE_FUNCTION static type at(const row_type& r, std::int64_t i) {
+    return run(r, i, std::make_index_sequence<sizeof...(Nodes)>{});
+  }
+
+ private:
+  template <std::size_t... I>
+  CLEAVE_FUNCTION static type run(const row_type& r, std::int64_t i, std::index_sequence<I...>) {
+    detail::frame<std::index_sequence<I...>, Nodes...> f;
+    (detail::set_value<static_cast<int>(I)>(f, detail::evaluate_node<Nodes>(f, r, i)), ...);
+    return detail::value_of<static_cast<int>(sizeof...(Nodes)) - 1>(f);
+  }
+};
+
+} // namespace cleave

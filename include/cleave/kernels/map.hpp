@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/kernels/operands.hpp>
+#include <cleave/kernels/vectorise.hpp>
+#include <cleave/storage/memory.hpp>
+
+namespace cleave {
+
+/// out[i...] = expression(i...), a stretch of the iteration space for each unit; the inner loop is contiguous in the result.
+template <class Expression>
+struct map_functor {
+  using result_type = typename Expression::type;
+  using table = operand_table<Expression>;
+  using rows = row_maker<Expression>;
+
+  table operands;
+  loops<table::count> outer;
+  result_type* out;
+  std::int64_t inner;
+  std::int64_t total;
+  std::int64_t chunk;
+
+  void operator()(std::int64_t unit) const {
+    std::int64_t flat = unit * chunk;
+    const std::int64_t end = flat + chunk < total ? flat + chunk : total;
+    const typename Expression::row_type start = rows::start(operands);
+    odometer<table::count> at(outer, flat / inner);
+    std::int64_t i = flat % inner;
+    while (flat < end) {
+      const std::int64_t stop = inner - i < end - flat ? inner : i + (end - flat);
+      line(rows::moved(start, at.offset), out + at.offset[table::result], i, stop);
+      flat += stop - i;
+      i = 0;
+      at.next(outer);
+    }
+  }
+
+ private:
+  static void line(const typename Expression::row_type r, result_type* to, std::int64_t i, std::int64_t stop) {
+    for (; i + vector_block <= stop; i += vector_block) {
+      CLEAVE_INDEPENDENT
+      for (int j = 0; j < vector_block; ++j) to[i + j] = Expression::at(r, i + j);
+    }
+    for (; i < stop; ++i) to[i] = Expression::at(r, i);
+  }
+};
+
+/// The same with one element for each unit, for devices.
+template <class Expression>
+struct map_flat_functor {
+  using result_type = typename Expression::type;
+  using table = operand_table<Expression>;
+
+  table operands;
+  loops<table::count> outer;
+  result_type* out;
+  std::int64_t inner;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t flat) const {
+    const odometer<table::count> at(outer, flat / inner);
+    const std::int64_t i = flat % inner;
+    out[at.offset[table::result] + i] =
+        Expression::at(row_maker<Expression>::moved(row_maker<Expression>::start(operands), at.offset), i);
+  }
+};
+
+/// Elements that are worth a unit of parallel work.
+inline constexpr std::int64_t map_grain = 1 << 14;
+
+/// Runs a map. `Flat` forces the form for devices.
+template <class Expression, bool Flat = !on_host>
+void run_map(const bound_loops& b, const void* const* from, void* to) {
+  using table = operand_table<Expression>;
+  const std::int64_t total = b.outer.size();
+  if (total == 0) return;
+  const loops<table::count> outer(b.outer.dims, b.outer.dims.size() - 1);
+  auto* out = static_cast<typename Expression::type*>(to);
+  using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
+  if constexpr (Flat) {
+    Kokkos::parallel_for("cleave map", policy(0, total),
+                         map_flat_functor<Expression>{table(b, from), outer, out, b.inner.extent});
+  } else {
+    const map_functor<Expression> f{table(b, from), outer, out, b.inner.extent, total, map_grain};
+    const std::int64_t units = (total + map_grain - 1) / map_grain;
+    if (units == 1) f(0);
+    else Kokkos::parallel_for("cleave map", policy(0, units), f);
+  }
+}
+
+} // namespace cleave

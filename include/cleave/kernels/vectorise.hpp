@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// Says that the iterations of the loop that follows do not depend on each other, so that no check of overlap is needed.
+/// Loops of a constant number of iterations so marked become vector code at -O2 too.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define CLEAVE_INDEPENDENT
+#elif defined(__clang__)
+#define CLEAVE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define CLEAVE_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define CLEAVE_INDEPENDENT
+#endif
+
+namespace cleave {
+
+/// Elements in a block of a vectorised loop.
+inline constexpr int vector_block = 16;
+
+} // namespace cleave

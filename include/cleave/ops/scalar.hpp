@@ -1,0 +1,332 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/function.hpp>
+#include <cleave/graph/op.hpp>
+#include <cleave/layout/layout.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+// What the elementwise ops compute for one element, on host and device. The float versions of exp, log, sqrt, tanh,
+// sigmoid, gelu and erf have no branch and call nothing, so that loops over them become vector code; their relative error is some 1e-7.
+
+namespace cleave {
+
+namespace detail {
+
+CLEAVE_FUNCTION inline float float_of_bits(std::int32_t bits) { return __builtin_bit_cast(float, bits); }
+CLEAVE_FUNCTION inline std::int32_t bits_of_float(float x) { return __builtin_bit_cast(std::int32_t, x); }
+
+/// |x| as an integer: in the order of magnitudes, NaN above all.
+CLEAVE_FUNCTION inline std::int32_t magnitude_of(float x) { return bits_of_float(x) & 0x7FFFFFFF; }
+inline constexpr std::int32_t infinite_magnitude = 0x7F800000;
+
+// Compilers make branches of selections between floats, into which they then sink the computation. Masks they leave alone.
+/// a where the condition holds, else b.
+CLEAVE_FUNCTION inline std::int32_t chosen(bool condition, std::int32_t a, std::int32_t b) {
+  const std::int32_t mask = -static_cast<std::int32_t>(condition);
+  return (a & mask) | (b & ~mask);
+}
+/// x with its magnitude cut at `limit` (given as an integer).
+CLEAVE_FUNCTION inline float clamped(float x, std::int32_t limit) {
+  const std::int32_t magnitude = magnitude_of(x);
+  return float_of_bits((magnitude < limit ? magnitude : limit) | (bits_of_float(x) & static_cast<std::int32_t>(0x80000000u)));
+}
+/// y, but NaN where x is.
+CLEAVE_FUNCTION inline float unless_nan(float x, float y) {
+  return float_of_bits(bits_of_float(y) | chosen(magnitude_of(x) > infinite_magnitude, 0x7FC00000, 0));
+}
+
+/// x * 2^n for n in [-252, 254]; two factors, so that results near the ends of the range survive.
+CLEAVE_FUNCTION inline float times_power_of_two(float x, std::int32_t n) {
+  const std::int32_t half = n >> 1;
+  return x * float_of_bits((half + 127) << 23) * float_of_bits((n - half + 127) << 23);
+}
+
+// Range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes, expf).
+CLEAVE_FUNCTION inline float exp_of(float x) {
+  const float t = clamped(x, 0x42D00000); // 104: beyond it the result is 0 or infinite
+  // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
+  const float shifted = t * 1.44269504088896341f + 12582912.0f;
+  const std::int32_t n = bits_of_float(shifted) - 0x4B400000;
+  const float whole = shifted - 12582912.0f;
+  float r = t - whole * 0.693359375f;
+  r = r + whole * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  return unless_nan(x, times_power_of_two(p * r * r + r + 1.0f, n));
+}
+
+// Mantissa in [sqrt(1/2), sqrt(2)) and a polynomial of degree 9 (Cephes, logf).
+CLEAVE_FUNCTION inline float log_of(float x) {
+  const bool tiny = magnitude_of(x) < 0x00800000;
+  const float big = x * float_of_bits(chosen(tiny, 0x4B000000, 0x3F800000)); // 2^23 or 1
+  const std::int32_t bits = bits_of_float(big);
+  const std::int32_t scaled = (bits - 0x3F3504F3) >> 23;
+  const float m = float_of_bits(bits - static_cast<std::int32_t>(static_cast<std::uint32_t>(scaled) << 23)) - 1.0f;
+  const float e = static_cast<float>(scaled - chosen(tiny, 23, 0));
+  float p = 7.0376836292e-2f;
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  const float square = m * m;
+  float y = m * square * p - 2.12194440e-4f * e - 0.5f * square;
+  y = m + y + 0.693359375f * e;
+  std::int32_t result = bits_of_float(y);
+  result = chosen(magnitude_of(x) == 0, static_cast<std::int32_t>(0xFF800000u), result);
+  result = chosen(bits_of_float(x) == infinite_magnitude, infinite_magnitude, result);
+  // Negative numbers, but for -0, give NaN.
+  result |= chosen((bits_of_float(x) < 0) & (magnitude_of(x) != 0), 0x7FC00000, 0);
+  return unless_nan(x, float_of_bits(result));
+}
+
+// An odd rational function of degree 13 over 6, the one of Eigen (MPL-2.0, coefficients only).
+CLEAVE_FUNCTION inline float tanh_of(float x) {
+  const float t = clamped(x, 0x40FFF644); // 7.9988117
+  const float s = t * t;
+  float p = -2.76076847742355e-16f;
+  p = p * s + 2.00018790482477e-13f;
+  p = p * s - 8.60467152213735e-11f;
+  p = p * s + 5.12229709037114e-08f;
+  p = p * s + 1.48572235717979e-05f;
+  p = p * s + 6.37261928875436e-04f;
+  p = p * s + 4.89352455891786e-03f;
+  float q = 1.19825839466702e-06f;
+  q = q * s + 1.18534705686654e-04f;
+  q = q * s + 2.26843463243900e-03f;
+  q = q * s + 4.89352518554385e-03f;
+  const float y = t * p / q;
+  // Below 4e-4 x itself is closer.
+  return unless_nan(x, float_of_bits(chosen(magnitude_of(x) < 0x39D1B717, bits_of_float(x), bits_of_float(y))));
+}
+
+CLEAVE_FUNCTION inline float erf_of(float x) {
+  const float t = clamped(x, 0x40800000); // 4
+  const float s = t * t;
+  float p = -2.72614225801306e-10f;
+  p = p * s + 2.77068142495902e-08f;
+  p = p * s - 2.10102402082508e-06f;
+  p = p * s - 5.69250639462346e-05f;
+  p = p * s - 7.34990630326855e-04f;
+  p = p * s - 2.95459980854025e-03f;
+  p = p * s - 1.60960333262415e-02f;
+  float q = -1.45660718464996e-05f;
+  q = q * s - 2.13374055278905e-04f;
+  q = q * s - 1.68282697438203e-03f;
+  q = q * s - 7.37332916720468e-03f;
+  q = q * s - 1.42647390514189e-02f;
+  return unless_nan(x, t * p / q);
+}
+
+// The C++ library's sqrt may set errno, which keeps loops scalar. An estimate from the bits, three Newton steps for 1 / sqrt(x),
+// and one for sqrt(x).
+CLEAVE_FUNCTION inline float sqrt_of(float x) {
+#if defined(__NO_MATH_ERRNO__) || defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return std::sqrt(x);
+#else
+  const bool tiny = magnitude_of(x) < 0x00800000;
+  const float big = x * float_of_bits(chosen(tiny, 0x4B800000, 0x3F800000)); // 2^24 or 1
+  float y = float_of_bits(0x5F3759DF - (bits_of_float(big) >> 1));
+  const float half = 0.5f * big;
+  y = y * (1.5f - half * y * y);
+  y = y * (1.5f - half * y * y);
+  y = y * (1.5f - half * y * y);
+  float root = big * y;
+  root = root + 0.5f * y * (big - root * root);
+  root = root * float_of_bits(chosen(tiny, 0x39800000, 0x3F800000)); // 2^-12 or 1
+  std::int32_t result = bits_of_float(root);
+  result = chosen((magnitude_of(x) == 0) | (bits_of_float(x) == infinite_magnitude), bits_of_float(x), result);
+  result |= chosen((bits_of_float(x) < 0) & (magnitude_of(x) != 0), 0x7FC00000, 0);
+  return unless_nan(x, float_of_bits(result));
+#endif
+}
+
+// The same functions for the other types.
+CLEAVE_FUNCTION inline double exp_of(double x) { return std::exp(x); }
+CLEAVE_FUNCTION inline double log_of(double x) { return std::log(x); }
+CLEAVE_FUNCTION inline double tanh_of(double x) { return std::tanh(x); }
+CLEAVE_FUNCTION inline double erf_of(double x) { return std::erf(x); }
+CLEAVE_FUNCTION inline double sqrt_of(double x) { return std::sqrt(x); }
+
+/// Integers compute in the unsigned type, where overflow wraps.
+template <class T>
+using wrapping = std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>>;
+
+template <class T>
+CLEAVE_FUNCTION inline T power_of(T base, T exponent) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::pow(base, exponent);
+  } else {
+    using U = wrapping<T>;
+    if constexpr (std::is_signed_v<T>)
+      if (exponent < 0) return static_cast<T>(base == 1 ? 1 : base == -1 ? ((exponent & 1) != 0 ? -1 : 1) : 0);
+    // 64 bits, since a product of two shorter unsigned numbers is computed in int and may overflow there.
+    std::uint64_t result = 1, square = static_cast<U>(base);
+    for (U left = static_cast<U>(exponent); left != 0; left = static_cast<U>(left >> 1)) {
+      if ((left & 1) != 0) result *= square;
+      square *= square;
+    }
+    return static_cast<T>(result);
+  }
+}
+
+template <class T>
+CLEAVE_FUNCTION inline T quotient_of(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return a / b;
+  } else {
+    // Nothing aborts: x / 0 is 0, and the one signed quotient that overflows wraps.
+    if (b == T(0)) return T(0);
+    if constexpr (std::is_signed_v<T>)
+      if (b == T(-1)) return static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(a));
+    return static_cast<T>(a / b);
+  }
+}
+
+} // namespace detail
+
+/// An element in another type. Numbers become bool by "is not 0".
+template <class To, class From>
+CLEAVE_FUNCTION inline To convert(From x) {
+  if constexpr (std::is_same_v<To, bool>) return x != From(0);
+  else return static_cast<To>(x);
+}
+
+/// What an elementwise op computes. T is the type of the operands; comparisons give bool. of(a), of(a, b), or for
+/// op::select of(predicate, a, b). NaN goes through maximum, minimum and relu.
+template <op Code, class T>
+struct scalar_op {
+  CLEAVE_FUNCTION static auto of(T a) {
+    using detail::exp_of, detail::log_of, detail::tanh_of, detail::erf_of, detail::sqrt_of;
+    constexpr bool real = std::is_floating_point_v<T>;
+    // Integers go through double where a function is not theirs.
+    using R = std::conditional_t<real, T, double>;
+    if constexpr (Code == op::neg) {
+      if constexpr (real) return -a;
+      else return static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(a));
+    } else if constexpr (Code == op::abs) {
+      if constexpr (real) return a < T(0) ? -a : a == T(0) ? T(0) : a;
+      else if constexpr (std::is_signed_v<T>) return a < 0 ? static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(a)) : a;
+      else return a;
+    } else if constexpr (Code == op::sign) {
+      if constexpr (real) return a != a ? a : a > T(0) ? T(1) : a < T(0) ? T(-1) : T(0);
+      else return static_cast<T>(static_cast<int>(a > T(0)) - static_cast<int>(a < T(0)));
+    } else if constexpr (Code == op::relu) {
+      return a < T(0) ? T(0) : a;
+    } else if constexpr (Code == op::floor) {
+      if constexpr (real) return std::floor(a);
+      else return a;
+    } else if constexpr (Code == op::logical_not) {
+      return !a;
+    } else {
+      const R x = static_cast<R>(a);
+      R y{};
+      if constexpr (Code == op::exp) y = exp_of(x);
+      else if constexpr (Code == op::log) y = log_of(x);
+      else if constexpr (Code == op::tanh) y = tanh_of(x);
+      else if constexpr (Code == op::sqrt) y = sqrt_of(x);
+      else if constexpr (Code == op::rsqrt) y = R(1) / sqrt_of(x);
+      else if constexpr (Code == op::erf) y = erf_of(x);
+      else if constexpr (Code == op::sigmoid) y = R(1) / (R(1) + exp_of(-x));
+      // x / 2 (1 + tanh(u)) with u = sqrt(2 / pi) (x + 0.044715 x^3), written so that no digit cancels.
+      else if constexpr (Code == op::gelu)
+        y = x / (R(1) + exp_of(x * (R(-1.5957691216057307) + R(-0.07135481282553155) * x * x)));
+      else if constexpr (Code == op::sin) y = std::sin(x);
+      else if constexpr (Code == op::cos) y = std::cos(x);
+      else static_assert(Code == op::exp, "cleave: not an elementwise op of one operand");
+      return static_cast<T>(y);
+    }
+  }
+
+  CLEAVE_FUNCTION static auto of(T a, T b) {
+    constexpr bool real = std::is_floating_point_v<T>;
+    [[maybe_unused]] const auto wide = [](T x) {
+      if constexpr (std::is_integral_v<T>) return static_cast<std::uint64_t>(x);
+      else return x;
+    };
+    if constexpr (Code == op::add) {
+      if constexpr (real) return a + b;
+      else return convert<T>(wide(a) + wide(b));
+    } else if constexpr (Code == op::sub) {
+      if constexpr (real) return a - b;
+      else return convert<T>(wide(a) - wide(b));
+    } else if constexpr (Code == op::mul) {
+      if constexpr (real) return a * b;
+      else return convert<T>(wide(a) * wide(b));
+    } else if constexpr (Code == op::div) {
+      return detail::quotient_of(a, b);
+    } else if constexpr (Code == op::pow) {
+      return detail::power_of(a, b);
+    } else if constexpr (Code == op::maximum) {
+      if constexpr (real) return (static_cast<int>(a > b) | static_cast<int>(a != a)) != 0 ? a : b;
+      else return a > b ? a : b;
+    } else if constexpr (Code == op::minimum) {
+      if constexpr (real) return (static_cast<int>(a < b) | static_cast<int>(a != a)) != 0 ? a : b;
+      else return a < b ? a : b;
+    } else if constexpr (Code == op::equal) {
+      return a == b;
+    } else if constexpr (Code == op::not_equal) {
+      return a != b;
+    } else if constexpr (Code == op::less) {
+      return a < b;
+    } else if constexpr (Code == op::less_equal) {
+      return a <= b;
+    } else if constexpr (Code == op::greater) {
+      return a > b;
+    } else if constexpr (Code == op::greater_equal) {
+      return a >= b;
+    } else if constexpr (Code == op::logical_and) {
+      return (static_cast<int>(convert<bool>(a)) & static_cast<int>(convert<bool>(b))) != 0;
+    } else {
+      static_assert(Code == op::logical_or, "cleave: not an elementwise op of two operands");
+      return (static_cast<int>(convert<bool>(a)) | static_cast<int>(convert<bool>(b))) != 0;
+    }
+  }
+
+  CLEAVE_FUNCTION static T of(bool predicate, T a, T b)
+    requires(Code == op::select)
+  {
+    return predicate ? a : b;
+  }
+};
+
+/// How two partial values of a reduction combine.
+template <reduction How, class T>
+CLEAVE_FUNCTION inline T combined(T a, T b) {
+  if constexpr (How == reduction::sum) return scalar_op<op::add, T>::of(a, b);
+  else if constexpr (How == reduction::max) return scalar_op<op::maximum, T>::of(a, b);
+  else if constexpr (How == reduction::min) return scalar_op<op::minimum, T>::of(a, b);
+  else return scalar_op<op::mul, T>::of(a, b);
+}
+
+namespace detail {
+
+template <reduction How, class T>
+constexpr T make_identity() {
+  using limits = std::numeric_limits<T>;
+  if (How == reduction::sum) return T(0);
+  if (How == reduction::prod) return T(1);
+  if (How == reduction::max) return limits::has_infinity ? -limits::infinity() : limits::lowest();
+  return limits::has_infinity ? limits::infinity() : limits::max();
+}
+
+} // namespace detail
+
+/// The value that a reduction over nothing gives. A variable, since device code must not call numeric_limits.
+template <reduction How, class T>
+inline constexpr T identity_of = detail::make_identity<How, T>();
+
+} // namespace cleave

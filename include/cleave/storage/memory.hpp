@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <unordered_set>
+
+namespace cleave {
+
+/// Where tensors live and kernels run: Kokkos' defaults.
+using execution_space = Kokkos::DefaultExecutionSpace;
+using memory_space = execution_space::memory_space;
+
+/// Whether kernels run on the host, so that plain loops may touch the memory and nothing has to be waited for.
+inline constexpr bool on_host = std::is_same_v<execution_space, Kokkos::DefaultHostExecutionSpace>;
+
+/// Waits for kernels before somebody else (MPI, the host) touches their memory.
+inline void wait_for_kernels() {
+  if constexpr (!on_host) execution_space().fence("cleave");
+}
+
+/// Copies bytes between any two memories that Kokkos' default space or the host can reach.
+template <class To = memory_space, class From = memory_space>
+inline void copy_bytes(void* to, const void* from, std::int64_t bytes) {
+  if (bytes == 0 || to == from) return;
+  if constexpr (on_host) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  } else {
+    using unmanaged = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
+    const Kokkos::View<char*, To, unmanaged> target(static_cast<char*>(to), static_cast<std::size_t>(bytes));
+    const Kokkos::View<const char*, From, unmanaged> source(static_cast<const char*>(from), static_cast<std::size_t>(bytes));
+    Kokkos::deep_copy(target, source);
+  }
+}
+
+namespace detail {
+
+/// Live allocations of one memory space. Kokkos aborts when memory is freed after finalize, and users' objects often live that
+/// long; so what is alive at finalize is freed by a hook, and its owner finds nothing left to do.
+template <class Space>
+struct live_memory {
+  std::mutex lock{};
+  std::unordered_set<void*> blocks{};
+  bool hooked = false;
+
+  static live_memory& get() {
+    // Never destroyed: owners with static lifetime may come later.
+    static live_memory* all = new live_memory;
+    return *all;
+  }
+  static void release_all() {
+    live_memory& all = get();
+    const std::lock_guard<std::mutex> guard(all.lock);
+    for (void* block : all.blocks) Kokkos::kokkos_free<Space>(block);
+    all.blocks.clear();
+    all.hooked = false;
+  }
+  static void* allocate(std::int64_t bytes) {
+    live_memory& all = get();
+    const std::lock_guard<std::mutex> guard(all.lock);
+    if (!all.hooked) {
+      Kokkos::push_finalize_hook(&live_memory::release_all);
+      all.hooked = true;
+    }
+    void* block = Kokkos::kokkos_malloc<Space>("cleave", static_cast<std::size_t>(bytes));
+    all.blocks.insert(block);
+    return block;
+  }
+  static void release(void* block) {
+    live_memory& all = get();
+    const std::lock_guard<std::mutex> guard(all.lock);
+    if (all.blocks.erase(block) == 1) Kokkos::kokkos_free<Space>(block);
+  }
+};
+
+} // namespace detail
+
+/// Memory with shared owners; empty for 0 bytes. May be dropped after Kokkos::finalize.
+template <class Space = memory_space>
+std::shared_ptr<void> allocate(std::int64_t bytes) {
+  if (bytes == 0) return {};
+  return {detail::live_memory<Space>::allocate(bytes), &detail::live_memory<Space>::release};
+}
+
+/// Sets bytes to zero.
+inline void zero_bytes(void* at, std::int64_t bytes) {
+  if (bytes == 0) return;
+  if constexpr (on_host) {
+    std::memset(at, 0, static_cast<std::size_t>(bytes));
+  } else {
+    const Kokkos::View<char*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> target(
+        static_cast<char*>(at), static_cast<std::size_t>(bytes));
+    Kokkos::deep_copy(target, char{0});
+  }
+}
+
+} // namespace cleave
