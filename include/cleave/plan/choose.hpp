@@ -305,8 +305,9 @@ struct chooser {
     strategy before;
   };
 
-  /// Sets a strategy and lets the elementwise ops that agreed with the old layout follow; what changed goes to `undo`.
-  constexpr void apply(std::size_t v, const strategy& s, std::vector<change>& undo) {
+  /// Sets a strategy and lets the ops that agreed with the old layout follow: elementwise ones, and products too if
+  /// asked. What changed goes to `undo`.
+  constexpr void apply(std::size_t v, const strategy& s, bool products, std::vector<change>& undo) {
     const layout old = chosen[v].out;
     undo.push_back({v, chosen[v]});
     chosen[v] = s;
@@ -314,8 +315,8 @@ struct chooser {
     for (std::size_t e = first_edge[v]; e < first_edge[v + 1]; ++e) {
       const std::size_t w = edges[e].to;
       const op_class what = class_of(node_at(w).code);
-      if (settled(w) || what == op_class::contraction || what == op_class::source) continue;
-      if (node_at(v).type.rank < node_at(w).type.rank) continue;
+      if (settled(w) || what == op_class::source || (what == op_class::contraction && !products)) continue;
+      if (what != op_class::contraction && node_at(v).type.rank < node_at(w).type.rank) continue;
       const strategy was = chosen[w];
       strategy agreed = was;
       project(w, edges[e].operand, old, agreed);
@@ -324,7 +325,7 @@ struct chooser {
       project(w, edges[e].operand, s.out, next);
       next.pass = 0;
       next.bringers = 0;
-      if (s.out.unreduced != 0 && bringers_of(node_at(w).code, static_cast<std::uint8_t>(1u << edges[e].operand)) != 0 &&
+      if (s.out.unreduced != 0 && what != op_class::contraction && bringers_of(node_at(w).code, static_cast<std::uint8_t>(1u << edges[e].operand)) != 0 &&
           node_at(w).code != op::constrain && s.out.combine == (node_at(w).code == op::reduce ? node_at(w).combine : reduction::sum)) {
         next.pass = static_cast<axis_set>(s.out.unreduced & ~(next.out.sharded() | reduced_axes(next)));
         next.bringers = next.pass != 0 ? static_cast<std::uint8_t>(1u << edges[e].operand) : std::uint8_t{0};
@@ -333,7 +334,7 @@ struct chooser {
       if (next == was || !valid(w, next)) continue;
       bool seen = false;
       for (const change& c : undo) seen = seen || c.node == w;
-      if (!seen) apply(w, next, undo);
+      if (!seen) apply(w, next, products && what != op_class::contraction, undo);
     }
   }
 
@@ -380,9 +381,13 @@ struct chooser {
   }
 
   constexpr bool try_strategy(std::size_t v, const strategy& s) {
+    return try_with(v, s, false) || (node_at(v).code == op::dot && try_with(v, s, true));
+  }
+
+  constexpr bool try_with(std::size_t v, const strategy& s, bool products) {
     if (s == chosen[v]) return false;
     std::vector<change> undo;
-    apply(v, s, undo);
+    apply(v, s, products, undo);
     double flops_after = flops;
     for (const change& c : undo) {
       flops_after += flops_at(c.node);
