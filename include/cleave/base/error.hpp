@@ -106,6 +106,10 @@ inline std::string mpi_failed(std::string_view call, std::string_view why) {
 inline std::string grid_broken() { return prefix() + "a call of MPI failed on this grid earlier; it cannot be used any more"; }
 inline std::string grid_missing() { return prefix() + "the tensor was never given a grid"; }
 inline std::string grids_differ() { return prefix() + "the tensors of one expression live on two grids"; }
+inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected, std::int64_t got) {
+  return prefix() + "the plan is wrong, please report it: in " + std::string(op) + " dim " + quoted(dim) + " has extent " +
+         number(expected) + " in one operand and " + number(got) + " in another";
+}
 inline std::string element_not_supported(std::string_view element, std::string_view where) {
   return prefix() + "element type " + std::string(element) + " is not supported in " + std::string(where);
 }

@@ -1,0 +1,295 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/move.hpp>
+#include <cleave/execute/strides.hpp>
+#include <cleave/kernels/fold.hpp>
+#include <cleave/kernels/gemm.hpp>
+#include <cleave/kernels/map.hpp>
+#include <cleave/ops/table.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+// What is computed once, when a plan meets sizes: extents, strides, lists of messages. Nothing here is a template.
+
+namespace cleave {
+
+/// A step with everything that depends on sizes and on the device.
+struct bound_step {
+  /// Names the step in profiles.
+  std::string name{};
+  bound_loops loops{};
+  bound_gemm gemm{};
+  std::unique_ptr<comm::bound_move> move{};
+  /// Scratch memory, shared by all steps.
+  comm::scratch_bytes scratch{};
+};
+
+namespace detail {
+
+struct binder {
+  grid_state& grid;
+  std::span<const buffer> buffers;
+  std::span<const dim_info> dims;
+  const sizes& at;
+
+  /// Extents of this device's shard of a buffer.
+  shape local(const buffer& b) const { return local_shape(shape_of(b.type, at), b.where, grid.here(), grid.sizes()); }
+  /// The stride of a buffer along a dim, 0 where it does not have it.
+  std::int64_t stride(const buffer& b, dim_id d) const {
+    const int position = b.type.find(d);
+    return position < 0 ? 0 : strides_of(local(b))[static_cast<std::size_t>(position)];
+  }
+  range held_along(const tensor_type& loop, const layout& space, int i) const {
+    return held(at[loop[i]], space[i], grid.here(), grid.sizes());
+  }
+  /// A plan whose operands do not fit its loops would read wrong memory.
+  void verify(const step& s, const tensor_type& loop, const layout& space, std::uint16_t b) const {
+    const shape extents = local(buffers[b]);
+    for (int i = 0; i < loop.rank; ++i) {
+      const int position = buffers[b].type.find(loop[i]);
+      if (position >= 0 && extents[position] != held_along(loop, space, i).size())
+        throw shape_error(wording::plan_inconsistent(name_of(s.code), dims[loop[i]].name, held_along(loop, space, i).size(),
+                                                     extents[position]));
+    }
+  }
+
+  /// Loop dims with the strides of loads, indices and result.
+  loop_nest::dim loop_dim(const step& s, int i) const {
+    loop_nest::dim d;
+    d.extent = held_along(s.loop, s.space, i).size();
+    for (std::uint16_t b : s.in) d.stride.push_back(stride(buffers[b], s.loop[i]));
+    for (const tape_op& t : s.tape)
+      if (t.code == op::iota) d.stride.push_back(t.arg == i ? 1 : 0);
+    d.stride.push_back(stride(buffers[s.out], s.loop[i]));
+    return d;
+  }
+
+  void bind_loops(const step& s, bound_step& b) const {
+    for (std::uint16_t in : s.in) verify(s, s.loop, s.space, in);
+    verify(s, s.loop, s.space, s.out);
+    const inner_dim inner = inner_dim_of(s, buffers);
+    bound_loops& l = b.loops;
+    const int kept = s.loop.rank - s.folded;
+    for (int i = 0; i < s.loop.rank; ++i)
+      if (i != inner.position) (i < kept ? l.outer : l.folded).dims.push_back(loop_dim(s, i));
+    loop_nest::dim last;
+    if (inner.position >= 0) last = loop_dim(s, inner.position);
+    else last.stride = std::vector<std::int64_t>(s.in.size() + indices(s) + 1, 0);
+    const bool folded = s.kind == step_kind::fold && (inner.folded || inner.position < 0);
+    (folded ? l.folded : l.outer).dims.push_back(last);
+    l.outer.collapse();
+    l.folded.collapse();
+    l.inner = (folded ? l.folded : l.outer).dims.back();
+    if (s.kind == step_kind::fold) {
+      if (!folded) l.outer.dims.pop_back();
+      cut_fold(l, folded);
+      b.scratch.memory = fold_scratch(l, size_of(buffers[s.out].type.element));
+    }
+    for (const tape_op& t : s.tape) {
+      if (t.code == op::iota) l.index_base.push_back(held_along(s.loop, s.space, t.arg).begin);
+      if (t.code == op::constant) l.literals.push_back(t.scalar);
+      if (t.code == op::count) {
+        double product = 1;
+        for (dim_id d = 0; d < max_dims; ++d)
+          if ((t.over & dim_bit(d)) != 0) product *= static_cast<double>(at[d]);
+        l.literals.push_back(product);
+      }
+    }
+  }
+  static std::size_t indices(const step& s) {
+    std::size_t n = 0;
+    for (const tape_op& t : s.tape) n += t.code == op::iota ? 1 : 0;
+    return n;
+  }
+
+  void bind_product(const step& s, bound_step& b) const {
+    const buffer &left = buffers[s.in[0]], &right = buffers[s.in[1]], &out = buffers[s.out];
+    const auto extent_in = [&](const buffer& x, dim_id d) {
+      const int position = x.type.find(d);
+      return position < 0 ? std::int64_t{-1} : local(x)[position];
+    };
+    const auto group_of = [&](const tensor_type& list) {
+      gemm_group g;
+      for (int i = 0; i < list.rank; ++i) {
+        const std::int64_t e[3] = {extent_in(left, list[i]), extent_in(right, list[i]), extent_in(out, list[i])};
+        std::int64_t extent = -1;
+        for (std::int64_t x : e) {
+          if (x < 0) continue;
+          if (extent >= 0 && x != extent)
+            throw shape_error(wording::plan_inconsistent(name_of(s.code), dims[list[i]].name, extent, x));
+          extent = x;
+        }
+        g.append(extent, stride(left, list[i]), stride(right, list[i]), stride(out, list[i]));
+      }
+      return g;
+    };
+    b.gemm = bind_gemm(group_of(s.batch), group_of(s.m), group_of(s.n), group_of(s.k), size_of(out.type.element));
+    b.scratch.memory = b.gemm.scratch;
+  }
+
+  void bind_move(const step& s, bound_step& b) const {
+    const buffer &in = buffers[s.in[0]], &out = buffers[s.out];
+    const comm::transfer t{in.type.element, shape_of(in.type, at), in.where, out.where, s.axes, s.combine};
+    b.move = std::make_unique<comm::bound_move>(grid, s.move, t);
+    b.scratch = b.move->needs();
+  }
+
+  bound_step bind(const step& s) const {
+    bound_step b;
+    b.name = s.kind == step_kind::move ? std::string(name_of(s.move)) + " for " + std::string(name_of(s.code)) + " line " +
+                                             std::to_string(s.where.line)
+                                       : std::string(name_of(s.code));
+    switch (s.kind) {
+      case step_kind::map:
+      case step_kind::fold: bind_loops(s, b); break;
+      case step_kind::gemm: bind_product(s, b); break;
+      case step_kind::move: bind_move(s, b); break;
+    }
+    return b;
+  }
+};
+
+} // namespace detail
+
+/// A plan bound to a grid and to sizes, up to the kernels. Buffers that live in one workspace slot share its memory; one
+/// allocation holds all slots and the scratch of the steps.
+class bound_program {
+ public:
+  /// Collective over the grid: sub-communicators may be made.
+  bound_program(grid_state& grid, const sizes& at, std::span<const dim_info> dims, std::span<const buffer> buffers,
+                std::span<const step> steps, std::size_t arguments, std::size_t results, std::size_t slots)
+      : grid_(&grid) {
+    const detail::binder bind{grid, buffers, dims, at};
+    bytes_.resize(buffers.size());
+    for (std::size_t b = 0; b < buffers.size(); ++b)
+      bytes_[b] = bind.local(buffers[b]).elements() * size_of(buffers[b].type.element);
+
+    std::vector<std::int64_t> slot(slots, 0);
+    for (std::size_t b = 0; b < buffers.size(); ++b)
+      if (buffers[b].role == role::workspace) slot[buffers[b].index] = std::max(slot[buffers[b].index], bytes_[b]);
+    std::vector<std::int64_t> slot_at(slots, 0);
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < slots; ++i) {
+      slot_at[i] = total;
+      total += comm::aligned(slot[i]);
+    }
+    steps_.reserve(steps.size());
+    comm::scratch_bytes most;
+    for (const step& s : steps) {
+      steps_.push_back(bind.bind(s));
+      most.memory = std::max(most.memory, steps_.back().scratch.memory);
+      most.host = std::max(most.host, steps_.back().scratch.host);
+    }
+    workspace_bytes_ = total + most.memory;
+    workspace_ = allocate(workspace_bytes_);
+    host_ = allocate<Kokkos::HostSpace>(most.host);
+    scratch_ = {workspace_ ? static_cast<char*>(workspace_.get()) + total : nullptr, static_cast<char*>(host_.get())};
+
+    at_.resize(buffers.size(), nullptr);
+    for (std::size_t b = 0; b < buffers.size(); ++b)
+      switch (buffers[b].role) {
+        case role::workspace:
+          if (workspace_) at_[b] = static_cast<char*>(workspace_.get()) + slot_at[buffers[b].index];
+          break;
+        case role::input: inputs_.push_back({b, buffers[b].index}); break;
+        case role::output: outputs_.push_back({b, buffers[b].index}); break;
+      }
+    find_hazards(buffers, steps, arguments, results);
+  }
+
+  grid_state& grid() const { return *grid_; }
+  bound_step& operator[](std::size_t i) { return steps_[i]; }
+  void* at(std::size_t buffer) const { return at_[buffer]; }
+  const comm::scratch& scratch() const { return scratch_; }
+  /// Bytes of this device's workspace.
+  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+
+  /// Takes the addresses of a run. A result whose memory is that of an argument that is still to be read is computed beside it.
+  void start(const void* const* inputs, void* const* outputs) {
+    if (grid_->broken()) throw mpi_error(wording::grid_broken(), MPI_ERR_OTHER);
+    for (const place& p : inputs_) at_[p.buffer] = const_cast<void*>(inputs[p.index]);
+    for (std::size_t r = 0; r < aside_.size(); ++r) aside_[r].used = false;
+    for (const hazard& h : hazards_) {
+      const auto from = reinterpret_cast<std::uintptr_t>(inputs[h.argument]), to = reinterpret_cast<std::uintptr_t>(outputs[h.result]);
+      const auto read = static_cast<std::uintptr_t>(argument_bytes_[h.argument]);
+      const auto written = static_cast<std::uintptr_t>(aside_[h.result].bytes);
+      if (from < to + written && to < from + read && !(h.same_place_is_safe && from == to)) aside_[h.result].used = true;
+    }
+    for (aside& a : aside_)
+      if (a.used && !a.memory) a.memory = allocate(a.bytes);
+    for (const place& p : outputs_) at_[p.buffer] = aside_[p.index].used ? aside_[p.index].memory.get() : outputs[p.index];
+  }
+  void finish(void* const* outputs) {
+    for (std::size_t r = 0; r < aside_.size(); ++r)
+      if (aside_[r].used) copy_bytes(outputs[r], aside_[r].memory.get(), aside_[r].bytes);
+  }
+
+ private:
+  struct place {
+    std::size_t buffer;
+    std::size_t index;
+  };
+  /// A result that is written while an argument is still read.
+  struct hazard {
+    std::size_t argument;
+    std::size_t result;
+    bool same_place_is_safe;
+  };
+  struct aside {
+    std::int64_t bytes = 0;
+    bool used = false;
+    std::shared_ptr<void> memory{};
+  };
+
+  void find_hazards(std::span<const buffer> buffers, std::span<const step> steps, std::size_t arguments, std::size_t results) {
+    constexpr std::size_t never = ~std::size_t{0};
+    std::vector<std::size_t> first_write(results, never), last_read(arguments, never);
+    aside_.resize(results);
+    argument_bytes_.resize(arguments, 0);
+    for (std::size_t b = 0; b < buffers.size(); ++b) {
+      if (buffers[b].role == role::output) aside_[buffers[b].index].bytes = bytes_[b];
+      if (buffers[b].role == role::input) argument_bytes_[buffers[b].index] = bytes_[b];
+    }
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      for (std::uint16_t b : steps[i].in)
+        if (buffers[b].role == role::input) last_read[buffers[b].index] = i;
+      const buffer& out = buffers[steps[i].out];
+      if (out.role == role::output && first_write[out.index] == never) first_write[out.index] = i;
+    }
+    // Within one step an argument may be overwritten in place where element i of the result needs element i of it alone.
+    const auto pointwise = [&](const step& s, std::size_t argument) {
+      if (s.kind == step_kind::move) return s.move == kind::all_reduce || s.move == kind::mask;
+      if (s.kind != step_kind::map) return false;
+      for (std::uint16_t b : s.in)
+        if (buffers[b].role == role::input && buffers[b].index == argument &&
+            (buffers[b].type.rank != s.loop.rank || buffers[b].type.dims != s.loop.dims ||
+             buffers[b].type.element != buffers[s.out].type.element))
+          return false;
+      return true;
+    };
+    for (std::size_t a = 0; a < arguments; ++a)
+      for (std::size_t r = 0; r < results; ++r) {
+        if (last_read[a] == never || first_write[r] == never || last_read[a] < first_write[r]) continue;
+        const bool same = last_read[a] == first_write[r] && pointwise(steps[last_read[a]], a);
+        hazards_.push_back({a, r, same});
+      }
+  }
+
+  grid_state* grid_;
+  std::vector<bound_step> steps_{};
+  std::vector<std::int64_t> bytes_{}, argument_bytes_{};
+  std::vector<void*> at_{};
+  std::vector<place> inputs_{}, outputs_{};
+  std::vector<hazard> hazards_{};
+  std::vector<aside> aside_{};
+  std::int64_t workspace_bytes_ = 0;
+  std::shared_ptr<void> workspace_{}, host_{};
+  comm::scratch scratch_{};
+};
+
+} // namespace cleave

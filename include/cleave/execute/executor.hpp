@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/bind.hpp>
+#include <cleave/execute/kernel_of.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace cleave {
+
+namespace detail {
+
+/// The addresses that a step reads.
+inline std::array<const void*, max_operands> operands_of(const bound_program& p, const step& s) {
+  std::array<const void*, max_operands> from{};
+  for (std::size_t k = 0; k < s.in.size(); ++k) from[k] = p.at(s.in[k]);
+  return from;
+}
+
+inline void run_move(bound_program& p, bound_step& b, const step& s) { b.move->run(p.at(s.in[0]), p.at(s.out), p.scratch()); }
+
+template <class Plan, std::size_t I>
+void run_step(bound_program& p) {
+  using here = step_at<Plan, I>;
+  static constexpr const step& s = here::value;
+  bound_step& b = p[I];
+  Kokkos::Profiling::pushRegion(b.name);
+  if constexpr (s.kind == step_kind::move) {
+    run_move(p, b, s);
+  } else if constexpr (s.kind == step_kind::gemm) {
+    constexpr element type = Plan::buffers[s.out].type.element;
+    run_gemm<typename element_type<type>::type>(b.gemm, p.at(s.in[0]), p.at(s.in[1]), p.at(s.out), p.scratch().memory);
+  } else {
+    using kernel = typename expression_of<here, std::make_index_sequence<s.tape.size()>>::type;
+    const auto from = operands_of(p, s);
+    if constexpr (s.kind == step_kind::map) {
+      run_map<kernel>(b.loops, from.data(), p.at(s.out));
+    } else {
+      constexpr bool folded = here::inner.folded || here::inner.position < 0;
+      run_fold<kernel, s.combine, folded>(b.loops, from.data(), p.at(s.out), p.scratch().memory);
+    }
+  }
+  Kokkos::Profiling::popRegion();
+}
+
+// clang refuses folds over more than 256 operands, so steps are walked in blocks.
+inline constexpr std::size_t steps_in_block = 64;
+
+template <class Plan, std::size_t First, std::size_t... I>
+void run_block(bound_program& p, std::index_sequence<I...>) {
+  (run_step<Plan, First + I>(p), ...);
+}
+template <class Plan, std::size_t... Block>
+void run_blocks(bound_program& p, std::index_sequence<Block...>) {
+  constexpr std::size_t all = Plan::steps.size();
+  (run_block<Plan, Block * steps_in_block>(
+       p, std::make_index_sequence<(all - Block * steps_in_block < steps_in_block ? all - Block * steps_in_block : steps_in_block)>{}),
+   ...);
+}
+
+} // namespace detail
+
+/// Runs one plan for one set of sizes on one grid. Binding computes all that depends on sizes and allocates the workspace;
+/// running walks the steps, allocates nothing and decides nothing. `Plan` has the constants mesh, dims, buffers, steps,
+/// arguments, results and slots.
+template <class Plan>
+class executor {
+ public:
+  /// Collective over the grid.
+  executor(grid_state& grid, const sizes& at)
+      : program_(grid, at, std::span<const dim_info>(Plan::dims.begin(), Plan::dims.end()), std::span<const buffer>(Plan::buffers),
+                 std::span<const step>(Plan::steps), Plan::arguments, Plan::results, Plan::slots) {}
+
+  /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an argument.
+  void run(const void* const* inputs, void* const* outputs) {
+    program_.start(inputs, outputs);
+    try {
+      constexpr std::size_t blocks = (Plan::steps.size() + detail::steps_in_block - 1) / detail::steps_in_block;
+      detail::run_blocks<Plan>(program_, std::make_index_sequence<blocks>{});
+    } catch (const mpi_error&) {
+      program_.grid().set_broken();
+      throw;
+    }
+    program_.finish(outputs);
+  }
+  std::int64_t workspace_bytes() const { return program_.workspace_bytes(); }
+
+ private:
+  bound_program program_;
+};
+
+namespace detail {
+/// Its address stands for the plan.
+template <class Plan>
+inline constexpr char plan_key = 0;
+} // namespace detail
+
+/// The executor of a plan for these sizes on this grid, made at the first call and kept with the grid.
+template <class Plan>
+executor<Plan>& executor_for(grid_state& grid, const sizes& at) {
+  const void* key = &detail::plan_key<Plan>;
+  void* found = grid.find_bound(key, at);
+  if (found == nullptr) found = grid.keep_bound(key, at, std::make_shared<executor<Plan>>(grid, at));
+  return *static_cast<executor<Plan>*>(found);
+}
+
+} // namespace cleave
