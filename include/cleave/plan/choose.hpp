@@ -380,14 +380,23 @@ struct chooser {
     return false;
   }
 
-  constexpr bool try_strategy(std::size_t v, const strategy& s) {
-    return try_with(v, s, false) || (node_at(v).code == op::dot && try_with(v, s, true));
+  /// What follows a node when its strategy changes.
+  enum class followers : std::uint8_t { none, cheap, products };
+
+  constexpr bool try_strategy(std::size_t v, const strategy& s, bool together) {
+    if (!together) return try_with(v, s, followers::none);
+    return try_with(v, s, followers::cheap) || (node_at(v).code == op::dot && try_with(v, s, followers::products));
   }
 
-  constexpr bool try_with(std::size_t v, const strategy& s, bool products) {
+  constexpr bool try_with(std::size_t v, const strategy& s, followers who) {
     if (s == chosen[v]) return false;
     std::vector<change> undo;
-    apply(v, s, products, undo);
+    if (who == followers::none) {
+      undo.push_back({v, chosen[v]});
+      chosen[v] = s;
+    } else {
+      apply(v, s, who == followers::products, undo);
+    }
     double flops_after = flops;
     for (const change& c : undo) {
       flops_after += flops_at(c.node);
@@ -408,15 +417,21 @@ struct chooser {
     return true;
   }
 
-  /// Whether another way to compute a node might be cheaper: something it reads must be moved for it, or what moves
-  /// its result costs more than taking the divided operands of a partial product elsewhere would.
-  constexpr bool promising(std::size_t v, double own) const {
+  /// Whether something that a node reads must be moved for it.
+  constexpr bool must_move(std::size_t v) const {
     const node& n = node_at(v);
     for (int k = 0; k < n.arity; ++k) {
       const std::size_t u = n.in[static_cast<std::size_t>(k)];
       const layout need = required(n, factors[v], chosen[v], k);
       if (!anywhere(u) && !(need == chosen[u].out) && way(u, chosen[u].out, need).score > 0) return true;
     }
+    return false;
+  }
+
+  /// Whether another way to compute a node whose operands are in place might be cheaper: what moves its result costs
+  /// more than taking the divided operands of a partial product elsewhere would.
+  constexpr bool promising(std::size_t v, double own) const {
+    const node& n = node_at(v);
     if (own == 0) return false;
     const axis_set partial = reduced_axes(chosen[v]);
     if (partial == 0 || chosen[v].pass != 0) return true;
@@ -436,14 +451,18 @@ struct chooser {
     fresh[v] = 0;
     const bool repeats = rule.repeat > 0 && flops > allowed_flops * (1 + 1e-9);
     const bool whole_work = rule.flop == 0 || flops_at(v) <= once_at(v) * (1 + 1e-9);
-    if (!repeats && whole_work && !promising(v, copies_score(v))) return false;
+    // Where operands conflict, or work is repeated, a change may pay only together with what follows it. Elsewhere the
+    // node alone is looked at, which keeps long chains of layers cheap to plan.
+    const double own = copies_score(v);
+    const bool together = repeats || !whole_work || must_move(v);
+    if (!together && !promising(v, own)) return false;
     bool changed = false;
-    double spent = around(v);
+    double spent = together ? around(v) : own;
     for (const strategy& s : candidates(v)) {
       if (!repeats && whole_work && least(v, s) >= spent) continue;
-      if (!try_strategy(v, s)) continue;
+      if (!try_strategy(v, s, together)) continue;
       changed = true;
-      spent = around(v);
+      spent = together ? around(v) : copies_score(v);
     }
     return changed;
   }
