@@ -33,6 +33,8 @@ enum class fault : std::uint8_t {
   rank_too_high,
   layouts_tie,
   result_count,
+  /// A pass broke an invariant: a fault of the library.
+  internal,
 };
 
 /// What a pass found: the fault and the names that belong in its sentence.

@@ -7,8 +7,11 @@
 
 namespace cleave {
 
-/// A strategy for every node, by node.
-using strategies = std::vector<strategy>;
+/// A strategy for every node, by node, and the fault if the choice must be left to the user.
+struct choice {
+  std::vector<strategy> by_node{};
+  verdict found{};
+};
 
 namespace detail {
 
@@ -19,7 +22,7 @@ struct chooser {
   const graph& g;
   const sizes& at;
   const policy& rule;
-  strategies chosen{};
+  std::vector<strategy> chosen{};
   std::vector<factor_list> factors{};
   /// Edges to consumers, grouped by producer.
   struct edge {
@@ -388,7 +391,7 @@ struct chooser {
     return try_with(v, s, followers::cheap) || (node_at(v).code == op::dot && try_with(v, s, followers::products));
   }
 
-  constexpr bool try_with(std::size_t v, const strategy& s, followers who) {
+  constexpr bool try_with(std::size_t v, const strategy& s, followers who, bool* tie = nullptr) {
     if (s == chosen[v]) return false;
     std::vector<change> undo;
     if (who == followers::none) {
@@ -407,7 +410,8 @@ struct chooser {
     for (const change& c : undo) redo.push_back({c.node, chosen[c.node]});
     for (std::size_t i = undo.size(); i-- > 0;) chosen[undo[i].node] = undo[i].before;
     const double before = price_around(undo) + flops_score(flops);
-    if (!(after < before - 1e-12 * before)) return false;
+    if (tie != nullptr) *tie = after <= before + 1e-12 * before;
+    if (tie != nullptr || !(after < before - 1e-12 * before)) return false;
     for (const change& c : redo) {
       chosen[c.node] = c.before;
       touch(c.node);
@@ -484,6 +488,47 @@ struct chooser {
     return total;
   }
 
+  /// Whether the layout of a value was written by the user, up to cheap ops in between; those of products are ours.
+  constexpr bool by_user(std::size_t v) const {
+    const op_class what = class_of(node_at(v).code);
+    if (what == op_class::annotation || node_at(v).code == op::input) return true;
+    if (what != op_class::elementwise && what != op_class::view) return false;
+    for (int k = 0; k < node_at(v).arity; ++k)
+      if (by_user(node_at(v).in[static_cast<std::size_t>(k)])) return true;
+    return false;
+  }
+
+  /// An elementwise op whose operands are divided differently, where following either costs the same: nothing but the
+  /// order of the operands would decide.
+  constexpr verdict find_tie() {
+    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+      const node& n = node_at(v);
+      if (class_of(n.code) != op_class::elementwise || n.arity < 2 || !must_move(v)) continue;
+      // The operands that have a say, and whether the node follows one of them already.
+      static_vector<strategy, 3> ways;
+      bool follows = false;
+      for (int k = 0; k < n.arity; ++k) {
+        const std::size_t u = n.in[static_cast<std::size_t>(k)];
+        if (!by_user(u) || chosen[u].out.used() == 0 || chosen[u].out.unreduced != 0 || node_at(u).type.rank != n.type.rank) continue;
+        strategy s;
+        project(v, k, chosen[u].out, s);
+        seal(n, s);
+        if (!valid(v, s)) continue;
+        if (s.divides_like(chosen[v])) follows = true;
+        else ways.push_back(s);
+      }
+      for (const strategy& s : ways) {
+        bool tie = false;
+        if (follows) try_with(v, s, followers::cheap, &tie);
+        if (!tie) continue;
+        int i = 0;
+        while (s.out[i] == chosen[v].out[i]) ++i;
+        return {fault::layouts_tie, n.where, name_of(n.code), g.dims[n.type[i]].name};
+      }
+    }
+    return {};
+  }
+
   /// Partial sums stay partial through linear ops to begin with, where that makes them no larger: sums of several then
   /// meet before one reduction, which no change of a single op would find.
   constexpr void defer_reduction(std::size_t v) {
@@ -521,10 +566,13 @@ struct chooser {
 } // namespace detail
 
 /// Completes a graph and chooses how each node is computed: starts from completion, then improves.
-constexpr strategies choose(const graph& g, const sizes& at, const policy& rule) {
+constexpr choice choose(const graph& g, const sizes& at, const policy& rule) {
   detail::chooser c(g, at, rule);
   c.run();
-  return static_cast<strategies&&>(c.chosen);
+  choice made;
+  made.found = c.find_tie();
+  made.by_node = static_cast<std::vector<strategy>&&>(c.chosen);
+  return made;
 }
 
 } // namespace cleave

@@ -12,7 +12,7 @@ namespace detail {
 /// assignment (computed, moved or renamed), then fusion of elementwise chains, then steps, then storage.
 struct lowering {
   const graph& g;
-  const strategies& chosen;
+  const std::vector<strategy>& chosen;
   const sizes& at;
   const policy& rule;
 
@@ -427,7 +427,7 @@ struct lowering {
 } // namespace detail
 
 /// The steps of a graph under given strategies.
-constexpr program lower(const graph& g, const strategies& chosen, const sizes& at, const policy& rule) {
+constexpr program lower(const graph& g, const std::vector<strategy>& chosen, const sizes& at, const policy& rule) {
   detail::lowering l{g, chosen, at, rule};
   l.run();
   return static_cast<program&&>(l.out);

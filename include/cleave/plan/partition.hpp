@@ -4,6 +4,7 @@
 
 #include <cleave/graph/simplify.hpp>
 #include <cleave/plan/lower.hpp>
+#include <cleave/plan/verify.hpp>
 
 namespace cleave {
 
@@ -30,7 +31,17 @@ constexpr program partition(const graph& recorded, const sizes& hints, const pol
   if (!recorded.found.ok()) return none;
   graph g = simplify(recorded);
   detail::adopt_result_order(g);
-  return lower(g, choose(g, hints, rule), hints, rule);
+  none.found = {fault::internal, {}, "partition"};
+  if (!verify(recorded) || !verify(g)) return none;
+  const choice chosen = choose(g, hints, rule);
+  for (std::size_t v = 0; v < g.nodes.size(); ++v)
+    if (!verify(chosen.by_node[v].out, g.nodes[v].type.rank, g.mesh)) return none;
+  if (!chosen.found.ok()) {
+    none.found = chosen.found;
+    return none;
+  }
+  program made = lower(g, chosen.by_node, hints, rule);
+  return verify(made) ? made : none;
 }
 
 } // namespace cleave
