@@ -98,13 +98,12 @@ inline std::string view_stride(std::string_view dim, std::int64_t expected, std:
   return prefix() + "along dim " + quoted(dim) + " the View of rank " + number(rank) + " has stride " + number(got) +
          " where a contiguous LayoutRight View has " + number(expected);
 }
-inline std::string view_on_another_rank() { return prefix() + "the View given on another rank does not fit its shard"; }
-
 inline std::string mpi_failed(std::string_view call, std::string_view why) {
   return prefix() + std::string(call) + " failed: " + std::string(why);
 }
 inline std::string grid_broken() { return prefix() + "a call of MPI failed on this grid earlier; it cannot be used any more"; }
 inline std::string grid_missing() { return prefix() + "the tensor was never given a grid"; }
+inline std::string grid_of_another_mesh() { return prefix() + "the grid was made for another mesh than the tensor's"; }
 inline std::string grids_differ() { return prefix() + "the tensors of one expression live on two grids"; }
 inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected, std::int64_t got) {
   return prefix() + "the plan is wrong, please report it: in " + std::string(op) + " dim " + quoted(dim) + " has extent " +

@@ -88,7 +88,7 @@ template <class Step, class Entries>
 struct expression_of;
 template <class Step, std::size_t... J>
 struct expression_of<Step, std::index_sequence<J...>> {
-  using type = expression<static_cast<int>(Step::value.in.size()), typename node_of<Step, J>::type...>;
+  using type = tape_expression<static_cast<int>(Step::value.in.size()), typename node_of<Step, J>::type...>;
 };
 
 } // namespace detail

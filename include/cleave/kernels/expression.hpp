@@ -27,7 +27,7 @@ struct tape_node {
 
 /// What an expression reads, at one position of the outer loops.
 template <int Loads, int Indices, int Literals>
-struct row {
+struct operand_row {
   const void* at[Loads > 0 ? Loads : 1];
   std::int64_t step[Loads > 0 ? Loads : 1];
   std::int64_t index[Indices > 0 ? Indices : 1];
@@ -101,12 +101,12 @@ struct last_of<Only> {
 
 /// The whole chain; its value is the last node's.
 template <int Loads, class... Nodes>
-struct expression {
+struct tape_expression {
   using type = typename detail::last_of<Nodes...>::type::type;
   static constexpr int loads = Loads;
   static constexpr int indices = detail::count_codes<op::iota>({Nodes::code...});
   static constexpr int literals = detail::count_codes<op::constant, op::count>({Nodes::code...});
-  using row_type = row<loads, indices, literals>;
+  using row_type = operand_row<loads, indices, literals>;
 
   /// The value at position i of the inner loop.
   CLEAVE_FUNCTION static type at(const row_type& r, std::int64_t i) {

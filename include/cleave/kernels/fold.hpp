@@ -41,8 +41,8 @@ struct fold_rows_functor {
   static constexpr reduction how = static_cast<reduction>(How);
 
   table operands;
-  loops<table::count> outer;
-  loops<table::count> folded;
+  kernel_loops<table::count> outer;
+  kernel_loops<table::count> folded;
   T* out;
   std::int64_t results;
   std::int64_t inner;
@@ -94,8 +94,8 @@ struct fold_columns_functor {
   static constexpr reduction how = static_cast<reduction>(How);
 
   table operands;
-  loops<table::count> outer;
-  loops<table::count> folded;
+  kernel_loops<table::count> outer;
+  kernel_loops<table::count> folded;
   T* out;
   std::int64_t results;
   std::int64_t inner;
@@ -141,8 +141,8 @@ struct fold_flat_functor {
   static constexpr reduction how = static_cast<reduction>(How);
 
   table operands;
-  loops<table::count> outer;
-  loops<table::count> folded;
+  kernel_loops<table::count> outer;
+  kernel_loops<table::count> folded;
   T* out;
   std::int64_t results;
   std::int64_t range;
@@ -197,13 +197,13 @@ void run_fold(const bound_loops& b, const void* const* from, void* to, void* pie
   if constexpr (Flat) {
     std::vector<loop_nest::dim> kept = b.outer.dims;
     if (!InnerFolded) kept.push_back(b.inner);
-    const loops<table::count> outer(kept, kept.size()), folded(b.folded.dims, b.folded.dims.size());
+    const kernel_loops<table::count> outer(kept, kept.size()), folded(b.folded.dims, b.folded.dims.size());
     Kokkos::parallel_for("cleave fold", policy(0, units),
                          fold_flat_functor<Expression, how>{operands, outer, folded, out, b.results, range, b.chunk});
   } else {
     using functor = std::conditional_t<InnerFolded, fold_rows_functor<Expression, how>, fold_columns_functor<Expression, how>>;
-    const loops<table::count> outer(b.outer.dims, b.outer.dims.size());
-    const loops<table::count> folded(b.folded.dims, b.folded.dims.size() - (InnerFolded ? 1 : 0));
+    const kernel_loops<table::count> outer(b.outer.dims, b.outer.dims.size());
+    const kernel_loops<table::count> folded(b.folded.dims, b.folded.dims.size() - (InnerFolded ? 1 : 0));
     if (!InnerFolded) units = b.chunks * (b.results / b.inner.extent) * ((b.inner.extent + fold_width - 1) / fold_width);
     const functor f{operands, outer, folded, out, b.results, b.inner.extent, range, b.chunk};
     if (b.results * range <= fold_grain || units == 1)

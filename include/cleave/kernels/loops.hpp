@@ -48,13 +48,13 @@ struct loop_nest {
 
 /// Loops as kernels take them: plain arrays, strides of `Operands` arrays.
 template <int Operands>
-struct loops {
+struct kernel_loops {
   int rank;
   std::int64_t extent[max_rank];
   std::int64_t stride[max_rank][Operands];
 
-  loops() = default;
-  explicit loops(const std::vector<loop_nest::dim>& dims, std::size_t count) : rank(static_cast<int>(count)) {
+  kernel_loops() = default;
+  explicit kernel_loops(const std::vector<loop_nest::dim>& dims, std::size_t count) : rank(static_cast<int>(count)) {
     for (std::size_t i = 0; i < count; ++i) {
       extent[i] = dims[i].extent;
       for (std::size_t k = 0; k < Operands; ++k) stride[i][k] = dims[i].stride[k];
@@ -68,7 +68,7 @@ struct odometer {
   std::int64_t index[max_rank];
   std::int64_t offset[Operands];
 
-  CLEAVE_FUNCTION odometer(const loops<Operands>& l, std::int64_t flat) {
+  CLEAVE_FUNCTION odometer(const kernel_loops<Operands>& l, std::int64_t flat) {
     for (int k = 0; k < Operands; ++k) offset[k] = 0;
     for (int i = l.rank - 1; i >= 0; --i) {
       index[i] = flat % l.extent[i];
@@ -76,7 +76,7 @@ struct odometer {
       for (int k = 0; k < Operands; ++k) offset[k] += index[i] * l.stride[i][k];
     }
   }
-  CLEAVE_FUNCTION void next(const loops<Operands>& l) {
+  CLEAVE_FUNCTION void next(const kernel_loops<Operands>& l) {
     for (int i = l.rank - 1; i >= 0; --i) {
       for (int k = 0; k < Operands; ++k) offset[k] += l.stride[i][k];
       if (++index[i] < l.extent[i]) return;

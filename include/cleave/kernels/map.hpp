@@ -16,7 +16,7 @@ struct map_functor {
   using rows = row_maker<Expression>;
 
   table operands;
-  loops<table::count> outer;
+  kernel_loops<table::count> outer;
   result_type* out;
   std::int64_t inner;
   std::int64_t total;
@@ -54,7 +54,7 @@ struct map_flat_functor {
   using table = operand_table<Expression>;
 
   table operands;
-  loops<table::count> outer;
+  kernel_loops<table::count> outer;
   result_type* out;
   std::int64_t inner;
 
@@ -75,7 +75,7 @@ void run_map(const bound_loops& b, const void* const* from, void* to) {
   using table = operand_table<Expression>;
   const std::int64_t total = b.outer.size();
   if (total == 0) return;
-  const loops<table::count> outer(b.outer.dims, b.outer.dims.size() - 1);
+  const kernel_loops<table::count> outer(b.outer.dims, b.outer.dims.size() - 1);
   auto* out = static_cast<typename Expression::type*>(to);
   using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
   if constexpr (Flat) {

@@ -66,8 +66,8 @@ CLEAVE_FUNCTION inline void advance_load(Row& r, const std::int64_t* offset) {
 template <class Expression>
 struct row_maker;
 template <int Loads, class... Nodes>
-struct row_maker<expression<Loads, Nodes...>> {
-  using expression_type = expression<Loads, Nodes...>;
+struct row_maker<tape_expression<Loads, Nodes...>> {
+  using expression_type = tape_expression<Loads, Nodes...>;
   using row_type = typename expression_type::row_type;
 
   CLEAVE_FUNCTION static row_type start(const operand_table<expression_type>& t) {

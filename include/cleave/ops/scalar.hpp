@@ -31,6 +31,8 @@ CLEAVE_FUNCTION inline std::int32_t chosen(bool condition, std::int32_t a, std::
   const std::int32_t mask = -static_cast<std::int32_t>(condition);
   return (a & mask) | (b & ~mask);
 }
+CLEAVE_FUNCTION inline bool both(bool a, bool b) { return (static_cast<int>(a) & static_cast<int>(b)) != 0; }
+CLEAVE_FUNCTION inline bool either(bool a, bool b) { return (static_cast<int>(a) | static_cast<int>(b)) != 0; }
 /// x with its magnitude cut at `limit` (given as an integer).
 CLEAVE_FUNCTION inline float clamped(float x, std::int32_t limit) {
   const std::int32_t magnitude = magnitude_of(x);
@@ -89,7 +91,7 @@ CLEAVE_FUNCTION inline float log_of(float x) {
   result = chosen(magnitude_of(x) == 0, static_cast<std::int32_t>(0xFF800000u), result);
   result = chosen(bits_of_float(x) == infinite_magnitude, infinite_magnitude, result);
   // Negative numbers, but for -0, give NaN.
-  result |= chosen((bits_of_float(x) < 0) & (magnitude_of(x) != 0), 0x7FC00000, 0);
+  result |= chosen(both(bits_of_float(x) < 0, magnitude_of(x) != 0), 0x7FC00000, 0);
   return unless_nan(x, float_of_bits(result));
 }
 
@@ -148,8 +150,8 @@ CLEAVE_FUNCTION inline float sqrt_of(float x) {
   root = root + 0.5f * y * (big - root * root);
   root = root * float_of_bits(chosen(tiny, 0x39800000, 0x3F800000)); // 2^-12 or 1
   std::int32_t result = bits_of_float(root);
-  result = chosen((magnitude_of(x) == 0) | (bits_of_float(x) == infinite_magnitude), bits_of_float(x), result);
-  result |= chosen((bits_of_float(x) < 0) & (magnitude_of(x) != 0), 0x7FC00000, 0);
+  result = chosen(either(magnitude_of(x) == 0, bits_of_float(x) == infinite_magnitude), bits_of_float(x), result);
+  result |= chosen(both(bits_of_float(x) < 0, magnitude_of(x) != 0), 0x7FC00000, 0);
   return unless_nan(x, float_of_bits(result));
 #endif
 }
@@ -271,10 +273,10 @@ struct scalar_op {
     } else if constexpr (Code == op::pow) {
       return detail::power_of(a, b);
     } else if constexpr (Code == op::maximum) {
-      if constexpr (real) return (static_cast<int>(a > b) | static_cast<int>(a != a)) != 0 ? a : b;
+      if constexpr (real) return detail::either(a > b, a != a) ? a : b;
       else return a > b ? a : b;
     } else if constexpr (Code == op::minimum) {
-      if constexpr (real) return (static_cast<int>(a < b) | static_cast<int>(a != a)) != 0 ? a : b;
+      if constexpr (real) return detail::either(a < b, a != a) ? a : b;
       else return a < b ? a : b;
     } else if constexpr (Code == op::equal) {
       return a == b;
@@ -289,10 +291,10 @@ struct scalar_op {
     } else if constexpr (Code == op::greater_equal) {
       return a >= b;
     } else if constexpr (Code == op::logical_and) {
-      return (static_cast<int>(convert<bool>(a)) & static_cast<int>(convert<bool>(b))) != 0;
+      return detail::both(convert<bool>(a), convert<bool>(b));
     } else {
       static_assert(Code == op::logical_or, "cleave: not an elementwise op of two operands");
-      return (static_cast<int>(convert<bool>(a)) | static_cast<int>(convert<bool>(b))) != 0;
+      return detail::either(convert<bool>(a), convert<bool>(b));
     }
   }
 

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/rejected.hpp>
+#include <cleave/comm/move.hpp>
+#include <cleave/grid.hpp>
+#include <cleave/layout/spec.hpp>
+#include <cleave/storage/fill.hpp>
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+// What all tensors share, whatever their type.
+
+namespace cleave {
+
+/// A specification whose axes were looked up in its mesh; positions are those of its dims.
+constexpr layout layout_of(const spec& s) {
+  layout l;
+  for (std::size_t i = 0; i < s.dims.size(); ++i)
+    for (std::string_view name : s.dims[i].axes)
+      if (s.mesh.find(name) >= 0) l.dims[i].push_back(s.mesh.find(name));
+  for (std::string_view name : s.unreduced)
+    if (s.mesh.find(name) >= 0) l.unreduced = static_cast<axis_set>(l.unreduced | axis_bit(s.mesh.find(name)));
+  l.combine = s.combine;
+  return l;
+}
+/// Whether the mesh has all axes that a specification names.
+constexpr bool axes_known(const spec& s) {
+  for (const placement& p : s.dims)
+    for (std::string_view name : p.axes)
+      if (s.mesh.find(name) < 0) return false;
+  for (std::string_view name : s.unreduced)
+    if (s.mesh.find(name) < 0) return false;
+  return true;
+}
+
+/// A tensor's data on one device, and where they belong.
+struct tensor_state {
+  cleave::grid grid{};
+  cleave::element element = cleave::element::none;
+  shape global{};
+  shape local{};
+  comm::box held{};
+  std::shared_ptr<void> memory{};
+  void* data = nullptr;
+
+  std::int64_t elements() const { return local.elements(); }
+  std::int64_t bytes() const { return elements() * size_of(element); }
+};
+
+/// Extents and strides of a View that is to become a shard.
+struct given_view {
+  int rank = 0;
+  std::array<std::int64_t, max_rank> extent{};
+  std::array<std::int64_t, max_rank> stride{};
+};
+
+namespace detail {
+
+/// A misfit of a View in numbers, so that one rank can tell it to all.
+struct view_fault {
+  enum : std::int64_t { none, rank, extent, stride };
+  std::int64_t what = none, dim = 0, expected = 0, got = 0;
+};
+
+inline view_fault check_view(const given_view& v, const shape& local) {
+  if (v.rank != local.rank) return {view_fault::rank, 0, local.rank, v.rank};
+  const auto stride = strides_of(local);
+  for (int i = 0; i < local.rank; ++i)
+    if (v.extent[static_cast<std::size_t>(i)] != local[i])
+      return {view_fault::extent, i, local[i], v.extent[static_cast<std::size_t>(i)]};
+  if (local.elements() != 0)
+    for (int i = 0; i < local.rank; ++i)
+      if (local[i] > 1 && v.stride[static_cast<std::size_t>(i)] != stride[static_cast<std::size_t>(i)])
+        return {view_fault::stride, i, stride[static_cast<std::size_t>(i)], v.stride[static_cast<std::size_t>(i)]};
+  return {};
+}
+
+} // namespace detail
+
+/// The shape of a tensor, agreed on by all ranks: one small MPI_Allreduce. Throws shape_error or view_error on all ranks alike.
+inline tensor_state make_state(const grid& g, const spec& s, element e, std::span<const std::int64_t> extents,
+                               const given_view* view) {
+  grid_state& on = g.state();
+  tensor_state t;
+  t.grid = g;
+  t.element = e;
+  t.global.rank = static_cast<int>(s.dims.size());
+  const bool counted = extents.size() == s.dims.size();
+  detail::view_fault misfit;
+  if (counted) {
+    for (int i = 0; i < t.global.rank; ++i) t.global[i] = extents[static_cast<std::size_t>(i)];
+    bool negative = false;
+    for (std::int64_t n : extents) negative = negative || n < 0;
+    if (!negative) {
+      t.held = comm::box_of(t.global, layout_of(s), on.here(), on.sizes());
+      t.local = t.held.extents();
+      if (view != nullptr) misfit = detail::check_view(*view, t.local);
+    }
+  }
+  // Largest and, negated, smallest of every number; the lowest rank whose View does not fit.
+  constexpr int fields = max_rank + 1;
+  std::int64_t mine[2 * fields + 1] = {}, all[2 * fields + 1] = {};
+  mine[0] = static_cast<std::int64_t>(extents.size());
+  for (std::size_t i = 0; i < max_rank && i < extents.size(); ++i) mine[i + 1] = extents[i];
+  for (int i = 0; i < fields; ++i) mine[fields + i] = -mine[i];
+  mine[2 * fields] = misfit.what == detail::view_fault::none ? -on.world().size : -on.world().rank;
+  comm::check(MPI_Allreduce(mine, all, 2 * fields + 1, MPI_INT64_T, MPI_MAX, on.world().handle), "MPI_Allreduce");
+
+  if (all[0] != t.global.rank || -all[fields] != t.global.rank)
+    throw shape_error(wording::extents_needed(t.global.rank, all[0] != t.global.rank ? all[0] : -all[fields]));
+  for (int i = 0; i < t.global.rank; ++i) {
+    const dim_ref dim = s.dims[static_cast<std::size_t>(i)].dim;
+    const std::int64_t most = all[i + 1], least = -all[fields + i + 1];
+    if (most != least) throw shape_error(wording::extents_disagree(dim.name, least, most));
+    if (most < 0) throw shape_error(wording::extent_negative(dim.name, most));
+    if (dim.extent != dynamic && dim.extent != most) throw shape_error(wording::extent_fixed(dim.name, dim.extent, most));
+  }
+  const std::int64_t teller = -all[2 * fields];
+  if (teller < on.world().size) {
+    std::int64_t told[4] = {misfit.what, misfit.dim, misfit.expected, misfit.got};
+    comm::check(MPI_Bcast(told, 4, MPI_INT64_T, static_cast<int>(teller), on.world().handle), "MPI_Bcast");
+    if (told[0] == detail::view_fault::rank) throw view_error(wording::view_rank(told[2], told[3]));
+    const std::string_view dim = s.dims[static_cast<std::size_t>(told[1])].dim.name;
+    throw view_error(told[0] == detail::view_fault::extent ? wording::view_extent(dim, told[2], told[3], teller)
+                                                           : wording::view_stride(dim, told[2], told[3], teller));
+  }
+  return t;
+}
+
+/// The whole tensor as host bytes on every rank. Collective.
+inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layout& where) {
+  grid_state& on = t.grid.state();
+  const auto through = [&](kind move, const layout& from, const layout& to, const void* in, std::int64_t bytes, axis_set axes) {
+    comm::bound_move m(on, move, {t.element, t.global, from, to, axes, from.combine});
+    const comm::scratch_bytes needs = m.needs();
+    const auto memory = allocate(needs.memory);
+    const auto host = allocate<Kokkos::HostSpace>(needs.host);
+    auto out = allocate(bytes);
+    m.run(in, out.get(), {static_cast<char*>(memory.get()), static_cast<char*>(host.get())});
+    return out;
+  };
+  layout whole = where;
+  whole.unreduced = 0;
+  std::shared_ptr<void> reduced;
+  const void* from = t.data;
+  if (where.unreduced != 0) {
+    reduced = through(kind::all_reduce, where, whole, from, t.bytes(), where.unreduced);
+    from = reduced.get();
+  }
+  const std::int64_t bytes = t.global.elements() * size_of(t.element);
+  const auto gathered = through(kind::collective_permute, whole, layout{}, from, bytes, on.mesh().all());
+  std::vector<unsigned char> host(static_cast<std::size_t>(bytes), 0);
+  copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), gathered.get(), bytes);
+  return host;
+}
+
+} // namespace cleave
