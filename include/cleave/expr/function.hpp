@@ -96,6 +96,12 @@ constexpr spec spec_of(const mesh_value& mesh) {
 template <class F, class... Args>
 struct expression {
   std::tuple<Args...> args{};
+
+  /// Runs the statement into tensors, or aggregates of them, that exist: `step(state, batch).into(state, loss)`.
+  template <class... Results>
+  void into(Results&... results) const {
+    run(*this, results...);
+  }
 };
 
 /// A program to be partitioned as a whole: a captureless generic lambda. Called with values inside another function it

@@ -489,12 +489,13 @@ struct chooser {
   }
 
   /// Whether the layout of a value was written by the user, up to cheap ops in between; those of products are ours.
-  constexpr bool by_user(std::size_t v) const {
+  constexpr bool by_user(std::size_t v, int depth = 12) const {
+    if (depth == 0) return false;
     const op_class what = class_of(node_at(v).code);
     if (what == op_class::annotation || node_at(v).code == op::input) return true;
     if (what != op_class::elementwise && what != op_class::view) return false;
     for (int k = 0; k < node_at(v).arity; ++k)
-      if (by_user(node_at(v).in[static_cast<std::size_t>(k)])) return true;
+      if (by_user(node_at(v).in[static_cast<std::size_t>(k)], depth - 1)) return true;
     return false;
   }
 

@@ -1,0 +1,9 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// Everything that most programs need: tensors, grids, functions, plans.
+
+#include <cleave/plan/explain.hpp>
+#include <cleave/tensor/assign.hpp>
+#include <cleave/version.hpp>

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/executor.hpp>
+#include <cleave/expr/statement.hpp>
+#include <cleave/plan/plan.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// A tensor or a number: where a call stops looking into aggregates.
+template <class A>
+struct is_run_time_leaf : std::bool_constant<is_tensor<A> || Number<A>> {};
+
+/// What a call learns from its tensors before it runs: the grid, the sizes, the addresses of the shards.
+template <class Plan>
+struct call_site {
+  grid_state* grid = nullptr;
+  sizes at{};
+  std::array<const void*, Plan::arguments + 1> inputs{};
+  std::array<void*, Plan::results + 1> outputs{};
+  std::size_t next = 0;
+
+  call_site() { at.dims.fill(dynamic); }
+
+  /// Dims of argument or result number `index`.
+  static constexpr tensor_type type_of(role what, std::size_t index) {
+    for (const buffer& b : Plan::buffers)
+      if (b.role == what && b.index == index) return b.type;
+    return {};
+  }
+  static constexpr auto types_of(role what) {
+    std::array<tensor_type, (Plan::arguments > Plan::results ? Plan::arguments : Plan::results) + 1> types{};
+    for (std::size_t i = 0; i + 1 < types.size(); ++i) types[i] = type_of(what, i);
+    return types;
+  }
+  static constexpr auto argument_types = types_of(role::input);
+  static constexpr auto result_types = types_of(role::output);
+
+  void learn(const tensor_state& t, const tensor_type& type) {
+    grid_state& on = t.grid.state();
+    if (grid == nullptr) {
+      grid = &on;
+      at.axes = on.sizes();
+    }
+    if (grid != &on) throw grid_error(wording::grids_differ());
+    for (int i = 0; i < type.rank; ++i) {
+      std::int64_t& extent = at.dims[type[i]];
+      if (extent == dynamic) extent = t.global[i];
+      if (extent != t.global[i]) throw shape_error(wording::extents_differ(Plan::dims[type[i]].name, extent, t.global[i]));
+    }
+  }
+  template <class Leaf>
+  void argument(const Leaf& leaf) {
+    if constexpr (is_tensor<Leaf>) {
+      learn(leaf.state(), argument_types[next]);
+      inputs[next++] = leaf.data();
+    } else {
+      inputs[next++] = &leaf;
+    }
+  }
+  template <class Leaf>
+  void result(const Leaf& leaf) {
+    learn(leaf.state(), result_types[next]);
+    outputs[next++] = leaf.data();
+  }
+  /// Extents that no tensor has: fixed ones, and those that follow from splits and merges.
+  void complete() {
+    for (std::size_t d = 0; d < Plan::dims.size(); ++d) {
+      const std::int64_t fixed = Plan::dims[d].extent;
+      if (fixed == dynamic) continue;
+      if (at.dims[d] != dynamic && at.dims[d] != fixed)
+        throw shape_error(wording::extents_differ(Plan::dims[d].name, fixed, at.dims[d]));
+      at.dims[d] = fixed;
+    }
+    if (!derive_extents(Plan::products, at)) {
+      const dim_product& p = Plan::products[0];
+      throw shape_error(wording::extents_differ(Plan::dims[p[0]].name, at.dims[p[1]] * at.dims[p[2]], at.dims[p[0]]));
+    }
+    for (std::size_t d = Plan::dims.size(); d < at.dims.size(); ++d) at.dims[d] = 0;
+  }
+};
+
+/// Numbers among the arguments where kernels can read them. On the host that is where they are.
+template <class Leaves>
+struct reachable_numbers {
+  explicit reachable_numbers(Leaves& leaves) {
+    if constexpr (!Kokkos::SpaceAccessibility<execution_space, Kokkos::HostSpace>::accessible)
+      for_each_leaf<is_run_time_leaf>(leaves, [&]<class Leaf>(Leaf& leaf) {
+        if constexpr (Number<Leaf>) {
+          auto copy = allocate(sizeof(Leaf));
+          copy_bytes<memory_space, Kokkos::HostSpace>(copy.get(), &leaf, sizeof(Leaf));
+          kept.emplace_back(&leaf, std::move(copy));
+        }
+      });
+  }
+  template <class Inputs>
+  void replace(Inputs& inputs) const {
+    for (const auto& [host, device] : kept)
+      for (const void*& in : inputs)
+        if (in == host) in = device.get();
+  }
+  std::vector<std::pair<const void*, std::shared_ptr<void>>> kept{};
+};
+
+/// Runs a plan on the leaves of its arguments and results.
+template <class Plan, class Leaves, class... Results>
+void run_plan(Leaves& leaves, Results&... results) {
+  static_assert(sizeof(typename said<Plan>::type) != 0);
+  if constexpr (Plan::found.ok()) {
+    call_site<Plan> site;
+    for_each_leaf<is_run_time_leaf>(leaves, [&](const auto& leaf) { site.argument(leaf); });
+    site.next = 0;
+    (for_each_leaf<is_run_time_leaf>(results, [&](const auto& leaf) { site.result(leaf); }), ...);
+    site.complete();
+    const reachable_numbers<Leaves> numbers(leaves);
+    numbers.replace(site.inputs);
+    executor_for<Plan>(*site.grid, site.at).run(site.inputs.data(), site.outputs.data());
+  }
+}
+
+/// The body and the arguments of a statement. A call of a function with tensors alone has the function's own body, and so
+/// shares its plan with `plan<...>(f)`.
+template <class E>
+struct body_of {
+  using type = statement_body<E>;
+};
+template <class F, class... Args>
+  requires(!(is_expression<Args> || ...) && !(is_constant_argument<Args> || ...))
+struct body_of<expression<F, Args...>> {
+  using type = F;
+};
+
+template <class R, class E, class Leaves>
+struct plan_for;
+template <class R, class E, class... Leaves>
+struct plan_for<R, E, std::tuple<Leaves...>> {
+  using type = plan_of<typename body_of<E>::type, R(Leaves...)>;
+};
+
+template <class... Results>
+struct result_of {
+  using type = std::tuple<Results...>;
+};
+template <class Result>
+struct result_of<Result> {
+  using type = Result;
+};
+
+struct identity_body {
+  template <class X>
+  constexpr auto operator()(const X& x) const {
+    return x;
+  }
+};
+
+} // namespace detail
+
+/// Runs a statement into tensors, or aggregates of them, that exist: what `f(x, y).into(a, b)` and `y = f(x)` do.
+/// Collective. Throws grid_error if the tensors live on two grids, shape_error if a dim has two extents.
+template <class F, class... Args, class... Results>
+void run(const expression<F, Args...>& statement, Results&... results) {
+  auto leaves = detail::leaves_of(statement);
+  using result = typename detail::result_of<std::remove_cvref_t<Results>...>::type;
+  detail::run_plan<typename detail::plan_for<result, expression<F, Args...>, decltype(leaves)>::type>(leaves, results...);
+}
+
+template <class T, auto Layout, class F, class... Args>
+void assign(tensor<T, Layout>& to, const expression<F, Args...>& statement) {
+  run(statement, to);
+}
+/// The same values in another layout.
+template <class T, auto Layout, class U, auto From>
+void assign(tensor<T, Layout>& to, const tensor<U, From>& from) {
+  run(detail::make_expression(detail::identity_body{}, from), to);
+}
+template <class T, auto Layout, Number N>
+void assign(tensor<T, Layout>& to, N number) {
+  to.fill(static_cast<T>(number));
+}
+
+} // namespace cleave
