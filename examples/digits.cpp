@@ -3,7 +3,7 @@
 //
 // Trains a two-layer classifier on handwritten digits, its batch divided over `data` and its hidden layer over `model`.
 //
-//   mpirun -n 4 digits examples/data/digits.csv [--mesh 2x2] [--epochs 40] [--hidden 128] [--rate 0.05] [--double]
+//   mpirun -n 4 digits examples/data/digits.csv [--mesh 2x2] [--epochs 60] [--hidden 256] [--rate 0.2] [--double]
 #include "digits_data.hpp"
 #include "digits_model.hpp"
 
@@ -23,9 +23,9 @@ namespace {
 struct options {
   std::string file;
   long data = 0, model = 0;
-  int epochs = 40;
-  long hidden = 128;
-  double rate = 0.05;
+  int epochs = 60;
+  long hidden = 256;
+  double rate = 0.2;
   bool in_double = false;
 };
 
@@ -71,7 +71,7 @@ options read_options(int argc, char** argv, int ranks) {
       throw usage_error("digits: unknown option '" + std::string(name) + "'");
     }
   }
-  if (o.file.empty()) throw usage_error("usage: digits FILE [--mesh 2x2] [--epochs 40] [--hidden 128] [--rate 0.05] [--double]");
+  if (o.file.empty()) throw usage_error("usage: digits FILE [--mesh 2x2] [--epochs 60] [--hidden 256] [--rate 0.2] [--double]");
   if (o.data == 0) {
     o.model = ranks % 2 == 0 ? 2 : 1;
     o.data = ranks / o.model;
