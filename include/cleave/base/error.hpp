@@ -65,7 +65,7 @@ inline std::string mesh_sizes_disagree(std::string_view axis, std::int64_t least
          " to " + number(most);
 }
 inline std::string mesh_counts_disagree() {
-  return prefix() + "the ranks do not agree on how many sizes the mesh was given";
+  return "cleave: the ranks do not agree on how many sizes the mesh was given";
 }
 
 inline std::string extents_needed(std::int64_t expected, std::int64_t got) {
@@ -101,10 +101,10 @@ inline std::string view_stride(std::string_view dim, std::int64_t expected, std:
 inline std::string mpi_failed(std::string_view call, std::string_view why) {
   return prefix() + std::string(call) + " failed: " + std::string(why);
 }
-inline std::string grid_broken() { return prefix() + "a call of MPI failed on this grid earlier; it cannot be used any more"; }
-inline std::string grid_missing() { return prefix() + "the tensor was never given a grid"; }
-inline std::string grid_of_another_mesh() { return prefix() + "the grid was made for another mesh than the tensor's"; }
-inline std::string grids_differ() { return prefix() + "the tensors of one expression live on two grids"; }
+inline std::string grid_broken() { return "cleave: a call of MPI failed on this grid earlier; it cannot be used any more"; }
+inline std::string grid_missing() { return "cleave: the tensor was never given a grid"; }
+inline std::string grid_of_another_mesh() { return "cleave: the grid was made for another mesh than the tensor's"; }
+inline std::string grids_differ() { return "cleave: the tensors of one expression live on two grids"; }
 inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected, std::int64_t got) {
   return prefix() + "the plan is wrong, please report it: in " + std::string(op) + " dim " + quoted(dim) + " has extent " +
          number(expected) + " in one operand and " + number(got) + " in another";
