@@ -149,6 +149,11 @@ inline bound_gemm bind_gemm(const gemm_group& batch, gemm_group m, gemm_group n,
   g.k = k.size();
   g.packed[0] = !detail::matrix_of(m, k, array[0], true, g.transposed[0], g.leading[0]);
   g.packed[1] = !detail::matrix_of(k, n, array[1], true, g.transposed[1], g.leading[1]);
+  if (g.n == 1 && !g.transposed[0] && !g.transposed[1]) {
+    // Kokkos Kernels takes a single column for a contiguous vector, whatever lies between its elements.
+    g.packed[1] = g.packed[1] || g.leading[1] != 1;
+    g.packed[2] = g.packed[2] || g.leading[2] != 1;
+  }
   const std::array<const gemm_group*, 3> rows{&m, &k, &m}, columns{&k, &n, &n};
   for (std::size_t x = 0; x < 3; ++x) {
     detail::batch_offsets(batch, array[x], g.offset[x]);

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/executor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+
+// Plans written by hand, so that the run time is tested without the planner.
+
+namespace hand {
+
+using namespace cleave;
+
+template <std::size_t Buffers, std::size_t Steps>
+struct program_of {
+  static_vector<dim_info, max_dims> dims{};
+  std::array<buffer, Buffers> buffers{};
+  std::array<step, Steps> steps{};
+  std::uint16_t arguments = 0, results = 0, slots = 0;
+};
+
+/// The plan that `Maker::make()` returns, in the form that executors take.
+template <class Maker>
+struct plan {
+  static constexpr auto made = Maker::make();
+  static constexpr auto dims = made.dims;
+  static constexpr auto buffers = made.buffers;
+  static constexpr auto steps = made.steps;
+  static constexpr std::uint16_t arguments = made.arguments, results = made.results, slots = made.slots;
+};
+
+constexpr tensor_type type_of(element e, std::initializer_list<int> dims) {
+  tensor_type t;
+  t.element = e;
+  for (int d : dims) t.append(static_cast<dim_id>(d));
+  return t;
+}
+/// A buffer whose dims with id `divided` are divided over axis 0.
+constexpr buffer buffer_of(role r, int index, tensor_type t, int divided = -1) {
+  buffer b;
+  b.role = r;
+  b.index = static_cast<std::uint16_t>(index);
+  b.type = t;
+  for (int i = 0; i < t.rank; ++i)
+    if (t[i] == divided) b.where[i] = axis_list(0);
+  return b;
+}
+constexpr layout space_of(const tensor_type& loop, int divided) {
+  layout l;
+  for (int i = 0; i < loop.rank; ++i)
+    if (loop[i] == divided) l[i] = axis_list(0);
+  return l;
+}
+constexpr tape_op load(element e, int operand) {
+  tape_op t;
+  t.code = op::input;
+  t.type = e;
+  t.arg = static_cast<std::uint8_t>(operand);
+  return t;
+}
+constexpr tape_op apply(op code, element e, int a, int b = 0, int c = 0) {
+  tape_op t;
+  t.code = code;
+  t.type = e;
+  t.in = {static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b), static_cast<std::uint8_t>(c)};
+  return t;
+}
+constexpr tape_op literal(element e, double value) {
+  tape_op t;
+  t.type = e;
+  t.scalar = value;
+  return t;
+}
+constexpr tape_op iota(element e, int position) {
+  tape_op t;
+  t.code = op::iota;
+  t.type = e;
+  t.arg = static_cast<std::uint8_t>(position);
+  return t;
+}
+constexpr tape_op count(element e, std::initializer_list<int> dims) {
+  tape_op t;
+  t.code = op::count;
+  t.type = e;
+  for (int d : dims) t.over |= dim_bit(static_cast<dim_id>(d));
+  return t;
+}
+
+} // namespace hand

@@ -1,0 +1,347 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "hand_plan.hpp"
+#include "support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+// The kernels of single steps, as bound by the executor, against plain loops over global indices.
+
+namespace {
+
+using namespace hand;
+
+constexpr element f32 = element::f32, f64 = element::f64, i32 = element::i32, b8 = element::boolean;
+
+/// Value of an element, given its global indices by dim id.
+using formula = std::function<double(const std::array<std::int64_t, 8>&)>;
+
+/// Global indices by dim id of every element that a device has of a buffer, in the order of memory.
+std::vector<std::array<std::int64_t, 8>> indices_of(const buffer& b, const sizes& s, const grid_state& g) {
+  std::vector<std::array<std::int64_t, 8>> all;
+  const shape global = shape_of(b.type, s);
+  support::for_owned(global, b.where, g.here(), g.sizes(), [&](std::int64_t flat) {
+    std::array<std::int64_t, 8> at{};
+    for (int i = global.rank - 1; i >= 0; --i) {
+      at[b.type[i]] = flat % global[i];
+      flat /= global[i];
+    }
+    all.push_back(at);
+  });
+  return all;
+}
+
+template <class T>
+std::vector<unsigned char> bytes_of(const buffer& b, const sizes& s, const grid_state& g, const formula& f) {
+  std::vector<unsigned char> bytes;
+  for (const auto& at : indices_of(b, s, g)) {
+    const T v = static_cast<T>(f(at));
+    const auto* first = reinterpret_cast<const unsigned char*>(&v);
+    bytes.insert(bytes.end(), first, first + sizeof(T));
+  }
+  return bytes;
+}
+
+double read(const std::vector<unsigned char>& bytes, std::size_t i, element e) {
+  double value = 0;
+  with_element(e, [&](auto zero) {
+    std::memcpy(&zero, bytes.data() + i * sizeof(zero), sizeof(zero));
+    value = static_cast<double>(zero);
+  });
+  return value;
+}
+
+void expect_equal(const std::vector<unsigned char>& got, const buffer& b, const sizes& s, const grid_state& g,
+                  const formula& want, double tolerance, const char* what) {
+  const auto all = indices_of(b, s, g);
+  int wrong = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double expected = want(all[i]), value = read(got, i, b.type.element);
+    const bool equal = expected == value || std::abs(expected - value) <= tolerance * (1 + std::abs(expected));
+    if (!equal && ++wrong <= 3) {
+      ADD_FAILURE() << what << ": element " << i << " expected " << expected << " got " << value;
+    }
+  }
+}
+
+grid line_of_ranks() { return grid(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()}); }
+
+/// Runs the one step of a plan through the executor, then in the form for devices, and compares both.
+template <class Maker>
+void check(std::initializer_list<std::int64_t> extents, const std::vector<formula>& inputs, const formula& want,
+           double tolerance = 0) {
+  using Plan = plan<Maker>;
+  const grid g = line_of_ranks();
+  sizes s;
+  s.axes = g.sizes();
+  std::size_t d = 0;
+  for (std::int64_t e : extents) s.dims[d++] = e;
+  std::vector<std::vector<unsigned char>> in(Plan::arguments);
+  const buffer* out = nullptr;
+  for (const buffer& b : Plan::buffers) {
+    if (b.role == role::output) out = &b;
+    if (b.role != role::input) continue;
+    with_element(b.type.element, [&](auto zero) { in[b.index] = bytes_of<decltype(zero)>(b, s, g.state(), inputs[b.index]); });
+  }
+  std::vector<const void*> from;
+  for (const auto& bytes : in) from.push_back(bytes.data());
+  std::vector<unsigned char> result(indices_of(*out, s, g.state()).size() * static_cast<std::size_t>(size_of(out->type.element)), 0x55);
+  void* to = result.data();
+  executor_for<Plan>(g.state(), s).run(from.data(), &to);
+  expect_equal(result, *out, s, g.state(), want, tolerance, "host form");
+
+  static constexpr const step& one = Plan::steps[0];
+  if constexpr (one.kind == step_kind::map || one.kind == step_kind::fold) {
+    using here = detail::step_at<Plan, 0>;
+    using kernel = typename detail::expression_of<here, std::make_index_sequence<one.tape.size()>>::type;
+    bound_program p(g.state(), s, std::span<const dim_info>(Plan::dims.begin(), Plan::dims.end()), Plan::buffers, Plan::steps,
+                    Plan::arguments, Plan::results, Plan::slots);
+    std::fill(result.begin(), result.end(), static_cast<unsigned char>(0x55));
+    p.start(from.data(), &to);
+    const auto operands = detail::operands_of(p, one);
+    if constexpr (one.kind == step_kind::map) run_map<kernel, true>(p[0].loops, operands.data(), to);
+    else run_fold<kernel, one.combine, here::inner.folded || here::inner.position < 0, true>(p[0].loops, operands.data(), to, p.scratch().memory);
+    expect_equal(result, *out, s, g.state(), want, tolerance, "form for devices");
+  }
+}
+
+// out[i, j] = select(x[i, j] < bias[j], x * 2 + y[j, i], index of i) / number of elements
+struct long_chain {
+  static constexpr auto make() {
+    program_of<4, 1> p;
+    p.dims = {{"i", dynamic}, {"j", dynamic}};
+    p.buffers = {buffer_of(role::input, 0, type_of(f32, {0, 1}), 0), buffer_of(role::input, 1, type_of(f32, {1}), 0),
+                 buffer_of(role::input, 2, type_of(f32, {1, 0}), 0), buffer_of(role::output, 0, type_of(f32, {0, 1}), 0)};
+    step& s = p.steps[0];
+    s.kind = step_kind::map;
+    s.code = op::div;
+    s.in = {0, 1, 2};
+    s.out = 3;
+    s.loop = p.buffers[3].type;
+    s.space = space_of(s.loop, 0);
+    s.tape = {load(f32, 0),        load(f32, 1),   apply(op::less, b8, 0, 1), literal(f32, 2),           apply(op::mul, f32, 0, 3),
+              load(f32, 2),        apply(op::add, f32, 4, 5), iota(f32, 0),      apply(op::select, f32, 2, 6, 7), count(f32, {0, 1}),
+              apply(op::div, f32, 8, 9)};
+    p.arguments = 3;
+    p.results = 1;
+    return p;
+  }
+};
+
+TEST(kernels, fused_chain) {
+  for (const auto& [i, j] : std::vector<std::pair<std::int64_t, std::int64_t>>{{8, 33}, {5, 1}, {1, 5}, {0, 4}, {4, 0}, {3, 16}, {600, 40}}) {
+    const formula x = [](const auto& a) { return static_cast<double>((a[0] * 7 + a[1] * 3) % 11); };
+    const formula bias = [](const auto& a) { return static_cast<double>(a[1] % 9); };
+    const formula y = [](const auto& a) { return static_cast<double>(a[0] - 2 * a[1]); };
+    const auto n = static_cast<float>(i * j);
+    check<long_chain>({i, j}, {x, bias, y}, [&](const auto& a) {
+      const double v = x(a) < bias(a) ? x(a) * 2 + y(a) : static_cast<double>(a[0]);
+      return static_cast<double>(static_cast<float>(v) / n);
+    });
+  }
+}
+
+// A map that changes the element type, without dims.
+struct scalar_cast {
+  static constexpr auto make() {
+    program_of<2, 1> p;
+    p.buffers = {buffer_of(role::input, 0, type_of(f64, {})), buffer_of(role::output, 0, type_of(i32, {}))};
+    step& s = p.steps[0];
+    s.kind = step_kind::map;
+    s.code = op::cast;
+    s.in = {0};
+    s.out = 1;
+    s.loop = p.buffers[1].type;
+    s.tape = {load(f64, 0), apply(op::cast, i32, 0)};
+    p.arguments = 1;
+    p.results = 1;
+    return p;
+  }
+};
+TEST(kernels, rank_0) {
+  check<scalar_cast>({}, {[](const auto&) { return 41.75; }}, [](const auto&) { return 41; });
+}
+
+// Folds of a[i, j, k] in every memory order over every set of dims; dim 0 is divided where it is kept, dim 2 where it is not.
+template <int A, int B, int C, int Folded, reduction How, element E>
+struct folding {
+  static constexpr int divided = (Folded & 1) != 0 ? ((Folded & 2) != 0 ? ((Folded & 4) != 0 ? -1 : 2) : 1) : 0;
+  static constexpr auto make() {
+    program_of<2, 1> p;
+    p.dims = {{"i", dynamic}, {"j", dynamic}, {"k", dynamic}};
+    tensor_type kept = type_of(E, {}), loop;
+    for (int d = 0; d < 3; ++d)
+      if ((Folded >> d & 1) == 0) kept.append(static_cast<dim_id>(d));
+    loop = kept;
+    for (int d : {A, B, C})
+      if ((Folded >> d & 1) != 0) loop.append(static_cast<dim_id>(d));
+    p.buffers = {buffer_of(role::input, 0, type_of(E, {A, B, C}), divided), buffer_of(role::output, 0, kept, divided)};
+    step& s = p.steps[0];
+    s.kind = step_kind::fold;
+    s.code = op::reduce;
+    s.in = {0};
+    s.out = 1;
+    s.loop = loop;
+    s.space = space_of(loop, divided);
+    s.folded = static_cast<std::uint8_t>(3 - kept.rank);
+    s.combine = How;
+    s.tape = {load(E, 0), apply(op::mul, E, 0, 0)};
+    p.arguments = 1;
+    p.results = 1;
+    return p;
+  }
+};
+
+template <int A, int B, int C, int Folded, reduction How, element E>
+void check_fold(std::array<std::int64_t, 3> extent) {
+  const formula x = [](const auto& a) { return static_cast<double>((a[0] * 5 + a[1] * 3 + a[2] * 7) % 4 - 1); };
+  const formula want = [&](const std::array<std::int64_t, 8>& kept) {
+    double total = How == reduction::sum ? 0 : How == reduction::prod ? 1 : How == reduction::max ? -HUGE_VAL : HUGE_VAL;
+    if (E == i32 && How == reduction::max) total = std::numeric_limits<std::int32_t>::lowest();
+    std::array<std::int64_t, 8> at = kept;
+    const auto range_of = [&](std::size_t d) { return (Folded >> d & 1) != 0 ? range{0, extent[d]} : range{kept[d], kept[d] + 1}; };
+    for (at[0] = range_of(0).begin; at[0] < range_of(0).end; ++at[0])
+      for (at[1] = range_of(1).begin; at[1] < range_of(1).end; ++at[1])
+        for (at[2] = range_of(2).begin; at[2] < range_of(2).end; ++at[2]) {
+          const double v = x(at) * x(at);
+          total = How == reduction::sum ? total + v : How == reduction::prod ? total * v : How == reduction::max ? std::max(total, v) : std::min(total, v);
+        }
+    return total;
+  };
+  check<folding<A, B, C, Folded, How, E>>({extent[0], extent[1], extent[2]}, {x}, want);
+}
+
+template <int A, int B, int C>
+void check_folds(std::array<std::int64_t, 3> extent) {
+  check_fold<A, B, C, 1, reduction::sum, f32>(extent);
+  check_fold<A, B, C, 2, reduction::max, f32>(extent);
+  check_fold<A, B, C, 4, reduction::min, f32>(extent);
+  check_fold<A, B, C, 3, reduction::sum, f64>(extent);
+  check_fold<A, B, C, 5, reduction::max, i32>(extent);
+  check_fold<A, B, C, 6, reduction::sum, i32>(extent);
+  check_fold<A, B, C, 7, reduction::sum, f64>(extent);
+}
+TEST(kernels, folds_in_every_order) {
+  for (const std::array<std::int64_t, 3>& extent : {std::array<std::int64_t, 3>{4, 3, 21}, {17, 1, 5}, {2, 0, 3}, {1, 1, 1}, {9, 40, 33}}) {
+    check_folds<0, 1, 2>(extent);
+    check_folds<2, 0, 1>(extent);
+    check_folds<1, 2, 0>(extent);
+  }
+}
+TEST(kernels, products_fold) { check_fold<0, 1, 2, 4, reduction::prod, f64>({3, 2, 5}); }
+
+// Few results of many elements: cut in pieces, joined in order.
+TEST(kernels, long_folds) {
+  check_fold<0, 1, 2, 7, reduction::sum, f64>({3, 40, 300});
+  check_fold<0, 1, 2, 3, reduction::sum, f64>({300, 40, 3});
+  check_fold<0, 1, 2, 6, reduction::sum, i32>({3, 40, 400});
+}
+
+/// Products in every memory order of operands and result, through the binding of the executor.
+template <class T>
+void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c, dim_set batch, dim_set contracted,
+                const std::array<std::int64_t, 8>& extent, int divided) {
+  const grid g = line_of_ranks();
+  sizes s;
+  s.axes = g.sizes();
+  for (std::size_t d = 0; d < 8; ++d) s.dims[d] = extent[d];
+  const std::array<buffer, 3> buffers{buffer_of(role::input, 0, a, divided), buffer_of(role::input, 1, b, divided),
+                                      buffer_of(role::output, 0, c, divided)};
+  static_vector<dim_info, max_dims> dims;
+  for (int d = 0; d < 8; ++d) dims.push_back({"d", dynamic});
+  step one;
+  one.kind = step_kind::gemm;
+  one.code = op::dot;
+  one.in = {0, 1};
+  one.out = 2;
+  for (int i = 0; i < c.rank; ++i)
+    ((batch & dim_bit(c[i])) != 0 ? one.batch : a.has(c[i]) ? one.m : one.n).append(c[i]);
+  for (int i = 0; i < a.rank; ++i)
+    if ((contracted & dim_bit(a[i])) != 0) one.k.append(a[i]);
+  const std::array<step, 1> steps{one};
+  bound_program p(g.state(), s, std::span<const dim_info>(dims.begin(), dims.end()), buffers, steps, 2, 1, 0);
+  const auto left = [&](const std::array<std::int64_t, 8>& i) {
+    std::int64_t v = 0;
+    for (int d = 0; d < a.rank; ++d) v += i[a[d]] * (a[d] * 2 + 1);
+    return static_cast<double>(v % 5 - 2);
+  };
+  const auto right = [&](const std::array<std::int64_t, 8>& i) {
+    std::int64_t v = 0;
+    for (int d = 0; d < b.rank; ++d) v += i[b[d]] * (b[d] + 2);
+    return static_cast<double>(v % 7 - 3);
+  };
+  const auto in_a = bytes_of<T>(buffers[0], s, g.state(), left), in_b = bytes_of<T>(buffers[1], s, g.state(), right);
+  std::vector<unsigned char> out(indices_of(buffers[2], s, g.state()).size() * sizeof(T), 0x55);
+  const void* from[] = {in_a.data(), in_b.data()};
+  void* to[] = {out.data()};
+  p.start(from, to);
+  run_gemm<T>(p[0].gemm, p.at(0), p.at(1), p.at(2), p.scratch().memory);
+  const formula want = [&](const std::array<std::int64_t, 8>& kept) {
+    double total = 0;
+    std::array<std::int64_t, 8> at = kept;
+    std::int64_t n = 1;
+    for (int i = 0; i < one.k.rank; ++i) n *= extent[one.k[i]];
+    for (std::int64_t flat = 0; flat < n; ++flat) {
+      std::int64_t rest = flat;
+      for (int i = 0; i < one.k.rank; ++i) {
+        at[one.k[i]] = rest % extent[one.k[i]];
+        rest /= extent[one.k[i]];
+      }
+      total += left(at) * right(at);
+    }
+    return total;
+  };
+  std::string what = "product";
+  for (const buffer& x : buffers) {
+    what += " [";
+    for (int i = 0; i < x.type.rank; ++i) what += " " + std::to_string(x.type[i]) + ":" + std::to_string(extent[x.type[i]]);
+    what += " ]";
+  }
+  expect_equal(out, buffers[2], s, g.state(), want, 0, what.c_str());
+}
+
+/// All permutations of a type's dims.
+std::vector<tensor_type> orders(tensor_type t) {
+  std::vector<tensor_type> all;
+  std::sort(t.dims.begin(), t.dims.begin() + t.rank);
+  do all.push_back(t);
+  while (std::next_permutation(t.dims.begin(), t.dims.begin() + t.rank));
+  return all;
+}
+
+TEST(kernels, products_in_every_order) {
+  // m = 0, n = 1, k = 2, batch = 3; the batch dim or m is divided.
+  for (const std::array<std::int64_t, 8>& extent :
+       {std::array<std::int64_t, 8>{5, 4, 3, 2}, {1, 4, 3, 2}, {5, 1, 3, 3}, {5, 4, 1, 2}, {0, 4, 3, 2}, {5, 4, 0, 2}, {1, 1, 6, 1}, {3, 1, 1, 5}}) {
+    for (const tensor_type& a : orders(type_of(f32, {0, 2})))
+      for (const tensor_type& b : orders(type_of(f32, {1, 2})))
+        for (const tensor_type& c : orders(type_of(f32, {0, 1}))) check_gemm<float>(a, b, c, 0, dim_bit(2), extent, 0);
+    for (const tensor_type& a : orders(type_of(f64, {0, 2, 3})))
+      for (const tensor_type& b : orders(type_of(f64, {1, 2, 3})))
+        for (const tensor_type& c : orders(type_of(f64, {0, 1, 3}))) check_gemm<double>(a, b, c, dim_bit(3), dim_bit(2), extent, 3);
+    for (const tensor_type& a : orders(type_of(i32, {0, 2})))
+      for (const tensor_type& b : orders(type_of(i32, {1, 2})))
+        check_gemm<std::int32_t>(a, b, type_of(i32, {0, 1}), 0, dim_bit(2), extent, 1);
+  }
+}
+
+TEST(kernels, products_of_many_dims) {
+  // m = {0, 1}, n = {4}, k = {2, 3}, batch = {5}
+  const std::array<std::int64_t, 8> extent{3, 2, 4, 3, 5, 2};
+  const auto all_a = orders(type_of(f32, {0, 1, 2, 3, 5})), all_b = orders(type_of(f32, {4, 2, 3, 5})),
+             all_c = orders(type_of(f32, {0, 1, 4, 5}));
+  for (std::size_t i = 0; i < 240; ++i)
+    check_gemm<float>(all_a[i * 7 % all_a.size()], all_b[i * 5 % all_b.size()], all_c[i * 11 % all_c.size()], dim_bit(5),
+                      dim_bit(2) | dim_bit(3), extent, i % 2 == 0 ? 0 : 5);
+  // matrix times vector, dot product of vectors, outer product of a batch
+  check_gemm<float>(type_of(f32, {0, 2}), type_of(f32, {2}), type_of(f32, {0}), 0, dim_bit(2), extent, 0);
+  check_gemm<float>(type_of(f32, {2, 0}), type_of(f32, {2}), type_of(f32, {0}), 0, dim_bit(2), extent, 0);
+  check_gemm<float>(type_of(f32, {2}), type_of(f32, {2, 4}), type_of(f32, {4}), 0, dim_bit(2), extent, 4);
+  check_gemm<double>(type_of(f64, {2}), type_of(f64, {2}), type_of(f64, {}), 0, dim_bit(2), extent, -1);
+}
+
+} // namespace

@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <mpi.h>
+
+#include <vector>
+
+// Wrappers of every call of MPI that moves data, through the profiling interface. They charge each call from its own
+// arguments; what the library says about itself plays no part.
+
+namespace {
+
+std::int64_t bytes_moved = 0;
+std::int64_t calls_made = 0;
+
+std::int64_t size_of(MPI_Datatype type) {
+  int size = 0;
+  PMPI_Type_size(type, &size);
+  return size;
+}
+std::int64_t ranks_of(MPI_Comm comm) {
+  int n = 0;
+  PMPI_Comm_size(comm, &n);
+  return n;
+}
+std::size_t rank_of(MPI_Comm comm) {
+  int r = 0;
+  PMPI_Comm_rank(comm, &r);
+  return static_cast<std::size_t>(r);
+}
+void charge(std::int64_t bytes) {
+  bytes_moved += bytes;
+  ++calls_made;
+}
+template <class Count>
+std::int64_t from_others(const Count counts[], MPI_Datatype type, MPI_Comm comm) {
+  std::int64_t elements = 0;
+  for (std::size_t r = 0; r < static_cast<std::size_t>(ranks_of(comm)); ++r)
+    if (r != rank_of(comm)) elements += static_cast<std::int64_t>(counts[r]);
+  return elements * size_of(type);
+}
+void charge_all_reduce(std::int64_t count, MPI_Datatype type, MPI_Comm comm) {
+  const std::int64_t n = ranks_of(comm);
+  charge(2 * (n - 1) * count * size_of(type) / n);
+}
+void charge_blocks(std::int64_t count, MPI_Datatype type, MPI_Comm comm) {
+  charge((ranks_of(comm) - 1) * count * size_of(type));
+}
+void charge_message(std::int64_t count, MPI_Datatype type, int source, MPI_Comm comm) {
+  charge(source == static_cast<int>(rank_of(comm)) ? 0 : count * size_of(type));
+}
+
+} // namespace
+
+std::int64_t support::charged_bytes() { return bytes_moved; }
+std::int64_t support::charged_calls() { return calls_made; }
+void support::reset_charges() {
+  bytes_moved = 0;
+  calls_made = 0;
+}
+std::int64_t support::over_ranks(std::int64_t mine) {
+  std::int64_t most = 0;
+  PMPI_Allreduce(&mine, &most, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+  return most;
+}
+
+extern "C" {
+
+int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  charge_all_reduce(count, type, comm);
+  return PMPI_Allreduce(in, out, count, type, op, comm);
+}
+int MPI_Reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  charge_blocks(count, type, comm);
+  return PMPI_Reduce_scatter_block(in, out, count, type, op, comm);
+}
+int MPI_Reduce_scatter(const void* in, void* out, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  charge(from_others(counts, type, comm));
+  return PMPI_Reduce_scatter(in, out, counts, type, op, comm);
+}
+int MPI_Allgather(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type, MPI_Comm comm) {
+  charge_blocks(count, type, comm);
+  return PMPI_Allgather(in, sent, sent_type, out, count, type, comm);
+}
+int MPI_Allgatherv(const void* in, int sent, MPI_Datatype sent_type, void* out, const int counts[], const int offsets[],
+                   MPI_Datatype type, MPI_Comm comm) {
+  charge(from_others(counts, type, comm));
+  return PMPI_Allgatherv(in, sent, sent_type, out, counts, offsets, type, comm);
+}
+int MPI_Alltoall(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type, MPI_Comm comm) {
+  charge_blocks(count, type, comm);
+  return PMPI_Alltoall(in, sent, sent_type, out, count, type, comm);
+}
+int MPI_Alltoallv(const void* in, const int sent[], const int sent_offsets[], MPI_Datatype sent_type, void* out,
+                  const int counts[], const int offsets[], MPI_Datatype type, MPI_Comm comm) {
+  charge(from_others(counts, type, comm));
+  return PMPI_Alltoallv(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
+}
+int MPI_Irecv(void* out, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
+  charge_message(count, type, source, comm);
+  return PMPI_Irecv(out, count, type, source, tag, comm, request);
+}
+int MPI_Recv(void* out, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  charge_message(count, type, source, comm);
+  return PMPI_Recv(out, count, type, source, tag, comm, status);
+}
+int MPI_Reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+  charge_all_reduce(count, type, comm);
+  return PMPI_Reduce(in, out, count, type, op, root, comm);
+}
+int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  charge_message(count, type, root, comm);
+  return PMPI_Bcast(data, count, type, root, comm);
+}
+
+#if MPI_VERSION >= 4
+
+int MPI_Allreduce_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  charge_all_reduce(count, type, comm);
+  return PMPI_Allreduce_c(in, out, count, type, op, comm);
+}
+int MPI_Reduce_scatter_block_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  charge_blocks(count, type, comm);
+  return PMPI_Reduce_scatter_block_c(in, out, count, type, op, comm);
+}
+int MPI_Reduce_scatter_c(const void* in, void* out, const MPI_Count counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  charge(from_others(counts, type, comm));
+  return PMPI_Reduce_scatter_c(in, out, counts, type, op, comm);
+}
+int MPI_Allgather_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count, MPI_Datatype type,
+                    MPI_Comm comm) {
+  charge_blocks(count, type, comm);
+  return PMPI_Allgather_c(in, sent, sent_type, out, count, type, comm);
+}
+int MPI_Allgatherv_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, const MPI_Count counts[],
+                     const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
+  charge(from_others(counts, type, comm));
+  return PMPI_Allgatherv_c(in, sent, sent_type, out, counts, offsets, type, comm);
+}
+int MPI_Alltoall_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count, MPI_Datatype type,
+                   MPI_Comm comm) {
+  charge_blocks(count, type, comm);
+  return PMPI_Alltoall_c(in, sent, sent_type, out, count, type, comm);
+}
+int MPI_Alltoallv_c(const void* in, const MPI_Count sent[], const MPI_Aint sent_offsets[], MPI_Datatype sent_type, void* out,
+                    const MPI_Count counts[], const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
+  charge(from_others(counts, type, comm));
+  return PMPI_Alltoallv_c(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
+}
+int MPI_Irecv_c(void* out, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
+  charge_message(count, type, source, comm);
+  return PMPI_Irecv_c(out, count, type, source, tag, comm, request);
+}
+
+#endif
+
+} // extern "C"

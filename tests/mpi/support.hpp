@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/move.hpp>
+#include <cleave/grid.hpp>
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace support {
+
+/// Bytes that this rank's calls of MPI moved since the last reset, each charged from its own arguments by the table of
+/// docs/03-cost.md. Counted by the wrappers in pmpi.cpp.
+std::int64_t charged_bytes();
+/// How often MPI was called to communicate.
+std::int64_t charged_calls();
+void reset_charges();
+/// The largest number of all ranks, without being counted.
+std::int64_t over_ranks(std::int64_t mine);
+
+/// Allocations by operator new in this process so far.
+std::int64_t allocations();
+
+/// Objects that main destroys after MPI_Finalize and Kokkos::finalize.
+std::vector<std::shared_ptr<void>>& after_finalize();
+
+inline int ranks() {
+  int n = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &n);
+  return n;
+}
+inline int rank() {
+  int r = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &r);
+  return r;
+}
+
+inline constexpr std::string_view axis_names[] = {"a", "b", "c"};
+
+/// A mesh of so many axes with dynamic sizes.
+inline cleave::mesh_value mesh_of(std::size_t axes) {
+  cleave::mesh_value m;
+  for (std::size_t i = 0; i < axes; ++i) m.axes.push_back({axis_names[i], cleave::dynamic});
+  return m;
+}
+
+/// Every way to write the number of ranks as a product of `axes` sizes.
+inline std::vector<std::vector<std::int64_t>> factorings(std::int64_t n, std::size_t axes) {
+  if (axes == 1) return {{n}};
+  std::vector<std::vector<std::int64_t>> all;
+  for (std::int64_t first = 1; first <= n; ++first) {
+    if (n % first != 0) continue;
+    for (auto rest : factorings(n / first, axes - 1)) {
+      rest.insert(rest.begin(), first);
+      all.push_back(rest);
+    }
+  }
+  return all;
+}
+
+/// Every layout without partial values of a tensor of this rank over so many axes: each axis divides no dim, or is the next
+/// one of some dim, in every order.
+inline std::vector<cleave::layout> layouts(int rank, int axes) {
+  std::vector<cleave::layout> all{cleave::layout{}};
+  for (std::size_t done = 0; done < all.size(); ++done) {
+    const cleave::layout base = all[done];
+    for (int a = 0; a < axes; ++a) {
+      if ((base.used() >> a & 1) != 0) continue;
+      for (int d = 0; d < rank; ++d) {
+        cleave::layout l = base;
+        l[d].push_back(a);
+        bool known = false;
+        for (const cleave::layout& other : all) known = known || other == l;
+        if (!known) all.push_back(l);
+      }
+    }
+  }
+  return all;
+}
+
+/// Whether a device holds an index along a dim, from the definition of blocks and nothing else.
+inline bool owns(std::int64_t index, std::int64_t extent, cleave::axis_list list, const cleave::coordinates& at,
+                 const cleave::axis_sizes& sizes) {
+  std::int64_t parts = 1, mine = 0;
+  for (int i = 0; i < list.size(); ++i) {
+    parts *= sizes[list[i]];
+    mine = mine * sizes[list[i]] + at[static_cast<std::size_t>(list[i])];
+  }
+  std::int64_t block = extent / parts;
+  if (block * parts < extent) ++block;
+  return block != 0 && index / block == mine;
+}
+
+/// Calls f(flat global index) for every element that a device holds, in the order of its memory.
+template <class F>
+void for_owned(const cleave::shape& global, const cleave::layout& l, const cleave::coordinates& at,
+               const cleave::axis_sizes& sizes, F&& f) {
+  for (std::int64_t flat = 0; flat < global.elements(); ++flat) {
+    std::int64_t rest = flat;
+    bool mine = true;
+    for (int i = global.rank - 1; i >= 0; --i) {
+      mine = mine && owns(rest % global[i], global[i], l[i], at, sizes);
+      rest /= global[i];
+    }
+    if (mine) f(flat);
+  }
+}
+
+/// Runs one move with fresh scratch memory.
+inline void run_move(cleave::grid_state& grid, cleave::kind move, const cleave::comm::transfer& t, const void* in, void* out) {
+  cleave::comm::bound_move m(grid, move, t);
+  std::vector<char> memory(static_cast<std::size_t>(m.needs().memory), 0), host(static_cast<std::size_t>(m.needs().host), 0);
+  m.run(in, out, {memory.data(), host.data()});
+}
+
+} // namespace support
