@@ -43,20 +43,12 @@ CLEAVE_FUNCTION inline float unless_nan(float x, float y) {
   return float_of_bits(bits_of_float(y) | chosen(magnitude_of(x) > infinite_magnitude, 0x7FC00000, 0));
 }
 
-/// x * 2^n for n in [-252, 254]; two factors, so that results near the ends of the range survive.
-CLEAVE_FUNCTION inline float times_power_of_two(float x, std::int32_t n) {
-  const std::int32_t half = n >> 1;
-  return x * float_of_bits((half + 127) << 23) * float_of_bits((n - half + 127) << 23);
-}
-
-// Range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes, expf).
+// Range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes, expf). Results that would be denormal are 0.
 CLEAVE_FUNCTION inline float exp_of(float x) {
-  const float t = clamped(x, 0x42D00000); // 104: beyond it the result is 0 or infinite
   // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
-  const float shifted = t * 1.44269504088896341f + 12582912.0f;
-  const std::int32_t n = bits_of_float(shifted) - 0x4B400000;
+  const float shifted = x * 1.44269504088896341f + 12582912.0f;
   const float whole = shifted - 12582912.0f;
-  float r = t - whole * 0.693359375f;
+  float r = x - whole * 0.693359375f;
   r = r + whole * 2.12194440e-4f;
   float p = 1.9875691500e-4f;
   p = p * r + 1.3981999507e-3f;
@@ -64,7 +56,13 @@ CLEAVE_FUNCTION inline float exp_of(float x) {
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  return unless_nan(x, times_power_of_two(p * r * r + r + 1.0f, n));
+  p = p * r * r + r + 1.0f;
+  // The integer goes to the exponent. Outside the range of exponents this is noise, and replaced.
+  const std::uint32_t power = static_cast<std::uint32_t>(bits_of_float(shifted)) << 23;
+  std::int32_t result = static_cast<std::int32_t>(static_cast<std::uint32_t>(bits_of_float(p)) + power);
+  result = chosen(x >= -87.3365402f, result, 0);
+  // Not below: too large, or NaN.
+  return float_of_bits(chosen(x <= 88.7228394f, result, bits_of_float(x + __builtin_huge_valf())));
 }
 
 // Mantissa in [sqrt(1/2), sqrt(2)) and a polynomial of degree 9 (Cephes, logf).
