@@ -9,6 +9,7 @@
 #include <cleave/kernels/map.hpp>
 #include <cleave/ops/table.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -84,6 +85,7 @@ struct binder {
     (folded ? l.folded : l.outer).dims.push_back(last);
     l.outer.collapse();
     l.folded.collapse();
+    if (s.kind == step_kind::map) find_tile(s, l);
     l.inner = (folded ? l.folded : l.outer).dims.back();
     if (s.kind == step_kind::fold) {
       if (!folded) l.outer.dims.pop_back();
@@ -99,6 +101,19 @@ struct binder {
           if ((t.over & dim_bit(d)) != 0) product *= static_cast<double>(at[d]);
         l.literals.push_back(product);
       }
+    }
+  }
+  /// Puts the dim along which a transposed operand is contiguous beside the inner one.
+  static void find_tile(const step& s, bound_loops& l) {
+    auto& dims = l.outer.dims;
+    for (std::size_t k = 0; k < s.in.size(); ++k) {
+      if (dims.back().stride[k] < 2 || dims.back().extent < 2) continue;
+      for (std::size_t d = 0; d + 1 < dims.size(); ++d)
+        if (dims[d].stride[k] == 1) {
+          std::rotate(dims.begin() + static_cast<std::ptrdiff_t>(d), dims.begin() + static_cast<std::ptrdiff_t>(d) + 1, dims.end() - 1);
+          l.tiled = true;
+          return;
+        }
     }
   }
   static std::size_t indices(const step& s) {

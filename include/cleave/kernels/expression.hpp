@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 
 // The chain of operations of a step as a type: a list of nodes, made of plain types and ints only, so that kernels are shared by
@@ -106,6 +107,8 @@ struct tape_expression {
   static constexpr int loads = Loads;
   static constexpr int indices = detail::count_codes<op::iota>({Nodes::code...});
   static constexpr int literals = detail::count_codes<op::constant, op::count>({Nodes::code...});
+  /// Whether some load is not contiguous along the inner dim.
+  static constexpr bool strided = ((Nodes::code == op::input && Nodes::b == 2) || ...);
   using row_type = operand_row<loads, indices, literals>;
 
   /// The value at position i of the inner loop.

@@ -19,6 +19,8 @@ struct bound_loops {
   loop_nest folded{};
   /// The inner dim; for a map the last of `outer`.
   loop_nest::dim inner{};
+  /// map: the dim before the inner one is contiguous for a load that the inner one strides through.
+  bool tiled = false;
   std::vector<std::int64_t> index_base{};
   std::vector<double> literals{};
   std::int64_t results = 1;
