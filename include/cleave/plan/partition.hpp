@@ -10,12 +10,17 @@ namespace cleave {
 
 namespace detail {
 
-/// Lets a computed result take the memory order in which it is asked, so that nothing is transposed afterwards.
+/// Lets a computed result take the memory order in which it is asked, so that nothing is transposed afterwards. Not where a
+/// view or an annotation reads it too: those name the same memory.
 constexpr void adopt_result_order(graph& g) {
   if (!g.outputs_pinned) return;
+  std::vector<std::uint8_t> viewed(g.nodes.size(), 0);
+  for (const node& n : g.nodes)
+    if (class_of(n.code) == op_class::view || class_of(n.code) == op_class::annotation) viewed[n.in[0]] = 1;
   for (std::size_t r = 0; r < g.outputs.size(); ++r) {
     node& n = g.nodes[g.outputs[r]];
     const op_class what = class_of(n.code);
+    if (viewed[g.outputs[r]] != 0) continue;
     if (what == op_class::elementwise || what == op_class::contraction || what == op_class::reduction)
       n.type.dims = g.output_types[r].dims;
   }

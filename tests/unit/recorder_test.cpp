@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the recorder finds, at run time as it does in constant evaluation.
+#include <cleave/expr/functions.hpp>
+#include <cleave/graph/print.hpp>
+#include <cleave/graph/simplify.hpp>
+#include <cleave/graph/verify.hpp>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace cleave;
+
+constexpr dim_ref b{"b"}, i{"i"}, j{"j"}, k{"k"};
+
+constexpr mesh_value two_axes() {
+  mesh_value m;
+  m.axes.push_back({"x", 2});
+  m.axes.push_back({"y", 4});
+  return m;
+}
+constexpr spec placed(std::initializer_list<placement> dims) {
+  spec s;
+  s.mesh = two_axes();
+  for (const placement& p : dims) s.dims.push_back(p);
+  return s;
+}
+constexpr placement over(dim_ref d, std::string_view axis) {
+  placement p(d);
+  p.axes.push_back(axis);
+  return p;
+}
+
+struct Recording : testing::Test {
+  recorder in{two_axes()};
+  value a = in.input(element::f32, placed({over(b, "x"), i, k}));
+  value w = in.input(element::f32, placed({over(k, "y"), j}));
+  value ids = in.input(element::i32, placed({over(b, "x")}));
+
+  void expect(fault f, std::string_view op, std::string_view dim, std::string_view axis = {}) {
+    const verdict& v = in.made().found;
+    EXPECT_EQ(v.fault, f);
+    EXPECT_EQ(v.op, op);
+    EXPECT_EQ(v.dim, dim);
+    EXPECT_EQ(v.axis, axis);
+  }
+};
+
+TEST_F(Recording, NotesTheLineOfOperatorsToo) {
+  const value y = a + a; const unsigned line = __LINE__;
+  EXPECT_EQ(in.at(y).where.line, line);
+  EXPECT_EQ(in.at(dot(a, w, k)).where.line, line + 2);
+}
+TEST_F(Recording, DotKeepsBatchThenLeftThenRight) {
+  const value y = dot(a, w, k);
+  EXPECT_EQ(to_string(in.at(y).type, {}, in.made().dims, in.made().mesh), "f32[b, i, j]");
+  const value z = dot(y, a, i);
+  EXPECT_EQ(to_string(in.at(z).type, {}, in.made().dims, in.made().mesh), "f32[b, j, k]");
+  EXPECT_TRUE(verify(in.made()));
+}
+TEST_F(Recording, MissingContractedDim) {
+  dot(a, w, j);
+  expect(fault::contracted_dim_missing, "dot", "j");
+}
+TEST_F(Recording, NoBroadcast) {
+  static_cast<void>(a + w);
+  expect(fault::dims_do_not_broadcast, "add", "j");
+}
+TEST_F(Recording, ElementTypes) {
+  static_cast<void>(a * ids);
+  expect(fault::element_types_differ, "mul", "");
+}
+TEST_F(Recording, LiteralsTakeTheTypeOfTheTensor) {
+  EXPECT_EQ(in.at(ids + 1).type.element, element::i32);
+  EXPECT_EQ(in.at(a > 0).type.element, element::boolean);
+  EXPECT_TRUE(in.made().found.ok());
+}
+TEST_F(Recording, TheFirstFaultIsKeptAndTheRestAbsorbed) {
+  const value bad = dot(a, w, j);
+  EXPECT_FALSE((exp(bad) + a).ok());
+  softmax(bad * bad, k);
+  expect(fault::contracted_dim_missing, "dot", "j");
+}
+TEST_F(Recording, Layouts) {
+  in.annotate(op::constrain, a, placed({over(b, "z")}), {});
+  expect(fault::axis_not_in_mesh, "constrain", "b", "z");
+}
+TEST_F(Recording, AxisTwice) {
+  in.input(element::f32, placed({over(b, "x"), over(i, "x")}));
+  expect(fault::axis_used_twice, "input", "i", "x");
+}
+TEST_F(Recording, DimTwice) {
+  in.input(element::f32, placed({over(b, "x"), b}));
+  expect(fault::dim_used_twice, "input", "b");
+}
+TEST_F(Recording, Extents) {
+  in.input(element::f32, placed({dim_ref{"n", 5}}));
+  in.input(element::f32, placed({dim_ref{"n", 6}}));
+  expect(fault::extents_differ, "input", "n");
+}
+TEST_F(Recording, SplitsMustMultiply) {
+  const value n = in.input(element::f32, placed({dim_ref{"n", 12}}));
+  split(n, {"n"}, {"p", 5}, {"q", 3});
+  expect(fault::extents_differ, "split", "n");
+}
+TEST_F(Recording, SplitFindsTheOtherExtent) {
+  const value n = in.input(element::f32, placed({dim_ref{"n", 12}}));
+  const value parts = split(n, {"n"}, {"p"}, {"q", 3});
+  EXPECT_EQ(in.made().dims[in.at(parts).type[0]].extent, 4);
+}
+TEST_F(Recording, PartialIntoNonlinear) {
+  spec s = placed({b, i});
+  s.unreduced.push_back("y");
+  const value p = in.input(element::f32, s);
+  EXPECT_TRUE((p * 2.0).ok());
+  exp(p);
+  expect(fault::unreduced_into_nonlinear, "exp", "", "y");
+}
+TEST_F(Recording, EqualOperationsAreMergedAndDeadOnesDropped) {
+  const value once = exp(a) + exp(a);
+  log(a);
+  in.output(once);
+  const graph g = simplify(in.made());
+  EXPECT_TRUE(verify(g));
+  EXPECT_EQ(g.inputs.size(), 3u);
+  EXPECT_EQ(g.nodes.size(), 5u);
+}
+TEST_F(Recording, VerifySeesWhatIsBroken) {
+  in.output(exp(a));
+  graph g = in.take();
+  ASSERT_TRUE(verify(g));
+  graph late = g, twice = g, axis = g;
+  late.nodes[3].in[0] = 3;
+  twice.nodes[0].type.dims[1] = twice.nodes[0].type.dims[0];
+  axis.nodes[0].pin[1] = axis_list(0);
+  EXPECT_FALSE(verify(late));
+  EXPECT_FALSE(verify(twice));
+  EXPECT_FALSE(verify(axis));
+}
+
+} // namespace
