@@ -45,7 +45,7 @@ class all_gather {
         const auto at = static_cast<std::size_t>(r);
         char* place = element_at(receive, unpack_.blocks.offset[at], element_);
         if (r != group_.rank) messages_.receive(place, unpack_.blocks.count[at], element_, r, group_.handle);
-        else std::memcpy(place, send, static_cast<std::size_t>(bytes()));
+        else if (elements_ != 0) std::memcpy(place, send, static_cast<std::size_t>(bytes()));
       }
       for (int r = 0; r < group_.size; ++r)
         if (r != group_.rank) messages_.send(send, elements_, element_, r, group_.handle);

@@ -95,7 +95,7 @@ CLEAVE_FUNCTION inline float log_of(float x) {
 
 // An odd rational function of degree 13 over 6, the one of Eigen (MPL-2.0, coefficients only).
 CLEAVE_FUNCTION inline float tanh_of(float x) {
-  const float t = clamped(x, 0x40FFF644); // 7.9988117
+  const float t = clamped(x, 0x41000000); // 8
   const float s = t * t;
   float p = -2.76076847742355e-16f;
   p = p * s + 2.00018790482477e-13f;
@@ -108,7 +108,7 @@ CLEAVE_FUNCTION inline float tanh_of(float x) {
   q = q * s + 1.18534705686654e-04f;
   q = q * s + 2.26843463243900e-03f;
   q = q * s + 4.89352518554385e-03f;
-  const float y = t * p / q;
+  const float y = clamped(t * p / q, 0x3F800000); // 1, past which rounding may lead
   // Below 4e-4 x itself is closer.
   return unless_nan(x, float_of_bits(chosen(magnitude_of(x) < 0x39D1B717, bits_of_float(x), bits_of_float(y))));
 }
@@ -128,7 +128,7 @@ CLEAVE_FUNCTION inline float erf_of(float x) {
   q = q * s - 1.68282697438203e-03f;
   q = q * s - 7.37332916720468e-03f;
   q = q * s - 1.42647390514189e-02f;
-  return unless_nan(x, t * p / q);
+  return unless_nan(x, clamped(t * p / q, 0x3F800000));
 }
 
 // The C++ library's sqrt may set errno, which keeps loops scalar. An estimate from the bits, three Newton steps for 1 / sqrt(x),
@@ -243,7 +243,7 @@ struct scalar_op {
       else if constexpr (Code == op::sigmoid) y = R(1) / (R(1) + exp_of(-x));
       // x / 2 (1 + tanh(u)) with u = sqrt(2 / pi) (x + 0.044715 x^3), written so that no digit cancels.
       else if constexpr (Code == op::gelu)
-        y = x / (R(1) + exp_of(x * (R(-1.5957691216057307) + R(-0.07135481282553155) * x * x)));
+        y = x / (R(1) + exp_of(x * (R(-1.5957691216057307) + R(-1.5957691216057307 * 0.044715) * x * x)));
       else if constexpr (Code == op::sin) y = std::sin(x);
       else if constexpr (Code == op::cos) y = std::cos(x);
       else static_assert(Code == op::exp, "cleave: not an elementwise op of one operand");

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cleave/ops/scalar.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+// The elementwise functions: accuracy of the float versions, special values, and integers that wrap.
+
+namespace {
+
+using namespace cleave;
+
+/// The largest relative error of an op on an interval; results below `floor` count as that large.
+template <op Code, class F>
+double worst_error(double from, double to, double floor, F&& exact) {
+  double worst = 0;
+  constexpr int samples = 200000;
+  for (int i = 0; i <= samples; ++i) {
+    const auto x = static_cast<float>(from + (to - from) * i / samples);
+    const double want = exact(static_cast<double>(x)), got = static_cast<double>(scalar_op<Code, float>::of(x));
+    worst = std::fmax(worst, std::abs(got - want) / std::fmax(std::abs(want), floor));
+  }
+  return worst;
+}
+template <op Code>
+float of(float x) {
+  return scalar_op<Code, float>::of(x);
+}
+
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x))); }
+
+TEST(scalar, accuracy) {
+  EXPECT_LT(worst_error<op::exp>(-87.3, 88.7, 0, [](double x) { return std::exp(x); }), 1e-7);
+  EXPECT_LT(worst_error<op::log>(1e-6, 0.9, 0, [](double x) { return std::log(x); }), 1e-7);
+  EXPECT_LT(worst_error<op::log>(1.1, 1e6, 0, [](double x) { return std::log(x); }), 1e-7);
+  EXPECT_LT(worst_error<op::sqrt>(1e-6, 1e6, 0, [](double x) { return std::sqrt(x); }), 1e-7);
+  EXPECT_LT(worst_error<op::rsqrt>(1e-6, 1e6, 0, [](double x) { return 1 / std::sqrt(x); }), 2e-7);
+  EXPECT_LT(worst_error<op::tanh>(-10, 10, 1e-30, [](double x) { return std::tanh(x); }), 5e-7);
+  EXPECT_LT(worst_error<op::erf>(-6, 6, 1e-30, [](double x) { return std::erf(x); }), 5e-7);
+  EXPECT_LT(worst_error<op::sigmoid>(-80, 80, 0, [](double x) { return 1 / (1 + std::exp(-x)); }), 3e-7);
+  EXPECT_LT(worst_error<op::gelu>(-4, 10, 1e-3, gelu), 2e-6);
+  for (double x : {-3.0, -0.1, 0.7, 2.5}) EXPECT_NEAR((scalar_op<op::gelu, double>::of(x)), gelu(x), 1e-15);
+}
+
+TEST(scalar, special_values) {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(of<op::exp>(infinity), infinity);
+  EXPECT_EQ(of<op::exp>(89.0f), infinity);
+  EXPECT_EQ(of<op::exp>(-infinity), 0);
+  EXPECT_EQ(of<op::exp>(-200.0f), 0);
+  EXPECT_EQ(of<op::exp>(0.0f), 1);
+  EXPECT_EQ(of<op::log>(0.0f), -infinity);
+  EXPECT_EQ(of<op::log>(infinity), infinity);
+  EXPECT_EQ(of<op::log>(1.0f), 0);
+  EXPECT_NEAR(of<op::log>(1e-42f), std::log(1e-42f), 1e-4);
+  EXPECT_TRUE(std::isnan(of<op::log>(-1.0f)));
+  EXPECT_EQ(of<op::sqrt>(0.0f), 0);
+  EXPECT_EQ(of<op::sqrt>(infinity), infinity);
+  EXPECT_TRUE(std::isnan(of<op::sqrt>(-1.0f)));
+  EXPECT_NEAR(of<op::tanh>(infinity), 1, 4e-7);
+  EXPECT_LE(of<op::tanh>(infinity), 1);
+  EXPECT_NEAR(of<op::tanh>(-infinity), -1, 4e-7);
+  EXPECT_EQ(of<op::tanh>(0.0f), 0);
+  EXPECT_EQ(of<op::sigmoid>(-infinity), 0);
+  EXPECT_EQ(of<op::sigmoid>(infinity), 1);
+  for (float y : {of<op::exp>(nan), of<op::log>(nan), of<op::sqrt>(nan), of<op::tanh>(nan), of<op::erf>(nan), of<op::gelu>(nan),
+                  of<op::relu>(nan), of<op::abs>(nan), of<op::sign>(nan)})
+    EXPECT_TRUE(std::isnan(y));
+  EXPECT_TRUE(std::isnan(scalar_op<op::maximum, float>::of(nan, 1.0f)) && std::isnan(scalar_op<op::maximum, float>::of(1.0f, nan)));
+  EXPECT_TRUE(std::isnan(scalar_op<op::minimum, float>::of(nan, 1.0f)) && std::isnan(scalar_op<op::minimum, float>::of(1.0f, nan)));
+}
+
+TEST(scalar, integers_wrap) {
+  const std::int32_t most = std::numeric_limits<std::int32_t>::max(), least = std::numeric_limits<std::int32_t>::lowest();
+  EXPECT_EQ((scalar_op<op::add, std::int32_t>::of(most, 1)), least);
+  EXPECT_EQ((scalar_op<op::sub, std::int32_t>::of(least, 1)), most);
+  EXPECT_EQ((scalar_op<op::mul, std::int32_t>::of(most, 2)), -2);
+  EXPECT_EQ((scalar_op<op::neg, std::int32_t>::of(least)), least);
+  EXPECT_EQ((scalar_op<op::abs, std::int8_t>::of(std::int8_t{-128})), -128);
+  EXPECT_EQ((scalar_op<op::div, std::int32_t>::of(least, -1)), least);
+  EXPECT_EQ((scalar_op<op::div, std::int32_t>::of(7, 0)), 0);
+  EXPECT_EQ((scalar_op<op::div, std::int64_t>::of(-7, 2)), -3);
+  EXPECT_EQ((scalar_op<op::pow, std::int64_t>::of(-3, 5)), -243);
+  EXPECT_EQ((scalar_op<op::pow, std::int32_t>::of(2, -1)), 0);
+  EXPECT_EQ((scalar_op<op::mul, std::uint8_t>::of(16, 17)), 16);
+}
+
+TEST(scalar, conversions_and_bool) {
+  EXPECT_TRUE((convert<bool>(0.25f)));
+  EXPECT_FALSE((convert<bool>(0)));
+  EXPECT_EQ((convert<std::int32_t>(-2.75)), -2);
+  EXPECT_TRUE((scalar_op<op::add, bool>::of(true, true)));
+  EXPECT_FALSE((scalar_op<op::mul, bool>::of(true, false)));
+  EXPECT_TRUE((scalar_op<op::logical_or, float>::of(0.0f, 0.5f)));
+  EXPECT_EQ((scalar_op<op::select, float>::of(true, 1.0f, 2.0f)), 1);
+  EXPECT_FALSE((identity_of<reduction::max, bool>));
+  EXPECT_EQ((identity_of<reduction::min, std::int8_t>), 127);
+  EXPECT_EQ((identity_of<reduction::max, double>), -std::numeric_limits<double>::infinity());
+}
+
+} // namespace
