@@ -87,6 +87,9 @@ inline std::string extents_differ(std::string_view dim, std::int64_t expected, s
          " in another";
 }
 
+inline std::string extent_unknown(std::string_view dim) {
+  return prefix() + "the extent of dim " + quoted(dim) + " follows from no argument or result; fix it in the dim's type";
+}
 inline std::string view_rank(std::int64_t expected, std::int64_t got) {
   return prefix() + "the shard has " + number(expected) + " dims, but the View has rank " + number(got);
 }

@@ -252,10 +252,7 @@ public:
     const int t = intern(to, "rename", where);
     if (t < 0) return {this, no_node};
     if (n.type.has(static_cast<dim_id>(t))) return fail(fault::dim_used_twice, "rename", where, to.name);
-    const std::int64_t old = made_.dims[static_cast<std::size_t>(f)].extent;
-    const std::int64_t now = made_.dims[static_cast<std::size_t>(t)].extent;
-    if (old != dynamic && now != dynamic && old != now)
-      return fail(fault::extents_differ, "rename", where, to.name, {}, old, now);
+    if (!relate({static_cast<dim_id>(t), static_cast<dim_id>(f), no_dim}, "rename", where)) return {this, no_node};
     n.type.dims[static_cast<std::size_t>(n.type.find(static_cast<dim_id>(f)))] = static_cast<dim_id>(t);
     n.which = {static_cast<dim_id>(f), static_cast<dim_id>(t), 0};
     return push(n);
@@ -388,7 +385,9 @@ private:
   constexpr bool relate(const dim_product& p, std::string_view op, source where) {
     for (const dim_product& known : made_.products)
       if (known == p) return true;
-    std::int64_t &whole = made_.dims[p[0]].extent, &major = made_.dims[p[1]].extent, &minor = made_.dims[p[2]].extent;
+    std::int64_t one = 1;
+    std::int64_t &whole = made_.dims[p[0]].extent, &major = made_.dims[p[1]].extent;
+    std::int64_t& minor = p[2] == no_dim ? one : made_.dims[p[2]].extent;
     if (whole == dynamic && major != dynamic && minor != dynamic) whole = major * minor;
     if (major == dynamic && whole != dynamic && minor > 0 && whole % minor == 0) major = whole / minor;
     if (minor == dynamic && whole != dynamic && major > 0 && whole % major == 0) minor = whole / major;

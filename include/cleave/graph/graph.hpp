@@ -23,8 +23,10 @@ struct dim_info {
   bool divisible = false;
 };
 
-/// Three dims of which the first is as long as the other two together: whole = major * minor.
+/// Three dims of which the first is as long as the other two together: whole = major * minor. Without the third two dims
+/// are equally long.
 using dim_product = std::array<dim_id, 3>;
+inline constexpr dim_id no_dim = 0xff;
 inline constexpr int max_products = 32;
 
 /// One operation and its result.
@@ -84,14 +86,15 @@ constexpr bool derive_extents(const static_vector<dim_product, max_products>& pr
   for (bool changed = true; changed;) {
     changed = false;
     for (const dim_product& p : products) {
-      std::int64_t &whole = s.dims[p[0]], &major = s.dims[p[1]], &minor = s.dims[p[2]];
+      std::int64_t one = 1;
+      std::int64_t &whole = s.dims[p[0]], &major = s.dims[p[1]], &minor = p[2] == no_dim ? one : s.dims[p[2]];
       if (whole == dynamic && major != dynamic && minor != dynamic) whole = major * minor, changed = true;
       else if (whole != dynamic && major == dynamic && minor > 0 && whole % minor == 0) major = whole / minor, changed = true;
       else if (whole != dynamic && minor == dynamic && major > 0 && whole % major == 0) minor = whole / major, changed = true;
     }
   }
   for (const dim_product& p : products)
-    if (s.dims[p[0]] != s.dims[p[1]] * s.dims[p[2]]) return false;
+    if (s.dims[p[0]] != s.dims[p[1]] * (p[2] == no_dim ? 1 : s.dims[p[2]])) return false;
   return true;
 }
 

@@ -325,38 +325,53 @@ struct lowering {
       out.steps.push_back(step_of(i));
     }
     for (std::size_t r = 0; r < results.size(); ++r) {
+      if (written_in_place(r)) continue;
       const piece& p = pieces[results[r]];
-      const storage_of& s = storages[p.storage];
-      if (s.role == role::output && s.index == r) continue;
       // The result is an argument, another result, or wanted in another memory order: copied.
       step c;
       c.kind = step_kind::map;
       c.code = op::reshard;
       c.node = p.node;
       c.where = node_at(p.node).where;
-      tensor_type type = p.type;
-      layout where = p.where;
-      if (g.outputs_pinned) {
-        type = g.output_types[r];
-        where = g.output_layouts[r];
-      }
-      c.loop = type;
-      c.space = where;
+      const buffer& to = out.buffers[g.inputs.size() + r];
+      c.loop = to.type;
+      c.space = to.where;
       c.space.unreduced = 0;
       c.in.push_back(static_cast<std::uint16_t>(buffer_of(results[r])));
       tape_op t;
       t.code = op::input;
-      t.type = type.element;
+      t.type = c.loop.element;
       c.tape.push_back(t);
-      c.out = static_cast<std::uint16_t>(out.buffers.size());
-      out.buffers.push_back({role::output, static_cast<std::uint16_t>(r), type, where});
-      buffer_storage.push_back(storages.size());
-      storage_of own;
-      own.role = role::output;
-      own.index = static_cast<std::uint16_t>(r);
-      own.assigned = true;
-      storages.push_back(own);
+      c.out = static_cast<std::uint16_t>(g.inputs.size() + r);
       out.steps.push_back(c);
+    }
+  }
+
+  constexpr bool written_in_place(std::size_t r) const {
+    const storage_of& s = storages[pieces[results[r]].storage];
+    return s.role == role::output && s.index == r;
+  }
+
+  /// The first buffers are the arguments and then the results, as the caller knows them.
+  constexpr void make_outer_buffers() {
+    for (node_id i : g.inputs) buffer_of(copies[i][0]);
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      if (written_in_place(r)) {
+        buffer_of(results[r]);
+        continue;
+      }
+      buffer own{role::output, static_cast<std::uint16_t>(r), pieces[results[r]].type, pieces[results[r]].where};
+      if (g.outputs_pinned) {
+        own.type = g.output_types[r];
+        own.where = g.output_layouts[r];
+      }
+      out.buffers.push_back(own);
+      buffer_storage.push_back(storages.size());
+      storage_of outer;
+      outer.role = role::output;
+      outer.index = own.index;
+      outer.assigned = true;
+      storages.push_back(outer);
     }
   }
 
@@ -417,9 +432,8 @@ struct lowering {
     }
     fuse();
     place();
+    make_outer_buffers();
     make_steps();
-    // Every argument has a buffer, read or not, so that callers can check it.
-    for (std::size_t a = 0; a < g.inputs.size(); ++a) buffer_of(copies[g.inputs[a]][0]);
     assign_slots();
   }
 };

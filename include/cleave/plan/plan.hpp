@@ -36,7 +36,7 @@ constexpr sizes sizes_for(const Sized& g, std::span<const named_size> named = {}
   // Hints for what is still open, parts of a product before the whole.
   for (const dim_product& p : g.products)
     for (int i : {1, 2})
-      if (s.dims[p[static_cast<std::size_t>(i)]] == dynamic) {
+      if (p[2] != no_dim && s.dims[p[static_cast<std::size_t>(i)]] == dynamic) {
         s.dims[p[static_cast<std::size_t>(i)]] = hinted_part;
         derive_extents(g.products, s);
       }

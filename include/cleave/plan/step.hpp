@@ -94,6 +94,7 @@ struct program {
   mesh_value mesh{};
   static_vector<dim_info, max_dims> dims{};
   static_vector<dim_product, max_products> products{};
+  /// The arguments in order, the results in order, then the workspace and other names for the same memory.
   std::vector<buffer> buffers{};
   std::vector<step> steps{};
   std::uint16_t arguments = 0;

@@ -40,20 +40,13 @@ public:
   }
 
   simulated run(const std::vector<host_array>& inputs) {
-    for (const buffer& b : p_.buffers)
-      if (b.role == role::input) distribute(b, inputs[b.index]);
+    for (std::size_t a = 0; a < p_.arguments; ++a) distribute(p_.buffers[a], inputs[a]);
     for (const step& s : p_.steps) {
       if (s.kind == step_kind::move) out_.bytes += move(s);
       else
         for (std::int64_t d = 0; d < devices_; ++d) compute(d, s);
     }
-    for (std::uint16_t r = 0; r < p_.results; ++r)
-      for (const buffer& b : p_.buffers)
-        if (b.role == role::output && b.index == r) last_[r] = &b;
-    // The buffer that was written last into a result's memory says how it lies there.
-    for (const step& s : p_.steps)
-      if (p_.buffers[s.out].role == role::output) last_[p_.buffers[s.out].index] = &p_.buffers[s.out];
-    for (std::uint16_t r = 0; r < p_.results; ++r) out_.results.push_back(collect(*last_[r]));
+    for (std::size_t r = 0; r < p_.results; ++r) out_.results.push_back(collect(p_.buffers[p_.arguments + r]));
     return out_;
   }
 
@@ -256,7 +249,6 @@ private:
   std::int64_t devices_;
   std::vector<coordinates> where_{};
   std::vector<device_memory> memory_{};
-  std::vector<const buffer*> last_ = std::vector<const buffer*>(p_.results);
   simulated out_{};
 };
 

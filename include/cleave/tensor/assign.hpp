@@ -26,20 +26,6 @@ struct call_site {
 
   call_site() { at.dims.fill(dynamic); }
 
-  /// Dims of argument or result number `index`.
-  static constexpr tensor_type type_of(role what, std::size_t index) {
-    for (const buffer& b : Plan::buffers)
-      if (b.role == what && b.index == index) return b.type;
-    return {};
-  }
-  static constexpr auto types_of(role what) {
-    std::array<tensor_type, (Plan::arguments > Plan::results ? Plan::arguments : Plan::results) + 1> types{};
-    for (std::size_t i = 0; i + 1 < types.size(); ++i) types[i] = type_of(what, i);
-    return types;
-  }
-  static constexpr auto argument_types = types_of(role::input);
-  static constexpr auto result_types = types_of(role::output);
-
   void learn(const tensor_state& t, const tensor_type& type) {
     grid_state& on = t.grid.state();
     if (grid == nullptr) {
@@ -56,7 +42,7 @@ struct call_site {
   template <class Leaf>
   void argument(const Leaf& leaf) {
     if constexpr (is_tensor<Leaf>) {
-      learn(leaf.state(), argument_types[next]);
+      learn(leaf.state(), Plan::buffers[next].type);
       inputs[next++] = leaf.data();
     } else {
       inputs[next++] = &leaf;
@@ -64,7 +50,7 @@ struct call_site {
   }
   template <class Leaf>
   void result(const Leaf& leaf) {
-    learn(leaf.state(), result_types[next]);
+    learn(leaf.state(), Plan::buffers[Plan::arguments + next].type);
     outputs[next++] = leaf.data();
   }
   /// Extents that no tensor has: fixed ones, and those that follow from splits and merges.
@@ -76,10 +62,13 @@ struct call_site {
         throw shape_error(wording::extents_differ(Plan::dims[d].name, fixed, at.dims[d]));
       at.dims[d] = fixed;
     }
-    if (!derive_extents(Plan::products, at)) {
-      const dim_product& p = Plan::products[0];
-      throw shape_error(wording::extents_differ(Plan::dims[p[0]].name, at.dims[p[1]] * at.dims[p[2]], at.dims[p[0]]));
-    }
+    const bool fits = derive_extents(Plan::products, at);
+    for (std::size_t d = 0; d < Plan::dims.size(); ++d)
+      if (at.dims[d] == dynamic) throw shape_error(wording::extent_unknown(Plan::dims[d].name));
+    if (!fits)
+      for (const dim_product& p : Plan::products)
+        if (const std::int64_t parts = at.dims[p[1]] * (p[2] == no_dim ? 1 : at.dims[p[2]]); parts != at.dims[p[0]])
+          throw shape_error(wording::extents_differ(Plan::dims[p[0]].name, parts, at.dims[p[0]]));
     for (std::size_t d = Plan::dims.size(); d < at.dims.size(); ++d) at.dims[d] = 0;
   }
 };
