@@ -63,10 +63,13 @@ public:
     if (op == "einsum") return einsum();
     if (op == "reshard") return input("abcdefg"), finish(values_[0]);
     if (op == "add") return add();
-    if (op == "softmax") return input("ab"), finish(softmax(values_[0], dim('b')));
-    if (op == "layernorm")
-      return input("ab"), input("b"), input("b"), finish(layer_norm(values_[0], dim('b'), values_[1], values_[2]));
-    if (op == "mlp") return input("bsd"), input("dh"), input("hd"), finish(mlp());
+    if (op == "softmax") return input("abcdefg"), finish(softmax(values_[0], dim(letters_.back())));
+    if (op == "layernorm") {
+      input("abcdefg");
+      const std::string last(1, letters_.back());
+      return input(last), input(last), finish(layer_norm(values_[0], dim(last[0]), values_[1], values_[2]));
+    }
+    if (op == "mlp") return input(rank_of(0) == 2 ? "bd" : "bsd"), input("dh"), input("hd"), finish(mlp());
     if (op == "attention") return attention();
     return false;
   }
@@ -143,11 +146,14 @@ private:
     input(a), input(b);
     return finish(product(values_[0], a, values_[1], b, out), out);
   }
+  /// NumPy's broadcasting: the second operand has the last dims of the first.
   bool add() {
-    input("ab");
-    input(c_.at("inputs").at(1).at("shape").size() == 1 ? "b" : "ab");
+    input("abcdefg");
+    if (rank_of(1) > letters_.size()) throw malformed("the second operand of add has more dims than the first");
+    input(letters_.substr(letters_.size() - rank_of(1)));
     return finish(values_[0] + values_[1]);
   }
+  std::size_t rank_of(std::size_t input) const { return c_.at("inputs").at(input).at("shape").size(); }
   cleave::value mlp() {
     return values_[0] + dot(relu(dot(values_[0], values_[1], dim('d'))), values_[2], dim('h'));
   }
