@@ -4,14 +4,17 @@
 
 #include <cleave/graph/graph.hpp>
 
+#include <array>
 #include <cmath>
-#include <limits>
-#include <numbers>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 namespace cleave {
 
-/// A tensor on the host, row-major in the order of its dims. All element types are kept as doubles; integers are whole.
+/// A whole tensor in host memory, the last dim fastest. Every element type is held as double; what a store to its type
+/// would do to a value is in simulate/scalar.hpp.
 struct host_array {
   shape extents{};
   std::vector<double> data{};
@@ -22,134 +25,102 @@ struct host_array {
 
 namespace simulation {
 
-using index = std::array<std::int64_t, 2 * max_rank>;
+/// Distance in memory between neighbours along each dim.
+using strides = std::array<std::int64_t, max_rank>;
 
-inline std::array<std::int64_t, max_rank> row_major(const shape& s) {
-  std::array<std::int64_t, max_rank> strides{};
+inline strides strides_of(const shape& s) {
+  strides stride{};
   std::int64_t next = 1;
-  for (int i = s.rank - 1; i >= 0; --i) {
-    strides[static_cast<std::size_t>(i)] = next;
+  for (int i = s.rank; i-- > 0;) {
+    stride[static_cast<std::size_t>(i)] = next;
     next *= s[i];
   }
-  return strides;
+  return stride;
 }
 
-/// Calls f(index) for every index below the extents, last dim fastest.
-template <class F>
-void for_each_index(const shape& extents, F&& f) {
-  if (extents.elements() == 0) return;
-  index at{};
-  while (true) {
-    f(at);
-    int i = extents.rank - 1;
-    for (; i >= 0; --i) {
-      if (++at[static_cast<std::size_t>(i)] < extents[i]) break;
-      at[static_cast<std::size_t>(i)] = 0;
+/// A loop nest over several streams, each a counter that every loop moves by a step of its own: the offset in an array,
+/// or an index.
+class streamed_loops {
+ public:
+  explicit streamed_loops(std::size_t streams) : streams_(streams) {}
+
+  /// Adds a loop inside the ones there are.
+  void add(std::int64_t extent, std::span<const std::int64_t> steps) {
+    extent_.push_back(extent);
+    step_.insert(step_.end(), steps.begin(), steps.end());
+  }
+
+  /// Calls row(counters, n, steps) for each row of the innermost loop: its n positions are counters + i * steps.
+  template <class Row>
+  void run(std::vector<std::int64_t> at, Row&& row) const {
+    for (std::int64_t e : extent_)
+      if (e == 0) return;
+    static constexpr std::array<std::int64_t, 64> still{};
+    if (extent_.empty()) return row(at.data(), std::int64_t{1}, still.data());
+    const std::size_t inner = extent_.size() - 1;
+    std::vector<std::int64_t> index(inner, 0);
+    while (true) {
+      row(at.data(), extent_[inner], &step_[inner * streams_]);
+      std::size_t loop = inner;
+      for (; loop > 0; --loop) {
+        const std::size_t l = loop - 1;
+        const bool wraps = ++index[l] == extent_[l];
+        for (std::size_t s = 0; s < streams_; ++s) at[s] += step_[l * streams_ + s] * (wraps ? 1 - extent_[l] : 1);
+        if (!wraps) break;
+        index[l] = 0;
+      }
+      if (loop == 0) return;
     }
-    if (i < 0) return;
   }
-}
 
-/// Strides of a tensor along the dims of a loop, 0 where it does not have the dim.
-inline index along(const tensor_type& loop, const tensor_type& type, const shape& extents) {
-  const auto strides = row_major(extents);
-  index s{};
-  for (int i = 0; i < loop.rank; ++i) {
-    const int position = type.find(loop[i]);
-    s[static_cast<std::size_t>(i)] = position < 0 ? 0 : strides[static_cast<std::size_t>(position)];
+ private:
+  std::size_t streams_;
+  std::vector<std::int64_t> extent_{};
+  std::vector<std::int64_t> step_{};
+};
+
+/// Where the elements of a tensor are, dim by dim of the graph.
+struct placed {
+  tensor_type type{};
+  shape extents{};
+  strides stride{};
+
+  placed(const tensor_type& t, const shape& local) : type(t), extents(local), stride(strides_of(local)) {}
+  /// The step along a dim, 0 where the tensor does not have it.
+  std::int64_t step(dim_id d) const {
+    const int i = type.find(d);
+    return i < 0 ? 0 : stride[static_cast<std::size_t>(i)];
   }
-  return s;
-}
-
-inline std::size_t offset(const index& at, const index& strides, int rank) {
-  std::int64_t o = 0;
-  for (int i = 0; i < rank; ++i) o += at[static_cast<std::size_t>(i)] * strides[static_cast<std::size_t>(i)];
-  return static_cast<std::size_t>(o);
-}
-
-inline double identity(reduction r) {
-  switch (r) {
-    case reduction::sum: return 0;
-    case reduction::prod: return 1;
-    case reduction::max: return -std::numeric_limits<double>::infinity();
-    case reduction::min: return std::numeric_limits<double>::infinity();
-  }
-  return 0;
-}
-inline double combine(reduction r, double a, double b) {
-  switch (r) {
-    case reduction::sum: return a + b;
-    case reduction::prod: return a * b;
-    case reduction::max: return a > b ? a : b;
-    case reduction::min: return a < b ? a : b;
-  }
-  return 0;
-}
-
-/// One elementwise op, straight from its definition; the reference for the kernels.
-inline double scalar(op code, element type, double a, double b, double c) {
-  const auto whole = [&](double x) { return is_floating(type) ? x : std::trunc(x); };
-  switch (code) {
-    case op::neg: return -a;
-    case op::abs: return std::fabs(a);
-    case op::sign: return a > 0 ? 1 : a < 0 ? -1 : a;
-    case op::exp: return whole(std::exp(a));
-    case op::log: return whole(std::log(a));
-    case op::tanh: return whole(std::tanh(a));
-    case op::sqrt: return whole(std::sqrt(a));
-    case op::rsqrt: return whole(1 / std::sqrt(a));
-    case op::erf: return whole(std::erf(a));
-    case op::gelu: return whole(0.5 * a * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (a + 0.044715 * a * a * a))));
-    case op::relu: return a > 0 ? a : 0;
-    case op::sigmoid: return whole(1 / (1 + std::exp(-a)));
-    case op::sin: return whole(std::sin(a));
-    case op::cos: return whole(std::cos(a));
-    case op::floor: return std::floor(a);
-    case op::logical_not: return a == 0;
-    case op::cast: return type == element::boolean ? a != 0 : whole(a);
-    case op::add: return a + b;
-    case op::sub: return a - b;
-    case op::mul: return a * b;
-    case op::div: return whole(a / b);
-    case op::pow: return whole(std::pow(a, b));
-    case op::maximum: return a > b ? a : b;
-    case op::minimum: return a < b ? a : b;
-    case op::equal: return a == b;
-    case op::not_equal: return a != b;
-    case op::less: return a < b;
-    case op::less_equal: return a <= b;
-    case op::greater: return a > b;
-    case op::greater_equal: return a >= b;
-    case op::logical_and: return a != 0 && b != 0;
-    case op::logical_or: return a != 0 || b != 0;
-    case op::select: return a != 0 ? b : c;
-    default: return std::numeric_limits<double>::quiet_NaN();
-  }
-}
-
-inline double product_of(dim_set dims, const sizes& at) {
-  double n = 1;
-  for (int d = 0; d < max_dims; ++d)
-    if ((dims >> d & 1) != 0) n *= static_cast<double>(at[static_cast<dim_id>(d)]);
-  return n;
-}
-
-/// out[kept] = sum over k of a * b, any memory order.
-inline void contract(const tensor_type& kept, const shape& kept_extents, const tensor_type& over, const shape& over_extents,
-                     const tensor_type& ta, const shape& ea, const double* a, const tensor_type& tb, const shape& eb,
-                     const double* b, const tensor_type& tc, const shape& ec, double* c) {
-  const index ka = along(kept, ta, ea), kb = along(kept, tb, eb), kc = along(kept, tc, ec);
-  const index oa = along(over, ta, ea), ob = along(over, tb, eb);
-  for_each_index(kept_extents, [&](const index& at) {
-    const std::size_t ia = offset(at, ka, kept.rank), ib = offset(at, kb, kept.rank);
-    double sum = 0;
-    for_each_index(over_extents, [&](const index& k) {
-      sum += a[ia + offset(k, oa, over.rank)] * b[ib + offset(k, ob, over.rank)];
-    });
-    c[offset(at, kc, kept.rank)] = sum;
-  });
-}
+};
 
 } // namespace simulation
+
+/// The same tensor with its dims in another memory order.
+inline host_array reordered(const host_array& from, const tensor_type& have, const tensor_type& want) {
+  host_array to;
+  to.extents.rank = want.rank;
+  for (int i = 0; i < want.rank; ++i) to.extents[i] = from.extents[have.find(want[i])];
+  to.data.resize(from.data.size());
+  const simulation::placed source(have, from.extents), target(want, to.extents);
+  simulation::streamed_loops loops(2);
+  for (int i = 0; i < want.rank; ++i) loops.add(to.extents[i], std::array{source.step(want[i]), target.step(want[i])});
+  loops.run({0, 0}, [&](const std::int64_t* at, std::int64_t n, const std::int64_t* step) {
+    for (std::int64_t i = 0; i < n; ++i)
+      to.data[static_cast<std::size_t>(at[1] + i * step[1])] = from.data[static_cast<std::size_t>(at[0] + i * step[0])];
+  });
+  return to;
+}
+
+/// The first element at which two arrays differ by more than `tolerance` times the larger magnitude (or 1); -1 if none
+/// does. NaN equals NaN; arrays of other lengths differ at the end of the shorter one.
+inline std::int64_t first_difference(std::span<const double> a, std::span<const double> b, double tolerance) {
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    const double x = a[i], y = b[i];
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    const double scale = std::fmax(1.0, std::fmax(std::fabs(x), std::fabs(y)));
+    if (!(std::fabs(x - y) <= tolerance * scale) || std::isinf(scale)) return static_cast<std::int64_t>(i);
+  }
+  return a.size() == b.size() ? -1 : static_cast<std::int64_t>(a.size() < b.size() ? a.size() : b.size());
+}
 
 } // namespace cleave

@@ -2,83 +2,149 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/ops/table.hpp>
 #include <cleave/simulate/array.hpp>
+#include <cleave/simulate/scalar.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
 
 namespace cleave {
 
-/// Runs an unpartitioned graph on whole tensors, op by op, in double precision: what every plan must agree with. Inputs in
-/// order of the arguments (an unreduced one as its combined value); results in the memory order asked for.
-inline std::vector<host_array> evaluate(const graph& g, const sizes& at, const std::vector<host_array>& inputs) {
-  using namespace simulation;
-  std::vector<host_array> values(g.nodes.size());
-  std::size_t next_input = 0;
-  for (std::size_t v = 0; v < g.nodes.size(); ++v) {
-    const node& n = g.nodes[v];
-    const shape extents = shape_of(n.type, at);
-    host_array& out = values[v];
-    const auto operand = [&](int k) -> const host_array& { return values[n.in[static_cast<std::size_t>(k)]]; };
-    const auto operand_type = [&](int k) -> const tensor_type& { return g.nodes[n.in[static_cast<std::size_t>(k)]].type; };
+namespace simulation {
+
+/// out += a * b over loops in the order batch, m, k, n. The innermost runs along the last dim of n where there is one,
+/// which is contiguous in both b and out for tensors in their usual order.
+inline void multiply(const placed& a, const placed& b, const placed& out, std::span<const std::pair<dim_id, std::int64_t>> loop,
+                     const double* x, const double* y, double* z) {
+  const element e = out.type.element;
+  streamed_loops loops(3);
+  for (const auto& [d, extent] : loop) loops.add(extent, std::array{a.step(d), b.step(d), out.step(d)});
+  loops.run({0, 0, 0}, [&](const std::int64_t* at, std::int64_t n, const std::int64_t* step) {
+    const double *left = x + at[0], *right = y + at[1];
+    double* into = z + at[2];
+    if (!is_floating(e)) {
+      for (std::int64_t i = 0; i < n; ++i)
+        into[i * step[2]] = applied(op::add, e, into[i * step[2]], applied(op::mul, e, left[i * step[0]], right[i * step[1]]));
+    } else if (step[0] == 0 && step[1] == 1 && step[2] == 1) {
+      const double factor = *left;
+      for (std::int64_t i = 0; i < n; ++i) into[i] += factor * right[i];
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) into[i * step[2]] += left[i * step[0]] * right[i * step[1]];
+    }
+  });
+}
+
+/// The loops of a product: dims and extents of batch, m, k and n.
+template <class Extent>
+std::vector<std::pair<dim_id, std::int64_t>> product_loops(const tensor_type& a, const tensor_type& b, const tensor_type& out,
+                                                          Extent&& extent_of) {
+  std::vector<std::pair<dim_id, std::int64_t>> batch, m, k, n;
+  for (int i = 0; i < out.rank; ++i) (!a.has(out[i]) ? n : b.has(out[i]) ? batch : m).push_back({out[i], extent_of(out[i])});
+  for (int i = 0; i < a.rank; ++i)
+    if (!out.has(a[i])) k.push_back({a[i], extent_of(a[i])});
+  for (const auto* part : {&m, &k, &n}) batch.insert(batch.end(), part->begin(), part->end());
+  return batch;
+}
+
+struct evaluator {
+  const graph& g;
+  const sizes& at;
+  std::vector<host_array> values{};
+
+  placed place(node_id v) const { return {g.nodes[v].type, shape_of(g.nodes[v].type, at)}; }
+
+  void elementwise(const node& n, const host_array* const* in, host_array& out) const {
+    const auto arity = static_cast<std::size_t>(n.arity);
+    streamed_loops loops(arity + 1);
+    std::vector<placed> from;
+    for (std::size_t k = 0; k < arity; ++k) from.push_back(place(n.in[k]));
+    const placed to(n.type, out.extents);
+    for (int i = 0; i < n.type.rank; ++i) {
+      std::vector<std::int64_t> steps;
+      for (const placed& p : from) steps.push_back(p.step(n.type[i]));
+      steps.push_back(to.step(n.type[i]));
+      loops.add(out.extents[i], steps);
+    }
+    const element type = g.nodes[n.in[n.code == op::select ? 1u : 0u]].type.element;
+    loops.run(std::vector<std::int64_t>(arity + 1, 0), [&](const std::int64_t* o, std::int64_t count, const std::int64_t* step) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        double x[3]{};
+        for (std::size_t k = 0; k < arity; ++k) x[k] = in[k]->data[static_cast<std::size_t>(o[k] + i * step[k])];
+        out.data[static_cast<std::size_t>(o[arity] + i * step[arity])] = applied(n.code, type, n.type.element, x[0], x[1], x[2]);
+      }
+    });
+  }
+
+  void reduce(const node& n, const host_array& in, host_array& out) const {
+    out.data.assign(out.data.size(), identity_of(n.combine, n.type.element));
+    const placed from = place(n.in[0]), to(n.type, out.extents);
+    streamed_loops loops(2);
+    for (int i = 0; i < from.type.rank; ++i)
+      loops.add(from.extents[i], std::array{from.step(from.type[i]), to.step(from.type[i])});
+    loops.run({0, 0}, [&](const std::int64_t* o, std::int64_t count, const std::int64_t* step) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        double& total = out.data[static_cast<std::size_t>(o[1] + i * step[1])];
+        total = combined(n.combine, n.type.element, total, in.data[static_cast<std::size_t>(o[0] + i * step[0])]);
+      }
+    });
+  }
+
+  host_array compute(const node& n) const {
+    host_array out(shape_of(n.type, at));
+    const host_array* in[3]{};
+    for (std::size_t k = 0; k < n.arity; ++k) in[k] = &values[n.in[k]];
     switch (class_of(n.code)) {
       case op_class::source:
-        if (n.code == op::input) {
-          out = inputs[next_input++];
-        } else if (n.code == op::iota) {
-          out = host_array(extents);
-          for (std::size_t i = 0; i < out.data.size(); ++i) out.data[i] = static_cast<double>(i);
-        } else {
-          out = host_array(extents, n.code == op::count ? product_of(n.over, at) : n.scalar);
+        if (n.code == op::constant) out.data[0] = stored(n.type.element, n.scalar);
+        if (n.code == op::iota)
+          for (std::size_t i = 0; i < out.data.size(); ++i) out.data[i] = stored(n.type.element, static_cast<double>(i));
+        if (n.code == op::count) {
+          double product = 1;
+          for (dim_id d = 0; d < max_dims; ++d)
+            if ((n.over & dim_bit(d)) != 0) product *= static_cast<double>(at[d]);
+          out.data[0] = stored(n.type.element, product);
         }
         break;
-      case op_class::elementwise: {
-        out = host_array(extents);
-        const index to = along(n.type, n.type, extents);
-        std::array<index, 3> from{};
-        for (int k = 0; k < n.arity; ++k) from[static_cast<std::size_t>(k)] = along(n.type, operand_type(k), operand(k).extents);
-        for_each_index(extents, [&](const index& i) {
-          std::array<double, 3> x{};
-          for (int k = 0; k < n.arity; ++k)
-            x[static_cast<std::size_t>(k)] = operand(k).data[offset(i, from[static_cast<std::size_t>(k)], n.type.rank)];
-          out.data[offset(i, to, n.type.rank)] = scalar(n.code, n.type.element, x[0], x[1], x[2]);
-        });
-        break;
-      }
+      case op_class::elementwise: elementwise(n, in, out); break;
       case op_class::contraction: {
-        out = host_array(extents);
-        tensor_type over;
-        for (int i = 0; i < operand_type(0).rank; ++i)
-          if ((n.over & dim_bit(operand_type(0)[i])) != 0) over.append(operand_type(0)[i]);
-        contract(n.type, extents, over, shape_of(over, at), operand_type(0), operand(0).extents, operand(0).data.data(),
-                 operand_type(1), operand(1).extents, operand(1).data.data(), n.type, extents, out.data.data());
+        const placed a = place(n.in[0]), b = place(n.in[1]), c(n.type, out.extents);
+        multiply(a, b, c, product_loops(a.type, b.type, c.type, [&](dim_id d) { return at[d]; }), in[0]->data.data(),
+                 in[1]->data.data(), out.data.data());
         break;
       }
-      case op_class::reduction: {
-        out = host_array(extents, identity(n.combine));
-        const tensor_type& t = operand_type(0);
-        const index from = along(t, t, operand(0).extents), to = along(t, n.type, extents);
-        for_each_index(operand(0).extents, [&](const index& i) {
-          double& sum = out.data[offset(i, to, t.rank)];
-          sum = combine(n.combine, sum, operand(0).data[offset(i, from, t.rank)]);
-        });
-        break;
-      }
+      case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::view:
-        out = operand(0);
-        out.extents = extents;
+      case op_class::annotation:
+        if (in[0]->data.size() != out.data.size())
+          throw std::invalid_argument("cleave: the sizes given to evaluate contradict a " + std::string(name_of(n.code)));
+        out.data = in[0]->data;
         break;
-      case op_class::annotation: out = operand(0); break;
     }
+    return out;
+  }
+};
+
+} // namespace simulation
+
+/// What a computation means: runs it unpartitioned on whole arrays. Arguments and results as the graph orders them; an
+/// argument that is a partial value is given combined. Results are in the memory order asked for them.
+inline std::vector<host_array> evaluate(const graph& g, const sizes& at, std::span<const host_array> arguments) {
+  if (arguments.size() != g.inputs.size()) throw std::invalid_argument("cleave: evaluate needs one array an argument");
+  simulation::evaluator run{g, at};
+  std::size_t next = 0;
+  for (const node& n : g.nodes) {
+    if (n.code != op::input) {
+      run.values.push_back(run.compute(n));
+      continue;
+    }
+    const host_array& given = arguments[next++];
+    if (given.extents != shape_of(n.type, at)) throw std::invalid_argument("cleave: an argument of evaluate has another shape than its type");
+    run.values.push_back(given);
   }
   std::vector<host_array> results;
-  for (std::size_t r = 0; r < g.outputs.size(); ++r) {
-    const tensor_type &asked = g.output_types[r], &have = g.nodes[g.outputs[r]].type;
-    host_array out(shape_of(asked, at));
-    const index to = along(asked, asked, out.extents), from = along(asked, have, values[g.outputs[r]].extents);
-    for_each_index(out.extents, [&](const index& i) {
-      out.data[offset(i, to, asked.rank)] = values[g.outputs[r]].data[offset(i, from, asked.rank)];
-    });
-    results.push_back(out);
-  }
+  for (std::size_t r = 0; r < g.outputs.size(); ++r)
+    results.push_back(reordered(run.values[g.outputs[r]], g.nodes[g.outputs[r]].type, g.output_types[r]));
   return results;
 }
 

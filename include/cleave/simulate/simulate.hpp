@@ -2,261 +2,313 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/step.hpp>
-#include <cleave/simulate/array.hpp>
+#include <cleave/plan/verify.hpp>
+#include <cleave/simulate/evaluate.hpp>
+#include <cleave/simulate/moves.hpp>
 
-#include <algorithm>
-#include <string>
+#include <bit>
+#include <limits>
 
 namespace cleave {
 
-/// What a simulated run gives: the results as whole tensors, what the devices were charged, and the first inconsistency
-/// (replicas that differ, elements that nobody wrote), empty if there is none.
+/// What a simulated run gives.
 struct simulated {
+  /// The results as whole tensors; a partial one is combined.
   std::vector<host_array> results{};
-  /// Sum over the steps of what the busiest device moved in each.
+  /// Sum over the steps of the bytes of each step's busiest device, as they were really moved.
   std::int64_t bytes = 0;
+  std::vector<std::int64_t> step_bytes{};
+  /// Floating-point operations of the products on the busiest device.
+  std::int64_t flops = 0;
+  /// The first thing that a right program would not do; empty if there is none.
   std::string problem{};
 };
 
 namespace simulation {
 
-/// Runs the steps for all devices in lockstep. Collectives are done literally: each device's target is filled element by
-/// element from the devices that own the sources, and what comes from another device is counted.
+/// All devices in lockstep. Every device has its own memory for arguments, results and workspace slots; buffers that share a
+/// slot share that memory.
 class machine {
-public:
-  machine(const program& p, const sizes& at) : p_(p), at_(at), devices_(at.axes.devices()) {
-    for (std::int64_t d = 0; d < devices_; ++d) {
-      where_.push_back(coordinates_of(d, at.axes));
-      memory_.push_back({std::vector<std::vector<double>>(p.arguments), std::vector<std::vector<double>>(p.results),
-                         std::vector<std::vector<double>>(p.slots)});
-      for (const buffer& b : p.buffers) {
-        auto& m = memory(d, b);
-        const std::size_t n = static_cast<std::size_t>(local(d, b).elements());
-        // Never written is not a number, so that reading it shows.
-        if (m.size() < n) m.resize(n, std::numeric_limits<double>::quiet_NaN());
+ public:
+  machine(const program& p, const sizes& at, std::uint64_t seed) : p_(p), at_(at), seed_(seed) {
+    for (std::int64_t d = 0; d < at.axes.devices(); ++d) where_.push_back(coordinates_of(d, at.axes));
+    const std::size_t memories = p.arguments + p.results + p.slots;
+    writer_.assign(memories, -1);
+    memory_.resize(where_.size(), std::vector<std::vector<double>>(memories));
+    for (const buffer& b : p.buffers)
+      for (std::size_t d = 0; d < where_.size(); ++d) {
+        auto& m = memory_[d][memory_of(b)];
+        const auto n = static_cast<std::size_t>(local(d, b).elements());
+        if (m.size() < n) m.resize(n, unwritten);
       }
-    }
   }
 
-  simulated run(const std::vector<host_array>& inputs) {
-    for (std::size_t a = 0; a < p_.arguments; ++a) distribute(p_.buffers[a], inputs[a]);
-    for (const step& s : p_.steps) {
-      if (s.kind == step_kind::move) out_.bytes += move(s);
-      else
-        for (std::int64_t d = 0; d < devices_; ++d) compute(d, s);
+  simulated run(std::span<const host_array> arguments) {
+    if (!verify(p_)) complain("the program does not verify");
+    for (std::size_t b = 0; b < p_.arguments + std::size_t{p_.results}; ++b) {
+      const bool argument = b < p_.arguments;
+      const bool there = b < p_.buffers.size() && p_.buffers[b].role == (argument ? role::input : role::output) &&
+                         p_.buffers[b].index == (argument ? b : b - p_.arguments);
+      if (!there) complain("the first buffers are not the arguments and the results");
     }
-    for (std::size_t r = 0; r < p_.results; ++r) out_.results.push_back(collect(p_.buffers[p_.arguments + r]));
+    if (arguments.size() != p_.arguments) complain("there must be one array an argument");
+    if (!out_.problem.empty()) return out_;
+    for (std::size_t b = 0; b < p_.buffers.size(); ++b)
+      if (p_.buffers[b].role == role::input) distribute(b, arguments[p_.buffers[b].index]);
+    std::vector<std::int64_t> flops(where_.size(), 0);
+    for (const step& s : p_.steps) {
+      step_ = &s;
+      out_.step_bytes.push_back(0);
+      for (std::uint16_t in : s.in) check_readable(in);
+      if (!out_.problem.empty()) return out_;
+      forget_target(s);
+      if (s.kind == step_kind::move) {
+        move(s);
+      } else {
+        for (std::size_t d = 0; d < where_.size(); ++d) {
+          if (s.kind == step_kind::gemm) flops[d] += product(d, s);
+          else loop(d, s);
+        }
+      }
+      if (!out_.problem.empty()) return out_;
+      writer_[memory_of(p_.buffers[s.out])] = s.out;
+      out_.bytes += out_.step_bytes.back();
+    }
+    step_ = nullptr;
+    out_.flops = *std::max_element(flops.begin(), flops.end());
+    for (std::size_t r = 0; r < p_.results; ++r) out_.results.push_back(collect(r));
     return out_;
   }
 
-private:
-  struct device_memory {
-    std::vector<std::vector<double>> inputs, outputs, slots;
-  };
+ private:
+  static constexpr double unwritten = std::numeric_limits<double>::quiet_NaN();
 
-  std::vector<double>& memory(std::int64_t d, const buffer& b) {
-    device_memory& m = memory_[static_cast<std::size_t>(d)];
-    return (b.role == role::input ? m.inputs : b.role == role::output ? m.outputs : m.slots)[b.index];
+  void complain(const std::string& what) {
+    if (!out_.problem.empty()) return;
+    if (step_ != nullptr)
+      out_.problem = "step " + std::to_string(step_ - p_.steps.data()) + " (" +
+                     std::string(step_->kind == step_kind::move ? name_of(step_->move) : name_of(step_->code)) + ") ";
+    out_.problem += what;
   }
-  const coordinates& where(std::int64_t d) const { return where_[static_cast<std::size_t>(d)]; }
-  shape local(std::int64_t d, const buffer& b) const { return local_shape(shape_of(b.type, at_), b.where, where(d), at_.axes); }
-  index first(std::int64_t d, const tensor_type& t, const layout& l) const {
-    index begin{};
-    for (int i = 0; i < t.rank; ++i) begin[static_cast<std::size_t>(i)] = held(at_[t[i]], l[i], where(d), at_.axes).begin;
-    return begin;
+  std::size_t memory_of(const buffer& b) const {
+    return b.index + (b.role == role::input ? 0u : b.role == role::output ? p_.arguments : 0u + p_.arguments + p_.results);
+  }
+  double* data(std::size_t d, const buffer& b) { return memory_[d][memory_of(b)].data(); }
+  shape global(const tensor_type& t) const { return shape_of(t, at_); }
+  box part(std::size_t d, const tensor_type& t, const layout& l) const { return box_of(global(t), l, where_[d], at_.axes); }
+  shape local(std::size_t d, const buffer& b) const { return part(d, b.type, b.where).extents(); }
+  placed place(std::size_t d, const buffer& b) const { return {b.type, local(d, b)}; }
+
+  /// What is read was written, by this buffer or by one of which it is a view.
+  void check_readable(std::uint16_t b) {
+    const int writer = writer_[memory_of(p_.buffers[b])];
+    if (writer < 0) return complain("reads what nothing has written");
+    const buffer &have = p_.buffers[static_cast<std::size_t>(writer)], &want = p_.buffers[b];
+    if (have.where.unreduced != want.where.unreduced) complain("reads a partial value as a whole one or the reverse");
+    for (std::size_t d = 0; d < where_.size(); ++d)
+      if (local(d, have).elements() != local(d, want).elements()) complain("reads memory that holds another shard");
+  }
+  /// Memory that is written anew holds nothing before, unless the step also reads it.
+  void forget_target(const step& s) {
+    const std::size_t target = memory_of(p_.buffers[s.out]);
+    bool in_place = false;
+    for (std::uint16_t in : s.in) in_place = in_place || memory_of(p_.buffers[in]) == target;
+    if (in_place && s.kind == step_kind::move && s.move != kind::all_reduce && s.move != kind::mask) complain("overwrites what it sends");
+    if (!in_place)
+      for (auto& device : memory_) std::fill(device[target].begin(), device[target].end(), unwritten);
   }
 
-  /// The device that has a global index under a layout, as `like` on all axes that do not divide it.
-  std::int64_t owner(const tensor_type& t, const layout& l, const index& global, coordinates like) const {
-    for (int i = 0; i < t.rank; ++i) {
-      const std::int64_t parts = at_.axes.product(l[i]);
-      std::int64_t b = global[static_cast<std::size_t>(i)] / std::max<std::int64_t>(1, block_extent(at_[t[i]], parts));
-      for (int j = l[i].size() - 1; j >= 0; --j) {
-        like[static_cast<std::size_t>(l[i][j])] = static_cast<std::int32_t>(b % at_.axes[l[i][j]]);
-        b /= at_.axes[l[i][j]];
-      }
+  /// One of the partial values into which a value is taken apart. A function of the global position, so that all views of an
+  /// argument agree.
+  double piece(double value, reduction how, element e, std::uint64_t flat, std::uint64_t member, std::uint64_t members) const {
+    const auto random = [&](std::uint64_t which) {
+      std::uint64_t x = seed_ + 0x9e3779b97f4a7c15u * (flat * 64 + which + 1);
+      x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+      x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+      return x ^ (x >> 31);
+    };
+    if (members == 1) return value;
+    const bool owner = member == random(63) % members;
+    const double some = static_cast<double>(random(member) % 5);
+    if (how == reduction::sum && e != element::boolean) {
+      if (!owner) return stored(e, some - 2);
+      double rest = value;
+      for (std::uint64_t m = 0; m < members; ++m)
+        if (m != member) rest = applied(op::sub, e, rest, stored(e, static_cast<double>(random(m) % 5) - 2));
+      return rest;
     }
-    return device_of(like, at_.axes);
-  }
-  double& element_at(std::int64_t d, const buffer& b, const index& global) {
-    const shape extents = local(d, b);
-    const auto strides = row_major(extents);
-    const index begin = first(d, b.type, b.where);
-    std::int64_t o = 0;
-    for (int i = 0; i < b.type.rank; ++i)
-      o += (global[static_cast<std::size_t>(i)] - begin[static_cast<std::size_t>(i)]) * strides[static_cast<std::size_t>(i)];
-    return memory(d, b)[static_cast<std::size_t>(o)];
-  }
-  bool carries(std::int64_t d, axis_set partial) const {
-    for (int a = 0; a < max_axes; ++a)
-      if ((partial >> a & 1) != 0 && where(d)[static_cast<std::size_t>(a)] != 0) return false;
-    return true;
-  }
-  template <class F>
-  void for_each_element(std::int64_t d, const buffer& b, F&& f) {
-    const index begin = first(d, b.type, b.where);
-    for_each_index(local(d, b), [&](index at) {
-      for (int i = 0; i < b.type.rank; ++i) at[static_cast<std::size_t>(i)] += begin[static_cast<std::size_t>(i)];
-      f(at);
-    });
+    if (owner) return value;
+    if (is_floating(e) && how == reduction::max) return value - some;
+    if (is_floating(e) && how == reduction::min) return value + some;
+    return identity_of(how, e);
   }
 
-  void distribute(const buffer& b, const host_array& whole) {
-    const index strides = along(b.type, b.type, whole.extents);
-    for (std::int64_t d = 0; d < devices_; ++d)
-      for_each_element(d, b, [&](const index& at) {
-        element_at(d, b, at) = carries(d, b.where.unreduced) ? whole.data[offset(at, strides, b.type.rank)] : identity(b.where.combine);
+  void distribute(std::size_t index, const host_array& whole) {
+    const buffer& b = p_.buffers[index];
+    const shape extents = global(b.type);
+    if (extents.elements() != static_cast<std::int64_t>(whole.data.size())) return complain("an argument has another size than its type");
+    box all = box_of(extents, layout{}, {}, at_.axes);
+    const bool known = writer_[memory_of(b)] >= 0;
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      const box mine = part(d, b.type, b.where);
+      std::uint64_t member = 0;
+      for (std::size_t a = 0; a < max_axes; ++a)
+        if ((b.where.unreduced >> a & 1) != 0)
+          member = member * static_cast<std::uint64_t>(at_.axes.of[a]) + static_cast<std::uint64_t>(where_[d][a]);
+      for_each_of(mine, all, mine, [&](std::size_t from, std::size_t to) {
+        const double x = piece(whole.data[from], b.where.combine, b.type.element, from, member,
+                               static_cast<std::uint64_t>(at_.axes.product(b.where.unreduced)));
+        double& at = data(d, b)[to];
+        if (known && !same_bits(at, x)) complain("two views of an argument are not the same elements");
+        at = x;
       });
+    }
+    writer_[memory_of(b)] = static_cast<int>(index);
   }
+  static bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 
-  host_array collect(const buffer& b) {
-    host_array whole(shape_of(b.type, at_), identity(b.where.combine));
-    const index strides = along(b.type, b.type, whole.extents);
-    for_each_index(whole.extents, [&](const index& at) {
-      double& value = whole.data[offset(at, strides, b.type.rank)];
-      // One device for every coordinate on the axes that do not divide the tensor; replicas must be the same bits.
-      const axis_set divided = b.where.sharded();
-      double seen = 0;
-      bool any = false;
-      for (std::int64_t d = 0; d < devices_; ++d) {
-        coordinates like = where(d);
-        if (owner(b.type, b.where, at, like) != d) continue;
-        const double x = element_at(d, b, at);
-        if (b.where.unreduced != 0) {
-          bool counts = true;
-          for (int a = 0; a < max_axes; ++a)
-            if ((divided >> a & 1) == 0 && (b.where.unreduced >> a & 1) == 0 && like[static_cast<std::size_t>(a)] != 0) counts = false;
-          if (counts) value = combine(b.where.combine, value, x);
-        } else if (!any) {
-          value = seen = x;
-          any = true;
-        } else if (!(x == seen) && !(x != x && seen != seen) && out_.problem.empty()) {
-          out_.problem = "replicas of a result differ";
-        }
-      }
-    });
+  /// A whole result from its shards; replicas must be the same bits.
+  host_array collect(std::size_t r) {
+    const buffer& form = p_.buffers[p_.arguments + r];
+    host_array whole(global(form.type), unwritten);
+    const box all = box_of(whole.extents, layout{}, {}, at_.axes);
+    std::vector<char> seen(whole.data.size(), 0);
+    const buffer& writer = p_.buffers[static_cast<std::size_t>(writer_[p_.arguments + r])];
+    if (writer.where.unreduced != form.where.unreduced) complain("a result is written as a partial value over other axes");
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      const box mine = part(d, form.type, form.where);
+      if (mine.elements() != local(d, writer).elements()) complain("a result is written in another layout");
+      const std::vector<std::size_t> group = group_of(d, form.where.unreduced, where_);
+      if (group[0] != d || !out_.problem.empty()) continue;
+      for_each_of(mine, mine, all, [&](std::size_t from, std::size_t to) {
+        double x = memory_[d][p_.arguments + r][from];
+        for (std::size_t k = 1; k < group.size(); ++k)
+          x = combined(form.where.combine, form.type.element, x, memory_[group[k]][p_.arguments + r][from]);
+        if (seen[to] != 0 && !same_bits(whole.data[to], x)) complain("replicas of a result differ");
+        seen[to] = 1;
+        whole.data[to] = x;
+      });
+    }
+    if (std::find(seen.begin(), seen.end(), 0) != seen.end()) complain("a result has elements on no device");
     return whole;
   }
 
-  void compute(std::int64_t d, const step& s) {
-    const buffer& out = p_.buffers[s.out];
-    const shape out_extents = local(d, out);
-    double* to = memory(d, out).data();
-    if (s.kind == step_kind::gemm) {
-      const buffer &a = p_.buffers[s.in[0]], &b = p_.buffers[s.in[1]];
-      shape over;
-      over.rank = s.k.rank;
-      for (int i = 0; i < s.k.rank; ++i) over[i] = local(d, a)[a.type.find(s.k[i])];
-      contract(out.type, out_extents, s.k, over, a.type, local(d, a), memory(d, a).data(), b.type, local(d, b),
-               memory(d, b).data(), out.type, out_extents, to);
-      return;
-    }
-    shape loop;
-    loop.rank = s.loop.rank;
-    for (int i = 0; i < loop.rank; ++i) loop[i] = held(at_[s.loop[i]], s.space[i], where(d), at_.axes).size();
-    const index begin = first(d, s.loop, s.space);
-    const index store = along(s.loop, out.type, out_extents);
-    std::vector<index> loads;
-    for (std::uint16_t in : s.in) loads.push_back(along(s.loop, p_.buffers[in].type, local(d, p_.buffers[in])));
-    if (s.kind == step_kind::fold)
-      for (std::int64_t i = 0; i < out_extents.elements(); ++i) to[i] = identity(s.combine);
-    std::vector<double> tape(s.tape.size());
-    for_each_index(loop, [&](const index& at) {
-      for (std::size_t t = 0; t < s.tape.size(); ++t) {
-        const tape_op& o = s.tape[t];
-        switch (o.code) {
-          case op::input: tape[t] = memory(d, p_.buffers[s.in[o.arg]])[offset(at, loads[o.arg], s.loop.rank)]; break;
-          case op::constant: tape[t] = o.scalar; break;
-          case op::count: tape[t] = product_of(o.over, at_); break;
-          case op::iota: tape[t] = static_cast<double>(at[o.arg] + begin[o.arg]); break;
-          default: tape[t] = scalar(o.code, o.type, tape[o.in[0]], tape[o.in[1]], tape[o.in[2]]);
-        }
-      }
-      double& x = to[offset(at, store, s.loop.rank)];
-      x = s.kind == step_kind::fold ? combine(s.combine, x, tape.back()) : tape.back();
-    });
+  /// An operand must hold the very block over which a loop runs.
+  void check_block(std::size_t d, const buffer& b, dim_id dim, range wanted) {
+    const int i = b.type.find(dim);
+    if (i >= 0 && part(d, b.type, b.where)[i] != wanted) complain("runs over other blocks than an operand holds");
   }
 
-  /// Does one move for all devices; the bytes of the busiest one.
-  std::int64_t move(const step& s) {
-    const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
-    const std::int64_t element_bytes = size_of(from.type.element);
-    const std::int64_t group = at_.axes.product(s.axes);
-    const axis_set resolved = static_cast<axis_set>(from.where.unreduced & ~to.where.unreduced);
-    std::vector<std::vector<double>> made(static_cast<std::size_t>(devices_));
-    std::int64_t busiest = 0;
-    for (std::int64_t d = 0; d < devices_; ++d) {
-      std::int64_t received = 0;
-      for_each_element(d, to, [&](const index& at) {
-        double x = 0;
-        if (s.move == kind::mask) {
-          x = carries(d, s.axes) ? element_at(d, from, at) : identity(to.where.combine);
-        } else {
-          // Every coordinate on the axes that are summed over, in order; one device where there are none.
-          bool mine = true;
-          x = identity(from.where.combine);
-          std::int64_t terms = at_.axes.product(resolved);
-          for (std::int64_t t = 0; t < terms; ++t) {
-            coordinates like = where(d);
-            std::int64_t rest = t;
-            for (int a = max_axes - 1; a >= 0; --a)
-              if ((resolved >> a & 1) != 0) {
-                like[static_cast<std::size_t>(a)] = static_cast<std::int32_t>(rest % at_.axes[a]);
-                rest /= at_.axes[a];
-              }
-            const std::int64_t source = owner(from.type, from.where, at, like);
-            coordinates back = where(source);
-            for (int a = 0; a < max_axes; ++a)
-              if ((resolved >> a & 1) != 0) back[static_cast<std::size_t>(a)] = where(d)[static_cast<std::size_t>(a)];
-            mine = mine && device_of(back, at_.axes) == d;
-            const double term = element_at(source, from, at);
-            x = resolved != 0 ? combine(from.where.combine, x, term) : term;
+  void loop(std::size_t d, const step& s) {
+    const buffer& out = p_.buffers[s.out];
+    const placed to = place(d, out);
+    std::vector<placed> from;
+    for (std::uint16_t in : s.in) from.push_back(place(d, p_.buffers[in]));
+    const box space = part(d, s.loop, s.space);
+    // Streams: the operands, the indices along the dims of the loop, the result.
+    const std::size_t loads = s.in.size(), rank = s.loop.rank, target = loads + rank;
+    streamed_loops loops(target + 1);
+    std::vector<std::int64_t> start(target + 1, 0);
+    for (std::size_t i = 0; i < rank; ++i) {
+      const dim_id dim = s.loop[static_cast<int>(i)];
+      std::vector<std::int64_t> steps;
+      for (const placed& p : from) steps.push_back(p.step(dim));
+      for (std::size_t j = 0; j < rank; ++j) steps.push_back(i == j ? 1 : 0);
+      steps.push_back(to.step(dim));
+      start[loads + i] = space[static_cast<int>(i)].begin;
+      loops.add(space[static_cast<int>(i)].size(), steps);
+      for (std::uint16_t in : s.in) check_block(d, p_.buffers[in], dim, space[static_cast<int>(i)]);
+      check_block(d, out, dim, space[static_cast<int>(i)]);
+    }
+    for (std::uint16_t in : s.in)
+      if ((p_.buffers[in].type.set() & ~s.loop.set()) != 0) complain("does not run over all dims of an operand");
+    if (to.extents.elements() != 0 && (out.type.set() & ~s.loop.set()) != 0) complain("does not run over all dims of its result");
+    if (!out_.problem.empty()) return;
+    double* result = data(d, out);
+    const element e = out.type.element;
+    if (s.kind == step_kind::fold) std::fill_n(result, to.extents.elements(), identity_of(s.combine, e));
+    std::vector<double> tape(s.tape.size());
+    loops.run(start, [&](const std::int64_t* at, std::int64_t n, const std::int64_t* step) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        for (std::size_t t = 0; t < tape.size(); ++t) {
+          const tape_op& o = s.tape[t];
+          const auto stream = [&](std::size_t k) { return at[k] + i * step[k]; };
+          switch (o.code) {
+            case op::input: tape[t] = data(d, p_.buffers[s.in[o.arg]])[stream(o.arg)]; break;
+            case op::iota: tape[t] = stored(o.type, static_cast<double>(stream(loads + o.arg))); break;
+            case op::constant: tape[t] = stored(o.type, o.scalar); break;
+            case op::count: tape[t] = stored(o.type, count(o.over)); break;
+            default:
+              tape[t] = applied(o.code, s.tape[o.in[o.code == op::select ? 1u : 0u]].type, o.type, tape[o.in[0]], tape[o.in[1]], tape[o.in[2]]);
           }
-          if (!mine) ++received;
         }
-        made[static_cast<std::size_t>(d)].push_back(x);
-      });
-      std::int64_t charge = received * element_bytes;
-      const std::int64_t operand = local(d, from).elements();
-      if (s.move == kind::all_reduce) charge = 2 * (group - 1) * operand * element_bytes / group;
-      if (s.move == kind::reduce_scatter) {
-        const std::int64_t kept = local(d, to).elements();
-        // Blocks that nest: all but the own part is sent. Others: reduced everywhere, then exchanged.
-        charge = scattered_in_place(s) ? (operand - kept) * element_bytes
-                                       : 2 * (group - 1) * operand * element_bytes / group + received * element_bytes;
+        double& x = result[at[target] + i * step[target]];
+        x = s.kind == step_kind::fold ? combined(s.combine, e, x, tape.back()) : tape.back();
       }
-      if (group == 1 && s.move != kind::collective_permute) charge = received * element_bytes;
-      busiest = std::max(busiest, charge);
-    }
-    for (std::int64_t d = 0; d < devices_; ++d) {
-      auto& m = memory(d, to);
-      std::copy(made[static_cast<std::size_t>(d)].begin(), made[static_cast<std::size_t>(d)].end(), m.begin());
-    }
-    return busiest;
+    });
   }
-  /// Whether every device's part of a reduce-scatter lies in what it holds.
-  bool scattered_in_place(const step& s) {
+  double count(dim_set dims) const {
+    double n = 1;
+    for (dim_id d = 0; d < max_dims; ++d)
+      if ((dims & dim_bit(d)) != 0) n *= static_cast<double>(at_[d]);
+    return n;
+  }
+
+  /// A product; its flops.
+  std::int64_t product(std::size_t d, const step& s) {
+    const buffer &a = p_.buffers[s.in[0]], &b = p_.buffers[s.in[1]], &c = p_.buffers[s.out];
+    std::vector<std::pair<dim_id, std::int64_t>> loops;
+    std::int64_t flops = 2;
+    dim_set covered = 0;
+    for (const tensor_type* group : {&s.batch, &s.m, &s.k, &s.n})
+      for (int i = 0; i < group->rank; ++i) {
+        const dim_id dim = (*group)[i];
+        const buffer& holder = group == &s.n ? b : a;
+        if (!holder.type.has(dim)) return complain("contracts a dim that an operand does not have"), 0;
+        const range block = part(d, holder.type, holder.where)[holder.type.find(dim)];
+        for (const buffer* each : {&a, &b, &c}) check_block(d, *each, dim, block);
+        loops.push_back({dim, block.size()});
+        flops *= block.size();
+        covered |= dim_bit(dim);
+      }
+    if (covered != (a.type.set() | b.type.set() | c.type.set())) complain("does not run over all dims of its operands");
+    if (!out_.problem.empty()) return 0;
+    std::fill_n(data(d, c), local(d, c).elements(), 0.0);
+    multiply(place(d, a), place(d, b), place(d, c), loops, data(d, a), data(d, b), data(d, c));
+    return flops;
+  }
+
+  void move(const step& s) {
     const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
-    const shape global = shape_of(from.type, at_);
-    for (int i = 0; i < global.rank; ++i)
-      if (from.where[i] != to.where[i] && !nests(global[i], from.where[i], to.where[i], at_.axes)) return false;
-    return true;
+    if (from.type != to.type) return complain("changes the dims of what it moves");
+    const shape extents = global(from.type);
+    mover m(s, from, to, extents, at_.axes, where_);
+    std::vector<const double*> memory;
+    for (std::size_t d = 0; d < where_.size(); ++d) memory.push_back(data(d, from));
+    m.run(memory);
+    if (!m.problem.empty()) return complain(m.problem);
+    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(m.made[d].begin(), m.made[d].end(), data(d, to));
+    out_.step_bytes.back() = m.bytes;
   }
 
   const program& p_;
   const sizes& at_;
-  std::int64_t devices_;
+  std::uint64_t seed_;
   std::vector<coordinates> where_{};
-  std::vector<device_memory> memory_{};
+  /// By device, then arguments, results and slots.
+  std::vector<std::vector<std::vector<double>>> memory_{};
+  /// The buffer that was written last into each memory.
+  std::vector<int> writer_{};
+  const step* step_ = nullptr;
   simulated out_{};
 };
 
 } // namespace simulation
 
-/// Runs a program for every device of a mesh in one process, on whole input tensors in the order of the arguments.
-inline simulated simulate(const program& p, const sizes& at, const std::vector<host_array>& inputs) {
-  return simulation::machine(p, at).run(inputs);
+/// Runs a program for every device of a mesh in one process. Arguments are whole tensors; one that is a partial value is taken
+/// apart at random.
+inline simulated simulate(const program& p, const sizes& at, std::span<const host_array> arguments, std::uint64_t seed = 0) {
+  return simulation::machine(p, at, seed).run(arguments);
 }
 
 } // namespace cleave

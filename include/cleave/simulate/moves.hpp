@@ -1,0 +1,231 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/layout/blocks.hpp>
+#include <cleave/plan/step.hpp>
+#include <cleave/simulate/array.hpp>
+#include <cleave/simulate/scalar.hpp>
+
+#include <algorithm>
+#include <string>
+
+// Moves between devices, done literally: what every device has afterwards is copied from memories of devices, and counted. No
+// price and no closed form of the planner is used here.
+
+namespace cleave::simulation {
+
+/// The global indices that a device holds, dim by position.
+struct box {
+  std::array<range, max_rank> along{};
+  int rank = 0;
+
+  range operator[](int i) const { return along[static_cast<std::size_t>(i)]; }
+  shape extents() const {
+    shape s;
+    s.rank = rank;
+    for (int i = 0; i < rank; ++i) s[i] = along[static_cast<std::size_t>(i)].size();
+    return s;
+  }
+  std::int64_t elements() const { return extents().elements(); }
+  bool empty() const { return elements() == 0; }
+  bool inside(const box& other) const {
+    for (int i = 0; i < rank; ++i)
+      if (along[static_cast<std::size_t>(i)].begin < other[i].begin || along[static_cast<std::size_t>(i)].end > other[i].end) return empty();
+    return true;
+  }
+  friend bool operator==(const box&, const box&) = default;
+};
+
+inline box box_of(const shape& global, const layout& l, const coordinates& at, const axis_sizes& axes) {
+  box b;
+  b.rank = global.rank;
+  for (int i = 0; i < global.rank; ++i) b.along[static_cast<std::size_t>(i)] = held(global[i], l[i], at, axes);
+  return b;
+}
+inline box intersect(const box& a, const box& b) {
+  box c = a;
+  for (int i = 0; i < a.rank; ++i) c.along[static_cast<std::size_t>(i)] = cleave::intersect(a[i], b[i]);
+  return c;
+}
+
+/// Calls each(position in the array of `a`, position in that of `b`) for the elements of a part of both.
+template <class Each>
+void for_each_of(const box& part, const box& a, const box& b, Each&& each) {
+  if (part.empty()) return;
+  const strides sa = strides_of(a.extents()), sb = strides_of(b.extents());
+  std::int64_t at = 0, bt = 0;
+  streamed_loops loops(2);
+  for (int i = 0; i < part.rank; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    at += (part[i].begin - a[i].begin) * sa[k];
+    bt += (part[i].begin - b[i].begin) * sb[k];
+    loops.add(part[i].size(), std::array{sa[k], sb[k]});
+  }
+  loops.run({at, bt}, [&](const std::int64_t* o, std::int64_t n, const std::int64_t* step) {
+    for (std::int64_t i = 0; i < n; ++i)
+      each(static_cast<std::size_t>(o[0] + i * step[0]), static_cast<std::size_t>(o[1] + i * step[1]));
+  });
+}
+
+inline bool agree_outside(const coordinates& a, const coordinates& b, axis_set axes) {
+  for (std::size_t i = 0; i < max_axes; ++i)
+    if ((axes >> i & 1) == 0 && a[i] != b[i]) return false;
+  return true;
+}
+inline bool agree_on(const coordinates& a, const coordinates& b, axis_set axes) {
+  return agree_outside(a, b, static_cast<axis_set>(~axes));
+}
+/// The devices of a group in the order of their coordinates; every member finds the same list.
+inline std::vector<std::size_t> group_of(std::size_t device, axis_set axes, const std::vector<coordinates>& where) {
+  std::vector<std::size_t> members;
+  for (std::size_t d = 0; d < where.size(); ++d)
+    if (agree_outside(where[d], where[device], axes)) members.push_back(d);
+  return members;
+}
+
+/// One move of a program, for all devices.
+class mover {
+ public:
+  mover(const step& s, const buffer& from, const buffer& to, const shape& global, const axis_sizes& axes,
+        const std::vector<coordinates>& where)
+      : s_(s), from_(from), to_(to), global_(global), axes_(axes), where_(where) {
+    for (const coordinates& at : where) {
+      have_.push_back(box_of(global, from.where, at, axes));
+      want_.push_back(box_of(global, to.where, at, axes));
+    }
+  }
+
+  /// What every device has afterwards.
+  std::vector<std::vector<double>> made{};
+  /// Bytes of the busiest device by the table of docs/03-cost.md, of what was really moved.
+  std::int64_t bytes = 0;
+  /// Bytes that each device took from others, whatever the charge.
+  std::vector<std::int64_t> received{};
+  std::string problem{};
+
+  void run(const std::vector<const double*>& memory) {
+    memory_ = memory;
+    made.resize(where_.size());
+    received.assign(where_.size(), 0);
+    const axis_set gone = static_cast<axis_set>(from_.where.unreduced & ~to_.where.unreduced);
+    const axis_set fresh = static_cast<axis_set>(to_.where.unreduced & ~from_.where.unreduced);
+    const bool reduces = s_.move == kind::all_reduce || s_.move == kind::reduce_scatter;
+    if (gone != (reduces ? s_.axes : 0)) problem = "resolves other partial axes than its own";
+    if (fresh != (s_.move == kind::mask ? s_.axes : 0)) problem = "makes a whole value partial";
+    if ((reduces || s_.move == kind::all_reduce || s_.move == kind::mask) && from_.where.unreduced != 0 && s_.combine != from_.where.combine)
+      problem = "combines partial values by another reduction than their own";
+    if ((s_.move == kind::all_reduce || s_.move == kind::mask) && have_ != want_) problem = "also moves blocks";
+    if (!problem.empty()) return;
+    switch (s_.move) {
+      case kind::mask: return mask();
+      case kind::all_reduce: return all_reduce();
+      case kind::reduce_scatter: return reduce_scatter();
+      case kind::slice:
+      case kind::all_gather:
+      case kind::all_to_all:
+      case kind::collective_permute: return exchange();
+      case kind::none: problem = "is no move";
+    }
+  }
+
+ private:
+  std::int64_t size() const { return size_of(from_.type.element); }
+  std::int64_t members() const { return axes_.product(s_.axes); }
+
+  void mask() {
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      bool keeps = true;
+      for (std::size_t a = 0; a < max_axes; ++a) keeps = keeps && ((s_.axes >> a & 1) == 0 || where_[d][a] == 0);
+      const double identity = identity_of(to_.where.combine, to_.type.element);
+      const auto n = static_cast<std::size_t>(want_[d].elements());
+      if (keeps) made[d].assign(memory_[d], memory_[d] + n);
+      else made[d].assign(n, identity);
+    }
+  }
+
+  /// A box, within what all members of the group have, combined over them in their order.
+  std::vector<double> combined_over(const std::vector<std::size_t>& group, const box& part) {
+    std::vector<double> total(static_cast<std::size_t>(part.elements()));
+    for (std::size_t k = 0; k < group.size(); ++k) {
+      if (have_[group[k]] != have_[group[0]]) problem = "combines blocks of different places";
+      for_each_of(part, have_[group[k]], part, [&](std::size_t from, std::size_t to) {
+        const double x = memory_[group[k]][from];
+        total[to] = k == 0 ? x : combined(s_.combine, from_.type.element, total[to], x);
+      });
+    }
+    return total;
+  }
+  std::int64_t largest_operand() const {
+    std::int64_t n = 0;
+    for (const box& b : have_) n = std::max(n, b.elements() * size());
+    return n;
+  }
+
+  void all_reduce() {
+    for (std::size_t d = 0; d < where_.size(); ++d) made[d] = combined_over(group_of(d, s_.axes, where_), have_[d]);
+    bytes += 2 * (members() - 1) * largest_operand() / members();
+  }
+
+  void reduce_scatter() {
+    bool nested = true;
+    for (std::size_t d = 0; d < where_.size(); ++d) nested = nested && want_[d].inside(have_[d]);
+    if (!nested) {
+      // Reduced everywhere, then everybody fetches what it lacks.
+      all_reduce();
+      const std::vector<std::vector<double>> whole = std::move(made);
+      for (std::size_t d = 0; d < where_.size(); ++d) memory_[d] = whole[d].data();
+      made.assign(where_.size(), {});
+      return exchange();
+    }
+    std::int64_t busiest = 0;
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      made[d] = combined_over(group_of(d, s_.axes, where_), want_[d]);
+      if (members() > 1) busiest = std::max(busiest, (have_[d].elements() - want_[d].elements()) * size());
+    }
+    bytes += busiest;
+  }
+
+  /// Every device's new block, from its own memory where it can be, else from devices that have it.
+  void exchange() {
+    // Blocks that divide evenly stay within the devices of the axes; others may have to come from anywhere.
+    bool even = true;
+    for (int i = 0; i < global_.rank; ++i)
+      if (from_.where[i] != to_.where[i])
+        even = even && global_[i] % axes_.product(from_.where[i]) == 0 && global_[i] % axes_.product(to_.where[i]) == 0;
+    std::int64_t busiest = 0;
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      const auto n = static_cast<std::size_t>(want_[d].elements());
+      made[d].assign(n, 0);
+      std::vector<char> filled(n, 0);
+      std::size_t missing = n;
+      const auto take = [&](std::size_t source) {
+        for_each_of(intersect(want_[d], have_[source]), have_[source], want_[d], [&](std::size_t from, std::size_t to) {
+          if (filled[to]) return;
+          filled[to] = 1;
+          --missing;
+          made[d][to] = memory_[source][from];
+          if (source != d) received[d] += size();
+        });
+      };
+      take(d);
+      for (std::size_t source = 0; source < where_.size() && missing > 0; ++source)
+        if ((!even || agree_outside(where_[source], where_[d], s_.axes)) &&
+            agree_on(where_[source], where_[d], to_.where.unreduced))
+          take(source);
+      if (missing > 0) problem = "leaves elements that no device of its axes has";
+      busiest = std::max(busiest, received[d]);
+    }
+    bytes += busiest;
+  }
+
+  const step& s_;
+  const buffer &from_, &to_;
+  const shape& global_;
+  const axis_sizes& axes_;
+  const std::vector<coordinates>& where_;
+  std::vector<box> have_{}, want_{};
+  std::vector<const double*> memory_{};
+};
+
+} // namespace cleave::simulation

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/layout/layout.hpp>
+#include <cleave/ops/table.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+// What the elementwise ops mean, once more and plainly, so that the kernels have something to be compared with: floating
+// types compute in double and are not rounded, integers wrap to their width, bool is 0 or 1.
+
+namespace cleave::simulation {
+
+/// What an integer of 64 bits becomes in an element type.
+inline double wrapped(element e, std::uint64_t bits) {
+  switch (e) {
+    case element::boolean: return bits != 0 ? 1 : 0;
+    case element::i8: return static_cast<double>(static_cast<std::int8_t>(bits));
+    case element::u8: return static_cast<double>(static_cast<std::uint8_t>(bits));
+    case element::i32: return static_cast<double>(static_cast<std::int32_t>(bits));
+    case element::u32: return static_cast<double>(static_cast<std::uint32_t>(bits));
+    case element::i64: return static_cast<double>(static_cast<std::int64_t>(bits));
+    case element::u64: return static_cast<double>(bits);
+    default: return 0;
+  }
+}
+
+/// The bits of an integer held as double. Numbers that no integer is near become 0, so that nothing is undefined.
+inline std::uint64_t bits_of(double x) {
+  if (!(std::fabs(x) < 18446744073709551616.0)) return 0;
+  return x < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(-x) : static_cast<std::uint64_t>(x);
+}
+
+/// A value as it comes back from memory of this element type.
+inline double stored(element e, double x) {
+  if (is_floating(e)) return x;
+  if (e == element::boolean) return x != 0 ? 1 : 0;
+  return wrapped(e, bits_of(x));
+}
+
+inline double applied(op code, double x) {
+  switch (code) {
+    case op::neg: return -x;
+    case op::abs: return std::fabs(x);
+    case op::sign: return x > 0 ? 1 : x < 0 ? -1 : x;
+    case op::exp: return std::exp(x);
+    case op::log: return std::log(x);
+    case op::tanh: return std::tanh(x);
+    case op::sqrt: return std::sqrt(x);
+    case op::rsqrt: return 1 / std::sqrt(x);
+    case op::erf: return std::erf(x);
+    case op::gelu: return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    case op::relu: return x < 0 ? 0 : x;
+    case op::sigmoid: return 1 / (1 + std::exp(-x));
+    case op::sin: return std::sin(x);
+    case op::cos: return std::cos(x);
+    case op::floor: return std::floor(x);
+    case op::logical_not: return x == 0 ? 1 : 0;
+    default: return x;
+  }
+}
+
+/// Division, powers and products of integers, which double would round.
+inline std::uint64_t applied_to_integers(op code, element e, double a, double b) {
+  const std::uint64_t x = bits_of(a), y = bits_of(b);
+  switch (code) {
+    case op::add: return x + y;
+    case op::sub: return x - y;
+    case op::mul: return x * y;
+    case op::div: {
+      if (y == 0) return 0;
+      if (e == element::u64) return x / y;
+      const auto n = static_cast<std::int64_t>(x), d = static_cast<std::int64_t>(y);
+      return d == -1 ? std::uint64_t{0} - x : static_cast<std::uint64_t>(n / d);
+    }
+    default: {
+      if (b < 0) return a == 1 ? 1u : a != -1 ? 0u : (y & 1u) != 0 ? ~std::uint64_t{0} : 1u;
+      std::uint64_t result = 1, square = x;
+      for (std::uint64_t left = y; left != 0; left >>= 1, square *= square)
+        if ((left & 1u) != 0) result *= square;
+      return result;
+    }
+  }
+}
+
+/// An op of two operands of type `e`.
+inline double applied(op code, element e, double a, double b) {
+  switch (code) {
+    case op::add:
+    case op::sub:
+    case op::mul:
+    case op::div:
+    case op::pow:
+      if (!is_floating(e)) return wrapped(e, applied_to_integers(code, e, a, b));
+      return code == op::add ? a + b : code == op::sub ? a - b : code == op::mul ? a * b : code == op::div ? a / b : std::pow(a, b);
+    case op::maximum: return a > b || std::isnan(a) ? a : b;
+    case op::minimum: return a < b || std::isnan(a) ? a : b;
+    case op::equal: return a == b;
+    case op::not_equal: return a != b;
+    case op::less: return a < b;
+    case op::less_equal: return a <= b;
+    case op::greater: return a > b;
+    case op::greater_equal: return a >= b;
+    case op::logical_and: return a != 0 && b != 0;
+    case op::logical_or: return a != 0 || b != 0;
+    default: return 0;
+  }
+}
+
+/// Any elementwise op. `operands` is the type of the operands (of the branches of a select), `result` that of the value.
+inline double applied(op code, element operands, element result, double a, double b, double c) {
+  if (code == op::select) return a != 0 ? b : c;
+  return stored(result, entry_of(code).arity == 1 ? applied(code, a) : applied(code, operands, a, b));
+}
+
+/// How two partial values combine.
+inline double combined(reduction how, element e, double a, double b) {
+  constexpr op codes[] = {op::add, op::maximum, op::minimum, op::mul};
+  return stored(e, applied(codes[static_cast<int>(how)], e, a, b));
+}
+
+/// What a reduction over nothing gives.
+inline double identity_of(reduction how, element e) {
+  if (how == reduction::sum) return 0;
+  if (how == reduction::prod) return 1;
+  const bool largest = how == reduction::min;
+  if (is_floating(e)) return largest ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  const bool is_signed = e == element::i8 || e == element::i32 || e == element::i64;
+  const std::int64_t width = e == element::boolean ? 1 : 8 * size_of(e);
+  if (!is_signed) return largest ? std::ldexp(1.0, static_cast<int>(width)) - 1 : 0;
+  return largest ? std::ldexp(1.0, static_cast<int>(width - 1)) - 1 : -std::ldexp(1.0, static_cast<int>(width - 1));
+}
+
+} // namespace cleave::simulation

@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The plain evaluator against values worked out by hand.
+#include <cleave/expr/functions.hpp>
+#include <cleave/simulate/evaluate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+namespace {
+
+using namespace cleave;
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+const double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr dim_ref i{"i"}, j{"j"}, k{"k"}, n{"n"}, p{"p"}, q{"q"};
+
+/// One-dimensional or larger arrays for arguments whose dims are named here; all on one device.
+class Evaluate : public testing::Test {
+ protected:
+  recorder in_{mesh_value{}};
+  std::vector<host_array> arguments_{};
+  sizes at_{};
+
+  value argument(element e, std::initializer_list<dim_ref> dims, std::initializer_list<std::int64_t> extents, std::vector<double> data) {
+    spec s;
+    for (dim_ref d : dims) s.dims.push_back(placement(d));
+    const value v = in_.input(e, s);
+    host_array a;
+    for (std::int64_t extent : extents) {
+      at_.dims[in_.at(v).type[a.extents.rank]] = extent;
+      a.extents[a.extents.rank++] = extent;
+    }
+    a.data = std::move(data);
+    arguments_.push_back(a);
+    return v;
+  }
+  void set(dim_ref d, std::int64_t extent) { at_.dims[static_cast<std::size_t>(in_.made().find_dim(d.name))] = extent; }
+  void expect(value v, const std::vector<double>& wanted) {
+    graph g = in_.made();
+    ASSERT_TRUE(g.found.ok());
+    g.outputs = {v.id};
+    g.output_types = {g.nodes[v.id].type};
+    g.output_layouts = {layout{}};
+    const auto got = evaluate(g, at_, arguments_);
+    EXPECT_EQ(first_difference(got[0].data, wanted, 1e-12), -1) << testing::PrintToString(got[0].data);
+  }
+};
+
+TEST_F(Evaluate, DotsOverOneDim) {
+  const value a = argument(element::f32, {i, k}, {2, 3}, {1, 2, 3, 4, 5, 6}), b = argument(element::f32, {k, j}, {3, 2}, {1, 0, 0, 1, 1, 1});
+  expect(dot(a, b, k), {4, 5, 10, 11});
+}
+TEST_F(Evaluate, DotsWithBatchDimsInAnyOrder) {
+  const value a = argument(element::f64, {i, n}, {2, 2}, {1, 2, 3, 4}), b = argument(element::f64, {n, i, j}, {2, 2, 1}, {1, 10, 100, 1000});
+  // n is contracted, i a batch dim: i = 0: 1*1 + 2*100, i = 1: 3*10 + 4*1000.
+  expect(dot(a, b, n), {201, 4030});
+}
+TEST_F(Evaluate, DotsOverNothingAndOverAnEmptyDim) {
+  const value a = argument(element::f32, {i}, {2}, {1, 2}), b = argument(element::f32, {j}, {2}, {3, 4});
+  const value c = argument(element::f32, {i, k}, {2, 0}, {}), d = argument(element::f32, {k}, {0}, {});
+  expect(dot(a, b), {3, 4, 6, 8});
+  expect(dot(c, d, k), {0, 0});
+}
+TEST_F(Evaluate, IntegerProductsWrap) {
+  const value a = argument(element::u8, {k}, {2}, {200, 100}), b = argument(element::u8, {k}, {2}, {2, 3});
+  expect(dot(a, b, k), {700 - 2 * 256});
+  const value c = argument(element::i32, {i}, {2}, {2147483647, -2147483648.0});
+  expect(c + 1, {-2147483648.0, -2147483647});
+  expect(-c, {-2147483647, -2147483648.0});
+  expect(abs(c), {2147483647, -2147483648.0});
+  expect(c / argument(element::i32, {}, {}, {-1}), {-2147483647, -2147483648.0});
+  expect(sum(c, i), {-1});
+}
+TEST_F(Evaluate, IntegersDivideTowardsZeroAndByZeroGiveZero) {
+  const value a = argument(element::i32, {i}, {4}, {7, -7, 7, 5}), b = argument(element::i32, {i}, {4}, {2, 2, -2, 0});
+  expect(a / b, {3, -3, -3, 0});
+  expect(pow(b, a), {128, 0, -128, 0});
+}
+TEST_F(Evaluate, LargeIntegersKeepAllTheirDigits) {
+  const value a = argument(element::i64, {}, {}, {4503599627370497.0});
+  expect(a * 3 - a * 2, {4503599627370497.0});
+}
+TEST_F(Evaluate, ReducesInEveryWay) {
+  const value a = argument(element::f32, {i, j}, {2, 3}, {1, -2, 3, 4, 5, -6});
+  const auto by = [&](reduction r, dim_ref d) { return in_.reduce(r, a, std::array{d}, {}); };
+  expect(by(reduction::sum, i), {5, 3, -3});
+  expect(by(reduction::max, j), {3, 5});
+  expect(by(reduction::min, j), {-2, -6});
+  expect(by(reduction::prod, j), {-6, -120});
+  expect(sum(a), {5});
+  expect(mean(a, j), {2.0 / 3, 1});
+}
+TEST_F(Evaluate, ReducesNothingToTheIdentity) {
+  const value real = argument(element::f32, {i, j}, {2, 0}, {}), whole = argument(element::i32, {i, j}, {2, 0}, {}), yes = argument(element::boolean, {i, j}, {2, 0}, {});
+  const auto by = [&](value v, reduction r) { return in_.reduce(r, v, std::array{j}, {}); };
+  expect(by(real, reduction::sum), {0, 0});
+  expect(by(real, reduction::max), {-inf, -inf});
+  expect(by(real, reduction::min), {inf, inf});
+  expect(by(real, reduction::prod), {1, 1});
+  expect(by(whole, reduction::max), {-2147483648.0, -2147483648.0});
+  expect(by(whole, reduction::min), {2147483647, 2147483647});
+  expect(by(yes, reduction::max), {0, 0});
+  expect(by(yes, reduction::min), {1, 1});
+}
+TEST_F(Evaluate, SumsOfBoolAreOr) {
+  const value a = argument(element::boolean, {i, j}, {2, 3}, {1, 1, 0, 0, 0, 0});
+  expect(in_.reduce(reduction::sum, a, std::array{j}, {}), {1, 0});
+  expect(!a, {0, 0, 1, 1, 1, 1});
+}
+TEST_F(Evaluate, NotANumberGoesThroughMaximaAndRelu) {
+  const value a = argument(element::f32, {i}, {3}, {1, nan, 3}), b = argument(element::f32, {i}, {3}, {nan, 2, 2});
+  expect(maximum(a, b), {nan, nan, 3});
+  expect(minimum(a, b), {nan, nan, 2});
+  expect(relu(a), {1, nan, 3});
+  expect(max(a, i), {nan});
+  expect(a == a, {1, 0, 1});
+}
+TEST_F(Evaluate, Functions) {
+  const value a = argument(element::f32, {i}, {3}, {-1, 0, 2});
+  expect(gelu(a), {-0.15880800939172324, 0, 1.954597694087775});
+  expect(sigmoid(a), {0.2689414213699951, 0.5, 0.8807970779778823});
+  expect(sign(a), {-1, 0, 1});
+  expect(floor(a * 0.75), {-1, 0, 1});
+  expect(rsqrt(abs(a)), {1, inf, 0.7071067811865475});
+  expect(softmax(a, i), {0.04201006613406605, 0.11419519938459449, 0.8437947344813395});
+  expect(logsumexp(a, i), {2.1698460195562915});
+}
+TEST_F(Evaluate, CastsAndSelects) {
+  const value a = argument(element::f32, {i}, {4}, {-1.5, 0, 300.7, nan});
+  expect(cast(a, element::i32), {-1, 0, 300, 0});
+  expect(cast(a, element::u8), {255, 0, 44, 0});
+  expect(cast(a, element::boolean), {1, 0, 1, 1});
+  expect(select(a > 0, a, -1.0), {-1, -1, 300.7, -1});
+}
+TEST_F(Evaluate, BroadcastsByNameInTheOrderOfTheWiderOperand) {
+  const value a = argument(element::f32, {i, j}, {2, 3}, {1, 2, 3, 4, 5, 6}), b = argument(element::f32, {i}, {2}, {10, 20});
+  expect(b - a, {9, 8, 7, 16, 15, 14});
+}
+TEST_F(Evaluate, IndicesCountsAndOneHot) {
+  const value labels = argument(element::i32, {i}, {2}, {2, 0});
+  const value hot = one_hot(labels, j);
+  set(j, 3);
+  expect(hot, {0, 0, 1, 1, 0, 0});
+  expect(count(labels, i, j), {6});
+  expect(in_.iota(j, element::f32, {}), {0, 1, 2});
+}
+TEST_F(Evaluate, ViewsAndAnnotationsKeepElements) {
+  const value a = argument(element::f32, {n}, {6}, {1, 2, 3, 4, 5, 6});
+  const value parts = split(a, n, p, q);
+  set(p, 2);
+  set(q, 3);
+  expect(parts, {1, 2, 3, 4, 5, 6});
+  expect(sum(parts, p), {5, 7, 9});
+  // The parts of a merge in another order are laid side by side first.
+  const value turned = dot(parts, argument(element::f32, {}, {}, {1}));
+  const value renamed = rename(turned, q, j);
+  set(j, 3);
+  expect(merge(renamed, p, j, n), {1, 2, 3, 4, 5, 6});
+  expect(constrain(parts, spec{}), {1, 2, 3, 4, 5, 6});
+}
+TEST_F(Evaluate, ResultsComeInTheOrderAskedFor) {
+  const value a = argument(element::f32, {i, j}, {2, 3}, {1, 2, 3, 4, 5, 6});
+  spec s;
+  s.dims.push_back(placement(j));
+  s.dims.push_back(placement(i));
+  in_.output(a, element::f32, s);
+  const auto got = evaluate(in_.made(), at_, arguments_);
+  EXPECT_EQ(got[0].data, (std::vector<double>{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(got[0].extents[0], 3);
+}
+TEST_F(Evaluate, RefusesArgumentsThatDoNotFit) {
+  argument(element::f32, {i}, {3}, {1, 2, 3});
+  EXPECT_THROW(evaluate(in_.made(), at_, {}), std::invalid_argument);
+  arguments_[0].extents[0] = 2;
+  EXPECT_THROW(evaluate(in_.made(), at_, arguments_), std::invalid_argument);
+}
+
+} // namespace

@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The simulator notices what is wrong with a program: right programs are broken in many ways, and every break must show.
+#include <cleave/expr/functions.hpp>
+#include <cleave/plan/partition.hpp>
+#include <cleave/plan/price.hpp>
+#include <cleave/simulate/simulate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace {
+
+using namespace cleave;
+
+constexpr dim_ref b{"b", 8}, d{"d", 6}, h{"h", 12};
+
+/// x + relu(x w1) w2 with activations and weights divided so that the plan has a gather, a reduce-scatter, products and a
+/// fused map; and the row sums of the result.
+class Broken : public testing::Test {
+ protected:
+  graph g_;
+  sizes at_{};
+  program plan_;
+  std::vector<host_array> arguments_{};
+
+  static spec placed(const mesh_value& mesh, std::initializer_list<std::pair<dim_ref, const char*>> dims) {
+    spec s;
+    s.mesh = mesh;
+    for (const auto& [dim, axis] : dims) {
+      placement p(dim);
+      if (*axis != 0) p.axes.push_back(axis);
+      s.dims.push_back(p);
+    }
+    return s;
+  }
+  void SetUp() override {
+    mesh_value mesh;
+    mesh.axes.push_back({"x", 2});
+    mesh.axes.push_back({"y", 2});
+    recorder in(mesh);
+    spec activations = placed(mesh, {{b, "x"}, {d, ""}});
+    activations.dims[0].axes.push_back("y");
+    const value x = in.input(element::f64, activations);
+    const value up = in.input(element::f64, placed(mesh, {{d, ""}, {h, "y"}})), down = in.input(element::f64, placed(mesh, {{h, "y"}, {d, ""}}));
+    const value y = x + dot(relu(dot(x, up, d)), down, h);
+    in.output(y, element::f64, activations);
+    in.output(sum(y, b), element::f64, placed(mesh, {{d, ""}}));
+    g_ = in.take();
+    at_.axes[0] = at_.axes[1] = 2;
+    for (std::size_t k = 0; k < g_.dims.size(); ++k) at_.dims[k] = g_.dims[k].extent;
+    plan_ = partition(g_, at_, policy::bytes_first(1));
+    int n = 0;
+    for (node_id i : g_.inputs) {
+      host_array a(shape_of(g_.nodes[i].type, at_));
+      for (double& value : a.data) value = (n = (n * 37 + 11) % 101) - 50;
+      arguments_.push_back(a);
+    }
+  }
+  /// Empty if a program gives the right values for its price.
+  std::string verdict_on(const program& p) {
+    const simulated got = simulate(p, at_, arguments_);
+    if (!got.problem.empty()) return got.problem;
+    for (std::size_t r = 0; r < g_.outputs.size(); ++r)
+      if (!(p.buffers[p.arguments + r].where == g_.output_layouts[r])) return "a result lies otherwise than asked for";
+    const auto wanted = evaluate(g_, at_, arguments_);
+    for (std::size_t r = 0; r < wanted.size(); ++r)
+      if (first_difference(wanted[r].data, got.results[r].data, 1e-12) >= 0) return "wrong values";
+    if (got.bytes != bytes(p, at_)) return "wrong bytes";
+    return got.flops == flops(p, at_) ? "" : "wrong flops";
+  }
+  std::size_t step_of(kind k) const {
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+      if (plan_.steps[i].move == k) return i;
+    ADD_FAILURE() << "the plan has no " << name_of(k);
+    return 0;
+  }
+};
+
+TEST_F(Broken, NotToBeginWith) {
+  EXPECT_EQ(verdict_on(plan_), "");
+  step_of(kind::all_gather);
+  step_of(kind::reduce_scatter);
+  step_of(kind::all_reduce);
+}
+TEST_F(Broken, ByAnyStepLeftOut) {
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+    program p = plan_;
+    p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i));
+    EXPECT_NE(verdict_on(p), "") << "step " << i;
+  }
+}
+TEST_F(Broken, ByOtherAxesOfAnyMove) {
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+    for (axis_set axes = 1; axes < 4; ++axes) {
+      program p = plan_;
+      if (p.steps[i].kind != step_kind::move || axes == p.steps[i].axes) continue;
+      p.steps[i].axes = axes;
+      // A gather among more devices than needed gives the same; the planner never asks for it.
+      const bool wider = (axes & plan_.steps[i].axes) == plan_.steps[i].axes && plan_.steps[i].move == kind::all_gather;
+      if (!wider) {
+        EXPECT_NE(verdict_on(p), "") << "step " << i << " axes " << static_cast<int>(axes);
+      }
+    }
+}
+TEST_F(Broken, ByAnotherReduction) {
+  for (kind k : {kind::all_reduce, kind::reduce_scatter}) {
+    program p = plan_;
+    p.steps[step_of(k)].combine = reduction::max;
+    EXPECT_NE(verdict_on(p), "") << name_of(k);
+  }
+}
+TEST_F(Broken, ByAnyBufferDividedOtherwise) {
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i)
+    for (int position = 0; position < plan_.buffers[i].type.rank; ++position)
+      for (int axis = 0; axis < 2; ++axis) {
+        program p = plan_;
+        layout& l = p.buffers[i].where;
+        if (((l.used() >> axis) & 1) != 0) l[position] = {};
+        else l[position].push_back(axis);
+        if (l == plan_.buffers[i].where) continue;
+        EXPECT_NE(verdict_on(p), "") << "buffer " << i << " position " << position << " axis " << axis;
+      }
+}
+TEST_F(Broken, ByTwoLiveBuffersInOneSlot) {
+  int shared = 0;
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const buffer &one = plan_.buffers[i], &other = plan_.buffers[j];
+      if (one.role != role::workspace || other.role != role::workspace || one.index == other.index) continue;
+      program p = plan_;
+      p.buffers[i].index = other.index;
+      // Not every pair lives at the same time; a product that overwrites its own operand always shows.
+      for (const step& s : plan_.steps)
+        if (s.kind == step_kind::gemm && s.out == i && (s.in[0] == j || s.in[1] == j)) {
+          EXPECT_NE(verdict_on(p), "") << i << " " << j;
+          ++shared;
+        }
+    }
+  EXPECT_GT(shared, 0);
+}
+TEST_F(Broken, ByAnArgumentOverwritten) {
+  program p = plan_;
+  for (buffer& x : p.buffers)
+    if (x.role == role::output && x.index == 0) x.role = role::input;
+  EXPECT_NE(verdict_on(p), "");
+}
+TEST_F(Broken, ByOutputsInAnotherOrder) {
+  program p = plan_;
+  std::swap(p.buffers[p.arguments], p.buffers[p.arguments + 1u]);
+  EXPECT_NE(verdict_on(p), "");
+}
+TEST_F(Broken, ByMissingArguments) {
+  arguments_.pop_back();
+  EXPECT_NE(simulate(plan_, at_, arguments_).problem, "");
+}
+
+TEST(Simulate, TakesPartialArgumentsApartAndPutsThemTogether) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 3});
+  for (reduction how : {reduction::sum, reduction::max, reduction::min, reduction::prod})
+    for (element e : {element::f64, element::i32, element::u8, element::boolean}) {
+      recorder in(mesh);
+      spec partial, whole;
+      partial.mesh = whole.mesh = mesh;
+      partial.dims.push_back(placement(b));
+      whole.dims.push_back(placement(b));
+      partial.unreduced.push_back("x");
+      partial.combine = how;
+      in.output(in.input(e, partial), e, whole);
+      sizes at;
+      at.axes[0] = 3;
+      at.dims[0] = 8;
+      const program p = partition(in.made(), at);
+      host_array a(shape_of(in.at({&in, 0}).type, at));
+      for (std::size_t k = 0; k < a.data.size(); ++k) a.data[k] = simulation::stored(e, static_cast<double>(k) - (e == element::u8 ? 0 : 3));
+      const simulated got = simulate(p, at, std::span(&a, 1));
+      ASSERT_EQ(got.problem, "");
+      EXPECT_EQ(first_difference(got.results[0].data, a.data, 0), -1) << name_of(how) << " " << name_of(e);
+      EXPECT_EQ(got.bytes, 2 * 2 * 8 * size_of(e) / 3);
+    }
+}
+
+} // namespace
