@@ -133,7 +133,7 @@ class random_program {
     for (int tries = 0; tries < 60; ++tries) {
       const known a = pick(), b = pick();
       const value v = one(a, b);
-      if (!v.ok() || in_.at(v).type.rank > 4) continue;
+      if (!v.ok() || in_.at(v).type.rank > 6) continue;
       values_.push_back({v, exact_});
       return;
     }
@@ -173,7 +173,7 @@ class random_program {
         if ((pa || pb) && (in_.at(pa ? a.v : b.v).pin.combine != reduction::sum || e == element::boolean)) return {};
         std::vector<dim_ref> over;
         for (int d : dims_of(a.v))
-          if (has(b.v, d) && !coin(3) && over.size() < 4) over.push_back(dim(d));
+          if (has(b.v, d) && !coin(3) && over.size() < 8) over.push_back(dim(d));
         exact_ = a.exact && b.exact;
         return in_.dot(a.v, b.v, over, {});
       }
@@ -230,7 +230,7 @@ class random_program {
   }
 
   /// Values that may be asked for as partial sums: of products and of chains of arithmetic.
-  bool sums(value v) const { return type(v) != element::boolean && (in_.at(v).code == op::dot || is_elementwise(in_.at(v).code)); }
+  bool sums(value v) const { return type(v) != element::boolean; }
   void result() {
     const known k = coin(4) ? pick() : values_.back();
     std::vector<int> list = dims_of(k.v);

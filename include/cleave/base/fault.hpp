@@ -30,6 +30,7 @@ enum class fault : std::uint8_t {
   contract_broken,
   too_many_dims,
   too_many_nodes,
+  too_many_views,
   rank_too_high,
   layouts_tie,
   result_count,

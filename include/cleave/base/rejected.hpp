@@ -45,6 +45,7 @@ struct rejected {
   static_assert(Fault != fault::contract_broken, "cleave: the plan needs a collective that the contract forbids");
   static_assert(Fault != fault::too_many_dims, "cleave: a computation has at most 64 dims");
   static_assert(Fault != fault::too_many_nodes, "cleave: a computation has at most 65534 operations");
+  static_assert(Fault != fault::too_many_views, "cleave: a computation relates at most 64 dims by renaming, splitting and merging");
   static_assert(Fault != fault::rank_too_high, "cleave: a tensor has at most 8 dims");
   static_assert(Fault != fault::layouts_tie, "cleave: two layouts of this value cost the same; constrain it to choose");
   static_assert(Fault != fault::internal, "cleave: a pass of the planner broke its invariants; please report this program");

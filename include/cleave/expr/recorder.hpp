@@ -396,7 +396,7 @@ private:
       return false;
     }
     if (made_.products.full()) {
-      fail(fault::too_many_dims, op, where, made_.dims[p[0]].name);
+      fail(fault::too_many_views, op, where, made_.dims[p[0]].name);
       return false;
     }
     made_.products.push_back(p);

@@ -27,7 +27,7 @@ struct dim_info {
 /// are equally long.
 using dim_product = std::array<dim_id, 3>;
 inline constexpr dim_id no_dim = 0xff;
-inline constexpr int max_products = 32;
+inline constexpr int max_products = 64;
 
 /// One operation and its result.
 struct node {

@@ -21,6 +21,12 @@ constexpr range intersect(range a, range b) {
   return {begin, end > begin ? end : begin};
 }
 
+/// More elements than any machine has: where products of extents stop growing, so that prices of assumed sizes stay numbers.
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 46;
+constexpr std::int64_t times(std::int64_t a, std::int64_t b) {
+  return b != 0 && a > most_elements / b ? most_elements : a * b;
+}
+
 /// Extents of a tensor, by position.
 struct shape {
   std::array<std::int64_t, max_rank> extent{};
@@ -30,7 +36,7 @@ struct shape {
   constexpr std::int64_t& operator[](int i) { return extent[static_cast<std::size_t>(i)]; }
   constexpr std::int64_t elements() const {
     std::int64_t n = 1;
-    for (int i = 0; i < rank; ++i) n *= extent[static_cast<std::size_t>(i)];
+    for (int i = 0; i < rank; ++i) n = times(n, extent[static_cast<std::size_t>(i)]);
     return n;
   }
   friend constexpr bool operator==(const shape&, const shape&) = default;

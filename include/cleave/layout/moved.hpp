@@ -15,8 +15,8 @@ constexpr std::int64_t missing(const shape& global, const layout& from, const la
   std::int64_t needed = 1, common = 1;
   for (int i = 0; i < global.rank; ++i) {
     const range want = held(global[i], to[i], at, sizes);
-    needed *= want.size();
-    common *= intersect(want, held(global[i], from[i], at, sizes)).size();
+    needed = times(needed, want.size());
+    common = times(common, intersect(want, held(global[i], from[i], at, sizes)).size());
   }
   return needed - common;
 }
@@ -54,8 +54,8 @@ constexpr std::int64_t moved(const shape& global, const layout& from, const layo
     bool nested = true;
     for (int i = 0; i < global.rank; ++i) {
       const std::int64_t p = sizes.product(from[i]), q = sizes.product(to[i]);
-      needed *= global[i] / q;
-      common *= global[i] / (p > q ? p : q);
+      needed = times(needed, global[i] / q);
+      common = times(common, global[i] / (p > q ? p : q));
       if (from[i] == to[i]) continue;
       const axis_list a = essential(from[i], sizes), b = essential(to[i], sizes);
       nested = nested && (a.starts_with(b) || b.starts_with(a));

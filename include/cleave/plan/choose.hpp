@@ -35,6 +35,9 @@ struct chooser {
   std::vector<std::uint8_t> fresh{};
   double flops = 0;
   double allowed_flops = 0;
+  /// A node that is held while the others are improved around it.
+  std::size_t held_node = no_node;
+  int tries = 0;
 
   constexpr chooser(const graph& from, const sizes& s, const policy& p) : g(from), at(s), rule(p) {
     const std::size_t n = g.nodes.size();
@@ -104,6 +107,12 @@ struct chooser {
     for (std::size_t r = 0; r < g.outputs.size(); ++r)
       if (g.outputs[r] == u && !(output_of(r) == chosen[u].out)) return false;
     return true;
+  }
+
+  /// Whether a strategy alone would repeat more work than the policy allows.
+  constexpr bool repeats_too_much(std::size_t v, const strategy& s) const {
+    if (rule.repeat == 0 || node_at(v).code != op::dot) return false;
+    return flops - flops_at(v) + flops_of(g, node_at(v), factors[v], s, at) > allowed_flops * (1 + 1e-9);
   }
 
   /// What it costs to make all copies of a value, each from the cheapest layout that is there already.
@@ -393,6 +402,7 @@ struct chooser {
 
   constexpr bool try_with(std::size_t v, const strategy& s, followers who, bool* tie = nullptr) {
     if (s == chosen[v]) return false;
+    ++tries;
     std::vector<change> undo;
     if (who == followers::none) {
       undo.push_back({v, chosen[v]});
@@ -451,7 +461,7 @@ struct chooser {
   }
 
   constexpr bool improve(std::size_t v) {
-    if (settled(v) || fresh[v] == 0) return false;
+    if (settled(v) || fresh[v] == 0 || v == held_node) return false;
     fresh[v] = 0;
     const bool repeats = rule.repeat > 0 && flops > allowed_flops * (1 + 1e-9);
     const bool whole_work = rule.flop == 0 || flops_at(v) <= once_at(v) * (1 + 1e-9);
@@ -463,7 +473,7 @@ struct chooser {
     bool changed = false;
     double spent = together ? around(v) : own;
     for (const strategy& s : candidates(v)) {
-      if (!repeats && whole_work && least(v, s) >= spent) continue;
+      if (!repeats && (repeats_too_much(v, s) || (whole_work && least(v, s) >= spent))) continue;
       if (!try_strategy(v, s, together)) continue;
       changed = true;
       spent = together ? around(v) : copies_score(v);
@@ -555,11 +565,57 @@ struct chooser {
       once += once_at(v);
     }
     allowed_flops = once * (rule.repeat > 0 ? rule.repeat : 1);
-    for (int round = 0; round < 6; ++round) {
+    sweep(6);
+    if (rule.effort > 0) search_wider();
+  }
+
+  constexpr void sweep(int rounds) {
+    for (int round = 0; round < rounds; ++round) {
       bool changed = false;
       for (std::size_t v = 0; v < g.nodes.size(); ++v) changed = improve(v) || changed;
       for (std::size_t v = g.nodes.size(); v-- > 0;) changed = improve(v) || changed;
       if (!changed) break;
+    }
+  }
+
+  constexpr double total_score() const {
+    double total = flops_score(flops);
+    for (std::size_t u = 0; u < g.nodes.size(); ++u) total += copies_score(u);
+    return total;
+  }
+
+  /// Forces each product into each of its strategies, improves the rest around it, and keeps what is cheaper in all.
+  constexpr void search_wider() {
+    tries = 0;
+    double best = total_score();
+    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+      if (node_at(v).code != op::dot || best == 0) continue;
+      std::vector<strategy> ways;
+      enumerate(v, 0, strategy{}, ways);
+      for (const strategy& s : ways) {
+        if (tries > rule.effort) return;
+        // Its operands alone must not cost more than all there is to gain around it, nor may work be repeated too often.
+        if (s == chosen[v] || repeats_too_much(v, s) || least(v, s) >= around(v)) continue;
+        const std::vector<strategy> before = chosen;
+        const double flops_before = flops;
+        std::vector<change> forced;
+        apply(v, s, true, forced);
+        for (const change& c : forced)
+          flops += flops_at(c.node) - flops_of(g, node_at(c.node), factors[c.node], c.before, at);
+        held_node = v;
+        fresh.assign(g.nodes.size(), 1);
+        sweep(1);
+        held_node = no_node;
+        fresh.assign(g.nodes.size(), 1);
+        sweep(1);
+        const double found = total_score();
+        if (found < best - 1e-12 * best) {
+          best = found;
+          continue;
+        }
+        chosen = before;
+        flops = flops_before;
+      }
     }
   }
 };

@@ -67,7 +67,17 @@ struct lowering {
     p.type = node_at(u).type;
     if (source_everywhere(u)) {
       p.where = want;
-      return push(p);
+      p.where.unreduced = 0;
+      if (want.unreduced == 0) return push(p);
+      // Every device can make the whole value; as a partial one it is masked like any other.
+      const std::size_t whole = push(p);
+      piece m = p;
+      m.how = made_by::move;
+      m.by = {kind::mask, want.unreduced, want};
+      m.where = want;
+      m.arity = 1;
+      m.in[0] = whole;
+      return push(m);
     }
     const shape global = shape_of(p.type, at);
     const std::int64_t element_bytes = size_of(p.type.element);

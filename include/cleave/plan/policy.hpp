@@ -30,13 +30,17 @@ struct policy {
   /// Products may be repeated on several devices up to this factor of the work done once; 0: no limit, the price of a
   /// flop decides.
   double repeat = 0;
+  /// How far to look beyond the first plan that no single change improves: each product in turn is forced into each of its
+  /// strategies and the rest improved around it.
+  /// So many changes are tried at most; 0: none.
+  int effort = 0;
 
   /// Estimated seconds on a machine model. Defaults: 2 us a message, 10 GB/s, 100 GFLOP/s a device.
   static constexpr policy time(double latency = 2e-6, double bandwidth = 1e10, double flop_rate = 1e11) {
-    return {1 / bandwidth, latency, 1 / flop_rate, 0};
+    return {1 / bandwidth, latency, 1 / flop_rate, 0, 0};
   }
   /// The fewest bytes among plans whose products are repeated at most `repeat` times, then the fewest messages.
-  static constexpr policy bytes_first(double repeat) { return {1, 1e-6, 0, repeat}; }
+  static constexpr policy bytes_first(double repeat) { return {1, 1e-6, 0, repeat, 20000}; }
 
   constexpr double score(const cost& c) const {
     return byte * static_cast<double>(c.bytes) + message * static_cast<double>(c.messages);

@@ -226,9 +226,12 @@ constexpr path find_path(const shape& global, std::int64_t element_bytes, const 
                          const axis_sizes& sizes, const policy& rule) {
   if (from == to) return {};
   const detail::path_search search{global, element_bytes, sizes, rule};
-  const axis_set fresh = static_cast<axis_set>(to.unreduced & ~from.unreduced);
+  // A partial value stays partial only under the same reduction.
+  const axis_set kept = from.combine == to.combine ? static_cast<axis_set>(to.unreduced & from.unreduced) : axis_set{0};
+  const axis_set fresh = static_cast<axis_set>(to.unreduced & ~kept);
   layout target = to;
-  target.unreduced = static_cast<axis_set>(to.unreduced & from.unreduced);
+  target.unreduced = kept;
+  target.combine = from.combine;
   path found;
   if ((from.unreduced & ~target.unreduced) == 0) {
     found = search.whole(from, target);

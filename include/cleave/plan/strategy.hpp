@@ -12,13 +12,13 @@ struct strategy {
   /// The layout in which the result comes out, partial over the axes that divide reduced factors or pass through.
   layout out{};
   /// Axes of the reduced factors, in the order of factors_of.
-  axis_list over[4]{};
+  axis_list over[max_rank]{};
   /// Partial axes let through by linearity, and the operands that must bring them (bit set).
   axis_set pass = 0;
   std::uint8_t bringers = 0;
 
   constexpr bool divides_like(const strategy& other) const {
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < max_rank; ++i)
       if (over[i].packed != other.over[i].packed) return false;
     return out.same_dims(other.out);
   }
