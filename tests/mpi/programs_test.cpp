@@ -225,24 +225,40 @@ TEST(programs, replicas_are_the_same_bits) {
 }
 
 TEST(programs, splits_and_merges) {
-  constexpr cleave::function halves([](auto x) {
-    const auto parts = split(x, embed, hidden, key);
-    return merge(2.0 * parts, hidden, key, embed) + x;
+  constexpr cleave::function shaped([](auto a, auto k) {
+    const auto parts = split(a, embed, hidden, key);
+    return merge(parts * (k + 1), hidden, key, embed);
   });
   for (const cleave::grid& g : grids()) {
-    using Even = cleave::dim<"hidden", cleave::dynamic, cleave::promise::divisible>;
-    static_cast<void>(Even{});
     X x(g, {5, 12}), y(g, {5, 12});
     f64<mesh(key)> three(g, {3});
     x.fill_by([](const auto& at) { return wave(at, 1.0); });
-    constexpr cleave::function shaped([](auto a, auto k) {
-      const auto parts = split(a, embed, hidden, key);
-      return merge(parts * (k + 1), hidden, key, embed);
-    });
+    three.fill(1.0);
     y = shaped(x, three);
+    y = 0.5 * y;
     expect_near(y.to_global(), x.to_global(), 0, "split and merge");
   }
-  static_cast<void>(halves);
+}
+
+TEST(programs, promised_dims_stay_divided) {
+  static constexpr cleave::dim<"head", cleave::dynamic, cleave::promise::divisible> head;
+  using Whole = f64<mesh(batch, embed / model)>;
+  using Parts = f64<mesh(batch, head / model, key)>;
+  constexpr cleave::function parted([](auto a) { return split(a, embed, head, key) * 2; });
+  static_assert(cleave::plan<Parts(Whole)>(parted).collectives() == 0);
+  for (const cleave::grid& g : grids()) {
+    const std::int64_t m = g.size(model);
+    Whole x(g, {3, m * 4});
+    Parts y(g, {3, m * 2, 2});
+    x.fill_by([](const auto& at) { return wave(at, 1.0); });
+    y = parted(x);
+    auto twice = x.to_global();
+    for (double& v : twice) v *= 2;
+    EXPECT_EQ(y.to_global(), twice);
+    if (m > 1) {
+      EXPECT_THROW(Parts(g, {3, m + 1, 2}), cleave::shape_error);
+    }
+  }
 }
 
 TEST(programs, a_warm_call_allocates_nothing) {

@@ -87,6 +87,9 @@ inline std::string extents_differ(std::string_view dim, std::int64_t expected, s
          " in another";
 }
 
+inline std::string extent_not_divisible(std::string_view dim, std::int64_t parts, std::int64_t got) {
+  return prefix() + "dim " + quoted(dim) + " promises to divide evenly over " + number(parts) + " devices, but its extent is " + number(got);
+}
 inline std::string extent_unknown(std::string_view dim) {
   return prefix() + "the extent of dim " + quoted(dim) + " follows from no argument or result; fix it in the dim's type";
 }

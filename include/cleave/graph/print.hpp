@@ -4,6 +4,7 @@
 
 #include <cleave/ops/table.hpp>
 
+#include <span>
 #include <string>
 
 namespace cleave {
@@ -38,8 +39,9 @@ inline std::string to_string(const tensor_type& type, const layout& where, const
   return s + "]";
 }
 
-/// A graph, one operation a line: `%3 = dot(%0, %1 over embed): f32[batch, hidden]  line 12`.
-inline std::string to_string(const graph& g) {
+/// A graph, one operation a line: `%3 = dot(%0, %1 over embed): f32[batch, hidden]  line 12`. With the layout of each
+/// value where they are given, else with those that the user pinned.
+inline std::string to_string(const graph& g, std::span<const layout> layouts = {}) {
   std::string s;
   for (std::size_t v = 0; v < g.nodes.size(); ++v) {
     const node& n = g.nodes[v];
@@ -52,7 +54,7 @@ inline std::string to_string(const graph& g) {
       for (std::size_t d = 0; d < g.dims.size(); ++d)
         if ((n.over >> d & 1) != 0) s.append(" ").append(g.dims[d].name);
     }
-    s.append("): ").append(to_string(n.type, n.pinned != 0 ? n.pin : layout{}, g.dims, g.mesh));
+    s.append("): ").append(to_string(n.type, !layouts.empty() ? layouts[v] : n.pinned != 0 ? n.pin : layout{}, g.dims, g.mesh));
     if (n.where.line != 0) s.append("  line ").append(std::to_string(n.where.line));
     s += "\n";
   }

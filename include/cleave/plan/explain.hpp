@@ -54,6 +54,22 @@ inline std::string table(const std::vector<std::vector<std::string>>& rows) {
 
 } // namespace detail
 
+/// The layout that each value of a graph gets, one operation a line; partial sums are shown as they come out of their
+/// operation, before they are reduced for those who read them.
+inline std::string explain_layouts(const graph& recorded, const sizes& hints, const policy& rule = policy::time()) {
+  const graph g = simplify(recorded);
+  std::vector<layout> layouts;
+  for (const strategy& s : choose(g, hints, rule).by_node) layouts.push_back(s.out);
+  return to_string(g, layouts);
+}
+
+/// The same for a function under a signature: `explain_layouts<Y(X, W)>(f)`.
+template <class Signature, class F>
+std::string explain_layouts(const function<F>&) {
+  const graph g = recording<F, Signature>::record();
+  return explain_layouts(g, sizes_for(g));
+}
+
 /// A table of every step that moves data or could: the collective, the value in the user's dims before and after, its
 /// bytes on the busiest device for the given sizes, the operation and line that caused it, and why. Sizes that were
 /// neither fixed nor given are hints and listed below it.

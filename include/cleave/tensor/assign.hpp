@@ -26,6 +26,19 @@ struct call_site {
 
   call_site() { at.dims.fill(dynamic); }
 
+  /// Dims that promise to divide evenly are held to it wherever the plan divides them.
+  static constexpr bool promises = [] {
+    bool any = false;
+    for (std::size_t d = 0; d < Plan::dims.size(); ++d) any = any || Plan::dims[d].divisible;
+    return any;
+  }();
+  void check_promises() const {
+    for (const buffer& b : Plan::buffers)
+      for (int i = 0; i < b.type.rank; ++i)
+        if (const std::int64_t parts = at.axes.product(b.where[i]); Plan::dims[b.type[i]].divisible && at.dims[b.type[i]] % parts != 0)
+          throw shape_error(wording::extent_not_divisible(Plan::dims[b.type[i]].name, parts, at.dims[b.type[i]]));
+  }
+
   void learn(const tensor_state& t, const tensor_type& type) {
     grid_state& on = t.grid.state();
     if (grid == nullptr) {
@@ -69,6 +82,7 @@ struct call_site {
       for (const dim_product& p : Plan::products)
         if (const std::int64_t parts = at.dims[p[1]] * (p[2] == no_dim ? 1 : at.dims[p[2]]); parts != at.dims[p[0]])
           throw shape_error(wording::extents_differ(Plan::dims[p[0]].name, parts, at.dims[p[0]]));
+    if constexpr (promises) check_promises();
     for (std::size_t d = Plan::dims.size(); d < at.dims.size(); ++d) at.dims[d] = 0;
   }
 };

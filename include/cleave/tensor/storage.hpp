@@ -120,6 +120,8 @@ inline tensor_state make_state(const grid& g, const spec& s, element e, std::spa
     if (most != least) throw shape_error(wording::extents_disagree(dim.name, least, most));
     if (most < 0) throw shape_error(wording::extent_negative(dim.name, most));
     if (dim.extent != dynamic && dim.extent != most) throw shape_error(wording::extent_fixed(dim.name, dim.extent, most));
+    if (const std::int64_t parts = on.sizes().product(layout_of(s)[i]); dim.divisible && most % parts != 0)
+      throw shape_error(wording::extent_not_divisible(dim.name, parts, most));
   }
   const std::int64_t teller = -all[2 * fields];
   if (teller < on.world().size) {

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What plans say of themselves.
+#include <cleave/plan/explain.hpp>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::axis<"model"> model;
+inline constexpr cleave::mesh mesh{data, model};
+inline constexpr cleave::dim<"batch"> batch;
+inline constexpr cleave::dim<"embed"> embed;
+inline constexpr cleave::dim<"hidden"> hidden;
+using X = cleave::abstract<float, mesh(batch / data, embed)>;
+using Up = cleave::abstract<float, mesh(embed, hidden / model)>;
+using Down = cleave::abstract<float, mesh(hidden / model, embed)>;
+
+constexpr unsigned first_line = __LINE__ + 2;
+constexpr cleave::function mlp([](auto x, auto up, auto down) {
+  const auto h = relu(dot(x, up, embed));
+  return dot(h, down, hidden) + x;
+});
+constexpr auto plan = cleave::plan<X(X, Up, Down)>(mlp);
+
+void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+}
+
+TEST(Explain, NamesTheCollectiveItsBytesItsLineAndWhy) {
+  const std::string text = explain(plan, {data = 2, model = 4, batch = 8, embed = 16, hidden = 32});
+  expect_has(text, "all_reduce");
+  expect_has(text, "f32[batch/data, embed | unreduced(model)]");
+  expect_has(text, std::to_string(2 * 3 * (4 * 16 * 4) / 4));
+  expect_has(text, "dot explain_test.cpp:" + std::to_string(first_line + 1));
+  expect_has(text, "partial over model, needed whole");
+  EXPECT_EQ(text.find("assumed"), std::string::npos);
+}
+TEST(Explain, MarksHints) { expect_has(explain(plan, {data = 2}), "assumed, since known only at run time: model = 4, batch = 4096"); }
+TEST(Explain, SaysSoWhereNothingMoves) {
+  constexpr cleave::function twice([](auto x) { return x + x; });
+  expect_has(explain(cleave::plan<X(X)>(twice)), "no communication");
+}
+TEST(Explain, ShowsTheLayoutOfEveryValue) {
+  const std::string text = cleave::explain_layouts<X(X, Up, Down)>(mlp);
+  expect_has(text, "%4 = relu(%3): f32[batch/data, hidden/model]  line " + std::to_string(first_line));
+  expect_has(text, "%5 = dot(%4, %2 over hidden): f32[batch/data, embed | unreduced(model)]");
+  expect_has(text, "%6 = add(%5, %0): f32[batch/data, embed]");
+}
+
+} // namespace
