@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/strategy.hpp>
+#include <cleave/plan/priced_graph.hpp>
 #include <cleave/propagate/complete.hpp>
 
 namespace cleave {
@@ -15,131 +15,16 @@ struct choice {
 
 namespace detail {
 
-/// Improves a completed graph until no change of one node, with the elementwise ops that follow it, makes the plan
-/// cheaper. The price of a plan is the sum over values of the copies that its consumers need in other layouts, each
-/// distinct copy made once; repeated products are forbidden or priced by the policy.
-struct chooser {
-  const graph& g;
-  const sizes& at;
-  const policy& rule;
-  std::vector<strategy> chosen{};
-  std::vector<factor_list> factors{};
-  /// Edges to consumers, grouped by producer.
-  struct edge {
-    node_id to;
-    std::uint8_t operand;
-  };
-  std::vector<std::size_t> first_edge{};
-  std::vector<edge> edges{};
+/// Improves a completed graph until no change of one node, with the ops that follow it, makes the plan cheaper.
+struct chooser : priced_graph {
   /// Whether something near a node changed since it was last looked at.
   std::vector<std::uint8_t> fresh{};
-  double flops = 0;
-  double allowed_flops = 0;
   /// A node that is held while the others are improved around it.
   std::size_t held_node = no_node;
   int tries = 0;
 
-  constexpr chooser(const graph& from, const sizes& s, const policy& p) : g(from), at(s), rule(p) {
-    const std::size_t n = g.nodes.size();
-    chosen.assign(n, strategy{});
-    factors.assign(n, factor_list{});
-    fresh.assign(n, 1);
-    first_edge.assign(n + 1, 0);
-    for (std::size_t v = 0; v < n; ++v) {
-      factors[v] = factors_of(g, g.nodes[v]);
-      for (int k = 0; k < g.nodes[v].arity; ++k) ++first_edge[g.nodes[v].in[static_cast<std::size_t>(k)] + 1u];
-    }
-    for (std::size_t v = 0; v < n; ++v) first_edge[v + 1] += first_edge[v];
-    edges.assign(first_edge[n], edge{0, 0});
-    std::vector<std::size_t> next(first_edge.begin(), first_edge.end());
-    for (std::size_t v = 0; v < n; ++v)
-      for (int k = 0; k < g.nodes[v].arity; ++k)
-        edges[next[g.nodes[v].in[static_cast<std::size_t>(k)]]++] = {static_cast<node_id>(v), static_cast<std::uint8_t>(k)};
-  }
-
-  constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
-  /// Sources that cost nothing in any layout.
-  constexpr bool anywhere(std::size_t v) const { return class_of(node_at(v).code) == op_class::source && node_at(v).code != op::input; }
-  /// Nothing may change a node whose layout the user wrote or that has none to choose.
-  constexpr bool settled(std::size_t v) const {
-    const node& n = node_at(v);
-    return class_of(n.code) == op_class::source || n.code == op::reshard;
-  }
-
-  constexpr layout output_of(std::size_t r) const {
-    const std::size_t v = g.outputs[r];
-    layout asked = chosen[v].out;
-    if (!g.outputs_pinned) {
-      asked.unreduced = 0;
-      return asked;
-    }
-    asked = g.output_layouts[r];
-    for (int i = 0; i < node_at(v).type.rank; ++i)
-      asked[i] = g.output_layouts[r][g.output_types[r].find(node_at(v).type[i])];
-    return asked;
-  }
-
-  constexpr path way(std::size_t u, const layout& from, const layout& to) const {
-    return find_path(shape_of(node_at(u).type, at), size_of(node_at(u).type.element), from, to, at.axes, rule);
-  }
-
-  /// The layouts in which a value is needed beside its own.
-  constexpr std::vector<layout> copies_of(std::size_t u) const {
-    std::vector<layout> needed;
-    const auto need = [&](const layout& l) {
-      if (l == chosen[u].out) return;
-      for (const layout& have : needed)
-        if (have == l) return;
-      needed.push_back(l);
-    };
-    for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
-      need(required(node_at(edges[e].to), factors[edges[e].to], chosen[edges[e].to], edges[e].operand));
-    for (std::size_t r = 0; r < g.outputs.size(); ++r)
-      if (g.outputs[r] == u) need(output_of(r));
-    return needed;
-  }
-
-  /// Whether every consumer takes the value as it comes: the usual case, decided without building lists.
-  constexpr bool all_at_home(std::size_t u) const {
-    for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
-      if (!(required(node_at(edges[e].to), factors[edges[e].to], chosen[edges[e].to], edges[e].operand) == chosen[u].out))
-        return false;
-    for (std::size_t r = 0; r < g.outputs.size(); ++r)
-      if (g.outputs[r] == u && !(output_of(r) == chosen[u].out)) return false;
-    return true;
-  }
-
-  /// Whether a strategy alone would repeat more work than the policy allows.
-  constexpr bool repeats_too_much(std::size_t v, const strategy& s) const {
-    if (rule.repeat == 0 || node_at(v).code != op::dot) return false;
-    return flops - flops_at(v) + flops_of(g, node_at(v), factors[v], s, at) > allowed_flops * (1 + 1e-9);
-  }
-
-  /// What it costs to make all copies of a value, each from the cheapest layout that is there already.
-  constexpr double copies_score(std::size_t u) const {
-    if (anywhere(u) || all_at_home(u)) return 0;
-    const std::vector<layout> needed = copies_of(u);
-    double total = 0;
-    for (std::size_t i = 0; i < needed.size(); ++i) {
-      double best = way(u, chosen[u].out, needed[i]).score;
-      for (std::size_t j = 0; j < i && best > 0; ++j) {
-        const double other = way(u, needed[j], needed[i]).score;
-        if (needed[j].unreduced == 0 && other < best) best = other;
-      }
-      total += best;
-    }
-    return total;
-  }
-
-  constexpr double flops_at(std::size_t v) const { return flops_of(g, node_at(v), factors[v], chosen[v], at); }
-  /// The flops of one device when no work is repeated.
-  constexpr double once_at(std::size_t v) const {
-    return flops_of(g, node_at(v), factors[v], strategy{}, at) / static_cast<double>(at.axes.devices());
-  }
-  constexpr double flops_score(double total) const {
-    double score = rule.flop * total;
-    if (rule.repeat > 0 && total > allowed_flops * (1 + 1e-9)) score += 1e15 * (total / allowed_flops);
-    return score;
+  constexpr chooser(const graph& from, const sizes& s, const policy& p) : priced_graph(from, s, p) {
+    fresh.assign(from.nodes.size(), 1);
   }
 
   /// Maps the layout of operand `k` to the result and the reduced factors; other positions stay as they are.
