@@ -14,8 +14,12 @@ namespace detail {
 
 /// 1234567 as `1,234,567`.
 inline std::string grouped(std::int64_t number) {
-  std::string s = std::to_string(number);
-  for (std::size_t i = s.size(); i > 3; i -= 3) s.insert(i - 3, ",");
+  const std::string digits = std::to_string(number);
+  std::string s;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) s += ',';
+    s += digits[i];
+  }
   return s;
 }
 
