@@ -13,8 +13,8 @@
 namespace cleave {
 
 /// The mesh at run time: a named mesh over the ranks of a communicator, of which it keeps a duplicate. Rank r is device r;
-/// the last axis runs fastest. Copies are handles of the same grid. Must be constructed between MPI_Init and MPI_Finalize,
-/// may be destroyed after them.
+/// the last axis runs fastest. Copies are handles of the same grid. Must be constructed while MPI is initialised,
+/// may be destroyed after that.
 class grid {
  public:
   grid() = default;

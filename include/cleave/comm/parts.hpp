@@ -4,6 +4,7 @@
 
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/staging.hpp>
+#include <cleave/layout/box.hpp>
 #include <cleave/storage/box.hpp>
 
 #include <array>
@@ -22,33 +23,6 @@ struct transfer {
   reduction combine = reduction::sum;
 };
 
-/// The part of a tensor that one device holds, or a part of that: a range of global indices for each dim.
-struct box {
-  std::array<range, max_rank> along{};
-  int rank = 0;
-
-  range operator[](int i) const { return along[static_cast<std::size_t>(i)]; }
-  shape extents() const {
-    shape s;
-    s.rank = rank;
-    for (int i = 0; i < rank; ++i) s[i] = along[static_cast<std::size_t>(i)].size();
-    return s;
-  }
-  std::int64_t elements() const { return extents().elements(); }
-};
-
-/// What a device holds.
-inline box box_of(const shape& global, const layout& l, const coordinates& at, const axis_sizes& sizes) {
-  box b;
-  b.rank = global.rank;
-  for (int i = 0; i < global.rank; ++i) b.along[static_cast<std::size_t>(i)] = held(global[i], l[i], at, sizes);
-  return b;
-}
-inline box intersect(const box& a, const box& b) {
-  box c = a;
-  for (int i = 0; i < a.rank; ++i) c.along[static_cast<std::size_t>(i)] = cleave::intersect(a[i], b[i]);
-  return c;
-}
 /// Flat position, in the array of a shard, of the first element of a part of it.
 inline std::int64_t position_in(const box& shard, const box& part) {
   const auto stride = strides_of(shard.extents());

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/layout/box.hpp>
 #include <cleave/layout/blocks.hpp>
 #include <cleave/plan/step.hpp>
 #include <cleave/simulate/array.hpp>
@@ -14,40 +15,6 @@
 // price and no closed form of the planner is used here.
 
 namespace cleave::simulation {
-
-/// The global indices that a device holds, dim by position.
-struct box {
-  std::array<range, max_rank> along{};
-  int rank = 0;
-
-  range operator[](int i) const { return along[static_cast<std::size_t>(i)]; }
-  shape extents() const {
-    shape s;
-    s.rank = rank;
-    for (int i = 0; i < rank; ++i) s[i] = along[static_cast<std::size_t>(i)].size();
-    return s;
-  }
-  std::int64_t elements() const { return extents().elements(); }
-  bool empty() const { return elements() == 0; }
-  bool inside(const box& other) const {
-    for (int i = 0; i < rank; ++i)
-      if (along[static_cast<std::size_t>(i)].begin < other[i].begin || along[static_cast<std::size_t>(i)].end > other[i].end) return empty();
-    return true;
-  }
-  friend bool operator==(const box&, const box&) = default;
-};
-
-inline box box_of(const shape& global, const layout& l, const coordinates& at, const axis_sizes& axes) {
-  box b;
-  b.rank = global.rank;
-  for (int i = 0; i < global.rank; ++i) b.along[static_cast<std::size_t>(i)] = held(global[i], l[i], at, axes);
-  return b;
-}
-inline box intersect(const box& a, const box& b) {
-  box c = a;
-  for (int i = 0; i < a.rank; ++i) c.along[static_cast<std::size_t>(i)] = cleave::intersect(a[i], b[i]);
-  return c;
-}
 
 /// Calls each(position in the array of `a`, position in that of `b`) for the elements of a part of both.
 template <class Each>

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/rejected.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/spec.hpp>
@@ -29,23 +28,13 @@ constexpr layout layout_of(const spec& s) {
   l.combine = s.combine;
   return l;
 }
-/// Whether the mesh has all axes that a specification names.
-constexpr bool axes_known(const spec& s) {
-  for (const placement& p : s.dims)
-    for (std::string_view name : p.axes)
-      if (s.mesh.find(name) < 0) return false;
-  for (std::string_view name : s.unreduced)
-    if (s.mesh.find(name) < 0) return false;
-  return true;
-}
-
 /// A tensor's data on one device, and where they belong.
 struct tensor_state {
   cleave::grid grid{};
   cleave::element element = cleave::element::none;
   shape global{};
   shape local{};
-  comm::box held{};
+  box held{};
   std::shared_ptr<void> memory{};
   void* data = nullptr;
 
@@ -98,7 +87,7 @@ inline tensor_state make_state(const grid& g, const spec& s, element e, std::spa
     bool negative = false;
     for (std::int64_t n : extents) negative = negative || n < 0;
     if (!negative) {
-      t.held = comm::box_of(t.global, layout_of(s), on.here(), on.sizes());
+      t.held = box_of(t.global, layout_of(s), on.here(), on.sizes());
       t.local = t.held.extents();
       if (view != nullptr) misfit = detail::check_view(*view, t.local);
     }

@@ -187,7 +187,6 @@ class tensor {
     return -1;
   }
   static tensor_state made(const grid& g, std::span<const std::int64_t> extents, const given_view* view) {
-    if constexpr (!axes_known(sharding_type::value)) static_cast<void>(rejected<fault::axis_not_in_mesh, sharding_type>{});
     if (g.mesh() != sharding_type::mesh_type::value) throw grid_error(wording::grid_of_another_mesh());
     return make_state(g, sharding_type::value, element_of<T>, extents, view);
   }
