@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Everything that most programs need: tensors, grids, functions, plans.
+// Everything that most programs need: tensors, grids, functions, their derivatives, plans.
 
+#include <cleave/expr/gradient.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/tensor/assign.hpp>
 #include <cleave/version.hpp>

@@ -14,7 +14,7 @@
 //   above bound  more bytes than the bound and its tolerance
 //   geomean      of ours / GSPMD's own bytes, over the cases where both move something
 #include <cleave/expr/functions.hpp>
-#include <cleave/graph/print.hpp>
+#include <cleave/ops/print.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/simulate/simulate.hpp>
 

@@ -4,7 +4,7 @@
 // Random graphs on random meshes with random layouts and extents: every plan, simulated, must give what the plain evaluator
 // gives, and move what it was priced at.
 #include <cleave/expr/functions.hpp>
-#include <cleave/graph/print.hpp>
+#include <cleave/ops/print.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/evaluate.hpp>
 #include <cleave/simulate/simulate.hpp>

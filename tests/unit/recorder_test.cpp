@@ -3,7 +3,7 @@
 //
 // What the recorder finds, at run time as it does in constant evaluation.
 #include <cleave/expr/functions.hpp>
-#include <cleave/graph/print.hpp>
+#include <cleave/ops/print.hpp>
 #include <cleave/graph/simplify.hpp>
 #include <cleave/graph/verify.hpp>
 

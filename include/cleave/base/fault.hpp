@@ -34,6 +34,9 @@ enum class fault : std::uint8_t {
   rank_too_high,
   layouts_tie,
   result_count,
+  loss_not_scalar,
+  not_differentiable,
+  cotangent_does_not_fit,
   /// A pass broke an invariant: a fault of the library.
   internal,
 };
@@ -47,6 +50,8 @@ struct verdict {
   std::string_view axis{};
   std::int64_t expected = 0;
   std::int64_t got = 0;
+  /// The fault is in the derivative of `op`.
+  bool gradient = false;
 
   constexpr bool ok() const { return fault == cleave::fault::none; }
 };

@@ -49,6 +49,9 @@ struct rejected {
   static_assert(Fault != fault::rank_too_high, "cleave: a tensor has at most 8 dims");
   static_assert(Fault != fault::layouts_tie, "cleave: two layouts of this value cost the same; constrain it to choose");
   static_assert(Fault != fault::internal, "cleave: a pass of the planner broke its invariants; please report this program");
+  static_assert(Fault != fault::loss_not_scalar, "cleave: a gradient is that of one floating-point number; the function returns another type first");
+  static_assert(Fault != fault::not_differentiable, "cleave: a gradient is asked by a value that is no floating-point number");
+  static_assert(Fault != fault::cotangent_does_not_fit, "cleave: a cotangent has other dims or another element type than the value it belongs to");
   static_assert(Fault != fault::result_count, "cleave: the function returns another number of tensors than its signature names");
 };
 
@@ -73,16 +76,17 @@ struct absorbed {
 namespace detail {
 
 template <std::size_t N>
-constexpr text<N + 1> text_of(std::string_view from) {
+constexpr text<N + 1> text_of(std::string_view before, std::string_view from = {}) {
   char chars[N + 1]{};
-  for (std::size_t i = 0; i < N; ++i) chars[i] = from[i];
+  for (std::size_t i = 0; i < N; ++i) chars[i] = i < before.size() ? before[i] : from[i - before.size()];
   return text<N + 1>(chars);
 }
 
 /// `rejected` with the facts of Source::found; Source is any type with such a static constexpr verdict.
 template <class Source>
 struct reject {
-  static constexpr auto op = text_of<Source::found.op.size()>(Source::found.op);
+  static constexpr std::size_t prefix = Source::found.gradient ? std::string_view("gradient of ").size() : 0;
+  static constexpr auto op = text_of<prefix + Source::found.op.size()>(prefix > 0 ? "gradient of " : "", Source::found.op);
   static constexpr auto dim = text_of<Source::found.dim.size()>(Source::found.dim);
   static constexpr auto axis = text_of<Source::found.axis.size()>(Source::found.axis);
   static constexpr bool sized = Source::found.expected != Source::found.got;

@@ -125,21 +125,35 @@ constexpr value count(operand x, const D&... over) {
   return in.count(dims, element_of<T>, x.where);
 }
 
+/// The same values along more dims; the result has the given ones, in that order.
+template <std::convertible_to<dim_ref>... D>
+constexpr value broadcast(operand x, const D&... along) {
+  return x.from.in->broadcast(x.from, detail::dims_of(along...), x.where);
+}
+
+/// The same value, through which no gradient flows.
+constexpr value stop_gradient(operand x) { return x.from.in->alias(op::stop_gradient, x.from, x.where); }
+
+namespace detail {
+/// What keeps exponentials from overflowing and cancels in the end, so that it has no gradient.
+constexpr value largest(operand x, dim_ref over) { return stop_gradient(operand(max(x, over), x.where.file, x.where.line)); }
+} // namespace detail
+
 /// exp(x - max) normalised to sum 1 over a dim; the maximum keeps it from overflowing.
 constexpr value softmax(operand x, dim_ref over) {
   const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
-  const value e = exp(at(at(x.from) - at(max(x, over))));
+  const value e = exp(at(at(x.from) - at(detail::largest(x, over))));
   return at(e) / at(sum(at(e), over));
 }
 /// log(sum(exp(x))) over a dim.
 constexpr value logsumexp(operand x, dim_ref over) {
   const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
-  const value m = max(x, over);
+  const value m = detail::largest(x, over);
   return at(log(at(sum(at(exp(at(at(x.from) - at(m)))), over)))) + at(m);
 }
 constexpr value log_softmax(operand x, dim_ref over) {
   const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
-  const value shifted = at(x.from) - at(max(x, over));
+  const value shifted = at(x.from) - at(detail::largest(x, over));
   return at(shifted) - at(log(at(sum(at(exp(at(shifted))), over))));
 }
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim; the variance is the mean of squared differences.

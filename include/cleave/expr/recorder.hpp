@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/graph/graph.hpp>
-#include <cleave/layout/spec.hpp>
-#include <cleave/ops/table.hpp>
+#include <cleave/expr/writer.hpp>
 
 #include <concepts>
 #include <initializer_list>
@@ -42,14 +40,10 @@ struct operand {
 
 /// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
 /// evaluation and at run time alike. Names given to it must outlive the graph.
-class recorder {
+class recorder : public graph_writer {
 public:
-  constexpr explicit recorder(const mesh_value& mesh) { made_.mesh = mesh; }
-  recorder(const recorder&) = delete;
-  recorder& operator=(const recorder&) = delete;
+  using graph_writer::graph_writer;
 
-  constexpr const graph& made() const { return made_; }
-  constexpr graph take() { return static_cast<graph&&>(made_); }
   constexpr const node& at(value v) const { return made_.nodes[v.id]; }
 
   /// An argument: its dims in memory order with the layout of the specification, which is never overridden.
@@ -188,19 +182,24 @@ public:
   /// Sum over the dims in `over` of a * b; other shared dims are batch dims. Result: batch, rest of a, rest of b.
   constexpr value dot(value a, value b, std::span<const dim_ref> over, source where) {
     if (!a.ok() || !b.ok()) return {this, no_node};
+    dim_set set = 0;
+    for (const dim_ref& k : over) {
+      const int d = made_.find_dim(k.name);
+      if (d < 0 || (at(a).type.set() & at(b).type.set() & dim_bit(static_cast<dim_id>(d))) == 0)
+        return fail(fault::contracted_dim_missing, "dot", where, k.name);
+      if (intern(k, "dot", where) < 0) return {this, no_node};
+      set |= dim_bit(static_cast<dim_id>(d));
+    }
+    return dot(a, b, set, where);
+  }
+  constexpr value dot(value a, value b, dim_set over, source where) {
     node n;
     n.code = op::dot;
     n.where = where;
     n.arity = 2;
     n.in = {a.id, b.id, no_node};
+    n.over = over;
     const tensor_type ta = at(a).type, tb = at(b).type;
-    for (const dim_ref& k : over) {
-      const int d = made_.find_dim(k.name);
-      if (d < 0 || !ta.has(static_cast<dim_id>(d)) || !tb.has(static_cast<dim_id>(d)))
-        return fail(fault::contracted_dim_missing, "dot", where, k.name);
-      if (intern(k, "dot", where) < 0) return {this, no_node};
-      n.over |= dim_bit(static_cast<dim_id>(d));
-    }
     if (ta.element != tb.element) return fail(fault::element_types_differ, "dot", where);
     if (!passes_partials(n)) return {this, no_node};
     n.type.element = ta.element;
@@ -217,24 +216,59 @@ public:
   /// Reduction over the given dims, over all where none is given.
   constexpr value reduce(reduction how, value x, std::span<const dim_ref> over, source where) {
     if (!x.ok()) return {this, no_node};
+    const dim_set all = at(x).type.set();
+    dim_set set = over.empty() ? all : 0;
+    for (const dim_ref& k : over) {
+      const int d = made_.find_dim(k.name);
+      if (d < 0 || (all & dim_bit(static_cast<dim_id>(d))) == 0) return fail(fault::dim_missing, "reduce", where, k.name);
+      set |= dim_bit(static_cast<dim_id>(d));
+    }
+    return reduce(how, x, set, where);
+  }
+  constexpr value reduce(reduction how, value x, dim_set over, source where) {
     node n;
     n.code = op::reduce;
     n.combine = how;
     n.where = where;
     n.arity = 1;
     n.in[0] = x.id;
+    n.over = over;
     const tensor_type t = at(x).type;
-    for (const dim_ref& k : over) {
-      const int d = made_.find_dim(k.name);
-      if (d < 0 || !t.has(static_cast<dim_id>(d))) return fail(fault::dim_missing, "reduce", where, k.name);
-      n.over |= dim_bit(static_cast<dim_id>(d));
-    }
-    if (over.empty()) n.over = t.set();
     if (!passes_partials(n)) return {this, no_node};
     n.type.element = t.element;
     for (int i = 0; i < t.rank; ++i)
       if ((n.over & dim_bit(t[i])) == 0) n.type.append(t[i]);
     return push(n);
+  }
+
+  /// The same values along more dims, those of `like` in its order.
+  constexpr value broadcast(value x, const tensor_type& like, source where) {
+    if (!x.ok()) return x;
+    const tensor_type from = at(x).type;
+    for (int i = 0; i < from.rank; ++i)
+      if (!like.has(from[i])) return fail(fault::dims_do_not_broadcast, "broadcast", where, made_.dims[from[i]].name);
+    if (from.set() == like.set()) return x;
+    node n;
+    n.code = op::broadcast;
+    n.where = where;
+    n.arity = 1;
+    n.in[0] = x.id;
+    if (!passes_partials(n)) return {this, no_node};
+    n.type = like;
+    n.type.element = from.element;
+    return push(n);
+  }
+  constexpr value broadcast(value x, std::span<const dim_ref> along, source where) {
+    if (!x.ok()) return x;
+    tensor_type like;
+    for (const dim_ref& d : along) {
+      const int id = intern(d, "broadcast", where);
+      if (id < 0) return {this, no_node};
+      if (like.has(static_cast<dim_id>(id))) return fail(fault::dim_used_twice, "broadcast", where, d.name);
+      if (like.rank == max_rank) return fail(fault::rank_too_high, "broadcast", where);
+      like.append(static_cast<dim_id>(id));
+    }
+    return broadcast(x, like, where);
   }
 
   /// The same values with dim `from` called `to`.
@@ -322,6 +356,43 @@ public:
     return relate({n.which[2], n.which[0], n.which[1]}, "merge", where) ? push(n) : value{this, no_node};
   }
 
+  /// Another name for a value, with a meaning for derivatives: identity, stop_gradient, barrier.
+  constexpr value alias(op code, value x, source where) {
+    if (!x.ok()) return x;
+    node n;
+    n.code = code;
+    n.where = where;
+    n.arity = 1;
+    n.in[0] = x.id;
+    n.type = at(x).type;
+    // Barriers are never the same.
+    if (code == op::barrier) n.scalar = static_cast<double>(made_.nodes.size());
+    return push(n);
+  }
+
+  /// A copy of a recorded operation on other operands.
+  constexpr value again(node n, std::span<const node_id> operands) {
+    for (std::size_t k = 0; k < operands.size(); ++k) n.in[k] = operands[k];
+    return push(n);
+  }
+
+  /// Pins the dims of a cotangent where the value to which it belongs has them pinned.
+  constexpr value constrain_like(value x, const node& primal) {
+    node n;
+    n.code = op::constrain;
+    n.where = primal.where;
+    n.arity = 1;
+    n.in[0] = x.id;
+    n.type = at(x).type;
+    for (int i = 0; i < n.type.rank; ++i) {
+      const int from = primal.type.find(n.type[i]);
+      if (from < 0 || (primal.pinned >> from & 1) == 0) continue;
+      n.pin[i] = primal.pin[from];
+      n.pinned = static_cast<std::uint8_t>(n.pinned | 1u << i);
+    }
+    return n.pinned == 0 ? x : push(n);
+  }
+
   /// Pins the dims that the specification names (constrain) or the whole layout (reshard).
   constexpr value annotate(op code, value x, const spec& s, source where) {
     if (!x.ok()) return {this, no_node};
@@ -342,37 +413,33 @@ public:
 
   constexpr value fail(fault what, std::string_view op, source where, std::string_view dim = {},
                        std::string_view axis = {}, std::int64_t expected = 0, std::int64_t got = 0) {
-    if (made_.found.ok()) made_.found = {what, where, op, dim, axis, expected, got};
+    refuse(what, op, where, dim, axis, expected, got);
     return {this, no_node};
   }
+
+  /// A stretch of the graph with a derivative of its own: nodes from `first` to before `last`.
+  struct region {
+    /// Records the cotangents of the arguments from the residuals and the cotangents of the results.
+    using backward_rule = std::vector<value> (*)(std::span<const value> residuals, std::span<const value> cotangents);
+
+    node_id first = 0;
+    node_id last = 0;
+    /// Null: the stretch is recorded again for the backward pass, instead of keeping its values.
+    backward_rule backward = nullptr;
+    std::vector<value> arguments{};
+    std::vector<value> results{};
+    std::vector<value> residuals{};
+  };
+  constexpr void add(const region& r) { regions_.push_back(r); }
+  constexpr const std::vector<region>& regions() const { return regions_; }
 
 private:
   constexpr value push(const node& n) {
     if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
     made_.nodes.push_back(n);
+    made_.nodes.back().gradient = origin_.gradient;
+    made_.nodes.back().origin = origin_.gradient ? origin_.code : n.code;
     return {this, static_cast<node_id>(made_.nodes.size() - 1)};
-  }
-
-  /// A value that the user pinned as unreduced may only go where its reduction commutes; implicitly reducing it would
-  /// undo what the user wrote.
-  constexpr bool passes_partials(const node& n) {
-    std::uint8_t partial = 0;
-    axis_set axes = 0;
-    reduction how = reduction::sum;
-    for (int k = 0; k < n.arity; ++k) {
-      const node& from = made_.nodes[n.in[static_cast<std::size_t>(k)]];
-      if ((from.code != op::input && from.code != op::reshard) || from.pin.unreduced == 0) continue;
-      partial = static_cast<std::uint8_t>(partial | 1u << k);
-      axes = static_cast<axis_set>(axes | from.pin.unreduced);
-      how = from.pin.combine;
-    }
-    if (partial == 0) return true;
-    const reduction through = n.code == op::reduce ? n.combine : reduction::sum;
-    if (bringers_of(n.code, partial) != 0 && how == through) return true;
-    int a = 0;
-    while ((axes >> a & 1) == 0) ++a;
-    fail(fault::unreduced_into_nonlinear, name_of(n.code), n.where, {}, made_.mesh.axes[static_cast<std::size_t>(a)].name);
-    return false;
   }
 
   static constexpr int rank_of(dim_set s) {
@@ -381,101 +448,7 @@ private:
     return n;
   }
 
-  /// Notes whole = major * minor and checks it where the extents are fixed.
-  constexpr bool relate(const dim_product& p, std::string_view op, source where) {
-    for (const dim_product& known : made_.products)
-      if (known == p) return true;
-    std::int64_t one = 1;
-    std::int64_t &whole = made_.dims[p[0]].extent, &major = made_.dims[p[1]].extent;
-    std::int64_t& minor = p[2] == no_dim ? one : made_.dims[p[2]].extent;
-    if (whole == dynamic && major != dynamic && minor != dynamic) whole = major * minor;
-    if (major == dynamic && whole != dynamic && minor > 0 && whole % minor == 0) major = whole / minor;
-    if (minor == dynamic && whole != dynamic && major > 0 && whole % major == 0) minor = whole / major;
-    if (whole != dynamic && major != dynamic && minor != dynamic && whole != major * minor) {
-      fail(fault::extents_differ, op, where, made_.dims[p[0]].name, {}, whole, major * minor);
-      return false;
-    }
-    if (made_.products.full()) {
-      fail(fault::too_many_views, op, where, made_.dims[p[0]].name);
-      return false;
-    }
-    made_.products.push_back(p);
-    return true;
-  }
-
-  /// The id of a dim, new or known; -1 after a fault.
-  constexpr int intern(dim_ref d, std::string_view op, source where) {
-    const int known = made_.find_dim(d.name);
-    if (known >= 0) {
-      dim_info& info = made_.dims[static_cast<std::size_t>(known)];
-      if (info.extent == dynamic) info.extent = d.extent;
-      info.divisible = info.divisible || d.divisible;
-      if (d.extent != dynamic && d.extent != info.extent) {
-        fail(fault::extents_differ, op, where, d.name, {}, info.extent, d.extent);
-        return -1;
-      }
-      return known;
-    }
-    if (made_.dims.full()) {
-      fail(fault::too_many_dims, op, where, d.name);
-      return -1;
-    }
-    made_.dims.push_back({d.name, d.extent, d.divisible});
-    return static_cast<int>(made_.dims.size() - 1);
-  }
-
-  /// Turns names into axis lists by position. False after a fault.
-  constexpr bool resolve(const spec& s, const tensor_type& t, std::string_view op, source where, layout& l,
-                         std::uint8_t& pinned) {
-    if (!s.well_formed) {
-      fail(fault::already_said, op, where);
-      return false;
-    }
-    if (s.mesh != made_.mesh) {
-      fail(fault::meshes_differ, op, where);
-      return false;
-    }
-    axis_set used = 0;
-    for (const placement& p : s.dims) {
-      const int d = made_.find_dim(p.dim.name);
-      const int i = d < 0 ? -1 : t.find(static_cast<dim_id>(d));
-      if (i < 0) {
-        fail(fault::dim_missing, op, where, p.dim.name);
-        return false;
-      }
-      if ((pinned >> i & 1) != 0) {
-        fail(fault::dim_used_twice, op, where, p.dim.name);
-        return false;
-      }
-      pinned = static_cast<std::uint8_t>(pinned | 1u << i);
-      for (std::string_view name : p.axes) {
-        if (!use(name, used, op, where, p.dim.name)) return false;
-        l[i].push_back(made_.mesh.find(name));
-      }
-    }
-    for (std::string_view name : s.unreduced) {
-      if (!use(name, used, op, where, {})) return false;
-      l.unreduced = static_cast<axis_set>(l.unreduced | axis_bit(made_.mesh.find(name)));
-    }
-    l.combine = s.combine;
-    return true;
-  }
-
-  constexpr bool use(std::string_view axis, axis_set& used, std::string_view op, source where, std::string_view dim) {
-    const int a = made_.mesh.find(axis);
-    if (a < 0) {
-      fail(fault::axis_not_in_mesh, op, where, dim, axis);
-      return false;
-    }
-    if ((used & axis_bit(a)) != 0) {
-      fail(fault::axis_used_twice, op, where, dim, axis);
-      return false;
-    }
-    used = static_cast<axis_set>(used | axis_bit(a));
-    return true;
-  }
-
-  graph made_{};
+  std::vector<region> regions_{};
 };
 
 } // namespace cleave

@@ -47,6 +47,9 @@ struct node {
   layout pin{};
   std::uint8_t pinned = 0;
   source where{};
+  /// The operation whose derivative this is part of, or its own.
+  op origin = op::input;
+  bool gradient = false;
 };
 
 /// A computation: operations in topological order. The only form that passes see.

@@ -32,6 +32,8 @@ enum class op : std::uint8_t {
   floor,
   logical_not,
   cast,
+  /// The same values along more dims.
+  broadcast,
   // elementwise, two operands
   add,
   sub,
@@ -57,9 +59,17 @@ enum class op : std::uint8_t {
   rename,
   split,
   merge,
-  // layout annotations
+  // annotations: layouts
   constrain,
   reshard,
+  // annotations: derivatives
+  identity,
+  stop_gradient,
+  /// Computed again beyond it, never shared with what is before it.
+  barrier,
 };
+
+/// Names for a value that already exists: removed before planning.
+constexpr bool is_alias(op code) { return code == op::identity || code == op::stop_gradient; }
 
 } // namespace cleave

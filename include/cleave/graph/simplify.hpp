@@ -25,8 +25,8 @@ constexpr std::uint64_t hash_of(const node& n) {
 
 } // namespace detail
 
-/// The same computation without equal operations done twice and without operations that no result needs. Inputs stay,
-/// in order, used or not.
+/// The same computation without equal operations done twice without operations that no result needs, and without other
+/// names for one value. Inputs stay, in order, used or not.
 constexpr graph simplify(const graph& from) {
   const std::size_t count = from.nodes.size();
   std::vector<std::uint8_t> live(count, 0);
@@ -54,6 +54,10 @@ constexpr graph simplify(const graph& from) {
     if (!live[v]) continue;
     node n = from.nodes[v];
     for (int k = 0; k < n.arity; ++k) n.in[static_cast<std::size_t>(k)] = now[n.in[static_cast<std::size_t>(k)]];
+    if (is_alias(n.code)) {
+      now[v] = n.in[0];
+      continue;
+    }
     std::size_t slot = static_cast<std::size_t>(detail::hash_of(n)) & (buckets - 1);
     if (n.code != op::input)
       while (table[slot] != no_node && !detail::same_operation(to.nodes[table[slot]], n)) slot = (slot + 1) & (buckets - 1);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/graph/graph.hpp>
+#include <cleave/ops/formula.hpp>
 
 #include <string_view>
 
@@ -19,7 +20,7 @@ enum class op_class : std::uint8_t {
   reduction,
   /// The same elements under other dims; a factor is a dim of the finer side.
   view,
-  /// States a layout, computes nothing.
+  /// States something about a value, computes nothing.
   annotation,
 };
 
@@ -45,37 +46,44 @@ struct op_entry {
   op_class what;
   std::uint8_t arity;
   linearity sums;
+  /// Elementwise ops: the cotangent of each operand, in the letters of `symbols`; empty where nothing flows. The other classes
+  /// have one rule each, in expr/derivative.hpp.
+  formula derivative[3]{};
 };
 
-inline constexpr op_entry op_table[] = {
+namespace detail {
+using namespace symbols;
+
+inline constexpr op_entry op_entries[] = {
     {op::input, "input", op_class::source, 0, linearity::none},
     {op::constant, "constant", op_class::source, 0, linearity::none},
     {op::count, "count", op_class::source, 0, linearity::none},
     {op::iota, "iota", op_class::source, 0, linearity::none},
-    {op::neg, "neg", op_class::elementwise, 1, linearity::unary},
-    {op::abs, "abs", op_class::elementwise, 1, linearity::none},
+    {op::neg, "neg", op_class::elementwise, 1, linearity::unary, {-g}},
+    {op::abs, "abs", op_class::elementwise, 1, linearity::none, {g * sign(x)}},
     {op::sign, "sign", op_class::elementwise, 1, linearity::none},
-    {op::exp, "exp", op_class::elementwise, 1, linearity::none},
-    {op::log, "log", op_class::elementwise, 1, linearity::none},
-    {op::tanh, "tanh", op_class::elementwise, 1, linearity::none},
-    {op::sqrt, "sqrt", op_class::elementwise, 1, linearity::none},
-    {op::rsqrt, "rsqrt", op_class::elementwise, 1, linearity::none},
-    {op::erf, "erf", op_class::elementwise, 1, linearity::none},
-    {op::gelu, "gelu", op_class::elementwise, 1, linearity::none},
-    {op::relu, "relu", op_class::elementwise, 1, linearity::none},
-    {op::sigmoid, "sigmoid", op_class::elementwise, 1, linearity::none},
-    {op::sin, "sin", op_class::elementwise, 1, linearity::none},
-    {op::cos, "cos", op_class::elementwise, 1, linearity::none},
+    {op::exp, "exp", op_class::elementwise, 1, linearity::none, {g * r}},
+    {op::log, "log", op_class::elementwise, 1, linearity::none, {g / x}},
+    {op::tanh, "tanh", op_class::elementwise, 1, linearity::none, {g * (1 - r * r)}},
+    {op::sqrt, "sqrt", op_class::elementwise, 1, linearity::none, {g * 0.5 / r}},
+    {op::rsqrt, "rsqrt", op_class::elementwise, 1, linearity::none, {g * -0.5 * r * r * r}},
+    {op::erf, "erf", op_class::elementwise, 1, linearity::none, {g * 1.1283791670955126 * exp(-(x * x))}},
+    {op::gelu, "gelu", op_class::elementwise, 1, linearity::none, {g * gelu_slope()}},
+    {op::relu, "relu", op_class::elementwise, 1, linearity::none, {select(r > 0, g, 0)}},
+    {op::sigmoid, "sigmoid", op_class::elementwise, 1, linearity::none, {g * r * (1 - r)}},
+    {op::sin, "sin", op_class::elementwise, 1, linearity::none, {g * cos(x)}},
+    {op::cos, "cos", op_class::elementwise, 1, linearity::none, {-(g * sin(x))}},
     {op::floor, "floor", op_class::elementwise, 1, linearity::none},
     {op::logical_not, "logical_not", op_class::elementwise, 1, linearity::none},
-    {op::cast, "cast", op_class::elementwise, 1, linearity::none},
-    {op::add, "add", op_class::elementwise, 2, linearity::joint},
-    {op::sub, "sub", op_class::elementwise, 2, linearity::joint},
-    {op::mul, "mul", op_class::elementwise, 2, linearity::each},
-    {op::div, "div", op_class::elementwise, 2, linearity::first},
-    {op::pow, "pow", op_class::elementwise, 2, linearity::none},
-    {op::maximum, "maximum", op_class::elementwise, 2, linearity::none},
-    {op::minimum, "minimum", op_class::elementwise, 2, linearity::none},
+    {op::cast, "cast", op_class::elementwise, 1, linearity::none, {g}},
+    {op::broadcast, "broadcast", op_class::elementwise, 1, linearity::unary, {g}},
+    {op::add, "add", op_class::elementwise, 2, linearity::joint, {g, g}},
+    {op::sub, "sub", op_class::elementwise, 2, linearity::joint, {g, -g}},
+    {op::mul, "mul", op_class::elementwise, 2, linearity::each, {g * y, g * x}},
+    {op::div, "div", op_class::elementwise, 2, linearity::first, {g / y, -(g * r / y)}},
+    {op::pow, "pow", op_class::elementwise, 2, linearity::none, {g * select(y == 0, 0, y * pow(x, y - 1)), g * r * log(select(x == 0, 1, x))}},
+    {op::maximum, "maximum", op_class::elementwise, 2, linearity::none, {g * select(x == y, 0.5, select(x > y, 1, 0)), g * select(x == y, 0.5, select(y > x, 1, 0))}},
+    {op::minimum, "minimum", op_class::elementwise, 2, linearity::none, {g * select(x == y, 0.5, select(y > x, 1, 0)), g * select(x == y, 0.5, select(x > y, 1, 0))}},
     {op::equal, "equal", op_class::elementwise, 2, linearity::none},
     {op::not_equal, "not_equal", op_class::elementwise, 2, linearity::none},
     {op::less, "less", op_class::elementwise, 2, linearity::none},
@@ -84,7 +92,7 @@ inline constexpr op_entry op_table[] = {
     {op::greater_equal, "greater_equal", op_class::elementwise, 2, linearity::none},
     {op::logical_and, "logical_and", op_class::elementwise, 2, linearity::none},
     {op::logical_or, "logical_or", op_class::elementwise, 2, linearity::none},
-    {op::select, "select", op_class::elementwise, 3, linearity::branches},
+    {op::select, "select", op_class::elementwise, 3, linearity::branches, {formula(), select(x, g, 0), select(x, 0, g)}},
     {op::dot, "dot", op_class::contraction, 2, linearity::each},
     {op::reduce, "reduce", op_class::reduction, 1, linearity::unary},
     {op::rename, "rename", op_class::view, 1, linearity::unary},
@@ -92,7 +100,14 @@ inline constexpr op_entry op_table[] = {
     {op::merge, "merge", op_class::view, 1, linearity::unary},
     {op::constrain, "constrain", op_class::annotation, 1, linearity::unary},
     {op::reshard, "reshard", op_class::annotation, 1, linearity::unary},
+    {op::identity, "identity", op_class::annotation, 1, linearity::unary},
+    {op::stop_gradient, "stop_gradient", op_class::annotation, 1, linearity::unary},
+    {op::barrier, "barrier", op_class::annotation, 1, linearity::unary},
 };
+
+} // namespace detail
+
+inline constexpr const auto& op_table = detail::op_entries;
 
 /// The entry of an op. The table is in the order of the enumeration, which the loop below proves.
 constexpr const op_entry& entry_of(op code) { return op_table[static_cast<std::size_t>(code)]; }

@@ -47,6 +47,10 @@ struct chooser : priced_graph {
     }
   }
 
+  /// A layout that the user wrote is that of the whole value, not of partial sums; that of its cotangent only says how dims are
+  /// divided.
+  static constexpr bool keeps_whole(const node& n) { return n.code == op::constrain && !n.gradient; }
+
   constexpr bool respects_pins(std::size_t v, const strategy& s) const {
     for (int i = 0; i < node_at(v).type.rank; ++i)
       if ((node_at(v).pinned >> i & 1) != 0 && s.out[i] != node_at(v).pin[i]) return false;
@@ -129,7 +133,7 @@ struct chooser : priced_graph {
       common = static_cast<axis_set>(common & ~(s.out.sharded() | reduced_axes(s)));
       const std::uint8_t who = bringers_of(n.code, static_cast<std::uint8_t>(tried));
       if (who == 0 || common == 0 || !combines) continue;
-      if (n.code == op::constrain) continue;
+      if (keeps_whole(n)) continue;
       strategy t = s;
       t.pass = common;
       t.bringers = who;
@@ -223,7 +227,7 @@ struct chooser : priced_graph {
       next.pass = 0;
       next.bringers = 0;
       if (s.out.unreduced != 0 && what != op_class::contraction && bringers_of(node_at(w).code, static_cast<std::uint8_t>(1u << edges[e].operand)) != 0 &&
-          node_at(w).code != op::constrain && s.out.combine == (node_at(w).code == op::reduce ? node_at(w).combine : reduction::sum)) {
+          !keeps_whole(node_at(w)) && s.out.combine == (node_at(w).code == op::reduce ? node_at(w).combine : reduction::sum)) {
         next.pass = static_cast<axis_set>(s.out.unreduced & ~(next.out.sharded() | reduced_axes(next)));
         next.bringers = next.pass != 0 ? static_cast<std::uint8_t>(1u << edges[e].operand) : std::uint8_t{0};
       }

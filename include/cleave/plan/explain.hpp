@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/graph/print.hpp>
+#include <cleave/ops/print.hpp>
 #include <cleave/plan/plan.hpp>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ inline std::string explain(const program& p, const sizes& at) {
   for (const step& s : p.steps) {
     if (s.kind != step_kind::move) continue;
     const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
-    std::string origin(name_of(s.code));
+    std::string origin = origin_name(s.code, s.gradient);
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
     rows.push_back({std::string(name_of(s.move)), to_string(s.axes, p.mesh), to_string(from.type, from.where, p.dims, p.mesh),
                     to_string(to.type, to.where, p.dims, p.mesh), detail::grouped(step_bytes(p, s, at)), origin,

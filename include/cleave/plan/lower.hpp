@@ -26,10 +26,8 @@ struct lowering {
     std::uint8_t arity = 0;
     hop by{};
     int uses = 0;
+    bool free = false;
     bool fused = false;
-    /// Sizes of the fused chain that ends here.
-    int tape = 1;
-    int loads = 0;
     std::size_t storage = 0;
     int buffer = -1;
   };
@@ -136,55 +134,95 @@ struct lowering {
     }
     return loop;
   }
-  /// Elementwise chains and what may end one.
+  /// What is computed by a chain of elementwise ops, which a reduction may end. Without a contracted dim a product is one.
   constexpr bool runs_tape(const piece& p) const {
     if (p.how != made_by::node) return false;
-    const op code = node_at(p.node).code;
-    return is_elementwise(code) || code == op::reduce;
+    const node& n = node_at(p.node);
+    return is_elementwise(n.code) || n.code == op::reduce || (n.code == op::dot && n.over == 0);
   }
 
-  /// Decides which pieces are computed inside the step of their only reader.
-  constexpr void fuse() {
-    for (piece& p : pieces)
-      for (int k = 0; k < p.arity; ++k) ++pieces[p.in[static_cast<std::size_t>(k)]].uses;
-    for (std::size_t r = 0; r < g.outputs.size(); ++r) ++pieces[results[r]].uses;
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      piece& p = pieces[i];
-      if (!runs_tape(p)) continue;
-      const dim_set loop = loop_of(p).set();
-      for (int k = 0; k < p.arity; ++k) {
-        piece& from = pieces[p.in[static_cast<std::size_t>(k)]];
-        if (from.how != made_by::node) continue;
-        const op code = node_at(from.node).code;
-        // Constants may have many readers: a literal costs nothing. The others would be computed again.
-        if (code == op::constant || code == op::count || code == op::iota) from.fused = true;
-        else if (is_elementwise(code) && from.uses == 1 && from.type.set() == loop) from.fused = true;
-      }
-      // Cut the chain where it outgrows a step, at the operand that brings most.
-      while (true) {
-        p.tape = node_at(p.node).code == op::reduce ? 0 : 1;
-        p.loads = 0;
-        int largest = -1;
-        for (int k = 0; k < p.arity; ++k) {
-          const piece& from = pieces[p.in[static_cast<std::size_t>(k)]];
-          p.tape += from.fused ? from.tape : 1;
-          p.loads += from.fused ? from.loads : 1;
-          if (from.fused && from.arity > 0 &&
-              (largest < 0 || from.tape > pieces[p.in[static_cast<std::size_t>(largest)]].tape))
-            largest = k;
-        }
-        if ((p.tape <= max_tape && p.loads <= max_operands) || largest < 0) break;
-        pieces[p.in[static_cast<std::size_t>(largest)]].fused = false;
+  /// The tape of a step while it is filled: what it computes and what it loads.
+  struct chain {
+    static_vector<std::size_t, max_tape> members{};
+    static_vector<std::size_t, max_operands> loads{};
+
+    constexpr bool fits() const { return members.size() + loads.size() <= max_tape; }
+  };
+  std::vector<chain> chains{};
+
+  /// Numbers that every reader makes for itself: literals, extents, indices, and what follows from such without a dim.
+  constexpr void find_free() {
+    for (piece& p : pieces) {
+      if (p.how != made_by::node) continue;
+      if (p.arity == 0) p.free = source_everywhere(p.node);
+      else if (p.type.rank == 0 && is_elementwise(node_at(p.node).code)) {
+        p.free = true;
+        for (int k = 0; k < p.arity; ++k) p.free = p.free && pieces[p.in[static_cast<std::size_t>(k)]].free;
       }
     }
-    // A source that some reader cannot take into its chain is computed on its own.
-    for (const piece& p : pieces)
-      if (!runs_tape(p))
-        for (int k = 0; k < p.arity; ++k) unfuse_source(p.in[static_cast<std::size_t>(k)]);
-    for (std::size_t r : results) unfuse_source(r);
   }
-  constexpr void unfuse_source(std::size_t i) {
-    if (pieces[i].how == made_by::node && source_everywhere(pieces[i].node)) pieces[i].fused = false;
+  constexpr bool take_operand(chain& c, std::size_t i) const {
+    if (c.members.contains(i) || c.loads.contains(i)) return true;
+    if (!pieces[i].free) {
+      if (c.loads.full()) return false;
+      c.loads.push_back(i);
+      return true;
+    }
+    return take_member(c, i);
+  }
+  constexpr bool take_member(chain& c, std::size_t i) const {
+    for (int k = 0; k < pieces[i].arity; ++k)
+      if (!take_operand(c, pieces[i].in[static_cast<std::size_t>(k)])) return false;
+    if (c.members.full()) return false;
+    c.members.push_back(i);
+    return c.fits();
+  }
+
+  /// Decides which pieces are computed inside a step: those all of whose readers are, and in one step. From the results
+  /// backwards, as far as a step can hold.
+  constexpr void fuse() {
+    find_free();
+    // The only step that reads a piece, or that there are several, or that something else does.
+    constexpr std::size_t none = ~std::size_t{0}, many = none - 1;
+    std::vector<std::size_t> step_of_reader(pieces.size(), none);
+    for (const piece& p : pieces)
+      for (int k = 0; k < p.arity; ++k) ++pieces[p.in[static_cast<std::size_t>(k)]].uses;
+    for (std::size_t r : results) {
+      ++pieces[r].uses;
+      step_of_reader[r] = many;
+    }
+    chains.assign(pieces.size(), chain{});
+    for (std::size_t i = pieces.size(); i-- > 0;) {
+      piece& p = pieces[i];
+      const std::size_t reader = step_of_reader[i];
+      std::size_t step = i;
+      if (p.uses == 0) continue;
+      if (p.free) {
+        // Made on its own only for a reader that cannot make it.
+        p.fused = reader == none;
+        if (p.fused) continue;
+      } else if (runs_tape(p) && reader < many && node_at(p.node).code != op::reduce && p.type.set() == loop_of(pieces[reader]).set()) {
+        chain longer;
+        longer.members = chains[reader].members;
+        for (std::size_t l : chains[reader].loads)
+          if (l != i) longer.loads.push_back(l);
+        if (take_member(longer, i)) {
+          chains[reader] = longer;
+          p.fused = true;
+          step = reader;
+        }
+      }
+      if (!p.fused && runs_tape(p)) {
+        for (int k = 0; k < p.arity; ++k) static_cast<void>(take_operand(chains[i], p.in[static_cast<std::size_t>(k)]));
+        if (node_at(p.node).code != op::reduce) chains[i].members.push_back(i);
+      }
+      for (int k = 0; k < p.arity; ++k) {
+        const std::size_t from = p.in[static_cast<std::size_t>(k)];
+        std::size_t& of = step_of_reader[from];
+        if (!runs_tape(p)) of = many;
+        else if (!pieces[from].free) of = of == none || of == step ? step : many;
+      }
+    }
   }
 
   std::vector<std::size_t> results{};
@@ -248,16 +286,18 @@ struct lowering {
   /// Appends the computation of a piece to the tape of a step; the index of its value.
   constexpr std::uint8_t record(step& s, std::size_t i, bool root) {
     const piece& p = pieces[i];
+    for (const auto& [piece, entry] : recorded)
+      if (piece == i) return entry;
     tape_op t;
     t.type = p.type.element;
-    if (!root && !p.fused) {
+    if (!root && !p.fused && !p.free) {
       t.code = op::input;
       t.arg = load(s, buffer_of(i));
-      for (std::size_t j = 0; j < s.tape.size(); ++j)
-        if (s.tape[j].code == op::input && s.tape[j].arg == t.arg) return static_cast<std::uint8_t>(j);
     } else {
       const node& n = node_at(p.node);
-      t.code = n.code;
+      // To run along more dims is to be read with stride 0.
+      if (n.code == op::broadcast) return record(s, p.in[0], false);
+      t.code = n.code == op::dot ? op::mul : n.code;
       t.scalar = n.scalar;
       t.over = n.over;
       if (n.code == op::iota) t.arg = static_cast<std::uint8_t>(s.loop.find(n.which[0]));
@@ -265,8 +305,11 @@ struct lowering {
         t.in[static_cast<std::size_t>(k)] = record(s, p.in[static_cast<std::size_t>(k)], false);
     }
     s.tape.push_back(t);
-    return static_cast<std::uint8_t>(s.tape.size() - 1);
+    recorded.push_back({i, static_cast<std::uint8_t>(s.tape.size() - 1)});
+    return recorded.back().second;
   }
+  /// The pieces on the tape of the step at hand, and their entries.
+  std::vector<std::pair<std::size_t, std::uint8_t>> recorded{};
 
   constexpr layout loop_layout(const piece& p, const tensor_type& loop) const {
     layout space = p.where;
@@ -280,7 +323,8 @@ struct lowering {
     const piece& p = pieces[i];
     const node& n = node_at(p.node);
     step s;
-    s.code = n.code;
+    s.code = n.origin;
+    s.gradient = n.gradient;
     s.node = p.node;
     s.where = n.where;
     if (p.how == made_by::move) {
@@ -308,19 +352,9 @@ struct lowering {
       s.space = loop_layout(p, s.loop);
       s.folded = static_cast<std::uint8_t>(s.loop.rank - p.type.rank);
       s.combine = n.combine;
-      if (n.code == op::reduce) {
-        record(s, p.in[0], false);
-      } else if (n.code == op::dot) {
-        // Without a contracted dim a product is elementwise.
-        tape_op t;
-        t.code = op::mul;
-        t.type = p.type.element;
-        t.in[0] = record(s, p.in[0], false);
-        t.in[1] = record(s, p.in[1], false);
-        s.tape.push_back(t);
-      } else {
-        record(s, i, true);
-      }
+      recorded.clear();
+      if (n.code == op::reduce) record(s, p.in[0], false);
+      else record(s, i, true);
     }
     s.out = static_cast<std::uint16_t>(buffer_of(i));
     return s;

@@ -131,7 +131,7 @@ template <class... Options>
 constexpr verdict check_contract([[maybe_unused]] const program& p, [[maybe_unused]] const sizes& at) {
   verdict v;
   [[maybe_unused]] const auto broken = [&](const step& s, std::string_view axis, std::int64_t limit, std::int64_t moved_bytes) {
-    if (v.ok()) v = {fault::contract_broken, s.where, name_of(s.code), name_of(s.move), axis, limit, moved_bytes};
+    if (v.ok()) v = {fault::contract_broken, s.where, name_of(s.code), name_of(s.move), axis, limit, moved_bytes, s.gradient};
   };
   [[maybe_unused]] const auto check = [&]<class O>(O) {
     std::int64_t total = 0;

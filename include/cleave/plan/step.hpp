@@ -72,8 +72,9 @@ struct step {
   /// The axes whose devices take part together.
   axis_set axes = 0;
 
-  // where it comes from
+  /// The operation that the user wrote, and whether this is part of its derivative.
   op code = op::input;
+  bool gradient = false;
   node_id node = 0;
   source where{};
 };

@@ -39,6 +39,9 @@ inline std::string to_string(const tensor_type& type, const layout& where, const
   return s + "]";
 }
 
+/// `gradient of dot`: the operation that something was made for.
+inline std::string origin_name(op code, bool gradient) { return (gradient ? "gradient of " : "") + std::string(name_of(code)); }
+
 /// A graph, one operation a line: `%3 = dot(%0, %1 over embed): f32[batch, hidden]  line 12`. With the layout of each
 /// value where they are given, else with those that the user pinned.
 inline std::string to_string(const graph& g, std::span<const layout> layouts = {}) {
@@ -55,6 +58,7 @@ inline std::string to_string(const graph& g, std::span<const layout> layouts = {
         if ((n.over >> d & 1) != 0) s.append(" ").append(g.dims[d].name);
     }
     s.append("): ").append(to_string(n.type, !layouts.empty() ? layouts[v] : n.pinned != 0 ? n.pin : layout{}, g.dims, g.mesh));
+    if (n.gradient) s.append("  ").append(origin_name(n.origin, true));
     if (n.where.line != 0) s.append("  line ").append(std::to_string(n.where.line));
     s += "\n";
   }

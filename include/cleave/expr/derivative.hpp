@@ -1,0 +1,259 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/recorder.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// Reverse mode on the graph itself (Linnainmaa 1970; as in JAX the backward pass is recorded as ordinary operations). A
+/// cotangent may lack dims of its value, along which it is then constant: sums are broadcast where they meet something else,
+/// not before.
+class reverse_pass {
+ public:
+  /// Derivatives by `wanted`, which are nodes of op::identity that stand for the variables.
+  constexpr reverse_pass(recorder& recording, std::span<const value> wanted)
+      : in_(recording), count_(recording.made().nodes.size()), depends_(count_, 0), cotangent_(count_, no_node), now_(count_, no_node) {
+    for (std::size_t v = 0; v < count_; ++v) now_[v] = static_cast<node_id>(v);
+    for (const value& w : wanted)
+      if (w.ok()) depends_[w.id] = 1;
+    std::size_t next = 0;
+    for (std::size_t v = 0; v < count_; ++v) {
+      const node& n = node_at(v);
+      for (int k = 0; k < n.arity; ++k)
+        if (depends_[n.in[static_cast<std::size_t>(k)]] != 0 && n.code != op::stop_gradient && is_floating(n.type.element)) depends_[v] = 1;
+      // A derivative of its own may pass through operations that have none.
+      for (; next < in_.regions().size() && in_.regions()[next].last <= v + 1; ++next) {
+        const recorder::region& r = in_.regions()[next];
+        bool any = false;
+        for (const value& a : r.arguments) any = any || depends_[a.id] != 0;
+        for (const value& result : r.results)
+          if (any && is_floating(in_.at(result).type.element)) depends_[result.id] = 1;
+      }
+    }
+  }
+
+  /// Records the backward pass from the cotangents of some results; the cotangent of every wanted value, in its type.
+  constexpr std::vector<value> run(std::span<const value> results, std::span<const value> seeds, std::span<const value> wanted) {
+    for (std::size_t i = 0; i < results.size(); ++i) add(results[i].id, seeds[i], node_at(results[i].id).where);
+    for (std::size_t v = count_; v-- > 0;) {
+      std::size_t skip_to = v;
+      for (std::size_t r = in_.regions().size(); r-- > 0;) {
+        const recorder::region region = in_.regions()[r];
+        if (region.last != v + 1 || !reached(region)) continue;
+        if (region.backward == nullptr) {
+          record_again(region);
+        } else {
+          own_derivative(region);
+          skip_to = region.first;
+          break;
+        }
+      }
+      if (skip_to != v) {
+        v = skip_to;
+        continue;
+      }
+      if (cotangent_[v] == no_node || depends_[v] == 0) continue;
+      const node n = node_at(v);
+      const auto before = in_.derive({n.gradient ? n.origin : n.code, true});
+      visit(v, n);
+      in_.derive(before);
+    }
+    std::vector<value> all;
+    for (const value& w : wanted) all.push_back(whole_cotangent(w));
+    return all;
+  }
+
+ private:
+  constexpr const node& node_at(std::size_t v) const { return in_.made().nodes[v]; }
+  /// A value of the forward pass as the backward pass reads it.
+  constexpr value primal(std::size_t v) { return {&in_, now_[v]}; }
+  constexpr tensor_type type_of(value v) const { return in_.at(v).type; }
+
+  constexpr void add(std::size_t v, value c, source where) {
+    if (!c.ok() || depends_[v] == 0) return;
+    if (cotangent_[v] != no_node) c = in_.elementwise(op::add, std::array{value{&in_, cotangent_[v]}, c}, where, element::none, true);
+    cotangent_[v] = c.id;
+  }
+
+  constexpr value whole_cotangent(value v) {
+    const node n = in_.at(v);
+    const node_id c = cotangent_[v.id];
+    return in_.broadcast(c != no_node ? value{&in_, c} : in_.constant(0, n.type.element, n.where), n.type, n.where);
+  }
+
+  constexpr void visit(std::size_t v, const node& n) {
+    const value g{&in_, cotangent_[v]};
+    switch (class_of(n.code)) {
+      case op_class::source: break;
+      case op_class::elementwise:
+        for (int k = 0; k < n.arity; ++k) elementwise(v, n, k, g);
+        break;
+      case op_class::contraction: contraction(n, g); break;
+      case op_class::reduction: reduction_of(v, n, g); break;
+      case op_class::view: add(n.in[0], view(n, g), n.where); break;
+      case op_class::annotation:
+        if (n.code != op::stop_gradient) add(n.in[0], n.code == op::constrain ? in_.constrain_like(g, n) : g, n.where);
+        break;
+    }
+  }
+
+  constexpr value recorded(const formula& f, std::size_t v, const node& n, value g) {
+    std::vector<value> made;
+    for (const formula::term& t : f.terms) {
+      if (t.code == op::constant) {
+        made.push_back(in_.constant(t.number, n.type.element, n.where));
+      } else if (t.code == op::input) {
+        made.push_back(t.in[0] == 4 ? g : t.in[0] == 3 ? primal(v) : primal(n.in[static_cast<std::size_t>(t.in[0])]));
+      } else {
+        std::array<value, 3> args{};
+        std::size_t arity = 0;
+        while (arity < 3 && t.in[arity] >= 0) {
+          args[arity] = made[static_cast<std::size_t>(t.in[arity])];
+          ++arity;
+        }
+        made.push_back(in_.elementwise(t.code, std::span<const value>(args.data(), arity), n.where, element::none, true));
+      }
+    }
+    return made.back();
+  }
+
+  constexpr void elementwise(std::size_t v, const node& n, int k, value g) {
+    const std::size_t u = n.in[static_cast<std::size_t>(k)];
+    const formula& f = entry_of(n.code).derivative[k];
+    if (f.empty() || depends_[u] == 0) return;
+    value c = recorded(f, v, n, g);
+    if (!c.ok()) return;
+    const tensor_type to = node_at(u).type;
+    if (type_of(c).element != to.element) c = in_.elementwise(op::cast, std::array{c}, n.where, to.element);
+    // An operand that was broadcast takes the sum over the dims that it does not have.
+    const dim_set broadcast = n.type.set() & ~to.set(), has = type_of(c).set();
+    if ((broadcast & has) != 0) c = in_.reduce(reduction::sum, c, broadcast & has, n.where);
+    if ((broadcast & ~has) != 0) c = times_count(c, broadcast & ~has, n.where);
+    add(u, c, n.where);
+  }
+  constexpr value times_count(value c, dim_set dims, source where) {
+    const value count = in_.count(dims, type_of(c).element, where);
+    return in_.elementwise(op::mul, std::array{c, count}, where);
+  }
+
+  constexpr void contraction(const node& n, value g) {
+    const std::array<value, 2> operands{primal(n.in[0]), primal(n.in[1])};
+    for (std::size_t k = 0; k < 2; ++k) {
+      if (depends_[n.in[k]] == 0) continue;
+      value other = operands[1 - k];
+      const dim_set own = type_of(operands[k]).set(), has = type_of(g).set();
+      // Along dims that only the other operand has and the cotangent lacks, the other is summed.
+      const dim_set summed = type_of(other).set() & ~own & ~has;
+      if (summed != 0) other = in_.reduce(reduction::sum, other, summed, n.where);
+      const dim_set over = type_of(other).set() & has & ~own;
+      add(n.in[k], k == 0 ? in_.dot(g, other, over, n.where) : in_.dot(other, g, over, n.where), n.where);
+    }
+  }
+
+  constexpr void reduction_of(std::size_t v, const node& n, value g) {
+    const value x = primal(n.in[0]), r = primal(v);
+    const element e = n.type.element;
+    const auto apply = [&](op code, auto... args) { return in_.elementwise(code, std::array{args...}, n.where, element::none, true); };
+    const auto number = [&](double c) { return in_.constant(c, e, n.where); };
+    const auto summed = [&](value c) { return in_.reduce(reduction::sum, c, n.over, n.where); };
+    const auto as_number = [&](value p) { return in_.elementwise(op::cast, std::array{p}, n.where, e); };
+    switch (n.combine) {
+      case reduction::sum: return add(n.in[0], g, n.where);
+      case reduction::max:
+      case reduction::min: {
+        // All that attain the extremum share equally.
+        const value hit = apply(op::equal, x, r);
+        return add(n.in[0], apply(op::select, hit, apply(op::div, g, summed(as_number(hit))), number(0)), n.where);
+      }
+      case reduction::prod: {
+        // The product of the others, by division where nothing is zero.
+        const value zero = apply(op::equal, x, number(0));
+        const value zeros = summed(as_number(zero));
+        const value rest = in_.reduce(reduction::prod, apply(op::select, zero, number(1), x), n.over, n.where);
+        const value only = apply(op::select, apply(op::equal, zeros, number(1)), rest, number(0));
+        const value slope = apply(op::select, zero, only, apply(op::div, r, apply(op::select, zero, number(1), x)));
+        return add(n.in[0], apply(op::mul, g, slope), n.where);
+      }
+    }
+  }
+
+  constexpr dim_ref dim_at(dim_id d) const {
+    const dim_info& i = in_.made().dims[d];
+    return {i.name, i.extent, i.divisible};
+  }
+  /// The same elements back under the operand's dims.
+  constexpr value view(const node& n, value g) {
+    const auto has = [&](dim_id d) { return type_of(g).has(d); };
+    if (n.code == op::rename) return has(n.which[1]) ? in_.rename(g, dim_at(n.which[1]), dim_at(n.which[0]), n.where) : g;
+    if (n.code == op::split) {
+      if (!has(n.which[1]) && !has(n.which[2])) return g;
+      if (!has(n.which[1]) || !has(n.which[2])) g = in_.broadcast(g, n.type, n.where);
+      return in_.merge(g, dim_at(n.which[1]), dim_at(n.which[2]), dim_at(n.which[0]), n.where);
+    }
+    return has(n.which[2]) ? in_.split(g, dim_at(n.which[2]), dim_at(n.which[0]), dim_at(n.which[1]), n.where) : g;
+  }
+
+  constexpr bool reached(const recorder::region& r) const {
+    if (r.backward != nullptr) {
+      for (const value& result : r.results)
+        if (cotangent_[result.id] != no_node && depends_[result.id] != 0) return true;
+      return false;
+    }
+    for (std::size_t v = r.first; v < r.last; ++v)
+      if (cotangent_[v] != no_node) return true;
+    return false;
+  }
+
+  /// Recomputation (Griewank 1992; jax.checkpoint): the values of a region are computed again from what it read.
+  constexpr void record_again(const recorder::region& r) {
+    const std::vector<node_id> before = now_;
+    std::vector<node_id> behind(r.first, no_node);
+    for (std::size_t v = r.first; v < r.last; ++v) {
+      const node n = node_at(v);
+      std::vector<node_id> operands;
+      for (int k = 0; k < n.arity; ++k) {
+        const node_id u = n.in[static_cast<std::size_t>(k)];
+        if (u < r.first && behind[u] == no_node)
+          behind[u] = class_of(node_at(u).code) == op_class::source && node_at(u).code != op::input ? before[u] : in_.alias(op::barrier, {&in_, before[u]}, n.where).id;
+        operands.push_back(u < r.first ? behind[u] : now_[u]);
+      }
+      now_[v] = in_.again(n, operands).id;
+    }
+  }
+
+  constexpr void own_derivative(const recorder::region& r) {
+    std::vector<value> residuals, cotangents;
+    for (const value& v : r.residuals) residuals.push_back(primal(v.id));
+    for (const value& v : r.results) cotangents.push_back(whole_cotangent(v));
+    const std::vector<value> back = r.backward(residuals, cotangents);
+    for (std::size_t i = 0; i < r.arguments.size(); ++i) {
+      const node n = in_.at(r.arguments[i]);
+      if (i >= back.size()) {
+        in_.fail(fault::result_count, "custom_vjp", n.where, {}, {}, static_cast<std::int64_t>(r.arguments.size()), static_cast<std::int64_t>(back.size()));
+        return;
+      }
+      if (!back[i].ok() || depends_[r.arguments[i].id] == 0) continue;
+      const tensor_type t = type_of(back[i]);
+      if (t.element != n.type.element || (t.set() & ~n.type.set()) != 0) {
+        in_.fail(fault::cotangent_does_not_fit, "custom_vjp", n.where);
+        return;
+      }
+      add(r.arguments[i].id, back[i], n.where);
+    }
+  }
+
+  recorder& in_;
+  std::size_t count_;
+  /// Whether a value depends on a wanted one, differentiably.
+  std::vector<std::uint8_t> depends_;
+  std::vector<node_id> cotangent_;
+  /// Where the backward pass reads each value of the forward pass.
+  std::vector<node_id> now_;
+};
+
+} // namespace detail
+
+} // namespace cleave

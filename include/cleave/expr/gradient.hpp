@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/derivative.hpp>
+#include <cleave/expr/function.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+template <class A>
+constexpr std::vector<value> leaf_values(A& a) {
+  std::vector<value> all;
+  for_each_leaf<is_value>(a, [&](value& v) { all.push_back(v); });
+  return all;
+}
+/// Gives the leaves other values, in order.
+template <class A>
+constexpr void set_leaves(A& a, std::span<const value> values) {
+  std::size_t next = 0;
+  for_each_leaf<is_value>(a, [&]<class Leaf>(Leaf& leaf) { leaf = Leaf(values[next++]); });
+}
+/// Replaces the leaves by variables: names of their own, so that what else reads the same values is not differentiated.
+template <class A>
+constexpr void make_variables(A& a, std::vector<value>& all) {
+  for_each_leaf<is_value>(a, [&]<class Leaf>(Leaf& leaf) {
+    if (!leaf.ok()) return;
+    recorder& in = *leaf.in;
+    leaf = Leaf(is_floating(in.at(leaf).type.element) ? in.alias(op::identity, leaf, in.at(leaf).where)
+                                                      : in.fail(fault::not_differentiable, "value_and_grad", in.at(leaf).where));
+    all.push_back(leaf);
+  });
+}
+template <class A>
+constexpr recorder* recorder_of(A& a) {
+  recorder* in = nullptr;
+  for_each_leaf<is_value>(a, [&](value& v) { in = in == nullptr ? v.in : in; });
+  return in;
+}
+
+/// Cotangents of the variables, for seeds of the results.
+constexpr std::vector<value> pulled_back(recorder& in, std::span<const value> results, std::span<const value> seeds, std::span<const value> variables) {
+  for (const auto& list : {results, seeds, variables})
+    for (const value& v : list)
+      if (!v.ok() || !in.made().found.ok()) return std::vector<value>(variables.size(), value{&in, no_node});
+  reverse_pass pass(in, variables);
+  return pass.run(results, seeds, variables);
+}
+
+/// The number that is differentiated: the first leaf of what a function returns.
+template <class Result>
+constexpr value loss_of(Result& result) {
+  const std::vector<value> leaves = leaf_values(result);
+  const value loss = leaves.front();
+  if (!loss.ok()) return loss;
+  const node& n = loss.in->at(loss);
+  if (n.type.rank == 0 && is_floating(n.type.element)) return loss;
+  return loss.in->fail(fault::loss_not_scalar, name_of(n.code), n.where, n.type.rank > 0 ? loss.in->made().dims[n.type[0]].name : std::string_view{});
+}
+
+template <class First, class... Rest>
+constexpr auto one_or_tuple(std::tuple<First, Rest...>& all) {
+  if constexpr (sizeof...(Rest) == 0) return std::get<0>(all);
+  else return all;
+}
+
+template <class F, bool WithValue, std::size_t... Which>
+struct gradient_body {
+  template <class... Args>
+  constexpr auto operator()(const Args&... args) const {
+    static_assert(((Which < sizeof...(Args)) && ...), "cleave: a gradient is asked by an argument that the function does not have");
+    std::tuple<Args...> all(args...);
+    std::vector<value> variables;
+    (make_variables(std::get<Which>(all), variables), ...);
+    auto result = std::apply([](auto&... a) { return F{}(a...); }, all);
+    const value loss = loss_of(result);
+    std::vector<value> cotangents(variables.size(), value{loss.in, no_node});
+    if (loss.ok()) {
+      const node n = loss.in->at(loss);
+      const value one = loss.in->constant(1, n.type.element, n.where);
+      cotangents = pulled_back(*loss.in, std::array{loss}, std::array{one}, variables);
+    }
+    auto gradients = std::tuple(std::get<Which>(all)...);
+    set_leaves(gradients, cotangents);
+    if constexpr (WithValue) return std::tuple(result, one_or_tuple(gradients));
+    else return one_or_tuple(gradients);
+  }
+};
+
+/// The pullback of a function at a point: linear, from cotangents of the results to those of the arguments.
+template <class Result, class... Args>
+struct pullback {
+  Result result;
+  std::tuple<Args...> arguments;
+
+  template <class Cotangent>
+  constexpr auto operator()(const Cotangent& cotangent) const {
+    auto at = result;
+    auto given = cotangent;
+    auto back = arguments;
+    const std::vector<value> results = leaf_values(at), seeds = leaf_values(given), variables = leaf_values(back);
+    recorder& in = *recorder_of(back);
+    bool fits = results.size() == seeds.size();
+    for (std::size_t i = 0; i < results.size() && fits; ++i)
+      if (results[i].ok() && seeds[i].ok())
+        fits = in.at(results[i]).type.element == in.at(seeds[i]).type.element && (in.at(seeds[i]).type.set() & ~in.at(results[i]).type.set()) == 0;
+    if (!fits) in.fail(fault::cotangent_does_not_fit, "vjp", seeds.empty() || !seeds[0].ok() ? source{} : in.at(seeds[0]).where);
+    set_leaves(back, pulled_back(in, results, seeds, variables));
+    return one_or_tuple(back);
+  }
+};
+
+template <class F>
+struct remat_body {
+  template <class... Args>
+  constexpr auto operator()(const Args&... args) const {
+    std::tuple<Args...> all(args...);
+    recorder* in = recorder_of(all);
+    const auto first = static_cast<node_id>(in->made().nodes.size());
+    auto result = F{}(args...);
+    recorder::region r;
+    r.first = first;
+    r.last = static_cast<node_id>(in->made().nodes.size());
+    if (r.first != r.last) in->add(r);
+    return result;
+  }
+};
+
+template <class Forward, class Backward>
+struct custom_body {
+  template <class... Args>
+  constexpr auto operator()(const Args&... args) const {
+    std::tuple<Args...> all(args...);
+    recorder::region r;
+    recorder* in = recorder_of(all);
+    const auto named = [&]<class Leaf>(Leaf& leaf) {
+      if (leaf.ok()) leaf = Leaf(in->alias(op::identity, leaf, in->at(leaf).where));
+    };
+    for_each_leaf<is_value>(all, named);
+    r.first = static_cast<node_id>(in->made().nodes.size());
+    auto [result, residuals] = std::apply([](auto&... a) { return Forward{}(a...); }, all);
+    for_each_leaf<is_value>(result, named);
+    r.last = static_cast<node_id>(in->made().nodes.size());
+    r.arguments = leaf_values(all);
+    r.results = leaf_values(result);
+    r.residuals = leaf_values(residuals);
+    r.backward = &rule<decltype(residuals), decltype(result)>;
+    if (in->made().found.ok()) in->add(r);
+    return result;
+  }
+
+  template <class Residuals, class Result>
+  static constexpr std::vector<value> rule(std::span<const value> kept, std::span<const value> given) {
+    Residuals residuals{};
+    Result cotangent{};
+    set_leaves(residuals, kept);
+    set_leaves(cotangent, given);
+    auto back = Backward{}(residuals, cotangent);
+    return leaf_values(back);
+  }
+};
+
+} // namespace detail
+
+/// A function that returns what `f` returns and its gradient: `auto [loss, grads] = value_and_grad(f)(params, batch)`. The first
+/// tensor that `f` returns is the loss, rank 0 and floating-point; gradients are by the arguments at `Which` (the first, if none is
+/// given; several: a tuple) and have their types: of an aggregate, the same aggregate. A gradient has the layout asked for it; a partial
+/// one is reduced straight to it (all-reduce for a replicated parameter, reduce-scatter for a divided one).
+template <std::size_t... Which, class F>
+constexpr auto value_and_grad(const function<F>&) {
+  if constexpr (sizeof...(Which) == 0) return function(detail::gradient_body<F, true, 0>{});
+  else return function(detail::gradient_body<F, true, Which...>{});
+}
+/// The gradient alone.
+template <std::size_t... Which, class F>
+constexpr auto grad(const function<F>&) {
+  if constexpr (sizeof...(Which) == 0) return function(detail::gradient_body<F, false, 0>{});
+  else return function(detail::gradient_body<F, false, Which...>{});
+}
+
+/// Inside a function: the result of `f` and its pullback, which takes a cotangent of the result to those of the arguments:
+/// `auto [y, pullback] = vjp(f, x, w); auto [dx, dw] = pullback(dy);`.
+template <class F, class... Args>
+constexpr auto vjp(const F& f, const Args&... args) {
+  std::tuple<Args...> all(args...);
+  std::vector<value> variables;
+  std::apply([&](auto&... a) { (detail::make_variables(a, variables), ...); }, all);
+  auto result = std::apply([&](auto&... a) { return f(a...); }, all);
+  return std::pair(result, detail::pullback<decltype(result), Args...>{result, all});
+}
+
+/// The same function, whose values are computed again in the backward pass instead of being kept (jax.checkpoint). Gathers of
+/// its arguments are repeated too.
+template <class F>
+constexpr auto remat(const function<F>&) {
+  return function(detail::remat_body<F>{});
+}
+
+/// A function with a derivative of its own (jax.custom_vjp): `forward(args...)` returns std::pair(result, residuals),
+/// `backward(residuals, cotangent)` the cotangents of the arguments: one, or a tuple.
+template <class Forward, class Backward>
+constexpr auto custom_vjp(Forward, Backward) {
+  return function(detail::custom_body<Forward, Backward>{});
+}
+
+} // namespace cleave

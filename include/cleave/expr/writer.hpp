@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/graph/graph.hpp>
+#include <cleave/layout/spec.hpp>
+#include <cleave/ops/table.hpp>
+
+namespace cleave {
+
+/// A graph while it is written: gives ids to names, resolves layouts, holds extents together, and keeps the first fault.
+class graph_writer {
+public:
+  constexpr explicit graph_writer(const mesh_value& mesh) { made_.mesh = mesh; }
+  graph_writer(const graph_writer&) = delete;
+  graph_writer& operator=(const graph_writer&) = delete;
+
+  constexpr const graph& made() const { return made_; }
+  constexpr graph take() { return static_cast<graph&&>(made_); }
+
+  /// What is recorded from here on is part of the derivative of an operation: faults and plans name that one. Gives back what
+  /// held before.
+  struct origin {
+    op code = op::input;
+    bool gradient = false;
+  };
+  constexpr origin derive(origin from) {
+    const origin before = origin_;
+    origin_ = from;
+    return before;
+  }
+
+protected:
+  constexpr void refuse(fault what, std::string_view op, source where, std::string_view dim = {}, std::string_view axis = {},
+                        std::int64_t expected = 0, std::int64_t got = 0) {
+    if (!made_.found.ok()) return;
+    made_.found = {what, where, origin_.gradient ? name_of(origin_.code) : op, dim, axis, expected, got, origin_.gradient};
+  }
+
+  /// A value that the user pinned as unreduced may only go where its reduction commutes; implicitly reducing it would
+  /// undo what the user wrote.
+  constexpr bool passes_partials(const node& n) {
+    std::uint8_t partial = 0;
+    axis_set axes = 0;
+    reduction how = reduction::sum;
+    for (int k = 0; k < n.arity; ++k) {
+      node_id u = n.in[static_cast<std::size_t>(k)];
+      while (is_alias(made_.nodes[u].code)) u = made_.nodes[u].in[0];
+      const node& from = made_.nodes[u];
+      if ((from.code != op::input && from.code != op::reshard) || from.pin.unreduced == 0) continue;
+      partial = static_cast<std::uint8_t>(partial | 1u << k);
+      axes = static_cast<axis_set>(axes | from.pin.unreduced);
+      how = from.pin.combine;
+    }
+    if (partial == 0) return true;
+    const reduction through = n.code == op::reduce ? n.combine : reduction::sum;
+    if (bringers_of(n.code, partial) != 0 && how == through) return true;
+    int a = 0;
+    while ((axes >> a & 1) == 0) ++a;
+    refuse(fault::unreduced_into_nonlinear, name_of(n.code), n.where, {}, made_.mesh.axes[static_cast<std::size_t>(a)].name);
+    return false;
+  }
+
+  /// Notes whole = major * minor and checks it where the extents are fixed.
+  constexpr bool relate(const dim_product& p, std::string_view op, source where) {
+    for (const dim_product& known : made_.products)
+      if (known == p) return true;
+    std::int64_t one = 1;
+    std::int64_t &whole = made_.dims[p[0]].extent, &major = made_.dims[p[1]].extent;
+    std::int64_t& minor = p[2] == no_dim ? one : made_.dims[p[2]].extent;
+    if (whole == dynamic && major != dynamic && minor != dynamic) whole = major * minor;
+    if (major == dynamic && whole != dynamic && minor > 0 && whole % minor == 0) major = whole / minor;
+    if (minor == dynamic && whole != dynamic && major > 0 && whole % major == 0) minor = whole / major;
+    if (whole != dynamic && major != dynamic && minor != dynamic && whole != major * minor) {
+      refuse(fault::extents_differ, op, where, made_.dims[p[0]].name, {}, whole, major * minor);
+      return false;
+    }
+    if (made_.products.full()) {
+      refuse(fault::too_many_views, op, where, made_.dims[p[0]].name);
+      return false;
+    }
+    made_.products.push_back(p);
+    return true;
+  }
+
+  /// The id of a dim, new or known; -1 after a fault.
+  constexpr int intern(dim_ref d, std::string_view op, source where) {
+    const int known = made_.find_dim(d.name);
+    if (known >= 0) {
+      dim_info& info = made_.dims[static_cast<std::size_t>(known)];
+      if (info.extent == dynamic) info.extent = d.extent;
+      info.divisible = info.divisible || d.divisible;
+      if (d.extent != dynamic && d.extent != info.extent) {
+        refuse(fault::extents_differ, op, where, d.name, {}, info.extent, d.extent);
+        return -1;
+      }
+      return known;
+    }
+    if (made_.dims.full()) {
+      refuse(fault::too_many_dims, op, where, d.name);
+      return -1;
+    }
+    made_.dims.push_back({d.name, d.extent, d.divisible});
+    return static_cast<int>(made_.dims.size() - 1);
+  }
+
+  /// Turns names into axis lists by position. False after a fault.
+  constexpr bool resolve(const spec& s, const tensor_type& t, std::string_view op, source where, layout& l,
+                         std::uint8_t& pinned) {
+    if (!s.well_formed) {
+      refuse(fault::already_said, op, where);
+      return false;
+    }
+    if (s.mesh != made_.mesh) {
+      refuse(fault::meshes_differ, op, where);
+      return false;
+    }
+    axis_set used = 0;
+    for (const placement& p : s.dims) {
+      const int d = made_.find_dim(p.dim.name);
+      const int i = d < 0 ? -1 : t.find(static_cast<dim_id>(d));
+      if (i < 0) {
+        refuse(fault::dim_missing, op, where, p.dim.name);
+        return false;
+      }
+      if ((pinned >> i & 1) != 0) {
+        refuse(fault::dim_used_twice, op, where, p.dim.name);
+        return false;
+      }
+      pinned = static_cast<std::uint8_t>(pinned | 1u << i);
+      for (std::string_view name : p.axes) {
+        if (!use(name, used, op, where, p.dim.name)) return false;
+        l[i].push_back(made_.mesh.find(name));
+      }
+    }
+    for (std::string_view name : s.unreduced) {
+      if (!use(name, used, op, where, {})) return false;
+      l.unreduced = static_cast<axis_set>(l.unreduced | axis_bit(made_.mesh.find(name)));
+    }
+    l.combine = s.combine;
+    return true;
+  }
+
+  constexpr bool use(std::string_view axis, axis_set& used, std::string_view op, source where, std::string_view dim) {
+    const int a = made_.mesh.find(axis);
+    if (a < 0) {
+      refuse(fault::axis_not_in_mesh, op, where, dim, axis);
+      return false;
+    }
+    if ((used & axis_bit(a)) != 0) {
+      refuse(fault::axis_used_twice, op, where, dim, axis);
+      return false;
+    }
+    used = static_cast<axis_set>(used | axis_bit(a));
+    return true;
+  }
+
+  graph made_{};
+  origin origin_{};
+};
+
+} // namespace cleave

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/static_vector.hpp>
+#include <cleave/graph/op.hpp>
+
+#include <array>
+
+namespace cleave {
+
+/// An elementwise expression as data: what derivatives of ops are written in. Made from `symbols` with the usual operators;
+/// the derivative of a graph records it, op by op.
+struct formula {
+  struct term {
+    op code = op::input;
+    /// op::input: which symbol. Else the terms that are operands.
+    std::array<std::int8_t, 3> in{-1, -1, -1};
+    /// op::constant: the value.
+    double number = 0;
+  };
+  /// Operands before what reads them; the last is the value.
+  static_vector<term, 24> terms{};
+
+  constexpr formula() = default;
+  constexpr formula(double number) { terms.push_back({op::constant, {-1, -1, -1}, number}); }
+  static constexpr formula symbol(int which) {
+    formula f;
+    f.terms.push_back({op::input, {static_cast<std::int8_t>(which), -1, -1}, 0});
+    return f;
+  }
+
+  /// Nothing flows: the derivative is zero everywhere.
+  constexpr bool empty() const { return terms.empty(); }
+};
+
+/// The letters of derivatives: the operands x, y, z of the op, its result r, and the cotangent g of its result.
+namespace symbols {
+inline constexpr formula x = formula::symbol(0);
+inline constexpr formula y = formula::symbol(1);
+inline constexpr formula z = formula::symbol(2);
+inline constexpr formula r = formula::symbol(3);
+inline constexpr formula g = formula::symbol(4);
+} // namespace symbols
+
+namespace detail {
+
+constexpr std::int8_t take_in(formula& into, const formula& part) {
+  const auto shift = static_cast<std::int8_t>(into.terms.size());
+  for (formula::term t : part.terms) {
+    if (t.code != op::input)
+      for (std::int8_t& i : t.in)
+        if (i >= 0) i = static_cast<std::int8_t>(i + shift);
+    into.terms.push_back(t);
+  }
+  return static_cast<std::int8_t>(into.terms.size() - 1);
+}
+template <class... Parts>
+constexpr formula written(op code, const Parts&... parts) {
+  formula f;
+  formula::term t{code, {-1, -1, -1}, 0};
+  std::size_t k = 0;
+  ((t.in[k++] = take_in(f, parts)), ...);
+  f.terms.push_back(t);
+  return f;
+}
+
+} // namespace detail
+
+constexpr formula operator-(const formula& a) { return detail::written(op::neg, a); }
+constexpr formula operator+(const formula& a, const formula& b) { return detail::written(op::add, a, b); }
+constexpr formula operator-(const formula& a, const formula& b) { return detail::written(op::sub, a, b); }
+constexpr formula operator*(const formula& a, const formula& b) { return detail::written(op::mul, a, b); }
+constexpr formula operator/(const formula& a, const formula& b) { return detail::written(op::div, a, b); }
+constexpr formula operator>(const formula& a, const formula& b) { return detail::written(op::greater, a, b); }
+constexpr formula operator==(const formula& a, const formula& b) { return detail::written(op::equal, a, b); }
+constexpr formula sign(const formula& a) { return detail::written(op::sign, a); }
+constexpr formula exp(const formula& a) { return detail::written(op::exp, a); }
+constexpr formula log(const formula& a) { return detail::written(op::log, a); }
+constexpr formula tanh(const formula& a) { return detail::written(op::tanh, a); }
+constexpr formula sin(const formula& a) { return detail::written(op::sin, a); }
+constexpr formula cos(const formula& a) { return detail::written(op::cos, a); }
+constexpr formula pow(const formula& a, const formula& b) { return detail::written(op::pow, a, b); }
+constexpr formula select(const formula& p, const formula& a, const formula& b) { return detail::written(op::select, p, a, b); }
+
+/// The derivative of gelu in its tanh form. A function of its own, since its parts are used several times.
+constexpr formula gelu_slope() {
+  using symbols::x;
+  constexpr double scale = 0.7978845608028654, cubic = 0.044715;
+  formula f;
+  const auto add = [&f](op code, int a, int b) {
+    f.terms.push_back({code, {static_cast<std::int8_t>(a), static_cast<std::int8_t>(b), -1}, 0});
+    return static_cast<int>(f.terms.size()) - 1;
+  };
+  const auto number = [&f](double n) { return static_cast<int>(detail::take_in(f, n)); };
+  // s = 1/(1 + exp(-2u)) with u = scale (x + cubic x^3); gelu = x s, and its slope s + x s (1 - s) 2 u'.
+  const int at = detail::take_in(f, x), one = number(1);
+  const int square = add(op::mul, at, at);
+  const int inner = add(op::mul, at, add(op::add, number(2 * scale), add(op::mul, number(2 * scale * cubic), square)));
+  const int s = static_cast<int>(f.terms.size());
+  f.terms.push_back({op::sigmoid, {static_cast<std::int8_t>(inner), -1, -1}, 0});
+  const int slope = add(op::add, number(2 * scale), add(op::mul, number(6 * scale * cubic), square));
+  const int bend = add(op::mul, add(op::mul, at, slope), add(op::sub, one, s));
+  add(op::mul, s, add(op::add, one, bend));
+  return f;
+}
+
+} // namespace cleave
