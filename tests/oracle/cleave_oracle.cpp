@@ -13,7 +13,7 @@
 //   above gspmd  more bytes than GSPMD's with its all-reduce + slice charged as a reduce-scatter, and 64
 //   above bound  more bytes than the bound and its tolerance
 //   geomean      of ours / GSPMD's own bytes, over the cases where both move something
-#include <cleave/expr/functions.hpp>
+#include <cleave/expr/gradient.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/simulate/simulate.hpp>
@@ -38,7 +38,8 @@ using nlohmann::json;
 
 /// Run unless a family is asked for by name.
 const std::set<std::string> families{"mm",   "bmm",  "qkv",     "attnv",   "outer",     "twoc",       "matvec",
-                                     "mlp",  "attn", "reshard", "softmax", "layernorm", "elementwise"};
+                                     "mlp",  "attn", "reshard", "softmax", "layernorm", "elementwise",
+                                     "mlpgrad", "xent"};
 
 /// A file that is not what it should be; one sentence says what and where.
 struct malformed : std::runtime_error {
@@ -112,12 +113,15 @@ class case_builder {
       const std::string row(1, last_letter());
       return input(row), input(row), finish(layer_norm(values_[0], last(), values_[1], values_[2]));
     }
-    if (op == "mlp") return input(rank_of(0) == 2 ? "bd" : "bsd"), input("dh"), input("hd"), finish(mlp());
+    if (op == "mlp_grad") return mlp_grad();
+    if (op == "mlp") return input(rank_of(0) == 2 ? "bd" : "bsd"), input("dh"), input("hd"), finish(mlp(values_[0], values_[1], values_[2]));
     if (op == "attention") return attention();
     if (op == "sum" || op == "max") return reduction(op);
     if (op == "cross_entropy") return input("bv"), input("b"), finish(cross_entropy(values_[0], values_[1]), "");
     if (op == "lm_head")
       return input("bd"), input("dv"), input("b"), finish(cross_entropy(dot(values_[0], values_[1], dim('d')), values_[2]), "");
+    if (op == "cross_entropy_grad") return input("bv"), input("b"), finish(gradient([&](auto x) { return cross_entropy(x, values_[1]); }, values_[0]), "bv");
+    if (op == "lm_head_grad") return lm_head_grad();
     if (op == "scale" || op == "scale_rep") return input("ab"), finish(pinned(values_[0]) * 2.0);
     if (op == "reshard_back") return input("ab"), finish(pinned(values_[0]) * 1.5);
     return false;
@@ -186,11 +190,22 @@ class case_builder {
   }
   bool finish(cleave::value result) { return finish(result, letters_); }
   /// Asks for the result in the requested layout, or in the one that was chosen where none was requested.
-  bool finish(cleave::value result, const std::string& letters) {
-    if (list(c_, "outputs_requested").size() != 1 || list(c_, "outputs").size() != 1) throw malformed("there must be one output");
-    const json& requested = list(c_, "outputs_requested")[0];
-    in_.output(result, type_, layout(letters, requested.is_null() ? field(list(c_, "outputs")[0], "spec") : requested));
+  bool finish(cleave::value result, const std::string& letters) { return finish(std::vector{result}, std::vector{letters}); }
+  bool finish(const std::vector<cleave::value>& results, const std::vector<std::string>& letters) {
+    const std::size_t count = results.size();
+    if (list(c_, "outputs_requested").size() != count || list(c_, "outputs").size() != count)
+      throw malformed("there must be " + std::to_string(count) + " outputs");
+    for (std::size_t r = 0; r < count; ++r) {
+      const json& requested = list(c_, "outputs_requested")[r];
+      in_.output(results[r], type_, layout(letters[r], requested.is_null() ? field(list(c_, "outputs")[r], "spec") : requested));
+    }
     return true;
+  }
+  /// The gradient of a number by one argument.
+  template <class F>
+  cleave::value gradient(F f, cleave::value x) {
+    const auto [loss, pullback] = vjp(f, x);
+    return pullback(in_.constant(1, in_.at(loss).type.element, {}));
   }
 
   cleave::value product(cleave::value a, const std::string& la, cleave::value b, const std::string& lb, const std::string& out) {
@@ -243,8 +258,28 @@ class case_builder {
     const auto over = all ? std::vector{dim('a'), dim('b')} : std::vector{dim('a')};
     return finish(in_.reduce(op == "sum" ? cleave::reduction::sum : cleave::reduction::max, values_[0], over, {}), all ? "" : "b");
   }
-  cleave::value mlp() {
-    return values_[0] + dot(relu(dot(values_[0], values_[1], dim('d'))), values_[2], dim('h'));
+  cleave::value mlp(cleave::value x, cleave::value up, cleave::value down) {
+    return x + dot(relu(dot(x, up, dim('d'))), down, dim('h'));
+  }
+  /// The gradient of mean((mlp(x) - y)^2) by both weights, which are the first inputs.
+  bool mlp_grad() {
+    input("dh"), input("hd"), input(rank_of(2) == 2 ? "bd" : "bsd"), input(rank_of(3) == 2 ? "bd" : "bsd");
+    const auto [loss, pullback] = vjp(
+        [&](auto up, auto down) {
+          const cleave::value off = mlp(values_[2], up, down) - values_[3];
+          return mean(off * off);
+        },
+        values_[0], values_[1]);
+    const auto [up, down] = pullback(in_.constant(1, in_.at(loss).type.element, {}));
+    return finish({up, down}, {"dh", "hd"});
+  }
+  /// The gradient of the cross entropy of hidden @ table by both.
+  bool lm_head_grad() {
+    input("bd"), input("dv"), input("b");
+    const auto [loss, pullback] =
+        vjp([&](auto h, auto table) { return cross_entropy(dot(h, table, dim('d')), values_[2]); }, values_[0], values_[1]);
+    const auto [hidden, table] = pullback(in_.constant(1, in_.at(loss).type.element, {}));
+    return finish({hidden, table}, {"bd", "dv"});
   }
   /// mean(logsumexp(logits) - logits[label])
   cleave::value cross_entropy(cleave::value logits, cleave::value labels) {
@@ -332,7 +367,8 @@ std::optional<std::string> check(const cleave::graph& g, const cleave::program& 
 }
 
 /// How often the products of a plan are done: flops of all devices over those of the computation.
-double repeated(const cleave::graph& g, const cleave::program& p, const cleave::sizes& at) {
+double repeated(const cleave::graph& recorded, const cleave::program& p, const cleave::sizes& at) {
+  const cleave::graph g = simplify(recorded);
   double once = 0;
   for (const cleave::node& n : g.nodes) {
     if (n.code != cleave::op::dot || n.over == 0) continue;

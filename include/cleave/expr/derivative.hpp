@@ -4,6 +4,8 @@
 
 #include <cleave/expr/recorder.hpp>
 
+#include <utility>
+
 namespace cleave {
 
 namespace detail {
@@ -39,6 +41,7 @@ class reverse_pass {
   constexpr std::vector<value> run(std::span<const value> results, std::span<const value> seeds, std::span<const value> wanted) {
     for (std::size_t i = 0; i < results.size(); ++i) add(results[i].id, seeds[i], node_at(results[i].id).where);
     for (std::size_t v = count_; v-- > 0;) {
+      leave_regions(v);
       std::size_t skip_to = v;
       for (std::size_t r = in_.regions().size(); r-- > 0;) {
         const recorder::region region = in_.regions()[r];
@@ -209,19 +212,28 @@ class reverse_pass {
 
   /// Recomputation (Griewank 1992; jax.checkpoint): the values of a region are computed again from what it read.
   constexpr void record_again(const recorder::region& r) {
-    const std::vector<node_id> before = now_;
-    std::vector<node_id> behind(r.first, no_node);
+    entered_.push_back({r.first, {}});
+    std::vector<std::uint8_t> met(r.first, 0);
     for (std::size_t v = r.first; v < r.last; ++v) {
       const node n = node_at(v);
       std::vector<node_id> operands;
       for (int k = 0; k < n.arity; ++k) {
         const node_id u = n.in[static_cast<std::size_t>(k)];
-        if (u < r.first && behind[u] == no_node)
-          behind[u] = class_of(node_at(u).code) == op_class::source && node_at(u).code != op::input ? before[u] : in_.alias(op::barrier, {&in_, before[u]}, n.where).id;
-        operands.push_back(u < r.first ? behind[u] : now_[u]);
+        if (u < r.first && met[u] == 0) {
+          met[u] = 1;
+          entered_.back().outside.push_back({u, now_[u]});
+          const node from = node_at(u);
+          if (class_of(from.code) != op_class::source || from.code == op::input) now_[u] = in_.alias(op::barrier, primal(u), n.where).id;
+        }
+        operands.push_back(now_[u]);
       }
       now_[v] = in_.again(n, operands).id;
     }
+  }
+  /// Below a region that was recorded again, what it read is read as before.
+  constexpr void leave_regions(std::size_t v) {
+    for (; !entered_.empty() && v < entered_.back().first; entered_.pop_back())
+      for (const auto& [node, was] : entered_.back().outside) now_[node] = was;
   }
 
   constexpr void own_derivative(const recorder::region& r) {
@@ -252,6 +264,11 @@ class reverse_pass {
   std::vector<node_id> cotangent_;
   /// Where the backward pass reads each value of the forward pass.
   std::vector<node_id> now_;
+  struct entered_region {
+    node_id first;
+    std::vector<std::pair<node_id, node_id>> outside;
+  };
+  std::vector<entered_region> entered_{};
 };
 
 } // namespace detail

@@ -106,15 +106,16 @@ inline std::string explain(const program& p, const sizes& at) {
 template <class Plan, class Verdict>
 std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<named_size> named = {}) {
   const program p = plan.thawed();
-  std::string text = explain(p, sizes_for(p, std::span<const named_size>(named.begin(), named.end())));
+  const sizes at = plan.sized(named);
+  std::string text = explain(p, at);
   std::string hints;
   const auto hinted = [&](std::string_view name, std::int64_t fixed, std::int64_t value) {
     for (const named_size& n : named)
       if (n.name == name) return;
     if (fixed == dynamic) hints.append(hints.empty() ? "" : ", ").append(name).append(" = ").append(std::to_string(value));
   };
-  for (const axis_info& a : p.mesh.axes) hinted(a.name, a.size, hinted_axis_size);
-  for (const dim_info& d : p.dims) hinted(d.name, d.extent, hinted_extent);
+  for (int a = 0; a < p.mesh.size(); ++a) hinted(p.mesh.axes[static_cast<std::size_t>(a)].name, p.mesh.axes[static_cast<std::size_t>(a)].size, at.axes[a]);
+  for (std::size_t d = 0; d < p.dims.size(); ++d) hinted(p.dims[d].name, p.dims[d].extent, at.dims[d]);
   if (!hints.empty()) text += "assumed, since known only at run time: " + hints + "\n";
   return text;
 }

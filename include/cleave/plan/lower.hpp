@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/choose.hpp>
+#include <cleave/plan/fuse.hpp>
+
+#include <utility>
 
 namespace cleave {
 
@@ -10,27 +12,9 @@ namespace detail {
 
 /// Turns a graph with strategies into steps over buffers. First the values of the partitioned program in single
 /// assignment (computed, moved or renamed), then fusion of elementwise chains, then steps, then storage.
-struct lowering {
-  const graph& g;
-  const std::vector<strategy>& chosen;
-  const sizes& at;
-  const policy& rule;
+struct lowering : fused_pieces {
+  using fused_pieces::fused_pieces;
 
-  enum class made_by : std::uint8_t { node, move, rename };
-  struct piece {
-    made_by how = made_by::node;
-    node_id node = 0;
-    tensor_type type{};
-    layout where{};
-    std::array<std::size_t, 3> in{};
-    std::uint8_t arity = 0;
-    hop by{};
-    int uses = 0;
-    bool free = false;
-    bool fused = false;
-    std::size_t storage = 0;
-    int buffer = -1;
-  };
   struct storage_of {
     cleave::role role = cleave::role::workspace;
     std::uint16_t index = 0;
@@ -39,193 +23,8 @@ struct lowering {
     bool assigned = false;
   };
 
-  std::vector<piece> pieces{};
-  /// Pieces of each node, the first one as computed.
-  std::vector<std::vector<std::size_t>> copies{};
   std::vector<storage_of> storages{};
   program out{};
-
-  constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
-  constexpr bool source_everywhere(node_id v) const {
-    return class_of(node_at(v).code) == op_class::source && node_at(v).code != op::input;
-  }
-
-  constexpr std::size_t push(const piece& p) {
-    pieces.push_back(p);
-    copies[p.node].push_back(pieces.size() - 1);
-    return pieces.size() - 1;
-  }
-
-  /// The piece of a node in a layout; moves are emitted where it is not there yet.
-  constexpr std::size_t copy(node_id u, const layout& want) {
-    for (std::size_t i : copies[u])
-      if (pieces[i].where == want) return i;
-    piece p;
-    p.node = u;
-    p.type = node_at(u).type;
-    if (source_everywhere(u)) {
-      p.where = want;
-      p.where.unreduced = 0;
-      if (want.unreduced == 0) return push(p);
-      // Every device can make the whole value; as a partial one it is masked like any other.
-      const std::size_t whole = push(p);
-      piece m = p;
-      m.how = made_by::move;
-      m.by = {kind::mask, want.unreduced, want};
-      m.where = want;
-      m.arity = 1;
-      m.in[0] = whole;
-      return push(m);
-    }
-    const shape global = shape_of(p.type, at);
-    const std::int64_t element_bytes = size_of(p.type.element);
-    std::size_t start = copies[u][0];
-    path best = find_path(global, element_bytes, pieces[start].where, want, at.axes, rule);
-    for (std::size_t i : copies[u]) {
-      if (pieces[i].where.unreduced != 0) continue;
-      const path other = find_path(global, element_bytes, pieces[i].where, want, at.axes, rule);
-      if (other.score < best.score) {
-        best = other;
-        start = i;
-      }
-    }
-    for (const hop& h : best.hops) {
-      piece m = p;
-      m.how = made_by::move;
-      m.by = h;
-      m.where = h.to;
-      m.arity = 1;
-      m.in[0] = start;
-      start = push(m);
-    }
-    return start;
-  }
-
-  constexpr void make_pieces() {
-    copies.assign(g.nodes.size(), {});
-    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
-      const node& n = node_at(v);
-      if (source_everywhere(static_cast<node_id>(v))) continue;
-      piece p;
-      p.node = static_cast<node_id>(v);
-      p.type = n.type;
-      p.where = chosen[v].out;
-      p.arity = n.arity;
-      const factor_list factors = factors_of(g, n);
-      for (int k = 0; k < n.arity; ++k)
-        p.in[static_cast<std::size_t>(k)] = copy(n.in[static_cast<std::size_t>(k)], required(n, factors, chosen[v], k));
-      if (class_of(n.code) == op_class::annotation) {
-        copies[v].push_back(p.in[0]);
-        continue;
-      }
-      if (class_of(n.code) == op_class::view) p.how = made_by::rename;
-      push(p);
-    }
-  }
-
-  /// The dims that the step computing a piece runs over.
-  constexpr tensor_type loop_of(const piece& p) const {
-    tensor_type loop = p.type;
-    const node& n = node_at(p.node);
-    if (n.code == op::reduce) {
-      const tensor_type& operand = pieces[p.in[0]].type;
-      for (int i = 0; i < operand.rank; ++i)
-        if ((n.over & dim_bit(operand[i])) != 0) loop.append(operand[i]);
-    }
-    return loop;
-  }
-  /// What is computed by a chain of elementwise ops, which a reduction may end. Without a contracted dim a product is one.
-  constexpr bool runs_tape(const piece& p) const {
-    if (p.how != made_by::node) return false;
-    const node& n = node_at(p.node);
-    return is_elementwise(n.code) || n.code == op::reduce || (n.code == op::dot && n.over == 0);
-  }
-
-  /// The tape of a step while it is filled: what it computes and what it loads.
-  struct chain {
-    static_vector<std::size_t, max_tape> members{};
-    static_vector<std::size_t, max_operands> loads{};
-
-    constexpr bool fits() const { return members.size() + loads.size() <= max_tape; }
-  };
-  std::vector<chain> chains{};
-
-  /// Numbers that every reader makes for itself: literals, extents, indices, and what follows from such without a dim.
-  constexpr void find_free() {
-    for (piece& p : pieces) {
-      if (p.how != made_by::node) continue;
-      if (p.arity == 0) p.free = source_everywhere(p.node);
-      else if (p.type.rank == 0 && is_elementwise(node_at(p.node).code)) {
-        p.free = true;
-        for (int k = 0; k < p.arity; ++k) p.free = p.free && pieces[p.in[static_cast<std::size_t>(k)]].free;
-      }
-    }
-  }
-  constexpr bool take_operand(chain& c, std::size_t i) const {
-    if (c.members.contains(i) || c.loads.contains(i)) return true;
-    if (!pieces[i].free) {
-      if (c.loads.full()) return false;
-      c.loads.push_back(i);
-      return true;
-    }
-    return take_member(c, i);
-  }
-  constexpr bool take_member(chain& c, std::size_t i) const {
-    for (int k = 0; k < pieces[i].arity; ++k)
-      if (!take_operand(c, pieces[i].in[static_cast<std::size_t>(k)])) return false;
-    if (c.members.full()) return false;
-    c.members.push_back(i);
-    return c.fits();
-  }
-
-  /// Decides which pieces are computed inside a step: those all of whose readers are, and in one step. From the results
-  /// backwards, as far as a step can hold.
-  constexpr void fuse() {
-    find_free();
-    // The only step that reads a piece, or that there are several, or that something else does.
-    constexpr std::size_t none = ~std::size_t{0}, many = none - 1;
-    std::vector<std::size_t> step_of_reader(pieces.size(), none);
-    for (const piece& p : pieces)
-      for (int k = 0; k < p.arity; ++k) ++pieces[p.in[static_cast<std::size_t>(k)]].uses;
-    for (std::size_t r : results) {
-      ++pieces[r].uses;
-      step_of_reader[r] = many;
-    }
-    chains.assign(pieces.size(), chain{});
-    for (std::size_t i = pieces.size(); i-- > 0;) {
-      piece& p = pieces[i];
-      const std::size_t reader = step_of_reader[i];
-      std::size_t step = i;
-      if (p.uses == 0) continue;
-      if (p.free) {
-        // Made on its own only for a reader that cannot make it.
-        p.fused = reader == none;
-        if (p.fused) continue;
-      } else if (runs_tape(p) && reader < many && node_at(p.node).code != op::reduce && p.type.set() == loop_of(pieces[reader]).set()) {
-        chain longer;
-        longer.members = chains[reader].members;
-        for (std::size_t l : chains[reader].loads)
-          if (l != i) longer.loads.push_back(l);
-        if (take_member(longer, i)) {
-          chains[reader] = longer;
-          p.fused = true;
-          step = reader;
-        }
-      }
-      if (!p.fused && runs_tape(p)) {
-        for (int k = 0; k < p.arity; ++k) static_cast<void>(take_operand(chains[i], p.in[static_cast<std::size_t>(k)]));
-        if (node_at(p.node).code != op::reduce) chains[i].members.push_back(i);
-      }
-      for (int k = 0; k < p.arity; ++k) {
-        const std::size_t from = p.in[static_cast<std::size_t>(k)];
-        std::size_t& of = step_of_reader[from];
-        if (!runs_tape(p)) of = many;
-        else if (!pieces[from].free) of = of == none || of == step ? step : many;
-      }
-    }
-  }
-
-  std::vector<std::size_t> results{};
 
   /// Which pieces share memory: renamed views, and all-reduces of a value that nothing else reads.
   constexpr void place() {
@@ -462,18 +261,7 @@ struct lowering {
     out.arguments = static_cast<std::uint16_t>(g.inputs.size());
     out.results = static_cast<std::uint16_t>(g.outputs.size());
     make_pieces();
-    for (std::size_t r = 0; r < g.outputs.size(); ++r) {
-      const node_id v = g.outputs[r];
-      layout asked = chosen[v].out;
-      asked.unreduced = 0;
-      if (source_everywhere(v)) asked = layout{};
-      if (g.outputs_pinned) {
-        asked = g.output_layouts[r];
-        for (int i = 0; i < node_at(v).type.rank; ++i)
-          asked[i] = g.output_layouts[r][g.output_types[r].find(node_at(v).type[i])];
-      }
-      results.push_back(copy(v, asked));
-    }
+    find_results();
     fuse();
     place();
     make_outer_buffers();
@@ -486,7 +274,7 @@ struct lowering {
 
 /// The steps of a graph under given strategies.
 constexpr program lower(const graph& g, const std::vector<strategy>& chosen, const sizes& at, const policy& rule) {
-  detail::lowering l{g, chosen, at, rule};
+  detail::lowering l(g, chosen, at, rule);
   l.run();
   return static_cast<program&&>(l.out);
 }

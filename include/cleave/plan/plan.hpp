@@ -158,14 +158,16 @@ constexpr verdict check_contract([[maybe_unused]] const program& p, [[maybe_unus
 /// The plan of a body under a signature, as static constants. The key of everything at run time.
 template <class Body, class Signature, class... Options>
 struct plan_of {
-  static constexpr sizes hints_for(const graph& g) {
+  /// The sizes that the options expect.
+  static constexpr auto expected = [] {
     static_vector<named_size, sizeof...(Options) + 1> named;
     [[maybe_unused]] const auto add = [&]<class O>(O) {
       if constexpr (requires { O::size; }) named.push_back(O::size);
     };
     (add(Options{}), ...);
-    return sizes_for(g, std::span<const named_size>(named.begin(), named.end()));
-  }
+    return named;
+  }();
+  static constexpr sizes hints_for(const graph& g) { return sizes_for(g, std::span<const named_size>(expected.begin(), expected.end())); }
   static constexpr program make() {
     const graph g = recording<Body, Signature>::record();
     const sizes hints = hints_for(g);
@@ -217,17 +219,23 @@ struct planned {
   /// Bytes that the busiest device moves, for the sizes given by name; sizes not given are the fixed or hinted ones.
   constexpr auto bytes(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
-    else return cleave::bytes(thawed(), sizes_for(Plan::frozen, std::span<const named_size>(named.begin(), named.end())));
+    else return cleave::bytes(thawed(), sized(named));
   }
   /// Floating-point operations of the products on the busiest device.
   constexpr auto flops(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
-    else return cleave::flops(thawed(), sizes_for(Plan::frozen, std::span<const named_size>(named.begin(), named.end())));
+    else return cleave::flops(thawed(), sized(named));
   }
   /// Bytes of workspace on the busiest device.
   constexpr auto workspace(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
-    else return cleave::workspace(thawed(), sizes_for(Plan::frozen, std::span<const named_size>(named.begin(), named.end())));
+    else return cleave::workspace(thawed(), sized(named));
+  }
+  /// The given sizes, the expected ones, the fixed ones, and hints for the rest.
+  static constexpr sizes sized(std::initializer_list<named_size> named) {
+    std::vector<named_size> all(Plan::expected.begin(), Plan::expected.end());
+    for (const named_size& n : named) all.push_back(n);
+    return sizes_for(Plan::frozen, all);
   }
   /// The program as data: for explain, the simulator, tools.
   constexpr program thawed() const {

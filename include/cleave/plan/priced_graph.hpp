@@ -48,15 +48,27 @@ struct priced_graph {
   constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
   /// Sources that cost nothing in any layout.
   constexpr bool anywhere(std::size_t v) const { return class_of(node_at(v).code) == op_class::source && node_at(v).code != op::input; }
+  /// A barrier keeps its operand as that was made, so that what is beyond moves it anew. Partial sums are no such form.
+  constexpr bool passes_on(std::size_t v) const { return node_at(v).code == op::barrier && home(node_at(v).in[0]).unreduced == 0; }
+  /// The layout in which a value is made.
+  constexpr const layout& home(std::size_t v) const {
+    return passes_on(v) ? home(node_at(v).in[0]) : chosen[v].out;
+  }
   /// Nothing may change a node whose layout the user wrote or that has none to choose.
   constexpr bool settled(std::size_t v) const {
     const node& n = node_at(v);
-    return class_of(n.code) == op_class::source || n.code == op::reshard;
+    return class_of(n.code) == op_class::source || n.code == op::reshard || passes_on(v);
+  }
+  /// The layout that a reader needs of a value.
+  constexpr layout needed_by(std::size_t reader, int operand) const {
+    const node& n = node_at(reader);
+    if (passes_on(reader)) return home(n.in[0]);
+    return required(n, factors[reader], chosen[reader], operand);
   }
 
   constexpr layout output_of(std::size_t r) const {
     const std::size_t v = g.outputs[r];
-    layout asked = chosen[v].out;
+    layout asked = home(v);
     if (!g.outputs_pinned) {
       asked.unreduced = 0;
       return asked;
@@ -75,13 +87,13 @@ struct priced_graph {
   constexpr std::vector<layout> copies_of(std::size_t u) const {
     std::vector<layout> needed;
     const auto need = [&](const layout& l) {
-      if (l == chosen[u].out) return;
+      if (l == home(u)) return;
       for (const layout& have : needed)
         if (have == l) return;
       needed.push_back(l);
     };
     for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
-      need(required(node_at(edges[e].to), factors[edges[e].to], chosen[edges[e].to], edges[e].operand));
+      need(needed_by(edges[e].to, edges[e].operand));
     for (std::size_t r = 0; r < g.outputs.size(); ++r)
       if (g.outputs[r] == u) need(output_of(r));
     return needed;
@@ -89,11 +101,11 @@ struct priced_graph {
 
   /// Whether every consumer takes the value as it comes: the usual case, decided without building lists.
   constexpr bool all_at_home(std::size_t u) const {
+    const layout& own = home(u);
     for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
-      if (!(required(node_at(edges[e].to), factors[edges[e].to], chosen[edges[e].to], edges[e].operand) == chosen[u].out))
-        return false;
+      if (!(needed_by(edges[e].to, edges[e].operand) == own)) return false;
     for (std::size_t r = 0; r < g.outputs.size(); ++r)
-      if (g.outputs[r] == u && !(output_of(r) == chosen[u].out)) return false;
+      if (g.outputs[r] == u && !(output_of(r) == own)) return false;
     return true;
   }
 
@@ -109,7 +121,7 @@ struct priced_graph {
     const std::vector<layout> needed = copies_of(u);
     double total = 0;
     for (std::size_t i = 0; i < needed.size(); ++i) {
-      double best = way(u, chosen[u].out, needed[i]).score;
+      double best = way(u, home(u), needed[i]).score;
       for (std::size_t j = 0; j < i && best > 0; ++j) {
         const double other = way(u, needed[j], needed[i]).score;
         if (needed[j].unreduced == 0 && other < best) best = other;

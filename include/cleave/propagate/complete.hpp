@@ -56,7 +56,7 @@ struct completer {
     return changed;
   }
 
-  constexpr bool visit(std::size_t v) {
+  constexpr bool visit(std::size_t v, bool from_narrow) {
     const node& n = g.nodes[v];
     if (n.arity == 0) return false;
     bool changed = false;
@@ -68,6 +68,7 @@ struct completer {
       for (int k = 0; k < 4; ++k) {
         const int position = f.at[static_cast<std::size_t>(k)];
         if (position < 0) continue;
+        if (!from_narrow && is_elementwise(n.code) && k != in_result && g.nodes[n.in[static_cast<std::size_t>(k)]].type.rank < n.type.rank) continue;
         const axis_list list = layouts[tensor_at(n, v, k)][position];
         if (list.starts_with(longest)) longest = list;
         else if (!longest.starts_with(list)) agree = false;
@@ -85,32 +86,34 @@ struct completer {
     return k == in_result ? v : n.in[static_cast<std::size_t>(k)];
   }
 
-  constexpr void run(bool products) {
+  constexpr void run(bool products, bool from_narrow) {
     for (bool changed = true; changed;) {
       changed = false;
-      for (std::size_t v = 0; v < g.nodes.size(); ++v) changed = step(v, products) || changed;
-      for (std::size_t v = g.nodes.size(); v-- > 0;) changed = step(v, products) || changed;
+      for (std::size_t v = 0; v < g.nodes.size(); ++v) changed = step(v, products, from_narrow) || changed;
+      for (std::size_t v = g.nodes.size(); v-- > 0;) changed = step(v, products, from_narrow) || changed;
     }
   }
 
-  constexpr bool step(std::size_t v, bool products) {
+  constexpr bool step(std::size_t v, bool products, bool from_narrow) {
     const op_class what = class_of(g.nodes[v].code);
     if (what == op_class::source) return false;
     if (!products && (what == op_class::contraction || what == op_class::reduction)) return false;
-    return visit(v);
+    return visit(v, from_narrow);
   }
 };
 
 } // namespace detail
 
 /// Completes the layouts of a graph from what the user wrote, to a fixpoint. Order: cheap ops (elementwise, views,
-/// annotations) forward and backward until nothing changes, then all ops likewise; nodes in recorded order, factors in
+/// annotations) forward and backward until nothing changes, then all ops likewise, and last from operands that are broadcast:
+/// a bias does not decide over the activations to which it is added. Nodes in recorded order, factors in
 /// the order of the result's dims and then the contracted ones. Lists only grow, so it ends. Deterministic; what the
 /// user wrote is never overridden; conflicts stay for the partitioner, which prices them.
 constexpr completion complete(const graph& g) {
   detail::completer c(g);
-  c.run(false);
-  c.run(true);
+  c.run(false, false);
+  c.run(true, false);
+  c.run(true, true);
   return static_cast<completion&&>(c.layouts);
 }
 

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/priced_graph.hpp>
+#include <cleave/propagate/complete.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The strategies that a node has, given those of its neighbours.
+struct candidate_strategies : priced_graph {
+  using priced_graph::priced_graph;
+
+  /// Maps the layout of operand `k` to the result and the reduced factors; other positions stay as they are.
+  constexpr void project(std::size_t v, int k, const layout& operand, strategy& s) const {
+    unsigned fresh = 0;
+    int r = 0;
+    for (const factor& f : factors[v]) {
+      const int position = f.at[static_cast<std::size_t>(k)];
+      axis_list& list = f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
+      if (position < 0) continue;
+      list = operand[position];
+      fresh |= list.mask();
+    }
+    // Positions that this operand does not have give up axes that it uses.
+    r = 0;
+    for (const factor& f : factors[v]) {
+      axis_list& list = f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
+      if (f.at[static_cast<std::size_t>(k)] >= 0) continue;
+      while ((list.mask() & fresh) != 0) list.pop_back();
+    }
+  }
+
+  /// A layout that the user wrote is that of the whole value, not of partial sums; that of its cotangent only says how dims are
+  /// divided.
+  static constexpr bool keeps_whole(const node& n) { return n.code == op::constrain && !n.gradient; }
+
+  constexpr bool respects_pins(std::size_t v, const strategy& s) const {
+    for (int i = 0; i < node_at(v).type.rank; ++i)
+      if ((node_at(v).pinned >> i & 1) != 0 && s.out[i] != node_at(v).pin[i]) return false;
+    return true;
+  }
+
+  constexpr bool valid(std::size_t v, const strategy& s) const {
+    unsigned seen = s.pass;
+    for (int i = 0; i < max_rank; ++i) {
+      if ((seen & s.out[i].mask()) != 0) return false;
+      seen |= s.out[i].mask();
+    }
+    for (const axis_list& list : s.over) {
+      if ((seen & list.mask()) != 0) return false;
+      seen |= list.mask();
+    }
+    const node& n = node_at(v);
+    const int kept = kept_position(n);
+    if (kept >= 0 && !view_keeps(g, kept_dim(n), s.out[kept])) return false;
+    if (n.code == op::split && !s.out[kept + 1].empty()) return false;
+    return respects_pins(v, s);
+  }
+
+  /// Where all operands come divided over an axis along a reduced dim, a result that only its readers want divided over that axis
+  /// gives it up: the sum is partial, and scattered afterwards.
+  constexpr void give_way(std::size_t v, const completion& layouts, layout& out) const {
+    const node& n = node_at(v);
+    unsigned along = 0, brought = 0;
+    for (const factor& f : factors[v]) {
+      unsigned all = ~0u;
+      for (int k = 0; k < n.arity; ++k) {
+        if (f.at[static_cast<std::size_t>(k)] < 0) continue;
+        const unsigned mask = layouts[n.in[static_cast<std::size_t>(k)]][f.at[static_cast<std::size_t>(k)]].mask();
+        all &= mask;
+        if (!f.reduced) brought |= mask;
+      }
+      if (f.reduced) along |= all;
+    }
+    for (int i = 0; i < n.type.rank; ++i)
+      while ((out[i].mask() & along & ~brought) != 0) out[i].pop_back();
+  }
+
+  /// The strategy that completion suggests.
+  constexpr strategy suggested(std::size_t v, const completion& layouts) const {
+    const node& n = node_at(v);
+    strategy s;
+    s.out = layouts[v];
+    s.out.unreduced = 0;
+    if (n.code == op::input || n.code == op::reshard) {
+      s.out = n.pin;
+      s.out.combine = n.pin.combine;
+      if (n.code == op::reshard) {
+        s.pass = n.pin.unreduced;
+        s.bringers = s.pass != 0 ? 1 : 0;
+      }
+      return s;
+    }
+    if (const int kept = kept_position(n); kept >= 0) {
+      while (!view_keeps(g, kept_dim(n), s.out[kept])) s.out[kept].pop_back();
+      // The minor part is never divided by the view itself.
+      if (n.code == op::split) s.out[kept + 1] = {};
+    }
+    give_way(v, layouts, s.out);
+    unsigned used = s.out.sharded();
+    int r = 0;
+    for (const factor& f : factors[v]) {
+      if (!f.reduced) continue;
+      axis_list list = layouts[n.in[0]][f.at[0]];
+      if (f.at[1] >= 0) {
+        const axis_list other = layouts[n.in[1]][f.at[1]];
+        if (other.starts_with(list)) list = other;
+      }
+      axis_list kept;
+      for (int j = 0; j < list.size() && (used >> list[j] & 1) == 0; ++j) kept.push_back(list[j]);
+      used |= kept.mask();
+      s.over[static_cast<std::size_t>(r++)] = kept;
+    }
+    seal(n, s);
+    return s;
+  }
+
+  /// Variants of a strategy that let partial sums of the operands through.
+  constexpr void with_pass(std::size_t v, strategy s, std::vector<strategy>& into) const {
+    const node& n = node_at(v);
+    s.pass = 0;
+    s.bringers = 0;
+    seal(n, s);
+    if (!valid(v, s)) return;
+    into.push_back(s);
+    for (unsigned tried = 1; tried < 1u << n.arity; ++tried) {
+      axis_set common = 0x7f;
+      bool combines = true;
+      for (int k = 0; k < n.arity; ++k) {
+        if ((tried >> k & 1) == 0) continue;
+        const layout& l = home(n.in[static_cast<std::size_t>(k)]);
+        common = static_cast<axis_set>(common & l.unreduced);
+        const reduction through = n.code == op::reduce ? n.combine : reduction::sum;
+        combines = combines && l.combine == through;
+      }
+      common = static_cast<axis_set>(common & ~(s.out.sharded() | reduced_axes(s)));
+      const std::uint8_t who = bringers_of(n.code, static_cast<std::uint8_t>(tried));
+      if (who == 0 || common == 0 || !combines) continue;
+      if (keeps_whole(n)) continue;
+      strategy t = s;
+      t.pass = common;
+      t.bringers = who;
+      seal(n, t);
+      if (valid(v, t)) into.push_back(t);
+    }
+  }
+
+  /// Strategies worth trying for a node: as its operands come, as its consumers or the caller want it, and for a
+  /// product every way to divide its factors over the mesh.
+  constexpr std::vector<strategy> candidates(std::size_t v) const {
+    const node& n = node_at(v);
+    std::vector<strategy> list;
+    for (int k = 0; k < n.arity; ++k) {
+      if (anywhere(n.in[static_cast<std::size_t>(k)])) continue;
+      strategy s = chosen[v];
+      project(v, k, home(n.in[static_cast<std::size_t>(k)]), s);
+      with_pass(v, s, list);
+      strategy bare;
+      project(v, k, home(n.in[static_cast<std::size_t>(k)]), bare);
+      if (!bare.divides_like(s)) with_pass(v, bare, list);
+    }
+    const auto wanted = [&](const layout& l) {
+      strategy s = chosen[v];
+      for (int i = 0; i < n.type.rank; ++i) s.out[i] = l[i];
+      for (axis_list& over : s.over)
+        while ((over.mask() & s.out.sharded()) != 0) over.pop_back();
+      with_pass(v, s, list);
+    };
+    for (const layout& l : copies_of(v)) wanted(l);
+    if (n.code == op::dot) {
+      strategy s;
+      enumerate(v, 0, s, list);
+    }
+    return list;
+  }
+
+  /// Every assignment of the mesh axes to the factors, in every order within a factor.
+  constexpr void enumerate(std::size_t v, int axis, const strategy& so_far, std::vector<strategy>& into) const {
+    if (axis == g.mesh.size()) {
+      with_pass(v, so_far, into);
+      return;
+    }
+    enumerate(v, axis + 1, so_far, into);
+    if (at.axes[axis] == 1) return;
+    int r = 0;
+    for (const factor& f : factors[v]) {
+      const bool reduced = f.reduced;
+      const int slot = reduced ? r++ : f.at[in_result];
+      const axis_list have = reduced ? so_far.over[static_cast<std::size_t>(slot)] : so_far.out[slot];
+      const tensor_type& t = reduced ? node_at(node_at(v).in[0]).type : node_at(v).type;
+      const std::int64_t extent = at[t[reduced ? f.at[0] : slot]];
+      if (extent < at.axes.product(have) * at.axes[axis]) continue;
+      for (int p = 0; p <= have.size(); ++p) {
+        axis_list list;
+        for (int j = 0; j < have.size(); ++j) {
+          if (j == p) list.push_back(axis);
+          list.push_back(have[j]);
+        }
+        if (p == have.size()) list.push_back(axis);
+        strategy s = so_far;
+        (reduced ? s.over[static_cast<std::size_t>(slot)] : s.out[slot]) = list;
+        enumerate(v, axis + 1, s, into);
+      }
+    }
+  }
+};
+
+} // namespace detail
+
+} // namespace cleave

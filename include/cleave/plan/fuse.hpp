@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/pieces.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// Which pieces are computed inside the step of another one.
+struct fused_pieces : piece_list {
+  using piece_list::piece_list;
+
+  /// The dims that the step computing a piece runs over.
+  constexpr tensor_type loop_of(const piece& p) const {
+    tensor_type loop = p.type;
+    const node& n = node_at(p.node);
+    if (n.code == op::reduce) {
+      const tensor_type& operand = pieces[p.in[0]].type;
+      for (int i = 0; i < operand.rank; ++i)
+        if ((n.over & dim_bit(operand[i])) != 0) loop.append(operand[i]);
+    }
+    return loop;
+  }
+  /// What is computed by a chain of elementwise ops, which a reduction may end. Without a contracted dim a product is one.
+  constexpr bool runs_tape(const piece& p) const {
+    if (p.how != made_by::node) return false;
+    const node& n = node_at(p.node);
+    return is_elementwise(n.code) || n.code == op::reduce || (n.code == op::dot && n.over == 0);
+  }
+
+  /// The tape of a step while it is filled: what it computes and what it loads.
+  struct chain {
+    static_vector<std::size_t, max_tape> members{};
+    static_vector<std::size_t, max_operands> loads{};
+
+    constexpr bool fits() const { return members.size() + loads.size() <= max_tape; }
+  };
+  std::vector<chain> chains{};
+
+  /// Numbers that every reader makes for itself: literals, extents, indices, and what follows from such without a dim.
+  constexpr void find_free() {
+    for (piece& p : pieces) {
+      if (p.how != made_by::node) continue;
+      if (p.arity == 0) p.free = source_everywhere(p.node);
+      else if (p.type.rank == 0 && is_elementwise(node_at(p.node).code)) {
+        p.free = true;
+        for (int k = 0; k < p.arity; ++k) p.free = p.free && pieces[p.in[static_cast<std::size_t>(k)]].free;
+      }
+    }
+  }
+  constexpr bool take_operand(chain& c, std::size_t i) const {
+    if (c.members.contains(i) || c.loads.contains(i)) return true;
+    if (!pieces[i].free) {
+      if (c.loads.full()) return false;
+      c.loads.push_back(i);
+      return true;
+    }
+    return take_member(c, i);
+  }
+  constexpr bool take_member(chain& c, std::size_t i) const {
+    for (int k = 0; k < pieces[i].arity; ++k)
+      if (!take_operand(c, pieces[i].in[static_cast<std::size_t>(k)])) return false;
+    if (c.members.full()) return false;
+    c.members.push_back(i);
+    return c.fits();
+  }
+
+  /// Decides which pieces are computed inside a step: those all of whose readers are, and in one step. From the results
+  /// backwards, as far as a step can hold.
+  constexpr void fuse() {
+    find_free();
+    // The only step that reads a piece, or that there are several, or that something else does.
+    constexpr std::size_t none = ~std::size_t{0}, many = none - 1;
+    std::vector<std::size_t> step_of_reader(pieces.size(), none);
+    for (const piece& p : pieces)
+      for (int k = 0; k < p.arity; ++k) ++pieces[p.in[static_cast<std::size_t>(k)]].uses;
+    for (std::size_t r : results) {
+      ++pieces[r].uses;
+      step_of_reader[r] = many;
+    }
+    chains.assign(pieces.size(), chain{});
+    for (std::size_t i = pieces.size(); i-- > 0;) {
+      piece& p = pieces[i];
+      const std::size_t reader = step_of_reader[i];
+      std::size_t step = i;
+      if (p.uses == 0) continue;
+      if (p.free) {
+        // Made on its own only for a reader that cannot make it.
+        p.fused = reader == none;
+        if (p.fused) continue;
+      } else if (runs_tape(p) && reader < many && node_at(p.node).code != op::reduce && p.type.set() == loop_of(pieces[reader]).set()) {
+        chain longer;
+        longer.members = chains[reader].members;
+        for (std::size_t l : chains[reader].loads)
+          if (l != i) longer.loads.push_back(l);
+        if (take_member(longer, i)) {
+          chains[reader] = longer;
+          p.fused = true;
+          step = reader;
+        }
+      }
+      if (!p.fused && runs_tape(p)) {
+        for (int k = 0; k < p.arity; ++k) static_cast<void>(take_operand(chains[i], p.in[static_cast<std::size_t>(k)]));
+        if (node_at(p.node).code != op::reduce) chains[i].members.push_back(i);
+      }
+      for (int k = 0; k < p.arity; ++k) {
+        const std::size_t from = p.in[static_cast<std::size_t>(k)];
+        std::size_t& of = step_of_reader[from];
+        if (!runs_tape(p)) of = many;
+        else if (!pieces[from].free) of = of == none || of == step ? step : many;
+      }
+    }
+  }
+};
+
+} // namespace detail
+
+} // namespace cleave

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/choose.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// The values of the partitioned program in single assignment: computed, moved or renamed.
+struct piece_list {
+  const graph& g;
+  const std::vector<strategy>& chosen;
+  const sizes& at;
+  const policy& rule;
+
+  enum class made_by : std::uint8_t { node, move, rename };
+  struct piece {
+    made_by how = made_by::node;
+    node_id node = 0;
+    tensor_type type{};
+    layout where{};
+    std::array<std::size_t, 3> in{};
+    std::uint8_t arity = 0;
+    hop by{};
+    int uses = 0;
+    bool free = false;
+    bool fused = false;
+    std::size_t storage = 0;
+    int buffer = -1;
+  };
+  std::vector<piece> pieces{};
+  /// Pieces of each node, the first one as computed.
+  std::vector<std::vector<std::size_t>> copies{};
+  /// The pieces that are asked for, by result.
+  std::vector<std::size_t> results{};
+
+  constexpr piece_list(const graph& from, const std::vector<strategy>& strategies, const sizes& s, const policy& p)
+      : g(from), chosen(strategies), at(s), rule(p) {}
+
+  constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
+  constexpr bool source_everywhere(node_id v) const {
+    return class_of(node_at(v).code) == op_class::source && node_at(v).code != op::input;
+  }
+
+  constexpr std::size_t push(const piece& p) {
+    pieces.push_back(p);
+    copies[p.node].push_back(pieces.size() - 1);
+    return pieces.size() - 1;
+  }
+
+  /// The piece of a node in a layout; moves are emitted where it is not there yet.
+  constexpr std::size_t copy(node_id u, const layout& want) {
+    for (std::size_t i : copies[u])
+      if (pieces[i].where == want) return i;
+    piece p;
+    p.node = u;
+    p.type = node_at(u).type;
+    if (source_everywhere(u)) {
+      p.where = want;
+      p.where.unreduced = 0;
+      if (want.unreduced == 0) return push(p);
+      // Every device can make the whole value; as a partial one it is masked like any other.
+      const std::size_t whole = push(p);
+      piece m = p;
+      m.how = made_by::move;
+      m.by = {kind::mask, want.unreduced, want};
+      m.where = want;
+      m.arity = 1;
+      m.in[0] = whole;
+      return push(m);
+    }
+    const shape global = shape_of(p.type, at);
+    const std::int64_t element_bytes = size_of(p.type.element);
+    std::size_t start = copies[u][0];
+    path best = find_path(global, element_bytes, pieces[start].where, want, at.axes, rule);
+    for (std::size_t i : copies[u]) {
+      if (pieces[i].where.unreduced != 0) continue;
+      const path other = find_path(global, element_bytes, pieces[i].where, want, at.axes, rule);
+      if (other.score < best.score) {
+        best = other;
+        start = i;
+      }
+    }
+    for (const hop& h : best.hops) {
+      piece m = p;
+      m.how = made_by::move;
+      m.by = h;
+      m.where = h.to;
+      m.arity = 1;
+      m.in[0] = start;
+      start = push(m);
+    }
+    return start;
+  }
+
+  constexpr void make_pieces() {
+    copies.assign(g.nodes.size(), {});
+    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+      const node& n = node_at(v);
+      if (source_everywhere(static_cast<node_id>(v))) continue;
+      piece p;
+      p.node = static_cast<node_id>(v);
+      p.type = n.type;
+      p.where = chosen[v].out;
+      p.arity = n.arity;
+      const factor_list factors = factors_of(g, n);
+      for (int k = 0; k < n.arity; ++k)
+        p.in[static_cast<std::size_t>(k)] = copy(n.in[static_cast<std::size_t>(k)], required(n, factors, chosen[v], k));
+      if (class_of(n.code) == op_class::annotation) {
+        copies[v].push_back(p.in[0]);
+        continue;
+      }
+      if (class_of(n.code) == op_class::view) p.how = made_by::rename;
+      push(p);
+    }
+  }
+
+  constexpr void find_results() {
+    for (std::size_t r = 0; r < g.outputs.size(); ++r) {
+      const node_id v = g.outputs[r];
+      layout asked = chosen[v].out;
+      asked.unreduced = 0;
+      if (source_everywhere(v)) asked = layout{};
+      if (g.outputs_pinned) {
+        asked = g.output_layouts[r];
+        for (int i = 0; i < node_at(v).type.rank; ++i)
+          asked[i] = g.output_layouts[r][g.output_types[r].find(node_at(v).type[i])];
+      }
+      results.push_back(copy(v, asked));
+    }
+  }
+};
+
+} // namespace detail
+
+} // namespace cleave
