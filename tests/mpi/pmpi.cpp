@@ -7,7 +7,7 @@
 #include <vector>
 
 // Wrappers of every call of MPI that moves data, through the profiling interface. They charge each call from its own
-// arguments; what the library says about itself plays no part.
+// arguments; what the library says about itself plays no part. Messages are charged to their receiver.
 
 namespace {
 
@@ -68,48 +68,67 @@ std::int64_t support::over_ranks(std::int64_t mine) {
 extern "C" {
 
 int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge_all_reduce(count, type, comm);
   return PMPI_Allreduce(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge_blocks(count, type, comm);
   return PMPI_Reduce_scatter_block(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter(const void* in, void* out, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge(from_others(counts, type, comm));
   return PMPI_Reduce_scatter(in, out, counts, type, op, comm);
 }
 int MPI_Allgather(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge_blocks(count, type, comm);
   return PMPI_Allgather(in, sent, sent_type, out, count, type, comm);
 }
 int MPI_Allgatherv(const void* in, int sent, MPI_Datatype sent_type, void* out, const int counts[], const int offsets[],
                    MPI_Datatype type, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge(from_others(counts, type, comm));
   return PMPI_Allgatherv(in, sent, sent_type, out, counts, offsets, type, comm);
 }
 int MPI_Alltoall(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge_blocks(count, type, comm);
   return PMPI_Alltoall(in, sent, sent_type, out, count, type, comm);
 }
 int MPI_Alltoallv(const void* in, const int sent[], const int sent_offsets[], MPI_Datatype sent_type, void* out,
                   const int counts[], const int offsets[], MPI_Datatype type, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge(from_others(counts, type, comm));
   return PMPI_Alltoallv(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
 }
 int MPI_Irecv(void* out, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
+  const support::uncounted in_mpi;
   charge_message(count, type, source, comm);
   return PMPI_Irecv(out, count, type, source, tag, comm, request);
 }
 int MPI_Recv(void* out, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  const support::uncounted in_mpi;
   charge_message(count, type, source, comm);
   return PMPI_Recv(out, count, type, source, tag, comm, status);
 }
+int MPI_Isend(const void* in, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm, MPI_Request* request) {
+  const support::uncounted in_mpi;
+  return PMPI_Isend(in, count, type, target, tag, comm, request);
+}
+int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  const support::uncounted in_mpi;
+  return PMPI_Waitall(count, requests, statuses);
+}
 int MPI_Reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge_all_reduce(count, type, comm);
   return PMPI_Reduce(in, out, count, type, op, root, comm);
 }
 int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge_message(count, type, root, comm);
   return PMPI_Bcast(data, count, type, root, comm);
 }
@@ -117,40 +136,52 @@ int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm)
 #if MPI_VERSION >= 4
 
 int MPI_Allreduce_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge_all_reduce(count, type, comm);
   return PMPI_Allreduce_c(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter_block_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge_blocks(count, type, comm);
   return PMPI_Reduce_scatter_block_c(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter_c(const void* in, void* out, const MPI_Count counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge(from_others(counts, type, comm));
   return PMPI_Reduce_scatter_c(in, out, counts, type, op, comm);
 }
 int MPI_Allgather_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count, MPI_Datatype type,
                     MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge_blocks(count, type, comm);
   return PMPI_Allgather_c(in, sent, sent_type, out, count, type, comm);
 }
 int MPI_Allgatherv_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, const MPI_Count counts[],
                      const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge(from_others(counts, type, comm));
   return PMPI_Allgatherv_c(in, sent, sent_type, out, counts, offsets, type, comm);
 }
 int MPI_Alltoall_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count, MPI_Datatype type,
                    MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge_blocks(count, type, comm);
   return PMPI_Alltoall_c(in, sent, sent_type, out, count, type, comm);
 }
 int MPI_Alltoallv_c(const void* in, const MPI_Count sent[], const MPI_Aint sent_offsets[], MPI_Datatype sent_type, void* out,
                     const MPI_Count counts[], const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
+  const support::uncounted in_mpi;
   charge(from_others(counts, type, comm));
   return PMPI_Alltoallv_c(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
 }
 int MPI_Irecv_c(void* out, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
+  const support::uncounted in_mpi;
   charge_message(count, type, source, comm);
   return PMPI_Irecv_c(out, count, type, source, tag, comm, request);
+}
+int MPI_Isend_c(const void* in, MPI_Count count, MPI_Datatype type, int target, int tag, MPI_Comm comm, MPI_Request* request) {
+  const support::uncounted in_mpi;
+  return PMPI_Isend_c(in, count, type, target, tag, comm, request);
 }
 
 #endif

@@ -25,6 +25,28 @@ std::int64_t over_ranks(std::int64_t mine);
 /// Allocations by operator new in this process so far.
 std::int64_t allocations();
 
+/// While one lives, what its thread takes from the heap is counted, by operator new or malloc or any of its kin, except
+/// inside of MPI and of BLAS. See heap.cpp.
+class heap_count {
+ public:
+  heap_count();
+  ~heap_count();
+  heap_count(const heap_count&) = delete;
+  heap_count& operator=(const heap_count&) = delete;
+  /// How many so far.
+  std::int64_t operator()() const;
+};
+/// In the wrappers of MPI: what MPI allocates is its own affair.
+class uncounted {
+ public:
+  uncounted();
+  ~uncounted();
+  uncounted(const uncounted&) = delete;
+  uncounted& operator=(const uncounted&) = delete;
+};
+/// Whether malloc is seen too; not under sanitizers, which have their own.
+bool counts_malloc();
+
 /// Objects that main destroys after MPI_Finalize and Kokkos::finalize.
 std::vector<std::shared_ptr<void>>& after_finalize();
 

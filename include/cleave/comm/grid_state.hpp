@@ -5,9 +5,11 @@
 #include <cleave/comm/mpi.hpp>
 #include <cleave/graph/graph.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -72,25 +74,34 @@ class grid_state {
     return at;
   }
 
-  /// Whatever was made once for a key and sizes (an executor); null where it is not there yet.
-  void* find_bound(const void* key, const cleave::sizes& s) const {
+  /// Whatever was made once for a key and extents (an executor); null where it is not there yet. What a warm call pays for its
+  /// plan: one look-up by address and one comparison of extents.
+  void* find_bound(const void* key, std::span<const std::int64_t> extents) const {
     const auto known = bound_.find(key);
     if (known == bound_.end()) return nullptr;
-    for (const auto& entry : known->second)
-      if (entry.first.axes == s.axes && entry.first.dims == s.dims) return entry.second.get();
+    for (const bound& entry : known->second)
+      if (std::equal(extents.begin(), extents.end(), entry.extents.begin(), entry.extents.end())) return entry.made.get();
     return nullptr;
   }
-  void* keep_bound(const void* key, const cleave::sizes& s, std::shared_ptr<void> made) {
+  void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
     auto& entries = bound_[key];
-    entries.emplace_back(s, std::move(made));
-    return entries.back().second.get();
+    entries.push_back({std::vector<std::int64_t>(extents.begin(), extents.end()), std::move(made)});
+    ++times_bound_;
+    return entries.back().made.get();
   }
+  /// How often something was bound: it stands still while calls are warm.
+  std::int64_t times_bound() const { return times_bound_; }
 
   /// After a failed call of MPI the ranks may be out of step, so nothing is called again.
   bool broken() const { return broken_; }
   void set_broken() { broken_ = true; }
 
  private:
+  struct bound {
+    std::vector<std::int64_t> extents;
+    std::shared_ptr<void> made;
+  };
+
   void agree(const std::vector<std::int64_t>& given) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
     constexpr int fields = max_axes + 1;
@@ -127,7 +138,8 @@ class grid_state {
   coordinates here_{};
   comm::group world_{};
   std::map<axis_set, comm::group> groups_{};
-  std::unordered_map<const void*, std::vector<std::pair<cleave::sizes, std::shared_ptr<void>>>> bound_{};
+  std::unordered_map<const void*, std::vector<bound>> bound_{};
+  std::int64_t times_bound_ = 0;
   bool broken_ = false;
 };
 

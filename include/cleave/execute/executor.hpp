@@ -98,13 +98,24 @@ template <class Plan>
 inline constexpr char plan_key = 0;
 } // namespace detail
 
-/// The executor of a plan for these sizes on this grid, made at the first call and kept with the grid.
+/// The executor of a plan on a grid, made at the first call with these extents and kept with the grid. `extents` has one
+/// number for each dim of the plan; `complete` turns them into the sizes to bind and is called only where there is no
+/// executor yet.
+template <class Plan, class Complete>
+executor<Plan>& executor_for(grid_state& grid, std::span<const std::int64_t> extents, Complete&& complete) {
+  const void* key = &detail::plan_key<Plan>;
+  void* found = grid.find_bound(key, extents);
+  if (found == nullptr) {
+    // Completing may throw; nothing is kept then.
+    const sizes at = complete();
+    found = grid.keep_bound(key, extents, std::make_shared<executor<Plan>>(grid, at));
+  }
+  return *static_cast<executor<Plan>*>(found);
+}
+/// The same for sizes that are complete.
 template <class Plan>
 executor<Plan>& executor_for(grid_state& grid, const sizes& at) {
-  const void* key = &detail::plan_key<Plan>;
-  void* found = grid.find_bound(key, at);
-  if (found == nullptr) found = grid.keep_bound(key, at, std::make_shared<executor<Plan>>(grid, at));
-  return *static_cast<executor<Plan>*>(found);
+  return executor_for<Plan>(grid, std::span(at.dims).first(Plan::dims.size()), [&] { return at; });
 }
 
 } // namespace cleave

@@ -187,7 +187,6 @@ template <class Expression, reduction How, bool InnerFolded, bool Flat = !on_hos
 void run_fold(const bound_loops& b, const void* const* from, void* to, void* pieces) {
   using T = typename Expression::type;
   using table = operand_table<Expression>;
-  using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
   constexpr int how = static_cast<int>(How);
   if (b.results == 0) return;
   const std::int64_t range = b.folded.size();
@@ -198,23 +197,22 @@ void run_fold(const bound_loops& b, const void* const* from, void* to, void* pie
     std::vector<loop_nest::dim> kept = b.outer.dims;
     if (!InnerFolded) kept.push_back(b.inner);
     const kernel_loops<table::count> outer(kept, kept.size()), folded(b.folded.dims, b.folded.dims.size());
-    Kokkos::parallel_for("cleave fold", policy(0, units),
-                         fold_flat_functor<Expression, how>{operands, outer, folded, out, b.results, range, b.chunk});
+    launch("cleave fold", units, fold_flat_functor<Expression, how>{operands, outer, folded, out, b.results, range, b.chunk});
   } else {
     using functor = std::conditional_t<InnerFolded, fold_rows_functor<Expression, how>, fold_columns_functor<Expression, how>>;
     const kernel_loops<table::count> outer(b.outer.dims, b.outer.dims.size());
     const kernel_loops<table::count> folded(b.folded.dims, b.folded.dims.size() - (InnerFolded ? 1 : 0));
     if (!InnerFolded) units = b.chunks * (b.results / b.inner.extent) * ((b.inner.extent + fold_width - 1) / fold_width);
     const functor f{operands, outer, folded, out, b.results, b.inner.extent, range, b.chunk};
-    if (b.results * range <= fold_grain || units == 1)
+    if (b.results * range <= fold_grain)
       for (std::int64_t u = 0; u < units; ++u) f(u);
-    else Kokkos::parallel_for("cleave fold", policy(0, units), f);
+    else launch("cleave fold", units, f);
   }
   if (b.chunks == 1) return;
   const join_functor<T, how> join{out, static_cast<T*>(to), b.results, b.chunks};
   if constexpr (on_host)
     for (std::int64_t i = 0; i < b.results; ++i) join(i);
-  else Kokkos::parallel_for("cleave fold", policy(0, b.results), join);
+  else launch("cleave fold", b.results, join);
 }
 
 } // namespace cleave

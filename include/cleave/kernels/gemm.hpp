@@ -149,7 +149,7 @@ inline bound_gemm bind_gemm(const gemm_group& batch, gemm_group m, gemm_group n,
   g.k = k.size();
   g.packed[0] = !detail::matrix_of(m, k, array[0], true, g.transposed[0], g.leading[0]);
   g.packed[1] = !detail::matrix_of(k, n, array[1], true, g.transposed[1], g.leading[1]);
-  if (g.n == 1 && !g.transposed[0] && !g.transposed[1]) {
+  if (!CLEAVE_DIRECT_BLAS && g.n == 1 && !g.transposed[0] && !g.transposed[1]) {
     // Kokkos Kernels takes a single column for a contiguous vector, whatever lies between its elements.
     g.packed[1] = g.packed[1] || g.leading[1] != 1;
     g.packed[2] = g.packed[2] || g.leading[2] != 1;
@@ -204,21 +204,22 @@ void run_gemm(const bound_gemm& g, const void* left, const void* right, void* re
     const T* a_at = static_cast<const T*>(in[0]) + g.offset[0][b];
     const T* b_at = static_cast<const T*>(in[1]) + g.offset[1][b];
     T* c_at = static_cast<T*>(out) + g.offset[2][b];
-    if constexpr (std::is_floating_point_v<T>) {
-      gemm_call<T>(g.m, g.n, g.k, {a_at, g.leading[0], g.transposed[0]}, {b_at, g.leading[1], g.transposed[1]}, c_at, g.leading[2]);
-    } else {
-      const plain_gemm_functor<T> f{a_at,
-                                    b_at,
-                                    c_at,
-                                    g.n,
-                                    g.k,
-                                    g.transposed[0] ? 1 : g.leading[0],
-                                    g.transposed[0] ? g.leading[0] : 1,
-                                    g.transposed[1] ? 1 : g.leading[1],
-                                    g.transposed[1] ? g.leading[1] : 1,
-                                    g.leading[2]};
-      Kokkos::parallel_for("cleave gemm", Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>(0, g.m * g.n), f);
-    }
+    if constexpr (has_library_gemm<T>)
+      if (library_takes({g.m, g.n, g.k, g.leading[0], g.leading[1], g.leading[2]})) {
+        gemm_call<T>(g.m, g.n, g.k, {a_at, g.leading[0], g.transposed[0]}, {b_at, g.leading[1], g.transposed[1]}, c_at, g.leading[2]);
+        continue;
+      }
+    const plain_gemm_functor<T> f{a_at,
+                                  b_at,
+                                  c_at,
+                                  g.n,
+                                  g.k,
+                                  g.transposed[0] ? 1 : g.leading[0],
+                                  g.transposed[0] ? g.leading[0] : 1,
+                                  g.transposed[1] ? 1 : g.leading[1],
+                                  g.transposed[1] ? g.leading[1] : 1,
+                                  g.leading[2]};
+    launch("cleave gemm", g.m * g.n, f);
   }
   if (g.packed[2]) copy_box(g.copy[2], out, result, g.element_bytes);
 }

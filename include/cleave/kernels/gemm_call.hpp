@@ -2,46 +2,38 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/storage/memory.hpp>
+#include <cleave/kernels/gemm_blas.hpp>
+#if !CLEAVE_DIRECT_BLAS
+#include <cleave/kernels/gemm_kokkos.hpp>
+#endif
 
-#include <KokkosBlas3_gemm.hpp>
-
+#include <algorithm>
 #include <cstdint>
-#include <utility>
-
-// The only place where Kokkos Kernels is called: compiling its gemm takes seconds, which a program pays once an element type.
+#include <initializer_list>
+#include <limits>
+#include <type_traits>
 
 namespace cleave {
 
-/// A row-major matrix in memory, or its transpose. `leading` elements lie between rows as stored.
-struct matrix_ref {
-  const void* at = nullptr;
-  std::int64_t leading = 1;
-  bool transposed = false;
-};
-
-namespace detail {
-
+/// Elements that the library of products knows.
 template <class T>
-using matrix_view = Kokkos::View<T**, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+inline constexpr bool has_library_gemm = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                                         std::is_same_v<T, Kokkos::complex<float>> || std::is_same_v<T, Kokkos::complex<double>>;
 
-/// Rows of `columns` elements, `leading` apart. The View ends with a padding that is never touched.
-template <class T>
-auto view_of(T* at, std::int64_t rows, std::int64_t columns, std::int64_t leading) {
-  const matrix_view<T> padded(at, static_cast<std::size_t>(rows), static_cast<std::size_t>(leading));
-  return Kokkos::subview(padded, Kokkos::ALL, std::pair<std::size_t, std::size_t>(0, static_cast<std::size_t>(columns)));
+/// Whether the library's integers hold all of these; where they do not, a plain kernel computes the product.
+inline bool library_takes(std::initializer_list<std::int64_t> numbers) {
+  return std::max(numbers) <= std::numeric_limits<int>::max();
 }
 
-} // namespace detail
-
-/// c[m, n] = a[m, k] * b[k, n], none of the extents 0. A template only to be compiled where it is called.
+/// c[m, n] = a[m, k] * b[k, n], none of the extents 0, all numbers within int.
 template <class T>
 void gemm_call(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref& a, const matrix_ref& b, T* c,
                std::int64_t leading) {
-  const auto left = detail::view_of(static_cast<const T*>(a.at), a.transposed ? k : m, a.transposed ? m : k, a.leading);
-  const auto right = detail::view_of(static_cast<const T*>(b.at), b.transposed ? n : k, b.transposed ? k : n, b.leading);
-  const auto result = detail::view_of(c, m, n, leading);
-  KokkosBlas::gemm(execution_space(), a.transposed ? "T" : "N", b.transposed ? "T" : "N", T(1), left, right, T(0), result);
+#if CLEAVE_DIRECT_BLAS
+  blas_gemm(m, n, k, a, b, c, leading);
+#else
+  kokkos_gemm(m, n, k, a, b, c, leading);
+#endif
 }
 
 } // namespace cleave

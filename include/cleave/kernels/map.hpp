@@ -114,10 +114,8 @@ void run_map(const bound_loops& b, const void* const* from, void* to) {
   if (total == 0) return;
   const kernel_loops<table::count> outer(b.outer.dims, b.outer.dims.size() - 1);
   auto* out = static_cast<typename Expression::type*>(to);
-  using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
   if constexpr (Flat) {
-    Kokkos::parallel_for("cleave map", policy(0, total),
-                         map_flat_functor<Expression>{table(b, from), outer, out, b.inner.extent});
+    launch("cleave map", total, map_flat_functor<Expression>{table(b, from), outer, out, b.inner.extent});
   } else {
     if constexpr (Expression::strided)
       if (b.tiled) {
@@ -126,13 +124,11 @@ void run_map(const bound_loops& b, const void* const* from, void* to) {
                                         out, b.inner.extent};
         for (std::size_t k = 0; k < table::count; ++k) f.across[k] = b.outer.dims[row].stride[k];
         const std::int64_t bands = total / (f.height * f.inner) * ((f.height + map_tile_rows - 1) / map_tile_rows);
-        Kokkos::parallel_for("cleave map", policy(0, bands), f);
+        launch("cleave map", bands, f);
         return;
       }
     const map_functor<Expression> f{table(b, from), outer, out, b.inner.extent, total, map_grain};
-    const std::int64_t units = (total + map_grain - 1) / map_grain;
-    if (units == 1) f(0);
-    else Kokkos::parallel_for("cleave map", policy(0, units), f);
+    launch("cleave map", (total + map_grain - 1) / map_grain, f);
   }
 }
 

@@ -102,7 +102,7 @@ void copy_box_flat(const box_copy& c, const void* from, void* to) {
     f.from_stride[i] = c.from[at];
     f.to_stride[i] = c.to[at];
   }
-  Kokkos::parallel_for("cleave copy", Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>(0, c.elements), f);
+  launch("cleave copy", c.elements, f);
 }
 
 /// The two innermost loops of a copy that transposes, in tiles that stay in the first cache.

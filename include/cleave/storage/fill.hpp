@@ -43,8 +43,7 @@ void fill_elements(T* at, std::int64_t elements, T value) {
   if constexpr (on_host) {
     for (std::int64_t i = 0; i < elements; ++i) at[i] = value;
   } else {
-    Kokkos::parallel_for("cleave fill", Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>(0, elements),
-                         fill_functor<T>{at, value});
+    launch("cleave fill", elements, fill_functor<T>{at, value});
   }
 }
 

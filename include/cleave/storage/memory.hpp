@@ -21,9 +21,49 @@ using memory_space = execution_space::memory_space;
 /// Whether kernels run on the host, so that plain loops may touch the memory and nothing has to be waited for.
 inline constexpr bool on_host = std::is_same_v<execution_space, Kokkos::DefaultHostExecutionSpace>;
 
+namespace detail {
+
+/// The instance of the execution space that everything runs on. Making one allocates, so it is made at first use; a hook
+/// gives it back, since instances must not outlive Kokkos.
+struct kept_instance {
+  static execution_space*& get() {
+    static execution_space* kept = nullptr;
+    return kept;
+  }
+  static void release() {
+    delete get();
+    get() = nullptr;
+  }
+  static const execution_space& made() {
+    static const bool once = [] {
+      get() = new execution_space;
+      Kokkos::push_finalize_hook(&kept_instance::release);
+      return true;
+    }();
+    static_cast<void>(once);
+    return *get();
+  }
+};
+
+} // namespace detail
+
+/// Runs f(i) for 0 <= i < n on Kokkos' default execution space. The label has at most 15 characters, so that passing it on
+/// allocates nothing. One thread, or one unit, needs no parallel region, for which OpenMP would allocate; tools see all.
+template <class Functor>
+void launch(const char* label, std::int64_t n, const Functor& f) {
+  using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
+  const execution_space& on = detail::kept_instance::made();
+  if constexpr (on_host)
+    if ((n == 1 || on.concurrency() == 1) && !Kokkos::Tools::profileLibraryLoaded()) {
+      for (std::int64_t i = 0; i < n; ++i) f(i);
+      return;
+    }
+  Kokkos::parallel_for(label, policy(on, 0, n), f);
+}
+
 /// Waits for kernels before somebody else (MPI, the host) touches their memory.
 inline void wait_for_kernels() {
-  if constexpr (!on_host) execution_space().fence("cleave");
+  if constexpr (!on_host) detail::kept_instance::made().fence("cleave");
 }
 
 /// Copies bytes between any two memories that Kokkos' default space or the host can reach.

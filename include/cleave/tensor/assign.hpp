@@ -19,12 +19,13 @@ struct is_run_time_leaf : std::bool_constant<is_tensor<A> || Number<A>> {};
 template <class Plan>
 struct call_site {
   grid_state* grid = nullptr;
-  sizes at{};
+  /// As the tensors have them; `dynamic` for a dim that no tensor has.
+  std::array<std::int64_t, Plan::dims.size() + 1> extents{};
   std::array<const void*, Plan::arguments + 1> inputs{};
   std::array<void*, Plan::results + 1> outputs{};
   std::size_t next = 0;
 
-  call_site() { at.dims.fill(dynamic); }
+  call_site() { extents.fill(dynamic); }
 
   /// Dims that promise to divide evenly are held to it wherever the plan divides them.
   static constexpr bool promises = [] {
@@ -32,7 +33,7 @@ struct call_site {
     for (std::size_t d = 0; d < Plan::dims.size(); ++d) any = any || Plan::dims[d].divisible;
     return any;
   }();
-  void check_promises() const {
+  static void check_promises(const sizes& at) {
     for (const buffer& b : Plan::buffers)
       for (int i = 0; i < b.type.rank; ++i)
         if (const std::int64_t parts = at.axes.product(b.where[i]); Plan::dims[b.type[i]].divisible && at.dims[b.type[i]] % parts != 0)
@@ -41,13 +42,10 @@ struct call_site {
 
   void learn(const tensor_state& t, const tensor_type& type) {
     grid_state& on = t.grid.state();
-    if (grid == nullptr) {
-      grid = &on;
-      at.axes = on.sizes();
-    }
+    if (grid == nullptr) grid = &on;
     if (grid != &on) throw grid_error(wording::grids_differ());
     for (int i = 0; i < type.rank; ++i) {
-      std::int64_t& extent = at.dims[type[i]];
+      std::int64_t& extent = extents[type[i]];
       if (extent == dynamic) extent = t.global[i];
       if (extent != t.global[i]) throw shape_error(wording::extents_differ(Plan::dims[type[i]].name, extent, t.global[i]));
     }
@@ -66,15 +64,17 @@ struct call_site {
     learn(leaf.state(), Plan::buffers[Plan::arguments + next].type);
     outputs[next++] = leaf.data();
   }
-  /// Extents that no tensor has: fixed ones, and those that follow from splits and merges.
-  void complete() {
+  /// With the extents that no tensor has, fixed ones and those that follow from splits and merges, all checked.
+  sizes complete() const {
+    sizes at;
+    at.axes = grid->sizes();
     for (std::size_t d = 0; d < Plan::dims.size(); ++d) {
       const std::int64_t fixed = Plan::dims[d].extent;
-      if (fixed == dynamic) continue;
-      if (at.dims[d] != dynamic && at.dims[d] != fixed)
-        throw shape_error(wording::extents_differ(Plan::dims[d].name, fixed, at.dims[d]));
-      at.dims[d] = fixed;
+      at.dims[d] = fixed == dynamic ? extents[d] : fixed;
+      if (extents[d] != dynamic && at.dims[d] != extents[d])
+        throw shape_error(wording::extents_differ(Plan::dims[d].name, fixed, extents[d]));
     }
+    for (std::size_t d = Plan::dims.size(); d < at.dims.size(); ++d) at.dims[d] = 0;
     const bool fits = derive_extents(Plan::products, at);
     for (std::size_t d = 0; d < Plan::dims.size(); ++d)
       if (at.dims[d] == dynamic) throw shape_error(wording::extent_unknown(Plan::dims[d].name));
@@ -82,8 +82,8 @@ struct call_site {
       for (const dim_product& p : Plan::products)
         if (const std::int64_t parts = at.dims[p[1]] * (p[2] == no_dim ? 1 : at.dims[p[2]]); parts != at.dims[p[0]])
           throw shape_error(wording::extents_differ(Plan::dims[p[0]].name, parts, at.dims[p[0]]));
-    if constexpr (promises) check_promises();
-    for (std::size_t d = Plan::dims.size(); d < at.dims.size(); ++d) at.dims[d] = 0;
+    if constexpr (promises) check_promises(at);
+    return at;
   }
 };
 
@@ -118,10 +118,10 @@ void run_plan(Leaves& leaves, Results&... results) {
     for_each_leaf<is_run_time_leaf>(leaves, [&](const auto& leaf) { site.argument(leaf); });
     site.next = 0;
     (for_each_leaf<is_run_time_leaf>(results, [&](const auto& leaf) { site.result(leaf); }), ...);
-    site.complete();
     const reachable_numbers<Leaves> numbers(leaves);
     numbers.replace(site.inputs);
-    executor_for<Plan>(*site.grid, site.at).run(site.inputs.data(), site.outputs.data());
+    executor_for<Plan>(*site.grid, std::span(site.extents).first(Plan::dims.size()), [&] { return site.complete(); })
+        .run(site.inputs.data(), site.outputs.data());
   }
 }
 

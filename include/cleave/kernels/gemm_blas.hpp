@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/kernels/matrix.hpp>
+
+#include <KokkosKernels_config.h>
+#include <Kokkos_Core.hpp>
+
+// Products through the BLAS that Kokkos Kernels was built with, called directly: KokkosBlas::gemm calls the same function, but
+// writes the name of its profiling region to the heap on every call and takes seconds to compile.
+
+/// 1 where all kernels run on the host and Kokkos Kernels has a BLAS whose integers are ints.
+#if defined(KOKKOSKERNELS_ENABLE_TPL_BLAS) && !defined(KOKKOSKERNELS_ENABLE_TPL_MKL) && defined(F77_BLAS_MANGLE) &&          \
+    !defined(KOKKOS_ENABLE_CUDA) && !defined(KOKKOS_ENABLE_HIP) && !defined(KOKKOS_ENABLE_SYCL) &&                           \
+    !defined(KOKKOS_ENABLE_OPENMPTARGET) && !defined(KOKKOS_ENABLE_OPENACC)
+#define CLEAVE_DIRECT_BLAS 1
+#else
+#define CLEAVE_DIRECT_BLAS 0
+#endif
+
+#if CLEAVE_DIRECT_BLAS
+
+// A program may declare the functions of BLAS itself, with other parameter types. So ours have their own names here, and the
+// name of BLAS for the linker.
+#define CLEAVE_TEXT_OF(text) #text
+#define CLEAVE_TEXT(text) CLEAVE_TEXT_OF(text)
+#define CLEAVE_BLAS_SYMBOL(name, NAME) __asm__(CLEAVE_TEXT(__USER_LABEL_PREFIX__) CLEAVE_TEXT(F77_BLAS_MANGLE(name, NAME)))
+#define CLEAVE_BLAS_FUNCTIONS(name_gemm, NAME_GEMM, name_gemv, NAME_GEMV, T)                                                \
+  extern "C" void cleave_##name_gemm(const char*, const char*, const int*, const int*, const int*, const T*, const T*,      \
+                                     const int*, const T*, const int*, const T*, T*, const int*)                            \
+      CLEAVE_BLAS_SYMBOL(name_gemm, NAME_GEMM);                                                                              \
+  extern "C" void cleave_##name_gemv(const char*, const int*, const int*, const T*, const T*, const int*, const T*,         \
+                                     const int*, const T*, T*, const int*) CLEAVE_BLAS_SYMBOL(name_gemv, NAME_GEMV);        \
+  template <>                                                                                                                \
+  struct blas_functions<T> {                                                                                                 \
+    static constexpr auto gemm = &cleave_##name_gemm;                                                                        \
+    static constexpr auto gemv = &cleave_##name_gemv;                                                                        \
+  }
+
+namespace cleave {
+
+namespace detail {
+template <class T>
+struct blas_functions;
+CLEAVE_BLAS_FUNCTIONS(sgemm, SGEMM, sgemv, SGEMV, float);
+CLEAVE_BLAS_FUNCTIONS(dgemm, DGEMM, dgemv, DGEMV, double);
+CLEAVE_BLAS_FUNCTIONS(cgemm, CGEMM, cgemv, CGEMV, Kokkos::complex<float>);
+CLEAVE_BLAS_FUNCTIONS(zgemm, ZGEMM, zgemv, ZGEMV, Kokkos::complex<double>);
+} // namespace detail
+
+/// c[m, n] = a[m, k] * b[k, n], none of the extents 0, all numbers within int.
+template <class T>
+void blas_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref& a, const matrix_ref& b, T* c,
+               std::int64_t leading) {
+  const auto rows = static_cast<int>(m), columns = static_cast<int>(n), depth = static_cast<int>(k);
+  const auto lda = static_cast<int>(a.leading), ldb = static_cast<int>(b.leading), ldc = static_cast<int>(leading);
+  const T* left = static_cast<const T*>(a.at);
+  const T* right = static_cast<const T*>(b.at);
+  const T one(1), zero(0);
+  const int next = 1;
+  // BLAS stores columns one after the other: what it sees of a row-major matrix is the transpose.
+  if (n == 1)
+    detail::blas_functions<T>::gemv(a.transposed ? "N" : "T", a.transposed ? &rows : &depth, a.transposed ? &depth : &rows, &one, left,
+                                    &lda, right, b.transposed ? &next : &ldb, &zero, c, &ldc);
+  else if (m == 1)
+    detail::blas_functions<T>::gemv(b.transposed ? "T" : "N", b.transposed ? &depth : &columns, b.transposed ? &columns : &depth, &one,
+                                    right, &ldb, left, a.transposed ? &lda : &next, &zero, c, &next);
+  else
+    detail::blas_functions<T>::gemm(b.transposed ? "T" : "N", a.transposed ? "T" : "N", &columns, &rows, &depth, &one, right, &ldb,
+                                    left, &lda, &zero, c, &ldc);
+}
+
+} // namespace cleave
+
+#endif

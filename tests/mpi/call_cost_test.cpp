@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include "../../examples/digits_model.hpp"
+
+#include <cleave/cleave.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+// A warm call takes nothing from the heap, binds nothing, and makes only the calls of MPI that its plan has.
+
+namespace {
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::axis<"model"> model;
+inline constexpr cleave::mesh mesh{data, model};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+inline constexpr cleave::dim<"deep"> deep;
+inline constexpr cleave::dim<"pair"> pair_of;
+inline constexpr cleave::dim<"two", 2> two;
+
+using Rows = cleave::tensor<float, mesh(row / data, col)>;
+using Columns = cleave::tensor<float, mesh(row, col / data / model)>;
+using Left = cleave::tensor<float, mesh(row / data, deep / model)>;
+using Right = cleave::tensor<float, mesh(deep / model, col)>;
+using Turned = cleave::tensor<float, mesh(col, row / data)>;
+using Scattered = cleave::tensor<float, mesh(row / data, col / model)>;
+using Vector = cleave::tensor<float, mesh(col)>;
+
+constexpr cleave::function product([](auto a, auto b, auto c) { return relu(dot(a, b, deep)) + c; });
+constexpr cleave::function pairs([](auto x) { return std::tuple(split(x, col, pair_of, two), mean(x, row)); });
+
+std::vector<cleave::grid> grids() {
+  std::vector<cleave::grid> all;
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
+  return all;
+}
+
+/// Calls f until it is warm, then once more under all counters.
+template <class F>
+void expect_cheap(const cleave::grid& g, std::int64_t collectives, const char* what, F&& f) {
+  f();
+  const std::int64_t bound = g.state().times_bound();
+  f();
+  EXPECT_EQ(g.state().times_bound(), bound) << what << ": the second call binds again";
+  support::reset_charges();
+  std::int64_t taken = 0, by_new = support::allocations();
+  {
+    const support::heap_count count;
+    f();
+    taken = count();
+  }
+  by_new = support::allocations() - by_new;
+  EXPECT_EQ(taken, 0) << what;
+  EXPECT_EQ(by_new, 0) << what;
+  EXPECT_EQ(g.state().times_bound(), bound) << what;
+  if (collectives >= 0) {
+    EXPECT_EQ(support::charged_calls(), collectives) << what;
+  }
+}
+
+TEST(call_cost, the_counter_sees_every_way_to_the_heap) {
+  std::int64_t taken = 0;
+  {
+    const support::heap_count count;
+    delete new volatile int(1);
+    taken = count();
+  }
+  EXPECT_EQ(taken, 1);
+  struct alignas(256) wide {
+    char byte[256];
+  };
+  if (support::counts_malloc()) {
+    const support::heap_count count;
+    void* volatile memory = std::malloc(10);
+    memory = std::realloc(memory, 1000);
+    std::free(memory);
+    memory = std::calloc(3, 3);
+    std::free(memory);
+    ::operator delete(::operator new(sizeof(wide), std::align_val_t(alignof(wide))), std::align_val_t(alignof(wide)));
+    taken = count();
+    EXPECT_EQ(taken, 4);
+  }
+  {
+    // Whatever MPI allocates for a communicator is not counted, and nothing is outside of the scope.
+    const support::heap_count count;
+    const support::uncounted in_mpi;
+    MPI_Comm copy = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_SELF, &copy);
+    MPI_Comm_free(&copy);
+    if (support::counts_malloc()) {
+      taken = count();
+      EXPECT_EQ(taken, 0);
+    }
+  }
+}
+
+TEST(call_cost, statements) {
+  for (const cleave::grid& g : grids()) {
+    // Extents that divide, that do not, and none at all.
+    for (const std::int64_t n : {16, 7, 0}) {
+      Rows x(g, {n, 6}), y(g, {n, 6});
+      Turned t(g, {6, n});
+      Columns c(g, {n, 6});
+      expect_cheap(g, 0, "one pass", [&] { y = relu(x) * 0.5f + y; });
+      expect_cheap(g, 0, "another memory order", [&] { t = 2.0f * x; });
+      expect_cheap(g, -1, "another layout", [&] { c = x; });
+      expect_cheap(g, -1, "and back", [&] { y = c + 1.0f; });
+      Vector sums(g, {6});
+      expect_cheap(g, -1, "a reduction over a divided dim", [&] { sums = sum(x, row); });
+    }
+  }
+}
+
+TEST(call_cost, functions) {
+  for (const cleave::grid& g : grids()) {
+    for (const std::int64_t n : {16, 7}) {
+      Left a(g, {n, 12});
+      Right b(g, {12, 8});
+      Rows c(g, {n, 8}), y(g, {n, 8});
+      Scattered s(g, {n, 8});
+      const bool reduces = g.size(model) > 1 && y.local_size() > 0;
+      expect_cheap(g, reduces ? 1 : 0, "a product and its all-reduce", [&] { y = product(a, b, c); });
+      expect_cheap(g, reduces ? 1 : 0, "over its own argument", [&] { c = product(a, b, c); });
+      expect_cheap(g, -1, "a product and its reduce-scatter", [&] { s = product(a, b, c); });
+      expect_cheap(g, -1, "a product as a statement", [&] { y = dot(a, b, deep) - c; });
+      expect_cheap(g, -1, "a column", [&] { y = dot(a, b, deep) * sum(c, col); });
+      cleave::tensor<float, mesh(row / data, pair_of, two)> halves(g, {n, 4, 2});
+      Vector means(g, {8});
+      expect_cheap(g, -1, "two results, extents from a split", [&] { pairs(y).into(halves, means); });
+    }
+  }
+}
+
+/// Two sizes of one plan in turn stay warm both.
+TEST(call_cost, two_sizes_in_turn) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  Rows x(g, {8, 4}), y(g, {8, 4}), u(g, {24, 3}), v(g, {24, 3});
+  expect_cheap(g, 0, "two sizes", [&] {
+    y = x + y;
+    v = u + v;
+  });
+}
+
+TEST(call_cost, training_step) {
+  using types = digits::of<float>;
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) {
+    const cleave::grid g(digits::mesh, MPI_COMM_WORLD, sizes);
+    const auto weights = [&] {
+      types::Weights w{{g, {64, 32}}, {g, {32}}, {g, {32, 10}}, {g, {10}}};
+      w.up.fill(0.01f);
+      w.down.fill(0.02f);
+      return w;
+    };
+    types::Weights w = weights(), momentum = weights();
+    types::Images images(g, {30, 64});
+    types::Labels labels(g, {30});
+    types::Scalar loss(g, {});
+    images.fill(0.5f);
+    float rate = 0.1f;
+    expect_cheap(g, -1, "digits", [&] {
+      types::train(w, momentum, images, labels, rate).into(w, momentum, loss);
+      rate *= 0.9f;
+    });
+  }
+}
+
+} // namespace
