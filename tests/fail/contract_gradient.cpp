@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "a collective that the contract forbids" contract_broken line<@here> "gradient of dot" all_reduce
+#include "names.hpp"
+
+#include <cleave/expr/gradient.hpp>
+
+using namespace fail_test;
+
+using Shared = cleave::abstract<float, mesh(embed)>;
+constexpr cleave::function loss([](auto w, auto x) {
+  const auto score = dot(x, w, embed); // here
+  return sum(tanh(score), batch);
+});
+constexpr auto plan = cleave::plan<Shared(Shared, X)>(cleave::grad(loss), cleave::without<cleave::kind::all_reduce>{});
+static_assert(plan.count(cleave::kind::all_reduce) == 0);
+
+int main() {}

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "a gradient is that of one floating-point number" loss_not_scalar line<@here> dot batch
+#include "names.hpp"
+
+#include <cleave/expr/gradient.hpp>
+
+using namespace fail_test;
+
+constexpr cleave::function loss([](auto w, auto x) {
+  return dot(x, w, embed); // here
+});
+constexpr auto plan = cleave::plan<W(W, X)>(cleave::grad(loss));
+static_assert(plan.collectives() == 1);
+
+int main() {}

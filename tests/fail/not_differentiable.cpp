@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "a gradient is asked by a value that is no floating-point number" not_differentiable
+#include "names.hpp"
+
+#include <cleave/expr/gradient.hpp>
+
+using namespace fail_test;
+
+using Labels = cleave::abstract<int, mesh(batch / data)>;
+constexpr cleave::function loss([](auto labels, auto x) { return sum(cast<float>(labels) * x); });
+constexpr auto plan = cleave::plan<Labels(Labels, X)>(cleave::grad(loss)); // here
+static_assert(plan.collectives() == 1);
+
+int main() {}

@@ -1,0 +1,510 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Derivatives: of every op and of random programs, against central differences in the plain evaluator, along random
+// directions; and their plans, under random layouts, against the evaluator in the simulator.
+#include <cleave/expr/gradient.hpp>
+#include <cleave/plan/explain.hpp>
+#include <cleave/simulate/simulate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+
+namespace {
+
+using namespace cleave;
+
+using values = std::vector<value>;
+
+constexpr std::string_view letters = "abcdefgh";
+std::string_view name(char letter) { return letters.substr(letters.find(letter), 1); }
+dim_ref dim(char letter) { return {name(letter)}; }
+
+/// A program of some inputs, named by their dims, whose first result is differentiated by all of them.
+struct problem {
+  std::vector<std::string> inputs;
+  std::function<value(const values&)> f;
+  /// Data away from where an op has no derivative.
+  double least = -2, most = 2;
+  bool with_zeros = false;
+};
+
+class harness {
+ public:
+  explicit harness(unsigned seed) : random_(seed) {}
+
+  void check(const problem& p, int layouts) {
+    for (int i = 0; i < layouts; ++i) {
+      mesh_value mesh;
+      const int axes = 1 + below(2);
+      for (int a = 0; a < axes; ++a) mesh.axes.push_back({a == 0 ? "x" : "y", 1 + below(axes == 1 ? 6 : 3)});
+      for (char c : std::string("abcdefgh")) extents_[c] = 1 + below(5);
+      // f is e split: e = g * f.
+      extents_['e'] = extents_['g'] * extents_['f'];
+      extents_['d'] = extents_['c'];
+      one(p, mesh);
+    }
+  }
+
+ private:
+  int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+
+  spec some_layout(const std::string& dims, const mesh_value& mesh) {
+    spec s;
+    s.mesh = mesh;
+    for (char c : dims) s.dims.push_back(placement(dim(c)));
+    for (const axis_info& a : mesh.axes) {
+      const auto where = static_cast<std::size_t>(below(static_cast<int>(dims.size()) + 1));
+      if (where < dims.size()) s.dims[where].axes.push_back(a.name);
+    }
+    return s;
+  }
+  static std::string dims_of(value v) {
+    std::string s;
+    for (int i = 0; i < v.in->at(v).type.rank; ++i) s += v.in->made().dims[v.in->at(v).type[i]].name;
+    return s;
+  }
+  sizes sized(const graph& g) const {
+    sizes s = sizes_for(g);
+    for (std::size_t d = 0; d < g.dims.size(); ++d) s.dims[d] = extents_.at(g.dims[d].name[0]);
+    return s;
+  }
+
+  void one(const problem& p, const mesh_value& mesh) {
+    // The loss alone: a weighted sum of what the program returns.
+    recorder plain(mesh);
+    values in;
+    for (const std::string& dims : p.inputs) in.push_back(plain.input(element::f64, some_layout(dims, mesh)));
+    const value y = p.f(in);
+    ASSERT_TRUE(plain.made().found.ok()) << plain.made().found.op;
+    const value weights = plain.input(element::f64, some_layout(dims_of(y), mesh));
+    plain.output(sum(y * weights));
+
+    // The loss and its gradient by every input.
+    recorder both(mesh);
+    values again;
+    for (const std::string& dims : p.inputs) again.push_back(both.input(element::f64, some_layout(dims, mesh)));
+    const auto differentiated = [&](const auto&... x) { return p.f({value(x)...}); };
+    const auto [result, cotangents] = pulled(differentiated, again, both, dims_of(y), mesh);
+    both.output(result);
+    for (std::size_t i = 0; i < cotangents.size(); ++i) both.output(cotangents[i], element::f64, some_layout(p.inputs[i], mesh));
+    both.output(result, element::f64, some_layout("", mesh));
+    ASSERT_TRUE(both.made().found.ok()) << both.made().found.op;
+
+    const graph g = both.take();
+    const sizes at = sized(g);
+    std::vector<host_array> data;
+    for (node_id i : g.inputs) {
+      host_array a(shape_of(g.nodes[i].type, at));
+      for (double& x : a.data) x = number(p);
+      data.push_back(std::move(a));
+    }
+    const std::vector<host_array> wanted = evaluate(g, at, data);
+    compare_with_differences(p, plain.made(), data, wanted);
+
+    const policy rule = below(2) == 0 ? policy::time() : policy::bytes_first(2);
+    const program made = partition(g, at, rule);
+    if (made.found.fault == fault::layouts_tie) return;
+    ASSERT_TRUE(made.found.ok()) << static_cast<int>(made.found.fault) << "\n" << to_string(g);
+    const simulated got = simulate(made, at, data);
+    ASSERT_TRUE(got.problem.empty()) << got.problem << "\n" << to_string(g) << explain(made, at);
+    for (std::size_t r = 0; r < wanted.size(); ++r)
+      ASSERT_EQ(first_difference(wanted[r].data, got.results[r].data, 1e-9), -1) << "result " << r << "\n" << to_string(g) << explain(made, at);
+    ASSERT_EQ(bytes(made, at), got.bytes);
+  }
+
+  /// vjp by all inputs; the weights are an input of the pullback.
+  template <class F>
+  std::pair<value, values> pulled(F f, const values& in, recorder& r, const std::string& dims, const mesh_value& mesh) {
+    const auto run = [&](auto... x) {
+      const auto [y, pullback] = vjp(f, x...);
+      const value weights = r.input(element::f64, some_layout(dims, mesh));
+      const auto back = pullback(weights);
+      values all;
+      if constexpr (sizeof...(x) == 1) all = {back};
+      else std::apply([&](auto... c) { all = {c...}; }, back);
+      return std::pair(sum(y * weights), all);
+    };
+    switch (in.size()) {
+      case 1: return run(in[0]);
+      case 2: return run(in[0], in[1]);
+      case 3: return run(in[0], in[1], in[2]);
+      default: return run(in[0], in[1], in[2], in[3]);
+    }
+  }
+
+  double number(const problem& p) {
+    if (p.with_zeros && below(3) == 0) return 0;
+    double x = 0;
+    // On a grid with an offset that differs from draw to draw, so that no two operands are close to equal.
+    while (std::fabs(x) < 0.1) x = std::uniform_real_distribution<double>(p.least, p.most)(random_);
+    return x;
+  }
+
+  void compare_with_differences(const problem& p, const graph& loss, const std::vector<host_array>& data, const std::vector<host_array>& wanted) {
+    const sizes at = sized(loss);
+    for (int direction = 0; direction < 3; ++direction) {
+      std::vector<host_array> before = data, after = data;
+      double along = 0, size = 1;
+      constexpr double step = 1e-6;
+      for (std::size_t i = 0; i < p.inputs.size(); ++i)
+        for (std::size_t e = 0; e < data[i].data.size(); ++e) {
+          const double d = std::uniform_real_distribution<double>(-1, 1)(random_);
+          before[i].data[e] -= step * d;
+          after[i].data[e] += step * d;
+          along += d * wanted[1 + i].data[e];
+          size += std::fabs(d * wanted[1 + i].data[e]);
+        }
+      const double slope = (evaluate(loss, at, after)[0].data[0] - evaluate(loss, at, before)[0].data[0]) / (2 * step);
+      ASSERT_NEAR(slope, along, 1e-6 * size) << to_string(loss);
+    }
+  }
+
+  std::mt19937 random_;
+  std::map<char, std::int64_t> extents_{};
+};
+
+/// An op applied to operands, which may broadcast.
+problem elementwise(op code, const std::vector<std::string>& inputs, double least = -2, double most = 2) {
+  return {inputs, [code](const values& x) { return x[0].in->elementwise(code, x, {}, element::none, true); }, least, most};
+}
+
+TEST(Gradient, OfEveryElementwiseOpIsTheLimitOfDifferences) {
+  const auto positive = [](op c) { return c == op::log || c == op::sqrt || c == op::rsqrt || c == op::pow || c == op::div; };
+  // Flat wherever they have a derivative.
+  constexpr op flat[] = {op::sign, op::floor, op::logical_not, op::equal, op::not_equal, op::less, op::less_equal, op::greater,
+                         op::greater_equal, op::logical_and, op::logical_or};
+  int checked = 0;
+  for (const op_entry& e : op_table) {
+    if (e.what != op_class::elementwise) continue;
+    SCOPED_TRACE(e.name);
+    const bool is_flat = std::find(std::begin(flat), std::end(flat), e.code) != std::end(flat);
+    ASSERT_EQ(is_flat, e.derivative[0].empty() && e.derivative[1].empty()) << "an op needs a derivative";
+    if (is_flat || e.code == op::broadcast || e.code == op::select) continue;
+    const double least = positive(e.code) ? 0.5 : -2;
+    harness h(static_cast<unsigned>(e.code) + 1);
+    if (e.arity == 1) h.check(elementwise(e.code, {"ab"}, least), 12);
+    if (e.arity == 2)
+      for (const auto& inputs : {std::vector<std::string>{"ab", "ab"}, {"ab", "b"}, {"a", "ab"}, {"", "ba"}, {"a", "b"}})
+        h.check(elementwise(e.code, inputs, least), 8);
+    ++checked;
+  }
+  EXPECT_GE(checked, 20);
+}
+
+TEST(Gradient, OfEveryOtherOpIsTheLimitOfDifferences) {
+  const std::vector<std::pair<const char*, problem>> all{
+      {"select", {{"ab", "ab", "b"}, [](const values& x) { return select(x[0] > 0, x[1], x[2]); }}},
+      {"cast", {{"ab"}, [](const values& x) { return cast<double>(cast<float>(x[0])) * x[0]; }}},
+      {"broadcast", {{"a"}, [](const values& x) { return broadcast(x[0], dim('b'), dim('a'), dim('c')); }}},
+      {"sum", {{"abc"}, [](const values& x) { return sum(x[0], dim('b')); }}},
+      {"sum over all", {{"abc"}, [](const values& x) { return sum(x[0]); }}},
+      {"mean", {{"abc"}, [](const values& x) { return mean(x[0], dim('a'), dim('c')); }}},
+      {"max", {{"abc"}, [](const values& x) { return max(x[0], dim('b')); }}},
+      {"min", {{"abc"}, [](const values& x) { return min(x[0], dim('b'), dim('a')); }}},
+      {"prod", {{"abc"}, [](const values& x) { return x[0].in->reduce(reduction::prod, x[0], std::array{dim('b')}, {}); }}},
+      {"prod with zeros", {{"abc"}, [](const values& x) { return x[0].in->reduce(reduction::prod, x[0], std::array{dim('b')}, {}); }, -2, 2, true}},
+      {"dot", {{"ab", "bc"}, [](const values& x) { return dot(x[0], x[1], dim('b')); }}},
+      {"dot of a batch", {{"hab", "hbc"}, [](const values& x) { return dot(x[0], x[1], dim('b')); }}},
+      {"dot over two", {{"abc", "bch"}, [](const values& x) { return dot(x[0], x[1], dim('b'), dim('c')); }}},
+      {"dot with a vector", {{"ab", "b"}, [](const values& x) { return dot(x[0], x[1], dim('b')); }}},
+      {"inner product", {{"a", "a"}, [](const values& x) { return dot(x[0], x[1], dim('a')); }}},
+      {"outer product", {{"a", "b"}, [](const values& x) { return dot(x[0], x[1]); }}},
+      {"dot with itself", {{"ab"}, [](const values& x) { return dot(x[0], x[0], dim('b')); }}},
+      {"dot of a sum", {{"ab", "bc"}, [](const values& x) { return sum(dot(x[0], x[1], dim('b')), dim('c')); }}},
+      {"dot of a sum over its batch", {{"hab", "hbc"}, [](const values& x) { return sum(dot(x[0], x[1], dim('b')), dim('h'), dim('a')); }}},
+      {"rename", {{"abc"}, [](const values& x) { return rename(x[0], dim('c'), dim('d')) * x[0].in->constant(2, element::f64, {}); }}},
+      {"attention", {{"ac", "ac"}, [](const values& x) { return softmax(dot(x[0], rename(x[1], dim('c'), dim('d')), dim('a')), dim('d')); }}},
+      {"split", {{"ae"}, [](const values& x) { return sin(split(x[0], dim('e'), dim('g'), dim('f'))); }}},
+      {"split of a sum", {{"ae"}, [](const values& x) { return sum(split(x[0], dim('e'), dim('g'), dim('f')), dim('g')); }}},
+      {"split, and all of it summed", {{"ae"}, [](const values& x) { return sum(split(x[0], dim('e'), dim('g'), dim('f')), dim('g'), dim('f')); }}},
+      {"merge", {{"gaf"}, [](const values& x) { return tanh(merge(x[0], dim('g'), dim('f'), dim('e'))); }}},
+      {"merge of a sum", {{"gaf"}, [](const values& x) { return sum(merge(x[0], dim('g'), dim('f'), dim('e')), dim('e')); }}},
+      {"softmax", {{"ab"}, [](const values& x) { return softmax(x[0], dim('b')); }}},
+      {"logsumexp", {{"ab"}, [](const values& x) { return logsumexp(x[0], dim('b')); }}},
+      {"log_softmax", {{"ab"}, [](const values& x) { return log_softmax(x[0], dim('a')); }}},
+      {"layer_norm", {{"ab", "b", "b"}, [](const values& x) { return layer_norm(x[0], dim('b'), x[1], x[2]); }}},
+      {"variance", {{"ab"}, [](const values& x) { return mean((x[0] - mean(x[0], dim('b'))) * (x[0] - mean(x[0], dim('b'))), dim('b')); }}},
+      {"cross entropy",
+       {{"ab", "a"}, [](const values& x) { return mean(logsumexp(x[0], dim('b')) - sum(x[0] * one_hot<double>(cast<int>(x[1]), dim('b')), dim('b'))); }, 0.5}},
+      {"a value used three times", {{"ab"}, [](const values& x) { return x[0] * x[0] + sum(x[0], dim('a')) * x[0]; }}},
+      {"one of two branches", {{"ab", "ab"}, [](const values& x) { return maximum(x[0] * x[1], x[0] + x[1]); }}},
+  };
+  unsigned seed = 100;
+  for (const auto& [what, p] : all) {
+    SCOPED_TRACE(what);
+    harness(seed++).check(p, 16);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Gradient, PassesThroughLayoutsTheUserWrote) {
+  mesh_value two;
+  two.axes.push_back({"x", 2});
+  const auto pinned = [&](char d) {
+    spec s;
+    s.mesh = two;
+    s.dims.push_back(placement(dim(d)));
+    s.dims[0].axes.push_back("x");
+    return s;
+  };
+  recorder in(two);
+  spec plain;
+  plain.mesh = two;
+  for (char c : std::string("ab")) plain.dims.push_back(placement(dim(c)));
+  const value x = in.input(element::f64, plain);
+  const auto [y, pullback] = vjp([&](value v) { return sin(constrain(reshard(constrain(v, pinned('a')) * v, pinned('b')), pinned('b'))); }, x);
+  in.output(pullback(cos(y)), element::f64, plain);
+  ASSERT_TRUE(in.made().found.ok());
+  const graph g = in.take();
+  sizes at = sizes_for(g);
+  at.dims[0] = 3;
+  at.dims[1] = 5;
+  host_array data(shape_of(g.nodes[0].type, at));
+  for (std::size_t i = 0; i < data.data.size(); ++i) data.data[i] = 0.1 * static_cast<double>(i);
+  const auto result = simulate(partition(g, at), at, std::array{data}).results[0];
+  for (std::size_t i = 0; i < data.data.size(); ++i) {
+    const double v = data.data[i];
+    EXPECT_NEAR(result.data[i], std::cos(std::sin(v * v)) * std::cos(v * v) * 2 * v, 1e-12);
+  }
+}
+
+/// Random programs of smooth ops.
+TEST(Gradient, OfRandomProgramsIsTheLimitOfDifferences) {
+  for (unsigned seed = 1; seed <= 250; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto program = [seed](const values& in) {
+      std::mt19937 random(seed);
+      const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+      values known = in;
+      for (int i = 0; i < 7; ++i) {
+        const value a = known[below(known.size())], b = known[below(known.size())];
+        recorder& r = *a.in;
+        const tensor_type ta = r.at(a).type, tb = r.at(b).type;
+        const auto both = [&](op code) { return r.elementwise(code, std::array{a, b}, {}, element::none, true); };
+        value made{};
+        switch (below(9)) {
+          case 0: made = both(op::add); break;
+          case 1: made = both(op::mul); break;
+          case 2: made = tanh(a); break;
+          case 3: made = sin(a) * 0.5; break;
+          case 4: made = ta.rank > 0 ? softmax(a, dim(r.made().dims[ta[0]].name[0])) : a; break;
+          case 5: {
+            const dim_set shared = ta.set() & tb.set();
+            made = r.dot(a, b, below(2) == 0 ? shared : shared & (shared - 1), {});
+            break;
+          }
+          case 6: made = ta.rank > 0 ? mean(a, dim(r.made().dims[ta[static_cast<int>(below(ta.rank))]].name[0])) : a; break;
+          case 7: made = select(a > 0.05, a, a * 0.3); break;
+          default: made = exp(-(a * a)); break;
+        }
+        if (class_of(r.at(made).code) == op_class::source || r.at(made).type.rank > 4) continue;
+        known.push_back(made);
+      }
+      value total = sum(known[0]);
+      for (const value& v : known) total = total + sum(v * v);
+      return total;
+    };
+    harness(seed).check({{"ab", "bc", "a"}, program, -1, 1}, 1);
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// One dim of extent 3 on one device: enough for what follows.
+struct small {
+  mesh_value mesh{};
+  spec row{}, none{};
+  small() {
+    mesh.axes.push_back({"x", 1});
+    row.mesh = none.mesh = mesh;
+    row.dims.push_back(placement(dim('a')));
+  }
+  static std::vector<std::vector<double>> run(recorder& in, const std::vector<std::vector<double>>& data) {
+    const graph g = in.take();
+    EXPECT_TRUE(g.found.ok()) << static_cast<int>(g.found.fault) << " in " << g.found.op;
+    sizes at = sizes_for(g);
+    at.dims[0] = 3;
+    std::vector<host_array> arrays;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      arrays.emplace_back(shape_of(g.nodes[g.inputs[i]].type, at));
+      arrays.back().data = data[i];
+    }
+    const simulated s = simulate(partition(g, at), at, arrays);
+    EXPECT_EQ(s.problem, "");
+    std::vector<std::vector<double>> results;
+    for (const host_array& a : s.results) results.push_back(a.data);
+    return results;
+  }
+};
+using row = std::vector<double>;
+
+TEST(Gradient, OfAGradient) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row);
+  static constexpr function cube([](auto v) { return sum(v * v * v); });
+  static constexpr function slope_sum([](auto v) { return sum(grad(cube)(v)); });
+  in.output(grad(cube)(x));
+  in.output(grad(slope_sum)(x));
+  const auto got = small::run(in, {{1, 2, -3}});
+  EXPECT_EQ(got[0], (row{3, 12, 27}));
+  EXPECT_EQ(got[1], (row{6, 12, -18}));
+}
+
+TEST(Gradient, IsByTheArgumentAskedForAlone) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row);
+  static constexpr function product([](auto a, auto b) { return sum(a * b * b); });
+  in.output(grad(product)(x, x));
+  in.output(grad<1>(product)(x, x));
+  const auto [first, second] = grad<0, 1>(product)(x, x);
+  in.output(first);
+  in.output(second);
+  const auto got = small::run(in, {{1, 2, 3}});
+  EXPECT_EQ(got[0], (row{1, 4, 9}));
+  EXPECT_EQ(got[1], (row{2, 8, 18}));
+  EXPECT_EQ(got[2], got[0]);
+  EXPECT_EQ(got[3], got[1]);
+}
+
+struct pair_of {
+  value used, unused;
+};
+TEST(Gradient, OfAnAggregateIsTheSameAggregateAndZeroWhereNothingDepends) {
+  small s;
+  recorder in(s.mesh);
+  const pair_of p{in.input(element::f64, s.row), in.input(element::f64, s.row)};
+  static constexpr function f([](auto q) { return std::tuple(sum(q.used * 3), q.used * 2); });
+  const auto [result, slope] = value_and_grad(f)(p);
+  const auto [loss, doubled] = result;
+  in.output(loss);
+  in.output(doubled);
+  in.output(slope.used);
+  in.output(slope.unused);
+  const auto got = small::run(in, {{1, 2, 3}, {4, 5, 6}});
+  EXPECT_EQ(got[0], row{18});
+  EXPECT_EQ(got[1], (row{2, 4, 6}));
+  EXPECT_EQ(got[2], (row{3, 3, 3}));
+  EXPECT_EQ(got[3], (row{0, 0, 0}));
+}
+
+TEST(Gradient, ByItsOwnRule) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row), w = in.input(element::f64, s.row);
+  // Rounding, as if it were not there (Bengio 2013); and a product whose cotangents are told apart.
+  static constexpr auto rounded = custom_vjp([](auto v) { return std::pair(floor(v + 0.5), std::tuple()); }, [](auto, auto g) { return g; });
+  static constexpr auto times = custom_vjp([](auto a, auto b) { return std::pair(a * b, std::tuple(a, b)); },
+                                    [](auto kept, auto g) { return std::tuple(10 * g * std::get<1>(kept), 100 * g * std::get<0>(kept)); });
+  const auto [y, pullback] = vjp([&](auto a, auto b) { return times(rounded(a), b); }, x, w);
+  const auto [dx, dw] = pullback(y);
+  in.output(y);
+  in.output(dx);
+  in.output(dw);
+  const auto got = small::run(in, {{0.6, 1.2, -2.4}, {1, 2, 3}});
+  EXPECT_EQ(got[0], (row{1, 2, -6}));
+  EXPECT_EQ(got[1], (row{10, 40, -180}));
+  EXPECT_EQ(got[2], (row{100, 200, 1200}));
+}
+
+TEST(Gradient, OfARecomputedFunctionIsTheSameAndComputedAgain) {
+  small s;
+  static constexpr function wave([](auto v) { return sin(exp(sin(v))); });
+  static constexpr function kept([](auto v) { return sum(wave(wave(v)) * v); });
+  static constexpr function again([](auto v) { return sum(remat(wave)(remat(wave)(v)) * v); });
+  const auto run = [&](const auto& f, int& sines) {
+    recorder in(s.mesh);
+    const value x = in.input(element::f64, s.row);
+    const auto [loss, slope] = value_and_grad(f)(x);
+    in.output(loss);
+    in.output(slope);
+    sines = 0;
+    for (const node& n : simplify(in.made()).nodes) sines += n.code == op::sin;
+    return small::run(in, {{0.3, -0.2, 1.1}});
+  };
+  int once = 0, twice = 0;
+  const auto a = run(kept, once), b = run(again, twice);
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(once, 4);
+  // The inner one of each wave; the derivative of the outer one does not need its result.
+  EXPECT_EQ(twice, 6);
+}
+
+TEST(Gradient, OfRecomputedRegionsInOneAnotherIsTheSame) {
+  small s;
+  static constexpr function wave([](auto v, auto w) { return sin(v * w); });
+  static constexpr function two([](auto v, auto w) { return remat(wave)(remat(wave)(v, w) + v, w); });
+  static constexpr function plain([](auto v, auto w) { return sum(wave(wave(v, w) + v, w) * w); });
+  static constexpr function nested([](auto v, auto w) { return sum(remat(two)(v, w) * w); });
+  const auto run = [&](const auto& f) {
+    recorder in(s.mesh);
+    const value x = in.input(element::f64, s.row), w = in.input(element::f64, s.row);
+    const auto [loss, slopes] = value_and_grad<0, 1>(f)(x, w);
+    in.output(loss);
+    in.output(std::get<0>(slopes));
+    in.output(std::get<1>(slopes));
+    return small::run(in, {{0.3, -0.2, 1.1}, {0.9, 1.7, -0.4}});
+  };
+  EXPECT_EQ(run(plain), run(nested));
+}
+
+TEST(Gradient, FaultsNameTheOpAndLineThatWereDifferentiated) {
+  small s;
+  spec square = s.row;
+  square.dims.push_back(placement(dim('b')));
+  {
+    recorder in(s.mesh);
+    const value x = in.input(element::f64, square);
+    grad(function([](auto v) { return sum(v, dim('a')); }))(x);
+    EXPECT_EQ(in.made().found.fault, fault::loss_not_scalar);
+    EXPECT_EQ(in.made().found.dim, "b");
+    EXPECT_EQ(in.made().found.op, "reduce");
+  }
+  {
+    recorder in(s.mesh);
+    grad(function([](auto v) { return sum(cast<double>(v)); }))(in.input(element::i32, square));
+    EXPECT_EQ(in.made().found.fault, fault::not_differentiable);
+  }
+  {
+    recorder in(s.mesh);
+    const value x = in.input(element::f64, square);
+    const auto [y, pullback] = vjp([](auto v) { return sum(v, dim('b')); }, x);
+    pullback(x);
+    EXPECT_EQ(in.made().found.fault, fault::cotangent_does_not_fit);
+  }
+  {
+    // A plan that breaks its contract in the backward pass.
+    mesh_value two;
+    two.axes.push_back({"x", 2});
+    recorder in(two);
+    spec divided = square;
+    divided.mesh = two;
+    divided.dims[0].axes.push_back("x");
+    spec whole = s.row;
+    whole.mesh = two;
+    whole.dims[0] = placement(dim('b'));
+    const value x = in.input(element::f64, divided), w = in.input(element::f64, whole);
+    const auto [loss, pullback] = vjp([&](value v) { return sum(x * v); }, w);
+    const unsigned line = __LINE__ - 1;
+    in.output(pullback(in.constant(1, element::f64, {})), element::f64, whole);
+    const graph g = in.take();
+    const program p = partition(g, sizes_for(g));
+    int moves = 0;
+    for (const step& one : p.steps) {
+      if (one.kind != step_kind::move) continue;
+      ++moves;
+      EXPECT_TRUE(one.gradient);
+      EXPECT_EQ(one.code, op::mul);
+      EXPECT_EQ(one.where.line, line);
+    }
+    EXPECT_EQ(moves, 1);
+    EXPECT_NE(explain(p, sizes_for(g)).find("gradient of mul"), std::string::npos);
+  }
+}
+
+} // namespace
