@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cleave/cleave.hpp>
+#include <cleave/optim/sgd.hpp>
 
 namespace digits {
 
@@ -39,24 +40,16 @@ struct of {
     return dot(h, w.down, hidden) + w.down_bias;
   });
 
-  /// One step of gradient descent with momentum on the mean cross entropy of a batch, the gradients written by hand.
-  static constexpr cleave::function train = cleave::function([](auto w, auto momentum, auto images, auto labels, auto rate) {
-    const auto h = relu(dot(images, w.up, pixel) + w.up_bias);
-    const auto log_p = log_softmax(dot(h, w.down, hidden) + w.down_bias, digit);
-    const auto target = one_hot<Real>(labels, digit);
-    const auto loss = -mean(sum(target * log_p, digit), batch);
+  /// The mean cross entropy of a batch.
+  static constexpr cleave::function loss = cleave::function([](auto w, auto images, auto labels) {
+    const auto log_p = log_softmax(scores(w, images), digit);
+    return -mean(sum(one_hot<Real>(labels, digit) * log_p, digit), batch);
+  });
 
-    const auto delta = (exp(log_p) - target) / count<Real>(images, batch);
-    const auto delta_h = select(h > 0, dot(delta, w.down, digit), 0);
-    const auto step = [&](auto& weight, auto& velocity, auto gradient) {
-      velocity = 0.9 * velocity + gradient;
-      weight = weight - rate * velocity;
-    };
-    step(w.up, momentum.up, dot(images, delta_h, batch));
-    step(w.up_bias, momentum.up_bias, sum(delta_h, batch));
-    step(w.down, momentum.down, dot(h, delta, batch));
-    step(w.down_bias, momentum.down_bias, sum(delta, batch));
-    return std::tuple(w, momentum, loss);
+  /// One step of gradient descent with momentum.
+  static constexpr cleave::function train = cleave::function([](auto w, auto momentum, auto images, auto labels, auto rate) {
+    const auto [value, slope] = cleave::value_and_grad(loss)(w, images, labels);
+    return std::tuple_cat(cleave::optim::sgd(w, momentum, slope, rate, 0.9), std::tuple(value));
   });
 
   /// The fraction of a batch whose label has the highest score.

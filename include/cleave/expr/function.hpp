@@ -54,9 +54,11 @@ template <class T, std::size_t N>
 struct trace_type<std::array<T, N>> {
   using type = std::array<typename trace_type<T>::type, N>;
 };
-template <class... T>
-struct trace_type<std::tuple<T...>> {
-  using type = std::tuple<typename trace_type<T>::type...>;
+/// std::tuple, and aggregates of what their parameters name.
+template <template <class...> class Aggregate, class... T>
+  requires(!std::derived_from<Aggregate<T...>, value>)
+struct trace_type<Aggregate<T...>> {
+  using type = Aggregate<typename trace_type<T>::type...>;
 };
 
 /// Already recording: equal to its own traced form.

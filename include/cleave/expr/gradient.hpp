@@ -3,24 +3,12 @@
 #pragma once
 
 #include <cleave/expr/derivative.hpp>
-#include <cleave/expr/function.hpp>
+#include <cleave/expr/tree.hpp>
 
 namespace cleave {
 
 namespace detail {
 
-template <class A>
-constexpr std::vector<value> leaf_values(A& a) {
-  std::vector<value> all;
-  for_each_leaf<is_value>(a, [&](value& v) { all.push_back(v); });
-  return all;
-}
-/// Gives the leaves other values, in order.
-template <class A>
-constexpr void set_leaves(A& a, std::span<const value> values) {
-  std::size_t next = 0;
-  for_each_leaf<is_value>(a, [&]<class Leaf>(Leaf& leaf) { leaf = Leaf(values[next++]); });
-}
 /// Replaces the leaves by variables: names of their own, so that what else reads the same values is not differentiated.
 template <class A>
 constexpr void make_variables(A& a, std::vector<value>& all) {
@@ -32,13 +20,6 @@ constexpr void make_variables(A& a, std::vector<value>& all) {
     all.push_back(leaf);
   });
 }
-template <class A>
-constexpr recorder* recorder_of(A& a) {
-  recorder* in = nullptr;
-  for_each_leaf<is_value>(a, [&](value& v) { in = in == nullptr ? v.in : in; });
-  return in;
-}
-
 /// Cotangents of the variables, for seeds of the results.
 constexpr std::vector<value> pulled_back(recorder& in, std::span<const value> results, std::span<const value> seeds, std::span<const value> variables) {
   for (const auto& list : {results, seeds, variables})

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/function.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+template <class A>
+constexpr std::vector<value> leaf_values(A& a) {
+  std::vector<value> all;
+  for_each_leaf<is_value>(a, [&](value& v) { all.push_back(v); });
+  return all;
+}
+/// Gives the leaves other values, in order.
+template <class A>
+constexpr void set_leaves(A& a, std::span<const value> values) {
+  std::size_t next = 0;
+  for_each_leaf<is_value>(a, [&]<class Leaf>(Leaf& leaf) { leaf = Leaf(values[next++]); });
+}
+template <class A>
+constexpr recorder* recorder_of(A& a) {
+  recorder* in = nullptr;
+  for_each_leaf<is_value>(a, [&](value& v) { in = in == nullptr ? v.in : in; });
+  return in;
+}
+
+} // namespace detail
+
+/// Inside a function: an aggregate like the first, each leaf of which is f(the leaves at its place in all the aggregates given)
+/// (jax.tree.map). The aggregates have equally many leaves; else result_count is the fault.
+template <class F, class First, class... Rest>
+constexpr First tree_map(F&& f, const First& first, const Rest&... rest) {
+  First made = first;
+  const std::vector<value> own = detail::leaf_values(made);
+  const auto leaves = [](auto copy) { return detail::leaf_values(copy); };
+  const std::array<std::vector<value>, sizeof...(Rest)> others{leaves(rest)...};
+  for (const std::vector<value>& other : others)
+    if (other.size() != own.size()) {
+      const value bad = detail::recorder_of(made)->fail(fault::result_count, "tree_map", {}, {}, {}, static_cast<std::int64_t>(own.size()), static_cast<std::int64_t>(other.size()));
+      detail::set_leaves(made, std::vector<value>(own.size(), bad));
+      return made;
+    }
+  std::size_t next = 0;
+  for_each_leaf<detail::is_value>(made, [&]<class Leaf>(Leaf& leaf) {
+    leaf = [&]<std::size_t... I>(std::index_sequence<I...>) { return Leaf(f(static_cast<const value&>(leaf), others[I][next]...)); }
+    (std::index_sequence_for<Rest...>{});
+    ++next;
+  });
+  return made;
+}
+
+} // namespace cleave

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/tree.hpp>
+
+namespace cleave::optim {
+
+/// What Adam keeps: averages of the gradients and of their squares, each with the sum of the weights in it so far, a rank-0
+/// tensor. All start as zeros. `Weights` may have other layouts than the parameters (ZeRO).
+template <class Weights, class Number>
+struct adam_state {
+  Weights mean;
+  Weights square;
+  Number mean_weight;
+  Number square_weight;
+};
+
+struct adam_options {
+  double mean_decay = 0.9;
+  double square_decay = 0.999;
+  double epsilon = 1e-8;
+  /// Decoupled weight decay (AdamW, Loshchilov and Hutter 2019); 0 is Adam.
+  double weight_decay = 0;
+};
+
+/// One step of Adam (Kingma and Ba 2015), leaf by leaf: new weights and state. The bias corrections 1 - decay^t are kept as running
+/// averages of ones, which loses no digits when t is small.
+template <class Weights, class State, class Rate>
+constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& state, const Weights& gradients, const Rate& rate,
+                                          const adam_options& o = {}) {
+  const auto averaged = [](double decay, const value& average, const auto& next) { return decay * average + (1 - decay) * next; };
+  State s = state;
+  s.mean = tree_map([&](const value& m, const value& g) { return averaged(o.mean_decay, m, g); }, state.mean, gradients);
+  s.square = tree_map([&](const value& v, const value& g) { return averaged(o.square_decay, v, g * g); }, state.square, gradients);
+  s.mean_weight = averaged(o.mean_decay, state.mean_weight, 1);
+  s.square_weight = averaged(o.square_decay, state.square_weight, 1);
+  const auto updated = [&](const value& w, const value& m, const value& v) {
+    const value direction = (m / s.mean_weight) / (sqrt(v / s.square_weight) + o.epsilon);
+    return o.weight_decay == 0 ? w - rate * direction : w - rate * (direction + o.weight_decay * w);
+  };
+  return {tree_map(updated, weights, s.mean, s.square), s};
+}
+
+} // namespace cleave::optim
