@@ -241,6 +241,16 @@ TEST(kernels, long_folds) {
   check_fold<0, 1, 2, 6, reduction::sum, i32>({3, 40, 400});
 }
 
+// Few elements of many results: a vector holds results.
+TEST(kernels, short_folds) {
+  for (const std::array<std::int64_t, 3>& extent : {std::array<std::int64_t, 3>{13, 7, 10}, {40, 31, 31}, {64, 4, 1}, {50, 9, 0}}) {
+    check_fold<0, 1, 2, 4, reduction::sum, f32>(extent);
+    check_fold<0, 1, 2, 4, reduction::max, f64>(extent);
+    check_fold<1, 0, 2, 4, reduction::min, f32>(extent);
+    check_fold<1, 0, 2, 6, reduction::sum, i32>(extent);
+  }
+}
+
 /// Products in every memory order of operands and result, through the binding of the executor.
 template <class T>
 void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c, dim_set batch, dim_set contracted,

@@ -125,4 +125,23 @@ struct tape_expression {
   }
 };
 
+namespace detail {
+template <class Node>
+struct striding_node {
+  using type = Node;
+};
+template <class T, int A, int B, int C>
+struct striding_node<tape_node<static_cast<int>(op::input), T, A, B, C>> {
+  using type = tape_node<static_cast<int>(op::input), T, A, 2, C>;
+};
+} // namespace detail
+
+/// The same expression where every load strides, by what is known when it runs.
+template <class Expression>
+struct striding;
+template <int Loads, class... Nodes>
+struct striding<tape_expression<Loads, Nodes...>> {
+  using type = tape_expression<Loads, typename detail::striding_node<Nodes>::type...>;
+};
+
 } // namespace cleave

@@ -85,6 +85,76 @@ struct fold_rows_functor {
   }
 };
 
+/// Folded extents below which a vector holds many results instead of many summands.
+inline constexpr std::int64_t fold_short = 2 * vector_block;
+
+/// out[kept] = reduction over a short folded inner dim, the only one, with one kept dim: a vector of results.
+template <class Expression, int How>
+struct fold_short_functor {
+  using T = typename Expression::type;
+  using lanes_expression = typename striding<Expression>::type;
+  using table = operand_table<lanes_expression>;
+  using rows = row_maker<lanes_expression>;
+  static constexpr reduction how = static_cast<reduction>(How);
+
+  /// With the strides along the kept dim; `next` has those along the folded one.
+  table operands;
+  std::int64_t next[table::count];
+  T* out;
+  std::int64_t results;
+  std::int64_t inner;
+
+  void operator()(std::int64_t unit) const {
+    const std::int64_t first = unit * vector_block;
+    std::int64_t offset[table::count];
+    for (int k = 0; k < table::count; ++k) offset[k] = first * operands.step[k];
+    const typename lanes_expression::row_type start = rows::moved(rows::start(operands), offset);
+    T sum[vector_block];
+    for (int j = 0; j < vector_block; ++j) sum[j] = identity_of<how, T>;
+    if (first + vector_block <= results) {
+      for (std::int64_t i = 0; i < inner; ++i) {
+        const typename lanes_expression::row_type r = along(start, i);
+        CLEAVE_INDEPENDENT
+        for (int j = 0; j < vector_block; ++j) sum[j] = combined<how>(sum[j], lanes_expression::at(r, j));
+      }
+      for (int j = 0; j < vector_block; ++j) out[first + j] = sum[j];
+    } else {
+      for (std::int64_t i = 0; i < inner; ++i) {
+        const typename lanes_expression::row_type r = along(start, i);
+        for (std::int64_t j = 0; j < results - first; ++j) sum[j] = combined<how>(sum[j], lanes_expression::at(r, j));
+      }
+      for (std::int64_t j = 0; j < results - first; ++j) out[first + j] = sum[j];
+    }
+  }
+
+ private:
+  typename lanes_expression::row_type along(const typename lanes_expression::row_type& start, std::int64_t i) const {
+    std::int64_t offset[table::count];
+    for (int k = 0; k < table::count; ++k) offset[k] = i * next[k];
+    return rows::moved(start, offset);
+  }
+};
+
+/// Runs a fold the short way where its loops permit.
+template <class Expression, int How, class T>
+bool run_short_fold(const bound_loops& b, const void* const* from, T* to) {
+  using functor = fold_short_functor<Expression, How>;
+  using table = typename functor::table;
+  if (b.chunks > 1 || b.outer.dims.size() != 1 || b.folded.dims.size() != 1) return false;
+  const loop_nest::dim &kept = b.outer.dims[0], &folded = b.folded.dims[0];
+  if (folded.extent >= fold_short || kept.extent < vector_block || kept.stride[table::result] != 1) return false;
+  functor f{table(b, from), {}, to, b.results, folded.extent};
+  for (std::size_t k = 0; k < table::count; ++k) {
+    f.operands.step[k] = kept.stride[k];
+    f.next[k] = folded.stride[k];
+  }
+  const std::int64_t units = (b.results + vector_block - 1) / vector_block;
+  if (b.results * folded.extent <= fold_grain)
+    for (std::int64_t u = 0; u < units; ++u) f(u);
+  else launch("cleave fold", units, f);
+  return true;
+}
+
 /// out[kept] = reduction over folded dims around a contiguous kept one: whole rows are added up.
 template <class Expression, int How>
 struct fold_columns_functor {
@@ -199,6 +269,8 @@ void run_fold(const bound_loops& b, const void* const* from, void* to, void* pie
     const kernel_loops<table::count> outer(kept, kept.size()), folded(b.folded.dims, b.folded.dims.size());
     launch("cleave fold", units, fold_flat_functor<Expression, how>{operands, outer, folded, out, b.results, range, b.chunk});
   } else {
+    if constexpr (InnerFolded && Expression::indices == 0)
+      if (run_short_fold<Expression, how>(b, from, static_cast<T*>(to))) return;
     using functor = std::conditional_t<InnerFolded, fold_rows_functor<Expression, how>, fold_columns_functor<Expression, how>>;
     const kernel_loops<table::count> outer(b.outer.dims, b.outer.dims.size());
     const kernel_loops<table::count> folded(b.folded.dims, b.folded.dims.size() - (InnerFolded ? 1 : 0));

@@ -9,7 +9,7 @@
 #elif defined(__clang__)
 #define CLEAVE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
-#define CLEAVE_INDEPENDENT _Pragma("GCC ivdep")
+#define CLEAVE_INDEPENDENT _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #else
 #define CLEAVE_INDEPENDENT
 #endif
