@@ -9,7 +9,7 @@ namespace cleave {
 /// The factors of a node: each dim that may be divided, and where it stands in every operand (0 to 2) and in the result
 /// (3); -1 where it does not appear. As Shardy's sharding rules; by-name dims make one rule serve almost every op.
 struct factor {
-  std::array<std::int8_t, 4> at{-1, -1, -1, -1};
+  std::int8_t at[4] = {-1, -1, -1, -1};
   /// Contracted or reduced: dividing it leaves a partial value.
   bool reduced = false;
 };

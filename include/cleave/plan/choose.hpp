@@ -21,8 +21,13 @@ struct chooser : candidate_strategies {
   /// A node that is held while the others are improved around it.
   std::size_t held_node = no_node;
   int tries = 0;
+  /// What a node and its surroundings look like, and the looks for which nothing better was found: layers are alike, so most
+  /// of a deep model need not be searched again.
+  std::vector<std::uint64_t> look{};
+  std::vector<std::uint8_t> looks_so{};
+  std::vector<std::vector<std::uint64_t>> settled_looks = std::vector<std::vector<std::uint64_t>>(64);
 
-  constexpr chooser(const graph& from, const sizes& s, const policy& p) : candidate_strategies(from, s, p) {
+  constexpr chooser(const graph& from, const sizes& s, const policy& p, known_ways& known) : candidate_strategies(from, s, p, known) {
     fresh.assign(from.nodes.size(), 1);
   }
 
@@ -83,11 +88,51 @@ struct chooser : candidate_strategies {
     return total;
   }
 
+  /// Distance up to which surroundings are part of a look. Residual layers are one step apart.
+  static constexpr int seen_around = 3;
+  static constexpr std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ b) * 0x9e3779b97f4a7c15u + (a >> 29); }
+  constexpr void take_looks() {
+    const std::size_t count = g.nodes.size();
+    look.assign(count, 0);
+    looks_so.assign(count, 1);
+    for (std::size_t v = 0; v < count; ++v) {
+      const node& n = node_at(v);
+      const strategy& s = chosen[v];
+      std::uint64_t h = mixed(static_cast<std::uint64_t>(n.code) + (std::uint64_t{n.pinned} << 8) + (static_cast<std::uint64_t>(n.combine) << 16), n.over);
+      for (int i = 0; i < n.type.rank; ++i) h = mixed(h, n.type[i] + (std::uint64_t{s.out[i].packed} << 8));
+      for (const axis_list& list : s.over) h = mixed(h, list.packed);
+      for (dim_id d : n.which) h = mixed(h, d);
+      look[v] = mixed(h, s.out.unreduced + 256u * s.pass + 65536u * s.bringers + (static_cast<std::uint64_t>(n.type.element) << 24));
+    }
+    for (std::size_t r = 0; r < g.outputs.size(); ++r) {
+      const layout asked = output_of(r);
+      for (int i = 0; i < g.output_types[r].rank; ++i) look[g.outputs[r]] = mixed(look[g.outputs[r]], asked[i].packed + 7u);
+    }
+    std::vector<std::uint64_t> before;
+    for (int distance = 0; distance < seen_around; ++distance) {
+      before = look;
+      for (std::size_t v = 0; v < count; ++v) {
+        for (int k = 0; k < node_at(v).arity; ++k) look[v] = mixed(look[v], before[node_at(v).in[static_cast<std::size_t>(k)]]);
+        std::uint64_t readers = 0;
+        for (std::size_t e = first_edge[v]; e < first_edge[v + 1]; ++e) readers += mixed(before[edges[e].to], edges[e].operand);
+        look[v] = mixed(look[v], readers);
+      }
+    }
+  }
+  constexpr bool seen_before(std::size_t v) const {
+    if (looks_so[v] == 0) return false;
+    for (std::uint64_t known : settled_looks[look[v] >> 58])
+      if (known == look[v]) return true;
+    return false;
+  }
+
   /// Marks a node and its readers as worth another look.
   constexpr void touch(std::size_t u) {
     fresh[u] = 1;
+    looks_so[u] = 0;
     for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e) {
       fresh[edges[e].to] = 1;
+      looks_so[edges[e].to] = 0;
       if (node_at(edges[e].to).code == op::barrier) touch(edges[e].to);
     }
   }
@@ -100,7 +145,7 @@ struct chooser : candidate_strategies {
       if (anywhere(u)) continue;
       const layout need = required(node_at(v), factors[v], s, k);
       if (need == home(u) || read_elsewhere(u, v, need)) continue;
-      total += way(u, home(u), need).score;
+      total += way(u, home(u), need);
     }
     return total;
   }
@@ -156,7 +201,7 @@ struct chooser : candidate_strategies {
     for (int k = 0; k < n.arity; ++k) {
       const std::size_t u = n.in[static_cast<std::size_t>(k)];
       const layout need = required(n, factors[v], chosen[v], k);
-      if (!anywhere(u) && !(need == home(u)) && way(u, home(u), need).score > 0) return true;
+      if (!anywhere(u) && !(need == home(u)) && way(u, home(u), need) > 0) return true;
     }
     return false;
   }
@@ -189,6 +234,7 @@ struct chooser : candidate_strategies {
     const double own = copies_score(v);
     const bool together = repeats || !whole_work || must_move(v);
     if (!together && !promising(v, own)) return false;
+    if (seen_before(v)) return false;
     bool changed = false;
     double spent = together ? around(v) : own;
     for (const strategy& s : candidates(v)) {
@@ -197,6 +243,7 @@ struct chooser : candidate_strategies {
       changed = true;
       spent = together ? around(v) : copies_score(v);
     }
+    if (!changed && looks_so[v] != 0) settled_looks[look[v] >> 58].push_back(look[v]);
     return changed;
   }
 
@@ -291,7 +338,9 @@ struct chooser : candidate_strategies {
   constexpr void sweep(int rounds) {
     for (int round = 0; round < rounds; ++round) {
       bool changed = false;
+      take_looks();
       for (std::size_t v = 0; v < g.nodes.size(); ++v) changed = improve(v) || changed;
+      if (changed) take_looks();
       for (std::size_t v = g.nodes.size(); v-- > 0;) changed = improve(v) || changed;
       if (!changed) break;
     }
@@ -343,7 +392,8 @@ struct chooser : candidate_strategies {
 
 /// Completes a graph and chooses how each node is computed: starts from completion, then improves.
 constexpr choice choose(const graph& g, const sizes& at, const policy& rule) {
-  detail::chooser c(g, at, rule);
+  detail::known_ways ways;
+  detail::chooser c(g, at, rule, ways);
   c.run();
   choice made;
   made.found = c.find_tie();

@@ -10,12 +10,42 @@ namespace cleave {
 
 namespace detail {
 
+/// What it costs to take values from one layout to another. The same ways come up in every layer, so they are looked for once.
+class known_ways {
+ public:
+  constexpr double score(const tensor_type& type, const layout& from, const layout& to, const sizes& at, const policy& rule) {
+    std::uint64_t h = static_cast<std::uint64_t>(type.element) + 17u * from.unreduced + 4099u * to.unreduced;
+    for (int i = 0; i < type.rank; ++i) h = (h ^ (from[i].packed + (std::uint64_t{to[i].packed} << 28) + type[i])) * 0x9e3779b97f4a7c15u;
+    std::size_t& head = heads_[static_cast<std::size_t>(h >> 56)];
+    for (std::size_t k = head; k != 0; k = ways_[k - 1].next) {
+      const way& w = ways_[k - 1];
+      if (w.hash == h && w.type == type && w.from == from && w.to == to) return w.score;
+    }
+    const double found = find_path(shape_of(type, at), size_of(type.element), from, to, at.axes, rule).score;
+    ways_.push_back({h, type, from, to, found, head});
+    head = ways_.size();
+    return found;
+  }
+
+ private:
+  struct way {
+    std::uint64_t hash;
+    tensor_type type;
+    layout from, to;
+    double score;
+    std::size_t next;
+  };
+  std::vector<way> ways_{};
+  std::vector<std::size_t> heads_ = std::vector<std::size_t>(256, 0);
+};
+
 /// A graph, a strategy for each of its nodes, and what that costs: the sum over values of the copies that consumers need
 /// in other layouts, each distinct copy made once; repeated products are forbidden or priced by the policy.
 struct priced_graph {
   const graph& g;
   const sizes& at;
   const policy& rule;
+  known_ways& memory;
   std::vector<strategy> chosen{};
   std::vector<factor_list> factors{};
   /// Edges to consumers, grouped by producer.
@@ -25,10 +55,12 @@ struct priced_graph {
   };
   std::vector<std::size_t> first_edge{};
   std::vector<edge> edges{};
+  /// Results by value, counted from 1: the last one that is the value, and for each result the one before.
+  std::vector<std::size_t> last_output{}, other_output{};
   double flops = 0;
   double allowed_flops = 0;
 
-  constexpr priced_graph(const graph& from, const sizes& s, const policy& p) : g(from), at(s), rule(p) {
+  constexpr priced_graph(const graph& from, const sizes& s, const policy& p, known_ways& known) : g(from), at(s), rule(p), memory(known) {
     const std::size_t n = g.nodes.size();
     chosen.assign(n, strategy{});
     factors.assign(n, factor_list{});
@@ -39,6 +71,12 @@ struct priced_graph {
     }
     for (std::size_t v = 0; v < n; ++v) first_edge[v + 1] += first_edge[v];
     edges.assign(first_edge[n], edge{0, 0});
+    last_output.assign(n, 0);
+    other_output.assign(g.outputs.size(), 0);
+    for (std::size_t r = 0; r < g.outputs.size(); ++r) {
+      other_output[r] = last_output[g.outputs[r]];
+      last_output[g.outputs[r]] = r + 1;
+    }
     std::vector<std::size_t> next(first_edge.begin(), first_edge.end());
     for (std::size_t v = 0; v < n; ++v)
       for (int k = 0; k < g.nodes[v].arity; ++k)
@@ -79,9 +117,7 @@ struct priced_graph {
     return asked;
   }
 
-  constexpr path way(std::size_t u, const layout& from, const layout& to) const {
-    return find_path(shape_of(node_at(u).type, at), size_of(node_at(u).type.element), from, to, at.axes, rule);
-  }
+  constexpr double way(std::size_t u, const layout& from, const layout& to) const { return memory.score(node_at(u).type, from, to, at, rule); }
 
   /// The layouts in which a value is needed beside its own.
   constexpr std::vector<layout> copies_of(std::size_t u) const {
@@ -94,8 +130,7 @@ struct priced_graph {
     };
     for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
       need(needed_by(edges[e].to, edges[e].operand));
-    for (std::size_t r = 0; r < g.outputs.size(); ++r)
-      if (g.outputs[r] == u) need(output_of(r));
+    for (std::size_t r = last_output[u]; r != 0; r = other_output[r - 1]) need(output_of(r - 1));
     return needed;
   }
 
@@ -104,8 +139,8 @@ struct priced_graph {
     const layout& own = home(u);
     for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
       if (!(needed_by(edges[e].to, edges[e].operand) == own)) return false;
-    for (std::size_t r = 0; r < g.outputs.size(); ++r)
-      if (g.outputs[r] == u && !(output_of(r) == own)) return false;
+    for (std::size_t r = last_output[u]; r != 0; r = other_output[r - 1])
+      if (!(output_of(r - 1) == own)) return false;
     return true;
   }
 
@@ -121,9 +156,9 @@ struct priced_graph {
     const std::vector<layout> needed = copies_of(u);
     double total = 0;
     for (std::size_t i = 0; i < needed.size(); ++i) {
-      double best = way(u, home(u), needed[i]).score;
+      double best = way(u, home(u), needed[i]);
       for (std::size_t j = 0; j < i && best > 0; ++j) {
-        const double other = way(u, needed[j], needed[i]).score;
+        const double other = way(u, needed[j], needed[i]);
         if (needed[j].unreduced == 0 && other < best) best = other;
       }
       total += best;

@@ -21,8 +21,26 @@ struct completer {
   completion layouts;
   /// Positions that may not change: what the user wrote.
   std::vector<std::uint8_t> fixed;
+  std::vector<factor_list> factors;
+  /// Readers, grouped by what they read.
+  std::vector<std::size_t> first_reader;
+  std::vector<node_id> readers;
+  /// Whether a tensor of a node changed since the node was last looked at.
+  std::vector<std::uint8_t> fresh;
 
-  constexpr explicit completer(const graph& from) : g(from), layouts(from.nodes.size(), layout{}), fixed(from.nodes.size(), 0) {
+  constexpr explicit completer(const graph& from)
+      : g(from), layouts(from.nodes.size(), layout{}), fixed(from.nodes.size(), 0), factors(from.nodes.size(), factor_list{}),
+        first_reader(from.nodes.size() + 1, 0), fresh(from.nodes.size(), 1) {
+    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+      const node& n = g.nodes[v];
+      factors[v] = factors_of(g, n);
+      for (int k = 0; k < n.arity; ++k) ++first_reader[n.in[static_cast<std::size_t>(k)] + 1u];
+    }
+    for (std::size_t v = 0; v < g.nodes.size(); ++v) first_reader[v + 1] += first_reader[v];
+    readers.assign(first_reader.back(), 0);
+    std::vector<std::size_t> next(first_reader.begin(), first_reader.end());
+    for (std::size_t v = 0; v < g.nodes.size(); ++v)
+      for (int k = 0; k < g.nodes[v].arity; ++k) readers[next[g.nodes[v].in[static_cast<std::size_t>(k)]]++] = static_cast<node_id>(v);
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = g.nodes[v];
       layouts[v] = n.pin;
@@ -53,6 +71,10 @@ struct completer {
       have.push_back(list[j]);
       changed = true;
     }
+    if (changed) {
+      fresh[v] = 1;
+      for (std::size_t e = first_reader[v]; e < first_reader[v + 1]; ++e) fresh[readers[e]] = 1;
+    }
     return changed;
   }
 
@@ -62,7 +84,7 @@ struct completer {
     bool changed = false;
     // Axes that an earlier factor of this node has taken: one axis divides one factor of an op.
     unsigned taken = 0;
-    for (const factor& f : factors_of(g, n)) {
+    for (const factor& f : factors[v]) {
       axis_list longest;
       bool agree = true;
       for (int k = 0; k < 4; ++k) {
@@ -87,6 +109,7 @@ struct completer {
   }
 
   constexpr void run(bool products, bool from_narrow) {
+    fresh.assign(g.nodes.size(), 1);
     for (bool changed = true; changed;) {
       changed = false;
       for (std::size_t v = 0; v < g.nodes.size(); ++v) changed = step(v, products, from_narrow) || changed;
@@ -95,6 +118,8 @@ struct completer {
   }
 
   constexpr bool step(std::size_t v, bool products, bool from_narrow) {
+    if (fresh[v] == 0) return false;
+    fresh[v] = 0;
     const op_class what = class_of(g.nodes[v].code);
     if (what == op_class::source) return false;
     if (!products && (what == op_class::contraction || what == op_class::reduction)) return false;
