@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Two programs timed side by side in one process, and what was measured as a line of JSON.
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace measure {
+
+inline double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return n == 0 ? 0 : n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/// Seconds of a call: medians over repetitions of the slowest rank.
+struct timing {
+  double ours = 0, theirs = 0;
+  int repetitions = 0;
+  double ratio() const { return ours / theirs; }
+};
+
+/// Seconds per call of `calls` calls, of the slowest rank, all of which start together.
+template <class F>
+double once(MPI_Comm comm, int calls, F& f) {
+  MPI_Barrier(comm);
+  const double start = MPI_Wtime();
+  for (int i = 0; i < calls; ++i) f();
+  double seconds = MPI_Wtime() - start;
+  MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm);
+  return seconds / calls;
+}
+
+/// Runs both in turn, each first every other time, for so many seconds. All ranks agree on the number of repetitions.
+template <class F, class G>
+timing compare(MPI_Comm comm, int calls, double seconds, F ours, G theirs) {
+  for (int i = 0; i < 3; ++i) once(comm, calls, ours), once(comm, calls, theirs);
+  std::vector<double> a, b;
+  double spent = 0;
+  while ((spent < seconds || a.size() < 20) && a.size() < 5000) {
+    const bool first = a.size() % 2 == 0;
+    if (first) a.push_back(once(comm, calls, ours));
+    b.push_back(once(comm, calls, theirs));
+    if (!first) a.push_back(once(comm, calls, ours));
+    spent += (a.back() + b.back()) * calls;
+  }
+  return {median(a), median(b), static_cast<int>(a.size())};
+}
+
+/// Appends one measurement to a file; rank 0 writes.
+class results {
+ public:
+  results(const std::string& path, MPI_Comm comm) {
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    if (rank == 0) file_ = std::fopen(path.c_str(), "a");
+  }
+  ~results() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+  results(const results&) = delete;
+  results& operator=(const results&) = delete;
+
+  /// The time of a program against the hand-written one, which it may exceed by a factor.
+  void factor(const std::string& name, const timing& t, double limit) {
+    write(name, t.ours * 1e3, "ms", t.theirs * 1e3, t, "limit_ratio", limit);
+  }
+  /// The time of a small call, which may exceed that of the raw calls by so many microseconds.
+  void above(const std::string& name, const timing& t, double limit) {
+    write(name, t.ours * 1e6, "us", t.theirs * 1e6, t, "limit_above", limit);
+  }
+
+ private:
+  void write(const std::string& name, double value, const char* unit, double reference, const timing& t, const char* limit_name,
+             double limit) {
+    if (file_ == nullptr) return;
+    std::fprintf(file_,
+                 "{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"reference\": \"hand-written\", \"reference_value\": %.6g, "
+                 "\"ratio\": %.4f, \"%s\": %g, \"repetitions\": %d}\n",
+                 name.c_str(), value, unit, reference, t.ratio(), limit_name, limit, t.repetitions);
+    std::fflush(file_);
+    std::printf("%-44s %10.4g %s  ratio %.3f\n", name.c_str(), value, unit, t.ratio());
+    std::fflush(stdout);
+  }
+  std::FILE* file_ = nullptr;
+};
+
+} // namespace measure
