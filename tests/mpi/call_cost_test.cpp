@@ -35,6 +35,19 @@ using Vector = cleave::tensor<float, mesh(col)>;
 constexpr cleave::function product([](auto a, auto b, auto c) { return relu(dot(a, b, deep)) + c; });
 constexpr cleave::function pairs([](auto x) { return std::tuple(split(x, col, pair_of, two), mean(x, row)); });
 
+// Dims of four names: each tensor has its own number of columns.
+inline constexpr cleave::dim<"p"> p;
+inline constexpr cleave::dim<"q"> q;
+inline constexpr cleave::dim<"r"> r;
+inline constexpr cleave::dim<"s"> s;
+template <const auto& D>
+using Wide = cleave::tensor<float, mesh(row / data, D)>;
+template <const auto& D>
+using Narrow = cleave::tensor<float, mesh(D)>;
+constexpr cleave::function sums([](auto a, auto b, auto c, auto d) {
+  return std::tuple(sum(a, row), sum(b, row), sum(c, row), sum(d, row));
+});
+
 std::vector<cleave::grid> grids() {
   std::vector<cleave::grid> all;
   for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
@@ -147,6 +160,36 @@ TEST(call_cost, two_sizes_in_turn) {
   });
 }
 
+/// Small all-reduces travel together, large ones alone; both arrive.
+TEST(call_cost, small_reductions_are_one_message) {
+  const std::int64_t large = cleave::comm::joined_part / 4 + 1;
+  for (const cleave::grid& g : grids()) {
+    for (const std::int64_t n : {12, 5, 1}) {
+      Wide<p> a(g, {n, large});
+      Wide<q> b(g, {n, large - 1});
+      Wide<r> c(g, {n, 3});
+      Wide<s> d(g, {n, 1});
+      Narrow<p> of_a(g, {large});
+      Narrow<q> of_b(g, {large - 1});
+      Narrow<r> of_c(g, {3});
+      Narrow<s> of_d(g, {1});
+      a.fill(2);
+      b.fill_by([](const auto& at) { return static_cast<float>(at[1] % 7); });
+      c.fill_by([](const auto& at) { return static_cast<float>(at[0] + at[1]); });
+      d.fill(-1);
+      expect_cheap(g, g.size(data) > 1 ? 2 : 0, "four sums", [&] { sums(a, b, c, d).into(of_a, of_b, of_c, of_d); });
+      const auto rows = static_cast<float>(n);
+      std::vector<float> wanted(static_cast<std::size_t>(large - 1));
+      for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = rows * static_cast<float>(i % 7);
+      EXPECT_EQ(of_a.to_global(), std::vector<float>(static_cast<std::size_t>(large), 2 * rows));
+      EXPECT_EQ(of_b.to_global(), wanted);
+      const float first = rows * (rows - 1) / 2;
+      EXPECT_EQ(of_c.to_global(), (std::vector<float>{first, first + rows, first + 2 * rows}));
+      EXPECT_EQ(of_d.to_global(), std::vector<float>{-rows});
+    }
+  }
+}
+
 TEST(call_cost, training_step) {
   using types = digits::of<float>;
   for (const auto& sizes : support::factorings(support::ranks(), 2)) {
@@ -163,7 +206,9 @@ TEST(call_cost, training_step) {
     types::Scalar loss(g, {});
     images.fill(0.5f);
     float rate = 0.1f;
-    expect_cheap(g, -1, "digits", [&] {
+    // Scores over the model axis; all gradients and the loss, which are small, over the data axis.
+    const std::int64_t messages = (sizes[1] > 1 ? 1 : 0) + (sizes[0] > 1 ? 1 : 0);
+    expect_cheap(g, messages, "digits", [&] {
       types::train(w, momentum, images, labels, rate).into(w, momentum, loss);
       rate *= 0.9f;
     });

@@ -108,8 +108,11 @@ TEST(programs, training_moves_what_the_plan_says) {
     step();
     const std::int64_t priced = types::train_plan.bytes(
         {digits::data = sizes[0], digits::model = sizes[1], digits::batch = 48, digits::hidden = 48});
-    // The sum of each rank's calls; a plan sums each step's busiest rank, which for even blocks is any of them.
-    EXPECT_EQ(charged(step), priced) << sizes[0] << "x" << sizes[1];
+    // The sum of each rank's calls; a plan sums each step's busiest rank, which for even blocks is any of them. Small
+    // all-reduces travel as one, whose bytes are rounded down once.
+    const std::int64_t moved = charged(step);
+    EXPECT_GE(moved, priced) << sizes[0] << "x" << sizes[1];
+    EXPECT_LT(moved, priced + types::train_plan.count(cleave::kind::all_reduce)) << sizes[0] << "x" << sizes[1];
   }
 }
 

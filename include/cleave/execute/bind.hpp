@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/joined_reduce.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/execute/strides.hpp>
 #include <cleave/kernels/fold.hpp>
 #include <cleave/kernels/gemm.hpp>
 #include <cleave/kernels/map.hpp>
 #include <cleave/ops/table.hpp>
+#include <cleave/plan/bring_together.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -26,6 +28,9 @@ struct bound_step {
   bound_loops loops{};
   bound_gemm gemm{};
   std::unique_ptr<comm::bound_move> move{};
+  /// This all-reduce and others that follow, in one message. They are `joined` to it and do nothing themselves.
+  std::unique_ptr<comm::joined_reduce> joins{};
+  bool joined = false;
   /// Scratch memory, shared by all steps.
   comm::scratch_bytes scratch{};
 };
@@ -154,6 +159,49 @@ struct binder {
     b.scratch = b.move->needs();
   }
 
+  /// Joins small all-reduces that stand one after the other. All devices that take part in them have the same shards, and so
+  /// join the same.
+  void join_reduces(std::span<const step> steps, std::vector<bound_step>& bound) const {
+    if constexpr (!on_host) return;
+    for (std::size_t first = 0; first < steps.size();) {
+      std::size_t end = first + 1;
+      while (end < steps.size() && reduce_alike(steps[first], buffers[steps[first].out].type.element, steps[end],
+                                                buffers[steps[end].out].type.element))
+        ++end;
+      if (end - first > 1 && grid.sizes().product(steps[first].axes) > 1) join_within(steps, bound, first, end);
+      first = end;
+    }
+  }
+  void join_within(std::span<const step> steps, std::vector<bound_step>& bound, std::size_t first, std::size_t end) const {
+    std::vector<std::size_t> members;
+    std::vector<comm::joined_reduce::part> parts;
+    std::int64_t elements = 0;
+    const std::int64_t each = size_of(buffers[steps[first].out].type.element);
+    const auto close = [&] {
+      if (members.size() > 1) {
+        const step& s = steps[members[0]];
+        const buffer& in = buffers[s.in[0]];
+        const comm::transfer like{in.type.element, shape_of(in.type, at), in.where, buffers[s.out].where, s.axes, s.combine};
+        bound_step& head = bound[members[0]];
+        head.joins = std::make_unique<comm::joined_reduce>(grid, like, parts, elements);
+        head.scratch = head.joins->needs();
+        for (std::size_t m = 1; m < members.size(); ++m) bound[members[m]].joined = true;
+      }
+      members.clear();
+      parts.clear();
+      elements = 0;
+    };
+    for (std::size_t i = first; i < end; ++i) {
+      const std::int64_t n = local(buffers[steps[i].out]).elements();
+      if (n * each > comm::joined_part) continue;
+      if ((elements + n) * each > comm::joined_total) close();
+      members.push_back(i);
+      parts.push_back({steps[i].in[0], steps[i].out, elements * each, n * each});
+      elements += n;
+    }
+    close();
+  }
+
   bound_step bind(const step& s) const {
     bound_step b;
     b.name = s.kind == step_kind::move ? std::string(name_of(s.move)) + " for " + std::string(name_of(s.code)) + " line " +
@@ -195,10 +243,11 @@ class bound_program {
     }
     steps_.reserve(steps.size());
     comm::scratch_bytes most;
-    for (const step& s : steps) {
-      steps_.push_back(bind.bind(s));
-      most.memory = std::max(most.memory, steps_.back().scratch.memory);
-      most.host = std::max(most.host, steps_.back().scratch.host);
+    for (const step& s : steps) steps_.push_back(bind.bind(s));
+    bind.join_reduces(steps, steps_);
+    for (const bound_step& s : steps_) {
+      most.memory = std::max(most.memory, s.scratch.memory);
+      most.host = std::max(most.host, s.scratch.host);
     }
     workspace_bytes_ = total + most.memory;
     workspace_ = allocate(workspace_bytes_);

@@ -20,7 +20,11 @@ inline std::array<const void*, max_operands> operands_of(const bound_program& p,
   return from;
 }
 
-inline void run_move(bound_program& p, bound_step& b, const step& s) { b.move->run(p.at(s.in[0]), p.at(s.out), p.scratch()); }
+inline void run_move(bound_program& p, bound_step& b, const step& s) {
+  if (b.joined) return;
+  if (b.joins) b.joins->run([&](std::size_t buffer) { return p.at(buffer); }, p.scratch());
+  else b.move->run(p.at(s.in[0]), p.at(s.out), p.scratch());
+}
 
 template <class Plan, std::size_t I>
 void run_step(bound_program& p) {

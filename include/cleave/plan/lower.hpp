@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/plan/bring_together.hpp>
 #include <cleave/plan/fuse.hpp>
 
 #include <utility>
@@ -266,6 +267,7 @@ struct lowering : fused_pieces {
     place();
     make_outer_buffers();
     make_steps();
+    bring_reduces_together(out.steps, out.buffers, buffer_storage);
     assign_slots();
   }
 };
