@@ -6,5 +6,5 @@
 
 #include <cleave/expr/gradient.hpp>
 #include <cleave/plan/explain.hpp>
-#include <cleave/tensor/assign.hpp>
+#include <cleave/tensor/make.hpp>
 #include <cleave/version.hpp>

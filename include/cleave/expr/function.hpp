@@ -104,6 +104,9 @@ struct expression {
   void into(Results&... results) const {
     run(*this, results...);
   }
+  /// Allocates the results and runs the statement into them: `auto [loss, grads] = value_and_grad(f)(params, batch).make()`. For
+  /// gradients, whose types follow from the arguments; elsewhere, and where nothing should be allocated, `into`.
+  auto make() const { return made(*this); }
 };
 
 /// A program to be partitioned as a whole: a captureless generic lambda. Called with values inside another function it

@@ -28,7 +28,7 @@ namespace simulation {
 /// Distance in memory between neighbours along each dim.
 using strides = std::array<std::int64_t, max_rank>;
 
-inline strides strides_of(const shape& s) {
+inline strides steps_of(const shape& s) {
   strides stride{};
   std::int64_t next = 1;
   for (int i = s.rank; i-- > 0;) {
@@ -85,7 +85,7 @@ struct placed {
   shape extents{};
   strides stride{};
 
-  placed(const tensor_type& t, const shape& local) : type(t), extents(local), stride(strides_of(local)) {}
+  placed(const tensor_type& t, const shape& local) : type(t), extents(local), stride(steps_of(local)) {}
   /// The step along a dim, 0 where the tensor does not have it.
   std::int64_t step(dim_id d) const {
     const int i = type.find(d);

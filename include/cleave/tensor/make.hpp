@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/gradient.hpp>
+#include <cleave/tensor/assign.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// An aggregate of new tensors with the extents of the given ones.
+template <class A>
+A made_like(const A& given) {
+  A made = given;
+  for_each_leaf<is_run_time_leaf>(made, []<class Leaf>(Leaf& leaf) {
+    static_assert(is_tensor<Leaf>, "cleave: make() cannot return the gradient by a number; use into()");
+    leaf = Leaf(leaf.get_grid(), leaf.extents());
+  });
+  return made;
+}
+
+template <class A>
+auto first_tensor(const A& a) {
+  if constexpr (is_tensor<A>) return a;
+  else if constexpr (is_std_array<A>) return first_tensor(a[0]);
+  else if constexpr (is_tuple<A>) return first_tensor(std::get<0>(a));
+  else return first_tensor(std::get<0>(tie_fields(a)));
+}
+
+/// A rank-0 tensor beside another one.
+template <class T, auto Layout>
+auto number_beside(const tensor<T, Layout>& t) {
+  using mesh_type = typename tensor<T, Layout>::sharding_type::mesh_type;
+  return tensor<T, mesh_type{}()>(t.get_grid(), std::array<std::int64_t, 0>{});
+}
+
+} // namespace detail
+
+/// What expression::make does: the gradients as aggregates of new tensors, after the loss where that is asked for.
+/// Collective.
+template <class F, bool WithValue, std::size_t... Which, class... Args>
+auto made(const expression<detail::gradient_body<F, WithValue, Which...>, Args...>& statement) {
+  std::tuple all(detail::made_like(std::get<Which>(statement.args))...);
+  auto gradients = detail::one_or_tuple(all);
+  if constexpr (WithValue) {
+    using returned = decltype(F{}(std::declval<typename detail::trace_type<Args>::type&>()...));
+    static_assert(std::derived_from<returned, value>, "cleave: make() is for functions that return the loss alone; use into()");
+    auto loss = detail::number_beside(detail::first_tensor(gradients));
+    run(statement, loss, gradients);
+    return std::tuple(loss, gradients);
+  } else {
+    run(statement, gradients);
+    return gradients;
+  }
+}
+
+} // namespace cleave
