@@ -8,35 +8,40 @@
 
 namespace cleave::comm {
 
-/// All-reduces of no more than so many bytes travel together, up to so many bytes at once: beyond, copying them into one
-/// message and back costs more than a message does.
-inline constexpr std::int64_t joined_part = 1 << 15;
-inline constexpr std::int64_t joined_total = 1 << 18;
+/// All-reduces of no more than so many bytes travel together, up to so many bytes at once. Larger ones would gain nothing, and
+/// what travels together must be in memory together.
+inline constexpr std::int64_t joined_part = 1 << 18;
+inline constexpr std::int64_t joined_total = 1 << 20;
 
 /// Several small all-reduces over the same axes as one message.
 /// Communication: one MPI_Allreduce of all of them.
 class joined_reduce {
  public:
-  /// Elements and where they lie in the message.
+  /// A value and its place in the message, in bytes. A value that lives there is not copied.
   struct part {
     std::size_t from = 0;
     std::size_t to = 0;
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
+    bool lives_there = false;
   };
 
-  /// `like` is any of the transfers; `elements` those of all parts together.
-  joined_reduce(grid_state& grid, const transfer& like, std::vector<part> parts, std::int64_t elements)
-      : parts_(std::move(parts)), bytes_(aligned(elements * size_of(like.element))), all_(grid, whole(like, elements)) {}
+  /// `like` is any of the transfers; `bytes` the length of the message.
+  joined_reduce(grid_state& grid, const transfer& like, std::vector<part> parts, std::int64_t bytes)
+      : parts_(std::move(parts)), bytes_(bytes), all_(grid, whole(like, bytes / size_of(like.element))) {}
 
-  scratch_bytes needs() const { return {bytes_, all_.needs().host}; }
+  const std::vector<part>& parts() const { return parts_; }
+  std::int64_t bytes() const { return bytes_; }
+  scratch_bytes needs() const { return all_.needs(); }
 
-  /// `at` gives the address of a buffer.
+  /// `at` gives the address of a buffer; `message` is memory of its own.
   template <class Address>
-  void run(const Address& at, const scratch& s) const {
-    for (const part& p : parts_) copy_bytes(s.memory + p.offset, at(p.from), p.bytes);
-    all_.run(s.memory, s.memory, s);
-    for (const part& p : parts_) copy_bytes(at(p.to), s.memory + p.offset, p.bytes);
+  void run(const Address& at, char* message, const scratch& s) const {
+    for (const part& p : parts_)
+      if (!p.lives_there) copy_bytes(message + p.offset, at(p.from), p.bytes);
+    all_.run(message, message, s);
+    for (const part& p : parts_)
+      if (!p.lives_there) copy_bytes(at(p.to), message + p.offset, p.bytes);
   }
 
  private:

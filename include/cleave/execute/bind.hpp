@@ -31,6 +31,9 @@ struct bound_step {
   /// This all-reduce and others that follow, in one message. They are `joined` to it and do nothing themselves.
   std::unique_ptr<comm::joined_reduce> joins{};
   bool joined = false;
+  /// The memory of that message, and where it is in the workspace.
+  char* message = nullptr;
+  std::int64_t message_at = 0;
   /// Scratch memory, shared by all steps.
   comm::scratch_bytes scratch{};
 };
@@ -162,7 +165,6 @@ struct binder {
   /// Joins small all-reduces that stand one after the other. All devices that take part in them have the same shards, and so
   /// join the same.
   void join_reduces(std::span<const step> steps, std::vector<bound_step>& bound) const {
-    if constexpr (!on_host) return;
     for (std::size_t first = 0; first < steps.size();) {
       std::size_t end = first + 1;
       while (end < steps.size() && reduce_alike(steps[first], buffers[steps[first].out].type.element, steps[end],
@@ -175,31 +177,42 @@ struct binder {
   void join_within(std::span<const step> steps, std::vector<bound_step>& bound, std::size_t first, std::size_t end) const {
     std::vector<std::size_t> members;
     std::vector<comm::joined_reduce::part> parts;
-    std::int64_t elements = 0;
-    const std::int64_t each = size_of(buffers[steps[first].out].type.element);
+    std::int64_t length = 0;
     const auto close = [&] {
       if (members.size() > 1) {
         const step& s = steps[members[0]];
         const buffer& in = buffers[s.in[0]];
         const comm::transfer like{in.type.element, shape_of(in.type, at), in.where, buffers[s.out].where, s.axes, s.combine};
         bound_step& head = bound[members[0]];
-        head.joins = std::make_unique<comm::joined_reduce>(grid, like, parts, elements);
+        head.joins = std::make_unique<comm::joined_reduce>(grid, like, parts, length);
         head.scratch = head.joins->needs();
         for (std::size_t m = 1; m < members.size(); ++m) bound[members[m]].joined = true;
       }
       members.clear();
       parts.clear();
-      elements = 0;
+      length = 0;
     };
     for (std::size_t i = first; i < end; ++i) {
-      const std::int64_t n = local(buffers[steps[i].out]).elements();
-      if (n * each > comm::joined_part) continue;
-      if ((elements + n) * each > comm::joined_total) close();
+      const buffer& out = buffers[steps[i].out];
+      const std::int64_t bytes = local(out).elements() * size_of(out.type.element);
+      if (bytes > comm::joined_part) continue;
+      if (length + bytes > comm::joined_total) close();
       members.push_back(i);
-      parts.push_back({steps[i].in[0], steps[i].out, elements * each, n * each});
-      elements += n;
+      parts.push_back({steps[i].in[0], steps[i].out, length, bytes, may_live_elsewhere(steps, steps[i])});
+      length += bytes;
     }
     close();
+  }
+  /// Whether what an all-reduce combines in place may be given memory of its own: nothing else is a name for it.
+  bool may_live_elsewhere(std::span<const step> steps, const step& reduce) const {
+    const buffer &in = buffers[reduce.in[0]], &out = buffers[reduce.out];
+    if (in.role != role::workspace || out.role != role::workspace || in.index != out.index) return false;
+    for (std::size_t b = 0; b < buffers.size(); ++b) {
+      if (buffers[b].role != role::workspace || buffers[b].index != out.index) continue;
+      const bool written = std::any_of(steps.begin(), steps.end(), [&](const step& s) { return s.out == b; });
+      if (!written) return false;
+    }
+    return true;
   }
 
   bound_step bind(const step& s) const {
@@ -245,9 +258,12 @@ class bound_program {
     comm::scratch_bytes most;
     for (const step& s : steps) steps_.push_back(bind.bind(s));
     bind.join_reduces(steps, steps_);
-    for (const bound_step& s : steps_) {
+    for (bound_step& s : steps_) {
       most.memory = std::max(most.memory, s.scratch.memory);
       most.host = std::max(most.host, s.scratch.host);
+      if (!s.joins) continue;
+      s.message_at = total;
+      total += comm::aligned(s.joins->bytes());
     }
     workspace_bytes_ = total + most.memory;
     workspace_ = allocate(workspace_bytes_);
@@ -263,6 +279,12 @@ class bound_program {
         case role::input: inputs_.push_back({b, buffers[b].index}); break;
         case role::output: outputs_.push_back({b, buffers[b].index}); break;
       }
+    for (bound_step& s : steps_) {
+      if (!s.joins) continue;
+      s.message = static_cast<char*>(workspace_.get()) + s.message_at;
+      for (const comm::joined_reduce::part& p : s.joins->parts())
+        if (p.lives_there) at_[p.from] = at_[p.to] = s.message + p.offset;
+    }
     find_hazards(buffers, steps, arguments, results);
   }
 

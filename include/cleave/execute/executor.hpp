@@ -22,7 +22,7 @@ inline std::array<const void*, max_operands> operands_of(const bound_program& p,
 
 inline void run_move(bound_program& p, bound_step& b, const step& s) {
   if (b.joined) return;
-  if (b.joins) b.joins->run([&](std::size_t buffer) { return p.at(buffer); }, p.scratch());
+  if (b.joins) b.joins->run([&](std::size_t buffer) { return p.at(buffer); }, b.message, p.scratch());
   else b.move->run(p.at(s.in[0]), p.at(s.out), p.scratch());
 }
 
