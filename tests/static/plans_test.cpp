@@ -55,6 +55,13 @@ static_assert(cleave::plan<f32<mesh(batch / data, embed, cleave::unreduced(model
 constexpr cleave::function two([](auto a, auto b, auto c) { return dot(a, b, hidden) + 2 * dot(a, c, hidden); });
 static_assert(cleave::plan<X(H, Down, Down)>(two).collectives() == 1);
 
+// A partial sum that a layer norm reads several times is reduced once, before it.
+constexpr cleave::function normed([](auto h, auto w, auto x, auto scale, auto bias) {
+  const auto y = dot(h, w, hidden) + x;
+  return layer_norm(y, embed, scale, bias) + y;
+});
+static_assert(cleave::plan<X(H, Down, X, f32<mesh(embed)>, f32<mesh(embed)>)>(normed).collectives() == 1);
+
 // The same gather is made once for two readers, and equal operations are computed once.
 constexpr cleave::function twice([](auto x, auto a, auto b) { return dot(x, a, embed) * dot(x, b, embed) + dot(x, a, embed); });
 constexpr auto shared = cleave::plan<f32<mesh(batch / data, hidden / model)>(f32<mesh(batch / data, embed / model)>, Up, Up)>(twice);

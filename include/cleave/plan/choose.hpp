@@ -243,8 +243,28 @@ struct chooser : candidate_strategies {
       changed = true;
       spent = together ? around(v) : copies_score(v);
     }
+    if (chosen[v].pass != 0 && own > 0 && reduce_earlier(v)) changed = true;
     if (!changed && looks_so[v] != 0) settled_looks[look[v] >> 58].push_back(look[v]);
     return changed;
+  }
+
+  /// A partial sum that many read, each after other linear ops, is reduced once before them: tries so at the node and at
+  /// each op through which its sum came, with all that follows.
+  constexpr bool reduce_earlier(std::size_t v) {
+    std::vector<std::size_t> through{v};
+    for (std::size_t i = 0; i < through.size() && i < 8; ++i) {
+      const std::size_t at_node = through[i];
+      strategy whole = chosen[at_node];
+      for (int k = 0; k < node_at(at_node).arity; ++k) {
+        const std::size_t u = node_at(at_node).in[static_cast<std::size_t>(k)];
+        if ((whole.bringers >> k & 1) != 0 && chosen[u].pass != 0 && !settled(u)) through.push_back(u);
+      }
+      whole.pass = 0;
+      whole.bringers = 0;
+      seal(node_at(at_node), whole);
+      if (valid(at_node, whole) && try_with(at_node, whole, followers::cheap)) return true;
+    }
+    return false;
   }
 
   /// What the copies of a node's result, of what follows it, and of its operands cost now.
