@@ -21,6 +21,9 @@ struct chooser : candidate_strategies {
   /// A node that is held while the others are improved around it.
   std::size_t held_node = no_node;
   int tries = 0;
+  /// The pricing in which a value was counted last.
+  std::vector<int> counted_in{};
+  int round = 0;
   /// What a node and its surroundings look like, and the looks for which nothing better was found: layers are alike, so most
   /// of a deep model need not be searched again.
   std::vector<std::uint64_t> look{};
@@ -29,6 +32,7 @@ struct chooser : candidate_strategies {
 
   constexpr chooser(const graph& from, const sizes& s, const policy& p, known_ways& known) : candidate_strategies(from, s, p, known) {
     fresh.assign(from.nodes.size(), 1);
+    counted_in.assign(from.nodes.size(), 0);
   }
 
   struct change {
@@ -70,21 +74,23 @@ struct chooser : candidate_strategies {
   }
 
   /// The part of the plan's price that a set of changed nodes takes part in.
-  constexpr double price_around(const std::vector<change>& changed) const {
-    std::vector<std::size_t> values;
+  constexpr double price_around(const std::vector<change>& changed) {
+    ++round;
+    double total = 0;
     const auto add = [&](std::size_t u) {
-      for (std::size_t have : values)
-        if (have == u) return;
-      values.push_back(u);
+      if (counted_in[u] == round) return;
+      counted_in[u] = round;
+      total += copies_score(u);
       for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
-        if (node_at(edges[e].to).code == op::barrier) values.push_back(edges[e].to);
+        if (node_at(edges[e].to).code == op::barrier && counted_in[edges[e].to] != round) {
+          counted_in[edges[e].to] = round;
+          total += copies_score(edges[e].to);
+        }
     };
     for (const change& c : changed) {
       add(c.node);
       for (int k = 0; k < node_at(c.node).arity; ++k) add(node_at(c.node).in[static_cast<std::size_t>(k)]);
     }
-    double total = 0;
-    for (std::size_t u : values) total += copies_score(u);
     return total;
   }
 
