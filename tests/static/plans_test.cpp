@@ -32,6 +32,16 @@ static_assert(tensor_parallel.bytes({data = 2, model = 4, batch = 64, embed = 16
 static_assert(tensor_parallel.bytes({data = 8, model = 1, batch = 64, embed = 16, hidden = 32}) == 0);
 static_assert(tensor_parallel.flops({data = 2, model = 4, batch = 64, embed = 16, hidden = 32}) == 2 * 2 * 32 * 16 * 8);
 
+// gelu is computed over the product that it reads, and the all-reduce in the result: one hidden layer of workspace.
+constexpr cleave::function bare([](auto x, auto up, auto down) { return dot(gelu(dot(x, up, embed)), down, hidden); });
+static_assert(cleave::plan<X(X, Up, Down)>(bare).workspace({data = 2, model = 4, batch = 64, embed = 16, hidden = 32}) == 32 * 8 * 4);
+// A product that is read again is not written over.
+constexpr cleave::function again([](auto x, auto up, auto down) {
+  const auto h = dot(x, up, embed);
+  return dot(gelu(h), down, hidden) + sum(h, hidden);
+});
+static_assert(cleave::plan<X(X, Up, Down)>(again).workspace({data = 2, model = 4, batch = 64, embed = 16, hidden = 32}) >= 2 * 32 * 8 * 4);
+
 // Sequence parallelism: the same with the activations divided between: a gather and a reduce-scatter.
 using XS = f32<mesh(batch / data / model, embed)>;
 constexpr auto sequence_parallel = cleave::plan<XS(XS, Up, Down)>(mlp);

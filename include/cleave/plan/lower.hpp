@@ -219,6 +219,25 @@ struct lowering : fused_pieces {
     }
   }
 
+  /// The slot of an operand that a map reads for the last time and may write over, since element i of the result needs element i
+  /// of it alone; `none` where there is no such operand. Memory that was just read is in the cache.
+  constexpr std::size_t slot_in_place(std::size_t i, std::size_t none) const {
+    const step& s = out.steps[i];
+    if (s.kind != step_kind::map) return none;
+    const auto pointwise = [&](std::uint16_t b) {
+      const tensor_type& t = out.buffers[b].type;
+      return same_dims(t, s.loop) && t.element == out.buffers[s.out].type.element;
+    };
+    for (std::uint16_t b : s.in) {
+      const std::size_t memory = buffer_storage[b];
+      if (storages[memory].role != role::workspace || storages[memory].last_read != i || !pointwise(b)) continue;
+      bool safe = true;
+      for (std::uint16_t other : s.in) safe = safe && (buffer_storage[other] != memory || pointwise(other));
+      if (safe) return storages[memory].index;
+    }
+    return none;
+  }
+
   /// Workspace slots by lifetime: a slot is taken again once the last step that reads it is over; of the free ones the
   /// one whose size fits best.
   constexpr void assign_slots() {
@@ -231,9 +250,10 @@ struct lowering : fused_pieces {
     for (std::size_t i = 0; i < out.steps.size(); ++i) {
       storage_of& s = storages[buffer_storage[out.steps[i].out]];
       if (s.assigned) continue;
-      std::size_t best = slot_bytes.size();
+      std::size_t best = slot_in_place(i, slot_bytes.size());
+      const bool in_place = best != slot_bytes.size();
       for (std::size_t k = 0; k < slot_bytes.size(); ++k) {
-        if (busy_until[k] >= i) continue;
+        if (in_place || busy_until[k] >= i) continue;
         const auto distance = [&](std::size_t slot) {
           return slot_bytes[slot] > s.bytes ? slot_bytes[slot] - s.bytes : 2 * (s.bytes - slot_bytes[slot]);
         };
