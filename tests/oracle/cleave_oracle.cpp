@@ -39,7 +39,8 @@ using nlohmann::json;
 /// Run unless a family is asked for by name.
 const std::set<std::string> families{"mm",   "bmm",  "qkv",     "attnv",   "outer",     "twoc",       "matvec",
                                      "mlp",  "attn", "reshard", "softmax", "layernorm", "elementwise",
-                                     "mlpgrad", "xent"};
+                                     "mlpgrad", "xent",
+                                     "reduce",  "transpose", "iota", "uneven"};
 
 /// A file that is not what it should be; one sentence says what and where.
 struct malformed : std::runtime_error {
@@ -122,8 +123,12 @@ class case_builder {
       return input("bd"), input("dv"), input("b"), finish(cross_entropy(dot(values_[0], values_[1], dim('d')), values_[2]), "");
     if (op == "cross_entropy_grad") return input("bv"), input("b"), finish(gradient([&](auto x) { return cross_entropy(x, values_[1]); }, values_[0]), "bv");
     if (op == "lm_head_grad") return lm_head_grad();
-    if (op == "scale" || op == "scale_rep") return input("ab"), finish(pinned(values_[0]) * 2.0);
+    if (op == "scale" || op == "scale_rep" || op == "lt_devices" || op == "two_d") return input("ab"), finish(pinned(values_[0]) * 2.0);
     if (op == "reshard_back") return input("ab"), finish(pinned(values_[0]) * 1.5);
+    if (op == "matmul_contract") return input("ab"), input("bc"), finish(product(pinned(values_[0]), "ab", values_[1], "bc", "ac"), "ac");
+    if (op == "reshape_merge") return merged();
+    if (op == "transpose") return transpose();
+    if (op == "iota") return lower_triangle();
     return false;
   }
   cleave::recorder& recorded() { return in_; }
@@ -251,6 +256,25 @@ class case_builder {
     return letters_.back();
   }
   cleave::dim_ref last() { return dim(last_letter()); }
+  /// The axes of the result in another order of the operand's.
+  bool transpose() {
+    input("abcdefg");
+    std::string order;
+    for (const json& from : list(field(c_, "params"), "permutation")) order.push_back(letters_.at(static_cast<std::size_t>(size_of(from, "an entry of 'permutation'", 0))));
+    return finish(values_[0], order);
+  }
+  /// What is on and below the diagonal.
+  bool lower_triangle() {
+    input("ab");
+    const cleave::value row = in_.iota(dim('a'), cleave::element::i32, {}), column = in_.iota(dim('b'), cleave::element::i32, {});
+    const cleave::value below = in_.elementwise(cleave::op::greater_equal, std::array{row, column}, {}, cleave::element::boolean, true);
+    return finish(select(below, values_[0], 0));
+  }
+  bool merged() {
+    input("ab");
+    extents_['w'] = extents_.at('a') * extents_.at('b');
+    return finish(merge(pinned(values_[0]), dim('a'), dim('b'), dim('w')), "w");
+  }
   /// Over dim 0, or over all where the result has no dims.
   bool reduction(const std::string& op) {
     input("ab");
@@ -330,9 +354,8 @@ cleave::sizes shrunk(const cleave::graph& g, const cleave::sizes& real) {
     const std::int64_t least = shrunk(real.dims[d], real.axes);
     small.dims[d] = d % 2 == 1 && 2 * least <= real.dims[d] && shrunk(2 * least, real.axes) == least ? 2 * least : least;
   }
-  // One extent under two names.
-  for (const cleave::node& n : g.nodes)
-    if (n.code == cleave::op::rename) small.dims[n.which[1]] = small.dims[n.which[0]];
+  // What is as long as others together, or one extent under two names.
+  for (const cleave::dim_product& p : g.products) small.dims[p[0]] = small.dims[p[1]] * (p[2] == cleave::no_dim ? 1 : small.dims[p[2]]);
   return small;
 }
 
