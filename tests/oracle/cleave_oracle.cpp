@@ -128,6 +128,7 @@ class case_builder {
     if (op == "matmul_contract") return input("ab"), input("bc"), finish(product(pinned(values_[0]), "ab", values_[1], "bc", "ac"), "ac");
     if (op == "reshape_merge") return merged();
     if (op == "transpose") return transpose();
+    if (op == "reshape") return reshape();
     if (op == "iota") return lower_triangle();
     return false;
   }
@@ -262,6 +263,29 @@ class case_builder {
     std::string order;
     for (const json& from : list(field(c_, "params"), "permutation")) order.push_back(letters_.at(static_cast<std::size_t>(size_of(from, "an entry of 'permutation'", 0))));
     return finish(values_[0], order);
+  }
+  /// One dim as two or two as one; the others stay.
+  bool reshape() {
+    input("abcdefg");
+    std::vector<std::int64_t> to;
+    for (const json& e : list(field(c_, "params"), "to_shape")) to.push_back(size_of(e, "an extent of 'to_shape'", 0));
+    cleave::value x = pinned(values_[0]);
+    std::size_t i = 0;
+    while (i < letters_.size() && i < to.size() && extents_.at(letters_[i]) == to[i] && letters_.size() != to.size()) ++i;
+    std::string result = letters_;
+    if (to.size() == letters_.size() + 1) {
+      extents_['v'] = to.at(i);
+      extents_['w'] = to.at(i + 1);
+      x = split(x, dim(letters_.at(i)), dim('v'), dim('w'));
+      result.replace(i, 1, "vw");
+    } else if (to.size() + 1 == letters_.size()) {
+      extents_['v'] = to.at(i);
+      x = merge(x, dim(letters_.at(i)), dim(letters_.at(i + 1)), dim('v'));
+      result.replace(i, 2, "v");
+    } else {
+      return false;
+    }
+    return finish(x, result);
   }
   /// What is on and below the diagonal.
   bool lower_triangle() {

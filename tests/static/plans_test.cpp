@@ -96,6 +96,18 @@ constexpr auto soft = cleave::plan<Divided(Divided)>(attend);
 static_assert(soft.collectives() == 2 && soft.count(kind::all_reduce) == 2);
 static_assert(soft.bytes({data = 1, model = 2, batch = 8, embed = 64}) == 2 * 8 * 4);
 
+// A dim divided over two axes is split into two dims divided over one each, and merged again, without a move.
+inline constexpr cleave::axis<"row", 2> rows;
+inline constexpr cleave::axis<"column", 4> columns;
+inline constexpr cleave::mesh board{rows, columns};
+inline constexpr cleave::dim<"whole", 64> whole;
+inline constexpr cleave::dim<"major", 2> major;
+inline constexpr cleave::dim<"minor", 32> minor;
+using Whole = f32<board(whole / rows / columns, embed)>;
+using Parts = f32<board(major / rows, minor / columns, embed)>;
+static_assert(cleave::plan<Parts(Whole)>(cleave::function([](auto x) { return split(x, whole, major, minor); })).collectives() == 0);
+static_assert(cleave::plan<Whole(Parts)>(cleave::function([](auto x) { return merge(x, major, minor, whole); })).collectives() == 0);
+
 // The plan depends on no size: the same steps whatever the mesh.
 inline constexpr cleave::axis<"data", 1024> wide_data;
 inline constexpr cleave::axis<"model", 1024> wide_model;

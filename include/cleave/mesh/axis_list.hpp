@@ -35,6 +35,18 @@ struct axis_list {
     cut.packed = packed & static_cast<std::uint32_t>((std::uint64_t{1} << (4 * n)) - 1u);
     return cut;
   }
+  /// Followed by the axes of another list.
+  constexpr axis_list then(axis_list minor) const {
+    axis_list both = *this;
+    both.packed |= minor.packed << (4 * size());
+    return both;
+  }
+  /// Without its first n axes.
+  constexpr axis_list without(int n) const {
+    axis_list rest;
+    rest.packed = n >= 8 ? 0 : packed >> (4 * n);
+    return rest;
+  }
   constexpr axis_set mask() const {
     unsigned set = 0;
     for (std::uint32_t p = packed; p != 0; p >>= 4) set |= 1u << ((p & 15u) - 1u);

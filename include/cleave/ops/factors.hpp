@@ -12,34 +12,53 @@ struct factor {
   std::int8_t at[4] = {-1, -1, -1, -1};
   /// Contracted or reduced: dividing it leaves a partial value.
   bool reduced = false;
+  /// Of a split dim, or of one that is merged: where its minor part stands, in the result or in the operand; else -1.
+  std::int8_t minor = -1;
 };
 
 using factor_list = static_vector<factor, 16>;
 inline constexpr int in_result = 3;
 
-/// Whether a split or merge may keep its major dim divided over these axes: the blocks of the whole dim are then whole
-/// rows of the minor one. Known for fixed sizes, or promised; elsewhere the dim is taken whole.
-constexpr bool view_keeps(const graph& g, dim_id major, axis_list list) {
-  if (list.empty()) return true;
-  const dim_info& d = g.dims[major];
-  if (d.divisible) return true;
-  if (d.extent == dynamic) return false;
+/// The axes that divide a dim which is split or merged, as they divide its two parts.
+struct view_parts {
+  axis_list major{}, minor{};
+  /// False where the blocks of the whole dim are no blocks of the parts: then only a prefix of its axes is kept.
+  bool exact = true;
+};
+
+namespace detail {
+/// The number of devices of a list of axes, `dynamic` where it is not known.
+constexpr std::int64_t devices_of(const graph& g, axis_list list) {
   std::int64_t parts = 1;
   for (int i = 0; i < list.size(); ++i) {
     const std::int64_t size = g.mesh.axes[static_cast<std::size_t>(list[i])].size;
-    if (size == dynamic) return false;
+    if (size == dynamic) return dynamic;
     parts *= size;
   }
-  return d.extent % parts == 0;
+  return parts;
 }
+} // namespace detail
 
-/// The dim of a split or merge that may stay divided, by its result position; -1 for other ops.
-constexpr int kept_position(const node& n) {
-  if (n.code == op::split) return n.type.find(n.which[1]);
-  if (n.code == op::merge) return n.type.find(n.which[2]);
-  return -1;
+/// Blocks of the whole dim are whole rows of the minor one where the major dim divides evenly; or, where the first axes have
+/// just one device an index of the major dim, blocks of the minor one, if that divides evenly over the others. Known for
+/// fixed sizes, or promised.
+constexpr view_parts parts_of_view(const graph& g, const node& n, axis_list whole) {
+  const dim_info &major = g.dims[n.code == op::split ? n.which[1] : n.which[0]], &minor = g.dims[n.code == op::split ? n.which[2] : n.which[1]];
+  const auto divides = [&](const dim_info& d, axis_list list) {
+    if (list.empty() || d.divisible) return true;
+    const std::int64_t devices = detail::devices_of(g, list);
+    return d.extent != dynamic && devices != dynamic && d.extent % devices == 0;
+  };
+  for (int kept = whole.size(); kept > 0; --kept) {
+    const axis_list list = whole.prefix(kept);
+    const bool exact = kept == whole.size();
+    if (divides(major, list)) return {list, {}, exact};
+    for (int cut = 0; cut < kept; ++cut)
+      if (major.extent != dynamic && major.extent == detail::devices_of(g, list.prefix(cut)) && divides(minor, list.without(cut)))
+        return {list.prefix(cut), list.without(cut), exact};
+  }
+  return {{}, {}, whole.empty()};
 }
-constexpr dim_id kept_dim(const node& n) { return n.code == op::split ? n.which[1] : n.which[0]; }
 
 constexpr factor_list factors_of(const graph& g, const node& n) {
   factor_list list;
@@ -53,6 +72,8 @@ constexpr factor_list factors_of(const graph& g, const node& n) {
     if (n.code == op::split && d == n.which[1]) d = n.which[0];
     if (n.code == op::merge && d == n.which[2]) d = n.which[0];
     const bool minor = n.code == op::split && n.type[i] == n.which[2];
+    if (n.code == op::split && n.type[i] == n.which[1]) f.minor = static_cast<std::int8_t>(i + 1);
+    if (n.code == op::merge && n.type[i] == n.which[2]) f.minor = position(g.nodes[n.in[0]].type, n.which[1]);
     for (int k = 0; k < n.arity; ++k)
       if (!minor) f.at[static_cast<std::size_t>(k)] = position(g.nodes[n.in[static_cast<std::size_t>(k)]].type, d);
     list.push_back(f);

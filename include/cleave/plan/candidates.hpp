@@ -31,6 +31,47 @@ struct candidate_strategies : priced_graph {
       if (f.at[static_cast<std::size_t>(k)] >= 0) continue;
       while ((list.mask() & fresh) != 0) list.pop_back();
     }
+    for (const factor& f : factors[v])
+      if (f.minor >= 0) project_view(v, f, operand, s);
+  }
+  /// What a split or merge makes of the axes of its operand.
+  constexpr void project_view(std::size_t v, const factor& f, const layout& operand, strategy& s) const {
+    const node& n = node_at(v);
+    if (n.code == op::split) {
+      const view_parts parts = parts_of_view(g, n, operand[f.at[0]]);
+      s.out[f.at[in_result]] = parts.major;
+      s.out[f.minor] = parts.minor;
+      return;
+    }
+    axis_list whole = operand[f.at[0]].then(operand[f.minor]);
+    if (const view_parts parts = parts_of_view(g, n, whole); !parts.exact || parts.minor != operand[f.minor]) {
+      const view_parts major = parts_of_view(g, n, operand[f.at[0]]);
+      whole = major.major.then(major.minor);
+    }
+    s.out[f.at[in_result]] = whole;
+    s.minor = parts_of_view(g, n, whole).minor;
+  }
+  /// Makes the axes of the result of a split or merge those of blocks that its operand has too.
+  constexpr void fit_view(std::size_t v, strategy& s) const {
+    const node& n = node_at(v);
+    for (const factor& f : factors[v]) {
+      if (f.minor < 0) continue;
+      axis_list& list = s.out[f.at[in_result]];
+      const view_parts parts = parts_of_view(g, n, n.code == op::split ? list.then(s.out[f.minor]) : list);
+      list = n.code == op::split ? parts.major : parts.major.then(parts.minor);
+      if (n.code == op::split) s.out[f.minor] = parts.minor;
+      else s.minor = parts.minor;
+    }
+  }
+  constexpr bool view_fits(std::size_t v, const strategy& s) const {
+    const node& n = node_at(v);
+    for (const factor& f : factors[v]) {
+      if (f.minor < 0) continue;
+      const axis_list list = s.out[f.at[in_result]];
+      const view_parts parts = parts_of_view(g, n, n.code == op::split ? list.then(s.out[f.minor]) : list);
+      if (!parts.exact || parts.minor != (n.code == op::split ? s.out[f.minor] : s.minor)) return false;
+    }
+    return true;
   }
 
   /// A layout that the user wrote is that of the whole value, not of partial sums; that of its cotangent only says how dims are
@@ -53,11 +94,7 @@ struct candidate_strategies : priced_graph {
       if ((seen & list.mask()) != 0) return false;
       seen |= list.mask();
     }
-    const node& n = node_at(v);
-    const int kept = kept_position(n);
-    if (kept >= 0 && !view_keeps(g, kept_dim(n), s.out[kept])) return false;
-    if (n.code == op::split && !s.out[kept + 1].empty()) return false;
-    return respects_pins(v, s);
+    return view_fits(v, s) && respects_pins(v, s);
   }
 
   /// Where all operands come divided over an axis along a reduced dim, a result that only its readers want divided over that axis
@@ -94,11 +131,7 @@ struct candidate_strategies : priced_graph {
       }
       return s;
     }
-    if (const int kept = kept_position(n); kept >= 0) {
-      while (!view_keeps(g, kept_dim(n), s.out[kept])) s.out[kept].pop_back();
-      // The minor part is never divided by the view itself.
-      if (n.code == op::split) s.out[kept + 1] = {};
-    }
+    fit_view(v, s);
     give_way(v, layouts, s.out);
     unsigned used = s.out.sharded();
     int r = 0;
@@ -167,6 +200,7 @@ struct candidate_strategies : priced_graph {
       for (int i = 0; i < n.type.rank; ++i) s.out[i] = l[i];
       for (axis_list& over : s.over)
         while ((over.mask() & s.out.sharded()) != 0) over.pop_back();
+      fit_view(v, s);
       with_pass(v, s, list);
     };
     for (const layout& l : copies_of(v)) wanted(l);

@@ -13,6 +13,8 @@ struct strategy {
   layout out{};
   /// Axes of the reduced factors, in the order of factors_of.
   axis_list over[max_rank]{};
+  /// merge: the axes of the result that divide the minor part of the operand, the last ones of the merged dim.
+  axis_list minor{};
   /// Partial axes let through by linearity, and the operands that must bring them (bit set).
   axis_set pass = 0;
   std::uint8_t bringers = 0;
@@ -20,7 +22,7 @@ struct strategy {
   constexpr bool divides_like(const strategy& other) const {
     for (int i = 0; i < max_rank; ++i)
       if (over[i].packed != other.over[i].packed) return false;
-    return out.same_dims(other.out);
+    return minor.packed == other.minor.packed && out.same_dims(other.out);
   }
   friend constexpr bool operator==(const strategy& a, const strategy& b) {
     return a.pass == b.pass && a.bringers == b.bringers && a.divides_like(b) && a.out == b.out;
@@ -33,7 +35,16 @@ constexpr layout required(const node& n, const factor_list& factors, const strat
   int r = 0;
   for (const factor& f : factors) {
     const axis_list list = f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
-    if (f.at[static_cast<std::size_t>(k)] >= 0) l[f.at[static_cast<std::size_t>(k)]] = list;
+    if (f.at[static_cast<std::size_t>(k)] < 0) continue;
+    axis_list& own = l[f.at[static_cast<std::size_t>(k)]];
+    own = list;
+    if (f.minor < 0) continue;
+    if (n.code == op::split) {
+      own = list.then(s.out[f.minor]);
+    } else {
+      own = list.prefix(list.size() - s.minor.size());
+      l[f.minor] = s.minor;
+    }
   }
   if ((s.bringers >> k & 1) != 0) {
     l.unreduced = s.pass;

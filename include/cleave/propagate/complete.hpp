@@ -85,6 +85,10 @@ struct completer {
     // Axes that an earlier factor of this node has taken: one axis divides one factor of an op.
     unsigned taken = 0;
     for (const factor& f : factors[v]) {
+      if (f.minor >= 0) {
+        changed = visit_view(v, f) || changed;
+        continue;
+      }
       axis_list longest;
       bool agree = true;
       for (int k = 0; k < 4; ++k) {
@@ -101,6 +105,22 @@ struct completer {
         if (f.at[static_cast<std::size_t>(k)] >= 0)
           changed = offer(tensor_at(n, v, k), f.at[static_cast<std::size_t>(k)], longest) || changed;
     }
+    return changed;
+  }
+
+  /// A split or merged dim and its two parts, as far as their blocks are the same.
+  constexpr bool visit_view(std::size_t v, const factor& f) {
+    const node& n = g.nodes[v];
+    const bool split = n.code == op::split;
+    const std::size_t fine = split ? v : n.in[0], coarse = split ? n.in[0] : v;
+    const int major = split ? f.at[in_result] : f.at[0], whole = split ? f.at[0] : f.at[in_result];
+    const view_parts parts = parts_of_view(g, n, layouts[coarse][whole]);
+    bool changed = offer(fine, major, parts.major);
+    if (layouts[fine][major] == parts.major) changed = offer(fine, f.minor, parts.minor) || changed;
+    const axis_list both = layouts[fine][major].then(layouts[fine][f.minor]);
+    const view_parts back = parts_of_view(g, n, both);
+    if (back.exact && back.minor == layouts[fine][f.minor]) changed = offer(coarse, whole, both) || changed;
+    else if (parts_of_view(g, n, layouts[fine][major]).exact) changed = offer(coarse, whole, layouts[fine][major]) || changed;
     return changed;
   }
 
