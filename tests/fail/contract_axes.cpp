@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "a collective that the contract forbids" contract_broken line<@here> dot all_reduce model
+// expect: "a collective that the contract forbids" contract_broken line<@here> op=dot collective=all_reduce axis=model
+// mend: Allow the axis, `only_over<data, model>`, or change a layout so that nothing crosses it: here leave `hidden` undivided in both operands.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "a collective that the contract forbids" contract_broken line<@here> "gradient of dot" all_reduce
+// expect: "a collective that the contract forbids" contract_broken line<@here> "op=gradient of dot" collective=all_reduce
+// mend: The gradient by a value that all devices share is a sum over them. Allow its all-reduce, or ask for the gradient divided, `mesh(embed / data)`, which takes a reduce-scatter.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "two layouts of this value cost the same; constrain it to choose" layouts_tie line<@here> add
+// expect: "cost the same; constrain it to choose" layouts_tie line<@here> op=add dim=batch
+// mend: Say which you want: `exp(constrain(a + b, mesh(batch / data)))`.
 #include "names.hpp"
 
 using namespace fail_test;

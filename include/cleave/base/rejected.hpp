@@ -21,6 +21,8 @@ template <text Name>
 struct dim_named {};
 template <text Name>
 struct axis_named {};
+template <text Name>
+struct collective_named {};
 template <std::int64_t Number>
 struct expected {};
 template <std::int64_t Number>
@@ -30,29 +32,29 @@ struct got {};
 /// place where faults are worded for the compiler.
 template <fault Fault, class... Facts>
 struct rejected {
-  static_assert(Fault != fault::axis_not_in_mesh, "cleave: this axis is not in the mesh");
-  static_assert(Fault != fault::axis_used_twice, "cleave: this axis is used twice in one layout");
-  static_assert(Fault != fault::dim_used_twice, "cleave: this dim appears twice in one tensor");
-  static_assert(Fault != fault::dim_missing, "cleave: the operand does not have this dim");
-  static_assert(Fault != fault::contracted_dim_missing, "cleave: one operand does not have the contracted dim");
-  static_assert(Fault != fault::extents_differ, "cleave: this dim has two different fixed extents");
-  static_assert(Fault != fault::dims_do_not_broadcast, "cleave: the operands do not broadcast, neither has all the dims of the other; this dim is missing");
-  static_assert(Fault != fault::unreduced_into_nonlinear, "cleave: a value pinned as unreduced over this axis goes into an operation that is not linear for its reduction");
+  static_assert(Fault != fault::axis_not_in_mesh, "cleave: this axis is not in the mesh that the layout is written with");
+  static_assert(Fault != fault::axis_used_twice, "cleave: this axis is used twice in one layout; it can divide one dim only");
+  static_assert(Fault != fault::dim_used_twice, "cleave: this dim appears twice in one tensor; dims of a tensor have different names");
+  static_assert(Fault != fault::dim_missing, "cleave: this dim is named where the tensor does not have it");
+  static_assert(Fault != fault::contracted_dim_missing, "cleave: dot sums over this dim, but one of its operands does not have it");
+  static_assert(Fault != fault::extents_differ, "cleave: this dim has two different fixed extents; in one computation it has one");
+  static_assert(Fault != fault::dims_do_not_broadcast, "cleave: the operands do not broadcast: one must have all the dims of the other, and it lacks this dim");
+  static_assert(Fault != fault::unreduced_into_nonlinear, "cleave: a value that is unreduced over this axis goes into an operation that needs the complete value; reshard it first");
   static_assert(Fault != fault::assignment_to_other_dims, "cleave: the result and the tensor it is assigned to have different dims; this dim is only on one side");
-  static_assert(Fault != fault::pinned_layouts_conflict, "cleave: two layouts pinned by the user conflict on this dim");
-  static_assert(Fault != fault::element_types_differ, "cleave: the operands have different element types; use cast");
-  static_assert(Fault != fault::meshes_differ, "cleave: tensors of two different meshes meet in one computation");
+  static_assert(Fault != fault::pinned_layouts_conflict, "cleave: a value is constrained twice, to two different layouts of this dim; use reshard to go from one to the other");
+  static_assert(Fault != fault::element_types_differ, "cleave: the element types do not match and none is converted by itself; use cast");
+  static_assert(Fault != fault::meshes_differ, "cleave: tensors of two different meshes meet in one computation; write their layouts with one mesh");
   static_assert(Fault != fault::contract_broken, "cleave: the plan needs a collective that the contract forbids");
-  static_assert(Fault != fault::too_many_dims, "cleave: a computation has at most 64 dims");
-  static_assert(Fault != fault::too_many_nodes, "cleave: a computation has at most 65534 operations");
+  static_assert(Fault != fault::too_many_dims, "cleave: a computation has at most 64 dims of different names");
+  static_assert(Fault != fault::too_many_nodes, "cleave: a computation has at most 65535 operations");
   static_assert(Fault != fault::too_many_views, "cleave: a computation relates at most 64 dims by renaming, splitting and merging");
   static_assert(Fault != fault::rank_too_high, "cleave: a tensor has at most 8 dims");
   static_assert(Fault != fault::layouts_tie, "cleave: two layouts of this value cost the same; constrain it to choose");
   static_assert(Fault != fault::internal, "cleave: a pass of the planner broke its invariants; please report this program");
-  static_assert(Fault != fault::loss_not_scalar, "cleave: a gradient is that of one floating-point number; the function returns another type first");
+  static_assert(Fault != fault::loss_not_scalar, "cleave: a gradient is that of one floating-point number; the function must return it first, without dims");
   static_assert(Fault != fault::not_differentiable, "cleave: a gradient is asked by a value that is no floating-point number");
   static_assert(Fault != fault::cotangent_does_not_fit, "cleave: a cotangent has other dims or another element type than the value it belongs to");
-  static_assert(Fault != fault::result_count, "cleave: the function returns another number of tensors than its signature names");
+  static_assert(Fault != fault::result_count, "cleave: the function returns another number of tensors than is asked of it");
 };
 
 /// What functions of a rejected plan return: it satisfies every comparison, so that one fault is one error.
@@ -82,19 +84,33 @@ constexpr text<N + 1> text_of(std::string_view before, std::string_view from = {
   return text<N + 1>(chars);
 }
 
+/// `Rejected` with one more fact, where there is such a fact: the compiler prints no empty ones.
+template <class Rejected, bool Known, class Fact>
+struct with_fact {
+  using type = Rejected;
+};
+template <fault Fault, class... Facts, class Fact>
+struct with_fact<rejected<Fault, Facts...>, true, Fact> {
+  using type = rejected<Fault, Facts..., Fact>;
+};
+
 /// `rejected` with the facts of Source::found; Source is any type with such a static constexpr verdict.
 template <class Source>
 struct reject {
-  static constexpr std::size_t prefix = Source::found.gradient ? std::string_view("gradient of ").size() : 0;
-  static constexpr auto op = text_of<prefix + Source::found.op.size()>(prefix > 0 ? "gradient of " : "", Source::found.op);
-  static constexpr auto dim = text_of<Source::found.dim.size()>(Source::found.dim);
-  static constexpr auto axis = text_of<Source::found.axis.size()>(Source::found.axis);
-  static constexpr bool sized = Source::found.expected != Source::found.got;
-  using type = std::conditional_t<sized,
-                                  rejected<Source::found.fault, line<Source::found.where.line>, op_named<op>, dim_named<dim>,
-                                           axis_named<axis>, expected<Source::found.expected>, got<Source::found.got>>,
-                                  rejected<Source::found.fault, line<Source::found.where.line>, op_named<op>, dim_named<dim>,
-                                           axis_named<axis>>>;
+  static constexpr verdict found = Source::found;
+  static constexpr std::size_t prefix = found.gradient ? std::string_view("gradient of ").size() : 0;
+  static constexpr auto op = text_of<prefix + found.op.size()>(prefix > 0 ? "gradient of " : "", found.op);
+  static constexpr auto dim = text_of<found.dim.size()>(found.dim);
+  static constexpr auto axis = text_of<found.axis.size()>(found.axis);
+  // Of a collective that a contract forbids, the name stands where other faults have a dim.
+  using about = std::conditional_t<found.fault == fault::contract_broken, collective_named<dim>, dim_named<dim>>;
+  static constexpr bool sized = found.expected != found.got;
+  using where = typename with_fact<rejected<found.fault>, found.where.line != 0, line<found.where.line>>::type;
+  using what = typename with_fact<where, !found.op.empty(), op_named<op>>::type;
+  using which = typename with_fact<what, !found.dim.empty(), about>::type;
+  using over = typename with_fact<which, !found.axis.empty(), axis_named<axis>>::type;
+  using due = typename with_fact<over, sized, expected<found.expected>>::type;
+  using type = typename with_fact<due, sized, got<found.got>>::type;
 };
 
 /// Says the fault of Source when its member type is used, if it has one.
