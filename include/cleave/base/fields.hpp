@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/rejected.hpp>
+
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -55,8 +57,8 @@ namespace detail {
 template <class A>
 constexpr auto tie_fields(A& a) {
   constexpr std::size_t n = field_count<std::remove_cvref_t<A>>;
-  static_assert(n <= 64, "cleave: an aggregate of tensors has at most 64 fields; nest structs or use std::array (bases with data, references and C arrays are not supported)");
-  if constexpr (n == 0) return std::tie();
+  if constexpr (n > 64) return static_cast<void>(refusal<fault::too_many_fields, std::remove_cvref_t<A>>{}), std::tie();
+  else if constexpr (n == 0) return std::tie();
   else if constexpr (n == 1) { auto& [f0] = a; return std::tie(f0); }
   else if constexpr (n == 2) { auto& [f0, f1] = a; return std::tie(f0, f1); }
   else if constexpr (n == 3) { auto& [f0, f1, f2] = a; return std::tie(f0, f1, f2); }
@@ -136,9 +138,9 @@ constexpr void for_each_leaf(A& a, F&& f) {
     for (auto& item : a) for_each_leaf<Leaf>(item, f);
   } else if constexpr (detail::is_tuple<T>) {
     std::apply([&](auto&... items) { (for_each_leaf<Leaf>(items, f), ...); }, a);
+  } else if constexpr (!std::is_aggregate_v<T> || std::is_array_v<T>) {
+    static_cast<void>(refusal<fault::not_an_argument, T>{});
   } else {
-    static_assert(std::is_aggregate_v<T> && !std::is_array_v<T>,
-                  "cleave: an argument or result is a tensor, a number, or an aggregate (struct, std::array, std::tuple) of such");
     auto fields = detail::tie_fields(a);
     std::apply([&](auto&... items) { (for_each_leaf<Leaf>(items, f), ...); }, fields);
   }

@@ -33,7 +33,7 @@ struct got {};
 template <fault Fault, class... Facts>
 struct rejected {
   static_assert(Fault != fault::axis_not_in_mesh, "cleave: this axis is not in the mesh that the layout is written with");
-  static_assert(Fault != fault::axis_used_twice, "cleave: this axis is used twice in one layout; it can divide one dim only");
+  static_assert(Fault != fault::axis_used_twice, "cleave: this axis is used twice; a mesh has it once, and in a layout it divides one dim only");
   static_assert(Fault != fault::dim_used_twice, "cleave: this dim appears twice in one tensor; dims of a tensor have different names");
   static_assert(Fault != fault::dim_missing, "cleave: this dim is named where the tensor does not have it");
   static_assert(Fault != fault::contracted_dim_missing, "cleave: dot sums over this dim, but one of its operands does not have it");
@@ -49,12 +49,28 @@ struct rejected {
   static_assert(Fault != fault::too_many_nodes, "cleave: a computation has at most 65535 operations");
   static_assert(Fault != fault::too_many_views, "cleave: a computation relates at most 64 dims by renaming, splitting and merging");
   static_assert(Fault != fault::rank_too_high, "cleave: a tensor has at most 8 dims");
+  static_assert(Fault != fault::too_many_axes, "cleave: a mesh has at most 7 axes");
+  static_assert(Fault != fault::axis_empty, "cleave: a mesh axis has at least one device");
+  static_assert(Fault != fault::extent_negative, "cleave: the extent of a dim is not negative");
+  static_assert(Fault != fault::not_an_element, "cleave: this type cannot be the element of a tensor");
+  static_assert(Fault != fault::not_an_argument, "cleave: an argument or result is a tensor, a number, or an aggregate (struct, std::array, std::tuple) of such");
+  static_assert(Fault != fault::too_many_fields, "cleave: an aggregate of tensors has at most 64 fields; nest structs or use std::array");
+  static_assert(Fault != fault::not_for_make, "cleave: make() is for functions that return the loss alone and for gradients by tensors; use into()");
+  static_assert(Fault != fault::view_elements_differ, "cleave: the View has other elements than the tensor that is to wrap it");
+  static_assert(Fault != fault::view_out_of_reach, "cleave: the View lies in memory that Kokkos' default execution space cannot reach");
+  static_assert(Fault != fault::no_such_argument, "cleave: a gradient is asked by an argument that the function does not have");
   static_assert(Fault != fault::layouts_tie, "cleave: two layouts of this value cost the same; constrain it to choose");
   static_assert(Fault != fault::internal, "cleave: a pass of the planner broke its invariants; please report this program");
   static_assert(Fault != fault::loss_not_scalar, "cleave: a gradient is that of one floating-point number; the function must return it first, without dims");
   static_assert(Fault != fault::not_differentiable, "cleave: a gradient is asked by a value that is no floating-point number");
   static_assert(Fault != fault::cotangent_does_not_fit, "cleave: a cotangent has other dims or another element type than the value it belongs to");
   static_assert(Fault != fault::result_count, "cleave: the function returns another number of tensors than is asked of it");
+};
+
+/// Says a fault from within a function: one that clang found an error in would be no constant expression any more.
+template <fault Fault, class... Facts>
+struct refusal {
+  static_assert(sizeof(rejected<Fault, Facts...>) != 0);
 };
 
 /// What functions of a rejected plan return: it satisfies every comparison, so that one fault is one error.

@@ -24,6 +24,7 @@ namespace detail {
 template <class T>
 struct traced_number : value {
   using element_type = T;
+  static_assert(sizeof(element_said<T>) != 0);
 
   constexpr traced_number() = default;
   constexpr traced_number(const value& v) : value(v) {}

@@ -80,6 +80,7 @@ constexpr value select(operand predicate, operand yes, operand no) {
 constexpr value cast(operand x, element to) { return detail::record_elementwise(op::cast, std::array{x}, to); }
 template <class T>
 constexpr value cast(operand x) {
+  if constexpr (element_of<T> == element::none) static_cast<void>(refusal<fault::not_an_element, T>{});
   return cast(x, element_of<T>);
 }
 

@@ -5,6 +5,8 @@
 #include <cleave/expr/derivative.hpp>
 #include <cleave/expr/tree.hpp>
 
+#include <algorithm>
+
 namespace cleave {
 
 namespace detail {
@@ -50,7 +52,18 @@ template <class F, bool WithValue, std::size_t... Which>
 struct gradient_body {
   template <class... Args>
   constexpr auto operator()(const Args&... args) const {
-    static_assert(((Which < sizeof...(Args)) && ...), "cleave: a gradient is asked by an argument that the function does not have");
+    if constexpr (((Which < sizeof...(Args)) && ...)) return of(args...);
+    else return static_cast<void>(refusal<fault::no_such_argument, expected<sizeof...(Args)>, got<std::max({Which...})>>{}), refused(args...);
+  }
+
+ private:
+  template <class... Args>
+  static constexpr value refused(const Args&... args) {
+    std::tuple<Args...> all(args...);
+    return recorder_of(all)->fail(fault::already_said, "gradient", {});
+  }
+  template <class... Args>
+  static constexpr auto of(const Args&... args) {
     std::tuple<Args...> all(args...);
     std::vector<value> variables;
     (make_variables(std::get<Which>(all), variables), ...);

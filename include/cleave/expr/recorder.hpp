@@ -52,7 +52,7 @@ public:
     n.code = op::input;
     n.where = where;
     n.type.element = type;
-    if (!s.well_formed) return fail(fault::already_said, "input", where);
+    if (!s.well_formed || type == element::none) return fail(fault::already_said, "input", where);
     for (const placement& p : s.dims) {
       const int d = intern(p.dim, "input", where);
       if (d < 0) return {this, no_node};

@@ -6,6 +6,7 @@
 #include <cleave/layout/spec.hpp>
 #include <cleave/mesh/axis.hpp>
 
+#include <array>
 #include <type_traits>
 
 namespace cleave {
@@ -15,12 +16,20 @@ struct dim_tag {};
 /// What a dim promises of its extent; checked when a tensor is made.
 enum class promise : std::uint8_t { none, divisible };
 
+namespace detail {
+template <text Name, std::int64_t Extent>
+struct dim_verdict {
+  static constexpr verdict found = Extent == dynamic || Extent >= 0 ? verdict{} : verdict{fault::extent_negative, {}, "dim", Name.view(), {}, 0, Extent};
+};
+} // namespace detail
+
 /// A tensor dimension by name; its extent comes from the tensors, or is fixed: `dim<"embed", 512>`. With
 /// `promise::divisible` it is a multiple of the devices over which the dim is divided, whatever the mesh.
 template <text Name, std::int64_t Extent = dynamic, promise Promise = promise::none>
 struct dim : dim_tag {
-  static_assert(Extent == dynamic || Extent >= 0, "cleave: an extent is not negative");
-  static constexpr dim_ref ref{Name.view(), Extent, Promise == promise::divisible};
+  static_assert(sizeof(typename detail::said<detail::dim_verdict<Name, Extent>>::type) != 0);
+  // An extent that was rejected goes no further, so that it is said once.
+  static constexpr dim_ref ref{Name.view(), Extent >= 0 ? Extent : dynamic, Promise == promise::divisible};
   constexpr operator dim_ref() const { return ref; }
   /// `batch = 1024`: a size by name, for pricing a plan.
   constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size}; }
@@ -111,14 +120,29 @@ struct sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done...>,
           sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done..., typename placement_type<Entry>::type>,
                        Rest...>> {};
 
+template <class... Axes>
+struct mesh_verdict {
+  static constexpr verdict found = [] {
+    constexpr auto count = static_cast<std::int64_t>(sizeof...(Axes));
+    if (count > max_axes) return verdict{fault::too_many_axes, {}, "mesh", {}, {}, max_axes, count};
+    const std::array<std::string_view, sizeof...(Axes) + 1> names{Axes::info.name...};
+    for (std::size_t i = 0; i < sizeof...(Axes); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if (names[i] == names[j]) return verdict{fault::axis_used_twice, {}, "mesh", {}, names[i]};
+    return verdict{};
+  }();
+};
+
 } // namespace detail
 
 template <class... Axes>
 struct mesh {
-  static_assert(sizeof...(Axes) <= max_axes, "cleave: a mesh has at most 7 axes");
+  /// False if the mesh itself is wrong, which the line below has said by then.
+  static constexpr bool well_formed = detail::mesh_verdict<Axes...>::found.ok();
+  static_assert(sizeof(typename detail::said<detail::mesh_verdict<Axes...>>::type) != 0);
   static constexpr mesh_value value = [] {
     mesh_value m;
-    (m.axes.push_back(Axes::info), ...);
+    if constexpr (well_formed) (m.axes.push_back(Axes::info), ...);
     return m;
   }();
 
@@ -161,20 +185,25 @@ constexpr verdict check_spec(const spec& s) {
 
 template <class Sharding>
 struct spec_verdict {
-  static constexpr verdict found = check_spec(Sharding::value);
+  static constexpr verdict found = [] {
+    if (!Sharding::mesh_type::well_formed) return verdict{fault::already_said};
+    if (Sharding::written > max_rank) return verdict{fault::rank_too_high, {}, "layout", {}, {}, max_rank, Sharding::written};
+    return check_spec(Sharding::value);
+  }();
 };
 
 } // namespace detail
 
 template <class Mesh, class Unreduced, class... Placements>
 struct sharding {
-  static_assert(sizeof...(Placements) <= max_rank, "cleave: a tensor has at most 8 dims");
   using mesh_type = Mesh;
-  static constexpr int rank = static_cast<int>(sizeof...(Placements));
+  static constexpr int written = static_cast<int>(sizeof...(Placements));
+  /// Of a specification with too many dims, which is rejected, what fits.
+  static constexpr int rank = written < max_rank ? written : max_rank;
   static constexpr spec value = [] {
     spec s;
     s.mesh = Mesh::value;
-    (s.dims.push_back(Placements::value), ...);
+    ((s.dims.full() ? void() : s.dims.push_back(Placements::value)), ...);
     s.unreduced = Unreduced::names;
     s.combine = Unreduced::combine;
     return s;
@@ -186,7 +215,7 @@ struct sharding {
   }
 
   /// False if the specification itself is wrong, which the line below has said by then.
-  static constexpr bool well_formed = detail::check_spec(value).ok();
+  static constexpr bool well_formed = detail::spec_verdict<sharding>::found.ok();
   static_assert(sizeof(typename detail::said<detail::spec_verdict<sharding>>::type) != 0);
 };
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/text.hpp>
+#include <cleave/base/rejected.hpp>
 #include <cleave/mesh/mesh_value.hpp>
 
 #include <concepts>
@@ -12,11 +12,19 @@ namespace cleave {
 
 struct axis_tag {};
 
+namespace detail {
+template <text Name, std::int64_t Size>
+struct axis_verdict {
+  static constexpr verdict found = Size == dynamic || Size > 0 ? verdict{} : verdict{fault::axis_empty, {}, "axis", {}, Name.view(), 1, Size};
+};
+} // namespace detail
+
 /// A mesh axis by name; its size comes from the run, or is fixed: `axis<"data", 8>`.
 template <text Name, std::int64_t Size = dynamic>
 struct axis : axis_tag {
-  static_assert(Size == dynamic || Size > 0, "cleave: a mesh axis has at least one device");
-  static constexpr axis_info info{Name.view(), Size};
+  static_assert(sizeof(typename detail::said<detail::axis_verdict<Name, Size>>::type) != 0);
+  // A size that was rejected goes no further, so that it is said once.
+  static constexpr axis_info info{Name.view(), Size > 0 ? Size : dynamic};
   /// `data = 8`: a size by name, for pricing a plan.
   constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size}; }
 };

@@ -14,8 +14,8 @@ template <class A>
 A made_like(const A& given) {
   A made = given;
   for_each_leaf<is_run_time_leaf>(made, []<class Leaf>(Leaf& leaf) {
-    static_assert(is_tensor<Leaf>, "cleave: make() cannot return the gradient by a number; use into()");
-    leaf = Leaf(leaf.get_grid(), leaf.extents());
+    if constexpr (is_tensor<Leaf>) leaf = Leaf(leaf.get_grid(), leaf.extents());
+    else static_cast<void>(refusal<fault::not_for_make, Leaf>{});
   });
   return made;
 }
@@ -45,10 +45,13 @@ auto made(const expression<detail::gradient_body<F, WithValue, Which...>, Args..
   auto gradients = detail::one_or_tuple(all);
   if constexpr (WithValue) {
     using returned = decltype(F{}(std::declval<typename detail::trace_type<Args>::type&>()...));
-    static_assert(std::derived_from<returned, value>, "cleave: make() is for functions that return the loss alone; use into()");
-    auto loss = detail::number_beside(detail::first_tensor(gradients));
-    run(statement, loss, gradients);
-    return std::tuple(loss, gradients);
+    if constexpr (std::derived_from<returned, value>) {
+      auto loss = detail::number_beside(detail::first_tensor(gradients));
+      run(statement, loss, gradients);
+      return std::tuple(loss, gradients);
+    } else {
+      return static_cast<void>(refusal<fault::not_for_make, returned>{}), std::tuple(gradients, gradients);
+    }
   } else {
     run(statement, gradients);
     return gradients;

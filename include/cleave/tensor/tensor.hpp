@@ -46,7 +46,7 @@ class tensor {
   /// The shard as a View.
   using view_type = Kokkos::View<typename detail::view_data<T, rank>::type, Kokkos::LayoutRight, memory_space,
                                  Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-  static_assert(element_of<T> != element::none, "cleave: this type cannot be the element of a tensor");
+  static_assert(sizeof(detail::element_said<T>) != 0);
 
   /// Without data; must be assigned a tensor before use.
   tensor() = default;
@@ -70,9 +70,10 @@ class tensor {
   template <class Data, class... Properties>
   tensor(const grid& g, std::span<const std::int64_t> extents, const Kokkos::View<Data, Properties...>& view) {
     using user_view = Kokkos::View<Data, Properties...>;
-    static_assert(std::is_same_v<typename user_view::value_type, T>, "cleave: the View has other elements than the tensor");
-    static_assert(Kokkos::SpaceAccessibility<execution_space, typename user_view::memory_space>::accessible,
-                  "cleave: the View lies in memory that Kokkos' default execution space cannot reach");
+    if constexpr (!std::is_same_v<typename user_view::value_type, T>)
+      static_cast<void>(refusal<fault::view_elements_differ, typename user_view::value_type, T>{});
+    if constexpr (!Kokkos::SpaceAccessibility<execution_space, typename user_view::memory_space>::accessible)
+      static_cast<void>(refusal<fault::view_out_of_reach, typename user_view::memory_space>{});
     given_view given;
     given.rank = static_cast<int>(user_view::rank());
     for (std::size_t i = 0; i < user_view::rank(); ++i) {
@@ -110,7 +111,7 @@ class tensor {
   template <Dim D>
   std::int64_t extent(const D&) const {
     constexpr int position = position_of(D::ref.name);
-    if constexpr (position < 0) return static_cast<void>(rejected<fault::dim_missing, std::remove_cvref_t<D>>{}), 0;
+    if constexpr (position < 0) return static_cast<void>(refusal<fault::dim_missing, std::remove_cvref_t<D>>{}), 0;
     else return state().global[position];
   }
   /// The number of elements of the whole tensor.

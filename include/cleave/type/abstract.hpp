@@ -12,6 +12,7 @@ template <class T, auto Layout>
 struct abstract {
   using element_type = T;
   using sharding_type = std::remove_cvref_t<decltype(Layout)>;
+  static_assert(sizeof(detail::element_said<T>) != 0);
 };
 
 /// A tensor type: with or without data, it knows its element type and sharding.

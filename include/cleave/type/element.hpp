@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/rejected.hpp>
+
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace cleave {
 
@@ -55,5 +58,11 @@ template <>
 inline constexpr element element_of<float> = element::f32;
 template <>
 inline constexpr element element_of<double> = element::f64;
+
+namespace detail {
+/// Says, where it is complete, that T is no element type, if it is none.
+template <class T>
+using element_said = std::conditional_t<element_of<T> != element::none, rejected<fault::none>, rejected<fault::not_an_element, T>>;
+} // namespace detail
 
 } // namespace cleave

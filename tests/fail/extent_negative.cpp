@@ -1,0 +1,14 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "the extent of a dim is not negative" extent_negative extent_negative.cpp:@here op=dim dim=row expected<0> got<-5>
+// mend: Give the extent, `dim<"row", 5>`, or leave it to the tensors, `dim<"row">`.
+#include "names.hpp"
+
+using namespace fail_test;
+
+constexpr cleave::dim<"row", -5> row; // here
+using Y = cleave::abstract<float, mesh(row / data, embed)>;
+constexpr cleave::function f([](auto x) { return x + 1; });
+constexpr auto plan = cleave::plan<Y(Y)>(f);
+
+int main() {}

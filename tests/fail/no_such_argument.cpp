@@ -1,0 +1,14 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "an argument that the function does not have" no_such_argument no_such_argument.cpp:@here expected<1> got<1>
+// mend: Arguments count from 0: `grad(loss)` and `grad<0>(loss)` are the gradient by the first, `grad<1>(loss)` by the second, here missing.
+#include "names.hpp"
+
+#include <cleave/expr/gradient.hpp>
+
+using namespace fail_test;
+
+constexpr cleave::function loss([](auto x) { return sum(x * x); });
+constexpr auto plan = cleave::plan<X(X)>(cleave::grad<1>(loss)); // here
+
+int main() {}

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// needs: runtime
+// expect: "the View has other elements than the tensor" view_elements_differ "view_elements_differ, double, float" view_elements_differ.cpp:@here
+// mend: Declare the tensor with the elements of the View, `tensor<double, ...>`; to convert, wrap it so and assign `b = cast<float>(a)`.
+#include "names.hpp"
+
+#include <cleave/cleave.hpp>
+
+using namespace fail_test;
+
+using Matrix = cleave::tensor<float, mesh(batch / data, embed)>;
+void wrap(const cleave::grid& grid, Kokkos::View<double**, Kokkos::LayoutRight> mine) {
+  Matrix a(grid, {8, 4}, mine); // here
+}
+
+int main() {}
