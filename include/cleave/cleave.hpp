@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Everything that most programs need: tensors, grids, functions, their derivatives, plans.
+// Everything that most programs need: tensors, grids, functions, their derivatives, operations of your own, plans.
 
 #include <cleave/expr/gradient.hpp>
+#include <cleave/expr/operation.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/tensor/make.hpp>
 #include <cleave/version.hpp>

@@ -4,6 +4,7 @@
 
 #include <cleave/comm/joined_reduce.hpp>
 #include <cleave/comm/move.hpp>
+#include <cleave/execute/local.hpp>
 #include <cleave/execute/strides.hpp>
 #include <cleave/kernels/fold.hpp>
 #include <cleave/kernels/gemm.hpp>
@@ -28,6 +29,8 @@ struct bound_step {
   bound_loops loops{};
   bound_gemm gemm{};
   std::unique_ptr<comm::bound_move> move{};
+  /// What a user's kernel sees: the operands, then the result.
+  std::vector<shard> shards{};
   /// This all-reduce and others that follow, in one message. They are `joined` to it and do nothing themselves.
   std::unique_ptr<comm::joined_reduce> joins{};
   bool joined = false;
@@ -215,6 +218,13 @@ struct binder {
     return true;
   }
 
+  shard shard_of(const buffer& b) const {
+    shard s{b.type.element, shape_of(b.type, at), local(b), {}, nullptr};
+    s.offset.rank = b.type.rank;
+    for (int i = 0; i < b.type.rank; ++i) s.offset[i] = held_along(b.type, b.where, i).begin;
+    return s;
+  }
+
   bound_step bind(const step& s) const {
     bound_step b;
     b.name = s.kind == step_kind::move ? std::string(name_of(s.move)) + " for " + std::string(name_of(s.code)) + " line " +
@@ -225,6 +235,10 @@ struct binder {
       case step_kind::fold: bind_loops(s, b); break;
       case step_kind::gemm: bind_product(s, b); break;
       case step_kind::move: bind_move(s, b); break;
+      case step_kind::call:
+        for (std::uint16_t in : s.in) b.shards.push_back(shard_of(buffers[in]));
+        b.shards.push_back(shard_of(buffers[s.out]));
+        break;
     }
     return b;
   }

@@ -26,6 +26,13 @@ inline void run_move(bound_program& p, bound_step& b, const step& s) {
   else b.move->run(p.at(s.in[0]), p.at(s.out), p.scratch());
 }
 
+inline void run_call(bound_program& p, bound_step& b, const step& s) {
+  const std::size_t operands = s.in.size();
+  for (std::size_t k = 0; k < operands; ++k) b.shards[k].data = p.at(s.in[k]);
+  b.shards[operands].data = p.at(s.out);
+  s.user->on_shards(local_context(p.grid()), std::span<const shard>(b.shards.data(), operands), b.shards[operands]);
+}
+
 template <class Plan, std::size_t I>
 void run_step(bound_program& p) {
   using here = step_at<Plan, I>;
@@ -34,6 +41,8 @@ void run_step(bound_program& p) {
   Kokkos::Profiling::pushRegion(b.name);
   if constexpr (s.kind == step_kind::move) {
     run_move(p, b, s);
+  } else if constexpr (s.kind == step_kind::call) {
+    run_call(p, b, s);
   } else if constexpr (s.kind == step_kind::gemm) {
     constexpr element type = Plan::buffers[s.out].type.element;
     run_gemm<typename element_type<type>::type>(b.gemm, p.at(s.in[0]), p.at(s.in[1]), p.at(s.out), p.scratch().memory);

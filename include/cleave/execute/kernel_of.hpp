@@ -4,6 +4,7 @@
 
 #include <cleave/execute/strides.hpp>
 #include <cleave/kernels/expression.hpp>
+#include <cleave/ops/user.hpp>
 
 #include <array>
 #include <cstddef>
@@ -77,11 +78,26 @@ constexpr node_numbers numbers_of(const step& s, const inner_dim& inner, std::si
   }
 }
 
+/// The function of a user's operation for an element type.
+template <class T>
+constexpr auto function_of(const user_entry& e) {
+  if constexpr (std::is_same_v<T, double>) return e.f64;
+  else if constexpr (std::is_same_v<T, float>) return e.f32;
+  else if constexpr (std::is_same_v<T, std::int64_t>) return e.i64;
+  else return e.i32;
+}
+
 template <class Step, std::size_t J>
 struct node_of {
   static constexpr tape_op entry = Step::value.tape[J];
   static constexpr node_numbers numbers = numbers_of(Step::value, Step::inner, J);
-  using type = tape_node<static_cast<int>(entry.code), typename element_type<entry.type>::type, numbers.a, numbers.b, numbers.c>;
+  using value_type = typename element_type<entry.type>::type;
+  static constexpr auto find() {
+    if constexpr (entry.code == op::user)
+      return std::type_identity<user_node<function_of<value_type>(*entry.user), value_type, numbers.a, numbers.b, numbers.c>>{};
+    else return std::type_identity<tape_node<static_cast<int>(entry.code), value_type, numbers.a, numbers.b, numbers.c>>{};
+  }
+  using type = typename decltype(find())::type;
 };
 
 template <class Step, class Entries>

@@ -96,11 +96,21 @@ class reverse_pass {
         break;
       case op_class::contraction: contraction(n, g); break;
       case op_class::reduction: reduction_of(v, n, g); break;
+      case op_class::call:
+        for (int k = 0; k < n.arity; ++k)
+          if (depends_[n.in[static_cast<std::size_t>(k)]] != 0) refuse_derivative(n);
+        break;
       case op_class::view: add(n.in[0], view(n, g), n.where); break;
       case op_class::annotation:
         if (n.code != op::stop_gradient) add(n.in[0], n.code == op::constrain ? in_.constrain_like(g, n) : g, n.where);
         break;
     }
+  }
+
+  constexpr void refuse_derivative(const node& n) {
+    const auto before = in_.derive({});
+    in_.fail(fault::no_derivative, name_of(n), n.where);
+    in_.derive(before);
   }
 
   constexpr value recorded(const formula& f, std::size_t v, const node& n, value g) {
@@ -125,8 +135,10 @@ class reverse_pass {
 
   constexpr void elementwise(std::size_t v, const node& n, int k, value g) {
     const std::size_t u = n.in[static_cast<std::size_t>(k)];
-    const formula& f = entry_of(n.code).derivative[k];
-    if (f.empty() || depends_[u] == 0) return;
+    const formula& f = n.user != nullptr ? n.user->derivative[k] : entry_of(n.code).derivative[k];
+    if (depends_[u] == 0) return;
+    if (n.user != nullptr && !n.user->differentiable) refuse_derivative(n);
+    if (f.empty()) return;
     value c = recorded(f, v, n, g);
     if (!c.ok()) return;
     const tensor_type to = node_at(u).type;

@@ -57,7 +57,7 @@ protected:
     if (bringers_of(n.code, partial) != 0 && how == through) return true;
     int a = 0;
     while ((axes >> a & 1) == 0) ++a;
-    refuse(fault::unreduced_into_nonlinear, name_of(n.code), n.where, {}, made_.mesh.axes[static_cast<std::size_t>(a)].name);
+    refuse(fault::unreduced_into_nonlinear, name_of(n), n.where, {}, made_.mesh.axes[static_cast<std::size_t>(a)].name);
     return false;
   }
 

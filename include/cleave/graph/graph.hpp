@@ -29,13 +29,16 @@ using dim_product = std::array<dim_id, 3>;
 inline constexpr dim_id no_dim = 0xff;
 inline constexpr int max_products = 64;
 
+struct user_entry;
+inline constexpr int max_arity = 6;
+
 /// One operation and its result.
 struct node {
   op code = op::input;
   tensor_type type{};
-  std::array<node_id, 3> in{no_node, no_node, no_node};
+  std::array<node_id, max_arity> in{no_node, no_node, no_node, no_node, no_node, no_node};
   std::uint8_t arity = 0;
-  /// dot: contracted dims. reduce: reduced dims. count: the dims whose extents it multiplies.
+  /// dot: contracted dims. reduce: reduced dims. count: the dims whose extents it multiplies. call: dims that must be whole.
   dim_set over = 0;
   /// reduce: how. Also of an input that is unreduced.
   reduction combine = reduction::sum;
@@ -47,6 +50,9 @@ struct node {
   layout pin{};
   std::uint8_t pinned = 0;
   source where{};
+  /// user, call: the entry. A local call has the layouts that its operands and its result are pinned to.
+  const user_entry* user = nullptr;
+  bool local = false;
   /// The operation whose derivative this is part of, or its own.
   op origin = op::input;
   bool gradient = false;

@@ -52,9 +52,13 @@ enum class op : std::uint8_t {
   logical_or,
   // elementwise, three operands
   select,
+  /// A user's, of any arity: see ops/user.hpp.
+  user,
   // contraction and reduction
   dot,
   reduce,
+  /// A user's kernel on shards.
+  call,
   // the same elements under other dims
   rename,
   split,

@@ -10,7 +10,8 @@ namespace detail {
 
 constexpr bool same_operation(const node& a, const node& b) {
   return a.code == b.code && a.type == b.type && a.in == b.in && a.over == b.over && a.combine == b.combine &&
-         a.which == b.which && a.scalar == b.scalar && a.pin == b.pin && a.pinned == b.pinned;
+         a.which == b.which && a.scalar == b.scalar && a.pin == b.pin && a.pinned == b.pinned &&
+         a.user == b.user && a.local == b.local;
 }
 
 constexpr std::uint64_t hash_of(const node& n) {

@@ -26,6 +26,15 @@ struct tape_node {
   static constexpr int a = A, b = B, c = C;
 };
 
+/// An entry that a user's function computes, of three operands: a pointer known when compiling, so that it is inlined.
+template <auto Function, class T, int A, int B, int C>
+struct user_node {
+  using type = T;
+  static constexpr op code = op::user;
+  static constexpr int a = A, b = B, c = C;
+  CLEAVE_FUNCTION static T call(T x, T y, T z) { return Function(x, y, z); }
+};
+
 /// What an expression reads, at one position of the outer loops.
 template <int Loads, int Indices, int Literals>
 struct operand_row {
@@ -69,6 +78,8 @@ CLEAVE_FUNCTION inline typename Node::type evaluate_node(const Frame& f, const R
     return convert<T>(r.literal[Node::a]);
   } else if constexpr (code == op::iota) {
     return static_cast<T>(r.index[Node::a] + i * Node::b);
+  } else if constexpr (code == op::user) {
+    return Node::call(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
   } else if constexpr (code == op::cast) {
     return convert<T>(value_of<Node::a>(f));
   } else if constexpr (code == op::select) {

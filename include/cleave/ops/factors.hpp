@@ -6,18 +6,21 @@
 
 namespace cleave {
 
-/// The factors of a node: each dim that may be divided, and where it stands in every operand (0 to 2) and in the result
-/// (3); -1 where it does not appear. As Shardy's sharding rules; by-name dims make one rule serve almost every op.
+/// The factors of a node: each dim that may be divided, and where it stands in every operand and in the result
+/// (`in_result`); -1 where it does not appear. As Shardy's sharding rules; by-name dims make one rule serve almost every op.
 struct factor {
-  std::int8_t at[4] = {-1, -1, -1, -1};
+  std::int8_t at[max_arity + 1] = {-1, -1, -1, -1, -1, -1, -1};
   /// Contracted or reduced: dividing it leaves a partial value.
   bool reduced = false;
   /// Of a split dim, or of one that is merged: where its minor part stands, in the result or in the operand; else -1.
   std::int8_t minor = -1;
+  /// Of an operand of a local call: divided over these axes and nothing else.
+  bool pinned = false;
+  axis_list pin{};
 };
 
 using factor_list = static_vector<factor, 16>;
-inline constexpr int in_result = 3;
+inline constexpr int in_result = max_arity;
 
 /// The axes that divide a dim which is split or merged, as they divide its two parts.
 struct view_parts {
@@ -71,6 +74,7 @@ constexpr factor_list factors_of(const graph& g, const node& n) {
     if (n.code == op::rename && d == n.which[1]) d = n.which[0];
     if (n.code == op::split && d == n.which[1]) d = n.which[0];
     if (n.code == op::merge && d == n.which[2]) d = n.which[0];
+    if (n.code == op::call && (n.local || (n.over & dim_bit(d)) != 0)) continue;
     const bool minor = n.code == op::split && n.type[i] == n.which[2];
     if (n.code == op::split && n.type[i] == n.which[1]) f.minor = static_cast<std::int8_t>(i + 1);
     if (n.code == op::merge && n.type[i] == n.which[2]) f.minor = position(g.nodes[n.in[0]].type, n.which[1]);
@@ -78,7 +82,19 @@ constexpr factor_list factors_of(const graph& g, const node& n) {
       if (!minor) f.at[static_cast<std::size_t>(k)] = position(g.nodes[n.in[static_cast<std::size_t>(k)]].type, d);
     list.push_back(f);
   }
-  if (n.over != 0 && n.arity > 0) {
+  if (n.local) {
+    for (int k = 0; k < n.arity; ++k) {
+      const node& from = g.nodes[n.in[static_cast<std::size_t>(k)]];
+      for (int i = 0; i < from.type.rank && from.code == op::reshard; ++i) {
+        if (from.pin[i].empty()) continue;
+        factor f;
+        f.at[k] = static_cast<std::int8_t>(i);
+        f.pinned = true;
+        f.pin = from.pin[i];
+        list.push_back(f);
+      }
+    }
+  } else if (n.over != 0 && n.arity > 0 && n.code != op::call) {
     const tensor_type& first = g.nodes[n.in[0]].type;
     for (int i = 0; i < first.rank; ++i) {
       if ((n.over & dim_bit(first[i])) == 0) continue;

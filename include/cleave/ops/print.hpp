@@ -48,7 +48,7 @@ inline std::string to_string(const graph& g, std::span<const layout> layouts = {
   std::string s;
   for (std::size_t v = 0; v < g.nodes.size(); ++v) {
     const node& n = g.nodes[v];
-    s.append("%").append(std::to_string(v)).append(" = ").append(name_of(n.code)).append("(");
+    s.append("%").append(std::to_string(v)).append(" = ").append(name_of(n)).append("(");
     for (int k = 0; k < n.arity; ++k)
       s.append(k > 0 ? ", " : "").append("%").append(std::to_string(n.in[static_cast<std::size_t>(k)]));
     if (n.code == op::constant) s += std::to_string(n.scalar);

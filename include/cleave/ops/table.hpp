@@ -4,6 +4,7 @@
 
 #include <cleave/graph/graph.hpp>
 #include <cleave/ops/formula.hpp>
+#include <cleave/ops/user.hpp>
 
 #include <string_view>
 
@@ -18,6 +19,8 @@ enum class op_class : std::uint8_t {
   /// Every dim is a factor; a split of a contracted or reduced one leaves a partial value.
   contraction,
   reduction,
+  /// Shards in, a shard out: dims by name are factors, unless they must be whole.
+  call,
   /// The same elements under other dims; a factor is a dim of the finer side.
   view,
   /// States something about a value, computes nothing.
@@ -93,8 +96,10 @@ inline constexpr op_entry op_entries[] = {
     {op::logical_and, "logical_and", op_class::elementwise, 2, linearity::none},
     {op::logical_or, "logical_or", op_class::elementwise, 2, linearity::none},
     {op::select, "select", op_class::elementwise, 3, linearity::branches, {formula(), select(x, g, 0), select(x, 0, g)}},
+    {op::user, "user", op_class::elementwise, 0, linearity::none},
     {op::dot, "dot", op_class::contraction, 2, linearity::each},
     {op::reduce, "reduce", op_class::reduction, 1, linearity::unary},
+    {op::call, "call", op_class::call, 0, linearity::none},
     {op::rename, "rename", op_class::view, 1, linearity::unary},
     {op::split, "split", op_class::view, 1, linearity::unary},
     {op::merge, "merge", op_class::view, 1, linearity::unary},
@@ -123,6 +128,7 @@ static_assert(table_in_order());
 } // namespace detail
 
 constexpr std::string_view name_of(op code) { return entry_of(code).name; }
+constexpr std::string_view name_of(const node& n) { return n.user != nullptr ? n.user->name : name_of(n.code); }
 constexpr op_class class_of(op code) { return entry_of(code).what; }
 /// Which operands may bring a sum over several devices, for the partial axes offered by each. 0: none may.
 constexpr std::uint8_t bringers_of(op code, std::uint8_t partial) {

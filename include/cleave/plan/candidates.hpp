@@ -51,9 +51,13 @@ struct candidate_strategies : priced_graph {
     s.out[f.at[in_result]] = whole;
     s.minor = parts_of_view(g, n, whole).minor;
   }
-  /// Makes the axes of the result of a split or merge those of blocks that its operand has too.
-  constexpr void fit_view(std::size_t v, strategy& s) const {
+  /// Makes the axes of the result of a split or merge those of blocks that its operand has too, and keeps whole what a user's
+  /// kernel needs whole.
+  constexpr void fit(std::size_t v, strategy& s) const {
     const node& n = node_at(v);
+    if (n.code == op::call)
+      for (int i = 0; i < n.type.rank; ++i)
+        if ((n.over & dim_bit(n.type[i])) != 0) s.out[i] = {};
     for (const factor& f : factors[v]) {
       if (f.minor < 0) continue;
       axis_list& list = s.out[f.at[in_result]];
@@ -63,8 +67,11 @@ struct candidate_strategies : priced_graph {
       else s.minor = parts.minor;
     }
   }
-  constexpr bool view_fits(std::size_t v, const strategy& s) const {
+  constexpr bool fits(std::size_t v, const strategy& s) const {
     const node& n = node_at(v);
+    if (n.code == op::call)
+      for (int i = 0; i < n.type.rank; ++i)
+        if ((n.over & dim_bit(n.type[i])) != 0 && !s.out[i].empty()) return false;
     for (const factor& f : factors[v]) {
       if (f.minor < 0) continue;
       const axis_list list = s.out[f.at[in_result]];
@@ -94,7 +101,7 @@ struct candidate_strategies : priced_graph {
       if ((seen & list.mask()) != 0) return false;
       seen |= list.mask();
     }
-    return view_fits(v, s) && respects_pins(v, s);
+    return fits(v, s) && respects_pins(v, s);
   }
 
   /// Where all operands come divided over an axis along a reduced dim, a result that only its readers want divided over that axis
@@ -122,7 +129,7 @@ struct candidate_strategies : priced_graph {
     strategy s;
     s.out = layouts[v];
     s.out.unreduced = 0;
-    if (n.code == op::input || n.code == op::reshard) {
+    if (n.code == op::input || n.code == op::reshard || n.local) {
       s.out = n.pin;
       s.out.combine = n.pin.combine;
       if (n.code == op::reshard) {
@@ -131,7 +138,7 @@ struct candidate_strategies : priced_graph {
       }
       return s;
     }
-    fit_view(v, s);
+    fit(v, s);
     give_way(v, layouts, s.out);
     unsigned used = s.out.sharded();
     int r = 0;
@@ -159,6 +166,7 @@ struct candidate_strategies : priced_graph {
     seal(n, s);
     if (!valid(v, s)) return;
     into.push_back(s);
+    if (entry_of(n.code).sums == linearity::none) return;
     for (unsigned tried = 1; tried < 1u << n.arity; ++tried) {
       axis_set common = 0x7f;
       bool combines = true;
@@ -182,7 +190,7 @@ struct candidate_strategies : priced_graph {
   }
 
   /// Strategies worth trying for a node: as its operands come, as its consumers or the caller want it, and for a
-  /// product every way to divide its factors over the mesh.
+  /// product or a user's kernel every way to divide its factors over the mesh.
   constexpr std::vector<strategy> candidates(std::size_t v) const {
     const node& n = node_at(v);
     std::vector<strategy> list;
@@ -200,11 +208,11 @@ struct candidate_strategies : priced_graph {
       for (int i = 0; i < n.type.rank; ++i) s.out[i] = l[i];
       for (axis_list& over : s.over)
         while ((over.mask() & s.out.sharded()) != 0) over.pop_back();
-      fit_view(v, s);
+      fit(v, s);
       with_pass(v, s, list);
     };
     for (const layout& l : copies_of(v)) wanted(l);
-    if (n.code == op::dot) {
+    if (n.code == op::dot || (n.code == op::call && !n.local)) {
       strategy s;
       enumerate(v, 0, s, list);
     }

@@ -90,15 +90,16 @@ inline std::string explain(const program& p, const sizes& at) {
   }
   std::string text = detail::table(rows);
   if (rows.size() == 1) text = "no communication\n";
-  int maps = 0, folds = 0, products = 0;
+  int maps = 0, folds = 0, products = 0, calls = 0;
   for (const step& s : p.steps) {
     maps += s.kind == step_kind::map;
     folds += s.kind == step_kind::fold;
     products += s.kind == step_kind::gemm;
+    calls += s.kind == step_kind::call;
   }
   text += "total " + detail::grouped(bytes(p, at)) + " bytes a device; " + std::to_string(products) + " products (" +
           detail::grouped(flops(p, at)) + " flops a device), " + std::to_string(maps) + " fused elementwise passes, " +
-          std::to_string(folds) + " reductions, workspace " + detail::grouped(workspace(p, at)) + " bytes\n";
+          std::to_string(folds) + " reductions, " + (calls > 0 ? std::to_string(calls) + (calls > 1 ? " kernels" : " kernel") + " of yours, " : "") + "workspace " + detail::grouped(workspace(p, at)) + " bytes\n";
   return text;
 }
 

@@ -99,10 +99,13 @@ struct lowering : fused_pieces {
       if (n.code == op::broadcast) return record(s, p.in[0], false);
       t.code = n.code == op::dot ? op::mul : n.code;
       t.scalar = n.scalar;
+      t.user = n.user;
       t.over = n.over;
       if (n.code == op::iota) t.arg = static_cast<std::uint8_t>(s.loop.find(n.which[0]));
       for (int k = 0; k < p.arity; ++k)
         t.in[static_cast<std::size_t>(k)] = record(s, p.in[static_cast<std::size_t>(k)], false);
+      // A user's function takes three numbers, whatever it needs.
+      for (int k = p.arity; k < 3 && n.code == op::user; ++k) t.in[static_cast<std::size_t>(k)] = t.in[0];
     }
     s.tape.push_back(t);
     recorded.push_back({i, static_cast<std::uint8_t>(s.tape.size() - 1)});
@@ -146,6 +149,12 @@ struct lowering : fused_pieces {
       s.space = p.where;
       s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[0])));
       s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[1])));
+    } else if (n.code == op::call) {
+      s.kind = step_kind::call;
+      s.user = n.user;
+      s.loop = p.type;
+      s.space = p.where;
+      for (int k = 0; k < p.arity; ++k) s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[static_cast<std::size_t>(k)])));
     } else {
       s.kind = n.code == op::reduce ? step_kind::fold : step_kind::map;
       s.loop = loop_of(p);

@@ -21,7 +21,7 @@ struct piece_list {
     node_id node = 0;
     tensor_type type{};
     layout where{};
-    std::array<std::size_t, 3> in{};
+    std::array<std::size_t, max_arity> in{};
     std::uint8_t arity = 0;
     hop by{};
     int uses = 0;

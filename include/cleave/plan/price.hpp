@@ -2,12 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/ops/user.hpp>
 #include <cleave/plan/reshard.hpp>
 
 namespace cleave {
 
 /// What one step moves. Exact for any sizes: bytes of the busiest device.
 constexpr cost step_cost(const std::vector<buffer>& buffers, const step& s, const sizes& at) {
+  if (s.kind == step_kind::call && s.user->bytes != nullptr) {
+    static_vector<shape, max_operands + 1> shards;
+    for (std::uint16_t b : s.in) shards.push_back(largest_shape(shape_of(buffers[b].type, at), buffers[b].where, at.axes));
+    shards.push_back(largest_shape(shape_of(buffers[s.out].type, at), buffers[s.out].where, at.axes));
+    return {s.user->bytes(std::span<const shape>(shards.begin(), shards.end()), at.axes), 0};
+  }
   if (s.kind != step_kind::move) return {};
   const buffer &from = buffers[s.in[0]], &to = buffers[s.out];
   return price_of({s.move, s.axes, to.where}, from.where, shape_of(from.type, at), size_of(from.type.element), at.axes);

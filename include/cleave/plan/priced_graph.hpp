@@ -95,7 +95,7 @@ struct priced_graph {
   /// Nothing may change a node whose layout the user wrote or that has none to choose.
   constexpr bool settled(std::size_t v) const {
     const node& n = node_at(v);
-    return class_of(n.code) == op_class::source || n.code == op::reshard || passes_on(v);
+    return class_of(n.code) == op_class::source || n.code == op::reshard || n.local || passes_on(v);
   }
   /// The layout that a reader needs of a value.
   constexpr layout needed_by(std::size_t reader, int operand) const {

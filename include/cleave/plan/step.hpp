@@ -31,6 +31,8 @@ enum class step_kind : std::uint8_t {
   fold,
   /// out[batch, m, n] = sum over k of in0[batch, m, k] * in1[batch, k, n], any memory order of the groups.
   gemm,
+  /// out = a user's kernel on the shards of in...
+  call,
   /// out = in0 in another layout; `move` says by which collective.
   move,
 };
@@ -45,10 +47,13 @@ struct tape_op {
   std::uint8_t arg = 0;
   double scalar = 0;
   dim_set over = 0;
+  /// op::user: whose function.
+  const user_entry* user = nullptr;
 };
 
 inline constexpr int max_tape = 24;
 inline constexpr int max_operands = 6;
+static_assert(max_operands >= max_arity);
 
 /// One step of the program that every device runs. Self-contained up to the buffers it names.
 struct step {
@@ -66,6 +71,9 @@ struct step {
 
   // gemm: the dims of each group, each in the order in which both tensors that have it store it
   tensor_type batch{}, m{}, n{}, k{};
+
+  // call
+  const user_entry* user = nullptr;
 
   // move
   cleave::kind move = cleave::kind::none;

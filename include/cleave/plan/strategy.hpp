@@ -34,7 +34,7 @@ constexpr layout required(const node& n, const factor_list& factors, const strat
   layout l;
   int r = 0;
   for (const factor& f : factors) {
-    const axis_list list = f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
+    const axis_list list = f.pinned ? f.pin : f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
     if (f.at[static_cast<std::size_t>(k)] < 0) continue;
     axis_list& own = l[f.at[static_cast<std::size_t>(k)]];
     own = list;

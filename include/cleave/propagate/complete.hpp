@@ -91,19 +91,19 @@ struct completer {
       }
       axis_list longest;
       bool agree = true;
-      for (int k = 0; k < 4; ++k) {
-        const int position = f.at[static_cast<std::size_t>(k)];
+      if (f.pinned) continue;
+      for (int k = 0; k <= n.arity; ++k) {
+        const int position = f.at[slot(n, k)];
         if (position < 0) continue;
-        if (!from_narrow && is_elementwise(n.code) && k != in_result && g.nodes[n.in[static_cast<std::size_t>(k)]].type.rank < n.type.rank) continue;
+        if (!from_narrow && is_elementwise(n.code) && k != n.arity && g.nodes[n.in[static_cast<std::size_t>(k)]].type.rank < n.type.rank) continue;
         const axis_list list = layouts[tensor_at(n, v, k)][position];
         if (list.starts_with(longest)) longest = list;
         else if (!longest.starts_with(list)) agree = false;
       }
       if (!agree || longest.empty() || (longest.mask() & taken) != 0) continue;
       taken |= longest.mask();
-      for (int k = 0; k < 4; ++k)
-        if (f.at[static_cast<std::size_t>(k)] >= 0)
-          changed = offer(tensor_at(n, v, k), f.at[static_cast<std::size_t>(k)], longest) || changed;
+      for (int k = 0; k <= n.arity; ++k)
+        if (f.at[slot(n, k)] >= 0) changed = offer(tensor_at(n, v, k), f.at[slot(n, k)], longest) || changed;
     }
     return changed;
   }
@@ -124,8 +124,10 @@ struct completer {
     return changed;
   }
 
-  constexpr std::size_t tensor_at(const node& n, std::size_t v, int k) const {
-    return k == in_result ? v : n.in[static_cast<std::size_t>(k)];
+  /// The tensors of a node: its operands, and after them its result.
+  static constexpr std::size_t slot(const node& n, int k) { return static_cast<std::size_t>(k == n.arity ? in_result : k); }
+  static constexpr std::size_t tensor_at(const node& n, std::size_t v, int k) {
+    return k == n.arity ? v : n.in[static_cast<std::size_t>(k)];
   }
 
   constexpr void run(bool products, bool from_narrow) {

@@ -71,7 +71,8 @@ struct evaluator {
       for (std::int64_t i = 0; i < count; ++i) {
         double x[3]{};
         for (std::size_t k = 0; k < arity; ++k) x[k] = in[k]->data[static_cast<std::size_t>(o[k] + i * step[k])];
-        out.data[static_cast<std::size_t>(o[arity] + i * step[arity])] = applied(n.code, type, n.type.element, x[0], x[1], x[2]);
+        double& into = out.data[static_cast<std::size_t>(o[arity] + i * step[arity])];
+        into = n.code == op::user ? applied(*n.user, n.type.element, x[0], x[1], x[2]) : applied(n.code, type, n.type.element, x[0], x[1], x[2]);
       }
     });
   }
@@ -92,7 +93,7 @@ struct evaluator {
 
   host_array compute(const node& n) const {
     host_array out(shape_of(n.type, at));
-    const host_array* in[3]{};
+    const host_array* in[max_arity]{};
     for (std::size_t k = 0; k < n.arity; ++k) in[k] = &values[n.in[k]];
     switch (class_of(n.code)) {
       case op_class::source:
@@ -114,6 +115,18 @@ struct evaluator {
         break;
       }
       case op_class::reduction: reduce(n, *in[0], out); break;
+      case op_class::call: {
+        // One device that holds everything.
+        std::vector<reference_shard> shards;
+        const auto whole = [](const host_array& a) {
+          shape start;
+          start.rank = a.extents.rank;
+          return reference_shard{a.extents, a.extents, start, const_cast<double*>(a.data.data())};
+        };
+        for (std::size_t k = 0; k < n.arity; ++k) shards.push_back(whole(values[n.in[k]]));
+        run_reference(*n.user, shards, whole(out));
+        break;
+      }
       case op_class::view:
       case op_class::annotation:
         if (in[0]->data.size() != out.data.size())

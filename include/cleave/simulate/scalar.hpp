@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
+#include <string>
 
 // What the elementwise ops mean, once more and plainly, so that the kernels have something to be compared with: floating
 // types compute in double and are not rounded, integers wrap to their width, bool is 0 or 1.
@@ -114,6 +116,21 @@ inline double applied(op code, element e, double a, double b) {
 inline double applied(op code, element operands, element result, double a, double b, double c) {
   if (code == op::select) return a != 0 ? b : c;
   return stored(result, entry_of(code).arity == 1 ? applied(code, a) : applied(code, operands, a, b));
+}
+
+/// A user's function.
+inline double applied(const user_entry& user, element result, double a, double b, double c) {
+  if (user.f64 != nullptr) return stored(result, user.f64(a, b, c));
+  if (user.f32 != nullptr) return static_cast<double>(user.f32(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
+  const auto whole = [](double x) { return static_cast<std::int64_t>(x); };
+  if (user.i64 != nullptr) return static_cast<double>(user.i64(whole(a), whole(b), whole(c)));
+  return static_cast<double>(user.i32(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c)));
+}
+/// A user's kernel on shards of doubles.
+inline void run_reference(const user_entry& user, std::span<const reference_shard> in, const reference_shard& out) {
+  if (user.reference == nullptr)
+    throw std::invalid_argument("cleave: the operation " + std::string(user.name) + " has no reference function, so that it cannot be simulated");
+  user.reference(in, out);
 }
 
 /// How two partial values combine.

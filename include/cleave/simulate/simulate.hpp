@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/plan/price.hpp>
 #include <cleave/plan/verify.hpp>
 #include <cleave/simulate/evaluate.hpp>
 #include <cleave/simulate/moves.hpp>
@@ -67,8 +68,10 @@ class machine {
       } else {
         for (std::size_t d = 0; d < where_.size(); ++d) {
           if (s.kind == step_kind::gemm) flops[d] += product(d, s);
+          else if (s.kind == step_kind::call) call(d, s);
           else loop(d, s);
         }
+        out_.step_bytes.back() = step_bytes(p_, s, at_);
       }
       if (!out_.problem.empty()) return out_;
       writer_[memory_of(p_.buffers[s.out])] = s.out;
@@ -238,6 +241,7 @@ class machine {
             case op::iota: tape[t] = stored(o.type, static_cast<double>(stream(loads + o.arg))); break;
             case op::constant: tape[t] = stored(o.type, o.scalar); break;
             case op::count: tape[t] = stored(o.type, count(o.over)); break;
+            case op::user: tape[t] = applied(*o.user, o.type, tape[o.in[0]], tape[o.in[1]], tape[o.in[2]]); break;
             default:
               tape[t] = applied(o.code, s.tape[o.in[o.code == op::select ? 1u : 0u]].type, o.type, tape[o.in[0]], tape[o.in[1]], tape[o.in[2]]);
           }
@@ -252,6 +256,19 @@ class machine {
     for (dim_id d = 0; d < max_dims; ++d)
       if ((dims & dim_bit(d)) != 0) n *= static_cast<double>(at_[d]);
     return n;
+  }
+
+  void call(std::size_t d, const step& s) {
+    const auto seen = [&](const buffer& b) {
+      reference_shard r{global(b.type), local(d, b), {}, data(d, b)};
+      const box held_here = part(d, b.type, b.where);
+      r.offset.rank = b.type.rank;
+      for (int i = 0; i < b.type.rank; ++i) r.offset[i] = held_here[i].begin;
+      return r;
+    };
+    std::vector<reference_shard> in;
+    for (std::uint16_t b : s.in) in.push_back(seen(p_.buffers[b]));
+    run_reference(*s.user, in, seen(p_.buffers[s.out]));
   }
 
   /// A product; its flops.

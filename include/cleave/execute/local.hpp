@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/rejected.hpp>
+#include <cleave/comm/grid_state.hpp>
+#include <cleave/comm/staging.hpp>
+#include <cleave/mesh/axis.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <type_traits>
+#include <vector>
+
+namespace cleave {
+
+/// What a user's kernel sees of a tensor: this device's part, LayoutRight, in Kokkos' default memory space.
+struct shard {
+  cleave::element element = element::none;
+  /// Extents of the whole tensor and of this part, and the global index at which the part begins.
+  shape global{}, local{}, offset{};
+  void* data = nullptr;
+
+  /// The part as a View: `in[0].view<const float**>()`. Throws view_error for another element type or rank.
+  template <class Data>
+  auto view() const {
+    using view_type = Kokkos::View<Data, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+    using value_type = std::remove_const_t<typename view_type::value_type>;
+    constexpr int rank = static_cast<int>(view_type::rank());
+    if (element != element_of<value_type>) throw view_error(wording::shard_element(name_of(element), name_of(element_of<value_type>)));
+    if (rank != local.rank) throw view_error(wording::view_rank(local.rank, rank));
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return view_type(static_cast<typename view_type::pointer_type>(data), static_cast<std::size_t>(local[static_cast<int>(I)])...);
+    }(std::make_index_sequence<static_cast<std::size_t>(rank)>{});
+  }
+};
+
+namespace detail {
+
+/// Contiguous memory that a collective reads or writes.
+struct span_of_view {
+  void* data;
+  std::int64_t elements;
+  cleave::element element;
+};
+template <class View>
+span_of_view span_of(const View& v) {
+  if constexpr (!Kokkos::is_view_v<View>) {
+    return static_cast<void>(refusal<fault::not_a_view, View>{}), span_of_view{nullptr, 0, element::none};
+  } else {
+    if (!v.span_is_contiguous()) throw view_error(wording::view_not_contiguous());
+    using value_type = std::remove_const_t<typename View::value_type>;
+    static_assert(sizeof(element_said<value_type>) != 0);
+    return {const_cast<value_type*>(v.data()), static_cast<std::int64_t>(v.size()), element_of<value_type>};
+  }
+}
+
+/// Memory as MPI may reach it: itself, or a copy on the host that is written back.
+class reached {
+ public:
+  reached(const span_of_view& v, bool read, bool written) : own_(v), written_(written) {
+    if (!comm::staged()) {
+      wait_for_kernels();
+      return;
+    }
+    host_.resize(static_cast<std::size_t>(bytes()));
+    if (read) copy_bytes<Kokkos::HostSpace, memory_space>(host_.data(), own_.data, bytes());
+  }
+  void* data() { return host_.empty() ? own_.data : host_.data(); }
+  void done() {
+    if (written_ && !host_.empty()) copy_bytes<memory_space, Kokkos::HostSpace>(own_.data, host_.data(), bytes());
+  }
+
+ private:
+  std::int64_t bytes() const { return own_.elements * size_of(own_.element); }
+
+  span_of_view own_;
+  bool written_;
+  std::vector<char> host_{};
+};
+
+} // namespace detail
+
+/// Where a user's kernel runs, and collectives over named axes for kernels that communicate: all devices must make the same
+/// calls in the same order. Views are contiguous, in any memory that the default execution space reaches. Errors of MPI throw
+/// mpi_error.
+class local_context {
+ public:
+  explicit local_context(grid_state& grid) : grid_(&grid) {}
+
+  /// The number of devices along an axis, and this device's place among them.
+  std::int64_t size(const MeshAxis auto& axis) const { return grid_->sizes()[number(axis)]; }
+  std::int64_t index(const MeshAxis auto& axis) const { return grid_->here()[static_cast<std::size_t>(number(axis))]; }
+  /// The communicator of the devices that differ on these axes only; ranks count through them, the mesh's first axis major.
+  template <MeshAxis... Axes>
+  MPI_Comm comm(const Axes&... axes) const {
+    return group(axes...).handle;
+  }
+
+  /// Combines the Views of all devices of the axes, on all of them, in place.
+  template <class View, MeshAxis... Axes>
+  void all_reduce(const View& view, reduction how, const Axes&... axes) const {
+    const detail::span_of_view v = detail::span_of(view);
+    detail::reached memory(v, true, true);
+    for (std::int64_t done = 0; done < v.elements; done += comm::count_limit())
+      comm::check(CLEAVE_MPI_CALL(MPI_Allreduce)(MPI_IN_PLACE, comm::element_at(memory.data(), done, v.element), part_of(v.elements - done),
+                                                 comm::datatype_of(v.element), comm::operation_of(how, v.element), group(axes...).handle),
+                  "MPI_Allreduce");
+    memory.done();
+  }
+  /// `all` becomes the parts of all devices of the axis, one after another. Parts are equally long.
+  template <class Part, class All>
+  void all_gather(const Part& part, const All& all, const MeshAxis auto& axis) const {
+    const detail::span_of_view from = detail::span_of(part), to = detail::span_of(all);
+    check_parts(from, to, size(axis));
+    detail::reached in(from, true, false), out(to, false, true);
+    const MPI_Datatype type = comm::datatype_of(from.element);
+    comm::check(CLEAVE_MPI_CALL(MPI_Allgather)(in.data(), one_call(from.elements), type, out.data(), one_call(from.elements), type, group(axis).handle),
+                "MPI_Allgather");
+    out.done();
+  }
+  /// `part` becomes this device's part of the combination of all devices' `all`. Parts are equally long.
+  template <class All, class Part>
+  void reduce_scatter(const All& all, const Part& part, reduction how, const MeshAxis auto& axis) const {
+    const detail::span_of_view from = detail::span_of(all), to = detail::span_of(part);
+    check_parts(to, from, size(axis));
+    detail::reached in(from, true, false), out(to, false, true);
+    comm::check(CLEAVE_MPI_CALL(MPI_Reduce_scatter_block)(in.data(), out.data(), one_call(to.elements), comm::datatype_of(to.element),
+                                                          comm::operation_of(how, to.element), group(axis).handle),
+                "MPI_Reduce_scatter_block");
+    out.done();
+  }
+  /// `to` becomes what the device `by` places before this one on the axis has in `from`, around the end.
+  template <class From, class To>
+  void shift(const From& from, const To& to, std::int64_t by, const MeshAxis auto& axis) const {
+    const detail::span_of_view sent = detail::span_of(from), received = detail::span_of(to);
+    check_parts(sent, received, 1);
+    detail::reached in(sent, true, false), out(received, false, true);
+    const comm::group& g = group(axis);
+    const auto neighbour = [&](std::int64_t step) { return static_cast<int>(((g.rank + step) % g.size + g.size) % g.size); };
+    comm::messages m;
+    m.receive(out.data(), received.elements, received.element, neighbour(-by), g.handle);
+    m.send(in.data(), sent.elements, sent.element, neighbour(by), g.handle);
+    m.wait();
+    out.done();
+  }
+
+ private:
+  template <class Axis>
+  int number(const Axis&) const {
+    const int a = grid_->mesh().find(std::remove_cvref_t<Axis>::info.name);
+    if (a < 0) throw grid_error(wording::grid_of_another_mesh());
+    return a;
+  }
+  template <class... Axes>
+  const comm::group& group(const Axes&... axes) const {
+    unsigned set = 0;
+    ((set |= 1u << number(axes)), ...);
+    return grid_->group_of(static_cast<axis_set>(set));
+  }
+  static comm::call_count part_of(std::int64_t n) { return static_cast<comm::call_count>(n < comm::count_limit() ? n : comm::count_limit()); }
+  static comm::call_count one_call(std::int64_t n) {
+    if (n > comm::count_limit()) throw shape_error(wording::too_many_for_one_call(comm::count_limit(), n));
+    return static_cast<comm::call_count>(n);
+  }
+  static void check_parts(const detail::span_of_view& part, const detail::span_of_view& all, std::int64_t parts) {
+    if (part.element != all.element) throw view_error(wording::shard_element(name_of(part.element), name_of(all.element)));
+    if (part.elements * parts != all.elements) throw view_error(wording::parts_do_not_fit(part.elements * parts, all.elements));
+  }
+
+  grid_state* grid_;
+};
+
+} // namespace cleave

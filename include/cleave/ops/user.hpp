@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/function.hpp>
+#include <cleave/base/rejected.hpp>
+#include <cleave/graph/graph.hpp>
+#include <cleave/ops/formula.hpp>
+
+#include <concepts>
+#include <span>
+
+namespace cleave {
+
+/// What a user's kernel gets when it runs; execute/local.hpp.
+struct shard;
+class local_context;
+
+/// A shard in the plain evaluator and the simulator, where all numbers are doubles: LayoutRight, `local` extents.
+struct reference_shard {
+  shape global{}, local{}, offset{};
+  double* data = nullptr;
+};
+
+/// What a user says of an elementwise operation: its name and the cotangents of its operands, in the letters of `symbols`.
+/// Without formulas the operation has no derivative, and asking for one is an error.
+struct elementwise_entry {
+  std::string_view name;
+  formula derivative[3]{};
+};
+
+/// A user's operation as the passes see it: the entry of ops/table.hpp, with functions in place of cases.
+struct user_entry {
+  std::string_view name{};
+  formula derivative[3]{};
+  bool differentiable = false;
+  /// Elementwise: how many operands, and the function by element type; null where it has none.
+  std::uint8_t arity = 0;
+  double (*f64)(double, double, double) = nullptr;
+  float (*f32)(float, float, float) = nullptr;
+  std::int32_t (*i32)(std::int32_t, std::int32_t, std::int32_t) = nullptr;
+  std::int64_t (*i64)(std::int64_t, std::int64_t, std::int64_t) = nullptr;
+  /// On shards: the kernel, its meaning on doubles (null: the evaluator and the simulator cannot run it), and the bytes that it
+  /// moves on the busiest device, from the largest local extents of its operands and its result.
+  void (*on_shards)(const local_context&, std::span<const shard>, const shard&) = nullptr;
+  void (*reference)(std::span<const reference_shard>, const reference_shard&) = nullptr;
+  std::int64_t (*bytes)(std::span<const shape>, const axis_sizes&) = nullptr;
+
+  constexpr bool takes(element e) const {
+    switch (e) {
+      case element::f64: return f64 != nullptr;
+      case element::f32: return f32 != nullptr;
+      case element::i32: return i32 != nullptr;
+      case element::i64: return i64 != nullptr;
+      default: return false;
+    }
+  }
+};
+
+namespace detail {
+
+/// The functor of a user as plain functions, which kernels take as template arguments.
+template <class Op, class T, int Arity>
+struct user_function {
+  CLEAVE_FUNCTION static T apply(T x, [[maybe_unused]] T y, [[maybe_unused]] T z) {
+    if constexpr (Arity == 1) return Op{}(x);
+    else if constexpr (Arity == 2) return Op{}(x, y);
+    else return Op{}(x, y, z);
+  }
+};
+template <class Op, class T>
+constexpr int arity_for() {
+  if constexpr (requires(T x) { { Op{}(x) } -> std::same_as<T>; }) return 1;
+  else if constexpr (requires(T x) { { Op{}(x, x) } -> std::same_as<T>; }) return 2;
+  else if constexpr (requires(T x) { { Op{}(x, x, x) } -> std::same_as<T>; }) return 3;
+  else return 0;
+}
+template <class Op, class T>
+constexpr auto function_for() -> T (*)(T, T, T) {
+  if constexpr (arity_for<Op, T>() != 0) return &user_function<Op, T, arity_for<Op, T>()>::apply;
+  else return nullptr;
+}
+
+/// The one entry of an elementwise operation.
+template <class Op>
+inline constexpr user_entry elementwise_operation = [] {
+  constexpr int by_type[] = {arity_for<Op, double>(), arity_for<Op, float>(), arity_for<Op, std::int32_t>(), arity_for<Op, std::int64_t>()};
+  if constexpr (by_type[0] + by_type[1] + by_type[2] + by_type[3] == 0) static_cast<void>(refusal<fault::not_elementwise, Op>{});
+  user_entry e;
+  e.name = Op::entry.name;
+  for (int i = 0; i < 3; ++i) {
+    e.derivative[i] = Op::entry.derivative[i];
+    e.differentiable = e.differentiable || !e.derivative[i].empty();
+  }
+  for (int n : by_type)
+    if (n != 0) e.arity = static_cast<std::uint8_t>(n);
+  e.f64 = function_for<Op, double>();
+  e.f32 = function_for<Op, float>();
+  e.i32 = function_for<Op, std::int32_t>();
+  e.i64 = function_for<Op, std::int64_t>();
+  return e;
+}();
+
+/// The one entry of an operation on shards. Its functor is only looked at where a program runs it.
+template <class Op>
+struct shard_function {
+  static void run(const local_context& c, std::span<const shard> in, const shard& out) { Op{}(c, in, out); }
+};
+template <class Op>
+inline constexpr user_entry shard_operation = [] {
+  user_entry e;
+  e.name = Op::name;
+  e.on_shards = &shard_function<Op>::run;
+  if constexpr (requires { &Op::reference; }) e.reference = &Op::reference;
+  if constexpr (requires { &Op::bytes; }) e.bytes = &Op::bytes;
+  return e;
+}();
+
+} // namespace detail
+
+} // namespace cleave

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "is called with one, two or three numbers of one type and returns one of that type" not_elementwise joined
+// mend: Return the type of the operands, as a template on it does. What needs whole rows, or other dims, is an operation on shards: `call<Op>(...)`.
+#include "names.hpp"
+
+#include <cleave/expr/operation.hpp>
+
+using namespace fail_test;
+
+struct joined {
+  static constexpr cleave::elementwise_entry entry{"joined"};
+  constexpr bool operator()(float a, float b) const { return a < b; }
+};
+inline constexpr cleave::operation<joined> join;
+constexpr cleave::function f([](auto x) { return join(x, x); }); // here
+constexpr auto plan = cleave::plan<X(X)>(f);
+static_assert(plan.collectives() == 0);
+
+int main() {}

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Operations of the user in the planner, the evaluator and the simulator.
+#include <cleave/expr/gradient.hpp>
+#include <cleave/expr/operation.hpp>
+#include <cleave/plan/explain.hpp>
+#include <cleave/simulate/simulate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace {
+
+using cleave::kind;
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::axis<"model"> model;
+inline constexpr cleave::mesh mesh{data, model};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"time"> time_dim;
+
+template <auto Layout>
+using f64 = cleave::abstract<double, Layout>;
+using X = f64<mesh(row / data, time_dim)>;
+using Turned = f64<mesh(row, time_dim / data)>;
+
+struct softplus {
+  static constexpr cleave::elementwise_entry entry{"softplus", {cleave::symbols::g / (1.0 + exp(-cleave::symbols::x))}};
+  template <class T>
+    requires std::floating_point<T>
+  CLEAVE_FUNCTION T operator()(T x) const {
+    return std::log(1 + std::exp(x));
+  }
+};
+inline constexpr cleave::operation<softplus> soft;
+
+struct cumulative {
+  static constexpr std::string_view name = "cumulative";
+  void operator()(const cleave::local_context&, std::span<const cleave::shard>, const cleave::shard&) const {}
+  static void reference(std::span<const cleave::reference_shard> in, const cleave::reference_shard& out) {
+    for (std::int64_t i = 0; i < out.local[0]; ++i) {
+      double total = 0;
+      for (std::int64_t j = 0; j < out.local[1]; ++j) out.data[i * out.local[1] + j] = total += in[0].data[i * out.local[1] + j];
+    }
+  }
+};
+struct unknown {
+  static constexpr std::string_view name = "unknown";
+  void operator()(const cleave::local_context&, std::span<const cleave::shard>, const cleave::shard&) const {}
+};
+
+// An elementwise operation joins the chain that it is in: one step.
+constexpr cleave::function chain([](auto x) { return soft(x * 2) + 1; });
+constexpr auto fused = cleave::plan<X(X)>(chain);
+static_assert(fused.collectives() == 0 && decltype(fused)::plan_type::steps.size() == 1);
+
+// Rows stay divided, time is brought together only where it was divided.
+constexpr cleave::function sums([](auto x) { return cleave::call<cumulative>(cleave::whole(time_dim), x * 2) + x; });
+static_assert(cleave::plan<X(X)>(sums).collectives() == 0);
+constexpr auto moved = cleave::plan<Turned(Turned)>(sums, cleave::expect<model, 1>{});
+static_assert(moved.count(kind::all_to_all) == 2 && moved.collectives() == 2);
+
+// In manual mode the layouts are those given, whatever is cheaper.
+constexpr cleave::function manual([](auto x) {
+  return cleave::local<cumulative>(cleave::result<double>(mesh(row, time_dim / data)), reshard(x, mesh(row, time_dim / data))) + 1;
+});
+constexpr auto there_and_back = cleave::plan<X(X)>(manual, cleave::expect<model, 1>{});
+static_assert(there_and_back.count(kind::all_to_all) == 2 && there_and_back.collectives() == 2);
+
+template <class Plan>
+std::vector<double> simulated_result(const Plan& plan, const cleave::sizes& at, const cleave::host_array& x) {
+  const cleave::simulated got = simulate(plan.thawed(), at, std::array{x});
+  EXPECT_EQ(got.problem, "");
+  EXPECT_EQ(got.bytes, cleave::bytes(plan.thawed(), at));
+  return got.results[0].data;
+}
+
+TEST(Operations, MeanWhatTheyComputeOnEveryMesh) {
+  for (std::int64_t rows : {0, 1, 5, 8})
+    for (std::int64_t devices : {1, 2, 3, 4}) {
+      cleave::sizes at = moved.sized({row = rows, time_dim = 7, data = devices, model = 1});
+      cleave::shape extents;
+      extents.rank = 2;
+      extents[0] = rows;
+      extents[1] = 7;
+      cleave::host_array x(extents);
+      for (std::size_t i = 0; i < x.data.size(); ++i) x.data[i] = std::sin(static_cast<double>(i));
+      const auto got = simulated_result(moved, at, x), same = simulated_result(cleave::plan<X(X)>(sums), at, x), smooth = simulated_result(fused, at, x);
+      const cleave::graph g = cleave::recording<decltype(sums)::body_type, X(X)>::record();
+      const auto meant = evaluate(g, at, std::array{x})[0].data;
+      for (std::size_t i = 0; i < x.data.size(); ++i) {
+        double before = 0;
+        for (std::size_t j = i / 7 * 7; j <= i; ++j) before += 2 * x.data[j];
+        ASSERT_NEAR(got[i], before + x.data[i], 1e-12);
+        ASSERT_NEAR(same[i], before + x.data[i], 1e-12);
+        ASSERT_NEAR(meant[i], before + x.data[i], 1e-12);
+        ASSERT_NEAR(smooth[i], std::log(1 + std::exp(2 * x.data[i])) + 1, 1e-12);
+      }
+    }
+}
+
+TEST(Operations, WithoutAReferenceAreNotSimulated) {
+  constexpr cleave::function f([](auto x) { return cleave::call<unknown>(cleave::whole(time_dim), x); });
+  constexpr auto plan = cleave::plan<X(X)>(f);
+  const cleave::sizes at = plan.sized({row = 2, time_dim = 3, data = 1, model = 1});
+  cleave::shape extents;
+  extents.rank = 2;
+  extents[0] = 2;
+  extents[1] = 3;
+  EXPECT_THROW(simulate(plan.thawed(), at, std::array{cleave::host_array(extents)}), std::invalid_argument);
+}
+
+TEST(Operations, AreNamedInGraphsAndPlans) {
+  EXPECT_NE(cleave::explain_layouts<X(X)>(chain).find("softplus"), std::string::npos);
+  EXPECT_NE(explain(moved).find("1 kernel of yours"), std::string::npos) << explain(moved);
+}
+
+} // namespace
