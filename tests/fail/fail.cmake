@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Each tests/fail/*.cpp is a ctest test fail.<name>, and fail_clang.<name> where clang 16 or later is found.
+# Each tests/fail/*.cpp is a ctest test fail.<name>, and fail_clang.<name> where clang 16 or later is found. The test errors_page
+# compares docs/errors.md with what is made of them.
 
 cleave_sources(sources fail)
 if(NOT sources)
@@ -22,6 +23,8 @@ function(cleave_fail_options target file)
   file(GENERATE OUTPUT "${file}"
        CONTENT "-I${user}\n$<$<BOOL:${system}>:-isystem\n$<JOIN:${system},\n-isystem\n>\n>$<$<BOOL:${defines}>:-D$<JOIN:${defines},\n-D>\n>")
 endfunction()
+
+add_test(NAME errors_page COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_LIST_DIR}/catalogue.py" --check)
 
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/cleave_fail.cpp" CONTENT "")
 cleave_fail_options(cleave_core "${CMAKE_CURRENT_BINARY_DIR}/fail_core.txt")

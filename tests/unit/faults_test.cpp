@@ -59,7 +59,7 @@ static_assert(found_when_compiling().fault == fault::dim_missing && found_when_c
 
 TEST_F(Faults, DimMissing) {
   static_cast<void>(sum(a, j)); const unsigned line = __LINE__;
-  expect(fault::dim_missing, "reduce", "j", line);
+  expect(fault::dim_missing, "sum", "j", line);
 }
 TEST_F(Faults, DimMissingInEveryOpThatNamesOne) {
   const auto names_j = [](auto op) {

@@ -10,7 +10,8 @@
 namespace cleave {
 
 /// What every exception of Cleave derives from. Faults of a program are found when it compiles (base/rejected.hpp);
-/// these are the ones that only the run can show. All their sentences are in this file.
+/// these are the ones that only the run can show. All their sentences are in this file, each with what mends it: docs/errors.md is
+/// made of both (tests/fail/catalogue.py).
 struct error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -46,89 +47,98 @@ inline std::string quoted(std::string_view name) { return "'" + std::string(name
 inline std::string number(std::int64_t n) { return std::to_string(n); }
 inline std::string prefix() { return "cleave: "; }
 
+/// mend: Give one size for each axis, in the order of the mesh, also for axes of fixed size: `grid(mesh, comm, {2, 4})` for `mesh{data, model}`.
 inline std::string mesh_needs_sizes(std::int64_t expected, std::int64_t got) {
   return prefix() + "the mesh has " + number(expected) + " axes, but " + number(got) + " sizes were given";
 }
+/// mend: An axis that is not used in this run has size 1; look for a division that rounds to 0 where the sizes are computed.
 inline std::string mesh_size_not_positive(std::string_view axis, std::int64_t got) {
   return prefix() + "mesh axis " + quoted(axis) + " was given the size " + number(got) + "; it must be at least 1";
 }
+/// mend: Give the size that the type has, or declare the axis without one, `axis<"data">`, and let the run decide.
 inline std::string mesh_size_fixed(std::string_view axis, std::int64_t expected, std::int64_t got) {
   return prefix() + "mesh axis " + quoted(axis) + " is fixed to size " + number(expected) + ", but " + number(got) +
          " was given";
 }
+/// mend: Start as many MPI processes as the sizes multiply to, or compute one size from the others and `MPI_Comm_size`; for fewer devices split the communicator first.
 inline std::string mesh_needs_ranks(std::int64_t expected, std::int64_t got) {
   return prefix() + "the sizes of the mesh multiply to " + number(expected) + " devices, but the communicator has " +
          number(got) + " ranks";
 }
+/// mend: Every rank must pass the same sizes: compute them from the size of the communicator, or broadcast what one rank has read.
 inline std::string mesh_sizes_disagree(std::string_view axis, std::int64_t least, std::int64_t most) {
   return prefix() + "the ranks do not agree on the size of mesh axis " + quoted(axis) + ": from " + number(least) +
          " to " + number(most);
 }
+/// mend: Every rank must pass the same list of sizes, one for each axis.
 inline std::string mesh_counts_disagree() {
   return "cleave: the ranks do not agree on how many sizes the mesh was given";
 }
 
+/// mend: Give the global extent of every dim, in the written order, also of dims of fixed extent: `{1024, 512}` for `mesh(batch / data, embed)`.
 inline std::string extents_needed(std::int64_t expected, std::int64_t got) {
   return prefix() + "the tensor has " + number(expected) + " dims, but " + number(got) + " extents were given";
 }
+/// mend: Extents are global and at least 0; look for an overflow or a difference of the wrong sign.
 inline std::string extent_negative(std::string_view dim, std::int64_t got) {
-  return prefix() + "dim " + quoted(dim) + " was given the extent " + number(got);
+  return prefix() + "dim " + quoted(dim) + " was given the extent " + number(got) + "; it must be at least 0";
 }
+/// mend: Give the extent that the type of the dim has, or declare the dim without one, `dim<"embed">`.
 inline std::string extent_fixed(std::string_view dim, std::int64_t expected, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " is fixed to extent " + number(expected) + ", but " + number(got) +
          " was given";
 }
+/// mend: Extents are those of the whole tensor, the same on every rank; do not pass the size of the local part, which Cleave computes.
 inline std::string extents_disagree(std::string_view dim, std::int64_t least, std::int64_t most) {
   return prefix() + "the ranks do not agree on the extent of dim " + quoted(dim) + ": from " + number(least) + " to " +
          number(most);
 }
+/// mend: A dim has one extent in all tensors of a call. Where two are meant, they are two dims with two names.
 inline std::string extents_differ(std::string_view dim, std::int64_t expected, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " has extent " + number(expected) + " in one tensor and " + number(got) +
          " in another";
 }
 
+/// mend: Pad the extent to a multiple, or take the promise out of the type: `dim<"head">`. Uneven blocks are allowed where nothing is promised.
 inline std::string extent_not_divisible(std::string_view dim, std::int64_t parts, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " promises to divide evenly over " + number(parts) + " devices, but its extent is " + number(got);
 }
+/// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. It is the case for `one_hot` and for parts of a `split`.
 inline std::string extent_unknown(std::string_view dim) {
   return prefix() + "the extent of dim " + quoted(dim) + " follows from no argument or result; fix it in the dim's type";
 }
+/// mend: Wrap a View with one dimension for each dim of the tensor, in the written order.
 inline std::string view_rank(std::int64_t expected, std::int64_t got) {
   return prefix() + "the shard has " + number(expected) + " dims, but the View has rank " + number(got);
 }
+/// mend: Make the View with `local_extents()` of a tensor of this type, or with the size of your block: blocks are of ceil(extent / devices), the last ones smaller or empty.
 inline std::string view_extent(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
   return prefix() + "along dim " + quoted(dim) + " the shard of rank " + number(rank) + " has extent " +
          number(expected) + ", but its View has " + number(got);
 }
+/// mend: Copy into a contiguous `Kokkos::LayoutRight` View without padding first; subviews and LayoutLeft Views cannot be wrapped.
 inline std::string view_stride(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
   return prefix() + "along dim " + quoted(dim) + " the View of rank " + number(rank) + " has stride " + number(got) +
          " where a contiguous LayoutRight View has " + number(expected);
 }
-/// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard, not a subview with gaps; copy it into one first.
-inline std::string view_not_contiguous() { return "cleave: a collective on shards was given a View that is not contiguous"; }
-/// mend: Ask for the View with the element type of the operand or result: `in[0].view<const float**>()` for a tensor of float with two dims.
-inline std::string shard_element(std::string_view expected, std::string_view got) {
-  return prefix() + "the shard has elements of type " + std::string(expected) + ", but was asked for as " + std::string(got);
-}
-/// mend: The whole has as many elements as all parts together, and every device has a part of the same length; pad the last one where blocks are uneven.
-inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
-  return prefix() + "a collective on shards needs a View of " + number(expected) + " elements, but was given one of " + number(got);
-}
-/// mend: Call the collective several times on parts of the View, or use an MPI of version 4.
-inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
-  return prefix() + "a collective on shards moves at most " + number(most) + " elements with this MPI, but was given " + number(got);
-}
+/// mend: Read what MPI says after the colon; end the program or make a new grid from a communicator that works, since ranks may be out of step.
 inline std::string mpi_failed(std::string_view call, std::string_view why) {
   return prefix() + std::string(call) + " failed: " + std::string(why);
 }
+/// mend: Look for the first mpi_error, which says what failed; then make a new grid and new tensors on it.
 inline std::string grid_broken() { return "cleave: a call of MPI failed on this grid earlier; it cannot be used any more"; }
+/// mend: Construct the tensor with a grid and extents before you use it: `Matrix a(grid, {1024, 512})`. Only assigning another tensor of the same type to it makes a default-constructed one usable.
 inline std::string grid_missing() { return "cleave: the tensor was never given a grid"; }
+/// mend: Make the grid from the mesh that the layout of the tensor is written with, `grid(lm::mesh, comm, sizes)`.
 inline std::string grid_of_another_mesh() { return "cleave: the grid was made for another mesh than the tensor's"; }
+/// mend: Make all tensors of one computation with the same grid or copies of it; two grids of the same mesh are two grids.
 inline std::string grids_differ() { return "cleave: the tensors of one expression live on two grids"; }
+/// mend: This is a fault of the library; please report the function and the layouts.
 inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected, std::int64_t got) {
   return prefix() + "the plan is wrong, please report it: in " + std::string(op) + " dim " + quoted(dim) + " has extent " +
          number(expected) + " in one operand and " + number(got) + " in another";
 }
+/// mend: Cast to an element type with arithmetic of its own before, and back after: `cast<float>(x)`.
 inline std::string element_not_supported(std::string_view element, std::string_view where) {
   return prefix() + "element type " + std::string(element) + " is not supported in " + std::string(where);
 }

@@ -38,21 +38,15 @@ enum class fault : std::uint8_t {
   not_an_element,
   not_an_argument,
   too_many_fields,
-  no_such_argument,
   layouts_tie,
   result_count,
+  no_such_argument,
   loss_not_scalar,
   not_differentiable,
   cotangent_does_not_fit,
   not_for_make,
   view_elements_differ,
   view_out_of_reach,
-  /// Operations of the user.
-  no_derivative,
-  no_function_for_element,
-  not_elementwise,
-  operand_count,
-  not_a_view,
   /// A pass broke an invariant: a fault of the library.
   internal,
 };

@@ -38,7 +38,7 @@ struct rejected {
   static_assert(Fault != fault::dim_missing, "cleave: this dim is named where the tensor does not have it");
   static_assert(Fault != fault::contracted_dim_missing, "cleave: dot sums over this dim, but one of its operands does not have it");
   static_assert(Fault != fault::extents_differ, "cleave: this dim has two different fixed extents; in one computation it has one");
-  static_assert(Fault != fault::dims_do_not_broadcast, "cleave: the operands do not broadcast: one must have all the dims of the other, and it lacks this dim");
+  static_assert(Fault != fault::dims_do_not_broadcast, "cleave: the operands do not broadcast: neither has all the dims of the other; this dim is missing in one of them");
   static_assert(Fault != fault::unreduced_into_nonlinear, "cleave: a value that is unreduced over this axis goes into an operation that needs the complete value; reshard it first");
   static_assert(Fault != fault::assignment_to_other_dims, "cleave: the result and the tensor it is assigned to have different dims; this dim is only on one side");
   static_assert(Fault != fault::pinned_layouts_conflict, "cleave: a value is constrained twice, to two different layouts of this dim; use reshard to go from one to the other");
@@ -64,11 +64,6 @@ struct rejected {
   static_assert(Fault != fault::loss_not_scalar, "cleave: a gradient is that of one floating-point number; the function must return it first, without dims");
   static_assert(Fault != fault::not_differentiable, "cleave: a gradient is asked by a value that is no floating-point number");
   static_assert(Fault != fault::cotangent_does_not_fit, "cleave: a cotangent has other dims or another element type than the value it belongs to");
-  static_assert(Fault != fault::no_derivative, "cleave: this operation of the user has no derivative; give it one in its entry or with custom_vjp");
-  static_assert(Fault != fault::no_function_for_element, "cleave: this operation of the user is not defined for this element type");
-  static_assert(Fault != fault::not_elementwise, "cleave: an elementwise operation of the user is called with one, two or three numbers of one type and returns one of that type");
-  static_assert(Fault != fault::operand_count, "cleave: this operation of the user is given another number of operands than it takes");
-  static_assert(Fault != fault::not_a_view, "cleave: a collective on shards takes Views");
   static_assert(Fault != fault::result_count, "cleave: the function returns another number of tensors than is asked of it");
 };
 

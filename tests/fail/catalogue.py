@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes docs/errors.md: every fault and every exception, what it says, an example and how to mend it.
+
+Nothing is written twice: faults come from base/fault.hpp, their sentences from base/rejected.hpp, examples and advice from the
+programs of this folder (their lines `// expect:` and `// mend:`, see check.py), exceptions and their sentences from
+base/error.hpp, where `/// mend:` stands above each sentence. With --check nothing is written: the page must be up to date.
+"""
+import argparse
+import difflib
+import pathlib
+import re
+import shlex
+import sys
+import textwrap
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+HEADERS = ROOT / "include" / "cleave"
+PAGE = ROOT / "docs" / "errors.md"
+
+# Faults that no small program shows, and how to mend them; None for those that the compiler never prints.
+WITHOUT_PROGRAM = {
+    "none": None,
+    "already_said": None,
+    "too_many_nodes": "Plan the computation as several functions, or let a `sum` or `dot` over one more dim do what a loop of many "
+                      "operations does.",
+    "view_out_of_reach": "Copy the data into a View of the default execution space first, with "
+                         "`Kokkos::create_mirror_view_and_copy`, and wrap that one.",
+    "internal": "Nothing is wrong with your program. A `constrain` on the values in between may lead the planner another way until "
+                "the fault is repaired.",
+}
+# What check the headers for the library itself, where no program of a user leads.
+OF_THE_LIBRARY = re.compile(r"cleave: not an (elementwise )?op of ")
+
+ROLES = {"op": "the operation", "dim": "the dim", "axis": "the axis", "collective": "the collective"}
+
+
+class Wrong(Exception):
+    pass
+
+
+def read(path: pathlib.Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def wrapped(text: str) -> str:
+    """The text in lines, none of which ends within `code`."""
+    kept = re.sub(r"`[^`]*`", lambda code: code.group().replace(" ", "\0"), text)
+    return textwrap.fill(kept, 120, break_long_words=False, break_on_hyphens=False).replace("\0", " ")
+
+
+def faults() -> list[str]:
+    body = re.search(r"enum class fault[^{]*\{(.*?)\};", read(HEADERS / "base" / "fault.hpp"), re.DOTALL)
+    return re.findall(r"^\s*(\w+),", re.sub(r"//.*", "", body.group(1)), re.MULTILINE)
+
+
+def sentences() -> dict[str, str]:
+    return dict(re.findall(r'static_assert\(Fault != fault::(\w+),\s*"([^"]*)"\)', read(HEADERS / "base" / "rejected.hpp")))
+
+
+class Program:
+    def __init__(self, path: pathlib.Path):
+        self.name = path.stem
+        self.words: list[str] = []
+        self.mend = ""
+        telling: list[str] = []
+        for line in read(path).splitlines():
+            note = re.match(r"//\s*([\w-]+):\s*(.*)", line)
+            if note and note.group(1).startswith("expect"):
+                if note.group(1) == "expect":
+                    self.words += shlex.split(note.group(2), posix=True)
+            elif note and note.group(1) == "mend":
+                self.mend = f"{self.mend} {note.group(2)}".strip()
+            # What every program has, and what only shows that there is no second error.
+            elif not re.match(r"//|#include|using namespace|(inline )?namespace|\} // namespace|int main|static_assert\(plan", line):
+                telling.append(re.sub(r"//\s*here\s*$", "// <- here", line))
+        self.lines = re.sub(r"\n{3,}", "\n\n", "\n".join(telling)).strip("\n")
+
+    def facts(self, fault: str) -> str:
+        found = []
+        for word in self.words:
+            role, _, name = word.partition("=")
+            number = re.fullmatch(r"(expected|got)<(-?\d+)>", word)
+            if word == "line<@here>":
+                found.append("your line")
+            elif re.fullmatch(r"[\w]+\.cpp:@here:?", word):
+                found.append("your line (where the compiler says from where it came)")
+            elif role in ROLES and name:
+                found.append(f"{ROLES[role]} `{name}`")
+            elif number:
+                found.append(f"{number.group(1)} `{number.group(2)}`")
+            elif word.startswith(fault + ", "):
+                found += [f"the type `{name}`" for name in word.split(", ")[1:]]
+        return ", ".join(found)
+
+    def telling_words(self) -> list[str]:
+        return [word for word in self.words if " " in word and not re.match(r"\w+=|\w+, ", word)]
+
+
+def programs() -> dict[str, list[Program]]:
+    known = set(faults())
+    found: dict[str, list[Program]] = {}
+    for path in sorted(HERE.glob("*.cpp")):
+        program = Program(path)
+        names = [word for word in program.words if word in known]
+        if len(names) != 1:
+            raise Wrong(f"{path.name}: its expectation names {len(names)} faults instead of one")
+        if not program.mend:
+            raise Wrong(f"{path.name}: no line '// mend: what to write instead'")
+        if not any("@here" in word for word in program.words):
+            raise Wrong(f"{path.name}: its expectation does not name the user's line (line<@here>, or {path.name}:@here)")
+        found.setdefault(names[0], []).append(program)
+    for fault, those in found.items():
+        those.sort(key=lambda p: (p.name != fault, p.name))
+    return found
+
+
+def compile_time() -> list[str]:
+    says, shown, out = sentences(), programs(), []
+    for fault in faults():
+        if fault not in says:
+            if WITHOUT_PROGRAM.get(fault, "") is not None:
+                raise Wrong(f"fault::{fault} has no sentence in base/rejected.hpp")
+            continue
+        out += [f"### {fault}", "", f"> {says[fault]}", ""]
+        if fault in WITHOUT_PROGRAM:
+            if fault in shown:
+                raise Wrong(f"fault::{fault} has a program ({shown[fault][0].name}.cpp); take it from the list of those without")
+            out += [wrapped(f"**Mend:** {WITHOUT_PROGRAM[fault]}"), ""]
+        elif fault not in shown:
+            raise Wrong(f"fault::{fault} is shown by no program in tests/fail; write one with lines '// expect:' and '// mend:'")
+        for program in shown.get(fault, []):
+            if not any(word in says[fault] for word in program.telling_words()):
+                raise Wrong(f"{program.name}.cpp: its expectation quotes nothing of the sentence of fault::{fault}")
+            out += ["```cpp", program.lines, "```", "", wrapped(f"**Beside it:** {program.facts(fault)}."), "",
+                    wrapped(f"**Mend:** {program.mend}"), ""]
+    for name in sorted((set(says) | set(WITHOUT_PROGRAM)) - set(faults())):
+        raise Wrong(f"fault::{name} is worded or listed, but not in base/fault.hpp")
+    for path in sorted(HEADERS.rglob("*.hpp")):
+        for sentence in re.findall(r'static_assert\([^;]*?"(cleave: [^"]*)"', read(path)):
+            if path.name != "rejected.hpp" and not OF_THE_LIBRARY.match(sentence):
+                raise Wrong(f"{path.relative_to(ROOT)}: a sentence for the user outside base/rejected.hpp: {sentence}")
+    return out
+
+
+def expression_text(expression: str) -> str:
+    """The sentence that a wording function returns, with <placeholders>."""
+    text = ""
+    for part in re.findall(r'"(?:[^"\\]|\\.)*"|\w[\w:]*\(\w*\)', expression):
+        call = re.fullmatch(r"([\w:]+)\((\w*)\)", part)
+        if not call:
+            text += part[1:-1]
+        elif call.group(1) == "prefix":
+            text += "cleave: "
+        elif call.group(1) == "quoted":
+            text += f"'<{call.group(2)}>'"
+        elif call.group(1) in ("number", "std::string", "name_of"):
+            text += f"<{call.group(2)}>"
+        else:
+            raise Wrong(f"base/error.hpp: the generator does not know what {part} becomes")
+    return text
+
+
+def run_time() -> list[str]:
+    text = read(HEADERS / "base" / "error.hpp")
+    kinds = re.findall(r"((?:^///[^\n]*\n)+)^struct (\w+) : ", text, re.MULTILINE)
+    thrown: dict[str, str] = {}
+    for path in sorted(HEADERS.rglob("*.hpp")):
+        for kind, what in re.findall(r"throw (\w+_error)\((.*?)\);", read(path), re.DOTALL):
+            for name in re.findall(r"wording::(\w+)\(", what):
+                thrown[name] = kind
+    wordings: dict[str, list[tuple[str, str]]] = {}
+    for notes, name, body in re.findall(r"((?:^///[^\n]*\n)*)^inline std::string (\w+)\([^)]*\) \{(.*?)\}$", text, re.MULTILINE | re.DOTALL):
+        if name in ("quoted", "number", "prefix"):
+            continue
+        if name not in thrown:
+            raise Wrong(f"base/error.hpp: wording::{name} is thrown by nothing")
+        mend = " ".join(re.findall(r"^/// (?:mend: )?(.*)", notes, re.MULTILINE)) if "mend:" in notes else ""
+        if not mend:
+            raise Wrong(f"base/error.hpp: no line '/// mend: what to do' above wording::{name}")
+        sentence = expression_text(re.search(r"return (.*);", body, re.DOTALL).group(1))
+        wordings.setdefault(thrown[name], []).append((sentence, mend))
+    out = []
+    for notes, kind in kinds:
+        about = " ".join(re.findall(r"^/// (.*)", notes, re.MULTILINE))
+        if kind == "error":
+            continue
+        out += [f"### {kind}", "", wrapped(about), ""]
+        for sentence, mend in wordings.pop(kind, []):
+            out += [f"> {sentence.replace('<', chr(92) + '<')}", "", wrapped(f"**Mend:** {mend}"), ""]
+    for kind in wordings:
+        raise Wrong(f"base/error.hpp: {kind} is thrown but not described")
+    return out
+
+
+def page() -> str:
+    names = re.search(r"namespace fail_test \{\n(.*?)\} // namespace", read(HERE / "names.hpp"), re.DOTALL).group(1)
+    names = names.replace("inline constexpr", "constexpr").strip("\n")
+    head = [
+        "<!-- Generated by tests/fail/catalogue.py; do not edit. -->", "# Error catalogue", "",
+        wrapped("This page is generated by `tests/fail/catalogue.py` from the table of faults (`base/fault.hpp`, `base/rejected.hpp`), "
+                "the sentences of exceptions (`base/error.hpp`) and the programs of `tests/fail`, which the tests compile. "
+                "[Errors](04-errors.md) says how an error looks."), "",
+        "## When the program compiles", "",
+        wrapped("A fault is one sentence and its facts, which stand beside it as template arguments. Of the operations, `input` is an "
+                "argument, `assignment` a result, `layout` a call of the mesh as in `mesh(batch / data)`. The examples have these "
+                "names, and a call of `plan` where your program may have an assignment:"), "",
+        "```cpp", names, "```", ""]
+    middle = [
+        "## When the program runs", "",
+        wrapped("Exceptions derive from `cleave::error`. Where sizes, extents or Views do not fit, all ranks throw, also if only one of them "
+                "was at fault. What stands in `<>` comes from your program."), ""]
+    return "\n".join(head + compile_time() + middle + run_time()).rstrip("\n") + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="only say whether docs/errors.md is up to date")
+    arguments = parser.parse_args()
+    try:
+        made = page()
+    except Wrong as wrong:
+        print(wrong)
+        return 1
+    if not arguments.check:
+        PAGE.write_text(made, encoding="utf-8")
+        return 0
+    kept = read(PAGE) if PAGE.exists() else ""
+    if kept != made:
+        print("".join(difflib.unified_diff(kept.splitlines(True), made.splitlines(True), "docs/errors.md", "as generated")))
+        print("docs/errors.md is out of date; run python3 tests/fail/catalogue.py")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
