@@ -121,6 +121,20 @@ inline std::string view_stride(std::string_view dim, std::int64_t expected, std:
   return prefix() + "along dim " + quoted(dim) + " the View of rank " + number(rank) + " has stride " + number(got) +
          " where a contiguous LayoutRight View has " + number(expected);
 }
+/// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard, not a subview with gaps; copy it into one first.
+inline std::string view_not_contiguous() { return "cleave: a collective on shards was given a View that is not contiguous"; }
+/// mend: Ask for the View with the element type of the operand or result: `in[0].view<const float**>()` for a tensor of float with two dims.
+inline std::string shard_element(std::string_view expected, std::string_view got) {
+  return prefix() + "the shard has elements of type " + std::string(expected) + ", but was asked for as " + std::string(got);
+}
+/// mend: The whole has as many elements as all parts together, and every device has a part of the same length; pad the last one where blocks are uneven.
+inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
+  return prefix() + "a collective on shards needs a View of " + number(expected) + " elements, but was given one of " + number(got);
+}
+/// mend: Call the collective several times on parts of the View, or use an MPI of version 4.
+inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
+  return prefix() + "a collective on shards moves at most " + number(most) + " elements with this MPI, but was given " + number(got);
+}
 /// mend: Read what MPI says after the colon; end the program or make a new grid from a communicator that works, since ranks may be out of step.
 inline std::string mpi_failed(std::string_view call, std::string_view why) {
   return prefix() + std::string(call) + " failed: " + std::string(why);

@@ -47,6 +47,12 @@ enum class fault : std::uint8_t {
   not_for_make,
   view_elements_differ,
   view_out_of_reach,
+  /// Operations of the user.
+  no_derivative,
+  no_function_for_element,
+  not_elementwise,
+  operand_count,
+  not_a_view,
   /// A pass broke an invariant: a fault of the library.
   internal,
 };

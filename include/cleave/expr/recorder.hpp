@@ -145,9 +145,10 @@ public:
   /// An elementwise op of any arity. Operands broadcast by name: one of them must have all the dims, unless the caller
   /// asks for the outer form, whose result has the dims of the widest operand and then those of the others.
   constexpr value elementwise(op code, std::span<const value> args, source where, element result = element::none,
-                              bool outer = false) {
+                              bool outer = false, const user_entry* user = nullptr) {
     node n;
     n.code = code;
+    n.user = user;
     n.where = where;
     n.arity = static_cast<std::uint8_t>(args.size());
     int widest = 0;
@@ -161,11 +162,12 @@ public:
     for (const value& a : args)
       for (int i = 0; i < at(a).type.rank; ++i)
         if (!outer && !wide.has(at(a).type[i]))
-          return fail(fault::dims_do_not_broadcast, name_of(code), where, made_.dims[at(a).type[i]].name);
+          return fail(fault::dims_do_not_broadcast, name_of(n), where, made_.dims[at(a).type[i]].name);
     const std::size_t first = code == op::select ? 1 : 0;
+    if (user != nullptr && !user->takes(at(args[0]).type.element)) return fail(fault::no_function_for_element, user->name, where);
     const element type = at(args[first]).type.element;
     for (std::size_t i = first; i < args.size(); ++i)
-      if (at(args[i]).type.element != type) return fail(fault::element_types_differ, name_of(code), where);
+      if (at(args[i]).type.element != type) return fail(fault::element_types_differ, name_of(n), where);
     if (code == op::select && at(args[0]).type.element != element::boolean)
       return fail(fault::element_types_differ, name_of(code), where);
     n.type = wide;
@@ -239,6 +241,48 @@ public:
     for (int i = 0; i < t.rank; ++i)
       if ((n.over & dim_bit(t[i])) == 0) n.type.append(t[i]);
     return push(n);
+  }
+
+  /// A user's kernel on shards. Dims in `whole` are not divided; the others are, alike, wherever they appear.
+  constexpr value call(const user_entry& user, std::span<const value> args, std::span<const dim_ref> whole, const tensor_type& result, source where) {
+    node n;
+    n.code = op::call;
+    n.user = &user;
+    n.type = result;
+    if (!take_operands(n, args, where)) return {this, no_node};
+    for (const dim_ref& d : whole) {
+      const int id = made_.find_dim(d.name);
+      if (id < 0) return fail(fault::dim_missing, user.name, where, d.name);
+      n.over |= dim_bit(static_cast<dim_id>(id));
+    }
+    // What an operand has and the result has not is not divided either: nobody would know how to join the parts.
+    return push(n);
+  }
+  /// The same in manual mode: operands come in the layouts to which they were resharded, whole where they were not, and the
+  /// result has the given layout.
+  constexpr value local_call(const user_entry& user, std::span<const value> args, element type, const spec& s, source where) {
+    node n;
+    n.code = op::call;
+    n.user = &user;
+    n.local = true;
+    n.type.element = type;
+    if (!take_operands(n, args, where)) return {this, no_node};
+    for (const placement& p : s.dims) {
+      const int d = intern(p.dim, user.name, where);
+      if (d < 0) return {this, no_node};
+      if (n.type.has(static_cast<dim_id>(d))) return fail(fault::dim_used_twice, user.name, where, p.dim.name);
+      n.type.append(static_cast<dim_id>(d));
+    }
+    if (!resolve(s, n.type, user.name, where, n.pin, n.pinned)) return {this, no_node};
+    return push(n);
+  }
+  /// The type of a value with dims by name.
+  constexpr tensor_type type_named(element type, std::span<const dim_ref> dims, source where) {
+    tensor_type t;
+    t.element = type;
+    for (const dim_ref& d : dims)
+      if (const int id = intern(d, "call", where); id >= 0) t.append(static_cast<dim_id>(id));
+    return t;
   }
 
   /// The same values along more dims, those of `like` in its order.
@@ -434,6 +478,16 @@ public:
   constexpr const std::vector<region>& regions() const { return regions_; }
 
 private:
+  constexpr bool take_operands(node& n, std::span<const value> args, source where) {
+    n.where = where;
+    n.arity = static_cast<std::uint8_t>(args.size());
+    for (std::size_t k = 0; k < args.size(); ++k) {
+      if (!args[k].ok()) return false;
+      n.in[k] = args[k].id;
+    }
+    return passes_partials(n);
+  }
+
   constexpr value push(const node& n) {
     if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
     made_.nodes.push_back(n);
