@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "is called with one, two or three numbers of one type and returns one of that type" not_elementwise joined
+// expect: "is called with one, two or three numbers of one type and returns one of that type" not_elementwise "not_elementwise, joined" not_elementwise.cpp:@here
 // mend: Return the type of the operands, as a template on it does. What needs whole rows, or other dims, is an operation on shards: `call<Op>(...)`.
 #include "names.hpp"
 
@@ -12,8 +12,8 @@ struct joined {
   static constexpr cleave::elementwise_entry entry{"joined"};
   constexpr bool operator()(float a, float b) const { return a < b; }
 };
-inline constexpr cleave::operation<joined> join;
-constexpr cleave::function f([](auto x) { return join(x, x); }); // here
+inline constexpr cleave::operation<joined> join; // here
+constexpr cleave::function f([](auto x) { return join(x, x); });
 constexpr auto plan = cleave::plan<X(X)>(f);
 static_assert(plan.collectives() == 0);
 

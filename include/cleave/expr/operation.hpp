@@ -16,8 +16,6 @@ struct elementwise_call {
   }
   template <std::size_t N>
   static constexpr value record(const std::array<operand, N>& args) {
-    if constexpr (elementwise_operation<Op>.arity != 0 && N != elementwise_operation<Op>.arity)
-      static_cast<void>(refusal<fault::operand_count, Op, expected<elementwise_operation<Op>.arity>, got<N>>{});
     recorder* in = nullptr;
     source where{};
     element type = element::none;
@@ -28,10 +26,12 @@ struct elementwise_call {
         if (!args[i].from.ok()) return args[i].from;
         type = in->at(args[i].from).type.element;
       }
-    if constexpr (elementwise_operation<Op>.arity != N) return in->fail(fault::already_said, elementwise_operation<Op>.name, where);
+    constexpr const user_entry& entry = elementwise_operation<Op>;
+    if constexpr (entry.arity == 0) return in->fail(fault::already_said, entry.name, where);
+    if constexpr (entry.arity != N) return in->fail(fault::operand_count, entry.name, where, {}, {}, entry.arity, N);
     std::array<value, N> values{};
     for (std::size_t i = 0; i < N; ++i) values[i] = args[i].is_literal ? in->constant(args[i].literal, type, args[i].where) : args[i].from;
-    return in->elementwise(op::user, values, where, element::none, false, &elementwise_operation<Op>);
+    return in->elementwise(op::user, values, where, element::none, false, &entry);
   }
 };
 
@@ -43,6 +43,8 @@ struct elementwise_call {
 /// Element types: float, double, int32 and int64, as far as the call operator takes them. No communication.
 template <class Op>
 struct operation {
+  static_assert(detail::elementwise_operation<Op>.arity <= max_arity);
+
   constexpr value operator()(operand x) const { return detail::elementwise_call<Op>::record(std::array{x}); }
   constexpr value operator()(operand x, operand y) const { return detail::elementwise_call<Op>::record(std::array{x, y}); }
   constexpr value operator()(operand x, operand y, operand z) const { return detail::elementwise_call<Op>::record(std::array{x, y, z}); }
@@ -95,14 +97,15 @@ struct shard_call {
 
   template <std::convertible_to<operand>... X>
   constexpr value operator()(const X&... x) const {
-    if constexpr (sizeof...(X) > max_arity) static_cast<void>(refusal<fault::operand_count, Op, expected<max_arity>, got<sizeof...(X)>>{});
     const std::array<operand, sizeof...(X)> args{operand(x)...};
     std::array<value, sizeof...(X)> values{};
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = args[i].from;
     recorder& in = *values[0].in;
     for (const value& v : values)
       if (!v.ok()) return v;
-    if constexpr (requires { typename Result::sharding_type; }) {
+    if constexpr (sizeof...(X) > max_arity) {
+      return in.fail(fault::operand_count, Op::name, where, {}, {}, max_arity, sizeof...(X));
+    } else if constexpr (requires { typename Result::sharding_type; }) {
       return in.local_call(shard_operation<Op>, values, element_of<typename Result::element_type>, typename Result::sharding_type{}, where);
     } else if constexpr (std::is_void_v<Result>) {
       return in.call(shard_operation<Op>, values, Whole::dims, in.at(values[0]).type, where);
