@@ -7,5 +7,6 @@
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/operation.hpp>
 #include <cleave/plan/explain.hpp>
+#include <cleave/tensor/copy.hpp>
 #include <cleave/tensor/make.hpp>
 #include <cleave/version.hpp>

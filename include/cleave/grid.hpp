@@ -8,6 +8,7 @@
 #include <concepts>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace cleave {
@@ -15,19 +16,22 @@ namespace cleave {
 /// The mesh at run time: a named mesh over the ranks of a communicator, of which it keeps a duplicate. Rank r is device r;
 /// the last axis runs fastest. Copies are handles of the same grid. Must be constructed while MPI is initialised,
 /// may be destroyed after that.
+///
+/// `grid(mesh, comm, sizes, on_ranks{first, stride})` lives on a part of the ranks. It is made by all ranks of `comm`, and so are
+/// its tensors; outside of the part these have no elements, and statements on them do nothing.
 class grid {
  public:
   grid() = default;
-  /// Collective over `comm`. Throws mesh_error on all ranks alike when the sizes do not multiply to the number of ranks,
-  /// differ between ranks, or contradict sizes fixed in the mesh.
+  /// Collective over `comm`. Throws mesh_error on all ranks alike when the sizes do not multiply to the number of ranks (on a
+  /// part: to more than there are), differ between ranks, or contradict sizes fixed in the mesh.
   template <class... Axes>
-  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, std::initializer_list<std::int64_t> sizes)
-      : grid(cleave::mesh<Axes...>::value, comm, std::vector<std::int64_t>(sizes)) {}
+  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, std::initializer_list<std::int64_t> sizes, std::optional<on_ranks> part = {})
+      : grid(cleave::mesh<Axes...>::value, comm, std::vector<std::int64_t>(sizes), part) {}
   template <class... Axes>
-  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, const std::vector<std::int64_t>& sizes)
-      : grid(cleave::mesh<Axes...>::value, comm, sizes) {}
-  grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes)
-      : state_(std::make_shared<grid_state>(mesh, comm, sizes)) {}
+  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
+      : grid(cleave::mesh<Axes...>::value, comm, sizes, part) {}
+  grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
+      : state_(std::make_shared<grid_state>(mesh, comm, sizes, part)) {}
 
   const mesh_value& mesh() const { return state().mesh(); }
   /// The number of devices.
@@ -37,10 +41,12 @@ class grid {
     return state().sizes()[mesh().find(std::remove_cvref_t<decltype(axis)>::info.name)];
   }
   const axis_sizes& sizes() const { return state().sizes(); }
-  /// The rank of this process, which is also its device number.
+  /// Whether this rank is one of the devices.
+  bool active() const { return state().active(); }
+  /// The device number of this rank, -1 where it is none.
   int rank() const { return state().world().rank; }
   const coordinates& here() const { return state().here(); }
-  /// The grid's own communicator.
+  /// The grid's own communicator of its devices; MPI_COMM_NULL elsewhere.
   MPI_Comm comm() const { return state().world().handle; }
 
   explicit operator bool() const { return state_ != nullptr; }

@@ -39,7 +39,7 @@ template <class T>
 std::vector<unsigned char> bytes_of(const buffer& b, const sizes& s, const grid_state& g, const formula& f) {
   std::vector<unsigned char> bytes;
   for (const auto& at : indices_of(b, s, g)) {
-    const T v = static_cast<T>(f(at));
+    const T v = convert<T>(f(at));
     const auto* first = reinterpret_cast<const unsigned char*>(&v);
     bytes.insert(bytes.end(), first, first + sizeof(T));
   }
@@ -50,7 +50,7 @@ double read(const std::vector<unsigned char>& bytes, std::size_t i, element e) {
   double value = 0;
   with_element(e, [&](auto zero) {
     std::memcpy(&zero, bytes.data() + i * sizeof(zero), sizeof(zero));
-    value = static_cast<double>(zero);
+    if constexpr (std::is_convertible_v<decltype(zero), double>) value = static_cast<double>(zero);
   });
   return value;
 }

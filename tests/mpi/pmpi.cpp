@@ -13,6 +13,11 @@ namespace {
 
 std::int64_t bytes_moved = 0;
 std::int64_t calls_made = 0;
+std::int64_t messages_sent = 0;
+std::int64_t calls_to_fail = 0;
+
+/// Whether this call is to return a failure instead of being made.
+bool fails() { return calls_to_fail > 0 && calls_to_fail-- > 0; }
 
 std::int64_t size_of(MPI_Datatype type) {
   int size = 0;
@@ -55,9 +60,12 @@ void charge_message(std::int64_t count, MPI_Datatype type, int source, MPI_Comm 
 
 std::int64_t support::charged_bytes() { return bytes_moved; }
 std::int64_t support::charged_calls() { return calls_made; }
+std::int64_t support::sent_messages() { return messages_sent; }
+void support::fail_calls(std::int64_t next) { calls_to_fail = next; }
 void support::reset_charges() {
   bytes_moved = 0;
   calls_made = 0;
+  messages_sent = 0;
 }
 std::int64_t support::over_ranks(std::int64_t mine) {
   std::int64_t most = 0;
@@ -69,53 +77,64 @@ extern "C" {
 
 int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_all_reduce(count, type, comm);
   return PMPI_Allreduce(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_blocks(count, type, comm);
   return PMPI_Reduce_scatter_block(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter(const void* in, void* out, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge(from_others(counts, type, comm));
   return PMPI_Reduce_scatter(in, out, counts, type, op, comm);
 }
 int MPI_Allgather(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_blocks(count, type, comm);
   return PMPI_Allgather(in, sent, sent_type, out, count, type, comm);
 }
 int MPI_Allgatherv(const void* in, int sent, MPI_Datatype sent_type, void* out, const int counts[], const int offsets[],
                    MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge(from_others(counts, type, comm));
   return PMPI_Allgatherv(in, sent, sent_type, out, counts, offsets, type, comm);
 }
 int MPI_Alltoall(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_blocks(count, type, comm);
   return PMPI_Alltoall(in, sent, sent_type, out, count, type, comm);
 }
 int MPI_Alltoallv(const void* in, const int sent[], const int sent_offsets[], MPI_Datatype sent_type, void* out,
                   const int counts[], const int offsets[], MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge(from_others(counts, type, comm));
   return PMPI_Alltoallv(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
 }
 int MPI_Irecv(void* out, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_message(count, type, source, comm);
   return PMPI_Irecv(out, count, type, source, tag, comm, request);
 }
 int MPI_Recv(void* out, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_message(count, type, source, comm);
   return PMPI_Recv(out, count, type, source, tag, comm, status);
 }
 int MPI_Isend(const void* in, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm, MPI_Request* request) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
+  ++messages_sent;
   return PMPI_Isend(in, count, type, target, tag, comm, request);
 }
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
@@ -124,11 +143,13 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
 }
 int MPI_Reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_all_reduce(count, type, comm);
   return PMPI_Reduce(in, out, count, type, op, root, comm);
 }
 int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_message(count, type, root, comm);
   return PMPI_Bcast(data, count, type, root, comm);
 }
@@ -137,50 +158,60 @@ int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm)
 
 int MPI_Allreduce_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_all_reduce(count, type, comm);
   return PMPI_Allreduce_c(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter_block_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_blocks(count, type, comm);
   return PMPI_Reduce_scatter_block_c(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter_c(const void* in, void* out, const MPI_Count counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge(from_others(counts, type, comm));
   return PMPI_Reduce_scatter_c(in, out, counts, type, op, comm);
 }
 int MPI_Allgather_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count, MPI_Datatype type,
                     MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_blocks(count, type, comm);
   return PMPI_Allgather_c(in, sent, sent_type, out, count, type, comm);
 }
 int MPI_Allgatherv_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, const MPI_Count counts[],
                      const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge(from_others(counts, type, comm));
   return PMPI_Allgatherv_c(in, sent, sent_type, out, counts, offsets, type, comm);
 }
 int MPI_Alltoall_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count, MPI_Datatype type,
                    MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_blocks(count, type, comm);
   return PMPI_Alltoall_c(in, sent, sent_type, out, count, type, comm);
 }
 int MPI_Alltoallv_c(const void* in, const MPI_Count sent[], const MPI_Aint sent_offsets[], MPI_Datatype sent_type, void* out,
                     const MPI_Count counts[], const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge(from_others(counts, type, comm));
   return PMPI_Alltoallv_c(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
 }
 int MPI_Irecv_c(void* out, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   charge_message(count, type, source, comm);
   return PMPI_Irecv_c(out, count, type, source, tag, comm, request);
 }
 int MPI_Isend_c(const void* in, MPI_Count count, MPI_Datatype type, int target, int tag, MPI_Comm comm, MPI_Request* request) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
+  ++messages_sent;
   return PMPI_Isend_c(in, count, type, target, tag, comm, request);
 }
 

@@ -18,7 +18,11 @@ namespace support {
 std::int64_t charged_bytes();
 /// How often MPI was called to communicate.
 std::int64_t charged_calls();
+/// Messages sent by this rank, which are charged to their receiver.
+std::int64_t sent_messages();
 void reset_charges();
+/// Makes the next calls of MPI that communicate return MPI_ERR_OTHER, without communicating; 0 ends that.
+void fail_calls(std::int64_t next);
 /// The largest number of all ranks, without being counted.
 std::int64_t over_ranks(std::int64_t mine);
 

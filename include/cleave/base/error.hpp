@@ -36,7 +36,7 @@ struct mpi_error : error {
 struct io_error : error {
   using error::error;
 };
-/// A tensor was used that was never given a grid, or tensors of two grids met.
+/// A tensor was used that was never given a grid, or where its grid is not, or tensors of two grids met.
 struct grid_error : error {
   using error::error;
 };
@@ -69,6 +69,13 @@ inline std::string mesh_needs_ranks(std::int64_t expected, std::int64_t got) {
 inline std::string mesh_sizes_disagree(std::string_view axis, std::int64_t least, std::int64_t most) {
   return prefix() + "the ranks do not agree on the size of mesh axis " + quoted(axis) + ": from " + number(least) +
          " to " + number(most);
+}
+/// mend: Every rank must pass the same first rank and stride; compute them alike everywhere, or broadcast them.
+inline std::string mesh_parts_disagree() { return "cleave: the ranks do not agree on which of them the mesh is to live"; }
+/// mend: Fewer or smaller axes, an earlier first rank or a smaller stride: the last device is rank first + stride * (devices - 1).
+inline std::string mesh_part_outside(std::int64_t first, std::int64_t stride, std::int64_t last, std::int64_t ranks) {
+  return prefix() + "the mesh is to live on every rank from " + number(first) + " to " + number(last) + " by steps of " + number(stride) +
+         ", but the communicator has the ranks 0 to " + number(ranks - 1);
 }
 /// mend: Every rank must pass the same list of sizes, one for each axis.
 inline std::string mesh_counts_disagree() {
@@ -147,14 +154,16 @@ inline std::string grid_missing() { return "cleave: the tensor was never given a
 inline std::string grid_of_another_mesh() { return "cleave: the grid was made for another mesh than the tensor's"; }
 /// mend: Make all tensors of one computation with the same grid or copies of it; two grids of the same mesh are two grids.
 inline std::string grids_differ() { return "cleave: the tensors of one expression live on two grids"; }
+/// mend: Make both grids from one communicator; a mesh on some of its ranks is a grid of the whole communicator too, with a part.
+inline std::string grids_unrelated() {
+  return "cleave: copy needs two grids that were made from one communicator, or from two with the same ranks in the same order";
+}
+/// mend: Ask `tensor.grid().is_member()` before you look at the shard, or call with tensors of a grid that this rank belongs to.
+inline std::string grid_elsewhere() { return "cleave: this rank is not one of the devices of the tensor's grid, and has nothing of it"; }
 /// mend: This is a fault of the library; please report the function and the layouts.
 inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected, std::int64_t got) {
   return prefix() + "the plan is wrong, please report it: in " + std::string(op) + " dim " + quoted(dim) + " has extent " +
          number(expected) + " in one operand and " + number(got) + " in another";
-}
-/// mend: Cast to an element type with arithmetic of its own before, and back after: `cast<float>(x)`.
-inline std::string element_not_supported(std::string_view element, std::string_view where) {
-  return prefix() + "element type " + std::string(element) + " is not supported in " + std::string(where);
 }
 
 } // namespace wording

@@ -53,6 +53,8 @@ enum class fault : std::uint8_t {
   not_elementwise,
   operand_count,
   not_a_view,
+  not_for_complex,
+  complex_parts,
   /// A pass broke an invariant: a fault of the library.
   internal,
 };

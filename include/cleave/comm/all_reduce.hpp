@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
 namespace cleave::comm {
@@ -24,8 +25,8 @@ class all_reduce {
     for (std::int64_t done = 0; done < elements_; done += limit) {
       const std::int64_t n = elements_ - done < limit ? elements_ - done : limit;
       check(CLEAVE_MPI_CALL(MPI_Allreduce)(from == into ? MPI_IN_PLACE : element_at(from, done, element_),
-                                           element_at(into, done, element_), static_cast<call_count>(n), datatype_of(element_),
-                                           operation_of(combine_, element_), group_.handle),
+                                           element_at(into, done, element_), static_cast<call_count>(n),
+                                           reduced_datatype_of(combine_, element_), operation_of(combine_, element_), group_.handle),
             "MPI_Allreduce");
     }
     port_.arrived(out, s.host, bytes());

@@ -6,33 +6,51 @@
 #include <cleave/graph/graph.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace cleave {
 
+/// The part of a communicator that a grid lives on: device d is rank first + stride * d.
+struct on_ranks {
+  int first = 0;
+  int stride = 1;
+};
+
 /// A mesh at run time: communicators, and what was bound to it. Shared by the grid and its tensors, so that it lives as long
 /// as any of them; its end may come after MPI_Finalize.
 class grid_state {
  public:
-  /// Duplicates the communicator. Collective. Throws mesh_error on all ranks alike when the sizes do not fit.
-  grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes) : mesh_(mesh) {
-    comm::check(MPI_Comm_dup(comm, &world_.handle), "MPI_Comm_dup");
+  /// Duplicates the communicator. Collective. Throws mesh_error on all ranks alike when the sizes do not fit. Without a part
+  /// the grid has all ranks.
+  grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
+      : mesh_(mesh), part_(part.value_or(on_ranks{})) {
+    static std::atomic<std::int64_t> grids{0};
+    id_ = ++grids;
+    comm::check(MPI_Comm_dup(comm, &everyone_.handle), "MPI_Comm_dup");
     try {
-      comm::check(MPI_Comm_set_errhandler(world_.handle, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-      comm::check(MPI_Comm_size(world_.handle, &world_.size), "MPI_Comm_size");
-      comm::check(MPI_Comm_rank(world_.handle, &world_.rank), "MPI_Comm_rank");
-      agree(sizes);
+      comm::check(MPI_Comm_set_errhandler(everyone_.handle, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+      comm::check(MPI_Comm_size(everyone_.handle, &everyone_.size), "MPI_Comm_size");
+      comm::check(MPI_Comm_rank(everyone_.handle, &everyone_.rank), "MPI_Comm_rank");
+      agree(sizes, part.has_value());
+      world_ = everyone_;
+      if (part) {
+        world_ = {MPI_COMM_NULL, static_cast<int>(sizes_.devices()), device_at(everyone_.rank)};
+        comm::check(MPI_Comm_split(everyone_.handle, active() ? 0 : MPI_UNDEFINED, world_.rank, &world_.handle), "MPI_Comm_split");
+      }
     } catch (...) {
       release();
       throw;
     }
-    here_ = coordinates_of(world_.rank, sizes_);
+    if (active()) here_ = coordinates_of(world_.rank, sizes_);
   }
   grid_state(const grid_state&) = delete;
   grid_state& operator=(const grid_state&) = delete;
@@ -42,7 +60,20 @@ class grid_state {
   const axis_sizes& sizes() const { return sizes_; }
   /// Where this rank stands. Rank r of the communicator is device r: the last axis runs fastest.
   const coordinates& here() const { return here_; }
+  /// The devices. Outside of them the rank is -1 and there is no communicator.
   const comm::group& world() const { return world_; }
+  /// All ranks of the communicator that the grid was made from.
+  const comm::group& everyone() const { return everyone_; }
+  /// Whether this rank is one of the devices.
+  bool active() const { return world_.rank >= 0; }
+  /// The device that a rank of `everyone` is, -1 if it is none; and the reverse.
+  int device_at(int rank) const {
+    const int after = rank - part_.first;
+    return after < 0 || after % part_.stride != 0 || after / part_.stride >= sizes_.devices() ? -1 : after / part_.stride;
+  }
+  int rank_of(std::int64_t device) const { return part_.first + part_.stride * static_cast<int>(device); }
+  /// A number that no other grid of this process has or had.
+  std::int64_t id() const { return id_; }
 
   /// The devices that differ from this one on `axes` only. Their rank in the group counts through those axes, the one with
   /// the lowest id major. Collective over the whole grid when asked for the first time.
@@ -56,12 +87,14 @@ class grid_state {
         common[static_cast<std::size_t>(a)] = 0;
         place = place * sizes_[a] + here_[static_cast<std::size_t>(a)];
       }
-    comm::group g;
-    comm::check(MPI_Comm_split(world_.handle, static_cast<int>(device_of(common, sizes_)), static_cast<int>(place), &g.handle),
-                "MPI_Comm_split");
-    comm::check(MPI_Comm_size(g.handle, &g.size), "MPI_Comm_size");
-    comm::check(MPI_Comm_rank(g.handle, &g.rank), "MPI_Comm_rank");
-    return groups_.emplace(axes, g).first->second;
+    return guarded([&]() -> const comm::group& {
+      comm::group g;
+      comm::check(MPI_Comm_split(world_.handle, static_cast<int>(device_of(common, sizes_)), static_cast<int>(place), &g.handle),
+                  "MPI_Comm_split");
+      comm::check(MPI_Comm_size(g.handle, &g.size), "MPI_Comm_size");
+      comm::check(MPI_Comm_rank(g.handle, &g.rank), "MPI_Comm_rank");
+      return groups_.emplace(axes, g).first->second;
+    });
   }
   /// Where rank `r` of the group over `axes` stands.
   coordinates member(axis_set axes, std::int64_t r) const {
@@ -95,6 +128,17 @@ class grid_state {
   /// After a failed call of MPI the ranks may be out of step, so nothing is called again.
   bool broken() const { return broken_; }
   void set_broken() { broken_ = true; }
+  /// Runs what communicates on this grid: throws mpi_error if the grid is broken, and breaks it where a call of MPI fails.
+  template <class F>
+  std::invoke_result_t<F&> guarded(F&& f) {
+    if (broken_) throw mpi_error(wording::grid_broken(), MPI_ERR_OTHER);
+    try {
+      return f();
+    } catch (const mpi_error&) {
+      broken_ = true;
+      throw;
+    }
+  }
 
  private:
   struct bound {
@@ -102,14 +146,16 @@ class grid_state {
     std::shared_ptr<void> made;
   };
 
-  void agree(const std::vector<std::int64_t>& given) {
+  void agree(const std::vector<std::int64_t>& given, bool is_part) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
-    constexpr int fields = max_axes + 1;
+    constexpr int fields = max_axes + 3, first = max_axes + 1, stride = max_axes + 2;
     std::int64_t mine[2 * fields] = {}, all[2 * fields] = {};
     mine[0] = static_cast<std::int64_t>(given.size());
     for (std::size_t a = 0; a < max_axes && a < given.size(); ++a) mine[a + 1] = given[a];
+    mine[first] = is_part ? part_.first : -1;
+    mine[stride] = is_part ? part_.stride : 1;
     for (int i = 0; i < fields; ++i) mine[fields + i] = -mine[i];
-    comm::check(MPI_Allreduce(mine, all, 2 * fields, MPI_INT64_T, MPI_MAX, world_.handle), "MPI_Allreduce");
+    comm::check(MPI_Allreduce(mine, all, 2 * fields, MPI_INT64_T, MPI_MAX, everyone_.handle), "MPI_Allreduce");
     if (all[0] != -all[fields]) throw mesh_error(wording::mesh_counts_disagree());
     if (all[0] != mesh_.size()) throw mesh_error(wording::mesh_needs_sizes(mesh_.size(), all[0]));
     for (int a = 0; a < mesh_.size(); ++a) {
@@ -120,7 +166,14 @@ class grid_state {
       if (axis.size != dynamic && axis.size != most) throw mesh_error(wording::mesh_size_fixed(axis.name, axis.size, most));
       sizes_[a] = most;
     }
-    if (sizes_.devices() != world_.size) throw mesh_error(wording::mesh_needs_ranks(sizes_.devices(), world_.size));
+    if (all[first] != -all[fields + first] || all[stride] != -all[fields + stride]) throw mesh_error(wording::mesh_parts_disagree());
+    if (!is_part) {
+      if (sizes_.devices() != everyone_.size) throw mesh_error(wording::mesh_needs_ranks(sizes_.devices(), everyone_.size));
+      return;
+    }
+    const std::int64_t last = part_.first + part_.stride * (sizes_.devices() - 1);
+    if (part_.first < 0 || part_.stride < 1 || last >= everyone_.size)
+      throw mesh_error(wording::mesh_part_outside(part_.first, part_.stride, last, everyone_.size));
   }
   void release() noexcept {
     bound_.clear();
@@ -130,16 +183,18 @@ class grid_state {
     for (auto& entry : groups_)
       if (entry.second.handle != MPI_COMM_NULL) MPI_Comm_free(&entry.second.handle);
     groups_.clear();
-    if (world_.handle != MPI_COMM_NULL) MPI_Comm_free(&world_.handle);
+    if (world_.handle != MPI_COMM_NULL && world_.handle != everyone_.handle) MPI_Comm_free(&world_.handle);
+    if (everyone_.handle != MPI_COMM_NULL) MPI_Comm_free(&everyone_.handle);
   }
 
   mesh_value mesh_{};
   axis_sizes sizes_{};
   coordinates here_{};
-  comm::group world_{};
+  on_ranks part_{};
+  comm::group everyone_{}, world_{};
   std::map<axis_set, comm::group> groups_{};
   std::unordered_map<const void*, std::vector<bound>> bound_{};
-  std::int64_t times_bound_ = 0;
+  std::int64_t times_bound_ = 0, id_ = 0;
   bool broken_ = false;
 };
 

@@ -49,25 +49,14 @@ inline MPI_Datatype datatype_of(element e) {
     case element::u64: return MPI_UINT64_T;
     case element::f32: return MPI_FLOAT;
     case element::f64: return MPI_DOUBLE;
-    // Moved, never combined.
+    // MPI has no such numbers; comm/operation.hpp adds them up.
     case element::bf16:
     case element::f16: return MPI_UINT16_T;
+    case element::c64: return MPI_C_FLOAT_COMPLEX;
+    case element::c128: return MPI_C_DOUBLE_COMPLEX;
     case element::none: break;
   }
   return MPI_BYTE;
-}
-
-/// The operation of a reduction. Sum and product of bool are "any" and "all".
-inline MPI_Op operation_of(reduction r, element e) {
-  if (e == element::bf16 || e == element::f16)
-    throw mpi_error(wording::element_not_supported(name_of(e), "a reduction between devices"), MPI_ERR_TYPE);
-  switch (r) {
-    case reduction::sum: return e == element::boolean ? MPI_MAX : MPI_SUM;
-    case reduction::max: return MPI_MAX;
-    case reduction::min: return MPI_MIN;
-    case reduction::prod: return e == element::boolean ? MPI_MIN : MPI_PROD;
-  }
-  return MPI_SUM;
 }
 
 /// A communicator of devices that differ on some axes only.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
 #include <algorithm>
@@ -79,7 +80,7 @@ class reduce_scatter {
       counts_.count[static_cast<std::size_t>(r)] = static_cast<call_count>(count(r, done));
       uniform = uniform && count(r, done) == count(0, done);
     }
-    const MPI_Datatype type = datatype_of(element_);
+    const MPI_Datatype type = reduced_datatype_of(combine_, element_);
     const MPI_Op operation = operation_of(combine_, element_);
     if (uniform) {
       check(CLEAVE_MPI_CALL(MPI_Reduce_scatter_block)(from, into, counts_.count[0], type, operation, group_.handle),

@@ -101,11 +101,11 @@ struct binder {
     if (s.kind == step_kind::fold) {
       if (!folded) l.outer.dims.pop_back();
       cut_fold(l, folded);
-      b.scratch.memory = fold_scratch(l, size_of(buffers[s.out].type.element));
+      b.scratch.memory = fold_scratch(l, size_of(accumulator_of(buffers[s.out].type.element)));
     }
     for (const tape_op& t : s.tape) {
       if (t.code == op::iota) l.index_base.push_back(held_along(s.loop, s.space, t.arg).begin);
-      if (t.code == op::constant) l.literals.push_back(t.scalar);
+      if (t.code == op::constant) l.literals.push_back(rounded_to(t.type, t.scalar));
       if (t.code == op::count) {
         double product = 1;
         for (dim_id d = 0; d < max_dims; ++d)
@@ -154,8 +154,11 @@ struct binder {
       }
       return g;
     };
-    b.gemm = bind_gemm(group_of(s.batch), group_of(s.m), group_of(s.n), group_of(s.k), size_of(out.type.element));
+    const element stored = out.type.element, computed = accumulator_of(stored);
+    b.gemm = bind_gemm(group_of(s.batch), group_of(s.m), group_of(s.n), group_of(s.k), size_of(computed));
     b.scratch.memory = b.gemm.scratch;
+    if (computed != stored)
+      for (int x = 0; x < 3; ++x) b.scratch.memory += b.gemm.widened(x);
   }
 
   void bind_move(const step& s, bound_step& b) const {

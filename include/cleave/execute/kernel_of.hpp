@@ -5,6 +5,7 @@
 #include <cleave/execute/strides.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/ops/user.hpp>
+#include <cleave/storage/element_type.hpp>
 
 #include <array>
 #include <cstddef>
@@ -14,28 +15,6 @@
 // From a step, a constant, to the types of its kernels.
 
 namespace cleave {
-
-/// The C++ type of an element.
-template <element E>
-struct element_type;
-template <>
-struct element_type<element::boolean> : std::type_identity<bool> {};
-template <>
-struct element_type<element::i8> : std::type_identity<std::int8_t> {};
-template <>
-struct element_type<element::u8> : std::type_identity<std::uint8_t> {};
-template <>
-struct element_type<element::i32> : std::type_identity<std::int32_t> {};
-template <>
-struct element_type<element::u32> : std::type_identity<std::uint32_t> {};
-template <>
-struct element_type<element::i64> : std::type_identity<std::int64_t> {};
-template <>
-struct element_type<element::u64> : std::type_identity<std::uint64_t> {};
-template <>
-struct element_type<element::f32> : std::type_identity<float> {};
-template <>
-struct element_type<element::f64> : std::type_identity<double> {};
 
 namespace detail {
 

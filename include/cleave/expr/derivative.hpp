@@ -25,7 +25,11 @@ class reverse_pass {
     for (std::size_t v = 0; v < count_; ++v) {
       const node& n = node_at(v);
       for (int k = 0; k < n.arity; ++k)
-        if (depends_[n.in[static_cast<std::size_t>(k)]] != 0 && n.code != op::stop_gradient && is_floating(n.type.element)) depends_[v] = 1;
+        if (depends_[n.in[static_cast<std::size_t>(k)]] != 0 && n.code != op::stop_gradient) {
+          if (is_floating(n.type.element)) depends_[v] = 1;
+          // No gradient is better than one that is silently zero.
+          if (is_complex(n.type.element)) in_.fail(fault::not_differentiable, name_of(n.code), n.where);
+        }
       // A derivative of its own may pass through operations that have none.
       for (; next < in_.regions().size() && in_.regions()[next].last <= v + 1; ++next) {
         const recorder::region& r = in_.regions()[next];

@@ -27,7 +27,13 @@ struct traced_number : value {
   static_assert(sizeof(element_said<T>) != 0);
 
   constexpr traced_number() = default;
-  constexpr traced_number(const value& v) : value(v) {}
+  constexpr traced_number(const value& v) : value(v) { number = true; }
+};
+
+/// As what an operand is kept in a statement.
+template <class A>
+struct kept_as {
+  using type = A;
 };
 
 template <class A>
@@ -57,7 +63,7 @@ struct trace_type<std::array<T, N>> {
 };
 /// std::tuple, and aggregates of what their parameters name.
 template <template <class...> class Aggregate, class... T>
-  requires(!std::derived_from<Aggregate<T...>, value>)
+  requires(!std::derived_from<Aggregate<T...>, value> && !Number<Aggregate<T...>>)
 struct trace_type<Aggregate<T...>> {
   using type = Aggregate<typename trace_type<T>::type...>;
 };
@@ -129,8 +135,8 @@ struct function {
   /// For tensors, and aggregates of them: a statement, run when it is assigned.
   template <class... Args>
     requires(!(detail::is_traced<Args> || ...))
-  constexpr expression<F, Args...> operator()(const Args&... args) const {
-    return {std::tuple<Args...>(args...)};
+  constexpr expression<F, typename detail::kept_as<Args>::type...> operator()(const Args&... args) const {
+    return {std::tuple<typename detail::kept_as<Args>::type...>(args...)};
   }
 };
 template <class F>

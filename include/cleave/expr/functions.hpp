@@ -8,22 +8,37 @@ namespace cleave {
 
 namespace detail {
 
-/// The operands as values: a literal takes the element type of the tensor beside it.
+/// A literal in the element type of the tensor beside it.
+constexpr value literal_of(recorder& in, const operand& x, element type) {
+  if (x.imaginary == 0) return in.constant(x.literal, type, x.where);
+  if (!is_complex(type)) return in.fail(fault::not_for_complex, "literal", x.where);
+  return in.elementwise(op::complex, std::array{in.constant(x.literal, real_of(type), x.where), in.constant(x.imaginary, real_of(type), x.where)},
+                        x.where);
+}
+
+/// The operands as values: literals and numbers take the element type of the tensor beside them.
 template <std::size_t N>
 constexpr value record_elementwise(op code, const std::array<operand, N>& args, element result = element::none) {
   recorder* in = nullptr;
   source where{};
   element type = element::none;
+  bool from_number = false;
   for (std::size_t i = N; i-- > 0;)
     if (!args[i].is_literal) {
       in = args[i].from.in;
       where = args[i].where;
       if (!args[i].from.ok()) return args[i].from;
-      if (!(code == op::select && i == 0)) type = in->at(args[i].from).type.element;
+      if ((code == op::select && i == 0) || (args[i].from.number && type != element::none && !from_number)) continue;
+      type = in->at(args[i].from).type.element;
+      from_number = args[i].from.number;
     }
   std::array<value, N> values{};
-  for (std::size_t i = 0; i < N; ++i)
-    values[i] = args[i].is_literal ? in->constant(args[i].literal, type, args[i].where) : args[i].from;
+  for (std::size_t i = 0; i < N; ++i) {
+    values[i] = args[i].is_literal ? literal_of(*in, args[i], type) : args[i].from;
+    const bool adapts = args[i].from.number && N > 1 && !from_number && !(code == op::select && i == 0);
+    if (adapts && in->at(values[i]).type.element != type)
+      values[i] = in->elementwise(op::cast, std::array{values[i]}, args[i].where, type);
+  }
   return in->elementwise(code, values, where, result);
 }
 
@@ -55,6 +70,12 @@ constexpr value sigmoid(operand x) { return detail::record(op::sigmoid, x); }
 constexpr value sin(operand x) { return detail::record(op::sin, x); }
 constexpr value cos(operand x) { return detail::record(op::cos, x); }
 constexpr value floor(operand x) { return detail::record(op::floor, x); }
+/// Of complex numbers; of real ones: itself, itself, 0.
+constexpr value conj(operand x) { return detail::record(op::conj, x); }
+constexpr value real(operand x) { return detail::record(op::real, x); }
+constexpr value imag(operand x) { return detail::record(op::imag, x); }
+/// The complex number re + i im, of two floats or two doubles.
+constexpr value complex(operand re, operand im) { return detail::record(op::complex, re, im); }
 
 constexpr value operator+(operand a, operand b) { return detail::record(op::add, a, b); }
 constexpr value operator-(operand a, operand b) { return detail::record(op::sub, a, b); }

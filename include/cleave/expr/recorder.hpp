@@ -17,6 +17,8 @@ class recorder;
 struct value {
   recorder* in = nullptr;
   node_id id = no_node;
+  /// A number that the caller gives: it takes the element type of the tensor beside it, as literals do.
+  bool number = false;
 
   /// False once something was wrong on the way here; operators absorb such values.
   constexpr bool ok() const { return id != no_node; }
@@ -27,15 +29,23 @@ struct value {
 struct operand {
   value from{};
   double literal = 0;
+  /// The imaginary part of a complex literal.
+  double imaginary = 0;
   bool is_literal = false;
   source where{};
 
   constexpr operand(const value& v, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
       : from(v), where{file, line} {}
   template <class T>
-    requires std::is_arithmetic_v<T>
-  constexpr operand(T number, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
-      : literal(static_cast<double>(number)), is_literal(true), where{file, line} {}
+    requires is_number<T>
+  constexpr operand(T number, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) : is_literal(true), where{file, line} {
+    if constexpr (requires { number.imag(); }) {
+      literal = static_cast<double>(number.real());
+      imaginary = static_cast<double>(number.imag());
+    } else {
+      literal = static_cast<double>(number);
+    }
+  }
 };
 
 /// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
@@ -178,6 +188,13 @@ public:
           n.type.append(at(a).type[i]);
         }
     n.type.element = result != element::none ? result : is_comparison(code) ? element::boolean : type;
+    if (code == op::abs || code == op::real || code == op::imag) n.type.element = real_of(type);
+    if (code == op::complex) {
+      if (type != element::f32 && type != element::f64) return fail(fault::complex_parts, name_of(code), where);
+      n.type.element = type == element::f32 ? element::c64 : element::c128;
+    }
+    if (is_complex(type) && (!takes_complex(code) || (code == op::cast && !is_complex(n.type.element))))
+      return fail(fault::not_for_complex, name_of(code), where);
     return push(n);
   }
 
@@ -236,6 +253,7 @@ public:
     n.in[0] = x.id;
     n.over = over;
     const tensor_type t = at(x).type;
+    if (is_complex(t.element) && (how == reduction::max || how == reduction::min)) return fail(fault::not_for_complex, name_of(how), where);
     if (!passes_partials(n)) return {this, no_node};
     n.type.element = t.element;
     for (int i = 0; i < t.rank; ++i)

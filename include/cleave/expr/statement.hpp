@@ -75,8 +75,8 @@ struct statement_body {
 };
 
 template <class F, class... Args>
-constexpr expression<F, std::remove_cvref_t<Args>...> make_expression(F, const Args&... args) {
-  return {std::tuple<std::remove_cvref_t<Args>...>(args...)};
+constexpr expression<F, typename kept_as<std::remove_cvref_t<Args>>::type...> make_expression(F, const Args&... args) {
+  return {std::tuple<typename kept_as<std::remove_cvref_t<Args>>::type...>(args...)};
 }
 
 } // namespace detail
@@ -145,6 +145,23 @@ constexpr auto cos(const X& x) {
 template <Statement X>
 constexpr auto floor(const X& x) {
   return detail::make_expression([](const auto& a) { return floor(a); }, x);
+}
+template <Statement X>
+constexpr auto conj(const X& x) {
+  return detail::make_expression([](const auto& a) { return conj(a); }, x);
+}
+template <Statement X>
+constexpr auto real(const X& x) {
+  return detail::make_expression([](const auto& a) { return real(a); }, x);
+}
+template <Statement X>
+constexpr auto imag(const X& x) {
+  return detail::make_expression([](const auto& a) { return imag(a); }, x);
+}
+template <class A, class B>
+  requires StatementPair<A, B>
+constexpr auto complex(const A& a, const B& b) {
+  return detail::make_expression([](const auto& x, const auto& y) { return complex(x, y); }, a, b);
 }
 template <class A, class B>
   requires StatementPair<A, B>

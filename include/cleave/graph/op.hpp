@@ -30,6 +30,10 @@ enum class op : std::uint8_t {
   sin,
   cos,
   floor,
+  /// The conjugate of a complex number and its parts; of a real one itself, itself and 0.
+  conj,
+  real,
+  imag,
   logical_not,
   cast,
   /// The same values along more dims.
@@ -42,6 +46,8 @@ enum class op : std::uint8_t {
   pow,
   maximum,
   minimum,
+  /// A complex number from its parts.
+  complex,
   equal,
   not_equal,
   less,

@@ -54,7 +54,7 @@ struct cell {
 template <class Entries, class... Nodes>
 struct frame;
 template <std::size_t... I, class... Nodes>
-struct frame<std::index_sequence<I...>, Nodes...> : cell<static_cast<int>(I), typename Nodes::type>... {};
+struct frame<std::index_sequence<I...>, Nodes...> : cell<static_cast<int>(I), computed<typename Nodes::type>>... {};
 
 template <int I, class T>
 CLEAVE_FUNCTION inline T value_of(const cell<I, T>& c) {
@@ -65,23 +65,26 @@ CLEAVE_FUNCTION inline void set_value(cell<I, T>& c, T value) {
   c.value = value;
 }
 
+/// In the type in which the node's own type is computed.
 template <class Node, class Frame, class Row>
-CLEAVE_FUNCTION inline typename Node::type evaluate_node(const Frame& f, const Row& r, std::int64_t i) {
-  using T = typename Node::type;
+CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& f, const Row& r, std::int64_t i) {
+  using Stored = typename Node::type;
+  using T = computed<Stored>;
   constexpr op code = Node::code;
   if constexpr (code == op::input) {
-    const T* at = static_cast<const T*>(r.at[Node::a]);
+    const Stored* at = static_cast<const Stored*>(r.at[Node::a]);
     if constexpr (Node::b == 0) return *at;
     else if constexpr (Node::b == 1) return at[i];
     else return at[i * r.step[Node::a]];
   } else if constexpr (code == op::constant || code == op::count) {
     return convert<T>(r.literal[Node::a]);
   } else if constexpr (code == op::iota) {
-    return static_cast<T>(r.index[Node::a] + i * Node::b);
+    return convert<T>(r.index[Node::a] + i * Node::b);
   } else if constexpr (code == op::user) {
     return Node::call(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
   } else if constexpr (code == op::cast) {
-    return convert<T>(value_of<Node::a>(f));
+    // Only here are the digits dropped that a 16-bit type does not have: the program asks for it.
+    return convert<Stored>(value_of<Node::a>(f));
   } else if constexpr (code == op::select) {
     return scalar_op<code, T>::of(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
   } else {
@@ -114,7 +117,9 @@ struct last_of<Only> {
 /// The whole chain; its value is the last node's.
 template <int Loads, class... Nodes>
 struct tape_expression {
+  /// What is stored, and what `at` gives: the same but for 16-bit numbers.
   using type = typename detail::last_of<Nodes...>::type::type;
+  using value_type = computed<type>;
   static constexpr int loads = Loads;
   static constexpr int indices = detail::count_codes<op::iota>({Nodes::code...});
   static constexpr int literals = detail::count_codes<op::constant, op::count>({Nodes::code...});
@@ -123,13 +128,13 @@ struct tape_expression {
   using row_type = operand_row<loads, indices, literals>;
 
   /// The value at position i of the inner loop.
-  CLEAVE_FUNCTION static type at(const row_type& r, std::int64_t i) {
+  CLEAVE_FUNCTION static value_type at(const row_type& r, std::int64_t i) {
     return run(r, i, std::make_index_sequence<sizeof...(Nodes)>{});
   }
 
  private:
   template <std::size_t... I>
-  CLEAVE_FUNCTION static type run(const row_type& r, std::int64_t i, std::index_sequence<I...>) {
+  CLEAVE_FUNCTION static value_type run(const row_type& r, std::int64_t i, std::index_sequence<I...>) {
     detail::frame<std::index_sequence<I...>, Nodes...> f;
     (detail::set_value<static_cast<int>(I)>(f, detail::evaluate_node<Nodes>(f, r, i)), ...);
     return detail::value_of<static_cast<int>(sizeof...(Nodes)) - 1>(f);

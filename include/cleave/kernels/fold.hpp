@@ -32,10 +32,11 @@ inline void cut_fold(bound_loops& b, bool inner_folded) {
   b.chunks = (range + b.chunk - 1) / b.chunk;
 }
 
-/// out[kept] = reduction over a contiguous folded inner dim: a vector of accumulators, combined in a fixed order.
-template <class Expression, int How>
+/// out[kept] = reduction over a contiguous folded inner dim: a vector of accumulators, combined in a fixed order. `Out` is
+/// the type of the result; of several pieces it is that of the accumulators.
+template <class Expression, int How, class Out>
 struct fold_rows_functor {
-  using T = typename Expression::type;
+  using T = typename Expression::value_type;
   using table = operand_table<Expression>;
   using rows = row_maker<Expression>;
   static constexpr reduction how = static_cast<reduction>(How);
@@ -43,7 +44,7 @@ struct fold_rows_functor {
   table operands;
   kernel_loops<table::count> outer;
   kernel_loops<table::count> folded;
-  T* out;
+  Out* out;
   std::int64_t results;
   std::int64_t inner;
   std::int64_t range;
@@ -69,7 +70,7 @@ struct fold_rows_functor {
     }
     for (int half = vector_block / 2; half > 0; half /= 2)
       for (int j = 0; j < half; ++j) lanes[j] = combined<how>(lanes[j], lanes[j + half]);
-    out[unit / results * results + kept.offset[table::result]] = lanes[0];
+    out[unit / results * results + kept.offset[table::result]] = convert<Out>(lanes[0]);
   }
 
  private:
@@ -89,9 +90,9 @@ struct fold_rows_functor {
 inline constexpr std::int64_t fold_short = 2 * vector_block;
 
 /// out[kept] = reduction over a short folded inner dim, the only one, with one kept dim: a vector of results.
-template <class Expression, int How>
+template <class Expression, int How, class Out>
 struct fold_short_functor {
-  using T = typename Expression::type;
+  using T = typename Expression::value_type;
   using lanes_expression = typename striding<Expression>::type;
   using table = operand_table<lanes_expression>;
   using rows = row_maker<lanes_expression>;
@@ -100,7 +101,7 @@ struct fold_short_functor {
   /// With the strides along the kept dim; `next` has those along the folded one.
   table operands;
   std::int64_t next[table::count];
-  T* out;
+  Out* out;
   std::int64_t results;
   std::int64_t inner;
 
@@ -117,13 +118,13 @@ struct fold_short_functor {
         CLEAVE_INDEPENDENT
         for (int j = 0; j < vector_block; ++j) sum[j] = combined<how>(sum[j], lanes_expression::at(r, j));
       }
-      for (int j = 0; j < vector_block; ++j) out[first + j] = sum[j];
+      for (int j = 0; j < vector_block; ++j) out[first + j] = convert<Out>(sum[j]);
     } else {
       for (std::int64_t i = 0; i < inner; ++i) {
         const typename lanes_expression::row_type r = along(start, i);
         for (std::int64_t j = 0; j < results - first; ++j) sum[j] = combined<how>(sum[j], lanes_expression::at(r, j));
       }
-      for (std::int64_t j = 0; j < results - first; ++j) out[first + j] = sum[j];
+      for (std::int64_t j = 0; j < results - first; ++j) out[first + j] = convert<Out>(sum[j]);
     }
   }
 
@@ -136,9 +137,9 @@ struct fold_short_functor {
 };
 
 /// Runs a fold the short way where its loops permit.
-template <class Expression, int How, class T>
-bool run_short_fold(const bound_loops& b, const void* const* from, T* to) {
-  using functor = fold_short_functor<Expression, How>;
+template <class Expression, int How, class Out>
+bool run_short_fold(const bound_loops& b, const void* const* from, Out* to) {
+  using functor = fold_short_functor<Expression, How, Out>;
   using table = typename functor::table;
   if (b.chunks > 1 || b.outer.dims.size() != 1 || b.folded.dims.size() != 1) return false;
   const loop_nest::dim &kept = b.outer.dims[0], &folded = b.folded.dims[0];
@@ -156,9 +157,9 @@ bool run_short_fold(const bound_loops& b, const void* const* from, T* to) {
 }
 
 /// out[kept] = reduction over folded dims around a contiguous kept one: whole rows are added up.
-template <class Expression, int How>
+template <class Expression, int How, class Out>
 struct fold_columns_functor {
-  using T = typename Expression::type;
+  using T = typename Expression::value_type;
   using table = operand_table<Expression>;
   using rows = row_maker<Expression>;
   static constexpr reduction how = static_cast<reduction>(How);
@@ -166,7 +167,7 @@ struct fold_columns_functor {
   table operands;
   kernel_loops<table::count> outer;
   kernel_loops<table::count> folded;
-  T* out;
+  Out* out;
   std::int64_t results;
   std::int64_t inner;
   std::int64_t range;
@@ -187,8 +188,8 @@ struct fold_columns_functor {
       odometer<table::count> at(folded, begin);
       for (std::int64_t f = begin; f < end; ++f, at.next(folded)) line(rows::moved(start, at.offset), sum, first, width);
     }
-    T* to = out + piece * results + kept.offset[table::result] + first * operands.step[table::result];
-    for (std::int64_t j = 0; j < width; ++j) to[j * operands.step[table::result]] = sum[j];
+    Out* to = out + piece * results + kept.offset[table::result] + first * operands.step[table::result];
+    for (std::int64_t j = 0; j < width; ++j) to[j * operands.step[table::result]] = convert<Out>(sum[j]);
   }
 
  private:
@@ -203,9 +204,9 @@ struct fold_columns_functor {
 };
 
 /// The same with one piece of one result for each unit, for devices. The inner dim, if kept, is the last of `outer`.
-template <class Expression, int How>
+template <class Expression, int How, class Out>
 struct fold_flat_functor {
-  using T = typename Expression::type;
+  using T = typename Expression::value_type;
   using table = operand_table<Expression>;
   using rows = row_maker<Expression>;
   static constexpr reduction how = static_cast<reduction>(How);
@@ -213,7 +214,7 @@ struct fold_flat_functor {
   table operands;
   kernel_loops<table::count> outer;
   kernel_loops<table::count> folded;
-  T* out;
+  Out* out;
   std::int64_t results;
   std::int64_t range;
   std::int64_t chunk;
@@ -228,22 +229,22 @@ struct fold_flat_functor {
       for (std::int64_t f = begin; f < end; ++f, at.next(folded))
         sum = combined<how>(sum, Expression::at(rows::moved(start, at.offset), 0));
     }
-    out[unit / results * results + kept.offset[table::result]] = sum;
+    out[unit / results * results + kept.offset[table::result]] = convert<Out>(sum);
   }
 };
 
 /// Combines the pieces of every result, first to last.
-template <class T, int How>
+template <class T, int How, class Out>
 struct join_functor {
   const T* pieces;
-  T* out;
+  Out* out;
   std::int64_t results;
   std::int64_t chunks;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     T sum = pieces[i];
     for (std::int64_t c = 1; c < chunks; ++c) sum = combined<static_cast<reduction>(How)>(sum, pieces[c * results + i]);
-    out[i] = sum;
+    out[i] = convert<Out>(sum);
   }
 };
 
@@ -252,26 +253,25 @@ inline std::int64_t fold_scratch(const bound_loops& b, std::int64_t element_byte
   return b.chunks > 1 ? b.chunks * b.results * element_bytes : 0;
 }
 
-/// Runs a fold. `InnerFolded`: the inner dim is a folded one. `Flat` forces the form for devices.
-template <class Expression, reduction How, bool InnerFolded, bool Flat = !on_host>
-void run_fold(const bound_loops& b, const void* const* from, void* to, void* pieces) {
-  using T = typename Expression::type;
+namespace detail {
+
+template <class Expression, reduction How, bool InnerFolded, bool Flat, class Out>
+void fold_into(const bound_loops& b, const void* const* from, Out* out) {
   using table = operand_table<Expression>;
   constexpr int how = static_cast<int>(How);
-  if (b.results == 0) return;
   const std::int64_t range = b.folded.size();
-  T* out = static_cast<T*>(b.chunks > 1 ? pieces : to);
   const table operands(b, from);
   std::int64_t units = b.chunks * b.results;
   if constexpr (Flat) {
     std::vector<loop_nest::dim> kept = b.outer.dims;
     if (!InnerFolded) kept.push_back(b.inner);
     const kernel_loops<table::count> outer(kept, kept.size()), folded(b.folded.dims, b.folded.dims.size());
-    launch("cleave fold", units, fold_flat_functor<Expression, how>{operands, outer, folded, out, b.results, range, b.chunk});
+    launch("cleave fold", units, fold_flat_functor<Expression, how, Out>{operands, outer, folded, out, b.results, range, b.chunk});
   } else {
     if constexpr (InnerFolded && Expression::indices == 0)
-      if (run_short_fold<Expression, how>(b, from, static_cast<T*>(to))) return;
-    using functor = std::conditional_t<InnerFolded, fold_rows_functor<Expression, how>, fold_columns_functor<Expression, how>>;
+      if (run_short_fold<Expression, how>(b, from, out)) return;
+    using functor =
+        std::conditional_t<InnerFolded, fold_rows_functor<Expression, how, Out>, fold_columns_functor<Expression, how, Out>>;
     const kernel_loops<table::count> outer(b.outer.dims, b.outer.dims.size());
     const kernel_loops<table::count> folded(b.folded.dims, b.folded.dims.size() - (InnerFolded ? 1 : 0));
     if (!InnerFolded) units = b.chunks * (b.results / b.inner.extent) * ((b.inner.extent + fold_width - 1) / fold_width);
@@ -280,8 +280,20 @@ void run_fold(const bound_loops& b, const void* const* from, void* to, void* pie
       for (std::int64_t u = 0; u < units; ++u) f(u);
     else launch("cleave fold", units, f);
   }
-  if (b.chunks == 1) return;
-  const join_functor<T, how> join{out, static_cast<T*>(to), b.results, b.chunks};
+}
+
+} // namespace detail
+
+/// Runs a fold. `InnerFolded`: the inner dim is a folded one. `Flat` forces the form for devices. Pieces are of the type in
+/// which the expression is computed.
+template <class Expression, reduction How, bool InnerFolded, bool Flat = !on_host>
+void run_fold(const bound_loops& b, const void* const* from, void* to, void* pieces) {
+  using T = typename Expression::value_type;
+  using Out = typename Expression::type;
+  if (b.results == 0) return;
+  if (b.chunks == 1) return detail::fold_into<Expression, How, InnerFolded, Flat>(b, from, static_cast<Out*>(to));
+  detail::fold_into<Expression, How, InnerFolded, Flat>(b, from, static_cast<T*>(pieces));
+  const join_functor<T, static_cast<int>(How), Out> join{static_cast<const T*>(pieces), static_cast<Out*>(to), b.results, b.chunks};
   if constexpr (on_host)
     for (std::int64_t i = 0; i < b.results; ++i) join(i);
   else launch("cleave fold", b.results, join);

@@ -56,6 +56,14 @@ struct bound_gemm {
   std::int64_t scratch = 0;
   std::int64_t element_bytes = 0;
   std::int64_t results = 0;
+
+  /// Elements of the left operand, the right one, the result.
+  std::int64_t elements(int array) const {
+    if (array == 2) return results;
+    return batches * k * ((array == 0) != swapped ? m : n);
+  }
+  /// Bytes that such an array takes, from one cache line to the next.
+  std::int64_t widened(int array) const { return (elements(array) * element_bytes + 63) / 64 * 64; }
 };
 
 namespace detail {
@@ -187,6 +195,14 @@ struct plain_gemm_functor {
   }
 };
 
+/// Changes the type of every element of an array.
+template <class To, class From>
+struct convert_functor {
+  const From* from;
+  To* to;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { to[i] = convert<To>(computed<From>(from[i])); }
+};
+
 /// Runs a product; k = 0 gives zeros.
 template <class T>
 void run_gemm(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch) {
@@ -222,6 +238,23 @@ void run_gemm(const bound_gemm& g, const void* left, const void* right, void* re
     launch("cleave gemm", g.m * g.n, f);
   }
   if (g.packed[2]) copy_box(g.copy[2], out, result, g.element_bytes);
+}
+
+/// A product of 16-bit numbers: all three arrays in float, where the library adds up.
+template <class T>
+  requires(!std::is_same_v<T, computed<T>>)
+void run_gemm(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch) {
+  using F = computed<T>;
+  F* wide[3] = {};
+  for (int x = 0; x < 3; ++x) {
+    wide[x] = static_cast<F*>(static_cast<void*>(scratch));
+    scratch += g.widened(x);
+  }
+  const std::int64_t a = g.elements(0), b = g.elements(1), c = g.elements(2);
+  launch("cleave widen", a, convert_functor<F, T>{static_cast<const T*>(left), wide[0]});
+  launch("cleave widen", b, convert_functor<F, T>{static_cast<const T*>(right), wide[1]});
+  run_gemm<F>(g, wide[0], wide[1], wide[2], scratch);
+  launch("cleave narrow", c, convert_functor<T, F>{wide[2], static_cast<T*>(result)});
 }
 
 } // namespace cleave

@@ -13,9 +13,9 @@ template <class Expression>
 void map_line(const typename Expression::row_type r, typename Expression::type* to, std::int64_t i, std::int64_t stop) {
   for (; i + vector_block <= stop; i += vector_block) {
     CLEAVE_INDEPENDENT
-    for (int j = 0; j < vector_block; ++j) to[i + j] = Expression::at(r, i + j);
+    for (int j = 0; j < vector_block; ++j) to[i + j] = convert<typename Expression::type>(Expression::at(r, i + j));
   }
-  for (; i < stop; ++i) to[i] = Expression::at(r, i);
+  for (; i < stop; ++i) to[i] = convert<typename Expression::type>(Expression::at(r, i));
 }
 
 /// out[i...] = expression(i...), a stretch of the iteration space for each unit; the inner loop is contiguous in the result.
@@ -99,7 +99,7 @@ struct map_flat_functor {
     const odometer<table::count> at(outer, flat / inner);
     const std::int64_t i = flat % inner;
     out[at.offset[table::result] + i] =
-        Expression::at(row_maker<Expression>::moved(row_maker<Expression>::start(operands), at.offset), i);
+        convert<result_type>(Expression::at(row_maker<Expression>::moved(row_maker<Expression>::start(operands), at.offset), i));
   }
 };
 

@@ -5,6 +5,7 @@
 #include <cleave/base/function.hpp>
 #include <cleave/graph/op.hpp>
 #include <cleave/layout/layout.hpp>
+#include <cleave/type/narrow.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -198,14 +199,20 @@ CLEAVE_FUNCTION inline T quotient_of(T a, T b) {
 
 } // namespace detail
 
-/// An element in another type. Numbers become bool by "is not 0".
+/// How elements become those of another type. Numbers become bool by "is not 0".
+template <class To, class From>
+struct conversion {
+  CLEAVE_FUNCTION static To of(From x) {
+    if constexpr (std::is_same_v<To, bool>) return x != From(0);
+    else return static_cast<To>(x);
+  }
+};
 template <class To, class From>
 CLEAVE_FUNCTION inline To convert(From x) {
-  if constexpr (std::is_same_v<To, bool>) return x != From(0);
-  else return static_cast<To>(x);
+  return conversion<To, From>::of(x);
 }
 
-/// What an elementwise op computes. T is the type of the operands; comparisons give bool. of(a), of(a, b), or for
+/// What an elementwise op computes. T is the type of the operands, for 16-bit numbers float; comparisons give bool. of(a), of(a, b), or for
 /// op::select of(predicate, a, b). NaN goes through maximum, minimum and relu.
 template <op Code, class T>
 struct scalar_op {
@@ -229,6 +236,10 @@ struct scalar_op {
     } else if constexpr (Code == op::floor) {
       if constexpr (real) return std::floor(a);
       else return a;
+    } else if constexpr (Code == op::conj || Code == op::real) {
+      return a;
+    } else if constexpr (Code == op::imag) {
+      return T(0);
     } else if constexpr (Code == op::logical_not) {
       return !a;
     } else {
@@ -303,10 +314,11 @@ struct scalar_op {
   }
 };
 
-/// How two partial values of a reduction combine.
+/// How two partial values of a reduction combine. 16-bit numbers are rounded each time: kernels combine their floats.
 template <reduction How, class T>
 CLEAVE_FUNCTION inline T combined(T a, T b) {
-  if constexpr (How == reduction::sum) return scalar_op<op::add, T>::of(a, b);
+  if constexpr (!std::is_same_v<T, computed<T>>) return T(combined<How, computed<T>>(a, b));
+  else if constexpr (How == reduction::sum) return scalar_op<op::add, T>::of(a, b);
   else if constexpr (How == reduction::max) return scalar_op<op::maximum, T>::of(a, b);
   else if constexpr (How == reduction::min) return scalar_op<op::minimum, T>::of(a, b);
   else return scalar_op<op::mul, T>::of(a, b);
@@ -316,11 +328,11 @@ namespace detail {
 
 template <reduction How, class T>
 constexpr T make_identity() {
-  using limits = std::numeric_limits<T>;
-  if (How == reduction::sum) return T(0);
-  if (How == reduction::prod) return T(1);
-  if (How == reduction::max) return limits::has_infinity ? -limits::infinity() : limits::lowest();
-  return limits::has_infinity ? limits::infinity() : limits::max();
+  using limits = std::numeric_limits<computed<T>>;
+  if constexpr (How == reduction::sum) return T(0);
+  else if constexpr (How == reduction::prod) return T(1);
+  else if constexpr (How == reduction::max) return T(limits::has_infinity ? -limits::infinity() : limits::lowest());
+  else return T(limits::has_infinity ? limits::infinity() : limits::max());
 }
 
 } // namespace detail

@@ -77,6 +77,9 @@ inline constexpr op_entry op_entries[] = {
     {op::sin, "sin", op_class::elementwise, 1, linearity::none, {g * cos(x)}},
     {op::cos, "cos", op_class::elementwise, 1, linearity::none, {-(g * sin(x))}},
     {op::floor, "floor", op_class::elementwise, 1, linearity::none},
+    {op::conj, "conj", op_class::elementwise, 1, linearity::unary, {g}},
+    {op::real, "real", op_class::elementwise, 1, linearity::unary, {g}},
+    {op::imag, "imag", op_class::elementwise, 1, linearity::unary},
     {op::logical_not, "logical_not", op_class::elementwise, 1, linearity::none},
     {op::cast, "cast", op_class::elementwise, 1, linearity::none, {g}},
     {op::broadcast, "broadcast", op_class::elementwise, 1, linearity::unary, {g}},
@@ -87,6 +90,7 @@ inline constexpr op_entry op_entries[] = {
     {op::pow, "pow", op_class::elementwise, 2, linearity::none, {g * select(y == 0, 0, y * pow(x, y - 1)), g * r * log(select(x == 0, 1, x))}},
     {op::maximum, "maximum", op_class::elementwise, 2, linearity::none, {g * select(x == y, 0.5, select(x > y, 1, 0)), g * select(x == y, 0.5, select(y > x, 1, 0))}},
     {op::minimum, "minimum", op_class::elementwise, 2, linearity::none, {g * select(x == y, 0.5, select(y > x, 1, 0)), g * select(x == y, 0.5, select(x > y, 1, 0))}},
+    {op::complex, "complex", op_class::elementwise, 2, linearity::joint},
     {op::equal, "equal", op_class::elementwise, 2, linearity::none},
     {op::not_equal, "not_equal", op_class::elementwise, 2, linearity::none},
     {op::less, "less", op_class::elementwise, 2, linearity::none},
@@ -145,6 +149,34 @@ constexpr std::uint8_t bringers_of(op code, std::uint8_t partial) {
 
 constexpr bool is_elementwise(op code) { return class_of(code) == op_class::elementwise; }
 constexpr bool is_comparison(op code) { return code >= op::equal && code <= op::greater_equal; }
+/// What has a meaning for complex numbers as they are: nothing that needs an order.
+constexpr bool takes_complex(op code) {
+  switch (code) {
+    case op::neg:
+    case op::abs:
+    case op::exp:
+    case op::log:
+    case op::tanh:
+    case op::sqrt:
+    case op::rsqrt:
+    case op::sin:
+    case op::cos:
+    case op::conj:
+    case op::real:
+    case op::imag:
+    case op::cast:
+    case op::broadcast:
+    case op::add:
+    case op::sub:
+    case op::mul:
+    case op::div:
+    case op::pow:
+    case op::equal:
+    case op::not_equal:
+    case op::select: return true;
+    default: return false;
+  }
+}
 constexpr bool is_logical(op code) { return code == op::logical_not || code == op::logical_and || code == op::logical_or; }
 
 } // namespace cleave

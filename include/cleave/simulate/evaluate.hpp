@@ -138,12 +138,18 @@ struct evaluator {
   }
 };
 
+/// Arrays hold doubles: programs with complex numbers are neither evaluated nor simulated.
+inline void refuse_complex(element e) {
+  if (is_complex(e)) throw std::invalid_argument("cleave: complex numbers are neither evaluated nor simulated; run the program on one device to compare");
+}
+
 } // namespace simulation
 
 /// What a computation means: runs it unpartitioned on whole arrays. Arguments and results as the graph orders them; an
 /// argument that is a partial value is given combined. Results are in the memory order asked for them.
 inline std::vector<host_array> evaluate(const graph& g, const sizes& at, std::span<const host_array> arguments) {
   if (arguments.size() != g.inputs.size()) throw std::invalid_argument("cleave: evaluate needs one array an argument");
+  for (const node& n : g.nodes) simulation::refuse_complex(n.type.element);
   simulation::evaluator run{g, at};
   std::size_t next = 0;
   for (const node& n : g.nodes) {

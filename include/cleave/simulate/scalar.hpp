@@ -60,6 +60,7 @@ inline double applied(op code, double x) {
     case op::sin: return std::sin(x);
     case op::cos: return std::cos(x);
     case op::floor: return std::floor(x);
+    case op::imag: return 0;
     case op::logical_not: return x == 0 ? 1 : 0;
     default: return x;
   }

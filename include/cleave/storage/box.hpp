@@ -176,6 +176,7 @@ inline void copy_box(const box_copy& c, const void* from, void* to, std::int64_t
     case 2: return detail::copy_box_of<raw_element<2>>(c, from, to);
     case 4: return detail::copy_box_of<raw_element<4>>(c, from, to);
     case 8: return detail::copy_box_of<raw_element<8>>(c, from, to);
+    case 16: return detail::copy_box_of<raw_element<16>>(c, from, to);
     default: return;
   }
 }

@@ -2,33 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/ops/scalar.hpp>
+#include <cleave/storage/element_type.hpp>
 #include <cleave/storage/memory.hpp>
-#include <cleave/type/element.hpp>
 
 #include <cstdint>
 
 namespace cleave {
-
-/// Calls f with a value of the C++ type of an element; false where there is none.
-template <class F>
-bool with_element(element e, F&& f) {
-  switch (e) {
-    case element::boolean: f(bool{}); return true;
-    case element::i8: f(std::int8_t{}); return true;
-    case element::u8: f(std::uint8_t{}); return true;
-    case element::i32: f(std::int32_t{}); return true;
-    case element::u32: f(std::uint32_t{}); return true;
-    case element::i64: f(std::int64_t{}); return true;
-    case element::u64: f(std::uint64_t{}); return true;
-    case element::f32: f(float{}); return true;
-    case element::f64: f(double{}); return true;
-    case element::none:
-    case element::bf16:
-    case element::f16: break;
-  }
-  return false;
-}
 
 /// Sets every element to one value.
 template <class T>

@@ -38,7 +38,7 @@ struct tensor_state {
   std::shared_ptr<void> memory{};
   void* data = nullptr;
 
-  std::int64_t elements() const { return local.elements(); }
+  std::int64_t elements() const { return grid.active() ? local.elements() : 0; }
   std::int64_t bytes() const { return elements() * size_of(element); }
 };
 
@@ -87,7 +87,8 @@ inline tensor_state make_state(const grid& g, const spec& s, element e, std::spa
     bool negative = false;
     for (std::int64_t n : extents) negative = negative || n < 0;
     if (!negative) {
-      t.held = box_of(t.global, layout_of(s), on.here(), on.sizes());
+      if (on.active()) t.held = box_of(t.global, layout_of(s), on.here(), on.sizes());
+      t.held.rank = t.global.rank;
       t.local = t.held.extents();
       if (view != nullptr) misfit = detail::check_view(*view, t.local);
     }
@@ -98,8 +99,9 @@ inline tensor_state make_state(const grid& g, const spec& s, element e, std::spa
   mine[0] = static_cast<std::int64_t>(extents.size());
   for (std::size_t i = 0; i < max_rank && i < extents.size(); ++i) mine[i + 1] = extents[i];
   for (int i = 0; i < fields; ++i) mine[fields + i] = -mine[i];
-  mine[2 * fields] = misfit.what == detail::view_fault::none ? -on.world().size : -on.world().rank;
-  comm::check(MPI_Allreduce(mine, all, 2 * fields + 1, MPI_INT64_T, MPI_MAX, on.world().handle), "MPI_Allreduce");
+  const comm::group& everyone = on.everyone();
+  mine[2 * fields] = misfit.what == detail::view_fault::none ? -everyone.size : -everyone.rank;
+  on.guarded([&] { comm::check(MPI_Allreduce(mine, all, 2 * fields + 1, MPI_INT64_T, MPI_MAX, everyone.handle), "MPI_Allreduce"); });
 
   if (all[0] != t.global.rank || -all[fields] != t.global.rank)
     throw shape_error(wording::extents_needed(t.global.rank, all[0] != t.global.rank ? all[0] : -all[fields]));
@@ -113,9 +115,9 @@ inline tensor_state make_state(const grid& g, const spec& s, element e, std::spa
       throw shape_error(wording::extent_not_divisible(dim.name, parts, most));
   }
   const std::int64_t teller = -all[2 * fields];
-  if (teller < on.world().size) {
+  if (teller < everyone.size) {
     std::int64_t told[4] = {misfit.what, misfit.dim, misfit.expected, misfit.got};
-    comm::check(MPI_Bcast(told, 4, MPI_INT64_T, static_cast<int>(teller), on.world().handle), "MPI_Bcast");
+    on.guarded([&] { comm::check(MPI_Bcast(told, 4, MPI_INT64_T, static_cast<int>(teller), everyone.handle), "MPI_Bcast"); });
     if (told[0] == detail::view_fault::rank) throw view_error(wording::view_rank(told[2], told[3]));
     const std::string_view dim = s.dims[static_cast<std::size_t>(told[1])].dim.name;
     throw view_error(told[0] == detail::view_fault::extent ? wording::view_extent(dim, told[2], told[3], teller)
@@ -124,16 +126,17 @@ inline tensor_state make_state(const grid& g, const spec& s, element e, std::spa
   return t;
 }
 
-/// The whole tensor as host bytes on every rank. Collective.
+/// The whole tensor as host bytes on every device; nothing elsewhere. Collective over the devices.
 inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layout& where) {
   grid_state& on = t.grid.state();
+  if (!on.active()) return {};
   const auto through = [&](kind move, const layout& from, const layout& to, const void* in, std::int64_t bytes, axis_set axes) {
     comm::bound_move m(on, move, {t.element, t.global, from, to, axes, from.combine});
     const comm::scratch_bytes needs = m.needs();
     const auto memory = allocate(needs.memory);
     const auto host = allocate<Kokkos::HostSpace>(needs.host);
     auto out = allocate(bytes);
-    m.run(in, out.get(), {static_cast<char*>(memory.get()), static_cast<char*>(host.get())});
+    on.guarded([&] { m.run(in, out.get(), {static_cast<char*>(memory.get()), static_cast<char*>(host.get())}); });
     return out;
   };
   layout whole = where;

@@ -125,7 +125,7 @@ class tensor {
   }
   std::int64_t local_size() const { return state().elements(); }
 
-  /// This device's shard.
+  /// This device's shard; empty on ranks where the grid is not.
   T* data() const { return static_cast<T*>(state().data); }
   view_type view() const { return make_view(std::make_index_sequence<static_cast<std::size_t>(rank)>{}); }
 
@@ -156,11 +156,12 @@ class tensor {
     copy_bytes<memory_space, Kokkos::HostSpace>(data(), host.get(), state().bytes());
     return *this;
   }
-  /// The whole tensor on every rank, partial values combined; for tests and output. Collective; it gathers everything.
+  /// The whole tensor on every device of its grid, partial values combined; for tests and output. Empty on other ranks.
+  /// Collective over the devices; it gathers everything.
   std::vector<T> to_global() const {
     wait_for_kernels();
     const std::vector<unsigned char> bytes = gather_bytes(state(), where);
-    std::vector<T> all(static_cast<std::size_t>(size()));
+    std::vector<T> all(bytes.size() / sizeof(T));
     for (std::size_t i = 0; i < all.size(); ++i) {
       T one;
       std::memcpy(&one, bytes.data() + i * sizeof(T), sizeof(T));
@@ -168,10 +169,12 @@ class tensor {
     }
     return all;
   }
-  /// The only element of a tensor without dims, on every rank. Collective where the tensor is partial.
+  /// The only element of a tensor without dims, on every device. Collective where the tensor is partial. Throws grid_error on
+  /// ranks that are none of its devices.
   T item() const
     requires(rank == 0)
   {
+    if (!get_grid().active()) throw grid_error(wording::grid_elsewhere());
     return to_global()[0];
   }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/layout/sharding.hpp>
-#include <cleave/type/element.hpp>
+#include <cleave/type/narrow.hpp>
 
 namespace cleave {
 
@@ -23,6 +23,6 @@ concept TensorType = requires {
 };
 
 template <class A>
-concept Number = std::is_arithmetic_v<std::remove_cvref_t<A>>;
+concept Number = is_number<std::remove_cvref_t<A>>;
 
 } // namespace cleave

@@ -10,8 +10,9 @@
 
 namespace cleave {
 
-/// The element types of tensors. bf16 and f16 are storage types: arithmetic and reductions run in f32.
-enum class element : std::uint8_t { none, boolean, i8, u8, i32, u32, i64, u64, bf16, f16, f32, f64 };
+/// The element types of tensors. bf16 and f16 are storage types: arithmetic and reductions run in f32. c64 and c128 are complex
+/// numbers of two f32 and of two f64.
+enum class element : std::uint8_t { none, boolean, i8, u8, i32, u32, i64, u64, bf16, f16, f32, f64, c64, c128 };
 
 constexpr std::int64_t size_of(element e) {
   switch (e) {
@@ -26,18 +27,33 @@ constexpr std::int64_t size_of(element e) {
     case element::f32: return 4;
     case element::i64:
     case element::u64:
-    case element::f64: return 8;
+    case element::f64:
+    case element::c64: return 8;
+    case element::c128: return 16;
   }
   return 0;
 }
 
 constexpr std::string_view name_of(element e) {
-  constexpr std::string_view names[] = {"none", "bool", "i8", "u8", "i32", "u32", "i64", "u64", "bf16", "f16", "f32", "f64"};
+  constexpr std::string_view names[] = {"none", "bool", "i8",  "u8",  "i32", "u32", "i64",
+                                        "u64",  "bf16", "f16", "f32", "f64", "c64", "c128"};
   return names[static_cast<int>(e)];
 }
 
-constexpr bool is_floating(element e) { return e >= element::bf16; }
+/// Real floating-point numbers; complex ones are not among them.
+constexpr bool is_floating(element e) { return e >= element::bf16 && e <= element::f64; }
+constexpr bool is_complex(element e) { return e >= element::c64; }
 
+/// What the parts of a complex number are; other types are their own.
+constexpr element real_of(element e) { return e == element::c64 ? element::f32 : e == element::c128 ? element::f64 : e; }
+/// What numbers of an element type are computed in, and added up.
+constexpr element accumulator_of(element e) { return e == element::bf16 || e == element::f16 ? element::f32 : e; }
+
+/// The C++ types of single numbers, which may stand beside tensors.
+template <class T>
+inline constexpr bool is_number = std::is_arithmetic_v<T>;
+
+/// The element of a C++ type. The 16-bit types are in type/narrow.hpp, complex ones in storage/complex.hpp.
 template <class T>
 inline constexpr element element_of = element::none;
 template <>

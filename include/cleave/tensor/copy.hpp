@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/grid_copy.hpp>
+#include <cleave/execute/executor.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+namespace cleave {
+
+namespace detail {
+
+/// What a copy between two types of tensor has to be told, by name: which dim is which.
+template <class From, class To>
+struct copy_types {
+  static constexpr spec source = From::sharding_type::value;
+  static constexpr spec target = To::sharding_type::value;
+
+  static constexpr int find(const spec& in, std::string_view name) {
+    for (std::size_t i = 0; i < in.dims.size(); ++i)
+      if (in.dims[i].dim.name == name) return static_cast<int>(i);
+    return -1;
+  }
+  static constexpr verdict found = [] {
+    if (element_of<typename From::element_type> != element_of<typename To::element_type>) return verdict{fault::element_types_differ, {}, "copy"};
+    for (const placement& p : source.dims)
+      if (find(target, p.dim.name) < 0) return verdict{fault::assignment_to_other_dims, {}, "copy", p.dim.name};
+    for (const placement& p : target.dims)
+      if (find(source, p.dim.name) < 0) return verdict{fault::assignment_to_other_dims, {}, "copy", p.dim.name};
+    return verdict{};
+  }();
+
+  static comm::grid_transfer transfer_of(const tensor_state& to) {
+    comm::grid_transfer t{to.element, to.global, {}, To::where, {}};
+    for (int i = 0; i < To::rank; ++i) {
+      const int at = find(source, target.dims[static_cast<std::size_t>(i)].dim.name);
+      t.position[static_cast<std::size_t>(i)] = at;
+      t.from[i] = From::where[at];
+    }
+    t.from.unreduced = From::where.unreduced;
+    t.from.combine = From::where.combine;
+    return t;
+  }
+};
+
+/// Throws on all ranks alike where two tensors are not for a copy.
+template <class Types>
+void check_copy(const tensor_state& from, const tensor_state& to) {
+  int related = MPI_UNEQUAL;
+  comm::check(MPI_Comm_compare(from.grid.state().everyone().handle, to.grid.state().everyone().handle, &related), "MPI_Comm_compare");
+  if (related != MPI_CONGRUENT && related != MPI_IDENT) throw grid_error(wording::grids_unrelated());
+  for (int i = 0; i < to.global.rank; ++i) {
+    const std::string_view name = Types::target.dims[static_cast<std::size_t>(i)].dim.name;
+    const int at = Types::find(Types::source, name);
+    if (from.global[at] != to.global[i]) throw shape_error(wording::extents_differ(name, from.global[at], to.global[i]));
+  }
+}
+
+} // namespace detail
+
+/// Copies a tensor into one with the same dims, in any order, that lives elsewhere: on another mesh, another grid, on a part of the
+/// ranks or on all, in any layout. Every device receives just what it lacks from those who have it.
+///
+/// Collective over the communicator from which both grids were made: ranks that are devices of neither call it too. Communication:
+/// at most one message from each source shard to each device; of a partial source also one all-reduce. Throws grid_error where the
+/// grids have different ranks and shape_error where an extent differs, on all ranks and before any communication.
+template <class T, auto From, class U, auto To>
+void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
+  using types = detail::copy_types<tensor<T, From>, tensor<U, To>>;
+  static_assert(sizeof(typename detail::said<types>::type) != 0);
+  if constexpr (types::found.ok()) {
+    const tensor_state &source = from.state(), &target = to.state();
+    grid_state &here = source.grid.state(), &there = target.grid.state();
+    // What a warm call pays: one look-up by all that the messages depend on.
+    constexpr std::size_t rank = static_cast<std::size_t>(tensor<U, To>::rank);
+    std::array<std::int64_t, 2 * rank + 1> key{};
+    for (std::size_t i = 0; i < rank; ++i) {
+      key[i] = source.global[static_cast<int>(i)];
+      key[rank + i] = target.global[static_cast<int>(i)];
+    }
+    key[2 * rank] = there.id();
+    here.guarded([&] {
+      there.guarded([&] {
+        void* bound = here.find_bound(&detail::plan_key<types>, key);
+        if (bound == nullptr) {
+          detail::check_copy<types>(source, target);
+          bound = here.keep_bound(&detail::plan_key<types>, key,
+                                  std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target)));
+        }
+        static_cast<comm::grid_copy*>(bound)->run(source.data, target.data);
+      });
+    });
+  }
+}
+
+} // namespace cleave

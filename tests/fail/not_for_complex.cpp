@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "complex numbers have no order" not_for_complex line<@here> op=maximum
+// mend: Order what has one: `maximum(abs(z), abs(w))`, or take `real(z)` and `imag(z)` apart. A cast of a complex number to a real one is asked for as `real(z)`.
+#include "names.hpp"
+
+using namespace fail_test;
+
+constexpr cleave::function f([](auto x) {
+  const auto z = complex(x, 2 * x);
+  return real(maximum(z, conj(z))); // here
+});
+constexpr auto plan = cleave::plan<X(X)>(f);
+
+int main() {}

@@ -1,0 +1,330 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+// The promises of docs/05-semantics.md that do not depend on element types or on several grids: memory, aliasing, repeatability,
+// errors, and the cases at the edge.
+
+namespace {
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::axis<"model"> model;
+inline constexpr cleave::mesh mesh{data, model};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+inline constexpr cleave::dim<"deep"> deep;
+
+template <auto Layout>
+using f64 = cleave::tensor<double, Layout>;
+using Rows = f64<mesh(row / data, col)>;
+using Columns = f64<mesh(row, col / data)>;
+using Turned = f64<mesh(col, row / data)>;
+using Square = f64<mesh(row, col)>;
+
+std::vector<cleave::grid> grids() {
+  std::vector<cleave::grid> all;
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
+  return all;
+}
+template <class At>
+double wave(const At& at) {
+  double sum = 0.3;
+  for (std::size_t i = 0; i < at.size(); ++i) sum += static_cast<double>(at[i]) * (0.7 + static_cast<double>(i));
+  return std::sin(sum);
+}
+double wave_at(std::int64_t i, std::int64_t j) { return wave(std::array{i, j}); }
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+template <class F>
+std::string mpi_error_of(F&& f) {
+  try {
+    f();
+  } catch (const cleave::mpi_error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(semantics, handles_share_their_data) {
+  for (const cleave::grid& g : grids()) {
+    Rows x(g, {6, 4}), y(g, {6, 4});
+    const Rows same = x;
+    EXPECT_EQ(same.data(), x.data());
+    x = 2.0 * y + 3.0;
+    EXPECT_EQ(same.to_global(), std::vector<double>(24, 3.0));
+    // Of one type an assignment makes another handle, as with Views; of a statement it computes.
+    y = x;
+    EXPECT_EQ(y.data(), x.data());
+    const double* before = x.data();
+    x = x + 1.0;
+    EXPECT_EQ(x.data(), before);
+    EXPECT_EQ(y.to_global()[0], 4);
+  }
+}
+
+TEST(semantics, shards_are_right_ordered_as_written) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(deep, row / data, col / model)> x(g, {3, 5, 7});
+    x.fill_by([](const auto& at) { return static_cast<double>(100 * at[0] + 10 * at[1] + at[2]); });
+    const auto extents = x.local_extents(), first = x.offset();
+    const double* next = x.data();
+    int wrong = 0;
+    for (std::int64_t i = 0; i < extents[0]; ++i)
+      for (std::int64_t j = 0; j < extents[1]; ++j)
+        for (std::int64_t k = 0; k < extents[2]; ++k)
+          wrong += *next++ == static_cast<double>(100 * (first[0] + i) + 10 * (first[1] + j) + first[2] + k) ? 0 : 1;
+    EXPECT_EQ(wrong, 0);
+    static_assert(std::is_same_v<decltype(x.view())::array_layout, Kokkos::LayoutRight>);
+  }
+}
+
+constexpr cleave::function swapped([](auto x, auto y) { return std::tuple(y + 0.0, x + 0.0); });
+constexpr cleave::function mixed([](auto x, auto y) { return dot(x, rename(y, row, deep), col) * 1.0; });
+
+TEST(semantics, results_may_be_arguments) {
+  for (const cleave::grid& g : grids()) {
+    const std::int64_t n = 6;
+    Rows x(g, {n, n}), y(g, {n, n});
+    const auto restart = [&] {
+      x.fill_by([](const auto& at) { return wave(at); });
+      y.fill_by([](const auto& at) { return wave(at) + 5; });
+    };
+    const auto expect = [&](const auto& got, const char* what, const auto& want) {
+      const auto all = got.to_global();
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = 0; j < n; ++j) EXPECT_NEAR(all[static_cast<std::size_t>(i * n + j)], want(i, j), 1e-12) << what;
+    };
+    restart();
+    y = y * y - y;
+    expect(y, "twice the same argument", [](auto i, auto j) { return (wave_at(i, j) + 5) * (wave_at(i, j) + 4); });
+    restart();
+    swapped(x, y).into(x, y);
+    expect(x, "swapped", [](auto i, auto j) { return wave_at(i, j) + 5; });
+    expect(y, "swapped", wave_at);
+    restart();
+    y = y - sum(y, row);
+    expect(y, "its own reduction", [&](auto i, auto j) {
+      double total = 0;
+      for (std::int64_t k = 0; k < n; ++k) total += wave_at(k, j) + 5;
+      return wave_at(i, j) + 5 - total;
+    });
+    // A product into one of its operands.
+    restart();
+    f64<mesh(row / data, deep)> c(g, {n, n}, Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
+                                                 x.data(), x.view().extent(0), x.view().extent(1)));
+    c = mixed(x, y);
+    expect(c, "a product over its operand", [&](auto i, auto j) {
+      double total = 0;
+      for (std::int64_t k = 0; k < n; ++k) total += wave_at(i, k) * (wave_at(j, k) + 5);
+      return total;
+    });
+  }
+}
+
+TEST(semantics, wrapped_memory_may_overlap) {
+  using flat_view = Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  for (const cleave::grid& g : grids()) {
+    const std::int64_t n = 12;
+    const Rows shape(g, {n, n});
+    const Turned turned_shape(g, {n, n});
+    const Columns other_shape(g, {n, n});
+    const auto size = static_cast<std::size_t>(n * n);
+    const Kokkos::View<double*> memory("memory", size + 5);
+    const auto wrap = [&](const auto& like, std::size_t at) {
+      return std::remove_cvref_t<decltype(like)>(g, {n, n}, flat_view(memory.data() + at, like.view().extent(0), like.view().extent(1)));
+    };
+    const auto check = [&](auto to, const char* what, bool turned) {
+      Rows x = wrap(shape, 0);
+      x.fill_by([](const auto& at) { return wave(at); });
+      to = 2.0 * x;
+      const auto all = to.to_global();
+      int wrong = 0;
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = 0; j < n; ++j)
+          wrong += all[static_cast<std::size_t>(turned ? j * n + i : i * n + j)] == 2 * wave_at(i, j) ? 0 : 1;
+      EXPECT_EQ(wrong, 0) << what;
+    };
+    check(wrap(turned_shape, 0), "in another order", true);
+    check(wrap(other_shape, 0), "in another layout", false);
+    check(wrap(shape, 5), "a few elements later", false);
+  }
+}
+
+TEST(semantics, runs_repeat_bit_by_bit) {
+  using Left = cleave::tensor<float, mesh(row / data, deep / model)>;
+  using Right = cleave::tensor<float, mesh(deep / model, col)>;
+  constexpr cleave::function program([](auto a, auto b) { return softmax(tanh(dot(a, b, deep)), col) + sum(b, deep); });
+  const auto run = [&](const cleave::grid& g) {
+    Left a(g, {33, 257});
+    Right b(g, {257, 19});
+    cleave::tensor<float, mesh(row, col)> y(g, {33, 19});
+    a.fill_by([](const auto& at) { return static_cast<float>(wave(at)); });
+    b.fill_by([](const auto& at) { return static_cast<float>(3 * wave(at)); });
+    y = program(a, b);
+    auto first = y.to_global();
+    y = program(a, b);
+    EXPECT_TRUE(same_bits(first, y.to_global()));
+    return first;
+  };
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) {
+    const auto once = run({mesh, MPI_COMM_WORLD, sizes}), again = run({mesh, MPI_COMM_WORLD, sizes});
+    EXPECT_TRUE(same_bits(once, again));
+  }
+}
+
+/// Whether the shards of all ranks are the same bits.
+template <class T>
+bool replicas_agree(const T& x) {
+  const auto bytes = static_cast<int>(x.local_size() * static_cast<std::int64_t>(sizeof(typename T::element_type)));
+  std::vector<char> mine(static_cast<std::size_t>(bytes)), first;
+  std::memcpy(mine.data(), x.data(), mine.size());
+  first = mine;
+  MPI_Bcast(first.data(), bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+  return support::over_ranks(first == mine ? 0 : 1) == 0;
+}
+
+TEST(semantics, replicas_are_the_same_bits) {
+  for (const cleave::grid& g : grids())
+    // Short and long messages, for which MPI has different algorithms.
+    for (const std::int64_t n : {1, 7, 1000, 70000}) {
+      cleave::tensor<float, mesh(deep / data / model, col)> x(g, {support::ranks(), n});
+      cleave::tensor<float, mesh(col)> total(g, {n}), most(g, {n});
+      x.fill_by([](const auto& at) { return static_cast<float>(wave(at)) * std::ldexp(1.0f, static_cast<int>(at[0] * 7 % 13)); });
+      total = sum(x, deep);
+      most = max(x, deep);
+      EXPECT_TRUE(replicas_agree(total)) << n;
+      EXPECT_TRUE(replicas_agree(most)) << n;
+    }
+}
+
+TEST(semantics, two_grids_are_told_before_any_communication) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1}), h(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  Rows x(g, {4, 4}), y(h, {4, 4});
+  Square whole(h, {4, 4});
+  f64<mesh(col)> sums(g, {4});
+  support::reset_charges();
+  EXPECT_THROW(x = x + y, cleave::grid_error);
+  EXPECT_THROW(whole = x, cleave::grid_error);
+  EXPECT_THROW(sums = sum(y, row), cleave::grid_error);
+  EXPECT_EQ(support::charged_calls(), 0);
+}
+
+TEST(semantics, input_is_agreed_when_tensors_are_made_and_never_again) {
+  for (const cleave::grid& g : grids()) {
+    support::reset_charges();
+    Rows x(g, {6, 5}), y(g, {6, 5});
+    EXPECT_EQ(support::charged_calls(), 2);
+    support::reset_charges();
+    y = x * 2.0;
+    y = x * 2.0;
+    EXPECT_EQ(support::charged_calls(), 0);
+  }
+}
+
+TEST(semantics, failed_calls_of_mpi_break_the_grid) {
+  const cleave::grid fine(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  const auto broken_by = [&](auto&& use) {
+    cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+    Rows x(g, {2 * support::ranks(), 3});
+    f64<mesh(col)> sums(g, {3});
+    Square whole(g, {2 * support::ranks(), 3});
+    const f64<mesh(col, row)> turned(g, {3, 2 * support::ranks()});
+    sums = sum(x, row);
+    const std::string what = mpi_error_of([&] {
+      support::fail_calls(1);
+      use(g, x, sums, whole, turned);
+    });
+    support::fail_calls(0);
+    const bool failed = !what.empty();
+    EXPECT_EQ(failed, g.state().broken()) << what;
+    if (failed) {
+      // Nothing is called any more, not even what would need no communication.
+      support::reset_charges();
+      const std::string again = "cleave: a call of MPI failed on this grid earlier; it cannot be used any more";
+      EXPECT_EQ(mpi_error_of([&] { sums = sum(x, row); }), again);
+      EXPECT_EQ(mpi_error_of([&] { x = x + 1.0; }), again);
+      EXPECT_EQ(mpi_error_of([&] { Rows(g, {1, 1}); }), again);
+      EXPECT_EQ(mpi_error_of([&] { x.to_global(); }), again);
+      EXPECT_EQ(support::charged_calls(), 0);
+    }
+    return what;
+  };
+  const bool several = support::ranks() > 1;
+  const std::string reduced = broken_by([](auto&, auto& x, auto& sums, auto&, auto&) { sums = sum(x, row); });
+  EXPECT_EQ(reduced.find("cleave: MPI_Allreduce failed: ") == 0, several) << reduced;
+  EXPECT_EQ(broken_by([](auto&, auto& x, auto&, auto& whole, auto&) { whole = x; }).empty(), !several);
+  EXPECT_EQ(broken_by([](auto&, auto& x, auto&, auto&, auto&) { x.to_global(); }).empty(), !several);
+  EXPECT_EQ(broken_by([](auto&, auto& x, auto&, auto&, auto& turned) { copy(x, turned); }).empty(), !several);
+  EXPECT_FALSE(broken_by([](auto& g, auto&, auto&, auto&, auto&) { Rows(g, {1, 1}); }).empty());
+  // Other grids on the same ranks are as they were.
+  Rows x(fine, {3, 3});
+  x = x + 1.0;
+  EXPECT_EQ(x.to_global(), std::vector<double>(9, 1.0));
+}
+
+/// Destroyed by the C++ runtime after main has finalized MPI and Kokkos.
+TEST(semantics, static_objects_outlive_mpi_and_kokkos) {
+  static cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  static Rows x(g, {8, 8});
+  static Square y(g, {8, 8});
+  static const Rows wrapped(g, {8, 8}, Kokkos::View<double**, Kokkos::LayoutRight>("mine", x.view().extent(0), x.view().extent(1)));
+  static cleave::grid part(mesh, MPI_COMM_WORLD, {1, 1}, cleave::on_ranks{support::ranks() - 1, 1});
+  static Rows z(part, {8, 8});
+  x.fill(1);
+  y = 2.0 * x;
+  copy(x, z);
+  EXPECT_EQ(y.to_global()[0], 2);
+}
+
+TEST(semantics, edges_are_ordinary) {
+  std::vector<cleave::grid> all = grids();
+  all.emplace_back(mesh, MPI_COMM_SELF, std::vector<std::int64_t>{1, 1});
+  for (const cleave::grid& g : all) {
+    // Nothing, one row, and fewer or other rows than devices.
+    for (const std::int64_t n : {0, 1, 2, 3, 7}) {
+      Rows x(g, {n, 3});
+      Columns y(g, {n, 3});
+      f64<mesh(col / data / model)> sums(g, {3});
+      f64<mesh(row / data, deep)> product(g, {n, 2});
+      f64<mesh(deep, col / model)> weights(g, {2, 3});
+      f64<mesh()> total(g, {}), twice(g, {});
+      x.fill(1);
+      weights.fill(2);
+      y = x + 1.0;
+      sums = sum(y, row);
+      product = dot(x, weights, col);
+      total = sum(x);
+      twice = 2.0 * total + 1.0;
+      x = x + total;
+      for (const double v : sums.to_global()) EXPECT_EQ(v, static_cast<double>(2 * n));
+      for (const double v : product.to_global()) EXPECT_EQ(v, 6);
+      EXPECT_EQ(twice.item(), static_cast<double>(6 * n + 1));
+      EXPECT_EQ(x.to_global(), std::vector<double>(static_cast<std::size_t>(3 * n), static_cast<double>(3 * n + 1)));
+    }
+    // No columns: rows of nothing add up to nothing.
+    Rows x(g, {5, 0});
+    f64<mesh(row / data)> sums(g, {5});
+    f64<mesh(row / data, deep)> product(g, {5, 2});
+    f64<mesh(deep, col / model)> weights(g, {2, 0});
+    sums.fill(7);
+    product.fill(7);
+    sums = sum(x, col);
+    product = dot(x, weights, col);
+    EXPECT_EQ(sums.to_global(), std::vector<double>(5, 0.0));
+    EXPECT_EQ(product.to_global(), std::vector<double>(10, 0.0));
+  }
+}
+
+} // namespace
