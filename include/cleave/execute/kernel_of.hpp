@@ -73,7 +73,7 @@ struct node_of {
   using value_type = typename element_type<entry.type>::type;
   static constexpr auto find() {
     if constexpr (entry.code == op::user)
-      return std::type_identity<user_node<function_of<value_type>(*entry.user), value_type, numbers.a, numbers.b, numbers.c>>{};
+      return std::type_identity<user_node<function_of<computed<value_type>>(*entry.user), value_type, numbers.a, numbers.b, numbers.c>>{};
     else return std::type_identity<tape_node<static_cast<int>(entry.code), value_type, numbers.a, numbers.b, numbers.c>>{};
   }
   using type = typename decltype(find())::type;

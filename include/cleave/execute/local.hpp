@@ -4,6 +4,7 @@
 
 #include <cleave/base/rejected.hpp>
 #include <cleave/comm/grid_state.hpp>
+#include <cleave/comm/operation.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/mesh/axis.hpp>
 
@@ -104,7 +105,7 @@ class local_context {
     detail::reached memory(v, true, true);
     for (std::int64_t done = 0; done < v.elements; done += comm::count_limit())
       comm::check(CLEAVE_MPI_CALL(MPI_Allreduce)(MPI_IN_PLACE, comm::element_at(memory.data(), done, v.element), part_of(v.elements - done),
-                                                 comm::datatype_of(v.element), comm::operation_of(how, v.element), group(axes...).handle),
+                                                 comm::reduced_datatype_of(how, v.element), comm::operation_of(how, v.element), group(axes...).handle),
                   "MPI_Allreduce");
     memory.done();
   }
@@ -125,7 +126,7 @@ class local_context {
     const detail::span_of_view from = detail::span_of(all), to = detail::span_of(part);
     check_parts(to, from, size(axis));
     detail::reached in(from, true, false), out(to, false, true);
-    comm::check(CLEAVE_MPI_CALL(MPI_Reduce_scatter_block)(in.data(), out.data(), one_call(to.elements), comm::datatype_of(to.element),
+    comm::check(CLEAVE_MPI_CALL(MPI_Reduce_scatter_block)(in.data(), out.data(), one_call(to.elements), comm::reduced_datatype_of(how, to.element),
                                                           comm::operation_of(how, to.element), group(axis).handle),
                 "MPI_Reduce_scatter_block");
     out.done();

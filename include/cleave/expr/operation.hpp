@@ -40,7 +40,8 @@ struct elementwise_call {
 /// A user's elementwise operation, used like ours: fused into chains, differentiated by the formulas of its entry. `Op` is a
 /// struct at namespace scope with a static constexpr `elementwise_entry entry` and a call operator marked CLEAVE_FUNCTION
 /// that takes one, two or three numbers of one type and returns one: `inline constexpr cleave::operation<softplus> soft;`.
-/// Element types: float, double, int32 and int64, as far as the call operator takes them. No communication.
+/// Element types: float, double, int32 and int64, as far as the call operator takes them, and 16-bit floating-point numbers, which
+/// it gets as float. No communication.
 template <class Op>
 struct operation {
   static_assert(detail::elementwise_operation<Op>.arity <= max_arity);

@@ -32,7 +32,7 @@ struct user_node {
   using type = T;
   static constexpr op code = op::user;
   static constexpr int a = A, b = B, c = C;
-  CLEAVE_FUNCTION static T call(T x, T y, T z) { return Function(x, y, z); }
+  CLEAVE_FUNCTION static computed<T> call(computed<T> x, computed<T> y, computed<T> z) { return Function(x, y, z); }
 };
 
 /// What an expression reads, at one position of the outer loops.

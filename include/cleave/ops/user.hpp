@@ -49,7 +49,9 @@ struct user_entry {
   constexpr bool takes(element e) const {
     switch (e) {
       case element::f64: return f64 != nullptr;
-      case element::f32: return f32 != nullptr;
+      case element::f32:
+      case element::bf16:
+      case element::f16: return f32 != nullptr;
       case element::i32: return i32 != nullptr;
       case element::i64: return i64 != nullptr;
       default: return false;

@@ -122,7 +122,7 @@ inline double applied(op code, element operands, element result, double a, doubl
 /// A user's function.
 inline double applied(const user_entry& user, element result, double a, double b, double c) {
   if (user.f64 != nullptr) return stored(result, user.f64(a, b, c));
-  if (user.f32 != nullptr) return static_cast<double>(user.f32(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
+  if (user.f32 != nullptr) return stored(result, static_cast<double>(user.f32(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))));
   const auto whole = [](double x) { return static_cast<std::int64_t>(x); };
   if (user.i64 != nullptr) return static_cast<double>(user.i64(whole(a), whole(b), whole(c)));
   return static_cast<double>(user.i32(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c)));
