@@ -5,6 +5,7 @@
 // Everything that most programs need: tensors, grids, functions, their derivatives, operations of your own, plans.
 
 #include <cleave/expr/gradient.hpp>
+#include <cleave/expr/movement.hpp>
 #include <cleave/expr/operation.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/tensor/copy.hpp>

@@ -29,6 +29,7 @@ struct plan {
   static constexpr auto dims = made.dims;
   static constexpr auto buffers = made.buffers;
   static constexpr auto steps = made.steps;
+  static constexpr std::array<dim_map, 0> maps{};
   static constexpr std::uint16_t arguments = made.arguments, results = made.results, slots = made.slots;
 };
 

@@ -98,7 +98,7 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
   if constexpr (one.kind == step_kind::map || one.kind == step_kind::fold) {
     using here = detail::step_at<Plan, 0>;
     using kernel = typename detail::expression_of<here, std::make_index_sequence<one.tape.size()>>::type;
-    bound_program p(g.state(), s, std::span<const dim_info>(Plan::dims.begin(), Plan::dims.end()), Plan::buffers, Plan::steps,
+    bound_program p(g.state(), s, std::span<const dim_info>(Plan::dims.begin(), Plan::dims.end()), Plan::buffers, Plan::steps, Plan::maps,
                     Plan::arguments, Plan::results, Plan::slots);
     std::fill(result.begin(), result.end(), static_cast<unsigned char>(0x55));
     p.start(from.data(), &to);
@@ -273,7 +273,7 @@ void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c
   for (int i = 0; i < a.rank; ++i)
     if ((contracted & dim_bit(a[i])) != 0) one.k.append(a[i]);
   const std::array<step, 1> steps{one};
-  bound_program p(g.state(), s, std::span<const dim_info>(dims.begin(), dims.end()), buffers, steps, 2, 1, 0);
+  bound_program p(g.state(), s, std::span<const dim_info>(dims.begin(), dims.end()), buffers, steps, {}, 2, 1, 0);
   const auto left = [&](const std::array<std::int64_t, 8>& i) {
     std::int64_t v = 0;
     for (int d = 0; d < a.rank; ++d) v += i[a[d]] * (a[d] * 2 + 1);

@@ -86,6 +86,10 @@ inline std::string mesh_counts_disagree() {
 inline std::string extents_needed(std::int64_t expected, std::int64_t got) {
   return prefix() + "the tensor has " + number(expected) + " dims, but " + number(got) + " extents were given";
 }
+/// mend: The gradient of a periodic or reflecting border needs dims as long as windows and shifts reach beyond them; use border::zero or longer dims.
+inline std::string extent_too_small(std::string_view dim, std::int64_t least, std::int64_t got) {
+  return prefix() + "dim " + quoted(dim) + " has extent " + number(got) + ", but a gradient at its border needs at least " + number(least);
+}
 /// mend: Extents are global and at least 0; look for an overflow or a difference of the wrong sign.
 inline std::string extent_negative(std::string_view dim, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " was given the extent " + number(got) + "; it must be at least 0";

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/exchange.hpp>
 #include <cleave/comm/joined_reduce.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/execute/local.hpp>
@@ -29,6 +30,7 @@ struct bound_step {
   bound_loops loops{};
   bound_gemm gemm{};
   std::unique_ptr<comm::bound_move> move{};
+  std::unique_ptr<comm::exchange> exchange{};
   /// What a user's kernel sees: the operands, then the result.
   std::vector<shard> shards{};
   /// This all-reduce and others that follow, in one message. They are `joined` to it and do nothing themselves.
@@ -46,15 +48,17 @@ namespace detail {
 struct binder {
   grid_state& grid;
   std::span<const buffer> buffers;
+  std::span<const dim_map> maps;
   std::span<const dim_info> dims;
   const sizes& at;
 
   /// Extents of this device's shard of a buffer.
-  shape local(const buffer& b) const { return local_shape(shape_of(b.type, at), b.where, grid.here(), grid.sizes()); }
+  shape local(const buffer& b) const { return indices_of(b, maps, at, grid.here()).extents(); }
+  addressing addresses(const buffer& b) const { return addressing_of(b, buffers, maps, at, grid.here()); }
   /// The stride of a buffer along a dim, 0 where it does not have it.
   std::int64_t stride(const buffer& b, dim_id d) const {
     const int position = b.type.find(d);
-    return position < 0 ? 0 : strides_of(local(b))[static_cast<std::size_t>(position)];
+    return position < 0 ? 0 : addresses(b).stride[static_cast<std::size_t>(position)];
   }
   range held_along(const tensor_type& loop, const layout& space, int i) const {
     return held(at[loop[i]], space[i], grid.here(), grid.sizes());
@@ -84,7 +88,7 @@ struct binder {
   void bind_loops(const step& s, bound_step& b) const {
     for (std::uint16_t in : s.in) verify(s, s.loop, s.space, in);
     verify(s, s.loop, s.space, s.out);
-    const inner_dim inner = inner_dim_of(s, buffers);
+    const inner_dim inner = inner_dim_of(s, buffers, maps);
     bound_loops& l = b.loops;
     const int kept = s.loop.rank - s.folded;
     for (int i = 0; i < s.loop.rank; ++i)
@@ -161,6 +165,20 @@ struct binder {
       for (int x = 0; x < 3; ++x) b.scratch.memory += b.gemm.widened(x);
   }
 
+  void bind_exchange(const step& s, bound_step& b) const {
+    comm::exchange_spec e;
+    for (std::uint16_t in : s.in) e.in.push_back(buffers[in]);
+    e.out = buffers[s.out];
+    for (const dim_map& m : maps.subspan(s.first_map, s.maps)) e.maps.push_back(m);
+    if (e.is_region())
+      for (const dim_map& m : maps.subspan(e.out.first_map, e.out.maps)) e.region.push_back(m);
+    e.out.first_map = 0;
+    e.parts = s.region_parts;
+    e.at = at;
+    b.exchange = std::make_unique<comm::exchange>(grid, std::move(e));
+    b.scratch = b.exchange->needs();
+  }
+
   void bind_move(const step& s, bound_step& b) const {
     const buffer &in = buffers[s.in[0]], &out = buffers[s.out];
     const comm::transfer t{in.type.element, shape_of(in.type, at), in.where, out.where, s.axes, s.combine};
@@ -230,7 +248,7 @@ struct binder {
 
   bound_step bind(const step& s) const {
     bound_step b;
-    b.name = s.kind == step_kind::move ? std::string(name_of(s.move)) + " for " + std::string(name_of(s.code)) + " line " +
+    b.name = s.move != kind::none ? std::string(name_of(s.move)) + " for " + std::string(name_of(s.code)) + " line " +
                                              std::to_string(s.where.line)
                                        : std::string(name_of(s.code));
     switch (s.kind) {
@@ -238,6 +256,7 @@ struct binder {
       case step_kind::fold: bind_loops(s, b); break;
       case step_kind::gemm: bind_product(s, b); break;
       case step_kind::move: bind_move(s, b); break;
+      case step_kind::exchange: bind_exchange(s, b); break;
       case step_kind::call:
         for (std::uint16_t in : s.in) b.shards.push_back(shard_of(buffers[in]));
         b.shards.push_back(shard_of(buffers[s.out]));
@@ -255,16 +274,16 @@ class bound_program {
  public:
   /// Collective over the grid: sub-communicators may be made.
   bound_program(grid_state& grid, const sizes& at, std::span<const dim_info> dims, std::span<const buffer> buffers,
-                std::span<const step> steps, std::size_t arguments, std::size_t results, std::size_t slots)
+                std::span<const step> steps, std::span<const dim_map> maps, std::size_t arguments, std::size_t results, std::size_t slots)
       : grid_(&grid) {
-    const detail::binder bind{grid, buffers, dims, at};
+    const detail::binder bind{grid, buffers, maps, dims, at};
     bytes_.resize(buffers.size());
     for (std::size_t b = 0; b < buffers.size(); ++b)
       bytes_[b] = bind.local(buffers[b]).elements() * size_of(buffers[b].type.element);
 
     std::vector<std::int64_t> slot(slots, 0);
     for (std::size_t b = 0; b < buffers.size(); ++b)
-      if (buffers[b].role == role::workspace) slot[buffers[b].index] = std::max(slot[buffers[b].index], bytes_[b]);
+      if (buffers[b].role == role::workspace && buffers[b].form != form::view) slot[buffers[b].index] = std::max(slot[buffers[b].index], bytes_[b]);
     std::vector<std::int64_t> slot_at(slots, 0);
     std::int64_t total = 0;
     for (std::size_t i = 0; i < slots; ++i) {
@@ -291,7 +310,8 @@ class bound_program {
     for (std::size_t b = 0; b < buffers.size(); ++b)
       switch (buffers[b].role) {
         case role::workspace:
-          if (workspace_) at_[b] = static_cast<char*>(workspace_.get()) + slot_at[buffers[b].index];
+          if (workspace_)
+            at_[b] = static_cast<char*>(workspace_.get()) + slot_at[buffers[b].index] + bind.addresses(buffers[b]).offset * size_of(buffers[b].type.element);
           break;
         case role::input: inputs_.push_back({b, buffers[b].index}); break;
         case role::output: outputs_.push_back({b, buffers[b].index}); break;

@@ -41,6 +41,8 @@ void run_step(bound_program& p) {
   Kokkos::Profiling::pushRegion(b.name);
   if constexpr (s.kind == step_kind::move) {
     run_move(p, b, s);
+  } else if constexpr (s.kind == step_kind::exchange) {
+    b.exchange->run(operands_of(p, s).data(), p.at(s.out), p.scratch());
   } else if constexpr (s.kind == step_kind::call) {
     run_call(p, b, s);
   } else if constexpr (s.kind == step_kind::gemm) {
@@ -77,7 +79,7 @@ void run_blocks(bound_program& p, std::index_sequence<Block...>) {
 } // namespace detail
 
 /// Runs one plan for one set of sizes on one grid. Binding computes all that depends on sizes and allocates the workspace;
-/// running walks the steps, allocates nothing and decides nothing. `Plan` has the constants mesh, dims, buffers, steps,
+/// running walks the steps, allocates nothing and decides nothing. `Plan` has the constants mesh, dims, buffers, steps, maps,
 /// arguments, results and slots.
 template <class Plan>
 class executor {
@@ -85,7 +87,7 @@ class executor {
   /// Collective over the grid.
   executor(grid_state& grid, const sizes& at)
       : program_(grid, at, std::span<const dim_info>(Plan::dims.begin(), Plan::dims.end()), std::span<const buffer>(Plan::buffers),
-                 std::span<const step>(Plan::steps), Plan::arguments, Plan::results, Plan::slots) {}
+                 std::span<const step>(Plan::steps), std::span<const dim_map>(Plan::maps), Plan::arguments, Plan::results, Plan::slots) {}
 
   /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an argument.
   void run(const void* const* inputs, void* const* outputs) {

@@ -34,7 +34,7 @@ struct step_chunk {
 template <class Plan, std::size_t I>
 struct step_at {
   static constexpr step value = step_chunk<Plan, I / steps_in_chunk>::value[I % steps_in_chunk];
-  static constexpr inner_dim inner = inner_dim_of(value, Plan::buffers);
+  static constexpr inner_dim inner = inner_dim_of(value, Plan::buffers, Plan::maps);
 };
 
 /// The numbers of a tape entry's node: which operand, literal or index it is.

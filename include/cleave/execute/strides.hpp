@@ -20,10 +20,28 @@ struct inner_dim {
   std::array<int, max_operands> stride{};
 };
 
+namespace detail {
+/// 0: a buffer does not have the dim; 1: its elements lie side by side along it; 2: they are further apart.
+template <class Buffers, class Maps>
+constexpr int stride_kind(const buffer& b, dim_id d, const Buffers& buffers, const Maps& maps) {
+  const int at = b.type.find(d);
+  if (at < 0) return 0;
+  if (b.form != form::view) return at == b.type.rank - 1 ? 1 : 2;
+  const tensor_type& region = buffers[b.of].type;
+  for (int m = 0; m < b.maps; ++m) {
+    const dim_map& map = maps[static_cast<std::size_t>(b.first_map + m)];
+    const bool inner = region[region.rank - 1] == map.from;
+    if (map.to == d) return inner && map.stride == 1 ? 1 : 2;
+    if (map.window == d) return inner && map.dilation == 1 ? 1 : 2;
+  }
+  return region[region.rank - 1] == d ? 1 : 2;
+}
+} // namespace detail
+
 /// A map runs along the last dim of its result. A fold runs along the last dim of its largest operand, so that whatever is
 /// reduced, memory is read in order.
-template <class Buffers>
-constexpr inner_dim inner_dim_of(const step& s, const Buffers& buffers) {
+template <class Buffers, class Maps>
+constexpr inner_dim inner_dim_of(const step& s, const Buffers& buffers, const Maps& maps) {
   inner_dim inner;
   inner.position = s.loop.rank - 1;
   if (s.kind == step_kind::fold) {
@@ -36,9 +54,7 @@ constexpr inner_dim inner_dim_of(const step& s, const Buffers& buffers) {
   }
   inner.folded = inner.position >= s.loop.rank - s.folded;
   for (std::size_t k = 0; k < s.in.size(); ++k) {
-    const tensor_type& t = buffers[s.in[k]].type;
-    const int at = inner.position < 0 ? -1 : t.find(s.loop[inner.position]);
-    inner.stride[k] = at < 0 ? 0 : at == t.rank - 1 ? 1 : 2;
+    inner.stride[k] = inner.position < 0 ? 0 : detail::stride_kind(buffers[s.in[k]], s.loop[inner.position], buffers, maps);
   }
   return inner;
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/recorder.hpp>
+#include <cleave/expr/remap_derivative.hpp>
 
 #include <utility>
 
@@ -100,6 +100,7 @@ class reverse_pass {
         break;
       case op_class::contraction: contraction(n, g); break;
       case op_class::reduction: reduction_of(v, n, g); break;
+      case op_class::remap: remap(n, g); break;
       case op_class::call:
         for (int k = 0; k < n.arity; ++k)
           if (depends_[n.in[static_cast<std::size_t>(k)]] != 0) refuse_derivative(n);
@@ -109,6 +110,13 @@ class reverse_pass {
         if (n.code != op::stop_gradient) add(n.in[0], n.code == op::constrain ? in_.constrain_like(g, n) : g, n.where);
         break;
     }
+  }
+
+  constexpr void remap(const node& n, value g) {
+    std::vector<value> operands;
+    for (int k = 0; k < n.arity; ++k) operands.push_back(primal(n.in[static_cast<std::size_t>(k)]));
+    for (std::uint8_t k = 0; k < n.arity; ++k)
+      if (depends_[n.in[k]] != 0) add(n.in[k], remap_adjoint(in_, n, g, operands).by(k), n.where);
   }
 
   constexpr void refuse_derivative(const node& n) {

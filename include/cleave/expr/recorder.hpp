@@ -432,6 +432,39 @@ public:
     return push(n);
   }
 
+  /// Elements of the operands under other indices. The maps name dims of the graph; dims that they do not name are common.
+  constexpr value remap(op code, std::span<const value> args, std::span<const dim_map> maps, const tensor_type& result, source where) {
+    node n;
+    n.code = code;
+    n.type = result;
+    if (!take_operands(n, args, where)) return {this, no_node};
+    n.first_map = static_cast<std::uint16_t>(made_.maps.size());
+    n.maps = static_cast<std::uint8_t>(maps.size());
+    for (const dim_map& m : maps) made_.maps.push_back(m);
+    return push(n);
+  }
+  /// Element (i, i) of two dims, the first of which is kept.
+  constexpr value diagonal(value x, dim_id kept, dim_id gone, const tensor_type& result, source where) {
+    if (!relate({kept, gone, no_dim}, "diagonal", where)) return {this, no_node};
+    std::array<dim_map, 2> maps{};
+    maps[0].from = maps[0].to = maps[1].to = kept;
+    maps[1].from = gone;
+    return remap(op::diagonal, std::array{x}, maps, result, where);
+  }
+  /// A place moved so that as many elements as `part` has lie within `whole`.
+  constexpr value clamped(value start, dim_id whole, dim_id part, source where) {
+    if (!start.ok()) return start;
+    const element e = at(start).type.element;
+    if (at(start).type.rank != 0 || is_floating(e) || e == element::boolean || is_complex(e)) return fail(fault::not_a_place, "dynamic_slice", where);
+    const value last = elementwise(op::sub, std::array{count(dim_bit(whole), e, where), count(dim_bit(part), e, where)}, where);
+    const value most = elementwise(op::minimum, std::array{start, last}, where);
+    return elementwise(op::maximum, std::array{most, constant(0, e, where)}, where);
+  }
+  /// The id of a dim by which an operation calls a dim of its result; -1 after a fault.
+  constexpr int dim(dim_ref d, std::string_view op, source where) { return intern(d, op, where); }
+  constexpr bool extent_follows(const derived_extent& rule, std::string_view op, source where) { return follows(rule, op, where); }
+  constexpr bool extent_at_least(const least_extent& rule, std::string_view op, source where) { return at_least(rule, op, where); }
+
   /// A copy of a recorded operation on other operands.
   constexpr value again(node n, std::span<const node_id> operands) {
     for (std::size_t k = 0; k < operands.size(); ++k) n.in[k] = operands[k];

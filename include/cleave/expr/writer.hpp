@@ -63,7 +63,7 @@ protected:
 
   /// Notes whole = major * minor and checks it where the extents are fixed.
   constexpr bool relate(const dim_product& p, std::string_view op, source where) {
-    for (const dim_product& known : made_.products)
+    for (const dim_product& known : made_.rules.products)
       if (known == p) return true;
     std::int64_t one = 1;
     std::int64_t &whole = made_.dims[p[0]].extent, &major = made_.dims[p[1]].extent;
@@ -75,11 +75,47 @@ protected:
       refuse(fault::extents_differ, op, where, made_.dims[p[0]].name, {}, whole, major * minor);
       return false;
     }
-    if (made_.products.full()) {
+    if (made_.rules.products.full()) {
       refuse(fault::too_many_views, op, where, made_.dims[p[0]].name);
       return false;
     }
-    made_.products.push_back(p);
+    made_.rules.products.push_back(p);
+    return true;
+  }
+
+  /// Notes an extent that follows from others, and checks it where all are fixed.
+  constexpr bool follows(const derived_extent& rule, std::string_view op, source where) {
+    dim_info& info = made_.dims[rule.dim];
+    sizes fixed;
+    for (std::size_t d = 0; d < made_.dims.size(); ++d) fixed.dims[d] = made_.dims[d].extent;
+    if (const std::int64_t extent = extent_of(rule, fixed); extent != dynamic) {
+      if (info.extent == dynamic) info.extent = extent;
+      if (info.extent == extent) return true;
+      refuse(fault::extents_differ, op, where, info.name, {}, extent, info.extent);
+      return false;
+    }
+    for (const derived_extent& known : made_.rules.derived)
+      if (known == rule) return true;
+    if (made_.rules.derived.full()) {
+      refuse(fault::too_many_views, op, where, info.name);
+      return false;
+    }
+    made_.rules.derived.push_back(rule);
+    return true;
+  }
+
+  /// Notes that a dim must not be shorter.
+  constexpr bool at_least(const least_extent& rule, std::string_view op, source where) {
+    for (least_extent& known : made_.rules.least)
+      if (known.dim == rule.dim) {
+        known.least = std::max(known.least, rule.least);
+        return true;
+      }
+    if (made_.rules.least.full()) {
+      refuse(fault::too_many_views, op, where, made_.dims[rule.dim].name);
+      return false;
+    }
+    made_.rules.least.push_back(rule);
     return true;
   }
 

@@ -4,7 +4,7 @@
 
 #include <cleave/base/fault.hpp>
 #include <cleave/graph/op.hpp>
-#include <cleave/layout/blocks.hpp>
+#include <cleave/layout/index_map.hpp>
 #include <cleave/type/tensor_type.hpp>
 
 #include <array>
@@ -23,11 +23,60 @@ struct dim_info {
   bool divisible = false;
 };
 
+inline constexpr dim_id no_dim = 0xff;
+
 /// Three dims of which the first is as long as the other two together: whole = major * minor. Without the third two dims
 /// are equally long.
 using dim_product = std::array<dim_id, 3>;
-inline constexpr dim_id no_dim = 0xff;
-inline constexpr int max_products = 64;
+
+/// A number that depends on extents: constant + the sum of times * extent.
+struct extent_sum {
+  struct term {
+    dim_id dim = no_dim;
+    std::int8_t times = 0;
+    friend constexpr bool operator==(const term&, const term&) = default;
+  };
+  static_vector<term, 6> terms{};
+  std::int64_t constant = 0;
+  friend constexpr bool operator==(const extent_sum&, const extent_sum&) = default;
+};
+/// A dim whose extent is floor(sum / divisor), or 0 where that is negative.
+struct derived_extent {
+  dim_id dim = no_dim;
+  extent_sum sum{};
+  std::int64_t divisor = 1;
+  friend constexpr bool operator==(const derived_extent&, const derived_extent&) = default;
+};
+
+/// A dim that must not be shorter.
+struct least_extent {
+  dim_id dim = no_dim;
+  std::int64_t least = 0;
+  friend constexpr bool operator==(const least_extent&, const least_extent&) = default;
+};
+
+/// What is known of extents beside their values: what splits and merges say, and slices, paddings, concatenations; and what
+/// gradients of borders need.
+struct extent_rules {
+  static_vector<dim_product, 64> products{};
+  static_vector<derived_extent, 32> derived{};
+  static_vector<least_extent, 16> least{};
+};
+
+/// How the index along a dim of an operand follows from that along a dim of the result, and from that in a window where there is one:
+/// (stride * to + dilation * window + offset) / divisor, see index_map.
+struct dim_map {
+  std::uint8_t operand = 0;
+  dim_id from = no_dim, to = no_dim, window = no_dim;
+  std::int64_t stride = 1, dilation = 0, divisor = 1;
+  extent_sum offset{};
+  bool floors = false;
+  border outside = border::zero;
+  /// The operand that holds an offset known when the step runs, and what it is multiplied with; 0: none.
+  std::uint8_t at_run_time = 0;
+  std::int8_t sign = 0;
+  friend constexpr bool operator==(const dim_map&, const dim_map&) = default;
+};
 
 struct user_entry;
 inline constexpr int max_arity = 6;
@@ -53,6 +102,9 @@ struct node {
   /// user, call: the entry. A local call has the layouts that its operands and its result are pinned to.
   const user_entry* user = nullptr;
   bool local = false;
+  /// Operations that take each element from another index: their maps, in the graph's table.
+  std::uint16_t first_map = 0;
+  std::uint8_t maps = 0;
   /// The operation whose derivative this is part of, or its own.
   op origin = op::input;
   bool gradient = false;
@@ -62,9 +114,9 @@ struct node {
 struct graph {
   mesh_value mesh{};
   static_vector<dim_info, max_dims> dims{};
-  /// What splits and merges say of extents.
-  static_vector<dim_product, max_products> products{};
+  extent_rules rules{};
   std::vector<node> nodes{};
+  std::vector<dim_map> maps{};
   /// The arguments, in order: nodes of op::input.
   std::vector<node_id> inputs{};
   /// The results, in order, and the layout asked for each (used where `output_pinned`).
@@ -90,21 +142,48 @@ struct sizes {
   constexpr std::int64_t operator[](dim_id d) const { return dims[d]; }
 };
 
+/// `dynamic` where an extent is not known.
+constexpr std::int64_t evaluated(const extent_sum& sum, const sizes& s) {
+  std::int64_t n = sum.constant;
+  for (const extent_sum::term& t : sum.terms) {
+    if (s.dims[t.dim] == dynamic) return dynamic;
+    n += t.times * s.dims[t.dim];
+  }
+  return n;
+}
+constexpr std::int64_t extent_of(const derived_extent& rule, const sizes& s) {
+  for (const extent_sum::term& t : rule.sum.terms)
+    if (s.dims[t.dim] == dynamic) return dynamic;
+  const std::int64_t n = detail::floor_div(evaluated(rule.sum, s), rule.divisor);
+  return n > 0 ? n : 0;
+}
+
 /// Fills in the extents (`dynamic` where unknown) that follow from others. False if some contradict.
-constexpr bool derive_extents(const static_vector<dim_product, max_products>& products, sizes& s) {
+constexpr bool derive_extents(const extent_rules& rules, sizes& s) {
   for (bool changed = true; changed;) {
     changed = false;
-    for (const dim_product& p : products) {
+    for (const dim_product& p : rules.products) {
       std::int64_t one = 1;
       std::int64_t &whole = s.dims[p[0]], &major = s.dims[p[1]], &minor = p[2] == no_dim ? one : s.dims[p[2]];
       if (whole == dynamic && major != dynamic && minor != dynamic) whole = major * minor, changed = true;
       else if (whole != dynamic && major == dynamic && minor > 0 && whole % minor == 0) major = whole / minor, changed = true;
       else if (whole != dynamic && minor == dynamic && major > 0 && whole % major == 0) minor = whole / major, changed = true;
     }
+    for (const derived_extent& d : rules.derived)
+      if (s.dims[d.dim] == dynamic && extent_of(d, s) != dynamic) s.dims[d.dim] = extent_of(d, s), changed = true;
   }
-  for (const dim_product& p : products)
+  for (const dim_product& p : rules.products)
     if (s.dims[p[0]] != s.dims[p[1]] * (p[2] == no_dim ? 1 : s.dims[p[2]])) return false;
+  for (const derived_extent& d : rules.derived)
+    if (s.dims[d.dim] != extent_of(d, s)) return false;
+  for (const least_extent& l : rules.least)
+    if (s.dims[l.dim] < l.least && s.dims[l.dim] != 0) return false;
   return true;
+}
+
+/// A map for given sizes, in one place of its window. An offset that only the run knows counts as 0.
+constexpr index_map bound(const dim_map& m, const sizes& s, std::int64_t in_window = 0, std::int64_t at_run_time = 0) {
+  return {m.stride, m.dilation * in_window + evaluated(m.offset, s) + m.sign * at_run_time, m.divisor, m.floors, m.outside, s[m.from]};
 }
 
 /// Global extents of a value.

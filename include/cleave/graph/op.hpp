@@ -65,6 +65,22 @@ enum class op : std::uint8_t {
   reduce,
   /// A user's kernel on shards.
   call,
+  // each element from another index: ops/remap.hpp
+  slice,
+  pad,
+  shift,
+  roll,
+  flip,
+  repeat,
+  tile,
+  diagonal,
+  concat,
+  /// What each index sees around it, along a dim more; and its adjoint, which adds up what overlaps.
+  windows,
+  overlap,
+  dynamic_slice,
+  /// An update as it lies in what it updates, with 0 around it.
+  place,
   // the same elements under other dims
   rename,
   split,

@@ -8,8 +8,10 @@ namespace cleave {
 
 namespace detail {
 
-constexpr bool same_operation(const node& a, const node& b) {
-  return a.code == b.code && a.type == b.type && a.in == b.in && a.over == b.over && a.combine == b.combine &&
+constexpr bool same_operation(const node& a, const node& b, const std::vector<dim_map>& maps) {
+  for (std::uint8_t m = 0; m < a.maps && a.maps == b.maps; ++m)
+    if (!(maps[a.first_map + m] == maps[b.first_map + m])) return false;
+  return a.maps == b.maps && a.code == b.code && a.type == b.type && a.in == b.in && a.over == b.over && a.combine == b.combine &&
          a.which == b.which && a.scalar == b.scalar && a.pin == b.pin && a.pinned == b.pinned &&
          a.user == b.user && a.local == b.local;
 }
@@ -42,7 +44,8 @@ constexpr graph simplify(const graph& from) {
   graph to;
   to.mesh = from.mesh;
   to.dims = from.dims;
-  to.products = from.products;
+  to.rules = from.rules;
+  to.maps = from.maps;
   to.outputs_pinned = from.outputs_pinned;
   to.output_layouts = from.output_layouts;
   to.output_types = from.output_types;
@@ -61,7 +64,7 @@ constexpr graph simplify(const graph& from) {
     }
     std::size_t slot = static_cast<std::size_t>(detail::hash_of(n)) & (buckets - 1);
     if (n.code != op::input)
-      while (table[slot] != no_node && !detail::same_operation(to.nodes[table[slot]], n)) slot = (slot + 1) & (buckets - 1);
+      while (table[slot] != no_node && !detail::same_operation(to.nodes[table[slot]], n, to.maps)) slot = (slot + 1) & (buckets - 1);
     if (n.code != op::input && table[slot] != no_node) {
       now[v] = table[slot];
       continue;

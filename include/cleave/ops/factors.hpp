@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/ops/table.hpp>
+#include <cleave/ops/remap.hpp>
 
 namespace cleave {
 
@@ -14,6 +14,8 @@ struct factor {
   bool reduced = false;
   /// Of a split dim, or of one that is merged: where its minor part stands, in the result or in the operand; else -1.
   std::int8_t minor = -1;
+  /// Of an operand of which a step fetches what it lacks: where its own axes stand in strategy::taken; else -1.
+  std::int8_t taken = -1;
   /// Of an operand of a local call: divided over these axes and nothing else.
   bool pinned = false;
   axis_list pin{};
@@ -63,9 +65,38 @@ constexpr view_parts parts_of_view(const graph& g, const node& n, axis_list whol
   return {{}, {}, whole.empty()};
 }
 
-constexpr factor_list factors_of(const graph& g, const node& n) {
+namespace detail {
+constexpr std::int8_t position_of(const tensor_type& t, dim_id d) { return static_cast<std::int8_t>(t.find(d)); }
+
+/// Dims that a map names are divided on both sides as each side likes; those of windows are whole; the others are common.
+constexpr factor_list factors_of_remap(const graph& g, const node& n) {
   factor_list list;
-  const auto position = [](const tensor_type& t, dim_id d) { return static_cast<std::int8_t>(t.find(d)); };
+  dim_set mapped = 0;
+  for (int m = 0; m < n.maps; ++m) {
+    const dim_map& map = g.maps[static_cast<std::size_t>(n.first_map + m)];
+    factor f;
+    f.at[map.operand] = position_of(g.nodes[n.in[map.operand]].type, map.from);
+    if ((mapped & dim_bit(map.to)) == 0) f.at[in_result] = position_of(n.type, map.to);
+    f.taken = static_cast<std::int8_t>(m);
+    list.push_back(f);
+    mapped |= dim_bit(map.to);
+    if (map.window != no_dim) mapped |= dim_bit(map.window);
+  }
+  for (int i = 0; i < n.type.rank; ++i) {
+    if ((mapped & dim_bit(n.type[i])) != 0) continue;
+    factor f;
+    f.at[in_result] = static_cast<std::int8_t>(i);
+    for (int k = 0; k < n.arity; ++k) f.at[k] = position_of(g.nodes[n.in[static_cast<std::size_t>(k)]].type, n.type[i]);
+    list.push_back(f);
+  }
+  return list;
+}
+} // namespace detail
+
+constexpr factor_list factors_of(const graph& g, const node& n) {
+  if (class_of(n.code) == op_class::remap) return detail::factors_of_remap(g, n);
+  factor_list list;
+  const auto position = [](const tensor_type& t, dim_id d) { return detail::position_of(t, d); };
   for (int i = 0; i < n.type.rank; ++i) {
     factor f;
     f.at[in_result] = static_cast<std::int8_t>(i);

@@ -21,6 +21,9 @@ enum class op_class : std::uint8_t {
   reduction,
   /// Shards in, a shard out: dims by name are factors, unless they must be whole.
   call,
+  /// Each element of the result is one of an operand, or 0; the indices follow from maps. Divided dims of both sides are
+  /// independent of each other: the step fetches what it lacks.
+  remap,
   /// The same elements under other dims; a factor is a dim of the finer side.
   view,
   /// States something about a value, computes nothing.
@@ -104,6 +107,19 @@ inline constexpr op_entry op_entries[] = {
     {op::dot, "dot", op_class::contraction, 2, linearity::each},
     {op::reduce, "reduce", op_class::reduction, 1, linearity::unary},
     {op::call, "call", op_class::call, 0, linearity::none},
+    {op::slice, "slice", op_class::remap, 1, linearity::first},
+    {op::pad, "pad", op_class::remap, 1, linearity::first},
+    {op::shift, "shift", op_class::remap, 1, linearity::first},
+    {op::roll, "roll", op_class::remap, 1, linearity::first},
+    {op::flip, "flip", op_class::remap, 1, linearity::first},
+    {op::repeat, "repeat", op_class::remap, 1, linearity::first},
+    {op::tile, "tile", op_class::remap, 1, linearity::first},
+    {op::diagonal, "diagonal", op_class::remap, 1, linearity::first},
+    {op::concat, "concat", op_class::remap, 0, linearity::none},
+    {op::windows, "windows", op_class::remap, 1, linearity::first},
+    {op::overlap, "overlap", op_class::remap, 1, linearity::first},
+    {op::dynamic_slice, "dynamic_slice", op_class::remap, 2, linearity::first},
+    {op::place, "place", op_class::remap, 2, linearity::first},
     {op::rename, "rename", op_class::view, 1, linearity::unary},
     {op::split, "split", op_class::view, 1, linearity::unary},
     {op::merge, "merge", op_class::view, 1, linearity::unary},

@@ -19,17 +19,19 @@ struct candidate_strategies : priced_graph {
     int r = 0;
     for (const factor& f : factors[v]) {
       const int position = f.at[static_cast<std::size_t>(k)];
-      axis_list& list = f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
+      axis_list* list = f.reduced ? &s.over[static_cast<std::size_t>(r++)] : f.at[in_result] >= 0 ? &s.out[f.at[in_result]] : nullptr;
       if (position < 0) continue;
-      list = operand[position];
-      fresh |= list.mask();
+      if (f.taken >= 0) s.taken[f.taken] = operand[position];
+      if (list == nullptr) continue;
+      *list = operand[position];
+      fresh |= list->mask();
     }
     // Positions that this operand does not have give up axes that it uses.
     r = 0;
     for (const factor& f : factors[v]) {
-      axis_list& list = f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
-      if (f.at[static_cast<std::size_t>(k)] >= 0) continue;
-      while ((list.mask() & fresh) != 0) list.pop_back();
+      axis_list* list = f.reduced ? &s.over[static_cast<std::size_t>(r++)] : f.at[in_result] >= 0 ? &s.out[f.at[in_result]] : nullptr;
+      if (f.at[static_cast<std::size_t>(k)] >= 0 || list == nullptr) continue;
+      while ((list->mask() & fresh) != 0) list->pop_back();
     }
     for (const factor& f : factors[v])
       if (f.minor >= 0) project_view(v, f, operand, s);
@@ -55,9 +57,9 @@ struct candidate_strategies : priced_graph {
   /// kernel needs whole.
   constexpr void fit(std::size_t v, strategy& s) const {
     const node& n = node_at(v);
-    if (n.code == op::call)
-      for (int i = 0; i < n.type.rank; ++i)
-        if ((n.over & dim_bit(n.type[i])) != 0) s.out[i] = {};
+    const dim_set whole = whole_dims(g, n);
+    for (int i = 0; i < n.type.rank && whole != 0; ++i)
+      if ((whole & dim_bit(n.type[i])) != 0) s.out[i] = {};
     for (const factor& f : factors[v]) {
       if (f.minor < 0) continue;
       axis_list& list = s.out[f.at[in_result]];
@@ -67,11 +69,35 @@ struct candidate_strategies : priced_graph {
       else s.minor = parts.minor;
     }
   }
+  /// What an exchange takes is best taken from where it is: the operands' own axes, but for those that divide a common dim.
+  constexpr void take_home(std::size_t v, strategy& s) const {
+    const node& n = node_at(v);
+    for (int k = 0; k < n.arity && n.maps != 0; ++k) {
+      const std::size_t u = n.in[static_cast<std::size_t>(k)];
+      unsigned common = s.pass;
+      for (const factor& f : factors[v])
+        if (f.taken < 0 && f.at[static_cast<std::size_t>(k)] >= 0) common |= s.out[f.at[in_result]].mask();
+      for (const factor& f : factors[v]) {
+        const int position = f.at[static_cast<std::size_t>(k)];
+        if (f.taken < 0 || position < 0) continue;
+        s.taken[f.taken] = anywhere(u) ? axis_list{} : home(u)[position];
+        while ((s.taken[f.taken].mask() & common) != 0) s.taken[f.taken].pop_back();
+      }
+    }
+  }
   constexpr bool fits(std::size_t v, const strategy& s) const {
     const node& n = node_at(v);
-    if (n.code == op::call)
-      for (int i = 0; i < n.type.rank; ++i)
-        if ((n.over & dim_bit(n.type[i])) != 0 && !s.out[i].empty()) return false;
+    const dim_set whole = whole_dims(g, n);
+    for (int i = 0; i < n.type.rank && whole != 0; ++i)
+      if ((whole & dim_bit(n.type[i])) != 0 && !s.out[i].empty()) return false;
+    for (int k = 0; k < n.arity && n.maps != 0; ++k) {
+      const layout need = required(n, factors[v], s, k);
+      unsigned seen = s.pass;
+      for (const axis_list& list : need.dims) {
+        if ((seen & list.mask()) != 0) return false;
+        seen |= list.mask();
+      }
+    }
     for (const factor& f : factors[v]) {
       if (f.minor < 0) continue;
       const axis_list list = s.out[f.at[in_result]];
@@ -139,6 +165,7 @@ struct candidate_strategies : priced_graph {
       return s;
     }
     fit(v, s);
+    take_home(v, s);
     give_way(v, layouts, s.out);
     unsigned used = s.out.sharded();
     int r = 0;
@@ -163,6 +190,7 @@ struct candidate_strategies : priced_graph {
     const node& n = node_at(v);
     s.pass = 0;
     s.bringers = 0;
+    take_home(v, s);
     seal(n, s);
     if (!valid(v, s)) return;
     into.push_back(s);
@@ -212,6 +240,13 @@ struct candidate_strategies : priced_graph {
       with_pass(v, s, list);
     };
     for (const layout& l : copies_of(v)) wanted(l);
+    if (n.maps != 0) {
+      // What is short, or read whole, may be fetched whole at once.
+      strategy s = chosen[v];
+      for (const factor& f : factors[v])
+        if (f.taken >= 0 && f.at[in_result] >= 0) s.out[f.at[in_result]] = {};
+      with_pass(v, s, list);
+    }
     if (n.code == op::dot || (n.code == op::call && !n.local)) {
       strategy s;
       enumerate(v, 0, s, list);
@@ -230,6 +265,7 @@ struct candidate_strategies : priced_graph {
     int r = 0;
     for (const factor& f : factors[v]) {
       const bool reduced = f.reduced;
+      if (!reduced && f.at[in_result] < 0) continue;
       const int slot = reduced ? r++ : f.at[in_result];
       const axis_list have = reduced ? so_far.over[static_cast<std::size_t>(slot)] : so_far.out[slot];
       const tensor_type& t = reduced ? node_at(node_at(v).in[0]).type : node_at(v).type;

@@ -80,11 +80,11 @@ struct chooser : candidate_strategies {
     const auto add = [&](std::size_t u) {
       if (counted_in[u] == round) return;
       counted_in[u] = round;
-      total += copies_score(u);
+      total += node_score(u);
       for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
         if (node_at(edges[e].to).code == op::barrier && counted_in[edges[e].to] != round) {
           counted_in[edges[e].to] = round;
-          total += copies_score(edges[e].to);
+          total += node_score(edges[e].to);
         }
     };
     for (const change& c : changed) {
@@ -145,10 +145,11 @@ struct chooser : candidate_strategies {
 
   /// The least that a strategy can cost: what its operands must be moved for it and are not moved already.
   constexpr double least(std::size_t v, const strategy& s) const {
-    double total = 0;
+    double total = exchange_score(v, s);
     for (int k = 0; k < node_at(v).arity; ++k) {
       const std::size_t u = node_at(v).in[static_cast<std::size_t>(k)];
-      if (anywhere(u)) continue;
+      // What is looked at around an element may be moved before it is spread over windows.
+      if (anywhere(u) || class_of(node_at(u).code) == op_class::remap) continue;
       const layout need = required(node_at(v), factors[v], s, k);
       if (need == home(u) || read_elsewhere(u, v, need)) continue;
       total += way(u, home(u), need);
@@ -204,6 +205,7 @@ struct chooser : candidate_strategies {
   /// Whether something that a node reads must be moved for it.
   constexpr bool must_move(std::size_t v) const {
     const node& n = node_at(v);
+    if (exchange_score(v, chosen[v]) > 0) return true;
     for (int k = 0; k < n.arity; ++k) {
       const std::size_t u = n.in[static_cast<std::size_t>(k)];
       const layout need = required(n, factors[v], chosen[v], k);
@@ -237,7 +239,7 @@ struct chooser : candidate_strategies {
     const bool whole_work = rule.flop == 0 || flops_at(v) <= once_at(v) * (1 + 1e-9);
     // Where operands conflict, or work is repeated, a change may pay only together with what follows it. Elsewhere the
     // node alone is looked at, which keeps long chains of layers cheap to plan.
-    const double own = copies_score(v);
+    const double own = node_score(v);
     const bool together = repeats || !whole_work || must_move(v);
     if (!together && !promising(v, own)) return false;
     if (seen_before(v)) return false;
@@ -247,7 +249,7 @@ struct chooser : candidate_strategies {
       if (!repeats && (repeats_too_much(v, s) || (whole_work && least(v, s) >= spent))) continue;
       if (!try_strategy(v, s, together)) continue;
       changed = true;
-      spent = together ? around(v) : copies_score(v);
+      spent = together ? around(v) : node_score(v);
     }
     if (chosen[v].pass != 0 && own > 0 && reduce_earlier(v)) changed = true;
     if (!changed && looks_so[v] != 0) settled_looks[look[v] >> 58].push_back(look[v]);
@@ -276,16 +278,16 @@ struct chooser : candidate_strategies {
   /// What the copies of a node's result, of what follows it, and of its operands cost now.
   constexpr double around(std::size_t v) const {
     double total = downstream(v, 4);
-    for (int k = 0; k < node_at(v).arity; ++k) total += copies_score(node_at(v).in[static_cast<std::size_t>(k)]);
+    for (int k = 0; k < node_at(v).arity; ++k) total += node_score(node_at(v).in[static_cast<std::size_t>(k)]);
     return total;
   }
   constexpr double downstream(std::size_t v, int depth) const {
-    double total = copies_score(v);
+    double total = node_score(v);
     for (std::size_t e = first_edge[v]; depth > 0 && e < first_edge[v + 1]; ++e) {
       const std::size_t w = edges[e].to;
       if (class_of(node_at(w).code) != op_class::contraction) total += downstream(w, depth - 1);
       for (int k = 0; k < node_at(w).arity; ++k)
-        if (node_at(w).in[static_cast<std::size_t>(k)] != v) total += copies_score(node_at(w).in[static_cast<std::size_t>(k)]);
+        if (node_at(w).in[static_cast<std::size_t>(k)] != v) total += node_score(node_at(w).in[static_cast<std::size_t>(k)]);
     }
     return total;
   }
@@ -336,7 +338,7 @@ struct chooser : candidate_strategies {
   /// meet before one reduction, which no change of a single op would find.
   constexpr void defer_reduction(std::size_t v) {
     const node& n = node_at(v);
-    if (settled(v) || n.arity == 0 || class_of(n.code) == op_class::contraction) return;
+    if (settled(v) || n.arity == 0 || class_of(n.code) == op_class::contraction || class_of(n.code) == op_class::remap) return;
     std::vector<strategy> variants;
     with_pass(v, chosen[v], variants);
     for (const strategy& s : variants)
@@ -374,7 +376,7 @@ struct chooser : candidate_strategies {
 
   constexpr double total_score() const {
     double total = flops_score(flops);
-    for (std::size_t u = 0; u < g.nodes.size(); ++u) total += copies_score(u);
+    for (std::size_t u = 0; u < g.nodes.size(); ++u) total += node_score(u);
     return total;
   }
 

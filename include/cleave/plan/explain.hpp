@@ -35,6 +35,7 @@ inline std::string why(const program& p, const step& s) {
     case kind::collective_permute: return "each device fetches what it lacks";
     case kind::slice: return "replicated over " + over(s.axes) + ", each device keeps its part";
     case kind::mask: return "becomes partial over " + over(s.axes);
+    case kind::exchange: return p.buffers[s.out].form == form::region ? "each device looks around its block" : "each device fetches what it lacks";
     case kind::none: break;
   }
   return {};
@@ -80,7 +81,7 @@ std::string explain_layouts(const function<F>&) {
 inline std::string explain(const program& p, const sizes& at) {
   std::vector<std::vector<std::string>> rows{{"collective", "over", "from", "to", "bytes", "for", "why"}};
   for (const step& s : p.steps) {
-    if (s.kind != step_kind::move) continue;
+    if (s.move == kind::none) continue;
     const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
     std::string origin = origin_name(s.code, s.gradient);
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));

@@ -26,6 +26,7 @@ struct fused_pieces : piece_list {
   /// What is computed by a chain of elementwise ops, which a reduction may end. Without a contracted dim a product is one.
   constexpr bool runs_tape(const piece& p) const {
     if (p.how != made_by::node) return false;
+    if (p.looks_around) return true;
     const node& n = node_at(p.node);
     return is_elementwise(n.code) || n.code == op::reduce || (n.code == op::dot && n.over == 0);
   }
@@ -52,7 +53,7 @@ struct fused_pieces : piece_list {
   }
   constexpr bool take_operand(chain& c, std::size_t i) const {
     if (c.members.contains(i) || c.loads.contains(i)) return true;
-    if (!pieces[i].free) {
+    if (!pieces[i].free || pieces[i].looks_around) {
       if (c.loads.full()) return false;
       c.loads.push_back(i);
       return true;
@@ -60,11 +61,21 @@ struct fused_pieces : piece_list {
     return take_member(c, i);
   }
   constexpr bool take_member(chain& c, std::size_t i) const {
+    if (pieces[i].looks_around) return take_operand(c, i);
     for (int k = 0; k < pieces[i].arity; ++k)
       if (!take_operand(c, pieces[i].in[static_cast<std::size_t>(k)])) return false;
     if (c.members.full()) return false;
     c.members.push_back(i);
     return c.fits();
+  }
+
+  /// What looks into a region is read there by chains, each of which loads it itself; others need it as a shard.
+  constexpr void find_looks(const std::vector<std::size_t>& step_of_reader, std::size_t many) {
+    for (piece& p : pieces) p.fused = p.looks_around;
+    for (const piece& p : pieces)
+      for (int k = 0; k < p.arity && !runs_tape(p); ++k) pieces[p.in[static_cast<std::size_t>(k)]].fused = false;
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      if (step_of_reader[i] == many) pieces[i].fused = false;
   }
 
   /// Decides which pieces are computed inside a step: those all of whose readers are, and in one step. From the results
@@ -80,12 +91,17 @@ struct fused_pieces : piece_list {
       ++pieces[r].uses;
       step_of_reader[r] = many;
     }
+    find_looks(step_of_reader, many);
     chains.assign(pieces.size(), chain{});
     for (std::size_t i = pieces.size(); i-- > 0;) {
       piece& p = pieces[i];
       const std::size_t reader = step_of_reader[i];
       std::size_t step = i;
       if (p.uses == 0) continue;
+      if (p.looks_around) {
+        step_of_reader[p.in[0]] = many;
+        continue;
+      }
       if (p.free) {
         // Made on its own only for a reader that cannot make it.
         p.fused = reader == none;

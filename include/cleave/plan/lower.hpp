@@ -42,7 +42,9 @@ struct lowering : fused_pieces {
         continue;
       }
       storage_of s;
-      s.bytes = largest_shape(shape_of(p.type, at), p.where, at.axes).elements() * size_of(p.type.element);
+      buffer whole{role::workspace, 0, p.type, p.where};
+      if (p.how == made_by::region) give_region(whole, p);
+      s.bytes = largest_elements(whole, out.maps, at) * size_of(p.type.element);
       if (node_at(p.node).code == op::input && p.how == made_by::node) {
         s.role = role::input;
         s.assigned = true;
@@ -70,10 +72,56 @@ struct lowering : fused_pieces {
     if (p.buffer < 0) {
       p.buffer = static_cast<int>(out.buffers.size());
       out.buffers.push_back({role::workspace, 0, p.type, p.where});
+      if (p.how == made_by::region) give_region(out.buffers.back(), p);
       buffer_storage.push_back(p.storage);
     }
     return p.buffer;
   }
+  /// The form of a region: the maps of what it surrounds, kept once.
+  constexpr void give_region(buffer& b, const piece& p) {
+    const region_shape& shape = around.regions[p.region].shape;
+    if (region_maps.empty()) region_maps.assign(around.regions.size(), 0);
+    if (region_maps[p.region] == 0) {
+      region_maps[p.region] = static_cast<std::uint16_t>(out.maps.size() + 1);
+      for (const dim_map& m : shape.maps) out.maps.push_back(m);
+    }
+    b.form = form::region;
+    b.first_map = static_cast<std::uint16_t>(region_maps[p.region] - 1);
+    b.maps = static_cast<std::uint8_t>(shape.maps.size());
+  }
+  std::vector<std::uint16_t> region_maps{};
+  /// What a piece that looks around sees, as a buffer: the memory of the region under the dims of the piece.
+  constexpr int view_of(std::size_t i) {
+    const piece& p = pieces[i];
+    if (views.empty()) views.assign(pieces.size(), -1);
+    if (views[i] >= 0) return views[i];
+    const int region = buffer_of(p.in[0]);
+    buffer b{role::workspace, 0, p.type, p.where};
+    b.form = form::view;
+    b.of = static_cast<std::uint16_t>(region);
+    b.first_map = static_cast<std::uint16_t>(out.maps.size());
+    dim_set seen = 0;
+    for (dim_map m : maps_of(g, node_at(p.node))) {
+      for (const dim_map& have : around.regions[pieces[p.in[0]].region].shape.maps)
+        if (have.from == m.from) m.offset.constant -= have.offset.constant;
+      seen |= dim_bit(m.from);
+      out.maps.push_back(m);
+    }
+    for (const dim_map& have : around.regions[pieces[p.in[0]].region].shape.maps)
+      if ((seen & dim_bit(have.from)) == 0) {
+        // A dim at which only others look around.
+        dim_map m = have;
+        m.dilation = 0;
+        m.offset.constant = -have.offset.constant;
+        out.maps.push_back(m);
+      }
+    b.maps = static_cast<std::uint8_t>(out.maps.size() - b.first_map);
+    views[i] = static_cast<int>(out.buffers.size());
+    out.buffers.push_back(b);
+    buffer_storage.push_back(pieces[p.in[0]].storage);
+    return views[i];
+  }
+  std::vector<int> views{};
   std::vector<std::size_t> buffer_storage{};
 
   constexpr std::uint8_t load(step& s, int buffer) const {
@@ -90,7 +138,10 @@ struct lowering : fused_pieces {
       if (piece == i) return entry;
     tape_op t;
     t.type = p.type.element;
-    if (!root && !p.fused && !p.free) {
+    if (p.looks_around && (root || p.fused)) {
+      t.code = op::input;
+      t.arg = load(s, view_of(i));
+    } else if (!root && !p.fused && !p.free) {
       t.code = op::input;
       t.arg = load(s, buffer_of(i));
     } else {
@@ -149,6 +200,29 @@ struct lowering : fused_pieces {
       s.space = p.where;
       s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[0])));
       s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[1])));
+    } else if (p.how == made_by::region) {
+      const region_shape& shape = around.regions[p.region].shape;
+      s.kind = step_kind::exchange;
+      s.axes = fetched_over(shape);
+      s.region_parts = shape.parts;
+      s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[0])));
+      s.first_map = static_cast<std::uint16_t>(out.maps.size());
+      s.maps = static_cast<std::uint8_t>(shape.maps.size());
+      for (const dim_map& m : shape.maps) {
+        dim_map itself;
+        itself.from = itself.to = m.from;
+        itself.outside = m.outside;
+        out.maps.push_back(itself);
+      }
+    } else if (class_of(n.code) == op_class::remap && !p.looks_around) {
+      s.kind = step_kind::exchange;
+      s.first_map = n.first_map;
+      s.maps = n.maps;
+      for (int k = 0; k < p.arity; ++k) {
+        s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[static_cast<std::size_t>(k)])));
+        const piece& from = pieces[p.in[static_cast<std::size_t>(k)]];
+        s.axes = static_cast<axis_set>(s.axes | fetched_over(part_of(maps_of(g, n), static_cast<std::uint8_t>(k), from.type, from.where, p.type, p.where)));
+      }
     } else if (n.code == op::call) {
       s.kind = step_kind::call;
       s.user = n.user;
@@ -165,6 +239,7 @@ struct lowering : fused_pieces {
       if (n.code == op::reduce) record(s, p.in[0], false);
       else record(s, i, true);
     }
+    if (s.kind == step_kind::exchange && s.axes != 0) s.move = kind::exchange;
     s.out = static_cast<std::uint16_t>(buffer_of(i));
     return s;
   }
@@ -235,7 +310,7 @@ struct lowering : fused_pieces {
     if (s.kind != step_kind::map) return none;
     const auto pointwise = [&](std::uint16_t b) {
       const tensor_type& t = out.buffers[b].type;
-      return same_dims(t, s.loop) && t.element == out.buffers[s.out].type.element;
+      return out.buffers[b].form == form::shard && same_dims(t, s.loop) && t.element == out.buffers[s.out].type.element;
     };
     for (std::uint16_t b : s.in) {
       const std::size_t memory = buffer_storage[b];
@@ -287,7 +362,8 @@ struct lowering : fused_pieces {
   constexpr void run() {
     out.mesh = g.mesh;
     out.dims = g.dims;
-    out.products = g.products;
+    out.rules = g.rules;
+    out.maps = g.maps;
     out.arguments = static_cast<std::uint16_t>(g.inputs.size());
     out.results = static_cast<std::uint16_t>(g.outputs.size());
     make_pieces();

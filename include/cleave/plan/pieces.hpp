@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/choose.hpp>
+#include <cleave/plan/regions.hpp>
 
 namespace cleave {
 
@@ -15,7 +15,7 @@ struct piece_list {
   const sizes& at;
   const policy& rule;
 
-  enum class made_by : std::uint8_t { node, move, rename };
+  enum class made_by : std::uint8_t { node, move, rename, region };
   struct piece {
     made_by how = made_by::node;
     node_id node = 0;
@@ -29,15 +29,22 @@ struct piece_list {
     bool fused = false;
     std::size_t storage = 0;
     int buffer = -1;
+    /// Reads the region in[0] at a distance: loaded by those who read it.
+    bool looks_around = false;
+    /// Of a region: which one.
+    std::size_t region = 0;
   };
   std::vector<piece> pieces{};
   /// Pieces of each node, the first one as computed.
   std::vector<std::vector<std::size_t>> copies{};
+  region_finder around;
+  /// The pieces of regions.
+  std::vector<std::size_t> region_pieces{};
   /// The pieces that are asked for, by result.
   std::vector<std::size_t> results{};
 
   constexpr piece_list(const graph& from, const std::vector<strategy>& strategies, const sizes& s, const policy& p)
-      : g(from), chosen(strategies), at(s), rule(p) {}
+      : g(from), chosen(strategies), at(s), rule(p), around{from, strategies, s} {}
 
   constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
   constexpr bool source_everywhere(node_id v) const {
@@ -95,8 +102,27 @@ struct piece_list {
     return start;
   }
 
+  /// The piece of the region in which a node looks around.
+  constexpr std::size_t region(std::size_t v) {
+    const std::size_t r = around.region_of[v];
+    if (region_pieces[r] != region_finder::none) return region_pieces[r];
+    const region_finder::found_region& found = around.regions[r];
+    piece p;
+    p.how = made_by::region;
+    p.node = static_cast<node_id>(v);
+    p.type = found.shape.type;
+    p.where = found.shape.made;
+    p.arity = 1;
+    p.in[0] = copy(found.operand, found.shape.taken);
+    p.region = r;
+    pieces.push_back(p);
+    return region_pieces[r] = pieces.size() - 1;
+  }
+
   constexpr void make_pieces() {
     copies.assign(g.nodes.size(), {});
+    around.find();
+    region_pieces.assign(around.regions.size(), region_finder::none);
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = node_at(v);
       if (source_everywhere(static_cast<node_id>(v))) continue;
@@ -106,6 +132,12 @@ struct piece_list {
       p.where = chosen[v].out;
       p.arity = n.arity;
       const factor_list factors = factors_of(g, n);
+      if (around.region_of[v] != region_finder::none) {
+        p.looks_around = true;
+        p.in[0] = region(v);
+        push(p);
+        continue;
+      }
       for (int k = 0; k < n.arity; ++k)
         p.in[static_cast<std::size_t>(k)] = copy(n.in[static_cast<std::size_t>(k)], required(n, factors, chosen[v], k));
       if (class_of(n.code) == op_class::annotation) {

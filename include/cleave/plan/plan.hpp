@@ -32,14 +32,22 @@ constexpr sizes sizes_for(const Sized& g, std::span<const named_size> named = {}
     for (const named_size& n : named)
       if (n.name == g.dims[d].name) s.dims[d] = n.size;
   }
-  derive_extents(g.products, s);
+  derive_extents(g.rules, s);
   // Hints for what is still open, parts of a product before the whole.
-  for (const dim_product& p : g.products)
+  for (const dim_product& p : g.rules.products)
     for (int i : {1, 2})
       if (p[2] != no_dim && s.dims[p[static_cast<std::size_t>(i)]] == dynamic) {
         s.dims[p[static_cast<std::size_t>(i)]] = hinted_part;
-        derive_extents(g.products, s);
+        derive_extents(g.rules, s);
       }
+  const auto follows = [&](std::size_t d) {
+    for (const derived_extent& rule : g.rules.derived)
+      if (rule.dim == d) return true;
+    return false;
+  };
+  for (std::size_t d = 0; d < g.dims.size(); ++d)
+    if (s.dims[d] == dynamic && !follows(d)) s.dims[d] = hinted_extent;
+  derive_extents(g.rules, s);
   for (std::size_t d = 0; d < g.dims.size(); ++d)
     if (s.dims[d] == dynamic) s.dims[d] = hinted_extent;
   return s;
@@ -75,15 +83,17 @@ template <class O>
 concept PlanOption = std::derived_from<std::remove_cvref_t<O>, option_tag>;
 
 /// A finished program of fixed size: the constant that the run time unrolls.
-template <std::size_t Buffers, std::size_t Steps>
+template <std::size_t Buffers, std::size_t Steps, std::size_t Maps>
 struct frozen_program {
   mesh_value mesh{};
   static_vector<dim_info, max_dims> dims{};
-  static_vector<dim_product, max_products> products{};
+  extent_rules rules{};
   std::array<buffer, Buffers> buffers{};
   std::array<step, Steps> steps{};
+  std::array<dim_map, Maps> maps{};
   std::size_t buffer_count = 0;
   std::size_t step_count = 0;
+  std::size_t map_count = 0;
   std::uint16_t arguments = 0;
   std::uint16_t results = 0;
   std::uint16_t slots = 0;
@@ -92,16 +102,18 @@ struct frozen_program {
 
 namespace detail {
 
-template <std::size_t Buffers, std::size_t Steps>
-constexpr frozen_program<Buffers, Steps> freeze(const program& p) {
-  frozen_program<Buffers, Steps> f;
+template <std::size_t Buffers, std::size_t Steps, std::size_t Maps>
+constexpr frozen_program<Buffers, Steps, Maps> freeze(const program& p) {
+  frozen_program<Buffers, Steps, Maps> f;
   f.mesh = p.mesh;
   f.dims = p.dims;
-  f.products = p.products;
+  f.rules = p.rules;
   f.buffer_count = p.buffers.size();
   f.step_count = p.steps.size();
+  f.map_count = p.maps.size();
   for (std::size_t i = 0; i < p.buffers.size(); ++i) f.buffers[i] = p.buffers[i];
   for (std::size_t i = 0; i < p.steps.size(); ++i) f.steps[i] = p.steps[i];
+  for (std::size_t i = 0; i < p.maps.size(); ++i) f.maps[i] = p.maps[i];
   f.arguments = p.arguments;
   f.results = p.results;
   f.slots = p.slots;
@@ -109,16 +121,18 @@ constexpr frozen_program<Buffers, Steps> freeze(const program& p) {
   return f;
 }
 
-template <std::size_t Buffers, std::size_t Steps, class Big>
-constexpr frozen_program<Buffers, Steps> cut(const Big& big) {
-  frozen_program<Buffers, Steps> f;
+template <std::size_t Buffers, std::size_t Steps, std::size_t Maps, class Big>
+constexpr frozen_program<Buffers, Steps, Maps> cut(const Big& big) {
+  frozen_program<Buffers, Steps, Maps> f;
   f.mesh = big.mesh;
   f.dims = big.dims;
-  f.products = big.products;
+  f.rules = big.rules;
   f.buffer_count = Buffers;
   f.step_count = Steps;
+  f.map_count = Maps;
   for (std::size_t i = 0; i < Buffers; ++i) f.buffers[i] = big.buffers[i];
   for (std::size_t i = 0; i < Steps; ++i) f.steps[i] = big.steps[i];
+  for (std::size_t i = 0; i < Maps; ++i) f.maps[i] = big.maps[i];
   f.arguments = big.arguments;
   f.results = big.results;
   f.slots = big.slots;
@@ -136,7 +150,7 @@ constexpr verdict check_contract([[maybe_unused]] const program& p, [[maybe_unus
   [[maybe_unused]] const auto check = [&]<class O>(O) {
     std::int64_t total = 0;
     for (const step& s : p.steps) {
-      if (s.kind != step_kind::move || s.move == kind::slice || s.move == kind::mask) continue;
+      if (!is_collective(s)) continue;
       if constexpr (requires { O::forbidden; })
         if (s.move == O::forbidden) broken(s, {}, 0, 0);
       if constexpr (requires { O::allows(std::string_view{}); })
@@ -175,16 +189,22 @@ struct plan_of {
     if (p.found.ok()) p.found = detail::check_contract<Options...>(p, hints);
     return p;
   }
-  static constexpr std::size_t nodes = recording<Body, Signature>::record().nodes.size();
-  static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16>(make());
-  static constexpr auto frozen = detail::cut<scratch.buffer_count, scratch.step_count>(scratch);
+  /// How many nodes and maps there are.
+  static constexpr auto sizes_of_graph = [] {
+    const graph g = recording<Body, Signature>::record();
+    return std::array{g.nodes.size(), g.maps.size()};
+  }();
+  static constexpr std::size_t nodes = sizes_of_graph[0];
+  static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16, 6 * sizes_of_graph[1]>(make());
+  static constexpr auto frozen = detail::cut<scratch.buffer_count, scratch.step_count, scratch.map_count>(scratch);
   static constexpr verdict found = frozen.found;
 
   static constexpr mesh_value mesh = frozen.mesh;
   static constexpr auto dims = frozen.dims;
-  static constexpr auto products = frozen.products;
+  static constexpr auto rules = frozen.rules;
   static constexpr auto buffers = frozen.buffers;
   static constexpr auto steps = frozen.steps;
+  static constexpr auto maps = frozen.maps;
   static constexpr std::uint16_t arguments = frozen.arguments;
   static constexpr std::uint16_t results = frozen.results;
   static constexpr std::uint16_t slots = frozen.slots;
@@ -202,7 +222,7 @@ struct planned {
     if constexpr (!accepted) return absorbed{};
     else {
       int n = 0;
-      for (const step& s : Plan::steps) n += s.kind == step_kind::move && s.move == k ? 1 : 0;
+      for (const step& s : Plan::steps) n += k != kind::none && s.move == k ? 1 : 0;
       return n;
     }
   }
@@ -212,7 +232,7 @@ struct planned {
     else {
       int n = 0;
       for (const step& s : Plan::steps)
-        n += s.kind == step_kind::move && s.move != kind::slice && s.move != kind::mask ? 1 : 0;
+        n += is_collective(s) ? 1 : 0;
       return n;
     }
   }
@@ -242,9 +262,10 @@ struct planned {
     program p;
     p.mesh = Plan::mesh;
     p.dims = Plan::dims;
-    p.products = Plan::products;
+    p.rules = Plan::rules;
     p.buffers.assign(Plan::buffers.begin(), Plan::buffers.end());
     p.steps.assign(Plan::steps.begin(), Plan::steps.end());
+    p.maps.assign(Plan::maps.begin(), Plan::maps.end());
     p.arguments = Plan::arguments;
     p.results = Plan::results;
     p.slots = Plan::slots;

@@ -3,25 +3,49 @@
 #pragma once
 
 #include <cleave/ops/user.hpp>
+#include <cleave/plan/exchange.hpp>
 #include <cleave/plan/reshard.hpp>
 
 namespace cleave {
 
+/// What an exchange is, from the buffers that it reads and writes.
+constexpr static_vector<exchange_part, max_operands> parts_of(const program& p, const step& s) {
+  static_vector<exchange_part, max_operands> parts;
+  const auto maps = std::span(p.maps).subspan(s.first_map, s.maps);
+  const buffer& to = p.buffers[s.out];
+  for (std::size_t k = 0; k < s.in.size(); ++k)
+    parts.push_back(part_of(maps, static_cast<std::uint8_t>(k), p.buffers[s.in[k]].type, p.buffers[s.in[k]].where, to.type, to.where));
+  return parts;
+}
+constexpr region_shape region_of(const program& p, const step& s) {
+  const buffer& to = p.buffers[s.out];
+  region_shape r{to.type, p.buffers[s.in[0]].where, to.where, {}, s.region_parts};
+  for (int m = 0; m < to.maps; ++m) r.maps.push_back(p.maps[static_cast<std::size_t>(to.first_map + m)]);
+  return r;
+}
+constexpr cost exchange_step_cost(const program& p, const step& s, const sizes& at) {
+  if (p.buffers[s.out].form == form::region) return region_cost(region_of(p, s), at);
+  const auto parts = parts_of(p, s);
+  return exchange_cost(std::span<const exchange_part>(parts.begin(), parts.end()), at);
+}
+
 /// What one step moves. Exact for any sizes: bytes of the busiest device.
-constexpr cost step_cost(const std::vector<buffer>& buffers, const step& s, const sizes& at) {
+constexpr cost step_cost(const program& p, const step& s, const sizes& at) {
+  const std::vector<buffer>& buffers = p.buffers;
   if (s.kind == step_kind::call && s.user->bytes != nullptr) {
     static_vector<shape, max_operands + 1> shards;
     for (std::uint16_t b : s.in) shards.push_back(largest_shape(shape_of(buffers[b].type, at), buffers[b].where, at.axes));
     shards.push_back(largest_shape(shape_of(buffers[s.out].type, at), buffers[s.out].where, at.axes));
     return {s.user->bytes(std::span<const shape>(shards.begin(), shards.end()), at.axes), 0};
   }
+  if (s.kind == step_kind::exchange) return exchange_step_cost(p, s, at);
   if (s.kind != step_kind::move) return {};
   const buffer &from = buffers[s.in[0]], &to = buffers[s.out];
   return price_of({s.move, s.axes, to.where}, from.where, shape_of(from.type, at), size_of(from.type.element), at.axes);
 }
 
 constexpr std::int64_t step_bytes(const program& p, const step& s, const sizes& at) {
-  return step_cost(p.buffers, s, at).bytes;
+  return step_cost(p, s, at).bytes;
 }
 
 /// Bytes that a program moves: the sum over its steps of the bytes of each step's busiest device.
@@ -33,7 +57,7 @@ constexpr std::int64_t bytes(const program& p, const sizes& at) {
 
 constexpr std::int64_t messages(const program& p, const sizes& at) {
   std::int64_t total = 0;
-  for (const step& s : p.steps) total += step_cost(p.buffers, s, at).messages;
+  for (const step& s : p.steps) total += step_cost(p, s, at).messages;
   return total;
 }
 
@@ -58,7 +82,8 @@ constexpr std::int64_t workspace(const program& p, const sizes& at) {
     std::int64_t largest = 0;
     for (const buffer& b : p.buffers) {
       if (b.role != role::workspace || b.index != slot) continue;
-      const std::int64_t n = largest_shape(shape_of(b.type, at), b.where, at.axes).elements() * size_of(b.type.element);
+      if (b.form == form::view) continue;
+      const std::int64_t n = largest_elements(b, p.maps, at) * size_of(b.type.element);
       if (n > largest) largest = n;
     }
     total += largest;

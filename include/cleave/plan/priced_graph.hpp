@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/plan/exchange.hpp>
 #include <cleave/plan/strategy.hpp>
 
 #include <vector>
@@ -27,7 +28,21 @@ class known_ways {
     return found;
   }
 
+  /// The same for exchanges, by the first map of the node and the axes on both sides.
+  constexpr double* exchange(std::uint16_t map, const strategy& s) {
+    for (exchange_score& e : exchanges_)
+      if (e.map == map && e.how.divides_like(s)) return &e.score;
+    exchanges_.push_back({map, s, -1});
+    return &exchanges_.back().score;
+  }
+
  private:
+  struct exchange_score {
+    std::uint16_t map;
+    strategy how;
+    double score;
+  };
+  std::vector<exchange_score> exchanges_{};
   struct way {
     std::uint64_t hash;
     tensor_type type;
@@ -118,6 +133,20 @@ struct priced_graph {
   }
 
   constexpr double way(std::size_t u, const layout& from, const layout& to) const { return memory.score(node_at(u).type, from, to, at, rule); }
+
+  /// What the operation of a node itself moves.
+  constexpr double exchange_score(std::size_t v, const strategy& s) const {
+    const node& n = node_at(v);
+    if (class_of(n.code) != op_class::remap) return 0;
+    double* known = memory.exchange(n.first_map, s);
+    if (*known >= 0) return *known;
+    static_vector<exchange_part, max_arity> parts;
+    for (std::uint8_t k = 0; k < n.arity; ++k)
+      parts.push_back(part_of(maps_of(g, n), k, node_at(n.in[k]).type, required(n, factors[v], s, k), n.type, s.out));
+    return *known = rule.score(exchange_cost(std::span<const exchange_part>(parts.begin(), parts.end()), at));
+  }
+  /// That, and the copies of its result.
+  constexpr double node_score(std::size_t v) const { return copies_score(v) + exchange_score(v, chosen[v]); }
 
   /// The layouts in which a value is needed beside its own.
   constexpr std::vector<layout> copies_of(std::size_t u) const {

@@ -41,6 +41,7 @@ constexpr cost price_of(const hop& h, const layout& from, const shape& global, s
   const std::int64_t n = sizes.product(h.axes);
   switch (h.move) {
     case kind::none:
+    case kind::exchange:
     case kind::mask: return {};
     case kind::all_reduce: {
       if (n == 1) return {};

@@ -16,11 +16,13 @@ enum class kind : std::uint8_t {
   all_gather,
   all_to_all,
   collective_permute,
+  /// Elements under other indices, each device fetching what it lacks: halos, shifts, slices, concatenations.
+  exchange,
 };
 
 constexpr std::string_view name_of(kind k) {
   constexpr std::string_view names[] = {"none",       "slice",      "mask",      "all_reduce", "reduce_scatter",
-                                        "all_gather", "all_to_all", "collective_permute"};
+                                        "all_gather", "all_to_all", "collective_permute", "exchange"};
   return names[static_cast<int>(k)];
 }
 
@@ -35,6 +37,8 @@ enum class step_kind : std::uint8_t {
   call,
   /// out = in0 in another layout; `move` says by which collective.
   move,
+  /// out = elements of in... under other indices, as the maps say; 0 where there is none.
+  exchange,
 };
 
 /// One operation of a fused chain. Operands are indices of earlier entries of the tape.
@@ -54,6 +58,10 @@ struct tape_op {
 inline constexpr int max_tape = 24;
 inline constexpr int max_operands = 6;
 static_assert(max_operands >= max_arity);
+
+/// The parts of a region along up to three dims: before, in and after the device's own block along each. Part `p` of dim i is
+/// digit i of a number in base 3, of which bit n of step::region_parts says whether it is needed.
+inline constexpr std::uint32_t all_region_parts = (1u << 27) - 1;
 
 /// One step of the program that every device runs. Self-contained up to the buffers it names.
 struct step {
@@ -75,7 +83,12 @@ struct step {
   // call
   const user_entry* user = nullptr;
 
-  // move
+  // exchange: the maps, in the program's table. For a region the parts of it that are needed (see region_part).
+  std::uint16_t first_map = 0;
+  std::uint8_t maps = 0;
+  std::uint32_t region_parts = 0;
+
+  // move and exchange; an exchange for which nobody fetches anything is none
   cleave::kind move = cleave::kind::none;
   /// The axes whose devices take part together.
   axis_set axes = 0;
@@ -89,23 +102,36 @@ struct step {
 
 enum class role : std::uint8_t { input, output, workspace };
 
-/// A buffer of a plan: on each device a LayoutRight array of its shard's extents.
+/// What a buffer is on a device: its shard; a region, which is a shard and what is around it; or the elements of a region
+/// under the dims of an operation that looks around.
+enum class form : std::uint8_t { shard, region, view };
+
+/// A buffer of a plan: on each device a LayoutRight array of its shard's extents, or another form of such.
 struct buffer {
   cleave::role role = role::workspace;
   /// Which argument or result, or which workspace slot (slots may be shared by buffers that never live together).
   std::uint16_t index = 0;
   tensor_type type{};
   layout where{};
+  /// Of a region: maps with the range of each dim `from` that follows from the block of dim `to`: from stride * first + offset to
+  /// stride * last + offset + dilation. Of a view: maps from its dims to places in the region `of`.
+  cleave::form form = cleave::form::shard;
+  std::uint16_t of = 0;
+  std::uint16_t first_map = 0;
+  std::uint8_t maps = 0;
 };
+
+constexpr bool is_collective(const step& s) { return s.move != kind::none && s.move != kind::slice && s.move != kind::mask; }
 
 /// A partitioned program as data with run-time length; `plan_of` keeps the same as a constant.
 struct program {
   mesh_value mesh{};
   static_vector<dim_info, max_dims> dims{};
-  static_vector<dim_product, max_products> products{};
+  extent_rules rules{};
   /// The arguments in order, the results in order, then the workspace and other names for the same memory.
   std::vector<buffer> buffers{};
   std::vector<step> steps{};
+  std::vector<dim_map> maps{};
   std::uint16_t arguments = 0;
   std::uint16_t results = 0;
   std::uint16_t slots = 0;

@@ -13,6 +13,8 @@ struct strategy {
   layout out{};
   /// Axes of the reduced factors, in the order of factors_of.
   axis_list over[max_rank]{};
+  /// remap: the axes of the operands' dims that the maps name, by map.
+  axis_list taken[max_arity]{};
   /// merge: the axes of the result that divide the minor part of the operand, the last ones of the merged dim.
   axis_list minor{};
   /// Partial axes let through by linearity, and the operands that must bring them (bit set).
@@ -22,6 +24,8 @@ struct strategy {
   constexpr bool divides_like(const strategy& other) const {
     for (int i = 0; i < max_rank; ++i)
       if (over[i].packed != other.over[i].packed) return false;
+    for (int i = 0; i < max_arity; ++i)
+      if (taken[i].packed != other.taken[i].packed) return false;
     return minor.packed == other.minor.packed && out.same_dims(other.out);
   }
   friend constexpr bool operator==(const strategy& a, const strategy& b) {
@@ -29,12 +33,16 @@ struct strategy {
   }
 };
 
+/// The axes that divide a factor in its operands; `r` counts the reduced factors.
+constexpr axis_list axes_of(const factor& f, const strategy& s, int& r) {
+  return f.pinned ? f.pin : f.taken >= 0 ? s.taken[f.taken] : f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
+}
 /// The layout that operand `k` of a node must have for a strategy.
 constexpr layout required(const node& n, const factor_list& factors, const strategy& s, int k) {
   layout l;
   int r = 0;
   for (const factor& f : factors) {
-    const axis_list list = f.pinned ? f.pin : f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
+    const axis_list list = axes_of(f, s, r);
     if (f.at[static_cast<std::size_t>(k)] < 0) continue;
     axis_list& own = l[f.at[static_cast<std::size_t>(k)]];
     own = list;

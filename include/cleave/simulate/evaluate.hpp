@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/ops/remap.hpp>
 #include <cleave/simulate/array.hpp>
+#include <cleave/simulate/remap.hpp>
 #include <cleave/simulate/scalar.hpp>
 
 #include <stdexcept>
@@ -91,6 +93,19 @@ struct evaluator {
     });
   }
 
+  void remap(const node& n, const host_array* const* in, host_array& out) const {
+    std::array<std::int64_t, max_arity> offsets{};
+    for (const dim_map& m : maps_of(g, n))
+      if (m.at_run_time != 0) offsets[m.at_run_time] = static_cast<std::int64_t>(in[m.at_run_time]->data[0]);
+    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const indices& index, std::size_t place) {
+      for (std::uint8_t k = 0; k < n.arity; ++k) {
+        if (k > 0 && n.code != op::concat) continue;
+        const auto source = source_of(maps_of(g, n), k, g.nodes[n.in[k]].type, n.type, index, at, offsets);
+        if (source) out.data[place] = in[k]->data[place_in(box_of(in[k]->extents, layout{}, {}, at.axes), *source)];
+      }
+    });
+  }
+
   host_array compute(const node& n) const {
     host_array out(shape_of(n.type, at));
     const host_array* in[max_arity]{};
@@ -115,6 +130,7 @@ struct evaluator {
         break;
       }
       case op_class::reduction: reduce(n, *in[0], out); break;
+      case op_class::remap: remap(n, in, out); break;
       case op_class::call: {
         // One device that holds everything.
         std::vector<reference_shard> shards;

@@ -92,6 +92,7 @@ class mover {
       case kind::all_gather:
       case kind::all_to_all:
       case kind::collective_permute: return exchange();
+      case kind::exchange:
       case kind::none: problem = "is no move";
     }
   }

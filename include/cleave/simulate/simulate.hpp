@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <limits>
+#include <set>
 
 namespace cleave {
 
@@ -69,9 +70,11 @@ class machine {
         for (std::size_t d = 0; d < where_.size(); ++d) {
           if (s.kind == step_kind::gemm) flops[d] += product(d, s);
           else if (s.kind == step_kind::call) call(d, s);
+          else if (s.kind == step_kind::exchange) continue;
           else loop(d, s);
         }
-        out_.step_bytes.back() = step_bytes(p_, s, at_);
+        if (s.kind == step_kind::exchange) exchange(s);
+        else out_.step_bytes.back() = step_bytes(p_, s, at_);
       }
       if (!out_.problem.empty()) return out_;
       writer_[memory_of(p_.buffers[s.out])] = s.out;
@@ -99,8 +102,13 @@ class machine {
   double* data(std::size_t d, const buffer& b) { return memory_[d][memory_of(b)].data(); }
   shape global(const tensor_type& t) const { return shape_of(t, at_); }
   box part(std::size_t d, const tensor_type& t, const layout& l) const { return box_of(global(t), l, where_[d], at_.axes); }
-  shape local(std::size_t d, const buffer& b) const { return part(d, b.type, b.where).extents(); }
-  placed place(std::size_t d, const buffer& b) const { return {b.type, local(d, b)}; }
+  shape local(std::size_t d, const buffer& b) const { return indices_of(b, p_.maps, at_, where_[d]).extents(); }
+  placed place(std::size_t d, const buffer& b) const {
+    placed p(b.type, local(d, b));
+    p.stride = addressing_of(b, p_.buffers, p_.maps, at_, where_[d]).stride;
+    return p;
+  }
+  std::int64_t offset(std::size_t d, const buffer& b) const { return addressing_of(b, p_.buffers, p_.maps, at_, where_[d]).offset; }
 
   /// What is read was written, by this buffer or by one of which it is a view.
   void check_readable(std::uint16_t b) {
@@ -108,6 +116,10 @@ class machine {
     if (writer < 0) return complain("reads what nothing has written");
     const buffer &have = p_.buffers[static_cast<std::size_t>(writer)], &want = p_.buffers[b];
     if (have.where.unreduced != want.where.unreduced) complain("reads a partial value as a whole one or the reverse");
+    if (want.form == form::view) {
+      if (writer != want.of) complain("looks into a region that is not there");
+      return;
+    }
     for (std::size_t d = 0; d < where_.size(); ++d)
       if (local(d, have).elements() != local(d, want).elements()) complain("reads memory that holds another shard");
   }
@@ -212,6 +224,7 @@ class machine {
     const std::size_t loads = s.in.size(), rank = s.loop.rank, target = loads + rank;
     streamed_loops loops(target + 1);
     std::vector<std::int64_t> start(target + 1, 0);
+    for (std::size_t k = 0; k < loads; ++k) start[k] = offset(d, p_.buffers[s.in[k]]);
     for (std::size_t i = 0; i < rank; ++i) {
       const dim_id dim = s.loop[static_cast<int>(i)];
       std::vector<std::int64_t> steps;
@@ -269,6 +282,73 @@ class machine {
     std::vector<reference_shard> in;
     for (std::uint16_t b : s.in) in.push_back(seen(p_.buffers[b]));
     run_reference(*s.user, in, seen(p_.buffers[s.out]));
+  }
+
+  /// Elements under other indices, one by one: from the device's own memory or that of the one that has them.
+  void exchange(const step& s) {
+    const buffer& to = p_.buffers[s.out];
+    const auto maps = std::span(p_.maps).subspan(s.first_map, s.maps);
+    std::array<std::int64_t, max_operands> offsets{};
+    bool at_run_time = false;
+    for (const dim_map& m : maps)
+      if (m.at_run_time != 0) {
+        at_run_time = true;
+        offsets[m.at_run_time] = static_cast<std::int64_t>(data(0, p_.buffers[s.in[m.at_run_time]])[0]);
+      }
+    std::vector<std::vector<double>> made(where_.size());
+    std::int64_t busiest = 0;
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      const box mine = indices_of(to, p_.maps, at_, where_[d]);
+      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
+      std::int64_t bytes = 0;
+      for (std::uint8_t k = 0; k < s.in.size(); ++k) {
+        if (!takes_from(maps, k)) continue;
+        const buffer& from = p_.buffers[s.in[k]];
+        const box own = part(d, from.type, from.where);
+        std::set<std::pair<std::uint32_t, std::size_t>> received;
+        for_each_index(mine, [&](const indices& at, std::size_t place) {
+          const std::uint32_t where = part_of_region(d, to, at);
+          if ((s.region_parts >> where & 1) == 0 && to.form == form::region) {
+            made[d][place] = unwritten;
+            return;
+          }
+          const auto source = source_of(maps, k, from.type, to.type, at, at_, offsets);
+          if (!source) return;
+          std::size_t owner = d;
+          if (!holds(own, *source)) {
+            received.insert({where, place_in(box_of(global(from.type), layout{}, {}, at_.axes), *source)});
+            for (std::size_t other = 0; other < where_.size(); ++other)
+              if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, from.type, from.where), *source)) owner = other;
+            if (owner == d) complain("needs an element that no device of its group has");
+          }
+          if (out_.problem.empty()) made[d][place] = data(owner, from)[place_in(part(owner, from.type, from.where), *source)];
+        });
+        bytes += static_cast<std::int64_t>(received.size()) * size_of(from.type.element);
+      }
+      busiest = std::max(busiest, bytes);
+    }
+    if (!out_.problem.empty()) return;
+    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    const std::int64_t priced = step_bytes(p_, s, at_);
+    // With offsets that only the run knows the price is that of the worst ones.
+    if (at_run_time && busiest > priced) complain("moves more than its price");
+    out_.step_bytes.back() = at_run_time ? priced : busiest;
+  }
+  /// Offsets are operands too.
+  static bool takes_from(std::span<const dim_map> maps, std::uint8_t operand) {
+    for (const dim_map& m : maps)
+      if (m.operand == operand) return true;
+    return false;
+  }
+  std::uint32_t part_of_region(std::size_t d, const buffer& to, const indices& at) const {
+    std::uint32_t part = 0, digit = 1;
+    for (int m = 0; m < to.maps && to.form == form::region; ++m, digit *= 3) {
+      const dim_map& map = p_.maps[static_cast<std::size_t>(to.first_map + m)];
+      const auto i = static_cast<std::size_t>(to.type.find(map.from));
+      const range block = held(at_[map.to], to.where[static_cast<int>(i)], where_[d], at_.axes);
+      part += digit * (!surrounds(map) ? 1 : at[i] < block.begin ? 0 : at[i] < block.end ? 1 : 2);
+    }
+    return part;
   }
 
   /// A product; its flops.

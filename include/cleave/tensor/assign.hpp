@@ -75,13 +75,19 @@ struct call_site {
         throw shape_error(wording::extents_differ(Plan::dims[d].name, fixed, extents[d]));
     }
     for (std::size_t d = Plan::dims.size(); d < at.dims.size(); ++d) at.dims[d] = 0;
-    const bool fits = derive_extents(Plan::products, at);
+    const bool fits = derive_extents(Plan::rules, at);
     for (std::size_t d = 0; d < Plan::dims.size(); ++d)
       if (at.dims[d] == dynamic) throw shape_error(wording::extent_unknown(Plan::dims[d].name));
-    if (!fits)
-      for (const dim_product& p : Plan::products)
+    if (!fits) {
+      for (const dim_product& p : Plan::rules.products)
         if (const std::int64_t parts = at.dims[p[1]] * (p[2] == no_dim ? 1 : at.dims[p[2]]); parts != at.dims[p[0]])
           throw shape_error(wording::extents_differ(Plan::dims[p[0]].name, parts, at.dims[p[0]]));
+      for (const derived_extent& d : Plan::rules.derived)
+        if (const std::int64_t follows = extent_of(d, at); follows != at.dims[d.dim])
+          throw shape_error(wording::extents_differ(Plan::dims[d.dim].name, follows, at.dims[d.dim]));
+      for (const least_extent& l : Plan::rules.least)
+        if (at.dims[l.dim] < l.least) throw shape_error(wording::extent_too_small(Plan::dims[l.dim].name, l.least, at.dims[l.dim]));
+    }
     if constexpr (promises) check_promises(at);
     return at;
   }

@@ -1,0 +1,356 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/functions.hpp>
+
+#include <algorithm>
+#include <limits>
+
+// Elements under other indices. All of these are linear, have gradients, take any layout of their operands and give any layout: every
+// device fetches just the elements that it lacks, in one exchange. A dim whose extent changes takes another name.
+
+namespace cleave {
+
+/// The end of a slice that goes on to the end of the dim.
+inline constexpr std::int64_t to_the_end = std::numeric_limits<std::int64_t>::max();
+
+/// A tensor and one of its dims, for `concat`.
+struct piece {
+  operand x;
+  dim_ref dim;
+  constexpr piece(const value& tensor, dim_ref d, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) : x(tensor, file, line), dim(d) {}
+};
+
+/// What an index sees along a dim: elements stride * i + dilation * k - low for k = 0, 1, ... along the new dim `at`, whose extent is
+/// fixed. The result has dim `to`, which may be `from` itself where the extent stays; `high` says how far windows
+/// reach beyond the end.
+struct window {
+  dim_ref from, to, at;
+  std::int64_t stride = 1, dilation = 1, low = 0, high = 0;
+  border outside = border::zero;
+};
+
+namespace detail {
+
+/// Records remaps of one operand: collects maps, and the dims of the result.
+class remapping {
+ public:
+  constexpr remapping(op code, operand x) : in_(*x.from.in), code_(code), where_(x.where), args_{x.from} {
+    if (x.from.ok()) type_ = in_.at(x.from).type;
+    else failed_ = true;
+  }
+
+  /// The map of a dim of the operand to one of the result, to be completed; null after a fault.
+  constexpr dim_map* along(dim_ref from, dim_ref to) {
+    if (failed_) return nullptr;
+    const int f = in_.made().find_dim(from.name);
+    if (f < 0 || !in_.at(args_[0]).type.has(static_cast<dim_id>(f))) return fail(fault::dim_missing, from.name);
+    const int t = in_.dim(to, name_of(code_), where_);
+    if (t < 0) return fail(fault::already_said, {});
+    if (f != t && type_.has(static_cast<dim_id>(t))) return fail(fault::dim_used_twice, to.name);
+    type_.dims[static_cast<std::size_t>(type_.find(static_cast<dim_id>(f)))] = static_cast<dim_id>(t);
+    dim_map m;
+    m.from = static_cast<dim_id>(f);
+    m.to = static_cast<dim_id>(t);
+    maps_.push_back(m);
+    return &maps_.back();
+  }
+  constexpr dim_map* fail(fault what, std::string_view dim) {
+    in_.fail(what, name_of(code_), where_, dim);
+    failed_ = true;
+    return nullptr;
+  }
+  constexpr void extent(dim_id dim, const extent_sum& sum, std::int64_t divisor = 1) {
+    if (!in_.extent_follows({dim, sum, divisor}, name_of(code_), where_)) failed_ = true;
+  }
+  constexpr void add_operand(value v) { args_.push_back(v); }
+  constexpr bool failed() const { return failed_; }
+  constexpr std::int64_t fixed(dim_id d) const { return in_.made().dims[d].extent; }
+  constexpr recorder& in() { return in_; }
+  constexpr source where() const { return where_; }
+  tensor_type type_{};
+
+  constexpr value record() {
+    if (failed_) return {&in_, no_node};
+    return in_.remap(code_, std::span<const value>(args_.begin(), args_.size()), std::span<const dim_map>(maps_.begin(), maps_.size()), type_, where_);
+  }
+
+ private:
+  recorder& in_;
+  op code_;
+  source where_;
+  static_vector<value, max_arity> args_{};
+  static_vector<dim_map, max_arity> maps_{};
+  bool failed_ = false;
+};
+
+/// constant + times * extent.
+constexpr extent_sum sum_of(std::int64_t constant, dim_id dim = no_dim, int times = 1) {
+  extent_sum s;
+  s.constant = constant;
+  if (dim != no_dim) s.terms.push_back({dim, static_cast<std::int8_t>(times)});
+  return s;
+}
+/// An index that counts from the end where it is negative.
+constexpr extent_sum place_in(std::int64_t index, dim_id dim) { return index < 0 ? sum_of(index, dim) : sum_of(index); }
+constexpr extent_sum minus(const extent_sum& a, const extent_sum& b, std::int64_t plus = 0) {
+  extent_sum s = a;
+  s.constant += plus - b.constant;
+  for (const extent_sum::term& t : b.terms) {
+    bool met = false;
+    for (extent_sum::term& have : s.terms)
+      if (have.dim == t.dim) have.times = static_cast<std::int8_t>(have.times - t.times), met = true;
+    if (!met) s.terms.push_back({t.dim, static_cast<std::int8_t>(-t.times)});
+  }
+  extent_sum shorter;
+  shorter.constant = s.constant;
+  for (const extent_sum::term& t : s.terms)
+    if (t.times != 0) shorter.terms.push_back(t);
+  return shorter;
+}
+
+} // namespace detail
+
+/// Elements begin, begin + step, ... before `end` of dim `from`, as dim `to`. Negative places count from the end.
+constexpr value slice(operand x, dim_ref from, dim_ref to, std::int64_t begin, std::int64_t end = to_the_end, std::int64_t step = 1) {
+  detail::remapping r(op::slice, x);
+  if (dim_map* m = r.along(from, to)) {
+    if (step < 1) return r.fail(fault::step_too_small, from.name), r.record();
+    const extent_sum first = detail::place_in(begin, m->from), last = end == to_the_end ? detail::sum_of(0, m->from) : detail::place_in(end, m->from);
+    if (const std::int64_t n = r.fixed(m->from); n != dynamic)
+      if (begin < -n || begin > n || (end != to_the_end && (end < -n || end > n))) return r.fail(fault::step_too_small, from.name), r.record();
+    m->stride = step;
+    m->offset = first;
+    r.extent(m->to, detail::minus(last, first, step - 1), step);
+  }
+  return r.record();
+}
+
+/// Dim `from` with `low` elements before it, `high` behind it and `interior` between any two, all of which are `with`; as dim `to`.
+constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::int64_t high, std::int64_t interior = 0, double with = 0) {
+  detail::remapping r(op::pad, x);
+  dim_map* m = r.along(from, to);
+  if (m == nullptr) return r.record();
+  if (low < 0 || high < 0 || interior < 0) return r.fail(fault::step_too_small, from.name), r.record();
+  m->divisor = interior + 1;
+  m->offset = detail::sum_of(-low);
+  const dim_id f = m->from, t = m->to;
+  r.extent(t, detail::sum_of(low + high - interior, f, static_cast<int>(interior + 1)));
+  const value padded = r.record();
+  if (with == 0 || !padded.ok()) return padded;
+  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
+  const auto number = [&](double n) { return operand(n, x.where.file, x.where.line); };
+  recorder& in = *x.from.in;
+  const value place = at(in.iota(to, element::i64, x.where)) - number(static_cast<double>(low));
+  const value length = in.count(dim_bit(f), element::i64, x.where);
+  value inside = at(at(place) >= number(0)) & at(at(place) < at(at(length) * number(static_cast<double>(interior + 1))));
+  if (interior > 0) inside = at(inside) & at(at(at(at(place) / number(static_cast<double>(interior + 1))) * number(static_cast<double>(interior + 1))) == at(place));
+  return select(at(inside), at(padded), number(with));
+}
+
+/// Element i is element i - by of x; what comes from outside is as the border says.
+constexpr value shift(operand x, dim_ref d, std::int64_t by, border outside = border::zero) {
+  detail::remapping r(op::shift, x);
+  if (dim_map* m = r.along(d, d)) {
+    m->offset = detail::sum_of(-by);
+    m->outside = outside;
+  }
+  return r.record();
+}
+/// Element i is element i - by of x, around the end; `by` may be a number that only the run knows, the same on all devices.
+constexpr value roll(operand x, dim_ref d, std::int64_t by) {
+  detail::remapping r(op::roll, x);
+  if (dim_map* m = r.along(d, d)) {
+    m->offset = detail::sum_of(-by);
+    m->outside = border::periodic;
+  }
+  return r.record();
+}
+constexpr value roll(operand x, dim_ref d, const value& by) {
+  detail::remapping r(op::roll, x);
+  if (dim_map* m = r.along(d, d)) {
+    m->outside = border::periodic;
+    m->at_run_time = 1;
+    m->sign = -1;
+    r.add_operand(by);
+  }
+  return r.record();
+}
+/// The elements in reverse order.
+constexpr value flip(operand x, dim_ref d) {
+  detail::remapping r(op::flip, x);
+  if (dim_map* m = r.along(d, d)) {
+    m->stride = -1;
+    m->offset = detail::sum_of(-1, m->from);
+  }
+  return r.record();
+}
+/// Each element `times` times, side by side: dim `to` is as much longer.
+constexpr value repeat(operand x, dim_ref from, dim_ref to, std::int64_t times) {
+  detail::remapping r(op::repeat, x);
+  if (dim_map* m = r.along(from, to)) {
+    if (times < 1) return r.fail(fault::step_too_small, from.name), r.record();
+    m->divisor = times;
+    m->floors = true;
+    r.extent(m->to, detail::sum_of(0, m->from, static_cast<int>(times)));
+  }
+  return r.record();
+}
+/// The whole dim `times` times, one after the other.
+constexpr value tile(operand x, dim_ref from, dim_ref to, std::int64_t times) {
+  detail::remapping r(op::tile, x);
+  if (dim_map* m = r.along(from, to)) {
+    if (times < 1) return r.fail(fault::step_too_small, from.name), r.record();
+    m->outside = border::periodic;
+    r.extent(m->to, detail::sum_of(0, m->from, static_cast<int>(times)));
+  }
+  return r.record();
+}
+/// Element i is element (i, i) of dims `i` and `j`, which are equally long; the result has dim `i`.
+constexpr value diagonal(operand x, dim_ref i, dim_ref j) {
+  detail::remapping r(op::diagonal, x);
+  dim_map* first = r.along(i, i);
+  if (first == nullptr) return r.record();
+  const dim_id kept = first->to;
+  const int gone = r.in().made().find_dim(j.name);
+  if (gone < 0 || gone == kept || !r.type_.has(static_cast<dim_id>(gone))) return r.fail(fault::dim_missing, j.name), r.record();
+  tensor_type rest;
+  rest.element = r.type_.element;
+  for (int k = 0; k < r.type_.rank; ++k)
+    if (r.type_[k] != gone) rest.append(r.type_[k]);
+  return r.in().diagonal(x.from, kept, static_cast<dim_id>(gone), rest, x.where);
+}
+
+/// Tensors one after the other along a dim, which is called `to` in the result; the others are common. At most six.
+template <std::same_as<piece>... Rest>
+constexpr value concat(dim_ref to, const piece& first, const Rest&... rest) {
+  detail::remapping r(op::concat, first.x);
+  const std::array<piece, sizeof...(Rest) + 1> all{first, rest...};
+  if (all.size() > max_arity) return r.fail(fault::too_many_pieces, to.name), r.record();
+  dim_map* m = r.along(first.dim, to);
+  if (m == nullptr) return r.record();
+  extent_sum length = detail::sum_of(0, m->from);
+  const dim_id target = m->to;
+  static_vector<dim_map, max_arity> maps{*m};
+  static_vector<value, max_arity> args{first.x.from};
+  for (std::size_t k = 1; k < all.size(); ++k) {
+    const value v = all[k].x.from;
+    if (!v.ok()) return v;
+    const tensor_type& t = r.in().at(v).type;
+    const int d = r.in().made().find_dim(all[k].dim.name);
+    if (d < 0 || !t.has(static_cast<dim_id>(d))) return r.fail(fault::dim_missing, all[k].dim.name), r.record();
+    for (int i = 0; i < t.rank; ++i)
+      if (t[i] != d && !r.type_.has(t[i])) return r.fail(fault::dims_do_not_broadcast, r.in().made().dims[t[i]].name), r.record();
+    if (t.rank != r.type_.rank) return r.fail(fault::dims_do_not_broadcast, all[k].dim.name), r.record();
+    if (t.element != r.type_.element) return r.fail(fault::element_types_differ, {}), r.record();
+    dim_map next;
+    next.operand = static_cast<std::uint8_t>(k);
+    next.from = static_cast<dim_id>(d);
+    next.to = target;
+    next.offset = detail::minus({}, length);
+    maps.push_back(next);
+    args.push_back(v);
+    length = detail::minus(length, detail::sum_of(0, next.from, -1));
+  }
+  r.extent(target, length);
+  if (r.failed()) return r.record();
+  return r.in().remap(op::concat, std::span<const value>(args.begin(), args.size()), std::span<const dim_map>(maps.begin(), maps.size()), r.type_,
+                      first.x.where);
+}
+
+/// What every index sees around it: see `window`. Up to three dims at once, corners included. The new dims come last, in order.
+template <std::same_as<window>... W>
+  requires(sizeof...(W) > 0)
+constexpr value windows(operand x, const W&... each) {
+  detail::remapping r(op::windows, x);
+  if (sizeof...(W) > 3) return r.fail(fault::too_many_pieces, {}), r.record();
+  for (const window& w : {each...}) {
+    dim_map* m = r.along(w.from, w.to);
+    if (m == nullptr) return r.record();
+    const int k = r.in().dim(w.at, "windows", x.where);
+    if (k < 0) return r.fail(fault::already_said, {}), r.record();
+    if (r.type_.has(static_cast<dim_id>(k))) return r.fail(fault::dim_used_twice, w.at.name), r.record();
+    const std::int64_t length = r.fixed(static_cast<dim_id>(k));
+    if (length == dynamic) return r.fail(fault::window_open, w.at.name), r.record();
+    if (w.stride < 1 || w.dilation < 1 || length < 1) return r.fail(fault::step_too_small, w.from.name), r.record();
+    if (r.type_.rank == max_rank) return r.fail(fault::rank_too_high, w.at.name), r.record();
+    r.type_.append(static_cast<dim_id>(k));
+    m->window = static_cast<dim_id>(k);
+    m->stride = w.stride;
+    m->dilation = w.dilation;
+    m->offset = detail::sum_of(-w.low);
+    m->outside = w.outside;
+    const std::int64_t reach = w.low + w.high - w.dilation * (length - 1);
+    if (m->from == m->to && w.stride == 1 && reach == 0) continue;
+    r.extent(m->to, detail::sum_of(reach - 1 + w.stride, m->from), w.stride);
+  }
+  return r.record();
+}
+
+/// `n` elements of dim `from` that begin at `start`, as dim `to` of that fixed extent. `start` is a rank-0 whole number that only the
+/// run knows, the same on all devices; it is moved so that the slice lies within the dim, as in XLA.
+constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start) {
+  detail::remapping r(op::dynamic_slice, x);
+  if (dim_map* m = r.along(from, to)) {
+    m->at_run_time = 1;
+    m->sign = 1;
+    r.add_operand(r.in().clamped(start.from, m->from, m->to, x.where));
+  }
+  return r.record();
+}
+/// x with the elements of `update` in place of its own from `start` on: dim `part` of the update lies in dim `whole` of x. `start`
+/// as for dynamic_slice.
+constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref part, operand start) {
+  detail::remapping r(op::place, update);
+  dim_map* m = r.along(part, whole);
+  if (m == nullptr) return r.record();
+  recorder& in = *x.from.in;
+  const value first = in.clamped(start.from, m->to, m->from, x.where);
+  m->at_run_time = 1;
+  m->sign = -1;
+  const dim_id length = m->from;
+  r.add_operand(first);
+  const value placed = r.record();
+  if (!placed.ok() || !first.ok()) return placed;
+  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
+  const value index = in.iota(whole, in.at(first).type.element, x.where);
+  const value end = at(first) + at(in.count(dim_bit(length), in.at(first).type.element, x.where));
+  return select(at(at(at(index) >= at(first)) & at(at(index) < at(end))), at(placed), x);
+}
+
+/// `inside` where every given dim is at least `width` from both its ends, `outside` elsewhere: sets the interior of a grid and
+/// keeps its border. No communication.
+template <std::convertible_to<dim_ref>... D>
+constexpr value interior(operand inside, operand outside, std::int64_t width, const D&... dims) {
+  recorder& in = *inside.from.in;
+  const auto at = [&](value v) { return operand(v, inside.where.file, inside.where.line); };
+  const auto number = [&](std::int64_t n) { return operand(static_cast<double>(n), inside.where.file, inside.where.line); };
+  value result = inside.from;
+  for (const dim_ref& d : detail::dims_of(dims...)) {
+    const int id = in.made().find_dim(d.name);
+    if (id < 0) return in.fail(fault::dim_missing, "interior", inside.where, d.name);
+    const value index = in.iota(d, element::i64, inside.where);
+    const value end = at(in.count(dim_bit(static_cast<dim_id>(id)), element::i64, inside.where)) - number(width);
+    result = select(at(at(at(index) >= number(width)) & at(at(index) < at(end))), at(result), outside);
+  }
+  return result;
+}
+
+/// Tensors of equal dims as one more dim, which comes first in the result and has as many elements.
+template <std::same_as<value>... X>
+constexpr value stack(dim_ref to, const X&... x) {
+  const std::array<value, sizeof...(X)> all{x...};
+  recorder& in = *all[0].in;
+  const source where = all[0].ok() ? in.at(all[0]).where : source{};
+  to.extent = static_cast<std::int64_t>(sizeof...(X));
+  const value index = in.iota(to, element::i32, where);
+  value result = all.back();
+  for (std::size_t k = all.size() - 1; k-- > 0 && result.ok();) {
+    const value here = in.elementwise(op::equal, std::array{index, in.constant(static_cast<double>(k), element::i32, where)}, where);
+    result = in.elementwise(op::select, std::array{here, all[k], result}, where, element::none, true);
+  }
+  return result;
+}
+
+} // namespace cleave

@@ -1,0 +1,211 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/recorder.hpp>
+
+#include <vector>
+
+namespace cleave::detail {
+
+/// The adjoint of an operation that takes elements from other indices: takes each cotangent back to where its element came from, and
+/// adds up. Borders give indices inside the dim back from those beyond it, each by a map of its own.
+class remap_adjoint {
+ public:
+  constexpr remap_adjoint(recorder& in, const node& n, value g, std::span<const value> operands) : in_(in), n_(n), g_(g), operands_(operands) {}
+
+  /// The cotangent of an operand.
+  constexpr value by(std::uint8_t operand) {
+    if (n_.code == op::diagonal) return on_diagonal();
+    const tensor_type to = in_.at(operands_[operand]).type;
+    std::vector<dim_map> maps;
+    dim_set mapped = 0;
+    for (std::uint8_t m = 0; m < n_.maps; ++m) {
+      const dim_map map = in_.made().maps[static_cast<std::size_t>(n_.first_map + m)];
+      if (map.operand != operand) continue;
+      maps.push_back(map);
+      mapped |= dim_bit(map.to);
+      if (map.window != no_dim && !to.has(map.window)) mapped |= dim_bit(map.window);
+    }
+    // Along the dims that maps name, a cotangent that is constant must be there.
+    const tensor_type have = in_.at(g_).type;
+    if ((mapped & ~have.set()) != 0) {
+      tensor_type wide = n_.type;
+      for (int i = wide.rank; i-- > 0;)
+        if (!have.has(wide[i]) && (mapped & dim_bit(wide[i])) == 0) wide = without(wide, wide[i]);
+      g_ = in_.broadcast(g_, wide, n_.where);
+    }
+    std::vector<back> so_far;
+    return combine(maps, 0, so_far, to);
+  }
+
+ private:
+  /// One way back along a dim, and the indices of the operand for which it holds.
+  struct back {
+    dim_map map{};
+    enum class only : std::uint8_t { everywhere, not_first, not_last, first, last } where = only::everywhere;
+  };
+
+  static constexpr tensor_type without(const tensor_type& t, dim_id d) {
+    tensor_type rest;
+    rest.element = t.element;
+    for (int i = 0; i < t.rank; ++i)
+      if (t[i] != d) rest.append(t[i]);
+    return rest;
+  }
+  static constexpr extent_sum scaled(const extent_sum& s, std::int64_t times, std::int64_t plus, dim_id dim = no_dim, std::int8_t extents = 0) {
+    extent_sum r;
+    r.constant = s.constant * times + plus;
+    bool met = false;
+    for (extent_sum::term t : s.terms) {
+      t.times = static_cast<std::int8_t>(t.times * times + (t.dim == dim ? extents : 0));
+      met = met || t.dim == dim;
+      if (t.times != 0) r.terms.push_back(t);
+    }
+    if (!met && dim != no_dim && extents != 0) r.terms.push_back({dim, extents});
+    return r;
+  }
+
+  /// The map that solves stride * o + dilation * k + offset = divisor * (sign * j + plus) for o.
+  static constexpr back solved(const dim_map& m, std::int64_t sign = 1, std::int64_t plus = 0, std::int8_t extents = 0, back::only where = back::only::everywhere) {
+    back b;
+    b.where = where;
+    b.map.from = m.to;
+    b.map.to = m.from;
+    b.map.window = m.window;
+    const std::int64_t turn = m.stride < 0 ? -1 : 1;
+    b.map.stride = turn * m.divisor * sign;
+    b.map.dilation = -turn * m.dilation;
+    b.map.divisor = turn * m.stride;
+    b.map.offset = scaled(m.offset, -turn, turn * m.divisor * plus, m.from, static_cast<std::int8_t>(turn * m.divisor * extents));
+    b.map.at_run_time = m.at_run_time;
+    b.map.sign = static_cast<std::int8_t>(-turn * m.sign);
+    return b;
+  }
+
+  constexpr std::vector<back> ways_back(const dim_map& m) {
+    std::vector<back> ways;
+    if (m.floors) {
+      // Each of the copies of an element.
+      for (std::int64_t t = 0; t < m.divisor; ++t) {
+        back b = solved(m);
+        b.map.offset.constant += t;
+        ways.push_back(b);
+      }
+      return ways;
+    }
+    const dim_info &from = in_.made().dims[m.from], &to = in_.made().dims[m.to];
+    switch (m.outside) {
+      case border::zero: ways.push_back(solved(m)); break;
+      case border::periodic:
+        if (m.from == m.to && (m.stride == 1 || m.stride == -1)) {
+          ways.push_back(solved(m));
+          ways.back().map.outside = border::periodic;
+        } else {
+          // As far around as windows reach: once, or as often as a tiled dim is longer.
+          std::int64_t times = 1;
+          for (const derived_extent& d : in_.made().rules.derived)
+            if (d.dim == m.to && d.sum.terms.size() == 1) times = std::max<std::int64_t>(times, d.sum.terms[0].times);
+          if (from.extent != dynamic && to.extent != dynamic && from.extent > 0) times = std::max(times, to.extent * (m.stride < 0 ? -m.stride : m.stride) / from.extent + 1);
+          if (m.window != no_dim || m.stride != 1) need(m.from, reach_of(m));
+          for (std::int64_t t = -times; t <= times; ++t) ways.push_back(solved(m, 1, 0, static_cast<std::int8_t>(t)));
+        }
+        break;
+      case border::reflect:
+        need(m.from, reach_of(m) + 1);
+        ways.push_back(solved(m));
+        ways.push_back(solved(m, -1, 0, 0, back::only::not_first));
+        ways.push_back(solved(m, -1, -2, 2, back::only::not_last));
+        break;
+      case border::edge: {
+        ways.push_back(solved(m));
+        const std::int64_t reach = reach_of(m);
+        for (std::int64_t t = 1; t <= reach; ++t) {
+          ways.push_back(solved(m, 1, -t, 0, back::only::first));
+          ways.push_back(solved(m, 1, t, 0, back::only::last));
+        }
+        break;
+      }
+    }
+    return ways;
+  }
+  constexpr void need(dim_id d, std::int64_t least) { in_.extent_at_least({d, least}, name_of(n_.code), n_.where); }
+  /// How far beyond the dim a map may reach.
+  constexpr std::int64_t reach_of(const dim_map& m) const {
+    const std::int64_t window = m.window == no_dim ? 0 : m.dilation * (in_.made().dims[m.window].extent - 1);
+    // The last index of the result is at most that of the operand, or what a derived extent adds to it.
+    std::int64_t longer = 0;
+    for (const derived_extent& d : in_.made().rules.derived)
+      if (d.dim == m.to) longer = std::max<std::int64_t>(longer, d.sum.constant);
+    const std::int64_t low = m.offset.constant < 0 ? -m.offset.constant : 0, high = m.offset.constant + window + longer;
+    return std::max(low, std::max<std::int64_t>(high, 0));
+  }
+
+  constexpr value combine(const std::vector<dim_map>& maps, std::size_t next, std::vector<back>& so_far, const tensor_type& to) {
+    if (next == maps.size()) return taken_back(so_far, to);
+    value total{};
+    for (const back& b : ways_back(maps[next])) {
+      so_far.push_back(b);
+      const value part = combine(maps, next + 1, so_far, to);
+      so_far.pop_back();
+      if (!part.ok()) return part;
+      total = total.in == nullptr ? part : in_.elementwise(op::add, std::array{total, part}, n_.where);
+    }
+    return total;
+  }
+
+  constexpr value taken_back(const std::vector<back>& ways, const tensor_type& to) {
+    tensor_type type = in_.at(g_).type;
+    dim_set windows = 0;
+    std::vector<dim_map> maps;
+    std::array<value, 2> args{g_, value{}};
+    std::size_t arity = 1;
+    for (const back& b : ways) {
+      for (int i = 0; i < type.rank; ++i)
+        if (type[i] == b.map.from) type.dims[static_cast<std::size_t>(i)] = b.map.to;
+      dim_map m = b.map;
+      if (m.window != no_dim && !to.has(m.window)) windows |= dim_bit(m.window);
+      // A window that the operand has too is there again in its cotangent.
+      if (m.window != no_dim && !type.has(m.window)) type.append(m.window);
+      if (m.at_run_time != 0) {
+        args[1] = operands_[m.at_run_time];
+        m.at_run_time = 1;
+        arity = 2;
+      }
+      maps.push_back(m);
+    }
+    const op code = windows != 0 || n_.code == op::overlap ? op::overlap : n_.code == op::concat ? op::slice : n_.code == op::place ? op::dynamic_slice : n_.code;
+    value back_there = in_.remap(code, std::span<const value>(args.data(), arity), maps, type, n_.where);
+    if (windows != 0 && back_there.ok()) back_there = in_.reduce(reduction::sum, back_there, windows, n_.where);
+    for (const back& b : ways) {
+      if (b.where == back::only::everywhere || !back_there.ok()) continue;
+      const dim_info& d = in_.made().dims[b.map.to];
+      const value index = in_.iota({d.name, d.extent, d.divisible}, element::i64, n_.where);
+      const value one = in_.constant(1, element::i64, n_.where), none = in_.constant(0, element::i64, n_.where);
+      const value last = in_.elementwise(op::sub, std::array{in_.count(dim_bit(b.map.to), element::i64, n_.where), one}, n_.where);
+      const bool at_end = b.where == back::only::last || b.where == back::only::not_last;
+      const bool is = b.where == back::only::first || b.where == back::only::last;
+      const value there = in_.elementwise(is ? op::equal : op::not_equal, std::array{index, at_end ? last : none}, n_.where);
+      back_there = in_.elementwise(op::select, std::array{there, back_there, in_.constant(0, in_.at(back_there).type.element, n_.where)}, n_.where);
+    }
+    return back_there;
+  }
+
+  constexpr value on_diagonal() {
+    const dim_map a = in_.made().maps[n_.first_map], b = in_.made().maps[static_cast<std::size_t>(n_.first_map + 1)];
+    const auto index = [&](dim_id d) {
+      const dim_info& i = in_.made().dims[d];
+      return in_.iota({i.name, i.extent, i.divisible}, element::i64, n_.where);
+    };
+    const value same = in_.elementwise(op::equal, std::array{index(a.from), index(b.from)}, n_.where, element::none, true);
+    const value zero = in_.constant(0, in_.at(g_).type.element, n_.where);
+    return in_.elementwise(op::select, std::array{same, g_, zero}, n_.where, element::none, true);
+  }
+
+  recorder& in_;
+  const node n_;
+  value g_;
+  std::span<const value> operands_;
+};
+
+} // namespace cleave::detail

@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Exchanges of random programs, each run by itself on real ranks: every element is the one that its map names, and what MPI was
+// charged is the price.
+#include "../random_movement.hpp"
+#include "support.hpp"
+
+#include <cleave/comm/exchange.hpp>
+#include <cleave/simulate/remap.hpp>
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace {
+
+using namespace cleave;
+
+/// A number for each element of an operand, not 0.
+double number(std::size_t operand, std::size_t flat) { return 1000.0 * static_cast<double>(operand + 1) + static_cast<double>(flat); }
+
+bool is_offset(const comm::exchange_spec& e, std::size_t operand) {
+  for (const dim_map& m : e.maps)
+    if (m.at_run_time != 0 && m.at_run_time == operand) return true;
+  return false;
+}
+
+comm::exchange_spec spec_of(const program& p, const step& s, const sizes& at) {
+  comm::exchange_spec e;
+  for (std::uint16_t in : s.in) e.in.push_back(p.buffers[in]);
+  e.out = p.buffers[s.out];
+  for (const dim_map& m : std::span(p.maps).subspan(s.first_map, s.maps)) e.maps.push_back(m);
+  if (e.is_region())
+    for (const dim_map& m : std::span(p.maps).subspan(e.out.first_map, e.out.maps)) e.region.push_back(m);
+  e.out.first_map = 0;
+  e.parts = s.region_parts;
+  e.at = at;
+  return e;
+}
+
+void check(grid_state& grid, const program& p, const step& s, const sizes& at, std::int64_t place, unsigned seed) {
+  const comm::exchange_spec e = spec_of(p, s, at);
+  const coordinates& here = grid.here();
+  const auto whole = [&](const tensor_type& t) { return box_of(shape_of(t, at), layout{}, {}, at.axes); };
+  std::vector<std::vector<double>> shards;
+  std::vector<const void*> in;
+  std::vector<std::int64_t> offsets(max_arity, place);
+  for (std::size_t k = 0; k < e.in.size(); ++k) {
+    const box mine = box_of(shape_of(e.in[k].type, at), e.in[k].where, here, at.axes);
+    std::vector<double> shard(static_cast<std::size_t>(mine.elements()) + 1, 0);
+    simulation::for_each_index(mine, [&](const simulation::indices& i, std::size_t flat) { shard[flat] = number(k, simulation::place_in(whole(e.in[k].type), i)); });
+    shards.push_back(std::move(shard));
+  }
+  for (std::size_t k = 0; k < e.in.size(); ++k) in.push_back(is_offset(e, k) ? static_cast<const void*>(&place) : shards[k].data());
+
+  comm::exchange x(grid, e);
+  std::vector<char> memory(static_cast<std::size_t>(x.needs().memory), 0), host(static_cast<std::size_t>(x.needs().host), 0);
+  const box mine = indices_of(e.out, e.region, at, here);
+  constexpr double untouched = -7;
+  for (int times = 0; times < 2; ++times) {
+    std::vector<double> out(static_cast<std::size_t>(mine.elements()) + 1, untouched);
+    support::reset_charges();
+    x.run(in.data(), out.data(), {memory.data(), host.data()});
+    const std::int64_t charged = support::over_ranks(support::charged_bytes()), priced = step_bytes(p, s, at);
+    bool at_run_time = false;
+    for (std::size_t k = 0; k < e.in.size(); ++k) at_run_time = at_run_time || is_offset(e, k);
+    if (at_run_time) ASSERT_LE(charged, priced) << "seed " << seed;
+    else ASSERT_EQ(charged, priced) << "seed " << seed << "\n" << explain(p, at);
+    ASSERT_EQ(out.back(), untouched) << "seed " << seed;
+    std::int64_t wrong = 0;
+    simulation::for_each_index(mine, [&](const simulation::indices& i, std::size_t flat) {
+      std::uint32_t part = 0, digit = 1;
+      for (const dim_map& m : e.region) {
+        const int d = e.out.type.find(m.from);
+        const range block = held(at[m.to], e.out.where[d], here, at.axes);
+        const std::int64_t index = i[static_cast<std::size_t>(d)];
+        part += digit * (!surrounds(m) ? 1u : index < block.begin ? 0u : index < block.end ? 1u : 2u);
+        digit *= 3;
+      }
+      if (e.is_region() && (e.parts >> part & 1) == 0) return;
+      double wanted = 0;
+      for (std::size_t k = 0; k < e.in.size(); ++k) {
+        if (!e.takes_from(k)) continue;
+        const auto source = simulation::source_of(e.maps, static_cast<std::uint8_t>(k), e.in[k].type, e.out.type, i, at, offsets);
+        if (source) wanted = number(k, simulation::place_in(whole(e.in[k].type), *source));
+      }
+      wrong += out[flat] != wanted;
+    });
+    ASSERT_EQ(support::over_ranks(wrong), 0) << "seed " << seed << "\n" << explain(p, at);
+  }
+}
+
+TEST(exchange, of_random_programs) {
+  int run = 0, regions = 0;
+  for (std::size_t axes = 1; axes <= 2; ++axes)
+    for (const auto& axis_sizes_ : support::factorings(support::ranks(), axes)) {
+      mesh_value mesh = support::mesh_of(axes);
+      grid_state grid(mesh, MPI_COMM_WORLD, axis_sizes_);
+      for (std::size_t a = 0; a < axes; ++a) mesh.axes[a].size = axis_sizes_[a];
+      for (unsigned seed = 0; seed < 250 && !::testing::Test::HasFatalFailure(); ++seed) {
+        random_programs::random_movement p(seed, mesh);
+        p.build(2);
+        p.operate();
+        p.finish();
+        sizes at = p.at();
+        const program planned = partition(p.made(), at, policy::time());
+        ASSERT_TRUE(planned.found.ok()) << "seed " << seed;
+        const std::int64_t place = static_cast<std::int64_t>(seed % 23) - 11;
+        for (const step& s : planned.steps)
+          if (s.kind == step_kind::exchange) {
+            comm::gpu_aware_mode() = seed % 3 == 0 ? comm::gpu_aware::never : comm::gpu_aware::automatic;
+            check(grid, planned, s, at, place, seed);
+            ++run;
+            regions += planned.buffers[s.out].form == form::region;
+          }
+      }
+    }
+  comm::gpu_aware_mode() = comm::gpu_aware::automatic;
+  EXPECT_GT(run, 200);
+  EXPECT_GT(regions, 50);
+}
+
+} // namespace

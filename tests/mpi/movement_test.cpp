@@ -1,0 +1,253 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+#include <cleave/simulate/evaluate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+// Functions that take elements from other indices, on real ranks: what the plain evaluator gives for the same graph, and as many bytes
+// as the plan says.
+
+namespace {
+
+inline constexpr cleave::axis<"x"> ax;
+inline constexpr cleave::axis<"y"> ay;
+inline constexpr cleave::mesh mesh{ax, ay};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+inline constexpr cleave::dim<"inner"> inner;
+inline constexpr cleave::dim<"both"> both;
+inline constexpr cleave::dim<"other"> other;
+inline constexpr cleave::dim<"batch"> batch;
+inline constexpr cleave::dim<"in"> channels;
+inline constexpr cleave::dim<"out"> features;
+inline constexpr cleave::dim<"kr", 3> kr;
+inline constexpr cleave::dim<"kc", 3> kc;
+inline constexpr cleave::dim<"part", 3> part;
+inline constexpr cleave::dim<"coarse_row"> coarse_row;
+inline constexpr cleave::dim<"coarse_col"> coarse_col;
+
+template <auto Layout>
+using f64 = cleave::tensor<double, Layout>;
+using Grid = f64<mesh(row / ax, col / ay)>;
+using Number = cleave::tensor<int, mesh()>;
+
+std::vector<cleave::grid> grids() {
+  std::vector<cleave::grid> all;
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
+  return all;
+}
+template <class At>
+double wave(const At& at) {
+  double sum = 0.3;
+  for (std::size_t i = 0; i < at.size(); ++i) sum += static_cast<double>(at[i]) * (0.7 + static_cast<double>(i));
+  return std::sin(sum);
+}
+template <class Tensor>
+Tensor filled(const cleave::grid& g, const typename Tensor::extents_type& extents) {
+  Tensor t(g, extents);
+  t.fill_by([](const auto& at) { return wave(at); });
+  return t;
+}
+
+/// Runs a function and compares with the evaluator. Only what rounding leaves differs: sums over devices have another order.
+template <class Result, class F, class... Args>
+void check(const F& f, Result& result, const Args&... args) {
+  const cleave::graph g = cleave::recording<F, Result(Args...)>::record();
+  cleave::sizes at;
+  for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = g.dims[d].extent;
+  std::vector<cleave::host_array> in;
+  const auto take = [&](const auto& t) {
+    const cleave::tensor_type& type = g.nodes[g.inputs[in.size()]].type;
+    cleave::shape extents;
+    extents.rank = type.rank;
+    for (int i = 0; i < type.rank; ++i) at.dims[type[i]] = extents[i] = t.extents()[static_cast<std::size_t>(i)];
+    cleave::host_array a(extents);
+    const auto whole = t.to_global();
+    for (std::size_t i = 0; i < whole.size(); ++i) a.data[i] = static_cast<double>(whole[i]);
+    in.push_back(a);
+  };
+  (take(args), ...);
+  ASSERT_TRUE(derive_extents(g.rules, at));
+  for (auto& a : at.axes.of) a = 1;
+  const std::vector<cleave::host_array> wanted = evaluate(g, at, in);
+  for (int times = 0; times < 2; ++times) {
+    result = f(args...);
+    const auto got = result.to_global();
+    ASSERT_EQ(cleave::first_difference(wanted[0].data, std::vector<double>(got.begin(), got.end()), 1e-12), -1);
+  }
+}
+template <class F>
+std::int64_t charged(F&& f) {
+  support::reset_charges();
+  f();
+  return support::over_ranks(support::charged_bytes());
+}
+
+constexpr std::array<std::array<std::int64_t, 2>, 6> shapes{{{16, 24}, {7, 5}, {3, 11}, {2, 2}, {1, 9}, {0, 4}}};
+
+constexpr cleave::function laplace([](auto u) { return shift(u, row, 1) + shift(u, row, -1) + shift(u, col, 1) + shift(u, col, -1) - 4 * u; });
+constexpr cleave::function jacobi([](auto u) {
+  const auto next = 0.25 * (roll(u, row, 1) + roll(u, row, -1) + roll(u, col, 1) + roll(u, col, -1));
+  return cleave::interior(next, u, 1, row, col);
+});
+constexpr auto laplace_plan = cleave::plan<Grid(Grid)>(laplace);
+static_assert(laplace_plan.count(cleave::kind::exchange) == 1 && laplace_plan.collectives() == 1);
+static_assert(laplace_plan.bytes({row = 512, col = 512, ax = 4, ay = 4}) == 4 * 128 * 8);
+static_assert(laplace_plan.bytes({row = 512, col = 512, ax = 8, ay = 1}) == 2 * 512 * 8);
+
+TEST(movement, stencils) {
+  for (const cleave::grid& g : grids())
+    for (const auto& extents : shapes) {
+      const Grid u = filled<Grid>(g, extents);
+      Grid v(g, extents);
+      check(laplace, v, u);
+      check(jacobi, v, u);
+      Grid w(g, extents);
+      w = laplace(u);
+      v = u;
+      v = laplace(v);
+      EXPECT_EQ(v.to_global(), w.to_global());
+      const std::int64_t priced = laplace_plan.bytes({row = extents[0], col = extents[1], ax = g.size(ax), ay = g.size(ay)});
+      EXPECT_EQ(charged([&] { v = laplace(u); }), priced);
+    }
+}
+
+template <cleave::border Border>
+constexpr cleave::function smooth([](auto u) {
+  return sum(windows(u, cleave::window{row, row, kr, 1, 1, 1, 1, Border}, cleave::window{col, col, kc, 1, 1, 1, 1, Border}), kr, kc);
+});
+TEST(movement, windows_with_corners_and_every_border) {
+  using cleave::border;
+  for (const cleave::grid& g : grids())
+    for (const auto& extents : shapes) {
+      const Grid u = filled<Grid>(g, extents);
+      Grid v(g, extents);
+      check(smooth<border::zero>, v, u);
+      check(smooth<border::periodic>, v, u);
+      check(smooth<border::edge>, v, u);
+      check(smooth<border::reflect>, v, u);
+    }
+}
+
+// A convolution in two dims, channels last, divided over space; and its gradients by the kernel and by the input.
+using Images = f64<mesh(batch, row / ax, col / ay, channels)>;
+using Kernel = f64<mesh(kr, kc, channels, features)>;
+using Maps = f64<mesh(batch, row / ax, col / ay, features)>;
+constexpr cleave::function convolution([](auto x, auto w) {
+  return dot(windows(x, cleave::window{row, row, kr, 1, 1, 1, 1}, cleave::window{col, col, kc, 1, 1, 1, 1}), w, kr, kc, channels);
+});
+constexpr cleave::function by_kernel([](auto x, auto w) { return cleave::grad<1>(cleave::function([](auto a, auto b) { return sum(tanh(convolution(a, b))); }))(x, w); });
+constexpr cleave::function by_input([](auto x, auto w) { return cleave::grad(cleave::function([](auto a, auto b) { return sum(tanh(convolution(a, b))); }))(x, w); });
+constexpr auto convolution_plan = cleave::plan<Maps(Images, Kernel)>(convolution);
+static_assert(convolution_plan.count(cleave::kind::exchange) == 1 && convolution_plan.collectives() == 1);
+
+TEST(movement, convolution_and_its_gradients) {
+  for (const cleave::grid& g : grids())
+    for (const auto& extents : shapes) {
+      const Images x = filled<Images>(g, {2, extents[0], extents[1], 3});
+      const Kernel w = filled<Kernel>(g, {3, 3, 3, 4});
+      Maps y(g, {2, extents[0], extents[1], 4});
+      Kernel dw(g, {3, 3, 3, 4});
+      Images dx(g, {2, extents[0], extents[1], 3});
+      check(convolution, y, x, w);
+      check(by_kernel, dw, x, w);
+      check(by_input, dx, x, w);
+    }
+}
+
+using Coarse = f64<mesh(batch, coarse_row / ax, coarse_col / ay, channels)>;
+constexpr cleave::function pooling([](auto x) {
+  return max(windows(x, cleave::window{row, coarse_row, kr, 2, 1, 0, 1}, cleave::window{col, coarse_col, kc, 2, 1, 0, 1}), kr, kc);
+});
+TEST(movement, pooling_with_strides) {
+  for (const cleave::grid& g : grids())
+    for (const auto& [r, c] : {std::array<std::int64_t, 2>{16, 24}, {7, 6}, {2, 9}}) {
+      const Images x = filled<Images>(g, {2, r, c, 3});
+      Coarse y(g, {2, (r + 1 - 3) / 2 + 1, (c + 1 - 3) / 2 + 1, 3});
+      check(pooling, y, x);
+    }
+}
+
+using Inner = f64<mesh(inner / ax, col / ay)>;
+using Both = f64<mesh(both / ax, col / ay)>;
+using Other = f64<mesh(other / ay, col)>;
+constexpr cleave::function sliced([](auto u) { return slice(u, row, inner, 1, -1) * 2; });
+constexpr cleave::function strided([](auto u) { return slice(u, row, inner, 0, cleave::to_the_end, 3) + 1; });
+constexpr cleave::function padded([](auto u) { return pad(u, row, both, 2, 1, 1, 7.0); });
+constexpr cleave::function joined([](auto u, auto v) { return concat(both, cleave::piece(u, row), cleave::piece(v, other), cleave::piece(flip(u, row), row)); });
+constexpr cleave::function copies([](auto u) { return tile(u, row, both, 3) - repeat(u, row, both, 3); });
+constexpr auto joined_plan = cleave::plan<Both(Grid, Other)>(joined);
+
+TEST(movement, dims_that_change_their_extent) {
+  for (const cleave::grid& g : grids())
+    for (const auto& extents : shapes) {
+      if (extents[0] < 2) continue;
+      const Grid u = filled<Grid>(g, extents);
+      const Other v = filled<Other>(g, {5, extents[1]});
+      Inner less(g, {extents[0] - 2, extents[1]}), third(g, {(extents[0] + 2) / 3, extents[1]});
+      Both more(g, {2 * extents[0] + 2, extents[1]}), all(g, {2 * extents[0] + 5, extents[1]}), thrice(g, {3 * extents[0], extents[1]});
+      check(sliced, less, u);
+      check(strided, third, u);
+      check(padded, more, u);
+      check(joined, all, u, v);
+      check(copies, thrice, u);
+      const std::int64_t priced = joined_plan.bytes({row = extents[0], other = 5, col = extents[1], ax = g.size(ax), ay = g.size(ay)});
+      // The sum over the two exchanges of the busiest device of each, which need not be the same.
+      EXPECT_LE(charged([&] { all = joined(u, v); }), priced);
+      EXPECT_THROW((Inner(g, {extents[0] - 1, extents[1]}) = sliced(u)), cleave::shape_error);
+    }
+}
+
+using Part = f64<mesh(part, col / ay)>;
+constexpr cleave::function window_at([](auto u, auto start) { return cleave::dynamic_slice(u, row, part, start); });
+constexpr cleave::function updated([](auto u, auto p, auto start) { return cleave::dynamic_update(u, row, p, part, start); });
+constexpr cleave::function rolled([](auto u, auto by) { return roll(u, row, by); });
+TEST(movement, places_that_the_run_decides) {
+  for (const cleave::grid& g : grids())
+    for (const auto& extents : shapes) {
+      if (extents[0] < 3) continue;
+      const Grid u = filled<Grid>(g, extents);
+      const Part p = filled<Part>(g, {3, extents[1]});
+      Part got(g, {3, extents[1]});
+      Grid v(g, extents);
+      for (int place : {0, 2, -5, 100, 5}) {
+        Number start(g, {});
+        start.fill(place);
+        check(window_at, got, u, start);
+        check(updated, v, u, p, start);
+        check(rolled, v, u, start);
+      }
+    }
+}
+
+using Square = f64<mesh(row / ax, col / ay)>;
+using Line = f64<mesh(row)>;
+constexpr cleave::function diagonal_of([](auto a) { return diagonal(a, row, col); });
+TEST(movement, diagonal) {
+  for (const cleave::grid& g : grids())
+    for (std::int64_t n : {0, 1, 5, 8}) {
+      const Square a = filled<Square>(g, {n, n});
+      Line d(g, {n});
+      check(diagonal_of, d, a);
+      EXPECT_EQ(charged([&] { d = diagonal_of(a); }), (cleave::plan<Line(Square)>(diagonal_of).bytes({row = n, col = n, ax = g.size(ax), ay = g.size(ay)})));
+    }
+}
+
+TEST(movement, a_warm_stencil_allocates_nothing) {
+  for (const cleave::grid& g : grids()) {
+    const Grid u = filled<Grid>(g, {16, 24});
+    Grid v(g, {16, 24});
+    v = laplace(u);
+    v = laplace(u);
+    const support::heap_count count;
+    v = laplace(u);
+    EXPECT_EQ(count(), 0);
+  }
+}
+
+} // namespace

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Elements under other indices: chains of random slices, paddings, shifts, windows and concatenations on random meshes, layouts
+// and extents must give what the plain evaluator gives, and move what they were priced at; so must their gradients.
+#include "../random_movement.hpp"
+
+#include <cleave/simulate/simulate.hpp>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace cleave;
+
+using random_programs::random_movement;
+
+void check(random_movement& p, unsigned seed, double tolerance = 0) {
+  const graph& g = p.made();
+  ASSERT_TRUE(g.found.ok()) << "seed " << seed;
+  const sizes at = p.at();
+  const policy rule = seed % 2 == 0 ? policy::time() : policy::bytes_first(0);
+  const program planned = partition(g, at, rule);
+  ASSERT_TRUE(planned.found.ok()) << "seed " << seed << " fault " << static_cast<int>(planned.found.fault) << "\n" << to_string(g);
+  const std::vector<host_array> in = p.data();
+  const std::vector<host_array> want = evaluate(g, at, in);
+  const simulated got = simulate(planned, at, in, seed);
+  ASSERT_EQ(got.problem, "") << "seed " << seed << "\n" << to_string(g) << explain(planned, at);
+  for (std::size_t r = 0; r < want.size(); ++r) {
+    const std::int64_t where = first_difference(want[r].data, got.results[r].data, tolerance);
+    ASSERT_EQ(where, -1) << "seed " << seed << " result " << r << " place " << where << "\n" << to_string(g) << explain(planned, at);
+  }
+  for (std::size_t s = 0; s < planned.steps.size(); ++s)
+    ASSERT_EQ(got.step_bytes[s], step_bytes(planned, planned.steps[s], at)) << "seed " << seed << " step " << s << "\n" << to_string(g) << explain(planned, at);
+}
+
+TEST(movement, random_programs_mean_what_they_say) {
+  for (unsigned seed = 0; seed < 1500 && !::testing::Test::HasFatalFailure(); ++seed) {
+    random_movement p(seed);
+    p.build(4);
+    p.operate();
+    p.finish();
+    check(p, seed, 1e-12);
+  }
+}
+
+/// The gradient of a random program, against central differences along a direction in the plain evaluator, and partitioned.
+TEST(movement, gradients_of_random_programs) {
+  int tried = 0;
+  for (unsigned seed = 0; seed < 1000 && !::testing::Test::HasFatalFailure(); ++seed) {
+    random_movement p(seed);
+    p.build(3);
+    p.differentiate();
+    if (!p.possible()) continue;
+    ++tried;
+    check(p, seed, 1e-11);
+    const graph& g = p.made();
+    const sizes at = p.at();
+    std::vector<host_array> in = p.data();
+    const std::vector<host_array> all = evaluate(g, at, in);
+    std::mt19937 random(seed);
+    std::vector<double> direction(in[0].data.size());
+    double slope = 0;
+    for (std::size_t i = 0; i < direction.size(); ++i) {
+      direction[i] = std::uniform_real_distribution<double>(-1, 1)(random);
+      slope += direction[i] * all[1].data[i];
+    }
+    const double step = 1e-5;
+    std::vector<host_array> up = in, down = in;
+    for (std::size_t i = 0; i < direction.size(); ++i) up[0].data[i] += step * direction[i], down[0].data[i] -= step * direction[i];
+    const double differences = (evaluate(g, at, up)[0].data[0] - evaluate(g, at, down)[0].data[0]) / (2 * step);
+    ASSERT_NEAR(slope, differences, 1e-5 * (1 + std::fabs(differences))) << "seed " << seed << "\n" << to_string(g);
+  }
+  EXPECT_GT(tried, 500);
+}
+
+} // namespace
