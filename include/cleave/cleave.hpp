@@ -7,6 +7,8 @@
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/operation.hpp>
+#include <cleave/expr/random.hpp>
+#include <cleave/expr/reductions.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/tensor/copy.hpp>
 #include <cleave/tensor/make.hpp>

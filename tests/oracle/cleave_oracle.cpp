@@ -15,6 +15,8 @@
 //   geomean      of ours / GSPMD's own bytes, over the cases where both move something
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/movement.hpp>
+#include <cleave/expr/random.hpp>
+#include <cleave/expr/reductions.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/simulate/simulate.hpp>
@@ -38,11 +40,11 @@ namespace {
 using nlohmann::json;
 
 /// Run unless a family is asked for by name.
-const std::set<std::string> families{"mm",   "bmm",  "qkv",     "attnv",   "outer",     "twoc",       "matvec",
-                                     "mlp",  "attn", "reshard", "softmax", "layernorm", "elementwise",
-                                     "mlpgrad", "xent",
-                                     "reduce",  "transpose", "iota", "uneven", "stencil", "conv1d", "conv2d", "slice", "pad", "roll", "reverse",
-                                     "concat",  "repeat",    "diag", "dynslice", "dynupdate"};
+const std::set<std::string> families{"mm",      "bmm",    "qkv",    "attnv",   "outer",   "twoc",   "matvec", "mlp",      "attn",   "reshard", "softmax", "layernorm",
+                                     "elementwise", "mlpgrad", "xent", "reduce",  "transpose", "iota", "uneven", "stencil", "conv1d", "conv2d",  "slice",   "pad",
+                                     "roll",    "reverse", "concat", "repeat",  "diag",    "dynslice", "dynupdate", "argmax", "random"};
+                                     "reduce",  "transpose", "iota", "uneven",
+                                     "argmax", "random"};
 
 /// A file that is not what it should be; one sentence says what and where.
 struct malformed : std::runtime_error {
@@ -93,7 +95,7 @@ cleave::element element_named(const std::string& dtype) {
   static const std::map<std::string, cleave::element> known{
       {"float32", cleave::element::f32},   {"float64", cleave::element::f64}, {"bfloat16", cleave::element::bf16},
       {"float16", cleave::element::f16},   {"int32", cleave::element::i32},   {"int64", cleave::element::i64},
-      {"bool", cleave::element::boolean}};
+      {"uint32", cleave::element::u32},     {"bool", cleave::element::boolean}};
   const auto at = known.find(dtype);
   if (at == known.end()) throw malformed("dtype '" + dtype + "' is unknown");
   return at->second;
@@ -149,6 +151,12 @@ class case_builder {
     }
     if (op == "dynamic_update_slice")
       return input("ab"), input("wb"), input(""), finish(dynamic_update(values_[0], dim('a'), values_[1], dim('w'), values_[2]));
+    if (op == "argmax") {
+      input("ab");
+      type_ = cleave::element::i32;
+      return finish(argmax(values_[0], dim('a')), "b");
+    }
+    if (op == "rng") return normal_numbers();
     return false;
   }
   cleave::recorder& recorded() { return in_; }
@@ -466,6 +474,17 @@ class case_builder {
     result[result.find(l)] = 'z';
     const bool tiled = string_of(field(params, "form"), "'form'") == "tile";
     return finish(tiled ? tile(values_[0], dim(l), dim('z'), times) : repeat(values_[0], dim(l), dim('z'), times), result);
+  /// Normal numbers of a key of two words: the first, into which the second is folded.
+  bool normal_numbers() {
+    input("k");
+    const json& shape = list(list(c_, "outputs").at(0), "global_shape");
+    if (shape.size() != 2) throw malformed("the output of rng has not two dims");
+    extents_['a'] = size_of(shape[0], "an extent of the output", 0);
+    extents_['b'] = size_of(shape[1], "an extent of the output", 0);
+    const cleave::value place = in_.iota(dim('k'), cleave::element::u32, {});
+    const auto word = [&](int i) { return sum(select(place == i, values_[0], 0), dim('k')); };
+    type_ = cleave::element::f32;
+    return finish(cleave::normal<float>(fold_in(word(0), word(1)), dim('a'), dim('b')), "ab");
   }
   bool merged() {
     input("ab");

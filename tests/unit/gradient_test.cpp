@@ -4,6 +4,8 @@
 // Derivatives: of every op and of random programs, against central differences in the plain evaluator, along random
 // directions; and their plans, under random layouts, against the evaluator in the simulator.
 #include <cleave/expr/gradient.hpp>
+#include <cleave/expr/random.hpp>
+#include <cleave/expr/reductions.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
 
@@ -177,7 +179,7 @@ TEST(Gradient, OfEveryElementwiseOpIsTheLimitOfDifferences) {
   const auto positive = [](op c) { return c == op::log || c == op::sqrt || c == op::rsqrt || c == op::pow || c == op::div; };
   // Flat wherever they have a derivative; through complex numbers none is taken.
   constexpr op flat[] = {op::sign, op::floor, op::imag, op::complex, op::logical_not, op::equal, op::not_equal, op::less, op::less_equal, op::greater,
-                         op::greater_equal, op::logical_and, op::logical_or};
+                         op::greater_equal, op::logical_and, op::logical_or, op::random, op::normal};
   int checked = 0;
   for (const op_entry& e : op_table) {
     if (e.what != op_class::elementwise || e.code == op::user) continue;
@@ -228,7 +230,14 @@ TEST(Gradient, OfEveryOtherOpIsTheLimitOfDifferences) {
       {"logsumexp", {{"ab"}, [](const values& x) { return logsumexp(x[0], dim('b')); }}},
       {"log_softmax", {{"ab"}, [](const values& x) { return log_softmax(x[0], dim('a')); }}},
       {"layer_norm", {{"ab", "b", "b"}, [](const values& x) { return layer_norm(x[0], dim('b'), x[1], x[2]); }}},
-      {"variance", {{"ab"}, [](const values& x) { return mean((x[0] - mean(x[0], dim('b'))) * (x[0] - mean(x[0], dim('b'))), dim('b')); }}},
+      {"variance", {{"ab"}, [](const values& x) { return variance(x[0], dim('b')); }}},
+      {"moments", {{"abc"}, [](const values& x) {
+        const auto [middle, spread] = moments(x[0], dim('a'), dim('c'));
+        return middle * spread;
+      }}},
+      {"dropout", {{"ab"}, [](const values& x) { return dropout(tanh(x[0]), 0.3, 11); }}},
+      {"dropout of three dims, twice", {{"abc", "c"}, [](const values& x) { return dropout(dropout(x[0], 0.3, 11) * x[1], 0.5, 12); }}},
+      {"scaled noise", {{"ab"}, [](const values& x) { return x[0] * normal<double>(fold_in(sum(cast<int>(x[0] * 0.0)), 3), dim('a'), dim('b')); }}},
       {"cross entropy",
        {{"ab", "a"}, [](const values& x) { return mean(logsumexp(x[0], dim('b')) - sum(x[0] * one_hot<double>(cast<int>(x[1]), dim('b')), dim('b'))); }, 0.5}},
       {"a value used three times", {{"ab"}, [](const values& x) { return x[0] * x[0] + sum(x[0], dim('a')) * x[0]; }}},

@@ -59,6 +59,9 @@ enum class fault : std::uint8_t {
   not_a_view,
   not_for_complex,
   complex_parts,
+  not_a_key,
+  not_a_probability,
+  not_floating,
   /// A pass broke an invariant: a fault of the library.
   internal,
 };

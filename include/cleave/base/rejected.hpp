@@ -75,6 +75,9 @@ struct rejected {
   static_assert(Fault != fault::not_a_view, "cleave: a collective on shards takes Views");
   static_assert(Fault != fault::not_for_complex, "cleave: complex numbers have no order and do not become real ones by themselves; use real, imag or abs");
   static_assert(Fault != fault::complex_parts, "cleave: the parts of a complex number are float or double; use cast");
+  static_assert(Fault != fault::not_a_key, "cleave: a random key, and what is folded into one, is a whole number from 0 to 2^52, of an integer type");
+  static_assert(Fault != fault::not_a_probability, "cleave: a probability is a number from 0 to 1, and not all may be dropped");
+  static_assert(Fault != fault::not_floating, "cleave: this is for real floating-point numbers; use cast");
   static_assert(Fault != fault::result_count, "cleave: the function returns another number of tensors than is asked of it");
 };
 

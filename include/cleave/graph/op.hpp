@@ -58,6 +58,10 @@ enum class op : std::uint8_t {
   logical_or,
   // elementwise, three operands
   select,
+  /// Random numbers of a key, a row and a column, all u64: see ops/philox.hpp. random: 32 bits where the result is u32, uniform in
+  /// [0, 1) where it is a floating-point type; normal: with mean 0 and variance 1.
+  random,
+  normal,
   /// A user's, of any arity: see ops/user.hpp.
   user,
   // contraction and reduction

@@ -87,6 +87,8 @@ CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& 
     return convert<Stored>(value_of<Node::a>(f));
   } else if constexpr (code == op::select) {
     return scalar_op<code, T>::of(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
+  } else if constexpr (code == op::random || code == op::normal) {
+    return random_op<code, element_of<Stored>>::of(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
   } else {
     using In = decltype(value_of<Node::a>(f));
     if constexpr (code < op::add) return convert<T>(scalar_op<code, In>::of(value_of<Node::a>(f)));

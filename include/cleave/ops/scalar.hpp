@@ -5,6 +5,7 @@
 #include <cleave/base/function.hpp>
 #include <cleave/graph/op.hpp>
 #include <cleave/layout/layout.hpp>
+#include <cleave/ops/philox.hpp>
 #include <cleave/type/narrow.hpp>
 
 #include <cmath>
@@ -311,6 +312,58 @@ struct scalar_op {
     requires(Code == op::select)
   {
     return predicate ? a : b;
+  }
+};
+
+namespace detail {
+
+/// cos(2 pi v) for v in [0, 1]: the sine of what is left to the nearest zero, as an odd polynomial.
+CLEAVE_FUNCTION inline float cos_of_turns(float v) {
+  const float t = v - 0.5f;
+  const float s = (float_of_bits(magnitude_of(t)) - 0.25f) * 6.2831853071795865f;
+  const float square = s * s;
+  float p = -2.5052108e-8f;
+  p = p * square + 2.7557319e-6f;
+  p = p * square - 1.9841270e-4f;
+  p = p * square + 8.3333333e-3f;
+  p = p * square - 1.6666667e-1f;
+  return s + s * square * p;
+}
+CLEAVE_FUNCTION inline double cos_of_turns(double v) { return std::cos(6.283185307179586 * v); }
+
+/// 53 bits of two words.
+CLEAVE_FUNCTION inline double long_number(std::uint32_t high, std::uint32_t low) {
+  return static_cast<double>(high) * 2097152.0 + static_cast<double>(low >> 11);
+}
+
+} // namespace detail
+
+/// How many bits a random number in [0, 1) has: those of a number just below 1, so that none is rounded up to 1.
+CLEAVE_FUNCTION constexpr int random_digits(element e) { return e == element::f64 ? 53 : e == element::f32 ? 24 : e == element::f16 ? 11 : 8; }
+
+/// What op::random and op::normal compute, in the type in which results of type E are computed.
+template <op Code, element E>
+struct random_op {
+  CLEAVE_FUNCTION static auto of(std::uint64_t key, std::uint64_t row, std::uint64_t column) {
+    const random_words w = random_words_at(key, row, column);
+    if constexpr (Code == op::normal) {
+      // Box and Muller 1958: sqrt(-2 log u) cos(2 pi v), with u in (0, 1].
+      if constexpr (E == element::f64) {
+        const double u = (detail::long_number(w.word[0], w.word[1]) + 1.0) * 0x1p-53;
+        return detail::sqrt_of(-2.0 * detail::log_of(u)) * detail::cos_of_turns(detail::long_number(w.word[2], w.word[3]) * 0x1p-53);
+      } else {
+        const float u = (static_cast<float>(w.word[0]) + 1.0f) * 0x1p-32f;
+        return detail::sqrt_of(-2.0f * detail::log_of(u)) * detail::cos_of_turns(static_cast<float>(w.word[1]) * 0x1p-32f);
+      }
+    } else if constexpr (E == element::u32) {
+      return w.word[0];
+    } else if constexpr (E == element::f64) {
+      return detail::long_number(w.word[0], w.word[1]) * 0x1p-53;
+    } else {
+      constexpr int digits = random_digits(E);
+      // Signed, which converts in one instruction.
+      return static_cast<float>(static_cast<std::int32_t>(w.word[0] >> (32 - digits))) * (1.0f / static_cast<float>(1 << digits));
+    }
   }
 };
 

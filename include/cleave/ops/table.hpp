@@ -103,6 +103,8 @@ inline constexpr op_entry op_entries[] = {
     {op::logical_and, "logical_and", op_class::elementwise, 2, linearity::none},
     {op::logical_or, "logical_or", op_class::elementwise, 2, linearity::none},
     {op::select, "select", op_class::elementwise, 3, linearity::branches, {formula(), select(x, g, 0), select(x, 0, g)}},
+    {op::random, "random", op_class::elementwise, 3, linearity::none},
+    {op::normal, "normal", op_class::elementwise, 3, linearity::none},
     {op::user, "user", op_class::elementwise, 0, linearity::none},
     {op::dot, "dot", op_class::contraction, 2, linearity::each},
     {op::reduce, "reduce", op_class::reduction, 1, linearity::unary},

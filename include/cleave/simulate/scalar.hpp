@@ -113,9 +113,36 @@ inline double applied(op code, element e, double a, double b) {
   }
 }
 
+/// op::random and op::normal: Philox4x32-10 as its authors write it, on arrays, and what is made of its words.
+inline double random_number(op code, element result, std::uint64_t key, std::uint64_t row, std::uint64_t column) {
+  constexpr std::uint64_t low = 0xFFFFFFFFu;
+  std::uint64_t c[4]{column & low, row & low, column >> 32, row >> 32}, k[2]{key & low, key >> 32};
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t product[2]{c[0] * 0xD2511F53u, c[2] * 0xCD9E8D57u};
+    const std::uint64_t next[4]{(product[1] >> 32) ^ c[1] ^ k[0], product[1] & low, (product[0] >> 32) ^ c[3] ^ k[1], product[0] & low};
+    for (int i = 0; i < 4; ++i) c[i] = next[i];
+    k[0] = (k[0] + 0x9E3779B9u) & low;
+    k[1] = (k[1] + 0xBB67AE85u) & low;
+  }
+  // The leading bits of words one after the other, as a whole number and as a part of 1.
+  const auto leading = [&](int first, int bits) {
+    return static_cast<double>(bits > 32 ? (c[first] << 32 | c[first + 1]) >> (64 - bits) : c[first] >> (32 - bits));
+  };
+  if (code == op::normal) {
+    const int bits = result == element::f64 ? 53 : 32;
+    const double u = std::ldexp(leading(0, bits) + 1, -bits), v = std::ldexp(leading(bits > 32 ? 2 : 1, bits), -bits);
+    return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
+  }
+  if (!is_floating(result)) return leading(0, 32);
+  constexpr int digits[] = {8, 11, 24, 53};
+  const int bits = digits[static_cast<int>(result) - static_cast<int>(element::bf16)];
+  return std::ldexp(leading(0, bits), -bits);
+}
+
 /// Any elementwise op. `operands` is the type of the operands (of the branches of a select), `result` that of the value.
 inline double applied(op code, element operands, element result, double a, double b, double c) {
   if (code == op::select) return a != 0 ? b : c;
+  if (code == op::random || code == op::normal) return random_number(code, result, bits_of(a), bits_of(b), bits_of(c));
   return stored(result, entry_of(code).arity == 1 ? applied(code, a) : applied(code, operands, a, b));
 }
 

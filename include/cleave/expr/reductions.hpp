@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/statement.hpp>
+
+#include <limits>
+#include <utility>
+
+// Reductions that are composed of others: planned, fused and differentiated as what they are made of.
+
+namespace cleave {
+
+namespace detail {
+
+/// The lowest index along a dim where x is its extremum, or is NaN: the extremum of NaN and numbers is NaN, which equals nothing.
+constexpr value index_of_extremum(reduction how, operand x, dim_ref over) {
+  recorder& in = *x.from.in;
+  const value extremum = in.reduce(how, x.from, std::array{over}, x.where);
+  if (!extremum.ok()) return extremum;
+  const auto apply = [&](op code, auto... args) { return in.elementwise(code, std::array{args...}, x.where); };
+  value hit = apply(op::equal, x.from, extremum);
+  if (is_floating(in.at(x.from).type.element)) hit = apply(op::logical_or, hit, apply(op::not_equal, x.from, x.from));
+  const value none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, x.where);
+  const value index = apply(op::select, hit, in.iota(over, element::i32, x.where), none);
+  return in.reduce(reduction::min, index, std::array{over}, x.where);
+}
+
+/// Numbers hold where they are not 0.
+constexpr value as_predicate(operand x) {
+  if (!x.from.ok() || x.from.in->at(x.from).type.element == element::boolean) return x.from;
+  return x.from.in->elementwise(op::cast, std::array{x.from}, x.where, element::boolean);
+}
+
+} // namespace detail
+
+/// The index of the largest element along a dim: int32, the lowest of several, the first NaN where there is one, 2^31 - 1 along an
+/// extent of 0. Element types with an order. Where the dim is divided: two all-reduces, of the maxima and of the indices. Faults:
+/// dim_missing, not_for_complex.
+constexpr value argmax(operand x, dim_ref over) { return detail::index_of_extremum(reduction::max, x, over); }
+/// The same of the smallest element.
+constexpr value argmin(operand x, dim_ref over) { return detail::index_of_extremum(reduction::min, x, over); }
+
+/// Whether the predicate holds anywhere along the dims, all where none is given; numbers hold where they are not 0. bool, false over
+/// nothing. Where a dim is divided: one all-reduce. Fault: dim_missing.
+template <std::convertible_to<dim_ref>... D>
+constexpr value any(operand x, const D&... over) {
+  return x.from.in->reduce(reduction::sum, detail::as_predicate(x), detail::dims_of(over...), x.where);
+}
+/// Whether it holds everywhere; true over nothing.
+template <std::convertible_to<dim_ref>... D>
+constexpr value all(operand x, const D&... over) {
+  return x.from.in->reduce(reduction::prod, detail::as_predicate(x), detail::dims_of(over...), x.where);
+}
+/// The product along the dims, all where none is given: 1 over nothing. Integers wrap. Where a dim is divided: one all-reduce. Fault:
+/// dim_missing.
+template <std::convertible_to<dim_ref>... D>
+constexpr value prod(operand x, const D&... over) {
+  return x.from.in->reduce(reduction::prod, x.from, detail::dims_of(over...), x.where);
+}
+
+namespace detail {
+template <class... D>
+constexpr std::pair<value, value> moments(std::string_view name, operand x, const D&... over) {
+  recorder& in = *x.from.in;
+  if (x.from.ok() && !is_floating(in.at(x.from).type.element)) {
+    const value bad = in.fail(fault::not_floating, name, x.where);
+    return {bad, bad};
+  }
+  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
+  const value middle = mean(x, over...);
+  if (!middle.ok()) return {middle, middle};
+  const value off = in.elementwise(op::sub, std::array{x.from, middle}, x.where);
+  const value square = in.elementwise(op::mul, std::array{off, off}, x.where);
+  return {middle, mean(at(square), over...)};
+}
+} // namespace detail
+
+/// Mean and variance along the dims, all where none is given; the variance is the mean of squared differences from the mean, which
+/// cancels nothing. Real floating-point numbers. Where a dim is divided: two all-reduces. Faults: dim_missing, not_floating.
+template <std::convertible_to<dim_ref>... D>
+constexpr std::pair<value, value> moments(operand x, const D&... over) {
+  return detail::moments("moments", x, over...);
+}
+/// The variance alone.
+template <std::convertible_to<dim_ref>... D>
+constexpr value variance(operand x, const D&... over) {
+  return detail::moments("variance", x, over...).second;
+}
+
+// The same in statements.
+template <Statement X, Dim D>
+constexpr auto argmax(const X& x, const D& over) {
+  return detail::make_expression([](const auto& a, const auto& d) { return argmax(a, d); }, x, over);
+}
+template <Statement X, Dim D>
+constexpr auto argmin(const X& x, const D& over) {
+  return detail::make_expression([](const auto& a, const auto& d) { return argmin(a, d); }, x, over);
+}
+template <Statement X, Dim... D>
+constexpr auto any(const X& x, const D&... over) {
+  return detail::make_expression([](const auto& a, const auto&... d) { return any(a, d...); }, x, over...);
+}
+template <Statement X, Dim... D>
+constexpr auto all(const X& x, const D&... over) {
+  return detail::make_expression([](const auto& a, const auto&... d) { return all(a, d...); }, x, over...);
+}
+template <Statement X, Dim... D>
+constexpr auto prod(const X& x, const D&... over) {
+  return detail::make_expression([](const auto& a, const auto&... d) { return prod(a, d...); }, x, over...);
+}
+template <Statement X, Dim... D>
+constexpr auto moments(const X& x, const D&... over) {
+  return detail::make_expression([](const auto& a, const auto&... d) { return moments(a, d...); }, x, over...);
+}
+template <Statement X, Dim... D>
+constexpr auto variance(const X& x, const D&... over) {
+  return detail::make_expression([](const auto& a, const auto&... d) { return variance(a, d...); }, x, over...);
+}
+
+} // namespace cleave

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "a random key" not_a_key line<@here> op=uniform
+// mend: Make the key an integer argument, `std::uint32_t`, and draw with it or with what `fold_in` makes of it: `uniform(fold_in(key, step), batch, embed)`.
+#include "names.hpp"
+
+#include <cleave/expr/random.hpp>
+
+using namespace fail_test;
+
+constexpr cleave::function f([](auto x, auto rate) {
+  return x + cleave::uniform(rate, batch, embed); // here
+});
+constexpr auto plan = cleave::plan<X(X, float)>(f);
+
+int main() {}

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "this is for real floating-point numbers" not_floating "not_floating, int" not_floating_element.cpp:@here
+// mend: Draw bits, `random_bits(key, batch)`, or floating-point numbers and cast these: `cast<int>(floor(6 * uniform(key, batch)))`.
+#include "names.hpp"
+
+#include <cleave/expr/random.hpp>
+
+using namespace fail_test;
+
+constexpr cleave::function f([](auto x, auto key) {
+  return x + cast<float>(cleave::uniform<int>(key, batch)); // here
+});
+constexpr auto plan = cleave::plan<X(X, std::uint32_t)>(f);
+
+int main() {}
