@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The two targets that users link.
+# The two targets that users link; a third one, Cleave::fft, is in CleaveFftw.cmake.
 #   Cleave::core    the partitioner alone: the include folder and C++20; no Kokkos, no MPI
 #   Cleave::Cleave  all of it: with Kokkos, Kokkos Kernels and MPI
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "this operation of the user is not defined for this element type" no_function_for_element line<@here> op=halved
+// expect: "this operation is not defined for this element type" no_function_for_element line<@here> op=halved
 // mend: Let its call operator take numbers of that type (a template does), or `cast` the operand.
 #include "names.hpp"
 

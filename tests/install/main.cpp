@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cleave/cleave.hpp>
+#if defined(CLEAVE_FFTW)
+#include <cleave/linalg/fft.hpp>
+#endif
 
 #include <Kokkos_Core.hpp>
 #include <cstdio>

@@ -13,10 +13,13 @@
 //   above gspmd  more bytes than GSPMD's with its all-reduce + slice charged as a reduce-scatter, and 64
 //   above bound  more bytes than the bound and its tolerance
 //   geomean      of ours / GSPMD's own bytes, over the cases where both move something
+#include "../without_kernels.hpp"
+
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
+#include <cleave/linalg/fft_recorded.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/simulate/simulate.hpp>
@@ -40,11 +43,9 @@ namespace {
 using nlohmann::json;
 
 /// Run unless a family is asked for by name.
-const std::set<std::string> families{"mm",      "bmm",    "qkv",    "attnv",   "outer",   "twoc",   "matvec", "mlp",      "attn",   "reshard", "softmax", "layernorm",
-                                     "elementwise", "mlpgrad", "xent", "reduce",  "transpose", "iota", "uneven", "stencil", "conv1d", "conv2d",  "slice",   "pad",
-                                     "roll",    "reverse", "concat", "repeat",  "diag",    "dynslice", "dynupdate", "argmax", "random"};
-                                     "reduce",  "transpose", "iota", "uneven",
-                                     "argmax", "random"};
+const std::set<std::string> families{
+    "mm",     "bmm",    "qkv",  "attnv",  "outer",  "twoc",  "matvec", "mlp",  "attn",    "reshard",  "softmax",   "layernorm", "elementwise", "mlpgrad", "xent", "reduce", "transpose",
+    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft"};
 
 /// A file that is not what it should be; one sentence says what and where.
 struct malformed : std::runtime_error {
@@ -100,6 +101,45 @@ cleave::element element_named(const std::string& dtype) {
   if (at == known.end()) throw malformed("dtype '" + dtype + "' is unknown");
   return at->second;
 }
+
+inline constexpr cleave::dim<"a"> dim_a;
+inline constexpr cleave::dim<"b"> dim_b;
+inline constexpr cleave::dim<"c"> dim_c;
+/// The dim of the real and the imaginary parts. The evaluator and the simulator know real numbers only, so that complex64 is
+/// written as two float32 along one more dim, which is never divided: a transform still needs its own dim whole and nothing
+/// else, and every element has its eight bytes, so that plans and charges are those of complex numbers.
+constexpr char parts = '2';
+inline constexpr cleave::dim<"2", 2> dim_parts;
+
+/// The Fourier transform along one dim of complex numbers in two parts.
+template <class Along>
+struct transform_in_parts {
+  static constexpr std::string_view name = "fft";
+  void operator()(const cleave::local_context&, std::span<const cleave::shard>, const cleave::shard&) const {}
+
+  static void reference(std::span<const cleave::reference_shard> in, const cleave::reference_shard& out) {
+    const int place = out.dims.find(Along::ref);
+    std::int64_t outer = 1, inner = 1;
+    for (int i = 0; i < out.local.rank; ++i)
+      if (i != place) (i < place ? outer : inner) *= out.local[i];
+    const std::int64_t n = out.local[place];
+    const double turn = n == 0 ? 0 : -2 * std::acos(-1.0) / static_cast<double>(n);
+    for (std::int64_t o = 0; o < outer; ++o)
+      for (std::int64_t k = 0; k < n; ++k)
+        for (std::int64_t s = 0; s < inner; s += 2) {
+          double re = 0, im = 0;
+          for (std::int64_t j = 0; j < n; ++j) {
+            const double* from = in[0].data + (o * n + j) * inner + s;
+            const double c = std::cos(turn * static_cast<double>(j * k % n)), d = std::sin(turn * static_cast<double>(j * k % n));
+            re += from[0] * c - from[1] * d;
+            im += from[0] * d + from[1] * c;
+          }
+          double* to = out.data + (o * n + k) * inner + s;
+          to[0] = re;
+          to[1] = im;
+        }
+  }
+};
 
 /// Records one case: its inputs with letters for dims, then its op.
 class case_builder {
@@ -157,6 +197,10 @@ class case_builder {
       return finish(argmax(values_[0], dim('a')), "b");
     }
     if (op == "rng") return normal_numbers();
+    if (op == "cholesky") return input("ab"), finish(cleave::linalg::cholesky(values_[0], dim_a, dim_b));
+    if (op == "triangular_solve")
+      return input("ab"), input("ac"), finish(cleave::linalg::triangular_solve(values_[0], values_[1], dim_a, dim_b), "bc");
+    if (op == "fft") return fourier();
     return false;
   }
   cleave::recorder& recorded() { return in_; }
@@ -179,7 +223,8 @@ class case_builder {
   cleave::spec layout(const std::string& letters, const json& axes) {
     cleave::spec s;
     s.mesh = in_.made().mesh;
-    if (!axes.is_array() || axes.size() != letters.size())
+    const std::size_t written = letters.size() - (letters.ends_with(parts) ? 1 : 0);
+    if (!axes.is_array() || axes.size() != written)
       throw malformed("a spec has not the rank " + std::to_string(letters.size()) + " of its tensor: " + axes.dump());
     for (std::size_t i = 0; i < letters.size(); ++i) {
       cleave::placement p(dim(letters[i]));
@@ -188,8 +233,8 @@ class case_builder {
         if (p.axes.full() || s.mesh.find(name) < 0) throw malformed("axis '" + name + "' of a spec is not in the mesh");
         p.axes.push_back(pool_.keep(name));
       };
-      if (axes[i].is_array()) std::for_each(axes[i].begin(), axes[i].end(), divide);
-      else if (!axes[i].is_null()) divide(axes[i]);
+      if (i < written && axes[i].is_array()) std::for_each(axes[i].begin(), axes[i].end(), divide);
+      else if (i < written && !axes[i].is_null()) divide(axes[i]);
       s.dims.push_back(p);
     }
     return s;
@@ -209,7 +254,12 @@ class case_builder {
       if (!fresh && known->second != extent)
         throw malformed("dim " + std::to_string(d) + " of " + which + " has extent " + std::to_string(extent) + ", elsewhere it has " + std::to_string(known->second));
     }
-    const cleave::element type = element_named(string_of(field(i, "dtype"), "a dtype"));
+    const std::string dtype = string_of(field(i, "dtype"), "a dtype");
+    const cleave::element type = element_named(dtype == "complex64" ? "float32" : dtype);
+    if (dtype == "complex64") {
+      extents_[parts] = 2;
+      letters.push_back(parts);
+    }
     if (values_.empty()) {
       letters_ = letters;
       type_ = type;
@@ -474,6 +524,7 @@ class case_builder {
     result[result.find(l)] = 'z';
     const bool tiled = string_of(field(params, "form"), "'form'") == "tile";
     return finish(tiled ? tile(values_[0], dim(l), dim('z'), times) : repeat(values_[0], dim(l), dim('z'), times), result);
+  }
   /// Normal numbers of a key of two words: the first, into which the second is folded.
   bool normal_numbers() {
     input("k");
@@ -485,6 +536,24 @@ class case_builder {
     const auto word = [&](int i) { return sum(select(place == i, values_[0], 0), dim('k')); };
     type_ = cleave::element::f32;
     return finish(cleave::normal<float>(fold_in(word(0), word(1)), dim('a'), dim('b')), "ab");
+  }
+  /// Along the last dim, or along all where there are three and the case is not of one; in the library's order of dims.
+  bool fourier() {
+    input("abc");
+    const std::string form = string_of(field(field(c_, "params"), "form"), "'form'");
+    const cleave::user_entry* const kernels[]{&cleave::detail::shard_operation<transform_in_parts<decltype(dim_a)>>,
+                                              &cleave::detail::shard_operation<transform_in_parts<decltype(dim_b)>>,
+                                              &cleave::detail::shard_operation<transform_in_parts<decltype(dim_c)>>};
+    const cleave::dim_ref dims[]{dim_a, dim_b, dim_c};
+    cleave::value x = pinned(values_[0]);
+    std::vector<std::size_t> along;
+    for (std::size_t d = 0; d < rank_of(0); ++d)
+      if (form.starts_with("3d") || d + 1 == rank_of(0)) along.push_back(d);
+    std::vector<cleave::dim_id> ids;
+    for (std::size_t d : along) ids.push_back(static_cast<cleave::dim_id>(in_.made().find_dim(dims[d].name)));
+    for (std::size_t k : cleave::linalg::detail::order_of(in_, x, ids))
+      x = in_.call(*kernels[along[k]], std::array{x}, std::array<cleave::dim_ref, 2>{dims[along[k]], dim_parts}, in_.at(x).type, {});
+    return finish(x);
   }
   bool merged() {
     input("ab");
@@ -594,6 +663,10 @@ std::optional<std::string> check(const cleave::graph& g, const cleave::program& 
     for (double& x : a.data)
       x = is_floating(type.element) ? std::uniform_real_distribution<double>(-1, 1)(random)
                                     : static_cast<double>(std::uniform_int_distribution<int>(0, 7)(random));
+    // Matrices that are factored or solved with must be far from singular.
+    const bool solved = std::any_of(g.nodes.begin(), g.nodes.end(), [](const cleave::node& n) { return n.code == cleave::op::call; });
+    if (solved && a.extents.rank == 2 && a.extents[0] == a.extents[1])
+      for (std::int64_t r = 0; r < a.extents[0]; ++r) a.data[static_cast<std::size_t>(r * (a.extents[0] + 1))] += static_cast<double>(a.extents[0]);
     inputs.push_back(std::move(a));
   }
   const auto wanted = evaluate(g, at, inputs);

@@ -32,6 +32,10 @@ struct mpi_error : error {
   mpi_error(const std::string& what, int mpi_code) : error(what), code(mpi_code) {}
   int code;
 };
+/// FFTW or cuFFT refused a transform.
+struct transform_error : error {
+  using error::error;
+};
 /// A file cannot be read or written, or does not hold what was asked for.
 struct io_error : error {
   using error::error;
@@ -145,6 +149,15 @@ inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
 /// mend: Call the collective several times on parts of the View, or use an MPI of version 4.
 inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
   return prefix() + "a collective on shards moves at most " + number(most) + " elements with this MPI, but was given " + number(got);
+}
+/// mend: The spectrum of N real numbers has N/2 + 1 values, rounded down: give the tensor that `rfft` makes, or `irfft` reads, that extent.
+inline std::string spectrum_extent(std::string_view dim, std::int64_t expected, std::int64_t numbers, std::int64_t got) {
+  return prefix() + "dim " + quoted(dim) + " is to have the extent " + number(expected) + ", that of the spectrum of " + number(numbers) +
+         " real numbers, but has " + number(got);
+}
+/// mend: FFTW refuses transforms when it has no memory for its plan; cuFFT also says why by the number at the end (its cufftResult).
+inline std::string transform_failed(std::string_view library, std::int64_t n, std::int64_t code) {
+  return prefix() + std::string(library) + " cannot transform " + number(n) + " numbers: error " + number(code);
 }
 /// mend: Read what MPI says after the colon; end the program or make a new grid from a communicator that works, since ranks may be out of step.
 inline std::string mpi_failed(std::string_view call, std::string_view why) {

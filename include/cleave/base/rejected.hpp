@@ -69,7 +69,7 @@ struct rejected {
   static_assert(Fault != fault::not_differentiable, "cleave: a gradient is asked by, or goes through, a value that is no real floating-point number");
   static_assert(Fault != fault::cotangent_does_not_fit, "cleave: a cotangent has other dims or another element type than the value it belongs to");
   static_assert(Fault != fault::no_derivative, "cleave: this operation of the user has no derivative; give it one in its entry or with custom_vjp");
-  static_assert(Fault != fault::no_function_for_element, "cleave: this operation of the user is not defined for this element type");
+  static_assert(Fault != fault::no_function_for_element, "cleave: this operation is not defined for this element type");
   static_assert(Fault != fault::not_elementwise, "cleave: an elementwise operation of the user is called with one, two or three numbers of one type and returns one of that type");
   static_assert(Fault != fault::operand_count, "cleave: this operation of the user is given another number of operands than it takes");
   static_assert(Fault != fault::not_a_view, "cleave: a collective on shards takes Views");

@@ -240,7 +240,7 @@ struct binder {
   }
 
   shard shard_of(const buffer& b) const {
-    shard s{b.type.element, shape_of(b.type, at), local(b), {}, nullptr};
+    shard s{b.type.element, shape_of(b.type, at), local(b), {}, nullptr, named_dims(b.type, dims)};
     s.offset.rank = b.type.rank;
     for (int i = 0; i < b.type.rank; ++i) s.offset[i] = held_along(b.type, b.where, i).begin;
     return s;

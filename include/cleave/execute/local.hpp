@@ -7,6 +7,7 @@
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/mesh/axis.hpp>
+#include <cleave/ops/user.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -21,6 +22,8 @@ struct shard {
   /// Extents of the whole tensor and of this part, and the global index at which the part begins.
   shape global{}, local{}, offset{};
   void* data = nullptr;
+  /// Which dims these are: `in[0].dims.find(time)` is the place of a dim.
+  shard_dims dims{};
 
   /// The part as a View: `in[0].view<const float**>()`. Throws view_error for another element type or rank.
   template <class Data>

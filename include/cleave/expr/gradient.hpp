@@ -134,10 +134,17 @@ struct custom_body {
     for_each_leaf<is_value>(all, named);
     r.first = static_cast<node_id>(in->made().nodes.size());
     auto [result, residuals] = std::apply([](auto&... a) { return Forward{}(a...); }, all);
+    const std::vector<value> unnamed = leaf_values(result);
     for_each_leaf<is_value>(result, named);
+    // A result that is kept is kept under its name, so that a second derivative flows through what the first one reads.
+    const std::vector<value> results = leaf_values(result);
+    for_each_leaf<is_value>(residuals, [&]<class Leaf>(Leaf& leaf) {
+      for (std::size_t i = 0; i < results.size(); ++i)
+        if (leaf.ok() && leaf.id == unnamed[i].id) leaf = Leaf(results[i]);
+    });
     r.last = static_cast<node_id>(in->made().nodes.size());
     r.arguments = leaf_values(all);
-    r.results = leaf_values(result);
+    r.results = results;
     r.residuals = leaf_values(residuals);
     r.backward = &rule<decltype(residuals), decltype(result)>;
     if (in->made().found.ok()) in->add(r);

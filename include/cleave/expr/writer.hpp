@@ -30,6 +30,13 @@ public:
     return before;
   }
 
+  /// Notes that two dims have one extent, as those of a square matrix: a fault where fixed extents differ, and a shape_error
+  /// naming a dim at the first call where others do.
+  constexpr bool same_extent(dim_ref a, dim_ref b, std::string_view op, source where) {
+    const int first = intern(a, op, where), second = first < 0 ? -1 : intern(b, op, where);
+    return second >= 0 && relate({static_cast<dim_id>(first), static_cast<dim_id>(second), no_dim}, op, where);
+  }
+
 protected:
   constexpr void refuse(fault what, std::string_view op, source where, std::string_view dim = {}, std::string_view axis = {},
                         std::int64_t expected = 0, std::int64_t got = 0) {

@@ -5,6 +5,7 @@
 #include <cleave/base/function.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/graph/graph.hpp>
+#include <cleave/layout/spec.hpp>
 #include <cleave/ops/formula.hpp>
 
 #include <concepts>
@@ -16,10 +17,32 @@ namespace cleave {
 struct shard;
 class local_context;
 
+/// The dims of a shard by name, in memory order.
+struct shard_dims {
+  std::array<std::string_view, max_rank> names{};
+
+  /// The place of a dim, -1 where the tensor does not have it.
+  constexpr int find(dim_ref d) const {
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (names[i] == d.name) return static_cast<int>(i);
+    return -1;
+  }
+};
+namespace detail {
+/// The dims of a type in the table of its graph or program.
+template <class Table>
+constexpr shard_dims named_dims(const tensor_type& type, const Table& table) {
+  shard_dims d;
+  for (int i = 0; i < type.rank; ++i) d.names[static_cast<std::size_t>(i)] = table[type[i]].name;
+  return d;
+}
+} // namespace detail
+
 /// A shard in the plain evaluator and the simulator, where all numbers are doubles: LayoutRight, `local` extents.
 struct reference_shard {
   shape global{}, local{}, offset{};
   double* data = nullptr;
+  shard_dims dims{};
 };
 
 /// What a user says of an elementwise operation: its name and the cotangents of its operands, in the letters of `symbols`.

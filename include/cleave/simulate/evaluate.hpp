@@ -134,13 +134,13 @@ struct evaluator {
       case op_class::call: {
         // One device that holds everything.
         std::vector<reference_shard> shards;
-        const auto whole = [](const host_array& a) {
+        const auto whole = [&](const host_array& a, const tensor_type& type) {
           shape start;
           start.rank = a.extents.rank;
-          return reference_shard{a.extents, a.extents, start, const_cast<double*>(a.data.data())};
+          return reference_shard{a.extents, a.extents, start, const_cast<double*>(a.data.data()), detail::named_dims(type, g.dims)};
         };
-        for (std::size_t k = 0; k < n.arity; ++k) shards.push_back(whole(values[n.in[k]]));
-        run_reference(*n.user, shards, whole(out));
+        for (std::size_t k = 0; k < n.arity; ++k) shards.push_back(whole(values[n.in[k]], g.nodes[n.in[k]].type));
+        run_reference(*n.user, shards, whole(out, n.type));
         break;
       }
       case op_class::view:

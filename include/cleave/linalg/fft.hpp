@@ -1,0 +1,9 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// Fourier transforms: docs/10-linear-algebra.md. Needs FFTW on the host: link the target Cleave::fft. On CUDA it is cuFFT.
+
+#include <cleave/linalg/fft_kernels.hpp>
+#include <cleave/linalg/fft_recorded.hpp>
+#include <cleave/storage/complex.hpp>

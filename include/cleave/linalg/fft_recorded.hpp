@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/operation.hpp>
+#include <cleave/ops/user.hpp>
+
+// Fourier transforms as programs record them: without Kokkos and FFTW. The kernels are in linalg/fft_kernels.hpp; programs
+// include linalg/fft.hpp, which is both.
+
+namespace cleave::linalg {
+
+/// What is transformed: complex numbers there and back, and the half spectra of real ones.
+enum class transform : std::uint8_t { forward, inverse, of_real, to_real };
+
+namespace detail {
+
+/// From the dim `From` to the dim `To`; the same one where all numbers are complex.
+template <class From, class To, transform What>
+struct transform_kernel {
+  static constexpr std::string_view name = What == transform::forward   ? "fft"
+                                           : What == transform::inverse ? "ifft"
+                                           : What == transform::of_real ? "rfft"
+                                                                        : "irfft";
+  /// In linalg/fft_kernels.hpp.
+  void operator()(const local_context&, std::span<const shard> in, const shard& out) const;
+};
+
+/// The element type of a result, none where there is no transform of such numbers.
+constexpr element transformed(element from, transform what) {
+  if (what != transform::of_real) return !is_complex(from) ? element::none : what == transform::to_real ? real_of(from) : from;
+  return from == element::f32 ? element::c64 : from == element::f64 ? element::c128 : element::none;
+}
+
+/// Whether a dim comes divided, as far as the program has said so: in the last layout that was written on the way to x.
+constexpr bool comes_divided(const recorder& in, value x, dim_id d) {
+  for (node_id id = x.id;;) {
+    const node& n = in.made().nodes[id];
+    const int place = n.type.find(d);
+    if (place < 0) return false;
+    if ((n.pinned >> place & 1) != 0) return !n.pin[place].empty();
+    if (n.arity == 0) return false;
+    id = n.in[0];
+  }
+}
+
+/// The order in which x is transformed along some dims, as indices of them. Transforms commute, and each needs its dim whole:
+/// dims that come undivided go first, from the last one to the first, so that the axes of a dim go where all is done.
+constexpr std::vector<std::size_t> order_of(const recorder& in, value x, std::span<const dim_id> dims) {
+  std::vector<std::size_t> order;
+  const tensor_type& t = in.at(x).type;
+  for (const bool divided : {false, true})
+    for (int place = t.rank - 1; place >= 0; --place)
+      for (std::size_t k = 0; k < dims.size(); ++k)
+        if (dims[k] == t[place] && comes_divided(in, x, dims[k]) == divided) order.push_back(k);
+  return order;
+}
+
+/// One transform along each dim.
+template <transform What, Dim... D>
+constexpr value transform_along(operand x, const D&...) {
+  constexpr std::array<dim_ref, sizeof...(D)> dims{D::ref...};
+  constexpr std::array<const user_entry*, sizeof...(D)> kernels{&cleave::detail::shard_operation<transform_kernel<D, D, What>>...};
+  recorder& in = *x.from.in;
+  value y = x.from;
+  if (!y.ok()) return y;
+  if (transformed(in.at(y).type.element, What) == element::none) return in.fail(fault::no_function_for_element, kernels[0]->name, x.where);
+  std::array<dim_id, sizeof...(D)> ids{};
+  for (std::size_t k = 0; k < dims.size(); ++k) {
+    const int id = in.made().find_dim(dims[k].name);
+    if (id < 0 || !in.at(y).type.has(static_cast<dim_id>(id))) return in.fail(fault::dim_missing, kernels[0]->name, x.where, dims[k].name);
+    ids[k] = static_cast<dim_id>(id);
+    for (std::size_t before = 0; before < k; ++before)
+      if (ids[before] == ids[k]) return in.fail(fault::dim_used_twice, kernels[0]->name, x.where, dims[k].name);
+  }
+  for (const std::size_t k : order_of(in, x.from, ids))
+    if (y.ok()) y = in.call(*kernels[k], std::array{y}, std::array{dims[k]}, in.at(y).type, x.where);
+  return y;
+}
+
+/// Between real numbers along one dim and complex ones along another.
+template <transform What, Dim From, Dim To>
+constexpr value half_spectrum(operand x, const From&, const To&) {
+  constexpr const user_entry& kernel = cleave::detail::shard_operation<transform_kernel<From, To, What>>;
+  recorder& in = *x.from.in;
+  if (!x.from.ok()) return x.from;
+  tensor_type t = in.at(x.from).type;
+  t.element = transformed(t.element, What);
+  if (t.element == element::none) return in.fail(fault::no_function_for_element, kernel.name, x.where);
+  const int from = in.made().find_dim(From::ref.name), place = from < 0 ? -1 : t.find(static_cast<dim_id>(from));
+  if (place < 0) return in.fail(fault::dim_missing, kernel.name, x.where, From::ref.name);
+  const tensor_type other = in.type_named(t.element, std::array<dim_ref, 1>{To::ref}, x.where);
+  if (other.rank == 0) return {&in, no_node};
+  if (t.has(other[0])) return in.fail(fault::dim_used_twice, kernel.name, x.where, To::ref.name);
+  t.dims[static_cast<std::size_t>(place)] = other[0];
+  return in.call(kernel, std::array{x.from}, std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
+}
+
+} // namespace detail
+
+/// The discrete Fourier transform y[k] = sum over n of x[n] exp(-2 pi i k n / N) along one dim, or along several, one after another.
+/// Shapes: x has the dims; the result has x's dims. Elements: Kokkos::complex<float>, Kokkos::complex<double>. Layouts: the dim at
+/// hand is brought together where it is divided, the planner divides all others as it likes. Communication: none along dims that
+/// are not divided; an all-to-all to bring a divided dim together and another to divide it again, which is left out where the
+/// result may stay turned. Faults: no_function_for_element, dim_missing, dim_used_twice. No derivative, as there is none through
+/// complex numbers. Algorithm: FFTW's on the host (Frigo and Johnson 2005), cuFFT's on CUDA.
+template <Dim... D>
+  requires(sizeof...(D) > 0)
+constexpr value fft(operand x, const D&... along) {
+  return detail::transform_along<transform::forward>(x, along...);
+}
+/// The inverse of fft: x[n] = 1/N sum over k of y[k] exp(2 pi i k n / N). All else as for fft.
+template <Dim... D>
+  requires(sizeof...(D) > 0)
+constexpr value ifft(operand x, const D&... along) {
+  return detail::transform_along<transform::inverse>(x, along...);
+}
+/// fft of real numbers along `from`, of extent N: its values for k = 0 ... N/2 along `to`, which has the extent N/2 + 1; the others are
+/// conjugates of these. Elements: float, double; the result is complex. Faults also: shape_error where the extents do not belong
+/// together. All else as for fft.
+template <Dim From, Dim To>
+constexpr value rfft(operand x, const From& from, const To& to) {
+  return detail::half_spectrum<transform::of_real>(x, from, to);
+}
+/// The inverse of rfft: real numbers along `to`, of extent N, from values along `from`, of extent N/2 + 1. The imaginary parts of the
+/// first value, and for even N of the last, are taken for 0. All else as for rfft.
+template <Dim From, Dim To>
+constexpr value irfft(operand x, const From& from, const To& to) {
+  return detail::half_spectrum<transform::to_real>(x, from, to);
+}
+
+template <Statement X, Dim... D>
+constexpr auto fft(const X& x, const D&... along) {
+  return cleave::detail::make_expression([](const auto& a, const auto&... d) { return fft(a, d...); }, x, along...);
+}
+template <Statement X, Dim... D>
+constexpr auto ifft(const X& x, const D&... along) {
+  return cleave::detail::make_expression([](const auto& a, const auto&... d) { return ifft(a, d...); }, x, along...);
+}
+template <Statement X, Dim From, Dim To>
+constexpr auto rfft(const X& x, const From& from, const To& to) {
+  return cleave::detail::make_expression([](const auto& a, const auto& f, const auto& t) { return rfft(a, f, t); }, x, from, to);
+}
+template <Statement X, Dim From, Dim To>
+constexpr auto irfft(const X& x, const From& from, const To& to) {
+  return cleave::detail::make_expression([](const auto& a, const auto& f, const auto& t) { return irfft(a, f, t); }, x, from, to);
+}
+
+} // namespace cleave::linalg

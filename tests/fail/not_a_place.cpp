@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "a place that the run decides is one whole number without dims" not_a_place line<@here> op=dynamic_slice
+// mend: Pass a tensor without dims, or a number, of a whole type: `cast<int>(start)`.
+#include "names.hpp"
+
+#include <cleave/expr/movement.hpp>
+
+using namespace fail_test;
+
+inline constexpr cleave::dim<"part", 4> part;
+using Y = cleave::abstract<float, mesh(batch / data, part)>;
+using Start = cleave::abstract<float, mesh()>;
+constexpr cleave::function f([](auto x, auto start) {
+  return dynamic_slice(x, embed, part, start); // here
+});
+constexpr auto plan = cleave::plan<Y(X, Start)>(f);
+
+int main() {}

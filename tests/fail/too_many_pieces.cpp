@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "so many pieces do not fit in one operation" too_many_pieces line<@here> op=concat dim=hidden
+// mend: Join at most six tensors at once, and the results again; windows look along three dims at most.
+#include "names.hpp"
+
+#include <cleave/expr/movement.hpp>
+
+using namespace fail_test;
+
+using Y = cleave::abstract<float, mesh(batch / data, hidden)>;
+constexpr cleave::function f([](auto x) {
+  const cleave::piece p(x, embed); // here
+  return concat(hidden, p, p, p, p, p, p, p);
+});
+constexpr auto plan = cleave::plan<Y(X)>(f);
+
+int main() {}

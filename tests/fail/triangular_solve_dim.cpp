@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "this dim is named where the tensor does not have it" dim_missing line<@here> op=triangular_solve dim=embed
+// mend: The right-hand side has the rows of the matrix, and the result its columns in their place; `rename` the dim of one of them.
+#include "names.hpp"
+
+#include <cleave/linalg/recorded.hpp>
+
+using namespace fail_test;
+
+using Matrix = cleave::abstract<float, mesh(embed, hidden)>;
+using Sides = cleave::abstract<float, mesh(batch / data)>;
+constexpr cleave::function f([](auto l, auto b) {
+  return cleave::linalg::triangular_solve(l, b, embed, hidden); // here
+});
+constexpr auto plan = cleave::plan<Sides(Matrix, Sides)>(f);
+static_assert(plan.collectives() == 0);
+
+int main() {}

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "the dim of a window needs a fixed extent" window_open line<@here> op=windows dim=hidden
+// mend: Fix the extent in the dim: `dim<"kernel", 3>`. How far devices look around decides what they exchange.
+#include "names.hpp"
+
+#include <cleave/expr/movement.hpp>
+
+using namespace fail_test;
+
+constexpr cleave::function f([](auto x) {
+  return sum(windows(x, cleave::window{batch, batch, hidden, 1, 1, 1, 1}), hidden); // here
+});
+constexpr auto plan = cleave::plan<X(X)>(f);
+
+int main() {}

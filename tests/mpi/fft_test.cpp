@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+#include <cleave/linalg/fft.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <numbers>
+
+// Fourier transforms on real grids against the sum that defines them; what their plans move.
+
+namespace {
+
+using cleave::kind;
+using cleave::linalg::fft;
+using cleave::linalg::ifft;
+using cleave::linalg::irfft;
+using cleave::linalg::rfft;
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::axis<"model"> model;
+inline constexpr cleave::mesh mesh{data, model};
+inline constexpr cleave::dim<"x"> x_dim;
+inline constexpr cleave::dim<"y"> y_dim;
+inline constexpr cleave::dim<"z"> z_dim;
+inline constexpr cleave::dim<"frequency"> frequency;
+
+using c64 = Kokkos::complex<float>;
+using c128 = Kokkos::complex<double>;
+template <class T, auto Layout>
+using tensor = cleave::tensor<T, Layout>;
+
+constexpr cleave::function along_y([](auto a) { return fft(a, y_dim); });
+constexpr cleave::function back_along_y([](auto a) { return ifft(a, y_dim); });
+constexpr cleave::function two([](auto a) { return fft(a, x_dim, y_dim); });
+constexpr cleave::function three([](auto a) { return fft(a, x_dim, y_dim, z_dim); });
+
+using Rows = tensor<c64, mesh(x_dim / data, y_dim)>;
+using Columns = tensor<c64, mesh(x_dim, y_dim / data)>;
+using Slab = tensor<c64, mesh(x_dim / data, y_dim, z_dim)>;
+using TurnedSlab = tensor<c64, mesh(x_dim, y_dim / data, z_dim)>;
+using Pencil = tensor<c64, mesh(x_dim / data, y_dim / model, z_dim)>;
+using TurnedPencil = tensor<c64, mesh(x_dim, y_dim / data, z_dim / model)>;
+
+// A divided batch stays; a divided dim is brought together and divided again, or stays turned.
+static_assert(cleave::plan<Rows(Rows)>(along_y, cleave::expect<model, 1>{}).collectives() == 0);
+constexpr auto there_and_back = cleave::plan<Columns(Columns)>(along_y, cleave::expect<model, 1>{});
+static_assert(there_and_back.count(kind::all_to_all) == 2 && there_and_back.collectives() == 2);
+constexpr auto turned = cleave::plan<Rows(Columns)>(along_y, cleave::expect<model, 1>{});
+static_assert(turned.count(kind::all_to_all) == 1 && turned.collectives() == 1);
+// Two dims of a matrix: one all-to-all, and one more to come back.
+static_assert(cleave::plan<Columns(Rows)>(two, cleave::expect<model, 1>{}).collectives() == 1);
+static_assert(cleave::plan<Rows(Rows)>(two, cleave::expect<model, 1>{}).collectives() == 2);
+// Slabs: one, and one more to come back. Pencils: two; to come back three, the middle one
+// over both axes, and not the four of two times two.
+constexpr auto slab = cleave::plan<TurnedSlab(Slab)>(three, cleave::expect<model, 1>{});
+static_assert(slab.count(kind::all_to_all) == 1 && slab.collectives() == 1);
+constexpr auto slab_back = cleave::plan<Slab(Slab)>(three, cleave::expect<model, 1>{});
+static_assert(slab_back.count(kind::all_to_all) == 2 && slab_back.collectives() == 2);
+constexpr auto pencil = cleave::plan<TurnedPencil(Pencil)>(three);
+static_assert(pencil.count(kind::all_to_all) == 2 && pencil.collectives() == 2);
+constexpr auto pencil_back = cleave::plan<Pencil(Pencil)>(three);
+static_assert(pencil_back.count(kind::all_to_all) == 3 && pencil_back.collectives() == 3);
+
+std::vector<cleave::grid> grids() {
+  std::vector<cleave::grid> all;
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
+  return all;
+}
+
+using number = std::complex<double>;
+number wave(std::int64_t i) {
+  const auto t = static_cast<double>(i);
+  return {std::sin(0.3 + 0.7 * t), std::cos(1.1 + 1.9 * t)};
+}
+/// The sum that defines the transform, along one dim of a LayoutRight array.
+std::vector<number> transformed(const std::vector<number>& a, const std::vector<std::int64_t>& extents, std::size_t along, double sign) {
+  std::int64_t inner = 1, outer = 1;
+  for (std::size_t d = 0; d < extents.size(); ++d) (d < along ? outer : inner) *= d == along ? 1 : extents[d];
+  const std::int64_t n = extents[along];
+  std::vector<number> b(a.size());
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (std::int64_t s = 0; s < inner; ++s)
+      for (std::int64_t k = 0; k < n; ++k) {
+        number total = 0;
+        for (std::int64_t j = 0; j < n; ++j)
+          total += a[static_cast<std::size_t>((o * n + j) * inner + s)] *
+                   std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
+        b[static_cast<std::size_t>((o * n + k) * inner + s)] = sign < 0 ? total : total / static_cast<double>(n);
+      }
+  return b;
+}
+
+template <class Tensor>
+std::vector<number> fill(const Tensor& t, const std::vector<std::int64_t>& extents) {
+  using T = typename Tensor::element_type;
+  t.fill_by([&](const auto& at) {
+    std::int64_t flat = 0;
+    for (std::size_t d = 0; d < extents.size(); ++d) flat = flat * extents[d] + at[d];
+    using R = typename T::value_type;
+    return T(static_cast<R>(wave(flat).real()), static_cast<R>(wave(flat).imag()));
+  });
+  std::int64_t size = 1;
+  for (std::int64_t e : extents) size *= e;
+  std::vector<number> all;
+  for (std::int64_t i = 0; i < size; ++i) all.push_back(wave(i));
+  return all;
+}
+template <class T>
+void expect_near(const std::vector<T>& got, const std::vector<number>& want, double tolerance) {
+  ASSERT_EQ(got.size(), want.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    worst = std::max(worst, std::abs(number(static_cast<double>(got[i].real()), static_cast<double>(got[i].imag())) - want[i]));
+  EXPECT_LT(worst, tolerance);
+}
+
+template <class In, class Out>
+void check_one(double tolerance) {
+  for (const cleave::grid& g : grids())
+    for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{6, 8}, {5, 7}, {1, 12}, {3, 1}, {0, 4}, {4, 0}, {9, 30}}) {
+      In a(g, {rows, n});
+      Out y(g, {rows, n}), back(g, {rows, n});
+      const std::vector<number> before = fill(a, {rows, n});
+      y = along_y(a);
+      expect_near(y.to_global(), transformed(before, {rows, n}, 1, -1), tolerance);
+      back = back_along_y(y);
+      expect_near(back.to_global(), before, tolerance);
+      back = back_along_y(a);
+      expect_near(back.to_global(), transformed(before, {rows, n}, 1, 1), tolerance);
+    }
+}
+TEST(fft, of_rows_that_are_divided) { check_one<tensor<c128, mesh(x_dim / data / model, y_dim)>, tensor<c128, mesh(x_dim / data, y_dim)>>(1e-12); }
+TEST(fft, along_a_divided_dim) { check_one<tensor<c128, mesh(x_dim, y_dim / data / model)>, tensor<c128, mesh(x_dim, y_dim / data / model)>>(1e-12); }
+TEST(fft, along_a_divided_dim_and_turned) { check_one<tensor<c128, mesh(x_dim / model, y_dim / data)>, tensor<c128, mesh(x_dim / data, y_dim / model)>>(1e-12); }
+TEST(fft, in_float) { check_one<tensor<c64, mesh(x_dim / data, y_dim / model)>, tensor<c64, mesh(x_dim, y_dim)>>(1e-4); }
+
+TEST(fft, of_one_dim) {
+  for (const cleave::grid& g : grids())
+    for (std::int64_t n : {0, 1, 3, 16, 21}) {
+      tensor<c128, mesh(x_dim / data / model)> a(g, {n}), y(g, {n});
+      const std::vector<number> before = fill(a, {n});
+      y = fft(a, x_dim);
+      expect_near(y.to_global(), transformed(before, {n}, 0, -1), 1e-12);
+      y = ifft(fft(2 * a, x_dim), x_dim) - a;
+      expect_near(y.to_global(), before, 1e-13);
+    }
+}
+
+template <class In, class Out>
+void check_three() {
+  for (const cleave::grid& g : grids())
+    for (const auto& e : {std::vector<std::int64_t>{4, 6, 5}, {3, 1, 2}, {8, 8, 8}, {2, 0, 3}}) {
+      In a(g, {e[0], e[1], e[2]});
+      Out y(g, {e[0], e[1], e[2]}), middle(g, {e[0], e[1], e[2]});
+      const std::vector<number> before = fill(a, e);
+      y = three(a);
+      expect_near(y.to_global(), transformed(transformed(transformed(before, e, 0, -1), e, 1, -1), e, 2, -1), 1e-11);
+      y = ifft(y, y_dim, z_dim, x_dim);
+      expect_near(y.to_global(), before, 1e-13);
+      // Along a dim that is neither the first nor the last in memory, and along the first.
+      middle = fft(a, y_dim);
+      expect_near(middle.to_global(), transformed(before, e, 1, -1), 1e-12);
+      middle = fft(a, x_dim);
+      expect_near(middle.to_global(), transformed(before, e, 0, -1), 1e-12);
+    }
+}
+TEST(fft, of_three_dims_in_slabs) {
+  check_three<tensor<c128, mesh(x_dim / data / model, y_dim, z_dim)>, tensor<c128, mesh(x_dim, y_dim / data / model, z_dim)>>();
+}
+TEST(fft, of_three_dims_in_pencils) {
+  check_three<tensor<c128, mesh(x_dim / data, y_dim / model, z_dim)>, tensor<c128, mesh(x_dim, y_dim / data, z_dim / model)>>();
+}
+TEST(fft, of_three_dims_in_pencils_that_stay) {
+  check_three<tensor<c128, mesh(x_dim / data, y_dim / model, z_dim)>, tensor<c128, mesh(x_dim / data, y_dim / model, z_dim)>>();
+}
+TEST(fft, of_three_dims_the_last_divided) {
+  check_three<tensor<c128, mesh(x_dim, y_dim, z_dim / data)>, tensor<c128, mesh(x_dim / model, y_dim, z_dim / data)>>();
+}
+
+template <class T, auto Real, auto Spectrum>
+void check_real(double tolerance) {
+  using complex = Kokkos::complex<T>;
+  for (const cleave::grid& g : grids())
+    for (const auto& [n, m] : {std::pair<std::int64_t, std::int64_t>{8, 5}, {7, 3}, {1, 2}, {2, 4}, {0, 3}, {12, 0}}) {
+      tensor<T, Real> a(g, {n, m}), again(g, {n, m});
+      tensor<complex, Spectrum> y(g, {n / 2 + 1, m});
+      std::vector<number> before;
+      for (std::int64_t i = 0; i < n * m; ++i) before.emplace_back(wave(i).real());
+      a.fill_by([m = m](const auto& at) { return static_cast<T>(wave(at[0] * m + at[1]).real()); });
+      y = rfft(a, x_dim, frequency);
+      std::vector<number> want = transformed(before, {n, m}, 0, -1);
+      want.resize(static_cast<std::size_t>((n / 2 + 1) * m));
+      expect_near(y.to_global(), want, tolerance);
+      if (n == 0) continue;
+      again = irfft(y, frequency, x_dim);
+      const auto got = again.to_global();
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(static_cast<double>(got[i]), before[i].real(), tolerance);
+      // What was read is as it was.
+      expect_near(y.to_global(), want, tolerance);
+    }
+}
+TEST(fft, of_real_numbers) {
+  check_real<double, mesh(x_dim, y_dim / data), mesh(frequency, y_dim / data)>(1e-12);
+  check_real<double, mesh(x_dim / data, y_dim / model), mesh(frequency / model, y_dim)>(1e-12);
+  check_real<float, mesh(x_dim / data / model, y_dim), mesh(frequency / data, y_dim / model)>(1e-5);
+}
+TEST(fft, spectra_have_their_extent) {
+  for (const cleave::grid& g : grids()) {
+    tensor<double, mesh(x_dim / data)> a(g, {8});
+    tensor<c128, mesh(frequency / data)> y(g, {8});
+    EXPECT_THROW(y = rfft(a, x_dim, frequency), cleave::shape_error);
+  }
+}
+
+TEST(fft, warm_calls_take_nothing_from_the_heap) {
+  for (const cleave::grid& g : grids()) {
+    tensor<c128, mesh(x_dim / data / model, y_dim)> a(g, {8, 16}), y(g, {8, 16});
+    fill(a, {8, 16});
+    y = along_y(a);
+    y = back_along_y(y);
+    y = along_y(a);
+    y = back_along_y(y);
+    const std::int64_t before = support::allocations();
+    y = along_y(a);
+    y = back_along_y(y);
+    EXPECT_EQ(support::allocations(), before);
+  }
+}
+
+} // namespace

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/linalg/recorded.hpp>
+
+// Programs on Cleave::core plan and simulate linear algebra and never run it: their plans point to kernels that do nothing.
+
+namespace cleave::linalg::detail {
+
+template <class Rows, class Columns>
+void factor_kernel<Rows, Columns>::operator()(const local_context&, std::span<const shard>, const shard&) const {}
+template <class Rows, class Columns, triangle Which, form Form>
+void solve_kernel<Rows, Columns, Which, Form>::operator()(const local_context&, std::span<const shard>, const shard&) const {}
+
+} // namespace cleave::linalg::detail
