@@ -15,7 +15,7 @@ namespace cleave::comm {
 /// receives just the elements that it needs and does not hold, each once.
 /// Communication: one message for each device that has something that another one needs; none for empty ones. Offsets that only the
 /// run knows are read from the device that has computed them, which waits for its kernels.
-class exchange {
+class exchange final : public bound_exchange {
  public:
   exchange(grid_state& grid, exchange_spec spec) : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element), port_(staged()), staged_host_(staged()) {
     for (const dim_map& m : e_.maps) at_run_time_ = at_run_time_ || m.at_run_time != 0;
@@ -36,10 +36,9 @@ class exchange {
     needed_ = {aligned(sent_ * size()) + aligned(received_ * size()) + aligned(staging_ * size()), staged_host_ ? aligned(sent_ * size()) + aligned(received_ * size()) : 0};
   }
 
-  scratch_bytes needs() const { return needed_; }
+  scratch_bytes needs() const override { return needed_; }
 
-  /// `in` has the addresses of the operands, offsets among them.
-  void run(const void* const* in, void* out, const scratch& s) {
+  void run(const void* const* in, void* out, const scratch& s) override {
     if (at_run_time_) plan(read_offsets(in));
     char* const sending = s.memory;
     char* const receiving = sending + aligned(sent_ * size());
@@ -253,5 +252,7 @@ class exchange {
   std::shared_ptr<void> zero_{};
   messages messages_{};
 };
+
+inline std::unique_ptr<bound_exchange> make_exchange(grid_state& grid, exchange_spec spec) { return std::make_unique<exchange>(grid, std::move(spec)); }
 
 } // namespace cleave::comm

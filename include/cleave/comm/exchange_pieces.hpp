@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/exchange.hpp>
+#include <cleave/comm/exchange_spec.hpp>
 #include <cleave/storage/box.hpp>
 
 #include <vector>
@@ -11,32 +11,6 @@
 // a receiver find the same without asking each other.
 
 namespace cleave::comm {
-
-/// An exchange as a plan has it, for given sizes.
-struct exchange_spec {
-  std::vector<buffer> in{};
-  buffer out{};
-  std::vector<dim_map> maps{};
-  /// Of a region: the maps of its form, in order, and the parts that are needed.
-  std::vector<dim_map> region{};
-  std::uint32_t parts = 0;
-  sizes at{};
-
-  bool is_region() const { return out.form == form::region; }
-  std::uint32_t part_count() const { return is_region() ? parts_of(region.size()) : 1; }
-  bool takes_from(std::size_t operand) const {
-    for (const dim_map& m : maps)
-      if (m.operand == operand) return true;
-    return false;
-  }
-  /// The axes along which the blocks of an operand are fetched from others.
-  axis_set fetched(std::size_t operand) const {
-    unsigned set = 0;
-    for (const dim_map& m : maps)
-      if (m.operand == operand) set |= in[operand].where[in[operand].type.find(m.from)].mask();
-    return static_cast<axis_set>(set);
-  }
-};
 
 /// Indices along one dim of what is filled, and where they come from: `to` counts from the beginning of the receiver's range,
 /// `from` is a global index of one dim of the operand, or of two that have the same.

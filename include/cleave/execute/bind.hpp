@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/exchange.hpp>
+#include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/joined_reduce.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/execute/local.hpp>
@@ -30,7 +30,7 @@ struct bound_step {
   bound_loops loops{};
   bound_gemm gemm{};
   std::unique_ptr<comm::bound_move> move{};
-  std::unique_ptr<comm::exchange> exchange{};
+  std::unique_ptr<comm::bound_exchange> exchange{};
   /// What a user's kernel sees: the operands, then the result.
   std::vector<shard> shards{};
   /// This all-reduce and others that follow, in one message. They are `joined` to it and do nothing themselves.
@@ -51,6 +51,7 @@ struct binder {
   std::span<const dim_map> maps;
   std::span<const dim_info> dims;
   const sizes& at;
+  comm::exchange_maker make_exchange;
 
   /// Extents of this device's shard of a buffer.
   shape local(const buffer& b) const { return indices_of(b, maps, at, grid.here()).extents(); }
@@ -175,7 +176,7 @@ struct binder {
     e.out.first_map = 0;
     e.parts = s.region_parts;
     e.at = at;
-    b.exchange = std::make_unique<comm::exchange>(grid, std::move(e));
+    b.exchange = make_exchange(grid, std::move(e));
     b.scratch = b.exchange->needs();
   }
 
@@ -274,9 +275,10 @@ class bound_program {
  public:
   /// Collective over the grid: sub-communicators may be made.
   bound_program(grid_state& grid, const sizes& at, std::span<const dim_info> dims, std::span<const buffer> buffers,
-                std::span<const step> steps, std::span<const dim_map> maps, std::size_t arguments, std::size_t results, std::size_t slots)
+                std::span<const step> steps, std::span<const dim_map> maps, std::size_t arguments, std::size_t results, std::size_t slots,
+                comm::exchange_maker make_exchange = nullptr)
       : grid_(&grid) {
-    const detail::binder bind{grid, buffers, maps, dims, at};
+    const detail::binder bind{grid, buffers, maps, dims, at, make_exchange};
     bytes_.resize(buffers.size());
     for (std::size_t b = 0; b < buffers.size(); ++b)
       bytes_[b] = bind.local(buffers[b]).elements() * size_of(buffers[b].type.element);

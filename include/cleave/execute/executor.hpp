@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/exchange.hpp>
 #include <cleave/execute/bind.hpp>
 #include <cleave/execute/kernel_of.hpp>
 
@@ -76,6 +77,18 @@ void run_blocks(bound_program& p, std::index_sequence<Block...>) {
    ...);
 }
 
+/// A program without an exchange does not compile one.
+template <class Plan>
+constexpr comm::exchange_maker exchange_maker_of() {
+  constexpr bool any = [] {
+    for (const step& s : Plan::steps)
+      if (s.kind == step_kind::exchange) return true;
+    return false;
+  }();
+  if constexpr (any) return &comm::make_exchange;
+  else return nullptr;
+}
+
 } // namespace detail
 
 /// Runs one plan for one set of sizes on one grid. Binding computes all that depends on sizes and allocates the workspace;
@@ -87,7 +100,7 @@ class executor {
   /// Collective over the grid.
   executor(grid_state& grid, const sizes& at)
       : program_(grid, at, std::span<const dim_info>(Plan::dims.begin(), Plan::dims.end()), std::span<const buffer>(Plan::buffers),
-                 std::span<const step>(Plan::steps), std::span<const dim_map>(Plan::maps), Plan::arguments, Plan::results, Plan::slots) {}
+                 std::span<const step>(Plan::steps), std::span<const dim_map>(Plan::maps), Plan::arguments, Plan::results, Plan::slots, detail::exchange_maker_of<Plan>()) {}
 
   /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an argument.
   void run(const void* const* inputs, void* const* outputs) {

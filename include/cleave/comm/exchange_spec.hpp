@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/staging.hpp>
+#include <cleave/plan/exchange.hpp>
+
+#include <memory>
+#include <vector>
+
+namespace cleave {
+class grid_state;
+}
+
+namespace cleave::comm {
+
+/// An exchange as a plan has it, for given sizes.
+struct exchange_spec {
+  std::vector<buffer> in{};
+  buffer out{};
+  std::vector<dim_map> maps{};
+  /// Of a region: the maps of its form, in order, and the parts that are needed.
+  std::vector<dim_map> region{};
+  std::uint32_t parts = 0;
+  sizes at{};
+
+  bool is_region() const { return out.form == form::region; }
+  std::uint32_t part_count() const { return is_region() ? parts_of(region.size()) : 1; }
+  bool takes_from(std::size_t operand) const {
+    for (const dim_map& m : maps)
+      if (m.operand == operand) return true;
+    return false;
+  }
+  /// The axes along which the blocks of an operand are fetched from others.
+  axis_set fetched(std::size_t operand) const {
+    unsigned set = 0;
+    for (const dim_map& m : maps)
+      if (m.operand == operand) set |= in[operand].where[in[operand].type.find(m.from)].mask();
+    return static_cast<axis_set>(set);
+  }
+};
+
+/// An exchange bound to a grid. Behind this, since only programs that have an exchange need its code.
+class bound_exchange {
+ public:
+  virtual ~bound_exchange() = default;
+  virtual scratch_bytes needs() const = 0;
+  /// `in` has the addresses of the operands, offsets among them.
+  virtual void run(const void* const* in, void* out, const scratch& s) = 0;
+};
+using exchange_maker = std::unique_ptr<bound_exchange> (*)(grid_state& grid, exchange_spec spec);
+
+} // namespace cleave::comm
