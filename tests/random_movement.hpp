@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/plan/explain.hpp>
@@ -45,6 +46,7 @@ class random_movement {
   }
   /// The loss, a number, and its gradient by the first input.
   void differentiate() {
+    differentiates_ = true;
     const auto [loss, pullback] = vjp(
         [&](const value& x) {
           values_[0] = x;
@@ -120,7 +122,7 @@ class random_movement {
       const auto somewhere = [&](std::int64_t most) { return static_cast<std::int64_t>(below(static_cast<int>(most) + 1)); };
       const border edge = static_cast<border>(below(4));
       value r;
-      switch (below(14)) {
+      switch (below(15)) {
         case 0: {
           const std::int64_t begin = somewhere(n), end = begin + somewhere(n - begin);
           r = slice(v, d, fresh(), begin, end, 1 + below(3));
@@ -159,6 +161,13 @@ class random_movement {
           break;
         }
         case 13: r = interior(shift(v, d, 1) + shift(v, d, -1), v, 1, d); break;
+        case 14: {
+          const auto order = static_cast<running>(below(4));
+          r = differentiates_ || below(2) != 0 ? cumulative_sum(v, d, order) : cumulative_max(v, d, order);
+          // The maximum of nothing is no number that arithmetic keeps.
+          if (!differentiates_) r = maximum(r, -100.0);
+          break;
+        }
         default: break;
       }
       if (r.in != nullptr) {
@@ -171,6 +180,7 @@ class random_movement {
 
   std::mt19937 random_;
   int most_ops_ = 0;
+  bool differentiates_ = false;
   mutable bool possible_ = true;
   std::deque<std::string> names_{};
   std::int64_t extents_[3]{};

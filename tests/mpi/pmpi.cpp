@@ -93,6 +93,12 @@ int MPI_Reduce_scatter(const void* in, void* out, const int counts[], MPI_Dataty
   charge(from_others(counts, type, comm));
   return PMPI_Reduce_scatter(in, out, counts, type, op, comm);
 }
+int MPI_Exscan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
+  charge(ranks_of(comm) > 1 ? count * size_of(type) : 0);
+  return PMPI_Exscan(in, out, count, type, op, comm);
+}
 int MPI_Allgather(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;

@@ -15,6 +15,7 @@
 //   geomean      of ours / GSPMD's own bytes, over the cases where both move something
 #include "../without_kernels.hpp"
 
+#include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/random.hpp>
@@ -45,7 +46,7 @@ using nlohmann::json;
 /// Run unless a family is asked for by name.
 const std::set<std::string> families{
     "mm",     "bmm",    "qkv",  "attnv",  "outer",  "twoc",  "matvec", "mlp",  "attn",    "reshard",  "softmax",   "layernorm", "elementwise", "mlpgrad", "xent", "reduce", "transpose",
-    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft"};
+    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft", "cumsum", "moe", "scan", "pipeline"};
 
 /// Recorded bounds that no program can reach, and what one needs at least.
 struct corrected_bound {
@@ -188,6 +189,10 @@ class case_builder {
     if (op == "reshape") return reshape();
     if (op == "iota") return lower_triangle();
     if (op == "stencil") return stencil();
+    if (op == "cumsum") return input("ab"), finish(cumulative_sum(pinned(values_[0]), dim('a')));
+    if (op == "moe") return mixture_of_experts();
+    if (op == "scan") return layers();
+    if (op == "pipeline") return pipeline();
     if (op == "conv") return convolution();
     if (op == "conv_grad") return convolution_gradient();
     if (op == "reduce_window") return pooling();
@@ -388,6 +393,55 @@ class case_builder {
   std::int64_t number(const json& params, const char* key, std::int64_t least) { return size_of(field(params, key), std::string("'") + key + "'", least); }
   char letter_of(const json& params, const char* key) { return letters_.at(static_cast<std::size_t>(number(params, key, 0))); }
 
+  /// One index of a dim, which goes.
+  cleave::value at_index(cleave::value x, char along, std::int64_t index) {
+    extents_['z'] = 1;
+    return sum(slice(x, dim(along), dim('z'), index, index + 1), dim('z'));
+  }
+  /// Layers with stacked weights, one after the other.
+  bool layers() {
+    input(rank_of(0) == 2 ? "bd" : "bsd"), input("ldh"), input("lhd");
+    cleave::value x = values_[0];
+    for (std::int64_t l = 0; l < extents_.at('l'); ++l) x = mlp(x, at_index(values_[1], 'l', l), at_index(values_[2], 'l', l));
+    return finish(x);
+  }
+  /// The stages' buffer goes on by one stage a tick, a microbatch enters the first, and all compute; one tick, or one a microbatch.
+  bool pipeline() {
+    input("pbd"), input("pdf"), input("tbd");
+    const bool one = string_of(field(c_, "id"), "'id'").find("/step/") != std::string::npos;
+    cleave::value state = values_[0];
+    for (std::int64_t t = 0; t < (one ? 1 : extents_.at('t')); ++t) {
+      const cleave::value stage = in_.iota(dim('p'), cleave::element::i32, {});
+      const cleave::value first = in_.elementwise(cleave::op::equal, std::array{stage, in_.constant(0, cleave::element::i32, {})}, {});
+      state = select(first, at_index(values_[2], 't', t), shift(state, dim('p'), 1));
+      state = rename(dot(state, values_[1], dim('d')), dim('f'), dim('d'));
+    }
+    return finish(state);
+  }
+  /// GShard's layer of experts (Lepikhin et al. 2020): the two best experts of every token, as far as their capacity goes.
+  bool mixture_of_experts() {
+    input("gsm"), input("me"), input("emh"), input("ehm");
+    const json& pinned_dispatch = field(field(c_, "params"), "constrain_dispatch");
+    extents_['c'] = 2 * (2 * extents_.at('s') / extents_.at('e'));
+    const double capacity = static_cast<double>(extents_.at('c'));
+    const cleave::value x = values_[0], gates = softmax(dot(x, values_[1], dim('m')), dim('e'));
+    const auto experts = [&](const cleave::value& g) { return cleave::one_hot(argmax(g, dim('e')), dim('e')); };
+    const cleave::value first = experts(gates), second = experts(gates * (1.0 - first));
+    // The place of every token in the buffer of its expert: those of the second choice come after all of the first.
+    const cleave::value place1 = cumulative_sum(first, dim('s'), cleave::running::forward_exclusive);
+    const cleave::value place2 = cumulative_sum(second, dim('s'), cleave::running::forward_exclusive) + sum(first, dim('s'));
+    const auto combine_of = [&](const cleave::value& mask, const cleave::value& place) {
+      const cleave::value fits = mask * cast<float>(place < capacity);
+      const cleave::value gate = sum(gates * fits, dim('e'));
+      const cleave::value where = cleave::one_hot(cast<std::int32_t>(sum(place * fits, dim('e'))), dim('c'));
+      return in_.dot(gate * fits, where, cleave::dim_set{0}, {});
+    };
+    const cleave::value combine = combine_of(first, place1) + combine_of(second, place2);
+    const cleave::value dispatch = cast<float>(combine > 0.0);
+    const cleave::value sent = constrain(dot(dispatch, x, dim('s')), layout("egcm", pinned_dispatch));
+    const cleave::value made = dot(relu(dot(sent, values_[2], dim('m'))), values_[3], dim('h'));
+    return finish(dot(combine, constrain(made, layout("egcm", pinned_dispatch)), dim('e'), dim('c')));
+  }
   bool stencil() {
     input("abc");
     const json& params = field(c_, "params");

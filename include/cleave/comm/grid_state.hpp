@@ -96,6 +96,23 @@ class grid_state {
       return groups_.emplace(axes, g).first->second;
     });
   }
+  /// The same devices in the order of the blocks of a dim divided over a list of axes, or in the reverse.
+  const comm::group& in_order(axis_list list, bool backwards) {
+    const std::uint64_t key = std::uint64_t{list.packed} << 1 | (backwards ? 1u : 0u);
+    const auto known = ordered_.find(key);
+    if (known != ordered_.end()) return known->second;
+    coordinates common = here_;
+    for (int i = 0; i < list.size(); ++i) common[static_cast<std::size_t>(list[i])] = 0;
+    const std::int64_t place = block_index(list, here_, sizes_);
+    return guarded([&]() -> const comm::group& {
+      comm::group g;
+      comm::check(MPI_Comm_split(world_.handle, static_cast<int>(device_of(common, sizes_)), static_cast<int>(backwards ? -place + sizes_.product(list) : place), &g.handle),
+                  "MPI_Comm_split");
+      comm::check(MPI_Comm_size(g.handle, &g.size), "MPI_Comm_size");
+      comm::check(MPI_Comm_rank(g.handle, &g.rank), "MPI_Comm_rank");
+      return ordered_.emplace(key, g).first->second;
+    });
+  }
   /// Where rank `r` of the group over `axes` stands.
   coordinates member(axis_set axes, std::int64_t r) const {
     coordinates at = here_;
@@ -183,6 +200,9 @@ class grid_state {
     for (auto& entry : groups_)
       if (entry.second.handle != MPI_COMM_NULL) MPI_Comm_free(&entry.second.handle);
     groups_.clear();
+    for (auto& entry : ordered_)
+      if (entry.second.handle != MPI_COMM_NULL) MPI_Comm_free(&entry.second.handle);
+    ordered_.clear();
     if (world_.handle != MPI_COMM_NULL && world_.handle != everyone_.handle) MPI_Comm_free(&world_.handle);
     if (everyone_.handle != MPI_COMM_NULL) MPI_Comm_free(&everyone_.handle);
   }
@@ -193,6 +213,7 @@ class grid_state {
   on_ranks part_{};
   comm::group everyone_{}, world_{};
   std::map<axis_set, comm::group> groups_{};
+  std::map<std::uint64_t, comm::group> ordered_{};
   std::unordered_map<const void*, std::vector<bound>> bound_{};
   std::int64_t times_bound_ = 0, id_ = 0;
   bool broken_ = false;

@@ -10,6 +10,7 @@
 #include <cleave/kernels/fold.hpp>
 #include <cleave/kernels/gemm.hpp>
 #include <cleave/kernels/map.hpp>
+#include <cleave/kernels/scan.hpp>
 #include <cleave/ops/table.hpp>
 #include <cleave/plan/bring_together.hpp>
 
@@ -31,6 +32,7 @@ struct bound_step {
   bound_gemm gemm{};
   std::unique_ptr<comm::bound_move> move{};
   std::unique_ptr<comm::bound_exchange> exchange{};
+  bound_scan scan{};
   /// What a user's kernel sees: the operands, then the result.
   std::vector<shard> shards{};
   /// This all-reduce and others that follow, in one message. They are `joined` to it and do nothing themselves.
@@ -180,6 +182,21 @@ struct binder {
     b.scratch = b.exchange->needs();
   }
 
+  void bind_scan(const step& s, bound_step& b) const {
+    const buffer& out = buffers[s.out];
+    const shape extents = local(out);
+    const int along = out.type.find(s.k[0]);
+    b.scan.outer = b.scan.inner = 1;
+    for (int i = 0; i < extents.rank; ++i)
+      if (i != along) (i < along ? b.scan.outer : b.scan.inner) *= extents[i];
+    b.scan.length = extents[along];
+    b.scan.backwards = s.backwards;
+    b.scan.exclusive = s.exclusive;
+    b.scan.stored = out.type.element;
+    b.scan.over = std::make_unique<comm::prefix_scan>(grid, out.where[along], s.backwards, s.combine, out.type.element, b.scan.slices());
+    b.scratch = b.scan.needs();
+  }
+
   void bind_move(const step& s, bound_step& b) const {
     const buffer &in = buffers[s.in[0]], &out = buffers[s.out];
     const comm::transfer t{in.type.element, shape_of(in.type, at), in.where, out.where, s.axes, s.combine};
@@ -258,6 +275,7 @@ struct binder {
       case step_kind::gemm: bind_product(s, b); break;
       case step_kind::move: bind_move(s, b); break;
       case step_kind::exchange: bind_exchange(s, b); break;
+      case step_kind::scan: bind_scan(s, b); break;
       case step_kind::call:
         for (std::uint16_t in : s.in) b.shards.push_back(shard_of(buffers[in]));
         b.shards.push_back(shard_of(buffers[s.out]));

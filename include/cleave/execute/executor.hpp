@@ -42,6 +42,8 @@ void run_step(bound_program& p) {
   Kokkos::Profiling::pushRegion(b.name);
   if constexpr (s.kind == step_kind::move) {
     run_move(p, b, s);
+  } else if constexpr (s.kind == step_kind::scan) {
+    run_scan<typename element_type<Plan::buffers[s.out].type.element>::type, s.combine>(b.scan, p.at(s.in[0]), p.at(s.out), p.scratch());
   } else if constexpr (s.kind == step_kind::exchange) {
     b.exchange->run(operands_of(p, s).data(), p.at(s.out), p.scratch());
   } else if constexpr (s.kind == step_kind::call) {

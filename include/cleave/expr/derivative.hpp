@@ -101,6 +101,7 @@ class reverse_pass {
       case op_class::contraction: contraction(n, g); break;
       case op_class::reduction: reduction_of(v, n, g); break;
       case op_class::remap: remap(n, g); break;
+      case op_class::scan: running(n, g); break;
       case op_class::call:
         for (int k = 0; k < n.arity; ++k)
           if (depends_[n.in[static_cast<std::size_t>(k)]] != 0) refuse_derivative(n);
@@ -117,6 +118,15 @@ class reverse_pass {
     for (int k = 0; k < n.arity; ++k) operands.push_back(primal(n.in[static_cast<std::size_t>(k)]));
     for (std::uint8_t k = 0; k < n.arity; ++k)
       if (depends_[n.in[k]] != 0) add(n.in[k], remap_adjoint(in_, n, g, operands).by(k), n.where);
+  }
+
+  /// A running sum gives each cotangent to all elements before it: the running sum from the other end.
+  constexpr void running(const node& n, value g) {
+    if (depends_[n.in[0]] == 0) return;
+    if (n.combine != reduction::sum) return refuse_derivative(n);
+    if (!type_of(g).has(n.which[0])) g = in_.broadcast(g, n.type, n.where);
+    const dim_info& d = in_.made().dims[n.which[0]];
+    add(n.in[0], in_.cumulative(reduction::sum, g, {d.name, d.extent, d.divisible}, !n.backwards, n.exclusive, n.where), n.where);
   }
 
   constexpr void refuse_derivative(const node& n) {

@@ -261,6 +261,22 @@ public:
     return push(n);
   }
 
+  /// Running totals along a dim, from its last index on if `backwards`, without the element itself if `exclusive`.
+  constexpr value cumulative(reduction how, value x, dim_ref along, bool backwards, bool exclusive, source where) {
+    node n;
+    n.code = op::cumulative;
+    n.combine = how;
+    n.backwards = backwards;
+    n.exclusive = exclusive;
+    if (!take_operands(n, std::array{x}, where)) return {this, no_node};
+    n.type = at(x).type;
+    const int d = made_.find_dim(along.name);
+    if (d < 0 || !n.type.has(static_cast<dim_id>(d))) return fail(fault::dim_missing, "cumulative", where, along.name);
+    if (is_complex(n.type.element) && (how == reduction::max || how == reduction::min)) return fail(fault::not_for_complex, name_of(how), where);
+    n.which[0] = static_cast<dim_id>(d);
+    return push(n);
+  }
+
   /// A user's kernel on shards. Dims in `whole` are not divided; the others are, alike, wherever they appear.
   constexpr value call(const user_entry& user, std::span<const value> args, std::span<const dim_ref> whole, const tensor_type& result, source where) {
     node n;

@@ -13,7 +13,7 @@ constexpr bool same_operation(const node& a, const node& b, const std::vector<di
     if (!(maps[a.first_map + m] == maps[b.first_map + m])) return false;
   return a.maps == b.maps && a.code == b.code && a.type == b.type && a.in == b.in && a.over == b.over && a.combine == b.combine &&
          a.which == b.which && a.scalar == b.scalar && a.pin == b.pin && a.pinned == b.pinned &&
-         a.user == b.user && a.local == b.local;
+         a.user == b.user && a.local == b.local && a.backwards == b.backwards && a.exclusive == b.exclusive;
 }
 
 constexpr std::uint64_t hash_of(const node& n) {

@@ -24,6 +24,8 @@ enum class op_class : std::uint8_t {
   /// Each element of the result is one of an operand, or 0; the indices follow from maps. Divided dims of both sides are
   /// independent of each other: the step fetches what it lacks.
   remap,
+  /// Along one dim each element depends on those before it: divided along it, one value a slice travels.
+  scan,
   /// The same elements under other dims; a factor is a dim of the finer side.
   view,
   /// States something about a value, computes nothing.
@@ -122,6 +124,7 @@ inline constexpr op_entry op_entries[] = {
     {op::overlap, "overlap", op_class::remap, 1, linearity::first},
     {op::dynamic_slice, "dynamic_slice", op_class::remap, 2, linearity::first},
     {op::place, "place", op_class::remap, 2, linearity::first},
+    {op::cumulative, "cumulative", op_class::scan, 1, linearity::none},
     {op::rename, "rename", op_class::view, 1, linearity::unary},
     {op::split, "split", op_class::view, 1, linearity::unary},
     {op::merge, "merge", op_class::view, 1, linearity::unary},

@@ -219,6 +219,17 @@ constexpr cost region_cost(const region_shape& r, const sizes& s) {
   });
 }
 
+/// What running totals along a dim move: an exclusive prefix scan of one value of each slice.
+constexpr cost scan_cost(const tensor_type& type, const layout& where, int along, const sizes& s) {
+  const std::int64_t devices = s.axes.product(where[along]);
+  if (devices == 1) return {};
+  std::int64_t slices = 1, rounds = 0;
+  for (int i = 0; i < type.rank; ++i)
+    if (i != along) slices = times(slices, block_extent(s[type[i]], s.axes.product(where[i])));
+  for (std::int64_t n = 1; n < devices; n *= 2) ++rounds;
+  return {slices * size_of(type.element), slices > 0 ? rounds : 0};
+}
+
 /// What an exchange moves: on the busiest device the elements that it needs and does not hold, each once.
 constexpr cost exchange_cost(std::span<const exchange_part> parts, const sizes& s) {
   unsigned used = 0;

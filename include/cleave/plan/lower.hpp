@@ -223,6 +223,15 @@ struct lowering : fused_pieces {
         const piece& from = pieces[p.in[static_cast<std::size_t>(k)]];
         s.axes = static_cast<axis_set>(s.axes | fetched_over(part_of(maps_of(g, n), static_cast<std::uint8_t>(k), from.type, from.where, p.type, p.where)));
       }
+    } else if (n.code == op::cumulative) {
+      s.kind = step_kind::scan;
+      s.combine = n.combine;
+      s.backwards = n.backwards;
+      s.exclusive = n.exclusive;
+      s.k.append(n.which[0]);
+      s.axes = p.where[p.type.find(n.which[0])].mask();
+      if (s.axes != 0) s.move = kind::scan;
+      s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[0])));
     } else if (n.code == op::call) {
       s.kind = step_kind::call;
       s.user = n.user;

@@ -137,6 +137,7 @@ struct priced_graph {
   /// What the operation of a node itself moves.
   constexpr double exchange_score(std::size_t v, const strategy& s) const {
     const node& n = node_at(v);
+    if (n.code == op::cumulative) return rule.score(scan_cost(n.type, s.out, n.type.find(n.which[0]), at));
     if (class_of(n.code) != op_class::remap) return 0;
     double* known = memory.exchange(n.first_map, s);
     if (*known >= 0) return *known;

@@ -42,6 +42,7 @@ constexpr cost price_of(const hop& h, const layout& from, const shape& global, s
   switch (h.move) {
     case kind::none:
     case kind::exchange:
+    case kind::scan:
     case kind::mask: return {};
     case kind::all_reduce: {
       if (n == 1) return {};

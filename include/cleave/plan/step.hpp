@@ -18,11 +18,13 @@ enum class kind : std::uint8_t {
   collective_permute,
   /// Elements under other indices, each device fetching what it lacks: halos, shifts, slices, concatenations.
   exchange,
+  /// One value of each slice, combined over the devices before: an exclusive prefix scan.
+  scan,
 };
 
 constexpr std::string_view name_of(kind k) {
   constexpr std::string_view names[] = {"none",       "slice",      "mask",      "all_reduce", "reduce_scatter",
-                                        "all_gather", "all_to_all", "collective_permute", "exchange"};
+                                        "all_gather", "all_to_all", "collective_permute", "exchange", "scan"};
   return names[static_cast<int>(k)];
 }
 
@@ -39,6 +41,8 @@ enum class step_kind : std::uint8_t {
   move,
   /// out = elements of in... under other indices, as the maps say; 0 where there is none.
   exchange,
+  /// out = running totals of in0 along dim k, in the order of its indices or the reverse.
+  scan,
 };
 
 /// One operation of a fused chain. Operands are indices of earlier entries of the tape.
@@ -77,8 +81,11 @@ struct step {
   std::uint8_t folded = 0;
   reduction combine = reduction::sum;
 
-  // gemm: the dims of each group, each in the order in which both tensors that have it store it
+  // gemm: the dims of each group, each in the order in which both tensors that have it store it. scan: k is the dim
   tensor_type batch{}, m{}, n{}, k{};
+
+  // scan
+  bool backwards = false, exclusive = false;
 
   // call
   const user_entry* user = nullptr;

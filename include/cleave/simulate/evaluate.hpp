@@ -106,6 +106,21 @@ struct evaluator {
     });
   }
 
+  void cumulative(const node& n, const host_array& in, host_array& out) const {
+    const int along = n.type.find(n.which[0]);
+    const std::int64_t length = out.extents[along], step = steps_of(out.extents)[static_cast<std::size_t>(along)];
+    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const indices& index, std::size_t place) {
+      if (index[static_cast<std::size_t>(along)] != 0) return;
+      double total = identity_of(n.combine, n.type.element);
+      for (std::int64_t i = 0; i < length; ++i) {
+        const auto here = place + static_cast<std::size_t>((n.backwards ? length - 1 - i : i) * step);
+        const double before = total;
+        total = combined(n.combine, n.type.element, total, in.data[here]);
+        out.data[here] = n.exclusive ? before : total;
+      }
+    });
+  }
+
   host_array compute(const node& n) const {
     host_array out(shape_of(n.type, at));
     const host_array* in[max_arity]{};
@@ -131,6 +146,7 @@ struct evaluator {
       }
       case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::remap: remap(n, in, out); break;
+      case op_class::scan: cumulative(n, *in[0], out); break;
       case op_class::call: {
         // One device that holds everything.
         std::vector<reference_shard> shards;

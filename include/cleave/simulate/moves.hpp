@@ -93,6 +93,7 @@ class mover {
       case kind::all_to_all:
       case kind::collective_permute: return exchange();
       case kind::exchange:
+      case kind::scan:
       case kind::none: problem = "is no move";
     }
   }

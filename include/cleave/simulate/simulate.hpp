@@ -70,10 +70,11 @@ class machine {
         for (std::size_t d = 0; d < where_.size(); ++d) {
           if (s.kind == step_kind::gemm) flops[d] += product(d, s);
           else if (s.kind == step_kind::call) call(d, s);
-          else if (s.kind == step_kind::exchange) continue;
+          else if (s.kind == step_kind::exchange || s.kind == step_kind::scan) continue;
           else loop(d, s);
         }
         if (s.kind == step_kind::exchange) exchange(s);
+        else if (s.kind == step_kind::scan) scan(s);
         else out_.step_bytes.back() = step_bytes(p_, s, at_);
       }
       if (!out_.problem.empty()) return out_;
@@ -349,6 +350,60 @@ class machine {
       part += digit * (!surrounds(map) ? 1 : at[i] < block.begin ? 0 : at[i] < block.end ? 1 : 2);
     }
     return part;
+  }
+
+  /// Running totals: every device on its own block, and then with what the devices before it have in all.
+  void scan(const step& s) {
+    const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
+    const int along = to.type.find(s.k[0]);
+    if (!(from.type == to.type) || !(from.where == to.where)) return complain("scans into another layout");
+    const axis_list list = to.where[along];
+    const element e = to.type.element;
+    std::int64_t busiest = 0;
+    std::vector<std::vector<double>> made(where_.size());
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      const box mine = part(d, to.type, to.where);
+      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
+      const std::int64_t length = mine[along].size(), step = steps_of(mine.extents())[static_cast<std::size_t>(along)];
+      // The devices before this one, in the order of their blocks.
+      std::vector<std::pair<std::int64_t, std::size_t>> before;
+      const std::int64_t own = block_index(list, where_[d], at_.axes);
+      for (std::size_t other = 0; other < where_.size(); ++other) {
+        const std::int64_t theirs = block_index(list, where_[other], at_.axes);
+        if (agree_outside(where_[other], where_[d], s.axes) && (s.backwards ? theirs > own : theirs < own)) before.push_back({s.backwards ? -theirs : theirs, other});
+      }
+      std::sort(before.begin(), before.end());
+      std::int64_t slices = 0;
+      box first = mine;
+      first.along[static_cast<std::size_t>(along)] = {0, 1};
+      for_each_index(first, [&](const indices& index, std::size_t) {
+        ++slices;
+        double total = identity_of(s.combine, e);
+        for (const auto& [block, other] : before) {
+          const box theirs = part(other, to.type, to.where);
+          double sum = identity_of(s.combine, e);
+          indices at = index;
+          for (std::int64_t i = 0; i < theirs[along].size(); ++i) {
+            at[static_cast<std::size_t>(along)] = s.backwards ? theirs[along].end - 1 - i : theirs[along].begin + i;
+            sum = combined(s.combine, e, sum, data(other, from)[place_in(theirs, at)]);
+          }
+          total = combined(s.combine, e, total, sum);
+        }
+        indices at = index;
+        at[static_cast<std::size_t>(along)] = mine[along].begin;
+        const std::size_t start = length > 0 ? place_in(mine, at) : 0;
+        double sum = identity_of(s.combine, e);
+        for (std::int64_t i = 0; i < length; ++i) {
+          const auto here = start + static_cast<std::size_t>((s.backwards ? length - 1 - i : i) * step);
+          const double so_far = sum;
+          sum = combined(s.combine, e, sum, data(d, from)[here]);
+          made[d][here] = combined(s.combine, e, total, s.exclusive ? so_far : sum);
+        }
+      });
+      if (at_.axes.product(list) > 1) busiest = std::max(busiest, slices * size_of(e));
+    }
+    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    out_.step_bytes.back() = busiest;
   }
 
   /// A product; its flops.

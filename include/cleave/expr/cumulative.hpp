@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/functions.hpp>
+#include <cleave/expr/statement.hpp>
+
+namespace cleave {
+
+/// Which elements a running total takes up.
+enum class running : std::uint8_t {
+  /// Those up to its own; or those before it alone.
+  forward,
+  forward_exclusive,
+  /// The same from the last index on.
+  backward,
+  backward_exclusive,
+};
+
+namespace detail {
+constexpr value running_total(reduction how, operand x, dim_ref along, running order) {
+  return x.from.in->cumulative(how, x.from, along, order == running::backward || order == running::backward_exclusive,
+                               order == running::forward_exclusive || order == running::backward_exclusive, x.where);
+}
+} // namespace detail
+
+// Running totals along a dim, in the layout of x; all element types but bool, maxima and minima of those with an order. A divided dim
+// stays divided: every device scans its block, and one value of each slice goes through an exclusive prefix scan over the devices
+// (Blelloch 1990; MPI_Exscan). The gradient of the sum is the sum from the other end; the others have none.
+constexpr value cumulative_sum(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::sum, x, along, order); }
+constexpr value cumulative_prod(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::prod, x, along, order); }
+constexpr value cumulative_max(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::max, x, along, order); }
+constexpr value cumulative_min(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::min, x, along, order); }
+
+template <Statement X, Dim D>
+constexpr auto cumulative_sum(const X& x, const D& along) {
+  return detail::make_expression([](const auto& a, const auto& d) { return cumulative_sum(a, d); }, x, along);
+}
+
+} // namespace cleave
