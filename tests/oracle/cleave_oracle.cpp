@@ -189,6 +189,7 @@ class case_builder {
     if (op == "reshape") return reshape();
     if (op == "iota") return lower_triangle();
     if (op == "stencil") return stencil();
+    if (op == "gather") return looked_up();
     if (op == "cumsum") return input("ab"), finish(cumulative_sum(pinned(values_[0]), dim('a')));
     if (op == "moe") return mixture_of_experts();
     if (op == "scan") return layers();
@@ -393,6 +394,13 @@ class case_builder {
   std::int64_t number(const json& params, const char* key, std::int64_t least) { return size_of(field(params, key), std::string("'") + key + "'", least); }
   char letter_of(const json& params, const char* key) { return letters_.at(static_cast<std::size_t>(number(params, key, 0))); }
 
+  /// Rows of a table: of a matrix at one or two dims of places.
+  bool looked_up() {
+    input("vd");
+    input(rank_of(1) == 1 ? "b" : "bs");
+    type_ = element_named(string_of(field(list(c_, "inputs").at(0), "dtype"), "a dtype"));
+    return finish(in_.gather(values_[0], dim('v'), values_[1], {}), rank_of(1) == 1 ? "bd" : "bsd");
+  }
   /// One index of a dim, which goes.
   cleave::value at_index(cleave::value x, char along, std::int64_t index) {
     extents_['z'] = 1;

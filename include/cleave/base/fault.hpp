@@ -36,6 +36,7 @@ enum class fault : std::uint8_t {
   step_too_small,
   too_many_pieces,
   not_a_place,
+  not_an_index,
   too_many_axes,
   axis_empty,
   extent_negative,

@@ -102,6 +102,9 @@ class reverse_pass {
       case op_class::reduction: reduction_of(v, n, g); break;
       case op_class::remap: remap(n, g); break;
       case op_class::scan: running(n, g); break;
+      case op_class::gather:
+        if (depends_[n.in[0]] != 0) refuse_derivative(n);
+        break;
       case op_class::call:
         for (int k = 0; k < n.arity; ++k)
           if (depends_[n.in[static_cast<std::size_t>(k)]] != 0) refuse_derivative(n);

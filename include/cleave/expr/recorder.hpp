@@ -261,6 +261,28 @@ public:
     return push(n);
   }
 
+  /// Rows of a table at places along a dim of it. Dims that both have are common; the result has the dims of the places and then the
+  /// other ones of the table.
+  constexpr value gather(value table, dim_ref along, value places, source where) {
+    node n;
+    n.code = op::gather;
+    if (!take_operands(n, std::array{table, places}, where)) return {this, no_node};
+    const tensor_type from = at(table).type, asked = at(places).type;
+    const int d = made_.find_dim(along.name);
+    if (d < 0 || !from.has(static_cast<dim_id>(d))) return fail(fault::dim_missing, "gather", where, along.name);
+    if (asked.has(static_cast<dim_id>(d))) return fail(fault::dim_used_twice, "gather", where, along.name);
+    if (is_floating(asked.element) || is_complex(asked.element) || asked.element == element::boolean) return fail(fault::not_an_index, "gather", where);
+    n.type = asked;
+    n.type.element = from.element;
+    for (int i = 0; i < from.rank; ++i) {
+      if (from[i] == d || asked.has(from[i])) continue;
+      if (n.type.rank == max_rank) return fail(fault::rank_too_high, "gather", where);
+      n.type.append(from[i]);
+    }
+    n.which[0] = static_cast<dim_id>(d);
+    return push(n);
+  }
+
   /// Running totals along a dim, from its last index on if `backwards`, without the element itself if `exclusive`.
   constexpr value cumulative(reduction how, value x, dim_ref along, bool backwards, bool exclusive, source where) {
     node n;

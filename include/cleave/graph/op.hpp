@@ -85,6 +85,8 @@ enum class op : std::uint8_t {
   dynamic_slice,
   /// An update as it lies in what it updates, with 0 around it.
   place,
+  /// Rows of a table at places that an operand names.
+  gather,
   /// Running sums, products, maxima and minima along a dim.
   cumulative,
   // the same elements under other dims

@@ -113,6 +113,12 @@ constexpr factor_list factors_of(const graph& g, const node& n) {
       if (!minor) f.at[static_cast<std::size_t>(k)] = position(g.nodes[n.in[static_cast<std::size_t>(k)]].type, d);
     list.push_back(f);
   }
+  if (n.code == op::gather) {
+    factor f;
+    f.at[0] = position(g.nodes[n.in[0]].type, n.which[0]);
+    f.taken = 0;
+    list.push_back(f);
+  }
   if (n.local) {
     for (int k = 0; k < n.arity; ++k) {
       const node& from = g.nodes[n.in[static_cast<std::size_t>(k)]];

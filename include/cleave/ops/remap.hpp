@@ -12,6 +12,9 @@ namespace cleave {
 
 constexpr std::span<const dim_map> maps_of(const graph& g, const node& n) { return std::span(g.maps).subspan(n.first_map, n.maps); }
 
+/// Whether the step of a node fetches what it lacks of its operands, which so may be divided as they like.
+constexpr bool fetches(const node& n) { return class_of(n.code) == op_class::remap || n.code == op::gather; }
+
 /// Dims of the result that may not be divided: those of windows, and what a user's kernel needs whole.
 constexpr dim_set whole_dims(const graph& g, const node& n) {
   if (n.code == op::call) return n.over;

@@ -24,6 +24,9 @@ enum class op_class : std::uint8_t {
   /// Each element of the result is one of an operand, or 0; the indices follow from maps. Divided dims of both sides are
   /// independent of each other: the step fetches what it lacks.
   remap,
+  /// Rows of the first operand at places that the second names: the dim in which they are places may be divided as the table is, and
+  /// devices ask each other for rows.
+  gather,
   /// Along one dim each element depends on those before it: divided along it, one value a slice travels.
   scan,
   /// The same elements under other dims; a factor is a dim of the finer side.
@@ -124,6 +127,7 @@ inline constexpr op_entry op_entries[] = {
     {op::overlap, "overlap", op_class::remap, 1, linearity::first},
     {op::dynamic_slice, "dynamic_slice", op_class::remap, 2, linearity::first},
     {op::place, "place", op_class::remap, 2, linearity::first},
+    {op::gather, "gather", op_class::gather, 2, linearity::first},
     {op::cumulative, "cumulative", op_class::scan, 1, linearity::none},
     {op::rename, "rename", op_class::view, 1, linearity::unary},
     {op::split, "split", op_class::view, 1, linearity::unary},

@@ -72,7 +72,7 @@ struct candidate_strategies : priced_graph {
   /// What an exchange takes is best taken from where it is: the operands' own axes, but for those that divide a common dim.
   constexpr void take_home(std::size_t v, strategy& s) const {
     const node& n = node_at(v);
-    for (int k = 0; k < n.arity && n.maps != 0; ++k) {
+    for (int k = 0; k < n.arity && fetches(n); ++k) {
       const std::size_t u = n.in[static_cast<std::size_t>(k)];
       unsigned common = s.pass;
       for (const factor& f : factors[v])
@@ -90,7 +90,7 @@ struct candidate_strategies : priced_graph {
     const dim_set whole = whole_dims(g, n);
     for (int i = 0; i < n.type.rank && whole != 0; ++i)
       if ((whole & dim_bit(n.type[i])) != 0 && !s.out[i].empty()) return false;
-    for (int k = 0; k < n.arity && n.maps != 0; ++k) {
+    for (int k = 0; k < n.arity && fetches(n); ++k) {
       const layout need = required(n, factors[v], s, k);
       unsigned seen = s.pass;
       for (const axis_list& list : need.dims) {

@@ -230,6 +230,15 @@ constexpr cost scan_cost(const tensor_type& type, const layout& where, int along
   return {slices * size_of(type.element), slices > 0 ? rounds : 0};
 }
 
+/// What a look-up moves: places to the devices that have the rows, and rows back. Both depend on the places; as charged, they are
+/// spread evenly over the devices that divide the table. Places travel as 32-bit numbers.
+constexpr cost gather_cost(const tensor_type& places, const layout& asked, axis_list table, const tensor_type& type, const layout& made, const sizes& s) {
+  const std::int64_t devices = s.axes.product(table);
+  if (devices == 1) return {};
+  const std::int64_t ids = largest_shape(shape_of(places, s), asked, s.axes).elements(), rows = largest_shape(shape_of(type, s), made, s.axes).elements();
+  return {(devices - 1) * (ids * 4 + rows * size_of(type.element)) / devices, rows > 0 ? 2 * (devices - 1) : 0};
+}
+
 /// What an exchange moves: on the busiest device the elements that it needs and does not hold, each once.
 constexpr cost exchange_cost(std::span<const exchange_part> parts, const sizes& s) {
   unsigned used = 0;

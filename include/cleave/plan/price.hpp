@@ -38,6 +38,10 @@ constexpr cost step_cost(const program& p, const step& s, const sizes& at) {
     shards.push_back(largest_shape(shape_of(buffers[s.out].type, at), buffers[s.out].where, at.axes));
     return {s.user->bytes(std::span<const shape>(shards.begin(), shards.end()), at.axes), 0};
   }
+  if (s.kind == step_kind::gather) {
+    const buffer &table = buffers[s.in[0]], &places = buffers[s.in[1]], &out = buffers[s.out];
+    return gather_cost(places.type, places.where, table.where[table.type.find(s.k[0])], out.type, out.where, at);
+  }
   if (s.kind == step_kind::scan) return scan_cost(buffers[s.out].type, buffers[s.out].where, buffers[s.out].type.find(s.k[0]), at);
   if (s.kind == step_kind::exchange) return exchange_step_cost(p, s, at);
   if (s.kind != step_kind::move) return {};

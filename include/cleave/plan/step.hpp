@@ -41,6 +41,8 @@ enum class step_kind : std::uint8_t {
   move,
   /// out = elements of in... under other indices, as the maps say; 0 where there is none.
   exchange,
+  /// out = rows of in0 at the places in1, along dim k.
+  gather,
   /// out = running totals of in0 along dim k, in the order of its indices or the reverse.
   scan,
 };

@@ -106,6 +106,15 @@ struct evaluator {
     });
   }
 
+  void gather(const node& n, const host_array& table, const host_array& places, host_array& out) const {
+    const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
+    const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
+    for_each_index(whole(out), [&](const indices& index, std::size_t place) {
+      const auto source = row_of(from, asked, n.type, n.which[0], at[n.which[0]], index, [&](const indices& i) { return places.data[place_in(whole(places), i)]; });
+      if (source) out.data[place] = table.data[place_in(whole(table), *source)];
+    });
+  }
+
   void cumulative(const node& n, const host_array& in, host_array& out) const {
     const int along = n.type.find(n.which[0]);
     const std::int64_t length = out.extents[along], step = steps_of(out.extents)[static_cast<std::size_t>(along)];
@@ -147,6 +156,7 @@ struct evaluator {
       case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::remap: remap(n, in, out); break;
       case op_class::scan: cumulative(n, *in[0], out); break;
+      case op_class::gather: gather(n, *in[0], *in[1], out); break;
       case op_class::call: {
         // One device that holds everything.
         std::vector<reference_shard> shards;

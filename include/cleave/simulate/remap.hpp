@@ -34,6 +34,19 @@ inline std::optional<indices> source_of(std::span<const dim_map> maps, std::uint
   return source;
 }
 
+/// The element of a table that an element of a look-up is; none where its place is not in the table.
+template <class Places>
+std::optional<indices> row_of(const tensor_type& table, const tensor_type& places, const tensor_type& to, dim_id along, std::int64_t extent, const indices& at,
+                              Places&& place_at) {
+  indices asked{}, source{};
+  const auto index = [&](dim_id d) { return at[static_cast<std::size_t>(to.find(d))]; };
+  for (int i = 0; i < places.rank; ++i) asked[static_cast<std::size_t>(i)] = index(places[i]);
+  const double place = place_at(asked);
+  if (!(place >= 0 && place < static_cast<double>(extent))) return {};
+  for (int i = 0; i < table.rank; ++i) source[static_cast<std::size_t>(i)] = table[i] == along ? static_cast<std::int64_t>(place) : index(table[i]);
+  return source;
+}
+
 /// Calls each(index along every dim, place in the array) for the elements of a box that lies in an array of its own.
 template <class Each>
 void for_each_index(const box& all, Each&& each) {

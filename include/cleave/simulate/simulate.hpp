@@ -70,11 +70,12 @@ class machine {
         for (std::size_t d = 0; d < where_.size(); ++d) {
           if (s.kind == step_kind::gemm) flops[d] += product(d, s);
           else if (s.kind == step_kind::call) call(d, s);
-          else if (s.kind == step_kind::exchange || s.kind == step_kind::scan) continue;
+          else if (s.kind == step_kind::exchange || s.kind == step_kind::scan || s.kind == step_kind::gather) continue;
           else loop(d, s);
         }
         if (s.kind == step_kind::exchange) exchange(s);
         else if (s.kind == step_kind::scan) scan(s);
+        else if (s.kind == step_kind::gather) gather(s);
         else out_.step_bytes.back() = step_bytes(p_, s, at_);
       }
       if (!out_.problem.empty()) return out_;
@@ -350,6 +351,33 @@ class machine {
       part += digit * (!surrounds(map) ? 1 : at[i] < block.begin ? 0 : at[i] < block.end ? 1 : 2);
     }
     return part;
+  }
+
+  /// Rows at places, from the device's own block of the table or from that of the one that has them. What moves depends on the places;
+  /// charged is the price.
+  void gather(const step& s) {
+    const buffer &table = p_.buffers[s.in[0]], &places = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
+    std::vector<std::vector<double>> made(where_.size());
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      const box mine = part(d, to.type, to.where), asked = part(d, places.type, places.where);
+      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
+      for_each_index(mine, [&](const indices& index, std::size_t place) {
+        const auto source = row_of(table.type, places.type, to.type, s.k[0], at_[s.k[0]], index, [&](const indices& i) {
+          if (holds(asked, i)) return data(d, places)[place_in(asked, i)];
+          complain("looks up at places that it does not hold");
+          return -1.0;
+        });
+        if (!source || !out_.problem.empty()) return;
+        std::size_t owner = where_.size();
+        for (std::size_t other = 0; other < where_.size() && owner == where_.size(); ++other)
+          if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, table.type, table.where), *source)) owner = other;
+        if (owner == where_.size()) return complain("needs a row that no device of its group has");
+        made[d][place] = data(owner, table)[place_in(part(owner, table.type, table.where), *source)];
+      });
+    }
+    if (!out_.problem.empty()) return;
+    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    out_.step_bytes.back() = step_bytes(p_, s, at_);
   }
 
   /// Running totals: every device on its own block, and then with what the devices before it have in all.
