@@ -4,6 +4,7 @@
 
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
+#include <cleave/expr/lookup.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/evaluate.hpp>
@@ -38,6 +39,7 @@ class random_movement {
     dims.resize(static_cast<std::size_t>(1 + below(3)));
     values_.push_back(in_.input(element::f64, some_spec(dims)));
     place_ = in_.input(element::i64, spec{in_.made().mesh});
+    places_ = in_.input(element::i32, some_spec({{"d", dynamic}}));
     most_ops_ = most_ops;
   }
   void operate() {
@@ -87,7 +89,7 @@ class random_movement {
     const int place = below(40) - 20;
     for (node_id i : made().inputs) {
       host_array a(shape_of(made().nodes[i].type, at()));
-      for (double& x : a.data) x = made().nodes[i].type.element == element::i64 ? place : std::uniform_real_distribution<double>(0.1, 1)(random_);
+      for (double& x : a.data) x = made().nodes[i].type.element == element::i64 ? place : made().nodes[i].type.element == element::i32 ? below(9) - 1 : std::uniform_real_distribution<double>(0.1, 1)(random_);
       inputs.push_back(a);
     }
     return inputs;
@@ -122,7 +124,7 @@ class random_movement {
       const auto somewhere = [&](std::int64_t most) { return static_cast<std::int64_t>(below(static_cast<int>(most) + 1)); };
       const border edge = static_cast<border>(below(4));
       value r;
-      switch (below(15)) {
+      switch (below(16)) {
         case 0: {
           const std::int64_t begin = somewhere(n), end = begin + somewhere(n - begin);
           r = slice(v, d, fresh(), begin, end, 1 + below(3));
@@ -168,6 +170,12 @@ class random_movement {
           if (!differentiates_) r = maximum(r, -100.0);
           break;
         }
+        case 15: {
+          const bool there = in_.at(v).type.has(static_cast<dim_id>(made().find_dim("d")));
+          if (!there) r = gather(v, d, places_);
+          else r = scatter_add(v, places_, fresh(1 + below(6)));
+          break;
+        }
         default: break;
       }
       if (r.in != nullptr) {
@@ -183,10 +191,10 @@ class random_movement {
   bool differentiates_ = false;
   mutable bool possible_ = true;
   std::deque<std::string> names_{};
-  std::int64_t extents_[3]{};
+  std::int64_t extents_[4]{};
   recorder in_;
   std::vector<value> values_{};
-  value place_{};
+  value place_{}, places_{};
 };
 
 } // namespace random_programs

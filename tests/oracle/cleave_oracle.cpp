@@ -17,6 +17,7 @@
 
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
+#include <cleave/expr/lookup.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
@@ -46,7 +47,7 @@ using nlohmann::json;
 /// Run unless a family is asked for by name.
 const std::set<std::string> families{
     "mm",     "bmm",    "qkv",  "attnv",  "outer",  "twoc",  "matvec", "mlp",  "attn",    "reshard",  "softmax",   "layernorm", "elementwise", "mlpgrad", "xent", "reduce", "transpose",
-    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft", "cumsum", "moe", "scan", "pipeline"};
+    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft", "cumsum", "moe", "scan", "pipeline", "embed", "embedgrad", "gatherop"};
 
 /// Recorded bounds that no program can reach, and what one needs at least.
 struct corrected_bound {
@@ -190,6 +191,7 @@ class case_builder {
     if (op == "iota") return lower_triangle();
     if (op == "stencil") return stencil();
     if (op == "gather") return looked_up();
+    if (op == "scatter_add") return added_up();
     if (op == "cumsum") return input("ab"), finish(cumulative_sum(pinned(values_[0]), dim('a')));
     if (op == "moe") return mixture_of_experts();
     if (op == "scan") return layers();
@@ -400,6 +402,18 @@ class case_builder {
     input(rank_of(1) == 1 ? "b" : "bs");
     type_ = element_named(string_of(field(list(c_, "inputs").at(0), "dtype"), "a dtype"));
     return finish(in_.gather(values_[0], dim('v'), values_[1], {}), rank_of(1) == 1 ? "bd" : "bsd");
+  }
+  /// Rows added up in a table of zeros, or in segments.
+  bool added_up() {
+    const json& shape = list(list(c_, "outputs").at(0), "global_shape");
+    const bool ids_first = string_of(field(list(c_, "inputs").at(0), "dtype"), "a dtype").starts_with("int");
+    const std::size_t ids = ids_first ? 0 : 1;
+    const std::string places = rank_of(ids) == 1 ? "b" : "bs";
+    if (ids_first) input(places), input(places + "d");
+    else input(places + "d"), input(places);
+    extents_['v'] = size_of(shape.at(0), "an extent of the output", 0);
+    type_ = element_named(string_of(field(list(c_, "inputs").at(1 - ids), "dtype"), "a dtype"));
+    return finish(cleave::scatter_add(values_[1 - ids], values_[ids], dim('v')), "vd");
   }
   /// One index of a dim, which goes.
   cleave::value at_index(cleave::value x, char along, std::int64_t index) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/comm/exchange.hpp>
+#include <cleave/comm/row_lookup.hpp>
 #include <cleave/execute/bind.hpp>
 #include <cleave/execute/kernel_of.hpp>
 
@@ -20,6 +21,9 @@ inline std::array<const void*, max_operands> operands_of(const bound_program& p,
   for (std::size_t k = 0; k < s.in.size(); ++k) from[k] = p.at(s.in[k]);
   return from;
 }
+
+// clang refuses folds over more than 256 operands, so steps are walked in blocks.
+inline constexpr std::size_t steps_in_block = 64;
 
 inline void run_move(bound_program& p, bound_step& b, const step& s) {
   if (b.joined) return;
@@ -42,6 +46,8 @@ void run_step(bound_program& p) {
   Kokkos::Profiling::pushRegion(b.name);
   if constexpr (s.kind == step_kind::move) {
     run_move(p, b, s);
+  } else if constexpr (s.kind == step_kind::gather || s.kind == step_kind::scatter) {
+    b.rows->run(p.at(s.in[0]), p.at(s.in[1]), p.at(s.out));
   } else if constexpr (s.kind == step_kind::scan) {
     run_scan<typename element_type<Plan::buffers[s.out].type.element>::type, s.combine>(b.scan, p.at(s.in[0]), p.at(s.out), p.scratch());
   } else if constexpr (s.kind == step_kind::exchange) {
@@ -64,8 +70,6 @@ void run_step(bound_program& p) {
   Kokkos::Profiling::popRegion();
 }
 
-// clang refuses folds over more than 256 operands, so steps are walked in blocks.
-inline constexpr std::size_t steps_in_block = 64;
 
 template <class Plan, std::size_t First, std::size_t... I>
 void run_block(bound_program& p, std::index_sequence<I...>) {
@@ -78,6 +82,36 @@ void run_blocks(bound_program& p, std::index_sequence<Block...>) {
        p, std::make_index_sequence<(all - Block * steps_in_block < steps_in_block ? all - Block * steps_in_block : steps_in_block)>{}),
    ...);
 }
+
+/// Look-ups are bound here, where their element type is known: others need not be compiled.
+template <class Plan, std::size_t I>
+void bind_rows(bound_program& p, grid_state& grid, const sizes& at) {
+  static constexpr const step& s = step_at<Plan, I>::value;
+  if constexpr (s.kind == step_kind::gather || s.kind == step_kind::scatter) {
+    constexpr bool scatters = s.kind == step_kind::scatter;
+    const buffer &first = Plan::buffers[s.in[0]], &places = Plan::buffers[s.in[1]], &out = Plan::buffers[s.out];
+    const buffer &table = scatters ? out : first, &rows = scatters ? first : out;
+    const comm::row_tensors t{table.type, rows.type, places.type, table.where, rows.where, places.where, s.k[0], at};
+    p[I].rows = std::make_unique<comm::row_lookup<typename element_type<Plan::buffers[s.out].type.element>::type>>(grid, t, s.axes, scatters);
+  }
+}
+template <class Plan, std::size_t First, std::size_t... I>
+void bind_rows_of_block(bound_program& p, grid_state& grid, const sizes& at, std::index_sequence<I...>) {
+  (bind_rows<Plan, First + I>(p, grid, at), ...);
+}
+template <class Plan, std::size_t... Block>
+void bind_all_rows(bound_program& p, grid_state& grid, const sizes& at, std::index_sequence<Block...>) {
+  constexpr std::size_t all = Plan::steps.size();
+  (bind_rows_of_block<Plan, Block * steps_in_block>(
+       p, grid, at, std::make_index_sequence<(all - Block * steps_in_block < steps_in_block ? all - Block * steps_in_block : steps_in_block)>{}),
+   ...);
+}
+template <class Plan>
+inline constexpr bool has_rows = [] {
+  for (const step& s : Plan::steps)
+    if (s.kind == step_kind::gather || s.kind == step_kind::scatter) return true;
+  return false;
+}();
 
 /// A program without an exchange does not compile one.
 template <class Plan>
@@ -102,7 +136,10 @@ class executor {
   /// Collective over the grid.
   executor(grid_state& grid, const sizes& at)
       : program_(grid, at, std::span<const dim_info>(Plan::dims.begin(), Plan::dims.end()), std::span<const buffer>(Plan::buffers),
-                 std::span<const step>(Plan::steps), std::span<const dim_map>(Plan::maps), Plan::arguments, Plan::results, Plan::slots, detail::exchange_maker_of<Plan>()) {}
+                 std::span<const step>(Plan::steps), std::span<const dim_map>(Plan::maps), Plan::arguments, Plan::results, Plan::slots, detail::exchange_maker_of<Plan>()) {
+    constexpr std::size_t blocks = (Plan::steps.size() + detail::steps_in_block - 1) / detail::steps_in_block;
+    if constexpr (detail::has_rows<Plan>) detail::bind_all_rows<Plan>(program_, grid, at, std::make_index_sequence<blocks>{});
+  }
 
   /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an argument.
   void run(const void* const* inputs, void* const* outputs) {

@@ -102,9 +102,8 @@ class reverse_pass {
       case op_class::reduction: reduction_of(v, n, g); break;
       case op_class::remap: remap(n, g); break;
       case op_class::scan: running(n, g); break;
-      case op_class::gather:
-        if (depends_[n.in[0]] != 0) refuse_derivative(n);
-        break;
+      case op_class::gather: looked_up(n, g); break;
+      case op_class::scatter: added_up(n, g); break;
       case op_class::call:
         for (int k = 0; k < n.arity; ++k)
           if (depends_[n.in[static_cast<std::size_t>(k)]] != 0) refuse_derivative(n);
@@ -123,6 +122,18 @@ class reverse_pass {
       if (depends_[n.in[k]] != 0) add(n.in[k], remap_adjoint(in_, n, g, operands).by(k), n.where);
   }
 
+  constexpr void looked_up(const node& n, value g) {
+    if (depends_[n.in[0]] == 0) return;
+    const value places = primal(n.in[1]);
+    const tensor_type table = node_at(n.in[0]).type;
+    g = in_.broadcast(g, n.type, n.where);
+    add(n.in[0], in_.scatter(g, dim_at(n.which[0]), places, table, n.where), n.where);
+  }
+  constexpr void added_up(const node& n, value g) {
+    if (depends_[n.in[0]] == 0) return;
+    g = in_.broadcast(g, n.type, n.where);
+    add(n.in[0], in_.gather(g, dim_at(n.which[0]), primal(n.in[1]), n.where), n.where);
+  }
   /// A running sum gives each cotangent to all elements before it: the running sum from the other end.
   constexpr void running(const node& n, value g) {
     if (depends_[n.in[0]] == 0) return;

@@ -283,6 +283,26 @@ public:
     return push(n);
   }
 
+  /// A table of zeros to which rows are added at places along a dim of it. The rows have the dims of the places; those that the table has
+  /// not are summed.
+  constexpr value scatter(value rows, dim_ref along, value places, const tensor_type& table, source where) {
+    node n;
+    n.code = op::scatter;
+    if (!take_operands(n, std::array{rows, places}, where)) return {this, no_node};
+    const tensor_type from = at(rows).type, asked = at(places).type;
+    const int d = intern(along, "scatter_add", where);
+    if (d < 0) return {this, no_node};
+    if (is_floating(asked.element) || is_complex(asked.element) || asked.element == element::boolean) return fail(fault::not_an_index, "scatter_add", where);
+    if (from.has(static_cast<dim_id>(d)) || asked.has(static_cast<dim_id>(d))) return fail(fault::dim_used_twice, "scatter_add", where, along.name);
+    for (int i = 0; i < asked.rank; ++i)
+      if (!from.has(asked[i])) return fail(fault::dims_do_not_broadcast, "scatter_add", where, made_.dims[asked[i]].name);
+    n.type = table;
+    n.type.element = from.element;
+    n.over = from.set() & ~table.set();
+    n.which[0] = static_cast<dim_id>(d);
+    return push(n);
+  }
+
   /// Running totals along a dim, from its last index on if `backwards`, without the element itself if `exclusive`.
   constexpr value cumulative(reduction how, value x, dim_ref along, bool backwards, bool exclusive, source where) {
     node n;

@@ -91,7 +91,7 @@ struct node {
   dim_set over = 0;
   /// reduce: how. Also of an input that is unreduced.
   reduction combine = reduction::sum;
-  /// gather, cumulative: {dim}. rename: {from, to}. split: {whole, major, minor}. merge: {major, minor, whole}. iota: {dim}.
+  /// gather, scatter, cumulative: {dim}. rename: {from, to}. split: {whole, major, minor}. merge: {major, minor, whole}. iota: {dim}.
   std::array<dim_id, 3> which{};
   /// constant: the value.
   double scalar = 0;

@@ -87,6 +87,8 @@ enum class op : std::uint8_t {
   place,
   /// Rows of a table at places that an operand names.
   gather,
+  /// The reverse: rows added up in a table of zeros.
+  scatter,
   /// Running sums, products, maxima and minima along a dim.
   cumulative,
   // the same elements under other dims

@@ -27,6 +27,8 @@ enum class op_class : std::uint8_t {
   /// Rows of the first operand at places that the second names: the dim in which they are places may be divided as the table is, and
   /// devices ask each other for rows.
   gather,
+  /// Rows added up at places: a split of the places leaves partial tables, or devices send the rows to those who have the place.
+  scatter,
   /// Along one dim each element depends on those before it: divided along it, one value a slice travels.
   scan,
   /// The same elements under other dims; a factor is a dim of the finer side.
@@ -128,6 +130,7 @@ inline constexpr op_entry op_entries[] = {
     {op::dynamic_slice, "dynamic_slice", op_class::remap, 2, linearity::first},
     {op::place, "place", op_class::remap, 2, linearity::first},
     {op::gather, "gather", op_class::gather, 2, linearity::first},
+    {op::scatter, "scatter_add", op_class::scatter, 2, linearity::first},
     {op::cumulative, "cumulative", op_class::scan, 1, linearity::none},
     {op::rename, "rename", op_class::view, 1, linearity::unary},
     {op::split, "split", op_class::view, 1, linearity::unary},

@@ -123,10 +123,16 @@ struct candidate_strategies : priced_graph {
       if ((seen & s.out[i].mask()) != 0) return false;
       seen |= s.out[i].mask();
     }
+    // Rows may be sent along the axes that divide what they are sent to.
+    unsigned over = 0;
     for (const axis_list& list : s.over) {
-      if ((seen & list.mask()) != 0) return false;
-      seen |= list.mask();
+      if ((seen & list.mask() & ~static_cast<unsigned>(s.sent)) != 0 || (over & list.mask()) != 0) return false;
+      over |= list.mask();
     }
+    if ((s.sent & ~over) != 0) return false;
+    if (node_at(v).code == op::scatter)
+      for (int i = 0; i < node_at(v).type.rank; ++i)
+        if (node_at(v).type[i] != node_at(v).which[0] && (s.out[i].mask() & over) != 0) return false;
     return fits(v, s) && respects_pins(v, s);
   }
 
@@ -240,6 +246,7 @@ struct candidate_strategies : priced_graph {
       with_pass(v, s, list);
     };
     for (const layout& l : copies_of(v)) wanted(l);
+    if (n.code == op::scatter) send_rows(v, list);
     if (n.maps != 0) {
       // What is short, or read whole, may be fetched whole at once.
       strategy s = chosen[v];
@@ -252,6 +259,33 @@ struct candidate_strategies : priced_graph {
       enumerate(v, 0, s, list);
     }
     return list;
+  }
+
+  /// The strategies so far, with the rows sent to those who have the place instead of partial tables: the table as it is, as a
+  /// reader wants it, or divided as the places are.
+  constexpr void send_rows(std::size_t v, std::vector<strategy>& list) const {
+    const node& n = node_at(v);
+    const int along = n.type.find(n.which[0]);
+    std::vector<axis_list> ways{axis_list{}};
+    for (const layout& l : copies_of(v)) ways.push_back(l[along]);
+    const std::size_t count = list.size();
+    std::vector<strategy> bases(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count));
+    bases.push_back(chosen[v]);
+    for (strategy s : bases) {
+      s.sent = 0;
+      const axis_set over = reduced_axes(s);
+      if (over == 0 || s.pass != 0) continue;
+      std::vector<axis_list> tried = ways;
+      tried.push_back(s.out[along]);
+      for (const axis_list& divided : s.over)
+        if (!divided.empty()) tried.push_back(divided);
+      for (const axis_list& way : tried) {
+        strategy t = s;
+        t.sent = over;
+        t.out[along] = way;
+        with_pass(v, t, list);
+      }
+    }
   }
 
   /// Every assignment of the mesh axes to the factors, in every order within a factor.

@@ -239,6 +239,15 @@ constexpr cost gather_cost(const tensor_type& places, const layout& asked, axis_
   return {(devices - 1) * (ids * 4 + rows * size_of(type.element)) / devices, rows > 0 ? 2 * (devices - 1) : 0};
 }
 
+/// What it costs to send rows to the devices that have their places, over the axes `sent`; charged as if places were spread evenly.
+constexpr cost scatter_cost(const tensor_type& rows, const layout& held_rows, const tensor_type& places, const layout& held_places, axis_set sent,
+                            axis_list table, const sizes& s) {
+  const std::int64_t devices = s.axes.product(sent), parts = s.axes.product(table);
+  if (devices == 1) return {};
+  const std::int64_t values = largest_shape(shape_of(rows, s), held_rows, s.axes).elements(), ids = largest_shape(shape_of(places, s), held_places, s.axes).elements();
+  return {(devices - 1) * (ids * 4 + values * size_of(rows.element)) / parts, values > 0 ? 2 * (devices - 1) : 0};
+}
+
 /// What an exchange moves: on the busiest device the elements that it needs and does not hold, each once.
 constexpr cost exchange_cost(std::span<const exchange_part> parts, const sizes& s) {
   unsigned used = 0;

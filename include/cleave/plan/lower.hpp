@@ -223,6 +223,12 @@ struct lowering : fused_pieces {
         const piece& from = pieces[p.in[static_cast<std::size_t>(k)]];
         s.axes = static_cast<axis_set>(s.axes | fetched_over(part_of(maps_of(g, n), static_cast<std::uint8_t>(k), from.type, from.where, p.type, p.where)));
       }
+    } else if (n.code == op::scatter) {
+      s.kind = step_kind::scatter;
+      s.k.append(n.which[0]);
+      for (int k = 0; k < 2; ++k) s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[static_cast<std::size_t>(k)])));
+      s.axes = chosen[p.node].sent;
+      if (s.axes != 0) s.move = kind::exchange;
     } else if (n.code == op::gather) {
       s.kind = step_kind::gather;
       s.k.append(n.which[0]);

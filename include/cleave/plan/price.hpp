@@ -42,6 +42,10 @@ constexpr cost step_cost(const program& p, const step& s, const sizes& at) {
     const buffer &table = buffers[s.in[0]], &places = buffers[s.in[1]], &out = buffers[s.out];
     return gather_cost(places.type, places.where, table.where[table.type.find(s.k[0])], out.type, out.where, at);
   }
+  if (s.kind == step_kind::scatter) {
+    const buffer &rows = buffers[s.in[0]], &places = buffers[s.in[1]], &out = buffers[s.out];
+    return scatter_cost(rows.type, rows.where, places.type, places.where, s.axes, out.where[out.type.find(s.k[0])], at);
+  }
   if (s.kind == step_kind::scan) return scan_cost(buffers[s.out].type, buffers[s.out].where, buffers[s.out].type.find(s.k[0]), at);
   if (s.kind == step_kind::exchange) return exchange_step_cost(p, s, at);
   if (s.kind != step_kind::move) return {};

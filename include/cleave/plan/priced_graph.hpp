@@ -138,6 +138,9 @@ struct priced_graph {
   constexpr double exchange_score(std::size_t v, const strategy& s) const {
     const node& n = node_at(v);
     if (n.code == op::cumulative) return rule.score(scan_cost(n.type, s.out, n.type.find(n.which[0]), at));
+    if (n.code == op::scatter)
+      return rule.score(scatter_cost(node_at(n.in[0]).type, required(n, factors[v], s, 0), node_at(n.in[1]).type, required(n, factors[v], s, 1), s.sent,
+                                     s.out[n.type.find(n.which[0])], at));
     if (n.code == op::gather)
       return rule.score(gather_cost(node_at(n.in[1]).type, required(n, factors[v], s, 1), s.taken[0], n.type, s.out, at));
     if (class_of(n.code) != op_class::remap) return 0;

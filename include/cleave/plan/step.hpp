@@ -43,6 +43,8 @@ enum class step_kind : std::uint8_t {
   exchange,
   /// out = rows of in0 at the places in1, along dim k.
   gather,
+  /// out = a table of zeros to which the rows in0 are added at the places in1, along dim k.
+  scatter,
   /// out = running totals of in0 along dim k, in the order of its indices or the reverse.
   scan,
 };

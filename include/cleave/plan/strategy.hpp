@@ -15,6 +15,8 @@ struct strategy {
   axis_list over[max_rank]{};
   /// remap: the axes of the operands' dims that the maps name, by map.
   axis_list taken[max_arity]{};
+  /// scatter: the axes that divide the places and over which rows are sent, so that they leave nothing partial.
+  axis_set sent = 0;
   /// merge: the axes of the result that divide the minor part of the operand, the last ones of the merged dim.
   axis_list minor{};
   /// Partial axes let through by linearity, and the operands that must bring them (bit set).
@@ -26,7 +28,7 @@ struct strategy {
       if (over[i].packed != other.over[i].packed) return false;
     for (int i = 0; i < max_arity; ++i)
       if (taken[i].packed != other.taken[i].packed) return false;
-    return minor.packed == other.minor.packed && out.same_dims(other.out);
+    return sent == other.sent && minor.packed == other.minor.packed && out.same_dims(other.out);
   }
   friend constexpr bool operator==(const strategy& a, const strategy& b) {
     return a.pass == b.pass && a.bringers == b.bringers && a.divides_like(b) && a.out == b.out;
@@ -61,11 +63,11 @@ constexpr layout required(const node& n, const factor_list& factors, const strat
   return l;
 }
 
-/// The axes that leave the result partial.
+/// The axes that leave the result partial: those of reduced factors.
 constexpr axis_set reduced_axes(const strategy& s) {
   unsigned set = 0;
   for (const axis_list& list : s.over) set |= list.mask();
-  return static_cast<axis_set>(set);
+  return static_cast<axis_set>(set & ~static_cast<unsigned>(s.sent));
 }
 
 /// Sets the partial axes of the result from the rest of the strategy.

@@ -115,6 +115,17 @@ struct evaluator {
     });
   }
 
+  void scatter(const node& n, const host_array& rows, const host_array& places, host_array& out) const {
+    const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
+    const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
+    for_each_index(whole(rows), [&](const indices& index, std::size_t place) {
+      const auto target = row_of(n.type, asked, from, n.which[0], at[n.which[0]], index, [&](const indices& i) { return places.data[place_in(whole(places), i)]; });
+      if (!target) return;
+      double& total = out.data[place_in(whole(out), *target)];
+      total = combined(reduction::sum, n.type.element, total, rows.data[place]);
+    });
+  }
+
   void cumulative(const node& n, const host_array& in, host_array& out) const {
     const int along = n.type.find(n.which[0]);
     const std::int64_t length = out.extents[along], step = steps_of(out.extents)[static_cast<std::size_t>(along)];
@@ -156,6 +167,7 @@ struct evaluator {
       case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::remap: remap(n, in, out); break;
       case op_class::scan: cumulative(n, *in[0], out); break;
+      case op_class::scatter: scatter(n, *in[0], *in[1], out); break;
       case op_class::gather: gather(n, *in[0], *in[1], out); break;
       case op_class::call: {
         // One device that holds everything.

@@ -70,12 +70,13 @@ class machine {
         for (std::size_t d = 0; d < where_.size(); ++d) {
           if (s.kind == step_kind::gemm) flops[d] += product(d, s);
           else if (s.kind == step_kind::call) call(d, s);
-          else if (s.kind == step_kind::exchange || s.kind == step_kind::scan || s.kind == step_kind::gather) continue;
+          else if (s.kind == step_kind::exchange || s.kind == step_kind::scan || s.kind == step_kind::gather || s.kind == step_kind::scatter) continue;
           else loop(d, s);
         }
         if (s.kind == step_kind::exchange) exchange(s);
         else if (s.kind == step_kind::scan) scan(s);
         else if (s.kind == step_kind::gather) gather(s);
+        else if (s.kind == step_kind::scatter) scatter(s);
         else out_.step_bytes.back() = step_bytes(p_, s, at_);
       }
       if (!out_.problem.empty()) return out_;
@@ -374,6 +375,36 @@ class machine {
         if (owner == where_.size()) return complain("needs a row that no device of its group has");
         made[d][place] = data(owner, table)[place_in(part(owner, table.type, table.where), *source)];
       });
+    }
+    if (!out_.problem.empty()) return;
+    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    out_.step_bytes.back() = step_bytes(p_, s, at_);
+  }
+
+  /// Rows added up at places: on every device those of all devices among which rows are sent, in their order.
+  void scatter(const step& s) {
+    const buffer &rows = p_.buffers[s.in[0]], &places = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
+    std::vector<std::vector<double>> made(where_.size());
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      const box mine = part(d, to.type, to.where);
+      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
+      for (std::size_t sender : group_of(d, s.axes, where_)) {
+        const box sent = part(sender, rows.type, rows.where), asked = part(sender, places.type, places.where);
+        for_each_index(sent, [&](const indices& index, std::size_t place) {
+          const auto target = row_of(to.type, places.type, rows.type, s.k[0], at_[s.k[0]], index, [&](const indices& i) {
+            if (holds(asked, i)) return data(sender, places)[place_in(asked, i)];
+            complain("adds rows at places that it does not hold");
+            return -1.0;
+          });
+          if (!target || !out_.problem.empty()) return;
+          for (int i = 0; i < to.type.rank; ++i)
+            if (to.type[i] != s.k[0] && ((*target)[static_cast<std::size_t>(i)] < mine[i].begin || (*target)[static_cast<std::size_t>(i)] >= mine[i].end))
+              return complain("is sent rows of other columns");
+          if (!holds(mine, *target)) return;
+          double& total = made[d][place_in(mine, *target)];
+          total = combined(reduction::sum, to.type.element, total, data(sender, rows)[place]);
+        });
+      }
     }
     if (!out_.problem.empty()) return;
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/functions.hpp>
+#include <cleave/expr/statement.hpp>
+
+namespace cleave {
+
+/// Rows of a table at places along dim `along`: an embedding look-up, and with dims that both have NumPy's take_along_axis. The result
+/// has the dims of the places and then the other ones of the table. Places are whole numbers; one that is not in the table gives 0.
+/// Table, places and result may be divided in any way; where the table is divided along `along`, devices ask those who have the
+/// rows: one all-to-all of places and one of rows. The gradient by the table is `scatter_add`.
+constexpr value gather(operand table, dim_ref along, operand places) { return table.from.in->gather(table.from, along, places.from, places.where); }
+
+/// A table of zeros, with the new dim `along` first, to which rows are added at their places: the gradient of an embedding, a sum over
+/// segments. Rows have all dims of the places, over which they are summed; rows whose place is not in the table are dropped. Divided
+/// places leave partial tables, which are reduced, or rows are sent to the devices that have their place, whichever is cheaper.
+/// Rows are added in the order of their places' devices and indices: the same bits in every run.
+constexpr value scatter_add(operand rows, operand places, dim_ref along) {
+  recorder& in = *rows.from.in;
+  if (!rows.from.ok() || !places.from.ok()) return {&in, no_node};
+  const int d = in.dim(along, "scatter_add", rows.where);
+  if (d < 0) return {&in, no_node};
+  const tensor_type from = in.at(rows.from).type, asked = in.at(places.from).type;
+  tensor_type table;
+  table.element = from.element;
+  table.append(static_cast<dim_id>(d));
+  for (int i = 0; i < from.rank; ++i)
+    if (!asked.has(from[i]) && from[i] != d) table.append(from[i]);
+  return in.scatter(rows.from, along, places.from, table, rows.where);
+}
+
+template <Statement X, Dim D, Statement P>
+constexpr auto gather(const X& table, const D& along, const P& places) {
+  return detail::make_expression([](const auto& t, const auto& d, const auto& p) { return gather(t, d, p); }, table, along, places);
+}
+template <Statement X, Statement P, Dim D>
+constexpr auto scatter_add(const X& rows, const P& places, const D& along) {
+  return detail::make_expression([](const auto& r, const auto& p, const auto& d) { return scatter_add(r, p, d); }, rows, places, along);
+}
+
+} // namespace cleave

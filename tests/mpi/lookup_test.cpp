@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+#include <cleave/simulate/evaluate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+// Rows looked up in tables and added up in them, with tables, places and results divided in many ways, on real ranks: what the
+// plain evaluator gives.
+
+namespace {
+
+inline constexpr cleave::axis<"x"> ax;
+inline constexpr cleave::axis<"y"> ay;
+inline constexpr cleave::mesh mesh{ax, ay};
+inline constexpr cleave::dim<"word"> word;
+inline constexpr cleave::dim<"embed"> embed;
+inline constexpr cleave::dim<"batch"> batch;
+inline constexpr cleave::dim<"place"> place;
+
+template <auto Layout>
+using f64 = cleave::tensor<double, Layout>;
+template <auto Layout>
+using i32 = cleave::tensor<int, Layout>;
+
+std::vector<cleave::grid> grids() {
+  std::vector<cleave::grid> all;
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
+  return all;
+}
+struct extents {
+  std::int64_t words, embed, batch, places;
+};
+constexpr extents shapes[] = {{16, 4, 6, 5}, {7, 3, 5, 1}, {2, 1, 3, 4}, {5, 2, 0, 3}, {3, 0, 4, 2}, {1, 2, 9, 2}};
+
+template <class Tensor>
+void fill(Tensor& t) {
+  t.fill_by([](const auto& at) {
+    double sum = 0.3;
+    for (std::size_t i = 0; i < at.size(); ++i) sum += static_cast<double>(at[i]) * (0.7 + static_cast<double>(i));
+    return std::sin(sum);
+  });
+}
+/// Some places twice, some in no table.
+template <class Tensor>
+void fill_places(Tensor& t, std::int64_t words) {
+  t.fill_by([&](const auto& at) {
+    std::int64_t n = 1;
+    for (std::size_t i = 0; i < at.size(); ++i) n = n * 31 + at[i] * 7;
+    return static_cast<int>(n % (words + 2) - 1);
+  });
+}
+
+template <class Result, class F, class... Args>
+void check(const F& f, Result& result, const Args&... args) {
+  const cleave::graph g = cleave::recording<F, Result(Args...)>::record();
+  cleave::sizes at;
+  std::vector<cleave::host_array> in;
+  for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = g.dims[d].extent;
+  const auto take = [&](const auto& t) {
+    const cleave::tensor_type& type = g.nodes[g.inputs[in.size()]].type;
+    cleave::shape e;
+    e.rank = type.rank;
+    for (int i = 0; i < type.rank; ++i) at.dims[type[i]] = e[i] = t.extents()[static_cast<std::size_t>(i)];
+    cleave::host_array a(e);
+    const auto whole = t.to_global();
+    for (std::size_t i = 0; i < whole.size(); ++i) a.data[i] = static_cast<double>(whole[i]);
+    in.push_back(a);
+  };
+  (take(args), ...);
+  for (int i = 0; i < g.output_types[0].rank; ++i) at.dims[g.output_types[0][i]] = result.extents()[static_cast<std::size_t>(i)];
+  for (auto& a : at.axes.of) a = 1;
+  const std::vector<cleave::host_array> wanted = evaluate(g, at, in);
+  for (int times = 0; times < 2; ++times) {
+    result = f(args...);
+    const auto got = result.to_global();
+    ASSERT_EQ(cleave::first_difference(wanted[0].data, std::vector<double>(got.begin(), got.end()), 1e-13), -1);
+  }
+}
+
+constexpr cleave::function look_up([](auto table, auto ids) { return 2 * gather(table, word, ids); });
+constexpr cleave::function table_gradient([](auto table, auto ids, auto weight) {
+  return cleave::grad(cleave::function([](auto t, auto i, auto w) { return sum(gather(t, word, i) * w); }))(table, ids, weight);
+});
+constexpr cleave::function segments([](auto rows, auto ids) { return scatter_add(rows, ids, word); });
+
+template <auto TableLayout, auto PlacesLayout, auto RowsLayout>
+void check_layouts() {
+  using Table = f64<TableLayout>;
+  using Places = i32<PlacesLayout>;
+  using Rows = f64<RowsLayout>;
+  for (const cleave::grid& g : grids())
+    for (const extents& e : shapes) {
+      Table table(g, {e.words, e.embed}), slope(g, {e.words, e.embed});
+      Places ids(g, {e.batch, e.places});
+      Rows rows(g, {e.batch, e.places, e.embed}), weight(g, {e.batch, e.places, e.embed});
+      fill(table);
+      fill(weight);
+      fill_places(ids, e.words);
+      check(look_up, rows, table, ids);
+      check(table_gradient, slope, table, ids, weight);
+      check(segments, slope, weight, ids);
+    }
+}
+TEST(lookup, table_divided_by_rows) { check_layouts<mesh(word / ax, embed), mesh(batch, place), mesh(batch, place, embed)>(); }
+TEST(lookup, table_and_places_divided_alike) { check_layouts<mesh(word / ax, embed), mesh(batch / ax, place), mesh(batch / ax, place, embed)>(); }
+TEST(lookup, table_and_places_divided_differently) { check_layouts<mesh(word / ay, embed), mesh(batch / ax, place), mesh(batch / ax, place, embed)>(); }
+TEST(lookup, table_divided_by_columns) { check_layouts<mesh(word, embed / ax), mesh(batch, place / ay), mesh(batch, place / ay, embed / ax)>(); }
+TEST(lookup, table_divided_over_both_axes) { check_layouts<mesh(word / ay / ax, embed), mesh(batch / ax, place / ay), mesh(batch / ax / ay, place, embed)>(); }
+
+// A dim that table and places share is common to both: NumPy's take_along_axis.
+constexpr cleave::function take_along([](auto table, auto ids) { return gather(table, word, ids); });
+constexpr cleave::function take_along_gradient([](auto table, auto ids, auto weight) {
+  return cleave::grad(cleave::function([](auto t, auto i, auto w) { return sum(gather(t, word, i) * w); }))(table, ids, weight);
+});
+TEST(lookup, along_a_dim_of_both) {
+  using Table = f64<mesh(batch / ax, word / ay)>;
+  using Places = i32<mesh(batch / ax, place)>;
+  using Result = f64<mesh(batch / ax, place)>;
+  for (const cleave::grid& g : grids())
+    for (const extents& e : shapes) {
+      Table table(g, {e.batch, e.words}), slope(g, {e.batch, e.words});
+      Places ids(g, {e.batch, e.places});
+      Result result(g, {e.batch, e.places}), weight(g, {e.batch, e.places});
+      fill(table);
+      fill(weight);
+      fill_places(ids, e.words);
+      check(take_along, result, table, ids);
+      check(take_along_gradient, slope, table, ids, weight);
+    }
+}
+
+TEST(lookup, moves_no_more_than_its_price_where_places_are_even) {
+  using Table = f64<mesh(word / ax, embed)>;
+  using Places = i32<mesh(batch / ax)>;
+  using Rows = f64<mesh(batch / ax, embed)>;
+  for (const cleave::grid& g : grids()) {
+    const std::int64_t n = g.size(ax);
+    Table table(g, {16 * n, 8});
+    Places ids(g, {16 * n});
+    Rows rows(g, {16 * n, 8});
+    fill(table);
+    // Each device asks every one for as many rows.
+    ids.fill_by([&](const auto& at) { return static_cast<int>(at[0] % n * 16 + at[0] / n % 16); });
+    constexpr cleave::function f([](auto t, auto i) { return gather(t, word, i); });
+    rows = f(table, ids);
+    support::reset_charges();
+    rows = f(table, ids);
+    const std::int64_t moved = support::over_ranks(support::charged_bytes());
+    const std::int64_t priced = cleave::plan<Rows(Table, Places)>(f).bytes({word = 16 * n, batch = 16 * n, embed = 8, ax = n, ay = g.size(ay)});
+    // Beside the price: how many each device asks for.
+    EXPECT_LE(moved, priced + (n > 1 ? 8 * n : 0)) << n;
+    EXPECT_GE(moved, priced);
+  }
+}
+
+} // namespace
