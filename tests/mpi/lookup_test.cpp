@@ -140,18 +140,18 @@ TEST(lookup, moves_no_more_than_its_price_where_places_are_even) {
   using Rows = f64<mesh(batch / ax, embed)>;
   for (const cleave::grid& g : grids()) {
     const std::int64_t n = g.size(ax);
-    Table table(g, {16 * n, 8});
-    Places ids(g, {16 * n});
-    Rows rows(g, {16 * n, 8});
+    Table table(g, {24 * n, 8});
+    Places ids(g, {24 * n});
+    Rows rows(g, {24 * n, 8});
     fill(table);
     // Each device asks every one for as many rows.
-    ids.fill_by([&](const auto& at) { return static_cast<int>(at[0] % n * 16 + at[0] / n % 16); });
+    ids.fill_by([&](const auto& at) { return static_cast<int>(at[0] % n * 24 + at[0] / n % 24); });
     constexpr cleave::function f([](auto t, auto i) { return gather(t, word, i); });
     rows = f(table, ids);
     support::reset_charges();
     rows = f(table, ids);
     const std::int64_t moved = support::over_ranks(support::charged_bytes());
-    const std::int64_t priced = cleave::plan<Rows(Table, Places)>(f).bytes({word = 16 * n, batch = 16 * n, embed = 8, ax = n, ay = g.size(ay)});
+    const std::int64_t priced = cleave::plan<Rows(Table, Places)>(f).bytes({word = 24 * n, batch = 24 * n, embed = 8, ax = n, ay = g.size(ay)});
     // Beside the price: how many each device asks for.
     EXPECT_LE(moved, priced + (n > 1 ? 8 * n : 0)) << n;
     EXPECT_GE(moved, priced);
