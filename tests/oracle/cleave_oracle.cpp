@@ -322,6 +322,10 @@ class case_builder {
     if (field(c_, "einsum").is_null()) {
       // The two that are sums of products, told apart by what they read.
       const std::size_t inputs = list(c_, "inputs").size();
+      if (inputs == 2 && string_of(field(list(c_, "inputs").at(1), "dtype"), "a dtype").starts_with("int")) {
+        input("vd"), input("bs");
+        return finish(dot(cleave::one_hot(values_[1], dim('v')), values_[0], dim('v')), "bsd");
+      }
       if (inputs == 4) {
         input("ab"), input("bc"), input("ad"), input("dc");
         return finish(product(values_[0], "ab", values_[1], "bc", "ac") + product(values_[2], "ad", values_[3], "dc", "ac"), "ac");

@@ -26,11 +26,49 @@ constexpr std::uint64_t hash_of(const node& n) {
   return h ^ (h >> 29);
 }
 
+/// What a value is a one-hot form of: the labels and the dim of the classes; no labels where it is none.
+struct one_hot_form {
+  node_id labels = no_node;
+  dim_id classes = no_dim;
+};
+constexpr one_hot_form one_hot_of(const graph& g, node_id v) {
+  const node& hot = g.nodes[v];
+  if (hot.code != op::cast || is_complex(hot.type.element) || g.nodes[hot.in[0]].code != op::equal) return {};
+  const node& hit = g.nodes[hot.in[0]];
+  for (std::size_t k = 0; k < 2; ++k) {
+    const node &index = g.nodes[hit.in[1 - k]], &labels = g.nodes[hit.in[k]];
+    if (index.code != op::iota || is_floating(labels.type.element) || labels.type.has(index.which[0])) continue;
+    if (hit.type.rank == labels.type.rank + 1 && (labels.type.set() | dim_bit(index.which[0])) == hit.type.set()) return {hit.in[k], index.which[0]};
+  }
+  return {};
+}
+/// A product with a one-hot form is a look-up, or a sum of rows at places: nothing of the size of the one-hot form is made or moved.
+constexpr bool without_one_hot(const graph& g, node& n) {
+  if (n.code != op::dot) return false;
+  for (std::size_t k = 0; k < 2; ++k) {
+    const one_hot_form form = one_hot_of(g, n.in[k]);
+    if (form.labels == no_node) continue;
+    const node_id other = n.in[1 - k];
+    const dim_set labels = g.nodes[form.labels].type.set(), rows = g.nodes[other].type.set(), classes = dim_bit(form.classes);
+    const bool looks_up = n.over == classes && (rows & classes) != 0;
+    const bool adds_up = n.over == labels && n.over != 0 && (rows & classes) == 0 && (rows & labels) == labels;
+    if (!looks_up && !adds_up) continue;
+    n.code = looks_up ? op::gather : op::scatter;
+    if (looks_up) n.over = 0;
+    n.which[0] = form.classes;
+    n.in[0] = other;
+    n.in[1] = form.labels;
+    return true;
+  }
+  return false;
+}
+
 } // namespace detail
 
 /// The same computation without equal operations done twice without operations that no result needs, and without other
 /// names for one value. Inputs stay, in order, used or not.
-constexpr graph simplify(const graph& from) {
+constexpr graph simplify(const graph& from, bool again = true) {
+  bool rewritten = false;
   const std::size_t count = from.nodes.size();
   std::vector<std::uint8_t> live(count, 0);
   for (node_id r : from.outputs) live[r] = 1;
@@ -62,6 +100,7 @@ constexpr graph simplify(const graph& from) {
       now[v] = n.in[0];
       continue;
     }
+    rewritten = detail::without_one_hot(to, n) || rewritten;
     std::size_t slot = static_cast<std::size_t>(detail::hash_of(n)) & (buckets - 1);
     if (n.code != op::input)
       while (table[slot] != no_node && !detail::same_operation(to.nodes[table[slot]], n, to.maps)) slot = (slot + 1) & (buckets - 1);
@@ -75,7 +114,8 @@ constexpr graph simplify(const graph& from) {
   }
   for (node_id i : from.inputs) to.inputs.push_back(now[i]);
   for (node_id r : from.outputs) to.outputs.push_back(now[r]);
-  return to;
+  // What only rewritten operations read is dead now.
+  return rewritten && again ? simplify(to, false) : to;
 }
 
 } // namespace cleave
