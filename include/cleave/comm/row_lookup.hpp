@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/comm/row_routes.hpp>
+#include <cleave/storage/fill.hpp>
 
 namespace cleave::comm {
 

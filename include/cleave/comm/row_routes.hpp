@@ -6,6 +6,7 @@
 #include <cleave/comm/staging.hpp>
 #include <cleave/layout/box.hpp>
 #include <cleave/plan/step.hpp>
+#include <cleave/storage/box.hpp>
 #include <cleave/storage/element_type.hpp>
 #include <cleave/storage/memory.hpp>
 
