@@ -47,7 +47,7 @@ using nlohmann::json;
 /// Run unless a family is asked for by name.
 const std::set<std::string> families{
     "mm",     "bmm",    "qkv",  "attnv",  "outer",  "twoc",  "matvec", "mlp",  "attn",    "reshard",  "softmax",   "layernorm", "elementwise", "mlpgrad", "xent", "reduce", "transpose",
-    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft", "cumsum", "moe", "scan", "pipeline", "embed", "embedgrad", "gatherop"};
+    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft", "cumsum", "moe", "scan", "pipeline", "embed", "embedgrad", "gatherop", "topk"};
 
 /// Recorded bounds that no program can reach, and what one needs at least.
 struct corrected_bound {
@@ -192,6 +192,7 @@ class case_builder {
     if (op == "stencil") return stencil();
     if (op == "gather") return looked_up();
     if (op == "scatter_add") return added_up();
+    if (op == "top_k") return largest();
     if (op == "cumsum") return input("ab"), finish(cumulative_sum(pinned(values_[0]), dim('a')));
     if (op == "moe") return mixture_of_experts();
     if (op == "scan") return layers();
@@ -418,6 +419,19 @@ class case_builder {
     extents_['v'] = size_of(shape.at(0), "an extent of the output", 0);
     type_ = element_named(string_of(field(list(c_, "inputs").at(1 - ids), "dtype"), "a dtype"));
     return finish(cleave::scatter_add(values_[1 - ids], values_[ids], dim('v')), "vd");
+  }
+  /// The largest along the last dim, and where they are.
+  bool largest() {
+    input("ab");
+    extents_['k'] = number(field(c_, "params"), "k", 1);
+    const auto [values, indices] = top_k(values_[0], dim('b'), dim('k'));
+    const auto asked = [&](std::size_t r) {
+      const json& requested = list(c_, "outputs_requested").at(r);
+      return layout("ak", requested.is_null() ? field(list(c_, "outputs").at(r), "spec") : requested);
+    };
+    in_.output(values, type_, asked(0));
+    in_.output(indices, cleave::element::i32, asked(1));
+    return true;
   }
   /// One index of a dim, which goes.
   cleave::value at_index(cleave::value x, char along, std::int64_t index) {

@@ -41,6 +41,41 @@ constexpr value argmax(operand x, dim_ref over) { return detail::index_of_extrem
 /// The same of the smallest element.
 constexpr value argmin(operand x, dim_ref over) { return detail::index_of_extremum(reduction::min, x, over); }
 
+/// The largest elements along a dim, in descending order, and their indices (int32): as many as dim `rank` has, whose extent is fixed and
+/// which comes first in both. Of equal ones the lowest index first, NaN before numbers, as in JAX. Element types with an order.
+/// One pass over x for each of them, so for a few dozens at most. Where the dim is divided: two all-reduces of one number a slice for
+/// each, less than gathering every device's candidates. The gradient of the values goes to where they came from. Faults:
+/// dim_missing, window_open, not_for_complex.
+constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
+  recorder& in = *x.from.in;
+  const source where = x.where;
+  if (!x.from.ok()) return {x.from, x.from};
+  const element type = in.at(x.from).type.element;
+  if (rank.extent == dynamic) return {in.fail(fault::window_open, "top_k", where, rank.name), {&in, no_node}};
+  const auto apply = [&](op code, auto... args) { return in.elementwise(code, std::array{args...}, where, element::none, true); };
+  const value index = in.iota(over, element::i32, where), none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, where);
+  const value least = in.constant(is_floating(type) ? -std::numeric_limits<double>::infinity() : static_cast<double>(std::numeric_limits<std::int64_t>::min()), type, where);
+  value taken{}, values{}, indices{};
+  const value place = in.iota(rank, element::i32, where);
+  for (std::int64_t k = 0; k < rank.extent; ++k) {
+    const value rest = taken.in == nullptr ? x.from : apply(op::select, taken, least, x.from);
+    const value largest = in.reduce(reduction::max, rest, std::array{over}, where);
+    if (!largest.ok()) return {largest, largest};
+    value hit = apply(op::equal, rest, largest);
+    if (is_floating(type)) hit = apply(op::logical_or, hit, apply(op::not_equal, rest, rest));
+    if (taken.in != nullptr) hit = apply(op::logical_and, hit, apply(op::logical_not, taken));
+    const value at = in.reduce(reduction::min, apply(op::select, hit, index, none), std::array{over}, where);
+    const value here = apply(op::equal, index, at);
+    taken = taken.in == nullptr ? here : apply(op::logical_or, taken, here);
+    const value mine = apply(op::equal, place, in.constant(static_cast<double>(k), element::i32, where));
+    const value zero = in.constant(0, type, where);
+    // The first fills all places, the others their own.
+    values = k == 0 ? apply(op::select, mine, largest, zero) : apply(op::select, mine, largest, values);
+    indices = k == 0 ? apply(op::select, mine, at, in.constant(0, element::i32, where)) : apply(op::select, mine, at, indices);
+  }
+  return {values, indices};
+}
+
 /// Whether the predicate holds anywhere along the dims, all where none is given; numbers hold where they are not 0. bool, false over
 /// nothing. Where a dim is divided: one all-reduce. Fault: dim_missing.
 template <std::convertible_to<dim_ref>... D>

@@ -115,7 +115,8 @@ constexpr graph simplify(const graph& from, bool again = true) {
   for (node_id i : from.inputs) to.inputs.push_back(now[i]);
   for (node_id r : from.outputs) to.outputs.push_back(now[r]);
   // What only rewritten operations read is dead now.
-  return rewritten && again ? simplify(to, false) : to;
+  if (rewritten && again) return simplify(to, false);
+  return to;
 }
 
 } // namespace cleave
