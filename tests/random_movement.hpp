@@ -56,8 +56,12 @@ class random_movement {
           return sum(values_.back() * sin(values_.back()));
         },
         values_[0]);
-    in_.output(loss);
-    in_.output(pullback(in_.constant(1, element::f64, {})));
+    in_.output(loss, element::f64, spec{in_.made().mesh});
+    // In the order of the input's dims, divided anyhow.
+    std::vector<dim_ref> dims;
+    const tensor_type& type = in_.at(values_[0]).type;
+    for (int i = 0; i < type.rank; ++i) dims.push_back({in_.made().dims[type[i]].name});
+    in_.output(pullback(in_.constant(1, element::f64, {})), element::f64, some_spec(dims));
   }
   void finish() {
     const value v = values_.back();
@@ -124,7 +128,7 @@ class random_movement {
       const auto somewhere = [&](std::int64_t most) { return static_cast<std::int64_t>(below(static_cast<int>(most) + 1)); };
       const border edge = static_cast<border>(below(4));
       value r;
-      switch (below(16)) {
+      switch (below(18)) {
         case 0: {
           const std::int64_t begin = somewhere(n), end = begin + somewhere(n - begin);
           r = slice(v, d, fresh(), begin, end, 1 + below(3));
@@ -174,6 +178,18 @@ class random_movement {
           const bool there = in_.at(v).type.has(static_cast<dim_id>(made().find_dim("d")));
           if (!there) r = gather(v, d, places_);
           else r = scatter_add(v, places_, fresh(1 + below(6)));
+          break;
+        }
+        case 16: {
+          const std::int64_t minor = 1 + below(4);
+          if (n == 0 || n % minor != 0 || in_.at(v).type.rank > 5) break;
+          r = split(v, d, fresh(n / minor), fresh(minor));
+          break;
+        }
+        case 17: {
+          const dim_ref e = some_dim(v);
+          if (e.name == d.name || made().dims[static_cast<std::size_t>(made().find_dim(e.name))].extent == dynamic) break;
+          r = merge(v, d, e, fresh());
           break;
         }
         default: break;

@@ -47,7 +47,7 @@ using nlohmann::json;
 /// Run unless a family is asked for by name.
 const std::set<std::string> families{
     "mm",     "bmm",    "qkv",  "attnv",  "outer",  "twoc",  "matvec", "mlp",  "attn",    "reshard",  "softmax",   "layernorm", "elementwise", "mlpgrad", "xent", "reduce", "transpose",
-    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft", "cumsum", "moe", "scan", "pipeline", "embed", "embedgrad", "gatherop", "topk"};
+    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft", "cumsum", "moe", "scan", "pipeline", "embed", "embedgrad", "gatherop", "topk", "reshape"};
 
 /// Recorded bounds that no program can reach, and what one needs at least.
 struct corrected_bound {

@@ -18,6 +18,8 @@ struct stretch {
   index_run along{};
   /// The place in the window, for operands that have the window too; else -1.
   std::int64_t in_window = -1;
+  /// The index along the second dim of the operand, where that is one for the whole stretch; else -1.
+  std::int64_t fixed = -1;
 };
 
 /// One dim of what is filled, with the dims of the operand that decide where it comes from.
@@ -39,6 +41,18 @@ struct filling {
   /// How many elements come from somewhere.
   std::int64_t filled = 1;
 };
+
+/// The map of the major one of two dims that become one; null where there are none.
+inline const dim_map* major_of(const exchange_spec& e, std::size_t operand, dim_id to) {
+  const dim_map* major = nullptr;
+  int count = 0;
+  for (const dim_map& m : e.maps) {
+    if (m.operand != operand || m.to != to) continue;
+    ++count;
+    if (m.floors) major = &m;
+  }
+  return count == 2 ? major : nullptr;
+}
 
 inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at, std::span<const std::int64_t> offsets) {
   filling f;
@@ -83,6 +97,25 @@ inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_
       mapped |= dim_bit(map.from);
       const int to = e.out.type.find(map.to);
       bool second = false;
+      if (const dim_map* major = major_of(e, operand, map.to)) {
+        if (map.floors) continue;
+        // Two dims as one: each index of the major dim has a stretch of the minor one.
+        filled_dim d;
+        d.to = to;
+        d.from[0] = in.type.find(map.from);
+        d.from[1] = in.type.find(major->from);
+        const std::int64_t length = e.at[map.from];
+        const range wanted = mine[to];
+        mapped |= dim_bit(major->from);
+        for (std::int64_t i = length > 0 ? wanted.begin / length : 0; wanted.size() > 0 && i * length < wanted.end; ++i) {
+          const range here = intersect(wanted, {i * length, (i + 1) * length});
+          d.stretches.push_back({{here.begin - wanted.begin, 1, here.begin - i * length, 1, here.size()}, -1, i});
+        }
+        f.filled *= wanted.size();
+        f.empty = f.empty || wanted.size() == 0;
+        f.dims.push_back(std::move(d));
+        continue;
+      }
       for (filled_dim& d : f.dims)
         if (d.to == to) {
           // The diagonal: both dims have the index of the result.
@@ -147,13 +180,16 @@ void for_each_piece(const filling& f, const box& shard, const shape& target, Eac
   for (const filled_dim& d : f.dims) {
     std::vector<part>& parts = along.emplace_back();
     const auto to = to_stride[static_cast<std::size_t>(d.to)];
-    const auto take = [&](index_run r, std::int64_t window) {
+    const auto take = [&](index_run r, std::int64_t window, std::int64_t fixed = -1) {
       r = within(r, shard[d.from[0]]);
-      if (d.from[1] >= 0) r = within(r, shard[d.from[1]]);
+      if (fixed >= 0 && (fixed < shard[d.from[1]].begin || fixed >= shard[d.from[1]].end)) return;
+      if (d.from[1] >= 0 && fixed < 0) r = within(r, shard[d.from[1]]);
       if (r.count == 0) return;
       part p{r.count, 0, 0, r.to * to, r.to_step * to};
       for (int i : d.from)
-        if (i >= 0) {
+        if (i >= 0 && i == d.from[1] && fixed >= 0) {
+          p.from += (fixed - shard[i].begin) * from_stride[static_cast<std::size_t>(i)];
+        } else if (i >= 0) {
           p.from += (r.from - shard[i].begin) * from_stride[static_cast<std::size_t>(i)];
           p.from_stride += r.from_step * from_stride[static_cast<std::size_t>(i)];
         }
@@ -166,7 +202,7 @@ void for_each_piece(const filling& f, const box& shard, const shape& target, Eac
     if (!d.distinct.empty())
       for (const index_run& r : d.distinct) take(r, -1);
     else
-      for (const stretch& s : d.stretches) take(s.along, s.in_window);
+      for (const stretch& s : d.stretches) take(s.along, s.in_window, s.fixed);
     if (parts.empty()) return;
   }
   std::vector<std::size_t> at(along.size(), 0);

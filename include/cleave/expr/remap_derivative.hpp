@@ -137,6 +137,8 @@ class remap_adjoint {
     std::int64_t longer = 0;
     for (const derived_extent& d : in_.made().rules.derived)
       if (d.dim == m.to) longer = std::max<std::int64_t>(longer, d.sum.constant);
+    const std::int64_t from = in_.made().dims[m.from].extent, to = in_.made().dims[m.to].extent;
+    if (from != dynamic && to != dynamic) longer = std::max(longer, m.stride * to - from);
     const std::int64_t low = m.offset.constant < 0 ? -m.offset.constant : 0, high = m.offset.constant + window + longer;
     return std::max(low, std::max<std::int64_t>(high, 0));
   }

@@ -79,6 +79,8 @@ enum class op : std::uint8_t {
   tile,
   diagonal,
   concat,
+  /// A merge whose blocks do not nest: made of those by the planner, where moving elements is cheaper than gathering dims.
+  merge_blocks,
   /// What each index sees around it, along a dim more; and its adjoint, which adds up what overlaps.
   windows,
   overlap,

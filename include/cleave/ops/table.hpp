@@ -125,6 +125,7 @@ inline constexpr op_entry op_entries[] = {
     {op::tile, "tile", op_class::remap, 1, linearity::first},
     {op::diagonal, "diagonal", op_class::remap, 1, linearity::first},
     {op::concat, "concat", op_class::remap, 0, linearity::none},
+    {op::merge_blocks, "merge", op_class::remap, 1, linearity::first},
     {op::windows, "windows", op_class::remap, 1, linearity::first},
     {op::overlap, "overlap", op_class::remap, 1, linearity::first},
     {op::dynamic_slice, "dynamic_slice", op_class::remap, 2, linearity::first},

@@ -10,6 +10,9 @@ namespace cleave {
 struct choice {
   std::vector<strategy> by_node{};
   verdict found{};
+  double score = 0;
+  /// Merges for which something is gathered.
+  std::vector<node_id> gathered{};
 };
 
 namespace detail {
@@ -425,6 +428,9 @@ constexpr choice choose(const graph& g, const sizes& at, const policy& rule) {
   c.run();
   choice made;
   made.found = c.find_tie();
+  made.score = c.total_score();
+  for (std::size_t v = 0; v < g.nodes.size(); ++v)
+    if (g.nodes[v].code == op::merge && (c.must_move(v) || c.copies_score(v) > 0)) made.gathered.push_back(static_cast<node_id>(v));
   for (std::size_t v = 0; v < g.nodes.size(); ++v)
     if (c.passes_on(v)) c.chosen[v] = strategy{c.home(v)};
   made.by_node = static_cast<std::vector<strategy>&&>(c.chosen);

@@ -58,6 +58,17 @@ constexpr needed_indices needed_along(const exchange_part& p, std::size_t map, c
   }
   for (std::size_t other = 0; other < p.maps.size(); ++other) {
     if (other == map || p.maps[other].to != m.to) continue;
+    if (m.floors || p.maps[other].floors) {
+      // Two dims as one: each index of the major dim has a stretch of the minor one.
+      const dim_map &major = m.floors ? m : p.maps[other], &minor = m.floors ? p.maps[other] : m;
+      const std::int64_t length = s[minor.from];
+      const range outer = held(s[major.from], p.taken[p.from.find(major.from)], at, s.axes), inner = held(length, p.taken[p.from.find(minor.from)], at, s.axes);
+      n.all = wanted.size();
+      for (std::int64_t i = length > 0 ? wanted.begin / length : 0; n.all > 0 && i * length < wanted.end; ++i)
+        if (i >= outer.begin && i < outer.end) n.here += intersect(intersect(wanted, {i * length, (i + 1) * length}), {i * length + inner.begin, i * length + inner.end}).size();
+      n.owners = s.axes.product(p.taken[p.from.find(major.from)]) * s.axes.product(p.taken[p.from.find(minor.from)]);
+      return n;
+    }
     // The diagonal: element i of both.
     range both = intersect(wanted, {0, std::min(s[m.from], s[p.maps[other].from])});
     n.all = both.size();
