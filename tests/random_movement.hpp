@@ -10,6 +10,8 @@
 #include <cleave/simulate/evaluate.hpp>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <deque>
 #include <random>
@@ -115,7 +117,13 @@ class random_movement {
         s.dims[static_cast<std::size_t>(where)].axes.push_back(s.mesh.axes[static_cast<std::size_t>(a)].name);
     return s;
   }
-  dim_ref fresh(std::int64_t extent = dynamic) { return {names_.emplace_back("n" + std::to_string(names_.size())), extent}; }
+  dim_ref fresh(std::int64_t extent = dynamic) {
+    // Characters by hand: g++ 12 warns of std::to_string where there is nothing to warn of.
+    auto& name = names_.emplace_back();
+    name[0] = 'n';
+    const char* const end = std::to_chars(name.data() + 1, name.data() + name.size(), names_.size()).ptr;
+    return {std::string_view(name.data(), static_cast<std::size_t>(end - name.data())), extent};
+  }
   dim_ref some_dim(value v) { return {in_.made().dims[in_.at(v).type[below(in_.at(v).type.rank)]].name}; }
   std::int64_t extent(dim_ref d) const { return at().dims[static_cast<std::size_t>(made().find_dim(d.name))]; }
 
@@ -206,7 +214,7 @@ class random_movement {
   int most_ops_ = 0;
   bool differentiates_ = false;
   mutable bool possible_ = true;
-  std::deque<std::string> names_{};
+  std::deque<std::array<char, 8>> names_{};
   std::int64_t extents_[4]{};
   recorder in_;
   std::vector<value> values_{};
