@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the examples share besides Cleave: options of the form `--name value`, and a main() that reports faults once.
+#pragma once
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace examples {
+
+/// The words of the command line. Whoever knows an option takes it; `done` complains about what nobody took.
+class options {
+ public:
+  options(int argc, char** argv) : words_(argv + 1, argv + argc) {}
+
+  /// True where `--name` stands alone.
+  bool flag(std::string_view name) {
+    const auto at = std::find(words_.begin(), words_.end(), name);
+    if (at == words_.end()) return false;
+    words_.erase(at);
+    return true;
+  }
+  /// The positive number after `--name`, or the one given here.
+  template <class Number>
+  Number number(std::string_view name, Number otherwise) {
+    const std::string text = text_after(name);
+    return text.empty() ? otherwise : parsed<Number>(name, text);
+  }
+  /// Two sizes written as 2x3; {0, 0}, which leaves the choice to `mesh_of`, where there are none.
+  std::array<long, 2> sizes(std::string_view name) {
+    const std::string text = text_after(name);
+    if (text.empty()) return {0, 0};
+    const std::size_t x = text.find('x');
+    if (x == std::string::npos) throw std::runtime_error(std::string(name) + " takes two sizes, as 2x2, got '" + text + "'");
+    return {parsed<long>(name, std::string_view(text).substr(0, x)), parsed<long>(name, std::string_view(text).substr(x + 1))};
+  }
+  /// A word that is not an option: the name of a file.
+  std::string word() {
+    const auto at = std::find_if(words_.begin(), words_.end(), [](std::string_view w) { return !w.starts_with("--"); });
+    if (at == words_.end()) return {};
+    const std::string w = *at;
+    words_.erase(at);
+    return w;
+  }
+  void done() const {
+    if (!words_.empty()) throw std::runtime_error("unknown argument '" + words_.front() + "', see --help");
+  }
+
+ private:
+  std::string text_after(std::string_view name) {
+    const auto at = std::find(words_.begin(), words_.end(), name);
+    if (at == words_.end()) return {};
+    if (at + 1 == words_.end() || (at + 1)->empty()) throw std::runtime_error(std::string(name) + " needs a value");
+    const std::string text = at[1];
+    words_.erase(at, at + 2);
+    return text;
+  }
+  template <class Number>
+  static Number parsed(std::string_view name, std::string_view text) {
+    Number number{};
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (code != std::errc() || end != text.data() + text.size() || !(number > 0))
+      throw std::runtime_error(std::string(name) + " takes a positive number, got '" + std::string(text) + "'");
+    return number;
+  }
+  std::vector<std::string> words_;
+};
+
+/// Sizes of a mesh of two axes: as asked, or as nearly square as the number of ranks allows.
+inline std::array<long, 2> mesh_of(std::array<long, 2> asked, int ranks) {
+  if (asked[0] != 0) return asked;
+  std::array<int, 2> some{};
+  MPI_Dims_create(ranks, 2, some.data());
+  return {some[0], some[1]};
+}
+
+/// Starts MPI and Kokkos and calls `body(options, ranks, speaks)`; rank 0 speaks. What the body returns is the exit status. Every rank
+/// meets the same fault, so one of them says it.
+template <class Body>
+int run(int argc, char** argv, std::string_view usage, Body body) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  int rank = 0, ranks = 1, status = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (options(argc, argv).flag("--help")) { // before Kokkos, which has a --help of its own
+    if (rank == 0) std::printf("%.*s", static_cast<int>(usage.size()), usage.data());
+  } else {
+    Kokkos::ScopeGuard kokkos(argc, argv);
+    try {
+      options given(argc, argv);
+      status = body(given, ranks, rank == 0);
+    } catch (const std::exception& e) {
+      if (rank == 0) std::fprintf(stderr, "%s\n", e.what());
+      status = 1;
+    }
+  }
+  MPI_Finalize();
+  return status;
+}
+
+} // namespace examples
