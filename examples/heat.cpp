@@ -1,15 +1,20 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The heat equation on a plate whose border has fixed temperatures, until nothing changes any more. The plate is divided in both
-// directions; each sweep sets its interior and keeps its border.
+// The heat equation on a plate whose border has fixed temperatures, until nothing changes any more. The plate is divided in
+// both directions; each sweep sets its interior and keeps its border.
 //
 //   mpirun -n 4 heat [--rows 48] [--cols 64] [--mesh 2x2]
 #include "options.hpp"
 
 #include <cleave/cleave.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
+#include <stdexcept>
+#include <string_view>
 
 namespace heat {
 
@@ -31,7 +36,7 @@ constexpr cleave::function sweep([](auto u) {
 constexpr cleave::function change([](auto u) { return max(abs(sweep(u) - u), row, col); });
 constexpr cleave::function distance([](auto u, auto v) { return max(abs(u - v), row, col); });
 
-// All four neighbours come in one exchange, the edges of a shard without its corners: two rows and two columns of 128 doubles here.
+// All four neighbours come in one exchange, the edges of a shard without its corners: two rows and two columns of 128 doubles.
 constexpr auto plan = cleave::plan<Plate(Plate)>(sweep);
 static_assert(plan.count(cleave::kind::exchange) == 1 && plan.collectives() == 1);
 static_assert(plan.bytes({row = 512, col = 512, ay = 4, ax = 4}) == 4 * 128 * 8);
@@ -57,7 +62,8 @@ int solve(examples::options& given, int ranks, bool speaks) {
   const double tolerance = given.number("--tolerance", 1e-10);
   const std::array<long, 2> sizes = examples::mesh_of(given.sizes("--mesh"), ranks);
   given.done();
-  if (rows < 3 || cols < 3) throw std::runtime_error("heat: --rows and --cols are at least 3, a plate without interior has nothing to compute");
+  if (rows < 3 || cols < 3)
+    throw std::runtime_error("heat: --rows and --cols are at least 3, a plate without interior has nothing to compute");
 
   cleave::grid grid(mesh, MPI_COMM_WORLD, {sizes[0], sizes[1]});
   if (speaks)
@@ -65,12 +71,14 @@ int solve(examples::options& given, int ranks, bool speaks) {
                 explain(plan, {row = rows, col = cols, ay = sizes[0], ax = sizes[1]}).c_str());
 
   const double spacing = 1.0 / static_cast<double>(std::max(rows, cols) - 1);
-  const auto solution = [&](const auto& at) { return exact(spacing * static_cast<double>(at[0]), spacing * static_cast<double>(at[1])); };
+  const auto solution = [&](const auto& at) {
+    return exact(spacing * static_cast<double>(at[0]), spacing * static_cast<double>(at[1]));
+  };
   Plate target(grid, {rows, cols}), u(grid, {rows, cols});
   target.fill_by(solution);
   u.fill_by([&](const auto& at) {
     const bool border = at[0] == 0 || at[0] == rows - 1 || at[1] == 0 || at[1] == cols - 1;
-    return border ? solution(at) : 0.0; // cold inside
+    return border ? solution(at) : 0.0;  // cold inside
   });
 
   Number largest(grid, {});
@@ -79,11 +87,12 @@ int solve(examples::options& given, int ranks, bool speaks) {
   for (long report = 500; sweeps < most;) {
     const double start = MPI_Wtime();
     const long until = std::min(sweeps + 100, most);
-    for (; sweeps < until; ++sweeps) u = sweep(u); // in place
+    for (; sweeps < until; ++sweeps) u = sweep(u);  // in place
     seconds += MPI_Wtime() - start;
     largest = change(u);
     changes = largest.item();
-    if (speaks && (sweeps >= report || changes <= tolerance)) std::printf("sweep %6ld  change %.3e\n", sweeps, changes), report += 500;
+    if (speaks && (sweeps >= report || changes <= tolerance))
+      std::printf("sweep %6ld  change %.3e\n", sweeps, changes), report += 500;
     if (changes <= tolerance) break;
   }
   if (speaks) std::printf("%.2f microseconds a sweep\n", 1e6 * seconds / static_cast<double>(sweeps));
@@ -94,7 +103,7 @@ int solve(examples::options& given, int ranks, bool speaks) {
   const double allowed = 2 * tolerance / (1 - factor) + 1e-14;
   largest = distance(u, target);
   const double error = largest.item();
-  const bool right = changes <= tolerance && error <= allowed; // false for NaN
+  const bool right = changes <= tolerance && error <= allowed;  // false for NaN
   if (speaks) std::printf("error %.3e, at most %.3e allowed: %s\n", error, allowed, right ? "right" : "WRONG");
   return right ? 0 : 1;
 }

@@ -4,8 +4,8 @@
 // What the examples share besides Cleave: options of the form `--name value`, and a main() that reports faults once.
 #pragma once
 
-#include <Kokkos_Core.hpp>
 #include <mpi.h>
+#include <Kokkos_Core.hpp>
 
 #include <algorithm>
 #include <array>
@@ -84,8 +84,8 @@ inline std::array<long, 2> mesh_of(std::array<long, 2> asked, int ranks) {
   return {some[0], some[1]};
 }
 
-/// Starts MPI and Kokkos and calls `body(options, ranks, speaks)`; rank 0 speaks. What the body returns is the exit status. Every rank
-/// meets the same fault, so one of them says it.
+/// Starts MPI and Kokkos and calls `body(options, ranks, speaks)`; rank 0 speaks. What the body returns is the exit status.
+/// Every rank meets the same fault, so one of them says it.
 template <class Body>
 int run(int argc, char** argv, std::string_view usage, Body body) {
   int provided = 0;
@@ -93,7 +93,7 @@ int run(int argc, char** argv, std::string_view usage, Body body) {
   int rank = 0, ranks = 1, status = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (options(argc, argv).flag("--help")) { // before Kokkos, which has a --help of its own
+  if (options(argc, argv).flag("--help")) {  // before Kokkos, which has a --help of its own
     if (rank == 0) std::printf("%.*s", static_cast<int>(usage.size()), usage.data());
   } else {
     Kokkos::ScopeGuard kokkos(argc, argv);
