@@ -1,0 +1,296 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Random programs on random meshes, layouts and extents: their plans, simulated, must give what the plain evaluator gives and move what
+// they were priced at. What fails is cut down to a small program and printed as C++.
+//
+//   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print]
+#include "print_sketch.hpp"
+#include "random_sketch.hpp"
+
+#include <cleave/plan/explain.hpp>
+#include <cleave/simulate/simulate.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+namespace {
+
+using namespace fuzz;
+
+enum class outcome { fine, refused, wild, tie, unstable, no_plan, problem, values, bytes, slope, threw };
+
+constexpr std::string_view name_of(outcome o) {
+  constexpr std::string_view names[] = {"fine", "refused", "not tame", "tie", "unstable", "no plan", "problem of the simulator", "values differ", "bytes differ", "gradient is not the slope", "exception"};
+  return names[static_cast<int>(o)];
+}
+
+struct finding {
+  outcome what = outcome::fine;
+  std::string text{};
+  bool wrong() const { return what >= outcome::no_plan; }
+};
+
+/// The graph with every result of arithmetic off by a few roundings: what differs from the plain evaluator here does not follow from the
+/// arguments to any accuracy, as the floor of a softmax's sum.
+std::vector<host_array> evaluate_roughly(const graph& g, const sizes& at, std::span<const host_array> arguments, unsigned seed) {
+  std::mt19937 random(seed);
+  simulation::evaluator run{g, at, {}};
+  std::size_t next = 0;
+  for (const node& n : g.nodes) {
+    run.values.push_back(n.code == op::input ? arguments[next++] : run.compute(n));
+    const op_class what = class_of(n.code);
+    const bool rounds = n.code == op::input || what == op_class::contraction || what == op_class::reduction || what == op_class::scan || what == op_class::scatter ||
+                        n.code == op::overlap || (what == op_class::elementwise && n.code != op::select && n.code != op::cast && n.code != op::broadcast && n.code != op::neg);
+    if (!rounds || !is_floating(n.type.element)) continue;
+    for (double& x : run.values.back().data) x *= 1 + std::uniform_real_distribution<double>(-1e-13, 1e-13)(random);
+  }
+  std::vector<host_array> results;
+  for (std::size_t r = 0; r < g.outputs.size(); ++r) results.push_back(reordered(run.values[g.outputs[r]], g.nodes[g.outputs[r]].type, g.output_types[r]));
+  return results;
+}
+
+double tolerance_of(element e) { return is_floating(e) ? 1e-9 : 0; }
+
+bool stable(const graph& g, const sizes& at, std::span<const host_array> in, const std::vector<host_array>& want) {
+  for (unsigned k = 0; k < 6; ++k) {
+    const auto rough = evaluate_roughly(g, at, in, k);
+    for (std::size_t r = 0; r < want.size(); ++r)
+      if (first_difference(want[r].data, rough[r].data, tolerance_of(g.output_types[r].element)) >= 0) return false;
+  }
+  return true;
+}
+
+bool smooth(const sketch& s) {
+  return std::all_of(s.steps.begin(), s.steps.end(), [](const step_line& l) { return (table[l.what].flags & 1) != 0; });
+}
+
+/// The gradient against central differences along a direction, in the plain evaluator. Where two widths disagree nothing is said.
+finding check_slope(const sketch& s, const recorded& r, const std::vector<host_array>& in, const std::vector<host_array>& want) {
+  std::vector<host_array> direction;
+  double slope = 0;
+  std::size_t input = 0, by = 0;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < s.steps.size(); ++i) {
+    if (s.steps[i].what != 0) continue;
+    if (by < s.by.size() && s.by[by] == static_cast<int>(i)) {
+      // In the order of the argument, in which the difference is made.
+      const std::size_t result = want.size() - s.by.size() + by;
+      const tensor_type &have = r.g().output_types[result], &type = r.g().nodes[r.g().inputs[input]].type;
+      const host_array gradient = reordered(want[result], have, type);
+      host_array d(in[input].extents);
+      for (std::size_t k = 0; k < d.data.size(); ++k) {
+        d.data[k] = argument(s.seed + 77, input, k, -1, 1, false);
+        slope += d.data[k] * gradient.data[k];
+      }
+      direction.push_back(d);
+      places.push_back(input);
+      ++by;
+    }
+    ++input;
+  }
+  const auto moved = [&](double step) {
+    std::vector<host_array> there = in;
+    for (std::size_t k = 0; k < places.size(); ++k)
+      for (std::size_t i = 0; i < there[places[k]].data.size(); ++i) there[places[k]].data[i] += step * direction[k].data[i];
+    return evaluate(r.g(), r.at, there)[0].data[0];
+  };
+  const auto difference = [&](double step) { return (moved(step) - moved(-step)) / (2 * step); };
+  const double coarse = difference(2e-5), fine = difference(1e-5), scale = 1 + std::fabs(fine) + std::fabs(want[0].data[0]);
+  if (!(std::fabs(coarse - fine) <= 1e-6 * scale) || std::fabs(slope - fine) <= 1e-4 * scale) return {};
+  return {outcome::slope, "the gradient gives " + std::to_string(slope) + " along a direction, differences " + std::to_string(fine)};
+}
+
+finding check(const sketch& s) {
+  recorded r;
+  if (!record(s, r)) return {outcome::refused, {}};
+  const graph& g = r.g();
+  for (const node& n : g.nodes)
+    if (shape_of(n.type, r.at).elements() > 20000) return {outcome::wild, {}};
+  try {
+    const std::vector<host_array> in = arguments_of(s, r);
+    const std::vector<host_array> want = evaluate(g, r.at, in);
+    for (std::size_t k = 0; k < want.size(); ++k)
+      if (!tame(g.output_types[k].element, want[k].data)) return {outcome::wild, {}};
+    if (!s.by.empty() && smooth(s))
+      if (finding f = check_slope(s, r, in, want); f.wrong() && stable(g, r.at, in, want)) return f;
+    const sizes hints = s.expects ? r.at : sizes_for(g);
+    const program p = partition(g, hints, s.repeat == 0 ? policy::time() : policy::bytes_first(s.repeat - 1));
+    if (p.found.fault == fault::layouts_tie) return {outcome::tie, {}};
+    if (!p.found.ok()) return {outcome::no_plan, "fault " + std::to_string(static_cast<int>(p.found.fault)) + " in " + std::string(p.found.op)};
+    const simulated got = simulate(p, r.at, in, s.seed);
+    if (!got.problem.empty()) return {outcome::problem, got.problem};
+    for (std::size_t k = 0; k < want.size(); ++k) {
+      if (!(want[k].extents == got.results[k].extents)) return {outcome::values, "result " + std::to_string(k) + " has other extents"};
+      const std::int64_t i = first_difference(want[k].data, got.results[k].data, tolerance_of(g.output_types[k].element));
+      if (i < 0) continue;
+      if (!stable(g, r.at, in, want)) return {outcome::unstable, {}};
+      const auto place = static_cast<std::size_t>(i);
+      return {outcome::values, "result " + std::to_string(k) + " element " + std::to_string(i) + " is " + std::to_string(got.results[k].data[place]) + " instead of " + std::to_string(want[k].data[place])};
+    }
+    for (std::size_t k = 0; k < p.steps.size(); ++k)
+      if (const std::int64_t priced = step_bytes(p, p.steps[k], r.at); priced != got.step_bytes[k])
+        return {outcome::bytes, "step " + std::to_string(k) + " moves " + std::to_string(got.step_bytes[k]) + " bytes, its price is " + std::to_string(priced)};
+  } catch (const std::exception& e) {
+    return {outcome::threw, e.what()};
+  }
+  return {};
+}
+
+/// Smaller programs, one change each.
+std::vector<sketch> smaller(const sketch& s) {
+  std::vector<sketch> all;
+  const auto add = [&](auto&& change) {
+    sketch t = s;
+    change(t);
+    all.push_back(std::move(t));
+  };
+  if (!s.by.empty()) {
+    add([](sketch& t) { t.by.clear(), t.gradients.clear(), t.loss = -1; });
+    if (s.by.size() > 1)
+      for (std::size_t k = 0; k < 2; ++k) add([&](sketch& t) { t.by.erase(t.by.begin() + static_cast<std::ptrdiff_t>(k)), t.gradients.erase(t.gradients.begin() + static_cast<std::ptrdiff_t>(k)); });
+    for (int i = 0; i < s.loss; ++i) add([&](sketch& t) { t.loss = i; });
+  }
+  for (std::size_t k = 0; k < s.results.size(); ++k) add([&](sketch& t) { t.results.erase(t.results.begin() + static_cast<std::ptrdiff_t>(k)); });
+  // A step gone: what read it reads one of its operands, or any earlier step.
+  for (int i = static_cast<int>(s.steps.size()); i-- > 0;)
+    for (int other = i; other-- > -1;) {
+      bool read = s.loss == i;
+      for (const step_line& l : s.steps) read = read || std::find(l.in.begin(), l.in.end(), i) != l.in.end();
+      for (const asked_result& a : s.results) read = read || a.step == i;
+      if (!read && other != -1) continue;
+      if (read && other == -1) continue;
+      if (std::find(s.by.begin(), s.by.end(), i) != s.by.end()) continue;
+      add([&](sketch& t) {
+        const auto renumber = [&](int& n) { n = n == i ? std::max(other, 0) : n > i ? n - 1 : n; };
+        t.steps.erase(t.steps.begin() + i);
+        for (step_line& l : t.steps)
+          for (int& n : l.in) renumber(n);
+        for (asked_result& a : t.results) renumber(a.step);
+        for (int& b : t.by) renumber(b);
+        if (t.loss >= 0) renumber(t.loss);
+      });
+    }
+  for (std::size_t a = 0; a < s.axes.size(); ++a) {
+    const auto each_layout = [](sketch& t, auto&& f) {
+      for (step_line& l : t.steps) f(l.where);
+      for (asked_result& r : t.results) f(r.where);
+      for (written_layout& w : t.gradients) f(w);
+    };
+    add([&](sketch& t) {
+      t.axes.erase(t.axes.begin() + static_cast<std::ptrdiff_t>(a));
+      const auto without = [&](std::vector<int>& list) {
+        std::erase(list, static_cast<int>(a));
+        for (int& n : list) n -= n > static_cast<int>(a) ? 1 : 0;
+      };
+      each_layout(t, [&](written_layout& w) {
+        without(w.unreduced);
+        for (auto& e : w.dims) without(e.axes);
+      });
+    });
+    for (std::int64_t n : {std::int64_t{2}, s.axes[a].size - 1})
+      if (n >= 1 && n < s.axes[a].size) add([&](sketch& t) { t.axes[a].size = n; });
+    if (!s.axes[a].fixed) add([&](sketch& t) { t.axes[a].fixed = true; });
+  }
+  for (std::size_t d = 0; d < s.dims.size(); ++d) {
+    for (std::int64_t n : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, s.dims[d].size / 2, s.dims[d].size - 1})
+      if (n >= 0 && n < s.dims[d].size) add([&](sketch& t) { t.dims[d].size = n; });
+    if (s.dims[d].divisible) add([&](sketch& t) { t.dims[d].divisible = false; });
+    if (s.dims[d].fixed) add([&](sketch& t) { t.dims[d].fixed = false; });
+  }
+  const auto shorter = [&](const written_layout& w, auto&& of) {
+    for (std::size_t e = 0; e < w.dims.size(); ++e) {
+      if (!w.dims[e].axes.empty()) add([&](sketch& t) { of(t).dims[e].axes.pop_back(); });
+      if (w.dims[e].axes.size() > 1) add([&](sketch& t) { of(t).dims[e].axes.erase(of(t).dims[e].axes.begin()); });
+    }
+    if (!w.unreduced.empty()) add([&](sketch& t) { of(t).unreduced.pop_back(); });
+    if (w.combine != reduction::sum) add([&](sketch& t) { of(t).combine = reduction::sum; });
+  };
+  for (std::size_t i = 0; i < s.steps.size(); ++i) {
+    const step_line& l = s.steps[i];
+    shorter(l.where, [i](sketch& t) -> written_layout& { return t.steps[i].where; });
+    // An input with a dim less.
+    for (std::size_t e = 0; l.what == 0 && e < l.where.dims.size(); ++e) add([&](sketch& t) { t.steps[i].where.dims.erase(t.steps[i].where.dims.begin() + static_cast<std::ptrdiff_t>(e)); });
+    if (l.what == 0 && l.type != element::f64 && l.type != element::i32) add([&](sketch& t) { t.steps[i].type = is_floating(l.type) ? element::f64 : element::i32; });
+    if (l.what == 0) continue;
+    for (std::size_t k = 0; k < l.dims.size() && table[l.what].text.find("%*") != std::string_view::npos; ++k) add([&](sketch& t) { t.steps[i].dims.erase(t.steps[i].dims.begin() + static_cast<std::ptrdiff_t>(k)); });
+    for (std::size_t k = 0; k < l.numbers.size(); ++k)
+      for (std::int64_t n : {std::int64_t{0}, std::int64_t{1}, l.numbers[k] - 1})
+        if (n >= 0 && n < l.numbers[k]) add([&](sketch& t) { t.steps[i].numbers[k] = n; });
+  }
+  for (std::size_t k = 0; k < s.results.size(); ++k) shorter(s.results[k].where, [k](sketch& t) -> written_layout& { return t.results[k].where; });
+  for (std::size_t k = 0; k < s.gradients.size(); ++k) shorter(s.gradients[k], [k](sketch& t) -> written_layout& { return t.gradients[k]; });
+  if (s.repeat > 0) add([](sketch& t) { t.repeat = 0; });
+  if (!s.expects) add([](sketch& t) { t.expects = true; });
+  return all;
+}
+
+/// The smallest program that still fails in the same way.
+sketch shrunk(sketch s, outcome what) {
+  int left = 6000;
+  for (bool better = true; better && left > 0;) {
+    better = false;
+    for (sketch& t : smaller(s)) {
+      if (--left <= 0) break;
+      // The same numbers for an argument however many come before it are not needed: any that fail will do.
+      if (check(t).what != what) continue;
+      s = std::move(t);
+      better = true;
+      break;
+    }
+  }
+  return s;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  unsigned seed = 1;
+  long cases = 2000;
+  double minutes = 0;
+  bool print = false, understood = true;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    if (option == "--seed" && i + 1 < argc) seed = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+    else if (option == "--cases" && i + 1 < argc) cases = std::strtol(argv[++i], nullptr, 10);
+    else if (option == "--minutes" && i + 1 < argc) minutes = std::strtod(argv[++i], nullptr), cases = minutes > 0 ? 2000000000L : cases;
+    else if (option == "--print") print = true;
+    else understood = false;
+  }
+  if (!understood) {
+    std::fprintf(stderr, "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print]\n");
+    return 2;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  std::map<outcome, long> tally;
+  std::map<int, long> used;
+  std::set<std::string> seen;
+  long done = 0, wrong = 0, gradients = 0;
+  for (; done < cases; ++done) {
+    if (minutes > 0 && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > 60 * minutes) break;
+    // Any case again by itself: --seed of it, --cases 1.
+    const unsigned its = seed + static_cast<unsigned>(done);
+    const sketch s = random_sketch(its).make();
+    if (print) std::printf("%s\n", to_cpp(s, "seed " + std::to_string(its)).c_str());
+    gradients += s.by.empty() ? 0 : 1;
+    for (const step_line& l : s.steps) ++used[l.what];
+    const finding f = check(s);
+    ++tally[f.what];
+    if (!f.wrong()) continue;
+    ++wrong;
+    const sketch small = shrunk(s, f.what);
+    const std::string text = to_cpp(small, "seed " + std::to_string(its) + ", " + std::string(name_of(f.what)) + ": " + check(small).text);
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  }
+  for (const auto& [what, n] : tally) std::printf("%s %ld, ", std::string(name_of(what)).c_str(), n);
+  std::printf("gradients %ld\n", gradients);
+  // An operation that is never tried is a fault of the generator.
+  for (int k = 1; k < table_size && done >= 20000; ++k)
+    if (used[k] == 0) std::printf("never: %s\n", std::string(table[k].text).c_str());
+  std::printf("fuzz: cases %ld, wrong %ld, seed %u\n", done, wrong, seed);
+  return wrong == 0 ? 0 : 1;
+}
