@@ -274,7 +274,7 @@ int main(int argc, char** argv) {
     // Any case again by itself: --seed of it, --cases 1.
     const unsigned its = seed + static_cast<unsigned>(done);
     const sketch s = random_sketch(its).make();
-    if (print) std::printf("%s\n", to_cpp(s, "seed " + std::to_string(its)).c_str());
+    if (print) std::printf("%s\n", to_cpp(s, "seed " + std::to_string(its)).c_str()), std::fflush(stdout);
     gradients += s.by.empty() ? 0 : 1;
     for (const step_line& l : s.steps) ++used[l.what];
     const finding f = check(s);

@@ -286,8 +286,14 @@ class random_sketch {
         default: line.numbers.push_back(below(c - '0' + 1));
       }
     }
-    if (table[line.what].text.find("window{%0, %1") != std::string_view::npos) same_dims(line);
-    return true;
+    const std::string_view text = table[line.what].text;
+    if (text.find("window{") == std::string_view::npos) return true;
+    if (text.find("window{%0, %1") != std::string_view::npos) same_dims(line);
+    // Windows of one call are along different dims.
+    std::vector<int> from;
+    for (std::size_t k = 0; k < line.dims.size(); k += recipe.find('V') != std::string_view::npos ? 2 : 3) from.push_back(line.dims[k]);
+    std::sort(from.begin(), from.end());
+    return std::adjacent_find(from.begin(), from.end()) == from.end();
   }
   /// Windows that leave a dim as long as it is, half of the time.
   void same_dims(step_line& line) {
