@@ -104,11 +104,13 @@ class random_sketch {
       step_line line{0, {}, {}, {}, type, layout_for(dims, partial, true)};
       // Doubles cannot hold what is beside 2^64, and a sum of predicates is not taken apart.
       if (type == element::u64 || type == element::boolean) line.where.unreduced.clear();
+      if (!is_floating(type) && size_of(type) == 8) line.where.combine = reduction::sum;
       if (is_floating(type)) line.numbers = below(3) == 0 ? std::vector<std::int64_t>{-4, 4} : std::vector<std::int64_t>{1, 5};
       else if (type == element::boolean) line.numbers = {0, 8};
       else line.numbers = {type == element::u8 || type == element::u32 || type == element::u64 ? 0 : -12, 24};
       take(line);
     }
+    if (made_.steps.empty()) take({0, {}, {}, {1, 5}, element::f64, layout_for({}, false, true)});
     if (below(3) == 0) take({0, {}, {}, {-60, 80}, below(2) != 0 ? element::i64 : element::i32, layout_for({}, false, true)});
     if (below(3) == 0) take({0, {}, {}, {0, 400}, element::u32, layout_for({}, false, true)});
     if (below(3) == 0) {
@@ -168,7 +170,7 @@ class random_sketch {
       const tensor_type& t = now_.in->at(now_.made[static_cast<std::size_t>(i)]).type;
       const element e = t.element;
       const bool whole = !is_floating(e) && e != element::boolean;
-      const bool fit = c == 'f' ? is_floating(e) : c == 'n' ? e != element::boolean : c == 'b' ? e == element::boolean : c == 'i' ? whole && t.rank > 0 : c == 'k' ? whole && t.rank == 0 : c == 's' ? e == like : true;
+      const bool fit = c == 'f' ? is_floating(e) : c == 'n' ? e != element::boolean : c == 'm' ? is_floating(e) || size_of(e) < 8 : c == 'b' ? e == element::boolean : c == 'i' ? whole && t.rank > 0 : c == 'k' ? whole && t.rank == 0 : c == 's' ? e == like : true;
       if (!fit) continue;
       fits.push_back(i);
       // Later values more often, so that programs get deep.
@@ -201,7 +203,7 @@ class random_sketch {
     std::vector<std::vector<int>> dims;
     std::int64_t begin = 0;
     for (char c : recipe) {
-      if (std::string_view("fnbivsk").find(c) != std::string_view::npos) {
+      if (std::string_view("fnmbivsk").find(c) != std::string_view::npos) {
         const int i = operand_for(c, like);
         if (i < 0) return false;
         const value v = now_.made[static_cast<std::size_t>(i)];
