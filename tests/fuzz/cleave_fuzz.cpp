@@ -282,12 +282,22 @@ int main(int argc, char** argv) {
     if (!f.wrong()) continue;
     ++wrong;
     const sketch small = shrunk(s, f.what);
-    const std::string text = to_cpp(small, "seed " + std::to_string(its) + ", " + std::string(name_of(f.what)) + ": " + check(small).text);
+    const finding last = check(small);
+    // Failures of the same operations in the same way are said once.
+    std::set<std::string_view> ops;
+    for (const step_line& l : small.steps) ops.insert(table[l.what].text);
+    std::string sort(name_of(f.what));
+    for (char c : last.text)
+      if (f.what == outcome::problem && (c < '0' || c > '9')) sort.push_back(c);
+    for (std::string_view o : ops)
+      if (f.what != outcome::problem) sort.append(" ").append(o);
+    if (!seen.insert(sort).second) continue;
+    const std::string text = to_cpp(small, "seed " + std::to_string(its) + ", " + std::string(name_of(f.what)) + ": " + last.text);
     std::printf("%s\n", text.c_str());
     std::fflush(stdout);
   }
   for (const auto& [what, n] : tally) std::printf("%s %ld, ", std::string(name_of(what)).c_str(), n);
-  std::printf("gradients %ld\n", gradients);
+  std::printf("gradients %ld, kinds of failure %zu\n", gradients, seen.size());
   // An operation that is never tried is a fault of the generator.
   for (int k = 1; k < table_size && done >= 20000; ++k)
     if (used[k] == 0) std::printf("never: %s\n", std::string(table[k].text).c_str());

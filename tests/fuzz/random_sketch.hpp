@@ -28,7 +28,7 @@ class random_sketch {
     made_.repeat = below(3) == 0 ? 1 + (below(2) != 0 ? below(4) : 1) : 0;
     made_.expects = below(3) != 0;
     inputs();
-    const int steps = 1 + below(below(3) == 0 ? 10 : 5);
+    const int steps = 1 + below(below(3) == 0 ? 16 : 7);
     for (int n = 0; n < steps; ++n)
       for (int tries = 0; tries < 60; ++tries)
         if (step()) break;
@@ -207,7 +207,7 @@ class random_sketch {
         const int i = operand_for(c, like);
         if (i < 0) return false;
         const value v = now_.made[static_cast<std::size_t>(i)];
-        if (c != 'b' && c != 'k') like = now_.in->at(v).type.element;
+        if (c != 'k') like = now_.in->at(v).type.element;
         // Differences of unsigned numbers of 64 bits leave what doubles hold.
         if (like == element::u64 && recipe[0] == 'n') return false;
         line.in.push_back(i);
@@ -334,6 +334,9 @@ class random_sketch {
       }
     }
     if (with.by.empty() || last == 0) return;
+    // The derivative of an extremum compares with what it is of, which a partial value refuses.
+    for (const step_line& l : with.steps)
+      if (!l.where.unreduced.empty() && l.where.combine != reduction::sum) return;
     with.loss = last;
     for (int i : with.by) with.gradients.push_back(layout_for(now_.dims_of(now_.made[static_cast<std::size_t>(i)]), below(6) == 0, true));
     if (below(2) != 0) with.results.clear();

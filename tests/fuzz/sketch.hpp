@@ -277,7 +277,7 @@ inline const table_entry table[] = {
     {"$0 + normal_like($0, #0)", "f9", 1, [](const step_call& c) { return c.x() + normal_like(c.x(), c.n()); }},
     {"dropout($0, 0.5, $1)", "fk", 1, [](const step_call& c) { return dropout(c.x(), 0.5, c.x(1)); }},
     {"bernoulli($0, 0.5, %0)", "kG", 0, [](const step_call& c) { return bernoulli(c.x(), 0.5, c.d()); }},
-    {"fold_in($0, #0)", "k9", 0, [](const step_call& c) { return fold_in(c.x(), c.n()); }},
+    {"uniform<double>(fold_in($0, #0), %*)", "kO9", 1, [](const step_call& c) { return detail::drawn(c.in, op::random, element::f64, fold_in(c.x(), c.n()), c.list(), "uniform"); }},
 };
 inline constexpr int table_size = static_cast<int>(sizeof(table) / sizeof(table[0]));
 
