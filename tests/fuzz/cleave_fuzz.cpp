@@ -142,7 +142,7 @@ finding check(const sketch& s) {
   return {};
 }
 
-/// Smaller programs, one change each.
+/// Smaller programs, one change each. Many are none at all, which the recorder says.
 std::vector<sketch> smaller(const sketch& s) {
   std::vector<sketch> all;
   const auto add = [&](auto&& change) {
@@ -237,7 +237,6 @@ sketch shrunk(sketch s, outcome what) {
     better = false;
     for (sketch& t : smaller(s)) {
       if (--left <= 0) break;
-      // The same numbers for an argument however many come before it are not needed: any that fail will do.
       if (check(t).what != what) continue;
       s = std::move(t);
       better = true;

@@ -126,7 +126,8 @@ inline constexpr auto own = custom_vjp([](auto v) { return std::pair(tanh(v), v)
                                        [](auto v, auto g) { return g * (1 - tanh(v) * tanh(v)); });
 } // namespace bodies
 
-/// An operation: how it is written, what a random step of it takes, and how it is recorded.
+/// An operation: how it is written, what a random step of it takes, and how it is recorded. Text and recording stand side by side so that
+/// the program that is printed is the one that failed.
 ///
 /// Text: $k operand, %k dim, %* all dims, #k number, &k number of quarters, ?k border, !k order, ^ element type, ~ layout.
 ///
@@ -312,7 +313,6 @@ struct recorded {
   static int number_of(std::string_view name) {
     return static_cast<int>(std::find(std::begin(dim_names), std::end(dim_names), name) - std::begin(dim_names));
   }
-  bool whole(value v) const { return v.in != nullptr && v.ok(); }
 };
 
 inline mesh_value mesh_of(const sketch& s) {
@@ -353,7 +353,7 @@ inline bool record_step(const sketch& s, const step_line& line, recorded& r) {
   return true;
 }
 
-/// Records everything before the results.
+/// Records the steps alone, while a program is made.
 inline bool record_steps(const sketch& s, recorded& r) {
   r.in = std::make_unique<recorder>(mesh_of(s));
   r.made.clear();
@@ -362,7 +362,7 @@ inline bool record_steps(const sketch& s, recorded& r) {
   return true;
 }
 
-/// The same under value_and_grad, and the results.
+/// The whole program: its steps, under value_and_grad where it is differentiated, and its results.
 inline bool record(const sketch& s, recorded& r) {
   r.in = std::make_unique<recorder>(mesh_of(s));
   r.made.clear();
