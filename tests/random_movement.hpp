@@ -6,6 +6,7 @@
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/lookup.hpp>
 #include <cleave/expr/movement.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/evaluate.hpp>
 
@@ -136,7 +137,7 @@ class random_movement {
       const auto somewhere = [&](std::int64_t most) { return static_cast<std::int64_t>(below(static_cast<int>(most) + 1)); };
       const border edge = static_cast<border>(below(4));
       value r;
-      switch (below(18)) {
+      switch (below(19)) {
         case 0: {
           const std::int64_t begin = somewhere(n), end = begin + somewhere(n - begin);
           r = slice(v, d, fresh(), begin, end, 1 + below(3));
@@ -198,6 +199,13 @@ class random_movement {
           const dim_ref e = some_dim(v);
           if (e.name == d.name || made().dims[static_cast<std::size_t>(made().find_dim(e.name))].extent == dynamic) break;
           r = merge(v, d, e, fresh());
+          break;
+        }
+        case 18: {
+          const order by = static_cast<order>(below(2));
+          // Ties of small whole numbers, which are exact.
+          if (differentiates_) r = sort(v, d, by);
+          else r = below(2) != 0 ? sort(v, d, by) : cast<double>(argsort(floor(2.0 * v), d, by));
           break;
         }
         default: break;

@@ -11,6 +11,7 @@
 #include <cleave/expr/operation.hpp>
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/tensor/copy.hpp>
 #include <cleave/tensor/make.hpp>

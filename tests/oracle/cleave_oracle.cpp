@@ -21,6 +21,7 @@
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/linalg/fft_recorded.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/plan/plan.hpp>
@@ -47,7 +48,7 @@ using nlohmann::json;
 /// Run unless a family is asked for by name.
 const std::set<std::string> families{
     "mm",     "bmm",    "qkv",  "attnv",  "outer",  "twoc",  "matvec", "mlp",  "attn",    "reshard",  "softmax",   "layernorm", "elementwise", "mlpgrad", "xent", "reduce", "transpose",
-    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft", "cumsum", "moe", "scan", "pipeline", "embed", "embedgrad", "gatherop", "topk", "reshape"};
+    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft", "cumsum", "moe", "scan", "pipeline", "embed", "embedgrad", "gatherop", "topk", "reshape", "sort"};
 
 /// Recorded bounds that no program can reach, and what one needs at least.
 struct corrected_bound {
@@ -194,6 +195,12 @@ class case_builder {
     if (op == "scatter_add") return added_up();
     if (op == "top_k") return largest();
     if (op == "cumsum") return input("ab"), finish(cumulative_sum(pinned(values_[0]), dim('a')));
+    if (op == "sort") return input("ab"), finish(sort(pinned(values_[0]), dim('a')));
+    if (op == "argsort") {
+      input("a");
+      type_ = cleave::element::i32;
+      return finish(argsort(pinned(values_[0]), dim('a')));
+    }
     if (op == "moe") return mixture_of_experts();
     if (op == "scan") return layers();
     if (op == "pipeline") return pipeline();

@@ -118,6 +118,10 @@ inline std::string extents_differ(std::string_view dim, std::int64_t expected, s
 inline std::string extent_not_divisible(std::string_view dim, std::int64_t parts, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " promises to divide evenly over " + number(parts) + " devices, but its extent is " + number(got);
 }
+/// mend: Indices are int32: sort the elements themselves, or split the dim into two of which one is undivided.
+inline std::string too_long_to_index(std::int64_t got) {
+  return prefix() + "argsort gives indices as int32, but the dim has extent " + number(got);
+}
 /// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. It is the case for `one_hot` and for parts of a `split`.
 inline std::string extent_unknown(std::string_view dim) {
   return prefix() + "the extent of dim " + quoted(dim) + " follows from no argument or result; fix it in the dim's type";

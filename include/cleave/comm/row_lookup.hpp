@@ -63,7 +63,7 @@ inline strided_dims swapped(const strided_dims& row) {
 /// Communication: where it is said over axes: an all-to-all of counts, one of places, one of rows. Places and routes are on the
 /// host; rows are packed and added where kernels run.
 template <class T>
-class row_lookup final : public bound_rows {
+class row_lookup final : public data_routed {
  public:
   /// Gather: over the axes that divide the table. Scatter: over those along which rows are sent.
   row_lookup(grid_state& grid, const row_tensors& t, axis_set over, bool scatters)
@@ -73,10 +73,10 @@ class row_lookup final : public bound_rows {
     places_ = t_.over_places(here_);
     row_ = t_.over_row(here_);
   }
-  void run(const void* table_or_rows, const void* places, void* out) override {
-    const std::vector<std::int64_t> at = places_on_host(places, places_.size(), t_.places.element);
-    if (scatters_) scatter(static_cast<const T*>(table_or_rows), at, static_cast<T*>(out));
-    else gather(static_cast<const T*>(table_or_rows), at, static_cast<T*>(out));
+  void run(const void* const* in, void* out) override {
+    const std::vector<std::int64_t> at = places_on_host(in[1], places_.size(), t_.places.element);
+    if (scatters_) scatter(static_cast<const T*>(in[0]), at, static_cast<T*>(out));
+    else gather(static_cast<const T*>(in[0]), at, static_cast<T*>(out));
   }
 
  private:

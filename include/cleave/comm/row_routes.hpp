@@ -92,14 +92,17 @@ inline std::vector<std::int64_t> places_on_host(const void* data, std::int64_t n
   std::vector<char> bytes(static_cast<std::size_t>(n * size_of(e)));
   wait_for_kernels();
   copy_bytes<Kokkos::HostSpace, memory_space>(bytes.data(), data, n * size_of(e));
-  with_element(e, [&]<class T>(T) {
-    if constexpr (std::is_integral_v<T>)
+  with_element(e, [&](auto zero) {
+    using T = decltype(zero);
+    // Braces, since nvcc loses the end of a lambda whose discarded branch is a bare loop.
+    if constexpr (std::is_integral_v<T>) {
       for (std::size_t i = 0; i < places.size(); ++i) {
         T value{};
         std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
         // Unsigned numbers beyond what a table can have are in no table.
         places[i] = static_cast<std::int64_t>(value);
       }
+    }
   });
   return places;
 }
@@ -123,11 +126,12 @@ class device_numbers {
   std::int64_t bytes_ = 0;
 };
 
-/// Rows looked up or added up, bound to a grid. Behind this, since only programs that have them need the code.
-class bound_rows {
+/// A step that finds out when it runs what goes where, bound to a grid: look-ups, sorting. Behind this, since only programs that have such
+/// a step need the code.
+class data_routed {
  public:
-  virtual ~bound_rows() = default;
-  virtual void run(const void* rows, const void* places, void* out) = 0;
+  virtual ~data_routed() = default;
+  virtual void run(const void* const* in, void* out) = 0;
 };
 
 /// Variable all-to-all of elements, by peer in the order of a group.

@@ -34,7 +34,7 @@ struct bound_step {
   std::unique_ptr<comm::bound_move> move{};
   std::unique_ptr<comm::bound_exchange> exchange{};
   bound_scan scan{};
-  std::unique_ptr<comm::bound_rows> rows{};
+  std::unique_ptr<comm::data_routed> routed{};
   /// What a user's kernel sees: the operands, then the result.
   std::vector<shard> shards{};
   /// This all-reduce and others that follow, in one message. They are `joined` to it and do nothing themselves.
@@ -279,7 +279,8 @@ struct binder {
       case step_kind::exchange: bind_exchange(s, b); break;
       case step_kind::scan: bind_scan(s, b); break;
       case step_kind::gather:
-      case step_kind::scatter: break;
+      case step_kind::scatter:
+      case step_kind::sort: break;
       case step_kind::call:
         for (std::uint16_t in : s.in) b.shards.push_back(shard_of(buffers[in]));
         b.shards.push_back(shard_of(buffers[s.out]));

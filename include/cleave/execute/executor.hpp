@@ -6,6 +6,7 @@
 #include <cleave/comm/row_lookup.hpp>
 #include <cleave/execute/bind.hpp>
 #include <cleave/execute/kernel_of.hpp>
+#include <cleave/kernels/sort.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -46,8 +47,8 @@ void run_step(bound_program& p) {
   Kokkos::Profiling::pushRegion(b.name);
   if constexpr (s.kind == step_kind::move) {
     run_move(p, b, s);
-  } else if constexpr (s.kind == step_kind::gather || s.kind == step_kind::scatter) {
-    b.rows->run(p.at(s.in[0]), p.at(s.in[1]), p.at(s.out));
+  } else if constexpr (is_routed(s)) {
+    b.routed->run(operands_of(p, s).data(), p.at(s.out));
   } else if constexpr (s.kind == step_kind::scan) {
     run_scan<typename element_type<Plan::buffers[s.out].type.element>::type, s.combine>(b.scan, p.at(s.in[0]), p.at(s.out), p.scratch());
   } else if constexpr (s.kind == step_kind::exchange) {
@@ -83,33 +84,37 @@ void run_blocks(bound_program& p, std::index_sequence<Block...>) {
    ...);
 }
 
-/// Look-ups are bound here, where their element type is known: others need not be compiled.
+/// Look-ups and sorting are bound here, where their element type is known: others need not be compiled.
 template <class Plan, std::size_t I>
-void bind_rows(bound_program& p, grid_state& grid, const sizes& at) {
+void bind_routed(bound_program& p, grid_state& grid, const sizes& at) {
   static constexpr const step& s = step_at<Plan, I>::value;
   if constexpr (s.kind == step_kind::gather || s.kind == step_kind::scatter) {
     constexpr bool scatters = s.kind == step_kind::scatter;
     const buffer &first = Plan::buffers[s.in[0]], &places = Plan::buffers[s.in[1]], &out = Plan::buffers[s.out];
     const buffer &table = scatters ? out : first, &rows = scatters ? first : out;
     const comm::row_tensors t{table.type, rows.type, places.type, table.where, rows.where, places.where, s.k[0], at};
-    p[I].rows = std::make_unique<comm::row_lookup<typename element_type<Plan::buffers[s.out].type.element>::type>>(grid, t, s.axes, scatters);
+    p[I].routed = std::make_unique<comm::row_lookup<typename element_type<Plan::buffers[s.out].type.element>::type>>(grid, t, s.axes, scatters);
+  } else if constexpr (s.kind == step_kind::sort) {
+    const buffer& in = Plan::buffers[s.in[0]];
+    const sorted_tensor t{in.type, in.where, s.k[0], s.backwards, s.indices, at};
+    p[I].routed = std::make_unique<bound_sort<typename element_type<Plan::buffers[s.in[0]].type.element>::type>>(grid, t);
   }
 }
 template <class Plan, std::size_t First, std::size_t... I>
-void bind_rows_of_block(bound_program& p, grid_state& grid, const sizes& at, std::index_sequence<I...>) {
-  (bind_rows<Plan, First + I>(p, grid, at), ...);
+void bind_routed_of_block(bound_program& p, grid_state& grid, const sizes& at, std::index_sequence<I...>) {
+  (bind_routed<Plan, First + I>(p, grid, at), ...);
 }
 template <class Plan, std::size_t... Block>
-void bind_all_rows(bound_program& p, grid_state& grid, const sizes& at, std::index_sequence<Block...>) {
+void bind_all_routed(bound_program& p, grid_state& grid, const sizes& at, std::index_sequence<Block...>) {
   constexpr std::size_t all = Plan::steps.size();
-  (bind_rows_of_block<Plan, Block * steps_in_block>(
+  (bind_routed_of_block<Plan, Block * steps_in_block>(
        p, grid, at, std::make_index_sequence<(all - Block * steps_in_block < steps_in_block ? all - Block * steps_in_block : steps_in_block)>{}),
    ...);
 }
 template <class Plan>
-inline constexpr bool has_rows = [] {
+inline constexpr bool has_routed = [] {
   for (const step& s : Plan::steps)
-    if (s.kind == step_kind::gather || s.kind == step_kind::scatter) return true;
+    if (is_routed(s)) return true;
   return false;
 }();
 
@@ -138,7 +143,7 @@ class executor {
       : program_(grid, at, std::span<const dim_info>(Plan::dims.begin(), Plan::dims.end()), std::span<const buffer>(Plan::buffers),
                  std::span<const step>(Plan::steps), std::span<const dim_map>(Plan::maps), Plan::arguments, Plan::results, Plan::slots, detail::exchange_maker_of<Plan>()) {
     constexpr std::size_t blocks = (Plan::steps.size() + detail::steps_in_block - 1) / detail::steps_in_block;
-    if constexpr (detail::has_rows<Plan>) detail::bind_all_rows<Plan>(program_, grid, at, std::make_index_sequence<blocks>{});
+    if constexpr (detail::has_routed<Plan>) detail::bind_all_routed<Plan>(program_, grid, at, std::make_index_sequence<blocks>{});
   }
 
   /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an argument.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/remap_derivative.hpp>
+#include <cleave/expr/sorted.hpp>
 
 #include <utility>
 
@@ -101,7 +102,10 @@ class reverse_pass {
       case op_class::contraction: contraction(n, g); break;
       case op_class::reduction: reduction_of(v, n, g); break;
       case op_class::remap: remap(n, g); break;
-      case op_class::scan: running(n, g); break;
+      case op_class::scan:
+        if (n.code == op::cumulative) running(n, g);
+        if (n.code == op::sort) sorted(n, g);
+        break;
       case op_class::gather: looked_up(n, g); break;
       case op_class::scatter: added_up(n, g); break;
       case op_class::call:
@@ -141,6 +145,15 @@ class reverse_pass {
     if (!type_of(g).has(n.which[0])) g = in_.broadcast(g, n.type, n.where);
     const dim_info& d = in_.made().dims[n.which[0]];
     add(n.in[0], in_.cumulative(reduction::sum, g, {d.name, d.extent, d.divisible}, !n.backwards, n.exclusive, n.where), n.where);
+  }
+
+  /// A cotangent of each element of a slice in order goes to where the element was.
+  constexpr void sorted(const node& n, value g) {
+    if (depends_[n.in[0]] == 0) return;
+    const dim_ref along = dim_at(n.which[0]), ranks = ranks_along(n.which[0], along.extent);
+    const value x = primal(n.in[0]), places = recorded_sort(in_, op::argsort, x, along, n.backwards, n.where);
+    g = in_.rename(in_.broadcast(g, n.type, n.where), along, ranks, n.where);
+    add(n.in[0], in_.scatter(g, along, in_.rename(places, along, ranks, n.where), node_at(n.in[0]).type, n.where), n.where);
   }
 
   constexpr void refuse_derivative(const node& n) {

@@ -523,6 +523,11 @@ public:
   constexpr bool extent_follows(const derived_extent& rule, std::string_view op, source where) { return follows(rule, op, where); }
   constexpr bool extent_at_least(const least_extent& rule, std::string_view op, source where) { return at_least(rule, op, where); }
 
+  /// A node whose type is known already, on its operands.
+  constexpr value append(node n, std::span<const value> args, source where) {
+    return take_operands(n, args, where) ? push(n) : value{this, no_node};
+  }
+
   /// A copy of a recorded operation on other operands.
   constexpr value again(node n, std::span<const node_id> operands) {
     for (std::size_t k = 0; k < operands.size(); ++k) n.in[k] = operands[k];

@@ -91,7 +91,7 @@ struct node {
   dim_set over = 0;
   /// reduce: how. Also of an input that is unreduced.
   reduction combine = reduction::sum;
-  /// gather, scatter, cumulative: {dim}. rename: {from, to}. split: {whole, major, minor}. merge: {major, minor, whole}. iota: {dim}.
+  /// gather, scatter, cumulative, sort, argsort: {dim}. rename: {from, to}. split: {whole, major, minor}. merge: {major, minor, whole}. iota: {dim}.
   std::array<dim_id, 3> which{};
   /// constant: the value.
   double scalar = 0;
@@ -105,7 +105,7 @@ struct node {
   /// Operations that take each element from another index: their maps, in the graph's table.
   std::uint16_t first_map = 0;
   std::uint8_t maps = 0;
-  /// cumulative: from the last index on; and without the element itself.
+  /// sort, argsort: in descending order. cumulative: from the last index on; and without the element itself.
   bool backwards = false, exclusive = false;
   /// The operation whose derivative this is part of, or its own.
   op origin = op::input;

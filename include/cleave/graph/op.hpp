@@ -93,6 +93,9 @@ enum class op : std::uint8_t {
   scatter,
   /// Running sums, products, maxima and minima along a dim.
   cumulative,
+  /// The elements of each slice along a dim in order; and where they were.
+  sort,
+  argsort,
   // the same elements under other dims
   rename,
   split,

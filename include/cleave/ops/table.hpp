@@ -29,7 +29,8 @@ enum class op_class : std::uint8_t {
   gather,
   /// Rows added up at places: a split of the places leaves partial tables, or devices send the rows to those who have the place.
   scatter,
-  /// Along one dim each element depends on those before it: divided along it, one value a slice travels.
+  /// Along one dim each element depends on others of its slice, in the layout of the operand: running totals, for which one value a slice
+  /// travels where the dim is divided, and sorting, for which elements do.
   scan,
   /// The same elements under other dims; a factor is a dim of the finer side.
   view,
@@ -133,6 +134,8 @@ inline constexpr op_entry op_entries[] = {
     {op::gather, "gather", op_class::gather, 2, linearity::first},
     {op::scatter, "scatter_add", op_class::scatter, 2, linearity::first},
     {op::cumulative, "cumulative", op_class::scan, 1, linearity::none},
+    {op::sort, "sort", op_class::scan, 1, linearity::none},
+    {op::argsort, "argsort", op_class::scan, 1, linearity::none},
     {op::rename, "rename", op_class::view, 1, linearity::unary},
     {op::split, "split", op_class::view, 1, linearity::unary},
     {op::merge, "merge", op_class::view, 1, linearity::unary},

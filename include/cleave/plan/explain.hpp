@@ -37,6 +37,7 @@ inline std::string why(const program& p, const step& s) {
     case kind::mask: return "becomes partial over " + over(s.axes);
     case kind::exchange:
       if (s.kind == step_kind::scatter) return "rows go to the device that has their place";
+      if (s.kind == step_kind::sort) return "elements go to the devices that have their ranks";
       if (s.kind == step_kind::gather) return "each device asks for the rows that it lacks";
       return p.buffers[s.out].form == form::region ? "each device looks around its block" : "each device fetches what it lacks";
     case kind::scan: return "each device continues where the one before it ends";

@@ -245,6 +245,14 @@ struct lowering : fused_pieces {
       s.axes = p.where[p.type.find(n.which[0])].mask();
       if (s.axes != 0) s.move = kind::scan;
       s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[0])));
+    } else if (n.code == op::sort || n.code == op::argsort) {
+      s.kind = step_kind::sort;
+      s.backwards = n.backwards;
+      s.indices = n.code == op::argsort;
+      s.k.append(n.which[0]);
+      s.axes = p.where[p.type.find(n.which[0])].mask();
+      if (s.axes != 0) s.move = kind::exchange;
+      s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[0])));
     } else if (n.code == op::call) {
       s.kind = step_kind::call;
       s.user = n.user;

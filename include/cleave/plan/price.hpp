@@ -5,6 +5,7 @@
 #include <cleave/ops/user.hpp>
 #include <cleave/plan/exchange.hpp>
 #include <cleave/plan/reshard.hpp>
+#include <cleave/plan/sorting.hpp>
 
 namespace cleave {
 
@@ -47,6 +48,10 @@ constexpr cost step_cost(const program& p, const step& s, const sizes& at) {
     return scatter_cost(rows.type, rows.where, places.type, places.where, s.axes, out.where[out.type.find(s.k[0])], at);
   }
   if (s.kind == step_kind::scan) return scan_cost(buffers[s.out].type, buffers[s.out].where, buffers[s.out].type.find(s.k[0]), at);
+  if (s.kind == step_kind::sort) {
+    const buffer &in = buffers[s.in[0]];
+    return sort_cost(in.type, in.where, in.type.find(s.k[0]), s.indices, at);
+  }
   if (s.kind == step_kind::exchange) return exchange_step_cost(p, s, at);
   if (s.kind != step_kind::move) return {};
   const buffer &from = buffers[s.in[0]], &to = buffers[s.out];

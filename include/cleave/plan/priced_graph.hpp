@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/plan/exchange.hpp>
+#include <cleave/plan/sorting.hpp>
 #include <cleave/plan/strategy.hpp>
 
 #include <vector>
@@ -138,6 +139,8 @@ struct priced_graph {
   constexpr double exchange_score(std::size_t v, const strategy& s) const {
     const node& n = node_at(v);
     if (n.code == op::cumulative) return rule.score(scan_cost(n.type, s.out, n.type.find(n.which[0]), at));
+    if (n.code == op::sort || n.code == op::argsort)
+      return rule.score(sort_cost(node_at(n.in[0]).type, s.out, n.type.find(n.which[0]), n.code == op::argsort, at));
     if (n.code == op::scatter)
       return rule.score(scatter_cost(node_at(n.in[0]).type, required(n, factors[v], s, 0), node_at(n.in[1]).type, required(n, factors[v], s, 1), s.sent,
                                      s.out[n.type.find(n.which[0])], at));

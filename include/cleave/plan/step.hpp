@@ -47,6 +47,8 @@ enum class step_kind : std::uint8_t {
   scatter,
   /// out = running totals of in0 along dim k, in the order of its indices or the reverse.
   scan,
+  /// out = in0 sorted along dim k, or the indices that its elements had.
+  sort,
 };
 
 /// One operation of a fused chain. Operands are indices of earlier entries of the tape.
@@ -85,11 +87,11 @@ struct step {
   std::uint8_t folded = 0;
   reduction combine = reduction::sum;
 
-  // gemm: the dims of each group, each in the order in which both tensors that have it store it. scan: k is the dim
+  // gemm: the dims of each group, each in the order in which both tensors that have it store it. scan, sort: k is the dim
   tensor_type batch{}, m{}, n{}, k{};
 
-  // scan
-  bool backwards = false, exclusive = false;
+  // scan; sort: in descending order, and whether the indices are wanted
+  bool backwards = false, exclusive = false, indices = false;
 
   // call
   const user_entry* user = nullptr;
@@ -132,6 +134,8 @@ struct buffer {
   std::uint8_t maps = 0;
 };
 
+/// What it moves where depends on data.
+constexpr bool is_routed(const step& s) { return s.kind == step_kind::gather || s.kind == step_kind::scatter || s.kind == step_kind::sort; }
 constexpr bool is_collective(const step& s) { return s.move != kind::none && s.move != kind::slice && s.move != kind::mask; }
 
 /// A partitioned program as data with run-time length; `plan_of` keeps the same as a constant.

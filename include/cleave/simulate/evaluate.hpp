@@ -6,6 +6,7 @@
 #include <cleave/simulate/array.hpp>
 #include <cleave/simulate/remap.hpp>
 #include <cleave/simulate/scalar.hpp>
+#include <cleave/simulate/sort.hpp>
 
 #include <stdexcept>
 #include <string>
@@ -166,7 +167,10 @@ struct evaluator {
       }
       case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::remap: remap(n, in, out); break;
-      case op_class::scan: cumulative(n, *in[0], out); break;
+      case op_class::scan:
+        if (n.code == op::cumulative) cumulative(n, *in[0], out);
+        else sort_slices(*in[0], n.type.find(n.which[0]), n.backwards, n.code == op::argsort, out);
+        break;
       case op_class::scatter: scatter(n, *in[0], *in[1], out); break;
       case op_class::gather: gather(n, *in[0], *in[1], out); break;
       case op_class::call: {

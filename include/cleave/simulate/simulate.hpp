@@ -70,11 +70,12 @@ class machine {
         for (std::size_t d = 0; d < where_.size(); ++d) {
           if (s.kind == step_kind::gemm) flops[d] += product(d, s);
           else if (s.kind == step_kind::call) call(d, s);
-          else if (s.kind == step_kind::exchange || s.kind == step_kind::scan || s.kind == step_kind::gather || s.kind == step_kind::scatter) continue;
+          else if (s.kind == step_kind::exchange || s.kind == step_kind::scan || s.kind == step_kind::sort || s.kind == step_kind::gather || s.kind == step_kind::scatter) continue;
           else loop(d, s);
         }
         if (s.kind == step_kind::exchange) exchange(s);
         else if (s.kind == step_kind::scan) scan(s);
+        else if (s.kind == step_kind::sort) sort(s);
         else if (s.kind == step_kind::gather) gather(s);
         else if (s.kind == step_kind::scatter) scatter(s);
         else out_.step_bytes.back() = step_bytes(p_, s, at_);
@@ -463,6 +464,29 @@ class machine {
     }
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
     out_.step_bytes.back() = busiest;
+  }
+
+  /// Slices put together from the devices that share them, sorted, and taken apart again.
+  void sort(const step& s) {
+    const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
+    const int along = to.type.find(s.k[0]);
+    if (from.type.dims != to.type.dims || !(from.where == to.where)) return complain("sorts into another layout");
+    std::vector<std::vector<double>> made(where_.size());
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      box shared = part(d, to.type, to.where);
+      const box mine = shared;
+      shared.along[static_cast<std::size_t>(along)] = {0, at_[s.k[0]]};
+      host_array slices(shared.extents()), sorted(shared.extents());
+      for (std::size_t other : group_of(d, s.axes, where_)) {
+        const box theirs = part(other, from.type, from.where);
+        for_each_index(theirs, [&](const indices& index, std::size_t place) { slices.data[place_in(shared, index)] = data(other, from)[place]; });
+      }
+      sort_slices(slices, along, s.backwards, s.indices, sorted);
+      made[d].resize(static_cast<std::size_t>(mine.elements()));
+      for_each_index(mine, [&](const indices& index, std::size_t place) { made[d][place] = sorted.data[place_in(shared, index)]; });
+    }
+    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    out_.step_bytes.back() = step_bytes(p_, s, at_);
   }
 
   /// A product; its flops.

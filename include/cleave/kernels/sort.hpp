@@ -1,0 +1,375 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/row_routes.hpp>
+#include <cleave/kernels/sort_slices.hpp>
+#include <cleave/plan/sorting.hpp>
+
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+namespace cleave {
+
+/// Runs of elements from one array to another; each run lies at a constant stride in either.
+template <class T>
+struct copy_runs {
+  const T* from;
+  T* to;
+  const std::int64_t* source;
+  const std::int64_t* target;
+  const std::int64_t* length;
+  std::int64_t from_stride, to_stride;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t run) const {
+    for (std::int64_t i = 0; i < length[run]; ++i) to[target[run] + i * to_stride] = from[source[run] + i * from_stride];
+  }
+};
+/// Slices along the middle dim of an array [outer][length][inner], one after the other.
+template <class T>
+struct gather_slices {
+  const T* from;
+  T* keys;
+  std::int32_t* indices;
+  std::int64_t length, inner, begin;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t along = i / inner % length, slice = i / (inner * length) * inner + i % inner;
+    keys[slice * length + along] = from[i];
+    if (indices != nullptr) indices[slice * length + along] = static_cast<std::int32_t>(begin + along);
+  }
+};
+/// How many elements of each sorted slice come before each cut.
+template <class T>
+struct count_before {
+  const T* keys;
+  const std::int32_t* indices;
+  const T* cut_keys;
+  const std::int64_t* cut_indices;
+  std::int64_t* counts;
+  std::int64_t length, cuts, begin;
+  in_order<T> order;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t first = i / cuts * length;
+    std::int64_t low = 0, high = length;
+    while (low < high) {
+      const std::int64_t middle = (low + high) / 2, at = first + middle;
+      const std::int64_t index = indices != nullptr ? indices[at] : begin + middle;
+      const bool tie = !order(keys[at], cut_keys[i]) && !order(cut_keys[i], keys[at]);
+      if (tie ? index < cut_indices[i] : order(keys[at], cut_keys[i])) low = middle + 1;
+      else high = middle;
+    }
+    counts[i] = cut_indices[i] == beyond_all ? length : low;
+  }
+  /// The index of a cut that comes after all elements.
+  static constexpr std::int64_t beyond_all = std::numeric_limits<std::int64_t>::max();
+};
+
+/// The tensor that is sorted, on one device.
+struct sorted_tensor {
+  tensor_type type{};
+  layout where{};
+  dim_id along = no_dim;
+  bool descending = false;
+  bool indices = false;
+  sizes at{};
+};
+
+/// Sorts the slices of a tensor along a dim: parallel sorting by regular sampling (Shi and Schaeffer 1992), after which elements that lie
+/// beyond a block are handed on, so that the result is divided as the operand is.
+/// Communication where the dim is divided: all-to-alls of samples, counts and elements, and the cuts and the sizes of parts from everybody
+/// to everybody, all in the group of devices that share the slices. See sort_cost.
+template <class T>
+class bound_sort final : public comm::data_routed {
+ public:
+  /// Collective over the grid when these axes are asked for in this order for the first time.
+  bound_sort(grid_state& grid, const sorted_tensor& t) : how_(1, 0, 0), order_{t.descending}, element_(t.type.element), wants_indices_(t.indices) {
+    const int along = t.type.find(t.along);
+    const axis_list list = t.where[along];
+    if (grid.sizes().product(list) > 1) group_ = grid.in_order(list, false);
+    const box mine = box_of(shape_of(t.type, t.at), t.where, grid.here(), t.at.axes);
+    for (int i = 0; i < t.type.rank; ++i)
+      if (i != along) (i < along ? outer_ : inner_) *= mine[i].size();
+    how_ = sorting(group_.size, outer_ * inner_, t.at[t.along]);
+    begin_ = mine[along].begin;
+    length_ = mine[along].size();
+    if (t.indices && how_.extent > std::numeric_limits<std::int32_t>::max()) throw shape_error(wording::too_long_to_index(how_.extent));
+  }
+
+  void run(const void* const* in, void* out) override {
+    const std::int64_t n = how_.slices * length_;
+    T* const keys = keys_.at_least(n);
+    std::int32_t* const indices = wants_indices_ ? indices_.at_least(n) : nullptr;
+    launch("cleave sort", n, gather_slices<T>{static_cast<const T*>(in[0]), keys, indices, length_, inner_, begin_});
+    wait_for_kernels();
+    start_.clear();
+    for (std::int64_t s = 0; s <= how_.slices; ++s) start_.push_back(s * length_);
+    sort_slices<T>({keys, indices, start_, {}, 0, order_});
+    if (how_.devices == 1) {
+      runs_.clear();
+      for (std::int64_t s = 0; s < how_.slices; ++s) runs_.add(s * length_, result_at(s, 0), length_, inner_);
+      return write(keys, indices, out);
+    }
+    exchange_parts();
+    hand_on(out);
+  }
+
+ private:
+  struct sample {
+    T key;
+    std::int64_t index;
+    std::int64_t weight;
+  };
+  /// Where to copy what, in pieces that are short enough for many threads.
+  struct run_list {
+    static constexpr std::int64_t longest = 4096;
+    std::vector<std::int64_t> source{}, target{}, length{};
+    std::int64_t elements = 0;
+
+    void clear() {
+      source.clear(), target.clear(), length.clear();
+      elements = 0;
+    }
+    void add(std::int64_t from, std::int64_t to, std::int64_t n, std::int64_t to_stride = 1) {
+      elements += n;
+      for (std::int64_t i = 0; i < n; i += longest) {
+        source.push_back(from + i);
+        target.push_back(to + i * to_stride);
+        length.push_back(std::min(longest, n - i));
+      }
+    }
+  };
+  /// Memory that grows and is kept, where kernels run or on the host.
+  template <class X, class Space = memory_space>
+  struct kept_memory {
+    std::shared_ptr<void> memory{};
+    std::int64_t elements = 0;
+
+    X* get() const { return static_cast<X*>(memory.get()); }
+    X* at_least(std::int64_t n) {
+      if (n > elements) memory = allocate<Space>(n * static_cast<std::int64_t>(sizeof(X))), elements = n;
+      return get();
+    }
+  };
+
+  /// Where the element of a rank within this device's block of a slice is in the result.
+  std::int64_t result_at(std::int64_t slice, std::int64_t rank) const { return (slice / inner_ * length_ + rank) * inner_ + slice % inner_; }
+
+  template <class X>
+  void copy(const X* from, X* to, const run_list& runs, std::int64_t to_stride) {
+    const auto n = static_cast<std::int64_t>(runs.source.size());
+    if (n == 0) return;
+    launch("cleave sort", n, copy_runs<X>{from, to, sources_.put(runs.source), targets_.put(runs.target), lengths_.put(runs.length), 1, to_stride});
+    wait_for_kernels();
+  }
+  void write(const T* keys, const std::int32_t* indices, void* out) {
+    if (wants_indices_) copy(indices, static_cast<std::int32_t*>(out), runs_, inner_);
+    else copy(keys, static_cast<T*>(out), runs_, inner_);
+  }
+  std::size_t device() const { return static_cast<std::size_t>(group_.rank); }
+  std::vector<std::int64_t> by_device(auto&& elements) const {
+    std::vector<std::int64_t> counts;
+    for (std::int64_t d = 0; d < how_.devices; ++d) counts.push_back(elements(d));
+    return counts;
+  }
+  template <class X>
+  void exchange_on_host(const X* in, const std::vector<std::int64_t>& to, X* out, const std::vector<std::int64_t>& from, element e) {
+    small_.run<Kokkos::HostSpace>(in, to, out, from, 1, e, group_);
+  }
+  /// The same numbers to everybody.
+  template <class X>
+  void gather_on_host(const X* mine, const std::vector<std::int64_t>& from, X* out, element e) {
+    const std::int64_t n = from[device()];
+    const auto copies = std::make_unique<X[]>(static_cast<std::size_t>(n * how_.devices));
+    for (std::int64_t d = 0; d < how_.devices; ++d) std::copy(mine, mine + n, copies.get() + d * n);
+    exchange_on_host<X>(copies.get(), by_device([&](std::int64_t) { return n; }), out, from, e);
+  }
+  /// What is exchanged, with the indices beside it where they are wanted.
+  void exchange_elements(const std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from, std::int64_t received) {
+    large_.run(sent_keys_.get(), to, received_keys_.at_least(received), from, 1, element_, group_);
+    if (wants_indices_) large_.run(sent_indices_.get(), to, received_indices_.at_least(received), from, 1, element::i32, group_);
+  }
+  void copy_elements(const T* keys, const std::int32_t* indices, T* to_keys, std::int32_t* to_indices) {
+    copy(keys, to_keys, runs_, 1);
+    if (wants_indices_) copy(indices, to_indices, runs_, 1);
+  }
+
+  /// The cuts of all slices, in memory that kernels can read.
+  void find_cuts() {
+    const std::int64_t cuts = how_.devices - 1, own = how_.decided_by(group_.rank), shown = how_.samples_of(length_);
+    // Samples are in the middle of what they stand for.
+    const auto place_of = [&](std::int64_t sample, std::int64_t length) {
+      return std::min(sample * how_.stride() + how_.stride() / 2, length - 1);
+    };
+    runs_.clear();
+    for (std::int64_t s = 0; s < how_.slices; ++s)
+      for (std::int64_t k = 0; k < shown; ++k) runs_.add(s * length_ + place_of(k, length_), s * shown + k, 1);
+    copy_elements(keys_.get(), indices_.get(), sent_keys_.at_least(how_.slices * shown), wants_indices_ ? sent_indices_.at_least(how_.slices * shown) : nullptr);
+    const auto to = by_device([&](std::int64_t d) { return how_.decided_by(d) * shown; });
+    const auto from = by_device([&](std::int64_t d) { return own * how_.samples_of(how_.length_of(d)); });
+    const std::int64_t samples = std::accumulate(from.begin(), from.end(), std::int64_t{0});
+    exchange_elements(to, from, samples);
+    T* const sampled = host_keys_.at_least(samples);
+    std::int32_t* const indices = host_indices_.at_least(samples);
+    copy_bytes<Kokkos::HostSpace, memory_space>(sampled, received_keys_.get(), samples * static_cast<std::int64_t>(sizeof(T)));
+    if (wants_indices_) copy_bytes<Kokkos::HostSpace, memory_space>(indices, received_indices_.get(), samples * 4);
+
+    T* const keys = decided_keys_.at_least(own * cuts);
+    std::vector<std::int64_t> decided(static_cast<std::size_t>(own * cuts));
+    std::vector<sample> all;
+    for (std::int64_t s = 0; s < own; ++s) {
+      all.clear();
+      std::int64_t first = 0;
+      for (std::int64_t d = 0; d < how_.devices; ++d) {
+        const std::int64_t length = how_.length_of(d), count = how_.samples_of(length);
+        for (std::int64_t k = 0; k < count; ++k) {
+          const std::int64_t at = first + s * count + k, left = length - k * how_.stride();
+          all.push_back({sampled[at], wants_indices_ ? indices[at] : d * how_.block + place_of(k, length), std::min(left, how_.stride())});
+        }
+        first += own * count;
+      }
+      std::sort(all.begin(), all.end(), [&](const sample& a, const sample& b) {
+        return order_(a.key, b.key) || (!order_(b.key, a.key) && a.index < b.index);
+      });
+      // The cut before a block is the sample of about its rank: what comes before it, and half of what it stands for.
+      std::size_t next = 0;
+      std::int64_t before = 0;
+      for (std::int64_t c = 0; c < cuts; ++c) {
+        const std::int64_t rank = (c + 1) * how_.block;
+        for (; next < all.size() && before + all[next].weight / 2 < rank; ++next) before += all[next].weight;
+        const bool beyond = rank >= how_.extent || next == all.size();
+        keys[s * cuts + c] = beyond ? T{} : all[next].key;
+        decided[static_cast<std::size_t>(s * cuts + c)] = beyond ? count_before<T>::beyond_all : all[next].index;
+      }
+    }
+    const auto theirs = by_device([&](std::int64_t d) { return how_.decided_by(d) * cuts; });
+    gather_on_host(keys, theirs, cut_keys_.at_least(how_.slices * cuts), element_);
+    cut_indices_.resize(static_cast<std::size_t>(how_.slices * cuts));
+    gather_on_host(decided.data(), theirs, cut_indices_.data(), element::i64);
+  }
+
+  /// Part d of every slice, as this device has it, goes to device d, which merges what comes.
+  void exchange_parts() {
+    find_cuts();
+    const std::int64_t cuts = how_.devices - 1, n = how_.slices * cuts;
+    T* const cut_keys = sent_keys_.at_least(n);
+    copy_bytes<memory_space, Kokkos::HostSpace>(cut_keys, cut_keys_.get(), n * static_cast<std::int64_t>(sizeof(T)));
+    std::int64_t* const counted = counted_.at_least(n);
+    launch("cleave sort", n, count_before<T>{keys_.get(), wants_indices_ ? indices_.get() : nullptr, cut_keys, sources_.put(cut_indices_), counted, length_, cuts, begin_, order_});
+    wait_for_kernels();
+    ends_.resize(static_cast<std::size_t>(n));
+    copy_bytes<Kokkos::HostSpace, memory_space>(ends_.data(), counted, n * 8);
+
+    std::vector<std::int64_t> sent, received(static_cast<std::size_t>(how_.devices * how_.slices));
+    std::vector<std::int64_t> to, from;
+    runs_.clear();
+    for (std::int64_t d = 0; d < how_.devices; ++d) {
+      const std::int64_t before = runs_.elements;
+      for (std::int64_t s = 0; s < how_.slices; ++s) {
+        const auto cut = [&](std::int64_t c) { return c < 0 ? 0 : c == cuts ? length_ : ends_[static_cast<std::size_t>(s * cuts + c)]; };
+        sent.push_back(cut(d) - cut(d - 1));
+        runs_.add(s * length_ + cut(d - 1), runs_.elements, cut(d) - cut(d - 1));
+      }
+      to.push_back(runs_.elements - before);
+    }
+    copy_elements(keys_.get(), indices_.get(), sent_keys_.at_least(runs_.elements), wants_indices_ ? sent_indices_.at_least(runs_.elements) : nullptr);
+    const auto each = by_device([&](std::int64_t) { return how_.slices; });
+    exchange_on_host(sent.data(), each, received.data(), each, element::i64);
+    std::int64_t total = 0;
+    for (std::int64_t d = 0; d < how_.devices; ++d) {
+      const auto* const first = received.data() + d * how_.slices;
+      from.push_back(std::accumulate(first, first + how_.slices, std::int64_t{0}));
+      total += from.back();
+    }
+    exchange_elements(to, from, total);
+
+    // Runs of a slice, which come by device, side by side.
+    start_.assign(1, 0);
+    run_start_.clear();
+    sizes_.clear();
+    std::vector<std::int64_t> next(static_cast<std::size_t>(how_.devices), 0);
+    for (std::size_t d = 1; d < next.size(); ++d) next[d] = next[d - 1] + from[d - 1];
+    runs_.clear();
+    for (std::int64_t s = 0; s < how_.slices; ++s) {
+      for (std::size_t d = 0; d < next.size(); ++d) {
+        const std::int64_t length = received[d * static_cast<std::size_t>(how_.slices) + static_cast<std::size_t>(s)];
+        run_start_.push_back(runs_.elements);
+        runs_.add(next[d], runs_.elements, length);
+        next[d] += length;
+      }
+      sizes_.push_back(runs_.elements - start_.back());
+      start_.push_back(runs_.elements);
+    }
+    T* const keys = keys_.at_least(total);
+    std::int32_t* const indices = wants_indices_ ? indices_.at_least(total) : nullptr;
+    copy_elements(received_keys_.get(), received_indices_.get(), keys, indices);
+    sort_slices<T>({keys, indices, start_, run_start_, how_.devices, order_});
+  }
+
+  /// Parts are not quite blocks: every device hands on what lies beyond its own.
+  void hand_on(void* out) {
+    const auto each = by_device([&](std::int64_t) { return how_.slices; });
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(how_.devices * how_.slices));
+    gather_on_host(sizes_.data(), each, sizes.data(), element::i64);
+    const auto devices = static_cast<std::size_t>(how_.devices), slices = static_cast<std::size_t>(how_.slices);
+    // The ranks of each device's part of each slice.
+    std::vector<range> parts(devices * slices);
+    for (std::size_t s = 0; s < slices; ++s) {
+      std::int64_t next = 0;
+      for (std::size_t d = 0; d < devices; ++d) {
+        parts[d * slices + s] = {next, next + sizes[d * slices + s]};
+        next = parts[d * slices + s].end;
+      }
+    }
+    const auto block = [&](std::size_t d) {
+      const std::int64_t first = std::min(static_cast<std::int64_t>(d) * how_.block, how_.extent);
+      return range{first, first + how_.length_of(static_cast<std::int64_t>(d))};
+    };
+    std::vector<std::int64_t> to, from;
+    runs_.clear();
+    for (std::size_t d = 0; d < devices; ++d) {
+      const std::int64_t before = runs_.elements;
+      for (std::size_t s = 0; s < slices; ++s) {
+        const range& own = parts[device() * slices + s];
+        const range wanted = intersect(own, block(d));
+        runs_.add(start_[s] + wanted.begin - own.begin, runs_.elements, wanted.size());
+      }
+      to.push_back(runs_.elements - before);
+    }
+    copy_elements(keys_.get(), indices_.get(), sent_keys_.at_least(runs_.elements), wants_indices_ ? sent_indices_.at_least(runs_.elements) : nullptr);
+    runs_.clear();
+    const range mine = block(device());
+    for (std::size_t d = 0; d < devices; ++d) {
+      const std::int64_t before = runs_.elements;
+      for (std::size_t s = 0; s < slices; ++s) {
+        const range wanted = intersect(parts[d * slices + s], mine);
+        runs_.add(runs_.elements, result_at(static_cast<std::int64_t>(s), wanted.begin - mine.begin), wanted.size(), inner_);
+      }
+      from.push_back(runs_.elements - before);
+    }
+    exchange_elements(to, from, runs_.elements);
+    write(received_keys_.get(), received_indices_.get(), out);
+  }
+
+  sorting how_;
+  in_order<T> order_;
+  element element_;
+  bool wants_indices_;
+  std::int64_t outer_ = 1, inner_ = 1, begin_ = 0, length_ = 0;
+  comm::group group_{};
+  comm::row_exchange large_{}, small_{};
+  comm::device_numbers sources_{}, targets_{}, lengths_{};
+  kept_memory<T> keys_{}, sent_keys_{}, received_keys_{};
+  kept_memory<std::int32_t> indices_{}, sent_indices_{}, received_indices_{};
+  kept_memory<std::int64_t> counted_{};
+  kept_memory<T, Kokkos::HostSpace> host_keys_{}, decided_keys_{}, cut_keys_{};
+  kept_memory<std::int32_t, Kokkos::HostSpace> host_indices_{};
+  run_list runs_{};
+  /// Where each slice of what is merged starts, and each run of it; how long the slices are; the cuts, and how much comes before them.
+  std::vector<std::int64_t> start_{}, run_start_{}, sizes_{}, cut_indices_{}, ends_{};
+};
+
+} // namespace cleave

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/ops/scalar.hpp>
+#include <cleave/storage/element_type.hpp>
+#include <cleave/storage/memory.hpp>
+
+#include <Kokkos_Sort.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace cleave {
+
+/// Whether a comes before b: NaN after all numbers, and before them in descending order.
+template <class T>
+struct in_order {
+  bool descending = false;
+
+  CLEAVE_FUNCTION static bool less(T a, T b) {
+    const computed<T> x = static_cast<computed<T>>(a), y = static_cast<computed<T>>(b);
+    if constexpr (std::is_integral_v<computed<T>>) return x < y;
+    else return y != y ? x == x : x < y;
+  }
+  CLEAVE_FUNCTION bool operator()(T a, T b) const { return descending ? less(b, a) : less(a, b); }
+};
+
+/// Slices that lie one after the other; the indices of their elements, or null; and runs that are in order already, or none.
+template <class T>
+struct slices_to_sort {
+  T* keys;
+  std::int32_t* indices;
+  /// Where each slice starts, and the end of the last one.
+  std::span<const std::int64_t> start;
+  /// Slice by slice `runs` numbers, where each run starts; 0 runs: nothing is known.
+  std::span<const std::int64_t> run_start;
+  std::int64_t runs;
+  in_order<T> order;
+
+  std::int64_t size() const { return start.back(); }
+};
+
+namespace detail {
+
+/// One slice on a core of the host: sorted, or its runs merged two by two.
+template <class T>
+struct sort_slice {
+  slices_to_sort<T> all;
+
+  void operator()(std::int64_t s) const {
+    const std::int64_t begin = all.start[static_cast<std::size_t>(s)], end = all.start[static_cast<std::size_t>(s) + 1];
+    if (all.indices == nullptr) return put_in_order(s, begin, all.keys + begin, all.keys + end, all.order);
+    std::vector<std::int32_t> place(static_cast<std::size_t>(end - begin));
+    std::iota(place.begin(), place.end(), 0);
+    const T* const keys = all.keys + begin;
+    std::int32_t* const indices = all.indices + begin;
+    put_in_order(s, begin, place.begin(), place.end(), [&](std::int32_t a, std::int32_t b) {
+      if (all.order(keys[a], keys[b])) return true;
+      return !all.order(keys[b], keys[a]) && indices[a] < indices[b];
+    });
+    reorder(all.keys + begin, place);
+    reorder(indices, place);
+  }
+
+ private:
+  template <class I, class Before>
+  void put_in_order(std::int64_t s, std::int64_t begin, I from, I to, const Before& before) const {
+    if (all.runs == 0) return std::sort(from, to, before);
+    const auto at = [&](std::int64_t run) {
+      return run >= all.runs ? to : from + (all.run_start[static_cast<std::size_t>(s * all.runs + run)] - begin);
+    };
+    for (std::int64_t width = 1; width < all.runs; width *= 2)
+      for (std::int64_t run = 0; run + width < all.runs; run += 2 * width) std::inplace_merge(at(run), at(run + width), at(run + 2 * width), before);
+  }
+  template <class X>
+  static void reorder(X* x, const std::vector<std::int32_t>& place) {
+    const std::vector<stored_apart<X>> before(x, x + place.size());
+    for (std::size_t i = 0; i < place.size(); ++i) x[i] = before[static_cast<std::size_t>(place[i])].value;
+  }
+  // A vector of bool has no elements.
+  template <class X>
+  struct stored_apart {
+    X value;
+    stored_apart(X x) : value(x) {}
+  };
+};
+
+/// Elsewhere all slices are sorted at once, by slice, key and index.
+template <class T>
+struct by_slice_and_key {
+  const T* keys;
+  const std::int32_t* indices;
+  const std::int32_t* slice;
+  in_order<T> order;
+
+  CLEAVE_FUNCTION bool operator()(std::int64_t a, std::int64_t b) const {
+    if (slice[a] != slice[b]) return slice[a] < slice[b];
+    if (order(keys[a], keys[b])) return true;
+    if (order(keys[b], keys[a])) return false;
+    return indices == nullptr ? a < b : indices[a] < indices[b];
+  }
+};
+struct number_slices {
+  const std::int64_t* start;
+  std::int64_t* place;
+  std::int32_t* slice;
+  CLEAVE_FUNCTION void operator()(std::int64_t s) const {
+    for (std::int64_t i = start[s]; i < start[s + 1]; ++i) {
+      place[i] = i;
+      slice[i] = static_cast<std::int32_t>(s);
+    }
+  }
+};
+template <class X>
+struct take_places {
+  const X* from;
+  X* to;
+  const std::int64_t* place;
+  CLEAVE_FUNCTION void operator()(std::int64_t i) const { to[i] = from[place[i]]; }
+};
+
+template <class X>
+void reorder_elements(X* x, const std::int64_t* place, std::int64_t n) {
+  const std::shared_ptr<void> sorted = allocate(n * static_cast<std::int64_t>(sizeof(X)));
+  launch("cleave sort", n, take_places<X>{x, static_cast<X*>(sorted.get()), place});
+  wait_for_kernels();
+  copy_bytes(x, sorted.get(), n * static_cast<std::int64_t>(sizeof(X)));
+}
+
+template <class T>
+void sort_on_device(const slices_to_sort<T>& all) {
+  const std::int64_t n = all.size(), slices = static_cast<std::int64_t>(all.start.size()) - 1;
+  if (n == 0) return;
+  const std::shared_ptr<void> places = allocate(n * 8), numbers = allocate(n * 4), starts = allocate((slices + 1) * 8);
+  copy_bytes<memory_space, Kokkos::HostSpace>(starts.get(), all.start.data(), (slices + 1) * 8);
+  auto* const place = static_cast<std::int64_t*>(places.get());
+  auto* const slice = static_cast<std::int32_t*>(numbers.get());
+  launch("cleave sort", slices, number_slices{static_cast<const std::int64_t*>(starts.get()), place, slice});
+  const Kokkos::View<std::int64_t*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> view(place, static_cast<std::size_t>(n));
+  Kokkos::sort(kept_instance::made(), view, by_slice_and_key<T>{all.keys, all.indices, slice, all.order});
+  reorder_elements(all.keys, place, n);
+  if (all.indices != nullptr) reorder_elements(all.indices, place, n);
+}
+
+} // namespace detail
+
+/// Sorts each slice by its keys, equal ones by their indices where there are any.
+template <class T>
+void sort_slices(const slices_to_sort<T>& all) {
+  if constexpr (on_host) launch("cleave sort", static_cast<std::int64_t>(all.start.size()) - 1, detail::sort_slice<T>{all});
+  else detail::sort_on_device(all);
+}
+
+} // namespace cleave
