@@ -45,6 +45,15 @@ struct bound_step {
   std::int64_t message_at = 0;
   /// Scratch memory, shared by all steps.
   comm::scratch_bytes scratch{};
+  /// A loop: its trips where they are known, and what is read or written at the index of each.
+  std::int64_t trips = 0;
+  bool backwards = false;
+  struct slice {
+    std::size_t buffer;
+    std::size_t stack;
+    std::int64_t bytes;
+  };
+  std::vector<slice> slices{};
 };
 
 namespace detail {
@@ -56,6 +65,7 @@ struct binder {
   std::span<const dim_info> dims;
   const sizes& at;
   comm::exchange_maker make_exchange;
+  const loop_list& loops;
 
   /// Extents of this device's shard of a buffer.
   shape local(const buffer& b) const { return indices_of(b, maps, at, grid.here()).extents(); }
@@ -266,6 +276,14 @@ struct binder {
     return s;
   }
 
+  void bind_trips(const step& s, bound_step& b) const {
+    const loop_info& l = loops[s.in_loop - 1u];
+    b.trips = l.along != no_dim ? at[l.along] : l.trips;
+    b.backwards = l.backwards;
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      if (buffers[i].form == form::slice && buffers[i].loop == s.in_loop) b.slices.push_back({i, buffers[i].of, local(buffers[i]).elements() * size_of(buffers[i].type.element)});
+  }
+
   bound_step bind(const step& s) const {
     bound_step b;
     b.name = s.move != kind::none ? std::string(name_of(s.move)) + " for " + std::string(name_of(s.code)) + " line " +
@@ -280,7 +298,9 @@ struct binder {
       case step_kind::scan: bind_scan(s, b); break;
       case step_kind::gather:
       case step_kind::scatter:
-      case step_kind::sort: break;
+      case step_kind::sort:
+      case step_kind::loop_end: break;
+      case step_kind::loop_begin: bind_trips(s, b); break;
       case step_kind::call:
         for (std::uint16_t in : s.in) b.shards.push_back(shard_of(buffers[in]));
         b.shards.push_back(shard_of(buffers[s.out]));
@@ -299,16 +319,16 @@ class bound_program {
   /// Collective over the grid: sub-communicators may be made.
   bound_program(grid_state& grid, const sizes& at, std::span<const dim_info> dims, std::span<const buffer> buffers,
                 std::span<const step> steps, std::span<const dim_map> maps, std::size_t arguments, std::size_t results, std::size_t slots,
-                comm::exchange_maker make_exchange = nullptr)
+                comm::exchange_maker make_exchange = nullptr, const loop_list& loops = {})
       : grid_(&grid) {
-    const detail::binder bind{grid, buffers, maps, dims, at, make_exchange};
+    const detail::binder bind{grid, buffers, maps, dims, at, make_exchange, loops};
     bytes_.resize(buffers.size());
     for (std::size_t b = 0; b < buffers.size(); ++b)
       bytes_[b] = bind.local(buffers[b]).elements() * size_of(buffers[b].type.element);
 
     std::vector<std::int64_t> slot(slots, 0);
     for (std::size_t b = 0; b < buffers.size(); ++b)
-      if (buffers[b].role == role::workspace && buffers[b].form != form::view) slot[buffers[b].index] = std::max(slot[buffers[b].index], bytes_[b]);
+      if (buffers[b].role == role::workspace && buffers[b].form != form::view && buffers[b].form != form::slice) slot[buffers[b].index] = std::max(slot[buffers[b].index], bytes_[b]);
     std::vector<std::int64_t> slot_at(slots, 0);
     std::int64_t total = 0;
     for (std::size_t i = 0; i < slots; ++i) {
@@ -354,6 +374,11 @@ class bound_program {
   bound_step& operator[](std::size_t i) { return steps_[i]; }
   void* at(std::size_t buffer) const { return at_[buffer]; }
   const comm::scratch& scratch() const { return scratch_; }
+  /// What a loop reads and writes in a trip, counted from 0 in the order in which they run.
+  void set_trip(const bound_step& loop, std::int64_t trip, std::int64_t trips) {
+    const std::int64_t index = loop.backwards ? trips - 1 - trip : trip;
+    for (const bound_step::slice& s : loop.slices) at_[s.buffer] = static_cast<char*>(at_[s.stack]) + index * s.bytes;
+  }
   /// Bytes of this device's workspace.
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
 
@@ -400,14 +425,22 @@ class bound_program {
     aside_.resize(results);
     argument_bytes_.resize(arguments, 0);
     for (std::size_t b = 0; b < buffers.size(); ++b) {
+      if (buffers[b].form == form::slice) continue;
       if (buffers[b].role == role::output) aside_[buffers[b].index].bytes = bytes_[b];
       if (buffers[b].role == role::input) argument_bytes_[buffers[b].index] = bytes_[b];
     }
+    // What a loop reads is read until it ends, and what it writes may be written as soon as it begins.
+    std::size_t depth = 0, begin = 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].kind == step_kind::loop_begin && depth++ == 0) begin = i;
+      if (steps[i].kind == step_kind::loop_end) --depth;
+      std::size_t end = i;
+      for (std::size_t inner = depth; inner > 0; inner += steps[end].kind == step_kind::loop_begin ? 1u : 0u, inner -= steps[end].kind == step_kind::loop_end ? 1u : 0u) ++end;
       for (std::uint16_t b : steps[i].in)
-        if (buffers[b].role == role::input) last_read[buffers[b].index] = i;
+        if (buffers[b].role == role::input) last_read[buffers[b].index] = end;
+      if (!writes(steps[i])) continue;
       const buffer& out = buffers[steps[i].out];
-      if (out.role == role::output && first_write[out.index] == never) first_write[out.index] = i;
+      if (out.role == role::output && first_write[out.index] == never) first_write[out.index] = depth > 0 ? begin : i;
     }
     // Within one step an argument may be overwritten in place where element i of the result needs element i of it alone.
     const auto pointwise = [&](const step& s, std::size_t argument) {

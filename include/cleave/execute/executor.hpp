@@ -76,12 +76,71 @@ template <class Plan, std::size_t First, std::size_t... I>
 void run_block(bound_program& p, std::index_sequence<I...>) {
   (run_step<Plan, First + I>(p), ...);
 }
-template <class Plan, std::size_t... Block>
-void run_blocks(bound_program& p, std::index_sequence<Block...>) {
-  constexpr std::size_t all = Plan::steps.size();
-  (run_block<Plan, Block * steps_in_block>(
-       p, std::make_index_sequence<(all - Block * steps_in_block < steps_in_block ? all - Block * steps_in_block : steps_in_block)>{}),
-   ...);
+/// The steps of a stretch without a loop.
+template <class Plan, std::size_t First, std::size_t Last>
+void run_straight(bound_program& p) {
+  if constexpr (Last - First > steps_in_block) {
+    run_block<Plan, First>(p, std::make_index_sequence<steps_in_block>{});
+    run_straight<Plan, First + steps_in_block, Last>(p);
+  } else {
+    run_block<Plan, First>(p, std::make_index_sequence<Last - First>{});
+  }
+}
+/// The first step from `first` on that begins a loop, or `last`.
+template <class Plan>
+constexpr std::size_t next_loop(std::size_t first, std::size_t last) {
+  while (first < last && Plan::steps[first].kind != step_kind::loop_begin) ++first;
+  return first;
+}
+template <class Plan>
+constexpr std::size_t end_of_loop(std::size_t begin) {
+  std::size_t end = begin;
+  for (std::size_t depth = 1; depth > 0;) {
+    ++end;
+    if (Plan::steps[end].kind == step_kind::loop_begin) ++depth;
+    if (Plan::steps[end].kind == step_kind::loop_end) --depth;
+  }
+  return end;
+}
+/// A number of rank 0, the same on all devices, as the host sees it.
+inline std::int64_t number_on_host(const bound_program& p, std::size_t buffer, element e) {
+  std::array<char, 8> bytes{};
+  wait_for_kernels();
+  copy_bytes<Kokkos::HostSpace, memory_space>(bytes.data(), p.at(buffer), size_of(e));
+  std::int64_t number = 0;
+  with_element(e, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_integral_v<T>) {
+      std::memcpy(&zero, bytes.data(), sizeof(T));
+      number = static_cast<std::int64_t>(zero);
+    }
+  });
+  return number;
+}
+
+template <class Plan, std::size_t First, std::size_t Last>
+void run_steps(bound_program& p) {
+  constexpr std::size_t begin = next_loop<Plan>(First, Last);
+  run_straight<Plan, First, begin>(p);
+  if constexpr (begin != Last) {
+    constexpr std::size_t end = end_of_loop<Plan>(begin);
+    static constexpr const step &first = Plan::steps[begin], &last = Plan::steps[end];
+    const bound_step& loop = p[begin];
+    std::int64_t trips = loop.trips;
+    if constexpr (!first.in.empty()) trips = number_on_host(p, first.in[0], Plan::buffers[first.in[0]].type.element);
+    for (std::int64_t trip = 0; trip < trips; ++trip) {
+      p.set_trip(loop, trip, trips);
+      run_steps<Plan, begin + 1, end>(p);
+      if constexpr (!last.in.empty())
+        if (number_on_host(p, last.in[0], element::boolean) != 0) break;
+    }
+    run_steps<Plan, end + 1, Last>(p);
+  }
+}
+template <class Plan>
+constexpr loop_list loops_of() {
+  if constexpr (requires { Plan::loops; }) return Plan::loops;
+  else return {};
 }
 
 /// Look-ups and sorting are bound here, where their element type is known: others need not be compiled.
@@ -141,7 +200,8 @@ class executor {
   /// Collective over the grid.
   executor(grid_state& grid, const sizes& at)
       : program_(grid, at, std::span<const dim_info>(Plan::dims.begin(), Plan::dims.end()), std::span<const buffer>(Plan::buffers),
-                 std::span<const step>(Plan::steps), std::span<const dim_map>(Plan::maps), Plan::arguments, Plan::results, Plan::slots, detail::exchange_maker_of<Plan>()) {
+                 std::span<const step>(Plan::steps), std::span<const dim_map>(Plan::maps), Plan::arguments, Plan::results, Plan::slots, detail::exchange_maker_of<Plan>(),
+                 detail::loops_of<Plan>()) {
     constexpr std::size_t blocks = (Plan::steps.size() + detail::steps_in_block - 1) / detail::steps_in_block;
     if constexpr (detail::has_routed<Plan>) detail::bind_all_routed<Plan>(program_, grid, at, std::make_index_sequence<blocks>{});
   }
@@ -150,8 +210,7 @@ class executor {
   void run(const void* const* inputs, void* const* outputs) {
     program_.start(inputs, outputs);
     try {
-      constexpr std::size_t blocks = (Plan::steps.size() + detail::steps_in_block - 1) / detail::steps_in_block;
-      detail::run_blocks<Plan>(program_, std::make_index_sequence<blocks>{});
+      detail::run_steps<Plan, 0, Plan::steps.size()>(program_);
     } catch (const mpi_error&) {
       program_.grid().set_broken();
       throw;

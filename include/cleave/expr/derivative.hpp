@@ -106,6 +106,7 @@ class reverse_pass {
         if (n.code == op::cumulative) running(n, g);
         if (n.code == op::sort) sorted(n, g);
         break;
+      case op_class::loop: break;
       case op_class::gather: looked_up(n, g); break;
       case op_class::scatter: added_up(n, g); break;
       case op_class::call:

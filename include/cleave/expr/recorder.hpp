@@ -523,6 +523,19 @@ public:
   constexpr bool extent_follows(const derived_extent& rule, std::string_view op, source where) { return follows(rule, op, where); }
   constexpr bool extent_at_least(const least_extent& rule, std::string_view op, source where) { return at_least(rule, op, where); }
 
+  /// Begins a loop in the one that is being recorded; what is recorded until it is left may be part of it.
+  constexpr std::uint8_t enter(loop_info info, source where) {
+    if (made_.loops.full()) {
+      fail(fault::too_many_loops, "scan", where);
+      return 0;
+    }
+    info.around = recording_;
+    made_.loops.push_back(info);
+    return recording_ = static_cast<std::uint8_t>(made_.loops.size());
+  }
+  constexpr void leave(std::uint8_t loop) { recording_ = made_.loops[loop - 1u].around; }
+  constexpr std::uint8_t recording() const { return recording_; }
+
   /// A node whose type is known already, on its operands.
   constexpr value append(node n, std::span<const value> args, source where) {
     return take_operands(n, args, where) ? push(n) : value{this, no_node};
@@ -605,9 +618,18 @@ private:
   constexpr value push(const node& n) {
     if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
     made_.nodes.push_back(n);
+    if (!made_.loops.empty() && class_of(n.code) != op_class::loop) made_.nodes.back().loop = innermost(n);
     made_.nodes.back().gradient = origin_.gradient;
     made_.nodes.back().origin = origin_.gradient ? origin_.code : n.code;
     return {this, static_cast<node_id>(made_.nodes.size() - 1)};
+  }
+
+  /// The deepest loop of the operands.
+  constexpr std::uint8_t innermost(const node& n) const {
+    std::uint8_t loop = 0;
+    for (int k = 0; k < n.arity; ++k)
+      if (const std::uint8_t of = made_.nodes[n.in[static_cast<std::size_t>(k)]].loop; within(made_.loops, of, loop)) loop = of;
+    return loop;
   }
 
   static constexpr int rank_of(dim_set s) {
@@ -617,6 +639,8 @@ private:
   }
 
   std::vector<region> regions_{};
+  /// The loop that is being recorded.
+  std::uint8_t recording_ = 0;
 };
 
 } // namespace cleave

@@ -78,6 +78,28 @@ struct dim_map {
   friend constexpr bool operator==(const dim_map&, const dim_map&) = default;
 };
 
+/// A part of a computation that runs several times.
+struct loop_info {
+  /// The dim along which it runs, index by index; no_dim: as often as op::trips says, or until op::until holds.
+  dim_id along = no_dim;
+  /// From the last index to the first.
+  bool backwards = false;
+  /// The loop around it; 0: none.
+  std::uint8_t around = 0;
+  /// Of a loop along no dim: its trips, or what is assumed where values decide.
+  std::int64_t trips = 0;
+  friend constexpr bool operator==(const loop_info&, const loop_info&) = default;
+};
+/// Loops of a graph, counted from 1.
+inline constexpr std::size_t max_loops = 32;
+using loop_list = static_vector<loop_info, max_loops>;
+
+/// Whether a loop is `outer` or within it; everything is within 0.
+constexpr bool within(const loop_list& loops, std::uint8_t loop, std::uint8_t outer) {
+  for (; loop != outer && loop != 0; loop = loops[loop - 1u].around) {}
+  return loop == outer;
+}
+
 struct user_entry;
 inline constexpr int max_arity = 6;
 
@@ -107,6 +129,10 @@ struct node {
   std::uint8_t maps = 0;
   /// sort, argsort: in descending order. cumulative: from the last index on; and without the element itself.
   bool backwards = false, exclusive = false;
+  /// The innermost loop that it is part of, 0 where it is part of none: the deepest one of its operands, so that what does not change from
+  /// trip to trip is computed once. carry, each, next, last, collect, trips, until: `of` is the loop.
+  std::uint8_t loop = 0;
+  std::uint8_t of = 0;
   /// The operation whose derivative this is part of, or its own.
   op origin = op::input;
   bool gradient = false;
@@ -119,6 +145,7 @@ struct graph {
   extent_rules rules{};
   std::vector<node> nodes{};
   std::vector<dim_map> maps{};
+  loop_list loops{};
   /// The arguments, in order: nodes of op::input.
   std::vector<node_id> inputs{};
   /// The results, in order, and the layout asked for each (used where `output_pinned`).
@@ -143,6 +170,18 @@ struct sizes {
 
   constexpr std::int64_t operator[](dim_id d) const { return dims[d]; }
 };
+
+/// Trips assumed of a loop that ends when its values say so.
+inline constexpr std::int64_t hinted_trips = 16;
+/// How often a part of a computation runs.
+constexpr std::int64_t trips_of(const loop_list& loops, std::uint8_t loop, const sizes& s) {
+  std::int64_t n = 1;
+  for (; loop != 0; loop = loops[loop - 1u].around) {
+    const loop_info& l = loops[loop - 1u];
+    n *= l.along != no_dim ? s[l.along] : l.trips;
+  }
+  return n;
+}
 
 /// `dynamic` where an extent is not known.
 constexpr std::int64_t evaluated(const extent_sum& sum, const sizes& s) {

@@ -96,6 +96,20 @@ enum class op : std::uint8_t {
   /// The elements of each slice along a dim in order; and where they were.
   sort,
   argsort,
+  // where loops begin and end
+  /// A value that goes from one trip to the next: as it is before the first, and then what op::next says.
+  carry,
+  /// What is stacked along the dim of the loop, at the index of the trip.
+  each,
+  next,
+  /// A carried value after the last trip.
+  last,
+  /// A value of every trip, stacked along the dim of the loop.
+  collect,
+  /// How often a loop runs that runs along no dim: a number, or once if a predicate holds.
+  trips,
+  /// A predicate after which there is no other trip.
+  until,
   // the same elements under other dims
   rename,
   split,

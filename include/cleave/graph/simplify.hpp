@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/graph/graph.hpp>
+#include <cleave/graph/order.hpp>
 
 namespace cleave {
 
@@ -13,7 +13,7 @@ constexpr bool same_operation(const node& a, const node& b, const std::vector<di
     if (!(maps[a.first_map + m] == maps[b.first_map + m])) return false;
   return a.maps == b.maps && a.code == b.code && a.type == b.type && a.in == b.in && a.over == b.over && a.combine == b.combine &&
          a.which == b.which && a.scalar == b.scalar && a.pin == b.pin && a.pinned == b.pinned &&
-         a.user == b.user && a.local == b.local && a.backwards == b.backwards && a.exclusive == b.exclusive;
+         a.user == b.user && a.local == b.local && a.backwards == b.backwards && a.exclusive == b.exclusive && a.loop == b.loop && a.of == b.of;
 }
 
 constexpr std::uint64_t hash_of(const node& n) {
@@ -67,16 +67,35 @@ constexpr bool without_one_hot(const graph& g, node& n) {
 
 /// The same computation without equal operations done twice without operations that no result needs, and without other
 /// names for one value. Inputs stay, in order, used or not.
-constexpr graph simplify(const graph& from, bool again = true) {
+constexpr graph simplify(const graph& recorded, bool again = true) {
+  graph arranged;
+  if (!recorded.loops.empty()) arranged = ordered(recorded);
+  const graph& from = recorded.loops.empty() ? recorded : arranged;
   bool rewritten = false;
   const std::size_t count = from.nodes.size();
   std::vector<std::uint8_t> live(count, 0);
   for (node_id r : from.outputs) live[r] = 1;
-  for (std::size_t v = count; v-- > 0;) {
-    const node& n = from.nodes[v];
-    if (n.code == op::input) live[v] = 1;
-    if (!live[v]) continue;
-    for (int k = 0; k < n.arity; ++k) live[n.in[static_cast<std::size_t>(k)]] = 1;
+  // What a carried value becomes is recorded after it, so loops are gone through until nothing changes.
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::array<bool, max_loops + 1> runs{};
+    for (std::size_t v = count; v-- > 0;) {
+      const node& n = from.nodes[v];
+      if (n.code == op::input) live[v] = 1;
+      const bool follows = (n.code == op::next && live[n.in[1]] != 0) || ((n.code == op::until || n.code == op::trips) && runs[n.of]);
+      if (follows && live[v] == 0) live[v] = 1, changed = true;
+      if (!live[v]) continue;
+      runs[n.loop] = true;
+      for (int k = 0; k < n.arity; ++k) {
+        std::uint8_t& read = live[n.in[static_cast<std::size_t>(k)]];
+        changed = changed || (read == 0 && from.nodes[n.in[static_cast<std::size_t>(k)]].code == op::carry);
+        read = 1;
+      }
+    }
+    // A loop that runs makes those around it run.
+    for (std::size_t l = from.loops.size(); l > 0; --l) runs[from.loops[l - 1].around] = runs[from.loops[l - 1].around] || runs[l];
+    for (std::size_t v = 0; v < count; ++v)
+      if (live[v] == 0 && (from.nodes[v].code == op::until || from.nodes[v].code == op::trips) && runs[from.nodes[v].of]) live[v] = 1, changed = true;
   }
 
   graph to;
@@ -84,6 +103,7 @@ constexpr graph simplify(const graph& from, bool again = true) {
   to.dims = from.dims;
   to.rules = from.rules;
   to.maps = from.maps;
+  to.loops = from.loops;
   to.outputs_pinned = from.outputs_pinned;
   to.output_layouts = from.output_layouts;
   to.output_types = from.output_types;
@@ -102,14 +122,15 @@ constexpr graph simplify(const graph& from, bool again = true) {
     }
     rewritten = detail::without_one_hot(to, n) || rewritten;
     std::size_t slot = static_cast<std::size_t>(detail::hash_of(n)) & (buckets - 1);
-    if (n.code != op::input)
+    const bool unique = n.code == op::input || n.code == op::carry;
+    if (!unique)
       while (table[slot] != no_node && !detail::same_operation(to.nodes[table[slot]], n, to.maps)) slot = (slot + 1) & (buckets - 1);
-    if (n.code != op::input && table[slot] != no_node) {
+    if (!unique && table[slot] != no_node) {
       now[v] = table[slot];
       continue;
     }
     now[v] = static_cast<node_id>(to.nodes.size());
-    if (n.code != op::input) table[slot] = now[v];
+    if (!unique) table[slot] = now[v];
     to.nodes.push_back(n);
   }
   for (node_id i : from.inputs) to.inputs.push_back(now[i]);

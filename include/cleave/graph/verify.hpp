@@ -28,6 +28,10 @@ constexpr bool verify(const graph& g) {
     const node& n = g.nodes[v];
     for (int k = 0; k < n.arity; ++k)
       if (n.in[static_cast<std::size_t>(k)] >= v) return false;
+    // Only what takes a value out of a loop may read one that is within it.
+    const bool out = n.code == op::last || n.code == op::collect;
+    for (int k = 0; k < n.arity; ++k)
+      if (!within(g.loops, out ? n.of : n.loop, g.nodes[n.in[static_cast<std::size_t>(k)]].loop)) return false;
     dim_set seen = 0;
     for (int i = 0; i < n.type.rank; ++i) {
       if (n.type[i] >= g.dims.size() || (seen & dim_bit(n.type[i])) != 0) return false;

@@ -105,6 +105,8 @@ constexpr factor_list factors_of(const graph& g, const node& n) {
     if (n.code == op::rename && d == n.which[1]) d = n.which[0];
     if (n.code == op::split && d == n.which[1]) d = n.which[0];
     if (n.code == op::merge && d == n.which[2]) d = n.which[0];
+    // Stacked by a loop, index by index.
+    if (n.code == op::collect && i == 0) continue;
     if (n.code == op::call && (n.local || (n.over & dim_bit(d)) != 0)) continue;
     const bool minor = n.code == op::split && n.type[i] == n.which[2];
     if (n.code == op::split && n.type[i] == n.which[1]) f.minor = static_cast<std::int8_t>(i + 1);

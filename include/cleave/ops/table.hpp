@@ -32,6 +32,8 @@ enum class op_class : std::uint8_t {
   /// Along one dim each element depends on others of its slice, in the layout of the operand: running totals, for which one value a slice
   /// travels where the dim is divided, and sorting, for which elements do.
   scan,
+  /// A value crosses into a loop, from trip to trip, or out of it.
+  loop,
   /// The same elements under other dims; a factor is a dim of the finer side.
   view,
   /// States something about a value, computes nothing.
@@ -136,6 +138,13 @@ inline constexpr op_entry op_entries[] = {
     {op::cumulative, "cumulative", op_class::scan, 1, linearity::none},
     {op::sort, "sort", op_class::scan, 1, linearity::none},
     {op::argsort, "argsort", op_class::scan, 1, linearity::none},
+    {op::carry, "carry", op_class::loop, 1, linearity::none},
+    {op::each, "each", op_class::loop, 1, linearity::none},
+    {op::next, "next", op_class::loop, 2, linearity::none},
+    {op::last, "last", op_class::loop, 1, linearity::none},
+    {op::collect, "collect", op_class::loop, 1, linearity::none},
+    {op::trips, "trips", op_class::loop, 1, linearity::none},
+    {op::until, "until", op_class::loop, 1, linearity::none},
     {op::rename, "rename", op_class::view, 1, linearity::unary},
     {op::split, "split", op_class::view, 1, linearity::unary},
     {op::merge, "merge", op_class::view, 1, linearity::unary},

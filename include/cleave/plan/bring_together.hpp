@@ -22,7 +22,7 @@ constexpr void bring_reduces_together(std::vector<step>& steps, const std::vecto
   for (std::size_t j = 1; j < steps.size(); ++j) {
     const std::size_t memory = storage[steps[j].out];
     if (steps[j].kind != step_kind::move || steps[j].move != kind::all_reduce || storage[steps[j].in[0]] != memory) continue;
-    for (std::size_t i = j; i-- > 0 && storage[steps[i].out] != memory;)
+    for (std::size_t i = j; i-- > 0 && steps[i].in_loop == steps[j].in_loop && storage[steps[i].out] != memory;)
       if (reduce_alike(steps[i], buffers[steps[i].out].type.element, steps[j], buffers[steps[j].out].type.element)) {
         std::rotate(steps.begin() + static_cast<std::ptrdiff_t>(i) + 1, steps.begin() + static_cast<std::ptrdiff_t>(j),
                     steps.begin() + static_cast<std::ptrdiff_t>(j) + 1);

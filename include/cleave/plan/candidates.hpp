@@ -246,6 +246,7 @@ struct candidate_strategies : priced_graph {
       with_pass(v, s, list);
     };
     for (const layout& l : copies_of(v)) wanted(l);
+    if (n.code == op::carry && next_of[v] != no_node) wanted(home(node_at(next_of[v]).in[0]));
     if (n.code == op::scatter) send_rows(v, list);
     if (n.maps != 0) {
       // What is short, or read whole, may be fetched whole at once.

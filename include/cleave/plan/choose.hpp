@@ -43,12 +43,29 @@ struct chooser : candidate_strategies {
     strategy before;
   };
 
+  /// Sets a strategy, and with it those that must follow.
+  constexpr void set(std::size_t v, const strategy& s, std::vector<change>& undo) {
+    undo.push_back({v, chosen[v]});
+    chosen[v] = s;
+    if (!g.loops.empty()) lead(v, undo);
+  }
+  constexpr void lead(std::size_t v, std::vector<change>& undo) {
+    for (std::size_t e = first_edge[v]; e < first_edge[v + 1]; ++e) {
+      const std::size_t w = edges[e].to;
+      if (node_at(w).code == op::each || (node_at(w).code == op::next && edges[e].operand == 1)) {
+        const strategy after = following(w);
+        if (!(after == chosen[w])) set(w, after, undo);
+      } else if (passes_on(w)) {
+        lead(w, undo);
+      }
+    }
+  }
+
   /// Sets a strategy and lets the ops that agreed with the old layout follow: elementwise ones, and products too if
   /// asked. What changed goes to `undo`.
   constexpr void apply(std::size_t v, const strategy& s, bool products, std::vector<change>& undo) {
     const layout old = chosen[v].out;
-    undo.push_back({v, chosen[v]});
-    chosen[v] = s;
+    set(v, s, undo);
     if (undo.size() > 32) return;
     for (std::size_t e = first_edge[v]; e < first_edge[v + 1]; ++e) {
       const std::size_t w = edges[e].to;
@@ -85,7 +102,7 @@ struct chooser : candidate_strategies {
       counted_in[u] = round;
       total += node_score(u);
       for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e)
-        if (node_at(edges[e].to).code == op::barrier && counted_in[edges[e].to] != round) {
+        if (may_pass_on(edges[e].to) && counted_in[edges[e].to] != round) {
           counted_in[edges[e].to] = round;
           total += node_score(edges[e].to);
         }
@@ -107,7 +124,7 @@ struct chooser : candidate_strategies {
     for (std::size_t v = 0; v < count; ++v) {
       const node& n = node_at(v);
       const strategy& s = chosen[v];
-      std::uint64_t h = mixed(static_cast<std::uint64_t>(n.code) + (std::uint64_t{n.pinned} << 8) + (static_cast<std::uint64_t>(n.combine) << 16), n.over);
+      std::uint64_t h = mixed(static_cast<std::uint64_t>(n.code) + (std::uint64_t{n.pinned} << 8) + (static_cast<std::uint64_t>(n.combine) << 16) + (std::uint64_t{n.loop} << 24), n.over);
       for (int i = 0; i < n.type.rank; ++i) h = mixed(h, n.type[i] + (std::uint64_t{s.out[i].packed} << 8));
       for (const axis_list& list : s.over) h = mixed(h, list.packed);
       for (dim_id d : n.which) h = mixed(h, d);
@@ -142,7 +159,7 @@ struct chooser : candidate_strategies {
     for (std::size_t e = first_edge[u]; e < first_edge[u + 1]; ++e) {
       fresh[edges[e].to] = 1;
       looks_so[edges[e].to] = 0;
-      if (node_at(edges[e].to).code == op::barrier) touch(edges[e].to);
+      if (may_pass_on(edges[e].to)) touch(edges[e].to);
     }
   }
 
@@ -179,15 +196,14 @@ struct chooser : candidate_strategies {
     ++tries;
     std::vector<change> undo;
     if (who == followers::none) {
-      undo.push_back({v, chosen[v]});
-      chosen[v] = s;
+      set(v, s, undo);
     } else {
       apply(v, s, who == followers::products, undo);
     }
     double flops_after = flops;
     for (const change& c : undo) {
       flops_after += flops_at(c.node);
-      flops_after -= flops_of(g, node_at(c.node), factors[c.node], c.before, at);
+      flops_after -= flops_with(c.node, c.before);
     }
     const double after = price_around(undo) + flops_score(flops_after);
     std::vector<change> redo;
@@ -214,7 +230,10 @@ struct chooser : candidate_strategies {
       const layout need = required(n, factors[v], chosen[v], k);
       if (!anywhere(u) && !(need == home(u)) && way(u, home(u), need) > 0) return true;
     }
-    return false;
+    // What a carried value becomes must come back in its layout.
+    if (n.code != op::carry || next_of[v] == no_node) return false;
+    const std::size_t u = node_at(next_of[v]).in[0];
+    return !anywhere(u) && !(home(u) == chosen[v].out);
   }
 
   /// Whether another way to compute a node whose operands are in place might be cheaper: what moves its result costs
@@ -353,7 +372,7 @@ struct chooser : candidate_strategies {
   constexpr void run() {
     const completion layouts = complete(g);
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
-      chosen[v] = suggested(v, layouts);
+      chosen[v] = follows(v) ? following(v) : suggested(v, layouts);
       defer_reduction(v);
     }
     double once = 0;
@@ -400,7 +419,7 @@ struct chooser : candidate_strategies {
         std::vector<change> forced;
         apply(v, s, true, forced);
         for (const change& c : forced)
-          flops += flops_at(c.node) - flops_of(g, node_at(c.node), factors[c.node], c.before, at);
+          flops += flops_at(c.node) - flops_with(c.node, c.before);
         held_node = v;
         fresh.assign(g.nodes.size(), 1);
         sweep(1);

@@ -46,6 +46,11 @@ inline std::string why(const program& p, const step& s) {
   return {};
 }
 
+/// Of a step in a loop: how often it runs.
+inline std::string times_trips(const program& p, const step& s, const sizes& at) {
+  return s.in_loop == 0 ? std::string() : " x " + grouped(step_trips(p, s, at));
+}
+
 inline std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> width(rows.front().size(), 0);
   for (const auto& row : rows)
@@ -91,7 +96,7 @@ inline std::string explain(const program& p, const sizes& at) {
     std::string origin = origin_name(s.code, s.gradient);
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
     rows.push_back({std::string(name_of(s.move)), to_string(s.axes, p.mesh), to_string(from.type, from.where, p.dims, p.mesh),
-                    to_string(to.type, to.where, p.dims, p.mesh), detail::grouped(step_bytes(p, s, at)), origin,
+                    to_string(to.type, to.where, p.dims, p.mesh), detail::grouped(step_bytes(p, s, at)) + detail::times_trips(p, s, at), origin,
                     detail::why(p, s)});
   }
   std::string text = detail::table(rows);

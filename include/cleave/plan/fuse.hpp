@@ -25,10 +25,11 @@ struct fused_pieces : piece_list {
   }
   /// What is computed by a chain of elementwise ops, which a reduction may end. Without a contracted dim a product is one.
   constexpr bool runs_tape(const piece& p) const {
+    if (p.how == made_by::next || p.how == made_by::collect) return true;
     if (p.how != made_by::node) return false;
     if (p.looks_around) return true;
     const node& n = node_at(p.node);
-    return is_elementwise(n.code) || n.code == op::reduce || (n.code == op::dot && n.over == 0);
+    return is_elementwise(n.code) || n.code == op::carry || n.code == op::reduce || (n.code == op::dot && n.over == 0);
   }
 
   /// The tape of a step while it is filled: what it computes and what it loads.
@@ -78,6 +79,23 @@ struct fused_pieces : piece_list {
       if (step_of_reader[i] == many) pieces[i].fused = false;
   }
 
+  constexpr std::size_t root_of(std::size_t i) const {
+    while (pieces[i].how == made_by::rename) i = pieces[i].in[0];
+    return i;
+  }
+  constexpr bool is_carry(std::size_t i) const { return pieces[i].how == made_by::node && node_at(pieces[i].node).code == op::carry; }
+  /// What a carried value becomes may be computed straight into its memory, element by element; from no other one, which may have
+  /// gone on already.
+  constexpr bool keeps_trips_apart(std::size_t reader, const chain& c) const {
+    if (pieces[reader].how != made_by::next) return true;
+    for (std::size_t l : c.loads) {
+      const std::size_t root = root_of(l);
+      if (!is_carry(root) || node_at(pieces[root].node).of != node_at(pieces[reader].node).of) continue;
+      if (l != pieces[reader].in[1] || pieces[l].type != pieces[reader].type || pieces[l].where != pieces[reader].where) return false;
+    }
+    return true;
+  }
+
   /// Decides which pieces are computed inside a step: those all of whose readers are, and in one step. From the results
   /// backwards, as far as a step can hold.
   constexpr void fuse() {
@@ -87,6 +105,15 @@ struct fused_pieces : piece_list {
     std::vector<std::size_t> step_of_reader(pieces.size(), none);
     for (const piece& p : pieces)
       for (int k = 0; k < p.arity; ++k) ++pieces[p.in[static_cast<std::size_t>(k)]].uses;
+    for (piece& p : pieces)
+      if (p.how == made_by::next) ++p.uses, ++pieces[p.in[1]].uses;
+    for (const auto& deciding : {trips, until})
+      for (std::size_t i : deciding)
+        if (i != no_piece) {
+          ++pieces[i].uses;
+          step_of_reader[i] = many;
+          if (pieces[i].free) pieces[i].free = false;
+        }
     for (std::size_t r : results) {
       ++pieces[r].uses;
       step_of_reader[r] = many;
@@ -106,12 +133,12 @@ struct fused_pieces : piece_list {
         // Made on its own only for a reader that cannot make it.
         p.fused = reader == none;
         if (p.fused) continue;
-      } else if (runs_tape(p) && reader < many && node_at(p.node).code != op::reduce && p.type.set() == loop_of(pieces[reader]).set()) {
+      } else if (runs_tape(p) && reader < many && node_at(p.node).code != op::reduce && p.type.set() == loop_of(pieces[reader]).set() && p.loop == pieces[reader].loop) {
         chain longer;
         longer.members = chains[reader].members;
         for (std::size_t l : chains[reader].loads)
           if (l != i) longer.loads.push_back(l);
-        if (take_member(longer, i)) {
+        if (take_member(longer, i) && keeps_trips_apart(reader, longer)) {
           chains[reader] = longer;
           p.fused = true;
           step = reader;

@@ -20,6 +20,7 @@ struct lowering : fused_pieces {
     cleave::role role = cleave::role::workspace;
     std::uint16_t index = 0;
     std::int64_t bytes = 0;
+    std::size_t first_written = 0;
     std::size_t last_read = 0;
     bool assigned = false;
   };
@@ -32,8 +33,12 @@ struct lowering : fused_pieces {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       piece& p = pieces[i];
       if (p.fused) continue;
-      if (p.how == made_by::rename) {
+      if (p.how == made_by::rename || p.how == made_by::slice) {
         p.storage = pieces[p.in[0]].storage;
+        continue;
+      }
+      if (p.how == made_by::next) {
+        p.storage = pieces[p.in[1]].storage;
         continue;
       }
       if (p.how == made_by::move && p.by.move == kind::all_reduce && pieces[p.in[0]].uses == 1 &&
@@ -43,6 +48,7 @@ struct lowering : fused_pieces {
       }
       storage_of s;
       buffer whole{role::workspace, 0, p.type, p.where};
+      if (p.how == made_by::collect) whole = {role::workspace, 0, node_at(p.node).type, chosen[p.node].out};
       if (p.how == made_by::region) give_region(whole, p);
       s.bytes = largest_elements(whole, out.maps, at) * size_of(p.type.element);
       if (node_at(p.node).code == op::input && p.how == made_by::node) {
@@ -74,6 +80,16 @@ struct lowering : fused_pieces {
       out.buffers.push_back({role::workspace, 0, p.type, p.where});
       if (p.how == made_by::region) give_region(out.buffers.back(), p);
       buffer_storage.push_back(p.storage);
+      const std::size_t root = root_of(i);
+      const bool collects = p.how == made_by::collect;
+      if (collects || (pieces[root].how == made_by::slice && p.how != made_by::region)) {
+        // The piece of the stack comes right after what is collected into it.
+        const int stack = buffer_of(collects ? i + 1 : pieces[root].in[0]);
+        buffer& b = out.buffers[static_cast<std::size_t>(p.buffer)];
+        b.form = form::slice;
+        b.of = static_cast<std::uint16_t>(stack);
+        b.loop = node_at(pieces[root].node).of;
+      }
     }
     return p.buffer;
   }
@@ -147,7 +163,7 @@ struct lowering : fused_pieces {
     } else {
       const node& n = node_at(p.node);
       // To run along more dims is to be read with stride 0.
-      if (n.code == op::broadcast) return record(s, p.in[0], false);
+      if (n.code == op::broadcast || class_of(n.code) == op_class::loop) return record(s, p.in[0], false);
       t.code = n.code == op::dot ? op::mul : n.code;
       t.scalar = n.scalar;
       t.user = n.user;
@@ -181,6 +197,7 @@ struct lowering : fused_pieces {
     s.gradient = n.gradient;
     s.node = p.node;
     s.where = n.where;
+    s.in_loop = p.loop;
     if (p.how == made_by::move) {
       s.kind = step_kind::move;
       s.move = p.by.move;
@@ -274,14 +291,44 @@ struct lowering : fused_pieces {
     return s;
   }
 
-  constexpr void make_steps() {
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const piece& p = pieces[i];
-      if (p.fused || p.how == made_by::rename) continue;
-      if (p.how == made_by::node && node_at(p.node).code == op::input) continue;
-      if (p.uses == 0) continue;
-      out.steps.push_back(step_of(i));
+  constexpr void make_step(std::size_t i) {
+    const piece& p = pieces[i];
+    if (p.fused || p.how == made_by::rename || p.how == made_by::slice || p.uses == 0) return;
+    if (p.how == made_by::node && node_at(p.node).code == op::input) return;
+    out.steps.push_back(step_of(i));
+  }
+  constexpr step loop_end(step_kind what, std::uint8_t loop, std::size_t decides) {
+    step s;
+    s.kind = what;
+    s.in_loop = loop;
+    if (decides != no_piece) s.in.push_back(static_cast<std::uint16_t>(buffer_of(decides)));
+    return s;
+  }
+  /// The steps of a stretch of pieces that are part of a loop; those of loops around it are there already.
+  constexpr void make_steps_of(std::size_t begin, std::size_t end, std::uint8_t loop) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::uint8_t in = pieces[i].loop;
+      if (in == loop && pieces[i].how != made_by::next) make_step(i);
+      if (in == loop || !within(g.loops, in, loop)) continue;
+      std::uint8_t inner = in;
+      while (g.loops[inner - 1u].around != loop) inner = g.loops[inner - 1u].around;
+      std::size_t last = i;
+      for (std::size_t j = i; j < end; ++j)
+        if (within(g.loops, pieces[j].loop, inner)) last = j;
+      // What does not change from trip to trip comes first.
+      for (std::size_t j = i; j < last; ++j)
+        if (pieces[j].loop == loop) make_step(j);
+      out.steps.push_back(loop_end(step_kind::loop_begin, inner, trips[inner]));
+      make_steps_of(i, last + 1, inner);
+      // Carried values go on when nothing reads them any more.
+      for (std::size_t j = i; j <= last; ++j)
+        if (pieces[j].loop == inner && pieces[j].how == made_by::next) make_step(j);
+      out.steps.push_back(loop_end(step_kind::loop_end, inner, until[inner]));
+      i = last;
     }
+  }
+  constexpr void make_steps() {
+    make_steps_of(0, pieces.size(), 0);
     for (std::size_t r = 0; r < results.size(); ++r) {
       if (written_in_place(r)) continue;
       const piece& p = pieces[results[r]];
@@ -352,19 +399,45 @@ struct lowering : fused_pieces {
     return none;
   }
 
+  /// From which step to which each storage is in use. What lives beyond a loop that uses it is in use during all of its trips.
+  constexpr void find_lifetimes() {
+    constexpr std::size_t never = ~std::size_t{0};
+    for (storage_of& s : storages) s.first_written = never;
+    for (std::size_t i = 0; i < out.steps.size(); ++i) {
+      for (std::uint16_t b : out.steps[i].in) storages[buffer_storage[b]].last_read = i;
+      if (!writes(out.steps[i])) continue;
+      storage_of& s = storages[buffer_storage[out.steps[i].out]];
+      s.last_read = i;
+      if (s.first_written == never) s.first_written = i;
+    }
+    std::vector<std::array<std::size_t, 2>> loops;
+    for (std::size_t i = 0; i < out.steps.size(); ++i) {
+      if (out.steps[i].kind == step_kind::loop_begin) loops.push_back({i, 0});
+      if (out.steps[i].kind != step_kind::loop_end) continue;
+      for (std::size_t l = loops.size(); l-- > 0;)
+        if (loops[l][1] == 0) {
+          loops[l][1] = i;
+          break;
+        }
+    }
+    for (std::size_t l = loops.size(); l-- > 0;)
+      for (storage_of& s : storages) {
+        const auto [begin, end] = loops[l];
+        if (s.first_written == never || s.first_written > end || s.last_read < begin || (s.first_written > begin && s.last_read < end)) continue;
+        s.first_written = std::min(s.first_written, begin);
+        s.last_read = std::max(s.last_read, end);
+      }
+  }
+
   /// Workspace slots by lifetime: a slot is taken again once the last step that reads it is over; of the free ones the
   /// one whose size fits best.
   constexpr void assign_slots() {
-    for (std::size_t i = 0; i < out.steps.size(); ++i) {
-      for (std::uint16_t b : out.steps[i].in) storages[buffer_storage[b]].last_read = i;
-      storages[buffer_storage[out.steps[i].out]].last_read = i;
-    }
+    find_lifetimes();
     std::vector<std::int64_t> slot_bytes;
     std::vector<std::size_t> busy_until;
-    for (std::size_t i = 0; i < out.steps.size(); ++i) {
-      storage_of& s = storages[buffer_storage[out.steps[i].out]];
-      if (s.assigned) continue;
-      std::size_t best = slot_in_place(i, slot_bytes.size());
+    const auto assign = [&](std::size_t memory, std::size_t i) {
+      storage_of& s = storages[memory];
+      std::size_t best = writes(out.steps[i]) && buffer_storage[out.steps[i].out] == memory ? slot_in_place(i, slot_bytes.size()) : slot_bytes.size();
       const bool in_place = best != slot_bytes.size();
       for (std::size_t k = 0; k < slot_bytes.size(); ++k) {
         if (in_place || busy_until[k] >= i) continue;
@@ -381,6 +454,13 @@ struct lowering : fused_pieces {
       busy_until[best] = s.last_read;
       s.index = static_cast<std::uint16_t>(best);
       s.assigned = true;
+    };
+    for (std::size_t i = 0; i < out.steps.size(); ++i) {
+      if (writes(out.steps[i]))
+        if (const std::size_t memory = buffer_storage[out.steps[i].out]; !storages[memory].assigned && storages[memory].first_written == i) assign(memory, i);
+      if (out.steps[i].kind != step_kind::loop_begin) continue;
+      for (std::size_t memory = 0; memory < storages.size(); ++memory)
+        if (!storages[memory].assigned && storages[memory].first_written == i) assign(memory, i);
     }
     out.slots = static_cast<std::uint16_t>(slot_bytes.size());
     for (std::size_t b = 0; b < out.buffers.size(); ++b) {
@@ -394,6 +474,7 @@ struct lowering : fused_pieces {
     out.dims = g.dims;
     out.rules = g.rules;
     out.maps = g.maps;
+    out.loops = g.loops;
     out.arguments = static_cast<std::uint16_t>(g.inputs.size());
     out.results = static_cast<std::uint16_t>(g.outputs.size());
     make_pieces();

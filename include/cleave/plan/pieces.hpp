@@ -15,7 +15,9 @@ struct piece_list {
   const sizes& at;
   const policy& rule;
 
-  enum class made_by : std::uint8_t { node, move, rename, region };
+  /// slice: what a stack has at the index of a trip. next: written into the memory of the carried value in[1]. collect: written at the
+  /// index of the trip into the piece after it, which is the stack.
+  enum class made_by : std::uint8_t { node, move, rename, region, slice, next, collect };
   struct piece {
     made_by how = made_by::node;
     node_id node = 0;
@@ -33,6 +35,8 @@ struct piece_list {
     bool looks_around = false;
     /// Of a region: which one.
     std::size_t region = 0;
+    /// The loop in which it is computed.
+    std::uint8_t loop = 0;
   };
   std::vector<piece> pieces{};
   /// Pieces of each node, the first one as computed.
@@ -40,6 +44,9 @@ struct piece_list {
   region_finder around;
   /// The pieces of regions.
   std::vector<std::size_t> region_pieces{};
+  /// The pieces that say how often a loop runs and when it ends, by loop.
+  static constexpr std::size_t no_piece = ~std::size_t{0};
+  std::array<std::size_t, max_loops + 1> trips{}, until{};
   /// The pieces that are asked for, by result.
   std::vector<std::size_t> results{};
 
@@ -64,6 +71,8 @@ struct piece_list {
     piece p;
     p.node = u;
     p.type = node_at(u).type;
+    // A copy in another layout is made where the value is: what enters a loop once is moved once, before it.
+    p.loop = node_at(u).loop;
     if (source_everywhere(u)) {
       p.where = want;
       p.where.unreduced = 0;
@@ -109,6 +118,7 @@ struct piece_list {
     const region_finder::found_region& found = around.regions[r];
     piece p;
     p.how = made_by::region;
+    p.loop = node_at(found.operand).loop;
     p.node = static_cast<node_id>(v);
     p.type = found.shape.type;
     p.where = found.shape.made;
@@ -123,6 +133,8 @@ struct piece_list {
     copies.assign(g.nodes.size(), {});
     around.find();
     region_pieces.assign(around.regions.size(), region_finder::none);
+    trips.fill(no_piece);
+    until.fill(no_piece);
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = node_at(v);
       if (source_everywhere(static_cast<node_id>(v))) continue;
@@ -131,6 +143,7 @@ struct piece_list {
       p.type = n.type;
       p.where = chosen[v].out;
       p.arity = n.arity;
+      p.loop = n.loop;
       const factor_list factors = factors_of(g, n);
       if (around.region_of[v] != region_finder::none) {
         p.looks_around = true;
@@ -144,8 +157,52 @@ struct piece_list {
         copies[v].push_back(p.in[0]);
         continue;
       }
+      if (class_of(n.code) == op_class::loop) {
+        loop_piece(p, n);
+        continue;
+      }
       if (class_of(n.code) == op_class::view) p.how = made_by::rename;
       push(p);
+    }
+  }
+
+  constexpr void loop_piece(piece p, const node& n) {
+    switch (n.code) {
+      case op::carry:
+        // Set before the loop begins.
+        p.loop = g.loops[n.of - 1u].around;
+        push(p);
+        return;
+      case op::each:
+        p.how = g.loops[n.of - 1u].along == no_dim ? made_by::rename : made_by::slice;
+        push(p);
+        return;
+      case op::next:
+        p.how = made_by::next;
+        p.arity = 1;
+        p.in[1] = copies[n.in[1]][0];
+        push(p);
+        return;
+      case op::last:
+        p.how = made_by::rename;
+        p.in[0] = copies[n.in[0]][0];
+        push(p);
+        return;
+      case op::collect: {
+        piece each = p;
+        each.how = made_by::collect;
+        each.loop = n.of;
+        each.type = node_at(n.in[0]).type;
+        for (int i = 0; i < each.type.rank; ++i) each.where[i] = p.where[i + 1];
+        each.where[each.type.rank] = {};
+        pieces.push_back(each);
+        p.how = made_by::rename;
+        p.in[0] = pieces.size() - 1;
+        push(p);
+        return;
+      }
+      case op::trips: trips[n.of] = p.in[0]; return;
+      default: until[n.of] = p.in[0]; return;
     }
   }
 

@@ -91,6 +91,7 @@ struct frozen_program {
   std::array<buffer, Buffers> buffers{};
   std::array<step, Steps> steps{};
   std::array<dim_map, Maps> maps{};
+  loop_list loops{};
   std::size_t buffer_count = 0;
   std::size_t step_count = 0;
   std::size_t map_count = 0;
@@ -108,6 +109,7 @@ constexpr frozen_program<Buffers, Steps, Maps> freeze(const program& p) {
   f.mesh = p.mesh;
   f.dims = p.dims;
   f.rules = p.rules;
+  f.loops = p.loops;
   f.buffer_count = p.buffers.size();
   f.step_count = p.steps.size();
   f.map_count = p.maps.size();
@@ -127,6 +129,7 @@ constexpr frozen_program<Buffers, Steps, Maps> cut(const Big& big) {
   f.mesh = big.mesh;
   f.dims = big.dims;
   f.rules = big.rules;
+  f.loops = big.loops;
   f.buffer_count = Buffers;
   f.step_count = Steps;
   f.map_count = Maps;
@@ -158,7 +161,7 @@ constexpr verdict check_contract([[maybe_unused]] const program& p, [[maybe_unus
           if ((s.axes >> a & 1) != 0 && !O::allows(p.mesh.axes[static_cast<std::size_t>(a)].name))
             broken(s, p.mesh.axes[static_cast<std::size_t>(a)].name, 0, 0);
       if constexpr (requires { O::limit; }) {
-        total += step_bytes(p, s, at);
+        total += step_trips(p, s, at) * step_bytes(p, s, at);
         if (total > O::limit) broken(s, {}, O::limit, total);
       }
     }
@@ -195,7 +198,7 @@ struct plan_of {
     return std::array{g.nodes.size(), g.maps.size()};
   }();
   static constexpr std::size_t nodes = sizes_of_graph[0];
-  static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16, 6 * sizes_of_graph[1]>(make());
+  static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16 + 2 * max_loops, 6 * sizes_of_graph[1]>(make());
   static constexpr auto frozen = detail::cut<scratch.buffer_count, scratch.step_count, scratch.map_count>(scratch);
   static constexpr verdict found = frozen.found;
 
@@ -205,6 +208,7 @@ struct plan_of {
   static constexpr auto buffers = frozen.buffers;
   static constexpr auto steps = frozen.steps;
   static constexpr auto maps = frozen.maps;
+  static constexpr auto loops = frozen.loops;
   static constexpr std::uint16_t arguments = frozen.arguments;
   static constexpr std::uint16_t results = frozen.results;
   static constexpr std::uint16_t slots = frozen.slots;
@@ -266,6 +270,7 @@ struct planned {
     p.buffers.assign(Plan::buffers.begin(), Plan::buffers.end());
     p.steps.assign(Plan::steps.begin(), Plan::steps.end());
     p.maps.assign(Plan::maps.begin(), Plan::maps.end());
+    p.loops = Plan::loops;
     p.arguments = Plan::arguments;
     p.results = Plan::results;
     p.slots = Plan::slots;

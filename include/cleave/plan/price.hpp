@@ -62,16 +62,19 @@ constexpr std::int64_t step_bytes(const program& p, const step& s, const sizes& 
   return step_cost(p, s, at).bytes;
 }
 
-/// Bytes that a program moves: the sum over its steps of the bytes of each step's busiest device.
+/// How often a step runs; where values decide, as often as is assumed.
+constexpr std::int64_t step_trips(const program& p, const step& s, const sizes& at) { return trips_of(p.loops, s.in_loop, at); }
+
+/// Bytes that a program moves: the sum over its steps of the bytes of each step's busiest device, times the trips of its loops.
 constexpr std::int64_t bytes(const program& p, const sizes& at) {
   std::int64_t total = 0;
-  for (const step& s : p.steps) total += step_bytes(p, s, at);
+  for (const step& s : p.steps) total += step_trips(p, s, at) * step_bytes(p, s, at);
   return total;
 }
 
 constexpr std::int64_t messages(const program& p, const sizes& at) {
   std::int64_t total = 0;
-  for (const step& s : p.steps) total += step_cost(p, s, at).messages;
+  for (const step& s : p.steps) total += step_trips(p, s, at) * step_cost(p, s, at).messages;
   return total;
 }
 
@@ -84,7 +87,7 @@ constexpr std::int64_t flops(const program& p, const sizes& at) {
     std::int64_t work = 2 * largest_shape(shape_of(c.type, at), c.where, at.axes).elements();
     for (int i = 0; i < s.k.rank; ++i)
       work *= block_extent(at[s.k[i]], at.axes.product(a.where[a.type.find(s.k[i])]));
-    total += work;
+    total += step_trips(p, s, at) * work;
   }
   return total;
 }
@@ -96,7 +99,7 @@ constexpr std::int64_t workspace(const program& p, const sizes& at) {
     std::int64_t largest = 0;
     for (const buffer& b : p.buffers) {
       if (b.role != role::workspace || b.index != slot) continue;
-      if (b.form == form::view) continue;
+      if (b.form == form::view || b.form == form::slice) continue;
       const std::int64_t n = largest_elements(b, p.maps, at) * size_of(b.type.element);
       if (n > largest) largest = n;
     }

@@ -75,6 +75,9 @@ struct priced_graph {
   std::vector<std::size_t> last_output{}, other_output{};
   double flops = 0;
   double allowed_flops = 0;
+  /// How often each node runs, and which value each carried one becomes.
+  std::vector<double> weight{};
+  std::vector<node_id> next_of{};
 
   constexpr priced_graph(const graph& from, const sizes& s, const policy& p, known_ways& known) : g(from), at(s), rule(p), memory(known) {
     const std::size_t n = g.nodes.size();
@@ -93,6 +96,12 @@ struct priced_graph {
       other_output[r] = last_output[g.outputs[r]];
       last_output[g.outputs[r]] = r + 1;
     }
+    weight.assign(n, 1);
+    next_of.assign(n, no_node);
+    for (std::size_t v = 0; v < n && !g.loops.empty(); ++v) {
+      weight[v] = static_cast<double>(trips_of(g.loops, g.nodes[v].loop, at));
+      if (g.nodes[v].code == op::next) next_of[g.nodes[v].in[1]] = static_cast<node_id>(v);
+    }
     std::vector<std::size_t> next(first_edge.begin(), first_edge.end());
     for (std::size_t v = 0; v < n; ++v)
       for (int k = 0; k < g.nodes[v].arity; ++k)
@@ -103,7 +112,25 @@ struct priced_graph {
   /// Sources that cost nothing in any layout.
   constexpr bool anywhere(std::size_t v) const { return class_of(node_at(v).code) == op_class::source && node_at(v).code != op::input; }
   /// A barrier keeps its operand as that was made, so that what is beyond moves it anew. Partial sums are no such form.
-  constexpr bool passes_on(std::size_t v) const { return node_at(v).code == op::barrier && home(node_at(v).in[0]).unreduced == 0; }
+  /// So does what a loop carried, after it.
+  constexpr bool passes_on(std::size_t v) const {
+    return node_at(v).code == op::last || (node_at(v).code == op::barrier && home(node_at(v).in[0]).unreduced == 0);
+  }
+  constexpr bool may_pass_on(std::size_t v) const { return node_at(v).code == op::barrier || node_at(v).code == op::last; }
+  /// What is read at an index of a stack is divided as the stack is; what goes to the next trip as it came. Both follow others.
+  constexpr bool follows(std::size_t v) const { return node_at(v).code == op::each || node_at(v).code == op::next; }
+  constexpr strategy following(std::size_t v) const {
+    const node& n = node_at(v);
+    strategy s;
+    if (n.code == op::next) {
+      s.out = chosen[n.in[1]].out;
+      return s;
+    }
+    const layout& stack = home(n.in[0]);
+    const tensor_type& whole = node_at(n.in[0]).type;
+    for (int i = 0; i < n.type.rank; ++i) s.out[i] = stack[whole.find(n.type[i])];
+    return s;
+  }
   /// The layout in which a value is made.
   constexpr const layout& home(std::size_t v) const {
     return passes_on(v) ? home(node_at(v).in[0]) : chosen[v].out;
@@ -111,7 +138,7 @@ struct priced_graph {
   /// Nothing may change a node whose layout the user wrote or that has none to choose.
   constexpr bool settled(std::size_t v) const {
     const node& n = node_at(v);
-    return class_of(n.code) == op_class::source || n.code == op::reshard || n.local || passes_on(v);
+    return class_of(n.code) == op_class::source || n.code == op::reshard || n.local || passes_on(v) || follows(v);
   }
   /// The layout that a reader needs of a value.
   constexpr layout needed_by(std::size_t reader, int operand) const {
@@ -133,10 +160,11 @@ struct priced_graph {
     return asked;
   }
 
-  constexpr double way(std::size_t u, const layout& from, const layout& to) const { return memory.score(node_at(u).type, from, to, at, rule); }
+  constexpr double way(std::size_t u, const layout& from, const layout& to) const { return weight[u] * memory.score(node_at(u).type, from, to, at, rule); }
 
   /// What the operation of a node itself moves.
-  constexpr double exchange_score(std::size_t v, const strategy& s) const {
+  constexpr double exchange_score(std::size_t v, const strategy& s) const { return weight[v] * exchange_once(v, s); }
+  constexpr double exchange_once(std::size_t v, const strategy& s) const {
     const node& n = node_at(v);
     if (n.code == op::cumulative) return rule.score(scan_cost(n.type, s.out, n.type.find(n.which[0]), at));
     if (n.code == op::sort || n.code == op::argsort)
@@ -185,7 +213,7 @@ struct priced_graph {
   /// Whether a strategy alone would repeat more work than the policy allows.
   constexpr bool repeats_too_much(std::size_t v, const strategy& s) const {
     if (rule.repeat == 0 || node_at(v).code != op::dot) return false;
-    return flops - flops_at(v) + flops_of(g, node_at(v), factors[v], s, at) > allowed_flops * (1 + 1e-9);
+    return flops - flops_at(v) + flops_with(v, s) > allowed_flops * (1 + 1e-9);
   }
 
   /// What it costs to make all copies of a value, each from the cheapest layout that is there already.
@@ -204,10 +232,11 @@ struct priced_graph {
     return total;
   }
 
-  constexpr double flops_at(std::size_t v) const { return flops_of(g, node_at(v), factors[v], chosen[v], at); }
+  constexpr double flops_with(std::size_t v, const strategy& s) const { return weight[v] * flops_of(g, node_at(v), factors[v], s, at); }
+  constexpr double flops_at(std::size_t v) const { return flops_with(v, chosen[v]); }
   /// The flops of one device when no work is repeated.
   constexpr double once_at(std::size_t v) const {
-    return flops_of(g, node_at(v), factors[v], strategy{}, at) / static_cast<double>(at.axes.devices());
+    return flops_with(v, strategy{}) / static_cast<double>(at.axes.devices());
   }
   constexpr double flops_score(double total) const {
     double score = rule.flop * total;

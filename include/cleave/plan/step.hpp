@@ -49,6 +49,9 @@ enum class step_kind : std::uint8_t {
   scan,
   /// out = in0 sorted along dim k, or the indices that its elements had.
   sort,
+  /// The steps up to the end run again and again: along a dim, or as often as in0 says. They end early where in0 of the end holds.
+  loop_begin,
+  loop_end,
 };
 
 /// One operation of a fused chain. Operands are indices of earlier entries of the tape.
@@ -106,6 +109,9 @@ struct step {
   /// The axes whose devices take part together.
   axis_set axes = 0;
 
+  /// The innermost loop that it is in; of a beginning and an end, their own.
+  std::uint8_t in_loop = 0;
+
   /// The operation that the user wrote, and whether this is part of its derivative.
   op code = op::input;
   bool gradient = false;
@@ -115,9 +121,9 @@ struct step {
 
 enum class role : std::uint8_t { input, output, workspace };
 
-/// What a buffer is on a device: its shard; a region, which is a shard and what is around it; or the elements of a region
-/// under the dims of an operation that looks around.
-enum class form : std::uint8_t { shard, region, view };
+/// What a buffer is on a device: its shard; a region, which is a shard and what is around it; the elements of a region under the dims
+/// of an operation that looks around; or what a stack has at the index of a trip, a shard in one piece.
+enum class form : std::uint8_t { shard, region, view, slice };
 
 /// A buffer of a plan: on each device a LayoutRight array of its shard's extents, or another form of such.
 struct buffer {
@@ -127,13 +133,16 @@ struct buffer {
   tensor_type type{};
   layout where{};
   /// Of a region: maps with the range of each dim `from` that follows from the block of dim `to`: from stride * first + offset to
-  /// stride * last + offset + dilation. Of a view: maps from its dims to places in the region `of`.
+  /// stride * last + offset + dilation. Of a view: maps from its dims to places in the region `of`. A slice is one of the buffer `of`, along the
+  /// first dim of that, at the index that `loop` is at.
   cleave::form form = cleave::form::shard;
   std::uint16_t of = 0;
+  std::uint8_t loop = 0;
   std::uint16_t first_map = 0;
   std::uint8_t maps = 0;
 };
 
+constexpr bool writes(const step& s) { return s.kind != step_kind::loop_begin && s.kind != step_kind::loop_end; }
 /// What it moves where depends on data.
 constexpr bool is_routed(const step& s) { return s.kind == step_kind::gather || s.kind == step_kind::scatter || s.kind == step_kind::sort; }
 constexpr bool is_collective(const step& s) { return s.move != kind::none && s.move != kind::slice && s.move != kind::mask; }
@@ -147,6 +156,7 @@ struct program {
   std::vector<buffer> buffers{};
   std::vector<step> steps{};
   std::vector<dim_map> maps{};
+  loop_list loops{};
   std::uint16_t arguments = 0;
   std::uint16_t results = 0;
   std::uint16_t slots = 0;

@@ -28,6 +28,7 @@ constexpr bool verify(const program& p) {
       const int* have = memory(p.buffers[in]);
       if (have != nullptr && (*have < 0 || elements(*have) != elements(in))) return false;
     }
+    if (!writes(s)) continue;
     if (s.out >= p.buffers.size() || p.buffers[s.out].role == role::input) return false;
     if (s.kind == step_kind::move && p.buffers[s.in[0]].type.rank != p.buffers[s.out].type.rank) return false;
     for (const tape_op& t : s.tape)

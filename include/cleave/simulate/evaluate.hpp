@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/graph/order.hpp>
 #include <cleave/ops/remap.hpp>
 #include <cleave/simulate/array.hpp>
 #include <cleave/simulate/remap.hpp>
@@ -185,6 +186,7 @@ struct evaluator {
         run_reference(*n.user, shards, whole(out, n.type));
         break;
       }
+      case op_class::loop:
       case op_class::view:
       case op_class::annotation:
         if (in[0]->data.size() != out.data.size())
@@ -196,6 +198,72 @@ struct evaluator {
   }
 };
 
+/// Runs the nodes of an ordered graph, loops trip by trip.
+class loop_runner {
+ public:
+  loop_runner(evaluator& e) : run(e), g(e.g), at(e.at) {}
+
+  void nodes(std::size_t first, std::size_t last, std::uint8_t loop) {
+    for (std::size_t v = first; v < last; ++v)
+      if (g.nodes[v].loop == loop) node_of(v);
+      else v = trips(v, last, loop) - 1;
+  }
+
+ private:
+  void node_of(std::size_t v) {
+    const node& n = g.nodes[v];
+    // A carried value is set by the loop; a stack is filled trip by trip; a result is what was carried last.
+    if (n.code == op::input || n.code == op::carry || n.code == op::collect || n.code == op::trips) return;
+    if (n.code == op::last) run.values[v] = run.values[g.nodes[n.in[0]].in[1]];
+    else if (n.code == op::each && g.loops[n.of - 1u].along != no_dim) run.values[v] = slice(n);
+    else if (n.code != op::next) run.values[v] = run.compute(n);
+  }
+  host_array slice(const node& n) const {
+    host_array out(shape_of(n.type, at));
+    const auto from = run.values[n.in[0]].data.begin() + static_cast<std::ptrdiff_t>(index_[n.of] * out.extents.elements());
+    std::copy(from, from + static_cast<std::ptrdiff_t>(out.data.size()), out.data.begin());
+    return out;
+  }
+  /// The loop inside `around` that begins at a node; where its nodes end.
+  std::size_t trips(std::size_t first, std::size_t last, std::uint8_t around) {
+    std::uint8_t loop = g.nodes[first].loop;
+    while (g.loops[loop - 1u].around != around) loop = g.loops[loop - 1u].around;
+    std::size_t end = first;
+    while (end < last && within(g.loops, g.nodes[end].loop, loop)) ++end;
+    const loop_info& l = g.loops[loop - 1u];
+    std::int64_t trips = l.along != no_dim ? at[l.along] : l.trips;
+    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+      const node& n = g.nodes[v];
+      if (n.of != loop) continue;
+      if (n.code == op::trips) trips = static_cast<std::int64_t>(run.values[n.in[0]].data[0]);
+      if (n.code == op::carry) run.values[v] = run.values[n.in[0]];
+      if (n.code == op::collect) run.values[v] = host_array(shape_of(n.type, at));
+    }
+    for (std::int64_t trip = 0; trip < trips; ++trip) {
+      index_[loop] = l.backwards ? trips - 1 - trip : trip;
+      nodes(first, end, loop);
+      bool done = false;
+      std::vector<std::pair<node_id, host_array>> next;
+      for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+        const node& n = g.nodes[v];
+        if (n.of != loop) continue;
+        const host_array& x = run.values[n.in[0]];
+        if (n.code == op::until) done = x.data[0] != 0;
+        if (n.code == op::next) next.push_back({n.in[1], x});
+        if (n.code == op::collect) std::copy(x.data.begin(), x.data.end(), run.values[v].data.begin() + static_cast<std::ptrdiff_t>(index_[loop] * x.extents.elements()));
+      }
+      for (auto& [carry, x] : next) run.values[carry] = std::move(x);
+      if (done) break;
+    }
+    return end;
+  }
+
+  evaluator& run;
+  const graph& g;
+  const sizes& at;
+  std::array<std::int64_t, max_loops + 1> index_{};
+};
+
 /// Arrays hold doubles: programs with complex numbers are neither evaluated nor simulated.
 inline void refuse_complex(element e) {
   if (is_complex(e)) throw std::invalid_argument("cleave: complex numbers are neither evaluated nor simulated; run the program on one device to compare");
@@ -205,20 +273,16 @@ inline void refuse_complex(element e) {
 
 /// What a computation means: runs it unpartitioned on whole arrays. Arguments and results as the graph orders them; an
 /// argument that is a partial value is given combined. Results are in the memory order asked for them.
-inline std::vector<host_array> evaluate(const graph& g, const sizes& at, std::span<const host_array> arguments) {
+inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, std::span<const host_array> arguments) {
+  const graph g = ordered(recorded);
   if (arguments.size() != g.inputs.size()) throw std::invalid_argument("cleave: evaluate needs one array an argument");
   for (const node& n : g.nodes) simulation::refuse_complex(n.type.element);
-  simulation::evaluator run{g, at};
-  std::size_t next = 0;
-  for (const node& n : g.nodes) {
-    if (n.code != op::input) {
-      run.values.push_back(run.compute(n));
-      continue;
-    }
-    const host_array& given = arguments[next++];
-    if (given.extents != shape_of(n.type, at)) throw std::invalid_argument("cleave: an argument of evaluate has another shape than its type");
-    run.values.push_back(given);
+  simulation::evaluator run{g, at, std::vector<host_array>(g.nodes.size())};
+  for (std::size_t a = 0; a < arguments.size(); ++a) {
+    if (arguments[a].extents != shape_of(g.nodes[g.inputs[a]].type, at)) throw std::invalid_argument("cleave: an argument of evaluate has another shape than its type");
+    run.values[g.inputs[a]] = arguments[a];
   }
+  simulation::loop_runner(run).nodes(0, g.nodes.size(), 0);
   std::vector<host_array> results;
   for (std::size_t r = 0; r < g.outputs.size(); ++r)
     results.push_back(reordered(run.values[g.outputs[r]], g.nodes[g.outputs[r]].type, g.output_types[r]));

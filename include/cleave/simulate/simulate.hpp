@@ -56,41 +56,85 @@ class machine {
     if (arguments.size() != p_.arguments) complain("there must be one array an argument");
     if (!out_.problem.empty()) return out_;
     for (std::size_t b = 0; b < p_.buffers.size(); ++b)
-      if (p_.buffers[b].role == role::input) distribute(b, arguments[p_.buffers[b].index]);
-    std::vector<std::int64_t> flops(where_.size(), 0);
-    for (const step& s : p_.steps) {
-      step_ = &s;
-      out_.step_bytes.push_back(0);
-      for (std::uint16_t in : s.in) check_readable(in);
-      if (!out_.problem.empty()) return out_;
-      forget_target(s);
-      if (s.kind == step_kind::move) {
-        move(s);
-      } else {
-        for (std::size_t d = 0; d < where_.size(); ++d) {
-          if (s.kind == step_kind::gemm) flops[d] += product(d, s);
-          else if (s.kind == step_kind::call) call(d, s);
-          else if (s.kind == step_kind::exchange || s.kind == step_kind::scan || s.kind == step_kind::sort || s.kind == step_kind::gather || s.kind == step_kind::scatter) continue;
-          else loop(d, s);
-        }
-        if (s.kind == step_kind::exchange) exchange(s);
-        else if (s.kind == step_kind::scan) scan(s);
-        else if (s.kind == step_kind::sort) sort(s);
-        else if (s.kind == step_kind::gather) gather(s);
-        else if (s.kind == step_kind::scatter) scatter(s);
-        else out_.step_bytes.back() = step_bytes(p_, s, at_);
-      }
-      if (!out_.problem.empty()) return out_;
-      writer_[memory_of(p_.buffers[s.out])] = s.out;
-      out_.bytes += out_.step_bytes.back();
-    }
+      if (p_.buffers[b].role == role::input && p_.buffers[b].form == form::shard) distribute(b, arguments[p_.buffers[b].index]);
+    flops_.assign(where_.size(), 0);
+    // What never runs moves what it is priced at.
+    for (const step& s : p_.steps) out_.step_bytes.push_back(writes(s) ? step_bytes(p_, s, at_) : 0);
+    run_steps(0, p_.steps.size());
+    if (!out_.problem.empty()) return out_;
     step_ = nullptr;
-    out_.flops = *std::max_element(flops.begin(), flops.end());
+    out_.flops = *std::max_element(flops_.begin(), flops_.end());
     for (std::size_t r = 0; r < p_.results; ++r) out_.results.push_back(collect(r));
     return out_;
   }
 
  private:
+  void run_steps(std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last && out_.problem.empty(); ++i)
+      if (p_.steps[i].kind == step_kind::loop_begin) i = run_loop(i);
+      else run_step(i);
+  }
+  /// Runs a loop; where it ends.
+  std::size_t run_loop(std::size_t begin) {
+    const step& s = p_.steps[begin];
+    std::size_t end = begin + 1;
+    for (std::size_t depth = 1; depth > 0 && end < p_.steps.size(); ++end) {
+      if (p_.steps[end].kind == step_kind::loop_begin) ++depth;
+      if (p_.steps[end].kind == step_kind::loop_end) --depth;
+    }
+    --end;
+    const loop_info& loop = p_.loops[s.in_loop - 1u];
+    const auto agreed = [&](std::uint16_t b) {
+      step_ = &s;
+      check_readable(b);
+      const double number = data(0, p_.buffers[b])[0];
+      for (std::size_t d = 0; d < where_.size(); ++d)
+        if (!same_bits(data(d, p_.buffers[b])[0], number)) complain("is decided differently by devices");
+      return static_cast<std::int64_t>(number);
+    };
+    // Stacks are written piece by piece.
+    for (std::size_t i = begin; i < end; ++i)
+      if (writes(p_.steps[i]))
+        if (const buffer& out = p_.buffers[p_.steps[i].out]; out.form == form::slice && out.loop == s.in_loop) {
+          for (auto& device : memory_) std::fill(device[memory_of(out)].begin(), device[memory_of(out)].end(), unwritten);
+          writer_[memory_of(out)] = out.of;
+        }
+    const std::int64_t trips = s.in.empty() ? loop.along != no_dim ? at_[loop.along] : loop.trips : agreed(s.in[0]);
+    for (std::int64_t trip = 0; trip < trips && out_.problem.empty(); ++trip) {
+      index_[s.in_loop] = loop.backwards ? trips - 1 - trip : trip;
+      run_steps(begin + 1, end);
+      if (out_.problem.empty() && !p_.steps[end].in.empty() && agreed(p_.steps[end].in[0]) != 0) break;
+    }
+    return end;
+  }
+  void run_step(std::size_t i) {
+    const step& s = p_.steps[i];
+    step_ = &s;
+    moved_ = 0;
+    for (std::uint16_t in : s.in) check_readable(in);
+    if (!out_.problem.empty()) return;
+    forget_target(s);
+    switch (s.kind) {
+      case step_kind::move: move(s); break;
+      case step_kind::exchange: exchange(s); break;
+      case step_kind::scan: scan(s); break;
+      case step_kind::sort: sort(s); break;
+      case step_kind::gather: gather(s); break;
+      case step_kind::scatter: scatter(s); break;
+      default:
+        for (std::size_t d = 0; d < where_.size(); ++d)
+          if (s.kind == step_kind::gemm) flops_[d] += product(d, s);
+          else if (s.kind == step_kind::call) call(d, s);
+          else loop(d, s);
+        moved_ = step_bytes(p_, s, at_);
+    }
+    if (!out_.problem.empty()) return;
+    const buffer& out = p_.buffers[s.out];
+    writer_[memory_of(out)] = out.form == form::slice ? out.of : s.out;
+    out_.step_bytes[i] = moved_;
+    out_.bytes += moved_;
+  }
+
   static constexpr double unwritten = std::numeric_limits<double>::quiet_NaN();
 
   void complain(const std::string& what) {
@@ -103,7 +147,10 @@ class machine {
   std::size_t memory_of(const buffer& b) const {
     return b.index + (b.role == role::input ? 0u : b.role == role::output ? p_.arguments : 0u + p_.arguments + p_.results);
   }
-  double* data(std::size_t d, const buffer& b) { return memory_[d][memory_of(b)].data(); }
+  double* data(std::size_t d, const buffer& b) {
+    if (b.form == form::slice) return data(d, p_.buffers[b.of]) + index_[b.loop] * local(d, b).elements();
+    return memory_[d][memory_of(b)].data();
+  }
   shape global(const tensor_type& t) const { return shape_of(t, at_); }
   box part(std::size_t d, const tensor_type& t, const layout& l) const { return box_of(global(t), l, where_[d], at_.axes); }
   shape local(std::size_t d, const buffer& b) const { return indices_of(b, p_.maps, at_, where_[d]).extents(); }
@@ -119,6 +166,7 @@ class machine {
     const int writer = writer_[memory_of(p_.buffers[b])];
     if (writer < 0) return complain("reads what nothing has written");
     const buffer &have = p_.buffers[static_cast<std::size_t>(writer)], &want = p_.buffers[b];
+    if (want.form == form::slice) return check_readable(want.of);
     if (have.where.unreduced != want.where.unreduced) complain("reads a partial value as a whole one or the reverse");
     if (want.form == form::view) {
       if (writer != want.of) complain("looks into a region that is not there");
@@ -133,7 +181,7 @@ class machine {
     bool in_place = false;
     for (std::uint16_t in : s.in) in_place = in_place || memory_of(p_.buffers[in]) == target;
     if (in_place && s.kind == step_kind::move && s.move != kind::all_reduce && s.move != kind::mask) complain("overwrites what it sends");
-    if (!in_place)
+    if (!in_place && p_.buffers[s.out].form != form::slice)
       for (auto& device : memory_) std::fill(device[target].begin(), device[target].end(), unwritten);
   }
 
@@ -336,7 +384,7 @@ class machine {
     const std::int64_t priced = step_bytes(p_, s, at_);
     // With offsets that only the run knows the price is that of the worst ones.
     if (at_run_time && busiest > priced) complain("moves more than its price");
-    out_.step_bytes.back() = at_run_time ? priced : busiest;
+    moved_ = at_run_time ? priced : busiest;
   }
   /// Offsets are operands too.
   static bool takes_from(std::span<const dim_map> maps, std::uint8_t operand) {
@@ -379,7 +427,7 @@ class machine {
     }
     if (!out_.problem.empty()) return;
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
-    out_.step_bytes.back() = step_bytes(p_, s, at_);
+    moved_ = step_bytes(p_, s, at_);
   }
 
   /// Rows added up at places: on every device those of all devices among which rows are sent, in their order.
@@ -409,7 +457,7 @@ class machine {
     }
     if (!out_.problem.empty()) return;
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
-    out_.step_bytes.back() = step_bytes(p_, s, at_);
+    moved_ = step_bytes(p_, s, at_);
   }
 
   /// Running totals: every device on its own block, and then with what the devices before it have in all.
@@ -463,7 +511,7 @@ class machine {
       if (at_.axes.product(list) > 1) busiest = std::max(busiest, slices * size_of(e));
     }
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
-    out_.step_bytes.back() = busiest;
+    moved_ = busiest;
   }
 
   /// Slices put together from the devices that share them, sorted, and taken apart again.
@@ -486,7 +534,7 @@ class machine {
       for_each_index(mine, [&](const indices& index, std::size_t place) { made[d][place] = sorted.data[place_in(shared, index)]; });
     }
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
-    out_.step_bytes.back() = step_bytes(p_, s, at_);
+    moved_ = step_bytes(p_, s, at_);
   }
 
   /// A product; its flops.
@@ -523,7 +571,7 @@ class machine {
     m.run(memory);
     if (!m.problem.empty()) return complain(m.problem);
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(m.made[d].begin(), m.made[d].end(), data(d, to));
-    out_.step_bytes.back() = m.bytes;
+    moved_ = m.bytes;
   }
 
   const program& p_;
@@ -535,6 +583,10 @@ class machine {
   /// The buffer that was written last into each memory.
   std::vector<int> writer_{};
   const step* step_ = nullptr;
+  std::int64_t moved_ = 0;
+  std::vector<std::int64_t> flops_{};
+  /// The index of the trip that each loop is at.
+  std::array<std::int64_t, max_loops + 1> index_{};
   simulated out_{};
 };
 

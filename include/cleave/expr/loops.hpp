@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/loop_parts.hpp>
+#include <cleave/expr/tree.hpp>
+
+#include <utility>
+
+// Loops whose body is planned once. Bodies are functions or lambdas of values; what they read from outside is read there, and what does
+// not change from trip to trip is computed once, before.
+
+namespace cleave {
+
+enum class direction : std::uint8_t { forward, backward };
+
+namespace detail {
+
+template <class A>
+constexpr std::vector<value> leaves_of(A all) {
+  return leaf_values(all);
+}
+/// The same aggregate with other leaves; refused values where there are not as many.
+template <class A>
+constexpr A with_leaves(A all, recorder& in, std::span<const value> values) {
+  const std::size_t count = leaf_values(all).size();
+  set_leaves(all, values.size() == count ? std::vector<value>(values.begin(), values.end()) : std::vector<value>(count, value{&in, no_node}));
+  return all;
+}
+template <class A>
+constexpr bool all_ok(const A& all) {
+  for (const value& v : leaves_of(all))
+    if (!v.ok()) return false;
+  return true;
+}
+template <class A>
+inline constexpr bool is_pair = false;
+template <class A, class B>
+inline constexpr bool is_pair<std::pair<A, B>> = true;
+
+/// What a body gives from trip to trip, checked against what it was given; faults name the line of the loop.
+constexpr bool carry_on(recorder& in, std::string_view op, std::span<const value> carried, std::span<const value> given, source where, std::vector<value>& last) {
+  if (given.size() != carried.size()) {
+    in.fail(fault::result_count, op, where, {}, {}, static_cast<std::int64_t>(carried.size()), static_cast<std::int64_t>(given.size()));
+    return false;
+  }
+  std::vector<value> next;
+  for (std::size_t i = 0; i < given.size(); ++i) next.push_back(computed_for(in, op, carried[i], given[i], where));
+  for (std::size_t i = 0; i < given.size(); ++i) last.push_back(next_trip(in, carried[i], next[i], where));
+  for (const value& v : last)
+    if (!v.ok()) return false;
+  return true;
+}
+
+template <class C, class F>
+constexpr C repeated(std::string_view op, recorder& in, loop_info info, value trips, const C& init, const F& body, source where) {
+  const std::uint8_t loop = in.enter(info, where);
+  if (loop == 0) return with_leaves(init, in, {});
+  if (trips.in != nullptr) trips_of_loop(in, op, loop, trips, where);
+  std::vector<value> carried, last;
+  for (const value& v : leaves_of(init)) carried.push_back(carry_into(in, loop, v, where));
+  const C next = body(with_leaves(init, in, carried), loop);
+  const bool fine = carry_on(in, op, carried, leaves_of(next), where, last);
+  in.leave(loop);
+  if (!fine) return with_leaves(init, in, {});
+  for (value& v : last) v = after_loop(in, v, where);
+  return with_leaves(init, in, last);
+}
+
+} // namespace detail
+
+/// Inside a function: runs `f` along a dim, index by index (jax.lax.scan): `y = scan(layer, x, weights, [](auto x, auto w) { ... })`. The
+/// first argument of `f` is what it returned for the index before, at first `init`; the second what `stacked` has at the index. It returns
+/// what goes on to the next index, and with it, in a std::pair, what is stacked along the dim: then so does scan.
+/// `init` and `stacked` are values or aggregates of them; what goes on keeps its dims and element types, and one layout. Planned once; priced
+/// times the extent of the dim, which is not divided: a stack that is, is gathered before. Differentiable: what the derivative needs of
+/// each index is kept, or computed again where `f` is `remat` of a function. Faults: dim_missing, result_count, carry_changes.
+template <class C, class S, class F>
+constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, direction way = direction::forward, const char* file = __builtin_FILE(),
+                    unsigned line = __builtin_LINE()) {
+  using namespace detail;
+  const source where{file, line};
+  auto parts = std::pair(init, stacked);
+  recorder& in = *recorder_of(parts);
+  using result_type = decltype(f(init, stacked));
+  constexpr bool stacks = is_pair<result_type> && !std::same_as<result_type, C>;
+  const auto run = [&] {
+    std::vector<value> none;
+    const int d = in.dim(along, "scan", where);
+    std::vector<value> sources;
+    if (d >= 0)
+      for (const value& v : leaves_of(stacked)) sources.push_back(stack_first(in, v, static_cast<dim_id>(d), where));
+    const bool fine = d >= 0 && all_ok(init) && leaves_ok(sources);
+    const std::uint8_t loop = fine ? in.enter({static_cast<dim_id>(d), way == direction::backward}, where) : std::uint8_t{0};
+    std::vector<value> carried, slices, last, collected;
+    for (const value& v : leaves_of(init)) carried.push_back(loop == 0 ? v : carry_into(in, loop, v, where));
+    for (const value& v : sources) slices.push_back(loop == 0 ? v : each_of(in, loop, v, where));
+    const auto given = loop == 0 ? f(with_leaves(init, in, none), with_leaves(stacked, in, none)) : f(with_leaves(init, in, carried), with_leaves(stacked, in, slices));
+    const auto onward = [&] {
+      if constexpr (stacks) return given.first;
+      else return given;
+    }();
+    const bool goes_on = loop != 0 && carry_on(in, "scan", carried, leaves_of(onward), where, last);
+    if (loop != 0) in.leave(loop);
+    for (value& v : last) v = after_loop(in, v, where);
+    if (!goes_on) last.clear();
+    C out = with_leaves(init, in, last);
+    if constexpr (stacks) {
+      for (const value& v : leaves_of(given.second)) collected.push_back(goes_on ? collected_by(in, loop, v, where) : value{&in, no_node});
+      return std::pair(out, with_leaves(given.second, in, collected));
+    } else {
+      return out;
+    }
+  };
+  return run();
+}
+
+/// Inside a function: `f` as often as `times` says, a whole number: known here, or a value of rank 0 that the run knows. Planned once;
+/// priced times the number, or 16 where it is not known. The derivative of one whose number is not known is a fault, no_derivative.
+template <class C, class F>
+constexpr C repeat_times(operand times, const C& init, const F& f) {
+  C copy = init;
+  recorder& in = *detail::recorder_of(copy);
+  loop_info info;
+  info.trips = times.is_literal ? static_cast<std::int64_t>(times.literal) : hinted_trips;
+  return detail::repeated("repeat_times", in, info, times.is_literal ? value{} : times.from, init, [&](const C& carried, std::uint8_t) { return f(carried); }, times.where);
+}
+/// Inside a function: `f` again and again until `done` holds of what it returned, `most` times at most (jax.lax.while_loop, tested
+/// after each trip). `done` gives a predicate of rank 0, whose value all devices agree on. Priced as 16 trips; it has no derivative.
+template <class C, class F, class P>
+constexpr C repeat_until(const C& init, const F& f, const P& done, operand most) {
+  C copy = init;
+  recorder& in = *detail::recorder_of(copy);
+  loop_info info;
+  info.trips = hinted_trips;
+  const value trips = most.is_literal ? in.constant(most.literal, element::i32, most.where) : most.from;
+  return detail::repeated("repeat_until", in, info, trips, init, [&](const C& carried, std::uint8_t loop) {
+    const C next = f(carried);
+    detail::until_holds(in, "repeat_until", loop, done(next), most.where);
+    return next;
+  }, most.where);
+}
+
+namespace detail {
+/// Runs a body once or not at all; where it does not run the values are those given, or 0 where none are.
+template <class F, class... Args>
+constexpr auto branch(recorder& in, value holds, std::span<const value> otherwise, source where, const F& body, const Args&... args) {
+  const std::uint8_t loop = in.enter({no_dim, false, 0, 1}, where);
+  // Read within, so that what follows from them alone is computed within.
+  const auto inside = [&](auto all) {
+    std::vector<value> read;
+    for (const value& v : leaf_values(all)) read.push_back(loop == 0 || !v.ok() ? v : each_of(in, loop, v, where));
+    set_leaves(all, read);
+    return all;
+  };
+  auto result = body(inside(args)...);
+  if (loop == 0) return with_leaves(result, in, {});
+  trips_of_loop(in, "cond", loop, holds, where);
+  const std::vector<value> made = leaf_values(result);
+  std::vector<value> carried, last;
+  for (std::size_t i = 0; i < made.size() && leaves_ok(made); ++i) {
+    value before = otherwise.empty() ? in.broadcast(in.constant(0, in.at(made[i]).type.element, where), in.at(made[i]).type, where)
+                   : i < otherwise.size() ? otherwise[i] : value{&in, no_node};
+    carried.push_back(before.ok() ? carry_into(in, loop, before, where) : before);
+  }
+  const bool fine = leaves_ok(carried) && carry_on(in, "cond", carried, made, where, last);
+  in.leave(loop);
+  if (!fine) return with_leaves(result, in, {});
+  for (value& v : last) v = after_loop(in, v, where);
+  return with_leaves(result, in, last);
+}
+} // namespace detail
+
+/// Inside a function: what `yes` returns where the predicate of rank 0 holds, else what `no` returns: only that one runs (jax.lax.cond).
+/// Both take the arguments given (what they read beside is computed before) and return values of one type each, whose element types and dims agree. Priced as if both ran; it has no
+/// derivative. Faults: not_a_predicate, carry_changes.
+template <class Yes, class No, class... Args>
+constexpr auto cond(operand predicate, const Yes& yes, const No& no, const Args&... args) {
+  recorder& in = *predicate.from.in;
+  const source where = predicate.where;
+  if (predicate.from.ok() && (in.at(predicate.from).type.rank != 0 || in.at(predicate.from).type.element != element::boolean))
+    predicate.from = in.fail(fault::not_a_predicate, "cond", where);
+  auto result = detail::branch(in, predicate.from, {}, where, yes, args...);
+  const value fails = predicate.from.ok() ? in.elementwise(op::logical_not, std::array{predicate.from}, where) : predicate.from;
+  const std::vector<value> made = detail::leaf_values(result);
+  return detail::branch(in, fails, made, where, no, args...);
+}
+
+} // namespace cleave
