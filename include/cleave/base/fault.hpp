@@ -35,6 +35,7 @@ enum class fault : std::uint8_t {
   carry_changes,
   not_a_count,
   not_a_predicate,
+  trips_not_known,
   rank_too_high,
   window_open,
   step_too_small,

@@ -52,6 +52,7 @@ struct rejected {
   static_assert(Fault != fault::carry_changes, "cleave: what a loop carries from trip to trip changes its element type or has this dim only before or after; it must stay alike");
   static_assert(Fault != fault::not_a_count, "cleave: how often a loop runs is one whole number without dims");
   static_assert(Fault != fault::not_a_predicate, "cleave: what a loop or cond goes by is one bool without dims");
+  static_assert(Fault != fault::trips_not_known, "cleave: a loop whose trips only the run knows has no derivative; use scan, or give it one with custom_vjp");
   static_assert(Fault != fault::window_open, "cleave: the dim of a window needs a fixed extent, since halos are part of the plan");
   static_assert(Fault != fault::step_too_small, "cleave: steps, strides, dilations and numbers of copies are at least 1, paddings at least 0, and a slice begins and ends in the dim");
   static_assert(Fault != fault::not_a_place, "cleave: a place that the run decides is one whole number without dims");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/expr/loop_parts.hpp>
 #include <cleave/expr/remap_derivative.hpp>
 #include <cleave/expr/sorted.hpp>
 
@@ -22,6 +23,61 @@ class reverse_pass {
     for (std::size_t v = 0; v < count_; ++v) now_[v] = static_cast<node_id>(v);
     for (const value& w : wanted)
       if (w.ok()) depends_[w.id] = 1;
+    // What a carried value becomes is recorded after it.
+    while (find_dependents()) {}
+  }
+
+  /// Records the backward pass from the cotangents of some results; the cotangent of every wanted value, in its type.
+  constexpr std::vector<value> run(std::span<const value> results, std::span<const value> seeds, std::span<const value> wanted) {
+    for (std::size_t i = 0; i < results.size(); ++i) add(results[i].id, seeds[i], node_at(results[i].id).where);
+    base_ = in_.recording();
+    sweep(count_, 0, base_);
+    std::vector<value> all;
+    for (const value& w : wanted) all.push_back(whole_cotangent(w));
+    return all;
+  }
+
+ private:
+  /// The nodes of a loop, backwards; of what is differentiated all that is not in a loop within.
+  constexpr void sweep(std::size_t end, std::size_t begin, std::uint8_t loop) {
+    for (std::size_t v = end; v-- > begin;) {
+      leave_regions(v);
+      std::size_t skip_to = v;
+      for (std::size_t r = in_.regions().size(); r-- > 0;) {
+        const recorder::region region = in_.regions()[r];
+        if (region.last != v + 1 || region.loop != loop || !reached(region)) continue;
+        if (region.backward == nullptr) {
+          record_again(region);
+        } else {
+          own_derivative(region);
+          skip_to = region.first;
+          break;
+        }
+      }
+      if (skip_to != v) {
+        v = skip_to;
+        continue;
+      }
+      const std::uint8_t in = node_at(v).loop;
+      if (in != loop && (loop != base_ || within(in_.made().loops, in, base_))) {
+        if (within(in_.made().loops, in, loop)) reverse_loop(inner_loop(in, loop));
+        continue;
+      }
+      if (cotangent_[v] == no_node || depends_[v] == 0) continue;
+      const node n = node_at(v);
+      const auto before = in_.derive({n.gradient ? n.origin : n.code, true});
+      visit(v, n);
+      in_.derive(before);
+    }
+  }
+  constexpr std::uint8_t inner_loop(std::uint8_t loop, std::uint8_t around) const {
+    while (in_.made().loops[loop - 1u].around != around) loop = in_.made().loops[loop - 1u].around;
+    return loop;
+  }
+
+  /// One pass from the variables on; whether another one is needed.
+  constexpr bool find_dependents() {
+    bool again = false;
     std::size_t next = 0;
     for (std::size_t v = 0; v < count_; ++v) {
       const node& n = node_at(v);
@@ -39,45 +95,30 @@ class reverse_pass {
         for (const value& result : r.results)
           if (any && is_floating(in_.at(result).type.element)) depends_[result.id] = 1;
       }
+      if (n.code == op::next && depends_[v] != 0 && depends_[n.in[1]] == 0) depends_[n.in[1]] = 1, again = true;
     }
+    return again;
   }
 
-  /// Records the backward pass from the cotangents of some results; the cotangent of every wanted value, in its type.
-  constexpr std::vector<value> run(std::span<const value> results, std::span<const value> seeds, std::span<const value> wanted) {
-    for (std::size_t i = 0; i < results.size(); ++i) add(results[i].id, seeds[i], node_at(results[i].id).where);
-    for (std::size_t v = count_; v-- > 0;) {
-      leave_regions(v);
-      std::size_t skip_to = v;
-      for (std::size_t r = in_.regions().size(); r-- > 0;) {
-        const recorder::region region = in_.regions()[r];
-        if (region.last != v + 1 || !reached(region)) continue;
-        if (region.backward == nullptr) {
-          record_again(region);
-        } else {
-          own_derivative(region);
-          skip_to = region.first;
-          break;
-        }
-      }
-      if (skip_to != v) {
-        v = skip_to;
-        continue;
-      }
-      if (cotangent_[v] == no_node || depends_[v] == 0) continue;
-      const node n = node_at(v);
-      const auto before = in_.derive({n.gradient ? n.origin : n.code, true});
-      visit(v, n);
-      in_.derive(before);
-    }
-    std::vector<value> all;
-    for (const value& w : wanted) all.push_back(whole_cotangent(w));
-    return all;
-  }
-
- private:
   constexpr const node& node_at(std::size_t v) const { return in_.made().nodes[v]; }
-  /// A value of the forward pass as the backward pass reads it.
-  constexpr value primal(std::size_t v) { return {&in_, now_[v]}; }
+  /// A value of the forward pass as the backward pass reads it. What a loop computed in a trip is kept for the same trip of the loop
+  /// backwards, in a stack; an index of a stack is read again.
+  constexpr value primal(std::size_t v) {
+    const value x{&in_, now_[v]};
+    if (!x.ok()) return x;
+    const node n = in_.at(x);
+    if (n.loop != 0 && twin_[n.loop] != 0) {
+      const value again = n.code != op::each ? kept(x) : each_of(in_, twin_[n.loop], x.id == v ? primal(n.in[0]) : kept({&in_, n.in[0]}), n.where);
+      now_[v] = again.id;
+    }
+    return {&in_, now_[v]};
+  }
+  constexpr value kept(value x) {
+    const node n = in_.at(x);
+    if (n.loop == 0 || twin_[n.loop] == 0) return x;
+    const value stack = collected_by(in_, n.loop, x, n.where);
+    return stack.ok() ? each_of(in_, twin_[n.loop], kept(stack), n.where) : stack;
+  }
   constexpr tensor_type type_of(value v) const { return in_.at(v).type; }
 
   constexpr void add(std::size_t v, value c, source where) {
@@ -155,6 +196,120 @@ class reverse_pass {
     const value x = primal(n.in[0]), places = recorded_sort(in_, op::argsort, x, along, n.backwards, n.where);
     g = in_.rename(in_.broadcast(g, n.type, n.where), along, ranks, n.where);
     add(n.in[0], in_.scatter(g, along, in_.rename(places, along, ranks, n.where), node_at(n.in[0]).type, n.where), n.where);
+  }
+
+  /// The same loop the other way round: the cotangent of a carried value is carried back, those of what is read at an index are stacked,
+  /// those of what all trips read are added up.
+  constexpr void reverse_loop(std::uint8_t loop) {
+    if (reversed_[loop]) return;
+    reversed_[loop] = true;
+    const loop_info info = in_.made().loops[loop - 1u];
+    std::size_t first = count_, last = 0;
+    bool any = false;
+    for (std::size_t v = 0; v < count_; ++v) {
+      const node& n = node_at(v);
+      if (within(in_.made().loops, n.loop, loop)) first = v < first ? v : first, last = v + 1;
+      any = any || (n.of == loop && (n.code == op::last || n.code == op::collect) && cotangent_[v] != no_node && depends_[v] != 0);
+    }
+    if (!any) return;
+    const source where = node_at(first).where;
+    if (info.along == no_dim) {
+      in_.fail(fault::trips_not_known, "gradient", where);
+      return;
+    }
+    const auto before = in_.derive({op::next, true});
+    const std::vector<node_id> outer = cotangent_;
+    const std::vector<std::uint8_t> active = reached_in(loop, first, last);
+    struct carried {
+      node_id forward;
+      value back;
+    };
+    std::vector<carried> states;
+    const auto zeros = [&](const tensor_type& t) { return in_.broadcast(in_.constant(0, t.element, where), t, where); };
+    std::vector<value> seeds;
+    for (std::size_t v = 0; v < count_; ++v) {
+      const node n = node_at(v);
+      if (n.code != op::next || n.of != loop || depends_[n.in[1]] == 0) continue;
+      node_id given = no_node;
+      for (std::size_t l = 0; l < count_; ++l)
+        if (node_at(l).code == op::last && node_at(l).in[0] == v) given = outer[l];
+      if (given == no_node && active[n.in[1]] == 0) continue;
+      states.push_back({static_cast<node_id>(v), {}});
+      seeds.push_back(given == no_node ? zeros(n.type) : in_order(in_.broadcast({&in_, given}, n.type, where), n.type, where));
+    }
+    std::vector<std::pair<node_id, value>> stacks;
+    for (std::size_t v = 0; v < count_; ++v) {
+      const node n = node_at(v);
+      if (n.code != op::collect || n.of != loop || outer[v] == no_node || depends_[v] == 0) continue;
+      const value g{&in_, outer[v]};
+      stacks.push_back({n.in[0], type_of(g).has(info.along) ? stack_first(in_, g, info.along, where) : g});
+    }
+
+    const std::uint8_t back = in_.enter({info.along, !info.backwards}, where);
+    if (back == 0) return;
+    twin_[loop] = back;
+    if (again_[loop] != 0) twin_[again_[loop]] = back;
+    cotangent_.assign(count_, no_node);
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      states[i].back = carry_into(in_, back, seeds[i], where);
+      add(node_at(states[i].forward).in[0], states[i].back, where);
+    }
+    for (const auto& [v, g] : stacks) add(v, type_of(g).has(info.along) ? each_of(in_, back, g, where) : g, where);
+    sweep(last, first, loop);
+    in_.derive({op::next, true});
+
+    // What goes on to the next trip, what is stacked, and what is added up.
+    std::vector<std::pair<node_id, value>> given;
+    const std::vector<node_id> inside = cotangent_;
+    for (const carried& c : states) {
+      const node n = node_at(c.forward);
+      const node_id g = inside[n.in[1]];
+      const value next = g == no_node ? zeros(n.type) : in_.broadcast({&in_, g}, n.type, where);
+      const value done = next_trip(in_, c.back, computed_for(in_, "gradient", c.back, next, where), where);
+      given.push_back({node_at(n.in[1]).in[0], done});
+    }
+    std::vector<std::pair<node_id, value>> outside;
+    for (std::size_t v = 0; v < count_; ++v) {
+      if (inside[v] == no_node || depends_[v] == 0) continue;
+      const node n = node_at(v);
+      const value g{&in_, inside[v]};
+      if (n.code == op::each && n.of == loop) {
+        if (depends_[n.in[0]] != 0) outside.push_back({n.in[0], collected_by(in_, back, in_.broadcast(g, n.type, n.where), n.where)});
+      } else if (!within(in_.made().loops, n.loop, loop)) {
+        if (in_.at(g).loop != back) {
+          outside.push_back({static_cast<node_id>(v), times_count(g, dim_bit(info.along), n.where)});
+          continue;
+        }
+        const value sum = carry_into(in_, back, zeros(type_of(g)), n.where);
+        given.push_back({static_cast<node_id>(v), next_trip(in_, sum, computed_for(in_, "gradient", sum, in_.elementwise(op::add, std::array{sum, g}, n.where), n.where), n.where)});
+      }
+    }
+    in_.leave(back);
+    cotangent_ = outer;
+    for (const auto& [v, g] : given) outside.push_back({v, after_loop(in_, g, where)});
+    for (const auto& [v, g] : outside) add(v, g, where);
+    twin_[loop] = twin_[again_[loop]] = 0;
+    in_.derive(before);
+  }
+  /// The same values with the dims in an order.
+  constexpr value in_order(value x, const tensor_type& t, source where) { return !x.ok() || type_of(x) == t ? x : copied(in_, x, t, where); }
+  /// The values of a loop on which something depends of which there is a cotangent.
+  constexpr std::vector<std::uint8_t> reached_in(std::uint8_t loop, std::size_t first, std::size_t last) const {
+    std::vector<std::uint8_t> reached(count_, 0);
+    for (std::size_t v = 0; v < count_; ++v) {
+      const node& n = node_at(v);
+      if (cotangent_[v] != no_node && n.of == loop && (n.code == op::last || n.code == op::collect)) reached[n.in[0]] = 1;
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t v = last; v-- > first;) {
+        const node& n = node_at(v);
+        if (n.code == op::next && reached[n.in[1]] != 0 && reached[v] == 0) reached[v] = 1, changed = true;
+        for (int k = 0; k < n.arity && reached[v] != 0; ++k)
+          if (!(n.code == op::next && k == 1)) reached[n.in[static_cast<std::size_t>(k)]] = 1;
+      }
+    }
+    return reached;
   }
 
   constexpr void refuse_derivative(const node& n) {
@@ -276,8 +431,24 @@ class reverse_pass {
   constexpr void record_again(const recorder::region& r) {
     entered_.push_back({r.first, {}});
     std::vector<std::uint8_t> met(r.first, 0);
+    // Loops of the region are recorded again too.
+    std::array<std::uint8_t, max_loops + 1> loops{};
+    const auto loop_again = [&](std::uint8_t loop, source where) {
+      if (loops[loop] == 0) {
+        loop_info info = in_.made().loops[loop - 1u];
+        info.around = loops[info.around] != 0 ? loops[info.around] : in_.recording();
+        loops[loop] = in_.add_loop(info, where);
+        again_[loop] = loops[loop];
+      }
+      return loops[loop];
+    };
     for (std::size_t v = r.first; v < r.last; ++v) {
-      const node n = node_at(v);
+      node n = node_at(v);
+      if (n.of != 0) {
+        n.of = loop_again(n.of, n.where);
+        if (n.of == 0) return;
+        n.loop = n.code == op::last || n.code == op::collect || n.code == op::trips ? in_.made().loops[n.of - 1u].around : n.of;
+      }
       std::vector<node_id> operands;
       for (int k = 0; k < n.arity; ++k) {
         const node_id u = n.in[static_cast<std::size_t>(k)];
@@ -331,6 +502,10 @@ class reverse_pass {
     std::vector<std::pair<node_id, node_id>> outside;
   };
   std::vector<entered_region> entered_{};
+  /// The loop that is recorded in which the derivative is; the loop backwards for each that is being gone through, and which are done.
+  std::uint8_t base_ = 0;
+  std::array<std::uint8_t, max_loops + 1> twin_{}, again_{};
+  std::array<bool, max_loops + 1> reversed_{};
 };
 
 } // namespace detail

@@ -525,13 +525,19 @@ public:
 
   /// Begins a loop in the one that is being recorded; what is recorded until it is left may be part of it.
   constexpr std::uint8_t enter(loop_info info, source where) {
+    info.around = recording_;
+    const std::uint8_t loop = add_loop(info, where);
+    if (loop != 0) recording_ = loop;
+    return loop;
+  }
+  /// 0 after a fault.
+  constexpr std::uint8_t add_loop(const loop_info& info, source where) {
     if (made_.loops.full()) {
       fail(fault::too_many_loops, "scan", where);
       return 0;
     }
-    info.around = recording_;
     made_.loops.push_back(info);
-    return recording_ = static_cast<std::uint8_t>(made_.loops.size());
+    return static_cast<std::uint8_t>(made_.loops.size());
   }
   constexpr void leave(std::uint8_t loop) { recording_ = made_.loops[loop - 1u].around; }
   constexpr std::uint8_t recording() const { return recording_; }
@@ -595,13 +601,18 @@ public:
 
     node_id first = 0;
     node_id last = 0;
+    /// The loop in which it was recorded.
+    std::uint8_t loop = 0;
     /// Null: the stretch is recorded again for the backward pass, instead of keeping its values.
     backward_rule backward = nullptr;
     std::vector<value> arguments{};
     std::vector<value> results{};
     std::vector<value> residuals{};
   };
-  constexpr void add(const region& r) { regions_.push_back(r); }
+  constexpr void add(const region& r) {
+    regions_.push_back(r);
+    regions_.back().loop = recording_;
+  }
   constexpr const std::vector<region>& regions() const { return regions_; }
 
 private:
