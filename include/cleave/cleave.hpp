@@ -7,6 +7,7 @@
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/lookup.hpp>
+#include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/operation.hpp>
 #include <cleave/expr/random.hpp>

@@ -1,0 +1,239 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+#include <cleave/simulate/evaluate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+// Loops on real ranks: scans and their derivatives, loops that end when their values say so, branches; what the plain evaluator gives, and
+// as many bytes as the plan says.
+
+namespace {
+
+inline constexpr cleave::axis<"x"> ax;
+inline constexpr cleave::axis<"y"> ay;
+inline constexpr cleave::mesh mesh{ax, ay};
+inline constexpr cleave::dim<"layer"> layer;
+inline constexpr cleave::dim<"time"> time_dim;
+inline constexpr cleave::dim<"batch"> batch;
+inline constexpr cleave::dim<"embed"> embed;
+inline constexpr cleave::dim<"hidden"> hidden;
+
+template <auto Layout>
+using f64 = cleave::tensor<double, Layout>;
+using X = f64<mesh(batch / ax, embed)>;
+using W1 = f64<mesh(layer, embed, hidden / ay)>;
+using W2 = f64<mesh(layer, hidden / ay, embed)>;
+
+std::vector<cleave::grid> grids() {
+  std::vector<cleave::grid> all;
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
+  return all;
+}
+template <class Tensor>
+void fill(Tensor& t, double phase) {
+  t.fill_by([&](const auto& at) {
+    double sum = phase;
+    for (std::size_t i = 0; i < at.size(); ++i) sum += static_cast<double>(at[i]) * (0.7 + static_cast<double>(i));
+    return std::sin(sum) / 2;
+  });
+}
+
+/// Runs a function with the results given, compares each with the evaluator, twice, and the bytes with the plan.
+template <class F, class... Results, class... Args>
+void check(const F& f, std::tuple<Results&...> results, const Args&... args) {
+  using signature = std::tuple<Results...>(Args...);
+  const cleave::graph g = cleave::recording<typename F::body_type, signature>::record();
+  cleave::sizes at;
+  std::vector<cleave::host_array> in;
+  for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = g.dims[d].extent;
+  const auto note = [&](const cleave::tensor_type& type, const auto& t) {
+    for (int i = 0; i < type.rank; ++i) at.dims[type[i]] = t.extents()[static_cast<std::size_t>(i)];
+  };
+  const auto take = [&](const auto& t) {
+    const cleave::tensor_type& type = g.nodes[g.inputs[in.size()]].type;
+    note(type, t);
+    cleave::host_array a(cleave::shape_of(type, at));
+    const auto whole = t.to_global();
+    for (std::size_t i = 0; i < whole.size(); ++i) a.data[i] = static_cast<double>(whole[i]);
+    in.push_back(a);
+  };
+  (take(args), ...);
+  std::size_t r = 0;
+  std::apply([&](auto&... t) { (note(g.output_types[r++], t), ...); }, results);
+  for (auto& a : at.axes.of) a = 1;
+  const std::vector<cleave::host_array> wanted = evaluate(g, at, in);
+  for (int times = 0; times < 2; ++times) {
+    support::reset_charges();
+    std::apply([&](auto&... t) { f(args...).into(t...); }, results);
+    r = 0;
+    std::apply([&](auto&... t) {
+      const auto same = [&](const auto& tensor) {
+        const auto got = tensor.to_global();
+        EXPECT_EQ(cleave::first_difference(wanted[r].data, std::vector<double>(got.begin(), got.end()), 1e-12), -1) << "result " << r;
+        ++r;
+      };
+      (same(t), ...);
+    }, results);
+  }
+}
+
+constexpr cleave::function residual([](auto x, auto w1, auto w2) {
+  auto [y, means] = scan(layer, x, std::tuple(w1, w2), [](auto h, auto w) {
+    auto [a, b] = w;
+    auto next = h + dot(tanh(dot(h, a, embed)), b, hidden);
+    return std::pair(next, mean(next, embed));
+  });
+  return std::tuple(y, means);
+});
+constexpr cleave::function loss([](auto x, auto w1, auto w2) {
+  auto [y, means] = residual(x, w1, w2);
+  return sum(y * y) + sum(sin(means));
+});
+constexpr cleave::function gradients([](auto x, auto w1, auto w2) {
+  auto [l, g] = cleave::value_and_grad<0, 1, 2>(loss)(x, w1, w2);
+  auto [dx, d1, d2] = g;
+  return std::tuple(l, dx, d1, d2);
+});
+
+struct extents {
+  std::int64_t layers, batch, embed, hidden;
+};
+constexpr extents shapes[] = {{3, 8, 4, 8}, {1, 5, 3, 7}, {4, 3, 2, 5}, {0, 6, 4, 4}, {2, 1, 1, 1}};
+
+TEST(loops, layers_are_scanned) {
+  for (const cleave::grid& g : grids())
+    for (const extents& e : shapes) {
+      X x(g, {e.batch, e.embed}), y(g, {e.batch, e.embed});
+      W1 w1(g, {e.layers, e.embed, e.hidden});
+      W2 w2(g, {e.layers, e.hidden, e.embed});
+      f64<mesh(layer, batch / ax)> means(g, {e.layers, e.batch});
+      fill(x, 0.1);
+      fill(w1, 0.2);
+      fill(w2, 0.3);
+      check(residual, std::tie(y, means), x, w1, w2);
+    }
+}
+TEST(loops, gradients_are_scans_backwards) {
+  for (const cleave::grid& g : grids())
+    for (const extents& e : shapes) {
+      X x(g, {e.batch, e.embed}), dx(g, {e.batch, e.embed});
+      W1 w1(g, {e.layers, e.embed, e.hidden}), d1(g, {e.layers, e.embed, e.hidden});
+      W2 w2(g, {e.layers, e.hidden, e.embed}), d2(g, {e.layers, e.hidden, e.embed});
+      f64<mesh()> l(g, {});
+      fill(x, 0.1);
+      fill(w1, 0.2);
+      fill(w2, 0.3);
+      check(gradients, std::tie(l, dx, d1, d2), x, w1, w2);
+    }
+}
+
+// As many bytes as the plan says, times the layers.
+TEST(loops, charge_is_the_price) {
+  using Y = X;
+  using M = f64<mesh(layer, batch / ax)>;
+  constexpr auto plan = cleave::plan<std::tuple<Y, M>(X, W1, W2)>(residual);
+  for (const cleave::grid& g : grids()) {
+    X x(g, {12, 4}), y(g, {12, 4});
+    W1 w1(g, {5, 4, 8});
+    W2 w2(g, {5, 8, 4});
+    M means(g, {5, 12});
+    fill(x, 0.1);
+    fill(w1, 0.2);
+    fill(w2, 0.3);
+    residual(x, w1, w2).into(y, means);
+    support::reset_charges();
+    residual(x, w1, w2).into(y, means);
+    EXPECT_EQ(support::over_ranks(support::charged_bytes()), plan.bytes({layer = 5, batch = 12, embed = 4, hidden = 8, ax = g.size(ax), ay = g.size(ay)}));
+  }
+}
+
+// A recurrence whose input is divided over another dim of the sequence, and weights that all trips read.
+constexpr cleave::function recurrence([](auto xs, auto w) {
+  auto zero = 0.0 * sum(xs, time_dim);
+  auto [last, all] = scan(time_dim, zero, xs, [w](auto h, auto x) {
+    auto next = tanh(rename(dot(h, w, embed), hidden, embed) + x);
+    return std::pair(next, next);
+  }, cleave::direction::backward);
+  return std::tuple(last, all);
+});
+constexpr cleave::function recurrence_gradient([](auto xs, auto w) {
+  return cleave::grad<1>(cleave::function([](auto a, auto b) {
+    auto [last, all] = recurrence(a, b);
+    return sum(last * last) + sum(all);
+  }))(xs, w);
+});
+TEST(loops, recurrences_over_a_divided_sequence) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(batch, time_dim / ax, embed)> xs(g, {6, 7, 4});
+    f64<mesh(embed, hidden / ay)> w(g, {4, 4}), dw(g, {4, 4});
+    f64<mesh(batch / ay, embed)> last(g, {6, 4});
+    f64<mesh(time_dim, batch / ay, embed)> all(g, {7, 6, 4});
+    fill(xs, 0.4);
+    fill(w, 0.5);
+    check(recurrence, std::tie(last, all), xs, w);
+    check(recurrence_gradient, std::tie(dw), xs, w);
+  }
+}
+
+// How often is known here, given at run time, or decided by the values; branches.
+constexpr cleave::function swaps([](auto x) {
+  auto [a, b] = repeat_times(5, std::tuple(x, 2 * x), [](auto pair) {
+    auto [a, b] = pair;
+    return std::tuple(cleave::value(b), a + b);
+  });
+  return a - b;
+});
+constexpr cleave::function doubled([](auto times, auto x) { return repeat_times(times, x, [](auto v) { return 2 * v + 1; }); });
+constexpr cleave::function halved([](auto x, auto most) {
+  return repeat_until(x, [](auto v) { return 0.5 * v; }, [](auto v) { return max(abs(v)) < 0.01; }, most);
+});
+constexpr cleave::function either([](auto x) { return cond(sum(x) > 0.0, [](auto v) { return 2.0 * v; }, [](auto v) { return v - sum(v); }, x); });
+
+TEST(loops, that_values_decide) {
+  for (const cleave::grid& g : grids()) {
+    X x(g, {9, 3}), y(g, {9, 3});
+    fill(x, 0.6);
+    check(swaps, std::tie(y), x);
+    for (const int times : {0, 1, 6}) {
+      y = doubled(times, x);
+      const auto from = x.to_global(), to = y.to_global();
+      for (std::size_t i = 0; i < from.size(); ++i) EXPECT_NEAR(to[i], (from[i] + 1) * std::pow(2, times) - 1, 1e-12);
+    }
+    y = halved(x, 100);
+    const auto from = x.to_global(), to = y.to_global();
+    double largest = 0;
+    for (double v : from) largest = std::max(largest, std::abs(v));
+    int halvings = 1;
+    for (double v = largest / 2; v >= 0.01; v /= 2) ++halvings;
+    for (std::size_t i = 0; i < from.size(); ++i) EXPECT_EQ(to[i], from[i] * std::pow(0.5, halvings));
+    y = halved(x, 2);
+    const auto twice = y.to_global();
+    for (std::size_t i = 0; i < from.size(); ++i) EXPECT_EQ(twice[i], from[i] / 4);
+    check(either, std::tie(y), x);
+    x.fill_by([](const auto&) { return -0.5; });
+    check(either, std::tie(y), x);
+  }
+}
+
+// A tensor that is updated in place by a loop that reads it.
+TEST(loops, into_their_own_argument) {
+  for (const cleave::grid& g : grids()) {
+    X x(g, {8, 4}), y(g, {8, 4});
+    W1 w1(g, {3, 4, 8});
+    W2 w2(g, {3, 8, 4});
+    f64<mesh(layer, batch / ax)> means(g, {3, 8});
+    fill(x, 0.1);
+    fill(w1, 0.2);
+    fill(w2, 0.3);
+    residual(x, w1, w2).into(y, means);
+    residual(x, w1, w2).into(x, means);
+    EXPECT_EQ(x.to_global(), y.to_global());
+  }
+}
+
+} // namespace
