@@ -3,6 +3,7 @@
 //
 // The faults of the recorder that recorder_test.cpp does not meet, with the dim, the axis and the user's line.
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/movement.hpp>
 
 #include <gtest/gtest.h>
 
@@ -79,6 +80,20 @@ TEST_F(Faults, DimMissingInEveryOpThatNamesOne) {
 TEST_F(Faults, DimUsedTwiceByViews) {
   static_cast<void>(rename(a, i, b)); const unsigned line = __LINE__;
   expect(fault::dim_used_twice, "rename", "b", line);
+}
+TEST_F(Faults, DimUsedTwiceByWindows) {
+  // Once more under its own name, and under another one.
+  for (const dim_ref to : {b, n}) {
+    recorder own{one_axis("x")};
+    const value x = own.input(element::f32, spec_of({b, i}));
+    windows(x, window{b, b, {"k", 1}}, window{b, to, {"l", 2}, 1, 1, 1, 0});
+    EXPECT_EQ(own.made().found.fault, fault::dim_used_twice);
+    EXPECT_EQ(own.made().found.op, "windows");
+    EXPECT_EQ(own.made().found.dim, "b");
+  }
+  // A dim of a window is none of the operand.
+  windows(a, window{b, b, {"k", 1}}, window{{"k"}, n, {"l", 1}}); const unsigned line = __LINE__;
+  expect(fault::dim_missing, "windows", "k", line);
 }
 TEST_F(Faults, DimUsedTwiceInAConstraint) {
   static_cast<void>(constrain(a, spec_of({b, over_x(b)}))); const unsigned line = __LINE__;

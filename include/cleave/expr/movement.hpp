@@ -46,6 +46,9 @@ class remapping {
     if (failed_) return nullptr;
     const int f = in_.made().find_dim(from.name);
     if (f < 0 || !in_.at(args_[0]).type.has(static_cast<dim_id>(f))) return fail(fault::dim_missing, from.name);
+    // One map along each dim: a second one would not know which of the two indices is its own.
+    for (const dim_map& m : maps_)
+      if (m.from == f) return fail(fault::dim_used_twice, from.name);
     const int t = in_.dim(to, name_of(code_), where_);
     if (t < 0) return fail(fault::already_said, {});
     if (f != t && type_.has(static_cast<dim_id>(t))) return fail(fault::dim_used_twice, to.name);
