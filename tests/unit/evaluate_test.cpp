@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The plain evaluator against values worked out by hand.
+#include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/simulate/evaluate.hpp>
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -105,6 +107,20 @@ TEST_F(Evaluate, ReducesNothingToTheIdentity) {
   expect(by(whole, reduction::min), {2147483647, 2147483647});
   expect(by(yes, reduction::max), {0, 0});
   expect(by(yes, reduction::min), {1, 1});
+}
+// The greatest integers of 64 bits are no doubles; the nearest ones, which stand for them, must not wrap.
+TEST_F(Evaluate, LeastUpperBoundsOf64Bits) {
+  for (element e : {element::i64, element::u64}) {
+    const double greatest = std::ldexp(1.0, e == element::i64 ? 63 : 64);
+    const value a = argument(e, {i}, {3}, {5, 7, 3}), none = argument(e, {j}, {0}, {});
+    expect(in_.reduce(reduction::min, a, std::array{i}, {}), {3});
+    expect(in_.reduce(reduction::min, none, std::array{j}, {}), {greatest});
+    const value before = cumulative_min(a, i, running::forward_exclusive);
+    expect(cumulative_min(a, i), {5, 5, 3});
+    expect(before, {greatest, 5, 5});
+    expect(minimum(minimum(before, before), 8), {8, 5, 5});
+    expect(broadcast(in_.reduce(reduction::min, none, std::array{j}, {}), i), {greatest, greatest, greatest});
+  }
 }
 TEST_F(Evaluate, SumsOfBoolAreOr) {
   const value a = argument(element::boolean, {i, j}, {2, 3}, {1, 1, 0, 0, 0, 0});

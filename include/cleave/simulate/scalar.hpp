@@ -139,9 +139,16 @@ inline double random_number(op code, element result, std::uint64_t key, std::uin
   return std::ldexp(leading(0, bits), -bits);
 }
 
+/// Whether the result is one of the operands as it is. Such a one is stored already, and not again: the greatest integers of 64 bits are no
+/// doubles, and the nearest ones would wrap.
+inline bool gives_operand(op code, element operands, element result) {
+  return code == op::maximum || code == op::minimum || code == op::broadcast || (code == op::cast && operands == result);
+}
+
 /// Any elementwise op. `operands` is the type of the operands (of the branches of a select), `result` that of the value.
 inline double applied(op code, element operands, element result, double a, double b, double c) {
   if (code == op::select) return a != 0 ? b : c;
+  if (gives_operand(code, operands, result)) return entry_of(code).arity == 1 ? a : applied(code, operands, a, b);
   if (code == op::random || code == op::normal) return random_number(code, result, bits_of(a), bits_of(b), bits_of(c));
   return stored(result, entry_of(code).arity == 1 ? applied(code, a) : applied(code, operands, a, b));
 }
@@ -164,7 +171,7 @@ inline void run_reference(const user_entry& user, std::span<const reference_shar
 /// How two partial values combine.
 inline double combined(reduction how, element e, double a, double b) {
   constexpr op codes[] = {op::add, op::maximum, op::minimum, op::mul};
-  return stored(e, applied(codes[static_cast<int>(how)], e, a, b));
+  return applied(codes[static_cast<int>(how)], e, a, b);
 }
 
 /// What a reduction over nothing gives.
