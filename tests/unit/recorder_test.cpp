@@ -118,6 +118,24 @@ TEST_F(Recording, PartialIntoNonlinear) {
   exp(p);
   expect(fault::unreduced_into_nonlinear, "exp", "", "y");
 }
+// Quotients of integers are truncated, and "or" has no differences: their parts do not add up.
+TEST_F(Recording, PartialIntegersIntoAQuotient) {
+  spec s = placed({b, i});
+  s.unreduced.push_back("y");
+  EXPECT_TRUE((in.input(element::f32, s) / 3).ok());
+  EXPECT_TRUE((in.input(element::c64, s) / 3).ok());
+  EXPECT_FALSE((in.input(element::u32, s) / 3).ok());
+  expect(fault::unreduced_into_nonlinear, "div", "", "y");
+}
+TEST_F(Recording, PartialPredicatesIntoADifference) {
+  spec s = placed({b, i});
+  s.unreduced.push_back("y");
+  const value p = in.input(element::boolean, s), n = in.input(element::i32, s);
+  EXPECT_TRUE((n - n).ok());
+  EXPECT_TRUE((p + p).ok());
+  EXPECT_FALSE((p - p).ok());
+  expect(fault::unreduced_into_nonlinear, "sub", "", "y");
+}
 TEST_F(Recording, EqualOperationsAreMergedAndDeadOnesDropped) {
   const value once = exp(a) + exp(a);
   log(a);

@@ -157,6 +157,54 @@ TEST_F(Broken, ByMissingArguments) {
   EXPECT_NE(simulate(plan_, at_, arguments_).problem, "");
 }
 
+// Quotients of integers are truncated: those of parts of a sum are not parts of its quotient.
+TEST(Simulate, IntegersAreSummedBeforeTheyAreDivided) {
+  for (element e : {element::f64, element::i32, element::u8}) {
+    mesh_value mesh;
+    mesh.axes.push_back({"x", 2});
+    recorder in(mesh);
+    spec divided, whole;
+    divided.mesh = whole.mesh = mesh;
+    divided.dims.push_back(placement(b));
+    divided.dims[0].axes.push_back("x");
+    const value v = in.input(e, divided);
+    in.output(dot(v, v, b) / 3, e, whole);
+    in.output(sum(v, b) / 3, e, whole);
+    sizes at;
+    at.axes[0] = 2;
+    at.dims[0] = 4;
+    host_array a(shape_of(in.at(v).type, at));
+    a.data = {1, 1, 2, 2};
+    const program p = partition(in.made(), at);
+    const simulated got = simulate(p, at, std::span(&a, 1));
+    ASSERT_EQ(got.problem, "");
+    EXPECT_NEAR(got.results[0].data[0], e == element::f64 ? 10.0 / 3 : 3, 1e-12) << name_of(e);
+    EXPECT_NEAR(got.results[1].data[0], 2, 1e-12) << name_of(e);
+  }
+}
+
+// A sum of predicates is "or": the difference of two is taken of whole ones.
+TEST(Simulate, PredicatesAreSummedBeforeTheirDifference) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 2});
+  recorder in(mesh);
+  spec divided, whole;
+  divided.mesh = whole.mesh = mesh;
+  divided.dims.push_back(placement(b));
+  divided.dims[0].axes.push_back("x");
+  const value v = in.input(element::boolean, divided), w = in.input(element::boolean, divided);
+  in.output(sum(v, b) - sum(w, b), element::boolean, whole);
+  sizes at;
+  at.axes[0] = 2;
+  at.dims[0] = 2;
+  std::array<host_array, 2> a{host_array(shape_of(in.at(v).type, at)), host_array(shape_of(in.at(v).type, at))};
+  a[0].data = {1, 0};
+  a[1].data = {0, 1};
+  const simulated got = simulate(partition(in.made(), at), at, a);
+  ASSERT_EQ(got.problem, "");
+  EXPECT_EQ(got.results[0].data[0], 0);
+}
+
 TEST(Simulate, TakesPartialArgumentsApartAndPutsThemTogether) {
   mesh_value mesh;
   mesh.axes.push_back({"x", 3});

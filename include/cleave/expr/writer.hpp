@@ -50,6 +50,7 @@ protected:
     std::uint8_t partial = 0;
     axis_set axes = 0;
     reduction how = reduction::sum;
+    element of = element::none;
     for (int k = 0; k < n.arity; ++k) {
       node_id u = n.in[static_cast<std::size_t>(k)];
       while (is_alias(made_.nodes[u].code)) u = made_.nodes[u].in[0];
@@ -58,10 +59,11 @@ protected:
       partial = static_cast<std::uint8_t>(partial | 1u << k);
       axes = static_cast<axis_set>(axes | from.pin.unreduced);
       how = from.pin.combine;
+      of = from.type.element;
     }
     if (partial == 0) return true;
     const reduction through = n.code == op::reduce ? n.combine : reduction::sum;
-    if (bringers_of(n.code, partial) != 0 && how == through) return true;
+    if (bringers_of(n.code, of, partial) != 0 && how == through) return true;
     int a = 0;
     while ((axes >> a & 1) == 0) ++a;
     refuse(fault::unreduced_into_nonlinear, name_of(n), n.where, {}, made_.mesh.axes[static_cast<std::size_t>(a)].name);

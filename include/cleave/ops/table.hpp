@@ -47,10 +47,14 @@ enum class linearity : std::uint8_t {
   unary,
   /// Jointly: f(a + a', b + b') = f(a, b) + f(a', b'). Both operands must be partial together.
   joint,
+  /// Jointly, of elements with negatives: a sum of predicates is "or", which has none.
+  difference,
   /// In either operand while the others are whole.
   each,
   /// In the first operand while the others are whole.
   first,
+  /// In the first operand, of elements with inverses: quotients of integers are truncated.
+  quotient,
   /// In the operands after the first, jointly, while the first is whole.
   branches,
 };
@@ -97,9 +101,9 @@ inline constexpr op_entry op_entries[] = {
     {op::cast, "cast", op_class::elementwise, 1, linearity::none, {g}},
     {op::broadcast, "broadcast", op_class::elementwise, 1, linearity::unary, {g}},
     {op::add, "add", op_class::elementwise, 2, linearity::joint, {g, g}},
-    {op::sub, "sub", op_class::elementwise, 2, linearity::joint, {g, -g}},
+    {op::sub, "sub", op_class::elementwise, 2, linearity::difference, {g, -g}},
     {op::mul, "mul", op_class::elementwise, 2, linearity::each, {g * y, g * x}},
-    {op::div, "div", op_class::elementwise, 2, linearity::first, {g / y, -(g * r / y)}},
+    {op::div, "div", op_class::elementwise, 2, linearity::quotient, {g / y, -(g * r / y)}},
     {op::pow, "pow", op_class::elementwise, 2, linearity::none, {g * select(y == 0, 0, y * pow(x, y - 1)), g * r * log(select(x == 0, 1, x))}},
     {op::maximum, "maximum", op_class::elementwise, 2, linearity::none, {g * select(x == y, 0.5, select(x > y, 1, 0)), g * select(x == y, 0.5, select(y > x, 1, 0))}},
     {op::minimum, "minimum", op_class::elementwise, 2, linearity::none, {g * select(x == y, 0.5, select(y > x, 1, 0)), g * select(x == y, 0.5, select(x > y, 1, 0))}},
@@ -175,14 +179,16 @@ static_assert(table_in_order());
 constexpr std::string_view name_of(op code) { return entry_of(code).name; }
 constexpr std::string_view name_of(const node& n) { return n.user != nullptr ? n.user->name : name_of(n.code); }
 constexpr op_class class_of(op code) { return entry_of(code).what; }
-/// Which operands may bring a sum over several devices, for the partial axes offered by each. 0: none may.
-constexpr std::uint8_t bringers_of(op code, std::uint8_t partial) {
+/// Which operands may bring a sum of such elements over several devices, of those that offer one (bit set). 0: none may.
+constexpr std::uint8_t bringers_of(op code, element of, std::uint8_t partial) {
   switch (entry_of(code).sums) {
     case linearity::none: return 0;
     case linearity::unary: return partial & 1;
     case linearity::joint: return partial == 3 ? 3 : 0;
+    case linearity::difference: return partial == 3 && of != element::boolean ? 3 : 0;
     case linearity::each: return partial == 1 || partial == 2 ? partial : 0;
     case linearity::first: return partial == 1 ? 1 : 0;
+    case linearity::quotient: return partial == 1 && (is_floating(of) || is_complex(of)) ? 1 : 0;
     case linearity::branches: return partial == 6 ? 6 : 0;
   }
   return 0;

@@ -204,15 +204,17 @@ struct candidate_strategies : priced_graph {
     for (unsigned tried = 1; tried < 1u << n.arity; ++tried) {
       axis_set common = 0x7f;
       bool combines = true;
+      element of = element::none;
       for (int k = 0; k < n.arity; ++k) {
         if ((tried >> k & 1) == 0) continue;
         const layout& l = home(n.in[static_cast<std::size_t>(k)]);
+        of = node_at(n.in[static_cast<std::size_t>(k)]).type.element;
         common = static_cast<axis_set>(common & l.unreduced);
         const reduction through = n.code == op::reduce ? n.combine : reduction::sum;
         combines = combines && l.combine == through;
       }
       common = static_cast<axis_set>(common & ~(s.out.sharded() | reduced_axes(s)));
-      const std::uint8_t who = bringers_of(n.code, static_cast<std::uint8_t>(tried));
+      const std::uint8_t who = bringers_of(n.code, of, static_cast<std::uint8_t>(tried));
       if (who == 0 || common == 0 || !combines) continue;
       if (keeps_whole(n)) continue;
       strategy t = s;

@@ -80,10 +80,11 @@ struct chooser : candidate_strategies {
       project(w, edges[e].operand, s.out, next);
       next.pass = 0;
       next.bringers = 0;
-      if (s.out.unreduced != 0 && what != op_class::contraction && bringers_of(node_at(w).code, static_cast<std::uint8_t>(1u << edges[e].operand)) != 0 &&
-          !keeps_whole(node_at(w)) && s.out.combine == (node_at(w).code == op::reduce ? node_at(w).combine : reduction::sum)) {
+      const std::uint8_t who = bringers_of(node_at(w).code, node_at(v).type.element, static_cast<std::uint8_t>(1u << edges[e].operand));
+      if (s.out.unreduced != 0 && what != op_class::contraction && who != 0 && !keeps_whole(node_at(w)) &&
+          s.out.combine == (node_at(w).code == op::reduce ? node_at(w).combine : reduction::sum)) {
         next.pass = static_cast<axis_set>(s.out.unreduced & ~(next.out.sharded() | reduced_axes(next)));
-        next.bringers = next.pass != 0 ? static_cast<std::uint8_t>(1u << edges[e].operand) : std::uint8_t{0};
+        next.bringers = next.pass != 0 ? who : std::uint8_t{0};
       }
       seal(node_at(w), next);
       if (next == was || !valid(w, next)) continue;

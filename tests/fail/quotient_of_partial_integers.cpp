@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "an operation that needs the complete value; reshard it first" unreduced_into_nonlinear line<@here> op=div axis=model
+// mend: Quotients of integers are truncated, so those of the parts of a sum do not add up. Complete the sum first: `reshard(p, mesh(batch / data)) / 3`.
+#include "names.hpp"
+
+using namespace fail_test;
+
+using P = cleave::abstract<int, mesh(batch / data, cleave::unreduced(model))>;
+using Q = cleave::abstract<int, mesh(batch / data)>;
+constexpr cleave::function f([](auto p) {
+  return p / 3; // here
+});
+constexpr auto plan = cleave::plan<Q(P)>(f);
+
+int main() {}
