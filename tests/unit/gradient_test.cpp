@@ -486,6 +486,22 @@ TEST(Gradient, FaultsNameTheOpAndLineThatWereDifferentiated) {
     pullback(x);
     EXPECT_EQ(in.made().found.fault, fault::cotangent_does_not_fit);
   }
+  // The derivative of an extremum compares with what it is of, which must be whole. What was refused is not read again.
+  for (reduction how : {reduction::max, reduction::min, reduction::prod}) {
+    mesh_value two;
+    two.axes.push_back({"x", 2});
+    recorder in(two);
+    spec partial = square;
+    partial.mesh = two;
+    partial.unreduced.push_back("x");
+    partial.combine = how;
+    const auto [y, pullback] = vjp([&](value v) { return v.in->reduce(how, v, std::span<const dim_ref>{}, {}); }, in.input(element::f64, partial));
+    pullback(in.constant(1, element::f64, {}));
+    EXPECT_EQ(in.made().found.fault, fault::unreduced_into_nonlinear);
+    EXPECT_EQ(in.made().found.op, "reduce");
+    EXPECT_EQ(in.made().found.axis, "x");
+    EXPECT_TRUE(in.made().found.gradient);
+  }
   {
     // A plan that breaks its contract in the backward pass.
     mesh_value two;

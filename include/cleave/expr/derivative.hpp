@@ -119,7 +119,8 @@ class reverse_pass {
     const value stack = collected_by(in_, n.loop, x, n.where);
     return stack.ok() ? each_of(in_, twin_[n.loop], kept(stack), n.where) : stack;
   }
-  constexpr tensor_type type_of(value v) const { return in_.at(v).type; }
+  /// What was refused has no dims.
+  constexpr tensor_type type_of(value v) const { return v.ok() ? in_.at(v).type : tensor_type{}; }
 
   constexpr void add(std::size_t v, value c, source where) {
     if (!c.ok() || depends_[v] == 0) return;

@@ -212,6 +212,7 @@ public:
     return dot(a, b, set, where);
   }
   constexpr value dot(value a, value b, dim_set over, source where) {
+    if (!a.ok() || !b.ok()) return {this, no_node};
     node n;
     n.code = op::dot;
     n.where = where;
@@ -245,6 +246,7 @@ public:
     return reduce(how, x, set, where);
   }
   constexpr value reduce(reduction how, value x, dim_set over, source where) {
+    if (!x.ok()) return {this, no_node};
     node n;
     n.code = op::reduce;
     n.combine = how;
@@ -555,6 +557,7 @@ public:
 
   /// Pins the dims of a cotangent where the value to which it belongs has them pinned.
   constexpr value constrain_like(value x, const node& primal) {
+    if (!x.ok()) return x;
     node n;
     n.code = op::constrain;
     n.where = primal.where;

@@ -34,6 +34,7 @@ class remap_adjoint {
       for (int i = wide.rank; i-- > 0;)
         if (!have.has(wide[i]) && (mapped & dim_bit(wide[i])) == 0) wide = without(wide, wide[i]);
       g_ = in_.broadcast(g_, wide, n_.where);
+      if (!g_.ok()) return g_;
     }
     std::vector<back> so_far;
     return combine(maps, 0, so_far, to);
