@@ -44,6 +44,32 @@ TEST(movement, random_programs_mean_what_they_say) {
   }
 }
 
+// Both ends are the one element there is, whether extents are known when the gradient is recorded or not.
+TEST(movement, gradient_of_the_edge_of_one_element) {
+  for (const std::int64_t from : {dynamic, std::int64_t{1}})
+    for (const std::int64_t to : {dynamic, std::int64_t{3}})
+      for (const std::int64_t low : {0, 1, 2}) {
+        recorder in{mesh_value{}};
+        spec s;
+        s.dims.push_back(placement(dim_ref{"e", from}));
+        const value x = in.input(element::f64, s);
+        const auto f = [&](value v) {
+          const value around = sum(windows(v, window{{"e", from}, {"n", to}, {"k", 2}, 1, 1, low, 3 - low, border::edge}), dim_ref{"k"});
+          return sum(around * around);
+        };
+        const auto [y, pullback] = vjp(f, x);
+        in.output(pullback(in.constant(1, element::f64, {})));
+        ASSERT_TRUE(in.made().found.ok());
+        sizes at = sizes_for(in.made());
+        at.dims[in.at(x).type[0]] = 1;
+        at.dims[static_cast<std::size_t>(in.made().find_dim("n"))] = 3;
+        host_array one(shape_of(in.at(x).type, at));
+        one.data = {0.5};
+        // Three times (2 x)^2.
+        EXPECT_NEAR(evaluate(in.made(), at, std::span(&one, 1))[0].data[0], 3 * 8 * 0.5, 1e-12) << from << " " << to << " " << low;
+      }
+}
+
 /// The gradient of a random program, against central differences along a direction in the plain evaluator, and partitioned.
 TEST(movement, gradients_of_random_programs) {
   int tried = 0;
