@@ -131,8 +131,7 @@ inline constexpr auto own = custom_vjp([](auto v) { return std::pair(tanh(v), v)
 ///
 /// Text: $k operand, %k dim, %* all dims, #k number, &k number of quarters, ?k border, !k order, ^ element type, ~ layout.
 ///
-/// Recipe: operands f (floating), n (numeric), m (not of 64 bits: their least
-/// upper bound is no double), b (bool), i (whole numbers), v (any), s (element type of the one before), k (rank 0, whole);
+/// Recipe: operands f (floating), n (numeric), b (bool), i (whole numbers), v (any), s (element type of the one before), k (rank 0, whole);
 /// dims d (of the first operand), e (of the second), C (some that the first two share), D (some of the first), O (any), Q (those of the
 /// first and others), g (new, follows from others), G (new, of some extent), F and W (new, short and fixed), U and V (new, of 2 and 3), S
 /// (new, divides the first); numbers 0-9 (up to), I (1 to 3), A (-4 to 4), T (-20 to 20), B (border), R (order), L (a place in the first
@@ -174,7 +173,7 @@ inline const table_entry table[] = {
     {"$0 * &0", "f9", 1, [](const step_call& c) { return c.x() * c.real(); }},
     {"$0 + #0", "n9", 1, [](const step_call& c) { return c.x() + c.n(); }},
     {"$0 * #0", "n3", 1, [](const step_call& c) { return c.x() * c.n(); }},
-    {"$0 / #0", "nI", 1, [](const step_call& c) { return c.x() / c.n(); }},
+    {"$0 / #0", "nI", 3, [](const step_call& c) { return c.x() / c.n(); }},
     {"#0 - $0", "n3", 1, [](const step_call& c) { return c.n() - c.x(); }},
     {"pow($0, $1)", "ns", 0, [](const step_call& c) { return pow(c.x(), c.x(1)); }},
     {"pow($0, #0)", "n3", 0, [](const step_call& c) { return pow(c.x(), c.n()); }},
@@ -186,6 +185,10 @@ inline const table_entry table[] = {
     {"$0 <= $1", "ns", 0, [](const step_call& c) { return c.x() <= c.x(1); }},
     {"$0 > &0", "n9", 0, [](const step_call& c) { return c.x() > c.real(); }},
     {"$0 >= $1", "ns", 0, [](const step_call& c) { return c.x() >= c.x(1); }},
+    {"$0 + $1", "bs", 0, [](const step_call& c) { return c.x() + c.x(1); }},
+    {"$0 - $1", "bs", 2, [](const step_call& c) { return c.x() - c.x(1); }},
+    {"$0 * $1", "bs", 0, [](const step_call& c) { return c.x() * c.x(1); }},
+    {"$0 / $1", "bs", 0, [](const step_call& c) { return c.x() / c.x(1); }},
     {"$0 & $1", "bs", 0, [](const step_call& c) { return c.x() & c.x(1); }},
     {"$0 | $1", "bs", 0, [](const step_call& c) { return c.x() | c.x(1); }},
     {"select($0, $1, $2)", "bvs", 0, [](const step_call& c) { return select(c.x(), c.x(1), c.x(2)); }},
@@ -196,10 +199,10 @@ inline const table_entry table[] = {
     {"dot($0, $1, %*)", "ffC", 3, [](const step_call& c) { return c.in.dot(c.x(), c.x(1), c.list(), source{}); }},
     {"sum($0, %*)", "vD", 3, [](const step_call& c) { return c.in.reduce(reduction::sum, c.x(), c.list(), source{}); }},
     {"max($0, %*)", "vD", 0, [](const step_call& c) { return c.in.reduce(reduction::max, c.x(), c.list(), source{}); }},
-    {"min($0, %*)", "mD", 0, [](const step_call& c) { return c.in.reduce(reduction::min, c.x(), c.list(), source{}); }},
+    {"min($0, %*)", "vD", 0, [](const step_call& c) { return c.in.reduce(reduction::min, c.x(), c.list(), source{}); }},
     {"prod($0, %*)", "vD", 0, [](const step_call& c) { return c.in.reduce(reduction::prod, c.x(), c.list(), source{}); }},
     {"maximum(max($0, %0), -8)", "fd", 0, [](const step_call& c) { return maximum(max(c.x(), c.d()), -8); }},
-    {"minimum(min($0, %0), 8)", "fd", 0, [](const step_call& c) { return minimum(min(c.x(), c.d()), 8); }},
+    {"minimum(min($0, %0), 8)", "vd", 0, [](const step_call& c) { return minimum(min(c.x(), c.d()), 8); }},
     {"mean($0, %0)", "fd", 1, [](const step_call& c) { return mean(c.x(), c.d()); }},
     {"mean($0)", "f", 1, [](const step_call& c) { return mean(c.x()); }},
     {"any($0, %0)", "vd", 0, [](const step_call& c) { return any(c.x(), c.d()); }},
@@ -212,8 +215,8 @@ inline const table_entry table[] = {
     {"logsumexp($0, %0)", "fd", 1, [](const step_call& c) { return logsumexp(c.x(), c.d()); }},
     {"layer_norm($0, %0, 1, 0.5)", "fd", 0, [](const step_call& c) { return layer_norm(c.x(), c.d(), 1, 0.5); }},
     {"layer_norm($0, %0, $1, $2)", "fssd", 0, [](const step_call& c) { return layer_norm(c.x(), c.d(), c.x(1), c.x(2)); }},
-    {"argmax($0, %0)", "nd", 0, [](const step_call& c) { return argmax(c.x(), c.d()); }},
-    {"argmin($0, %0)", "md", 0, [](const step_call& c) { return argmin(c.x(), c.d()); }},
+    {"argmax($0, %0)", "vd", 0, [](const step_call& c) { return argmax(c.x(), c.d()); }},
+    {"argmin($0, %0)", "vd", 0, [](const step_call& c) { return argmin(c.x(), c.d()); }},
     {"top_k($0, %0, %1).first", "ndF", 0, [](const step_call& c) { return top_k(c.x(), c.d(), c.d(1)).first; }},
     {"top_k($0, %0, %1).second", "ndF", 0, [](const step_call& c) { return top_k(c.x(), c.d(), c.d(1)).second; }},
     {"one_hot<double>($0, %0)", "iG", 0, [](const step_call& c) { return one_hot<double>(c.x(), c.d()); }},
@@ -267,7 +270,7 @@ inline const table_entry table[] = {
     {"cumulative_sum($0, %0, !0)", "ndR", 3, [](const step_call& c) { return cumulative_sum(c.x(), c.d(), c.order()); }},
     {"cumulative_prod($0, %0, !0)", "ndR", 0, [](const step_call& c) { return cumulative_prod(c.x(), c.d(), c.order()); }},
     {"maximum(cumulative_max($0, %0, !0), -8)", "ndR", 0, [](const step_call& c) { return maximum(cumulative_max(c.x(), c.d(), c.order()), -8); }},
-    {"minimum(cumulative_min($0, %0, !0), 8)", "mdR", 0, [](const step_call& c) { return minimum(cumulative_min(c.x(), c.d(), c.order()), 8); }},
+    {"minimum(cumulative_min($0, %0, !0), 8)", "vdR", 0, [](const step_call& c) { return minimum(cumulative_min(c.x(), c.d(), c.order()), 8); }},
     {"gather($0, %0, $1)", "vid", 3, [](const step_call& c) { return gather(c.x(), c.d(), c.x(1)); }},
     {"scatter_add($0, $1, %0)", "niG", 3, [](const step_call& c) { return scatter_add(c.x(), c.x(1), c.d()); }},
     // random numbers
