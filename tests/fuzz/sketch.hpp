@@ -198,6 +198,8 @@ inline const table_entry table[] = {
     {"dot($0, $1, %*)", "nsC", 3, [](const step_call& c) { return c.in.dot(c.x(), c.x(1), c.list(), source{}); }},
     {"dot($0, $1, %*)", "ffC", 3, [](const step_call& c) { return c.in.dot(c.x(), c.x(1), c.list(), source{}); }},
     {"sum($0, %*)", "vD", 3, [](const step_call& c) { return c.in.reduce(reduction::sum, c.x(), c.list(), source{}); }},
+    {"sum($0, %0) - sum($1, %0)", "bsd", 2, [](const step_call& c) { return sum(c.x(), c.d()) - sum(c.x(1), c.d()); }},
+    {"sum($0, %0) / #0", "ndI", 1, [](const step_call& c) { return sum(c.x(), c.d()) / c.n(); }},
     {"max($0, %*)", "vD", 0, [](const step_call& c) { return c.in.reduce(reduction::max, c.x(), c.list(), source{}); }},
     {"min($0, %*)", "vD", 0, [](const step_call& c) { return c.in.reduce(reduction::min, c.x(), c.list(), source{}); }},
     {"prod($0, %*)", "vD", 0, [](const step_call& c) { return c.in.reduce(reduction::prod, c.x(), c.list(), source{}); }},
