@@ -3,7 +3,8 @@
 //
 // The simulator notices what is wrong with a program: right programs are broken in many ways, and every break must show.
 #include <cleave/expr/functions.hpp>
-#include <cleave/plan/partition.hpp>
+#include <cleave/expr/lookup.hpp>
+#include <cleave/plan/plan.hpp>
 #include <cleave/plan/price.hpp>
 #include <cleave/simulate/simulate.hpp>
 
@@ -203,6 +204,37 @@ TEST(Simulate, PredicatesAreSummedBeforeTheirDifference) {
   const simulated got = simulate(partition(in.made(), at), at, a);
   ASSERT_EQ(got.problem, "");
   EXPECT_EQ(got.results[0].data[0], 0);
+}
+
+// Partial over an axis and divided over it is no layout: neither is it one of rows that are sent over the axis.
+TEST(Simulate, RowsAreNotPartialOverTheAxesAlongWhichTheyAreSent) {
+  constexpr dim_ref row{"row"}, place{"place"};
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 3});
+  mesh.axes.push_back({"y", 2});
+  recorder in(mesh);
+  spec divided, partial, table;
+  divided.mesh = partial.mesh = table.mesh = mesh;
+  divided.dims.push_back(placement(row));
+  divided.dims[0].axes.push_back("y");
+  partial.dims.push_back(placement(row));
+  partial.unreduced.push_back("y");
+  table.dims.push_back(placement(place));
+  table.dims[0].axes.push_back("x");
+  const value v = in.input(element::i32, divided);
+  in.output(scatter_add(reshard(v, partial), v, place), element::i32, table);
+  const graph& g = in.made();
+  sizes at = sizes_for(g);
+  at.axes[0] = 3;
+  at.axes[1] = 2;
+  for (std::size_t k = 0; k < g.dims.size(); ++k) at.dims[k] = 6;
+  host_array a(shape_of(in.at(v).type, at));
+  a.data = {0, 1, 1, 5, 2, 1};
+  const program p = partition(g, sizes_for(g), policy::bytes_first(1));
+  ASSERT_TRUE(p.found.ok());
+  const simulated got = simulate(p, at, std::span(&a, 1));
+  ASSERT_EQ(got.problem, "");
+  EXPECT_EQ(got.results[0].data, (std::vector<double>{0, 3, 2, 0, 0, 5}));
 }
 
 TEST(Simulate, TakesPartialArgumentsApartAndPutsThemTogether) {

@@ -129,7 +129,7 @@ struct candidate_strategies : priced_graph {
       if ((seen & list.mask() & ~static_cast<unsigned>(s.sent)) != 0 || (over & list.mask()) != 0) return false;
       over |= list.mask();
     }
-    if ((s.sent & ~over) != 0) return false;
+    if ((s.sent & ~over) != 0 || (s.pass & over) != 0) return false;
     if (node_at(v).code == op::scatter)
       for (int i = 0; i < node_at(v).type.rank; ++i)
         if (node_at(v).type[i] != node_at(v).which[0] && (s.out[i].mask() & over) != 0) return false;
@@ -213,7 +213,7 @@ struct candidate_strategies : priced_graph {
         const reduction through = n.code == op::reduce ? n.combine : reduction::sum;
         combines = combines && l.combine == through;
       }
-      common = static_cast<axis_set>(common & ~(s.out.sharded() | reduced_axes(s)));
+      common = static_cast<axis_set>(common & ~dividing_axes(s));
       const std::uint8_t who = bringers_of(n.code, of, static_cast<std::uint8_t>(tried));
       if (who == 0 || common == 0 || !combines) continue;
       if (keeps_whole(n)) continue;

@@ -83,7 +83,7 @@ struct chooser : candidate_strategies {
       const std::uint8_t who = bringers_of(node_at(w).code, node_at(v).type.element, static_cast<std::uint8_t>(1u << edges[e].operand));
       if (s.out.unreduced != 0 && what != op_class::contraction && who != 0 && !keeps_whole(node_at(w)) &&
           s.out.combine == (node_at(w).code == op::reduce ? node_at(w).combine : reduction::sum)) {
-        next.pass = static_cast<axis_set>(s.out.unreduced & ~(next.out.sharded() | reduced_axes(next)));
+        next.pass = static_cast<axis_set>(s.out.unreduced & ~dividing_axes(next));
         next.bringers = next.pass != 0 ? who : std::uint8_t{0};
       }
       seal(node_at(w), next);

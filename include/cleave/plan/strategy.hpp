@@ -63,12 +63,16 @@ constexpr layout required(const node& n, const factor_list& factors, const strat
   return l;
 }
 
-/// The axes that leave the result partial: those of reduced factors.
-constexpr axis_set reduced_axes(const strategy& s) {
+/// The axes that divide reduced factors.
+constexpr axis_set axes_over(const strategy& s) {
   unsigned set = 0;
   for (const axis_list& list : s.over) set |= list.mask();
-  return static_cast<axis_set>(set & ~static_cast<unsigned>(s.sent));
+  return static_cast<axis_set>(set);
 }
+/// The axes that leave the result partial: those of reduced factors, unless rows are sent over them.
+constexpr axis_set reduced_axes(const strategy& s) { return static_cast<axis_set>(axes_over(s) & ~s.sent); }
+/// The axes over which no sum may be brought: they divide the result or what is reduced.
+constexpr axis_set dividing_axes(const strategy& s) { return static_cast<axis_set>(s.out.sharded() | axes_over(s)); }
 
 /// Sets the partial axes of the result from the rest of the strategy.
 constexpr void seal(const node& n, strategy& s) {
