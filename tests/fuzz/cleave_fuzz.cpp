@@ -49,7 +49,8 @@ std::vector<host_array> evaluate_roughly(const graph& g, const sizes& at, std::s
     std::uniform_real_distribution<double> off(-1e-13, 1e-13);
     // What is exactly 0 in one order of summation need not be in another: its root may be no number.
     // What differs by a rounding may be equal in another order: with seed 0 it becomes so.
-    for (double& x : run.values.back().data) x = seed == 0 ? std::ldexp(std::nearbyint(std::ldexp(x, 40)), -40) : x + off(random) * (std::fabs(x) + 0.01);
+    for (double& x : run.values.back().data)
+      x = seed == 0 ? std::ldexp(std::nearbyint(std::ldexp(x, 40)), -40) : x + off(random) * (std::fabs(x) + 0.01);
   }
   std::vector<host_array> results;
   for (std::size_t r = 0; r < g.outputs.size(); ++r) results.push_back(reordered(run.values[g.outputs[r]], g.nodes[g.outputs[r]].type, g.output_types[r]));

@@ -257,7 +257,8 @@ TEST(Simulate, TakesPartialArgumentsApartAndPutsThemTogether) {
       at.dims[0] = 8;
       const program p = partition(in.made(), at);
       host_array a(shape_of(in.at({&in, 0}).type, at));
-      for (std::size_t k = 0; k < a.data.size(); ++k) a.data[k] = simulation::stored(e, static_cast<double>(k) - (e == element::u8 || e == element::u64 ? 0 : 3));
+      const double least = e == element::u8 || e == element::u64 ? 0 : -3;
+      for (std::size_t k = 0; k < a.data.size(); ++k) a.data[k] = simulation::stored(e, static_cast<double>(k) + least);
       const simulated got = simulate(p, at, std::span(&a, 1));
       ASSERT_EQ(got.problem, "");
       EXPECT_EQ(first_difference(got.results[0].data, a.data, 0), -1) << name_of(how) << " " << name_of(e);
