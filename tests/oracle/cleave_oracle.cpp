@@ -18,6 +18,7 @@
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/lookup.hpp>
+#include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
@@ -448,22 +449,19 @@ class case_builder {
   /// Layers with stacked weights, one after the other.
   bool layers() {
     input(rank_of(0) == 2 ? "bd" : "bsd"), input("ldh"), input("lhd");
-    cleave::value x = values_[0];
-    for (std::int64_t l = 0; l < extents_.at('l'); ++l) x = mlp(x, at_index(values_[1], 'l', l), at_index(values_[2], 'l', l));
-    return finish(x);
+    return finish(scan(dim('l'), values_[0], std::array{values_[1], values_[2]}, [this](const cleave::value& x, const std::array<cleave::value, 2>& w) { return mlp(x, w[0], w[1]); }));
   }
   /// The stages' buffer goes on by one stage a tick, a microbatch enters the first, and all compute; one tick, or one a microbatch.
   bool pipeline() {
     input("pbd"), input("pdf"), input("tbd");
     const bool one = string_of(field(c_, "id"), "'id'").find("/step/") != std::string::npos;
-    cleave::value state = values_[0];
-    for (std::int64_t t = 0; t < (one ? 1 : extents_.at('t')); ++t) {
+    const auto tick = [this](const cleave::value& state, const cleave::value& microbatch) {
       const cleave::value stage = in_.iota(dim('p'), cleave::element::i32, {});
       const cleave::value first = in_.elementwise(cleave::op::equal, std::array{stage, in_.constant(0, cleave::element::i32, {})}, {});
-      state = select(first, at_index(values_[2], 't', t), shift(state, dim('p'), 1));
-      state = rename(dot(state, values_[1], dim('d')), dim('f'), dim('d'));
-    }
-    return finish(state);
+      const cleave::value entered = select(first, microbatch, shift(state, dim('p'), 1));
+      return rename(dot(entered, values_[1], dim('d')), dim('f'), dim('d'));
+    };
+    return finish(one ? tick(values_[0], at_index(values_[2], 't', 0)) : scan(dim('t'), values_[0], values_[2], tick));
   }
   /// GShard's layer of experts (Lepikhin et al. 2020): the two best experts of every token, as far as their capacity goes.
   bool mixture_of_experts() {
@@ -806,7 +804,7 @@ double repeated(const cleave::graph& recorded, const cleave::program& p, const c
   double once = 0;
   for (const cleave::node& n : g.nodes) {
     if (n.code != cleave::op::dot || n.over == 0) continue;
-    double work = 2;
+    double work = 2 * static_cast<double>(trips_of(g.loops, n.loop, at));
     const cleave::dim_set dims = g.nodes[n.in[0]].type.set() | g.nodes[n.in[1]].type.set();
     for (cleave::dim_id d = 0; d < cleave::max_dims; ++d)
       if ((dims & cleave::dim_bit(d)) != 0) work *= static_cast<double>(at[d]);

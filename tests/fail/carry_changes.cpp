@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "what a loop carries from trip to trip changes" carry_changes line<@here> op=scan dim=embed
+// mend: Return what goes on with the dims and the element type that came in: `rename(next, hidden, embed)`, `cast<float>(next)`.
+#include "names.hpp"
+
+#include <cleave/expr/loops.hpp>
+
+using namespace fail_test;
+
+constexpr cleave::function f([](auto x, auto w) {
+  return cleave::scan(hidden, x, w, [](auto h, auto column) { return sum(h * column, embed); }); // here
+});
+constexpr auto plan = cleave::plan<cleave::abstract<float, mesh(batch, embed)>(X, W)>(f);
+
+int main() {}

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "how often a loop runs is one whole number" not_a_count line<@here> op=repeat_times
+// mend: Give a literal, or an int argument of the function: `cleave::function([](auto times, auto x) { return repeat_times(times, x, f); })`.
+#include "names.hpp"
+
+#include <cleave/expr/loops.hpp>
+
+using namespace fail_test;
+
+constexpr cleave::function f([](auto x) {
+  return cleave::repeat_times(sum(x), x, [](auto v) { return 2.0f * v; }); // here
+});
+constexpr auto plan = cleave::plan<X(X)>(f);
+
+int main() {}

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "a loop whose trips only the run knows has no derivative" trips_not_known line<@here> op=gradient
+// mend: Use `scan` along a dim with as many indices as there are trips, or wrap the loop in `custom_vjp`, whose rule the gradient takes.
+#include "names.hpp"
+
+#include <cleave/expr/gradient.hpp>
+#include <cleave/expr/loops.hpp>
+
+using namespace fail_test;
+
+constexpr cleave::function loss([](auto x) {
+  return sum(cleave::repeat_until(x, [](auto v) { return 0.5f * v; }, [](auto v) { return max(v) < 1.0f; }, 100)); // here
+});
+constexpr auto plan = cleave::plan<X(X)>(cleave::grad(loss));
+
+int main() {}
