@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/loop_parts.hpp>
+#include <cleave/expr/numbered_names.hpp>
 #include <cleave/expr/tree.hpp>
 
 #include <utility>
@@ -52,6 +53,8 @@ constexpr bool carry_on(recorder& in, std::string_view op, std::span<const value
     if (!v.ok()) return false;
   return true;
 }
+
+inline constexpr auto trip_names = numbered_names("trip ");
 
 template <class C, class F>
 constexpr C repeated(std::string_view op, recorder& in, loop_info info, value trips, const C& init, const F& body, source where) {
@@ -123,7 +126,13 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
   C copy = init;
   recorder& in = *detail::recorder_of(copy);
   loop_info info;
-  info.trips = times.is_literal ? static_cast<std::int64_t>(times.literal) : hinted_trips;
+  info.trips = hinted_trips;
+  if (times.is_literal) {
+    // Along a dim of its own, so that a derivative can stack what it needs.
+    const int d = in.dim({detail::trip_names[in.made().loops.size()].text(), static_cast<std::int64_t>(times.literal)}, "repeat_times", times.where);
+    if (d < 0) return detail::with_leaves(init, in, {});
+    info.along = static_cast<dim_id>(d);
+  }
   return detail::repeated("repeat_times", in, info, times.is_literal ? value{} : times.from, init, [&](const C& carried, std::uint8_t) { return f(carried); }, times.where);
 }
 /// Inside a function: `f` again and again until `done` holds of what it returned, `most` times at most (jax.lax.while_loop, tested

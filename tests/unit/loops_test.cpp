@@ -1,0 +1,244 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Loops under random meshes, layouts and extents: what the plain evaluator gives, and as many bytes as they are priced at; their gradients
+// are the limits of differences.
+#include <cleave/expr/gradient.hpp>
+#include <cleave/expr/loops.hpp>
+#include <cleave/expr/movement.hpp>
+#include <cleave/expr/reductions.hpp>
+#include <cleave/ops/print.hpp>
+#include <cleave/plan/explain.hpp>
+#include <cleave/simulate/simulate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+namespace {
+
+using namespace cleave;
+
+constexpr dim_ref layer{"layer"}, batch{"batch"}, embed{"embed"}, hidden{"hidden"};
+
+/// Two dims of a layer of perceptrons, weights stacked.
+value perceptrons(const value& x, const value& up, const value& down) { return dot(tanh(dot(x, up, embed)), down, hidden); }
+std::array<value, 2> pair_of(const value& a, const value& b) { return {a, b}; }
+
+struct problem {
+  const char* name;
+  /// Of x[batch, embed], up[layer, embed, hidden], down[layer, hidden, embed].
+  std::function<value(const value& x, const value& up, const value& down)> f;
+  /// Whether its trips are known, so that it has a derivative, and its bytes are its price.
+  bool known = true;
+};
+
+const problem problems[] = {
+    {"residual", [](const value& x, const value& up, const value& down) {
+       return scan(layer, x, pair_of(up, down), [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]); });
+     }},
+    {"backward", [](const value& x, const value& up, const value& down) {
+       return scan(layer, x, pair_of(up, down), [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]); }, direction::backward);
+     }},
+    {"stacked results, what all trips read", [](const value& x, const value& up, const value& down) {
+       const auto [last, means] = scan(layer, x, pair_of(up, down), [&](const value& h, const auto& w) {
+         const value next = h + perceptrons(h, w[0], w[1]) * x;
+         return std::pair(next, mean(next * next, embed));
+       });
+       return last * sum(means, layer);
+     }},
+    {"remat", [](const value& x, const value& up, const value& down) {
+       return scan(layer, x, pair_of(up, down), remat(function([](const value& h, const auto& w) { return sin(h + perceptrons(h, w[0], w[1])); })));
+     }},
+    {"within remat", [](const value& x, const value& up, const value& down) {
+       return remat(function([](const value& a, const value& b, const value& c) {
+         return sin(scan(layer, a, pair_of(b, c), [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]); }));
+       }))(x, up, down);
+     }},
+    {"one in another", [](const value& x, const value& up, const value& down) {
+       return scan(layer, x, pair_of(up, down), [](const value& h, const auto& w) {
+         const value t = perceptrons(h, w[0], w[1]);
+         return repeat_times(3, h, [&](const value& s) { return sin(s) + t * s; });
+       });
+     }},
+    {"three values that change places", [](const value& x, const value& up, const value& down) {
+       const value shared = perceptrons(x, sum(up, layer), sum(down, layer));
+       const auto made = repeat_times(4, std::array{x, shared, 2.0 * x}, [](const auto& v) { return std::array{v[1], v[2], v[0] * v[1]}; });
+       return made[0] + made[1] - made[2];
+     }},
+    {"neighbours", [](const value& x, const value& up, const value& down) {
+       return scan(layer, x, pair_of(up, down), [](const value& h, const auto& w) {
+         return 0.5 * (shift(h, batch, 1) + shift(h, batch, -1)) + perceptrons(h, w[0], w[1]);
+       });
+     }},
+    {"indices", [](const value& x, const value& up, const value& down) {
+       const value index = cast<double>(x.in->iota(layer, element::i32, {}));
+       return scan(layer, x, std::array{up, down, index}, [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]) * (1.0 + w[2]); });
+     }},
+    {"until", [](const value& x, const value& up, const value& down) {
+       const value least = 0.01 + 0.01 * sum(up * up) + 0.01 * sum(down * down);
+       return repeat_until(x, [](const value& v) { return 0.5 * v; }, [&](const value& v) { return max(abs(v)) < least; }, 20);
+     }, false},
+    {"cond", [](const value& x, const value& up, const value& down) {
+       return cond(sum(x) > 0.0, [&](const value& v) { return v + perceptrons(v, sum(up, layer), sum(down, layer)); },
+                   [](const value& v) { return v - sum(v, embed); }, x);
+     }, false},
+};
+
+class harness {
+ public:
+  explicit harness(unsigned seed) : random_(seed) {}
+  int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+
+  void run(const problem& what, unsigned seed) {
+    mesh_value mesh;
+    const int axes = 1 + below(3);
+    static constexpr std::string_view names[] = {"x", "y", "z"};
+    for (int a = 0; a < axes; ++a) mesh.axes.push_back({names[a], 1 + below(axes == 1 ? 6 : 3)});
+    std::int64_t extents[] = {below(8) == 0 ? 0 : 1 + below(4), 1 + below(6), 1 + below(5), 1 + below(5)};
+    recorder in(mesh);
+    const std::initializer_list<dim_ref> forms[] = {{batch, embed}, {layer, embed, hidden}, {layer, hidden, embed}};
+    std::vector<value> args;
+    for (const auto& dims : forms) args.push_back(in.input(element::f64, layout_of(dims, mesh)));
+    const bool differentiates = what.known && below(2) == 0;
+    if (differentiates) {
+      const auto loss = [&](const value& x, const value& up, const value& down) { return sum(sin(what.f(x, up, down))); };
+      const auto [l, pullback] = vjp(loss, args[0], args[1], args[2]);
+      const auto [dx, dup, ddown] = pullback(in.constant(1, element::f64, {}));
+      in.output(l, element::f64, layout_of({}, mesh));
+      in.output(dx, element::f64, layout_of({batch, embed}, mesh));
+      in.output(dup, element::f64, layout_of({layer, embed, hidden}, mesh));
+      in.output(ddown, element::f64, layout_of({layer, hidden, embed}, mesh));
+    } else {
+      const value made = what.f(args[0], args[1], args[2]);
+      in.output(made, element::f64, layout_of(below(2) == 0 ? std::vector<dim_ref>{batch, embed} : std::vector<dim_ref>{embed, batch}, mesh));
+    }
+    const graph g = in.take();
+    const auto told = [&] { return std::string(what.name) + ", seed " + std::to_string(seed) + "\n" + to_string(simplify(g)); };
+    ASSERT_TRUE(g.found.ok()) << told() << static_cast<int>(g.found.fault) << " " << g.found.op << " " << g.found.dim;
+    sizes at;
+    for (int a = 0; a < axes; ++a) at.axes[a] = mesh.axes[static_cast<std::size_t>(a)].size;
+    for (std::size_t d = 0; d < g.dims.size(); ++d) {
+      at.dims[d] = g.dims[d].extent;
+      for (int k = 0; k < 4; ++k)
+        if (g.dims[d].name == std::array{layer, batch, embed, hidden}[static_cast<std::size_t>(k)].name) at.dims[d] = extents[k];
+    }
+    derive_extents(g.rules, at);
+    const program p = partition(g, at, seed % 2 == 0 ? policy::time() : policy::bytes_first(0));
+    ASSERT_TRUE(p.found.ok()) << told() << static_cast<int>(p.found.fault);
+    std::vector<host_array> data;
+    for (node_id i : g.inputs) {
+      host_array a(shape_of(g.nodes[i].type, at));
+      for (double& x : a.data) x = std::uniform_real_distribution<double>(-1, 1)(random_);
+      data.push_back(a);
+    }
+    const auto want = evaluate(g, at, data);
+    const simulated got = simulate(p, at, data, seed);
+    ASSERT_EQ(got.problem, "") << told() << explain(p, at);
+    for (std::size_t r = 0; r < want.size(); ++r) ASSERT_EQ(first_difference(want[r].data, got.results[r].data, 1e-10), -1) << "result " << r << " of " << told() << explain(p, at);
+    if (what.known) {
+      ASSERT_EQ(got.bytes, bytes(p, at)) << told();
+    }
+    if (differentiates) compare_slopes(g, at, data, want, told());
+  }
+
+ private:
+  spec layout_of(const std::vector<dim_ref>& dims, const mesh_value& mesh) {
+    spec s;
+    s.mesh = mesh;
+    for (const dim_ref& d : dims) s.dims.push_back(placement(d));
+    for (int a = 0; a < mesh.size(); ++a)
+      if (const int where = below(static_cast<int>(dims.size()) + 1); where < static_cast<int>(dims.size()))
+        s.dims[static_cast<std::size_t>(where)].axes.push_back(mesh.axes[static_cast<std::size_t>(a)].name);
+    return s;
+  }
+  /// Along a random direction.
+  void compare_slopes(const graph& g, const sizes& at, const std::vector<host_array>& data, const std::vector<host_array>& want, const std::string& told) {
+    std::vector<host_array> up = data, down = data;
+    double slope = 0;
+    const double step = 1e-5;
+    for (std::size_t a = 0; a < data.size(); ++a)
+      for (std::size_t i = 0; i < data[a].data.size(); ++i) {
+        const double way = std::uniform_real_distribution<double>(-1, 1)(random_);
+        slope += way * want[a + 1].data[i];
+        up[a].data[i] += step * way;
+        down[a].data[i] -= step * way;
+      }
+    const double differences = (evaluate(g, at, up)[0].data[0] - evaluate(g, at, down)[0].data[0]) / (2 * step);
+    ASSERT_NEAR(slope, differences, 1e-5 * (1 + std::fabs(differences))) << told;
+  }
+
+  std::mt19937 random_;
+};
+
+TEST(Loops, AreWhatTheySay) {
+  for (unsigned seed = 0; seed < 1500 && !::testing::Test::HasFatalFailure(); ++seed) harness(seed).run(problems[seed % std::size(problems)], seed);
+}
+
+// A gradient of a gradient goes through loops that run backwards.
+TEST(Loops, HaveSecondDerivatives) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 2});
+  recorder in(mesh);
+  spec s;
+  s.mesh = mesh;
+  s.dims = {placement(batch), placement(embed)};
+  s.dims[0].axes.push_back("x");
+  const value x = in.input(element::f64, s);
+  const auto f = [](const value& v) { return sum(repeat_times(3, v, [](const value& u) { return sin(u) * u; })); };
+  const auto slope = [&](const value& v) {
+    const auto [l, pullback] = vjp(f, v);
+    const value g = pullback(in.constant(1, element::f64, {}));
+    return sum(g * g);
+  };
+  const auto [square, pullback] = vjp(slope, x);
+  in.output(square);
+  in.output(pullback(in.constant(1, element::f64, {})));
+  const graph g = in.take();
+  ASSERT_TRUE(g.found.ok());
+  sizes at = sizes_for(g);
+  at.dims[static_cast<std::size_t>(g.find_dim("batch"))] = 3;
+  at.dims[static_cast<std::size_t>(g.find_dim("embed"))] = 2;
+  host_array a(shape_of(g.nodes[g.inputs[0]].type, at));
+  for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] = 0.3 * static_cast<double>(i) - 0.7;
+  const auto want = evaluate(g, at, std::array{a});
+  const simulated got = simulate(partition(g, at), at, std::array{a});
+  ASSERT_EQ(got.problem, "");
+  for (std::size_t r = 0; r < 2; ++r) EXPECT_EQ(first_difference(want[r].data, got.results[r].data, 1e-12), -1);
+  for (std::size_t i = 0; i < a.data.size(); ++i) {
+    host_array up = a, down = a;
+    up.data[i] += 1e-6;
+    down.data[i] -= 1e-6;
+    const double differences = (evaluate(g, at, std::array{up})[0].data[0] - evaluate(g, at, std::array{down})[0].data[0]) / 2e-6;
+    EXPECT_NEAR(want[1].data[i], differences, 1e-6 * (1 + std::fabs(differences)));
+  }
+}
+
+// What no trip changes is computed and moved before the loop; copies of what goes on are in it.
+TEST(Loops, DoOnceWhatDoesNotChange) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 4});
+  recorder in(mesh);
+  spec divided, whole;
+  divided.mesh = whole.mesh = mesh;
+  divided.dims = {placement(embed), placement(hidden)};
+  divided.dims[0].axes.push_back("x");
+  whole.dims = {placement(batch), placement(embed)};
+  const value x = in.input(element::f64, whole), w = in.input(element::f64, divided);
+  const value y = repeat_times(10, x, [&](const value& v) { return tanh(rename(dot(v, exp(reshard(w, [&] { spec s = divided; s.dims[0].axes = {}; return s; }())), embed), hidden, embed)); });
+  in.output(y, element::f64, whole);
+  const graph g = in.take();
+  ASSERT_TRUE(g.found.ok());
+  sizes at = sizes_for(g);
+  for (std::size_t d = 0; d < g.dims.size(); ++d)
+    if (g.loops[0].along != d) at.dims[d] = 8;
+  const program p = partition(g, at);
+  int inside = 0, outside = 0;
+  for (const step& s : p.steps) (s.in_loop == 0 ? outside : inside) += is_collective(s) ? 1 : 0;
+  EXPECT_EQ(inside, 0);
+  EXPECT_EQ(outside, 1);
+  EXPECT_EQ(bytes(p, at), 8 * 8 * 8 * 3 / 4);
+}
+
+} // namespace
