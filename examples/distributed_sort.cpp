@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Particles put in the order of their keys, as space-filling curves and load balancing need it: keys are sorted along a divided dim, and
+// what belongs to them follows. Whatever the keys are, every process has as many particles after as before.
+//
+//   mpirun -n 4 distributed_sort [--particles 100000] [--equal]
+#include "options.hpp"
+
+#include <cleave/cleave.hpp>
+
+#include <cstdint>
+#include <cstdio>
+
+namespace sorting {
+
+inline constexpr cleave::axis<"x"> ax;
+inline constexpr cleave::mesh mesh{ax};
+inline constexpr cleave::dim<"particle"> particle;
+inline constexpr cleave::dim<"rank"> rank;
+
+using Keys   = cleave::tensor<double, mesh(particle / ax)>;
+using Masses = cleave::tensor<float, mesh(particle / ax)>;
+using Flag   = cleave::tensor<bool, mesh()>;
+using Number = cleave::tensor<double, mesh()>;
+
+// The keys in order, and the masses in the order of their keys.
+constexpr cleave::function in_order([](auto keys, auto masses) {
+  const auto from = argsort(keys, particle);
+  const auto followed = gather(masses, particle, rename(from, particle, rank));
+  return std::tuple(sort(keys, particle), rename(followed, rank, particle));
+});
+using Ordered = std::tuple<Keys, Masses>;
+
+// Two sorts, and masses looked up where they are. Nothing is gathered: a device of 64 moves a part of what it has.
+constexpr auto plan = cleave::plan<Ordered(Keys, Masses)>(in_order);
+static_assert(plan.count(cleave::kind::exchange) == 3 && plan.collectives() == 3);
+static_assert(plan.bytes({particle = 1 << 24, ax = 64}) < 3 * (1 << 24) / 64 * (8 + 4));
+
+// Whether no key is larger than the one after it, which may be on another process.
+constexpr cleave::function rises([](auto keys) { return all(shift(keys, particle, -1, cleave::border::edge) >= keys); });
+constexpr cleave::function moment([](auto keys, auto masses) { return sum(keys * cast<double>(masses)); });
+
+constexpr std::string_view usage =
+    "usage: distributed_sort [options]\n"
+    "  --particles N    how many (100000)\n"
+    "  --equal          most keys are equal\n";
+
+/// Numbers that look random, the same for every division.
+double noise(std::int64_t i) {
+  std::uint64_t x = static_cast<std::uint64_t>(i + 1) * 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9u;
+  return static_cast<double>((x ^ (x >> 29)) >> 11) / 9007199254740992.0;
+}
+
+int run(examples::options& given, int ranks, bool speaks) {
+  const long particles = given.number("--particles", 100000L);
+  const bool equal = given.flag("--equal");
+  given.done();
+  cleave::grid grid(mesh, MPI_COMM_WORLD, {ranks});
+  if (speaks) std::printf("%ld particles on %d processes; the plan:\n\n%s\n", particles, ranks, explain(plan, {particle = particles, ax = ranks}).c_str());
+
+  Keys keys(grid, {particles}), ordered(grid, {particles});
+  Masses masses(grid, {particles}), followed(grid, {particles});
+  const auto key = [&](std::int64_t i) { return equal && i % 10 != 0 ? 0.5 : noise(i); };
+  keys.fill_by([&](const auto& at) { return key(at[0]); });
+  masses.fill_by([&](const auto& at) { return static_cast<float>(1 + at[0] % 7); });
+  in_order(keys, masses).into(ordered, followed);
+  const double start = MPI_Wtime();
+  in_order(keys, masses).into(ordered, followed);
+  const double seconds = MPI_Wtime() - start;
+
+  Flag risen(grid, {});
+  Number before(grid, {}), after(grid, {});
+  risen = rises(ordered);
+  before = moment(keys, masses);
+  after = moment(ordered, followed);
+  // The same pairs, added in another order.
+  const double difference = std::abs(before.item() - after.item()) / (1 + std::abs(before.item()));
+  const bool right = risen.item() && difference < 1e-12;
+  if (speaks) std::printf("%.1f million particles a second; %s\n", 1e-6 * static_cast<double>(particles) / seconds, right ? "in order" : "WRONG");
+  return right ? 0 : 1;
+}
+
+} // namespace sorting
+
+int main(int argc, char** argv) { return examples::run(argc, argv, sorting::usage, sorting::run); }
