@@ -151,7 +151,10 @@ struct plan_of {
   }
   static constexpr cleave::program make() {
     const cleave::graph g = cleave::recording<Body, Signature>::record();
-    return cleave::partition(g, real(g), cleave::policy::bytes_first(Repeat));
+    cleave::policy fewest = cleave::policy::bytes_first(Repeat);
+    // Compilers are slow at looking far, and these plans are found nearby.
+    fewest.effort = 100;
+    return cleave::partition(g, real(g), fewest);
   }
   static constexpr auto counted = [] {
     const cleave::graph g = cleave::recording<Body, Signature>::record();
