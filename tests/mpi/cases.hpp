@@ -143,7 +143,7 @@ struct tensors_of<R(Args...)> {
 } // namespace detail
 
 /// What cleave::plan_of is, for the fewest bytes.
-template <class Body, class Signature, int Repeat>
+template <class Body, class Signature, int Repeat, int Effort>
 struct plan_of {
   static constexpr cleave::sizes real(const cleave::graph& g) {
     constexpr auto named = detail::tensors_of<Signature>::real;
@@ -152,8 +152,7 @@ struct plan_of {
   static constexpr cleave::program make() {
     const cleave::graph g = cleave::recording<Body, Signature>::record();
     cleave::policy fewest = cleave::policy::bytes_first(Repeat);
-    // Compilers are slow at looking far, and these plans are found nearby.
-    fewest.effort = 100;
+    fewest.effort = Effort;
     return cleave::partition(g, real(g), fewest);
   }
   static constexpr auto counted = [] {
@@ -173,10 +172,11 @@ struct plan_of {
   static constexpr std::uint16_t arguments = frozen.arguments, results = frozen.results, slots = frozen.slots;
 };
 
-/// Compiles a function for the tensors of a case and runs it: `check<"mm/x.____.___to__x._/m8", Y(A, B)>(product)`.
-template <cleave::text Id, class Signature, int Repeat = 1, class F>
+/// Compiles a function for the tensors of a case and runs it: `check<"mm/x.____.___to__x._/m8", Y(A, B)>(product)`. `Effort` is that of
+/// cleave::policy: compilers are slow at looking far, and nearly all of these plans are found at once.
+template <cleave::text Id, class Signature, int Repeat = 1, int Effort = 0, class F>
 void check(const cleave::function<F>&, const reference& serial = {}) {
-  using plan = plan_of<F, Signature, Repeat>;
+  using plan = plan_of<F, Signature, Repeat, Effort>;
   using tensors = detail::tensors_of<Signature>;
   const testing::ScopedTrace trace(__FILE__, __LINE__, std::string(Id.view()));
   const cleave::graph recorded = cleave::recording<F, Signature>::record();
