@@ -183,7 +183,8 @@ trial::trial(compiled program, reference serial) : program_(std::move(program)),
     const std::size_t r = b - p.arguments;
     const json& tensor = argument ? c.at("inputs").at(b) : c.at("outputs").at(r);
     const json& asked = argument || c.at("outputs_requested").at(r).is_null() ? tensor.at("spec") : c.at("outputs_requested").at(r);
-    EXPECT_EQ(extents_of(p.buffers[b].type, program_.real), tensor.at(argument ? "shape" : "global_shape").get<std::vector<std::int64_t>>()) << "tensor " << b;
+    const auto shape = tensor.at(argument ? "shape" : "global_shape").get<std::vector<std::int64_t>>();
+    EXPECT_EQ(extents_of(p.buffers[b].type, program_.real), shape) << "tensor " << b;
     EXPECT_TRUE(p.buffers[b].where == layout_of(asked, p.mesh)) << "tensor " << b;
     EXPECT_EQ(p.buffers[b].type.element, element_named(tensor.at("dtype").get<std::string>())) << "tensor " << b;
   }
@@ -191,6 +192,8 @@ trial::trial(compiled program, reference serial) : program_(std::move(program)),
   const bool unlimited = c.at("op").get<std::string>().starts_with("conv");
   EXPECT_EQ(program_.repeat, number(c, "redundancy").value_or(unlimited ? 0 : 1));
 
+  // What the oracle finds, which looks as far as the policy goes.
+  EXPECT_EQ(bytes(p, program_.real), bytes(partition(program_.recorded, program_.real, cleave::policy::bytes_first(program_.repeat)), program_.real));
   // XLA's CPU pipeline widens bf16 to f32.
   const double widened = c.at("inputs").at(0).at("dtype") == "bfloat16" ? 0.5 : 1.0;
   if (const auto gspmd = number(c.at("gspmd"), "bytes_with_reduce_scatter")) price_at_most(*gspmd * widened + 64, "GSPMD moves");

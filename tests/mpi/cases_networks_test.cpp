@@ -60,23 +60,26 @@ TEST_F(Cases, mlp) {
   using namespace layers;
   {
     using namespace on8;
-    check<"mlp/_.x.____.x__x.___to___.x._/m8", f32<mesh(b, s / x, d)>(f32<mesh(b, s / x, d)>, f32<mesh(d, h / x)>, f32<mesh(h / x, d)>)>(mlp);
+    using X = f32<mesh(b, s / x, d)>;
+    check<"mlp/_.x.____.x__x.___to___.x._/m8", X(X, f32<mesh(d, h / x)>, f32<mesh(h / x, d)>)>(mlp);
   }
   {
     using namespace on2x4;
-    check<"mlp/x._.y__x.y__y.x__to__x._.y/m2x4", f32<mesh(b / x, s, d / y)>(f32<mesh(b / x, s, d / y)>, f32<mesh(d / x, h / y)>, f32<mesh(h / y, d / x)>)>(mlp);
+    using X = f32<mesh(b / x, s, d / y)>;
+    check<"mlp/x._.y__x.y__y.x__to__x._.y/m2x4", X(X, f32<mesh(d / x, h / y)>, f32<mesh(h / y, d / x)>)>(mlp);
   }
   using namespace on2x2x2;
-  check<"mlp/xz._.___z.y__y.z__to__xz._._/m2x2x2", f32<mesh(b / x / z, s, d)>(f32<mesh(b / x / z, s, d)>, f32<mesh(d / z, h / y)>, f32<mesh(h / y, d / z)>)>(mlp);
+  using X = f32<mesh(b / x / z, s, d)>;
+  check<"mlp/xz._.___z.y__y.z__to__xz._._/m2x2x2", X(X, f32<mesh(d / z, h / y)>, f32<mesh(h / y, d / z)>)>(mlp);
 }
 TEST_F(Cases, mlpgrad) {
   using namespace layers;
   {
     using namespace on8;
-    using Up = f32<mesh(d / x, h)>;
-    using Down = f32<mesh(h / x, d)>;
+    using Up = f32<mesh(d, h)>;
+    using Down = f32<mesh(h, d)>;
     using Batch = f32<mesh(b / x, s, d)>;
-    check<"mlpgrad/x.___x.___x._.___to__x._/m8", std::tuple<Up, Down>(Up, Down, Batch, Batch)>(slope);
+    check<"mlpgrad/_.____.___x._.___to__x._/m8", std::tuple<f32<mesh(d / x, h)>, f32<mesh(h / x, d)>>(Up, Down, Batch, Batch)>(slope);
   }
   using namespace on2x4;
   using Up = f32<mesh(d, h / y)>;
@@ -87,7 +90,8 @@ TEST_F(Cases, mlpgrad) {
 TEST_F(Cases, scan) {
   using namespace layers;
   using namespace on2x4;
-  check<"scan/x._.____._.y___.y.___to__x._._/m2x4", f32<mesh(b / x, s, d)>(f32<mesh(b / x, s, d)>, f32<mesh(l, d, h / y)>, f32<mesh(l, h / y, d)>)>(stacked);
+  using X = f32<mesh(b / x, s, d)>;
+  check<"scan/x._.____._.y___.y.___to__x._._/m2x4", X(X, f32<mesh(l, d, h / y)>, f32<mesh(l, h / y, d)>)>(stacked);
 }
 
 namespace stages {
@@ -130,9 +134,9 @@ TEST_F(Cases, attn) {
   using namespace attention;
   {
     using namespace on8;
-    using W = f32<mesh(d, h, k)>;
-    using X = f32<mesh(b, s / x, d)>;
-    check<"attn/_.x.____._.____._.___to___.x._/m8", X(X, W, W, W, f32<mesh(h, k, d)>)>(causal);
+    using W = f32<mesh(d / x, h, k)>;
+    using X = f32<mesh(b / x, s, d)>;
+    check<"attn/x._.___x._.___x._.___to__x._._/m8", X(X, W, W, W, f32<mesh(h / x, k, d)>)>(causal);
   }
   using namespace on2x4;
   using W = f32<mesh(d, h / y, k)>;
