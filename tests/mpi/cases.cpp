@@ -244,6 +244,8 @@ void trial::run(const std::function<void()>& program) {
     const step_charges counted;
     program();
   }
+  const std::int64_t order = support::collective_order();
+  EXPECT_EQ(support::over_ranks(order), order) << "ranks call in another order";
   // A plan's bytes are the sum over its steps of what the busiest device of each moves.
   std::int64_t moved = 0;
   for (const std::int64_t step : step_charges::moved) moved += support::over_ranks(step);
