@@ -134,6 +134,7 @@ void check_one(double tolerance) {
       expect_near(back.to_global(), transformed(before, {rows, n}, 1, 1), tolerance);
     }
 }
+// Trap 2 of traps_test.cpp: across divided dims and along them.
 TEST(fft, of_rows_that_are_divided) { check_one<tensor<c128, mesh(x_dim / data / model, y_dim)>, tensor<c128, mesh(x_dim / data, y_dim)>>(1e-12); }
 TEST(fft, along_a_divided_dim) { check_one<tensor<c128, mesh(x_dim, y_dim / data / model)>, tensor<c128, mesh(x_dim, y_dim / data / model)>>(1e-12); }
 TEST(fft, along_a_divided_dim_and_turned) { check_one<tensor<c128, mesh(x_dim / model, y_dim / data)>, tensor<c128, mesh(x_dim / data, y_dim / model)>>(1e-12); }

@@ -207,6 +207,7 @@ using Part = f64<mesh(part, col / ay)>;
 constexpr cleave::function window_at([](auto u, auto start) { return cleave::dynamic_slice(u, row, part, start); });
 constexpr cleave::function updated([](auto u, auto p, auto start) { return cleave::dynamic_update(u, row, p, part, start); });
 constexpr cleave::function rolled([](auto u, auto by) { return roll(u, row, by); });
+// Trap 5 of traps_test.cpp: places before and beyond the dim, of slices and of updates, are moved into it, the same for all shards.
 TEST(movement, places_that_the_run_decides) {
   for (const cleave::grid& g : grids())
     for (const auto& extents : shapes) {

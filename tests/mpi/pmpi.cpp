@@ -15,6 +15,7 @@ std::int64_t bytes_moved = 0;
 std::int64_t calls_made = 0;
 std::int64_t messages_sent = 0;
 std::int64_t calls_to_fail = 0;
+std::int64_t order = 0;
 
 /// Whether this call is to return a failure instead of being made.
 bool fails() { return calls_to_fail > 0 && calls_to_fail-- > 0; }
@@ -37,6 +38,12 @@ std::size_t rank_of(MPI_Comm comm) {
 void charge(std::int64_t bytes) {
   bytes_moved += bytes;
   ++calls_made;
+}
+/// Of the calls that a whole group makes, which and over how many ranks.
+void note_order(const char* call, MPI_Comm comm) {
+  auto hash = static_cast<std::uint64_t>(order);
+  for (; *call != 0; ++call) hash = (hash ^ static_cast<unsigned char>(*call)) * 1099511628211u;
+  order = static_cast<std::int64_t>((hash ^ static_cast<std::uint64_t>(ranks_of(comm))) * 1099511628211u);
 }
 template <class Count>
 std::int64_t from_others(const Count counts[], MPI_Datatype type, MPI_Comm comm) {
@@ -61,11 +68,13 @@ void charge_message(std::int64_t count, MPI_Datatype type, int source, MPI_Comm 
 std::int64_t support::charged_bytes() { return bytes_moved; }
 std::int64_t support::charged_calls() { return calls_made; }
 std::int64_t support::sent_messages() { return messages_sent; }
+std::int64_t support::collective_order() { return order; }
 void support::fail_calls(std::int64_t next) { calls_to_fail = next; }
 void support::reset_charges() {
   bytes_moved = 0;
   calls_made = 0;
   messages_sent = 0;
+  order = 0;
 }
 std::int64_t support::over_ranks(std::int64_t mine) {
   std::int64_t most = 0;
@@ -78,30 +87,35 @@ extern "C" {
 int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge_all_reduce(count, type, comm);
   return PMPI_Allreduce(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge_blocks(count, type, comm);
   return PMPI_Reduce_scatter_block(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter(const void* in, void* out, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge(from_others(counts, type, comm));
   return PMPI_Reduce_scatter(in, out, counts, type, op, comm);
 }
 int MPI_Exscan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge(ranks_of(comm) > 1 ? count * size_of(type) : 0);
   return PMPI_Exscan(in, out, count, type, op, comm);
 }
 int MPI_Allgather(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge_blocks(count, type, comm);
   return PMPI_Allgather(in, sent, sent_type, out, count, type, comm);
 }
@@ -109,12 +123,14 @@ int MPI_Allgatherv(const void* in, int sent, MPI_Datatype sent_type, void* out, 
                    MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge(from_others(counts, type, comm));
   return PMPI_Allgatherv(in, sent, sent_type, out, counts, offsets, type, comm);
 }
 int MPI_Alltoall(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge_blocks(count, type, comm);
   return PMPI_Alltoall(in, sent, sent_type, out, count, type, comm);
 }
@@ -122,6 +138,7 @@ int MPI_Alltoallv(const void* in, const int sent[], const int sent_offsets[], MP
                   const int counts[], const int offsets[], MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge(from_others(counts, type, comm));
   return PMPI_Alltoallv(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
 }
@@ -150,12 +167,14 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
 int MPI_Reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge_all_reduce(count, type, comm);
   return PMPI_Reduce(in, out, count, type, op, root, comm);
 }
 int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge_message(count, type, root, comm);
   return PMPI_Bcast(data, count, type, root, comm);
 }
@@ -165,18 +184,21 @@ int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm)
 int MPI_Allreduce_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge_all_reduce(count, type, comm);
   return PMPI_Allreduce_c(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter_block_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge_blocks(count, type, comm);
   return PMPI_Reduce_scatter_block_c(in, out, count, type, op, comm);
 }
 int MPI_Reduce_scatter_c(const void* in, void* out, const MPI_Count counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge(from_others(counts, type, comm));
   return PMPI_Reduce_scatter_c(in, out, counts, type, op, comm);
 }
@@ -184,6 +206,7 @@ int MPI_Allgather_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void
                     MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge_blocks(count, type, comm);
   return PMPI_Allgather_c(in, sent, sent_type, out, count, type, comm);
 }
@@ -191,6 +214,7 @@ int MPI_Allgatherv_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, voi
                      const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge(from_others(counts, type, comm));
   return PMPI_Allgatherv_c(in, sent, sent_type, out, counts, offsets, type, comm);
 }
@@ -198,6 +222,7 @@ int MPI_Alltoall_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void*
                    MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge_blocks(count, type, comm);
   return PMPI_Alltoall_c(in, sent, sent_type, out, count, type, comm);
 }
@@ -205,6 +230,7 @@ int MPI_Alltoallv_c(const void* in, const MPI_Count sent[], const MPI_Aint sent_
                     const MPI_Count counts[], const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
   charge(from_others(counts, type, comm));
   return PMPI_Alltoallv_c(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
 }

@@ -92,6 +92,7 @@ void check_layout(const cleave::grid& g) {
     }
 }
 
+// Trap 10 of traps_test.cpp.
 TEST(random, the_same_bits_for_every_mesh_and_layout) {
   for (const cleave::grid& g : grids()) {
     check_layout<mesh(row, col)>(g);

@@ -20,6 +20,8 @@ std::int64_t charged_bytes();
 std::int64_t charged_calls();
 /// Messages sent by this rank, which are charged to their receiver.
 std::int64_t sent_messages();
+/// A number made of the collective calls of MPI since the last reset, in their order. Equal on all ranks, or they would wait for each other.
+std::int64_t collective_order();
 void reset_charges();
 /// Makes the next calls of MPI that communicate return MPI_ERR_OTHER, without communicating; 0 ends that.
 void fail_calls(std::int64_t next);

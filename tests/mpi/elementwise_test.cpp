@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+// Elementwise operations and small functions made of them that no other program here uses, by name, on operands divided differently.
+
+namespace {
+
+inline constexpr cleave::axis<"x"> ax;
+inline constexpr cleave::axis<"y"> ay;
+inline constexpr cleave::mesh mesh{ax, ay};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+inline constexpr cleave::dim<"part", 2> part;
+
+template <auto Layout>
+using f64 = cleave::tensor<double, Layout>;
+using A = f64<mesh(row / ax, col / ay)>;
+using B = f64<mesh(row, col / ay / ax)>;
+using Y = f64<mesh(row / ay, col / ax)>;
+
+double a_at(std::int64_t i, std::int64_t j) { return 2 * std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.3 * static_cast<double>(j)); }
+double b_at(std::int64_t i, std::int64_t j) { return 2 * std::cos(0.1 + 1.1 * static_cast<double>(i) + 0.4 * static_cast<double>(j)); }
+
+/// Calls f(grid, rows, cols, a, b) for meshes of two axes and extents that divide and that do not.
+template <class F>
+void on_every_mesh(F&& f) {
+  for (const auto& sizes : support::factorings(support::ranks(), 2))
+    for (const auto& [rows, cols] : {std::array<std::int64_t, 2>{8, 16}, {7, 5}, {1, 3}}) {
+      const cleave::grid g(mesh, MPI_COMM_WORLD, sizes);
+      A a(g, {rows, cols});
+      B b(g, {rows, cols});
+      a.fill_by([](const auto& at) { return a_at(at[0], at[1]); });
+      b.fill_by([](const auto& at) { return b_at(at[0], at[1]); });
+      f(g, rows, cols, a, b);
+    }
+}
+template <class Tensor, class Wanted>
+void expect_near(const Tensor& got, std::int64_t cols, Wanted wanted) {
+  const auto all = got.to_global();
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const std::int64_t i = static_cast<std::int64_t>(k) / cols, j = static_cast<std::int64_t>(k) % cols;
+    EXPECT_NEAR(all[k], wanted(a_at(i, j), b_at(i, j)), 1e-12) << "element " << k;
+  }
+}
+
+// Several in one result: none is 0 where another one is wrong.
+constexpr cleave::function functions([](auto a, auto b) {
+  return std::tuple(abs(a) + 3 * erf(a) + 5 * sigmoid(b) + 7 * sin(a) + 11 * cos(b), log(a * a + 1) + 3 * rsqrt(b * b + 1) + 5 * pow(abs(a) + 1, b),
+                    sign(a) + 3 * floor(3 * b) + 7 * maximum(a, b) + 11 * minimum(a, b) + 0.5 * relu(b) + gelu(a) + tanh(b));
+});
+TEST(elementwise, functions) {
+  on_every_mesh([](const cleave::grid& g, std::int64_t rows, std::int64_t cols, const A& a, const B& b) {
+    Y p(g, {rows, cols}), q(g, {rows, cols}), r(g, {rows, cols});
+    functions(a, b).into(p, q, r);
+    expect_near(p, cols, [](double x, double y) {
+      return std::fabs(x) + 3 * std::erf(x) + 5 / (1 + std::exp(-y)) + 7 * std::sin(x) + 11 * std::cos(y);
+    });
+    expect_near(q, cols, [](double x, double y) { return std::log(x * x + 1) + 3 / std::sqrt(y * y + 1) + 5 * std::pow(std::fabs(x) + 1, y); });
+    expect_near(r, cols, [](double x, double y) {
+      const double gelu = 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+      return (x > 0 ? 1 : -1) + 3 * std::floor(3 * y) + 7 * std::fmax(x, y) + 11 * std::fmin(x, y) + 0.5 * std::fmax(y, 0) + gelu + std::tanh(y);
+    });
+  });
+}
+
+constexpr cleave::function logic([](auto a, auto b) {
+  const auto between = (a >= -1.0) & (a <= 1.0), other = (!(b < 0.5)) | (a == b) | (b != b);
+  return cleave::cast<double>(between) + 2 * cleave::cast<double>(other);
+});
+constexpr cleave::function complex_parts([](auto a, auto b) {
+  const auto z = complex(a, b);
+  return real(z * z) + 3 * imag(conj(z));
+});
+TEST(elementwise, logic_and_complex_parts) {
+  on_every_mesh([](const cleave::grid& g, std::int64_t rows, std::int64_t cols, const A& a, const B& b) {
+    Y y(g, {rows, cols});
+    y = logic(a, b);
+    expect_near(y, cols, [](double x, double z) { return (std::fabs(x) <= 1 ? 1 : 0) + (z >= 0.5 || x == z ? 2 : 0); });
+    y = complex_parts(a, b);
+    expect_near(y, cols, [](double x, double z) { return x * x - z * z - 3 * z; });
+  });
+}
+
+// Along the dim that is divided: rows less their logarithmic sum and over their variance; the mean of each taken as given.
+constexpr cleave::function rows_of([](auto a) {
+  const auto squares = cleave::count<double>(a, col) * broadcast(variance(a, col), row, col);
+  return log_softmax(a, col) + 3 * squares;
+});
+constexpr cleave::function held([](auto a) {
+  return cleave::grad(cleave::function([](auto v) { return sum(v * cleave::stop_gradient(v * v)); }))(a);
+});
+constexpr cleave::function stacked([](auto a, auto b) { return sum(cleave::stack(part, a + 0, 2 * b), part); });
+TEST(elementwise, functions_along_dims_and_stacks) {
+  on_every_mesh([](const cleave::grid& g, std::int64_t rows, std::int64_t cols, const A& a, const B& b) {
+    Y y(g, {rows, cols});
+    y = stacked(a, b);
+    expect_near(y, cols, [](double x, double z) { return x + 2 * z; });
+    y = held(a);
+    expect_near(y, cols, [](double x, double) { return x * x; });
+    y = rows_of(a);
+    const auto got = y.to_global();
+    for (std::int64_t i = 0; i < rows; ++i) {
+      double exps = 0, mean = 0, squares = 0;
+      for (std::int64_t j = 0; j < cols; ++j) exps += std::exp(a_at(i, j)), mean += a_at(i, j) / static_cast<double>(cols);
+      for (std::int64_t j = 0; j < cols; ++j) squares += (a_at(i, j) - mean) * (a_at(i, j) - mean);
+      for (std::int64_t j = 0; j < cols; ++j)
+        EXPECT_NEAR(got[static_cast<std::size_t>(i * cols + j)], a_at(i, j) - std::log(exps) + 3 * squares, 1e-11);
+    }
+  });
+}
+
+} // namespace
