@@ -28,9 +28,10 @@ WRITTEN = {
     "cumulative": ("cumulative_sum, _prod, _max, _min", r"\bcumulative_(?:sum|prod|max|min)\("),
     "place": ("dynamic_update", r"\bdynamic_update\("), "random": ("random_bits, uniform", r"\b(?:random_bits|uniform)(?:_like)?(?:<\w+>)?\("),
     "user": ("operation<F>", r"\b(?:soft|fma3|gcd)\("), "call": ("call<Op>, local<Op>", r"\b(?:call|local)<"), "merge_blocks": ("merge", r"\bmerge\("),
+    "carry": ("scan, repeat_times", r"\b(?:scan|repeat_times)\("), "until": ("repeat_until", r"\brepeat_until\("), "trips": ("cond", r"\bcond\("),
 }
 # Not written by users: made by the recorder, by the planner or by derivatives.
-INTERNAL = {"input", "constant", "iota", "identity", "barrier", "overlap", "merge_blocks"}
+INTERNAL = {"input", "constant", "iota", "identity", "barrier", "overlap", "merge_blocks", "each", "next", "last", "collect"}
 # Along a divided dim, for a class.
 DIVIDED = {
     "source": "nothing moves",
@@ -42,13 +43,15 @@ DIVIDED = {
     "gather": "places out, rows back",
     "scatter": "partial tables, or rows to their places",
     "scan": "one value a slice",
+    "loop": "a dim that a loop runs along is gathered",
     "view": "nothing moves where blocks nest",
     "annotation": "what the layout asks",
 }
 # Gradients of the classes that have one rule; elementwise ops have theirs in the table.
 GRADIENT = {"contraction": "yes", "reduction": "yes", "remap": "yes", "gather": "by the table", "scatter": "by the rows", "view": "yes",
-            "annotation": "yes", "call": "with a rule of yours", "source": "-", "scan": "of sums"}
-OWN_GRADIENT = {"stop_gradient": "stops", "user": "with an entry of yours", "complex": "no", "imag": "no"}
+            "annotation": "yes", "call": "with a rule of yours", "source": "-", "scan": "of sums", "loop": "yes"}
+OWN_GRADIENT = {"stop_gradient": "stops", "user": "with an entry of yours", "complex": "no", "imag": "no", "sort": "yes", "argsort": "0", "until": "no", "trips": "no"}
+OWN_DIVIDED = {"sort": "elements to their ranks, in one exchange", "argsort": "elements to their ranks, in one exchange"}
 # Extents that do not divide are ordinary everywhere else.
 UNEVEN = {"split": "gathered first", "merge": "gathered first, or elements move"}
 
@@ -124,7 +127,7 @@ def page() -> str:
         written, pattern = WRITTEN.get(code, (name, rf"\b{name}(?:<[\w:]+>)?\("))
         gradient = OWN_GRADIENT.get(code) or ("yes" if derivative else "0" if what == "elementwise" else GRADIENT[what])
         spelled = ", ".join(f"`{w}`" for w in written.split(", "))
-        lines.append(f"| {name} | {spelled} | {gradient} | {DIVIDED[what]} | {UNEVEN.get(code, 'yes')} | {tested(pattern, programs)} |")
+        lines.append(f"| {name} | {spelled} | {gradient} | {OWN_DIVIDED.get(code, DIVIDED[what])} | {UNEVEN.get(code, 'yes')} | {tested(pattern, programs)} |")
     made = {name for _, name, _, _ in ops} | {"sum", "max", "min", "prod"}
     lines += ["", "## Functions made of them", "", "Gradients and what moves are those of the operations that they record.", "",
               "| function | header | under MPI |", "|---|---|---|"]
