@@ -80,6 +80,10 @@ struct candidate_strategies : priced_graph {
       for (const factor& f : factors[v]) {
         const int position = f.at[static_cast<std::size_t>(k)];
         if (f.taken < 0 || position < 0) continue;
+        if (!s.over[0].empty()) {
+          s.taken[f.taken] = {};
+          continue;
+        }
         s.taken[f.taken] = anywhere(u) ? axis_list{} : home(u)[position];
         while ((s.taken[f.taken].mask() & common) != 0) s.taken[f.taken].pop_back();
       }
@@ -249,6 +253,7 @@ struct candidate_strategies : priced_graph {
     };
     for (const layout& l : copies_of(v)) wanted(l);
     if (n.code == op::carry && next_of[v] != no_node) wanted(home(node_at(next_of[v]).in[0]));
+    if (n.code == op::gather) look_up_own_rows(v, list);
     if (n.code == op::scatter) send_rows(v, list);
     if (n.maps != 0) {
       // What is short, or read whole, may be fetched whole at once.
@@ -262,6 +267,23 @@ struct candidate_strategies : priced_graph {
       enumerate(v, 0, s, list);
     }
     return list;
+  }
+
+  /// The strategies so far, with each device looking up the rows that it has, 0 for the others: nothing is asked for, and the sum over
+  /// the devices is left to those who read it. (Mesh-TensorFlow and GSPMD look up so.)
+  constexpr void look_up_own_rows(std::size_t v, std::vector<strategy>& list) const {
+    const node& n = node_at(v);
+    const node_id table = n.in[0];
+    if (anywhere(table)) return;
+    const axis_list rows = home(table)[node_at(table).type.find(n.which[0])];
+    std::vector<strategy> bases(list.begin(), list.end());
+    bases.push_back(chosen[v]);
+    for (strategy s : bases) {
+      if (s.pass != 0 || !s.over[0].empty()) continue;
+      s.over[0] = rows;
+      while ((s.over[0].mask() & s.out.sharded()) != 0) s.over[0].pop_back();
+      if (!s.over[0].empty()) with_pass(v, s, list);
+    }
   }
 
   /// The strategies so far, with the rows sent to those who have the place instead of partial tables: the table as it is, as a

@@ -81,7 +81,7 @@ struct chooser : candidate_strategies {
       next.pass = 0;
       next.bringers = 0;
       const std::uint8_t who = bringers_of(node_at(w).code, node_at(v).type.element, static_cast<std::uint8_t>(1u << edges[e].operand));
-      if (s.out.unreduced != 0 && what != op_class::contraction && who != 0 && !keeps_whole(node_at(w)) &&
+      if (s.out.unreduced != 0 && who != 0 && !keeps_whole(node_at(w)) &&
           s.out.combine == (node_at(w).code == op::reduce ? node_at(w).combine : reduction::sum)) {
         next.pass = static_cast<axis_set>(s.out.unreduced & ~dividing_axes(next));
         next.bringers = next.pass != 0 ? who : std::uint8_t{0};
@@ -189,7 +189,7 @@ struct chooser : candidate_strategies {
 
   constexpr bool try_strategy(std::size_t v, const strategy& s, bool together) {
     if (!together) return try_with(v, s, followers::none);
-    return try_with(v, s, followers::cheap) || (node_at(v).code == op::dot && try_with(v, s, followers::products));
+    return try_with(v, s, followers::cheap) || ((node_at(v).code == op::dot || node_at(v).code == op::gather) && try_with(v, s, followers::products));
   }
 
   constexpr bool try_with(std::size_t v, const strategy& s, followers who, bool* tie = nullptr) {

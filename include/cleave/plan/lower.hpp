@@ -250,8 +250,7 @@ struct lowering : fused_pieces {
       s.kind = step_kind::gather;
       s.k.append(n.which[0]);
       for (int k = 0; k < 2; ++k) s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[static_cast<std::size_t>(k)])));
-      const piece& table = pieces[p.in[0]];
-      s.axes = table.where[table.type.find(n.which[0])].mask();
+      s.axes = chosen[p.node].taken[0].mask();
       if (s.axes != 0) s.move = kind::exchange;
     } else if (n.code == op::cumulative) {
       s.kind = step_kind::scan;

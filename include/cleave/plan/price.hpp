@@ -40,6 +40,7 @@ constexpr cost step_cost(const program& p, const step& s, const sizes& at) {
     return {s.user->bytes(std::span<const shape>(shards.begin(), shards.end()), at.axes), 0};
   }
   if (s.kind == step_kind::gather) {
+    if (s.axes == 0) return {};
     const buffer &table = buffers[s.in[0]], &places = buffers[s.in[1]], &out = buffers[s.out];
     return gather_cost(places.type, places.where, table.where[table.type.find(s.k[0])], out.type, out.where, at);
   }

@@ -11,7 +11,8 @@ namespace cleave {
 struct strategy {
   /// The layout in which the result comes out, partial over the axes that divide reduced factors or pass through.
   layout out{};
-  /// Axes of the reduced factors, in the order of factors_of.
+  /// Axes of the reduced factors, in the order of factors_of. gather: those of the table along which devices look up the rows that they
+  /// have, so that the result is partial; else rows are fetched, `taken`.
   axis_list over[max_rank]{};
   /// remap: the axes of the operands' dims that the maps name, by map.
   axis_list taken[max_arity]{};
@@ -37,7 +38,7 @@ struct strategy {
 
 /// The axes that divide a factor in its operands; `r` counts the reduced factors.
 constexpr axis_list axes_of(const factor& f, const strategy& s, int& r) {
-  return f.pinned ? f.pin : f.taken >= 0 ? s.taken[f.taken] : f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
+  return f.pinned ? f.pin : f.taken >= 0 ? (s.over[0].empty() ? s.taken[f.taken] : s.over[0]) : f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
 }
 /// The layout that operand `k` of a node must have for a strategy.
 constexpr layout required(const node& n, const factor_list& factors, const strategy& s, int k) {
