@@ -178,9 +178,10 @@ class random_movement {
         case 13: r = interior(shift(v, d, 1) + shift(v, d, -1), v, 1, d); break;
         case 14: {
           const auto order = static_cast<running>(below(4));
-          r = differentiates_ || below(2) != 0 ? cumulative_sum(v, d, order) : cumulative_max(v, d, order);
+          const int which = below(4);
+          r = which == 0 ? cumulative_max(v, d, order) : which == 1 ? cumulative_min(v, d, order) : which == 2 ? cumulative_prod(sin(v), d, order) : cumulative_sum(v, d, order);
           // The maximum of nothing is no number that arithmetic keeps.
-          if (!differentiates_) r = maximum(r, -100.0);
+          if (which < 2) r = minimum(maximum(r, -100.0), 100.0);
           break;
         }
         case 15: {

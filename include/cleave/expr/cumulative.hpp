@@ -26,7 +26,8 @@ constexpr value running_total(reduction how, operand x, dim_ref along, running o
 
 // Running totals along a dim, in the layout of x; all element types but bool, maxima and minima of those with an order. A divided dim
 // stays divided: every device scans its block, and one value of each slice goes through an exclusive prefix scan over the devices
-// (Blelloch 1990; MPI_Exscan). The gradient of the sum is the sum from the other end; the others have none.
+// (Blelloch 1990; MPI_Exscan). Gradients: of the sum, the sum from the other end; of the product likewise, also
+// where factors are 0; of an extremum, to the element that it is, the last of equal ones.
 constexpr value cumulative_sum(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::sum, x, along, order); }
 constexpr value cumulative_prod(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::prod, x, along, order); }
 constexpr value cumulative_max(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::max, x, along, order); }

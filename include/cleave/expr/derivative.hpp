@@ -6,6 +6,7 @@
 #include <cleave/expr/remap_derivative.hpp>
 #include <cleave/expr/sorted.hpp>
 
+#include <limits>
 #include <utility>
 
 namespace cleave {
@@ -145,7 +146,7 @@ class reverse_pass {
       case op_class::reduction: reduction_of(v, n, g); break;
       case op_class::remap: remap(n, g); break;
       case op_class::scan:
-        if (n.code == op::cumulative) running(n, g);
+        if (n.code == op::cumulative) running(v, n, g);
         if (n.code == op::sort) sorted(n, g);
         break;
       case op_class::loop: break;
@@ -181,22 +182,46 @@ class reverse_pass {
     g = in_.broadcast(g, n.type, n.where);
     add(n.in[0], in_.gather(g, dim_at(n.which[0]), primal(n.in[1]), n.where), n.where);
   }
-  /// A running sum gives each cotangent to all elements before it: the running sum from the other end.
-  constexpr void running(const node& n, value g) {
+  /// A running sum gives each cotangent to all elements before it: the running sum from the other end. So does a product, times the
+  /// others; a maximum gives it to the element that it is.
+  constexpr void running(std::size_t v, const node& n, value g) {
     if (depends_[n.in[0]] == 0) return;
-    if (n.combine != reduction::sum) return refuse_derivative(n);
     if (!type_of(g).has(n.which[0])) g = in_.broadcast(g, n.type, n.where);
-    const dim_info& d = in_.made().dims[n.which[0]];
-    add(n.in[0], in_.cumulative(reduction::sum, g, {d.name, d.extent, d.divisible}, !n.backwards, n.exclusive, n.where), n.where);
+    const dim_ref along = dim_at(n.which[0]);
+    const auto before = [&](value y) { return in_.cumulative(reduction::sum, y, along, !n.backwards, n.exclusive, n.where); };
+    if (n.combine == reduction::sum) return add(n.in[0], before(g), n.where);
+    const value x = primal(n.in[0]), r = primal(v);
+    const element e = n.type.element;
+    const auto apply = [&](op code, auto... args) { return in_.elementwise(code, std::array{args...}, n.where, element::none, true); };
+    const auto number = [&](double c, element of) { return in_.constant(c, of, n.where); };
+    if (n.combine == reduction::prod) {
+      // By division where nothing is zero; the first zero takes the product of the others.
+      const value zero = apply(op::equal, x, number(0, e));
+      const value zeros = in_.cumulative(reduction::sum, in_.elementwise(op::cast, std::array{zero}, n.where, element::i32), along, n.backwards, false, n.where);
+      const value first = apply(op::logical_and, zero, apply(op::equal, zeros, number(1, element::i32)));
+      const value others = in_.cumulative(reduction::prod, apply(op::select, first, number(1, e), x), along, n.backwards, n.exclusive, n.where);
+      const value by_division = apply(op::div, before(apply(op::mul, g, r)), apply(op::select, zero, number(1, e), x));
+      return add(n.in[0], apply(op::select, first, before(apply(op::mul, g, others)), apply(op::select, zero, number(0, e), by_division)), n.where);
+    }
+    // Where the extremum was attained last, in the order of the run.
+    const value reached = n.exclusive ? in_.cumulative(n.combine, x, along, n.backwards, false, n.where) : r;
+    const double none = n.backwards ? std::numeric_limits<std::int32_t>::max() : -1;
+    const value places = apply(op::select, apply(op::equal, x, reached), in_.iota(along, element::i32, n.where), number(none, element::i32));
+    const value last = in_.cumulative(n.backwards ? reduction::min : reduction::max, places, along, n.backwards, n.exclusive, n.where);
+    to_places(n, g, last, along);
+  }
+  /// Cotangents of a slice go to the places that another slice names.
+  constexpr void to_places(const node& n, value g, value places, dim_ref along) {
+    const dim_ref ranks = ranks_along(n.which[0], along.extent);
+    g = in_.rename(in_.broadcast(g, n.type, n.where), along, ranks, n.where);
+    add(n.in[0], in_.scatter(g, along, in_.rename(places, along, ranks, n.where), node_at(n.in[0]).type, n.where), n.where);
   }
 
   /// A cotangent of each element of a slice in order goes to where the element was.
   constexpr void sorted(const node& n, value g) {
     if (depends_[n.in[0]] == 0) return;
-    const dim_ref along = dim_at(n.which[0]), ranks = ranks_along(n.which[0], along.extent);
-    const value x = primal(n.in[0]), places = recorded_sort(in_, op::argsort, x, along, n.backwards, n.where);
-    g = in_.rename(in_.broadcast(g, n.type, n.where), along, ranks, n.where);
-    add(n.in[0], in_.scatter(g, along, in_.rename(places, along, ranks, n.where), node_at(n.in[0]).type, n.where), n.where);
+    const dim_ref along = dim_at(n.which[0]);
+    to_places(n, g, recorded_sort(in_, op::argsort, primal(n.in[0]), along, n.backwards, n.where), along);
   }
 
   /// The same loop the other way round: the cotangent of a carried value is carried back, those of what is read at an index are stacked,
