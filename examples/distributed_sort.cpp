@@ -17,7 +17,6 @@ namespace sorting {
 inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::mesh mesh{ax};
 inline constexpr cleave::dim<"particle"> particle;
-inline constexpr cleave::dim<"rank"> rank;
 
 using Keys   = cleave::tensor<double, mesh(particle / ax)>;
 using Masses = cleave::tensor<float, mesh(particle / ax)>;
@@ -26,9 +25,7 @@ using Number = cleave::tensor<double, mesh()>;
 
 // The keys in order, and the masses in the order of their keys.
 constexpr cleave::function in_order([](auto keys, auto masses) {
-  const auto from = argsort(keys, particle);
-  const auto followed = gather(masses, particle, rename(from, particle, rank));
-  return std::tuple(sort(keys, particle), rename(followed, rank, particle));
+  return std::tuple(sort(keys, particle), take_along(masses, argsort(keys, particle), particle));
 });
 using Ordered = std::tuple<Keys, Masses>;
 

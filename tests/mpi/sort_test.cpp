@@ -21,7 +21,6 @@ inline constexpr cleave::axis<"y"> ay;
 inline constexpr cleave::mesh mesh{ax, ay};
 inline constexpr cleave::dim<"row"> row;
 inline constexpr cleave::dim<"column"> column;
-inline constexpr cleave::dim<"rank"> rank;
 
 template <class T, auto Layout>
 using tensor = cleave::tensor<T, Layout>;
@@ -173,7 +172,7 @@ TEST(sort, gradient_goes_to_where_elements_were) {
 }
 
 // What argsort gives, looked up: the sorted elements.
-constexpr cleave::function looked_up([](auto x) { return rename(gather(x, row, rename(argsort(x, row), row, rank)), rank, row); });
+constexpr cleave::function looked_up([](auto x) { return take_along(x, argsort(x, row), row); });
 TEST(sort, places_are_looked_up) {
   using X = tensor<double, mesh(row / ax, column)>;
   for (const cleave::grid& g : grids()) {

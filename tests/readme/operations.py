@@ -50,7 +50,7 @@ DIVIDED = {
 # Gradients of the classes that have one rule; elementwise ops have theirs in the table.
 GRADIENT = {"contraction": "yes", "reduction": "yes", "remap": "yes", "gather": "by the table", "scatter": "by the rows", "view": "yes",
             "annotation": "yes", "call": "with a rule of yours", "source": "-", "scan": "yes", "loop": "yes"}
-OWN_GRADIENT = {"stop_gradient": "stops", "user": "with an entry of yours", "complex": "no", "imag": "no", "sort": "yes", "argsort": "0", "until": "no", "trips": "no"}
+OWN_GRADIENT = {"stop_gradient": "stops", "user": "with an entry of yours", "complex": "no", "imag": "no", "sort": "yes", "argsort": "0", "until": "no"}
 OWN_DIVIDED = {"sort": "elements to their ranks, in one exchange", "argsort": "elements to their ranks, in one exchange"}
 # Extents that do not divide are ordinary everywhere else.
 UNEVEN = {"split": "gathered first", "merge": "gathered first, or elements move"}

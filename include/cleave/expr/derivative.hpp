@@ -117,8 +117,13 @@ class reverse_pass {
   constexpr value kept(value x) {
     const node n = in_.at(x);
     if (n.loop == 0 || twin_[n.loop] == 0) return x;
-    const value stack = collected_by(in_, n.loop, x, n.where);
+    const value stack = runs_once(n.loop) ? after_loop(in_, next_trip(in_, carry_into(in_, n.loop, zeros(n.type, n.where), n.where), x, n.where), n.where)
+                                          : collected_by(in_, n.loop, x, n.where);
     return stack.ok() ? each_of(in_, twin_[n.loop], kept(stack), n.where) : stack;
+  }
+  /// A branch: what it computed is kept as it is.
+  constexpr bool runs_once(std::uint8_t loop) const { return in_.made().loops[loop - 1u].along == no_dim; }
+  constexpr value zeros(const tensor_type& t, source where) { return in_.broadcast(in_.constant(0, t.element, where), t, where);
   }
   /// What was refused has no dims.
   constexpr tensor_type type_of(value v) const { return v.ok() ? in_.at(v).type : tensor_type{}; }
@@ -239,7 +244,8 @@ class reverse_pass {
     }
     if (!any) return;
     const source where = node_at(first).where;
-    if (info.along == no_dim) {
+    const bool branch = info.along == no_dim;
+    if (branch && info.trips != 1) {
       in_.fail(fault::trips_not_known, "gradient", where);
       return;
     }
@@ -251,7 +257,6 @@ class reverse_pass {
       value back;
     };
     std::vector<carried> states;
-    const auto zeros = [&](const tensor_type& t) { return in_.broadcast(in_.constant(0, t.element, where), t, where); };
     std::vector<value> seeds;
     for (std::size_t v = 0; v < count_; ++v) {
       const node n = node_at(v);
@@ -261,7 +266,7 @@ class reverse_pass {
         if (node_at(l).code == op::last && node_at(l).in[0] == v) given = outer[l];
       if (given == no_node && active[n.in[1]] == 0) continue;
       states.push_back({static_cast<node_id>(v), {}});
-      seeds.push_back(given == no_node ? zeros(n.type) : in_order(in_.broadcast({&in_, given}, n.type, where), n.type, where));
+      seeds.push_back(given == no_node ? zeros(n.type, where) : in_order(in_.broadcast({&in_, given}, n.type, where), n.type, where));
     }
     std::vector<std::pair<node_id, value>> stacks;
     for (std::size_t v = 0; v < count_; ++v) {
@@ -271,8 +276,12 @@ class reverse_pass {
       stacks.push_back({n.in[0], type_of(g).has(info.along) ? stack_first(in_, g, info.along, where) : g});
     }
 
-    const std::uint8_t back = in_.enter({info.along, !info.backwards}, where);
+    value runs{};
+    for (std::size_t v = 0; v < count_ && branch; ++v)
+      if (node_at(v).code == op::trips && node_at(v).of == loop) runs = primal(node_at(v).in[0]);
+    const std::uint8_t back = in_.enter({info.along, !info.backwards, 0, info.trips}, where);
     if (back == 0) return;
+    if (branch) trips_of_loop(in_, "gradient", back, runs, where);
     twin_[loop] = back;
     if (again_[loop] != 0) twin_[again_[loop]] = back;
     cotangent_.assign(count_, no_node);
@@ -290,7 +299,7 @@ class reverse_pass {
     for (const carried& c : states) {
       const node n = node_at(c.forward);
       const node_id g = inside[n.in[1]];
-      const value next = g == no_node ? zeros(n.type) : in_.broadcast({&in_, g}, n.type, where);
+      const value next = g == no_node ? zeros(n.type, where) : in_.broadcast({&in_, g}, n.type, where);
       const value done = next_trip(in_, c.back, computed_for(in_, "gradient", c.back, next, where), where);
       given.push_back({node_at(n.in[1]).in[0], done});
     }
@@ -299,15 +308,16 @@ class reverse_pass {
       if (inside[v] == no_node || depends_[v] == 0) continue;
       const node n = node_at(v);
       const value g{&in_, inside[v]};
-      if (n.code == op::each && n.of == loop) {
+      if (n.code == op::each && n.of == loop && !branch) {
         if (depends_[n.in[0]] != 0) outside.push_back({n.in[0], collected_by(in_, back, in_.broadcast(g, n.type, n.where), n.where)});
-      } else if (!within(in_.made().loops, n.loop, loop)) {
-        if (in_.at(g).loop != back) {
+      } else if ((n.code == op::each && n.of == loop) || !within(in_.made().loops, n.loop, loop)) {
+        const auto to = n.code == op::each && n.of == loop ? n.in[0] : static_cast<node_id>(v);
+        if (in_.at(g).loop != back && !branch) {
           outside.push_back({static_cast<node_id>(v), times_count(g, dim_bit(info.along), n.where)});
           continue;
         }
-        const value sum = carry_into(in_, back, zeros(type_of(g)), n.where);
-        given.push_back({static_cast<node_id>(v), next_trip(in_, sum, computed_for(in_, "gradient", sum, in_.elementwise(op::add, std::array{sum, g}, n.where), n.where), n.where)});
+        const value sum = carry_into(in_, back, zeros(type_of(g), n.where), n.where);
+        given.push_back({to, next_trip(in_, sum, computed_for(in_, "gradient", sum, in_.elementwise(op::add, std::array{sum, g}, n.where), n.where), n.where)});
       }
     }
     in_.leave(back);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/sorted.hpp>
 #include <cleave/expr/statement.hpp>
 
 namespace cleave {
@@ -12,6 +13,17 @@ namespace cleave {
 /// Table, places and result may be divided in any way; where the table is divided along `along`, devices ask those who have the
 /// rows: one all-to-all of places and one of rows. The gradient by the table is `scatter_add`.
 constexpr value gather(operand table, dim_ref along, operand places) { return table.from.in->gather(table.from, along, places.from, places.where); }
+
+/// Elements of slices at places that lie along the same dim (NumPy's take_along_axis): result[i, ...] = x[places[i, ...], ...]. What
+/// `argsort` gives puts other tensors in its order. The same as gather, which it is, but for the name of the dim.
+constexpr value take_along(operand x, operand places, dim_ref along) {
+  recorder& in = *x.from.in;
+  if (!x.from.ok() || !places.from.ok()) return {&in, no_node};
+  const int d = in.made().find_dim(along.name);
+  if (d < 0 || !in.at(places.from).type.has(static_cast<dim_id>(d))) return in.fail(fault::dim_missing, "take_along", places.where, along.name);
+  const dim_ref ranks = detail::ranks_along(static_cast<dim_id>(d), in.made().dims[static_cast<std::size_t>(d)].extent);
+  return in.rename(in.gather(x.from, along, in.rename(places.from, along, ranks, places.where), places.where), ranks, along, places.where);
+}
 
 /// A table of zeros, with the new dim `along` first, to which rows are added at their places: the gradient of an embedding, a sum over
 /// segments. Rows have all dims of the places, over which they are summed; rows whose place is not in the table are dropped. Divided

@@ -182,8 +182,8 @@ constexpr auto branch(recorder& in, value holds, std::span<const value> otherwis
 } // namespace detail
 
 /// Inside a function: what `yes` returns where the predicate of rank 0 holds, else what `no` returns: only that one runs (jax.lax.cond).
-/// Both take the arguments given (what they read beside is computed before) and return values of one type each, whose element types and dims agree. Priced as if both ran; it has no
-/// derivative. Faults: not_a_predicate, carry_changes.
+/// Both take the arguments given (what they read beside is computed before) and return values of one type each, whose element types and dims agree. Priced as if both ran. Its
+/// derivative is that of the branch that ran. Faults: not_a_predicate, carry_changes.
 template <class Yes, class No, class... Args>
 constexpr auto cond(operand predicate, const Yes& yes, const No& no, const Args&... args) {
   recorder& in = *predicate.from.in;

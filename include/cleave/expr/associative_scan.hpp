@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/loops.hpp>
+#include <cleave/expr/movement.hpp>
+
+namespace cleave {
+
+namespace detail {
+/// The dim of the indices within a chunk of a dim.
+inline constexpr auto part_names = numbered_names("part ");
+
+constexpr value index_at_least(recorder& in, dim_ref d, std::int64_t least, source where) {
+  return in.elementwise(op::greater_equal, std::array{in.iota(d, element::i32, where), in.constant(static_cast<double>(least), element::i32, where)}, where);
+}
+constexpr value choose_where(recorder& in, value predicate, value a, value b, source where) {
+  return in.elementwise(op::select, std::array{predicate, a, b}, where, element::none, true);
+}
+} // namespace detail
+
+/// Inside a function: running totals along a dim by an operation of the user, f(earlier, later), which must be associative but need not
+/// commute (jax.lax.associative_scan): of a value or an aggregate of values, such as the pairs of a linear recurrence. The dim is taken as
+/// `chunk` times so many parts; the extent of `chunk` is fixed and divides that of the dim. All chunks are gone through side by side,
+/// their totals go through log2(chunk) shifts along `chunk` (Hillis and Steele 1986), and what comes before a chunk is combined with it: with
+/// `chunk` divided, one value a slice travels in each. Results are alike x in dims and element types. Differentiable. Faults: dim_missing,
+/// window_open, carry_changes.
+template <class X, class F>
+constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& f, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+  const source where{file, line};
+  X copy = x;
+  recorder& in = *detail::recorder_of(copy);
+  const auto refused = [&](const value&) { return value{&in, no_node}; };
+  if (chunk.extent == dynamic) in.fail(fault::window_open, "associative_scan", where, chunk.name);
+  const int d = in.dim(along, "associative_scan", where);
+  if (d < 0 || chunk.extent == dynamic || !detail::all_ok(x)) return tree_map(refused, x);
+  const dim_ref part{detail::part_names[static_cast<std::size_t>(d)].text()}, one{"part one", 1};
+  const X parts = tree_map([&](const value& v) { return in.split(v, along, chunk, part, where); }, x);
+  if (!detail::all_ok(parts)) return tree_map(refused, x);
+  const X first = tree_map([&](const value& v) { return sum(slice({v, file, line}, part, one, 0, 1), one); }, parts);
+  const auto [totals, within] = scan(
+      part, first, std::pair(parts, in.iota(part, element::i32, where)),
+      [&](const X& before, const auto& now) {
+        const value later = in.elementwise(op::greater_equal, std::array{now.second, in.constant(1, element::i32, where)}, where);
+        const X next = tree_map([&](const value& a, const value& b) { return detail::choose_where(in, later, a, b, where); }, f(before, now.first), now.first);
+        return std::pair(next, next);
+      },
+      direction::forward, file, line);
+
+  // Totals of all chunks up to each, then of those before it. Where there is none, a neighbour stands in and is not chosen.
+  X total = totals;
+  for (std::int64_t step = 1; step < chunk.extent; step *= 2) {
+    const X before = tree_map([&](const value& v) { return shift({v, file, line}, chunk, step, border::edge); }, total);
+    const value there = detail::index_at_least(in, chunk, step, where);
+    total = tree_map([&](const value& a, const value& b) { return detail::choose_where(in, there, a, b, where); }, f(before, total), total);
+  }
+  const X before = tree_map([&](const value& v, const value& like) {
+    return like.ok() ? in.broadcast(shift({v, file, line}, chunk, 1, border::edge), in.at(like).type, where) : like;
+  }, total, within);
+  const value there = detail::index_at_least(in, chunk, 1, where);
+  const X all = tree_map([&](const value& a, const value& b) { return detail::choose_where(in, there, a, b, where); }, f(before, within), within);
+  return tree_map([&](const value& v) { return in.merge(v, chunk, part, along, where); }, all);
+}
+
+} // namespace cleave
