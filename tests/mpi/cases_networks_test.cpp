@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "cases.hpp"
 
-#include <cmath>
-
 // Recorded cases: parts of networks, and gradients of them.
 
 namespace {
@@ -59,11 +57,6 @@ constexpr cleave::function stacked([](auto u, auto up, auto down) {
 TEST_F(Cases, mlp) {
   using namespace layers;
   {
-    using namespace on8;
-    using X = f32<mesh(b, s / x, d)>;
-    check<"mlp/_.x.____.x__x.___to___.x._/m8", X(X, f32<mesh(d, h / x)>, f32<mesh(h / x, d)>)>(mlp);
-  }
-  {
     using namespace on2x4;
     using X = f32<mesh(b / x, s, d / y)>;
     check<"mlp/x._.y__x.y__y.x__to__x._.y/m2x4", X(X, f32<mesh(d / x, h / y)>, f32<mesh(h / y, d / x)>)>(mlp);
@@ -74,13 +67,6 @@ TEST_F(Cases, mlp) {
 }
 TEST_F(Cases, mlpgrad) {
   using namespace layers;
-  {
-    using namespace on8;
-    using Up = f32<mesh(d, h)>;
-    using Down = f32<mesh(h, d)>;
-    using Batch = f32<mesh(b / x, s, d)>;
-    check<"mlpgrad/_.____.___x._.___to__x._/m8", std::tuple<f32<mesh(d / x, h)>, f32<mesh(h / x, d)>>(Up, Down, Batch, Batch)>(slope);
-  }
   using namespace on2x4;
   using Up = f32<mesh(d, h / y)>;
   using Down = f32<mesh(h / y, d)>;
@@ -132,12 +118,6 @@ constexpr cleave::function causal([](auto u, auto wq, auto wk, auto wv, auto wo)
 
 TEST_F(Cases, attn) {
   using namespace attention;
-  {
-    using namespace on8;
-    using W = f32<mesh(d / x, h, k)>;
-    using X = f32<mesh(b / x, s, d)>;
-    check<"attn/x._.___x._.___x._.___to__x._._/m8", X(X, W, W, W, f32<mesh(h / x, k, d)>)>(causal);
-  }
   using namespace on2x4;
   using W = f32<mesh(d, h / y, k)>;
   using X = f32<mesh(b / x, s, d)>;

@@ -27,7 +27,7 @@ WRITTEN = {
     "logical_not": ("!x", r"[(,=] ?![\w(]"), "reduce": ("sum, max, min, prod", r"\b(?:sum|max|min|prod)\("),
     "cumulative": ("cumulative_sum, _prod, _max, _min", r"\bcumulative_(?:sum|prod|max|min)\("),
     "place": ("dynamic_update", r"\bdynamic_update\("), "random": ("random_bits, uniform", r"\b(?:random_bits|uniform)(?:_like)?(?:<\w+>)?\("),
-    "user": ("operation<F>", r"\b(?:soft|fma3|gcd)\("), "call": ("call<Op>, local<Op>", r"\b(?:call|local)<"), "merge_blocks": ("merge", r"\bmerge\("),
+    "user": ("operation<F>", r"\b(?:soft|fma3|gcd)\("), "call": ("call<Op>, local<Op>", r"\b(?:call|local)<"),
     "carry": ("scan, repeat_times", r"\b(?:scan|repeat_times)\("), "until": ("repeat_until", r"\brepeat_until\("), "trips": ("cond", r"\bcond\("),
 }
 # Not written by users: made by the recorder, by the planner or by derivatives.
