@@ -186,6 +186,11 @@ constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias,
   const operand guard(epsilon, x.where.file, x.where.line);
   return at(at(at(centred) * at(rsqrt(at(at(variance) + guard)))) * scale) + bias;
 }
+/// 0, 1, 2, ... along a dim, in element type T. `beside` is any value of the function: it says where to record. Computed where it is read.
+template <class T = std::int32_t>
+constexpr value iota(operand beside, dim_ref along) {
+  return beside.from.in->iota(along, element_of<T>, beside.where);
+}
 /// 1 where the label equals the index along the new dim, 0 elsewhere, in element type T. Nothing of that size need
 /// exist in memory: the comparison is computed inside the step that reads it.
 template <class T = float>

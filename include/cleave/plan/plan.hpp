@@ -195,10 +195,13 @@ struct plan_of {
   /// How many nodes and maps there are.
   static constexpr auto sizes_of_graph = [] {
     const graph g = recording<Body, Signature>::record();
-    return std::array{g.nodes.size(), g.maps.size()};
+    // A merge may become an exchange of elements, which has two maps.
+    std::size_t merges = 0;
+    for (const node& n : g.nodes) merges += n.code == op::merge ? 1u : 0u;
+    return std::array{g.nodes.size(), 6 * g.maps.size() + 2 * merges};
   }();
   static constexpr std::size_t nodes = sizes_of_graph[0];
-  static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16 + 2 * max_loops, 6 * sizes_of_graph[1]>(make());
+  static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16 + 2 * max_loops, sizes_of_graph[1]>(make());
   static constexpr auto frozen = detail::cut<scratch.buffer_count, scratch.step_count, scratch.map_count>(scratch);
   static constexpr verdict found = frozen.found;
 
