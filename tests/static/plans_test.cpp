@@ -135,6 +135,7 @@ constexpr cleave::function forward([](auto net, auto x, auto scale) {
 static_assert(cleave::plan<X(network<>, X, float)>(forward).count(kind::all_reduce) == 3);
 
 // Parts whose blocks do not nest in those of the whole are merged by taking elements from where they are.
+namespace merging {
 inline constexpr cleave::axis<"x", 8> x;
 inline constexpr cleave::mesh line{x};
 inline constexpr cleave::dim<"major", 4> major;
@@ -142,7 +143,8 @@ inline constexpr cleave::dim<"minor", 1600> minor;
 inline constexpr cleave::dim<"whole", 6400> whole;
 inline constexpr cleave::dim<"other", 3200> other;
 constexpr cleave::function merged([](auto u) { return merge(u, major, minor, whole); });
-constexpr auto merging = cleave::plan<f32<line(whole / x, other)>(f32<line(major, minor / x, other)>)>(merged);
-static_assert(merging.count(kind::exchange) == 1 && merging.collectives() == 1);
+constexpr auto plan = cleave::plan<f32<line(whole / x, other)>(f32<line(major, minor / x, other)>)>(merged);
+static_assert(plan.count(kind::exchange) == 1 && plan.collectives() == 1);
+} // namespace merging
 
 } // namespace
