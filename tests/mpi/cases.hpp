@@ -160,7 +160,7 @@ struct plan_of {
     return std::array{g.nodes.size(), g.maps.size()};
   }();
   // A merge may become two maps that were not recorded.
-  static constexpr auto scratch = cleave::detail::freeze<4 * counted[0] + 16, 4 * counted[0] + 16, 6 * counted[1] + 4>(make());
+  static constexpr auto scratch = cleave::detail::freeze<4 * counted[0] + 16, 4 * counted[0] + 16 + 2 * cleave::max_loops, 6 * counted[1] + 4>(make());
   static constexpr auto frozen = cleave::detail::cut<scratch.buffer_count, scratch.step_count, scratch.map_count>(scratch);
   static constexpr cleave::verdict found = frozen.found;
   static constexpr cleave::mesh_value mesh = frozen.mesh;
@@ -169,6 +169,7 @@ struct plan_of {
   static constexpr auto buffers = frozen.buffers;
   static constexpr auto steps = frozen.steps;
   static constexpr auto maps = frozen.maps;
+  static constexpr auto loops = frozen.loops;
   static constexpr std::uint16_t arguments = frozen.arguments, results = frozen.results, slots = frozen.slots;
 };
 
