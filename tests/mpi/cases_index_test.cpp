@@ -64,6 +64,7 @@ constexpr cleave::function largest([](auto u) { return max(u, a); });
 constexpr cleave::function all([](auto u) { return sum(u); });
 constexpr cleave::function where([](auto u) { return argmax(u, a); });
 constexpr cleave::function totals([](auto u) { return cumulative_sum(u, a); });
+constexpr cleave::function in_order([](auto u) { return sort(u, a); });
 } // namespace matrices
 
 TEST_F(Cases, reduce) {
@@ -76,6 +77,19 @@ TEST_F(Cases, reduce) {
   using namespace on2x4;
   check<"reduce/sum__x.y__to__yx/m2x4", f32<mesh(b / y / x)>(f32<mesh(a / x, b / y)>)>(total);
   check<"reduce/sum_all__x.y__to__scalar/m2x4", f32<mesh()>(f32<mesh(a / x, b / y)>)>(matrices::all);
+}
+TEST_F(Cases, sort) {
+  using namespace matrices;
+  {
+    using namespace on8;
+    check<"sort/x.___to__x._/m8", f32<mesh(a / x, b)>(f32<mesh(a / x, b)>)>(in_order);
+    static constexpr cases::dim<"a", 65536> line;
+    constexpr cleave::function places([](auto u) { return argsort(u, line); });
+    check<"sort/argsort1d__x__to__x/m8", i32<mesh(line / x)>(f32<mesh(line / x)>)>(places);
+  }
+  using namespace on2x4;
+  check<"sort/x.y__to__x.y/m2x4", f32<mesh(a / x, b / y)>(f32<mesh(a / x, b / y)>)>(in_order);
+  check<"sort/xy.___to__xy._/m2x4", f32<mesh(a / x / y, b)>(f32<mesh(a / x / y, b)>)>(in_order);
 }
 TEST_F(Cases, argmax) {
   using namespace matrices;
