@@ -414,7 +414,7 @@ class case_builder {
     input("vd");
     input(rank_of(1) == 1 ? "b" : "bs");
     type_ = element_named(string_of(field(list(c_, "inputs").at(0), "dtype"), "a dtype"));
-    return finish(in_.gather(values_[0], dim('v'), values_[1], {}), rank_of(1) == 1 ? "bd" : "bsd");
+    return finish(cleave::detail::recorded_gather(in_, values_[0], dim('v'), values_[1], {}), rank_of(1) == 1 ? "bd" : "bsd");
   }
   /// Rows added up in a table of zeros, or in segments.
   bool added_up() {

@@ -35,7 +35,7 @@ constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& 
   const int d = in.dim(along, "associative_scan", where);
   if (d < 0 || chunk.extent == dynamic || !detail::all_ok(x)) return tree_map(refused, x);
   const dim_ref part{detail::part_names[static_cast<std::size_t>(d)].text()}, one{"part one", 1};
-  const X parts = tree_map([&](const value& v) { return in.split(v, along, chunk, part, where); }, x);
+  const X parts = tree_map([&](const value& v) { return detail::recorded_split(in, v, along, chunk, part, where); }, x);
   if (!detail::all_ok(parts)) return tree_map(refused, x);
   const X first = tree_map([&](const value& v) { return sum(slice({v, file, line}, part, one, 0, 1), one); }, parts);
   const auto [totals, within] = scan(
@@ -59,7 +59,7 @@ constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& 
   }, total, within);
   const value there = detail::index_at_least(in, chunk, 1, where);
   const X all = tree_map([&](const value& a, const value& b) { return detail::choose_where(in, there, a, b, where); }, f(before, within), within);
-  return tree_map([&](const value& v) { return in.merge(v, chunk, part, along, where); }, all);
+  return tree_map([&](const value& v) { return detail::recorded_merge(in, v, chunk, part, along, where); }, all);
 }
 
 } // namespace cleave

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/recorded_rows.hpp>
 #include <cleave/expr/statement.hpp>
 
 namespace cleave {
@@ -19,7 +20,7 @@ enum class running : std::uint8_t {
 
 namespace detail {
 constexpr value running_total(reduction how, operand x, dim_ref along, running order) {
-  return x.from.in->cumulative(how, x.from, along, order == running::backward || order == running::backward_exclusive,
+  return recorded_cumulative(*x.from.in, how, x.from, along, order == running::backward || order == running::backward_exclusive,
                                order == running::forward_exclusive || order == running::backward_exclusive, x.where);
 }
 } // namespace detail

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/expr/recorded_views.hpp>
 #include <cleave/expr/recorder.hpp>
 
 namespace cleave {
@@ -203,15 +204,15 @@ constexpr value one_hot(operand labels, dim_ref classes) {
 }
 
 /// The same values with a dim called by another name.
-constexpr value rename(operand x, dim_ref from, dim_ref to) { return x.from.in->rename(x.from, from, to, x.where); }
+constexpr value rename(operand x, dim_ref from, dim_ref to) { return detail::recorded_rename(*x.from.in, x.from, from, to, x.where); }
 
 /// One dim as two, the first the major one: the same elements in the same order.
 constexpr value split(operand x, dim_ref whole, dim_ref major, dim_ref minor) {
-  return x.from.in->split(x.from, whole, major, minor, x.where);
+  return detail::recorded_split(*x.from.in, x.from, whole, major, minor, x.where);
 }
 /// Two dims as one, the first the major one.
 constexpr value merge(operand x, dim_ref major, dim_ref minor, dim_ref whole) {
-  return x.from.in->merge(x.from, major, minor, whole, x.where);
+  return detail::recorded_merge(*x.from.in, x.from, major, minor, whole, x.where);
 }
 
 /// Pins the layout of the dims that the specification names (GSPMD's annotation); the others stay open.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/recorded_rows.hpp>
 #include <cleave/expr/sorted.hpp>
 #include <cleave/expr/statement.hpp>
 
@@ -12,7 +13,7 @@ namespace cleave {
 /// has the dims of the places and then the other ones of the table. Places are whole numbers; one that is not in the table gives 0.
 /// Table, places and result may be divided in any way; where the table is divided along `along`, devices ask those who have the
 /// rows: one all-to-all of places and one of rows. The gradient by the table is `scatter_add`.
-constexpr value gather(operand table, dim_ref along, operand places) { return table.from.in->gather(table.from, along, places.from, places.where); }
+constexpr value gather(operand table, dim_ref along, operand places) { return detail::recorded_gather(*table.from.in, table.from, along, places.from, places.where); }
 
 /// Elements of slices at places that lie along the same dim (NumPy's take_along_axis): result[i, ...] = x[places[i, ...], ...]. What
 /// `argsort` gives puts other tensors in its order. The same as gather, which it is, but for the name of the dim.
@@ -22,7 +23,7 @@ constexpr value take_along(operand x, operand places, dim_ref along) {
   const int d = in.made().find_dim(along.name);
   if (d < 0 || !in.at(places.from).type.has(static_cast<dim_id>(d))) return in.fail(fault::dim_missing, "take_along", places.where, along.name);
   const dim_ref ranks = detail::ranks_along(static_cast<dim_id>(d), in.made().dims[static_cast<std::size_t>(d)].extent);
-  return in.rename(in.gather(x.from, along, in.rename(places.from, along, ranks, places.where), places.where), ranks, along, places.where);
+  return detail::recorded_rename(in, detail::recorded_gather(in, x.from, along, detail::recorded_rename(in, places.from, along, ranks, places.where), places.where), ranks, along, places.where);
 }
 
 /// A table of zeros, with the new dim `along` first, to which rows are added at their places: the gradient of an embedding, a sum over
@@ -40,7 +41,7 @@ constexpr value scatter_add(operand rows, operand places, dim_ref along) {
   table.append(static_cast<dim_id>(d));
   for (int i = 0; i < from.rank; ++i)
     if (!asked.has(from[i]) && from[i] != d) table.append(from[i]);
-  return in.scatter(rows.from, along, places.from, table, rows.where);
+  return detail::recorded_scatter(in, rows.from, along, places.from, table, rows.where);
 }
 
 template <Statement X, Dim D, Statement P>

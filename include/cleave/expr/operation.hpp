@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/expr/recorded_calls.hpp>
 #include <cleave/expr/statement.hpp>
 
 namespace cleave {
@@ -107,11 +108,11 @@ struct shard_call {
     if constexpr (sizeof...(X) > max_arity) {
       return in.fail(fault::operand_count, Op::name, where, {}, {}, max_arity, sizeof...(X));
     } else if constexpr (requires { typename Result::sharding_type; }) {
-      return in.local_call(shard_operation<Op>, values, element_of<typename Result::element_type>, typename Result::sharding_type{}, where);
+      return detail::recorded_local_call(in, shard_operation<Op>, values, element_of<typename Result::element_type>, typename Result::sharding_type{}, where);
     } else if constexpr (std::is_void_v<Result>) {
-      return in.call(shard_operation<Op>, values, Whole::dims, in.at(values[0]).type, where);
+      return detail::recorded_call(in, shard_operation<Op>, values, Whole::dims, in.at(values[0]).type, where);
     } else {
-      return in.call(shard_operation<Op>, values, Whole::dims, in.type_named(element_of<typename Result::element_type>, Result::dims, where), where);
+      return detail::recorded_call(in, shard_operation<Op>, values, Whole::dims, detail::type_named(in, element_of<typename Result::element_type>, Result::dims, where), where);
     }
   }
 };

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/expr/value.hpp>
 #include <cleave/expr/writer.hpp>
 
 #include <concepts>
@@ -10,43 +11,6 @@
 #include <type_traits>
 
 namespace cleave {
-
-class recorder;
-
-/// A value being recorded: what a traced function computes with. One type for all, so loops over layers stay loops.
-struct value {
-  recorder* in = nullptr;
-  node_id id = no_node;
-  /// A number that the caller gives: it takes the element type of the tensor beside it, as literals do.
-  bool number = false;
-
-  /// False once something was wrong on the way here; operators absorb such values.
-  constexpr bool ok() const { return id != no_node; }
-};
-
-/// What operators take: a value or a literal. Its converting constructors note the user's line, which an operator
-/// itself cannot, since operators take no default arguments.
-struct operand {
-  value from{};
-  double literal = 0;
-  /// The imaginary part of a complex literal.
-  double imaginary = 0;
-  bool is_literal = false;
-  source where{};
-
-  constexpr operand(const value& v, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
-      : from(v), where{file, line} {}
-  template <class T>
-    requires is_number<T>
-  constexpr operand(T number, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) : is_literal(true), where{file, line} {
-    if constexpr (requires { number.imag(); }) {
-      literal = static_cast<double>(number.real());
-      imaginary = static_cast<double>(number.imag());
-    } else {
-      literal = static_cast<double>(number);
-    }
-  }
-};
 
 /// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
 /// evaluation and at run time alike. Names given to it must outlive the graph.
@@ -263,106 +227,6 @@ public:
     return push(n);
   }
 
-  /// Rows of a table at places along a dim of it. Dims that both have are common; the result has the dims of the places and then the
-  /// other ones of the table.
-  constexpr value gather(value table, dim_ref along, value places, source where) {
-    node n;
-    n.code = op::gather;
-    if (!take_operands(n, std::array{table, places}, where)) return {this, no_node};
-    const tensor_type from = at(table).type, asked = at(places).type;
-    const int d = made_.find_dim(along.name);
-    if (d < 0 || !from.has(static_cast<dim_id>(d))) return fail(fault::dim_missing, "gather", where, along.name);
-    if (asked.has(static_cast<dim_id>(d))) return fail(fault::dim_used_twice, "gather", where, along.name);
-    if (is_floating(asked.element) || is_complex(asked.element) || asked.element == element::boolean) return fail(fault::not_an_index, "gather", where);
-    n.type = asked;
-    n.type.element = from.element;
-    for (int i = 0; i < from.rank; ++i) {
-      if (from[i] == d || asked.has(from[i])) continue;
-      if (n.type.rank == max_rank) return fail(fault::rank_too_high, "gather", where);
-      n.type.append(from[i]);
-    }
-    n.which[0] = static_cast<dim_id>(d);
-    return push(n);
-  }
-
-  /// A table of zeros to which rows are added at places along a dim of it. The rows have the dims of the places; those that the table has
-  /// not are summed.
-  constexpr value scatter(value rows, dim_ref along, value places, const tensor_type& table, source where) {
-    node n;
-    n.code = op::scatter;
-    if (!take_operands(n, std::array{rows, places}, where)) return {this, no_node};
-    const tensor_type from = at(rows).type, asked = at(places).type;
-    const int d = intern(along, "scatter_add", where);
-    if (d < 0) return {this, no_node};
-    if (is_floating(asked.element) || is_complex(asked.element) || asked.element == element::boolean) return fail(fault::not_an_index, "scatter_add", where);
-    if (from.has(static_cast<dim_id>(d)) || asked.has(static_cast<dim_id>(d))) return fail(fault::dim_used_twice, "scatter_add", where, along.name);
-    for (int i = 0; i < asked.rank; ++i)
-      if (!from.has(asked[i])) return fail(fault::dims_do_not_broadcast, "scatter_add", where, made_.dims[asked[i]].name);
-    n.type = table;
-    n.type.element = from.element;
-    n.over = from.set() & ~table.set();
-    n.which[0] = static_cast<dim_id>(d);
-    return push(n);
-  }
-
-  /// Running totals along a dim, from its last index on if `backwards`, without the element itself if `exclusive`.
-  constexpr value cumulative(reduction how, value x, dim_ref along, bool backwards, bool exclusive, source where) {
-    node n;
-    n.code = op::cumulative;
-    n.combine = how;
-    n.backwards = backwards;
-    n.exclusive = exclusive;
-    if (!take_operands(n, std::array{x}, where)) return {this, no_node};
-    n.type = at(x).type;
-    const int d = made_.find_dim(along.name);
-    if (d < 0 || !n.type.has(static_cast<dim_id>(d))) return fail(fault::dim_missing, "cumulative", where, along.name);
-    if (is_complex(n.type.element) && (how == reduction::max || how == reduction::min)) return fail(fault::not_for_complex, name_of(how), where);
-    n.which[0] = static_cast<dim_id>(d);
-    return push(n);
-  }
-
-  /// A user's kernel on shards. Dims in `whole` are not divided; the others are, alike, wherever they appear.
-  constexpr value call(const user_entry& user, std::span<const value> args, std::span<const dim_ref> whole, const tensor_type& result, source where) {
-    node n;
-    n.code = op::call;
-    n.user = &user;
-    n.type = result;
-    if (!take_operands(n, args, where)) return {this, no_node};
-    for (const dim_ref& d : whole) {
-      const int id = made_.find_dim(d.name);
-      if (id < 0) return fail(fault::dim_missing, user.name, where, d.name);
-      n.over |= dim_bit(static_cast<dim_id>(id));
-    }
-    // What an operand has and the result has not is not divided either: nobody would know how to join the parts.
-    return push(n);
-  }
-  /// The same in manual mode: operands come in the layouts to which they were resharded, whole where they were not, and the
-  /// result has the given layout.
-  constexpr value local_call(const user_entry& user, std::span<const value> args, element type, const spec& s, source where) {
-    node n;
-    n.code = op::call;
-    n.user = &user;
-    n.local = true;
-    n.type.element = type;
-    if (!take_operands(n, args, where)) return {this, no_node};
-    for (const placement& p : s.dims) {
-      const int d = intern(p.dim, user.name, where);
-      if (d < 0) return {this, no_node};
-      if (n.type.has(static_cast<dim_id>(d))) return fail(fault::dim_used_twice, user.name, where, p.dim.name);
-      n.type.append(static_cast<dim_id>(d));
-    }
-    if (!resolve(s, n.type, user.name, where, n.pin, n.pinned)) return {this, no_node};
-    return push(n);
-  }
-  /// The type of a value with dims by name.
-  constexpr tensor_type type_named(element type, std::span<const dim_ref> dims, source where) {
-    tensor_type t;
-    t.element = type;
-    for (const dim_ref& d : dims)
-      if (const int id = intern(d, "call", where); id >= 0) t.append(static_cast<dim_id>(id));
-    return t;
-  }
-
   /// The same values along more dims, those of `like` in its order.
   constexpr value broadcast(value x, const tensor_type& like, source where) {
     if (!x.ok()) return x;
@@ -391,91 +255,6 @@ public:
       like.append(static_cast<dim_id>(id));
     }
     return broadcast(x, like, where);
-  }
-
-  /// The same values with dim `from` called `to`.
-  constexpr value rename(value x, dim_ref from, dim_ref to, source where) {
-    if (!x.ok()) return {this, no_node};
-    node n;
-    n.code = op::rename;
-    n.where = where;
-    n.arity = 1;
-    n.in[0] = x.id;
-    n.type = at(x).type;
-    const int f = made_.find_dim(from.name);
-    if (f < 0 || !n.type.has(static_cast<dim_id>(f))) return fail(fault::dim_missing, "rename", where, from.name);
-    if (to.extent == dynamic) to.extent = made_.dims[static_cast<std::size_t>(f)].extent;
-    const int t = intern(to, "rename", where);
-    if (t < 0) return {this, no_node};
-    if (n.type.has(static_cast<dim_id>(t))) return fail(fault::dim_used_twice, "rename", where, to.name);
-    if (!relate({static_cast<dim_id>(t), static_cast<dim_id>(f), no_dim}, "rename", where)) return {this, no_node};
-    n.type.dims[static_cast<std::size_t>(n.type.find(static_cast<dim_id>(f)))] = static_cast<dim_id>(t);
-    n.which = {static_cast<dim_id>(f), static_cast<dim_id>(t), 0};
-    return push(n);
-  }
-
-  /// One dim as two: whole index = major index * extent of minor + minor index.
-  constexpr value split(value x, dim_ref whole, dim_ref major, dim_ref minor, source where) {
-    if (!x.ok()) return {this, no_node};
-    node n;
-    n.code = op::split;
-    n.where = where;
-    n.arity = 1;
-    n.in[0] = x.id;
-    const tensor_type from = at(x).type;
-    const int w = made_.find_dim(whole.name);
-    if (w < 0 || !from.has(static_cast<dim_id>(w))) return fail(fault::dim_missing, "split", where, whole.name);
-    const int a = intern(major, "split", where), b = a < 0 ? -1 : intern(minor, "split", where);
-    if (b < 0) return {this, no_node};
-    n.which = {static_cast<dim_id>(w), static_cast<dim_id>(a), static_cast<dim_id>(b)};
-    for (const dim_ref* part : {&major, &minor})
-      if (from.has(static_cast<dim_id>(made_.find_dim(part->name))) || a == b)
-        return fail(fault::dim_used_twice, "split", where, part->name);
-    if (from.rank == max_rank) return fail(fault::rank_too_high, "split", where);
-    n.type.element = from.element;
-    for (int i = 0; i < from.rank; ++i) {
-      n.type.append(from[i] == w ? n.which[1] : from[i]);
-      if (from[i] == w) n.type.append(n.which[2]);
-    }
-    return relate(n.which, "split", where) ? push(n) : value{this, no_node};
-  }
-
-  /// Two dims as one: whole index = major index * extent of minor + minor index.
-  constexpr value merge(value x, dim_ref major, dim_ref minor, dim_ref whole, source where) {
-    if (!x.ok()) return {this, no_node};
-    tensor_type from = at(x).type;
-    const int a = made_.find_dim(major.name), b = made_.find_dim(minor.name);
-    if (a < 0 || !from.has(static_cast<dim_id>(a))) return fail(fault::dim_missing, "merge", where, major.name);
-    if (b < 0 || a == b || !from.has(static_cast<dim_id>(b))) return fail(fault::dim_missing, "merge", where, minor.name);
-    const int w = intern(whole, "merge", where);
-    if (w < 0) return {this, no_node};
-    if (from.has(static_cast<dim_id>(w))) return fail(fault::dim_used_twice, "merge", where, whole.name);
-    node n;
-    n.code = op::merge;
-    n.where = where;
-    n.arity = 1;
-    n.which = {static_cast<dim_id>(a), static_cast<dim_id>(b), static_cast<dim_id>(w)};
-    n.type.element = from.element;
-    tensor_type adjacent;
-    adjacent.element = from.element;
-    for (int i = 0; i < from.rank; ++i) {
-      if (from[i] == b) continue;
-      n.type.append(from[i] == a ? n.which[2] : from[i]);
-      adjacent.append(from[i]);
-      if (from[i] == a) adjacent.append(n.which[1]);
-    }
-    if (adjacent != from) {
-      // The parts must lie side by side in memory: one pass that writes them so.
-      node turned;
-      turned.code = op::cast;
-      turned.where = where;
-      turned.arity = 1;
-      turned.in[0] = x.id;
-      turned.type = adjacent;
-      x = push(turned);
-    }
-    n.in[0] = x.id;
-    return relate({n.which[2], n.which[0], n.which[1]}, "merge", where) ? push(n) : value{this, no_node};
   }
 
   /// Another name for a value, with a meaning for derivatives: identity, stop_gradient, barrier.
@@ -543,6 +322,28 @@ public:
   }
   constexpr void leave(std::uint8_t loop) { recording_ = made_.loops[loop - 1u].around; }
   constexpr std::uint8_t recording() const { return recording_; }
+
+  // For operations that are recorded elsewhere: operands first, then the type, then the node.
+  using graph_writer::relate;
+  using graph_writer::resolve;
+  constexpr bool take_operands(node& n, std::span<const value> args, source where) {
+    n.where = where;
+    n.arity = static_cast<std::uint8_t>(args.size());
+    for (std::size_t k = 0; k < args.size(); ++k) {
+      if (!args[k].ok()) return false;
+      n.in[k] = args[k].id;
+    }
+    return passes_partials(n);
+  }
+
+  constexpr value push(const node& n) {
+    if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
+    made_.nodes.push_back(n);
+    if (!made_.loops.empty() && class_of(n.code) != op_class::loop) made_.nodes.back().loop = innermost(n);
+    made_.nodes.back().gradient = origin_.gradient;
+    made_.nodes.back().origin = origin_.gradient ? origin_.code : n.code;
+    return {this, static_cast<node_id>(made_.nodes.size() - 1)};
+  }
 
   /// A node whose type is known already, on its operands.
   constexpr value append(node n, std::span<const value> args, source where) {
@@ -619,25 +420,6 @@ public:
   constexpr const std::vector<region>& regions() const { return regions_; }
 
 private:
-  constexpr bool take_operands(node& n, std::span<const value> args, source where) {
-    n.where = where;
-    n.arity = static_cast<std::uint8_t>(args.size());
-    for (std::size_t k = 0; k < args.size(); ++k) {
-      if (!args[k].ok()) return false;
-      n.in[k] = args[k].id;
-    }
-    return passes_partials(n);
-  }
-
-  constexpr value push(const node& n) {
-    if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
-    made_.nodes.push_back(n);
-    if (!made_.loops.empty() && class_of(n.code) != op_class::loop) made_.nodes.back().loop = innermost(n);
-    made_.nodes.back().gradient = origin_.gradient;
-    made_.nodes.back().origin = origin_.gradient ? origin_.code : n.code;
-    return {this, static_cast<node_id>(made_.nodes.size() - 1)};
-  }
-
   /// The deepest loop of the operands.
   constexpr std::uint8_t innermost(const node& n) const {
     std::uint8_t loop = 0;

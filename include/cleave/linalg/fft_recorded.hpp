@@ -74,7 +74,7 @@ constexpr value transform_along(operand x, const D&...) {
       if (ids[before] == ids[k]) return in.fail(fault::dim_used_twice, kernels[0]->name, x.where, dims[k].name);
   }
   for (const std::size_t k : order_of(in, x.from, ids))
-    if (y.ok()) y = in.call(*kernels[k], std::array{y}, std::array{dims[k]}, in.at(y).type, x.where);
+    if (y.ok()) y = cleave::detail::recorded_call(in, *kernels[k], std::array{y}, std::array{dims[k]}, in.at(y).type, x.where);
   return y;
 }
 
@@ -89,11 +89,11 @@ constexpr value half_spectrum(operand x, const From&, const To&) {
   if (t.element == element::none) return in.fail(fault::no_function_for_element, kernel.name, x.where);
   const int from = in.made().find_dim(From::ref.name), place = from < 0 ? -1 : t.find(static_cast<dim_id>(from));
   if (place < 0) return in.fail(fault::dim_missing, kernel.name, x.where, From::ref.name);
-  const tensor_type other = in.type_named(t.element, std::array<dim_ref, 1>{To::ref}, x.where);
+  const tensor_type other = cleave::detail::type_named(in, t.element, std::array<dim_ref, 1>{To::ref}, x.where);
   if (other.rank == 0) return {&in, no_node};
   if (t.has(other[0])) return in.fail(fault::dim_used_twice, kernel.name, x.where, To::ref.name);
   t.dims[static_cast<std::size_t>(place)] = other[0];
-  return in.call(kernel, std::array{x.from}, std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
+  return cleave::detail::recorded_call(in, kernel, std::array{x.from}, std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
 }
 
 } // namespace detail

@@ -119,7 +119,7 @@ struct solve_forward {
     if (x.ok()) {
       recorder& in = *b.in;
       const dim_ref given = Form == form::plain ? Rows::ref : Columns::ref, wanted = Form == form::plain ? Columns::ref : Rows::ref;
-      x = in.call(cleave::detail::shard_operation<solve_kernel<Rows, Columns, Which, Form>>, std::array{b, l}, std::array{Rows::ref, Columns::ref},
+      x = cleave::detail::recorded_call(in, cleave::detail::shard_operation<solve_kernel<Rows, Columns, Which, Form>>, std::array{b, l}, std::array{Rows::ref, Columns::ref},
                   solution_type(in, b, given, wanted), in.at(l).where);
     }
     return std::pair(x, std::tuple(l, x));
@@ -152,7 +152,7 @@ struct factor_forward {
   constexpr auto operator()(const value& a) const {
     value l = a;
     if (a.ok())
-      l = a.in->call(cleave::detail::shard_operation<factor_kernel<Rows, Columns>>, std::array{a}, std::array{Rows::ref, Columns::ref}, a.in->at(a).type,
+      l = cleave::detail::recorded_call(*a.in, cleave::detail::shard_operation<factor_kernel<Rows, Columns>>, std::array{a}, std::array{Rows::ref, Columns::ref}, a.in->at(a).type,
                      a.in->at(a).where);
     return std::pair(l, std::tuple(l));
   }
@@ -170,7 +170,7 @@ struct factor_backward {
     recorder& in = *l.in;
     const source where = in.at(l).where;
     const dim_ref r = Rows::ref, c = Columns::ref, p = other_columns::ref, q = other_rows::ref;
-    const auto renamed = [&](value x, dim_ref from, dim_ref to) { return in.rename(x, from, to, where); };
+    const auto renamed = [&](value x, dim_ref from, dim_ref to) { return cleave::detail::recorded_rename(in, x, from, to, where); };
     const value product = dot(at(l, where), at(renamed(cotangent, c, p), where), r);
     const value halved = half_of(product, c, p, true, 0.5, where);
     const value left = solved<Rows, Columns, triangle::lower, form::transposed>(l, halved);
