@@ -2,48 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/price.hpp>
-#include <cleave/plan/verify.hpp>
-#include <cleave/simulate/evaluate.hpp>
-#include <cleave/simulate/moves.hpp>
-
-#include <bit>
-#include <limits>
-#include <set>
+#include <cleave/simulate/slices.hpp>
 
 namespace cleave {
 
-/// What a simulated run gives.
-struct simulated {
-  /// The results as whole tensors; a partial one is combined.
-  std::vector<host_array> results{};
-  /// Sum over the steps of the bytes of each step's busiest device, as they were really moved.
-  std::int64_t bytes = 0;
-  std::vector<std::int64_t> step_bytes{};
-  /// Floating-point operations of the products on the busiest device.
-  std::int64_t flops = 0;
-  /// The first thing that a right program would not do; empty if there is none.
-  std::string problem{};
-};
-
 namespace simulation {
 
-/// All devices in lockstep. Every device has its own memory for arguments, results and workspace slots; buffers that share a
-/// slot share that memory.
-class machine {
+/// All devices in lockstep.
+class machine : slice_steps {
  public:
-  machine(const program& p, const sizes& at, std::uint64_t seed) : p_(p), at_(at), seed_(seed) {
-    for (std::int64_t d = 0; d < at.axes.devices(); ++d) where_.push_back(coordinates_of(d, at.axes));
-    const std::size_t memories = p.arguments + p.results + p.slots;
-    writer_.assign(memories, -1);
-    memory_.resize(where_.size(), std::vector<std::vector<double>>(memories));
-    for (const buffer& b : p.buffers)
-      for (std::size_t d = 0; d < where_.size(); ++d) {
-        auto& m = memory_[d][memory_of(b)];
-        const auto n = static_cast<std::size_t>(local(d, b).elements());
-        if (m.size() < n) m.resize(n, unwritten);
-      }
-  }
+  machine(const program& p, const sizes& at, std::uint64_t seed) : slice_steps(p, at, seed) {}
 
   simulated run(std::span<const host_array> arguments) {
     if (!verify(p_)) complain("the program does not verify");
@@ -133,137 +101,6 @@ class machine {
     writer_[memory_of(out)] = out.form == form::slice ? out.of : s.out;
     out_.step_bytes[i] = moved_;
     out_.bytes += moved_;
-  }
-
-  static constexpr double unwritten = std::numeric_limits<double>::quiet_NaN();
-
-  void complain(const std::string& what) {
-    if (!out_.problem.empty()) return;
-    if (step_ != nullptr)
-      out_.problem = "step " + std::to_string(step_ - p_.steps.data()) + " (" +
-                     std::string(step_->kind == step_kind::move ? name_of(step_->move) : name_of(step_->code)) + ") ";
-    out_.problem += what;
-  }
-  std::size_t memory_of(const buffer& b) const {
-    return b.index + (b.role == role::input ? 0u : b.role == role::output ? p_.arguments : 0u + p_.arguments + p_.results);
-  }
-  double* data(std::size_t d, const buffer& b) {
-    if (b.form == form::slice) return data(d, p_.buffers[b.of]) + index_[b.loop] * local(d, b).elements();
-    return memory_[d][memory_of(b)].data();
-  }
-  shape global(const tensor_type& t) const { return shape_of(t, at_); }
-  box part(std::size_t d, const tensor_type& t, const layout& l) const { return box_of(global(t), l, where_[d], at_.axes); }
-  shape local(std::size_t d, const buffer& b) const { return indices_of(b, p_.maps, at_, where_[d]).extents(); }
-  placed place(std::size_t d, const buffer& b) const {
-    placed p(b.type, local(d, b));
-    p.stride = addressing_of(b, p_.buffers, p_.maps, at_, where_[d]).stride;
-    return p;
-  }
-  std::int64_t offset(std::size_t d, const buffer& b) const { return addressing_of(b, p_.buffers, p_.maps, at_, where_[d]).offset; }
-
-  /// What is read was written, by this buffer or by one of which it is a view.
-  void check_readable(std::uint16_t b) {
-    const int writer = writer_[memory_of(p_.buffers[b])];
-    if (writer < 0) return complain("reads what nothing has written");
-    const buffer &have = p_.buffers[static_cast<std::size_t>(writer)], &want = p_.buffers[b];
-    if (want.form == form::slice) return check_readable(want.of);
-    if (have.where.unreduced != want.where.unreduced) complain("reads a partial value as a whole one or the reverse");
-    if (want.form == form::view) {
-      if (writer != want.of) complain("looks into a region that is not there");
-      return;
-    }
-    for (std::size_t d = 0; d < where_.size(); ++d)
-      if (local(d, have).elements() != local(d, want).elements()) complain("reads memory that holds another shard");
-  }
-  /// Memory that is written anew holds nothing before, unless the step also reads it.
-  void forget_target(const step& s) {
-    const std::size_t target = memory_of(p_.buffers[s.out]);
-    bool in_place = false;
-    for (std::uint16_t in : s.in) in_place = in_place || memory_of(p_.buffers[in]) == target;
-    if (in_place && s.kind == step_kind::move && s.move != kind::all_reduce && s.move != kind::mask) complain("overwrites what it sends");
-    if (!in_place && p_.buffers[s.out].form != form::slice)
-      for (auto& device : memory_) std::fill(device[target].begin(), device[target].end(), unwritten);
-  }
-
-  /// One of the partial values into which a value is taken apart. A function of the global position, so that all views of an
-  /// argument agree.
-  double piece(double value, reduction how, element e, std::uint64_t flat, std::uint64_t member, std::uint64_t members) const {
-    const auto random = [&](std::uint64_t which) {
-      std::uint64_t x = seed_ + 0x9e3779b97f4a7c15u * (flat * 64 + which + 1);
-      x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-      x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-      return x ^ (x >> 31);
-    };
-    if (members == 1) return value;
-    const bool owner = member == random(63) % members;
-    const double some = static_cast<double>(random(member) % 5);
-    if (how == reduction::sum && e != element::boolean) {
-      if (!owner) return stored(e, some - 2);
-      double rest = value;
-      for (std::uint64_t m = 0; m < members; ++m)
-        if (m != member) rest = applied(op::sub, e, rest, stored(e, static_cast<double>(random(m) % 5) - 2));
-      return rest;
-    }
-    if (owner) return value;
-    if (is_floating(e) && how == reduction::max) return value - some;
-    if (is_floating(e) && how == reduction::min) return value + some;
-    return identity_of(how, e);
-  }
-
-  void distribute(std::size_t index, const host_array& whole) {
-    const buffer& b = p_.buffers[index];
-    const shape extents = global(b.type);
-    if (extents.elements() != static_cast<std::int64_t>(whole.data.size())) return complain("an argument has another size than its type");
-    box all = box_of(extents, layout{}, {}, at_.axes);
-    const bool known = writer_[memory_of(b)] >= 0;
-    for (std::size_t d = 0; d < where_.size(); ++d) {
-      const box mine = part(d, b.type, b.where);
-      std::uint64_t member = 0;
-      for (std::size_t a = 0; a < max_axes; ++a)
-        if ((b.where.unreduced >> a & 1) != 0)
-          member = member * static_cast<std::uint64_t>(at_.axes.of[a]) + static_cast<std::uint64_t>(where_[d][a]);
-      for_each_of(mine, all, mine, [&](std::size_t from, std::size_t to) {
-        const double x = piece(whole.data[from], b.where.combine, b.type.element, from, member,
-                               static_cast<std::uint64_t>(at_.axes.product(b.where.unreduced)));
-        double& at = data(d, b)[to];
-        if (known && !same_bits(at, x)) complain("two views of an argument are not the same elements");
-        at = x;
-      });
-    }
-    writer_[memory_of(b)] = static_cast<int>(index);
-  }
-  static bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
-
-  /// A whole result from its shards; replicas must be the same bits.
-  host_array collect(std::size_t r) {
-    const buffer& form = p_.buffers[p_.arguments + r];
-    host_array whole(global(form.type), unwritten);
-    const box all = box_of(whole.extents, layout{}, {}, at_.axes);
-    std::vector<char> seen(whole.data.size(), 0);
-    const buffer& writer = p_.buffers[static_cast<std::size_t>(writer_[p_.arguments + r])];
-    if (writer.where.unreduced != form.where.unreduced) complain("a result is written as a partial value over other axes");
-    for (std::size_t d = 0; d < where_.size(); ++d) {
-      const box mine = part(d, form.type, form.where);
-      if (mine.elements() != local(d, writer).elements()) complain("a result is written in another layout");
-      const std::vector<std::size_t> group = group_of(d, form.where.unreduced, where_);
-      if (group[0] != d || !out_.problem.empty()) continue;
-      for_each_of(mine, mine, all, [&](std::size_t from, std::size_t to) {
-        double x = memory_[d][p_.arguments + r][from];
-        for (std::size_t k = 1; k < group.size(); ++k)
-          x = combined(form.where.combine, form.type.element, x, memory_[group[k]][p_.arguments + r][from]);
-        if (seen[to] != 0 && !same_bits(whole.data[to], x)) complain("replicas of a result differ");
-        seen[to] = 1;
-        whole.data[to] = x;
-      });
-    }
-    if (std::find(seen.begin(), seen.end(), 0) != seen.end()) complain("a result has elements on no device");
-    return whole;
-  }
-
-  /// An operand must hold the very block over which a loop runs.
-  void check_block(std::size_t d, const buffer& b, dim_id dim, range wanted) {
-    const int i = b.type.find(dim);
-    if (i >= 0 && part(d, b.type, b.where)[i] != wanted) complain("runs over other blocks than an operand holds");
   }
 
   void loop(std::size_t d, const step& s) {
@@ -403,143 +240,6 @@ class machine {
     return part;
   }
 
-  /// Rows at places, from the device's own block of the table or from that of the one that has them. What moves depends on the places;
-  /// charged is the price.
-  void gather(const step& s) {
-    const buffer &table = p_.buffers[s.in[0]], &places = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
-    std::vector<std::vector<double>> made(where_.size());
-    for (std::size_t d = 0; d < where_.size(); ++d) {
-      const box mine = part(d, to.type, to.where), asked = part(d, places.type, places.where);
-      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
-      for_each_index(mine, [&](const indices& index, std::size_t place) {
-        const auto source = row_of(table.type, places.type, to.type, s.k[0], at_[s.k[0]], index, [&](const indices& i) {
-          if (holds(asked, i)) return data(d, places)[place_in(asked, i)];
-          complain("looks up at places that it does not hold");
-          return -1.0;
-        });
-        if (!source || !out_.problem.empty()) return;
-        std::size_t owner = where_.size();
-        for (std::size_t other = 0; other < where_.size() && owner == where_.size(); ++other)
-          if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, table.type, table.where), *source)) owner = other;
-        // Where devices look up their own rows, the others have 0.
-        const unsigned alone = table.where[table.type.find(s.k[0])].mask() & ~static_cast<unsigned>(s.axes);
-        if (owner == where_.size() && alone != 0 && (alone & ~static_cast<unsigned>(to.where.unreduced)) == 0) return;
-        if (owner == where_.size()) return complain("needs a row that no device of its group has");
-        made[d][place] = data(owner, table)[place_in(part(owner, table.type, table.where), *source)];
-      });
-    }
-    if (!out_.problem.empty()) return;
-    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
-    moved_ = step_bytes(p_, s, at_);
-  }
-
-  /// Rows added up at places: on every device those of all devices among which rows are sent, in their order.
-  void scatter(const step& s) {
-    const buffer &rows = p_.buffers[s.in[0]], &places = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
-    std::vector<std::vector<double>> made(where_.size());
-    for (std::size_t d = 0; d < where_.size(); ++d) {
-      const box mine = part(d, to.type, to.where);
-      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
-      for (std::size_t sender : group_of(d, s.axes, where_)) {
-        const box sent = part(sender, rows.type, rows.where), asked = part(sender, places.type, places.where);
-        for_each_index(sent, [&](const indices& index, std::size_t place) {
-          const auto target = row_of(to.type, places.type, rows.type, s.k[0], at_[s.k[0]], index, [&](const indices& i) {
-            if (holds(asked, i)) return data(sender, places)[place_in(asked, i)];
-            complain("adds rows at places that it does not hold");
-            return -1.0;
-          });
-          if (!target || !out_.problem.empty()) return;
-          for (int i = 0; i < to.type.rank; ++i)
-            if (to.type[i] != s.k[0] && ((*target)[static_cast<std::size_t>(i)] < mine[i].begin || (*target)[static_cast<std::size_t>(i)] >= mine[i].end))
-              return complain("is sent rows of other columns");
-          if (!holds(mine, *target)) return;
-          double& total = made[d][place_in(mine, *target)];
-          total = combined(reduction::sum, to.type.element, total, data(sender, rows)[place]);
-        });
-      }
-    }
-    if (!out_.problem.empty()) return;
-    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
-    moved_ = step_bytes(p_, s, at_);
-  }
-
-  /// Running totals: every device on its own block, and then with what the devices before it have in all.
-  void scan(const step& s) {
-    const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
-    const int along = to.type.find(s.k[0]);
-    if (!(from.type == to.type) || !(from.where == to.where)) return complain("scans into another layout");
-    const axis_list list = to.where[along];
-    const element e = to.type.element;
-    std::int64_t busiest = 0;
-    std::vector<std::vector<double>> made(where_.size());
-    for (std::size_t d = 0; d < where_.size(); ++d) {
-      const box mine = part(d, to.type, to.where);
-      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
-      const std::int64_t length = mine[along].size(), step = steps_of(mine.extents())[static_cast<std::size_t>(along)];
-      // The devices before this one, in the order of their blocks.
-      std::vector<std::pair<std::int64_t, std::size_t>> before;
-      const std::int64_t own = block_index(list, where_[d], at_.axes);
-      for (std::size_t other = 0; other < where_.size(); ++other) {
-        const std::int64_t theirs = block_index(list, where_[other], at_.axes);
-        if (agree_outside(where_[other], where_[d], s.axes) && (s.backwards ? theirs > own : theirs < own)) before.push_back({s.backwards ? -theirs : theirs, other});
-      }
-      std::sort(before.begin(), before.end());
-      std::int64_t slices = 0;
-      box first = mine;
-      first.along[static_cast<std::size_t>(along)] = {0, 1};
-      for_each_index(first, [&](const indices& index, std::size_t) {
-        ++slices;
-        double total = identity_of(s.combine, e);
-        for (const auto& [block, other] : before) {
-          const box theirs = part(other, to.type, to.where);
-          double sum = identity_of(s.combine, e);
-          indices at = index;
-          for (std::int64_t i = 0; i < theirs[along].size(); ++i) {
-            at[static_cast<std::size_t>(along)] = s.backwards ? theirs[along].end - 1 - i : theirs[along].begin + i;
-            sum = combined(s.combine, e, sum, data(other, from)[place_in(theirs, at)]);
-          }
-          total = combined(s.combine, e, total, sum);
-        }
-        indices at = index;
-        at[static_cast<std::size_t>(along)] = mine[along].begin;
-        const std::size_t start = length > 0 ? place_in(mine, at) : 0;
-        double sum = identity_of(s.combine, e);
-        for (std::int64_t i = 0; i < length; ++i) {
-          const auto here = start + static_cast<std::size_t>((s.backwards ? length - 1 - i : i) * step);
-          const double so_far = sum;
-          sum = combined(s.combine, e, sum, data(d, from)[here]);
-          made[d][here] = combined(s.combine, e, total, s.exclusive ? so_far : sum);
-        }
-      });
-      if (at_.axes.product(list) > 1) busiest = std::max(busiest, slices * size_of(e));
-    }
-    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
-    moved_ = busiest;
-  }
-
-  /// Slices put together from the devices that share them, sorted, and taken apart again.
-  void sort(const step& s) {
-    const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
-    const int along = to.type.find(s.k[0]);
-    if (from.type.dims != to.type.dims || !(from.where == to.where)) return complain("sorts into another layout");
-    std::vector<std::vector<double>> made(where_.size());
-    for (std::size_t d = 0; d < where_.size(); ++d) {
-      box shared = part(d, to.type, to.where);
-      const box mine = shared;
-      shared.along[static_cast<std::size_t>(along)] = {0, at_[s.k[0]]};
-      host_array slices(shared.extents()), sorted(shared.extents());
-      for (std::size_t other : group_of(d, s.axes, where_)) {
-        const box theirs = part(other, from.type, from.where);
-        for_each_index(theirs, [&](const indices& index, std::size_t place) { slices.data[place_in(shared, index)] = data(other, from)[place]; });
-      }
-      sort_slices(slices, along, s.backwards, s.indices, sorted);
-      made[d].resize(static_cast<std::size_t>(mine.elements()));
-      for_each_index(mine, [&](const indices& index, std::size_t place) { made[d][place] = sorted.data[place_in(shared, index)]; });
-    }
-    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
-    moved_ = step_bytes(p_, s, at_);
-  }
-
   /// A product; its flops.
   std::int64_t product(std::size_t d, const step& s) {
     const buffer &a = p_.buffers[s.in[0]], &b = p_.buffers[s.in[1]], &c = p_.buffers[s.out];
@@ -576,21 +276,6 @@ class machine {
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(m.made[d].begin(), m.made[d].end(), data(d, to));
     moved_ = m.bytes;
   }
-
-  const program& p_;
-  const sizes& at_;
-  std::uint64_t seed_;
-  std::vector<coordinates> where_{};
-  /// By device, then arguments, results and slots.
-  std::vector<std::vector<std::vector<double>>> memory_{};
-  /// The buffer that was written last into each memory.
-  std::vector<int> writer_{};
-  const step* step_ = nullptr;
-  std::int64_t moved_ = 0;
-  std::vector<std::int64_t> flops_{};
-  /// The index of the trip that each loop is at.
-  std::array<std::int64_t, max_loops + 1> index_{};
-  simulated out_{};
 };
 
 } // namespace simulation

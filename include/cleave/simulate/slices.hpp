@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/simulate/devices.hpp>
+
+namespace cleave::simulation {
+
+/// The steps for which devices look into each other's slices: look-ups, sums at places, running totals, sorting.
+class slice_steps : protected devices {
+ protected:
+  using devices::devices;
+
+  /// Rows at places, from the device's own block of the table or from that of the one that has them. What moves depends on the places;
+  /// charged is the price.
+  void gather(const step& s) {
+    const buffer &table = p_.buffers[s.in[0]], &places = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
+    std::vector<std::vector<double>> made(where_.size());
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      const box mine = part(d, to.type, to.where), asked = part(d, places.type, places.where);
+      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
+      for_each_index(mine, [&](const indices& index, std::size_t place) {
+        const auto source = row_of(table.type, places.type, to.type, s.k[0], at_[s.k[0]], index, [&](const indices& i) {
+          if (holds(asked, i)) return data(d, places)[place_in(asked, i)];
+          complain("looks up at places that it does not hold");
+          return -1.0;
+        });
+        if (!source || !out_.problem.empty()) return;
+        std::size_t owner = where_.size();
+        for (std::size_t other = 0; other < where_.size() && owner == where_.size(); ++other)
+          if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, table.type, table.where), *source)) owner = other;
+        // Where devices look up their own rows, the others have 0.
+        const unsigned alone = table.where[table.type.find(s.k[0])].mask() & ~static_cast<unsigned>(s.axes);
+        if (owner == where_.size() && alone != 0 && (alone & ~static_cast<unsigned>(to.where.unreduced)) == 0) return;
+        if (owner == where_.size()) return complain("needs a row that no device of its group has");
+        made[d][place] = data(owner, table)[place_in(part(owner, table.type, table.where), *source)];
+      });
+    }
+    if (!out_.problem.empty()) return;
+    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    moved_ = step_bytes(p_, s, at_);
+  }
+
+  /// Rows added up at places: on every device those of all devices among which rows are sent, in their order.
+  void scatter(const step& s) {
+    const buffer &rows = p_.buffers[s.in[0]], &places = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
+    std::vector<std::vector<double>> made(where_.size());
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      const box mine = part(d, to.type, to.where);
+      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
+      for (std::size_t sender : group_of(d, s.axes, where_)) {
+        const box sent = part(sender, rows.type, rows.where), asked = part(sender, places.type, places.where);
+        for_each_index(sent, [&](const indices& index, std::size_t place) {
+          const auto target = row_of(to.type, places.type, rows.type, s.k[0], at_[s.k[0]], index, [&](const indices& i) {
+            if (holds(asked, i)) return data(sender, places)[place_in(asked, i)];
+            complain("adds rows at places that it does not hold");
+            return -1.0;
+          });
+          if (!target || !out_.problem.empty()) return;
+          for (int i = 0; i < to.type.rank; ++i)
+            if (to.type[i] != s.k[0] && ((*target)[static_cast<std::size_t>(i)] < mine[i].begin || (*target)[static_cast<std::size_t>(i)] >= mine[i].end))
+              return complain("is sent rows of other columns");
+          if (!holds(mine, *target)) return;
+          double& total = made[d][place_in(mine, *target)];
+          total = combined(reduction::sum, to.type.element, total, data(sender, rows)[place]);
+        });
+      }
+    }
+    if (!out_.problem.empty()) return;
+    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    moved_ = step_bytes(p_, s, at_);
+  }
+
+  /// Running totals: every device on its own block, and then with what the devices before it have in all.
+  void scan(const step& s) {
+    const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
+    const int along = to.type.find(s.k[0]);
+    if (!(from.type == to.type) || !(from.where == to.where)) return complain("scans into another layout");
+    const axis_list list = to.where[along];
+    const element e = to.type.element;
+    std::int64_t busiest = 0;
+    std::vector<std::vector<double>> made(where_.size());
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      const box mine = part(d, to.type, to.where);
+      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
+      const std::int64_t length = mine[along].size(), step = steps_of(mine.extents())[static_cast<std::size_t>(along)];
+      // The devices before this one, in the order of their blocks.
+      std::vector<std::pair<std::int64_t, std::size_t>> before;
+      const std::int64_t own = block_index(list, where_[d], at_.axes);
+      for (std::size_t other = 0; other < where_.size(); ++other) {
+        const std::int64_t theirs = block_index(list, where_[other], at_.axes);
+        if (agree_outside(where_[other], where_[d], s.axes) && (s.backwards ? theirs > own : theirs < own)) before.push_back({s.backwards ? -theirs : theirs, other});
+      }
+      std::sort(before.begin(), before.end());
+      std::int64_t slices = 0;
+      box first = mine;
+      first.along[static_cast<std::size_t>(along)] = {0, 1};
+      for_each_index(first, [&](const indices& index, std::size_t) {
+        ++slices;
+        double total = identity_of(s.combine, e);
+        for (const auto& [block, other] : before) {
+          const box theirs = part(other, to.type, to.where);
+          double sum = identity_of(s.combine, e);
+          indices at = index;
+          for (std::int64_t i = 0; i < theirs[along].size(); ++i) {
+            at[static_cast<std::size_t>(along)] = s.backwards ? theirs[along].end - 1 - i : theirs[along].begin + i;
+            sum = combined(s.combine, e, sum, data(other, from)[place_in(theirs, at)]);
+          }
+          total = combined(s.combine, e, total, sum);
+        }
+        indices at = index;
+        at[static_cast<std::size_t>(along)] = mine[along].begin;
+        const std::size_t start = length > 0 ? place_in(mine, at) : 0;
+        double sum = identity_of(s.combine, e);
+        for (std::int64_t i = 0; i < length; ++i) {
+          const auto here = start + static_cast<std::size_t>((s.backwards ? length - 1 - i : i) * step);
+          const double so_far = sum;
+          sum = combined(s.combine, e, sum, data(d, from)[here]);
+          made[d][here] = combined(s.combine, e, total, s.exclusive ? so_far : sum);
+        }
+      });
+      if (at_.axes.product(list) > 1) busiest = std::max(busiest, slices * size_of(e));
+    }
+    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    moved_ = busiest;
+  }
+
+  /// Slices put together from the devices that share them, sorted, and taken apart again.
+  void sort(const step& s) {
+    const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
+    const int along = to.type.find(s.k[0]);
+    if (from.type.dims != to.type.dims || !(from.where == to.where)) return complain("sorts into another layout");
+    std::vector<std::vector<double>> made(where_.size());
+    for (std::size_t d = 0; d < where_.size(); ++d) {
+      box shared = part(d, to.type, to.where);
+      const box mine = shared;
+      shared.along[static_cast<std::size_t>(along)] = {0, at_[s.k[0]]};
+      host_array slices(shared.extents()), sorted(shared.extents());
+      for (std::size_t other : group_of(d, s.axes, where_)) {
+        const box theirs = part(other, from.type, from.where);
+        for_each_index(theirs, [&](const indices& index, std::size_t place) { slices.data[place_in(shared, index)] = data(other, from)[place]; });
+      }
+      sort_slices(slices, along, s.backwards, s.indices, sorted);
+      made[d].resize(static_cast<std::size_t>(mine.elements()));
+      for_each_index(mine, [&](const indices& index, std::size_t place) { made[d][place] = sorted.data[place_in(shared, index)]; });
+    }
+    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    moved_ = step_bytes(p_, s, at_);
+  }
+};
+
+} // namespace cleave::simulation
