@@ -38,23 +38,17 @@ struct finding {
 /// arguments to any accuracy, as the floor of a softmax's sum.
 std::vector<host_array> evaluate_roughly(const graph& g, const sizes& at, std::span<const host_array> arguments, unsigned seed) {
   std::mt19937 random(seed);
-  simulation::evaluator run{g, at, {}};
-  std::size_t next = 0;
-  for (const node& n : g.nodes) {
-    run.values.push_back(n.code == op::input ? arguments[next++] : run.compute(n));
+  return evaluate(g, at, arguments, [&](const node& n, host_array& made) {
     const op_class what = class_of(n.code);
     const bool rounds = n.code == op::input || what == op_class::contraction || what == op_class::reduction || what == op_class::scan || what == op_class::scatter ||
                         n.code == op::overlap || (what == op_class::elementwise && n.code != op::select && n.code != op::cast && n.code != op::broadcast && n.code != op::neg);
-    if (!rounds || !is_floating(n.type.element)) continue;
+    if (!rounds || !is_floating(n.type.element)) return;
     std::uniform_real_distribution<double> off(-1e-13, 1e-13);
     // What is exactly 0 in one order of summation need not be in another: its root may be no number.
     // What differs by a rounding may be equal in another order: with seed 0 it becomes so.
-    for (double& x : run.values.back().data)
+    for (double& x : made.data)
       x = seed == 0 ? std::ldexp(std::nearbyint(std::ldexp(x, 40)), -40) : x + off(random) * (std::fabs(x) + 0.01);
-  }
-  std::vector<host_array> results;
-  for (std::size_t r = 0; r < g.outputs.size(); ++r) results.push_back(reordered(run.values[g.outputs[r]], g.nodes[g.outputs[r]].type, g.output_types[r]));
-  return results;
+  });
 }
 
 double tolerance_of(element e) { return is_floating(e) ? 1e-9 : 0; }

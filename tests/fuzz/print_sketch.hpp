@@ -82,8 +82,8 @@ inline std::string to_cpp(const sketch& s, const std::string& what) {
   if (!record(s, r)) return "// not a program\n";
   const graph& g = r.g();
   std::string t = "// " + what + "\n";
-  t += "#include <cleave/expr/cumulative.hpp>\n#include <cleave/expr/gradient.hpp>\n#include <cleave/expr/lookup.hpp>\n#include <cleave/expr/movement.hpp>\n"
-       "#include <cleave/expr/random.hpp>\n#include <cleave/expr/reductions.hpp>\n#include <cleave/plan/explain.hpp>\n#include <cleave/plan/plan.hpp>\n#include <cleave/simulate/simulate.hpp>\n\n"
+  t += "#include <cleave/expr/cumulative.hpp>\n#include <cleave/expr/gradient.hpp>\n#include <cleave/expr/lookup.hpp>\n#include <cleave/expr/loops.hpp>\n#include <cleave/expr/movement.hpp>\n"
+       "#include <cleave/expr/random.hpp>\n#include <cleave/expr/reductions.hpp>\n#include <cleave/expr/sort.hpp>\n#include <cleave/plan/explain.hpp>\n#include <cleave/plan/plan.hpp>\n#include <cleave/simulate/simulate.hpp>\n\n"
        "#include <cstdio>\n\n";
   std::vector<std::string> axes, sizes, expected;
   for (std::size_t a = 0; a < s.axes.size(); ++a) {
@@ -102,6 +102,7 @@ inline std::string to_cpp(const sketch& s, const std::string& what) {
   }
   t += "inline constexpr cleave::function wave([](auto v) { return sin(v) * tanh(v); });\n"
        "inline constexpr cleave::function blend([](auto v, auto u) { return tanh(v * u) + v; });\n"
+       "inline constexpr cleave::function both([](auto v, auto u) { return std::pair(tanh(v + u), v * u); });\n"
        "inline constexpr auto own = cleave::custom_vjp([](auto v) { return std::pair(tanh(v), v); }, [](auto v, auto g) { return g * (1 - tanh(v) * tanh(v)); });\n\n";
   std::vector<std::string> parameters, types, results, asked, ranges, which;
   std::string body;

@@ -5,9 +5,11 @@
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/lookup.hpp>
+#include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/simulate/array.hpp>
 
@@ -122,6 +124,7 @@ struct step_call {
 namespace bodies {
 inline constexpr cleave::function wave([](auto v) { return sin(v) * tanh(v); });
 inline constexpr cleave::function blend([](auto v, auto u) { return tanh(v * u) + v; });
+inline constexpr cleave::function both([](auto v, auto u) { return std::pair(tanh(v + u), v * u); });
 inline constexpr auto own = custom_vjp([](auto v) { return std::pair(tanh(v), v); },
                                        [](auto v, auto g) { return g * (1 - tanh(v) * tanh(v)); });
 } // namespace bodies
@@ -275,6 +278,16 @@ inline const table_entry table[] = {
     {"minimum(cumulative_min($0, %0, !0), 8)", "vdR", 0, [](const step_call& c) { return minimum(cumulative_min(c.x(), c.d(), c.order()), 8); }},
     {"gather($0, %0, $1)", "vid", 3, [](const step_call& c) { return gather(c.x(), c.d(), c.x(1)); }},
     {"scatter_add($0, $1, %0)", "niG", 3, [](const step_call& c) { return scatter_add(c.x(), c.x(1), c.d()); }},
+    {"sort($0, %0)", "nd", 1, [](const step_call& c) { return sort(c.x(), c.d()); }},
+    {"sort($0, %0, cleave::order::descending)", "nd", 1, [](const step_call& c) { return sort(c.x(), c.d(), order::descending); }},
+    {"argsort($0, %0)", "nd", 0, [](const step_call& c) { return argsort(c.x(), c.d()); }},
+    {"take_along($0, argsort($0, %0), %0)", "nd", 1, [](const step_call& c) { return take_along(c.x(), argsort(c.x(), c.d()), c.d()); }},
+    // loops
+    {"cleave::scan(%0, 0 * sum($0, %0), $0, blend)", "fd", 1, [](const step_call& c) { return scan(c.d(), 0 * sum(c.x(), c.d()), c.x(), bodies::blend); }},
+    {"cleave::scan(%0, 0 * sum($0, %0), $0, both, cleave::direction::backward).second", "fd", 1,
+     [](const step_call& c) { return scan(c.d(), 0 * sum(c.x(), c.d()), c.x(), bodies::both, direction::backward).second; }},
+    {"cleave::repeat_times(#0, $0, wave)", "f3", 1, [](const step_call& c) { return repeat_times(c.n(), c.x(), bodies::wave); }},
+    {"cleave::cond(sum($0) > 0, wave, own, $0)", "f", 1, [](const step_call& c) { return cond(sum(c.x()) > 0, bodies::wave, bodies::own, c.x()); }},
     // random numbers
     {"uniform<double>($0, %*)", "kO", 1, [](const step_call& c) { return detail::drawn(c.in, op::random, element::f64, c.x(), c.list(), "uniform"); }},
     {"normal<double>($0, %*)", "kO", 1, [](const step_call& c) { return detail::drawn(c.in, op::normal, element::f64, c.x(), c.list(), "normal"); }},

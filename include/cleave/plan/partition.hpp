@@ -11,12 +11,14 @@ namespace cleave {
 namespace detail {
 
 /// Lets a computed result take the memory order in which it is asked, so that nothing is transposed afterwards. Not where a
-/// view or an annotation reads it too, which name the same memory, nor where a scan does, which keeps the order.
+/// view or an annotation reads it too, which name the same memory, nor where a scan or a loop does, which keep the order.
 constexpr void adopt_result_order(graph& g) {
   if (!g.outputs_pinned) return;
   std::vector<std::uint8_t> viewed(g.nodes.size(), 0);
-  for (const node& n : g.nodes)
-    if (class_of(n.code) == op_class::view || class_of(n.code) == op_class::annotation || class_of(n.code) == op_class::scan) viewed[n.in[0]] = 1;
+  for (const node& n : g.nodes) {
+    const op_class what = class_of(n.code);
+    if (what == op_class::view || what == op_class::annotation || what == op_class::scan || what == op_class::loop) viewed[n.in[0]] = 1;
+  }
   for (std::size_t r = 0; r < g.outputs.size(); ++r) {
     node& n = g.nodes[g.outputs[r]];
     const op_class what = class_of(n.code);

@@ -9,6 +9,7 @@
 #include <cleave/simulate/scalar.hpp>
 #include <cleave/simulate/sort.hpp>
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -198,10 +199,13 @@ struct evaluator {
   }
 };
 
+/// What is done to each value once it is there, in every trip.
+using node_hook = std::function<void(const node&, host_array&)>;
+
 /// Runs the nodes of an ordered graph, loops trip by trip.
 class loop_runner {
  public:
-  loop_runner(evaluator& e) : run(e), g(e.g), at(e.at) {}
+  loop_runner(evaluator& e, const node_hook& after) : run(e), g(e.g), at(e.at), hook(after) {}
 
   void nodes(std::size_t first, std::size_t last, std::uint8_t loop) {
     for (std::size_t v = first; v < last; ++v)
@@ -217,6 +221,7 @@ class loop_runner {
     if (n.code == op::last) run.values[v] = run.values[g.nodes[n.in[0]].in[1]];
     else if (n.code == op::each && g.loops[n.of - 1u].along != no_dim) run.values[v] = slice(n);
     else if (n.code != op::next) run.values[v] = run.compute(n);
+    if (hook) hook(n, run.values[v]);
   }
   host_array slice(const node& n) const {
     host_array out(shape_of(n.type, at));
@@ -261,6 +266,7 @@ class loop_runner {
   evaluator& run;
   const graph& g;
   const sizes& at;
+  const node_hook& hook;
   std::array<std::int64_t, max_loops + 1> index_{};
 };
 
@@ -273,7 +279,8 @@ inline void refuse_complex(element e) {
 
 /// What a computation means: runs it unpartitioned on whole arrays. Arguments and results as the graph orders them; an
 /// argument that is a partial value is given combined. Results are in the memory order asked for them.
-inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, std::span<const host_array> arguments) {
+/// `after` may change each value once it is there, as rounding would.
+inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, std::span<const host_array> arguments, const simulation::node_hook& after = {}) {
   const graph g = ordered(recorded);
   if (arguments.size() != g.inputs.size()) throw std::invalid_argument("cleave: evaluate needs one array an argument");
   for (const node& n : g.nodes) simulation::refuse_complex(n.type.element);
@@ -281,8 +288,9 @@ inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, 
   for (std::size_t a = 0; a < arguments.size(); ++a) {
     if (arguments[a].extents != shape_of(g.nodes[g.inputs[a]].type, at)) throw std::invalid_argument("cleave: an argument of evaluate has another shape than its type");
     run.values[g.inputs[a]] = arguments[a];
+    if (after) after(g.nodes[g.inputs[a]], run.values[g.inputs[a]]);
   }
-  simulation::loop_runner(run).nodes(0, g.nodes.size(), 0);
+  simulation::loop_runner(run, after).nodes(0, g.nodes.size(), 0);
   std::vector<host_array> results;
   for (std::size_t r = 0; r < g.outputs.size(); ++r)
     results.push_back(reordered(run.values[g.outputs[r]], g.nodes[g.outputs[r]].type, g.output_types[r]));
