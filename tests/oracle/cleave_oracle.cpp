@@ -664,7 +664,7 @@ class case_builder {
     std::vector<cleave::dim_id> ids;
     for (std::size_t d : along) ids.push_back(static_cast<cleave::dim_id>(in_.made().find_dim(dims[d].name)));
     for (std::size_t k : cleave::linalg::detail::order_of(in_, x, ids))
-      x = in_.call(*kernels[along[k]], std::array{x}, std::array<cleave::dim_ref, 2>{dims[along[k]], dim_parts}, in_.at(x).type, {});
+      x = cleave::detail::recorded_call(in_, *kernels[along[k]], std::array{x}, std::array<cleave::dim_ref, 2>{dims[along[k]], dim_parts}, in_.at(x).type, {});
     return finish(x);
   }
   bool merged() {

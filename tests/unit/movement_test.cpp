@@ -100,4 +100,47 @@ TEST(movement, gradients_of_random_programs) {
   EXPECT_GT(tried, 500);
 }
 
+// In groups, with stride, dilation and padding, against nested loops.
+TEST(movement, convolutions_are_what_they_say) {
+  constexpr std::int64_t rows = 11, groups = 2, ins = 3, outs = 2, taps = 3, stride = 2, dilation = 2, low = 3, high = 2;
+  constexpr std::int64_t made = (rows + low + high - dilation * (taps - 1) - 1) / stride + 1;
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 4});
+  recorder in(mesh);
+  const dim_ref row{"row", rows}, to{"to", made}, tap{"tap", taps}, channel{"channel", groups * ins}, group{"group", groups}, each{"in", ins}, out{"out", outs};
+  spec image, kernel, result;
+  image.mesh = kernel.mesh = result.mesh = mesh;
+  image.dims = {placement(row), placement(channel)};
+  image.dims[0].axes.push_back("x");
+  kernel.dims = {placement(tap), placement(group), placement(each), placement(out)};
+  result.dims = {placement(to), placement(group), placement(out)};
+  result.dims[0].axes.push_back("x");
+  const value x = in.input(element::f64, image), w = in.input(element::f64, kernel);
+  const value y = dot(windows(split(x, channel, group, each), window{row, to, tap, stride, dilation, low, high}), w, tap, each);
+  in.output(y, element::f64, result);
+  const graph g = in.take();
+  ASSERT_TRUE(g.found.ok());
+  const sizes at = sizes_for(g);
+  std::vector<host_array> data;
+  for (node_id i : g.inputs) {
+    host_array a(shape_of(g.nodes[i].type, at));
+    for (std::size_t k = 0; k < a.data.size(); ++k) a.data[k] = std::sin(static_cast<double>(k) + 0.1);
+    data.push_back(a);
+  }
+  const simulated got = simulate(partition(g, at), at, data);
+  ASSERT_EQ(got.problem, "");
+  for (std::int64_t t = 0; t < made; ++t)
+    for (std::int64_t c = 0; c < groups; ++c)
+      for (std::int64_t o = 0; o < outs; ++o) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < taps; ++k)
+          for (std::int64_t i = 0; i < ins; ++i) {
+            const std::int64_t r = t * stride + k * dilation - low;
+            if (r < 0 || r >= rows) continue;
+            sum += data[0].data[static_cast<std::size_t>(r * groups * ins + c * ins + i)] * data[1].data[static_cast<std::size_t>(((k * groups + c) * ins + i) * outs + o)];
+          }
+        ASSERT_NEAR(got.results[0].data[static_cast<std::size_t>((t * groups + c) * outs + o)], sum, 1e-13);
+      }
+}
+
 } // namespace
