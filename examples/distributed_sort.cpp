@@ -44,13 +44,6 @@ constexpr std::string_view usage =
     "  --particles N    how many (100000)\n"
     "  --equal          most keys are equal\n";
 
-/// Numbers that look random, the same for every division.
-double noise(std::int64_t i) {
-  std::uint64_t x = static_cast<std::uint64_t>(i + 1) * 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9u;
-  return static_cast<double>((x ^ (x >> 29)) >> 11) / 9007199254740992.0;
-}
-
 int run(examples::options& given, int ranks, bool speaks) {
   const long particles = given.number("--particles", 100000L);
   const bool equal = given.flag("--equal");
@@ -60,7 +53,7 @@ int run(examples::options& given, int ranks, bool speaks) {
 
   Keys keys(grid, {particles}), ordered(grid, {particles});
   Masses masses(grid, {particles}), followed(grid, {particles});
-  const auto key = [&](std::int64_t i) { return equal && i % 10 != 0 ? 0.5 : noise(i); };
+  const auto key = [&](std::int64_t i) { return equal && i % 10 != 0 ? 0.5 : examples::noise(i); };
   keys.fill_by([&](const auto& at) { return key(at[0]); });
   masses.fill_by([&](const auto& at) { return static_cast<float>(1 + at[0] % 7); });
   in_order(keys, masses).into(ordered, followed);

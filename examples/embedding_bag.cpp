@@ -57,12 +57,6 @@ constexpr std::string_view usage =
     "  --steps N        steps of gradient descent (200)\n"
     "  --mesh DxM       processes over the bags x over the words (as square as possible)\n";
 
-double noise(std::int64_t i) {
-  std::uint64_t x = static_cast<std::uint64_t>(i + 1) * 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9u;
-  return static_cast<double>((x ^ (x >> 29)) >> 11) / 9007199254740992.0;
-}
-
 int run(examples::options& given, int ranks, bool speaks) {
   const long words = given.number("--words", 1000L), width = given.number("--embed", 16L), count = given.number("--bags", 256L);
   const long items = given.number("--items", 8L), steps = given.number("--steps", 200L);
@@ -78,11 +72,11 @@ int run(examples::options& given, int ranks, bool speaks) {
   Weights weights(grid, {count, items});
   Sums wanted(grid, {count, width});
   Loss value(grid, {});
-  truth.fill_by([&](const auto& at) { return static_cast<float>(2 * noise(at[0] * width + at[1]) - 1); });
+  truth.fill_by([&](const auto& at) { return static_cast<float>(2 * examples::noise(at[0] * width + at[1]) - 1); });
   table.fill_by([](const auto&) { return 0.0f; });
   // Few words are in most bags, as in a language.
   in.fill_by([&](const auto& at) {
-    const double u = noise(at[0] * items + at[1] + 7919);
+    const double u = examples::noise(at[0] * items + at[1] + 7919);
     return static_cast<int>(u * u * u * static_cast<double>(words));
   });
   weights.fill_by([&](const auto&) { return 1.0f / static_cast<float>(items); });

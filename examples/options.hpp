@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the examples share besides Cleave: options of the form `--name value`, and a main() that reports faults once.
+// What the examples share besides Cleave: options of the form `--name value`, numbers that look random, and a main() that reports
+// faults once.
 #pragma once
 
 #include <mpi.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <stdexcept>
 #include <string>
@@ -75,6 +77,13 @@ class options {
   }
   std::vector<std::string> words_;
 };
+
+/// A number in [0, 1) that looks random: of an index, so the same for every division.
+inline double noise(std::int64_t index) {
+  std::uint64_t x = static_cast<std::uint64_t>(index + 1) * 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9u;
+  return static_cast<double>((x ^ (x >> 29)) >> 11) / 9007199254740992.0;
+}
 
 /// Sizes of a mesh of two axes: as asked, or as nearly square as the number of ranks allows.
 inline std::array<long, 2> mesh_of(std::array<long, 2> asked, int ranks) {

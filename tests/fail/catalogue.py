@@ -7,16 +7,17 @@ Nothing is written twice: faults come from base/fault.hpp, their sentences from 
 programs of this folder (their lines `// expect:` and `// mend:`, see check.py), exceptions and their sentences from
 base/error.hpp, where `/// mend:` stands above each sentence. With --check nothing is written: the page must be up to date.
 """
-import argparse
-import difflib
 import pathlib
 import re
 import shlex
 import sys
 import textwrap
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import generated_page  # noqa: E402
+from generated_page import ROOT, Wrong, read  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 HEADERS = ROOT / "include" / "cleave"
 PAGE = ROOT / "docs" / "errors.md"
 
@@ -35,14 +36,6 @@ WITHOUT_PROGRAM = {
 OF_THE_LIBRARY = re.compile(r"cleave: not an (elementwise )?op of ")
 
 ROLES = {"op": "the operation", "dim": "the dim", "axis": "the axis", "collective": "the collective"}
-
-
-class Wrong(Exception):
-    pass
-
-
-def read(path: pathlib.Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def wrapped(text: str) -> str:
@@ -215,25 +208,5 @@ def page() -> str:
     return "\n".join(head + compile_time() + middle + run_time()).rstrip("\n") + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="only say whether docs/errors.md is up to date")
-    arguments = parser.parse_args()
-    try:
-        made = page()
-    except Wrong as wrong:
-        print(wrong)
-        return 1
-    if not arguments.check:
-        PAGE.write_text(made, encoding="utf-8")
-        return 0
-    kept = read(PAGE) if PAGE.exists() else ""
-    if kept != made:
-        print("".join(difflib.unified_diff(kept.splitlines(True), made.splitlines(True), "docs/errors.md", "as generated")))
-        print("docs/errors.md is out of date; run python3 tests/fail/catalogue.py")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated_page.main(__file__, __doc__, PAGE, page))

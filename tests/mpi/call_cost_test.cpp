@@ -48,11 +48,7 @@ constexpr cleave::function sums([](auto a, auto b, auto c, auto d) {
   return std::tuple(sum(a, row), sum(b, row), sum(c, row), sum(d, row));
 });
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
 /// Calls f until it is warm, then once more under all counters.
 template <class F>

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "cases.hpp"
 
+#include "../shrunk.hpp"
+
 #include <cleave/simulate/evaluate.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -59,26 +61,14 @@ std::vector<std::int64_t> extents_of(const cleave::tensor_type& type, const clea
   return all;
 }
 
-/// The least extent with the same remainders over every group of axes.
-std::int64_t shrunk(std::int64_t extent, const cleave::axis_sizes& axes) {
-  for (std::int64_t small = 2; small < extent; ++small) {
-    bool alike = true;
-    for (unsigned set = 1; set < 128; ++set) {
-      const std::int64_t n = axes.product(static_cast<cleave::axis_set>(set));
-      alike = alike && (extent % n == 0) == (small % n == 0) && (extent < n) == (small < n);
-    }
-    if (alike) return small;
-  }
-  return extent;
-}
 /// Fixed extents stay; of the others every second one is twice the least, so that dims are not taken for one another.
 cleave::sizes shrunk(const cleave::program& p, const cleave::sizes& real) {
   cleave::sizes small = real;
   const auto open = [&](cleave::dim_id d) { return p.dims[d].extent == cleave::dynamic; };
   for (std::size_t d = 0; d < p.dims.size(); ++d) {
     if (!open(static_cast<cleave::dim_id>(d))) continue;
-    const std::int64_t least = shrunk(real.dims[d], real.axes);
-    small.dims[d] = d % 2 == 1 && 2 * least <= real.dims[d] && shrunk(2 * least, real.axes) == least ? 2 * least : least;
+    const std::int64_t least = shrunk_extent(real.dims[d], real.axes);
+    small.dims[d] = d % 2 == 1 && 2 * least <= real.dims[d] && shrunk_extent(2 * least, real.axes) == least ? 2 * least : least;
   }
   for (const cleave::derived_extent& rule : p.rules.derived)
     if (open(rule.dim)) small.dims[rule.dim] = cleave::dynamic;

@@ -19,11 +19,7 @@ inline constexpr cleave::dim<"row"> row;
 inline constexpr cleave::dim<"col"> col;
 using cleave::running;
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
 /// What a running total is, of numbers that every element type holds.
 template <class T, class Combine>

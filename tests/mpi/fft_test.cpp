@@ -66,11 +66,7 @@ static_assert(pencil.count(kind::all_to_all) == 2 && pencil.collectives() == 2);
 constexpr auto pencil_back = cleave::plan<Pencil(Pencil)>(three);
 static_assert(pencil_back.count(kind::all_to_all) == 3 && pencil_back.collectives() == 3);
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
 using number = std::complex<double>;
 number wave(std::int64_t i) {

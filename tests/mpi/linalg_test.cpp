@@ -30,11 +30,7 @@ inline constexpr cleave::dim<"rhs"> rhs;
 template <class T, auto Layout>
 using tensor = cleave::tensor<T, Layout>;
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
 double wave(std::int64_t i, std::int64_t j, std::int64_t k) {
   return std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.3 * static_cast<double>(j) + 0.9 * static_cast<double>(k));

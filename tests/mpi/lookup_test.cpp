@@ -27,11 +27,7 @@ using f64 = cleave::tensor<double, Layout>;
 template <auto Layout>
 using i32 = cleave::tensor<int, Layout>;
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 struct extents {
   std::int64_t words, embed, batch, places;
 };

@@ -29,11 +29,7 @@ using X = f64<mesh(batch / ax, embed)>;
 using W1 = f64<mesh(layer, embed, hidden / ay)>;
 using W2 = f64<mesh(layer, hidden / ay, embed)>;
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 template <class Tensor>
 void fill(Tensor& t, double phase) {
   t.fill_by([&](const auto& at) {
@@ -43,7 +39,7 @@ void fill(Tensor& t, double phase) {
   });
 }
 
-/// Runs a function with the results given, compares each with the evaluator, twice, and the bytes with the plan.
+/// Runs a function into the results given, twice, and compares each with the evaluator.
 template <class F, class... Results, class... Args>
 void check(const F& f, std::tuple<Results&...> results, const Args&... args) {
   using signature = std::tuple<Results...>(Args...);
@@ -68,7 +64,6 @@ void check(const F& f, std::tuple<Results&...> results, const Args&... args) {
   for (auto& a : at.axes.of) a = 1;
   const std::vector<cleave::host_array> wanted = evaluate(g, at, in);
   for (int times = 0; times < 2; ++times) {
-    support::reset_charges();
     std::apply([&](auto&... t) { f(args...).into(t...); }, results);
     r = 0;
     std::apply([&](auto&... t) {

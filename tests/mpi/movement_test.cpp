@@ -36,11 +36,7 @@ using f64 = cleave::tensor<double, Layout>;
 using Grid = f64<mesh(row / ax, col / ay)>;
 using Number = cleave::tensor<int, mesh()>;
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 template <class At>
 double wave(const At& at) {
   double sum = 0.3;

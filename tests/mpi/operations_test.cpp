@@ -59,11 +59,7 @@ inline constexpr cleave::operation<multiply_add> fma3;
 
 double wave(std::int64_t i, std::int64_t j) { return std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.3 * static_cast<double>(j)); }
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
 template <class T>
 void check_elementwise(double tolerance) {

@@ -42,11 +42,7 @@ double wave(const At& at, double scale) {
 }
 
 /// Meshes of two axes over all ranks, and with one device: the reference, on every rank for itself.
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 cleave::grid alone() { return {mesh, MPI_COMM_SELF, {1, 1}}; }
 
 void expect_near(const std::vector<double>& got, const std::vector<double>& wanted, double tolerance, const char* what) {

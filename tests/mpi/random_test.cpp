@@ -26,11 +26,7 @@ inline constexpr cleave::dim<"deep"> deep;
 template <class T, auto Layout>
 using tensor = cleave::tensor<T, Layout>;
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
 constexpr std::int64_t rows = 13, columns = 10, depth = 3;
 constexpr std::uint32_t key = 4000000123u;

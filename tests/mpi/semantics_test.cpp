@@ -30,11 +30,7 @@ using Columns = f64<mesh(row, col / data)>;
 using Turned = f64<mesh(col, row / data)>;
 using Square = f64<mesh(row, col)>;
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 template <class At>
 double wave(const At& at) {
   double sum = 0.3;

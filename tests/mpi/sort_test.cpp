@@ -25,11 +25,7 @@ inline constexpr cleave::dim<"column"> column;
 template <class T, auto Layout>
 using tensor = cleave::tensor<T, Layout>;
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
 /// What to sort.
 enum class order_of { noise, equal, sorted, reversed, few, skewed };

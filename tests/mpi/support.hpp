@@ -90,6 +90,14 @@ inline std::vector<std::vector<std::int64_t>> factorings(std::int64_t n, std::si
   return all;
 }
 
+/// A grid of all ranks for every way to divide them over a mesh of two axes.
+template <class Mesh>
+std::vector<cleave::grid> grids(const Mesh& mesh) {
+  std::vector<cleave::grid> all;
+  for (const auto& sizes : factorings(ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
+  return all;
+}
+
 /// Every layout without partial values of a tensor of this rank over so many axes: each axis divides no dim, or is the next
 /// one of some dim, in every order.
 inline std::vector<cleave::layout> layouts(int rank, int axes) {

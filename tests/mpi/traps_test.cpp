@@ -33,11 +33,7 @@ using Number = f64<mesh()>;
 
 constexpr std::array<std::array<std::int64_t, 2>, 5> shapes{{{8, 16}, {7, 5}, {3, 2}, {1, 9}, {16, 3}}};
 
-std::vector<cleave::grid> grids() {
-  std::vector<cleave::grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(mesh, MPI_COMM_WORLD, sizes);
-  return all;
-}
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
 double wave(std::int64_t i, std::int64_t j) { return std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.7 * static_cast<double>(j)); }
 template <class Tensor>
 Tensor filled(const cleave::grid& g, std::int64_t rows, std::int64_t cols) {

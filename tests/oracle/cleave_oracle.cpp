@@ -13,6 +13,7 @@
 //   above gspmd  more bytes than GSPMD's with its all-reduce + slice charged as a reduce-scatter, and 64
 //   above bound  more bytes than the bound and its tolerance
 //   geomean      of ours / GSPMD's own bytes, over the cases where both move something
+#include "../shrunk.hpp"
 #include "../without_kernels.hpp"
 
 #include <cleave/expr/cumulative.hpp>
@@ -730,19 +731,6 @@ class case_builder {
   cleave::element type_ = cleave::element::f32;
 };
 
-/// The least extent with the same remainders over every group of axes, so that small data meet the same cases.
-std::int64_t shrunk(std::int64_t extent, const cleave::axis_sizes& axes) {
-  for (std::int64_t small = 2; small < extent; ++small) {
-    bool alike = true;
-    for (unsigned set = 1; set < 128; ++set) {
-      const std::int64_t n = axes.product(static_cast<cleave::axis_set>(set));
-      alike = alike && (extent % n == 0) == (small % n == 0) && (extent < n) == (small < n);
-    }
-    if (alike) return small;
-  }
-  return extent;
-}
-
 /// Every dim shrunk; those that shrink to the same extent alternate with twice that, so that a plan that takes one for the
 /// other is found.
 cleave::sizes shrunk(const cleave::graph& g, const cleave::sizes& real) {
@@ -756,8 +744,8 @@ cleave::sizes shrunk(const cleave::graph& g, const cleave::sizes& real) {
   }
   for (std::size_t d = 0; d < g.dims.size(); ++d) {
     if ((kept >> d & 1) != 0) continue;
-    const std::int64_t least = shrunk(real.dims[d], real.axes);
-    small.dims[d] = d % 2 == 1 && 2 * least <= real.dims[d] && shrunk(2 * least, real.axes) == least ? 2 * least : least;
+    const std::int64_t least = shrunk_extent(real.dims[d], real.axes);
+    small.dims[d] = d % 2 == 1 && 2 * least <= real.dims[d] && shrunk_extent(2 * least, real.axes) == least ? 2 * least : least;
   }
   // What is as long as others together, or one extent under two names.
   for (const cleave::dim_product& p : g.rules.products) small.dims[p[0]] = small.dims[p[1]] * (p[2] == cleave::no_dim ? 1 : small.dims[p[2]]);

@@ -7,13 +7,14 @@ Operations, classes and the derivatives of elementwise ones come from ops/table.
 tests from the names in the functions of tests/mpi. What holds for a whole class stands here. With --check nothing is
 written: the page must be up to date.
 """
-import argparse
-import difflib
 import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import generated_page  # noqa: E402
+from generated_page import ROOT, Wrong, read  # noqa: E402
+
 HEADERS = ROOT / "include" / "cleave"
 TESTS = ROOT / "tests" / "mpi"
 PAGE = ROOT / "docs" / "13-operations.md"
@@ -54,14 +55,6 @@ OWN_GRADIENT = {"stop_gradient": "stops", "user": "with an entry of yours", "com
 OWN_DIVIDED = {"sort": "elements to their ranks, in one exchange", "argsort": "elements to their ranks, in one exchange"}
 # Extents that do not divide are ordinary everywhere else.
 UNEVEN = {"split": "gathered first", "merge": "gathered first, or elements move"}
-
-
-class Wrong(Exception):
-    pass
-
-
-def read(path: pathlib.Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def entries() -> list[tuple[str, str, str, bool]]:
@@ -136,25 +129,5 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="only say whether docs/13-operations.md is up to date")
-    arguments = parser.parse_args()
-    try:
-        made = page()
-    except Wrong as wrong:
-        print(wrong)
-        return 1
-    if not arguments.check:
-        PAGE.write_text(made, encoding="utf-8")
-        return 0
-    kept = read(PAGE) if PAGE.exists() else ""
-    if kept != made:
-        print("".join(difflib.unified_diff(kept.splitlines(True), made.splitlines(True), "docs/13-operations.md", "as generated")))
-        print("docs/13-operations.md is out of date; run python3 tests/readme/operations.py")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated_page.main(__file__, __doc__, PAGE, page))

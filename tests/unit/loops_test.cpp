@@ -300,4 +300,46 @@ TEST(Loops, DoOnceWhatDoesNotChange) {
   EXPECT_EQ(bytes(p, at), 8 * 8 * 8 * 3 / 4);
 }
 
+
+// A loop reads a stack in the memory order that its slices have, though the stack is also a result in another.
+TEST(Loops, ReadWhatIsAResultInAnotherOrder) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 2});
+  recorder in(mesh);
+  spec stacked, turned, rows;
+  stacked.mesh = turned.mesh = rows.mesh = mesh;
+  stacked.dims = {placement(layer), placement(embed)};
+  turned.dims = {placement(embed), placement(layer)};
+  rows.dims = {placement(embed)};
+  const value x = in.input(element::f64, stacked), start = in.input(element::f64, rows);
+  const value doubled = x * 2;
+  in.output(scan(layer, start, doubled, [](const value& h, const value& w) { return h * w + h; }), element::f64, rows);
+  in.output(doubled, element::f64, turned);
+  const graph g = in.take();
+  ASSERT_TRUE(g.found.ok());
+  const sizes at = sizes_for(g, std::array{named_size{"layer", 3}, named_size{"embed", 4}});
+  host_array a(shape_of(g.nodes[g.inputs[0]].type, at)), h(shape_of(g.nodes[g.inputs[1]].type, at));
+  for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] = static_cast<double>(i) / 8;
+  for (std::size_t i = 0; i < h.data.size(); ++i) h.data[i] = static_cast<double>(i + 1);
+  const simulated got = simulate(partition(g, at), at, std::array{a, h});
+  ASSERT_EQ(got.problem, "");
+  for (std::size_t e = 0; e < 4; ++e) {
+    double want = h.data[e];
+    for (std::size_t l = 0; l < 3; ++l) {
+      want = want * a.data[l * 4 + e] * 2 + want;
+      EXPECT_EQ(got.results[1].data[e * 3 + l], 2 * a.data[l * 4 + e]);
+    }
+    EXPECT_DOUBLE_EQ(got.results[0].data[e], want);
+  }
+}
+
+TEST(Loops, RunAWholeNumberOfTimes) {
+  for (const double times : {-1.0, 2.5}) {
+    recorder in(mesh_value{});
+    const value x = in.input(element::f64, spec{});
+    in.output(repeat_times(times, x, [](const value& u) { return u + 1; }));
+    EXPECT_EQ(in.take().found.fault, fault::not_a_count) << times;
+  }
+}
+
 } // namespace

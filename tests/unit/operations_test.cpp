@@ -101,6 +101,45 @@ TEST(Operations, MeanWhatTheyComputeOnEveryMesh) {
     }
 }
 
+// A kernel reads a value in the order in which it was written, though the same value is also a result in another.
+constexpr cleave::function both([](auto x) {
+  auto doubled = x * 2;
+  return std::tuple(cleave::call<cumulative>(cleave::whole(time_dim), doubled) + 0 * doubled, doubled);
+});
+TEST(Operations, ReadWhatIsAResultInAnotherOrder) {
+  using Other = f64<mesh(time_dim, row / data)>;
+  constexpr auto plan = cleave::plan<std::tuple<X, Other>(X)>(both);
+  const cleave::sizes at = plan.sized({row = 4, time_dim = 3, data = 2, model = 1});
+  cleave::shape extents;
+  extents.rank = 2;
+  extents[0] = 4;
+  extents[1] = 3;
+  cleave::host_array x(extents);
+  for (std::size_t i = 0; i < 12; ++i) x.data[i] = static_cast<double>(i);
+  const cleave::simulated got = simulate(plan.thawed(), at, std::array{x});
+  ASSERT_EQ(got.problem, "");
+  for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t j = 0; j < 3; ++j) {
+      double total = 0;
+      for (std::size_t k = 0; k <= j; ++k) total += 2 * x.data[i * 3 + k];
+      EXPECT_EQ(got.results[0].data[i * 3 + j], total);
+      EXPECT_EQ(got.results[1].data[j * 4 + i], 2 * x.data[i * 3 + j]);
+    }
+}
+
+// Options that a function carries are those of all its plans; others can be given beside them.
+TEST(Operations, AFunctionCarriesItsOptions) {
+  constexpr cleave::function gathers([](auto x) { return reshard(x, mesh(row, time_dim)); });
+  constexpr cleave::function sized = cleave::with(gathers, cleave::expect<row, 12>{}, cleave::expect<time_dim, 10>{});
+  using Rows = f64<mesh(row, time_dim)>;
+  constexpr auto plain = cleave::plan<Rows(X)>(gathers);
+  constexpr auto carried = cleave::plan<Rows(X)>(sized);
+  constexpr auto more = cleave::plan<Rows(X)>(sized, cleave::expect<data, 2>{});
+  EXPECT_EQ(plain.bytes(), 4096 * 4096 * 8 * 3 / 4);
+  EXPECT_EQ(carried.bytes(), 12 * 10 * 8 * 3 / 4);
+  EXPECT_EQ(more.bytes(), 12 * 10 * 8 / 2);
+}
+
 TEST(Operations, WithoutAReferenceAreNotSimulated) {
   constexpr cleave::function f([](auto x) { return cleave::call<unknown>(cleave::whole(time_dim), x); });
   constexpr auto plan = cleave::plan<X(X)>(f);

@@ -143,6 +143,24 @@ class row_exchange {
     check(CLEAVE_MPI_CALL(MPI_Alltoall)(to.data(), 1, MPI_INT64_T, from.data(), 1, MPI_INT64_T, g.handle), "MPI_Alltoall");
     return from;
   }
+  /// The elements of each on the host of all, in the order of the group.
+  void gather(const void* mine, void* out, const std::vector<std::int64_t>& from, element e, const group& g) {
+    block_counts blocks;
+    for (std::int64_t n : from) blocks.append(n);
+    const auto rank = static_cast<std::size_t>(g.rank);
+    const MPI_Datatype type = datatype_of(e);
+    if (blocks.total() <= count_limit()) {
+      const call_counts counts(blocks);
+      check(CLEAVE_MPI_CALL(MPI_Allgatherv)(mine, counts.count[rank], type, out, counts.count.data(), counts.offset.data(), type, g.handle), "MPI_Allgatherv");
+      return;
+    }
+    for (std::size_t r = 0; r < from.size(); ++r)
+      if (r != rank) messages_.receive(element_at(out, blocks.offset[r], e), from[r], e, static_cast<int>(r), g.handle);
+    for (std::size_t r = 0; r < from.size(); ++r)
+      if (r != rank) messages_.send(mine, from[rank], e, static_cast<int>(r), g.handle);
+    std::memcpy(element_at(out, blocks.offset[rank], e), mine, static_cast<std::size_t>(from[rank] * size_of(e)));
+    messages_.wait();
+  }
   template <class Space = memory_space>
   void run(const void* in, const std::vector<std::int64_t>& to, void* out, const std::vector<std::int64_t>& from, std::int64_t each, element e, const group& g) {
     if (std::is_same_v<Space, memory_space> && staged()) {

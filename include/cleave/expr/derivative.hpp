@@ -111,8 +111,8 @@ class reverse_pass : reverse_rules {
     }
     if (!any) return;
     const source where = node_at(first).where;
-    const bool branch = info.along == no_dim;
-    if (branch && info.trips != 1) {
+    const bool branch = info.once;
+    if (info.along == no_dim && !branch) {
       in_.fail(fault::trips_not_known, "gradient", where);
       return;
     }
@@ -133,7 +133,7 @@ class reverse_pass : reverse_rules {
         if (node_at(l).code == op::last && node_at(l).in[0] == v) given = outer[l];
       if (given == no_node && active[n.in[1]] == 0) continue;
       states.push_back({static_cast<node_id>(v), {}});
-      seeds.push_back(given == no_node ? zeros(n.type, where) : in_order(in_.broadcast({&in_, given}, n.type, where), n.type, where));
+      seeds.push_back(given == no_node ? zeros_like(in_, n.type, where) : in_order(in_.broadcast({&in_, given}, n.type, where), n.type, where));
     }
     std::vector<std::pair<node_id, value>> stacks;
     for (std::size_t v = 0; v < count_; ++v) {
@@ -146,7 +146,7 @@ class reverse_pass : reverse_rules {
     value runs{};
     for (std::size_t v = 0; v < count_ && branch; ++v)
       if (node_at(v).code == op::trips && node_at(v).of == loop) runs = primal(node_at(v).in[0]);
-    const std::uint8_t back = in_.enter({info.along, !info.backwards, 0, info.trips}, where);
+    const std::uint8_t back = in_.enter({info.along, !info.backwards, 0, info.trips, info.once}, where);
     if (back == 0) return;
     if (branch) trips_of_loop(in_, "gradient", back, runs, where);
     twin_[loop] = back;
@@ -166,7 +166,7 @@ class reverse_pass : reverse_rules {
     for (const carried& c : states) {
       const node n = node_at(c.forward);
       const node_id g = inside[n.in[1]];
-      const value next = g == no_node ? zeros(n.type, where) : in_.broadcast({&in_, g}, n.type, where);
+      const value next = g == no_node ? zeros_like(in_, n.type, where) : in_.broadcast({&in_, g}, n.type, where);
       const value done = next_trip(in_, c.back, computed_for(in_, "gradient", c.back, next, where), where);
       given.push_back({node_at(n.in[1]).in[0], done});
     }
@@ -183,7 +183,7 @@ class reverse_pass : reverse_rules {
           outside.push_back({static_cast<node_id>(v), times_count(g, dim_bit(info.along), n.where)});
           continue;
         }
-        const value sum = carry_into(in_, back, zeros(type_of(g), n.where), n.where);
+        const value sum = carry_into(in_, back, zeros_like(in_, type_of(g), n.where), n.where);
         given.push_back({to, next_trip(in_, sum, computed_for(in_, "gradient", sum, in_.elementwise(op::add, std::array{sum, g}, n.where), n.where), n.where)});
       }
     }

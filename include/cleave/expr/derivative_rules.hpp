@@ -6,7 +6,7 @@
 #include <cleave/expr/recorded_rows.hpp>
 #include <cleave/expr/recorded_views.hpp>
 #include <cleave/expr/remap_derivative.hpp>
-#include <cleave/expr/sorted.hpp>
+#include <cleave/expr/recorded_sort.hpp>
 
 #include <limits>
 
@@ -22,7 +22,7 @@ class reverse_rules {
 
   constexpr const node& node_at(std::size_t v) const { return in_.made().nodes[v]; }
   /// A value of the forward pass as the backward pass reads it. What a loop computed in a trip is kept for the same trip of the loop
-  /// backwards, in a stack; an index of a stack is read again.
+  /// backwards, in a stack; what a branch computed, as it is; an index of a stack is read again.
   constexpr value primal(std::size_t v) {
     const value x{&in_, now_[v]};
     if (!x.ok()) return x;
@@ -36,13 +36,9 @@ class reverse_rules {
   constexpr value kept(value x) {
     const node n = in_.at(x);
     if (n.loop == 0 || twin_[n.loop] == 0) return x;
-    const value stack = runs_once(n.loop) ? after_loop(in_, next_trip(in_, carry_into(in_, n.loop, zeros(n.type, n.where), n.where), x, n.where), n.where)
+    const value stack = in_.made().loops[n.loop - 1u].once ? after_loop(in_, next_trip(in_, carry_into(in_, n.loop, zeros_like(in_, n.type, n.where), n.where), x, n.where), n.where)
                                           : collected_by(in_, n.loop, x, n.where);
     return stack.ok() ? each_of(in_, twin_[n.loop], kept(stack), n.where) : stack;
-  }
-  /// A branch: what it computed is kept as it is.
-  constexpr bool runs_once(std::uint8_t loop) const { return in_.made().loops[loop - 1u].along == no_dim; }
-  constexpr value zeros(const tensor_type& t, source where) { return in_.broadcast(in_.constant(0, t.element, where), t, where);
   }
   /// What was refused has no dims.
   constexpr tensor_type type_of(value v) const { return v.ok() ? in_.at(v).type : tensor_type{}; }

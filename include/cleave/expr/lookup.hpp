@@ -4,7 +4,7 @@
 
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/recorded_rows.hpp>
-#include <cleave/expr/sorted.hpp>
+#include <cleave/expr/recorded_sort.hpp>
 #include <cleave/expr/statement.hpp>
 
 namespace cleave {

@@ -88,39 +88,36 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
   recorder& in = *recorder_of(parts);
   using result_type = decltype(f(init, stacked));
   constexpr bool stacks = is_pair<result_type> && !std::same_as<result_type, C>;
-  const auto run = [&] {
-    std::vector<value> none;
-    const int d = in.dim(along, "scan", where);
-    std::vector<value> sources;
-    if (d >= 0)
-      for (const value& v : values_in(stacked)) sources.push_back(stack_first(in, v, static_cast<dim_id>(d), where));
-    const bool fine = d >= 0 && all_ok(init) && leaves_ok(sources);
-    const std::uint8_t loop = fine ? in.enter({static_cast<dim_id>(d), way == direction::backward}, where) : std::uint8_t{0};
-    std::vector<value> carried, slices, last, collected;
-    for (const value& v : values_in(init)) carried.push_back(loop == 0 ? v : carry_into(in, loop, v, where));
-    for (const value& v : sources) slices.push_back(loop == 0 ? v : each_of(in, loop, v, where));
-    const auto given = loop == 0 ? f(with_leaves(init, in, none), with_leaves(stacked, in, none)) : f(with_leaves(init, in, carried), with_leaves(stacked, in, slices));
-    const auto onward = [&] {
-      if constexpr (stacks) return given.first;
-      else return given;
-    }();
-    const bool goes_on = loop != 0 && carry_on(in, "scan", carried, values_in(onward), where, last);
-    if (loop != 0) in.leave(loop);
-    for (value& v : last) v = after_loop(in, v, where);
-    if (!goes_on) last.clear();
-    C out = with_leaves(init, in, last);
-    if constexpr (stacks) {
-      for (const value& v : values_in(given.second)) collected.push_back(goes_on ? collected_by(in, loop, v, where) : value{&in, no_node});
-      return std::pair(out, with_leaves(given.second, in, collected));
-    } else {
-      return out;
-    }
-  };
-  return run();
+  const int d = in.dim(along, "scan", where);
+  std::vector<value> sources;
+  if (d >= 0)
+    for (const value& v : values_in(stacked)) sources.push_back(stack_first(in, v, static_cast<dim_id>(d), where));
+  const bool fine = d >= 0 && all_ok(init) && leaves_ok(sources);
+  const std::uint8_t loop = fine ? in.enter({static_cast<dim_id>(d), way == direction::backward}, where) : std::uint8_t{0};
+  std::vector<value> carried, slices, last, collected;
+  for (const value& v : values_in(init)) carried.push_back(loop == 0 ? v : carry_into(in, loop, v, where));
+  for (const value& v : sources) slices.push_back(loop == 0 ? v : each_of(in, loop, v, where));
+  const auto given = loop == 0 ? f(with_leaves(init, in, {}), with_leaves(stacked, in, {})) : f(with_leaves(init, in, carried), with_leaves(stacked, in, slices));
+  const auto onward = [&] {
+    if constexpr (stacks) return given.first;
+    else return given;
+  }();
+  const bool goes_on = loop != 0 && carry_on(in, "scan", carried, values_in(onward), where, last);
+  if (loop != 0) in.leave(loop);
+  for (value& v : last) v = after_loop(in, v, where);
+  if (!goes_on) last.clear();
+  C out = with_leaves(init, in, last);
+  if constexpr (stacks) {
+    for (const value& v : values_in(given.second)) collected.push_back(goes_on ? collected_by(in, loop, v, where) : value{&in, no_node});
+    return std::pair(out, with_leaves(given.second, in, collected));
+  } else {
+    return out;
+  }
 }
 
 /// Inside a function: `f` as often as `times` says, a whole number: known here, or a value of rank 0 that the run knows. Planned once;
-/// priced times the number, or 16 where it is not known. The derivative of one whose number is not known is a fault, no_derivative.
+/// priced times the number, or 16 where it is not known. One whose number is not known has no derivative. Faults: not_a_count,
+/// trips_not_known, carry_changes.
 template <class C, class F>
 constexpr C repeat_times(operand times, const C& init, const F& f) {
   C copy = init;
@@ -129,7 +126,9 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
   info.trips = hinted_trips;
   if (times.is_literal) {
     // Along a dim of its own, so that a derivative can stack what it needs.
-    const int d = in.dim({detail::trip_names[in.made().loops.size()].text(), static_cast<std::int64_t>(times.literal)}, "repeat_times", times.where);
+    const auto count = static_cast<std::int64_t>(times.literal);
+    if (count < 0 || static_cast<double>(count) != times.literal) return in.fail(fault::not_a_count, "repeat_times", times.where), detail::with_leaves(init, in, {});
+    const int d = in.dim({detail::trip_names[in.made().loops.size()].text(), count}, "repeat_times", times.where);
     if (d < 0) return detail::with_leaves(init, in, {});
     info.along = static_cast<dim_id>(d);
   }
@@ -137,6 +136,7 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
 }
 /// Inside a function: `f` again and again until `done` holds of what it returned, `most` times at most (jax.lax.while_loop, tested
 /// after each trip). `done` gives a predicate of rank 0, whose value all devices agree on. Priced as 16 trips; it has no derivative.
+/// Faults: not_a_count, not_a_predicate, trips_not_known, carry_changes.
 template <class C, class F, class P>
 constexpr C repeat_until(const C& init, const F& f, const P& done, operand most) {
   C copy = init;
@@ -155,7 +155,7 @@ namespace detail {
 /// Runs a body once or not at all; where it does not run the values are those given, or 0 where none are.
 template <class F, class... Args>
 constexpr auto branch(recorder& in, value holds, std::span<const value> otherwise, source where, const F& body, const Args&... args) {
-  const std::uint8_t loop = in.enter({no_dim, false, 0, 1}, where);
+  const std::uint8_t loop = in.enter({no_dim, false, 0, 1, true}, where);
   // Read within, so that what follows from them alone is computed within.
   const auto inside = [&](auto all) {
     std::vector<value> read;
@@ -169,7 +169,7 @@ constexpr auto branch(recorder& in, value holds, std::span<const value> otherwis
   const std::vector<value> made = leaf_values(result);
   std::vector<value> carried, last;
   for (std::size_t i = 0; i < made.size() && leaves_ok(made); ++i) {
-    value before = otherwise.empty() ? in.broadcast(in.constant(0, in.at(made[i]).type.element, where), in.at(made[i]).type, where)
+    value before = otherwise.empty() ? zeros_like(in, in.at(made[i]).type, where)
                    : i < otherwise.size() ? otherwise[i] : value{&in, no_node};
     carried.push_back(before.ok() ? carry_into(in, loop, before, where) : before);
   }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/sorted.hpp>
+#include <cleave/expr/recorded_sort.hpp>
 #include <cleave/expr/statement.hpp>
 
 namespace cleave {

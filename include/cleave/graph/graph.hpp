@@ -88,6 +88,8 @@ struct loop_info {
   std::uint8_t around = 0;
   /// Of a loop along no dim: its trips, or what is assumed where values decide.
   std::int64_t trips = 0;
+  /// A branch: it runs once or not at all.
+  bool once = false;
   friend constexpr bool operator==(const loop_info&, const loop_info&) = default;
 };
 /// Loops of a graph, counted from 1.

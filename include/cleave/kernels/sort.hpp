@@ -179,14 +179,6 @@ class bound_sort final : public comm::data_routed {
   void exchange_on_host(const X* in, const std::vector<std::int64_t>& to, X* out, const std::vector<std::int64_t>& from, element e) {
     small_.run<Kokkos::HostSpace>(in, to, out, from, 1, e, group_);
   }
-  /// The same numbers to everybody.
-  template <class X>
-  void gather_on_host(const X* mine, const std::vector<std::int64_t>& from, X* out, element e) {
-    const std::int64_t n = from[device()];
-    const auto copies = std::make_unique<X[]>(static_cast<std::size_t>(n * how_.devices));
-    for (std::int64_t d = 0; d < how_.devices; ++d) std::copy(mine, mine + n, copies.get() + d * n);
-    exchange_on_host<X>(copies.get(), by_device([&](std::int64_t) { return n; }), out, from, e);
-  }
   /// What is exchanged, with the indices beside it where they are wanted.
   void exchange_elements(const std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from, std::int64_t received) {
     large_.run(sent_keys_.get(), to, received_keys_.at_least(received), from, 1, element_, group_);
@@ -246,9 +238,9 @@ class bound_sort final : public comm::data_routed {
       }
     }
     const auto theirs = by_device([&](std::int64_t d) { return how_.decided_by(d) * cuts; });
-    gather_on_host(keys, theirs, cut_keys_.at_least(how_.slices * cuts), element_);
+    small_.gather(keys, cut_keys_.at_least(how_.slices * cuts), theirs, element_, group_);
     cut_indices_.resize(static_cast<std::size_t>(how_.slices * cuts));
-    gather_on_host(decided.data(), theirs, cut_indices_.data(), element::i64);
+    small_.gather(decided.data(), cut_indices_.data(), theirs, element::i64, group_);
   }
 
   /// Part d of every slice, as this device has it, goes to device d, which merges what comes.
@@ -313,7 +305,7 @@ class bound_sort final : public comm::data_routed {
   void hand_on(void* out) {
     const auto each = by_device([&](std::int64_t) { return how_.slices; });
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(how_.devices * how_.slices));
-    gather_on_host(sizes_.data(), each, sizes.data(), element::i64);
+    small_.gather(sizes_.data(), sizes.data(), each, element::i64, group_);
     const auto devices = static_cast<std::size_t>(how_.devices), slices = static_cast<std::size_t>(how_.slices);
     // The ranks of each device's part of each slice.
     std::vector<range> parts(devices * slices);

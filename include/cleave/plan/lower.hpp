@@ -172,7 +172,7 @@ struct lowering : placed_pieces {
     if (p.how == made_by::node && node_at(p.node).code == op::input) return;
     out.steps.push_back(step_of(i));
   }
-  constexpr step loop_end(step_kind what, std::uint8_t loop, std::size_t decides) {
+  constexpr step loop_mark(step_kind what, std::uint8_t loop, std::size_t decides) {
     step s;
     s.kind = what;
     s.in_loop = loop;
@@ -193,12 +193,12 @@ struct lowering : placed_pieces {
       // What does not change from trip to trip comes first.
       for (std::size_t j = i; j < last; ++j)
         if (pieces[j].loop == loop) make_step(j);
-      out.steps.push_back(loop_end(step_kind::loop_begin, inner, trips[inner]));
+      out.steps.push_back(loop_mark(step_kind::loop_begin, inner, trips[inner]));
       make_steps_of(i, last + 1, inner);
       // Carried values go on when nothing reads them any more.
       for (std::size_t j = i; j <= last; ++j)
         if (pieces[j].loop == inner && pieces[j].how == made_by::next) make_step(j);
-      out.steps.push_back(loop_end(step_kind::loop_end, inner, until[inner]));
+      out.steps.push_back(loop_mark(step_kind::loop_end, inner, until[inner]));
       i = last;
     }
   }

@@ -10,19 +10,17 @@ namespace cleave {
 
 namespace detail {
 
-/// Lets a computed result take the memory order in which it is asked, so that nothing is transposed afterwards. Not where a
-/// view or an annotation reads it too, which name the same memory, nor where a scan or a loop does, which keep the order.
+/// Lets a computed result take the memory order in which it is asked, so that nothing is transposed afterwards; not where somebody
+/// reads it who needs the order that was recorded.
 constexpr void adopt_result_order(graph& g) {
   if (!g.outputs_pinned) return;
-  std::vector<std::uint8_t> viewed(g.nodes.size(), 0);
-  for (const node& n : g.nodes) {
-    const op_class what = class_of(n.code);
-    if (what == op_class::view || what == op_class::annotation || what == op_class::scan || what == op_class::loop) viewed[n.in[0]] = 1;
-  }
+  std::vector<std::uint8_t> keeps(g.nodes.size(), 0);
+  for (const node& n : g.nodes)
+    for (int k = 0; k < n.arity && !reads_any_order(class_of(n.code)); ++k) keeps[n.in[static_cast<std::size_t>(k)]] = 1;
   for (std::size_t r = 0; r < g.outputs.size(); ++r) {
     node& n = g.nodes[g.outputs[r]];
     const op_class what = class_of(n.code);
-    if (viewed[g.outputs[r]] != 0) continue;
+    if (keeps[g.outputs[r]] != 0) continue;
     if (what == op_class::elementwise || what == op_class::contraction || what == op_class::reduction)
       n.type.dims = g.output_types[r].dims;
   }

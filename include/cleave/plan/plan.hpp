@@ -79,6 +79,17 @@ struct expect : option_tag {
   }();
 };
 
+/// The fewest bytes rather than the least time: products are repeated `Repeat` times at most, and so many changes beyond the first plan are
+/// tried (see policy).
+template <int Repeat = 1, int Effort = policy::bytes_first(1).effort>
+struct fewest_bytes : option_tag {
+  static constexpr policy rule = [] {
+    policy p = policy::bytes_first(Repeat);
+    p.effort = Effort;
+    return p;
+  }();
+};
+
 template <class O>
 concept PlanOption = std::derived_from<std::remove_cvref_t<O>, option_tag>;
 
@@ -172,24 +183,61 @@ constexpr verdict check_contract([[maybe_unused]] const program& p, [[maybe_unus
 
 } // namespace detail
 
+namespace detail {
+
+/// A body with options of its own.
+template <class F, class... Options>
+struct body_with {
+  template <class... Args>
+  constexpr auto operator()(const Args&... args) const {
+    return F{}(args...);
+  }
+};
+
+/// The options of a plan: those that its body carries, and those given with it.
+template <class Body, class... Options>
+struct option_list {
+  static constexpr std::size_t count = sizeof...(Options);
+  static constexpr void each([[maybe_unused]] auto&& f) { (f(Options{}), ...); }
+  static constexpr verdict check(const program& p, const sizes& at) { return check_contract<Options...>(p, at); }
+};
+template <class F, class... Carried, class... Options>
+struct option_list<body_with<F, Carried...>, Options...> : option_list<F, Carried..., Options...> {};
+
+} // namespace detail
+
+/// The same function with options for all its plans: those that `plan` and `explain` show, and those that calls run. Outermost: a gradient
+/// or another function that it is part of has options of its own.
+template <class F, PlanOption... Options>
+constexpr auto with(const function<F>&, const Options&...) {
+  return function(detail::body_with<F, Options...>{});
+}
+
 /// The plan of a body under a signature, as static constants. The key of everything at run time.
 template <class Body, class Signature, class... Options>
 struct plan_of {
+  using options = detail::option_list<Body, Options...>;
   /// The sizes that the options expect.
   static constexpr auto expected = [] {
-    static_vector<named_size, sizeof...(Options) + 1> named;
-    [[maybe_unused]] const auto add = [&]<class O>(O) {
+    static_vector<named_size, options::count + 1> named;
+    options::each([&]<class O>(O) {
       if constexpr (requires { O::size; }) named.push_back(O::size);
-    };
-    (add(Options{}), ...);
+    });
     return named;
+  }();
+  static constexpr policy rule = [] {
+    policy p = policy::time();
+    options::each([&]<class O>(O) {
+      if constexpr (requires { O::rule; }) p = O::rule;
+    });
+    return p;
   }();
   static constexpr sizes hints_for(const graph& g) { return sizes_for(g, std::span<const named_size>(expected.begin(), expected.end())); }
   static constexpr program make() {
     const graph g = recording<Body, Signature>::record();
     const sizes hints = hints_for(g);
-    program p = partition(g, hints);
-    if (p.found.ok()) p.found = detail::check_contract<Options...>(p, hints);
+    program p = partition(g, hints, rule);
+    if (p.found.ok()) p.found = options::check(p, hints);
     return p;
   }
   /// How many nodes and maps there are.

@@ -41,7 +41,8 @@ struct sorting {
 };
 
 /// What sorting moves, charged as if the elements were spread evenly: an all-to-all of the operand, and of the indices where they are
-/// wanted, of which a sample's worth is handed on to a neighbour; samples, the elements at the cuts with their indices, and counts.
+/// wanted, of which a sample's worth is handed on to a neighbour; samples,
+/// the elements at the cuts with their indices, and counts.
 constexpr cost sort_cost(const tensor_type& type, const layout& where, int along, bool indices, const sizes& s) {
   const std::int64_t n = s.axes.product(where[along]);
   if (n == 1) return {};
@@ -52,10 +53,10 @@ constexpr cost sort_cost(const tensor_type& type, const layout& where, int along
   if (slices == 0 || how.extent == 0) return {};
   const std::int64_t key = size_of(type.element), each = key + (indices ? 4 : 0);
   const std::int64_t elements = (n - 1) * slices * how.block * each / n + slices * how.stride() * each;
-  const std::int64_t sampled = (n - 1) * how.decided() * how.samples_of(how.block) * key;
+  const std::int64_t sampled = (n - 1) * how.decided() * how.samples_of(how.block) * each;
   const std::int64_t cuts = (slices - how.decided_by(n - 1)) * (n - 1) * (key + 8);
   const std::int64_t counts = 2 * (n - 1) * slices * 8;
-  return {elements + sampled + cuts + counts, 6 * (n - 1)};
+  return {elements + sampled + cuts + counts, (indices ? 10 : 7) * (n - 1)};
 }
 
 } // namespace cleave
