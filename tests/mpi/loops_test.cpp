@@ -1,9 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "support.hpp"
-
-#include <cleave/cleave.hpp>
-#include <cleave/simulate/evaluate.hpp>
+#include "check_function.hpp"
 
 #include <gtest/gtest.h>
 
@@ -30,52 +27,6 @@ using W1 = f64<mesh(layer, embed, hidden / ay)>;
 using W2 = f64<mesh(layer, hidden / ay, embed)>;
 
 std::vector<cleave::grid> grids() { return support::grids(mesh); }
-template <class Tensor>
-void fill(Tensor& t, double phase) {
-  t.fill_by([&](const auto& at) {
-    double sum = phase;
-    for (std::size_t i = 0; i < at.size(); ++i) sum += static_cast<double>(at[i]) * (0.7 + static_cast<double>(i));
-    return std::sin(sum) / 2;
-  });
-}
-
-/// Runs a function into the results given, twice, and compares each with the evaluator.
-template <class F, class... Results, class... Args>
-void check(const F& f, std::tuple<Results&...> results, const Args&... args) {
-  using signature = std::tuple<Results...>(Args...);
-  const cleave::graph g = cleave::recording<typename F::body_type, signature>::record();
-  cleave::sizes at;
-  std::vector<cleave::host_array> in;
-  for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = g.dims[d].extent;
-  const auto note = [&](const cleave::tensor_type& type, const auto& t) {
-    for (int i = 0; i < type.rank; ++i) at.dims[type[i]] = t.extents()[static_cast<std::size_t>(i)];
-  };
-  const auto take = [&](const auto& t) {
-    const cleave::tensor_type& type = g.nodes[g.inputs[in.size()]].type;
-    note(type, t);
-    cleave::host_array a(cleave::shape_of(type, at));
-    const auto whole = t.to_global();
-    for (std::size_t i = 0; i < whole.size(); ++i) a.data[i] = static_cast<double>(whole[i]);
-    in.push_back(a);
-  };
-  (take(args), ...);
-  std::size_t r = 0;
-  std::apply([&](auto&... t) { (note(g.output_types[r++], t), ...); }, results);
-  for (auto& a : at.axes.of) a = 1;
-  const std::vector<cleave::host_array> wanted = evaluate(g, at, in);
-  for (int times = 0; times < 2; ++times) {
-    std::apply([&](auto&... t) { f(args...).into(t...); }, results);
-    r = 0;
-    std::apply([&](auto&... t) {
-      const auto same = [&](const auto& tensor) {
-        const auto got = tensor.to_global();
-        EXPECT_EQ(cleave::first_difference(wanted[r].data, std::vector<double>(got.begin(), got.end()), 1e-12), -1) << "result " << r;
-        ++r;
-      };
-      (same(t), ...);
-    }, results);
-  }
-}
 
 constexpr cleave::function residual([](auto x, auto w1, auto w2) {
   auto [y, means] = scan(layer, x, std::tuple(w1, w2), [](auto h, auto w) {
@@ -107,10 +58,10 @@ TEST(loops, layers_are_scanned) {
       W1 w1(g, {e.layers, e.embed, e.hidden});
       W2 w2(g, {e.layers, e.hidden, e.embed});
       f64<mesh(layer, batch / ax)> means(g, {e.layers, e.batch});
-      fill(x, 0.1);
-      fill(w1, 0.2);
-      fill(w2, 0.3);
-      check(residual, std::tie(y, means), x, w1, w2);
+      support::fill(x, 0.1);
+      support::fill(w1, 0.2);
+      support::fill(w2, 0.3);
+      support::check(residual, std::tie(y, means), x, w1, w2);
     }
 }
 TEST(loops, gradients_are_scans_backwards) {
@@ -120,10 +71,10 @@ TEST(loops, gradients_are_scans_backwards) {
       W1 w1(g, {e.layers, e.embed, e.hidden}), d1(g, {e.layers, e.embed, e.hidden});
       W2 w2(g, {e.layers, e.hidden, e.embed}), d2(g, {e.layers, e.hidden, e.embed});
       f64<mesh()> l(g, {});
-      fill(x, 0.1);
-      fill(w1, 0.2);
-      fill(w2, 0.3);
-      check(gradients, std::tie(l, dx, d1, d2), x, w1, w2);
+      support::fill(x, 0.1);
+      support::fill(w1, 0.2);
+      support::fill(w2, 0.3);
+      support::check(gradients, std::tie(l, dx, d1, d2), x, w1, w2);
     }
 }
 
@@ -137,9 +88,9 @@ TEST(loops, charge_is_the_price) {
     W1 w1(g, {5, 4, 8});
     W2 w2(g, {5, 8, 4});
     M means(g, {5, 12});
-    fill(x, 0.1);
-    fill(w1, 0.2);
-    fill(w2, 0.3);
+    support::fill(x, 0.1);
+    support::fill(w1, 0.2);
+    support::fill(w2, 0.3);
     residual(x, w1, w2).into(y, means);
     support::reset_charges();
     residual(x, w1, w2).into(y, means);
@@ -168,10 +119,10 @@ TEST(loops, recurrences_over_a_divided_sequence) {
     f64<mesh(embed, hidden / ay)> w(g, {4, 4}), dw(g, {4, 4});
     f64<mesh(batch / ay, embed)> last(g, {6, 4});
     f64<mesh(time_dim, batch / ay, embed)> all(g, {7, 6, 4});
-    fill(xs, 0.4);
-    fill(w, 0.5);
-    check(recurrence, std::tie(last, all), xs, w);
-    check(recurrence_gradient, std::tie(dw), xs, w);
+    support::fill(xs, 0.4);
+    support::fill(w, 0.5);
+    support::check(recurrence, std::tie(last, all), xs, w);
+    support::check(recurrence_gradient, std::tie(dw), xs, w);
   }
 }
 
@@ -192,8 +143,8 @@ constexpr cleave::function either([](auto x) { return cond(sum(x) > 0.0, [](auto
 TEST(loops, that_values_decide) {
   for (const cleave::grid& g : grids()) {
     X x(g, {9, 3}), y(g, {9, 3});
-    fill(x, 0.6);
-    check(swaps, std::tie(y), x);
+    support::fill(x, 0.6);
+    support::check(swaps, std::tie(y), x);
     for (const int times : {0, 1, 6}) {
       y = doubled(times, x);
       const auto from = x.to_global(), to = y.to_global();
@@ -209,9 +160,9 @@ TEST(loops, that_values_decide) {
     y = halved(x, 2);
     const auto twice = y.to_global();
     for (std::size_t i = 0; i < from.size(); ++i) EXPECT_EQ(twice[i], from[i] / 4);
-    check(either, std::tie(y), x);
+    support::check(either, std::tie(y), x);
     x.fill_by([](const auto&) { return -0.5; });
-    check(either, std::tie(y), x);
+    support::check(either, std::tie(y), x);
   }
 }
 
@@ -222,9 +173,9 @@ TEST(loops, into_their_own_argument) {
     W1 w1(g, {3, 4, 8});
     W2 w2(g, {3, 8, 4});
     f64<mesh(layer, batch / ax)> means(g, {3, 8});
-    fill(x, 0.1);
-    fill(w1, 0.2);
-    fill(w2, 0.3);
+    support::fill(x, 0.1);
+    support::fill(w1, 0.2);
+    support::fill(w2, 0.3);
     residual(x, w1, w2).into(y, means);
     residual(x, w1, w2).into(x, means);
     EXPECT_EQ(x.to_global(), y.to_global());

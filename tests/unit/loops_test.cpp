@@ -301,6 +301,43 @@ TEST(Loops, DoOnceWhatDoesNotChange) {
 }
 
 
+// The gradient of what all trips read is added up trip by trip, partial as it comes, and reduced once after the loop.
+TEST(Loops, AccumulateGradientsAndReduceThemOnce) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 4});
+  recorder in(mesh);
+  spec parts, weights, none;
+  parts.mesh = weights.mesh = none.mesh = mesh;
+  parts.dims = {placement(layer), placement(batch), placement(embed)};
+  parts.dims[1].axes.push_back("x");
+  weights.dims = {placement(embed), placement(hidden)};
+  const value x = in.input(element::f64, parts), w = in.input(element::f64, weights);
+  const auto loss = [&](const value& v) {
+    return scan(layer, in.constant(0, element::f64, {}), x, [&](const value& total, const value& part) { return total + sum(tanh(dot(part, v, embed))); });
+  };
+  const auto [total, pullback] = vjp(loss, w);
+  in.output(total, element::f64, none);
+  in.output(pullback(in.constant(1, element::f64, {})), element::f64, weights);
+  const graph g = in.take();
+  ASSERT_TRUE(g.found.ok());
+  const sizes at = sizes_for(g, std::array{named_size{"layer", 5}, named_size{"batch", 8}, named_size{"embed", 3}, named_size{"hidden", 2}});
+  const program p = partition(g, at);
+  int inside = 0;
+  for (const step& s : p.steps) inside += is_collective(s) && s.in_loop != 0 ? 1 : 0;
+  EXPECT_EQ(inside, 0);
+  EXPECT_EQ(bytes(p, at), 2 * 3 * (3 * 2 + 1) * 8 / 4);
+  std::vector<host_array> data;
+  for (node_id i : g.inputs) {
+    host_array a(shape_of(g.nodes[i].type, at));
+    for (std::size_t k = 0; k < a.data.size(); ++k) a.data[k] = std::sin(static_cast<double>(k + data.size()));
+    data.push_back(a);
+  }
+  const auto want = evaluate(g, at, data);
+  const simulated got = simulate(p, at, data);
+  ASSERT_EQ(got.problem, "");
+  for (std::size_t r = 0; r < 2; ++r) EXPECT_EQ(first_difference(want[r].data, got.results[r].data, 1e-12), -1);
+}
+
 // A loop reads a stack in the memory order that its slices have, though the stack is also a result in another.
 TEST(Loops, ReadWhatIsAResultInAnotherOrder) {
   mesh_value mesh;

@@ -126,6 +126,11 @@ inline std::string too_long_to_index(std::int64_t got) {
 inline std::string extent_unknown(std::string_view dim) {
   return prefix() + "the extent of dim " + quoted(dim) + " follows from no argument or result; fix it in the dim's type";
 }
+/// mend: Give the whole an extent that its parts divide: as many microbatches as a multiple of stages, a sequence that is a multiple of its blocks.
+inline std::string extent_no_multiple(std::string_view whole, std::int64_t extent, std::string_view part, std::int64_t by) {
+  return prefix() + "dim " + quoted(whole) + " has extent " + number(extent) + ", which is no multiple of the " + number(by) + " of dim " + quoted(part) +
+         ", into which it is split";
+}
 /// mend: Wrap a View with one dimension for each dim of the tensor, in the written order.
 inline std::string view_rank(std::int64_t expected, std::int64_t got) {
   return prefix() + "the shard has " + number(expected) + " dims, but the View has rank " + number(got);

@@ -7,6 +7,21 @@
 
 namespace cleave {
 
+/// For functions made of others: while it lives, all that is recorded is said to be at the line where their user called them.
+class called_at {
+ public:
+  constexpr explicit called_at(const operand& x) : in_(x.from.in), before_(in_->say_at(x.where)) {
+    if (before_.line != 0) in_->say_at(before_);
+  }
+  called_at(const called_at&) = delete;
+  called_at& operator=(const called_at&) = delete;
+  constexpr ~called_at() { in_->say_at(before_); }
+
+ private:
+  recorder* in_;
+  source before_;
+};
+
 namespace detail {
 
 /// A literal in the element type of the tensor beside it.
@@ -159,48 +174,49 @@ constexpr value stop_gradient(operand x) { return x.from.in->alias(op::stop_grad
 
 namespace detail {
 /// What keeps exponentials from overflowing and cancels in the end, so that it has no gradient.
-constexpr value largest(operand x, dim_ref over) { return stop_gradient(operand(max(x, over), x.where.file, x.where.line)); }
+constexpr value largest(const value& x, dim_ref over) { return stop_gradient(max(x, over)); }
 } // namespace detail
 
 /// exp(x - max) normalised to sum 1 over a dim; the maximum keeps it from overflowing.
 constexpr value softmax(operand x, dim_ref over) {
-  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
-  const value e = exp(at(at(x.from) - at(detail::largest(x, over))));
-  return at(e) / at(sum(at(e), over));
+  const called_at user(x);
+  const value e = exp(x - detail::largest(x.from, over));
+  return e / sum(e, over);
 }
 /// log(sum(exp(x))) over a dim.
 constexpr value logsumexp(operand x, dim_ref over) {
-  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
-  const value m = detail::largest(x, over);
-  return at(log(at(sum(at(exp(at(at(x.from) - at(m)))), over)))) + at(m);
+  const called_at user(x);
+  const value m = detail::largest(x.from, over);
+  return log(sum(exp(x - m), over)) + m;
 }
 constexpr value log_softmax(operand x, dim_ref over) {
-  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
-  const value shifted = at(x.from) - at(detail::largest(x, over));
-  return at(shifted) - at(log(at(sum(at(exp(at(shifted))), over))));
+  const called_at user(x);
+  const value shifted = x - detail::largest(x.from, over);
+  return shifted - log(sum(exp(shifted), over));
 }
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim; the variance is the mean of squared differences.
 constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias, double epsilon = 1e-5) {
-  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
-  const value centred = at(x.from) - at(mean(x, over));
-  const value variance = mean(at(at(centred) * at(centred)), over);
-  const operand guard(epsilon, x.where.file, x.where.line);
-  return at(at(at(centred) * at(rsqrt(at(at(variance) + guard)))) * scale) + bias;
+  const called_at user(x);
+  const value centred = x - mean(x, over);
+  return centred * rsqrt(mean(centred * centred, over) + epsilon) * scale + bias;
 }
 /// 0, 1, 2, ... along a dim, in element type T. `beside` is any value of the function: it says where to record. Computed where it is read.
 template <class T = std::int32_t>
 constexpr value iota(operand beside, dim_ref along) {
   return beside.from.in->iota(along, element_of<T>, beside.where);
 }
-/// 1 where the label equals the index along the new dim, 0 elsewhere, in element type T. Nothing of that size need
+/// 1 where the label equals the index along the new dim, 0 elsewhere, in the element type. Nothing of that size need
 /// exist in memory: the comparison is computed inside the step that reads it.
-template <class T = float>
-constexpr value one_hot(operand labels, dim_ref classes) {
+constexpr value one_hot(operand labels, dim_ref classes, element type) {
   recorder& in = *labels.from.in;
   if (!labels.from.ok()) return labels.from;
   const value index = in.iota(classes, in.at(labels.from).type.element, labels.where);
   const value hit = in.elementwise(op::equal, std::array{labels.from, index}, labels.where, element::boolean, true);
-  return cast<T>(operand(hit, labels.where.file, labels.where.line));
+  return cast(operand(hit, labels.where.file, labels.where.line), type);
+}
+template <class T = float>
+constexpr value one_hot(operand labels, dim_ref classes) {
+  return one_hot(labels, classes, element_of<T>);
 }
 
 /// The same values with a dim called by another name.

@@ -107,12 +107,14 @@ struct pullback {
 
 template <class F>
 struct remat_body {
+  F body{};
+
   template <class... Args>
   constexpr auto operator()(const Args&... args) const {
     std::tuple<Args...> all(args...);
     recorder* in = recorder_of(all);
     const auto first = static_cast<node_id>(in->made().nodes.size());
-    auto result = F{}(args...);
+    auto result = body(args...);
     recorder::region r;
     r.first = first;
     r.last = static_cast<node_id>(in->made().nodes.size());
@@ -194,8 +196,8 @@ constexpr auto vjp(const F& f, const Args&... args) {
 /// The same function, whose values are computed again in the backward pass instead of being kept (jax.checkpoint). Gathers of
 /// its arguments are repeated too.
 template <class F>
-constexpr auto remat(const function<F>&) {
-  return function(detail::remat_body<F>{});
+constexpr auto remat(const function<F>& f) {
+  return function(detail::remat_body<F>{f.body});
 }
 
 /// A function with a derivative of its own (jax.custom_vjp): `forward(args...)` returns std::pair(result, residuals),

@@ -142,14 +142,13 @@ constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::
   r.extent(t, detail::sum_of(low + high - interior, f, static_cast<int>(interior + 1)));
   const value padded = r.record();
   if (with == 0 || !padded.ok()) return padded;
-  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
-  const auto number = [&](double n) { return operand(n, x.where.file, x.where.line); };
-  recorder& in = *x.from.in;
-  const value place = at(in.iota(to, element::i64, x.where)) - number(static_cast<double>(low));
-  const value length = in.count(dim_bit(f), element::i64, x.where);
-  value inside = at(at(place) >= number(0)) & at(at(place) < at(at(length) * number(static_cast<double>(interior + 1))));
-  if (interior > 0) inside = at(inside) & at(at(at(at(place) / number(static_cast<double>(interior + 1))) * number(static_cast<double>(interior + 1))) == at(place));
-  return select(at(inside), at(padded), number(with));
+  const called_at user(x);
+  const value place = x.from.in->iota(to, element::i64, x.where) - static_cast<double>(low);
+  const value length = x.from.in->count(dim_bit(f), element::i64, x.where);
+  const auto step = static_cast<double>(interior + 1);
+  value inside = (place >= 0) & (place < length * step);
+  if (interior > 0) inside = inside & (place / step * step == place);
+  return select(inside, padded, with);
 }
 
 /// Element i is element i - by of x; what comes from outside is as the border says.
@@ -316,10 +315,10 @@ constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref
   r.add_operand(first);
   const value placed = r.record();
   if (!placed.ok() || !first.ok()) return placed;
-  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
+  const called_at user(x);
   const value index = in.iota(whole, in.at(first).type.element, x.where);
-  const value end = at(first) + at(in.count(dim_bit(length), in.at(first).type.element, x.where));
-  return select(at(at(at(index) >= at(first)) & at(at(index) < at(end))), at(placed), x);
+  const value end = first + in.count(dim_bit(length), in.at(first).type.element, x.where);
+  return select((index >= first) & (index < end), placed, x);
 }
 
 /// `inside` where every given dim is at least `width` from both its ends, `outside` elsewhere: sets the interior of a grid and
@@ -327,15 +326,14 @@ constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref
 template <std::convertible_to<dim_ref>... D>
 constexpr value interior(operand inside, operand outside, std::int64_t width, const D&... dims) {
   recorder& in = *inside.from.in;
-  const auto at = [&](value v) { return operand(v, inside.where.file, inside.where.line); };
-  const auto number = [&](std::int64_t n) { return operand(static_cast<double>(n), inside.where.file, inside.where.line); };
+  const called_at user(inside);
   value result = inside.from;
   for (const dim_ref& d : detail::dims_of(dims...)) {
     const int id = in.made().find_dim(d.name);
     if (id < 0) return in.fail(fault::dim_missing, "interior", inside.where, d.name);
     const value index = in.iota(d, element::i64, inside.where);
-    const value end = at(in.count(dim_bit(static_cast<dim_id>(id)), element::i64, inside.where)) - number(width);
-    result = select(at(at(at(index) >= number(width)) & at(at(index) < at(end))), at(result), outside);
+    const value end = in.count(dim_bit(static_cast<dim_id>(id)), element::i64, inside.where) - width;
+    result = select((index >= width) & (index < end), result, outside);
   }
   return result;
 }

@@ -227,8 +227,8 @@ public:
     return push(n);
   }
 
-  /// The same values along more dims, those of `like` in its order.
-  constexpr value broadcast(value x, const tensor_type& like, source where) {
+  /// The same values along more dims, those of `like` in its order. By value: types of nodes move when others are recorded.
+  constexpr value broadcast(value x, tensor_type like, source where) {
     if (!x.ok()) return x;
     const tensor_type from = at(x).type;
     for (int i = 0; i < from.rank; ++i)
@@ -340,6 +340,7 @@ public:
     if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
     made_.nodes.push_back(n);
     if (!made_.loops.empty() && class_of(n.code) != op_class::loop) made_.nodes.back().loop = innermost(n);
+    made_.nodes.back().where = said_at(n.where);
     made_.nodes.back().gradient = origin_.gradient;
     made_.nodes.back().origin = origin_.gradient ? origin_.code : n.code;
     return {this, static_cast<node_id>(made_.nodes.size() - 1)};

@@ -102,12 +102,10 @@ constexpr std::pair<value, value> moments(std::string_view name, operand x, cons
     const value bad = in.fail(fault::not_floating, name, x.where);
     return {bad, bad};
   }
-  const auto at = [&](value v) { return operand(v, x.where.file, x.where.line); };
+  const called_at user(x);
   const value middle = mean(x, over...);
-  if (!middle.ok()) return {middle, middle};
-  const value off = in.elementwise(op::sub, std::array{x.from, middle}, x.where);
-  const value square = in.elementwise(op::mul, std::array{off, off}, x.where);
-  return {middle, mean(at(square), over...)};
+  const value off = x - middle;
+  return {middle, mean(off * off, over...)};
 }
 } // namespace detail
 

@@ -36,7 +36,9 @@ constexpr First tree_map(F&& f, const First& first, const Rest&... rest) {
   First made = first;
   const std::vector<value> own = detail::leaf_values(made);
   [[maybe_unused]] const auto leaves = [](auto copy) { return detail::leaf_values(copy); };
-  [[maybe_unused]] const std::array<std::vector<value>, sizeof...(Rest)> others{leaves(rest)...};
+  // No array: of several vectors in one, nvcc's constant evaluation destroys the first only.
+  std::vector<std::vector<value>> others;
+  (others.push_back(leaves(rest)), ...);
   for (const std::vector<value>& other : others)
     if (other.size() != own.size()) {
       const value bad = detail::recorder_of(made)->fail(fault::result_count, "tree_map", {}, {}, {}, static_cast<std::int64_t>(own.size()), static_cast<std::int64_t>(other.size()));

@@ -30,6 +30,13 @@ public:
     return before;
   }
 
+  /// What is recorded from here on is said to be at this line, until another is given. Gives back what held before.
+  constexpr source say_at(source caller) {
+    const source before = caller_;
+    caller_ = caller;
+    return before;
+  }
+
   /// Notes that two dims have one extent, as those of a square matrix: a fault where fixed extents differ, and a shape_error
   /// naming a dim at the first call where others do.
   constexpr bool same_extent(dim_ref a, dim_ref b, std::string_view op, source where) {
@@ -41,7 +48,7 @@ protected:
   constexpr void refuse(fault what, std::string_view op, source where, std::string_view dim = {}, std::string_view axis = {},
                         std::int64_t expected = 0, std::int64_t got = 0) {
     if (!made_.found.ok()) return;
-    made_.found = {what, where, origin_.gradient ? name_of(origin_.code) : op, dim, axis, expected, got, origin_.gradient};
+    made_.found = {what, said_at(where), origin_.gradient ? name_of(origin_.code) : op, dim, axis, expected, got, origin_.gradient};
   }
 
   /// A value that the user pinned as unreduced may only go where its reduction commutes; implicitly reducing it would
@@ -200,8 +207,11 @@ protected:
     return true;
   }
 
+  constexpr source said_at(source where) const { return caller_.line != 0 ? caller_ : where; }
+
   graph made_{};
   origin origin_{};
+  source caller_{};
 };
 
 } // namespace cleave

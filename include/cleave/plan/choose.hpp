@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/looks.hpp>
+#include <cleave/plan/deferred_sums.hpp>
 
 namespace cleave {
 
@@ -18,7 +18,7 @@ struct choice {
 namespace detail {
 
 /// Improves a completed graph until no change of one node, with the ops that follow it, makes the plan cheaper.
-struct chooser : looked_at_strategies {
+struct chooser : deferred_sums {
   /// Whether something near a node changed since it was last looked at.
   std::vector<std::uint8_t> fresh{};
   /// A node that is held while the others are improved around it.
@@ -28,7 +28,7 @@ struct chooser : looked_at_strategies {
   std::vector<int> counted_in{};
   int round = 0;
 
-  constexpr chooser(const graph& from, const sizes& s, const policy& p, known_ways& known) : looked_at_strategies(from, s, p, known) {
+  constexpr chooser(const graph& from, const sizes& s, const policy& p, known_ways& known) : deferred_sums(from, s, p, known) {
     fresh.assign(from.nodes.size(), 1);
     counted_in.assign(from.nodes.size(), 0);
   }
@@ -146,7 +146,10 @@ struct chooser : looked_at_strategies {
 
   constexpr bool try_strategy(std::size_t v, const strategy& s, bool together) {
     if (!together) return try_with(v, s, followers::none);
-    return try_with(v, s, followers::cheap) || ((node_at(v).code == op::dot || node_at(v).code == op::gather) && try_with(v, s, followers::products));
+    if (try_with(v, s, followers::cheap)) return true;
+    if ((node_at(v).code == op::dot || node_at(v).code == op::gather) && try_with(v, s, followers::products)) return true;
+    // A sum of partial sums, reduced once for all who read it.
+    return s.pass != 0 && chosen[v].pass == 0 && try_with(v, s, followers::none);
   }
 
   constexpr bool try_with(std::size_t v, const strategy& s, followers who, bool* tie = nullptr) {
@@ -278,8 +281,11 @@ struct chooser : looked_at_strategies {
     const op_class what = class_of(node_at(v).code);
     if (what == op_class::annotation || node_at(v).code == op::input) return true;
     if (what != op_class::elementwise && what != op_class::view) return false;
-    for (int k = 0; k < node_at(v).arity; ++k)
-      if (by_user(node_at(v).in[static_cast<std::size_t>(k)], depth - 1)) return true;
+    for (int k = 0; k < node_at(v).arity; ++k) {
+      const std::size_t u = node_at(v).in[static_cast<std::size_t>(k)];
+      // What is broadcast, as a bias, has no say.
+      if (node_at(u).type.rank >= node_at(v).type.rank && by_user(u, depth - 1)) return true;
+    }
     return false;
   }
 
@@ -314,25 +320,14 @@ struct chooser : looked_at_strategies {
     return {};
   }
 
-  /// Partial sums stay partial through linear ops to begin with, where that makes them no larger: sums of several then
-  /// meet before one reduction, which no change of a single op would find.
-  constexpr void defer_reduction(std::size_t v) {
-    const node& n = node_at(v);
-    if (settled(v) || n.arity == 0 || class_of(n.code) == op_class::contraction || class_of(n.code) == op_class::remap) return;
-    std::vector<strategy> variants;
-    with_pass(v, chosen[v], variants);
-    for (const strategy& s : variants)
-      if (s.pass != 0)
-        for (int k = 0; k < n.arity; ++k)
-          if ((s.bringers >> k & 1) != 0 && node_at(n.in[static_cast<std::size_t>(k)]).type.rank >= n.type.rank) chosen[v] = s;
-  }
-
   constexpr void run() {
     const completion layouts = complete(g);
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       chosen[v] = follows(v) ? following(v) : suggested(v, layouts);
       defer_reduction(v);
     }
+    for (std::size_t v = 0; v < g.nodes.size(); ++v)
+      if (next_of[v] != no_node) accumulate_partially(v);
     double once = 0;
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       flops += flops_at(v);
@@ -360,12 +355,12 @@ struct chooser : looked_at_strategies {
     return total;
   }
 
-  /// Forces each product into each of its strategies, improves the rest around it, and keeps what is cheaper in all.
+  /// Forces each product and look-up into each of its strategies, improves the rest around it, and keeps what is cheaper in all.
   constexpr void search_wider() {
     tries = 0;
     double best = total_score();
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
-      if (node_at(v).code != op::dot || best == 0) continue;
+      if ((node_at(v).code != op::dot && node_at(v).code != op::gather && node_at(v).code != op::scatter) || best == 0) continue;
       std::vector<strategy> ways;
       enumerate(v, 0, strategy{}, ways);
       for (const strategy& s : ways) {

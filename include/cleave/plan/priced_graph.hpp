@@ -124,6 +124,8 @@ struct priced_graph {
     strategy s;
     if (n.code == op::next) {
       s.out = chosen[n.in[1]].out;
+      s.pass = s.out.unreduced;
+      s.bringers = s.pass != 0 ? 3 : 0;
       return s;
     }
     const layout& stack = home(n.in[0]);

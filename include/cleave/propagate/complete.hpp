@@ -63,6 +63,7 @@ struct completer {
     layout& l = layouts[v];
     axis_list& have = l[position];
     if (have.packed == list.packed || (fixed[v] >> position & 1) != 0 || !list.starts_with(have)) return false;
+    if (g.dims[g.nodes[v].type[position]].extent == 1) return false;
     axis_set others = 0;
     for (int i = 0; i < g.nodes[v].type.rank; ++i)
       if (i != position) others = static_cast<axis_set>(others | l[i].mask());
@@ -153,7 +154,7 @@ struct completer {
 
 /// Completes the layouts of a graph from what the user wrote, to a fixpoint. Order: cheap ops (elementwise, views,
 /// annotations) forward and backward until nothing changes, then all ops likewise, and last from operands that are broadcast:
-/// a bias does not decide over the activations to which it is added. Nodes in recorded order, factors in
+/// a bias does not decide over the activations to which it is added. A single element is not divided. Nodes in recorded order, factors in
 /// the order of the result's dims and then the contracted ones. Lists only grow, so it ends. Deterministic; what the
 /// user wrote is never overridden; conflicts stay for the partitioner, which prices them.
 constexpr completion complete(const graph& g) {

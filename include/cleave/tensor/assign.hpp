@@ -76,6 +76,10 @@ struct call_site {
     }
     for (std::size_t d = Plan::dims.size(); d < at.dims.size(); ++d) at.dims[d] = 0;
     const bool fits = derive_extents(Plan::rules, at);
+    for (const dim_product& p : Plan::rules.products)
+      for (const dim_id part : {p[1], p[2]})
+        if (p[2] != no_dim && at.dims[p[0]] != dynamic && at.dims[part] > 0 && at.dims[p[0]] % at.dims[part] != 0)
+          throw shape_error(wording::extent_no_multiple(Plan::dims[p[0]].name, at.dims[p[0]], Plan::dims[part].name, at.dims[part]));
     for (std::size_t d = 0; d < Plan::dims.size(); ++d)
       if (at.dims[d] == dynamic) throw shape_error(wording::extent_unknown(Plan::dims[d].name));
     if (!fits) {
