@@ -4,7 +4,9 @@
 # Every header compiles alone, and twice in a row. Those of the rooms that see the standard library only are compiled with
 # Cleave::core, so that an include of Kokkos or MPI in them is an error.
 
-set(core_rooms base mesh layout type graph ops expr propagate plan simulate)
+set(core_rooms base mesh layout type graph ops expr propagate plan simulate nn optim)
+# Of these rooms, what makes tensors.
+set(with_tensors cleave/nn/parameters.hpp)
 
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/include/cleave/*.hpp")
 if(NOT TARGET Cleave::fft)
@@ -16,7 +18,7 @@ foreach(header IN LISTS headers)
   string(REGEX REPLACE "\\.hpp$" ".cpp" source "${CMAKE_CURRENT_BINARY_DIR}/headers/${header}")
   file(CONFIGURE OUTPUT "${source}" CONTENT "#include <${header}>\n#include <${header}>\n")
   string(REGEX MATCH "^cleave/([a-z_]+)/" room "${header}")
-  if(CMAKE_MATCH_1 IN_LIST core_rooms OR header STREQUAL "cleave/version.hpp")
+  if((CMAKE_MATCH_1 IN_LIST core_rooms AND NOT header IN_LIST with_tensors) OR header STREQUAL "cleave/version.hpp")
     list(APPEND core_sources "${source}")
   else()
     list(APPEND runtime_sources "${source}")

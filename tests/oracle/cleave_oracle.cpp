@@ -16,6 +16,10 @@
 #include "../shrunk.hpp"
 #include "../without_kernels.hpp"
 
+#include <cleave/nn/blocks.hpp>
+#include <cleave/nn/embedding.hpp>
+#include <cleave/nn/mixture_of_experts.hpp>
+#include <cleave/nn/self_attention.hpp>
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/lookup.hpp>
@@ -182,7 +186,7 @@ class case_builder {
     if (op == "sum" || op == "max") return reduction(op);
     if (op == "cross_entropy") return input("bv"), input("b"), finish(cross_entropy(values_[0], values_[1]), "");
     if (op == "lm_head")
-      return input("bd"), input("dv"), input("b"), finish(cross_entropy(dot(values_[0], values_[1], dim('d')), values_[2]), "");
+      return input("bd"), input("dv"), input("b"), finish(cross_entropy(cleave::nn::unembedding(values_[0], values_[1], dim('d')), values_[2]), "");
     if (op == "cross_entropy_grad") return input("bv"), input("b"), finish(gradient([&](auto x) { return cross_entropy(x, values_[1]); }, values_[0]), "bv");
     if (op == "lm_head_grad") return lm_head_grad();
     if (op == "scale" || op == "scale_rep" || op == "lt_devices" || op == "two_d") return input("ab"), finish(pinned(values_[0]) * 2.0);
@@ -415,7 +419,7 @@ class case_builder {
     input("vd");
     input(rank_of(1) == 1 ? "b" : "bs");
     type_ = element_named(string_of(field(list(c_, "inputs").at(0), "dtype"), "a dtype"));
-    return finish(cleave::detail::recorded_gather(in_, values_[0], dim('v'), values_[1], {}), rank_of(1) == 1 ? "bd" : "bsd");
+    return finish(cleave::nn::embedding(values_[0], values_[1], dim('v')), rank_of(1) == 1 ? "bd" : "bsd");
   }
   /// Rows added up in a table of zeros, or in segments.
   bool added_up() {
@@ -450,16 +454,17 @@ class case_builder {
   /// Layers with stacked weights, one after the other.
   bool layers() {
     input(rank_of(0) == 2 ? "bd" : "bsd"), input("ldh"), input("lhd");
-    return finish(scan(dim('l'), values_[0], std::array{values_[1], values_[2]}, [this](const cleave::value& x, const std::array<cleave::value, 2>& w) { return mlp(x, w[0], w[1]); }));
+    constexpr struct {
+      cleave::nn::layer_by_layer<> schedule;
+    } in_order{};
+    return finish(cleave::nn::blocks(in_order, dim('l'), values_[0], std::array{values_[1], values_[2]}, [this](const cleave::value& x, const std::array<cleave::value, 2>& w) { return mlp(x, w[0], w[1]); }));
   }
   /// The stages' buffer goes on by one stage a tick, a microbatch enters the first, and all compute; one tick, or one a microbatch.
   bool pipeline() {
     input("pbd"), input("pdf"), input("tbd");
     const bool one = string_of(field(c_, "id"), "'id'").find("/step/") != std::string::npos;
     const auto tick = [this](const cleave::value& state, const cleave::value& microbatch) {
-      const cleave::value stage = in_.iota(dim('p'), cleave::element::i32, {});
-      const cleave::value first = in_.elementwise(cleave::op::equal, std::array{stage, in_.constant(0, cleave::element::i32, {})}, {});
-      const cleave::value entered = select(first, microbatch, shift(state, dim('p'), 1));
+      const cleave::value entered = shift(state, dim('p'), 1) + cleave::nn::in_first_stage(microbatch, dim('p'));
       return rename(dot(entered, values_[1], dim('d')), dim('f'), dim('d'));
     };
     return finish(one ? tick(values_[0], at_index(values_[2], 't', 0)) : scan(dim('t'), values_[0], values_[2], tick));
@@ -469,24 +474,9 @@ class case_builder {
     input("gsm"), input("me"), input("emh"), input("ehm");
     const json& pinned_dispatch = field(field(c_, "params"), "constrain_dispatch");
     extents_['c'] = 2 * (2 * extents_.at('s') / extents_.at('e'));
-    const double capacity = static_cast<double>(extents_.at('c'));
-    const cleave::value x = values_[0], gates = softmax(dot(x, values_[1], dim('m')), dim('e'));
-    const auto experts = [&](const cleave::value& g) { return cleave::one_hot(argmax(g, dim('e')), dim('e')); };
-    const cleave::value first = experts(gates), second = experts(gates * (1.0 - first));
-    // The place of every token in the buffer of its expert: those of the second choice come after all of the first.
-    const cleave::value place1 = cumulative_sum(first, dim('s'), cleave::running::forward_exclusive);
-    const cleave::value place2 = cumulative_sum(second, dim('s'), cleave::running::forward_exclusive) + sum(first, dim('s'));
-    const auto combine_of = [&](const cleave::value& mask, const cleave::value& place) {
-      const cleave::value fits = mask * cast<float>(place < capacity);
-      const cleave::value gate = sum(gates * fits, dim('e'));
-      const cleave::value where = cleave::one_hot(cast<std::int32_t>(sum(place * fits, dim('e'))), dim('c'));
-      return in_.dot(gate * fits, where, cleave::dim_set{0}, {});
-    };
-    const cleave::value combine = combine_of(first, place1) + combine_of(second, place2);
-    const cleave::value dispatch = cast<float>(combine > 0.0);
-    const cleave::value sent = constrain(dot(dispatch, x, dim('s')), layout("egcm", pinned_dispatch));
-    const cleave::value made = dot(relu(dot(sent, values_[2], dim('m'))), values_[3], dim('h'));
-    return finish(dot(combine, constrain(made, layout("egcm", pinned_dispatch)), dim('e'), dim('c')));
+    const auto pin = [&](const cleave::value& v) { return constrain(v, layout("egcm", pinned_dispatch)); };
+    const auto experts = [&](const cleave::value& sent) { return dot(relu(dot(sent, values_[2], dim('m'))), values_[3], dim('h')); };
+    return finish(cleave::nn::mixture_of_experts(values_[0], values_[1], {dim('s'), dim('m'), dim('e'), dim('c')}, cleave::nn::choices::top2, experts, pin).mixed);
   }
   bool stencil() {
     input("abc");
@@ -699,27 +689,21 @@ class case_builder {
   bool lm_head_grad() {
     input("bd"), input("dv"), input("b");
     const auto [loss, pullback] =
-        vjp([&](auto h, auto table) { return cross_entropy(dot(h, table, dim('d')), values_[2]); }, values_[0], values_[1]);
+        vjp([&](auto h, auto table) { return cross_entropy(cleave::nn::unembedding(h, table, dim('d')), values_[2]); }, values_[0], values_[1]);
     const auto [hidden, table] = pullback(in_.constant(1, in_.at(loss).type.element, {}));
     return finish({hidden, table}, {"bd", "dv"});
   }
   /// mean(logsumexp(logits) - logits[label])
   cleave::value cross_entropy(cleave::value logits, cleave::value labels) {
-    const cleave::value hit = sum(logits * cleave::one_hot(labels, dim('v')), dim('v'));
-    return mean(logsumexp(logits, dim('v')) - hit, dim('b'));
+    return mean(cleave::nn::cross_entropy(logits, labels, dim('v')), dim('b'));
   }
   /// x + causal softmax(q k^T / sqrt(key)) v, projected back. The sequence has a second name where it is attended to.
   bool attention() {
     input("bsd"), input("dhk"), input("dhk"), input("dhk"), input("hkd");
     extents_['t'] = extents_.at('s');
-    const cleave::value x = values_[0], other = rename(x, dim('s'), dim('t'));
-    const cleave::value q = dot(x, values_[1], dim('d')), k = dot(other, values_[2], dim('d')), v = dot(other, values_[3], dim('d'));
-    const cleave::value scores = dot(q, k, dim('k')) * (1 / std::sqrt(static_cast<double>(extents_.at('k'))));
-    const cleave::value row = in_.iota(dim('s'), cleave::element::i32, {}), column = in_.iota(dim('t'), cleave::element::i32, {});
-    const cleave::value past =
-        in_.elementwise(cleave::op::greater_equal, std::array{row, column}, {}, cleave::element::boolean, true);
-    const cleave::value weights = softmax(select(past, scores, -1e30), dim('t'));
-    return finish(x + dot(dot(weights, v, dim('t')), values_[4], dim('h'), dim('k')));
+    const cleave::nn::attention_weights weights{values_[1], values_[2], values_[3], values_[4]};
+    const auto own = [](const cleave::value& v) { return v; };
+    return finish(values_[0] + cleave::nn::self_attention(values_[0], weights, dim('d'), {dim('s'), dim('t'), dim('k')}, cleave::nn::all_scores{}, {}, cleave::nn::causal{}, own, dim('h')));
   }
 
   const json& c_;

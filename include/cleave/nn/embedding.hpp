@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/lookup.hpp>
+
+namespace cleave::nn {
+
+/// The rows of a table for ids of words: [dims of the ids, other dims of the table]. With the vocabulary divided, ids go to the devices that
+/// have the rows and rows come back, or each device takes its own and the sums are put together: no device has the whole table.
+constexpr value embedding(operand table, operand ids, dim_ref vocabulary) { return gather(table, vocabulary, ids); }
+
+/// Scores of all words from an embedding table: the product with it, over its other dim (Press and Wolf 2017, tied weights). With the vocabulary
+/// divided, scores are too.
+constexpr value unembedding(operand x, operand table, dim_ref embed) { return dot(x, table, embed); }
+
+/// -log of the probability that softmax gives to each label, from scores along the vocabulary. Where that is divided three numbers a label are
+/// reduced (maximum, sum of exponentials, score of the label), never the scores. Where `smoothing` is not 0, it is the share of the
+/// probability that is spread over all words evenly (Szegedy et al. 2016).
+constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary, double smoothing = 0) {
+  const called_at user(scores);
+  const value& s = scores.from;
+  if (!s.ok()) return s;
+  const value hit = one_hot(labels, vocabulary, s.in->at(s).type.element);
+  const value of_label = sum(s * hit, vocabulary);
+  if (smoothing == 0) return logsumexp(s, vocabulary) - of_label;
+  return logsumexp(s, vocabulary) - (of_label * (1 - smoothing) + mean(s, vocabulary) * smoothing);
+}
+
+} // namespace cleave::nn

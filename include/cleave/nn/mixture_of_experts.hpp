@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/cumulative.hpp>
+#include <cleave/expr/lookup.hpp>
+#include <cleave/expr/reductions.hpp>
+
+#include <functional>
+
+namespace cleave::nn {
+
+/// How many experts a token goes to: one (Switch, Fedus et al. 2021) or two (GShard, Lepikhin et al. 2020).
+enum class choices : std::uint8_t { top1, top2 };
+
+/// `token` is the dim whose elements compete for places: each expert takes `capacity` of them, from each of what the other dims of the tokens
+/// count (groups). The extents of both are fixed, or arguments have them.
+struct moe_dims {
+  dim_ref token, embed, expert, capacity;
+};
+
+struct moe_result {
+  /// As x: what the experts made of each token, weighted; 0 for tokens that found no place.
+  value mixed;
+  /// Rank 0: experts * the sum over experts of (share of tokens whose first choice it is) * (mean probability of it), averaged over groups: 1 where all are
+  /// used alike (Fedus et al. 2021, eq. 4). To be added to the loss, with a small weight.
+  value imbalance;
+};
+
+namespace detail {
+/// A choice of one expert for every token, in order: which, with what probability, and the place among those who chose the same.
+struct routed {
+  value expert, gate, hits, place;
+};
+constexpr routed route(const value& gates, const value& open, const value& taken, const moe_dims& d) {
+  const value free = open.ok() ? gates * open : gates;
+  routed r;
+  r.expert = argmax(free, d.expert);
+  r.hits = cast(one_hot(r.expert, d.expert), gates.in->at(gates).type.element);
+  r.gate = sum(free * r.hits, d.expert);
+  const value whole = cast<std::int32_t>(r.hits);
+  const value before = cumulative_sum(whole, d.token, running::forward_exclusive);
+  r.place = sum((taken.ok() ? before + taken : before) * whole, d.expert);
+  return r;
+}
+} // namespace detail
+
+/// Sends every token of x [groups..., token, embed] to the experts that `router` [embed, expert] likes best for it, as far as they have places, and
+/// adds up what they make of it. `experts(sent)` gets [expert, capacity, groups..., embed], and returns the same dims. `pin` lays out what
+/// is sent and what comes back: where it divides `expert` over an axis that divides the groups of x, that is one all-to-all each way, and
+/// nothing else moves. Tokens are put into their places by index, not by products with masks. Faults: dim_missing.
+template <class Experts, class Pin>
+constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dims& d, choices how, const Experts& experts, const Pin& pin) {
+  const source where = x.where;
+  recorder& in = *x.from.in;
+  if (!x.from.ok() || !router.from.ok()) return {{&in, no_node}, {&in, no_node}};
+  const dim_ref slot{"place of an expert"};
+  const element type = in.at(x.from).type.element;
+  std::array<value, 2> slots, gates;
+  const std::size_t count = how == choices::top1 ? 1 : 2;
+  value sent, imbalance;
+  {
+    const called_at user(x);
+    const value likes = softmax(dot(x, router, d.embed), d.expert);
+    const detail::routed first = detail::route(likes, {}, {}, d);
+    const int e = in.dim(d.expert, "mixture_of_experts", where), c = in.dim(d.capacity, "mixture_of_experts", where);
+    if (!first.place.ok() || e < 0 || c < 0) return {{&in, no_node}, {&in, no_node}};
+    const value capacity = in.count(dim_bit(static_cast<dim_id>(c)), element::i32, where);
+    const auto place_of = [&](const detail::routed& r) { return select(r.place < capacity, r.expert * capacity + r.place, -1); };
+    slots[0] = place_of(first);
+    gates[0] = first.gate;
+    if (count == 2) {
+      // Second choices come after all first ones.
+      const detail::routed second = detail::route(likes, 1.0 - first.hits, sum(cast<std::int32_t>(first.hits), d.token), d);
+      slots[1] = place_of(second);
+      const value both = first.gate + second.gate;
+      gates = {first.gate / both, second.gate / both};
+    }
+    const value share = mean(first.hits, d.token), belief = mean(likes, d.token);
+    imbalance = mean(sum(stop_gradient(share) * belief, d.expert) * cast(in.count(dim_bit(static_cast<dim_id>(e)), element::i32, where), type));
+
+    tensor_type places;
+    places.element = type;
+    places.append(static_cast<dim_id>(in.dim(slot, "mixture_of_experts", where)));
+    const tensor_type tokens = in.at(x.from).type;
+    const int token = in.made().find_dim(d.token.name);
+    for (int i = 0; i < tokens.rank; ++i)
+      if (tokens[i] != token) places.append(tokens[i]);
+    for (std::size_t k = 0; k < count; ++k) {
+      const value part = cleave::detail::recorded_scatter(in, x.from, slot, slots[k], places, where);
+      sent = k == 0 ? part : sent + part;
+    }
+    sent = pin(split(sent, slot, d.expert, d.capacity));
+  }
+  const value made = pin(experts(sent));
+  const called_at user(x);
+  const value back = merge(made, d.expert, d.capacity, slot);
+  value mixed;
+  for (std::size_t k = 0; k < count; ++k) {
+    const value part = gather(back, slot, slots[k]) * gates[k];
+    mixed = k == 0 ? part : mixed + part;
+  }
+  return {mixed, imbalance};
+}
+
+} // namespace cleave::nn

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/functions.hpp>
+
+namespace cleave::nn {
+
+/// What a normalization multiplies with and adds, each a tensor of the dim that is normalized.
+template <class Scale, class Bias = Scale>
+struct norm_weights {
+  Scale scale;
+  Bias bias;
+};
+template <class S, class B>
+norm_weights(S, B) -> norm_weights<S, B>;
+
+/// x with mean 0 and variance 1 along a dim, then scaled and moved (Ba, Kiros and Hinton 2016). Any layout; along a divided dim two sums
+/// of each slice are reduced.
+template <class W>
+constexpr value layer_norm(operand x, const W& w, dim_ref over, double epsilon = 1e-5) {
+  return cleave::layer_norm(x, over, w.scale, w.bias, epsilon);
+}
+
+/// x with mean square 1 along a dim, then scaled (Zhang and Sennrich 2019). Any layout; along a divided dim one sum of each slice is
+/// reduced.
+constexpr value rms_norm(operand x, operand scale, dim_ref over, double epsilon = 1e-6) {
+  const called_at user(x);
+  return x * rsqrt(mean(x * x, over) + epsilon) * scale;
+}
+
+} // namespace cleave::nn

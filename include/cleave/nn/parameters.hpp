@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/tensor/make.hpp>
+
+#include <initializer_list>
+
+namespace cleave::nn {
+
+/// Calls `f` with every tensor of nested aggregates, in the order in which they are written.
+template <class A, class F>
+void for_each_tensor(A& all, F&& f) {
+  for_each_leaf<cleave::detail::is_run_time_leaf>(all, [&]<class Leaf>(Leaf& leaf) {
+    if constexpr (is_tensor<std::remove_const_t<Leaf>>) f(leaf);
+  });
+}
+
+/// All tensors of an aggregate, filled with zeros, from the sizes of their dims: `make_parameters<Model>(grid, {embed = 64, heads = 4})`.
+/// Fixed extents need no size. Collective. Throws shape_error on all ranks where a size is missing.
+template <class A>
+A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
+  A all{};
+  for_each_tensor(all, [&]<class Tensor>(Tensor& t) {
+    constexpr spec layout = typename Tensor::sharding_type{};
+    std::array<std::int64_t, static_cast<std::size_t>(Tensor::rank)> extents{};
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      extents[i] = layout.dims[i].dim.extent;
+      for (const named_size& s : sizes)
+        if (s.name == layout.dims[i].dim.name) extents[i] = s.size;
+    }
+    t = Tensor(g, std::span<const std::int64_t>(extents));
+  });
+  return all;
+}
+
+/// How many numbers an aggregate of tensors has.
+template <class A>
+std::int64_t count_parameters(const A& all) {
+  std::int64_t total = 0;
+  for_each_tensor(all, [&](const auto& t) { total += t.size(); });
+  return total;
+}
+
+} // namespace cleave::nn

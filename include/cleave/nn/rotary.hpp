@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/movement.hpp>
+
+namespace cleave::nn {
+
+/// Turns pairs of elements along `head`, element i and the one half the extent later, by angles that grow with the position: `at` *
+/// base^(-2 i / extent) (Su et al. 2021; halves as in GPT-NeoX). `at` are whole numbers with dims of x, as `iota(x, position)`; the extent of `head`
+/// is even. Nothing moves unless `head` is divided.
+constexpr value rotary(operand x, const value& at, dim_ref head, double base = 10000) {
+  const called_at user(x);
+  const dim_ref half{"rotary half"}, pair{"rotary pair", 2};
+  const value halves = split(x, head, pair, half);
+  if (!halves.ok() || !at.ok()) return {x.from.in, no_node};
+  recorder& in = *x.from.in;
+  const element type = in.at(halves).type.element, wide = accumulator_of(type);
+  const value rate = pow(base, cast(iota(x, half), wide) / -cast(count(halves, half), wide));
+  tensor_type angles = in.at(at).type;
+  angles.append(static_cast<dim_id>(in.made().find_dim(half.name)));
+  const value angle = in.broadcast(cast(at, wide), angles, x.where) * rate;
+  const value sign = cast(iota(x, pair), type) * 2.0 - 1.0;
+  const value turned = halves * cast(cos(angle), type) + roll(halves, pair, 1) * sign * cast(sin(angle), type);
+  return merge(turned, pair, half, head);
+}
+
+} // namespace cleave::nn

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "check_function.hpp"
+
+#include <cleave/nn/blocks.hpp>
+#include <cleave/nn/mixture_of_experts.hpp>
+#include <cleave/nn/self_attention.hpp>
+
+// Layers whose values travel in loops or by index, and their gradients, on real ranks: what the plain evaluator gives. Whole models:
+// tests/reference.
+
+namespace {
+
+inline constexpr cleave::axis<"x"> ax;
+inline constexpr cleave::axis<"y"> ay;
+inline constexpr cleave::mesh mesh{ax, ay};
+inline constexpr cleave::dim<"batch"> batch;
+inline constexpr cleave::dim<"position"> position;
+inline constexpr cleave::dim<"source"> source_dim;
+inline constexpr cleave::dim<"ring"> ring;
+inline constexpr cleave::dim<"heads"> heads;
+inline constexpr cleave::dim<"head"> head;
+inline constexpr cleave::dim<"embed"> embed;
+inline constexpr cleave::dim<"hidden"> hidden;
+inline constexpr cleave::dim<"expert"> expert;
+inline constexpr cleave::dim<"capacity", 3> capacity;
+inline constexpr cleave::dim<"stage"> stage;
+inline constexpr cleave::dim<"microbatch"> microbatch;
+inline constexpr cleave::dim<"round", 2> round_dim;
+inline constexpr cleave::dim<"block", 3> block;
+
+template <auto Layout>
+using f64 = cleave::tensor<double, Layout>;
+std::vector<cleave::grid> grids() { return support::grids(mesh); }
+
+constexpr auto around = cleave::value_and_grad<0, 1, 2>(cleave::function([](auto q, auto k, auto v) {
+  const auto mixed = cleave::nn::ring_attention(q, k, v, {position, source_dim, head}, ring, cleave::nn::causal{});
+  return sum(sin(mixed));
+}));
+TEST(transformers, attention_around_a_ring) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(batch / ax, ring / ay, position, heads, head)> q(g, {3, 4, 2, 2, 3}), dq(g, {3, 4, 2, 2, 3});
+    f64<mesh(batch / ax, ring / ay, source_dim, heads, head)> k(g, {3, 4, 2, 2, 3}), v(g, {3, 4, 2, 2, 3}), dk(g, {3, 4, 2, 2, 3}), dv(g, {3, 4, 2, 2, 3});
+    f64<mesh()> loss(g, {});
+    support::fill(q, 0.1);
+    support::fill(k, 0.9);
+    support::fill(v, 1.7);
+    support::check(around, std::tie(loss, dq, dk, dv), q, k, v);
+  }
+}
+
+constexpr auto in_blocks = cleave::value_and_grad<0, 1, 2>(cleave::function([](auto q, auto k, auto v) {
+  return sum(sin(cleave::nn::blocked_attention(q, k, v, {position, source_dim, head}, block, cleave::nn::causal{})));
+}));
+TEST(transformers, attention_in_blocks) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(batch, position / ax, heads / ay, head)> q(g, {2, 5, 3, 2}), dq(g, {2, 5, 3, 2});
+    f64<mesh(batch, source_dim, heads / ay, head)> k(g, {2, 6, 3, 2}), v(g, {2, 6, 3, 2}), dk(g, {2, 6, 3, 2}), dv(g, {2, 6, 3, 2});
+    f64<mesh()> loss(g, {});
+    support::fill(q, 0.3);
+    support::fill(k, 0.7);
+    support::fill(v, 1.1);
+    support::check(in_blocks, std::tie(loss, dq, dk, dv), q, k, v);
+  }
+}
+
+constexpr auto experts = cleave::value_and_grad<0, 1, 2, 3>(cleave::function([](auto x, auto router, auto up, auto down) {
+  const auto moe = cleave::nn::mixture_of_experts(
+      x, router, {position, embed, expert, capacity}, cleave::nn::choices::top2,
+      [&](const cleave::value& sent) { return dot(tanh(dot(sent, up, embed)), down, hidden); },
+      [](const cleave::value& v) { return constrain(v, mesh(expert / ay, batch / ax)); });
+  return sum(moe.mixed * moe.mixed) + 0.1 * moe.imbalance;
+}));
+TEST(transformers, mixture_of_experts) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(batch / ax / ay, position, embed)> x(g, {8, 7, 3}), dx(g, {8, 7, 3});
+    f64<mesh(embed, expert)> router(g, {3, 5}), drouter(g, {3, 5});
+    f64<mesh(expert / ay, embed, hidden)> up(g, {5, 3, 4}), dup(g, {5, 3, 4});
+    f64<mesh(expert / ay, hidden, embed)> down(g, {5, 4, 3}), ddown(g, {5, 4, 3});
+    f64<mesh()> loss(g, {});
+    support::fill(x, 0.2);
+    support::fill(router, 0.6);
+    support::fill(up, 1.3);
+    support::fill(down, 2.1);
+    support::check(experts, std::tie(loss, dx, drouter, dup, ddown), x, router, up, down);
+  }
+}
+
+constexpr auto circular = cleave::value_and_grad<0, 1>(cleave::function([](auto x, auto w) {
+  const auto f = [](const cleave::value& h, const std::array<cleave::value, 1>& p) { return h + rename(tanh(dot(h, p[0], embed)), hidden, embed); };
+  const auto pin = [](const cleave::value& v) { return constrain(v, mesh(stage / ay)); };
+  const auto y = cleave::nn::pipeline(x, std::array{cleave::value(w)}, {stage, microbatch, 2, round_dim}, f, pin);
+  return sum(y * y);
+}));
+TEST(transformers, circular_pipeline) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(microbatch, batch / ax, embed)> x(g, {4, 3, 2}), dx(g, {4, 3, 2});
+    f64<mesh(round_dim, stage / ay, embed, hidden)> w(g, {2, 2, 2, 2}), dw(g, {2, 2, 2, 2});
+    f64<mesh()> loss(g, {});
+    support::fill(x, 0.4);
+    support::fill(w, 0.8);
+    support::check(circular, std::tie(loss, dx, dw), x, w);
+  }
+}
+
+// In a circular schedule microbatches are a multiple of stages: all ranks say so before anything moves.
+TEST(transformers, microbatches_that_do_not_fill_the_rounds) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(microbatch, batch / ax, embed)> x(g, {3, 3, 2}), dx(g, {3, 3, 2});
+    f64<mesh(round_dim, stage / ay, embed, hidden)> w(g, {2, 2, 2, 2}), dw(g, {2, 2, 2, 2});
+    f64<mesh()> loss(g, {});
+    try {
+      circular(x, w).into(loss, dx, dw);
+      ADD_FAILURE() << "three microbatches for two stages";
+    } catch (const cleave::shape_error& e) {
+      EXPECT_STREQ(e.what(), "cleave: dim 'microbatch' has extent 3, which is no multiple of the 2 of dim 'stage', into which it is split");
+    }
+  }
+}
+
+} // namespace

@@ -1,0 +1,396 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The layers of cleave/nn under random meshes, layouts and extents: what formulas written out by hand give, on one device and on many, and
+// gradients that are limits of differences.
+#include <cleave/expr/gradient.hpp>
+#include <cleave/nn/blocks.hpp>
+#include <cleave/nn/embedding.hpp>
+#include <cleave/nn/feed_forward.hpp>
+#include <cleave/nn/mixture_of_experts.hpp>
+#include <cleave/nn/normalization.hpp>
+#include <cleave/nn/self_attention.hpp>
+#include <cleave/plan/explain.hpp>
+#include <cleave/simulate/simulate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <random>
+
+namespace {
+
+using namespace cleave;
+
+struct size_of_dim {
+  std::string_view name;
+  std::int64_t extent;
+};
+/// An argument: its dims, by name, and what its elements are.
+struct argument {
+  std::vector<std::string_view> dims;
+  element type = element::f64;
+  std::int64_t below = 0;  // of whole numbers
+};
+using function_of_values = std::function<value(std::span<const value>)>;
+using formula = std::function<std::vector<double>(std::span<const host_array>)>;
+
+struct layer {
+  const char* name;
+  std::vector<size_of_dim> sizes;
+  std::vector<argument> arguments;
+  function_of_values f;
+  /// The elements of the result, in its order of dims.
+  formula meant;
+};
+
+class harness {
+ public:
+  explicit harness(unsigned seed) : random_(seed) {}
+
+  /// How many programs came so far that they were simulated.
+  static inline unsigned simulated_runs = 0;
+
+  void run(const layer& l) {
+    mesh_value mesh;
+    mesh.axes.push_back({"x", 1 + below(3)});
+    mesh.axes.push_back({"y", 1 + below(2)});
+    recorder in(mesh);
+    std::vector<value> arguments, variables;
+    std::vector<spec> layouts;
+    std::string told = l.name;
+    for (const argument& a : l.arguments) {
+      spec s;
+      s.mesh = mesh;
+      for (std::string_view d : a.dims) s.dims.push_back(placement(dim_ref{d}));
+      for (int axis = 0; axis < 2; ++axis)
+        if (const int where = below(static_cast<int>(a.dims.size()) + 1); where < static_cast<int>(a.dims.size()))
+          s.dims[static_cast<std::size_t>(where)].axes.push_back(mesh.axes[static_cast<std::size_t>(axis)].name);
+      for (const placement& p : s.dims) {
+        told += " " + std::string(p.dim.name);
+        for (std::string_view axis : p.axes) told += "/" + std::string(axis);
+      }
+      told += ";";
+      arguments.push_back(in.input(a.type, s));
+      if (!is_floating(a.type)) continue;
+      variables.push_back(arguments.back());
+      layouts.push_back(s);
+    }
+    const value result = l.f(arguments);
+    const auto ask = [&](const value& v) {
+      spec whole;
+      whole.mesh = mesh;
+      if (v.ok())
+        for (int i = 0; i < in.at(v).type.rank; ++i) whole.dims.push_back(placement(dim_ref(in.made().dims[in.at(v).type[i]].name)));
+      in.output(v, element::f64, whole);
+    };
+    ask(result);
+    const value loss = sum(sin(result) + result * 0.5);
+    ask(loss);
+    const std::vector<value> slopes = cleave::detail::pulled_back(in, std::array{loss}, std::array{in.constant(1, element::f64, {})}, variables);
+    for (std::size_t k = 0; k < slopes.size(); ++k) in.output(slopes[k], element::f64, layouts[k]);
+    const graph g = in.take();
+    ASSERT_TRUE(g.found.ok()) << told << " fault " << static_cast<int>(g.found.fault) << " " << g.found.op << " " << g.found.dim;
+    std::vector<named_size> sizes;
+    for (const size_of_dim& s : l.sizes) sizes.push_back({s.name, s.extent});
+    const cleave::sizes at = sizes_for(g, sizes);
+
+    std::vector<host_array> data;
+    for (std::size_t a = 0; a < l.arguments.size(); ++a) {
+      host_array x(shape_of(g.nodes[g.inputs[a]].type, at));
+      for (double& e : x.data) e = l.arguments[a].below > 0 ? static_cast<double>(below(static_cast<int>(l.arguments[a].below))) : std::uniform_real_distribution<double>(-1, 1)(random_);
+      data.push_back(x);
+    }
+    const std::vector<host_array> want = evaluate(g, at, data);
+    const std::vector<double> meant = l.meant(data);
+    ASSERT_EQ(want[0].data.size(), meant.size()) << told;
+    for (std::size_t i = 0; i < meant.size(); ++i) ASSERT_NEAR(want[0].data[i], meant[i], 1e-11 * (1 + std::fabs(meant[i]))) << told << " element " << i;
+
+    const program p = partition(g, at);
+    if (p.found.fault == fault::layouts_tie) return;  // two layouts of ours at one price: the user is asked
+    ASSERT_TRUE(p.found.ok()) << told;
+    ++simulated_runs;
+    const simulated got = simulate(p, at, data);
+    ASSERT_EQ(got.problem, "") << told;
+    for (std::size_t r = 0; r < want.size(); ++r) ASSERT_EQ(first_difference(want[r].data, got.results[r].data, 1e-10), -1) << told << " result " << r;
+    compare_slopes(l, g, at, data, want, told);
+  }
+
+ private:
+  int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(random_); }
+  /// Along a random direction.
+  void compare_slopes(const layer& l, const graph& g, const cleave::sizes& at, const std::vector<host_array>& data, const std::vector<host_array>& want, const std::string& told) {
+    std::vector<host_array> up = data, down = data;
+    const double step = 1e-6;
+    double slope = 0;
+    std::size_t r = 2;
+    for (std::size_t a = 0; a < data.size(); ++a) {
+      if (!is_floating(l.arguments[a].type)) continue;
+      for (std::size_t i = 0; i < data[a].data.size(); ++i) {
+        const double way = std::uniform_real_distribution<double>(-1, 1)(random_);
+        slope += way * want[r].data[i];
+        up[a].data[i] += step * way;
+        down[a].data[i] -= step * way;
+      }
+      ++r;
+    }
+    const double differences = (evaluate(g, at, up)[1].data[0] - evaluate(g, at, down)[1].data[0]) / (2 * step);
+    ASSERT_NEAR(slope, differences, 1e-5 * (1 + std::fabs(differences))) << told;
+  }
+
+  std::mt19937 random_;
+};
+
+void check(const std::vector<layer>& layers, unsigned times) {
+  harness::simulated_runs = 0;
+  for (unsigned seed = 0; seed < times && !::testing::Test::HasFatalFailure(); ++seed) harness(seed * 977 + 5).run(layers[seed % layers.size()]);
+  EXPECT_GE(harness::simulated_runs, times * 9 / 10);
+}
+
+constexpr dim_ref batch{"batch"}, position{"position"}, source_{"source"}, embed{"embed"}, head{"head"}, hidden{"hidden"}, word{"word"};
+
+// Attention by loops: q [b][p][n][g][h], k and v [b][s][n][h], g query heads to a head of keys.
+std::vector<double> attention_by_hand(std::span<const host_array> a, std::int64_t B, std::int64_t P, std::int64_t S, std::int64_t N, std::int64_t G, std::int64_t H,
+                                      const std::function<bool(std::int64_t, std::int64_t, std::int64_t)>& sees) {
+  const auto& [q, k, v] = std::tie(a[0].data, a[1].data, a[2].data);
+  std::vector<double> out(static_cast<std::size_t>(B * P * N * G * H), 0);
+  for (std::int64_t b = 0; b < B; ++b)
+    for (std::int64_t p = 0; p < P; ++p)
+      for (std::int64_t n = 0; n < N; ++n)
+        for (std::int64_t g = 0; g < G; ++g) {
+          const std::int64_t query = (((b * P + p) * N + n) * G + g) * H;
+          std::vector<double> weights(static_cast<std::size_t>(S), 0);
+          double total = 0;
+          for (std::int64_t s = 0; s < S; ++s) {
+            if (!sees(b, p, s)) continue;
+            double score = 0;
+            for (std::int64_t h = 0; h < H; ++h) score += q[static_cast<std::size_t>(query + h)] * k[static_cast<std::size_t>(((b * S + s) * N + n) * H + h)];
+            total += weights[static_cast<std::size_t>(s)] = std::exp(score / std::sqrt(static_cast<double>(H)));
+          }
+          for (std::int64_t s = 0; s < S; ++s)
+            for (std::int64_t h = 0; h < H; ++h)
+              out[static_cast<std::size_t>(query + h)] += weights[static_cast<std::size_t>(s)] / total * v[static_cast<std::size_t>(((b * S + s) * N + n) * H + h)];
+        }
+  return out;
+}
+bool everyone(std::int64_t, std::int64_t, std::int64_t) { return true; }
+bool before(std::int64_t, std::int64_t p, std::int64_t s) { return p >= s; }
+
+/// The result of attention in the order of dims that the loops above have.
+value ordered(const value& x, std::initializer_list<std::string_view> dims) {
+  tensor_type t;
+  t.element = x.in->at(x).type.element;
+  for (std::string_view d : dims) t.append(static_cast<dim_id>(x.in->made().find_dim(d)));
+  return cleave::detail::copied(*x.in, x, t, {});
+}
+
+constexpr nn::attention_dims attended{position, source_, head};
+
+TEST(Attention, IsItsFormula) {
+  const std::vector<argument> grouped{{{"batch", "position", "heads", "group", "head"}}, {{"batch", "source", "heads", "head"}}, {{"batch", "source", "heads", "head"}}};
+  const std::vector<size_of_dim> sizes{{"batch", 2}, {"position", 5}, {"source", 6}, {"heads", 2}, {"group", 3}, {"head", 4}};
+  const auto in_order = [](const value& x) { return ordered(x, {"batch", "position", "heads", "group", "head"}); };
+  check({{"grouped", sizes, grouped, [=](auto a) { return in_order(nn::attention(a[0], a[1], a[2], attended)); },
+          [](auto a) { return attention_by_hand(a, 2, 5, 6, 2, 3, 4, everyone); }},
+         {"grouped, causal", sizes, grouped, [=](auto a) { return in_order(nn::attention(a[0], a[1], a[2], attended, nn::causal{})); },
+          [](auto a) { return attention_by_hand(a, 2, 5, 6, 2, 3, 4, before); }},
+         {"in blocks", sizes, grouped, [=](auto a) { return in_order(nn::blocked_attention(a[0], a[1], a[2], attended, dim<"block", 3>{})); },
+          [](auto a) { return attention_by_hand(a, 2, 5, 6, 2, 3, 4, everyone); }},
+         {"in blocks, causal", sizes, grouped, [=](auto a) { return in_order(nn::blocked_attention(a[0], a[1], a[2], attended, dim<"block", 2>{}, nn::causal{})); },
+          [](auto a) { return attention_by_hand(a, 2, 5, 6, 2, 3, 4, before); }},
+         {"a mask that captures", sizes,
+          {grouped[0], grouped[1], grouped[2], {{"batch"}, element::i32, 5}},
+          [=](auto a) {
+            const value lengths = a[3];
+            return in_order(nn::attention(a[0], a[1], a[2], attended, [&](const value&, const value& s) { return s <= broadcast(lengths, batch, position, source_); }));
+          },
+          [](auto a) {
+            const std::vector<double> lengths = a[3].data;
+            return attention_by_hand(a, 2, 5, 6, 2, 3, 4, [&](std::int64_t b, std::int64_t, std::int64_t s) { return static_cast<double>(s) <= lengths[static_cast<std::size_t>(b)]; });
+          }}},
+        120);
+}
+
+// Chunks of a ring are parts of one sequence: the same numbers in memory as without them.
+TEST(Attention, AroundARingIsThatOfTheWholeSequence) {
+  const std::vector<argument> chunks{{{"batch", "ring", "position", "heads", "head"}}, {{"batch", "ring", "source", "heads", "head"}}, {{"batch", "ring", "source", "heads", "head"}}};
+  const auto in_order = [](const value& x) { return ordered(x, {"batch", "ring", "position", "heads", "head"}); };
+  std::vector<layer> layers;
+  for (const std::int64_t ring : {1, 2, 3, 4}) {
+    const std::vector<size_of_dim> sizes{{"batch", 2}, {"ring", ring}, {"position", 3}, {"source", 3}, {"heads", 2}, {"head", 2}};
+    layers.push_back({"ring", sizes, chunks, [=](auto a) { return in_order(nn::ring_attention(a[0], a[1], a[2], attended, dim_ref{"ring"})); },
+                      [=](auto a) { return attention_by_hand(a, 2, 3 * ring, 3 * ring, 2, 1, 2, everyone); }});
+    layers.push_back({"ring, causal", sizes, chunks, [=](auto a) { return in_order(nn::ring_attention(a[0], a[1], a[2], attended, dim_ref{"ring"}, nn::causal{})); },
+                      [=](auto a) { return attention_by_hand(a, 2, 3 * ring, 3 * ring, 2, 1, 2, before); }});
+  }
+  check(layers, 120);
+}
+
+TEST(Attention, TurnsPairsByTheirPositions) {
+  const layer turns{"rotary", {{"position", 5}, {"heads", 2}, {"head", 6}}, {{{"position", "heads", "head"}}},
+                    [](auto a) { return ordered(nn::rotary(a[0], iota(a[0], position), head, 100), {"position", "heads", "head"}); },
+                    [](auto a) {
+                      std::vector<double> out(a[0].data.size());
+                      for (std::size_t p = 0; p < 5; ++p)
+                        for (std::size_t n = 0; n < 2; ++n)
+                          for (std::size_t i = 0; i < 3; ++i) {
+                            const std::size_t first = (p * 2 + n) * 6 + i, second = first + 3;
+                            const double angle = static_cast<double>(p) * std::pow(100.0, -static_cast<double>(i) / 3);
+                            out[first] = a[0].data[first] * std::cos(angle) - a[0].data[second] * std::sin(angle);
+                            out[second] = a[0].data[second] * std::cos(angle) + a[0].data[first] * std::sin(angle);
+                          }
+                      return out;
+                    }};
+  check({turns}, 40);
+}
+
+TEST(Layers, AreTheirFormulas) {
+  const auto silu = [](double x) { return x / (1 + std::exp(-x)); };
+  check(
+      {{"rms_norm", {{"batch", 3}, {"embed", 4}}, {{{"batch", "embed"}}, {{"embed"}}}, [](auto a) { return nn::rms_norm(a[0], a[1], embed); },
+        [](auto a) {
+          std::vector<double> out = a[0].data;
+          for (std::size_t b = 0; b < 3; ++b) {
+            double square = 0;
+            for (std::size_t e = 0; e < 4; ++e) square += out[b * 4 + e] * out[b * 4 + e] / 4;
+            for (std::size_t e = 0; e < 4; ++e) out[b * 4 + e] *= a[1].data[e] / std::sqrt(square + 1e-6);
+          }
+          return out;
+        }},
+       {"feed_forward", {{"batch", 3}, {"embed", 4}, {"hidden", 5}}, {{{"batch", "embed"}}, {{"embed", "hidden"}}, {{"hidden"}}, {{"hidden", "embed"}}, {{"embed"}}},
+        [](auto a) { return nn::feed_forward(a[0], nn::linear_weights{a[1], a[2]}, nn::linear_weights{a[3], a[4]}, embed, hidden, [](const value& h) { return nn::gelu_exact(h); }); },
+        [](auto a) {
+          std::vector<double> out;
+          for (std::size_t b = 0; b < 3; ++b)
+            for (std::size_t o = 0; o < 4; ++o) {
+              double total = a[4].data[o];
+              for (std::size_t h = 0; h < 5; ++h) {
+                double inner = a[2].data[h];
+                for (std::size_t e = 0; e < 4; ++e) inner += a[0].data[b * 4 + e] * a[1].data[e * 5 + h];
+                total += inner * 0.5 * (1 + std::erf(inner / std::sqrt(2.0))) * a[3].data[h * 4 + o];
+              }
+              out.push_back(total);
+            }
+          return out;
+        }},
+       {"gated_feed_forward", {{"batch", 3}, {"embed", 4}, {"hidden", 5}}, {{{"batch", "embed"}}, {{"embed", "hidden"}}, {{"embed", "hidden"}}, {{"hidden", "embed"}}},
+        [](auto a) { return nn::gated_feed_forward(a[0], a[1], a[2], a[3], embed, hidden, [](const value& h) { return nn::silu(h); }); },
+        [=](auto a) {
+          std::vector<double> out;
+          for (std::size_t b = 0; b < 3; ++b)
+            for (std::size_t o = 0; o < 4; ++o) {
+              double total = 0;
+              for (std::size_t h = 0; h < 5; ++h) {
+                double gate = 0, up = 0;
+                for (std::size_t e = 0; e < 4; ++e) gate += a[0].data[b * 4 + e] * a[1].data[e * 5 + h], up += a[0].data[b * 4 + e] * a[2].data[e * 5 + h];
+                total += silu(gate) * up * a[3].data[h * 4 + o];
+              }
+              out.push_back(total);
+            }
+          return out;
+        }},
+       {"embedding", {{"batch", 3}, {"position", 4}, {"word", 7}, {"embed", 2}}, {{{"word", "embed"}}, {{"batch", "position"}, element::i32, 7}},
+        [](auto a) { return nn::embedding(a[0], a[1], word); },
+        [](auto a) {
+          std::vector<double> out;
+          for (double id : a[1].data)
+            for (std::size_t e = 0; e < 2; ++e) out.push_back(a[0].data[static_cast<std::size_t>(id) * 2 + e]);
+          return out;
+        }},
+       {"cross_entropy", {{"batch", 3}, {"word", 7}}, {{{"batch", "word"}}, {{"batch"}, element::i32, 7}}, [](auto a) { return nn::cross_entropy(a[0], a[1], word, 0.1); },
+        [](auto a) {
+          std::vector<double> out;
+          for (std::size_t b = 0; b < 3; ++b) {
+            double total = 0, all = 0;
+            for (std::size_t w = 0; w < 7; ++w) total += std::exp(a[0].data[b * 7 + w]), all += a[0].data[b * 7 + w] / 7;
+            out.push_back(std::log(total) - 0.9 * a[0].data[b * 7 + static_cast<std::size_t>(a[1].data[b])] - 0.1 * all);
+          }
+          return out;
+        }}},
+      200);
+}
+
+// Stage after stage, layer by layer, as if there were no pipeline.
+std::vector<double> stages_by_hand(std::span<const host_array> a, std::size_t batches, std::size_t each, std::size_t layers) {
+  std::vector<double> out = a[0].data;
+  for (std::size_t row = 0; row < batches * each; ++row)
+    for (std::size_t l = 0; l < layers; ++l) {
+      double next[2];
+      for (std::size_t o = 0; o < 2; ++o) {
+        double inner = 0;
+        for (std::size_t e = 0; e < 2; ++e) inner += out[row * 2 + e] * a[1].data[(l * 2 + e) * 2 + o];
+        next[o] = out[row * 2 + o] + std::tanh(inner);
+      }
+      out[row * 2] = next[0];
+      out[row * 2 + 1] = next[1];
+    }
+  return out;
+}
+TEST(Pipelines, ApplyAllStages) {
+  const auto stage = [](const value& h, const std::array<value, 1>& w) { return h + rename(tanh(dot(h, w[0], embed)), hidden, embed); };
+  std::vector<layer> layers;
+  for (const auto& [stages, microbatches] : {std::pair{1, 3}, {2, 1}, {3, 4}, {4, 6}})
+    layers.push_back({"in order", {{"stage", stages}, {"microbatch", microbatches}, {"batch", 2}, {"embed", 2}, {"hidden", 2}},
+                      {{{"microbatch", "batch", "embed"}}, {{"stage", "embed", "hidden"}}},
+                      [=](auto a) { return nn::pipeline(a[0], std::array{a[1]}, {dim_ref{"stage"}, dim_ref{"microbatch"}}, stage); },
+                      [stages = static_cast<std::size_t>(stages), microbatches = static_cast<std::size_t>(microbatches)](auto a) { return stages_by_hand(a, microbatches, 2, stages); }});
+  for (const auto& [stages, microbatches] : {std::pair{1, 2}, {2, 4}, {3, 3}})
+    layers.push_back({"circular", {{"stage", stages}, {"microbatch", microbatches}, {"batch", 2}, {"embed", 2}, {"hidden", 2}, {"round", 3}},
+                      {{{"microbatch", "batch", "embed"}}, {{"round", "stage", "embed", "hidden"}}},
+                      [=](auto a) { return nn::pipeline(a[0], std::array{a[1]}, {dim_ref{"stage"}, dim_ref{"microbatch"}, 3}, stage); },
+                      [stages = static_cast<std::size_t>(stages), microbatches = static_cast<std::size_t>(microbatches)](auto a) { return stages_by_hand(a, microbatches, 2, 3 * stages); }});
+  check(layers, 140);
+}
+
+TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
+  for (const bool two : {false, true}) {
+    const std::vector<size_of_dim> sizes{{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}, {"hidden", 3}};
+    const layer experts{"experts", sizes, {{{"batch", "token", "embed"}}, {{"embed", "expert"}}, {{"expert", "embed", "hidden"}}, {{"expert", "hidden", "embed"}}},
+                        [=](auto a) {
+                          return nn::mixture_of_experts(a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}}, two ? nn::choices::top2 : nn::choices::top1,
+                                                        [&](const value& sent) { return dot(tanh(dot(sent, a[2], embed)), a[3], hidden); }, [](const value& v) { return v; })
+                              .mixed;
+                        },
+                        [=](auto a) {
+                          std::vector<double> out(a[0].data.size(), 0);
+                          for (std::size_t b = 0; b < 3; ++b) {
+                            std::array<std::array<std::size_t, 2>, 6> chosen{};
+                            std::array<std::array<double, 2>, 6> gate{};
+                            for (std::size_t t = 0; t < 6; ++t) {
+                              std::array<double, 4> likes{};
+                              double total = 0;
+                              for (std::size_t x = 0; x < 4; ++x) {
+                                for (std::size_t e = 0; e < 2; ++e) likes[x] += a[0].data[(b * 6 + t) * 2 + e] * a[1].data[e * 4 + x];
+                                total += likes[x] = std::exp(likes[x]);
+                              }
+                              for (std::size_t c = 0; c < 2; ++c) {
+                                chosen[t][c] = static_cast<std::size_t>(std::max_element(likes.begin(), likes.end()) - likes.begin());
+                                gate[t][c] = likes[chosen[t][c]] / total;
+                                likes[chosen[t][c]] = 0;
+                              }
+                              if (two) {
+                                const double both = gate[t][0] + gate[t][1];
+                                gate[t] = {gate[t][0] / both, gate[t][1] / both};
+                              }
+                            }
+                            std::array<int, 4> used{};
+                            for (std::size_t c = 0; c < (two ? 2u : 1u); ++c)
+                              for (std::size_t t = 0; t < 6; ++t) {
+                                const std::size_t x = chosen[t][c];
+                                if (used[x]++ >= 2) continue;
+                                for (std::size_t h = 0; h < 3; ++h) {
+                                  double inner = 0;
+                                  for (std::size_t e = 0; e < 2; ++e) inner += a[0].data[(b * 6 + t) * 2 + e] * a[2].data[(x * 2 + e) * 3 + h];
+                                  for (std::size_t e = 0; e < 2; ++e) out[(b * 6 + t) * 2 + e] += gate[t][c] * std::tanh(inner) * a[3].data[(x * 3 + h) * 2 + e];
+                                }
+                              }
+                          }
+                          return out;
+                        }};
+    check({experts}, 60);
+  }
+}
+
+} // namespace
