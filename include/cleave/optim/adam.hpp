@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/tree.hpp>
+#include <cleave/optim/leaves.hpp>
 
 namespace cleave::optim {
 
@@ -23,13 +23,19 @@ struct adam_options {
   /// Decoupled weight decay (AdamW, Loshchilov and Hutter 2019); 0 is Adam.
   double weight_decay = 0;
 };
+/// The same as arguments of a function, which the run knows: `adam_numbers<float>`.
+template <class Number>
+struct adam_numbers {
+  Number mean_decay, square_decay, epsilon, weight_decay;
+};
 
 /// One step of Adam (Kingma and Ba 2015), leaf by leaf: new weights and state. The bias corrections 1 - decay^t are kept as running
 /// averages of ones, which loses no digits when t is small.
-template <class Weights, class State, class Rate>
+template <class Weights, class State, class Rate, class Options = adam_options>
 constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& state, const Weights& gradients, const Rate& rate,
-                                          const adam_options& o = {}) {
-  const auto averaged = [](double decay, const value& average, const auto& next) { return decay * average + (1 - decay) * next; };
+                                          const Options& o = {}, source where = source::here()) {
+  const called_at user(operand(state.mean_weight, where.file, where.line));
+  const auto averaged = [](const auto& decay, const value& average, const auto& next) { return decay * average + (1 - decay) * next; };
   State s = state;
   s.mean = tree_map([&](const value& m, const value& g) { return averaged(o.mean_decay, m, g); }, state.mean, gradients);
   s.square = tree_map([&](const value& v, const value& g) { return averaged(o.square_decay, v, g * g); }, state.square, gradients);
@@ -37,7 +43,9 @@ constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& s
   s.square_weight = averaged(o.square_decay, state.square_weight, 1);
   const auto updated = [&](const value& w, const value& m, const value& v) {
     const value direction = (m / s.mean_weight) / (sqrt(v / s.square_weight) + o.epsilon);
-    return o.weight_decay == 0 ? w - rate * direction : w - rate * (direction + o.weight_decay * w);
+    if constexpr (std::same_as<Options, adam_options>)
+      if (o.weight_decay == 0) return w - rate * direction;
+    return w - rate * (direction + o.weight_decay * w);
   };
   return {tree_map(updated, weights, s.mean, s.square), s};
 }

@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/tree.hpp>
+#include <cleave/optim/leaves.hpp>
 
 namespace cleave::optim {
 
 /// One step of gradient descent: weights - rate * gradients, leaf by leaf. `rate` is a number or a rank-0 value. Layouts are
 /// those of the weights; no communication but what brings the gradients there.
 template <class Weights, class Rate>
-constexpr Weights sgd(const Weights& weights, const Weights& gradients, const Rate& rate) {
+constexpr Weights sgd(const Weights& weights, const Weights& gradients, const Rate& rate, source where = source::here()) {
+  const called_at user(operand(detail::leaves_of(weights).front(), where.file, where.line));
   return tree_map([&](const value& w, const value& g) { return w - rate * g; }, weights, gradients);
 }
 
@@ -17,7 +18,8 @@ constexpr Weights sgd(const Weights& weights, const Weights& gradients, const Ra
 /// weights first. The velocity starts as zeros.
 template <class Weights, class Rate, class Momentum>
 constexpr std::tuple<Weights, Weights> sgd(const Weights& weights, const Weights& velocity, const Weights& gradients, const Rate& rate,
-                                           const Momentum& momentum) {
+                                           const Momentum& momentum, source where = source::here()) {
+  const called_at user(operand(detail::leaves_of(weights).front(), where.file, where.line));
   const Weights faster = tree_map([&](const value& v, const value& g) { return momentum * v + g; }, velocity, gradients);
   return {sgd(weights, faster, rate), faster};
 }

@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/optim/leaves.hpp>
+#include <cleave/optim/schedule.hpp>
+
+#include <array>
+#include <cstdint>
+
+namespace cleave::optim {
+
+namespace detail {
+
+/// Where in a list of dims one is left out: so far from its end.
+enum class place : std::uint8_t { last = 1, before_last = 2 };
+
+template <class Mesh, std::size_t Out, class Done, std::size_t At, class... Rest>
+struct without_entry {
+  using type = Done;
+};
+template <class Mesh, std::size_t Out, class... Done, std::size_t At, class P, class... Rest>
+struct without_entry<Mesh, Out, sharding<Mesh, cleave::detail::nothing_unreduced, Done...>, At, P, Rest...>
+    : without_entry<Mesh, Out,
+                    std::conditional_t<At == Out, sharding<Mesh, cleave::detail::nothing_unreduced, Done...>,
+                                       sharding<Mesh, cleave::detail::nothing_unreduced, Done..., P>>,
+                    At + 1, Rest...> {};
+
+/// The layout of a mean over one of the last two dims: those that remain keep their axes. Tensors of one dim or none have one second moment,
+/// which is kept whole beside the rows; beside the columns there is a number that nothing reads.
+template <class Sharding, place Out>
+struct without_dim;
+template <class Mesh, class Unreduced, class... P, place Out>
+struct without_dim<sharding<Mesh, Unreduced, P...>, Out> {
+  static constexpr std::size_t rank = sizeof...(P);
+  static constexpr std::size_t out = rank >= 2 ? rank - static_cast<std::size_t>(Out) : Out == place::last ? rank : 0;
+  using type = typename without_entry<Mesh, out, sharding<Mesh, cleave::detail::nothing_unreduced>, 0, P...>::type;
+};
+
+template <class T>
+using moment_element = std::conditional_t<accumulator_of(element_of<T>) == element_of<T>, T, float>;
+
+/// A tensor template with the arguments of another, whose dims it takes but one.
+template <template <class, auto> class Tensor, place Out>
+struct reduced {
+  template <class T, auto Layout>
+  using type = Tensor<moment_element<T>, typename without_dim<std::remove_cvref_t<decltype(Layout)>, Out>::type{}>;
+};
+
+/// An aggregate with `reduced` tensors.
+template <class Weights, place Out>
+struct reduced_tree {
+  using type = Weights;
+};
+template <template <class, auto> class Tensor, class T, auto Layout, place Out>
+  requires TensorType<Tensor<T, Layout>>
+struct reduced_tree<Tensor<T, Layout>, Out> {
+  using type = typename reduced<Tensor, Out>::template type<T, Layout>;
+};
+template <template <template <class, auto> class> class Aggregate, template <class, auto> class Tensor, place Out>
+struct reduced_tree<Aggregate<Tensor>, Out> {
+  using type = Aggregate<reduced<Tensor, Out>::template type>;
+};
+template <class T, std::size_t N, place Out>
+struct reduced_tree<std::array<T, N>, Out> {
+  using type = std::array<typename reduced_tree<T, Out>::type, N>;
+};
+template <template <class...> class Aggregate, class... T, place Out>
+struct reduced_tree<Aggregate<T...>, Out> {
+  using type = Aggregate<typename reduced_tree<T, Out>::type...>;
+};
+
+} // namespace detail
+
+/// An aggregate of weights as Adafactor keeps their second moments: each tensor of two dims or more without its last dim (`rows_of`) or
+/// without the one before (`columns_of`), the others with the axes that they have. In float for 16-bit weights. For templates over
+/// `template <class, auto> class Tensor`, templates over types, std::array, and tensors.
+template <class Weights>
+using rows_of = typename detail::reduced_tree<Weights, detail::place::last>::type;
+template <class Weights>
+using columns_of = typename detail::reduced_tree<Weights, detail::place::before_last>::type;
+
+/// What Adafactor keeps: means of squared gradients over the last dim and over the one before, one number a row and one a column instead
+/// of one a weight, and the steps done, a rank-0 tensor. All start as zeros. Tensors of one dim or none have a whole second moment in
+/// `rows`, and in `columns` a number that stays as it is. The types follow from those of the weights: `adafactor_state<Weights, Number>`.
+template <class Weights, class Number>
+struct adafactor_state {
+  rows_of<Weights> rows;
+  columns_of<Weights> columns;
+  Number steps;
+};
+
+struct adafactor_options {
+  /// Step t weighs t^-decay among the means, t = 1, 2, ...
+  double decay = 0.8;
+  /// Added to squares, so that no mean is 0.
+  double epsilon = 1e-30;
+  /// Updates whose root mean square, over a whole tensor, is above this are scaled down to it.
+  double clip = 1;
+  /// The rate of a tensor is multiplied by its root mean square, or by `least_scale` where that is greater.
+  bool parameter_scale = true;
+  double least_scale = 1e-3;
+  /// Decoupled: times the rate.
+  double weight_decay = 0;
+};
+
+namespace detail {
+
+/// The mean of x over the dims that it has and `like` lacks.
+constexpr value mean_like(const value& x, const value& like) {
+  if (!x.ok() || !like.ok()) return x;
+  recorder& in = *x.in;
+  const source where = in.at(x).where;
+  const dim_set gone = in.at(x).type.set() & ~in.at(like).type.set();
+  return gone == 0 ? x : in.reduce(reduction::sum, x, gone, where) / in.count(gone, element_in(x), where);
+}
+
+/// A weight on its way.
+struct adafactor_leaf {
+  value weight, gradient, row, column;
+  /// Whether its second moment is kept as means over two dims; else it is kept in `row`.
+  bool factored;
+  value length{}, size{};
+};
+
+} // namespace detail
+
+/// One step of Adafactor (Shazeer and Stern 2018; optax.adafactor without a first moment): new weights and state. The second moment of a
+/// tensor of two dims or more is the product of its means over the last dim and over the one before, divided by the mean over both;
+/// dims before these, as those of stacked layers, have moments of their own. `rate` is a number, a schedule's value, or a
+/// rank-0 value. Computed in float for 16-bit weights. Layouts are those of the weights. Nothing is gathered: in three rounds, each for all
+/// leaves together, means along divided dims are reduced, which are smaller than a gradient by the extent of that dim, then sums of these,
+/// then two numbers of each divided tensor. Faults: result_count, where the aggregates differ, and those of `*` where their leaves do.
+template <class Weights, class State, class Rate>
+constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients, const Rate& rate,
+                                               const adafactor_options& o = {}, source where = source::here()) {
+  const called_at user(operand(state.steps, where.file, where.line));
+  const value steps = detail::step_done(state.steps) + 1;
+  const value fresh = detail::as_number(pow(steps, -o.decay));
+  std::vector<detail::adafactor_leaf> all;
+  const auto begin = [&](const value& w, const value& g, const value& r, const value& c) {
+    all.push_back({detail::widened(w), detail::widened(g), r, c, w.ok() && r.ok() && w.in->at(w).type.rank > r.in->at(r).type.rank});
+    return w;
+  };
+  static_cast<void>(tree_map(begin, weights, gradients, state.rows, state.columns));
+  // Their numbers of leaves differ, which has been said.
+  if (all.empty()) return {weights, state};
+
+  // A mean of all leaves, and only then what needs it whole: so the reductions of all leaves are adjacent and share messages. Three times: of
+  // squares along rows and along columns;
+  std::vector<std::array<value, 2>> squares;
+  for (const auto& l : all) {
+    const value square = l.gradient * l.gradient + o.epsilon;
+    squares.push_back({detail::mean_like(square, l.row), l.factored ? detail::mean_like(square, l.column) : square});
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto& l = all[i];
+    l.row = l.row + fresh * (squares[i][0] - l.row);
+    if (l.factored) l.column = l.column + fresh * (squares[i][1] - l.column);
+  }
+  State s = state;
+  s.steps = state.steps + 1;
+  s.rows = tree_map([&, i = std::size_t{0}](const value&) mutable { return all[i++].row; }, state.rows);
+  s.columns = tree_map([&, i = std::size_t{0}](const value&) mutable { return all[i++].column; }, state.columns);
+  // of rows: the second moment is row * column, row being relative to the mean of all rows. The two are not multiplied with each other: where
+  // gradients are 0 the product underflows in float;
+  for (auto& l : all)
+    if (l.factored) l.length = detail::mean_like(l.row, l.column);
+  for (auto& l : all)
+    if (l.factored) l.row = l.row / l.length;
+  // and over whole leaves, of squares of updates, without the updates themselves, which so need not be stored, and of squares of weights.
+  for (auto& l : all) {
+    l.length = mean((l.gradient / l.row) * (l.factored ? l.gradient / l.column : l.gradient));
+    if (o.parameter_scale) l.size = mean(l.weight * l.weight);
+  }
+  auto updated = [&, i = std::size_t{0}](const value& w) mutable {
+    const auto& l = all[i++];
+    const value direction = l.gradient * (rsqrt(l.row) / maximum(sqrt(l.length) / o.clip, 1));
+    value update = detail::as_number(rate) * (l.factored ? direction * rsqrt(l.column) : direction);
+    if (o.parameter_scale) update = update * maximum(sqrt(l.size), o.least_scale);
+    if (o.weight_decay != 0) update = update + detail::as_number(rate) * (o.weight_decay * l.weight);
+    return detail::in_type(l.weight - update, detail::element_in(w));
+  };
+  return {tree_map(updated, weights), s};
+}
+
+/// The same with the rate of the paper, which falls with the steps: min(0.01, 1 / sqrt(t)) times the root mean square of each tensor.
+template <class Weights, class State>
+constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients, source where = source::here()) {
+  const called_at user(operand(state.steps, where.file, where.line));
+  // 1 / sqrt(t) falls below 0.01 at t = 10^4.
+  const value t = detail::step_done(state.steps) + 1;
+  return adafactor(weights, state, gradients, detail::as_number(minimum(rsqrt(t), 0.01)), adafactor_options{}, where);
+}
+
+} // namespace cleave::optim

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/tree.hpp>
+
+#include <vector>
+
+// What optimizers need to know of the leaves of an aggregate.
+
+namespace cleave::optim::detail {
+
+template <class Tree>
+constexpr std::vector<value> leaves_of(const Tree& tree) {
+  std::vector<value> all;
+  static_cast<void>(tree_map([&](const value& leaf) { return all.push_back(leaf), leaf; }, tree));
+  return all;
+}
+
+/// none after a fault.
+constexpr element element_in(const value& x) { return x.ok() ? x.in->at(x).type.element : element::none; }
+
+/// x in an element type; as it is where it has that type already.
+constexpr value in_type(const value& x, element type) { return !x.ok() || element_in(x) == type ? x : cast(x, type); }
+/// A number that is given, as a literal or as a rank-0 value, beside a value.
+template <class T>
+constexpr auto in_type_of(const T& x, const value& beside) {
+  if constexpr (is_number<T>) return x;
+  else return in_type(x, element_in(beside));
+}
+/// x in the type in which numbers of its type are added up: float for 16 bits.
+constexpr value widened(const value& x) { return in_type(x, accumulator_of(element_in(x))); }
+
+/// A rank-0 value that takes the element type of the tensor beside it, as numbers do.
+constexpr value as_number(value x) {
+  x.number = true;
+  return x;
+}
+
+/// A number that is given, as a literal or as a rank-0 value.
+template <class T>
+  requires is_number<T>
+constexpr T as_number(T x) {
+  return x;
+}
+
+/// The widest of the types in which the leaves are added up. Faults: not_floating.
+constexpr element common_type(const std::vector<value>& leaves, std::string_view op, source where) {
+  element widest = element::f32;
+  for (const value& leaf : leaves) {
+    if (!leaf.ok()) return element::none;
+    const element type = accumulator_of(element_in(leaf));
+    if (!is_floating(type)) return static_cast<void>(leaf.in->fail(fault::not_floating, op, where)), element::none;
+    if (type == element::f64) widest = type;
+  }
+  return widest;
+}
+
+/// The sum of f(leaf) over all leaves. Partial sums of alike divided leaves are added up before one of them is reduced; what else is reduced
+/// is adjacent, so that it shares messages.
+template <class Tree, class F>
+constexpr value total_of(const Tree& tree, std::string_view op, source where, F&& f) {
+  std::vector<value> leaves = leaves_of(tree);
+  const element type = common_type(leaves, op, where);
+  if (type == element::none) return {leaves.front().in, no_node};
+  for (value& leaf : leaves) leaf = sum(f(in_type(leaf, type)));
+  value total = leaves.front();
+  for (std::size_t i = 1; i < leaves.size(); ++i) total = total + leaves[i];
+  return total;
+}
+
+} // namespace cleave::optim::detail
