@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <stdexcept>
@@ -38,13 +39,36 @@ class options {
     const std::string text = text_after(name);
     return text.empty() ? otherwise : parsed<Number>(name, text);
   }
+  /// The same where 0 is allowed too.
+  template <class Number>
+  Number number_or_zero(std::string_view name, Number otherwise) {
+    const std::string text = text_after(name);
+    return text.empty() ? otherwise : parsed<Number>(name, text, true);
+  }
+  /// The word after `--name`, or the one given here.
+  std::string text(std::string_view name, std::string_view otherwise = {}) {
+    const std::string text = text_after(name);
+    return text.empty() ? std::string(otherwise) : text;
+  }
   /// Two sizes written as 2x3; {0, 0}, which leaves the choice to `mesh_of`, where there are none.
   std::array<long, 2> sizes(std::string_view name) {
     const std::string text = text_after(name);
-    if (text.empty()) return {0, 0};
-    const std::size_t x = text.find('x');
-    if (x == std::string::npos) throw std::runtime_error(std::string(name) + " takes two sizes, as 2x2, got '" + text + "'");
-    return {parsed<long>(name, std::string_view(text).substr(0, x)), parsed<long>(name, std::string_view(text).substr(x + 1))};
+    return text.empty() ? std::array{0L, 0L} : sizes_in(name, text);
+  }
+  static std::array<long, 2> sizes_in(std::string_view name, std::string_view text) {
+    const std::vector<long> both = numbers_in(name, text, 2);
+    return {both[0], both[1]};
+  }
+  /// So many sizes written as 2x3x4.
+  static std::vector<long> numbers_in(std::string_view name, std::string_view text, std::size_t count) {
+    std::vector<long> all;
+    std::string_view rest = text;
+    for (std::size_t x = 0; x != std::string_view::npos; rest.remove_prefix(x == std::string_view::npos ? rest.size() : x + 1)) {
+      x = rest.find('x');
+      all.push_back(parsed<long>(name, rest.substr(0, x)));
+    }
+    if (all.size() != count) throw std::runtime_error(std::string(name) + " takes " + std::to_string(count) + " sizes, as 2x2, got '" + std::string(text) + "'");
+    return all;
   }
   /// A word that is not an option: the name of a file.
   std::string word() {
@@ -68,11 +92,12 @@ class options {
     return text;
   }
   template <class Number>
-  static Number parsed(std::string_view name, std::string_view text) {
+  static Number parsed(std::string_view name, std::string_view text, bool zero = false) {
     Number number{};
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (code != std::errc() || end != text.data() + text.size() || !(number > 0))
-      throw std::runtime_error(std::string(name) + " takes a positive number, got '" + std::string(text) + "'");
+    const bool whole = code == std::errc() && end == text.data() + text.size(), fits = number > 0 || (zero && number == 0);
+    if (!whole || !fits || !std::isfinite(static_cast<double>(number)))
+      throw std::runtime_error(std::string(name) + " takes a positive number" + (zero ? " or 0" : "") + ", got '" + std::string(text) + "'");
     return number;
   }
   std::vector<std::string> words_;

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A language model of bytes, trained on any text and then asked to go on with a prompt. The model is written once (decoder.hpp); how it
+// is divided over the processes is one of five tables, chosen per run: tensor or sequence parallel, FSDP, ZeRO-1 or a pipeline. For the
+// same seed all of them, on any mesh, go through the same losses but for rounding: parameters and windows follow from the seed alone.
+//
+//   mpirun -n 4 train_lm FILE [--layout tensor] [--mesh 2x2] [--steps 600] [--sample 200] [--prompt TEXT] ..., see --help
+#include "decoder.hpp"
+#include "options.hpp"
+#include "train_lm/corpus.hpp"
+#include "train_lm/language_model.hpp"
+#include "train_lm/progress.hpp"
+
+#include <cmath>
+#include <fstream>
+#include <iomanip>
+#include <optional>
+
+namespace lm {
+
+constexpr std::string_view usage =
+    "usage: train_lm FILE [options]\n"
+    "  FILE               the text; its last tenth is held out, to measure the validation loss\n"
+    "  --layout NAME      tensor, sequence, fsdp, zero1 or pipeline (tensor)\n"
+    "  --mesh DxM         processes along data x model (as square as possible); the stages of a pipeline are along model\n"
+    "  --layers N         layers (2)\n"
+    "  --embed N          numbers of a position (64)\n"
+    "  --heads N          heads of attention, which divide them (4)\n"
+    "  --hidden N         hidden units of a layer (4 times those numbers)\n"
+    "  --positions N      bytes of a window (64)\n"
+    "  --batch N          windows of a step (16)\n"
+    "  --microbatches N   parts of a batch that follow each other through a pipeline (4)\n"
+    "  --steps N          steps of training (600)\n"
+    "  --rate X           highest rate of learning (0.003)\n"
+    "  --warmup N         steps until that is reached (a tenth); then it falls along half a cosine to a tenth\n"
+    "  --decay X          decoupled weight decay (0)\n"
+    "  --seed N           of parameters, windows and samples (0)\n"
+    "  --log FILE.csv     writes step, loss, validation loss, rate and seconds, line by line\n"
+    "  --plan             prints what a step communicates, with its bytes\n"
+    "  --prompt TEXT      what the sample goes on with (a new line)\n"
+    "  --sample N         bytes to generate at the end (200)\n"
+    "  --temperature X    spread of the choice of each byte; 0: always the likeliest (0.8)\n"
+    "  --expect-below X   status 1 unless the last validation loss is below\n";
+
+struct layout_entry {
+  std::string_view name;
+  made (*make)(const cleave::grid&, const settings&);
+};
+constexpr layout_entry layouts[] = {
+    {"tensor", tensor_parallel}, {"sequence", sequence_parallel}, {"fsdp", fully_sharded}, {"zero1", zero1}, {"pipeline", pipeline_parallel}};
+
+const layout_entry& layout_named(std::string_view name) {
+  std::string known;
+  for (const layout_entry& l : layouts) {
+    if (l.name == name) return l;
+    known.append(known.empty() ? "" : ", ").append(l.name);
+  }
+  throw std::runtime_error("there is no layout '" + std::string(name) + "', only " + known);
+}
+
+/// The rate of a step, counted from 0: rises evenly, then falls along half a cosine to a tenth.
+double rate_at(std::int64_t step, std::int64_t steps, std::int64_t warmup, double highest) {
+  if (step < warmup) return highest * static_cast<double>(step + 1) / static_cast<double>(warmup);
+  const double passed = static_cast<double>(step - warmup) / static_cast<double>(std::max(steps - warmup, std::int64_t{1}));
+  return highest * (0.1 + 0.45 * (1 + std::cos(3.14159265358979 * passed)));
+}
+
+/// The mean loss of some batches of the text that is held out, always the same ones.
+double validation(language_model& model, const corpus& text, const settings& s) {
+  const std::int64_t batches = std::clamp(text.held_out() / (s.batch * s.positions), std::int64_t{1}, std::int64_t{4});
+  double total = 0;
+  for (std::int64_t b = 0; b < batches; ++b) total += model.loss(text.held_out_windows(b, batches, s.batch));
+  return total / static_cast<double>(batches);
+}
+
+/// A byte by the probabilities that the scores give. All ranks have the same scores and the same random numbers, so all choose the same.
+unsigned char chosen(const std::vector<float>& scores, double temperature, std::mt19937_64& random) {
+  const auto most = std::max_element(scores.begin(), scores.end());
+  if (temperature == 0) return static_cast<unsigned char>(most - scores.begin());
+  std::vector<double> up_to;
+  double total = 0;
+  for (float score : scores) up_to.push_back(total += std::exp(static_cast<double>(score - *most) / temperature));
+  const double at = static_cast<double>(random() >> 11) * 0x1p-53 * total;
+  const auto found = std::upper_bound(up_to.begin(), up_to.end() - 1, at);
+  return static_cast<unsigned char>(found - up_to.begin());
+}
+
+/// Goes on with a text, byte by byte. Each is foretold from as many bytes before it as the model has positions. The window is computed
+/// anew for each: simple, and one plan, at the price of a forward pass a byte.
+void sample(language_model& model, const settings& s, std::string text, std::int64_t count, double temperature, bool speaks) {
+  std::mt19937_64 random(s.seed + 1);
+  if (speaks) std::printf("\n%s", text.c_str());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t size = static_cast<std::int64_t>(text.size()), begin = std::max(size - s.positions, std::int64_t{0});
+    const auto byte = [&](std::int64_t, std::int64_t position) {
+      const std::int64_t at = begin + position;
+      return at < size ? static_cast<std::int32_t>(static_cast<unsigned char>(text[static_cast<std::size_t>(at)])) : 0;
+    };
+    const unsigned char next = chosen(model.scores(byte, size - begin - 1), temperature, random);
+    text.push_back(static_cast<char>(next));
+    // A terminal is spared the control characters that an untrained model makes.
+    const bool plain = next >= 32 || next == '\n' || next == '\t';
+    if (speaks) std::fputc(plain ? next : '?', stdout), std::fflush(stdout);
+  }
+  if (speaks) std::printf("\n");
+}
+
+int run(examples::options& given, int ranks, bool speaks) {
+  settings s{};
+  s.layers = given.number("--layers", std::int64_t{2});
+  s.embed = given.number("--embed", std::int64_t{64});
+  s.heads = given.number("--heads", std::int64_t{4});
+  s.hidden = given.number("--hidden", 4 * s.embed);
+  s.positions = given.number("--positions", std::int64_t{64});
+  s.batch = given.number("--batch", std::int64_t{16});
+  s.microbatches = given.number("--microbatches", std::int64_t{4});
+  s.weight_decay = given.number_or_zero("--decay", 0.0f);
+  s.seed = given.number_or_zero("--seed", std::uint32_t{0});
+  const auto steps = given.number("--steps", std::int64_t{600}), warmup = given.number_or_zero("--warmup", steps / 10);
+  const auto samples = given.number_or_zero("--sample", std::int64_t{200});
+  const double rate = given.number("--rate", 0.003), temperature = given.number_or_zero("--temperature", 0.8);
+  const double bound = given.number_or_zero("--expect-below", 0.0);
+  const std::string log_path = given.text("--log"), prompt = given.text("--prompt", "\n"), layout = given.text("--layout", "tensor");
+  const std::array<long, 2> mesh = examples::mesh_of(given.sizes("--mesh"), ranks);
+  const bool shows_plan = given.flag("--plan");
+  const std::string path = given.word();
+  given.done();
+  if (path.empty()) throw std::runtime_error(std::string(usage));
+
+  // What is wrong shows in the order in which it costs little to find out.
+  const layout_entry& chosen_layout = layout_named(layout);
+  const corpus text(path, s.positions);
+  const cleave::grid grid(decoder::mesh, MPI_COMM_WORLD, {mesh[0], mesh[1]});
+  const made model = chosen_layout.make(grid, s);
+  std::ofstream log;  // of rank 0; the others write to none
+  if (speaks && !log_path.empty()) log.open(log_path);
+  if (!agreed(log_path.empty() || log.is_open())) throw std::runtime_error("cannot write the log '" + log_path + "'");
+  log << "step,loss,validation,rate,seconds\n" << std::setprecision(9);
+  if (speaks) {
+    const auto bytes = static_cast<long long>(text.size()), held_out = static_cast<long long>(text.held_out());
+    std::printf("%s: %lld bytes, %lld of them held out\n", path.c_str(), bytes, held_out);
+    std::printf("%lld parameters, layout %s on a mesh of %ld x %ld\n", static_cast<long long>(model->parameters()), layout.c_str(), mesh[0], mesh[1]);
+    if (shows_plan) std::printf("\n%s\n", model->plan().c_str());
+  }
+
+  // Parameters are drawn by another generator (Philox), so this one may have the same seed.
+  std::mt19937_64 random(s.seed);
+  const std::int64_t between = std::max(steps / 5, std::int64_t{1});
+  progress shown(speaks, steps, s.batch * s.positions);
+  double loss = 0, judged = 0;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const double now = rate_at(step, steps, warmup, rate);
+    loss = model->step(text.random_windows(random, s.batch), static_cast<float>(now));
+    // Every rank has the same loss, so all of them stop here.
+    if (!std::isfinite(loss))
+      throw std::runtime_error("the loss is no number any more at step " + std::to_string(step + 1) + ": try a lower --rate");
+    log << step + 1 << ',' << loss << ',';
+    if ((step + 1) % between == 0 || step + 1 == steps) {
+      judged = validation(*model, text, s);
+      log << judged;
+    }
+    // Flushed, so that a run can be watched, and what it learned until it was stopped is kept.
+    log << ',' << now << ',' << shown.seconds() << std::endl;
+    shown.show(step + 1, loss, judged);
+  }
+  shown.leave();
+  if (speaks)
+    std::printf("%lld steps in %.1f s: loss %.4f, validation loss %.4f\n", static_cast<long long>(steps), shown.seconds(), loss, judged);
+  if (samples > 0) sample(*model, s, prompt, samples, temperature, speaks);
+  if (bound > 0 && !(judged < bound)) {
+    if (speaks) std::printf("WRONG: the validation loss is not below %g\n", bound);
+    return 1;
+  }
+  return 0;
+}
+
+} // namespace lm
+
+int main(int argc, char** argv) { return examples::run(argc, argv, lm::usage, lm::run); }

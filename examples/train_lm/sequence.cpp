@@ -1,0 +1,7 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "in_layout.hpp"
+
+lm::made lm::sequence_parallel(const cleave::grid& grid, const settings& s) {
+  return std::make_unique<in_layout<decoder::sequence_parallel>>(grid, s);
+}
