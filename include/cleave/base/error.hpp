@@ -47,9 +47,24 @@ struct grid_error : error {
 
 namespace wording {
 
-inline std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+/// A sentence being put together. By appending alone: g++ 12 warns of the moves that a sum of strings makes (its bug 105651), in the
+/// programs of our users.
+class sentence {
+ public:
+  explicit sentence(std::string_view first) : text_(first) {}
+  sentence&& operator+(std::string_view part) && {
+    text_.append(part);
+    return static_cast<sentence&&>(*this);
+  }
+  operator std::string() && { return static_cast<std::string&&>(text_); }
+
+ private:
+  std::string text_;
+};
+
+inline std::string quoted(std::string_view name) { return sentence("'") + name + "'"; }
 inline std::string number(std::int64_t n) { return std::to_string(n); }
-inline std::string prefix() { return "cleave: "; }
+inline sentence prefix() { return sentence("cleave: "); }
 
 /// mend: Give one size for each axis, in the order of the mesh, also for axes of fixed size: `grid(mesh, comm, {2, 4})` for `mesh{data, model}`.
 inline std::string mesh_needs_sizes(std::int64_t expected, std::int64_t got) {
@@ -130,6 +145,10 @@ inline std::string extent_unknown(std::string_view dim) {
 inline std::string extent_no_multiple(std::string_view whole, std::int64_t extent, std::string_view part, std::int64_t by) {
   return prefix() + "dim " + quoted(whole) + " has extent " + number(extent) + ", which is no multiple of the " + number(by) + " of dim " + quoted(part) +
          ", into which it is split";
+}
+/// mend: Take as many stages as divide the layers, on an axis of any size: devices without a stage wait.
+inline std::string stages_unequal(std::int64_t layers, std::int64_t stages) {
+  return prefix() + number(layers) + " layers cannot be divided into " + number(stages) + " stages of equal length";
 }
 /// mend: Wrap a View with one dimension for each dim of the tensor, in the written order.
 inline std::string view_rank(std::int64_t expected, std::int64_t got) {

@@ -48,7 +48,7 @@ struct rejected {
   static_assert(Fault != fault::too_many_dims, "cleave: a computation has at most 64 dims of different names");
   static_assert(Fault != fault::too_many_nodes, "cleave: a computation has at most 65535 operations");
   static_assert(Fault != fault::too_many_views, "cleave: a computation relates at most 64 dims by renaming, splitting and merging");
-  static_assert(Fault != fault::too_many_loops, "cleave: a computation and its derivatives have at most 32 loops");
+  static_assert(Fault != fault::too_many_loops, "cleave: a computation and its derivatives have at most 64 loops");
   static_assert(Fault != fault::carry_changes, "cleave: what a loop carries from trip to trip changes its element type or has this dim only before or after; it must stay alike");
   static_assert(Fault != fault::not_a_count, "cleave: how often a loop runs is one whole number without dims");
   static_assert(Fault != fault::not_a_predicate, "cleave: what a loop or cond goes by is one bool without dims");

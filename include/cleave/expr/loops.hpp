@@ -17,10 +17,6 @@ enum class direction : std::uint8_t { forward, backward };
 
 namespace detail {
 
-template <class A>
-constexpr std::vector<value> values_in(A all) {
-  return leaf_values(all);
-}
 /// The same aggregate with other leaves; refused values where there are not as many.
 template <class A>
 constexpr A with_leaves(A all, recorder& in, std::span<const value> values) {
@@ -31,7 +27,7 @@ constexpr A with_leaves(A all, recorder& in, std::span<const value> values) {
 }
 template <class A>
 constexpr bool all_ok(const A& all) {
-  for (const value& v : values_in(all))
+  for (const value& v : leaf_values(all))
     if (!v.ok()) return false;
   return true;
 }
@@ -62,9 +58,9 @@ constexpr C repeated(std::string_view op, recorder& in, loop_info info, value tr
   if (loop == 0) return with_leaves(init, in, {});
   if (trips.in != nullptr) trips_of_loop(in, op, loop, trips, where);
   std::vector<value> carried, last;
-  for (const value& v : values_in(init)) carried.push_back(carry_into(in, loop, v, where));
+  for (const value& v : leaf_values(init)) carried.push_back(carry_into(in, loop, v, where));
   const C next = body(with_leaves(init, in, carried), loop);
-  const bool fine = carry_on(in, op, carried, values_in(next), where, last);
+  const bool fine = carry_on(in, op, carried, leaf_values(next), where, last);
   in.leave(loop);
   if (!fine) return with_leaves(init, in, {});
   for (value& v : last) v = after_loop(in, v, where);
@@ -91,24 +87,24 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
   const int d = in.dim(along, "scan", where);
   std::vector<value> sources;
   if (d >= 0)
-    for (const value& v : values_in(stacked)) sources.push_back(stack_first(in, v, static_cast<dim_id>(d), where));
+    for (const value& v : leaf_values(stacked)) sources.push_back(stack_first(in, v, static_cast<dim_id>(d), where));
   const bool fine = d >= 0 && all_ok(init) && leaves_ok(sources);
   const std::uint8_t loop = fine ? in.enter({static_cast<dim_id>(d), way == direction::backward}, where) : std::uint8_t{0};
   std::vector<value> carried, slices, last, collected;
-  for (const value& v : values_in(init)) carried.push_back(loop == 0 ? v : carry_into(in, loop, v, where));
+  for (const value& v : leaf_values(init)) carried.push_back(loop == 0 ? v : carry_into(in, loop, v, where));
   for (const value& v : sources) slices.push_back(loop == 0 ? v : each_of(in, loop, v, where));
   const auto given = loop == 0 ? f(with_leaves(init, in, {}), with_leaves(stacked, in, {})) : f(with_leaves(init, in, carried), with_leaves(stacked, in, slices));
   const auto onward = [&] {
     if constexpr (stacks) return given.first;
     else return given;
   }();
-  const bool goes_on = loop != 0 && carry_on(in, "scan", carried, values_in(onward), where, last);
+  const bool goes_on = loop != 0 && carry_on(in, "scan", carried, leaf_values(onward), where, last);
   if (loop != 0) in.leave(loop);
   for (value& v : last) v = after_loop(in, v, where);
   if (!goes_on) last.clear();
   C out = with_leaves(init, in, last);
   if constexpr (stacks) {
-    for (const value& v : values_in(given.second)) collected.push_back(goes_on ? collected_by(in, loop, v, where) : value{&in, no_node});
+    for (const value& v : leaf_values(given.second)) collected.push_back(goes_on ? collected_by(in, loop, v, where) : value{&in, no_node});
     return std::pair(out, with_leaves(given.second, in, collected));
   } else {
     return out;

@@ -8,8 +8,9 @@ namespace cleave {
 
 namespace detail {
 
+/// The leaves of an aggregate, in order.
 template <class A>
-constexpr std::vector<value> leaf_values(A& a) {
+constexpr std::vector<value> leaf_values(A a) {
   std::vector<value> all;
   for_each_leaf<is_value>(a, [&](value& v) { all.push_back(v); });
   return all;
@@ -35,10 +36,9 @@ template <class F, class First, class... Rest>
 constexpr First tree_map(F&& f, const First& first, const Rest&... rest) {
   First made = first;
   const std::vector<value> own = detail::leaf_values(made);
-  [[maybe_unused]] const auto leaves = [](auto copy) { return detail::leaf_values(copy); };
   // No array: of several vectors in one, nvcc's constant evaluation destroys the first only.
   std::vector<std::vector<value>> others;
-  (others.push_back(leaves(rest)), ...);
+  (others.push_back(detail::leaf_values(rest)), ...);
   for (const std::vector<value>& other : others)
     if (other.size() != own.size()) {
       const value bad = detail::recorder_of(made)->fail(fault::result_count, "tree_map", {}, {}, {}, static_cast<std::int64_t>(own.size()), static_cast<std::int64_t>(other.size()));

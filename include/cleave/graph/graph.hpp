@@ -93,7 +93,7 @@ struct loop_info {
   friend constexpr bool operator==(const loop_info&, const loop_info&) = default;
 };
 /// Loops of a graph, counted from 1.
-inline constexpr std::size_t max_loops = 32;
+inline constexpr std::size_t max_loops = 64;
 using loop_list = static_vector<loop_info, max_loops>;
 
 /// Whether a loop is `outer` or within it; everything is within 0.

@@ -136,9 +136,11 @@ struct layout_rules {
     s.mesh = Mesh::value;
     for (std::string_view name : names) {
       placement p{dim_ref(name)};
-      for (std::size_t r = 0; r < sizeof...(Rules); ++r)
-        for (std::string_view axis : rules[r].axes)
-          if (rules[r].dim.name == name && detail::keeps_axis(rules, r, axis, {names.begin(), names.size()})) p.axes.push_back(axis);
+      std::size_t own = 0;
+      while (own < sizeof...(Rules) && rules[own].dim.name != name) ++own;
+      if (own < sizeof...(Rules))
+        for (std::string_view axis : rules[own].axes)
+          if (detail::keeps_axis(rules, own, axis, {names.begin(), names.size()})) p.axes.push_back(axis);
       s.dims.push_back(p);
     }
     return cleave::constrain(x, s);

@@ -34,6 +34,12 @@ A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
   return all;
 }
 
+/// How many layers a stage has. Throws shape_error where the stages would not be of equal length.
+inline std::int64_t layers_of_a_stage(std::int64_t layers, std::int64_t stages) {
+  if (stages < 1 || layers % stages != 0) throw shape_error(wording::stages_unequal(layers, stages));
+  return layers / stages;
+}
+
 /// How many numbers an aggregate of tensors has.
 template <class A>
 std::int64_t count_parameters(const A& all) {

@@ -11,7 +11,7 @@ namespace cleave::optim {
 /// is reduced for each set of axes that divides leaves: nothing is gathered. Fault: not_floating. An aggregate has at least one leaf.
 template <class Gradients>
 constexpr value global_norm(const Gradients& gradients, source where = source::here()) {
-  const called_at user(operand(detail::leaves_of(gradients).front(), where.file, where.line));
+  const called_at user(operand(detail::leaf_values(gradients).front(), where.file, where.line));
   return detail::as_number(sqrt(detail::total_of(gradients, "global_norm", where, [](const value& g) { return g * g; })));
 }
 

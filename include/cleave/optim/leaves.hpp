@@ -10,12 +10,7 @@
 
 namespace cleave::optim::detail {
 
-template <class Tree>
-constexpr std::vector<value> leaves_of(const Tree& tree) {
-  std::vector<value> all;
-  static_cast<void>(tree_map([&](const value& leaf) { return all.push_back(leaf), leaf; }, tree));
-  return all;
-}
+using cleave::detail::leaf_values;
 
 /// none after a fault.
 constexpr element element_in(const value& x) { return x.ok() ? x.in->at(x).type.element : element::none; }
@@ -60,7 +55,7 @@ constexpr element common_type(const std::vector<value>& leaves, std::string_view
 /// is adjacent, so that it shares messages.
 template <class Tree, class F>
 constexpr value total_of(const Tree& tree, std::string_view op, source where, F&& f) {
-  std::vector<value> leaves = leaves_of(tree);
+  std::vector<value> leaves = leaf_values(tree);
   const element type = common_type(leaves, op, where);
   if (type == element::none) return {leaves.front().in, no_node};
   for (value& leaf : leaves) leaf = sum(f(in_type(leaf, type)));

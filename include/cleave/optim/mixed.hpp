@@ -16,14 +16,14 @@ namespace cleave::optim {
 /// cast a leaf, on each device what it has. The leaves keep their names and layouts; a result of the function is of the type it is asked as.
 template <class T, class Tree>
 constexpr Tree lowered(const Tree& tree, source where = source::here()) {
-  const called_at user(operand(detail::leaves_of(tree).front(), where.file, where.line));
+  const called_at user(operand(detail::leaf_values(tree).front(), where.file, where.line));
   return tree_map([](const value& x) { return is_floating(detail::element_in(x)) ? detail::in_type(x, element_of<T>) : x; }, tree);
 }
 
 /// The gradients in the types of the weights, divided by the scale of the loss, a number or a rank-0 value.
 template <class Weights, class Scale>
 constexpr Weights unscaled(const Weights& gradients, const Weights& weights, const Scale& scale, source where = source::here()) {
-  const called_at user(operand(detail::leaves_of(gradients).front(), where.file, where.line));
+  const called_at user(operand(detail::leaf_values(gradients).front(), where.file, where.line));
   const auto restored = [&](const value& g, const value& w) { return detail::in_type(g, detail::element_in(w)) / detail::as_number(scale); };
   return tree_map(restored, gradients, weights);
 }
@@ -45,7 +45,7 @@ struct scaled_loss {
 /// gradient, which may be infinite or NaN where it is too great. The first tensor that `loss` returns is the loss.
 template <class T, class F, class Weights, class... Rest>
 constexpr auto mixed_value_and_grad(const function<F>&, operand scale, const Weights& weights, const Rest&... rest) {
-  const value first = detail::leaves_of(weights).front();
+  const value first = detail::leaf_values(weights).front();
   const value scaling = detail::as_number(scale.is_literal ? first.in->constant(scale.literal, element::f32, scale.where) : scale.from);
   const auto [result, slope] = value_and_grad(function(detail::scaled_loss<F>{}))(lowered<T>(weights, scale.where), scaling, rest...);
   return std::tuple(std::get<1>(result), unscaled(slope, weights, scaling, scale.where));
@@ -55,7 +55,7 @@ constexpr auto mixed_value_and_grad(const function<F>&, operand scale, const Wei
 /// reduced for each set of axes that divides leaves. Fault: not_floating.
 template <class Tree>
 constexpr value all_finite(const Tree& tree, source where = source::here()) {
-  const called_at user(operand(detail::leaves_of(tree).front(), where.file, where.line));
+  const called_at user(operand(detail::leaf_values(tree).front(), where.file, where.line));
   // Counted in floats: partial counts of all leaves stay partial until they are added up, and none wraps to 0.
   const auto not_finite = [](const value& x) {
     const element type = detail::element_in(x);

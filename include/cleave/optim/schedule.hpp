@@ -77,7 +77,7 @@ struct linear_decay {
   template <class Step>
   constexpr auto operator()(const Step& step) const {
     const auto at = detail::step_done(step);
-    return detail::rate_of(detail::part_done(at, 0, warmup) * (peak + (end - peak) * detail::part_done(at, warmup, steps - warmup)));
+    return detail::rate_of(detail::part_done(at, 0, warmup) * (peak + (end - peak) * detail::part_done(at, warmup, detail::most(steps - warmup, 1))));
   }
 };
 
@@ -93,7 +93,7 @@ struct cosine_decay {
   constexpr auto operator()(const Step& step) const {
     using std::cos;
     const auto at = detail::step_done(step);
-    const auto wave = 0.5 + 0.5 * cos(3.141592653589793 * detail::part_done(at, warmup, steps - warmup));
+    const auto wave = 0.5 + 0.5 * cos(3.141592653589793 * detail::part_done(at, warmup, detail::most(steps - warmup, 1)));
     return detail::rate_of(detail::part_done(at, 0, warmup) * (end + (peak - end) * wave));
   }
 };
