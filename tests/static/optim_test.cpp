@@ -6,6 +6,7 @@
 #include <cleave/optim/adam.hpp>
 #include <cleave/optim/clip.hpp>
 #include <cleave/optim/mixed.hpp>
+#include <cleave/optim/sgd.hpp>
 #include <cleave/plan/plan.hpp>
 
 namespace {
@@ -118,5 +119,19 @@ constexpr auto trained = cleave::plan<std::tuple<scattered<>, Scale, Number>(sca
 static_assert(trained.count(kind::all_gather) == 3 && trained.count(kind::reduce_scatter) == 3);
 // Everything in 16 bits but three numbers: the loss, the norm, and whether all is finite.
 static_assert(trained.bytes({data = 4, model = 1, batch = 65536, embed = 512, hidden = 1024}) <= 3 * 2 * (2 * 512 * 1024 + 1024) * 2 / 4 + 3 * 2 * 3);
+
+
+// Replicated weights and a divided gradient: that is gathered once, not each result of the update.
+using Replicated = abstract<mesh(embed, hidden)>;
+using Divided = abstract<mesh(embed / data, hidden)>;
+constexpr cleave::function with_momentum([](auto w, auto velocity, auto slope) {
+  return optim::sgd(cleave::value(w), cleave::value(velocity), cleave::value(slope), 0.1, 0.9);
+});
+constexpr auto momentum = cleave::plan<std::tuple<Replicated, Replicated>(Replicated, Replicated, Divided)>(with_momentum);
+static_assert(momentum.count(kind::all_gather) == 1 && momentum.collectives() == 1);
+using Averages = optim::adam_state<Replicated, Number>;
+constexpr cleave::function with_adam([](auto w, auto state, auto slope) { return optim::adam(cleave::value(w), state, cleave::value(slope), 0.001); });
+constexpr auto adam = cleave::plan<std::tuple<Replicated, Averages>(Replicated, Averages, Divided)>(with_adam);
+static_assert(adam.count(kind::all_gather) == 1 && adam.collectives() == 1);
 
 } // namespace
