@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stdexcept>
 
 // Operations of the user: fused elementwise ones, kernels on shards that the planner divides, and manual mode.
 
@@ -196,6 +197,47 @@ TEST(operations, in_manual_mode_with_a_collective) {
     y = f(x);
     const std::int64_t moved = support::over_ranks(support::charged_bytes());
     EXPECT_EQ(moved, (cleave::plan<Number(X)>(f).bytes({data = g.size(data), model = g.size(model), row = 11})));
+  }
+}
+
+/// A copy, or an exception on every rank.
+struct may_throw {
+  static constexpr std::string_view name = "may_throw";
+  static inline bool now = false;
+  void operator()(const cleave::local_context&, std::span<const cleave::shard> in, const cleave::shard& out) const {
+    if (now) throw std::runtime_error("stopped");
+    Kokkos::deep_copy(out.view<double**>(), in[0].view<const double**>());
+  }
+};
+// Rows are under way to their neighbours while the kernel runs. What it throws leaves none of them behind.
+TEST(operations, may_throw_while_an_exchange_is_under_way) {
+  using X = tensor<double, mesh(row / data / model, time_dim)>;
+  constexpr cleave::function f([](auto x) {
+    const cleave::value turned = roll(x, row, 1), copied = cleave::call<may_throw>(cleave::whole(time_dim), cleave::value(x));
+    return turned * copied;
+  });
+  constexpr auto plan = cleave::plan<X(X)>(f);
+  constexpr int in_flight = [] {
+    int count = 0;
+    for (const cleave::step& s : decltype(plan)::plan_type::steps) count += s.in_flight ? 1 : 0;
+    return count;
+  }();
+  static_assert(in_flight == 1);
+  for (const cleave::grid& g : grids()) {
+    X x(g, {9, 50}), y(g, {9, 50});
+    for (int times = 0; times < 4; ++times) {
+      x.fill_by([&](const auto& at) { return wave(at[0], at[1]) + times; });
+      may_throw::now = times % 2 == 0;
+      if (may_throw::now) {
+        EXPECT_THROW(y = f(x), std::runtime_error);
+        continue;
+      }
+      y = f(x);
+      const auto got = y.to_global();
+      for (std::int64_t i = 0; i < 9; ++i)
+        for (std::int64_t j = 0; j < 50; ++j)
+          ASSERT_EQ(got[static_cast<std::size_t>(i * 50 + j)], (wave((i + 8) % 9, j) + times) * (wave(i, j) + times));
+    }
   }
 }
 

@@ -4,6 +4,8 @@
 // The simulator notices what is wrong with a program: right programs are broken in many ways, and every break must show.
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/lookup.hpp>
+#include <cleave/expr/movement.hpp>
+#include <cleave/plan/explain.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/plan/price.hpp>
 #include <cleave/simulate/simulate.hpp>
@@ -235,6 +237,63 @@ TEST(Simulate, RowsAreNotPartialOverTheAxesAlongWhichTheyAreSent) {
   const simulated got = simulate(p, at, std::span(&a, 1));
   ASSERT_EQ(got.problem, "");
   EXPECT_EQ(got.results[0].data, (std::vector<double>{0, 3, 2, 0, 0, 5}));
+}
+
+// What an exchange in flight brings is read after it is waited for, and what it sends is left alone until then.
+TEST(Simulate, ExchangesInFlightAreWaitedFor) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 4});
+  recorder in(mesh);
+  spec rows, weights;
+  rows.mesh = weights.mesh = mesh;
+  for (dim_ref name : {b, d}) rows.dims.push_back(placement(name));
+  rows.dims[0].axes.push_back("x");
+  for (dim_ref name : {d, h}) weights.dims.push_back(placement(name));
+  const value x = exp(in.input(element::f64, rows)), w = in.input(element::f64, weights);
+  const value turned = roll(x, b, 1), product_of_x = dot(x, w, d);
+  rows.dims[1] = placement(h);
+  in.output(product_of_x + sum(turned, d), element::f64, rows);
+  const graph& g = in.made();
+  sizes at = sizes_for(g);
+  at.axes[0] = 4;
+  const program p = partition(g, at);
+  ASSERT_TRUE(p.found.ok());
+  std::vector<host_array> arguments;
+  for (node_id i : g.inputs) {
+    host_array a(shape_of(g.nodes[i].type, at));
+    for (std::size_t k = 0; k < a.data.size(); ++k) a.data[k] = static_cast<double>(k % 7) / 8;
+    arguments.push_back(a);
+  }
+  const auto verdict_on = [&](const program& q) {
+    const simulated got = simulate(q, at, arguments);
+    if (!got.problem.empty()) return got.problem;
+    return first_difference(evaluate(g, at, arguments)[0].data, got.results[0].data, 1e-12) < 0 ? std::string() : std::string("wrong values");
+  };
+  std::size_t begun = 0, waited = 0, product = 0;
+  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    if (p.steps[i].in_flight) begun = i;
+    if (p.steps[i].kind == step_kind::wait) waited = i;
+    if (p.steps[i].kind == step_kind::gemm) product = i;
+  }
+  ASSERT_TRUE(begun < product && product < waited) << begun << " " << product << " " << waited;
+  EXPECT_EQ(verdict_on(p), "");
+  EXPECT_NE(explain(p, at).find("each device looks around its block, while others compute"), std::string::npos) << explain(p, at);
+  program never = p, late = p, spoiled = p, overwritten = p;
+  never.steps.erase(never.steps.begin() + static_cast<std::ptrdiff_t>(waited));
+  EXPECT_NE(verdict_on(never), "");
+  std::swap(late.steps[waited], late.steps[waited + 1]);
+  EXPECT_NE(verdict_on(late), "");
+  // What is sent is computed anew meanwhile, as something else; what is brought is brought twice.
+  const auto add = [&](program& to, step s) { to.steps.insert(to.steps.begin() + static_cast<std::ptrdiff_t>(waited), s); };
+  for (step s : p.steps)
+    if (s.out == p.steps[begun].in[0]) s.tape.back().code = op::sin, add(spoiled, s);
+  EXPECT_NE(verdict_on(spoiled), "");
+  step again = p.steps[begun];
+  again.in_flight = false;
+  add(overwritten, again);
+  EXPECT_NE(verdict_on(overwritten), "");
+  EXPECT_TRUE(verify(p));
+  for (const program* broken : {&never, &late, &spoiled, &overwritten}) EXPECT_FALSE(verify(*broken));
 }
 
 TEST(Simulate, TakesPartialArgumentsApartAndPutsThemTogether) {

@@ -38,20 +38,14 @@ class exchange final : public bound_exchange {
 
   scratch_bytes needs() const override { return needed_; }
 
-  void run(const void* const* in, void* out, const scratch& s) override {
+  void begin(const void* const* in, void* out, const scratch& s) override {
     if (at_run_time_) plan(read_offsets(in));
+    scratch_ = s;
+    out_ = out;
     char* const sending = s.memory;
-    char* const receiving = sending + aligned(sent_ * size());
-    char* const staging = receiving + aligned(received_ * size());
     char* const host_sending = s.host;
-    char* const host_receiving = host_sending + aligned(sent_ * size());
-    const auto target = [&](std::int64_t stage) { return stage < 0 ? out : static_cast<void*>(staging + stage * size()); };
     for (const box_copy& c : blank_) copy_box(c, zero_.get(), out, size());
-    if (!blank_.empty()) wait_for_kernels();
-    for (const message& m : receive_) {
-      void* into = m.direct ? element_at(target(m.stage), m.copies[0].to_offset, element_) : receiving + m.offset * size();
-      messages_.receive(port_.incoming(into, host_receiving + m.offset * size()), m.elements, element_, m.peer, grid_->world().handle);
-    }
+    for (const message& m : receive_) messages_.receive(port_.incoming(place_of(m), host_receiving() + m.offset * size()), m.elements, element_, m.peer, grid_->world().handle);
     for (const message& m : send_)
       if (!m.direct)
         for (const box_copy& c : m.copies) copy_box(c, in[c_operand(m, c)], sending, size());
@@ -60,14 +54,16 @@ class exchange final : public bound_exchange {
       messages_.send(port_.outgoing(from, host_sending + m.offset * size(), m.elements * size()), m.elements, element_, m.peer, grid_->world().handle);
     }
     for (const local_copy& l : keep_) copy_box(l.copy, in[l.operand], target(l.stage), size());
+  }
+  void progress() override { messages_.progress(); }
+  void finish() override {
     messages_.wait();
     for (const message& m : receive_) {
-      void* into = m.direct ? element_at(target(m.stage), m.copies[0].to_offset, element_) : receiving + m.offset * size();
-      port_.arrived(into, host_receiving + m.offset * size(), m.elements * size());
+      port_.arrived(place_of(m), host_receiving() + m.offset * size(), m.elements * size());
       if (m.direct) continue;
-      for (std::size_t i = 0; i < m.copies.size(); ++i) copy_box(m.copies[i], receiving, target(m.stages[i]), size());
+      for (std::size_t i = 0; i < m.copies.size(); ++i) copy_box(m.copies[i], receiving(), target(m.stages[i]), size());
     }
-    for (const local_copy& l : spread_) copy_box(l.copy, target(l.stage), out, size());
+    for (const local_copy& l : spread_) copy_box(l.copy, target(l.stage), out_, size());
   }
 
  private:
@@ -93,6 +89,11 @@ class exchange final : public bound_exchange {
   };
 
   std::int64_t size() const { return size_of(element_); }
+  // What is sent, what is received, what is spread from there; on the host the first two.
+  char* receiving() const { return scratch_.memory + aligned(sent_ * size()); }
+  char* host_receiving() const { return scratch_.host + aligned(sent_ * size()); }
+  void* target(std::int64_t stage) const { return stage < 0 ? out_ : static_cast<void*>(receiving() + aligned(received_ * size()) + stage * size()); }
+  void* place_of(const message& m) const { return m.direct ? element_at(target(m.stage), m.copies[0].to_offset, element_) : receiving() + m.offset * size(); }
   static std::size_t c_operand(const message& m, const box_copy& c) { return m.operands[static_cast<std::size_t>(&c - m.copies.data())]; }
   box shard_of(std::size_t operand, const coordinates& at) const {
     const buffer& b = e_.in[operand];
@@ -249,6 +250,8 @@ class exchange final : public bound_exchange {
   std::vector<message> send_{}, receive_{};
   std::int64_t sent_ = 0, received_ = 0, staging_ = 0;
   scratch_bytes needed_{};
+  scratch scratch_{};
+  void* out_ = nullptr;
   std::shared_ptr<void> zero_{};
   messages messages_{};
 };

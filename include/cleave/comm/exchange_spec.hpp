@@ -45,8 +45,16 @@ class bound_exchange {
  public:
   virtual ~bound_exchange() = default;
   virtual scratch_bytes needs() const = 0;
-  /// `in` has the addresses of the operands, offsets among them.
-  virtual void run(const void* const* in, void* out, const scratch& s) = 0;
+  /// Sends and receives; `in` has the addresses of the operands, offsets among them. Before `finish`, which must follow, operands may be
+  /// read but not written, and `out` and the scratch are left alone.
+  virtual void begin(const void* const* in, void* out, const scratch& s) = 0;
+  virtual void finish() = 0;
+  /// In between: gives MPI the time to move messages.
+  virtual void progress() = 0;
+  void run(const void* const* in, void* out, const scratch& s) {
+    begin(in, out, s);
+    finish();
+  }
 };
 using exchange_maker = std::unique_ptr<bound_exchange> (*)(grid_state& grid, exchange_spec spec);
 

@@ -143,6 +143,11 @@ class messages {
             "MPI_Irecv");
     }
   }
+  /// Lets messages go on: many MPI move long ones only while they are called.
+  void progress() {
+    int done = 0;
+    check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+  }
   void wait() {
     check(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     requests_.clear();

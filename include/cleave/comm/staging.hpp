@@ -76,8 +76,12 @@ class port {
     copy_bytes<Kokkos::HostSpace, memory_space>(host, data, bytes);
     return host;
   }
-  /// Where MPI writes; `arrived` must follow.
-  void* incoming(void* data, char* host) const { return through_host_ ? static_cast<void*>(host) : data; }
+  /// Where MPI writes, as soon as a receive is posted, into memory that kernels before may still read; `arrived` must follow.
+  void* incoming(void* data, char* host) const {
+    if (through_host_) return host;
+    wait_for_kernels();
+    return data;
+  }
   void arrived(void* data, const char* host, std::int64_t bytes) const {
     if (through_host_) copy_bytes<memory_space, Kokkos::HostSpace>(data, host, bytes);
   }

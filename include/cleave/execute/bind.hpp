@@ -31,19 +31,24 @@ class bound_program {
     }
     steps_.reserve(steps.size());
     comm::scratch_bytes most;
+    std::int64_t host = 0;
     for (const step& s : steps) steps_.push_back(bind.bind(s));
     bind.join_reduces(steps, steps_);
     for (bound_step& s : steps_) {
       most.memory = std::max(most.memory, s.scratch.memory);
       most.host = std::max(most.host, s.scratch.host);
+      s.own_at = total;
+      s.own_host_at = host;
+      total += comm::aligned(s.own_scratch.memory);
+      host += comm::aligned(s.own_scratch.host);
       if (!s.joins) continue;
       s.message_at = total;
       total += comm::aligned(s.joins->bytes());
     }
     workspace_bytes_ = total + most.memory;
     workspace_ = allocate(workspace_bytes_);
-    host_ = allocate<Kokkos::HostSpace>(most.host);
-    scratch_ = {workspace_ ? static_cast<char*>(workspace_.get()) + total : nullptr, static_cast<char*>(host_.get())};
+    host_ = allocate<Kokkos::HostSpace>(host + most.host);
+    scratch_ = {workspace_ ? static_cast<char*>(workspace_.get()) + total : nullptr, host_ ? static_cast<char*>(host_.get()) + host : nullptr};
 
     at_.resize(buffers.size(), nullptr);
     for (std::size_t b = 0; b < buffers.size(); ++b)
@@ -61,6 +66,7 @@ class bound_program {
       for (const comm::joined_reduce::part& p : s.joins->parts())
         if (p.lives_there) at_[p.from] = at_[p.to] = s.message + p.offset;
     }
+    in_flight_.reserve(static_cast<std::size_t>(std::ranges::count_if(steps, &step::in_flight)));
     find_hazards(buffers, steps, arguments, results);
   }
 
@@ -68,6 +74,25 @@ class bound_program {
   bound_step& operator[](std::size_t i) { return steps_[i]; }
   void* at(std::size_t buffer) const { return at_[buffer]; }
   const comm::scratch& scratch() const { return scratch_; }
+  /// An exchange that goes on while other steps compute, in scratch memory of its own.
+  void begin_exchange(std::size_t i, const void* const* in, void* out) {
+    const bound_step& s = steps_[i];
+    s.exchange->begin(in, out, {workspace_ ? static_cast<char*>(workspace_.get()) + s.own_at : nullptr, host_ ? static_cast<char*>(host_.get()) + s.own_host_at : nullptr});
+    in_flight_.push_back(s.exchange.get());
+  }
+  void finish_exchange(std::size_t begun) {
+    std::erase(in_flight_, steps_[begun].exchange.get());
+    steps_[begun].exchange->finish();
+  }
+  void finish_exchanges() {
+    while (!in_flight_.empty()) {
+      in_flight_.back()->finish();
+      in_flight_.pop_back();
+    }
+  }
+  void progress() {
+    for (comm::bound_exchange* e : in_flight_) e->progress();
+  }
   /// What a loop reads and writes in a trip, counted from 0 in the order in which they run.
   void set_trip(const bound_step& loop, std::int64_t trip, std::int64_t trips) {
     const std::int64_t index = loop.backwards ? trips - 1 - trip : trip;
@@ -157,6 +182,7 @@ class bound_program {
 
   grid_state* grid_;
   std::vector<bound_step> steps_{};
+  std::vector<comm::bound_exchange*> in_flight_{};
   std::vector<std::int64_t> bytes_{}, argument_bytes_{};
   std::vector<void*> at_{};
   std::vector<place> inputs_{}, outputs_{};

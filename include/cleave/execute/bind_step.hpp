@@ -45,6 +45,9 @@ struct bound_step {
   std::int64_t message_at = 0;
   /// Scratch memory, shared by all steps.
   comm::scratch_bytes scratch{};
+  /// An exchange in flight: memory of its own.
+  comm::scratch_bytes own_scratch{};
+  std::int64_t own_at = 0, own_host_at = 0;
   /// A loop: its trips where they are known, and what is read or written at the index of each.
   std::int64_t trips = 0;
   bool backwards = false;
@@ -191,7 +194,8 @@ struct binder {
     e.parts = s.region_parts;
     e.at = at;
     b.exchange = make_exchange(grid, std::move(e));
-    b.scratch = b.exchange->needs();
+    // While it is in flight others use the common scratch memory.
+    (s.in_flight ? b.own_scratch : b.scratch) = b.exchange->needs();
   }
 
   void bind_scan(const step& s, bound_step& b) const {
@@ -299,6 +303,7 @@ struct binder {
       case step_kind::gather:
       case step_kind::scatter:
       case step_kind::sort:
+      case step_kind::wait:
       case step_kind::loop_end: break;
       case step_kind::loop_begin: bind_trips(s, b); break;
       case step_kind::call:

@@ -52,7 +52,10 @@ void run_step(bound_program& p) {
   } else if constexpr (s.kind == step_kind::scan) {
     run_scan<typename element_type<Plan::buffers[s.out].type.element>::type, s.combine>(b.scan, p.at(s.in[0]), p.at(s.out), p.scratch());
   } else if constexpr (s.kind == step_kind::exchange) {
-    b.exchange->run(operands_of(p, s).data(), p.at(s.out), p.scratch());
+    if constexpr (s.in_flight) p.begin_exchange(I, operands_of(p, s).data(), p.at(s.out));
+    else b.exchange->run(operands_of(p, s).data(), p.at(s.out), p.scratch());
+  } else if constexpr (s.kind == step_kind::wait) {
+    p.finish_exchange(s.begun);
   } else if constexpr (s.kind == step_kind::call) {
     run_call(p, b, s);
   } else if constexpr (s.kind == step_kind::gemm) {
@@ -68,9 +71,9 @@ void run_step(bound_program& p) {
       run_fold<kernel, s.combine, folded>(b.loops, from.data(), p.at(s.out), p.scratch().memory);
     }
   }
+  p.progress();
   Kokkos::Profiling::popRegion();
 }
-
 
 template <class Plan, std::size_t First, std::size_t... I>
 void run_block(bound_program& p, std::index_sequence<I...>) {
@@ -213,6 +216,10 @@ class executor {
       detail::run_steps<Plan, 0, Plan::steps.size()>(program_);
     } catch (const mpi_error&) {
       program_.grid().set_broken();
+      throw;
+    } catch (...) {
+      // What is thrown by a step on all ranks leaves nothing under way, so that the plan can run again.
+      program_.finish_exchanges();
       throw;
     }
     program_.finish(outputs);

@@ -39,7 +39,8 @@ inline std::string why(const program& p, const step& s) {
       if (s.kind == step_kind::scatter) return "rows go to the device that has their place";
       if (s.kind == step_kind::sort) return "elements go to the devices that have their ranks";
       if (s.kind == step_kind::gather) return "each device asks for the rows that it lacks";
-      return p.buffers[s.out].form == form::region ? "each device looks around its block" : "each device fetches what it lacks";
+      return std::string(p.buffers[s.out].form == form::region ? "each device looks around its block" : "each device fetches what it lacks") +
+             (s.in_flight ? ", while others compute" : "");
     case kind::scan: return "each device continues where the one before it ends";
     case kind::none: break;
   }
@@ -127,7 +128,15 @@ std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<na
     if (fixed == dynamic) hints.append(hints.empty() ? "" : ", ").append(name).append(" = ").append(std::to_string(value));
   };
   for (int a = 0; a < p.mesh.size(); ++a) hinted(p.mesh.axes[static_cast<std::size_t>(a)].name, p.mesh.axes[static_cast<std::size_t>(a)].size, at.axes[a]);
-  for (std::size_t d = 0; d < p.dims.size(); ++d) hinted(p.dims[d].name, p.dims[d].extent, at.dims[d]);
+  // What follows from what was given is not assumed.
+  sizes known;
+  for (std::size_t d = 0; d < p.dims.size(); ++d) {
+    known.dims[d] = p.dims[d].extent;
+    for (const named_size& n : named)
+      if (n.name == p.dims[d].name) known.dims[d] = n.size;
+  }
+  static_cast<void>(derive_extents(p.rules, known));
+  for (std::size_t d = 0; d < p.dims.size(); ++d) hinted(p.dims[d].name, known.dims[d], at.dims[d]);
   if (!hints.empty()) text += "assumed, since known only at run time: " + hints + "\n";
   return text;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/plan/bring_together.hpp>
+#include <cleave/plan/overlap.hpp>
 #include <cleave/plan/placed_pieces.hpp>
 
 #include <utility>
@@ -331,6 +332,7 @@ struct lowering : placed_pieces {
     make_outer_buffers();
     make_steps();
     bring_reduces_together(out.steps, out.buffers, buffer_storage);
+    detail::overlap_exchanges(out.steps, out.maps, buffer_storage);
     assign_slots();
   }
 };

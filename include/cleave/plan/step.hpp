@@ -49,6 +49,8 @@ enum class step_kind : std::uint8_t {
   scan,
   /// out = in0 sorted along dim k, or the indices that its elements had.
   sort,
+  /// An exchange that began in step `begun` is over: what it writes is there, what it reads may be written again.
+  wait,
   /// The steps up to the end run again and again: along a dim, or as often as in0 says. They end early where in0 of the end holds.
   loop_begin,
   loop_end,
@@ -108,6 +110,10 @@ struct step {
   cleave::kind move = cleave::kind::none;
   /// The axes whose devices take part together.
   axis_set axes = 0;
+  /// An exchange: is not over before a later step, which waits for it, so that it goes on while what lies between is computed.
+  bool in_flight = false;
+  /// wait: the step in which the exchange began.
+  std::uint16_t begun = 0;
 
   /// The innermost loop that it is in; of a beginning and an end, their own.
   std::uint8_t in_loop = 0;
@@ -142,7 +148,7 @@ struct buffer {
   std::uint8_t maps = 0;
 };
 
-constexpr bool writes(const step& s) { return s.kind != step_kind::loop_begin && s.kind != step_kind::loop_end; }
+constexpr bool writes(const step& s) { return s.kind != step_kind::loop_begin && s.kind != step_kind::loop_end && s.kind != step_kind::wait; }
 /// What it moves where depends on data.
 constexpr bool is_routed(const step& s) { return s.kind == step_kind::gather || s.kind == step_kind::scatter || s.kind == step_kind::sort; }
 constexpr bool is_collective(const step& s) { return s.move != kind::none && s.move != kind::slice && s.move != kind::mask; }

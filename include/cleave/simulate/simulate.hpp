@@ -79,6 +79,7 @@ class machine : slice_steps {
     const step& s = p_.steps[i];
     step_ = &s;
     moved_ = 0;
+    if (s.kind == step_kind::wait) return arrive(s);
     for (std::uint16_t in : s.in) check_readable(in);
     if (!out_.problem.empty()) return;
     forget_target(s);
@@ -101,6 +102,45 @@ class machine : slice_steps {
     writer_[memory_of(out)] = out.form == form::slice ? out.of : s.out;
     out_.step_bytes[i] = moved_;
     out_.bytes += moved_;
+    if (s.in_flight) depart(i);
+  }
+
+  /// What an exchange in flight brings is not there before it is waited for, and what it sends stays as it is.
+  struct flight {
+    std::size_t begun;
+    std::vector<std::vector<double>> brought;
+    std::vector<std::vector<std::vector<double>>> sent;
+  };
+  void depart(std::size_t begun) {
+    const step& s = p_.steps[begun];
+    flight f{begun, {}, {}};
+    const std::size_t target = memory_of(p_.buffers[s.out]);
+    for (auto& device : memory_) {
+      f.sent.emplace_back();
+      for (std::uint16_t in : s.in) f.sent.back().push_back(device[memory_of(p_.buffers[in])]);
+      f.brought.push_back(device[target]);
+      std::fill(device[target].begin(), device[target].end(), unwritten);
+    }
+    writer_[target] = -1;
+    in_flight_.push_back(std::move(f));
+  }
+  void arrive(const step& w) {
+    for (std::size_t i = 0; i < in_flight_.size(); ++i) {
+      flight& f = in_flight_[i];
+      if (f.begun != w.begun) continue;
+      const step& s = p_.steps[f.begun];
+      const buffer& out = p_.buffers[s.out];
+      if (writer_[memory_of(out)] != -1) complain("is written while an exchange brings something else");
+      for (std::size_t d = 0; d < memory_.size(); ++d) {
+        for (std::size_t k = 0; k < s.in.size(); ++k)
+          if (!std::ranges::equal(f.sent[d][k], memory_[d][memory_of(p_.buffers[s.in[k]])], same_bits)) complain("waits for an exchange whose operand was written meanwhile");
+        memory_[d][memory_of(out)] = f.brought[d];
+      }
+      writer_[memory_of(out)] = out.form == form::slice ? out.of : s.out;
+      in_flight_.erase(in_flight_.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+    complain("waits for an exchange that did not begin");
   }
 
   void loop(std::size_t d, const step& s) {
@@ -276,6 +316,8 @@ class machine : slice_steps {
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(m.made[d].begin(), m.made[d].end(), data(d, to));
     moved_ = m.bytes;
   }
+
+  std::vector<flight> in_flight_{};
 };
 
 } // namespace simulation
