@@ -3,6 +3,8 @@
 #include "hand_plan.hpp"
 #include "support.hpp"
 
+#include <cleave/storage/rows.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -352,6 +354,57 @@ TEST(kernels, products_of_many_dims) {
   check_gemm<float>(type_of(f32, {2, 0}), type_of(f32, {2}), type_of(f32, {0}), 0, dim_bit(2), extent, 0);
   check_gemm<float>(type_of(f32, {2}), type_of(f32, {2, 4}), type_of(f32, {4}), 0, dim_bit(2), extent, 4);
   check_gemm<double>(type_of(f64, {2}), type_of(f64, {2}), type_of(f64, {}), 0, dim_bit(2), extent, -1);
+}
+
+// Rows of all lengths, in one piece and in several, at any places.
+template <class T>
+void check_rows(const strided_dims& row, std::int64_t source_size, std::int64_t target_size, std::int64_t rows) {
+  Kokkos::View<T*, memory_space> from("from", static_cast<std::size_t>(source_size)), to("to", static_cast<std::size_t>(target_size));
+  Kokkos::View<std::int64_t*, memory_space> source("source", static_cast<std::size_t>(rows)), target("target", static_cast<std::size_t>(rows));
+  auto all = Kokkos::create_mirror_view(from), made = Kokkos::create_mirror_view(to);
+  auto in = Kokkos::create_mirror_view(source), out = Kokkos::create_mirror_view(target);
+  for (std::size_t i = 0; i < all.size(); ++i) all(i) = static_cast<T>(i % 101);
+  std::int64_t reach[2] = {0, 0};
+  for (int d = 0; d < row.rank; ++d)
+    for (int array : {0, 1}) reach[array] += (row.extent[d] - 1) * row.stride[array][d];
+  for (const bool adds : {false, true}) {
+    std::vector<T> want(made.size(), T(7));
+    for (std::int64_t r = 0; r < rows; ++r) {
+      // Rows that are copied lie apart; those that are added meet.
+      in(static_cast<std::size_t>(r)) = !adds && r % 5 == 3 ? -1 : r * 13 % (source_size - reach[1]);
+      out(static_cast<std::size_t>(r)) = adds ? (r % 4 == 1 ? -1 : r % 3) : r * ((target_size - reach[0]) / rows);
+      for (std::int64_t k = 0; k < row.size(); ++k) {
+        const std::int64_t i = in(static_cast<std::size_t>(r)), o = out(static_cast<std::size_t>(r));
+        const T x = i < 0 ? T{} : all(static_cast<std::size_t>(i + row.at(1, k)));
+        if (o >= 0) want[static_cast<std::size_t>(o + row.at(0, k))] = adds ? static_cast<T>(want[static_cast<std::size_t>(o + row.at(0, k))] + x) : x;
+      }
+    }
+    Kokkos::deep_copy(made, T(7));
+    Kokkos::deep_copy(from, all);
+    Kokkos::deep_copy(to, made);
+    Kokkos::deep_copy(source, in);
+    Kokkos::deep_copy(target, out);
+    if (adds) add_rows<T>(from.data(), to.data(), source.data(), target.data(), row, rows);
+    else copy_rows<T>(from.data(), to.data(), source.data(), target.data(), row, rows);
+    Kokkos::fence();
+    Kokkos::deep_copy(made, to);
+    for (std::size_t i = 0; i < made.size(); ++i) ASSERT_EQ(made(i), want[i]) << i << (adds ? " added" : " copied");
+  }
+}
+TEST(kernels, rows) {
+  const auto dims = [](std::initializer_list<std::array<std::int64_t, 3>> all) {
+    strided_dims row;
+    for (const auto& [extent, to, from] : all) row.add(extent, to, from);
+    return row;
+  };
+  // One element; one piece that is longer than a unit of work; dims that join; every other element; turned around; gaps in one of them.
+  check_rows<double>(dims({}), 50, 50, 7);
+  check_rows<float>(dims({{300, 1, 1}}), 1000, 40000, 120);
+  check_rows<float>(dims({{20000, 1, 1}}), 20100, 70000, 3);
+  check_rows<double>(dims({{3, 7 * 19, 7 * 19}, {1, 500, 1}, {7, 19, 19}, {19, 1, 1}}), 600, 60000, 90);
+  check_rows<std::int32_t>(dims({{33, 2, 1}}), 90, 4000, 40);
+  check_rows<double>(dims({{17, 1, 31}, {31, 17, 1}}), 600, 40000, 50);
+  check_rows<float>(dims({{5, 100, 64}, {64, 1, 1}}), 400, 30000, 40);
 }
 
 } // namespace

@@ -130,6 +130,25 @@ TEST(lookup, along_a_dim_of_both) {
     }
 }
 
+// One table for each index of a dim, to which its own rows are added.
+constexpr cleave::function segments_of_each([](auto rows, auto ids) { return scatter_add(rows, ids, word, batch); });
+template <auto TablesLayout, auto PlacesLayout, auto RowsLayout>
+void check_tables() {
+  for (const cleave::grid& g : grids())
+    for (const extents& e : shapes) {
+      f64<TablesLayout> tables(g, {e.words, e.batch, e.embed});
+      i32<PlacesLayout> ids(g, {e.batch, e.places});
+      f64<RowsLayout> rows(g, {e.batch, e.places, e.embed});
+      fill(rows);
+      fill_places(ids, e.words);
+      check(segments_of_each, tables, rows, ids);
+    }
+}
+TEST(lookup, a_table_for_each_index) {
+  check_tables<mesh(word, batch / ax, embed), mesh(batch / ax, place), mesh(batch / ax, place, embed)>();
+  check_tables<mesh(word / ay, batch, embed / ax), mesh(batch, place / ax), mesh(batch, place / ax, embed / ay)>();
+}
+
 TEST(lookup, moves_no_more_than_its_price_where_places_are_even) {
   using Table = f64<mesh(word / ax, embed)>;
   using Places = i32<mesh(batch / ax)>;

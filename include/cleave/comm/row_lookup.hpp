@@ -7,39 +7,6 @@
 
 namespace cleave::comm {
 
-/// Copies rows: row r from from[source[r] + ...] to to[target[r] + ...]; a source below 0 gives zeros.
-template <class T>
-struct copy_rows {
-  const T* from;
-  T* to;
-  const std::int64_t* source;
-  const std::int64_t* target;
-  /// Strides of the elements of a row: array 0 is the target's, array 1 the source's.
-  strided_dims row;
-  std::int64_t length;
-
-  CLEAVE_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t r = i / length, k = i % length;
-    to[target[r] + row.at(0, k)] = source[r] < 0 ? T{} : from[source[r] + row.at(1, k)];
-  }
-};
-/// Adds rows: every element of a row in the order of the rows, so that the sum is the same in every run.
-template <class T>
-struct add_rows {
-  const T* from;
-  T* to;
-  const std::int64_t* source;
-  const std::int64_t* target;
-  strided_dims row;
-  std::int64_t rows;
-
-  CLEAVE_FUNCTION void operator()(std::int64_t k) const {
-    const std::int64_t in = row.at(1, k), out = row.at(0, k);
-    for (std::int64_t r = 0; r < rows; ++r)
-      if (target[r] >= 0) to[target[r] + out] = to[target[r] + out] + from[source[r] + in];
-  }
-};
-
 namespace detail {
 /// A row that lies packed, against one in a tensor.
 inline strided_dims packed_row(const strided_dims& row, int array, bool packed_is_target) {
@@ -90,7 +57,7 @@ class row_lookup final : public data_routed {
   void copy(const T* from, T* to, const std::vector<std::int64_t>& source, const std::vector<std::int64_t>& target, const strided_dims& row) {
     const auto rows = static_cast<std::int64_t>(source.size());
     if (rows * length() == 0) return;
-    launch("cleave rows", rows * length(), copy_rows<T>{from, to, sources_.put(source), targets_.put(target), row, length()});
+    copy_rows(from, to, sources_.put(source), targets_.put(target), row, rows);
   }
   T* memory(std::shared_ptr<void>& kept, std::int64_t& bytes, std::int64_t elements) {
     const std::int64_t wanted = elements * static_cast<std::int64_t>(sizeof(T));
@@ -173,7 +140,7 @@ class row_lookup final : public data_routed {
 
   void add(const T* from, T* to, const std::vector<std::int64_t>& source, const std::vector<std::int64_t>& target, const strided_dims& row) {
     if (source.empty()) return;
-    launch("cleave add rows", length(), add_rows<T>{from, to, sources_.put(source), targets_.put(target), row, static_cast<std::int64_t>(source.size())});
+    add_rows(from, to, sources_.put(source), targets_.put(target), row, static_cast<std::int64_t>(source.size()));
   }
   void scatter(const T* rows, const std::vector<std::int64_t>& places, T* out) {
     const auto n = static_cast<std::int64_t>(places.size());

@@ -9,6 +9,7 @@
 #include <cleave/storage/box.hpp>
 #include <cleave/storage/element_type.hpp>
 #include <cleave/storage/memory.hpp>
+#include <cleave/storage/rows.hpp>
 
 #include <array>
 #include <cstring>
@@ -19,34 +20,6 @@
 // Rows of a divided table: who has the row at a place, and where. Places are data, so routes are found when the step runs.
 
 namespace cleave::comm {
-
-/// Loops over the elements of a row, or over places: extents, and strides in up to three arrays.
-struct strided_dims {
-  int rank = 0;
-  std::int64_t extent[max_rank] = {};
-  std::int64_t stride[3][max_rank] = {};
-
-  void add(std::int64_t n, std::int64_t a, std::int64_t b, std::int64_t c = 0) {
-    extent[rank] = n;
-    stride[0][rank] = a;
-    stride[1][rank] = b;
-    stride[2][rank] = c;
-    ++rank;
-  }
-  std::int64_t size() const {
-    std::int64_t n = 1;
-    for (int i = 0; i < rank; ++i) n *= extent[i];
-    return n;
-  }
-  CLEAVE_FUNCTION std::int64_t at(int array, std::int64_t flat) const {
-    std::int64_t offset = 0;
-    for (int i = rank - 1; i >= 0; --i) {
-      offset += flat % extent[i] * stride[array][i];
-      flat /= extent[i];
-    }
-    return offset;
-  }
-};
 
 /// The two tensors that share rows and the places, on one device: the table (or what rows are added to), and the rows by place.
 struct row_tensors {

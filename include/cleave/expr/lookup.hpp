@@ -27,10 +27,11 @@ constexpr value take_along(operand x, operand places, dim_ref along) {
 }
 
 /// A table of zeros, with the new dim `along` first, to which rows are added at their places: the gradient of an embedding, a sum over
-/// segments. Rows have all dims of the places, over which they are summed; rows whose place is not in the table are dropped. Divided
-/// places leave partial tables, which are reduced, or rows are sent to the devices that have their place, whichever is cheaper.
-/// Rows are added in the order of their places' devices and indices: the same bits in every run.
-constexpr value scatter_add(operand rows, operand places, dim_ref along) {
+/// segments. Rows have all dims of the places, over which they are summed but for the `common` ones: of those each index has a table of its
+/// own. Rows whose place is not in the table are dropped. Divided places leave partial tables, which are reduced, or rows are sent to
+/// the devices that have their place, whichever is cheaper. Rows are added in the order of their places' devices and indices: the
+/// same bits in every run.
+constexpr value scatter_add(operand rows, operand places, dim_ref along, std::span<const dim_ref> common) {
   recorder& in = *rows.from.in;
   if (!rows.from.ok() || !places.from.ok()) return {&in, no_node};
   const int d = in.dim(along, "scatter_add", rows.where);
@@ -39,18 +40,29 @@ constexpr value scatter_add(operand rows, operand places, dim_ref along) {
   tensor_type table;
   table.element = from.element;
   table.append(static_cast<dim_id>(d));
+  dim_set kept = ~asked.set();
+  for (const dim_ref& c : common) {
+    const int own = in.made().find_dim(c.name);
+    if (own < 0 || !asked.has(static_cast<dim_id>(own))) return in.fail(fault::dim_missing, "scatter_add", places.where, c.name);
+    kept |= dim_bit(static_cast<dim_id>(own));
+  }
   for (int i = 0; i < from.rank; ++i)
-    if (!asked.has(from[i]) && from[i] != d) table.append(from[i]);
+    if ((kept & dim_bit(from[i])) != 0 && from[i] != d) table.append(from[i]);
   return detail::recorded_scatter(in, rows.from, along, places.from, table, rows.where);
+}
+template <std::convertible_to<dim_ref>... D>
+constexpr value scatter_add(operand rows, operand places, dim_ref along, const D&... common) {
+  const std::array<dim_ref, sizeof...(D)> all{dim_ref(common)...};
+  return scatter_add(rows, places, along, std::span<const dim_ref>(all));
 }
 
 template <Statement X, Dim D, Statement P>
 constexpr auto gather(const X& table, const D& along, const P& places) {
   return detail::make_expression([](const auto& t, const auto& d, const auto& p) { return gather(t, d, p); }, table, along, places);
 }
-template <Statement X, Statement P, Dim D>
-constexpr auto scatter_add(const X& rows, const P& places, const D& along) {
-  return detail::make_expression([](const auto& r, const auto& p, const auto& d) { return scatter_add(r, p, d); }, rows, places, along);
+template <Statement X, Statement P, Dim D, Dim... Common>
+constexpr auto scatter_add(const X& rows, const P& places, const D& along, const Common&... common) {
+  return detail::make_expression([](const auto& r, const auto& p, const auto& d, const auto&... c) { return scatter_add(r, p, d, c...); }, rows, places, along, common...);
 }
 
 } // namespace cleave

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/kernels/operands.hpp>
-#include <cleave/kernels/vectorise.hpp>
+#include <cleave/storage/vectorise.hpp>
 #include <cleave/storage/memory.hpp>
 
 namespace cleave {

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/function.hpp>
+#include <cleave/layout/layout.hpp>
+#include <cleave/storage/memory.hpp>
+#include <cleave/storage/vectorise.hpp>
+
+#include <cstdint>
+
+// Rows that lie anywhere in two arrays, by their offsets: look-ups, and sums at places.
+
+namespace cleave {
+
+/// Loops over the elements of a row, or over places: extents, and strides in up to three arrays.
+struct strided_dims {
+  int rank = 0;
+  std::int64_t extent[max_rank] = {};
+  std::int64_t stride[3][max_rank] = {};
+
+  void add(std::int64_t n, std::int64_t a, std::int64_t b, std::int64_t c = 0) {
+    extent[rank] = n;
+    stride[0][rank] = a;
+    stride[1][rank] = b;
+    stride[2][rank] = c;
+    ++rank;
+  }
+  std::int64_t size() const {
+    std::int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= extent[i];
+    return n;
+  }
+  CLEAVE_FUNCTION std::int64_t at(int array, std::int64_t flat) const {
+    std::int64_t offset = 0;
+    for (int i = rank - 1; i >= 0; --i) {
+      offset += flat % extent[i] * stride[array][i];
+      flat /= extent[i];
+    }
+    return offset;
+  }
+  /// Of two arrays: without dims of extent 1, and with those joined that lie in one piece in both.
+  strided_dims joined() const {
+    strided_dims d;
+    for (int i = 0; i < rank; ++i) {
+      if (extent[i] == 1) continue;
+      const int last = d.rank - 1;
+      if (last >= 0 && d.stride[0][last] == extent[i] * stride[0][i] && d.stride[1][last] == extent[i] * stride[1][i]) {
+        d.extent[last] *= extent[i];
+        d.stride[0][last] = stride[0][i];
+        d.stride[1][last] = stride[1][i];
+      } else {
+        d.add(extent[i], stride[0][i], stride[1][i]);
+      }
+    }
+    if (d.rank == 0) d.add(1, 1, 1);
+    return d;
+  }
+};
+
+namespace detail {
+
+/// Elements that a unit of parallel work takes: on devices one, on the host as many as are worth it.
+inline constexpr std::int64_t rows_grain = on_host ? 1 << 14 : 1;
+/// Of sums, which run over all rows, what a thread has of a row.
+inline std::int64_t sums_grain(std::int64_t length) {
+  if constexpr (!on_host) return 1;
+  const std::int64_t threads = kept_instance::made().concurrency(), each = (length + threads - 1) / threads;
+  return (each + vector_block - 1) / vector_block * vector_block;
+}
+
+template <class T, class F>
+CLEAVE_FUNCTION void along_line(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t n, const F& f) {
+  std::int64_t i = 0;
+  if (from_stride == 1 && to_stride == 1)
+    for (; i + vector_block <= n; i += vector_block) {
+      CLEAVE_INDEPENDENT
+      for (int j = 0; j < vector_block; ++j) f(to[i + j], from[i + j]);
+    }
+  for (; i < n; ++i) f(to[i * to_stride], from[i * from_stride]);
+}
+template <class T>
+struct put_element {
+  CLEAVE_FUNCTION void operator()(T& to, const T& from) const { to = from; }
+};
+template <class T>
+struct add_element {
+  CLEAVE_FUNCTION void operator()(T& to, const T& from) const { to = to + from; }
+};
+
+/// A stretch of the elements of all rows. Array 0 of a row is the target's, array 1 the source's.
+template <class T>
+struct copy_rows_functor {
+  const T* from;
+  T* to;
+  const std::int64_t* source;
+  const std::int64_t* target;
+  strided_dims row;
+  std::int64_t length;
+  std::int64_t total;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
+    const std::int64_t inner = row.extent[row.rank - 1], from_stride = row.stride[1][row.rank - 1], to_stride = row.stride[0][row.rank - 1];
+    const std::int64_t end = (unit + 1) * rows_grain < total ? (unit + 1) * rows_grain : total;
+    for (std::int64_t flat = unit * rows_grain, n = 0; flat < end; flat += n) {
+      const std::int64_t r = flat / length, k = flat % length, left = inner - k % inner;
+      n = left < end - flat ? left : end - flat;
+      T* const into = to + target[r] + row.at(0, k);
+      if (source[r] >= 0) along_line(from + source[r] + row.at(1, k), from_stride, into, to_stride, n, put_element<T>{});
+      else
+        for (std::int64_t i = 0; i < n; ++i) into[i * to_stride] = T{};
+    }
+  }
+};
+/// A stretch of the elements of a row, in all rows one after the other.
+template <class T>
+struct add_rows_functor {
+  const T* from;
+  T* to;
+  const std::int64_t* source;
+  const std::int64_t* target;
+  strided_dims row;
+  std::int64_t length;
+  std::int64_t rows;
+  std::int64_t grain;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
+    const std::int64_t inner = row.extent[row.rank - 1], from_stride = row.stride[1][row.rank - 1], to_stride = row.stride[0][row.rank - 1];
+    const std::int64_t end = (unit + 1) * grain < length ? (unit + 1) * grain : length;
+    for (std::int64_t k = unit * grain, n = 0; k < end; k += n) {
+      const std::int64_t left = inner - k % inner, in = row.at(1, k), out = row.at(0, k);
+      n = left < end - k ? left : end - k;
+      for (std::int64_t r = 0; r < rows; ++r)
+        if (target[r] >= 0) along_line(from + source[r] + in, from_stride, to + target[r] + out, to_stride, n, add_element<T>{});
+    }
+  }
+};
+
+} // namespace detail
+
+/// Copies rows: row r from from[source[r] + ...] to to[target[r] + ...]; a source below 0 gives zeros. Of the strides of a row, array 0 is
+/// the target's and array 1 the source's. Offsets are where kernels run.
+template <class T>
+void copy_rows(const T* from, T* to, const std::int64_t* source, const std::int64_t* target, const strided_dims& row, std::int64_t rows) {
+  const std::int64_t length = row.size(), total = rows * length;
+  if (total == 0) return;
+  launch("cleave rows", (total + detail::rows_grain - 1) / detail::rows_grain, detail::copy_rows_functor<T>{from, to, source, target, row.joined(), length, total});
+}
+/// Adds rows: every element of a row in the order of the rows, so that the sum is the same in every run; rows whose target is below 0
+/// are left out.
+template <class T>
+void add_rows(const T* from, T* to, const std::int64_t* source, const std::int64_t* target, const strided_dims& row, std::int64_t rows) {
+  const std::int64_t length = row.size();
+  if (length * rows == 0) return;
+  const std::int64_t grain = detail::sums_grain(length);
+  launch("cleave add rows", (length + grain - 1) / grain, detail::add_rows_functor<T>{from, to, source, target, row.joined(), length, rows, grain});
+}
+
+} // namespace cleave
