@@ -4,6 +4,7 @@
 
 #include <cleave/nn/blocks.hpp>
 #include <cleave/nn/mixture_of_experts.hpp>
+#include <cleave/nn/parameters.hpp>
 #include <cleave/nn/self_attention.hpp>
 
 // Layers whose values travel in loops or by index, and their gradients, on real ranks: what the plain evaluator gives. Whole models:
@@ -18,6 +19,7 @@ inline constexpr cleave::dim<"batch"> batch;
 inline constexpr cleave::dim<"position"> position;
 inline constexpr cleave::dim<"source"> source_dim;
 inline constexpr cleave::dim<"ring"> ring;
+inline constexpr cleave::dim<"layer"> layer;
 inline constexpr cleave::dim<"heads"> heads;
 inline constexpr cleave::dim<"head"> head;
 inline constexpr cleave::dim<"embed"> embed;
@@ -37,7 +39,7 @@ constexpr auto around = cleave::value_and_grad<0, 1, 2>(cleave::function([](auto
   const auto mixed = cleave::nn::ring_attention(q, k, v, {position, source_dim, head}, ring, cleave::nn::causal{});
   return sum(sin(mixed));
 }));
-TEST(transformers, attention_around_a_ring) {
+void check_ring() {
   for (const cleave::grid& g : grids()) {
     f64<mesh(batch / ax, ring / ay, position, heads, head)> q(g, {3, 4, 2, 2, 3}), dq(g, {3, 4, 2, 2, 3});
     f64<mesh(batch / ax, ring / ay, source_dim, heads, head)> k(g, {3, 4, 2, 2, 3}), v(g, {3, 4, 2, 2, 3}), dk(g, {3, 4, 2, 2, 3}), dv(g, {3, 4, 2, 2, 3});
@@ -46,6 +48,32 @@ TEST(transformers, attention_around_a_ring) {
     support::fill(k, 0.9);
     support::fill(v, 1.7);
     support::check(around, std::tie(loss, dq, dk, dv), q, k, v);
+  }
+}
+TEST(transformers, attention_around_a_ring) { check_ring(); }
+// What is under way while others compute has host memory of its own.
+TEST(transformers, attention_around_a_ring_through_the_host) {
+  cleave::comm::gpu_aware_mode() = cleave::comm::gpu_aware::never;
+  check_ring();
+  cleave::comm::gpu_aware_mode() = cleave::comm::gpu_aware::automatic;
+}
+
+// As layers of a loop that are computed again in the backward pass.
+constexpr auto layers_around = cleave::value_and_grad<0, 1>(cleave::function([](auto x, auto w) {
+  const auto one = [](const cleave::value& h, const cleave::value& u) {
+    const cleave::value k = rename(h * u, position, source_dim);
+    return h + cleave::nn::ring_attention(h, k, tanh(k), {position, source_dim, head}, ring, cleave::nn::causal{});
+  };
+  return sum(sin(scan(layer, cleave::value(x), cleave::value(w), remat(cleave::function(one)))));
+}));
+TEST(transformers, recomputed_layers_around_a_ring) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(ring / ay, position, heads / ax, head)> x(g, {4, 2, 2, 3}), dx(g, {4, 2, 2, 3});
+    f64<mesh(layer, head)> w(g, {3, 3}), dw(g, {3, 3});
+    f64<mesh()> loss(g, {});
+    support::fill(x, 0.1);
+    support::fill(w, 0.9);
+    support::check(layers_around, std::tie(loss, dx, dw), x, w);
   }
 }
 
@@ -115,6 +143,16 @@ TEST(transformers, microbatches_that_do_not_fill_the_rounds) {
     } catch (const cleave::shape_error& e) {
       EXPECT_STREQ(e.what(), "cleave: dim 'microbatch' has extent 3, which is no multiple of the 2 of dim 'stage', into which it is split");
     }
+  }
+}
+
+TEST(transformers, layers_that_do_not_fill_the_stages) {
+  EXPECT_EQ(cleave::nn::layers_of_a_stage(6, 3), 2);
+  try {
+    cleave::nn::layers_of_a_stage(7, 3);
+    ADD_FAILURE() << "seven layers in three stages";
+  } catch (const cleave::shape_error& e) {
+    EXPECT_STREQ(e.what(), "cleave: 7 layers cannot be divided into 3 stages of equal length");
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cleave/nn/mixture_of_experts.hpp>
 #include <cleave/optim/adam.hpp>
+#include <cleave/optim/clip.hpp>
 #include <cleave/plan/explain.hpp>
 
 namespace {
@@ -57,7 +58,22 @@ static_assert(forward<pipeline_parallel>.bytes() == (32 + 8 - 1) * (2LL * 2048 *
 
 // A ring (Liu et al. 2023): keys and values are handed on 7 times a layer, as many bytes as gathering them.
 static_assert(forward<ring_attention>.collectives() == 2 && forward<ring_attention>.count(kind::exchange) == 2);
+constexpr int in_flight = [] {
+  int count = 0;
+  for (const cleave::step& s : decltype(forward<ring_attention>)::plan_type::steps) count += s.in_flight ? 1 : 0;
+  return count;
+}();
+static_assert(in_flight == 2);  // under way while the chunk at hand is looked at
 static_assert(forward<ring_attention>.bytes() == 48 * 7 * 2 * (2LL * 2048 * 64 * 128 * 4));
+// In the backward pass they go around again, and their cotangents once more, until they are home.
+using Chunks = cleave::abstract<float, ring_attention.activations(batch, position, heads, head)>;
+using Sources = cleave::abstract<float, mesh(batch / data, ring / model, source, heads, head)>;
+constexpr auto around = cleave::plan<std::tuple<Scalar, Chunks, Sources, Sources>(Chunks, Sources, Sources)>(
+    planned<8>(cleave::value_and_grad<0, 1, 2>(cleave::function([](auto q, auto k, auto v) {
+      return sum(nn::ring_attention(q, k, v, {position, source, head}, ring, nn::causal{}) * q);
+    }))));
+static_assert(around.count(kind::exchange) == 2 + 2 + 2 + 2 && around.count(kind::all_reduce) == 1 && around.collectives() == 9);
+static_assert(around.bytes() == (7 * 2 + 7 * 2 + 8 * 2) * (2LL * 2048 * 64 * 128 * 4) + 2 * 4 * 31 / 32);
 
 // FSDP (Rajbhandari et al. 2020, stage 3): one layer and its gradient gather each of the 12 parameters once and keep it, or twice with `remat`; each
 // gradient is reduce-scattered to where its parameter is.
@@ -102,19 +118,21 @@ static_assert(in_loops(fsdp_scan, kind::reduce_scatter) == 12 && fsdp_scan.count
 static_assert(in_loops(fsdp_scan, kind::all_gather) == 12 + 8);  // backward: 6 kernels and 2 scales
 
 // ZeRO stage 1: parameters are replicated, the averages of Adam divided. Each of the 16 gradients is reduce-scattered to its averages, each
-// parameter gathered after its update; only the loss is all-reduced.
+// parameter gathered after its update; only the loss and the norm of all gradients, by which they are clipped, are all-reduced.
 struct zero1_step {
   template <class P, class S, class W>
   constexpr auto operator()(const P& p, const S& state, const W& words, const W& next) const {
     auto [value, slope] = cleave::value_and_grad(loss<zero1>)(p, words, next);
-    auto [updated, after] = cleave::optim::adam(p, state, slope, 0.001);
+    auto [updated, after] = cleave::optim::adam(p, state, cleave::optim::clip_by_global_norm(slope, 1), 0.001);
     return std::tuple(updated, after, value);
   }
 };
 using Averages = cleave::optim::adam_state<typename parameters<zero1.state>::in<cleave::abstract>, Scalar>;
 constexpr auto zero1_plan = cleave::plan<std::tuple<model_of<zero1>, Averages, Scalar>(model_of<zero1>, Averages, words_of<zero1>, words_of<zero1>)>(
     planned<64>(cleave::function(zero1_step{})));
-static_assert(zero1_plan.count(kind::all_reduce) == 1);
+static_assert(zero1_plan.count(kind::all_reduce) == 2 && zero1_plan.count(kind::reduce_scatter) == 16);
+// The 17th gathers the words of the batch: rows are added to the embedding's gradient by who has their part of `embed`.
+static_assert(zero1_plan.count(kind::all_gather) == 17);
 
 // Experts over an axis that divides the batch (GShard): tokens go there and come back, by one all-to-all each.
 namespace moe {

@@ -421,6 +421,55 @@ TEST(Gradient, ByItsOwnRule) {
   EXPECT_EQ(got[2], (row{100, 200, 1200}));
 }
 
+TEST(Gradient, ByARuleThatCaptures) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row), w = in.input(element::f64, s.row);
+  const auto f = [&](const value& v) {
+    const value scale = w * 2;
+    const auto scaled = custom_vjp([&](auto u) { return std::pair(u * scale, std::tuple(u)); }, [&](auto kept, auto g) { return 10 * g * scale * std::get<0>(kept); });
+    return scaled(v);
+  };
+  const auto slope = [&](const value& v) {
+    const auto [y, pullback] = vjp(f, v);
+    return pullback(in.constant(1, element::f64, {}));
+  };
+  const auto [first, pullback] = vjp(slope, x);
+  in.output(f(x));
+  in.output(first);
+  in.output(pullback(x));
+  const auto got = small::run(in, {{1, 2, 3}, {1, 3, 0.5}});
+  EXPECT_EQ(got[0], (row{2, 12, 3}));
+  EXPECT_EQ(got[1], (row{20, 120, 30}));
+  EXPECT_EQ(got[2], (row{20, 120, 30}));
+}
+
+// What a rule keeps may be computed on the way: its second derivative flows through that, and is asked of nothing else.
+TEST(Gradient, OfWhatARuleKeeps) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row);
+  static constexpr auto twice_exp = custom_vjp(
+      [](auto v) {
+        const value e = exp(v);
+        return std::pair(floor(e) * 0 + 2 * e, std::tuple(e));
+      },
+      [](auto kept, auto g) { return 2 * g * std::get<0>(kept); });
+  const auto slope = [](const value& v) {
+    const auto [y, pullback] = vjp(twice_exp, v);
+    return pullback(y);  // 2 exp(x) * 2 exp(x)
+  };
+  const auto [first, pullback] = vjp(slope, x);
+  in.output(first);
+  in.output(pullback(in.constant(1, element::f64, {})));
+  const auto got = small::run(in, {{0, 1, -0.5}});
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double square = std::exp(2 * std::array{0.0, 1.0, -0.5}[i]);
+    EXPECT_NEAR(got[0][i], 4 * square, 1e-12);
+    EXPECT_NEAR(got[1][i], 8 * square, 1e-12);
+  }
+}
+
 TEST(Gradient, OfARecomputedFunctionIsTheSameAndComputedAgain) {
   small s;
   static constexpr function wave([](auto v) { return sin(exp(sin(v))); });

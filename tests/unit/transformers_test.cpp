@@ -200,6 +200,31 @@ TEST(Attention, IsItsFormula) {
           [](auto a) { return attention_by_hand(a, 2, 5, 6, 2, 3, 4, everyone); }},
          {"in blocks, causal", sizes, grouped, [=](auto a) { return in_order(nn::blocked_attention(a[0], a[1], a[2], attended, dim<"block", 2>{}, nn::causal{})); },
           [](auto a) { return attention_by_hand(a, 2, 5, 6, 2, 3, 4, before); }},
+         {"in blocks of two lengths", sizes, grouped,
+          [=](auto a) {
+            const auto with = [&](dim_ref block) { return nn::blocked_attention(a[0], a[1], a[2], attended, block); };
+            return in_order(with(dim<"block of two", 3>{}) + with(dim<"block of three", 2>{}));
+          },
+          [](auto a) {
+            std::vector<double> twice = attention_by_hand(a, 2, 5, 6, 2, 3, 4, everyone);
+            for (double& x : twice) x *= 2;
+            return twice;
+          }},
+         {"in blocks of two sequences", {{"batch", 2}, {"position", 5}, {"source", 6}, {"other", 4}, {"heads", 2}, {"group", 3}, {"head", 4}},
+          {grouped[0], grouped[1], grouped[2], {{"batch", "other", "heads", "head"}}},
+          [=](auto a) {
+            const dim<"block", 2> block;
+            return in_order(nn::blocked_attention(a[0], a[1], a[2], attended, block) +
+                            nn::blocked_attention(a[0], a[3], sin(a[3]), {position, dim_ref{"other"}, head}, block, nn::causal{}));
+          },
+          [](auto a) {
+            std::vector<double> both = attention_by_hand(a, 2, 5, 6, 2, 3, 4, everyone);
+            auto sines = a[3];
+            for (double& x : sines.data) x = std::sin(x);
+            const std::vector<double> other = attention_by_hand(std::vector{a[0], a[3], sines}, 2, 5, 4, 2, 3, 4, before);
+            for (std::size_t i = 0; i < both.size(); ++i) both[i] += other[i];
+            return both;
+          }},
          {"a mask that captures", sizes,
           {grouped[0], grouped[1], grouped[2], {{"batch"}, element::i32, 5}},
           [=](auto a) {
@@ -228,22 +253,110 @@ TEST(Attention, AroundARingIsThatOfTheWholeSequence) {
   check(layers, 120);
 }
 
+/// x as queries, keys and values of causal attention, in blocks or around a ring.
+value attention_to_itself(const value& x, bool around) {
+  const auto as_sources = [](const value& y) { return rename(y, position, source_); };
+  if (around) return nn::ring_attention(x, as_sources(x), as_sources(sin(x)), attended, dim_ref{"ring"}, nn::causal{});
+  return nn::blocked_attention(x, as_sources(x), as_sources(sin(x)), attended, dim<"block", 2>{}, nn::causal{});
+}
+struct itself {
+  graph recorded;
+  sizes at;
+
+  itself(bool around, int derivatives) {
+    mesh_value mesh;
+    mesh.axes.push_back({"x", 2});
+    recorder in(mesh);
+    spec s;
+    s.mesh = mesh;
+    if (around) s.dims.push_back(placement(dim_ref{"ring"}));
+    if (around) s.dims[0].axes.push_back("x");
+    s.dims.push_back(placement(position));
+    s.dims.push_back(placement(head));
+    const value x = in.input(element::f64, s), one = in.constant(1, element::f64, {});
+    const auto f = [&](const value& v) { return sum(cos(attention_to_itself(v, around))); };
+    const auto slope = [&](const value& v) {
+      const value g = vjp(f, v).second(one);
+      return sum(g * g);
+    };
+    const auto [y, pullback] = vjp(slope, x);
+    if (derivatives == 2) in.output(y);
+    in.output(derivatives == 2 ? pullback(one) : vjp(f, x).second(one));
+    recorded = in.take();
+    at = sizes_for(recorded, std::array{named_size{"ring", 2}, named_size{"position", 4}, named_size{"source", 4}, named_size{"head", 2}, named_size{"x", 2}});
+  }
+};
+
+// The rule for the backward pass is made of operations that have derivatives.
+TEST(Attention, HasSecondDerivatives) {
+  for (const bool around : {false, true}) {
+    const itself twice(around, 2);
+    const graph& g = twice.recorded;
+    ASSERT_TRUE(g.found.ok());
+    host_array a(shape_of(g.nodes[g.inputs[0]].type, twice.at));
+    for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] = std::sin(1.7 * static_cast<double>(i));
+    const auto want = evaluate(g, twice.at, std::array{a});
+    const simulated got = simulate(partition(g, twice.at), twice.at, std::array{a});
+    ASSERT_EQ(got.problem, "");
+    for (std::size_t r = 0; r < 2; ++r) EXPECT_EQ(first_difference(want[r].data, got.results[r].data, 1e-12), -1);
+    for (std::size_t i = 0; i < a.data.size(); ++i) {
+      host_array up = a, down = a;
+      up.data[i] += 1e-6;
+      down.data[i] -= 1e-6;
+      const double differences = (evaluate(g, twice.at, std::array{up})[0].data[0] - evaluate(g, twice.at, std::array{down})[0].data[0]) / 2e-6;
+      EXPECT_NEAR(want[1].data[i], differences, 1e-6 * (1 + std::fabs(differences))) << around;
+    }
+  }
+}
+
+// Of blocks and of turns nothing is kept but indices, and what each block's keys and values cause.
+TEST(Attention, KeepsNothingOfBlocksAndTurns) {
+  for (const bool around : {false, true}) {
+    const itself once(around, 1);
+    const program p = partition(once.recorded, once.at);
+    ASSERT_TRUE(p.found.ok());
+    const int many = once.recorded.find_dim(around ? nn::detail::turns_of_dims[static_cast<std::size_t>(once.recorded.find_dim("ring"))].text() : "block"), each = once.recorded.find_dim("position");
+    ASSERT_TRUE(many >= 0 && each >= 0);
+    for (const buffer& b : p.buffers) {
+      const bool kept = b.type.has(static_cast<dim_id>(many)) && (around ? b.type.rank > 1 : b.type.has(static_cast<dim_id>(each)));
+      EXPECT_FALSE(kept) << to_string(b.type, b.where, p.dims, p.mesh);
+    }
+  }
+}
+
 TEST(Attention, TurnsPairsByTheirPositions) {
-  const layer turns{"rotary", {{"position", 5}, {"heads", 2}, {"head", 6}}, {{{"position", "heads", "head"}}},
-                    [](auto a) { return ordered(nn::rotary(a[0], iota(a[0], position), head, 100), {"position", "heads", "head"}); },
-                    [](auto a) {
-                      std::vector<double> out(a[0].data.size());
-                      for (std::size_t p = 0; p < 5; ++p)
-                        for (std::size_t n = 0; n < 2; ++n)
-                          for (std::size_t i = 0; i < 3; ++i) {
-                            const std::size_t first = (p * 2 + n) * 6 + i, second = first + 3;
-                            const double angle = static_cast<double>(p) * std::pow(100.0, -static_cast<double>(i) / 3);
-                            out[first] = a[0].data[first] * std::cos(angle) - a[0].data[second] * std::sin(angle);
-                            out[second] = a[0].data[second] * std::cos(angle) + a[0].data[first] * std::sin(angle);
-                          }
-                      return out;
-                    }};
-  check({turns}, 40);
+  const std::vector<size_of_dim> sizes{{"position", 5}, {"heads", 2}, {"head", 6}};
+  const auto turned_by_hand = [](auto a) {
+    std::vector<double> out(a[0].data.size());
+    for (std::size_t p = 0; p < 5; ++p)
+      for (std::size_t n = 0; n < 2; ++n)
+        for (std::size_t i = 0; i < 3; ++i) {
+          const std::size_t first = (p * 2 + n) * 6 + i, second = first + 3;
+          const double angle = static_cast<double>(p) * std::pow(100.0, -static_cast<double>(i) / 3);
+          out[first] = a[0].data[first] * std::cos(angle) - a[0].data[second] * std::sin(angle);
+          out[second] = a[0].data[second] * std::cos(angle) + a[0].data[first] * std::sin(angle);
+        }
+    return out;
+  };
+  const auto turned = [](const value& x) { return ordered(nn::rotary(x, iota(x, position), head, 100), {"position", "heads", "head"}); };
+  check({{"rotary", sizes, {{{"position", "heads", "head"}}}, [=](auto a) { return turned(a[0]); }, turned_by_hand},
+         // Dims of two extents in one function.
+         {"rotary twice", sizes, {{{"position", "heads", "head"}}},
+          [=](auto a) {
+            const value once = turned(a[0]);
+            return ordered(nn::rotary(once, iota(once, position), dim_ref{"heads"}, 100), {"position", "heads", "head"});
+          },
+          [=](auto a) {
+            std::vector<double> out = turned_by_hand(a);
+            for (std::size_t p = 0; p < 5; ++p)
+              for (std::size_t i = 0; i < 6; ++i) {
+                const double x = out[p * 12 + i], y = out[p * 12 + 6 + i], angle = static_cast<double>(p);
+                out[p * 12 + i] = x * std::cos(angle) - y * std::sin(angle);
+                out[p * 12 + 6 + i] = y * std::cos(angle) + x * std::sin(angle);
+              }
+            return out;
+          }}},
+        40);
 }
 
 TEST(Layers, AreTheirFormulas) {

@@ -38,21 +38,12 @@ class reverse_pass : reverse_rules {
   constexpr void sweep(std::size_t end, std::size_t begin, std::uint8_t loop) {
     for (std::size_t v = end; v-- > begin;) {
       leave_regions(v);
-      std::size_t skip_to = v;
       for (std::size_t r = in_.regions().size(); r-- > 0;) {
+        if (in_.regions()[r].last != v + 1 || in_.regions()[r].loop != loop || !reached(in_.regions()[r])) continue;
+        // What is recorded meanwhile may move the others.
         const recorder::region region = in_.regions()[r];
-        if (region.last != v + 1 || region.loop != loop || !reached(region)) continue;
-        if (region.backward == nullptr) {
-          record_again(region);
-        } else {
-          own_derivative(region);
-          skip_to = region.first;
-          break;
-        }
-      }
-      if (skip_to != v) {
-        v = skip_to;
-        continue;
+        if (region.own_derivative()) own_derivative(region);
+        else record_again(region);
       }
       const std::uint8_t in = node_at(v).loop;
       if (in != loop && (loop != base_ || within(in_.made().loops, in, base_))) {
@@ -216,7 +207,7 @@ class reverse_pass : reverse_rules {
   }
 
   constexpr bool reached(const recorder::region& r) const {
-    if (r.backward != nullptr) {
+    if (r.own_derivative()) {
       for (const value& result : r.results)
         if (cotangent_[result.id] != no_node && depends_[result.id] != 0) return true;
       return false;
@@ -230,7 +221,18 @@ class reverse_pass : reverse_rules {
   constexpr void record_again(const recorder::region& r) {
     entered_.push_back({r.first, {}});
     std::vector<std::uint8_t> met(r.first, 0);
-    // Loops of the region are recorded again too.
+    record_again(r.first, r.last, [&](node_id u, source where) {
+      if (met[u] != 0) return;
+      met[u] = 1;
+      entered_.back().outside.push_back({u, now_[u]});
+      const node from = node_at(u);
+      if (class_of(from.code) != op_class::source || from.code == op::input) now_[u] = in_.alias(op::barrier, primal(u), where).id;
+    }, [](const node& n) { return recorder::origin{n.origin, n.gradient}; });
+  }
+  /// A stretch of nodes once more; `enter` is told of what they read from before it, `origin_of` says of what a node then is the derivative.
+  template <class Enter, class Origin>
+  constexpr void record_again(node_id first, node_id last, const Enter& enter, const Origin& origin_of) {
+    // Loops of the stretch are recorded again too.
     std::array<std::uint8_t, max_loops + 1> loops{};
     const auto loop_again = [&](std::uint8_t loop, source where) {
       if (loops[loop] == 0) {
@@ -241,7 +243,7 @@ class reverse_pass : reverse_rules {
       }
       return loops[loop];
     };
-    for (std::size_t v = r.first; v < r.last; ++v) {
+    for (std::size_t v = first; v < last; ++v) {
       node n = node_at(v);
       if (n.of != 0) {
         n.of = loop_again(n.of, n.where);
@@ -251,15 +253,12 @@ class reverse_pass : reverse_rules {
       std::vector<node_id> operands;
       for (int k = 0; k < n.arity; ++k) {
         const node_id u = n.in[static_cast<std::size_t>(k)];
-        if (u < r.first && met[u] == 0) {
-          met[u] = 1;
-          entered_.back().outside.push_back({u, now_[u]});
-          const node from = node_at(u);
-          if (class_of(from.code) != op_class::source || from.code == op::input) now_[u] = in_.alias(op::barrier, primal(u), n.where).id;
-        }
+        if (u < first) enter(u, n.where);
         operands.push_back(now_[u]);
       }
+      const auto before = in_.derive(origin_of(n));
       now_[v] = in_.again(n, operands).id;
+      in_.derive(before);
     }
   }
   /// Below a region that was recorded again, what it read is read as before.
@@ -271,8 +270,12 @@ class reverse_pass : reverse_rules {
   constexpr void own_derivative(const recorder::region& r) {
     std::vector<value> residuals, cotangents;
     for (const value& v : r.residuals) residuals.push_back(primal(v.id));
-    for (const value& v : r.results) cotangents.push_back(whole_cotangent(v));
-    const std::vector<value> back = r.backward(residuals, cotangents);
+    // The operations within have no part in it, but for what a first derivative reads of them.
+    for (const value& v : r.results) {
+      cotangents.push_back(whole_cotangent(v));
+      cotangent_[v.id] = no_node;
+    }
+    const std::vector<value> back = cotangents_by_rule(r, residuals, cotangents);
     for (std::size_t i = 0; i < r.arguments.size(); ++i) {
       const node n = in_.at(r.arguments[i]);
       if (i >= back.size()) {
@@ -287,6 +290,36 @@ class reverse_pass : reverse_rules {
       }
       add(r.arguments[i].id, back[i], n.where);
     }
+  }
+
+  // No conditional expression: g++ 12 destroys its vectors too early in constant evaluation.
+  constexpr std::vector<value> cotangents_by_rule(const recorder::region& r, std::span<const value> residuals, std::span<const value> given) {
+    if (r.backward == nullptr) return recorded_ahead(r, given);
+    const node& made = in_.at({&in_, in_.at(r.results.front()).in[0]});
+    const auto before = in_.derive({made.gradient ? made.origin : made.code, true});
+    std::vector<value> back = r.backward(residuals, given);
+    in_.derive(before);
+    return back;
+  }
+  /// The cotangents of the arguments, as they were recorded with the region.
+  constexpr std::vector<value> recorded_ahead(const recorder::region& r, std::span<const value> given) {
+    const auto was = now_;
+    const auto loops = again_;
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (!given[i].ok()) return std::vector<value>(r.cotangents.size(), given[i]);
+    std::vector<std::uint8_t> stands_in(r.ahead, 0);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      now_[r.stand_ins[i].id] = given[i].id;
+      stands_in[r.stand_ins[i].id] = 1;
+    }
+    record_again(r.ahead, r.last, [&](node_id u, source) {
+      if (stands_in[u] == 0) static_cast<void>(primal(u));
+    }, [](const node& n) { return recorder::origin{n.gradient ? n.origin : n.code, true}; });
+    std::vector<value> back;
+    for (const value& c : r.cotangents) back.push_back(primal(c.id));
+    now_ = was;
+    again_ = loops;
+    return back;
   }
 
   struct entered_region {

@@ -123,36 +123,53 @@ struct remat_body {
   }
 };
 
+/// Records `forward(args...)`, which gives std::pair(result, residuals), under names of its own, so that derivatives see it as one thing;
+/// `close(region, result, residuals)` adds what its derivative is.
+template <class Forward, class Close, class... Args>
+constexpr auto with_own_derivative(const Forward& forward, const Close& close, std::tuple<Args...> all) {
+  recorder::region r;
+  recorder* in = recorder_of(all);
+  const auto named = [&]<class Leaf>(Leaf& leaf) {
+    if (leaf.ok()) leaf = Leaf(in->alias(op::identity, leaf, in->at(leaf).where));
+  };
+  for_each_leaf<is_value>(all, named);
+  r.first = static_cast<node_id>(in->made().nodes.size());
+  auto [result, residuals] = std::apply([&](auto&... a) { return forward(a...); }, all);
+  const std::vector<value> unnamed = leaf_values(result);
+  for_each_leaf<is_value>(result, named);
+  // A result that is kept is kept under its name, so that a second derivative flows through what the first one reads.
+  const std::vector<value> results = leaf_values(result);
+  for_each_leaf<is_value>(residuals, [&]<class Leaf>(Leaf& leaf) {
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (leaf.ok() && leaf.id == unnamed[i].id) leaf = Leaf(results[i]);
+  });
+  r.arguments = leaf_values(all);
+  r.results = results;
+  close(r, result, residuals);
+  r.last = static_cast<node_id>(in->made().nodes.size());
+  if (in->made().found.ok()) in->add(r);
+  return result;
+}
+
 template <class Forward, class Backward>
 struct custom_body {
+  Forward forward;
+  Backward backward;
+
   template <class... Args>
   constexpr auto operator()(const Args&... args) const {
-    std::tuple<Args...> all(args...);
-    recorder::region r;
-    recorder* in = recorder_of(all);
-    const auto named = [&]<class Leaf>(Leaf& leaf) {
-      if (leaf.ok()) leaf = Leaf(in->alias(op::identity, leaf, in->at(leaf).where));
+    const auto close = [&]<class Result, class Residuals>(recorder::region& r, const Result& result, const Residuals& residuals) {
+      if constexpr (std::is_empty_v<Backward>) {
+        r.residuals = leaf_values(residuals);
+        r.backward = &rule<Residuals, Result>;
+      } else {
+        record_ahead(r, result, residuals);
+      }
     };
-    for_each_leaf<is_value>(all, named);
-    r.first = static_cast<node_id>(in->made().nodes.size());
-    auto [result, residuals] = std::apply([](auto&... a) { return Forward{}(a...); }, all);
-    const std::vector<value> unnamed = leaf_values(result);
-    for_each_leaf<is_value>(result, named);
-    // A result that is kept is kept under its name, so that a second derivative flows through what the first one reads.
-    const std::vector<value> results = leaf_values(result);
-    for_each_leaf<is_value>(residuals, [&]<class Leaf>(Leaf& leaf) {
-      for (std::size_t i = 0; i < results.size(); ++i)
-        if (leaf.ok() && leaf.id == unnamed[i].id) leaf = Leaf(results[i]);
-    });
-    r.last = static_cast<node_id>(in->made().nodes.size());
-    r.arguments = leaf_values(all);
-    r.results = results;
-    r.residuals = leaf_values(residuals);
-    r.backward = &rule<decltype(residuals), decltype(result)>;
-    if (in->made().found.ok()) in->add(r);
-    return result;
+    return with_own_derivative(forward, close, std::tuple<Args...>(args...));
   }
 
+ private:
   template <class Residuals, class Result>
   static constexpr std::vector<value> rule(std::span<const value> kept, std::span<const value> given) {
     Residuals residuals{};
@@ -161,6 +178,19 @@ struct custom_body {
     set_leaves(cotangent, given);
     auto back = Backward{}(residuals, cotangent);
     return leaf_values(back);
+  }
+  /// What a rule captures does not live until there is a derivative, so it is recorded at once, for stand-ins of the cotangents, and once more then.
+  template <class Residuals, class Result>
+  constexpr void record_ahead(recorder::region& r, Result cotangent, const Residuals& residuals) const {
+    recorder& in = *recorder_of(cotangent);
+    for_each_leaf<is_value>(cotangent, [&]<class Leaf>(Leaf& leaf) {
+      if (!leaf.ok()) return;
+      const node n = in.at(leaf);
+      leaf = Leaf(in.alias(op::identity, zeros_like(in, n.type, n.where), n.where));
+    });
+    r.stand_ins = leaf_values(cotangent);
+    r.ahead = static_cast<node_id>(in.made().nodes.size());
+    r.cotangents = leaf_values(backward(residuals, cotangent));
   }
 };
 
@@ -201,10 +231,10 @@ constexpr auto remat(const function<F>& f) {
 }
 
 /// A function with a derivative of its own (jax.custom_vjp): `forward(args...)` returns std::pair(result, residuals),
-/// `backward(residuals, cotangent)` the cotangents of the arguments: one, or a tuple.
+/// `backward(residuals, cotangent)` the cotangents of the arguments: one, or a tuple. Inside a function both may capture values.
 template <class Forward, class Backward>
-constexpr auto custom_vjp(Forward, Backward) {
-  return function(detail::custom_body<Forward, Backward>{});
+constexpr auto custom_vjp(Forward forward, Backward backward) {
+  return function(detail::custom_body<Forward, Backward>{forward, backward});
 }
 
 } // namespace cleave

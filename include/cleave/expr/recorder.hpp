@@ -408,11 +408,17 @@ public:
     node_id last = 0;
     /// The loop in which it was recorded.
     std::uint8_t loop = 0;
-    /// Null: the stretch is recorded again for the backward pass, instead of keeping its values.
+    /// Null, and nothing recorded ahead: the stretch is recorded again for the backward pass, instead of keeping its values.
     backward_rule backward = nullptr;
     std::vector<value> arguments{};
     std::vector<value> results{};
     std::vector<value> residuals{};
+    /// In place of a rule: the cotangents of the arguments, recorded from node `ahead` on for stand-ins of those of the results.
+    node_id ahead = 0;
+    std::vector<value> stand_ins{};
+    std::vector<value> cotangents{};
+
+    constexpr bool own_derivative() const { return backward != nullptr || !cotangents.empty(); }
   };
   constexpr void add(const region& r) {
     regions_.push_back(r);

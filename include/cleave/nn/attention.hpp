@@ -5,6 +5,7 @@
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
+#include <cleave/expr/numbered_names.hpp>
 
 #include <functional>
 
@@ -44,6 +45,11 @@ struct around_ring {
 };
 
 namespace detail {
+
+/// What is within a block, called by the numbers of the dims of sources and of blocks: a graph may attend in blocks of several lengths, and
+/// to several sources. And the turns of a ring.
+inline constexpr auto spans_of_dims = cleave::detail::names_of_pairs("span");
+inline constexpr auto turns_of_dims = cleave::detail::numbered_names("turn ");
 
 /// Scaled products of queries and keys; very low where the mask is false. `at` and `from` are indices with dims of queries and of keys.
 template <class Mask>
@@ -87,6 +93,30 @@ constexpr attended attend(const attended& so_far, const value& q, const value& k
   return {most, so_far.total * fade + sum(weights, d.source), so_far.mixed * fade + dot(weights, v, d.source)};
 }
 
+/// What attention gives in the end, and what its derivative reads.
+struct attention_result {
+  value q, k, v, mixed, most, share;
+};
+constexpr std::pair<value, attention_result> finished(const attended& all, const value& q, const value& k, const value& v) {
+  const value mixed = all.mixed / all.total;
+  return {mixed, {q, k, v, mixed, all.most, 1.0 / all.total}};
+}
+/// The cotangents of queries, keys and values that some sources cause (FlashAttention, Dao et al. 2022, section 3.1): their weights are computed again from
+/// the largest score and the total, and that all weights add up to 1 costs the result times their sum.
+struct attention_slopes {
+  value q, k, v;
+};
+template <class Mask>
+constexpr attention_slopes slopes_by(const attention_result& r, const value& slope, const value& k, const value& v, const attention_dims& d, const Mask& mask,
+                                     const value& at, const value& from) {
+  const auto part = [&](const value& q, const value& keys, const value& values) {
+    const value weights = exp(attention_scores(q, keys, d, mask, at, from) - r.most) * r.share;
+    return dot(weights, values, d.source) - r.mixed * sum(weights, d.source);
+  };
+  const auto [dq, dk, dv] = vjp(part, r.q, k, v).second(slope);
+  return {dq, dk, dv};
+}
+
 } // namespace detail
 
 /// softmax(q k / sqrt(extent of `head`)) v over `source`: [dims of q]. The scores exist as a whole; `drop` is applied to the weights. Moves
@@ -99,48 +129,93 @@ constexpr value attention(operand q, operand k, operand v, const attention_dims&
 }
 
 /// The same without the scores: sources are taken in as many blocks as `block`, a dim of fixed extent, says; the extent of `source` is a
-/// multiple of it (Rabe and Staats 2021). The backward pass computes the scores of each block again.
+/// multiple of it (Rabe and Staats 2021). The backward pass keeps q, k, v, the result and two numbers a query, and computes the scores of each
+/// block again.
 template <class Mask = no_mask>
 constexpr value blocked_attention(operand q, operand k, operand v, const attention_dims& d, dim_ref block, const Mask& mask = {}) {
   const called_at user(q);
-  const dim_ref within{"within block"};
-  const value keys = split(k, d.source, block, within), values = split(v, d.source, block, within);
-  if (!keys.ok() || !values.ok() || !q.from.ok()) return {q.from.in, no_node};
-  const value at = iota(q, d.position), from = split(iota(q, d.source), d.source, block, within);
+  recorder& in = *q.from.in;
+  const int blocks = in.dim(block, "blocked_attention", q.where), sources = in.dim(d.source, "blocked_attention", q.where);
+  if (blocks < 0 || sources < 0) return {&in, no_node};
+  const dim_ref within{cleave::detail::name_of_pair(detail::spans_of_dims, sources, blocks)};
+  const auto cut = [&](const value& x) { return split(x, d.source, block, within); };
+  // A fault if the extent is no multiple; they are cut again under the names that the derivative knows.
+  if (!cut(k.from).ok() || !cut(v.from).ok() || !q.from.ok()) return {&in, no_node};
+  const value at = iota(q, d.position), from = cut(iota(q, d.source));
   const attention_dims in_block{d.position, within, d.head};
-  const auto step = [&](const detail::attended& so_far, const std::array<value, 3>& kv) { return detail::attend(so_far, q.from, kv[0], kv[1], in_block, mask, at, kv[2]); };
-  const detail::attended all = scan(block, detail::nothing_attended(q.from, v.from, d), std::array{keys, values, from}, remat(function(step)));
-  return all.mixed / all.total;
+  const auto forward = [&](const value& qs, const value& ks, const value& vs) {
+    const auto step = [&](const detail::attended& so_far, const std::array<value, 3>& kv) { return detail::attend(so_far, qs, kv[0], kv[1], in_block, mask, at, kv[2]); };
+    const auto all = scan(block, detail::nothing_attended(qs, vs, d), std::array{cut(ks), cut(vs), from}, remat(function(step)));
+    return detail::finished(all, qs, ks, vs);
+  };
+  const auto backward = [&](const detail::attention_result& r, const value& slope) {
+    const auto step = [&](const value& so_far, const std::array<value, 3>& kv) {
+      const detail::attention_slopes by = detail::slopes_by(r, slope, kv[0], kv[1], in_block, mask, at, kv[2]);
+      return std::pair(so_far + by.q, std::array{by.k, by.v});
+    };
+    const auto [dq, both] = scan(block, cleave::detail::zeros_like(in, in.at(r.q).type, q.where), std::array{cut(r.k), cut(r.v), from}, step);
+    const auto joined = [&](const value& x) { return merge(x, block, within, d.source); };
+    return detail::attention_slopes{dq, joined(both[0]), joined(both[1])};
+  };
+  return custom_vjp(forward, backward)(q.from, k.from, v.from);
 }
 
 /// The same where positions and sources are cut into the chunks of a dim `ring`, divided over an axis (Liu, Zaharia and Abbeel 2023): q [ring, position, ...],
 /// k and v [ring, source, ...]. Keys and values are handed on along the ring, one chunk at a time, in extent - 1 exchanges of what is
-/// local, as many bytes as gathering them; no device holds more than a chunk of scores. The mask sees indices of the whole sequence. The
-/// backward pass keeps the keys and values that came by, computes scores again, and hands cotangents on.
+/// local, as many bytes as gathering them; the chunk at hand is looked at meanwhile. Beside its own a device has two chunks of keys and values, and
+/// one of scores. In the backward pass keys and values go around again, and their cotangents with them until they are
+/// home: extent exchanges of these. The mask sees indices of the whole sequence.
 template <class Mask = no_mask>
 constexpr value ring_attention(operand q, operand k, operand v, const attention_dims& d, dim_ref ring, const Mask& mask = {}) {
   const called_at user(q);
   recorder& in = *q.from.in;
-  const dim_ref turn{"turn of the ring"};
-  const int chunks = in.dim(ring, "ring_attention", q.where), turns = in.dim(turn, "ring_attention", q.where);
-  if (chunks < 0 || turns < 0 || !q.from.ok() || !k.from.ok() || !v.from.ok()) return {&in, no_node};
+  const int chunks = in.dim(ring, "ring_attention", q.where);
+  if (chunks < 0) return {&in, no_node};
+  const dim_ref turn{detail::turns_of_dims[static_cast<std::size_t>(chunks)].text()};
+  const int turns = in.dim(turn, "ring_attention", q.where);
+  if (turns < 0 || !q.from.ok() || !k.from.ok() || !v.from.ok()) return {&in, no_node};
   if (!in.extent_follows({static_cast<dim_id>(turns), cleave::detail::sum_of(-1, static_cast<dim_id>(chunks)), 1}, "ring_attention", q.where)) return {&in, no_node};
   const value place = iota(q, ring), number = cast<std::int32_t>(count(place, ring));
   const auto index = [&](const value& chunk, dim_ref part) { return broadcast(chunk, ring, part) * cast<std::int32_t>(count(iota(q, part), part)) + iota(q, part); };
   const value at = index(place, d.position);
-  struct state {
-    detail::attended so_far;
-    value k, v;
-  };
   // After t turns chunk i holds what chunk i - t had.
-  const auto look = [&](const state& s, const value& t) {
+  const auto sources = [&](const value& t) {
     const value holds = place - t + number;
-    return detail::attend(s.so_far, q.from, s.k, s.v, d, mask, at, index(holds - holds / number * number, d.source));
+    return index(holds - holds / number * number, d.source);
   };
-  const auto step = [&](const state& s, const value& t) { return state{look(s, t), roll(s.k, ring, 1), roll(s.v, ring, 1)}; };
-  const state before = scan(turn, state{detail::nothing_attended(q.from, v.from, d), k.from, v.from}, iota(q, turn), remat(function(step)));
-  const detail::attended all = remat(function(look))(before, number - 1);
-  return all.mixed / all.total;
+  const auto on = [&](const value& x) { return roll(x, ring, 1); };
+  // What travels is recorded first, so that it is under way while the chunk at hand is looked at.
+  const auto forward = [&](const value& qs, const value& ks, const value& vs) {
+    struct state {
+      detail::attended so_far;
+      value k, v;
+    };
+    const auto look = [&](const state& s, const value& t) { return detail::attend(s.so_far, qs, s.k, s.v, d, mask, at, sources(t)); };
+    const auto step = [&](const state& s, const value& t) {
+      const value k_next = on(s.k), v_next = on(s.v);
+      return state{look(s, t), k_next, v_next};
+    };
+    const state before = scan(turn, state{detail::nothing_attended(qs, vs, d), ks, vs}, iota(q, turn), remat(function(step)));
+    return detail::finished(remat(function(look))(before, number - 1), qs, ks, vs);
+  };
+  const auto backward = [&](const detail::attention_result& r, const value& slope) {
+    struct state {
+      value k, v;
+      detail::attention_slopes so_far;
+    };
+    const auto look = [&](const state& s, const value& t) {
+      const detail::attention_slopes by = detail::slopes_by(r, slope, s.k, s.v, d, mask, at, sources(t));
+      return detail::attention_slopes{s.so_far.q + by.q, on(s.so_far.k + by.k), on(s.so_far.v + by.v)};
+    };
+    const auto step = [&](const state& s, const value& t) {
+      const value k_next = on(s.k), v_next = on(s.v);
+      return state{k_next, v_next, look(s, t)};
+    };
+    const auto none = [&](const value& x) { return cleave::detail::zeros_like(in, in.at(x).type, q.where); };
+    const state before = scan(turn, state{r.k, r.v, {none(r.q), none(r.k), none(r.v)}}, iota(q, turn), step);
+    return look(before, number - 1);
+  };
+  return custom_vjp(forward, backward)(q.from, k.from, v.from);
 }
 
 } // namespace cleave::nn

@@ -4,6 +4,7 @@
 
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/lookup.hpp>
+#include <cleave/expr/numbered_names.hpp>
 #include <cleave/expr/reductions.hpp>
 
 #include <functional>
@@ -28,6 +29,9 @@ struct moe_result {
 };
 
 namespace detail {
+/// All places of all experts, called by the numbers of the dims of experts and of places: layers may have several of either.
+inline constexpr auto slots_of_dims = cleave::detail::names_of_pairs("slot");
+
 /// A choice of one expert for every token, in order: which, with what probability, and the place among those who chose the same.
 struct routed {
   value expert, gate, hits, place;
@@ -54,7 +58,9 @@ constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dim
   const source where = x.where;
   recorder& in = *x.from.in;
   if (!x.from.ok() || !router.from.ok()) return {{&in, no_node}, {&in, no_node}};
-  const dim_ref slot{"place of an expert"};
+  const int e = in.dim(d.expert, "mixture_of_experts", where), c = in.dim(d.capacity, "mixture_of_experts", where);
+  if (e < 0 || c < 0) return {{&in, no_node}, {&in, no_node}};
+  const dim_ref slot{cleave::detail::name_of_pair(detail::slots_of_dims, e, c)};
   const element type = in.at(x.from).type.element;
   std::array<value, 2> slots, gates;
   const std::size_t count = how == choices::top1 ? 1 : 2;
@@ -63,8 +69,7 @@ constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dim
     const called_at user(x);
     const value likes = softmax(dot(x, router, d.embed), d.expert);
     const detail::routed first = detail::route(likes, {}, {}, d);
-    const int e = in.dim(d.expert, "mixture_of_experts", where), c = in.dim(d.capacity, "mixture_of_experts", where);
-    if (!first.place.ok() || e < 0 || c < 0) return {{&in, no_node}, {&in, no_node}};
+    if (!first.place.ok()) return {{&in, no_node}, {&in, no_node}};
     const value capacity = in.count(dim_bit(static_cast<dim_id>(c)), element::i32, where);
     const auto place_of = [&](const detail::routed& r) { return select(r.place < capacity, r.expert * capacity + r.place, -1); };
     slots[0] = place_of(first);
@@ -79,15 +84,13 @@ constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dim
     const value share = mean(first.hits, d.token), belief = mean(likes, d.token);
     imbalance = mean(sum(stop_gradient(share) * belief, d.expert) * cast(in.count(dim_bit(static_cast<dim_id>(e)), element::i32, where), type));
 
-    tensor_type places;
-    places.element = type;
-    places.append(static_cast<dim_id>(in.dim(slot, "mixture_of_experts", where)));
-    const tensor_type tokens = in.at(x.from).type;
-    const int token = in.made().find_dim(d.token.name);
-    for (int i = 0; i < tokens.rank; ++i)
-      if (tokens[i] != token) places.append(tokens[i]);
+    // Each group has places of its own.
+    const tensor_type competing = in.at(first.place).type;
+    static_vector<dim_ref, max_rank> groups;
+    for (int i = 0; i < competing.rank; ++i)
+      if (const std::string_view name = in.made().dims[competing[i]].name; name != d.token.name) groups.push_back(dim_ref(name));
     for (std::size_t k = 0; k < count; ++k) {
-      const value part = cleave::detail::recorded_scatter(in, x.from, slot, slots[k], places, where);
+      const value part = scatter_add(x, slots[k], slot, {groups.begin(), groups.size()});
       sent = k == 0 ? part : sent + part;
     }
     sent = pin(split(sent, slot, d.expert, d.capacity));

@@ -6,6 +6,7 @@
 #include <cleave/expr/lookup.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
+#include <cleave/expr/numbered_names.hpp>
 
 #include <functional>
 
@@ -24,6 +25,10 @@ struct pipeline_dims {
 };
 
 namespace detail {
+
+/// The ticks of a pipeline, and the waves of microbatches that go around together, called by the numbers of the dims of stages and of microbatches.
+inline constexpr auto ticks_of_dims = cleave::detail::names_of_pairs("tick");
+inline constexpr auto waves_of_dims = cleave::detail::names_of_pairs("wave");
 
 constexpr value remainder(const value& a, const value& b) { return a - a / b * b; }
 
@@ -57,9 +62,11 @@ constexpr value pipeline(operand x, const W& weights, const pipeline_dims& d, co
   const source where = x.where;
   recorder& in = *x.from.in;
   if (!x.from.ok()) return x.from;
-  const dim_ref tick{"tick"};
-  const int stage = in.dim(d.stage, "pipeline", where), batch = in.dim(d.microbatch, "pipeline", where), ticks = in.dim(tick, "pipeline", where);
-  if (stage < 0 || batch < 0 || ticks < 0) return {&in, no_node};
+  const int stage = in.dim(d.stage, "pipeline", where), batch = in.dim(d.microbatch, "pipeline", where);
+  if (stage < 0 || batch < 0) return {&in, no_node};
+  const dim_ref tick{cleave::detail::name_of_pair(detail::ticks_of_dims, stage, batch)}, wave{cleave::detail::name_of_pair(detail::waves_of_dims, stage, batch)};
+  const int ticks = in.dim(tick, "pipeline", where);
+  if (ticks < 0) return {&in, no_node};
   const tensor_type one = in.at(x.from).type;
   if (!one.has(static_cast<dim_id>(batch))) return in.fail(fault::dim_missing, "pipeline", where, d.microbatch.name);
   if (one.rank == max_rank) return in.fail(fault::rank_too_high, "pipeline", where);
@@ -72,7 +79,7 @@ constexpr value pipeline(operand x, const W& weights, const pipeline_dims& d, co
   {
     const called_at user(x);
     width = in.count(dim_bit(static_cast<dim_id>(stage)), element::i32, where);
-    if (d.rounds > 1) split(iota(x, d.microbatch), d.microbatch, dim_ref{"group of microbatches"}, d.stage);  // a multiple, or an error
+    if (d.rounds > 1) split(iota(x, d.microbatch), d.microbatch, wave, d.stage);  // a multiple, or an error
     now = iota(x, tick);
     first = iota(x, d.stage) == 0;
     const value turn = now / width, group = turn / d.rounds;

@@ -3,15 +3,23 @@
 #pragma once
 
 #include <cleave/expr/movement.hpp>
+#include <cleave/expr/numbered_names.hpp>
 
 namespace cleave::nn {
+
+namespace detail {
+/// The halves of a dim, called by its number: heads may have several extents.
+inline constexpr auto halves_of_dims = cleave::detail::numbered_names("half ");
+} // namespace detail
 
 /// Turns pairs of elements along `head`, element i and the one half the extent later, by angles that grow with the position: `at` *
 /// base^(-2 i / extent) (Su et al. 2021; halves as in GPT-NeoX). `at` are whole numbers with dims of x, as `iota(x, position)`; the extent of `head`
 /// is even. Nothing moves unless `head` is divided.
 constexpr value rotary(operand x, const value& at, dim_ref head, double base = 10000) {
   const called_at user(x);
-  const dim_ref half{"rotary half"}, pair{"rotary pair", 2};
+  const int whole = x.from.in->dim(head, "rotary", x.where);
+  if (whole < 0) return {x.from.in, no_node};
+  const dim_ref half{detail::halves_of_dims[static_cast<std::size_t>(whole)].text()}, pair{"rotary pair", 2};
   const value halves = split(x, head, pair, half);
   if (!halves.ok() || !at.ok()) return {x.from.in, no_node};
   recorder& in = *x.from.in;
