@@ -61,7 +61,7 @@ def main() -> None:
         readme = next(pathlib.Path(scratch).rglob("*example*.cpp"))
 
         def measured(name: str, file: pathlib.Path, *defines: str, reference: tuple[str, float, float] | None = None,
-                     limit: float | None = None) -> tuple[str, float, float]:
+                     limit: float | None = None, most: tuple[float, float] | None = None) -> tuple[str, float, float]:
             runs = [compile_once([*flags, *defines, "-c", str(file), "-o", str(pathlib.Path(scratch) / "out.o")])
                     for _ in range(options.repeat)]
             seconds, memory = min(r[0] for r in runs), min(r[1] for r in runs)
@@ -72,6 +72,8 @@ def main() -> None:
                              "ratio": round(value / reference[index], 4)}
                 if limit:
                     line["limit_ratio"] = limit
+                if most:
+                    line["limit"] = most[index - 1]
                 out.write(json.dumps(line) + "\n")
             out.flush()
             print(f"compile: {name:<42} {seconds:7.2f} s {memory:7.0f} MB", flush=True)
@@ -90,6 +92,9 @@ def main() -> None:
             this = measured(f"mlp of 8 layers on {data} x {model} devices", source, "-DLAYERS=8", "-DGRADIENT", f"-DDATA={data}", f"-DMODEL={model}",
                             reference=small, limit=1.1 if small else None)
             small = small or this
+        for layers, data, model in ((2, 2, 2), (24, 2, 2), (24, 1024, 1024)):
+            measured(f"Transformer, a loop of {layers} layers, on {data} x {model} devices", HERE / "compile" / "decoder.cpp", f"-DLAYERS={layers}",
+                     f"-DDATA={data}", f"-DMODEL={model}", reference=base, most=(60, 4096))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ def main() -> None:
         limit = passed = ""
         if "limit_ratio" in line:
             limit, passed = f"{line['limit_ratio']:g}", ratio <= line["limit_ratio"]
+        if "limit" in line:
+            limit, passed = f"{line['limit']:g} {line['unit']}", line["value"] <= line["limit"]
         if "limit_above" in line:
             limit, passed = f"+{line['limit_above']:g} {line['unit']}", line["value"] - reference <= line["limit_above"]
         if limit:

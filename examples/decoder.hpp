@@ -56,6 +56,13 @@ inline constexpr auto ring_attention = nn::model_layout{nn::layout_rules{mesh, n
                                                         nn::layout_rules{mesh, batch / data, nn::before(position, ring / model)}}
                                            .attending(nn::around_ring{ring});
 
+/// Whether a layout has layers follow one another in the stages of a pipeline.
+template <auto Layout>
+inline constexpr bool staged = requires { Layout.schedule.stage; };
+/// Whether its positions are chunks of a ring.
+template <auto Layout>
+inline constexpr bool rings = requires { Layout.attention.ring; };
+
 /// Parameters with the layouts of some rules: `parameters<Rules>::in<cleave::tensor>`.
 template <auto Rules, class T = float>
 struct parameters {

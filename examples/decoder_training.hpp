@@ -9,6 +9,7 @@
 #include <cleave/cleave.hpp>
 #include <cleave/nn/parameters.hpp>
 #include <cleave/optim/adam.hpp>
+#include <cleave/optim/clip.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -18,18 +19,15 @@
 
 namespace decoder {
 
-/// Whether layers follow one another in the stages of a pipeline.
-template <auto Layout>
-inline constexpr bool staged = requires { Layout.schedule.stage; };
-
 struct sizes {
   std::int64_t batch = 16, positions = 64, layers = 2, embed = 64, heads = 4, hidden = 256, vocabulary = 256;
-  /// Of a pipeline alone; without one they are 1.
-  std::int64_t stages = 1, microbatches = 1;
+  /// Of a pipeline alone, and of a ring alone; without one they are 1.
+  std::int64_t stages = 1, microbatches = 1, chunks = 1;
 
-  // The dims `batch` and `layer` are what is left of these beside `microbatch` and `stage`.
+  // The dims `batch`, `position` and `layer` are what is left of these beside `microbatch`, `ring` and `stage`.
   std::int64_t sentences_of_a_microbatch() const { return batch / microbatches; }
-  std::int64_t layers_of_a_stage() const { return layers / stages; }
+  std::int64_t positions_of_a_chunk() const { return positions / chunks; }
+  std::int64_t layers_of_a_stage() const { return cleave::nn::layers_of_a_stage(layers, stages); }
 };
 
 /// Throws, on every rank alike, where the sizes do not fit each other. Without this, the quotients above would round down: a smaller model
@@ -41,7 +39,8 @@ inline void check(const sizes& s) {
   };
   divides(s.embed, "numbers of a position", s.heads, "heads");
   divides(s.batch, "sentences of a batch", s.microbatches, "microbatches");
-  divides(s.layers, "layers", s.stages, "stages");
+  divides(s.positions, "positions of a window", s.chunks, "chunks");
+  s.layers_of_a_stage();
 }
 
 /// A function planned for a small decoder on a few processes. Its plans are right for all sizes; which one is the cheapest depends on them:
@@ -49,7 +48,7 @@ inline void check(const sizes& s) {
 template <class Body>
 constexpr auto planned(Body) {
   using cleave::expect;
-  return cleave::with(cleave::function{Body{}}, expect<batch, 16>{}, expect<microbatch, 4>{}, expect<position, 64>{}, expect<layer, 2>{},
+  return cleave::with(cleave::function{Body{}}, expect<batch, 16>{}, expect<microbatch, 4>{}, expect<ring, 2>{}, expect<position, 64>{}, expect<layer, 2>{},
                       expect<stage, 2>{}, expect<embed, 64>{}, expect<heads, 4>{}, expect<head, 16>{}, expect<hidden, 256>{},
                       expect<vocabulary, 256>{}, expect<data, 2>{}, expect<model, 2>{});
 }
@@ -67,13 +66,13 @@ struct of {
 /// Tensors of zeros, or aggregates of them, with the extents that the sizes give their dims.
 template <class A>
 A made(const cleave::grid& grid, const sizes& s) {
-  return cleave::nn::make_parameters<A>(grid, {batch = s.sentences_of_a_microbatch(), microbatch = s.microbatches, position = s.positions,
+  return cleave::nn::make_parameters<A>(grid, {batch = s.sentences_of_a_microbatch(), microbatch = s.microbatches, ring = s.chunks, position = s.positions_of_a_chunk(),
                                                layer = s.layers_of_a_stage(), stage = s.stages, embed = s.embed, heads = s.heads,
                                                head = s.embed / s.heads, hidden = s.hidden, vocabulary = s.vocabulary});
 }
 
 /// The parameters that are drawn (Radford et al. 2019): deviation 0.02, and `residual` times that where a layer adds to what goes through
-/// all of them. A number follows from the key and its global place, where stages come first: layer by layer the same in a pipeline.
+/// all of them. A number follows from the key and its global place, where stages and chunks come first: layer by layer the same in a pipeline, position by position in a ring.
 template <auto Layout>
 struct drawn_body {
   template <class Seed, class Number>
@@ -83,7 +82,11 @@ struct drawn_body {
       if constexpr (staged<Layout>) return once(key, use, stage, layer, dims...);
       else return once(key, use, layer, dims...);
     };
-    return std::tuple(once(seed, 0, vocabulary, embed), once(seed, 1, position, embed),
+    constexpr auto placed = [once](const auto& key, int use, const auto&... dims) {
+      if constexpr (rings<Layout>) return once(key, use, ring, position, dims...);
+      else return once(key, use, position, dims...);
+    };
+    return std::tuple(once(seed, 0, vocabulary, embed), placed(seed, 1, embed),
                       // Queries, keys, values, and the way back from heads.
                       stacked(seed, 2, embed, heads, head), stacked(seed, 3, embed, heads, head), stacked(seed, 4, embed, heads, head),
                       residual * stacked(seed, 5, heads, head, embed),
@@ -108,17 +111,15 @@ typename of<Layout>::Parameters initial(const cleave::grid& grid, const sizes& s
   return p;
 }
 
-/// One step of Adam: new parameters, new state, and the loss before. All of it is one plan, so gradients go where the state lies, and
-/// parameters return to their layout, by whatever collectives are the cheapest.
+/// One step of Adam, with gradients whose norm is at most `limit`: new parameters, new state, and the loss before. All of it is one plan, so
+/// gradients go where the state lies, and parameters return to their layout, by whatever collectives are the cheapest.
 template <auto Layout>
 struct step_body {
   template <class Parameters, class State, class Words, class Rate, class Numbers>
-  constexpr auto operator()(const Parameters& p, const State& state, const Words& words, const Words& next, const Rate& rate,
+  constexpr auto operator()(const Parameters& p, const State& state, const Words& words, const Words& next, const Rate& rate, const Rate& limit,
                             const Numbers& numbers) const {
-    const auto [value, partial] = cleave::value_and_grad(loss<Layout>)(p, words, next);
-    // Complete before both averages read them: one collective a gradient, where it would be one for each use.
-    const auto slope = cleave::tree_map([](const auto& g) { return constrain(g, Layout.state); }, partial);
-    return std::tuple_cat(cleave::optim::adam(p, state, slope, rate, numbers), std::tuple(value));
+    const auto [value, slope] = cleave::value_and_grad(loss<Layout>)(p, words, next);
+    return std::tuple_cat(cleave::optim::adam(p, state, cleave::optim::clip_by_global_norm(slope, limit), rate, numbers), std::tuple(value));
   }
 };
 template <auto Layout>
@@ -132,9 +133,14 @@ struct forward_body {
   constexpr auto operator()(const Parameters& p, const Words& words, const Words& next, const At& at) const {
     const auto all = scores<Layout>(p, words);
     const auto value = mean(nn::cross_entropy(all, next, vocabulary));
-    const auto here = gather(all, position, at);
-    if constexpr (staged<Layout>) return std::tuple(value, sum(here, microbatch, batch));
-    else return std::tuple(value, sum(here, batch));
+    if constexpr (staged<Layout>) {
+      return std::tuple(value, sum(gather(all, position, at), microbatch, batch));
+    } else if constexpr (rings<Layout>) {
+      const auto length = cast<std::int32_t>(count(all, position)), chunk = at / length;
+      return std::tuple(value, sum(gather(gather(all, ring, chunk), position, at - chunk * length), batch));
+    } else {
+      return std::tuple(value, sum(gather(all, position, at), batch));
+    }
   }
 };
 template <auto Layout>

@@ -6,8 +6,9 @@
 // perceptron of the same size per token cannot follow: the experts share the regions out among themselves, and the loss that balances
 // them keeps all of them at work.
 //
-//   mpirun -n 4 moe [--experts 8] [--batch 16] [--tokens 64] [--embed 16] [--hidden 32] [--steps 300] [--top 2] [--mesh 2x2]
+//   mpirun -n 4 moe [--experts 8] [--batch 16] [--tokens 64] [--embed 16] [--hidden 32] [--steps 300] [--top 2] [--mesh 2x2] [--log FILE.csv]
 #include "options.hpp"
+#include "progress.hpp"
 
 #include <cleave/cleave.hpp>
 #include <cleave/nn/layout_rules.hpp>
@@ -98,6 +99,7 @@ static_assert(forward_plan<nn::choices::top1>.count(cleave::kind::all_to_all) ==
 
 struct sizes {
   long experts, batch, tokens, embed, hidden, steps;
+  std::string log;
 };
 
 template <nn::choices Choices>
@@ -110,7 +112,7 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
   if (speaks)
     std::printf("%ld experts with %ld places for each group of %ld tokens; the plan of the forward pass:\n\n%s\n", s.experts, places, s.tokens,
                 explain(forward_plan<Choices>, {batch = s.batch, token = s.tokens, embed = s.embed, hidden = s.hidden, expert = s.experts, capacity = places,
-                                                cleave::dim<"place of an expert">{} = s.experts * places, data = grid.size(data), owners = grid.size(owners)})
+                                                data = grid.size(data), owners = grid.size(owners)})
                     .c_str());
   auto p = made(Parameters{});
   nn::for_each_tensor(p, [&, first = std::int64_t{0}](auto& t) mutable {
@@ -139,6 +141,8 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
     return static_cast<float>(total / std::sqrt(static_cast<double>(s.embed)) * 1.7);
   };
   constexpr auto train_step = planned(step<Choices>{});
+  examples::csv_log log(speaks, s.log, "step,error,imbalance,seconds");
+  examples::progress shown(speaks, s.steps, s.batch * s.tokens, "tokens");
   double first = 0, last = 0, start = MPI_Wtime();
   for (long i = 0; i < s.steps; ++i) {
     x.fill_by([&](const auto& at) { return static_cast<float>(number(i, at, at[2])); });
@@ -147,8 +151,10 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
     last = squares.item();
     const double balance = imbalance.item();
     if (i == 0) first = last;
-    if (speaks && (i % 50 == 0 || i + 1 == s.steps)) std::printf("step %4ld  error %.4f  imbalance %.3f\n", i, last, balance);
+    log.write({static_cast<double>(i + 1), last, balance, shown.seconds()});
+    shown.show(i + 1, {{"error", last}, {"imbalance", balance}});
   }
+  shown.leave();
   const bool right = last < 0.7 * first;
   if (speaks) std::printf("%.2f ms a step; %s\n", 1e3 * (MPI_Wtime() - start) / static_cast<double>(s.steps), right ? "learned" : "WRONG");
   return right ? 0 : 1;
@@ -163,6 +169,7 @@ constexpr std::string_view usage =
     "  --embed N     numbers of a token, at least 3 (16)\n"
     "  --hidden N    hidden units of an expert (32)\n"
     "  --steps N     steps of training (300)\n"
+    "  --log FILE    writes step, error, imbalance and seconds as CSV, line by line\n"
     "  --mesh DxE    processes; the batch is divided over all, the experts over E (as square as possible)\n";
 
 int run(examples::options& given, int ranks, bool speaks) {
@@ -173,6 +180,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   s.embed = given.number("--embed", 16L);
   s.hidden = given.number("--hidden", 32L);
   s.steps = given.number("--steps", 300L);
+  s.log = given.text("--log");
   const long top = given.number("--top", 2L);
   const std::array<long, 2> shape = examples::mesh_of(given.sizes("--mesh"), ranks);
   given.done();

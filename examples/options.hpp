@@ -110,6 +110,13 @@ inline double noise(std::int64_t index) {
   return static_cast<double>((x ^ (x >> 29)) >> 11) / 9007199254740992.0;
 }
 
+/// True on every rank where rank 0 says so: what it alone tries, all of them report.
+inline bool agreed(bool on_rank_0) {
+  int yes = on_rank_0 ? 1 : 0;
+  MPI_Bcast(&yes, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return yes != 0;
+}
+
 /// Sizes of a mesh of two axes: as asked, or as nearly square as the number of ranks allows.
 inline std::array<long, 2> mesh_of(std::array<long, 2> asked, int ranks) {
   if (asked[0] != 0) return asked;

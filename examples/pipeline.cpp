@@ -5,8 +5,9 @@
 // A student of many residual layers learns what a teacher makes of random numbers, with the schedule of GPipe or with the circular
 // one, in which every device has two shorter stages and waits half as long. The losses of both are the same.
 //
-//   mpirun -n 4 pipeline [--schedule gpipe|circular] [--mesh 1x2x2] [--layers 8] [--stages 2] [--microbatches 8] [--batch 16] [--embed 32] [--steps 60]
+//   mpirun -n 4 pipeline [--schedule gpipe|circular] [--mesh 1x2x2] [--layers 8] [--stages 2] [--microbatches 8] [--batch 16] [--embed 32] [--steps 60] [--log FILE.csv]
 #include "options.hpp"
+#include "progress.hpp"
 
 #include <cleave/cleave.hpp>
 #include <cleave/nn/blocks.hpp>
@@ -94,6 +95,7 @@ static_assert(forward_plan<circular>.count(cleave::kind::exchange) == 2 && forwa
 
 struct sizes {
   long layers, stages, microbatches, batch, embed, steps;
+  std::string log;
 };
 
 template <auto Layout>
@@ -101,8 +103,7 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
   using net = network<Layout>;
   constexpr int rounds = Layout.schedule.rounds;
   const long parts = s.stages * rounds;
-  if (s.layers % parts != 0) throw std::runtime_error(std::to_string(s.layers) + " layers cannot be divided into " + std::to_string(parts) + " stages of equal length");
-  const long of_stage = s.layers / parts;
+  const std::int64_t of_stage = nn::layers_of_a_stage(s.layers, parts);
   const auto made = [&]<class A>(A) {
     return nn::make_parameters<A>(grid, {batch = s.batch, microbatch = s.microbatches, stage = s.stages, layer = of_stage, embed = s.embed, hidden = 4 * s.embed});
   };
@@ -133,10 +134,12 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
     const long ticks = s.microbatches * rounds + s.stages - 1;
     std::printf("%ld layers in %ld stages, %ld microbatches: %ld ticks, %.0f %% of them spent waiting; the plan of the forward pass:\n\n%s\n", s.layers, parts, s.microbatches, ticks,
                 100.0 * static_cast<double>(s.stages - 1) / static_cast<double>(ticks),
-                explain(forward_plan<Layout>, {batch = s.batch, microbatch = s.microbatches, stage = s.stages, layer = of_stage, cleave::dim<"tick">{} = ticks, embed = s.embed,
+                explain(forward_plan<Layout>, {batch = s.batch, microbatch = s.microbatches, stage = s.stages, layer = of_stage, embed = s.embed,
                                                hidden = 4 * s.embed, data = grid.size(data), pipe = grid.size(pipe), model = grid.size(model)})
                     .c_str());
   }
+  examples::csv_log log(speaks, s.log, "step,loss,seconds");
+  examples::progress shown(speaks, s.steps, s.microbatches * s.batch, "rows");
   double first = 0, last = 0, start = 0;
   for (long i = 0; i < s.steps; ++i) {
     x.fill_by([&](const auto& at) { return static_cast<float>(2 * examples::noise(((i * s.microbatches + at[0]) * s.batch + at[1]) * s.embed + at[2]) - 1); });
@@ -145,8 +148,10 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
     step(student, state, x, wanted, 0.003f).into(student, state, value);
     last = value.item();
     if (i == 0) first = last;
-    if (speaks && (i % 10 == 0 || i + 1 == s.steps)) std::printf("step %4ld  loss %.6f\n", i, last);
+    log.write({static_cast<double>(i + 1), last, shown.seconds()});
+    shown.show(i + 1, {{"loss", last}});
   }
+  shown.leave();
   const bool right = last < 0.5 * first;
   if (speaks) std::printf("%.2f ms a step; %s\n", 1e3 * (MPI_Wtime() - start) / static_cast<double>(std::max(s.steps - 1, 1L)), right ? "learned" : "WRONG");
   return right ? 0 : 1;
@@ -161,7 +166,8 @@ constexpr std::string_view usage =
     "  --microbatches N  parts of a batch; with circular a multiple of the stages (8)\n"
     "  --batch N         rows of a microbatch (16)\n"
     "  --embed N         numbers of a row (32)\n"
-    "  --steps N         steps of training (60)\n";
+    "  --steps N         steps of training (60)\n"
+    "  --log FILE.csv    writes step, loss and seconds, line by line\n";
 
 int run(examples::options& given, int ranks, bool speaks) {
   const std::string schedule = given.text("--schedule", "gpipe"), shape = given.text("--mesh", "");
@@ -173,6 +179,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   s.batch = given.number("--batch", 16L);
   s.embed = given.number("--embed", 32L);
   s.steps = given.number("--steps", 60L);
+  s.log = given.text("--log");
   given.done();
   if (schedule != "gpipe" && schedule != "circular") throw std::runtime_error("there is no schedule '" + schedule + "', only gpipe and circular");
   const cleave::grid grid(mesh, MPI_COMM_WORLD, {asked[0], asked[1], asked[2]});

@@ -2,28 +2,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A language model of bytes, trained on any text and then asked to go on with a prompt. The model is written once (decoder.hpp); how it
-// is divided over the processes is one of five tables, chosen per run: tensor or sequence parallel, FSDP, ZeRO-1 or a pipeline. For the
+// is divided over the processes is one of six tables, chosen per run: tensor or sequence parallel, FSDP, ZeRO-1, a pipeline or a ring. For the
 // same seed all of them, on any mesh, go through the same losses but for rounding: parameters and windows follow from the seed alone.
 //
 //   mpirun -n 4 train_lm FILE [--layout tensor] [--mesh 2x2] [--steps 600] [--sample 200] [--prompt TEXT] ..., see --help
 #include "decoder.hpp"
 #include "options.hpp"
+#include "progress.hpp"
 #include "train_lm/corpus.hpp"
 #include "train_lm/language_model.hpp"
-#include "train_lm/progress.hpp"
+
+#include <cleave/optim/schedule.hpp>
 
 #include <cmath>
-#include <fstream>
-#include <iomanip>
-#include <optional>
+#include <limits>
 
 namespace lm {
 
 constexpr std::string_view usage =
     "usage: train_lm FILE [options]\n"
     "  FILE               the text; its last tenth is held out, to measure the validation loss\n"
-    "  --layout NAME      tensor, sequence, fsdp, zero1 or pipeline (tensor)\n"
-    "  --mesh DxM         processes along data x model (as square as possible); the stages of a pipeline are along model\n"
+    "  --layout NAME      tensor, sequence, fsdp, zero1, pipeline or ring (tensor)\n"
+    "  --mesh DxM         processes along data x model (as square as possible); the stages of a pipeline, and the chunks of a ring, are along model\n"
     "  --layers N         layers (2)\n"
     "  --embed N          numbers of a position (64)\n"
     "  --heads N          heads of attention, which divide them (4)\n"
@@ -35,6 +35,7 @@ constexpr std::string_view usage =
     "  --rate X           highest rate of learning (0.003)\n"
     "  --warmup N         steps until that is reached (a tenth); then it falls along half a cosine to a tenth\n"
     "  --decay X          decoupled weight decay (0)\n"
+    "  --clip X           highest norm of all gradients together (1)\n"
     "  --seed N           of parameters, windows and samples (0)\n"
     "  --log FILE.csv     writes step, loss, validation loss, rate and seconds, line by line\n"
     "  --plan             prints what a step communicates, with its bytes\n"
@@ -48,7 +49,7 @@ struct layout_entry {
   made (*make)(const cleave::grid&, const settings&);
 };
 constexpr layout_entry layouts[] = {
-    {"tensor", tensor_parallel}, {"sequence", sequence_parallel}, {"fsdp", fully_sharded}, {"zero1", zero1}, {"pipeline", pipeline_parallel}};
+    {"tensor", tensor_parallel}, {"sequence", sequence_parallel}, {"fsdp", fully_sharded}, {"zero1", zero1}, {"pipeline", pipeline_parallel}, {"ring", ring_attention}};
 
 const layout_entry& layout_named(std::string_view name) {
   std::string known;
@@ -57,13 +58,6 @@ const layout_entry& layout_named(std::string_view name) {
     known.append(known.empty() ? "" : ", ").append(l.name);
   }
   throw std::runtime_error("there is no layout '" + std::string(name) + "', only " + known);
-}
-
-/// The rate of a step, counted from 0: rises evenly, then falls along half a cosine to a tenth.
-double rate_at(std::int64_t step, std::int64_t steps, std::int64_t warmup, double highest) {
-  if (step < warmup) return highest * static_cast<double>(step + 1) / static_cast<double>(warmup);
-  const double passed = static_cast<double>(step - warmup) / static_cast<double>(std::max(steps - warmup, std::int64_t{1}));
-  return highest * (0.1 + 0.45 * (1 + std::cos(3.14159265358979 * passed)));
 }
 
 /// The mean loss of some batches of the text that is held out, always the same ones.
@@ -116,6 +110,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   s.batch = given.number("--batch", std::int64_t{16});
   s.microbatches = given.number("--microbatches", std::int64_t{4});
   s.weight_decay = given.number_or_zero("--decay", 0.0f);
+  s.limit = given.number("--clip", 1.0f);
   s.seed = given.number_or_zero("--seed", std::uint32_t{0});
   const auto steps = given.number("--steps", std::int64_t{600}), warmup = given.number_or_zero("--warmup", steps / 10);
   const auto samples = given.number_or_zero("--sample", std::int64_t{200});
@@ -133,10 +128,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   const corpus text(path, s.positions);
   const cleave::grid grid(decoder::mesh, MPI_COMM_WORLD, {mesh[0], mesh[1]});
   const made model = chosen_layout.make(grid, s);
-  std::ofstream log;  // of rank 0; the others write to none
-  if (speaks && !log_path.empty()) log.open(log_path);
-  if (!agreed(log_path.empty() || log.is_open())) throw std::runtime_error("cannot write the log '" + log_path + "'");
-  log << "step,loss,validation,rate,seconds\n" << std::setprecision(9);
+  examples::csv_log log(speaks, log_path, "step,loss,validation,rate,seconds");
   if (speaks) {
     const auto bytes = static_cast<long long>(text.size()), held_out = static_cast<long long>(text.held_out());
     std::printf("%s: %lld bytes, %lld of them held out\n", path.c_str(), bytes, held_out);
@@ -146,23 +138,21 @@ int run(examples::options& given, int ranks, bool speaks) {
 
   // Parameters are drawn by another generator (Philox), so this one may have the same seed.
   std::mt19937_64 random(s.seed);
+  const cleave::optim::cosine_decay schedule{rate, static_cast<double>(warmup), static_cast<double>(steps), rate / 10};
   const std::int64_t between = std::max(steps / 5, std::int64_t{1});
-  progress shown(speaks, steps, s.batch * s.positions);
-  double loss = 0, judged = 0;
+  examples::progress shown(speaks, steps, s.batch * s.positions, "tokens");
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  double loss = 0, judged = unknown;
   for (std::int64_t step = 0; step < steps; ++step) {
-    const double now = rate_at(step, steps, warmup, rate);
+    const double now = schedule(step + 1);
     loss = model->step(text.random_windows(random, s.batch), static_cast<float>(now));
     // Every rank has the same loss, so all of them stop here.
     if (!std::isfinite(loss))
       throw std::runtime_error("the loss is no number any more at step " + std::to_string(step + 1) + ": try a lower --rate");
-    log << step + 1 << ',' << loss << ',';
-    if ((step + 1) % between == 0 || step + 1 == steps) {
-      judged = validation(*model, text, s);
-      log << judged;
-    }
-    // Flushed, so that a run can be watched, and what it learned until it was stopped is kept.
-    log << ',' << now << ',' << shown.seconds() << std::endl;
-    shown.show(step + 1, loss, judged);
+    const bool judges = (step + 1) % between == 0 || step + 1 == steps;
+    if (judges) judged = validation(*model, text, s);
+    log.write({static_cast<double>(step + 1), loss, judges ? judged : unknown, now, shown.seconds()});
+    shown.show(step + 1, {{"loss", loss}, {"validation", judged}});
   }
   shown.leave();
   if (speaks)

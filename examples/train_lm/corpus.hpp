@@ -4,6 +4,8 @@
 // A text, cut into windows: random ones of its first nine tenths to learn from, some of the rest to judge by.
 #pragma once
 
+#include "../options.hpp"
+
 #include <mpi.h>
 
 #include <algorithm>
@@ -16,13 +18,6 @@
 #include <vector>
 
 namespace lm {
-
-/// True on every rank where rank 0 says so: what it alone tries, all of them report.
-inline bool agreed(bool on_rank_0) {
-  int yes = on_rank_0 ? 1 : 0;
-  MPI_Bcast(&yes, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  return yes != 0;
-}
 
 /// Where the windows of a batch begin, in a text that outlives them.
 struct windows {
@@ -50,7 +45,7 @@ class corpus {
         right = false;
       }
     }
-    if (!agreed(right)) throw std::runtime_error("cannot read the file '" + path + "'");
+    if (!examples::agreed(right)) throw std::runtime_error("cannot read the file '" + path + "'");
     std::int64_t size = static_cast<std::int64_t>(text_.size());
     MPI_Bcast(&size, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
     text_.resize(static_cast<std::size_t>(size));

@@ -19,7 +19,7 @@ class in_layout final : public language_model {
   using Averages = typename types::Averages;
   using Numbers = cleave::optim::adam_numbers<float>;
   // What a call of the step is, to the compiler: so `plan` shows the plan that runs, and it is made once.
-  using Step = std::tuple<Parameters, State, Scalar>(Parameters, State, Words, Words, float, Numbers);
+  using Step = std::tuple<Parameters, State, Scalar>(Parameters, State, Words, Words, float, float, Numbers);
 
  public:
   in_layout(const cleave::grid& grid, const settings& s)
@@ -27,6 +27,7 @@ class in_layout final : public language_model {
         sizes_(sizes_of(grid, s)),
         // Runs are short: the average of the squares forgets in some hundred steps, not in a thousand.
         numbers_{0.9f, 0.99f, 1e-8f, s.weight_decay},
+        limit_(s.limit),
         weights_(decoder::initial<Layout>(grid, sizes_, s.seed)),
         state_{decoder::made<Averages>(grid, sizes_), decoder::made<Averages>(grid, sizes_), Scalar(grid, {}), Scalar(grid, {})},
         words_(decoder::made<Words>(grid, sizes_)),
@@ -41,16 +42,15 @@ class in_layout final : public language_model {
     constexpr auto step_plan = cleave::plan<Step>(decoder::step<Layout>);
     using namespace decoder;
     const decoder::sizes& s = sizes_;
-    return explain(step_plan, {batch = s.sentences_of_a_microbatch(), microbatch = s.microbatches, position = s.positions, source = s.positions,
-                               layer = s.layers_of_a_stage(), stage = s.stages, cleave::dim<"tick">{} = s.microbatches + s.stages - 1,
-                               embed = s.embed, heads = s.heads, head = s.embed / s.heads, hidden = s.hidden, vocabulary = s.vocabulary, data = grid_.size(data),
+    return explain(step_plan, {batch = s.sentences_of_a_microbatch(), microbatch = s.microbatches, ring = s.chunks, position = s.positions_of_a_chunk(),
+                               source = s.positions_of_a_chunk(), layer = s.layers_of_a_stage(), stage = s.stages, embed = s.embed, heads = s.heads, head = s.embed / s.heads, hidden = s.hidden, vocabulary = s.vocabulary, data = grid_.size(data),
                                model = grid_.size(model)});
   }
 
   double step(const bytes& batch, float rate) override {
     fill(words_, batch, 0);
     fill(next_, batch, 1);
-    decoder::step<Layout>(weights_, state_, words_, next_, rate, numbers_).into(weights_, state_, value_);
+    decoder::step<Layout>(weights_, state_, words_, next_, rate, limit_, numbers_).into(weights_, state_, value_);
     return static_cast<double>(value_.item());
   }
 
@@ -74,6 +74,7 @@ class in_layout final : public language_model {
       sizes.stages = grid.size(decoder::model);
       sizes.microbatches = s.microbatches;
     }
+    if (decoder::rings<Layout>) sizes.chunks = grid.size(decoder::model);
     check(sizes);
     return sizes;
   }
@@ -83,17 +84,19 @@ class in_layout final : public language_model {
     one.batch = one.microbatches = 1;
     return one;
   }
-  /// Microbatch m of a pipeline has the sentences from m times their number on.
+  /// Microbatch m of a pipeline has the sentences from m times their number on, and so have the chunks of a ring their positions.
   void fill(const Words& words, const bytes& from, std::int64_t later) const {
     words.fill_by([&](const auto& at) {
       const std::int64_t sentence = decoder::staged<Layout> ? at[0] * sizes_.sentences_of_a_microbatch() + at[Words::rank - 2] : at[0];
-      return from(sentence, at[Words::rank - 1] + later);
+      const std::int64_t position = decoder::rings<Layout> ? at[Words::rank - 2] * sizes_.positions_of_a_chunk() + at[Words::rank - 1] : at[Words::rank - 1];
+      return from(sentence, position + later);
     });
   }
 
   cleave::grid grid_;
   decoder::sizes sizes_;
   cleave::optim::adam_numbers<float> numbers_;
+  float limit_;
   Parameters weights_;
   State state_;
   Words words_, next_, sentence_;

@@ -17,7 +17,7 @@ namespace lm {
 struct settings {
   std::int64_t batch, positions, layers, embed, heads, hidden, microbatches;
   std::uint32_t seed;
-  float weight_decay;
+  float weight_decay, limit;
 };
 
 /// All calls are collective.
@@ -43,5 +43,6 @@ made sequence_parallel(const cleave::grid&, const settings&);
 made fully_sharded(const cleave::grid&, const settings&);
 made zero1(const cleave::grid&, const settings&);
 made pipeline_parallel(const cleave::grid&, const settings&);
+made ring_attention(const cleave::grid&, const settings&);
 
 } // namespace lm

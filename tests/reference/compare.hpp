@@ -12,6 +12,7 @@
 #include <cleave/optim/adam.hpp>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace reference {
@@ -69,11 +70,6 @@ inline std::size_t place(const auto& at, const std::vector<std::int64_t>& extent
   for (std::size_t d = 0; d < extents.size(); ++d) index = index * extents[d] + at[d];
   return static_cast<std::size_t>(index);
 }
-
-template <auto Layout>
-inline constexpr bool staged = requires { Layout.schedule.stage; };
-template <auto Layout>
-inline constexpr bool rings = requires { Layout.attention.ring; };
 
 /// What a pipeline cuts: layers into as many stages of equal length as the devices of its axis allow, and batches into a few microbatches
 /// of as many sentences; and a ring, sequences into chunks.
@@ -137,7 +133,9 @@ errors compare(const hdf5_file& f, const configuration& c, const cleave::grid& g
     next.fill_by([&](const auto& at) { return word(at, 1); });
     gradient<Layout>(p, words, next).into(value, slope);
     const double expected = wanted[static_cast<std::size_t>(s)];
-    worst.loss = std::max(worst.loss, std::fabs(static_cast<double>(value.item()) - expected) / std::fabs(expected));
+    const double relative = std::fabs(static_cast<double>(value.item()) - expected) / std::fabs(expected);
+    // A loss that is no number is as wrong as can be; std::max would pass over it.
+    worst.loss = std::isnan(relative) ? std::numeric_limits<double>::infinity() : std::max(worst.loss, relative);
     if (s == 0) {
       double off = 0, norm = 0;
       for_each_named(slope, [&](auto& t, const name& n, const std::vector<std::int64_t>& extents) {

@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How far a run is: one line that is written again and again on a terminal, else a line for every 5 % of the steps. And its numbers as a file.
+#pragma once
+
+#include "options.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <iomanip>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unistd.h>
+
+namespace examples {
+
+/// Whether someone watches. Open MPI gives every rank a terminal of its own, wherever its output goes; then what counts is
+/// the output of mpirun, which is our parent on the first node.
+inline bool on_terminal() {
+  if (isatty(STDOUT_FILENO) == 0) return false;
+  std::error_code none;
+  const auto parents = std::filesystem::read_symlink("/proc/" + std::to_string(getppid()) + "/fd/1", none);
+  return none || parents.string().starts_with("/dev/pts/") || parents.string().starts_with("/dev/tty");
+}
+
+class progress {
+ public:
+  /// A step takes so many of a thing, whose rate is shown.
+  progress(bool speaks, std::int64_t steps, std::int64_t each, std::string_view things)
+      : speaks_(speaks), terminal_(speaks && on_terminal()), steps_(steps), each_(each), things_(things), start_(MPI_Wtime()) {}
+  ~progress() { leave(); }
+  progress(const progress&) = delete;
+  progress& operator=(const progress&) = delete;
+
+  double seconds() const { return MPI_Wtime() - start_; }
+
+  struct measure {
+    const char* name;
+    double number;
+  };
+  /// A number that is not known (NaN) is left out.
+  void show(std::int64_t step, std::initializer_list<measure> measured) {
+    if (!speaks_) return;
+    const bool due = step == 1 || step == steps_ || step * 20 / steps_ != (step - 1) * 20 / steps_;
+    if (!terminal_ && !due) return;
+    const double passed = seconds(), rate = static_cast<double>(step * each_) / std::max(passed, 1e-9);
+    const double left = passed / static_cast<double>(step) * static_cast<double>(steps_ - step);
+    if (terminal_) {
+      std::string bar(24, '.');
+      std::fill_n(bar.begin(), step * static_cast<std::int64_t>(bar.size()) / steps_, '#');
+      std::printf("\r[%s] ", bar.c_str());
+    }
+    // As wide as the last number, so that lines stand under each other.
+    const std::string all = std::to_string(steps_);
+    std::printf("step %*lld/%s", static_cast<int>(all.size()), static_cast<long long>(step), all.c_str());
+    for (const measure& m : measured)
+      if (!std::isnan(m.number)) std::printf("  %s %.4f", m.name, m.number);
+    // Blanks at the end cover a longer line.
+    std::printf("  %.0f %s/s  %s left%s", rate, things_.c_str(), time(left).c_str(), terminal_ ? "   " : "\n");
+    std::fflush(stdout);
+    open_ = terminal_;
+  }
+  /// Leaves the line of the bar, so that something else may be printed.
+  void leave() {
+    if (open_) std::printf("\n");
+    open_ = false;
+  }
+
+ private:
+  static std::string time(double seconds) {
+    const auto whole = static_cast<long long>(std::ceil(seconds));
+    return whole < 100 ? std::to_string(whole) + " s" : std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
+  }
+
+  bool speaks_, terminal_, open_ = false;
+  std::int64_t steps_, each_;
+  std::string things_;
+  double start_;
+};
+
+/// Lines of numbers, written by rank 0 as they come. Collective; throws on every rank where the file cannot be written. No path: no file.
+class csv_log {
+ public:
+  csv_log(bool speaks, const std::string& path, std::string_view columns) {
+    if (speaks && !path.empty()) file_.open(path);
+    if (!agreed(path.empty() || file_.is_open())) throw std::runtime_error("cannot write the log '" + path + "'");
+    file_ << columns << '\n' << std::setprecision(9);
+  }
+  /// A number that is not known (NaN) leaves its place empty.
+  void write(std::initializer_list<double> numbers) {
+    bool first = true;
+    for (double x : numbers) {
+      if (!first) file_ << ',';
+      if (!std::isnan(x)) file_ << x;
+      first = false;
+    }
+    // Flushed, so that a run can be watched, and what it learned until it was stopped is kept.
+    file_ << std::endl;
+  }
+
+ private:
+  std::ofstream file_{};
+};
+
+} // namespace examples

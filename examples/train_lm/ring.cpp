@@ -1,0 +1,7 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "in_layout.hpp"
+
+lm::made lm::ring_attention(const cleave::grid& grid, const settings& s) {
+  return std::make_unique<in_layout<decoder::ring_attention>>(grid, s);
+}
