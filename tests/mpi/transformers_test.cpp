@@ -131,6 +131,55 @@ TEST(transformers, circular_pipeline) {
   }
 }
 
+// The same from a table, with layers that are computed again in the backward pass.
+using again = cleave::nn::pipelined<cleave::dim<"stage">, cleave::dim<"microbatch">, 1, cleave::dim<"round", 1>, true>;
+inline constexpr auto in_stages = cleave::nn::model_layout{cleave::nn::layout_rules{mesh}, cleave::nn::layout_rules{mesh, stage / ay, batch / ax}}.scheduled(again{});
+constexpr auto staged = cleave::value_and_grad<0, 1>(cleave::function([](auto x, auto w) {
+  const auto f = [](const cleave::value& h, const std::array<cleave::value, 1>& p) { return h + rename(tanh(dot(h, p[0], embed)), hidden, embed); };
+  const auto y = cleave::nn::blocks(in_stages, layer, x, std::array{cleave::value(w)}, f);
+  return sum(y * y);
+}));
+TEST(transformers, recomputed_layers_in_stages) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(microbatch, batch / ax, embed)> x(g, {4, 3, 2}), dx(g, {4, 3, 2});
+    f64<mesh(layer, stage / ay, embed, hidden)> w(g, {2, 3, 2, 2}), dw(g, {2, 3, 2, 2});
+    f64<mesh()> loss(g, {});
+    support::fill(x, 0.4);
+    support::fill(w, 0.8);
+    support::check(staged, std::tie(loss, dx, dw), x, w);
+  }
+}
+
+// Layers of a Transformer, in the stages of a pipeline along one axis, heads and hidden units along the other.
+inline constexpr auto nested = cleave::nn::model_layout{cleave::nn::layout_rules{mesh}, cleave::nn::layout_rules{mesh, stage / ay, heads / ax, hidden / ax}}.scheduled(
+    cleave::nn::pipelined{stage, microbatch});
+constexpr auto nested_loss = cleave::value_and_grad<0, 1, 4, 5>(cleave::function([](auto x, auto query, auto key, auto value_map, auto out, auto up, auto down) {
+  using cleave::value;
+  const auto f = [](const value& h, const std::array<value, 6>& w) {
+    const auto pin = [](const value& v) { return constrain(v, nested.activations); };
+    const cleave::nn::attention_weights<value, value, value> maps{w[0], w[1], w[2], w[3]};
+    const value mixed = h + cleave::nn::self_attention(h, maps, embed, {position, source_dim, head}, cleave::nn::all_scores{}, {100}, cleave::nn::causal{}, pin, heads);
+    return mixed + dot(tanh(pin(dot(mixed, w[4], embed))), w[5], hidden);
+  };
+  const auto y = cleave::nn::blocks(nested, layer, x, std::array<value, 6>{query, key, value_map, out, up, down}, f);
+  return sum(sin(y));
+}));
+TEST(transformers, layers_in_stages_divided_by_heads) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(microbatch, batch, position, embed)> x(g, {3, 2, 3, 4}), dx(g, {3, 2, 3, 4});
+    f64<mesh(layer, stage / ay, embed, heads / ax, head)> query(g, {2, 2, 4, 2, 2}), key(g, {2, 2, 4, 2, 2}), values(g, {2, 2, 4, 2, 2}), dquery(g, {2, 2, 4, 2, 2});
+    f64<mesh(layer, stage / ay, heads / ax, head, embed)> out(g, {2, 2, 2, 2, 4}), dout(g, {2, 2, 2, 2, 4});
+    f64<mesh(layer, stage / ay, embed, hidden / ax)> up(g, {2, 2, 4, 5}), dup(g, {2, 2, 4, 5});
+    f64<mesh(layer, stage / ay, hidden / ax, embed)> down(g, {2, 2, 5, 4});
+    f64<mesh()> loss(g, {});
+    support::fill(x, 0.4);
+    double phase = 0;
+    const auto draw = [&](auto&... t) { (support::fill(t, phase += 0.7), ...); };
+    draw(query, key, values, out, up, down);
+    support::check(nested_loss, std::tie(loss, dx, dquery, dout, dup), x, query, key, values, out, up, down);
+  }
+}
+
 // In a circular schedule microbatches are a multiple of stages: all ranks say so before anything moves.
 TEST(transformers, microbatches_that_do_not_fill_the_rounds) {
   for (const cleave::grid& g : grids()) {
@@ -143,6 +192,15 @@ TEST(transformers, microbatches_that_do_not_fill_the_rounds) {
     } catch (const cleave::shape_error& e) {
       EXPECT_STREQ(e.what(), "cleave: dim 'microbatch' has extent 3, which is no multiple of the 2 of dim 'stage', into which it is split");
     }
+  }
+}
+
+TEST(transformers, sizes_that_are_missing) {
+  try {
+    static_cast<void>(cleave::nn::make_parameters<std::array<f64<mesh(expert, capacity, embed)>, 2>>(grids().front(), {expert = 2}));
+    ADD_FAILURE() << "no embed";
+  } catch (const cleave::shape_error& e) {
+    EXPECT_STREQ(e.what(), "cleave: no size was given for dim 'embed'");
   }
 }
 

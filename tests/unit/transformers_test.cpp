@@ -359,6 +359,55 @@ TEST(Attention, TurnsPairsByTheirPositions) {
         40);
 }
 
+/// Grouped heads, turned by their positions, causal: x [position, embed], maps [embed, heads, group, head], [embed, heads, head] twice, and back.
+std::vector<double> self_attention_by_hand(std::span<const host_array> a) {
+  constexpr std::size_t P = 6, E = 3, N = 2, G = 2, H = 2;
+  const auto mapped = [&](const host_array& w, std::size_t columns, bool turns) {
+    std::vector<double> out(P * columns, 0);
+    for (std::size_t p = 0; p < P; ++p) {
+      for (std::size_t e = 0; e < E; ++e)
+        for (std::size_t c = 0; c < columns; ++c) out[p * columns + c] += a[0].data[p * E + e] * w.data[e * columns + c];
+      const double angle = static_cast<double>(p);
+      for (std::size_t c = 0; turns && c < columns; c += H) {
+        const double x = out[p * columns + c], y = out[p * columns + c + 1];
+        out[p * columns + c] = x * std::cos(angle) - y * std::sin(angle);
+        out[p * columns + c + 1] = y * std::cos(angle) + x * std::sin(angle);
+      }
+    }
+    return out;
+  };
+  std::vector<host_array> heads_of{a[0], a[0], a[0]};
+  heads_of[0].data = mapped(a[1], N * G * H, true);
+  heads_of[1].data = mapped(a[2], N * H, true);
+  heads_of[2].data = mapped(a[3], N * H, false);
+  const std::vector<double> mixed = attention_by_hand(heads_of, 1, P, P, N, G, H, before);
+  std::vector<double> out(P * E, 0);
+  for (std::size_t p = 0; p < P; ++p)
+    for (std::size_t c = 0; c < N * G * H; ++c)
+      for (std::size_t e = 0; e < E; ++e) out[p * E + e] += mixed[p * N * G * H + c] * a[4].data[c * E + e];
+  return out;
+}
+template <class How>
+value attending_to_itself(std::span<const value> a, const How& how) {
+  const nn::attention_weights<value, value, value> w{a[1], a[2], a[3], a[4]};
+  return nn::self_attention(a[0], w, embed, attended, how, {100}, nn::causal{}, [](const value& v) { return v; }, dim_ref{"heads"}, dim_ref{"group"});
+}
+TEST(Attention, OfASequenceToItself) {
+  const std::vector<size_of_dim> sizes{{"position", 6}, {"source", 6}, {"embed", 3}, {"heads", 2}, {"group", 2}, {"head", 2}};
+  const std::vector<argument> arguments{{{"position", "embed"}}, {{"embed", "heads", "group", "head"}}, {{"embed", "heads", "head"}}, {{"embed", "heads", "head"}}, {{"heads", "group", "head", "embed"}}};
+  std::vector<size_of_dim> cut_sizes = sizes;
+  cut_sizes[0].extent = cut_sizes[1].extent = 2;
+  cut_sizes.push_back({"ring", 3});
+  std::vector<argument> cut = arguments;
+  cut[0].dims = {"ring", "position", "embed"};
+  const auto in_order = [](const value& x) { return ordered(x, {"position", "embed"}); };
+  check({{"all scores", sizes, arguments, [=](auto a) { return in_order(attending_to_itself(a, nn::all_scores{})); }, self_attention_by_hand},
+         {"in blocks", sizes, arguments, [=](auto a) { return in_order(attending_to_itself(a, nn::in_blocks{dim<"blocks", 3>{}})); }, self_attention_by_hand},
+         {"around a ring", cut_sizes, cut, [](auto a) { return ordered(attending_to_itself(a, nn::around_ring{dim<"ring">{}}), {"ring", "position", "embed"}); },
+          self_attention_by_hand}},
+        60);
+}
+
 TEST(Layers, AreTheirFormulas) {
   const auto silu = [](double x) { return x / (1 + std::exp(-x)); };
   check(
@@ -455,6 +504,48 @@ TEST(Pipelines, ApplyAllStages) {
                       [=](auto a) { return nn::pipeline(a[0], std::array{a[1]}, {dim_ref{"stage"}, dim_ref{"microbatch"}, 3}, stage); },
                       [stages = static_cast<std::size_t>(stages), microbatches = static_cast<std::size_t>(microbatches)](auto a) { return stages_by_hand(a, microbatches, 2, 3 * stages); }});
   check(layers, 140);
+}
+
+TEST(Blocks, AreKeptOrComputedAgain) {
+  const auto apply = [](const value& h, const std::array<value, 1>& w) { return h + rename(tanh(dot(h, w[0], embed)), hidden, embed); };
+  const std::vector<size_of_dim> sizes{{"layer", 3}, {"batch", 2}, {"embed", 2}, {"hidden", 2}};
+  const std::vector<argument> arguments{{{"batch", "embed"}}, {{"layer", "embed", "hidden"}}};
+  const auto by_hand = [](auto a) { return stages_by_hand(a, 1, 2, 3); };
+  constexpr axis<"x"> some;
+  constexpr nn::model_layout kept{nn::layout_rules{cleave::mesh{some}}, nn::layout_rules{cleave::mesh{some}}};
+  constexpr auto again = kept.scheduled(nn::layer_by_layer<true>{});
+  check({{"kept", sizes, arguments, [=](auto a) { return nn::blocks(kept, dim_ref{"layer"}, a[0], std::array{a[1]}, apply); }, by_hand},
+         {"computed again", sizes, arguments, [=](auto a) { return nn::blocks(again, dim_ref{"layer"}, a[0], std::array{a[1]}, apply); }, by_hand}},
+        40);
+}
+
+// The share of tokens that like an expert best, times how much all like it (Fedus et al. 2021, equation 4).
+TEST(MixtureOfExperts, SaysHowUnevenlyExpertsAreUsed) {
+  const layer balance{"imbalance", {{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}}, {{{"batch", "token", "embed"}}, {{"embed", "expert"}}},
+                      [](auto a) {
+                        return nn::mixture_of_experts(a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}}, nn::choices::top2,
+                                                      [](const value& sent) { return sent; }, [](const value& v) { return v; })
+                            .imbalance;
+                      },
+                      [](auto a) {
+                        double total = 0;
+                        for (std::size_t b = 0; b < 3; ++b) {
+                          std::array<double, 4> share{}, belief{};
+                          for (std::size_t t = 0; t < 6; ++t) {
+                            std::array<double, 4> likes{};
+                            double sum = 0;
+                            for (std::size_t x = 0; x < 4; ++x) {
+                              for (std::size_t e = 0; e < 2; ++e) likes[x] += a[0].data[(b * 6 + t) * 2 + e] * a[1].data[e * 4 + x];
+                              sum += likes[x] = std::exp(likes[x]);
+                            }
+                            share[static_cast<std::size_t>(std::max_element(likes.begin(), likes.end()) - likes.begin())] += 1.0 / 6;
+                            for (std::size_t x = 0; x < 4; ++x) belief[x] += likes[x] / sum / 6;
+                          }
+                          for (std::size_t x = 0; x < 4; ++x) total += 4 * share[x] * belief[x] / 3;
+                        }
+                        return std::vector<double>{total};
+                      }};
+  check({balance}, 40);
 }
 
 TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {

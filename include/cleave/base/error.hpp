@@ -146,6 +146,8 @@ inline std::string extent_no_multiple(std::string_view whole, std::int64_t exten
   return prefix() + "dim " + quoted(whole) + " has extent " + number(extent) + ", which is no multiple of the " + number(by) + " of dim " + quoted(part) +
          ", into which it is split";
 }
+/// mend: Add it to the sizes: `{heads = 16}`. Names are those of the dims; dims of fixed extent need no size.
+inline std::string size_missing(std::string_view dim) { return prefix() + "no size was given for dim " + quoted(dim); }
 /// mend: Take as many stages as divide the layers, on an axis of any size: devices without a stage wait.
 inline std::string stages_unequal(std::int64_t layers, std::int64_t stages) {
   return prefix() + number(layers) + " layers cannot be divided into " + number(stages) + " stages of equal length";

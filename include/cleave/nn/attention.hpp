@@ -29,7 +29,7 @@ struct causal {
 
 /// How attention is computed. All scores at once.
 struct all_scores {};
-/// A block of sources at a time: see `blocked_attention`.
+/// A block of sources at a time, in as many blocks as the dim has indices: see `blocked_attention`.
 template <class Block>
 struct in_blocks {
   static constexpr dim_ref block = Block::ref;
@@ -51,6 +51,9 @@ namespace detail {
 inline constexpr auto spans_of_dims = cleave::detail::names_of_pairs("span");
 inline constexpr auto turns_of_dims = cleave::detail::numbered_names("turn ");
 
+/// A score that weighs nothing beside any other, yet is a number in its type.
+constexpr double very_low(element e) { return e == element::f16 ? -6e4 : -1e30; }
+
 /// Scaled products of queries and keys; very low where the mask is false. `at` and `from` are indices with dims of queries and of keys.
 template <class Mask>
 constexpr value attention_scores(const value& q, const value& k, const attention_dims& d, const Mask& mask, const value& at, const value& from) {
@@ -66,7 +69,7 @@ constexpr value attention_scores(const value& q, const value& k, const attention
     for (int i = 0; i < sources.rank; ++i)
       if (!pairs.has(sources[i])) pairs.append(sources[i]);
     const source where = in.at(products).where;
-    return select(mask(in.broadcast(at, pairs, where), from), scores, -1e30);
+    return select(mask(in.broadcast(at, pairs, where), from), scores, very_low(in.at(scores).type.element));
   }
 }
 
@@ -82,7 +85,7 @@ constexpr attended nothing_attended(const value& q, const value& v, const attent
   const source where = in.at(q).where;
   const auto zeros = [&](const value& like) { return cleave::detail::zeros_like(in, in.at(like).type, where); };
   const value none = zeros(each);
-  return {none - 1e30, none, zeros(in.dot(each, values, dim_set{0}, where))};
+  return {none + very_low(in.at(none).type.element), none, zeros(in.dot(each, values, dim_set{0}, where))};
 }
 template <class Mask>
 constexpr attended attend(const attended& so_far, const value& q, const value& k, const value& v, const attention_dims& d, const Mask& mask, const value& at, const value& from) {
@@ -128,7 +131,7 @@ constexpr value attention(operand q, operand k, operand v, const attention_dims&
   return dot(drop(softmax(scores, d.source)), v, d.source);
 }
 
-/// The same without the scores: sources are taken in as many blocks as `block`, a dim of fixed extent, says; the extent of `source` is a
+/// The same without the scores: sources are taken in blocks, whose number is the fixed extent of dim `block`; the extent of `source` is a
 /// multiple of it (Rabe and Staats 2021). The backward pass keeps q, k, v, the result and two numbers a query, and computes the scores of each
 /// block again.
 template <class Mask = no_mask>

@@ -14,8 +14,8 @@ namespace cleave::nn {
 /// How many experts a token goes to: one (Switch, Fedus et al. 2021) or two (GShard, Lepikhin et al. 2020).
 enum class choices : std::uint8_t { top1, top2 };
 
-/// `token` is the dim whose elements compete for places: each expert takes `capacity` of them, from each of what the other dims of the tokens
-/// count (groups). The extents of both are fixed, or arguments have them.
+/// `token` is the dim whose elements compete for places: each expert takes at most `capacity` of them from each group, an index of the other dims
+/// of the tokens. The extent of `capacity` is fixed, or an argument has the dim.
 struct moe_dims {
   dim_ref token, embed, expert, capacity;
 };

@@ -28,6 +28,7 @@ A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
       extents[i] = layout.dims[i].dim.extent;
       for (const named_size& s : sizes)
         if (s.name == layout.dims[i].dim.name) extents[i] = s.size;
+      if (extents[i] == dynamic) throw shape_error(wording::size_missing(layout.dims[i].dim.name));
     }
     t = Tensor(g, std::span<const std::int64_t>(extents));
   });

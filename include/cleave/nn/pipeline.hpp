@@ -16,8 +16,8 @@
 
 namespace cleave::nn {
 
-/// With `rounds` above 1 the schedule is circular (Narayanan et al. 2021): microbatches go around so often, each device has as many
-/// shorter stages, one a round, and waits for the first microbatch so much less. Else it is that of GPipe (Huang et al. 2019).
+/// With `rounds` above 1 the schedule is circular (Narayanan et al. 2021): microbatches go around `rounds` times, each device has `rounds`
+/// shorter stages and waits a `rounds`th as long. Else it is that of GPipe (Huang et al. 2019).
 struct pipeline_dims {
   dim_ref stage, microbatch;
   int rounds = 1;
@@ -55,7 +55,7 @@ constexpr value in_first_stage(operand x, dim_ref stage, int place = 0) {
 /// Applies `f(x, weights)` of one stage after the other to x [microbatch, ...]. Weights have dim `stage`, and `round` where there are several;
 /// `f` gets those of all stages of a round, and as x what each stage has at hand: dim `stage` in place of `microbatch`, which names carry
 /// through. It keeps the dims of x. `pin` lays out what has dim `stage`: divided over an axis, every tick moves one microbatch a device
-/// to the next, by one collective permute. Takes microbatches * rounds + stages - 1 ticks. In circular schedules microbatches are a multiple of
+/// to the next, by one exchange, and one more brings the results out of the last stage. Takes microbatches * rounds + stages - 1 ticks. In circular schedules microbatches are a multiple of
 /// stages: else shape_error at the first call. Differentiable, backwards in time. Faults: dim_missing, rank_too_high.
 template <class W, class F, class Pin = std::identity>
 constexpr value pipeline(operand x, const W& weights, const pipeline_dims& d, const F& f, const Pin& pin = {}) {

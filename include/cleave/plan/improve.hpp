@@ -6,7 +6,7 @@
 
 namespace cleave::detail {
 
-/// Improves a completed graph until no change of one node, with the ops that follow it, makes the plan cheaper.
+/// Improves a completed graph by changes of one node and the ops that follow it, in a few sweeps.
 struct improver : deferred_sums {
   /// Whether something near a node changed since it was last looked at.
   std::vector<std::uint8_t> fresh{};

@@ -9,9 +9,9 @@
 
 namespace cleave::detail {
 
-/// Lets exchanges go on while what does not need them is computed: each is waited for just before the first step that reads or writes where it
-/// brings something, or writes what it sends, and before its loop ends; if there is work in between. `storage` says in which memory a buffer lies. Before slots are shared, so that
-/// lifetimes reach up to the waiting.
+/// Lets exchanges go on while what does not need them is computed: each is waited for just before the first step that touches its destination or
+/// writes its source, at the latest at the end of its loop. Only where there is work in between. `storage` says in which memory a buffer
+/// lies. Runs before slots are shared, so that buffers live until the wait.
 constexpr void overlap_exchanges(std::vector<step>& steps, std::span<const dim_map> maps, const std::vector<std::size_t>& storage) {
   const auto reads_offsets = [&](const step& s) {
     bool reads = false;
@@ -32,7 +32,7 @@ constexpr void overlap_exchanges(std::vector<step>& steps, std::span<const dim_m
         if (storage[b] == storage[other.out]) return true;
       return false;
     };
-    // The end of its loop ends it; a loop in between that touches it is not begun before it is over.
+    // It ends with its loop at the latest, and before an inner loop that touches it begins.
     std::size_t at = i + 1, level = 0, outer = i + 1;
     bool busy = false, work_before = false;
     for (; at < steps.size(); ++at) {
