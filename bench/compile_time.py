@@ -47,10 +47,27 @@ def compile_once(command: list[str]) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", type=pathlib.Path, help="the file that lines are appended to")
+    parser.add_argument("results", type=pathlib.Path, nargs="?", help="the file that lines are appended to")
+    parser.add_argument("--check", action="store_true", help="only compile a Transformer of 24 layers; fails above its limits")
     parser.add_argument("--build", required=True, type=pathlib.Path, help="the build folder, with compile_commands.json")
     parser.add_argument("--repeat", type=int, default=2)
     options = parser.parse_args()
+
+    decoder = HERE / "compile" / "decoder.cpp"
+    limits = 60, 4096  # seconds and MB
+    if options.check:
+        flags = command_of(options.build / "compile_commands.json", decoder)
+        fine = False
+        with tempfile.TemporaryDirectory() as scratch:
+            for _ in range(3):  # other work on the machine may make it slower
+                seconds, memory = compile_once([*flags, "-DLAYERS=24", "-DDATA=64", "-DMODEL=16", "-c", str(decoder), "-o", str(pathlib.Path(scratch) / "out.o")])
+                print(f"24 layers: {seconds:.1f} s and {memory:.0f} MB, at most {limits[0]} s and {limits[1]} MB", flush=True)
+                fine = seconds <= limits[0] and memory <= limits[1]
+                if fine or memory > limits[1]:
+                    break
+        sys.exit(0 if fine else 1)
+    if options.results is None:
+        parser.error("results are missing")
 
     source = HERE / "compile" / "mlp_layers.cpp"
     flags = command_of(options.build / "compile_commands.json", source)
@@ -93,8 +110,8 @@ def main() -> None:
                             reference=small, limit=1.1 if small else None)
             small = small or this
         for layers, data, model in ((2, 2, 2), (24, 2, 2), (24, 1024, 1024)):
-            measured(f"Transformer, a loop of {layers} layers, on {data} x {model} devices", HERE / "compile" / "decoder.cpp", f"-DLAYERS={layers}",
-                     f"-DDATA={data}", f"-DMODEL={model}", reference=base, most=(60, 4096))
+            measured(f"Transformer, a loop of {layers} layers, on {data} x {model} devices", decoder, f"-DLAYERS={layers}", f"-DDATA={data}", f"-DMODEL={model}",
+                     reference=base, most=limits)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,11 @@ struct configuration {
   }
 
  private:
-  static std::int64_t whole(const hdf5_file& f, const std::string& name) { return f.attribute<std::int64_t>(name); }
+  static std::int64_t whole(const hdf5_file& f, const std::string& name) {
+    const std::int64_t n = f.attribute<std::int64_t>(name);
+    if (n < 1) throw std::runtime_error("attribute " + name + " is " + std::to_string(n));
+    return n;
+  }
   static float number(const hdf5_file& f, const std::string& name) { return static_cast<float>(f.attribute<double>(name)); }
 };
 

@@ -45,6 +45,8 @@ class hdf5_file {
   template <class T>
   T attribute(const std::string& name) const {
     const handle a(H5Aopen(file_, name.c_str(), H5P_DEFAULT), H5Aclose, "attribute " + name + " of " + path_);
+    const handle space(H5Aget_space(a), H5Sclose, name);
+    if (H5Sget_simple_extent_npoints(space) != 1) throw std::runtime_error("attribute " + name + " of " + path_ + " is not one number");
     T value{};
     if (H5Aread(a, stored_as<T>(), &value) < 0) throw std::runtime_error("attribute " + name + " of " + path_ + " is not a number");
     return value;

@@ -8,6 +8,9 @@
 #include "../../examples/options.hpp"
 #include "compare.hpp"
 
+#include <algorithm>
+#include <optional>
+
 namespace reference {
 
 // A layout takes half a minute to compile, so each third is a source of its own.
@@ -22,22 +25,44 @@ constexpr std::string_view usage =
     "  MESH      processes along data x model, as 2x2\n"
     "  LAYOUT    tensor (default), sequence, fsdp, zero1, pipeline or ring\n";
 
+struct layout_entry {
+  std::string_view name;
+  errors (*run)(const hdf5_file&, const configuration&, const cleave::grid&);
+};
+constexpr layout_entry layouts[] = {{"tensor", compare<tensor_parallel>}, {"sequence", compare<sequence_parallel>}, {"fsdp", compare<fully_sharded>},
+                                    {"zero1", compare<zero1>},            {"pipeline", compare<pipeline_parallel>}, {"ring", compare<ring_attention>}};
+
+/// The file and what it says, on all ranks or on none.
+struct input {
+  std::optional<hdf5_file> file{};
+  std::optional<configuration> sizes{};
+
+  explicit input(const std::string& path) {
+    std::string problem = "another process cannot read " + path;
+    int fine = 1;
+    try {
+      file.emplace(path);
+      sizes.emplace(*file);
+    } catch (const std::exception& e) {
+      problem = e.what();
+      fine = 0;
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &fine, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (fine == 0) throw std::runtime_error(problem);
+  }
+};
+
 int run(examples::options& given, int, bool speaks) {
-  const std::string path = given.word(), sizes = given.word(), layout = given.word();
+  const std::string path = given.word(), shape = given.word(), asked = given.word(), layout = asked.empty() ? "tensor" : asked;
   given.done();
-  if (sizes.empty()) throw std::runtime_error(std::string(usage));
-  const std::array<long, 2> mesh_sizes = examples::options::sizes_in("MESH", sizes);
-  const hdf5_file file(path);
-  const configuration c(file);
+  if (shape.empty()) throw std::runtime_error(std::string(usage));
+  const std::array<long, 2> mesh_sizes = examples::options::sizes_in("MESH", shape);
+  const auto chosen = std::ranges::find(layouts, layout, &layout_entry::name);
+  if (chosen == std::end(layouts)) throw std::runtime_error("there is no layout '" + layout + "', only tensor, sequence, fsdp, zero1, pipeline, ring");
   const cleave::grid grid(mesh, MPI_COMM_WORLD, {mesh_sizes[0], mesh_sizes[1]});
-  errors e;
-  if (layout.empty() || layout == "tensor") e = compare<tensor_parallel>(file, c, grid);
-  else if (layout == "sequence") e = compare<sequence_parallel>(file, c, grid);
-  else if (layout == "fsdp") e = compare<fully_sharded>(file, c, grid);
-  else if (layout == "zero1") e = compare<zero1>(file, c, grid);
-  else if (layout == "pipeline") e = compare<pipeline_parallel>(file, c, grid);
-  else if (layout == "ring") e = compare<ring_attention>(file, c, grid);
-  else throw std::runtime_error("no layout '" + layout + "': tensor, sequence, fsdp, zero1, pipeline, ring");
+  const input in(path);
+  const configuration& c = *in.sizes;
+  const errors e = chosen->run(*in.file, c, grid);
   if (speaks) std::printf("reference: steps %lld, worst loss error %.3g, gradient error %.3g\n", static_cast<long long>(c.steps), e.loss, e.gradient);
   return e.loss <= 1e-5 && e.gradient <= 1e-5 ? 0 : 1;
 }
