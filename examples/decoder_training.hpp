@@ -21,10 +21,10 @@ namespace decoder {
 
 struct sizes {
   std::int64_t batch = 16, positions = 64, layers = 2, embed = 64, heads = 4, hidden = 256, vocabulary = 256;
-  /// Of a pipeline alone, and of a ring alone; without one they are 1.
+  /// Two for pipelines, one for rings; otherwise 1.
   std::int64_t stages = 1, microbatches = 1, chunks = 1;
 
-  // The dims `batch`, `position` and `layer` are what is left of these beside `microbatch`, `ring` and `stage`.
+  // The dims `batch`, `position` and `layer` have the extents of one microbatch, chunk and stage.
   std::int64_t sentences_of_a_microbatch() const { return batch / microbatches; }
   std::int64_t positions_of_a_chunk() const { return positions / chunks; }
   std::int64_t layers_of_a_stage() const { return cleave::nn::layers_of_a_stage(layers, stages); }
@@ -71,8 +71,9 @@ A made(const cleave::grid& grid, const sizes& s) {
                                                head = s.embed / s.heads, hidden = s.hidden, vocabulary = s.vocabulary});
 }
 
-/// The parameters that are drawn (Radford et al. 2019): deviation 0.02, and `residual` times that where a layer adds to what goes through
-/// all of them. A number follows from the key and its global place, where stages and chunks come first: layer by layer the same in a pipeline, position by position in a ring.
+/// The parameters that are drawn (Radford et al. 2019): deviation 0.02, times `residual` for maps that add to the residual stream. A number
+/// follows from the key and its global place, where stages and chunks come first: layer by layer the same in a pipeline, position by
+/// position in a ring.
 template <auto Layout>
 struct drawn_body {
   template <class Seed, class Number>

@@ -84,7 +84,7 @@ class in_layout final : public language_model {
     one.batch = one.microbatches = 1;
     return one;
   }
-  /// Microbatch m of a pipeline has the sentences from m times their number on, and so have the chunks of a ring their positions.
+  /// Microbatch m has the sentences from m * its size on; chunks of a ring have their positions likewise.
   void fill(const Words& words, const bytes& from, std::int64_t later) const {
     words.fill_by([&](const auto& at) {
       const std::int64_t sentence = decoder::staged<Layout> ? at[0] * sizes_.sentences_of_a_microbatch() + at[Words::rank - 2] : at[0];
