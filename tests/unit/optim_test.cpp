@@ -271,6 +271,9 @@ TEST(Optim, SchedulesHaveTheirKnownValues) {
   expect_rates(optim::linear_warmup{0.5, 4}, {{0, 0}, {1, 0.125}, {4, 0.5}, {9, 0.5}});
   expect_rates(optim::linear_decay{2, 4, 14, 1}, {{0, 0}, {2, 1}, {4, 2}, {9, 1.5}, {14, 1}, {20, 1}});
   expect_rates(optim::linear_decay{2, 0, 10}, {{0, 2}, {5, 1}, {10, 0}, {11, 0}});
+  // Where the warm-up is as long as all steps, or longer, the peak is reached all the same, and left in the step behind it.
+  expect_rates(optim::linear_decay{2, 4, 4, 1}, {{0, 0}, {2, 1}, {4, 2}, {5, 1}, {9, 1}});
+  expect_rates(optim::cosine_decay{3, 4, 2, 1}, {{2, 1.5}, {4, 3}, {5, 1}});
   const double half = std::sqrt(0.5);
   expect_rates(optim::cosine_decay{3, 2, 10, 1}, {{0, 0}, {1, 1.5}, {2, 3}, {4, 2 + half}, {6, 2}, {8, 2 - half}, {10, 1}, {12, 1}});
   expect_rates(optim::inverse_square_root{0.1, 100}, {{0, 0}, {25, 0.025}, {100, 0.1}, {400, 0.05}, {10000, 0.01}});

@@ -506,6 +506,26 @@ TEST(Pipelines, ApplyAllStages) {
   check(layers, 140);
 }
 
+// Of several rules for one dim the first holds, for types and for values.
+TEST(LayoutRules, TheFirstRuleOfADimHolds) {
+  constexpr axis<"x"> x_axis;
+  constexpr axis<"y"> y_axis;
+  constexpr dim<"embed"> columns;
+  constexpr cleave::mesh both{x_axis, y_axis};
+  constexpr nn::layout_rules rules{both, columns / x_axis, columns / y_axis};
+  constexpr spec asked = decltype(rules(columns)){};
+  ASSERT_EQ(asked.dims[0].axes.size(), 1);
+  EXPECT_EQ(asked.dims[0].axes[0], "x");
+  recorder in(asked.mesh);
+  spec s;
+  s.mesh = asked.mesh;
+  s.dims.push_back(placement(columns));
+  const value pinned = constrain(in.input(element::f64, s), rules);
+  ASSERT_TRUE(pinned.ok());
+  EXPECT_EQ(in.at(pinned).pin[0].size(), 1);
+  EXPECT_EQ(in.at(pinned).pin[0][0], 0);
+}
+
 TEST(Blocks, AreKeptOrComputedAgain) {
   const auto apply = [](const value& h, const std::array<value, 1>& w) { return h + rename(tanh(dot(h, w[0], embed)), hidden, embed); };
   const std::vector<size_of_dim> sizes{{"layer", 3}, {"batch", 2}, {"embed", 2}, {"hidden", 2}};

@@ -130,12 +130,19 @@ struct chooser : improver {
       const double flops_before = flops;
       std::vector<change> forced;
       gather_for_readers(v, forced);
+      // Only what is near can gain by it: sweeps of all nodes take most of the time that planning takes.
+      std::vector<std::size_t> near;
       for (const change& c : forced) {
         flops += flops_at(c.node) - flops_with(c.node, c.before);
-        touch(c.node);
-        for (int k = 0; k < node_at(c.node).arity; ++k) touch(node_at(c.node).in[static_cast<std::size_t>(k)]);
+        fresh[c.node] = 1;
+        near.push_back(c.node);
+        for (int k = 0; k < node_at(c.node).arity; ++k) {
+          near.push_back(node_at(c.node).in[static_cast<std::size_t>(k)]);
+          fresh[near.back()] = 1;
+        }
       }
-      sweep(2);
+      for (int pass = 0; pass < 2; ++pass)
+        for (std::size_t u : near) improve(u);
       const double found = total_score();
       if (found < best - 1e-12 * best) {
         best = found;
@@ -161,7 +168,7 @@ struct chooser : improver {
         const std::size_t w = edges[e].to;
         if (class_of(node_at(w).code) != op_class::elementwise || counted_in[w] == round) continue;
         counted_in[w] = round;
-        later += node_score(w);
+        if (home(w).unreduced == 0 && home(w).sharded() != 0) later += node_score(w);
         made.push_back(w);
       }
     return later > once * (1 + 1e-9);
