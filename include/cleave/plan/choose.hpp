@@ -122,9 +122,10 @@ struct chooser : improver {
 
   /// Brings values together before what several ops make of them, improves the rest around that, and keeps what is cheaper in all.
   constexpr void gather_early() {
+    std::vector<double> later = moved_later();
     double best = 0;
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
-      if (!gather_pays(v)) continue;
+      if (later[v] == 0 || !gather_pays(v, later[v])) continue;
       if (best == 0) best = total_score();
       const std::vector<strategy> before = chosen;
       const double flops_before = flops;
@@ -146,6 +147,7 @@ struct chooser : improver {
       const double found = total_score();
       if (found < best - 1e-12 * best) {
         best = found;
+        later = moved_later();
         continue;
       }
       chosen = before;
@@ -153,13 +155,26 @@ struct chooser : improver {
     }
   }
 
+  /// At most what it costs to move what elementwise ops make of each value: what is reached in two ways counts twice.
+  constexpr std::vector<double> moved_later() const {
+    std::vector<double> later(g.nodes.size(), 0);
+    for (std::size_t v = g.nodes.size(); v-- > 0;) {
+      if (class_of(node_at(v).code) != op_class::elementwise) continue;
+      const double moved = later[v] + moved_whole(v);
+      for (int k = 0; k < node_at(v).arity && moved > 0; ++k) later[node_at(v).in[static_cast<std::size_t>(k)]] += moved;
+    }
+    return later;
+  }
+  constexpr double moved_whole(std::size_t v) const { return home(v).unreduced == 0 && home(v).sharded() != 0 ? node_score(v) : 0; }
+
   /// Whether a divided value that elementwise ops read might be brought together for less than what comes of it is: as a gradient for the
   /// weights, the momentum and the squares of an optimizer that are replicated.
-  constexpr bool gather_pays(std::size_t v) {
+  constexpr bool gather_pays(std::size_t v, double at_most) {
     if (first_edge[v + 1] == first_edge[v] || anywhere(v) || home(v).sharded() == 0) return false;
     for (std::size_t e = first_edge[v]; e < first_edge[v + 1]; ++e)
       if (class_of(node_at(edges[e].to).code) != op_class::elementwise || settled(edges[e].to)) return false;
     const double once = way(v, home(v), whole(v));
+    if (at_most <= once * (1 + 1e-9)) return false;
     ++round;
     double later = 0;
     std::vector<std::size_t> made{v};
@@ -168,7 +183,7 @@ struct chooser : improver {
         const std::size_t w = edges[e].to;
         if (class_of(node_at(w).code) != op_class::elementwise || counted_in[w] == round) continue;
         counted_in[w] = round;
-        if (home(w).unreduced == 0 && home(w).sharded() != 0) later += node_score(w);
+        later += moved_whole(w);
         made.push_back(w);
       }
     return later > once * (1 + 1e-9);

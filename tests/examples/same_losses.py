@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compares the losses that runs of one program logged, step by step: a layout or a schedule must not change what is learnt."""
+import argparse
+import csv
+import pathlib
+import sys
+
+
+def losses(path: pathlib.Path) -> list[float]:
+    with path.open(encoding="utf-8", newline="") as lines:
+        return [float(row["loss"]) for row in csv.DictReader(lines)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("logs", type=pathlib.Path, nargs="+", help="CSV files with a column `loss`; the first is what others are compared with")
+    parser.add_argument("--within", type=float, required=True, help="the largest relative difference that is allowed")
+    options = parser.parse_args()
+    if len(options.logs) < 2:
+        parser.error("there is nothing to compare with")
+
+    first = losses(options.logs[0])
+    fine = len(first) > 1 and first[-1] < first[0]
+    if not fine:
+        print(f"{options.logs[0].name}: nothing was learnt")
+    for log in options.logs[1:]:
+        other = losses(log)
+        if len(other) != len(first):
+            print(f"{log.name}: {len(other)} steps, expected {len(first)}")
+            fine = False
+            continue
+        off, step = max((abs(a - b) / abs(a), i + 1) for i, (a, b) in enumerate(zip(first, other)))
+        print(f"{log.name}: {off:.1e} from {options.logs[0].name} at most, in step {step}")
+        fine = fine and off <= options.within  # false for NaN
+    sys.exit(0 if fine else 1)
+
+
+if __name__ == "__main__":
+    main()
