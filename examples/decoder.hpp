@@ -47,7 +47,7 @@ inline constexpr nn::model_layout fully_sharded{nn::layout_rules{mesh, embed / d
 inline constexpr nn::model_layout zero1{nn::layout_rules{mesh}, nn::layout_rules{mesh, batch / data / model}, nn::layout_rules{mesh, embed / data / model, hidden / data / model}};
 
 /// A pipeline: each device of `model` has some of the layers.
-inline constexpr auto pipeline_parallel = nn::model_layout{nn::layout_rules{mesh, nn::behind(layer, stage / model), vocabulary / model},
+inline constexpr auto pipeline_parallel = nn::model_layout{nn::layout_rules{mesh, nn::after(layer, stage / model), vocabulary / model},
                                                            nn::layout_rules{mesh, stage / model, nn::before(batch, microbatch), batch / data, vocabulary / model}}
                                               .scheduled(nn::pipelined{stage, microbatch});
 

@@ -72,7 +72,7 @@ struct loss {
     const auto moe = layer<Choices>{}(p, x, places);
     const auto off = moe.mixed - wanted;
     const auto squares = mean(sum(off * off, embed));
-    return std::tuple(squares + 0.01 * moe.imbalance, squares, moe.imbalance);
+    return std::tuple(squares + 0.01 * moe.load_balancing_loss, squares, moe.load_balancing_loss);
   }
 };
 template <nn::choices Choices>
@@ -127,7 +127,7 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
   State state{made(Parameters{}), made(Parameters{}), Scalar(grid, {}), Scalar(grid, {})};
   auto x = made(Tokens{}), wanted = made(Tokens{});
   auto capacity_of = made(Places{});
-  Scalar squares(grid, {}), imbalance(grid, {});
+  Scalar squares(grid, {}), balancing(grid, {});
 
   // The signs of the first three numbers say in which of eight regions a token is; each has a matrix of its own.
   const auto number = [&](std::int64_t step, const auto& at, std::int64_t e) {
@@ -141,18 +141,18 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
     return static_cast<float>(total / std::sqrt(static_cast<double>(s.embed)) * 1.7);
   };
   constexpr auto train_step = planned(step<Choices>{});
-  examples::csv_log log(speaks, s.log, "step,error,imbalance,seconds");
+  examples::csv_log log(speaks, s.log, "step,error,load_balancing_loss,seconds");
   examples::progress shown(speaks, s.steps, s.batch * s.tokens, "tokens");
   double first = 0, last = 0, start = MPI_Wtime();
   for (long i = 0; i < s.steps; ++i) {
     x.fill_by([&](const auto& at) { return static_cast<float>(number(i, at, at[2])); });
     wanted.fill_by([&](const auto& at) { return answer(i, at); });
-    train_step(p, state, x, wanted, capacity_of, 0.01f).into(p, state, squares, imbalance);
+    train_step(p, state, x, wanted, capacity_of, 0.01f).into(p, state, squares, balancing);
     last = squares.item();
-    const double balance = imbalance.item();
+    const double balance = balancing.item();
     if (i == 0) first = last;
     log.write({static_cast<double>(i + 1), last, balance, shown.seconds()});
-    shown.show(i + 1, {{"error", last}, {"imbalance", balance}});
+    shown.show(i + 1, {{"error", last}, {"load balancing", balance}});
   }
   shown.leave();
   const bool right = last < 0.7 * first;
@@ -169,7 +169,7 @@ constexpr std::string_view usage =
     "  --embed N     numbers of a token, at least 3 (16)\n"
     "  --hidden N    hidden units of an expert (32)\n"
     "  --steps N     steps of training (300)\n"
-    "  --log FILE    writes step, error, imbalance and seconds as CSV, line by line\n"
+    "  --log FILE    writes step, error, load balancing loss and seconds as CSV, line by line\n"
     "  --mesh DxE    processes; the batch is divided over all, the experts over E (as square as possible)\n";
 
 int run(examples::options& given, int ranks, bool speaks) {

@@ -37,8 +37,8 @@ inline constexpr cleave::dim<"hidden"> hidden;
 
 inline constexpr nn::layout_rules activations{mesh, stage / pipe, nn::before(batch, microbatch), batch / data, hidden / model};
 inline constexpr auto gpipe =
-    nn::model_layout{nn::layout_rules{mesh, nn::behind(layer, stage / pipe), hidden / model}, activations}.scheduled(nn::pipelined{stage, microbatch});
-inline constexpr auto circular = nn::model_layout{nn::layout_rules{mesh, nn::before(layer, round), nn::behind(layer, stage / pipe), hidden / model}, activations}
+    nn::model_layout{nn::layout_rules{mesh, nn::after(layer, stage / pipe), hidden / model}, activations}.scheduled(nn::pipelined{stage, microbatch});
+inline constexpr auto circular = nn::model_layout{nn::layout_rules{mesh, nn::before(layer, round), nn::after(layer, stage / pipe), hidden / model}, activations}
                                      .scheduled(nn::pipelined<cleave::dim<"stage">, cleave::dim<"microbatch">, 2>{});
 
 template <auto Layout>

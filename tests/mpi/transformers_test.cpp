@@ -97,7 +97,7 @@ constexpr auto experts = cleave::value_and_grad<0, 1, 2, 3>(cleave::function([](
       x, router, {position, embed, expert, capacity}, cleave::nn::choices::top2,
       [&](const cleave::value& sent) { return dot(tanh(dot(sent, up, embed)), down, hidden); },
       [](const cleave::value& v) { return constrain(v, mesh(expert / ay, batch / ax)); });
-  return sum(moe.mixed * moe.mixed) + 0.1 * moe.imbalance;
+  return sum(moe.mixed * moe.mixed) + 0.1 * moe.load_balancing_loss;
 }));
 TEST(transformers, mixture_of_experts) {
   for (const cleave::grid& g : grids()) {

@@ -122,6 +122,11 @@ TEST_F(Evaluate, LeastUpperBoundsOf64Bits) {
     expect(broadcast(in_.reduce(reduction::min, none, std::array{j}, {}), i), {greatest, greatest, greatest});
   }
 }
+TEST_F(Evaluate, ZerosHaveDimsAndElementTypeOfAnother) {
+  const value a = argument(element::i8, {i, j}, {2, 3}, {1, 2, 3, 4, 5, 6}), zeros = zeros_like(a);
+  expect(zeros, {0, 0, 0, 0, 0, 0});
+  EXPECT_EQ(in_.at(zeros).type, in_.at(a).type);
+}
 TEST_F(Evaluate, SumsOfBoolAreOr) {
   const value a = argument(element::boolean, {i, j}, {2, 3}, {1, 1, 0, 0, 0, 0});
   expect(in_.reduce(reduction::sum, a, std::array{j}, {}), {1, 0});

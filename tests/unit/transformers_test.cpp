@@ -541,11 +541,11 @@ TEST(Blocks, AreKeptOrComputedAgain) {
 
 // The share of tokens that like an expert best, times how much all like it (Fedus et al. 2021, equation 4).
 TEST(MixtureOfExperts, SaysHowUnevenlyExpertsAreUsed) {
-  const layer balance{"imbalance", {{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}}, {{{"batch", "token", "embed"}}, {{"embed", "expert"}}},
+  const layer balance{"load balancing", {{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}}, {{{"batch", "token", "embed"}}, {{"embed", "expert"}}},
                       [](auto a) {
                         return nn::mixture_of_experts(a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}}, nn::choices::top2,
                                                       [](const value& sent) { return sent; }, [](const value& v) { return v; })
-                            .imbalance;
+                            .load_balancing_loss;
                       },
                       [](auto a) {
                         double total = 0;

@@ -169,6 +169,14 @@ constexpr value broadcast(operand x, const D&... along) {
   return x.from.in->broadcast(x.from, detail::dims_of(along...), x.where);
 }
 
+/// Zeros with the dims and the element type of x, which are everywhere at once: in any layout, without communication.
+constexpr value zeros_like(operand x) {
+  if (!x.from.ok()) return x.from;
+  recorder& in = *x.from.in;
+  const tensor_type type = in.at(x.from).type;
+  return in.broadcast(in.constant(0, type.element, x.where), type, x.where);
+}
+
 /// The same value, through which no gradient flows.
 constexpr value stop_gradient(operand x) { return x.from.in->alias(op::stop_gradient, x.from, x.where); }
 

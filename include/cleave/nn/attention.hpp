@@ -81,11 +81,8 @@ struct attended {
 constexpr attended nothing_attended(const value& q, const value& v, const attention_dims& d) {
   const value each = sum(q, d.head), values = sum(v, d.source);
   if (!each.ok() || !values.ok()) return {each, each, values};
-  recorder& in = *q.in;
-  const source where = in.at(q).where;
-  const auto zeros = [&](const value& like) { return cleave::detail::zeros_like(in, in.at(like).type, where); };
-  const value none = zeros(each);
-  return {none + very_low(in.at(none).type.element), none, zeros(in.dot(each, values, dim_set{0}, where))};
+  const value none = zeros_like(each);
+  return {none + very_low(q.in->at(none).type.element), none, zeros_like(dot(each, values))};
 }
 template <class Mask>
 constexpr attended attend(const attended& so_far, const value& q, const value& k, const value& v, const attention_dims& d, const Mask& mask, const value& at, const value& from) {
@@ -156,7 +153,7 @@ constexpr value blocked_attention(operand q, operand k, operand v, const attenti
       const detail::attention_slopes by = detail::slopes_by(r, slope, kv[0], kv[1], in_block, mask, at, kv[2]);
       return std::pair(so_far + by.q, std::array{by.k, by.v});
     };
-    const auto [dq, both] = scan(block, cleave::detail::zeros_like(in, in.at(r.q).type, q.where), std::array{cut(r.k), cut(r.v), from}, step);
+    const auto [dq, both] = scan(block, zeros_like(r.q), std::array{cut(r.k), cut(r.v), from}, step);
     const auto joined = [&](const value& x) { return merge(x, block, within, d.source); };
     return detail::attention_slopes{dq, joined(both[0]), joined(both[1])};
   };
@@ -214,8 +211,7 @@ constexpr value ring_attention(operand q, operand k, operand v, const attention_
       const value k_next = on(s.k), v_next = on(s.v);
       return state{k_next, v_next, look(s, t)};
     };
-    const auto none = [&](const value& x) { return cleave::detail::zeros_like(in, in.at(x).type, q.where); };
-    const state before = scan(turn, state{r.k, r.v, {none(r.q), none(r.k), none(r.v)}}, iota(q, turn), step);
+    const state before = scan(turn, state{r.k, r.v, {zeros_like(r.q), zeros_like(r.k), zeros_like(r.v)}}, iota(q, turn), step);
     return look(before, number - 1);
   };
   return custom_vjp(forward, backward)(q.from, k.from, v.from);

@@ -32,11 +32,11 @@ struct joined<dim_list<A...>, dim_list<B...>> {
   using type = dim_list<A..., B...>;
 };
 
-/// The dims that a rule puts before and behind a dim.
+/// The dims that a rule puts before and after a dim.
 template <class D, class Rule>
 struct company {
   using before = dim_list<>;
-  using behind = dim_list<>;
+  using after = dim_list<>;
 };
 
 /// A dim divided over those of the axes that it keeps.
@@ -73,7 +73,7 @@ constexpr accompanied<D, typename cleave::detail::placement_type<Entry>::type, t
   return {};
 }
 template <Dim D, class Entry>
-constexpr accompanied<D, typename cleave::detail::placement_type<Entry>::type, false> behind(const D&, const Entry&) {
+constexpr accompanied<D, typename cleave::detail::placement_type<Entry>::type, false> after(const D&, const Entry&) {
   return {};
 }
 
@@ -81,12 +81,12 @@ namespace detail {
 template <class D, class Other, class... Axes>
 struct company<D, accompanied<D, divided<Other, Axes...>, true>> {
   using before = dim_list<Other>;
-  using behind = dim_list<>;
+  using after = dim_list<>;
 };
 template <class D, class Other, class... Axes>
 struct company<D, accompanied<D, divided<Other, Axes...>, false>> {
   using before = dim_list<>;
-  using behind = dim_list<Other>;
+  using after = dim_list<Other>;
 };
 template <class D, class Tensor, std::size_t Rule, class At, class... Axes, bool Before, class... Rest>
 struct ruled<D, Tensor, Rule, accompanied<At, divided<D, Axes...>, Before>, Rest...> : kept_axes<D, Tensor, Rule, Axes...> {};
@@ -104,7 +104,7 @@ struct expanded<dim_list<Done...>, dim_list<Rules...>, D, Rest...> {
   };
   template <class First, class Second, class... Lists>
   struct all<First, Second, Lists...> : all<typename joined<First, Second>::type, Lists...> {};
-  using own = typename all<dim_list<Done...>, typename company<D, Rules>::before..., dim_list<D>, typename company<D, Rules>::behind...>::type;
+  using own = typename all<dim_list<Done...>, typename company<D, Rules>::before..., dim_list<D>, typename company<D, Rules>::after...>::type;
   using type = typename expanded<own, dim_list<Rules...>, Rest...>::type;
 };
 
@@ -112,7 +112,7 @@ struct expanded<dim_list<Done...>, dim_list<Rules...>, D, Rest...> {
 
 /// Which mesh axes divide which dims, for all tensors of a kind (the layout rules of Mesh-TensorFlow): `layout_rules{mesh, heads / model,
 /// batch / data}`. Dims without a rule are not divided. Where two dims of a tensor ask for the same axis, the rule written
-/// first has it. `before(batch, microbatch)` and `behind(layer, stage / model)` give tensors that have the first dim the other
+/// first has it. `before(batch, microbatch)` and `after(layer, stage / model)` give tensors that have the first dim the other
 /// one too.
 template <class Mesh, class... Rules>
 struct layout_rules {
@@ -167,7 +167,7 @@ struct layer_by_layer {
   static constexpr bool recompute = Recompute;
 };
 
-/// Layers in stages along a dim that the rules put behind that of layers, and batches in microbatches along one put before
+/// Layers in stages along a dim that the rules put after that of layers, and batches in microbatches along one put before
 /// theirs: see `pipeline`. With `Rounds` above 1 the schedule is circular, and parameters have dim `Round` too.
 template <class Stage, class Microbatch, int Rounds = 1, class Round = dim<"round", Rounds>, bool Recompute = false>
 struct pipelined {

@@ -25,7 +25,7 @@ struct moe_result {
   value mixed;
   /// Rank 0: experts * the sum over experts of (share of tokens whose first choice it is) * (mean probability of it), averaged over groups: 1 where all are
   /// used alike (Fedus et al. 2021, eq. 4). To be added to the loss, with a small weight.
-  value imbalance;
+  value load_balancing_loss;
 };
 
 namespace detail {
@@ -64,7 +64,7 @@ constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dim
   const element type = in.at(x.from).type.element;
   std::array<value, 2> slots, gates;
   const std::size_t count = how == choices::top1 ? 1 : 2;
-  value sent, imbalance;
+  value sent, balancing;
   {
     const called_at user(x);
     const value likes = softmax(dot(x, router, d.embed), d.expert);
@@ -82,7 +82,7 @@ constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dim
       gates = {first.gate / both, second.gate / both};
     }
     const value share = mean(first.hits, d.token), belief = mean(likes, d.token);
-    imbalance = mean(sum(stop_gradient(share) * belief, d.expert) * cast(in.count(dim_bit(static_cast<dim_id>(e)), element::i32, where), type));
+    balancing = mean(sum(stop_gradient(share) * belief, d.expert) * cast(in.count(dim_bit(static_cast<dim_id>(e)), element::i32, where), type));
 
     // Each group has places of its own.
     const tensor_type competing = in.at(first.place).type;
@@ -103,7 +103,7 @@ constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dim
     const value part = gather(back, slot, slots[k]) * gates[k];
     mixed = k == 0 ? part : mixed + part;
   }
-  return {mixed, imbalance};
+  return {mixed, balancing};
 }
 
 } // namespace cleave::nn

@@ -17,8 +17,8 @@ struct adam_state {
 };
 
 struct adam_options {
-  double mean_decay = 0.9;
-  double square_decay = 0.999;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
   double epsilon = 1e-8;
   /// Decoupled weight decay (AdamW, Loshchilov and Hutter 2019); 0 is Adam.
   double weight_decay = 0;
@@ -26,7 +26,7 @@ struct adam_options {
 /// The same as arguments of a function, which the run knows: `adam_numbers<float>`.
 template <class Number>
 struct adam_numbers {
-  Number mean_decay, square_decay, epsilon, weight_decay;
+  Number beta1, beta2, epsilon, weight_decay;
 };
 
 /// One step of Adam (Kingma and Ba 2015), leaf by leaf: new weights and state. The bias corrections 1 - decay^t are kept as running
@@ -37,10 +37,10 @@ constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& s
   const called_at user(operand(state.mean_weight, where.file, where.line));
   const auto averaged = [](const auto& decay, const value& average, const auto& next) { return decay * average + (1 - decay) * next; };
   State s = state;
-  s.mean = tree_map([&](const value& m, const value& g) { return averaged(o.mean_decay, m, g); }, state.mean, gradients);
-  s.square = tree_map([&](const value& v, const value& g) { return averaged(o.square_decay, v, g * g); }, state.square, gradients);
-  s.mean_weight = averaged(o.mean_decay, state.mean_weight, 1);
-  s.square_weight = averaged(o.square_decay, state.square_weight, 1);
+  s.mean = tree_map([&](const value& m, const value& g) { return averaged(o.beta1, m, g); }, state.mean, gradients);
+  s.square = tree_map([&](const value& v, const value& g) { return averaged(o.beta2, v, g * g); }, state.square, gradients);
+  s.mean_weight = averaged(o.beta1, state.mean_weight, 1);
+  s.square_weight = averaged(o.beta2, state.square_weight, 1);
   const auto updated = [&](const value& w, const value& m, const value& v) {
     const value direction = (m / s.mean_weight) / (sqrt(v / s.square_weight) + o.epsilon);
     if constexpr (std::same_as<Options, adam_options>)

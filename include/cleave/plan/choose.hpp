@@ -4,6 +4,8 @@
 
 #include <cleave/plan/improve.hpp>
 
+#include <algorithm>
+
 namespace cleave {
 
 /// A strategy for every node, by node, and the fault if the choice must be left to the user.
@@ -97,27 +99,38 @@ struct chooser : improver {
         if (tries > rule.effort) return;
         // Its operands alone must not cost more than all there is to gain around it, nor may work be repeated too often.
         if (s == chosen[v] || repeats_too_much(v, s) || least(v, s) >= around(v)) continue;
-        const std::vector<strategy> before = chosen;
-        const double flops_before = flops;
-        std::vector<change> forced;
-        apply(v, s, true, forced);
-        for (const change& c : forced)
-          flops += flops_at(c.node) - flops_with(c.node, c.before);
-        held_node = v;
-        fresh.assign(g.nodes.size(), 1);
-        sweep(1);
-        held_node = no_node;
-        fresh.assign(g.nodes.size(), 1);
-        sweep(1);
-        const double found = total_score();
-        if (found < best - 1e-12 * best) {
-          best = found;
-          continue;
-        }
-        chosen = before;
-        flops = flops_before;
+        keep_if_cheaper(best, [&] {
+          std::vector<change> forced;
+          apply(v, s, true, forced);
+          count_flops(forced);
+          held_node = v;
+          fresh.assign(g.nodes.size(), 1);
+          sweep(1);
+          held_node = no_node;
+          fresh.assign(g.nodes.size(), 1);
+          sweep(1);
+        });
       }
     }
+  }
+
+  /// Makes a change, and keeps it where the whole becomes cheaper.
+  template <class Change>
+  constexpr bool keep_if_cheaper(double& best, const Change& change_all) {
+    const std::vector<strategy> before = chosen;
+    const double flops_before = flops;
+    change_all();
+    const double found = total_score();
+    if (found < best - 1e-12 * best) {
+      best = found;
+      return true;
+    }
+    chosen = before;
+    flops = flops_before;
+    return false;
+  }
+  constexpr void count_flops(const std::vector<change>& changed) {
+    for (const change& c : changed) flops += flops_at(c.node) - flops_with(c.node, c.before);
   }
 
   /// Brings values together before what several ops make of them, improves the rest around that, and keeps what is cheaper in all.
@@ -127,40 +140,31 @@ struct chooser : improver {
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       if (later[v] == 0 || !gather_pays(v, later[v])) continue;
       if (best == 0) best = total_score();
-      const std::vector<strategy> before = chosen;
-      const double flops_before = flops;
-      std::vector<change> forced;
-      gather_for_readers(v, forced);
-      // Only what is near can gain by it: sweeps of all nodes take most of the time that planning takes.
-      std::vector<std::size_t> near;
-      for (const change& c : forced) {
-        flops += flops_at(c.node) - flops_with(c.node, c.before);
-        fresh[c.node] = 1;
-        near.push_back(c.node);
-        for (int k = 0; k < node_at(c.node).arity; ++k) {
-          near.push_back(node_at(c.node).in[static_cast<std::size_t>(k)]);
-          fresh[near.back()] = 1;
+      const bool kept = keep_if_cheaper(best, [&] {
+        std::vector<change> forced;
+        gather_for_readers(v, forced);
+        count_flops(forced);
+        // Only what is near can gain by it: sweeps of all nodes take most of the time that planning takes.
+        std::vector<std::size_t> near;
+        for (const change& c : forced) {
+          near.push_back(c.node);
+          for (int k = 0; k < node_at(c.node).arity; ++k) near.push_back(node_at(c.node).in[static_cast<std::size_t>(k)]);
         }
-      }
-      for (int pass = 0; pass < 2; ++pass)
-        for (std::size_t u : near) improve(u);
-      const double found = total_score();
-      if (found < best - 1e-12 * best) {
-        best = found;
-        later = moved_later();
-        continue;
-      }
-      chosen = before;
-      flops = flops_before;
+        for (std::size_t u : near) fresh[u] = 1;
+        for (int pass = 0; pass < 2; ++pass)
+          for (std::size_t u : near) improve(u);
+      });
+      if (kept) later = moved_later();
     }
   }
 
-  /// At most what it costs to move what elementwise ops make of each value: what is reached in two ways counts twice.
+  /// At most what it costs to move what elementwise ops make of each value. What is reached in two ways counts twice, so long chains double
+  /// it often: there is no use in more than some bound.
   constexpr std::vector<double> moved_later() const {
     std::vector<double> later(g.nodes.size(), 0);
     for (std::size_t v = g.nodes.size(); v-- > 0;) {
       if (class_of(node_at(v).code) != op_class::elementwise) continue;
-      const double moved = later[v] + moved_whole(v);
+      const double moved = std::min(later[v] + moved_whole(v), 1e100);
       for (int k = 0; k < node_at(v).arity && moved > 0; ++k) later[node_at(v).in[static_cast<std::size_t>(k)]] += moved;
     }
     return later;
