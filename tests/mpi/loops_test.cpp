@@ -100,7 +100,7 @@ TEST(loops, charge_is_the_price) {
 
 // A recurrence whose input is divided over another dim of the sequence, and weights that all trips read.
 constexpr cleave::function recurrence([](auto xs, auto w) {
-  auto zero = 0.0 * sum(xs, time_dim);
+  auto zero = zeros_like(sum(xs, time_dim));
   auto [last, all] = scan(time_dim, zero, xs, [w](auto h, auto x) {
     auto next = tanh(rename(dot(h, w, embed), hidden, embed) + x);
     return std::pair(next, next);
