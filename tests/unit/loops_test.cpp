@@ -3,6 +3,8 @@
 //
 // Loops under random meshes, layouts and extents: what the plain evaluator gives, and as many bytes as they are priced at; their gradients
 // are the limits of differences.
+#include "../differences.hpp"
+
 #include <cleave/expr/associative_scan.hpp>
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/loops.hpp>
@@ -261,17 +263,7 @@ TEST(Loops, HaveSecondDerivatives) {
   at.dims[static_cast<std::size_t>(g.find_dim("embed"))] = 2;
   host_array a(shape_of(g.nodes[g.inputs[0]].type, at));
   for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] = 0.3 * static_cast<double>(i) - 0.7;
-  const auto want = evaluate(g, at, std::array{a});
-  const simulated got = simulate(partition(g, at), at, std::array{a});
-  ASSERT_EQ(got.problem, "");
-  for (std::size_t r = 0; r < 2; ++r) EXPECT_EQ(first_difference(want[r].data, got.results[r].data, 1e-12), -1);
-  for (std::size_t i = 0; i < a.data.size(); ++i) {
-    host_array up = a, down = a;
-    up.data[i] += 1e-6;
-    down.data[i] -= 1e-6;
-    const double differences = (evaluate(g, at, std::array{up})[0].data[0] - evaluate(g, at, std::array{down})[0].data[0]) / 2e-6;
-    EXPECT_NEAR(want[1].data[i], differences, 1e-6 * (1 + std::fabs(differences)));
-  }
+  differences::expect_gradient(g, at, a);
 }
 
 // What no trip changes is computed and moved before the loop; copies of what goes on are in it.

@@ -3,6 +3,8 @@
 //
 // The layers of cleave/nn under random meshes, layouts and extents: what formulas written out by hand give, on one device and on many, and
 // gradients that are limits of differences.
+#include "../differences.hpp"
+
 #include <cleave/expr/gradient.hpp>
 #include <cleave/nn/blocks.hpp>
 #include <cleave/nn/embedding.hpp>
@@ -295,17 +297,8 @@ TEST(Attention, HasSecondDerivatives) {
     ASSERT_TRUE(g.found.ok());
     host_array a(shape_of(g.nodes[g.inputs[0]].type, twice.at));
     for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] = std::sin(1.7 * static_cast<double>(i));
-    const auto want = evaluate(g, twice.at, std::array{a});
-    const simulated got = simulate(partition(g, twice.at), twice.at, std::array{a});
-    ASSERT_EQ(got.problem, "");
-    for (std::size_t r = 0; r < 2; ++r) EXPECT_EQ(first_difference(want[r].data, got.results[r].data, 1e-12), -1);
-    for (std::size_t i = 0; i < a.data.size(); ++i) {
-      host_array up = a, down = a;
-      up.data[i] += 1e-6;
-      down.data[i] -= 1e-6;
-      const double differences = (evaluate(g, twice.at, std::array{up})[0].data[0] - evaluate(g, twice.at, std::array{down})[0].data[0]) / 2e-6;
-      EXPECT_NEAR(want[1].data[i], differences, 1e-6 * (1 + std::fabs(differences))) << around;
-    }
+    SCOPED_TRACE(around);
+    differences::expect_gradient(g, twice.at, a);
   }
 }
 

@@ -124,7 +124,7 @@ class reverse_pass : reverse_rules {
         if (node_at(l).code == op::last && node_at(l).in[0] == v) given = outer[l];
       if (given == no_node && active[n.in[1]] == 0) continue;
       states.push_back({static_cast<node_id>(v), {}});
-      seeds.push_back(given == no_node ? zeros_like(in_, n.type, where) : in_order(in_.broadcast({&in_, given}, n.type, where), n.type, where));
+      seeds.push_back(given == no_node ? in_.zeros(n.type, where) : in_order(in_.broadcast({&in_, given}, n.type, where), n.type, where));
     }
     std::vector<std::pair<node_id, value>> stacks;
     for (std::size_t v = 0; v < count_; ++v) {
@@ -157,7 +157,7 @@ class reverse_pass : reverse_rules {
     for (const carried& c : states) {
       const node n = node_at(c.forward);
       const node_id g = inside[n.in[1]];
-      const value next = g == no_node ? zeros_like(in_, n.type, where) : in_.broadcast({&in_, g}, n.type, where);
+      const value next = g == no_node ? in_.zeros(n.type, where) : in_.broadcast({&in_, g}, n.type, where);
       const value done = next_trip(in_, c.back, computed_for(in_, "gradient", c.back, next, where), where);
       given.push_back({node_at(n.in[1]).in[0], done});
     }
@@ -174,7 +174,7 @@ class reverse_pass : reverse_rules {
           outside.push_back({static_cast<node_id>(v), times_count(g, dim_bit(info.along), n.where)});
           continue;
         }
-        const value sum = carry_into(in_, back, zeros_like(in_, type_of(g), n.where), n.where);
+        const value sum = carry_into(in_, back, in_.zeros(type_of(g), n.where), n.where);
         given.push_back({to, next_trip(in_, sum, computed_for(in_, "gradient", sum, in_.elementwise(op::add, std::array{sum, g}, n.where), n.where), n.where)});
       }
     }

@@ -36,7 +36,7 @@ class reverse_rules {
   constexpr value kept(value x) {
     const node n = in_.at(x);
     if (n.loop == 0 || twin_[n.loop] == 0) return x;
-    const value stack = in_.made().loops[n.loop - 1u].once ? after_loop(in_, next_trip(in_, carry_into(in_, n.loop, zeros_like(in_, n.type, n.where), n.where), x, n.where), n.where)
+    const value stack = in_.made().loops[n.loop - 1u].once ? after_loop(in_, next_trip(in_, carry_into(in_, n.loop, in_.zeros(n.type, n.where), n.where), x, n.where), n.where)
                                           : collected_by(in_, n.loop, x, n.where);
     return stack.ok() ? each_of(in_, twin_[n.loop], kept(stack), n.where) : stack;
   }

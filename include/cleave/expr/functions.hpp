@@ -172,9 +172,8 @@ constexpr value broadcast(operand x, const D&... along) {
 /// Zeros with the dims and the element type of x, which are everywhere at once: in any layout, without communication.
 constexpr value zeros_like(operand x) {
   if (!x.from.ok()) return x.from;
-  recorder& in = *x.from.in;
-  const tensor_type type = in.at(x.from).type;
-  return in.broadcast(in.constant(0, type.element, x.where), type, x.where);
+  const tensor_type type = x.from.in->at(x.from).type;
+  return x.from.in->zeros(type, x.where);
 }
 
 /// The same value, through which no gradient flows.

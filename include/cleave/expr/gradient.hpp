@@ -186,7 +186,7 @@ struct custom_body {
     for_each_leaf<is_value>(cotangent, [&]<class Leaf>(Leaf& leaf) {
       if (!leaf.ok()) return;
       const node n = in.at(leaf);
-      leaf = Leaf(in.alias(op::identity, zeros_like(in, n.type, n.where), n.where));
+      leaf = Leaf(in.alias(op::identity, in.zeros(n.type, n.where), n.where));
     });
     r.stand_ins = leaf_values(cotangent);
     r.ahead = static_cast<node_id>(in.made().nodes.size());

@@ -25,7 +25,6 @@ constexpr value loop_part(recorder& in, op code, std::uint8_t loop, const tensor
   return in.append(n, operands, where);
 }
 
-constexpr value zeros_like(recorder& in, tensor_type type, source where) { return in.broadcast(in.constant(0, type.element, where), type, where); }
 /// The same values in memory of their own, with the dims in another order.
 constexpr value copied(recorder& in, value x, const tensor_type& type, source where) {
   node n;

@@ -165,7 +165,7 @@ constexpr auto branch(recorder& in, value holds, std::span<const value> otherwis
   const std::vector<value> made = leaf_values(result);
   std::vector<value> carried, last;
   for (std::size_t i = 0; i < made.size() && leaves_ok(made); ++i) {
-    value before = otherwise.empty() ? zeros_like(in, in.at(made[i]).type, where)
+    value before = otherwise.empty() ? in.zeros(in.at(made[i]).type, where)
                    : i < otherwise.size() ? otherwise[i] : value{&in, no_node};
     carried.push_back(before.ok() ? carry_into(in, loop, before, where) : before);
   }

@@ -9,29 +9,27 @@
 
 namespace cleave::detail {
 
-/// Names for dims that an operation makes, five letters and a number: the name of a dim must outlive its graph.
+/// A name for a dim that an operation makes, a word and a number: the name of a dim must outlive its graph.
 struct numbered_name {
   char letters[8]{};
+  constexpr numbered_name() = default;
+  constexpr numbered_name(std::string_view word, std::size_t number) {
+    for (std::size_t i = 0; i < word.size(); ++i) letters[i] = word[i];
+    for (std::size_t i = 8; i-- > word.size(); number /= 10) letters[i] = static_cast<char>('0' + number % 10);
+  }
   constexpr std::string_view text() const { return {letters, 8}; }
 };
-constexpr std::array<numbered_name, max_dims> numbered_names(const char (&word)[6]) {
-  std::array<numbered_name, max_dims> names{};
-  for (std::size_t n = 0; n < names.size(); ++n) {
-    for (std::size_t i = 0; i < 5; ++i) names[n].letters[i] = word[i];
-    for (std::size_t digit = 0, rest = n; digit < 3; ++digit, rest /= 10) names[n].letters[7 - digit] = static_cast<char>('0' + rest % 10);
-  }
+template <std::size_t Count>
+constexpr std::array<numbered_name, Count> names_from(std::string_view word) {
+  std::array<numbered_name, Count> names{};
+  for (std::size_t n = 0; n < Count; ++n) names[n] = numbered_name(word, n);
   return names;
 }
-/// The same for a pair of dims, four letters and a number.
+/// A name for each dim, five letters and a number.
+constexpr std::array<numbered_name, max_dims> numbered_names(const char (&word)[6]) { return names_from<max_dims>({word, 5}); }
+/// The same for each pair of dims, four letters and a number.
 using pair_names = std::array<numbered_name, max_dims * max_dims>;
-constexpr pair_names names_of_pairs(const char (&word)[5]) {
-  pair_names names{};
-  for (std::size_t n = 0; n < names.size(); ++n) {
-    for (std::size_t i = 0; i < 4; ++i) names[n].letters[i] = word[i];
-    for (std::size_t digit = 0, rest = n; digit < 4; ++digit, rest /= 10) names[n].letters[7 - digit] = static_cast<char>('0' + rest % 10);
-  }
-  return names;
-}
+constexpr pair_names names_of_pairs(const char (&word)[5]) { return names_from<max_dims * max_dims>({word, 4}); }
 constexpr std::string_view name_of_pair(const pair_names& names, int one, int other) {
   return names[static_cast<std::size_t>(one) * max_dims + static_cast<std::size_t>(other)].text();
 }

@@ -244,6 +244,7 @@ public:
     n.type.element = from.element;
     return push(n);
   }
+  constexpr value zeros(tensor_type type, source where) { return broadcast(constant(0, type.element, where), type, where); }
   constexpr value broadcast(value x, std::span<const dim_ref> along, source where) {
     if (!x.ok()) return x;
     tensor_type like;

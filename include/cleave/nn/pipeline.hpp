@@ -91,7 +91,7 @@ constexpr value pipeline(operand x, const W& weights, const pipeline_dims& d, co
   at_hand.append(static_cast<dim_id>(stage));
   for (int i = 0; i < one.rank; ++i)
     if (one[i] != batch) at_hand.append(one[i]);
-  const value empty = cleave::detail::zeros_like(in, at_hand, where);
+  const value empty = in.zeros(at_hand, where);
   const auto at_tick = [&](const value& state, const std::array<value, 2>& given) {
     value entered;
     W chosen = weights;

@@ -130,12 +130,7 @@ std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<na
   for (int a = 0; a < p.mesh.size(); ++a) hinted(p.mesh.axes[static_cast<std::size_t>(a)].name, p.mesh.axes[static_cast<std::size_t>(a)].size, at.axes[a]);
   // What follows from what was given is not assumed.
   sizes known;
-  for (std::size_t d = 0; d < p.dims.size(); ++d) {
-    known.dims[d] = p.dims[d].extent;
-    for (const named_size& n : named)
-      if (n.name == p.dims[d].name) known.dims[d] = n.size;
-  }
-  static_cast<void>(derive_extents(p.rules, known));
+  set_known_extents(p, named, known);
   for (std::size_t d = 0; d < p.dims.size(); ++d) hinted(p.dims[d].name, known.dims[d], at.dims[d]);
   if (!hints.empty()) text += "assumed, since known only at run time: " + hints + "\n";
   return text;

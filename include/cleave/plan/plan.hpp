@@ -17,6 +17,17 @@ inline constexpr std::int64_t hinted_axis_size = 4;
 inline constexpr std::int64_t hinted_extent = 4096;
 inline constexpr std::int64_t hinted_part = 64;
 
+/// Extents of a graph or plan that are fixed or named, and what follows from them; the rest stays dynamic.
+template <class Sized>
+constexpr void set_known_extents(const Sized& g, std::span<const named_size> named, sizes& s) {
+  for (std::size_t d = 0; d < g.dims.size(); ++d) {
+    s.dims[d] = g.dims[d].extent;
+    for (const named_size& n : named)
+      if (n.name == g.dims[d].name) s.dims[d] = n.size;
+  }
+  derive_extents(g.rules, s);
+}
+
 /// Sizes for a graph or plan: fixed ones, the named ones, what follows from them, and hints for the rest.
 template <class Sized>
 constexpr sizes sizes_for(const Sized& g, std::span<const named_size> named = {}) {
@@ -27,12 +38,7 @@ constexpr sizes sizes_for(const Sized& g, std::span<const named_size> named = {}
     for (const named_size& n : named)
       if (n.name == axis.name) s.axes[a] = n.size;
   }
-  for (std::size_t d = 0; d < g.dims.size(); ++d) {
-    s.dims[d] = g.dims[d].extent;
-    for (const named_size& n : named)
-      if (n.name == g.dims[d].name) s.dims[d] = n.size;
-  }
-  derive_extents(g.rules, s);
+  set_known_extents(g, named, s);
   // Hints for what is still open, parts of a product before the whole.
   for (const dim_product& p : g.rules.products)
     for (int i : {1, 2})

@@ -88,25 +88,36 @@ struct add_element {
   CLEAVE_FUNCTION void operator()(T& to, const T& from) const { to = to + from; }
 };
 
-/// A stretch of the elements of all rows. Array 0 of a row is the target's, array 1 the source's.
+/// Rows and where they go. Array 0 of a row is the target's, array 1 the source's.
 template <class T>
-struct copy_rows_functor {
+struct rows_functor {
   const T* from;
   T* to;
   const std::int64_t* source;
   const std::int64_t* target;
   strided_dims row;
   std::int64_t length;
+
+  /// How many elements from k on, at most so many, lie in one line.
+  CLEAVE_FUNCTION std::int64_t in_line(std::int64_t k, std::int64_t most) const {
+    const std::int64_t inner = row.extent[row.rank - 1], left = inner - k % inner;
+    return left < most ? left : most;
+  }
+  CLEAVE_FUNCTION std::int64_t stride(int array) const { return row.stride[array][row.rank - 1]; }
+};
+/// A stretch of the elements of all rows.
+template <class T>
+struct copy_rows_functor : rows_functor<T> {
   std::int64_t total;
 
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
-    const std::int64_t inner = row.extent[row.rank - 1], from_stride = row.stride[1][row.rank - 1], to_stride = row.stride[0][row.rank - 1];
+    const std::int64_t from_stride = this->stride(1), to_stride = this->stride(0);
     const std::int64_t end = (unit + 1) * rows_grain < total ? (unit + 1) * rows_grain : total;
     for (std::int64_t flat = unit * rows_grain, n = 0; flat < end; flat += n) {
-      const std::int64_t r = flat / length, k = flat % length, left = inner - k % inner;
-      n = left < end - flat ? left : end - flat;
-      T* const into = to + target[r] + row.at(0, k);
-      if (source[r] >= 0) along_line(from + source[r] + row.at(1, k), from_stride, into, to_stride, n, put_element<T>{});
+      const std::int64_t r = flat / this->length, k = flat % this->length;
+      n = this->in_line(k, end - flat);
+      T* const into = this->to + this->target[r] + this->row.at(0, k);
+      if (this->source[r] >= 0) along_line(this->from + this->source[r] + this->row.at(1, k), from_stride, into, to_stride, n, put_element<T>{});
       else
         for (std::int64_t i = 0; i < n; ++i) into[i * to_stride] = T{};
     }
@@ -114,24 +125,18 @@ struct copy_rows_functor {
 };
 /// A stretch of the elements of a row, in all rows one after the other.
 template <class T>
-struct add_rows_functor {
-  const T* from;
-  T* to;
-  const std::int64_t* source;
-  const std::int64_t* target;
-  strided_dims row;
-  std::int64_t length;
+struct add_rows_functor : rows_functor<T> {
   std::int64_t rows;
   std::int64_t grain;
 
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
-    const std::int64_t inner = row.extent[row.rank - 1], from_stride = row.stride[1][row.rank - 1], to_stride = row.stride[0][row.rank - 1];
-    const std::int64_t end = (unit + 1) * grain < length ? (unit + 1) * grain : length;
+    const std::int64_t from_stride = this->stride(1), to_stride = this->stride(0);
+    const std::int64_t end = (unit + 1) * grain < this->length ? (unit + 1) * grain : this->length;
     for (std::int64_t k = unit * grain, n = 0; k < end; k += n) {
-      const std::int64_t left = inner - k % inner, in = row.at(1, k), out = row.at(0, k);
-      n = left < end - k ? left : end - k;
+      const std::int64_t in = this->row.at(1, k), out = this->row.at(0, k);
+      n = this->in_line(k, end - k);
       for (std::int64_t r = 0; r < rows; ++r)
-        if (target[r] >= 0) along_line(from + source[r] + in, from_stride, to + target[r] + out, to_stride, n, add_element<T>{});
+        if (this->target[r] >= 0) along_line(this->from + this->source[r] + in, from_stride, this->to + this->target[r] + out, to_stride, n, add_element<T>{});
     }
   }
 };
@@ -144,7 +149,7 @@ template <class T>
 void copy_rows(const T* from, T* to, const std::int64_t* source, const std::int64_t* target, const strided_dims& row, std::int64_t rows) {
   const std::int64_t length = row.size(), total = rows * length;
   if (total == 0) return;
-  launch("cleave rows", (total + detail::rows_grain - 1) / detail::rows_grain, detail::copy_rows_functor<T>{from, to, source, target, row.joined(), length, total});
+  launch("cleave rows", (total + detail::rows_grain - 1) / detail::rows_grain, detail::copy_rows_functor<T>{{from, to, source, target, row.joined(), length}, total});
 }
 /// Adds rows: every element of a row in the order of the rows, so that the sum is the same in every run; rows whose target is below 0
 /// are left out.
@@ -153,7 +158,7 @@ void add_rows(const T* from, T* to, const std::int64_t* source, const std::int64
   const std::int64_t length = row.size();
   if (length * rows == 0) return;
   const std::int64_t grain = detail::sums_grain(length);
-  launch("cleave add rows", (length + grain - 1) / grain, detail::add_rows_functor<T>{from, to, source, target, row.joined(), length, rows, grain});
+  launch("cleave add rows", (length + grain - 1) / grain, detail::add_rows_functor<T>{{from, to, source, target, row.joined(), length}, rows, grain});
 }
 
 } // namespace cleave
