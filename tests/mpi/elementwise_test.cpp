@@ -96,7 +96,7 @@ constexpr cleave::function rows_of([](auto a) {
 constexpr cleave::function held([](auto a) {
   return cleave::grad(cleave::function([](auto v) { return sum(v * cleave::stop_gradient(v * v)); }))(a);
 });
-constexpr cleave::function stacked([](auto a, auto b) { return sum(cleave::stack(part, a + 0, 2 * b), part); });
+constexpr cleave::function stacked([](auto a, auto b) { return sum(cleave::stack(part, a, 2 * b), part); });
 TEST(elementwise, functions_along_dims_and_stacks) {
   on_every_mesh([](const cleave::grid& g, std::int64_t rows, std::int64_t cols, const A& a, const B& b) {
     Y y(g, {rows, cols});

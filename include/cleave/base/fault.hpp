@@ -42,6 +42,8 @@ enum class fault : std::uint8_t {
   too_many_pieces,
   not_a_place,
   not_an_index,
+  value_missing,
+  label_dims_differ,
   too_many_axes,
   axis_empty,
   extent_negative,

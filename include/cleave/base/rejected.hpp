@@ -56,7 +56,9 @@ struct rejected {
   static_assert(Fault != fault::window_open, "cleave: the dim of a window needs a fixed extent, since halos are part of the plan");
   static_assert(Fault != fault::step_too_small, "cleave: steps, strides, dilations and numbers of copies are at least 1, paddings at least 0, and a slice begins and ends in the dim");
   static_assert(Fault != fault::not_a_place, "cleave: a place that the run decides is one whole number without dims");
-  static_assert(Fault != fault::not_an_index, "cleave: places in a table are whole numbers");
+  static_assert(Fault != fault::not_an_index, "cleave: indices and labels must have an integer element type");
+  static_assert(Fault != fault::value_missing, "cleave: an operand or a result of the function was never given a value");
+  static_assert(Fault != fault::label_dims_differ, "cleave: labels must have the dims of the scores except the dim of the classes; they are not broadcast");
   static_assert(Fault != fault::too_many_pieces, "cleave: so many pieces do not fit in one operation");
   static_assert(Fault != fault::rank_too_high, "cleave: a tensor has at most 8 dims");
   static_assert(Fault != fault::too_many_axes, "cleave: a mesh has at most 7 axes");

@@ -24,33 +24,38 @@ class called_at {
 
 namespace detail {
 
-/// A literal in the element type of the tensor beside it.
-constexpr value literal_of(recorder& in, const operand& x, element type) {
-  if (x.imaginary == 0) return in.constant(x.literal, type, x.where);
-  if (!is_complex(type)) return in.fail(fault::not_for_complex, "literal", x.where);
-  return in.elementwise(op::complex, std::array{in.constant(x.literal, real_of(type), x.where), in.constant(x.imaginary, real_of(type), x.where)},
-                        x.where);
+/// The graph in which operands are recorded, of which at least one is a value.
+template <std::size_t N>
+constexpr recorder* recorder_of(const std::array<operand, N>& args) {
+  for (const operand& x : args)
+    if (!x.is_literal && x.from.in != nullptr) return x.from.in;
+  return nullptr;
 }
+constexpr recorder& recorder_of(const operand& a, const operand& b) { return *recorder_of(std::array{a, b}); }
+/// The operand after a literal has become a value, with the line of the user.
+constexpr operand placed(value v, const operand& x) { return {v, x.where.file, x.where.line}; }
+constexpr element element_beside(const operand& x) { return x.is_literal || !x.from.ok() ? element::none : x.from.in->at(x.from).type.element; }
 
 /// The operands as values: literals and numbers take the element type of the tensor beside them.
 template <std::size_t N>
 constexpr value record_elementwise(op code, const std::array<operand, N>& args, element result = element::none) {
-  recorder* in = nullptr;
+  recorder* in = recorder_of(args);
+  // A value that was never given has no graph; whoever reads the result says so.
+  if (in == nullptr) return {};
   source where{};
   element type = element::none;
   bool from_number = false;
   for (std::size_t i = N; i-- > 0;)
     if (!args[i].is_literal) {
-      in = args[i].from.in;
       where = args[i].where;
-      if (!args[i].from.ok()) return args[i].from;
+      if (!args[i].from.ok()) return in->missing(name_of(code), where);
       if ((code == op::select && i == 0) || (args[i].from.number && type != element::none && !from_number)) continue;
       type = in->at(args[i].from).type.element;
       from_number = args[i].from.number;
     }
   std::array<value, N> values{};
   for (std::size_t i = 0; i < N; ++i) {
-    values[i] = args[i].is_literal ? literal_of(*in, args[i], type) : args[i].from;
+    values[i] = in->value_of(args[i], name_of(code), code == op::select && i == 0 ? element::boolean : type);
     const bool adapts = args[i].from.number && N > 1 && !from_number && !(code == op::select && i == 0);
     if (adapts && in->at(values[i]).type.element != type)
       values[i] = in->elementwise(op::cast, std::array{values[i]}, args[i].where, type);
@@ -124,7 +129,9 @@ constexpr value cast(operand x) {
 /// Sum over the given dims of a * b. Other dims that both have are batch dims. Result: batch, rest of a, rest of b.
 template <std::convertible_to<dim_ref>... D>
 constexpr value dot(operand a, operand b, const D&... over) {
-  return a.from.in->dot(a.from, b.from, detail::dims_of(over...), a.where);
+  recorder& in = detail::recorder_of(a, b);
+  const value left = in.value_of(a, "dot", detail::element_beside(b)), right = in.value_of(b, "dot", detail::element_beside(a));
+  return in.dot(left, right, detail::dims_of(over...), a.where);
 }
 
 /// Reductions over the given dims, over all dims where none is given.
@@ -212,11 +219,12 @@ template <class T = std::int32_t>
 constexpr value iota(operand beside, dim_ref along) {
   return beside.from.in->iota(along, element_of<T>, beside.where);
 }
-/// 1 where the label equals the index along the new dim, 0 elsewhere, in the element type. Nothing of that size need
-/// exist in memory: the comparison is computed inside the step that reads it.
+/// 1 where the label equals the index along the new dim, 0 elsewhere, in the element type. Labels have an integer type. Nothing of
+/// that size need exist in memory: the comparison is computed inside the step that reads it. Faults: not_an_index.
 constexpr value one_hot(operand labels, dim_ref classes, element type) {
   recorder& in = *labels.from.in;
-  if (!labels.from.ok()) return labels.from;
+  if (!labels.from.ok()) return in.missing("one_hot", labels.where);
+  if (!is_integer(in.at(labels.from).type.element)) return in.fail(fault::not_an_index, "one_hot", labels.where);
   const value index = in.iota(classes, in.at(labels.from).type.element, labels.where);
   const value hit = in.elementwise(op::equal, std::array{labels.from, index}, labels.where, element::boolean, true);
   return cast(operand(hit, labels.where.file, labels.where.line), type);

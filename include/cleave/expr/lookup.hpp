@@ -13,13 +13,17 @@ namespace cleave {
 /// has the dims of the places and then the other ones of the table. Places are whole numbers; one that is not in the table gives 0.
 /// Table, places and result may be divided in any way; where the table is divided along `along`, devices ask those who have the
 /// rows: one all-to-all of places and one of rows. The gradient by the table is `scatter_add`.
-constexpr value gather(operand table, dim_ref along, operand places) { return detail::recorded_gather(*table.from.in, table.from, along, places.from, places.where); }
+/// A literal is one index. Faults: dim_missing, dim_used_twice, not_an_index, rank_too_high.
+constexpr value gather(operand table, dim_ref along, operand places) {
+  recorder& in = detail::recorder_of(table, places);
+  return detail::recorded_gather(in, in.value_of(table, "gather"), along, in.index_of(places, "gather"), places.where);
+}
 
 /// Elements of slices at places that lie along the same dim (NumPy's take_along_axis): result[i, ...] = x[places[i, ...], ...]. What
 /// `argsort` gives puts other tensors in its order. The same as gather, which it is, but for the name of the dim.
 constexpr value take_along(operand x, operand places, dim_ref along) {
-  recorder& in = *x.from.in;
-  if (!x.from.ok() || !places.from.ok()) return {&in, no_node};
+  recorder& in = detail::recorder_of(x, places);
+  if (!x.from.ok() || !places.from.ok()) return in.missing("take_along", places.where);
   const int d = in.made().find_dim(along.name);
   if (d < 0 || !in.at(places.from).type.has(static_cast<dim_id>(d))) return in.fail(fault::dim_missing, "take_along", places.where, along.name);
   const dim_ref ranks = detail::ranks_along(static_cast<dim_id>(d), in.made().dims[static_cast<std::size_t>(d)].extent);
@@ -28,15 +32,17 @@ constexpr value take_along(operand x, operand places, dim_ref along) {
 
 /// A table of zeros, with the new dim `along` first, to which rows are added at their places: the gradient of an embedding, a sum over
 /// segments. Rows have all dims of the places, over which they are summed but for the `common` ones: of those each index has a table of its
-/// own. Rows whose place is not in the table are dropped. Divided places leave partial tables, which are reduced, or rows are sent to
+/// own. A literal is added at every place: `scatter_add(1, ids, word)` counts. Rows whose place is not in the table are dropped. Divided places leave partial tables, which are reduced, or rows are sent to
 /// the devices that have their place, whichever is cheaper. Rows are added in the order of their places' devices and indices: the
 /// same bits in every run.
 constexpr value scatter_add(operand rows, operand places, dim_ref along, std::span<const dim_ref> common) {
-  recorder& in = *rows.from.in;
-  if (!rows.from.ok() || !places.from.ok()) return {&in, no_node};
+  recorder& in = detail::recorder_of(rows, places);
+  if (!places.from.ok()) return in.missing("scatter_add", places.where);
+  value added = in.value_of(rows, "scatter_add");
+  if (rows.is_literal) added = in.broadcast(added, in.at(places.from).type, rows.where);
   const int d = in.dim(along, "scatter_add", rows.where);
-  if (d < 0) return {&in, no_node};
-  const tensor_type from = in.at(rows.from).type, asked = in.at(places.from).type;
+  if (d < 0 || !added.ok()) return in.missing("scatter_add", rows.where);
+  const tensor_type from = in.at(added).type, asked = in.at(places.from).type;
   tensor_type table;
   table.element = from.element;
   table.append(static_cast<dim_id>(d));
@@ -48,7 +54,7 @@ constexpr value scatter_add(operand rows, operand places, dim_ref along, std::sp
   }
   for (int i = 0; i < from.rank; ++i)
     if ((kept & dim_bit(from[i])) != 0 && from[i] != d) table.append(from[i]);
-  return detail::recorded_scatter(in, rows.from, along, places.from, table, rows.where);
+  return detail::recorded_scatter(in, added, along, places.from, table, rows.where);
 }
 template <std::convertible_to<dim_ref>... D>
 constexpr value scatter_add(operand rows, operand places, dim_ref along, const D&... common) {

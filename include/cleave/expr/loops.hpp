@@ -50,6 +50,13 @@ constexpr bool carry_on(recorder& in, std::string_view op, std::span<const value
   return true;
 }
 
+/// How often a loop runs at most: a literal is a whole number, not negative.
+constexpr value count_of(recorder& in, const operand& most, std::string_view op) {
+  if (!most.is_literal) return in.value_of(most, op);
+  const bool counts = most.literal >= 0 && most.imaginary == 0 && static_cast<double>(static_cast<std::int64_t>(most.literal)) == most.literal;
+  return counts ? in.constant(most.literal, element::i32, most.where) : in.fail(fault::not_a_count, op, most.where);
+}
+
 inline constexpr auto trip_names = numbered_names("trip ");
 
 template <class C, class F>
@@ -131,7 +138,7 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
   return detail::repeated("repeat_times", in, info, times.is_literal ? value{} : times.from, init, [&](const C& carried, std::uint8_t) { return f(carried); }, times.where);
 }
 /// Inside a function: `f` again and again until `done` holds of what it returned, `most` times at most (jax.lax.while_loop, tested
-/// after each trip). `done` gives a predicate of rank 0, whose value all devices agree on. Priced as 16 trips; it has no derivative.
+/// after each trip). Whether it ended because `done` held is what repeat_until_reported says. `done` gives a predicate of rank 0, whose value all devices agree on. Priced as 16 trips; it has no derivative.
 /// Faults: not_a_count, not_a_predicate, trips_not_known, carry_changes.
 template <class C, class F, class P>
 constexpr C repeat_until(const C& init, const F& f, const P& done, operand most) {
@@ -139,12 +146,37 @@ constexpr C repeat_until(const C& init, const F& f, const P& done, operand most)
   recorder& in = *detail::recorder_of(copy);
   loop_info info;
   info.trips = hinted_trips;
-  const value trips = most.is_literal ? in.constant(most.literal, element::i32, most.where) : most.from;
+  const value trips = detail::count_of(in, most, "repeat_until");
   return detail::repeated("repeat_until", in, info, trips, init, [&](const C& carried, std::uint8_t loop) {
     const C next = f(carried);
     detail::until_holds(in, "repeat_until", loop, done(next), most.where);
     return next;
   }, most.where);
+}
+
+/// What is known of a loop after it: how many iterations it had, and whether it ended because its condition held.
+struct loop_report {
+  value iterations, converged;
+};
+
+/// repeat_until with a report: std::pair of what it returns and a loop_report, whose values may be results of the function or be computed
+/// with. A loop that ends since it had `most` iterations has not converged.
+template <class C, class F, class P>
+constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F& f, const P& done, operand most) {
+  using state = std::tuple<C, value, value>;
+  C copy = init;
+  recorder& in = *detail::recorder_of(copy);
+  loop_info info;
+  info.trips = hinted_trips;
+  const value trips = detail::count_of(in, most, "repeat_until_reported");
+  const state before{init, in.constant(0, element::i32, most.where), in.constant(0, element::boolean, most.where)};
+  const state after = detail::repeated("repeat_until_reported", in, info, trips, before, [&](const state& carried, std::uint8_t loop) {
+    const C next = f(std::get<0>(carried));
+    const value holds = done(next);
+    detail::until_holds(in, "repeat_until_reported", loop, holds, most.where);
+    return state{next, in.elementwise(op::add, std::array{std::get<1>(carried), in.constant(1, element::i32, most.where)}, most.where), holds};
+  }, most.where);
+  return {std::get<0>(after), {std::get<1>(after), std::get<2>(after)}};
 }
 
 namespace detail {

@@ -290,25 +290,30 @@ constexpr value windows(operand x, const W&... each) {
   return r.record();
 }
 
-/// `n` elements of dim `from` that begin at `start`, as dim `to` of that fixed extent. `start` is a rank-0 whole number that only the
-/// run knows, the same on all devices; it is moved so that the slice lies within the dim, as in XLA.
+/// `n` elements of dim `from` that begin at `start`, as dim `to` of that fixed extent. `start` is a literal, or a rank-0 integer that
+/// only the run knows, the same on all devices; it is moved so that the slice lies within the dim, as in XLA.
 constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start) {
   detail::remapping r(op::dynamic_slice, x);
   if (dim_map* m = r.along(from, to)) {
     m->at_run_time = 1;
     m->sign = 1;
-    r.add_operand(r.in().clamped(start.from, m->from, m->to, x.where));
+    r.add_operand(r.in().clamped(r.in().index_of(start, "dynamic_slice"), m->from, m->to, x.where));
   }
   return r.record();
 }
-/// x with the elements of `update` in place of its own from `start` on: dim `part` of the update lies in dim `whole` of x. `start`
-/// as for dynamic_slice.
+/// x with the elements of `update` in place of its own from `start` on: dim `part` of the update lies in dim `whole` of x. A literal
+/// update is written to all of them. `start` as for dynamic_slice.
 constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref part, operand start) {
+  recorder& in = detail::recorder_of(x, update);
+  if (!x.from.ok()) return x.is_literal ? in.fail(fault::dim_missing, "dynamic_update", x.where, whole.name) : in.missing("dynamic_update", x.where);
+  if (update.is_literal) {
+    const value number = in.value_of(update, "dynamic_update", in.at(x.from).type.element);
+    update = detail::placed(in.broadcast(number, std::array{part}, update.where), update);
+  }
   detail::remapping r(op::place, update);
   dim_map* m = r.along(part, whole);
   if (m == nullptr) return r.record();
-  recorder& in = *x.from.in;
-  const value first = in.clamped(start.from, m->to, m->from, x.where);
+  const value first = in.clamped(in.index_of(start, "dynamic_update"), m->to, m->from, x.where);
   m->at_run_time = 1;
   m->sign = -1;
   const dim_id length = m->from;
@@ -321,13 +326,52 @@ constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref
   return select((index >= first) & (index < end), placed, x);
 }
 
+namespace detail {
+template <std::size_t N>
+constexpr value stacked(dim_operand along, const std::array<operand, N>& all) {
+  recorder& in = *recorder_of(all);
+  std::size_t first = 0;
+  while (all[first].is_literal || all[first].from.in == nullptr) ++first;
+  const source where = along.where;
+  dim_ref to = along.dim;
+  if (!all[first].from.ok()) return in.missing("stack", where);
+  const tensor_type part = in.at(all[first].from).type;
+  to.extent = static_cast<std::int64_t>(N);
+  const value index = in.iota(to, element::i32, where);
+  if (!index.ok()) return index;
+  tensor_type whole;
+  whole.element = part.element;
+  whole.append(in.at(index).type[0]);
+  if (part.has(whole[0])) return in.fail(fault::dim_used_twice, "stack", where, to.name);
+  if (part.rank == max_rank) return in.fail(fault::rank_too_high, "stack", where, to.name);
+  for (int i = 0; i < part.rank; ++i) whole.append(part[i]);
+  value result{};
+  for (std::size_t k = N; k-- > 0;) {
+    const value own = in.value_of(all[k], "stack", part.element);
+    if (!own.ok()) return own;
+    const tensor_type t = in.at(own).type;
+    for (const dim_set missing : {part.set() & ~t.set(), t.set() & ~part.set()})
+      for (dim_id d = 0; d < in.made().dims.size() && !all[k].is_literal; ++d)
+        if ((missing & dim_bit(d)) != 0) return in.fail(fault::dims_do_not_broadcast, "stack", where, in.made().dims[d].name);
+    if (result.in == nullptr) {
+      result = in.broadcast(own, whole, where);
+    } else {
+      const value here = in.elementwise(op::equal, std::array{index, in.constant(static_cast<double>(k), element::i32, where)}, where);
+      result = in.elementwise(op::select, std::array{here, own, result}, where);
+    }
+    if (!result.ok()) return result;
+  }
+  return result;
+}
+} // namespace detail
+
 /// `inside` where every given dim is at least `width` from both its ends, `outside` elsewhere: sets the interior of a grid and
 /// keeps its border. No communication.
 template <std::convertible_to<dim_ref>... D>
 constexpr value interior(operand inside, operand outside, std::int64_t width, const D&... dims) {
-  recorder& in = *inside.from.in;
-  const called_at user(inside);
-  value result = inside.from;
+  recorder& in = detail::recorder_of(inside, outside);
+  const called_at user(inside.is_literal ? outside : inside);
+  value result = in.value_of(inside, "interior", detail::element_beside(outside));
   for (const dim_ref& d : detail::dims_of(dims...)) {
     const int id = in.made().find_dim(d.name);
     if (id < 0) return in.fail(fault::dim_missing, "interior", inside.where, d.name);
@@ -338,20 +382,12 @@ constexpr value interior(operand inside, operand outside, std::int64_t width, co
   return result;
 }
 
-/// Tensors of equal dims as one more dim, which comes first in the result and has as many elements.
-template <std::same_as<value>... X>
-constexpr value stack(dim_ref to, const X&... x) {
-  const std::array<value, sizeof...(X)> all{x...};
-  recorder& in = *all[0].in;
-  const source where = all[0].ok() ? in.at(all[0]).where : source{};
-  to.extent = static_cast<std::int64_t>(sizeof...(X));
-  const value index = in.iota(to, element::i32, where);
-  value result = all.back();
-  for (std::size_t k = all.size() - 1; k-- > 0 && result.ok();) {
-    const value here = in.elementwise(op::equal, std::array{index, in.constant(static_cast<double>(k), element::i32, where)}, where);
-    result = in.elementwise(op::select, std::array{here, all[k], result}, where, element::none, true);
-  }
-  return result;
+/// Tensors of equal dims and one element type along one more dim, which comes first in the result and has as many elements. Literals
+/// fill their part. At least one is a value. Faults: dims_do_not_broadcast, dim_used_twice, element_types_differ, rank_too_high.
+template <std::convertible_to<operand>... X>
+  requires(sizeof...(X) > 0)
+constexpr value stack(dim_operand to, const X&... x) {
+  return detail::stacked(to, std::array{operand(x)...});
 }
 
 } // namespace cleave

@@ -18,7 +18,7 @@ constexpr value recorded_gather(recorder& in, value table, dim_ref along, value 
   const int d = in.made().find_dim(along.name);
   if (d < 0 || !from.has(static_cast<dim_id>(d))) return in.fail(fault::dim_missing, "gather", where, along.name);
   if (asked.has(static_cast<dim_id>(d))) return in.fail(fault::dim_used_twice, "gather", where, along.name);
-  if (is_floating(asked.element) || is_complex(asked.element) || asked.element == element::boolean) return in.fail(fault::not_an_index, "gather", where);
+  if (!is_integer(asked.element)) return in.fail(fault::not_an_index, "gather", where);
   n.type = asked;
   n.type.element = from.element;
   for (int i = 0; i < from.rank; ++i) {
@@ -39,7 +39,7 @@ constexpr value recorded_scatter(recorder& in, value rows, dim_ref along, value 
   const tensor_type from = in.at(rows).type, asked = in.at(places).type;
   const int d = in.dim(along, "scatter_add", where);
   if (d < 0) return {&in, no_node};
-  if (is_floating(asked.element) || is_complex(asked.element) || asked.element == element::boolean) return in.fail(fault::not_an_index, "scatter_add", where);
+  if (!is_integer(asked.element)) return in.fail(fault::not_an_index, "scatter_add", where);
   if (from.has(static_cast<dim_id>(d)) || asked.has(static_cast<dim_id>(d))) return in.fail(fault::dim_used_twice, "scatter_add", where, along.name);
   for (int i = 0; i < asked.rank; ++i)
     if (!from.has(asked[i])) return in.fail(fault::dims_do_not_broadcast, "scatter_add", where, in.made().dims[asked[i]].name);

@@ -42,7 +42,10 @@ public:
 
   /// Declares a result with an open layout (completion chooses it).
   constexpr void output(value v) {
-    if (!v.ok()) return;
+    if (!v.ok()) {
+      missing("result", {});
+      return;
+    }
     made_.outputs.push_back(v.id);
     made_.output_types.push_back(at(v).type);
     made_.output_layouts.push_back({});
@@ -51,7 +54,10 @@ public:
   /// Declares a result and the type and layout asked for it.
   constexpr void output(value v, element type, const spec& s, source where = {}) {
     made_.outputs_pinned = true;
-    if (!v.ok()) return;
+    if (!v.ok()) {
+      missing("result", where);
+      return;
+    }
     tensor_type t;
     t.element = type;
     for (const placement& p : s.dims) {
@@ -83,6 +89,39 @@ public:
     made_.output_types.push_back(t);
     made_.output_layouts.push_back(l);
   }
+
+  /// In place of a value that was never computed: a fault, unless one on the way to it has been reported. So an operand without a node
+  /// is never recorded, and a plan never lacks what the program asked for.
+  constexpr value missing(std::string_view op, source where) { return fail(fault::value_missing, op, where); }
+
+  /// An operand as a value of this graph. A literal becomes a constant of the element type given, or of the one in which it is written.
+  constexpr value value_of(const operand& x, std::string_view op, element type = element::none) {
+    if (!x.is_literal) return x.from.ok() ? x.from : missing(op, x.where);
+    if (type == element::none) type = x.written;
+    if (type == element::none) return fail(fault::not_an_element, op, x.where);
+    if (x.imaginary == 0) return constant(x.literal, type, x.where);
+    if (!is_complex(type)) return fail(fault::not_for_complex, "literal", x.where);
+    return elementwise(op::complex, std::array{constant(x.literal, real_of(type), x.where), constant(x.imaginary, real_of(type), x.where)}, x.where);
+  }
+  /// The same for an index, which is a whole number: a literal becomes one of 64 bits.
+  constexpr value index_of(const operand& x, std::string_view op) {
+    if (!x.is_literal) return value_of(x, op);
+    const bool whole = x.imaginary == 0 && is_integer(x.written) && static_cast<double>(static_cast<std::int64_t>(x.literal)) == x.literal;
+    return whole ? constant(x.literal, element::i64, x.where) : fail(fault::not_an_index, op, x.where);
+  }
+
+  /// While it lives, elementwise operations on operands of which none has all dims of the others make the outer form.
+  class outer_products {
+   public:
+    constexpr explicit outer_products(recorder& in) : in_(in), before_(in.outer_) { in.outer_ = true; }
+    outer_products(const outer_products&) = delete;
+    outer_products& operator=(const outer_products&) = delete;
+    constexpr ~outer_products() { in_.outer_ = before_; }
+
+   private:
+    recorder& in_;
+    bool before_;
+  };
 
   constexpr value constant(double number, element type, source where) {
     node n;
@@ -127,7 +166,7 @@ public:
     n.arity = static_cast<std::uint8_t>(args.size());
     int widest = 0;
     for (std::size_t i = 0; i < args.size(); ++i) {
-      if (!args[i].ok()) return {this, no_node};
+      if (!args[i].ok()) return missing(name_of(n), where);
       n.in[i] = args[i].id;
       if (at(args[i]).type.rank > at(args[static_cast<std::size_t>(widest)]).type.rank) widest = static_cast<int>(i);
     }
@@ -135,7 +174,7 @@ public:
     const tensor_type& wide = at(args[static_cast<std::size_t>(widest)]).type;
     for (const value& a : args)
       for (int i = 0; i < at(a).type.rank; ++i)
-        if (!outer && !wide.has(at(a).type[i]))
+        if (!outer && !outer_ && !wide.has(at(a).type[i]))
           return fail(fault::dims_do_not_broadcast, name_of(n), where, made_.dims[at(a).type[i]].name);
     const std::size_t first = code == op::select ? 1 : 0;
     if (user != nullptr && !user->takes(at(args[0]).type.element)) return fail(fault::no_function_for_element, user->name, where);
@@ -164,7 +203,7 @@ public:
 
   /// Sum over the dims in `over` of a * b; other shared dims are batch dims. Result: batch, rest of a, rest of b.
   constexpr value dot(value a, value b, std::span<const dim_ref> over, source where) {
-    if (!a.ok() || !b.ok()) return {this, no_node};
+    if (!a.ok() || !b.ok()) return missing("dot", where);
     dim_set set = 0;
     for (const dim_ref& k : over) {
       const int d = made_.find_dim(k.name);
@@ -176,7 +215,7 @@ public:
     return dot(a, b, set, where);
   }
   constexpr value dot(value a, value b, dim_set over, source where) {
-    if (!a.ok() || !b.ok()) return {this, no_node};
+    if (!a.ok() || !b.ok()) return missing("dot", where);
     node n;
     n.code = op::dot;
     n.where = where;
@@ -199,7 +238,7 @@ public:
 
   /// Reduction over the given dims, over all where none is given.
   constexpr value reduce(reduction how, value x, std::span<const dim_ref> over, source where) {
-    if (!x.ok()) return {this, no_node};
+    if (!x.ok()) return missing(name_of(how), where);
     const dim_set all = at(x).type.set();
     dim_set set = over.empty() ? all : 0;
     for (const dim_ref& k : over) {
@@ -210,7 +249,7 @@ public:
     return reduce(how, x, set, where);
   }
   constexpr value reduce(reduction how, value x, dim_set over, source where) {
-    if (!x.ok()) return {this, no_node};
+    if (!x.ok()) return missing(name_of(how), where);
     node n;
     n.code = op::reduce;
     n.combine = how;
@@ -229,7 +268,7 @@ public:
 
   /// The same values along more dims, those of `like` in its order. By value: types of nodes move when others are recorded.
   constexpr value broadcast(value x, tensor_type like, source where) {
-    if (!x.ok()) return x;
+    if (!x.ok()) return missing("broadcast", where);
     const tensor_type from = at(x).type;
     for (int i = 0; i < from.rank; ++i)
       if (!like.has(from[i])) return fail(fault::dims_do_not_broadcast, "broadcast", where, made_.dims[from[i]].name);
@@ -246,7 +285,7 @@ public:
   }
   constexpr value zeros(tensor_type type, source where) { return broadcast(constant(0, type.element, where), type, where); }
   constexpr value broadcast(value x, std::span<const dim_ref> along, source where) {
-    if (!x.ok()) return x;
+    if (!x.ok()) return missing("broadcast", where);
     tensor_type like;
     for (const dim_ref& d : along) {
       const int id = intern(d, "broadcast", where);
@@ -260,7 +299,7 @@ public:
 
   /// Another name for a value, with a meaning for derivatives: identity, stop_gradient, barrier.
   constexpr value alias(op code, value x, source where) {
-    if (!x.ok()) return x;
+    if (!x.ok()) return missing(name_of(code), where);
     node n;
     n.code = code;
     n.where = where;
@@ -293,9 +332,9 @@ public:
   }
   /// A place moved so that as many elements as `part` has lie within `whole`.
   constexpr value clamped(value start, dim_id whole, dim_id part, source where) {
-    if (!start.ok()) return start;
+    if (!start.ok()) return missing("dynamic_slice", where);
     const element e = at(start).type.element;
-    if (at(start).type.rank != 0 || is_floating(e) || e == element::boolean || is_complex(e)) return fail(fault::not_a_place, "dynamic_slice", where);
+    if (at(start).type.rank != 0 || !is_integer(e)) return fail(fault::not_a_place, "dynamic_slice", where);
     const value last = elementwise(op::sub, std::array{count(dim_bit(whole), e, where), count(dim_bit(part), e, where)}, where);
     const value most = elementwise(op::minimum, std::array{start, last}, where);
     return elementwise(op::maximum, std::array{most, constant(0, e, where)}, where);
@@ -331,7 +370,10 @@ public:
     n.where = where;
     n.arity = static_cast<std::uint8_t>(args.size());
     for (std::size_t k = 0; k < args.size(); ++k) {
-      if (!args[k].ok()) return false;
+      if (!args[k].ok()) {
+        missing(name_of(n), where);
+        return false;
+      }
       n.in[k] = args[k].id;
     }
     return passes_partials(n);
@@ -378,7 +420,7 @@ public:
 
   /// Pins the dims that the specification names (constrain) or the whole layout (reshard).
   constexpr value annotate(op code, value x, const spec& s, source where) {
-    if (!x.ok()) return {this, no_node};
+    if (!x.ok()) return missing(name_of(code), where);
     node n;
     n.code = code;
     n.where = where;
@@ -445,6 +487,7 @@ private:
   std::vector<region> regions_{};
   /// The loop that is being recorded.
   std::uint8_t recording_ = 0;
+  bool outer_ = false;
 };
 
 } // namespace cleave

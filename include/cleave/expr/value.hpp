@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cleave/graph/graph.hpp>
+#include <cleave/layout/spec.hpp>
 #include <cleave/type/element.hpp>
+
+#include <concepts>
 
 namespace cleave {
 
@@ -28,13 +31,16 @@ struct operand {
   /// The imaginary part of a complex literal.
   double imaginary = 0;
   bool is_literal = false;
+  /// The element type in which the literal is written; none where no tensor can have it.
+  element written = element::none;
   source where{};
 
   constexpr operand(const value& v, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
       : from(v), where{file, line} {}
   template <class T>
     requires is_number<T>
-  constexpr operand(T number, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) : is_literal(true), where{file, line} {
+  constexpr operand(T number, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
+      : is_literal(true), written(literal_element<T>), where{file, line} {
     if constexpr (requires { number.imag(); }) {
       literal = static_cast<double>(number.real());
       imaginary = static_cast<double>(number.imag());
@@ -42,6 +48,16 @@ struct operand {
       literal = static_cast<double>(number);
     }
   }
+};
+
+/// A dim that a function takes beside operands whose number is open, with the user's line, which those cannot note.
+struct dim_operand {
+  dim_ref dim{};
+  source where{};
+
+  template <class D>
+    requires std::convertible_to<const D&, dim_ref>
+  constexpr dim_operand(const D& d, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) : dim(d), where{file, line} {}
 };
 
 } // namespace cleave

@@ -69,7 +69,12 @@ constexpr value attention_scores(const value& q, const value& k, const attention
     for (int i = 0; i < sources.rank; ++i)
       if (!pairs.has(sources[i])) pairs.append(sources[i]);
     const source where = in.at(products).where;
-    return select(mask(in.broadcast(at, pairs, where), from), scores, very_low(in.at(scores).type.element));
+    // A mask may compare an index with what has other dims, as the lengths of the sentences of a batch.
+    const value seen = [&] {
+      const recorder::outer_products any_dims(in);
+      return mask(in.broadcast(at, pairs, where), from);
+    }();
+    return select(seen, scores, very_low(in.at(scores).type.element));
   }
 }
 

@@ -16,11 +16,20 @@ constexpr value unembedding(operand x, operand table, dim_ref embed) { return do
 
 /// -log of the probability that softmax gives to each label, from scores along the vocabulary. Where that is divided three numbers a label are
 /// reduced (maximum, sum of exponentials, score of the label), never the scores. Where `smoothing` is not 0, it is the share of the
-/// probability that is spread over all words evenly (Szegedy et al. 2016).
+/// probability that is spread over all words evenly (Szegedy et al. 2016). Labels have an integer type and the dims of the scores except the
+/// vocabulary. Faults: not_an_index, label_dims_differ, dim_missing.
 constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary, double smoothing = 0) {
   const called_at user(scores);
   const value& s = scores.from;
   if (!s.ok()) return s;
+  recorder& in = *s.in;
+  const value of = in.index_of(labels, "cross_entropy");
+  const int classes = in.dim(vocabulary, "cross_entropy", scores.where);
+  if (!of.ok() || classes < 0) return in.missing("cross_entropy", labels.where);
+  const dim_set asked = in.at(s).type.set() & ~dim_bit(static_cast<dim_id>(classes)), given = in.at(of).type.set();
+  if (!is_integer(in.at(of).type.element)) return in.fail(fault::not_an_index, "cross_entropy", labels.where);
+  for (dim_id d = 0; d < in.made().dims.size(); ++d)
+    if (((asked ^ given) & dim_bit(d)) != 0) return in.fail(fault::label_dims_differ, "cross_entropy", labels.where, in.made().dims[d].name);
   const value hit = one_hot(labels, vocabulary, s.in->at(s).type.element);
   const value of_label = sum(s * hit, vocabulary);
   if (smoothing == 0) return logsumexp(s, vocabulary) - of_label;

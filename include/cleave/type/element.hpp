@@ -43,6 +43,8 @@ constexpr std::string_view name_of(element e) {
 /// Real floating-point numbers; complex ones are not among them.
 constexpr bool is_floating(element e) { return e >= element::bf16 && e <= element::f64; }
 constexpr bool is_complex(element e) { return e >= element::c64; }
+/// Whole numbers, which may be indices; bool is not among them.
+constexpr bool is_integer(element e) { return e >= element::i8 && e <= element::u64; }
 
 /// What the parts of a complex number are; other types are their own.
 constexpr element real_of(element e) { return e == element::c64 ? element::f32 : e == element::c128 ? element::f64 : e; }
@@ -74,6 +76,14 @@ template <>
 inline constexpr element element_of<float> = element::f32;
 template <>
 inline constexpr element element_of<double> = element::f64;
+
+/// The element type that a literal of type T is written in: integers of other names, as long long, by their size and sign.
+template <class T>
+inline constexpr element literal_element = element_of<T> != element::none ? element_of<T>
+                                           : !std::is_arithmetic_v<T>     ? element::none
+                                           : std::is_floating_point_v<T>  ? element::f64
+                                           : sizeof(T) == 8               ? (std::is_signed_v<T> ? element::i64 : element::u64)
+                                                                          : element::i32;
 
 namespace detail {
 /// Says, where it is complete, that T is no element type, if it is none.
