@@ -26,5 +26,8 @@ add_library(cleave INTERFACE)
 add_library(Cleave::Cleave ALIAS cleave)
 set_target_properties(cleave PROPERTIES EXPORT_NAME Cleave)
 target_link_libraries(cleave INTERFACE cleave_core Kokkos::kokkoskernels Kokkos::kokkos MPI::MPI_CXX)
+# Checked mode for all grids, unless the environment of a run says otherwise: CLEAVE_CHECKED=off.
+option(CLEAVE_CHECKED "Turn checked mode on in all programs that link Cleave::Cleave" OFF)
+target_compile_definitions(cleave INTERFACE "$<$<BOOL:${CLEAVE_CHECKED}>:CLEAVE_CHECKED=1>")
 include("${CMAKE_CURRENT_LIST_DIR}/CleaveNvcc.cmake")
 cleave_nvcc_limits(cleave)

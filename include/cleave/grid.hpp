@@ -49,6 +49,11 @@ class grid {
   /// The grid's own communicator of its devices; MPI_COMM_NULL elsewhere.
   MPI_Comm comm() const { return state().world().handle; }
 
+  /// Turns checked mode on or off for this grid and its tensors: see `checks`. Collective over all ranks of the communicator that the
+  /// grid was made from; what one of them asks for holds for all.
+  void check(const checks& c) const { state().check(c); }
+  const checks& checked() const { return state().checked(); }
+
   explicit operator bool() const { return state_ != nullptr; }
   grid_state& state() const {
     if (!state_) throw grid_error(wording::grid_missing());

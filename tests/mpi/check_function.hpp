@@ -23,9 +23,9 @@ void fill(Tensor& t, double phase) {
   });
 }
 
-/// Runs a function into the results given, twice, and compares each with the evaluator.
+/// Runs a function into the results given, twice, and compares each with the evaluator, up to a tolerance.
 template <class F, class... Results, class... Args>
-void check(const F& f, std::tuple<Results&...> results, const Args&... args) {
+void check(const F& f, std::tuple<Results&...> results, double tolerance, const Args&... args) {
   using signature = std::tuple<Results...>(Args...);
   const cleave::graph g = cleave::recording<typename F::body_type, signature>::record();
   // Extents that no tensor has follow from the others.
@@ -53,12 +53,18 @@ void check(const F& f, std::tuple<Results&...> results, const Args&... args) {
     std::apply([&](auto&... t) {
       const auto same = [&](const auto& tensor) {
         const auto got = tensor.to_global();
-        EXPECT_EQ(cleave::first_difference(wanted[r].data, std::vector<double>(got.begin(), got.end()), 1e-12), -1) << "result " << r;
+        EXPECT_EQ(cleave::first_difference(wanted[r].data, std::vector<double>(got.begin(), got.end()), tolerance), -1) << "result " << r;
         ++r;
       };
       (same(t), ...);
     }, results);
   }
+}
+
+template <class F, class... Results, class First, class... Args>
+  requires(!std::is_arithmetic_v<First>)
+void check(const F& f, std::tuple<Results&...> results, const First& first, const Args&... args) {
+  check(f, results, 1e-12, first, args...);
 }
 
 } // namespace support

@@ -36,12 +36,33 @@ struct mpi_error : error {
 struct transform_error : error {
   using error::error;
 };
-/// A file cannot be read or written, or does not hold what was asked for.
-struct io_error : error {
-  using error::error;
-};
 /// A tensor was used that was never given a grid, or where its grid is not, or tensors of two grids met.
 struct grid_error : error {
+  using error::error;
+};
+
+/// MPI or Kokkos is not initialised yet, or has been finalised.
+struct environment_error : error {
+  using error::error;
+};
+/// There is not enough memory for a tensor or for the workspace of a plan.
+struct memory_error : error {
+  using error::error;
+};
+/// Two results of one call lie in the same memory.
+struct overlap_error : error {
+  using error::error;
+};
+/// Checked mode found that the ranks do not run the same program on the same replicated data.
+struct agreement_error : error {
+  using error::error;
+};
+/// Checked mode waited in vain for a rank, which does something else or has ended.
+struct absent_error : agreement_error {
+  using agreement_error::agreement_error;
+};
+/// Checked mode found the operation that made the first NaN.
+struct nan_error : error {
   using error::error;
 };
 
@@ -195,7 +216,7 @@ inline std::string mpi_failed(std::string_view call, std::string_view why) {
 }
 /// mend: Look for the first mpi_error, which says what failed; then make a new grid and new tensors on it.
 inline std::string grid_broken() { return "cleave: a call of MPI failed on this grid earlier; it cannot be used any more"; }
-/// mend: Construct the tensor with a grid and extents before you use it: `Matrix a(grid, {1024, 512})`. Only assigning another tensor of the same type to it makes a default-constructed one usable.
+/// mend: Construct the tensor with a grid and extents before you use it: `Matrix a(grid, {1024, 512})`. Assigning another tensor of the same type to it makes a default-constructed one usable.
 inline std::string grid_missing() { return "cleave: the tensor was never given a grid"; }
 /// mend: Make the grid from the mesh that the layout of the tensor is written with, `grid(lm::mesh, comm, sizes)`.
 inline std::string grid_of_another_mesh() { return "cleave: the grid was made for another mesh than the tensor's"; }
@@ -207,6 +228,52 @@ inline std::string grids_unrelated() {
 }
 /// mend: Ask `tensor.grid().is_member()` before you look at the shard, or call with tensors of a grid that this rank belongs to.
 inline std::string grid_elsewhere() { return "cleave: this rank is not one of the devices of the tensor's grid, and has nothing of it"; }
+/// mend: Call `MPI_Init_thread`, then construct a `Kokkos::ScopeGuard`, before the first grid or tensor is made.
+inline std::string not_initialised(std::string_view library) { return prefix() + library + " is not initialised yet"; }
+/// mend: Do this before `MPI_Finalize` and `Kokkos::finalize`. Only destroying grids and tensors is safe afterwards.
+inline std::string finalised(std::string_view library) { return prefix() + library + " has been finalised already"; }
+/// mend: A rank that is to be no device takes part with the whole communicator, and the grid gets a part of it: `grid(mesh, comm, sizes, on_ranks{first, stride})`.
+inline std::string communicator_null() { return "cleave: the grid was given MPI_COMM_NULL instead of a communicator"; }
+/// mend: Merge it first with `MPI_Intercomm_merge`.
+inline std::string communicator_inter() { return "cleave: the grid was given an intercommunicator; a grid needs an intracommunicator"; }
+/// mend: Use more devices, shard more dims, or fewer bytes at a time: `explain(plan, sizes)` and `plan.workspace(sizes)` say what a plan needs.
+inline std::string out_of_memory(std::int64_t bytes) { return prefix() + "this device cannot allocate " + number(bytes) + " bytes"; }
+/// mend: Use more devices, shard more dims, or fewer bytes at a time: `plan.workspace(sizes)` says what a plan needs beside its tensors.
+inline std::string rank_out_of_memory(std::int64_t bytes, std::string_view what, std::int64_t rank) {
+  return prefix() + "rank " + number(rank) + " cannot allocate " + number(bytes) + " bytes for " + what;
+}
+/// mend: Look for extents that were multiplied or converted wrongly; sizes are counted in 64 bits.
+inline std::string too_many_bytes() { return "cleave: the tensor has more bytes than 64 bits can count"; }
+/// mend: Give every result memory of its own: `f(u).into(v, w)`. A result may be an argument, but no two results may share memory.
+inline std::string results_overlap(std::int64_t first, std::int64_t second) {
+  return prefix() + "result " + number(first) + " and result " + number(second) + " of one call lie in the same memory";
+}
+/// mend: All ranks of a grid make the same calls in the same order. Look for a call that depends on the rank, and for a rank that was started from another binary.
+inline std::string calls_differ(std::int64_t a, std::string_view call_a, std::int64_t b, std::string_view call_b) {
+  return prefix() + "the ranks do not make the same call: rank " + number(a) + " makes " + call_a + ", but rank " + number(b) + " makes " + call_b;
+}
+/// mend: Look at what the missing rank does: it may have thrown, ended, or skipped this call. Where a rank is only slow, raise the limit: `grid.check({.time_limit = 600})` or CLEAVE_TIME_LIMIT.
+inline std::string rank_missing(std::int64_t rank, std::int64_t seconds, std::string_view call) {
+  return prefix() + "rank " + number(rank) + " did not come within " + number(seconds) + " s to " + call;
+}
+/// mend: Compute the argument alike on all ranks, or broadcast it. A replicated tensor must hold the same bits wherever it is replicated.
+inline std::string replicas_differ(std::int64_t argument, std::string_view type, std::int64_t a, std::int64_t b, std::string_view values) {
+  return prefix() + "argument " + number(argument) + ", " + type + ", must be the same on ranks " + number(a) + " and " + number(b) + ", but is not" + values;
+}
+/// mend: A loop that depends on run-time numbers needs the same ones on all ranks; look at what the predicate or the count is computed from.
+inline std::string iterations_differ(std::int64_t a, std::int64_t b) {
+  return prefix() + "ranks " + number(a) + " and " + number(b) + " do not agree on how often a loop runs";
+}
+/// mend: Look for a division by 0, a logarithm or root of a negative number, or infinities that cancel, at that line.
+inline std::string made_nan(std::string_view op, std::string_view where, std::string_view type, std::string_view index, std::int64_t rank) {
+  return prefix() + "the first NaN was made by " + op + where + ": " + type + " at index " + index + " on rank " + number(rank);
+}
+/// mend: Look for the call, or the code of yours, that computed the argument.
+inline std::string argument_has_nan(std::int64_t argument, std::string_view type, std::string_view index, std::int64_t rank) {
+  return prefix() + "argument " + number(argument) + ", " + type + ", has a NaN before the call, at index " + index + " on rank " + number(rank);
+}
+/// mend: Read the first message of the rank that it names.
+inline std::string other_rank_failed(std::int64_t rank) { return prefix() + "rank " + number(rank) + " reported an error in the same call"; }
 /// mend: This is a fault of the library; please report the function and the layouts.
 inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected, std::int64_t got) {
   return prefix() + "the plan is wrong, please report it: in " + std::string(op) + " dim " + quoted(dim) + " has extent " +

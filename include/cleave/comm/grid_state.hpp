@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/mpi.hpp>
+#include <cleave/comm/agreement.hpp>
 #include <cleave/graph/graph.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -25,16 +26,51 @@ struct on_ranks {
   int stride = 1;
 };
 
+/// What checked mode looks for. Off by default, since it communicates and reads all arguments at every call; CMake's
+/// CLEAVE_CHECKED turns it on for all grids of a program, and so does the environment: CLEAVE_CHECKED=on, off or nan.
+struct checks {
+  /// Whether all ranks make the same calls with the same sizes in the same order, whether numbers and replicated tensors among the
+  /// arguments are the same wherever they are, and whether loops run equally often.
+  bool calls = false;
+  /// Which operation makes the first NaN.
+  bool nans = false;
+  /// Seconds that a rank waits for the others. CLEAVE_TIME_LIMIT in the environment sets it.
+  double time_limit = 8;
+
+  bool any() const { return calls || nans; }
+};
+
+/// What a grid starts with: CLEAVE_CHECKED where the environment has it, else what the program was compiled with.
+inline checks checks_of_environment() {
+  checks c;
+#if defined(CLEAVE_CHECKED) && CLEAVE_CHECKED
+  c.calls = true;
+#endif
+  if (const char* given = std::getenv("CLEAVE_CHECKED")) {
+    const std::string_view word(given);
+    c.nans = word == "nan";
+    c.calls = c.nans || word == "on" || word == "1";
+  }
+  if (const char* seconds = std::getenv("CLEAVE_TIME_LIMIT"))
+    if (const double limit = std::strtod(seconds, nullptr); limit > 0) c.time_limit = limit;
+  return c;
+}
+
 /// A mesh at run time: communicators, and what was bound to it. Shared by the grid and its tensors, so that it lives as long
 /// as any of them; its end may come after MPI_Finalize.
 class grid_state {
  public:
   /// Duplicates the communicator. Collective. Throws mesh_error on all ranks alike when the sizes do not fit. Without a part
-  /// the grid has all ranks.
+  /// the grid has all ranks. Throws environment_error where MPI is not initialised or is finalised.
   grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
       : mesh_(mesh), part_(part.value_or(on_ranks{})) {
     static std::atomic<std::int64_t> grids{0};
     id_ = ++grids;
+    comm::require_mpi();
+    if (comm == MPI_COMM_NULL) throw mesh_error(wording::communicator_null());
+    int inter = 0;
+    comm::check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
+    if (inter != 0) throw mesh_error(wording::communicator_inter());
     comm::check(MPI_Comm_dup(comm, &everyone_.handle), "MPI_Comm_dup");
     try {
       comm::check(MPI_Comm_set_errhandler(everyone_.handle, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -51,6 +87,7 @@ class grid_state {
       throw;
     }
     if (active()) here_ = coordinates_of(world_.rank, sizes_);
+    if (asks_for_checks_) check(checks_of_environment());
   }
   grid_state(const grid_state&) = delete;
   grid_state& operator=(const grid_state&) = delete;
@@ -66,6 +103,38 @@ class grid_state {
   const comm::group& everyone() const { return everyone_; }
   /// Whether this rank is one of the devices.
   bool active() const { return world_.rank >= 0; }
+  const checks& checked() const { return checked_; }
+  /// Turns checks on or off. Collective over all ranks; what one of them asks for holds for all, with the longest limit.
+  void check(const checks& c) {
+    require_usable();
+    double mine[3] = {c.calls ? 1.0 : 0.0, c.nans ? 1.0 : 0.0, c.time_limit}, all[3] = {};
+    guarded([&] { comm::check(MPI_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_MAX, everyone_.handle), "MPI_Allreduce"); });
+    checked_ = {all[0] != 0, all[1] != 0, all[2]};
+    if (checked_.any() && active() && !agreement_) agreement_ = std::make_unique<comm::agreement>(world_.handle);
+  }
+  /// In checked mode: throws agreement_error on all devices where not all of them make this call, or one of them does not come in time.
+  /// Collective over the devices. The call is known from now on by its number and name.
+  void same_call(std::string_view name, std::uint64_t plan, std::uint64_t sizes) {
+    if (!checked_.any() || !active()) return;
+    call_name_ = "call " + std::to_string(++checked_calls_) + ", " + std::string(name);
+    if (!checked_.calls) return;
+    timed([&] { agreement_->same_call({call_name_, plan, sizes}, checked_.time_limit); });
+  }
+  /// The call that is checked.
+  const std::string& call_name() const { return call_name_; }
+  /// Runs what waits for other devices no longer than the limit. Where one does not come the ranks are out of step, so that nothing can be
+  /// called on this grid any more.
+  template <class F>
+  std::invoke_result_t<F&> timed(F&& f) {
+    try {
+      return guarded(f);
+    } catch (const absent_error&) {
+      broken_ = true;
+      throw;
+    }
+  }
+  /// Small messages of checked mode, which have a communicator of their own.
+  comm::agreement& agreement() { return *agreement_; }
   /// The device that a rank of `everyone` is, -1 if it is none; and the reverse.
   int device_at(int rank) const {
     const int after = rank - part_.first;
@@ -145,10 +214,22 @@ class grid_state {
   /// After a failed call of MPI the ranks may be out of step, so nothing is called again.
   bool broken() const { return broken_; }
   void set_broken() { broken_ = true; }
+  /// Throws where nothing may be called on this grid: mpi_error after a failure, environment_error after MPI_Finalize.
+  void require_usable() const {
+    if (broken_) throw mpi_error(wording::grid_broken(), MPI_ERR_OTHER);
+    comm::require_mpi();
+  }
+  /// Throws memory_error on all devices where one of them could not allocate. Collective over the devices: one small MPI_Allreduce.
+  void agree_on_memory(bool allocated, std::int64_t bytes, std::string_view what) {
+    std::int64_t mine[2] = {allocated ? 0 : bytes, allocated ? -1 : world_.rank}, all[2] = {};
+    std::copy(mine, mine + 2, all);
+    if (world_.size > 1) guarded([&] { comm::check(MPI_Allreduce(mine, all, 2, MPI_INT64_T, MPI_MAX, world_.handle), "MPI_Allreduce"); });
+    if (all[1] >= 0) throw memory_error(wording::rank_out_of_memory(all[0], what, all[1]));
+  }
   /// Runs what communicates on this grid: throws mpi_error if the grid is broken, and breaks it where a call of MPI fails.
   template <class F>
   std::invoke_result_t<F&> guarded(F&& f) {
-    if (broken_) throw mpi_error(wording::grid_broken(), MPI_ERR_OTHER);
+    require_usable();
     try {
       return f();
     } catch (const mpi_error&) {
@@ -165,14 +246,16 @@ class grid_state {
 
   void agree(const std::vector<std::int64_t>& given, bool is_part) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
-    constexpr int fields = max_axes + 3, first = max_axes + 1, stride = max_axes + 2;
+    constexpr int fields = max_axes + 4, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3;
     std::int64_t mine[2 * fields] = {}, all[2 * fields] = {};
     mine[0] = static_cast<std::int64_t>(given.size());
     for (std::size_t a = 0; a < max_axes && a < given.size(); ++a) mine[a + 1] = given[a];
     mine[first] = is_part ? part_.first : -1;
     mine[stride] = is_part ? part_.stride : 1;
+    mine[checked] = checks_of_environment().any() ? 1 : 0;
     for (int i = 0; i < fields; ++i) mine[fields + i] = -mine[i];
     comm::check(MPI_Allreduce(mine, all, 2 * fields, MPI_INT64_T, MPI_MAX, everyone_.handle), "MPI_Allreduce");
+    asks_for_checks_ = all[checked] != 0;
     if (all[0] != -all[fields]) throw mesh_error(wording::mesh_counts_disagree());
     if (all[0] != mesh_.size()) throw mesh_error(wording::mesh_needs_sizes(mesh_.size(), all[0]));
     for (int a = 0; a < mesh_.size(); ++a) {
@@ -196,7 +279,11 @@ class grid_state {
     bound_.clear();
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized != 0) return;
+    if (finalized != 0) {
+      if (agreement_) agreement_->forget();
+      return;
+    }
+    agreement_.reset();
     for (auto& entry : groups_)
       if (entry.second.handle != MPI_COMM_NULL) MPI_Comm_free(&entry.second.handle);
     groups_.clear();
@@ -217,6 +304,11 @@ class grid_state {
   std::unordered_map<const void*, std::vector<bound>> bound_{};
   std::int64_t times_bound_ = 0, id_ = 0;
   bool broken_ = false;
+  bool asks_for_checks_ = false;
+  checks checked_{};
+  std::int64_t checked_calls_ = 0;
+  std::string call_name_{};
+  std::unique_ptr<comm::agreement> agreement_{};
 };
 
 } // namespace cleave

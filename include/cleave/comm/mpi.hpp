@@ -27,6 +27,15 @@ inline void check(int code, const char* call) {
   throw mpi_error(wording::mpi_failed(call, std::string_view(text, static_cast<std::size_t>(length))), code);
 }
 
+/// Throws environment_error where MPI cannot be called, since calling it then would abort.
+inline void require_mpi() {
+  int done = 0;
+  MPI_Finalized(&done);
+  if (done != 0) throw environment_error(wording::finalised("MPI"));
+  MPI_Initialized(&done);
+  if (done == 0) throw environment_error(wording::not_initialised("MPI"));
+}
+
 /// The most elements that one call of MPI takes. Tests set it low.
 inline std::int64_t& count_limit() {
 #if MPI_VERSION >= 4

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/comm/row_routes.hpp>
+#include <cleave/storage/convert.hpp>
 #include <cleave/storage/fill.hpp>
 
 namespace cleave::comm {
@@ -59,10 +60,11 @@ class row_lookup final : public data_routed {
     if (rows * length() == 0) return;
     copy_rows(from, to, sources_.put(source), targets_.put(target), row, rows);
   }
-  T* memory(std::shared_ptr<void>& kept, std::int64_t& bytes, std::int64_t elements) {
-    const std::int64_t wanted = elements * static_cast<std::int64_t>(sizeof(T));
+  template <class U = T>
+  static U* memory(std::shared_ptr<void>& kept, std::int64_t& bytes, std::int64_t elements) {
+    const std::int64_t wanted = elements * static_cast<std::int64_t>(sizeof(U));
     if (wanted > bytes) kept = allocate(wanted), bytes = wanted;
-    return static_cast<T*>(kept.get());
+    return static_cast<U*>(kept.get());
   }
 
   void gather(const T* table, const std::vector<std::int64_t>& places, T* out) {
@@ -138,13 +140,26 @@ class row_lookup final : public data_routed {
     return offset;
   }
 
-  void add(const T* from, T* to, const std::vector<std::int64_t>& source, const std::vector<std::int64_t>& target, const strided_dims& row) {
+  /// 16-bit numbers are added up in float, in a table beside the result.
+  static constexpr bool adds_wider = !std::is_same_v<computed<T>, T>;
+  computed<T>* sums_for(T* out, std::int64_t elements) {
+    if constexpr (!adds_wider) return out;
+    else return memory<computed<T>>(sums_, sums_bytes_, elements);
+  }
+  void add(const T* from, computed<T>* to, const std::vector<std::int64_t>& source, const std::vector<std::int64_t>& target, const strided_dims& row) {
     if (source.empty()) return;
     add_rows(from, to, sources_.put(source), targets_.put(target), row, static_cast<std::int64_t>(source.size()));
   }
   void scatter(const T* rows, const std::vector<std::int64_t>& places, T* out) {
+    const std::int64_t elements = t_.shard(t_.table, t_.table_where, here_).elements();
+    computed<T>* const sums = sums_for(out, elements);
+    fill_elements(sums, elements, computed<T>{});
+    add_all(rows, places, sums);
+    if constexpr (adds_wider) convert_elements(sums, out, elements);
+    wait_for_kernels();
+  }
+  void add_all(const T* rows, const std::vector<std::int64_t>& places, computed<T>* out) {
     const auto n = static_cast<std::int64_t>(places.size());
-    fill_elements(out, t_.shard(t_.table, t_.table_where, here_).elements(), T{});
     std::vector<std::int64_t> source, target;
     if (group_.size == 1) {
       for (std::int64_t p = 0; p < n; ++p) {
@@ -154,7 +169,6 @@ class row_lookup final : public data_routed {
         target.push_back(row);
       }
       add(rows, out, source, target, detail::swapped(row_));
-      wait_for_kernels();
       return;
     }
     std::vector<std::int64_t> to(members_.size(), 0), packed;
@@ -184,7 +198,6 @@ class row_lookup final : public data_routed {
       target.push_back(landed[r]);
     }
     add(receiving, out, source, target, detail::swapped(detail::packed_row(row_, 1, true)));
-    wait_for_kernels();
   }
 
   row_tensors t_;
@@ -196,8 +209,8 @@ class row_lookup final : public data_routed {
   strided_dims places_{}, row_{};
   row_exchange exchange_{}, host_{};
   device_numbers sources_{}, targets_{};
-  std::shared_ptr<void> sending_{}, receiving_{};
-  std::int64_t sending_bytes_ = 0, receiving_bytes_ = 0;
+  std::shared_ptr<void> sending_{}, receiving_{}, sums_{};
+  std::int64_t sending_bytes_ = 0, receiving_bytes_ = 0, sums_bytes_ = 0;
 };
 
 } // namespace cleave::comm

@@ -3,6 +3,11 @@
 #pragma once
 
 #include <cleave/execute/bind_step.hpp>
+#include <cleave/execute/call_checks.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace cleave {
 
@@ -46,8 +51,8 @@ class bound_program {
       total += comm::aligned(s.joins->bytes());
     }
     workspace_bytes_ = total + most.memory;
-    workspace_ = allocate(workspace_bytes_);
-    host_ = allocate<Kokkos::HostSpace>(host + most.host);
+    const bool allocated = try_allocate(workspace_bytes_, workspace_) && try_allocate<Kokkos::HostSpace>(host + most.host, host_);
+    grid.agree_on_memory(allocated, workspace_bytes_ + host + most.host, "the workspace of a plan");
     scratch_ = {workspace_ ? static_cast<char*>(workspace_.get()) + total : nullptr, host_ ? static_cast<char*>(host_.get()) + host : nullptr};
 
     at_.resize(buffers.size(), nullptr);
@@ -68,9 +73,18 @@ class bound_program {
     }
     in_flight_.reserve(static_cast<std::size_t>(std::ranges::count_if(steps, &step::in_flight)));
     find_hazards(buffers, steps, arguments, results);
+    checks_ = std::make_unique<detail::call_checks>(grid, at, dims, buffers, steps, maps);
   }
 
   grid_state& grid() const { return *grid_; }
+  /// Checked mode, around steps and numbers that decide how often a loop runs.
+  void begins(std::size_t i) {
+    if (checking_) checks_->before_step(i, [&](std::size_t buffer) { return at_[buffer]; });
+  }
+  void ends(std::size_t i) {
+    if (checking_) checks_->after_step(i, [&](std::size_t buffer) { return at_[buffer]; });
+  }
+  std::int64_t agreed(std::int64_t number) { return checking_ ? checks_->agreed(number) : number; }
   bound_step& operator[](std::size_t i) { return steps_[i]; }
   void* at(std::size_t buffer) const { return at_[buffer]; }
   const comm::scratch& scratch() const { return scratch_; }
@@ -103,7 +117,8 @@ class bound_program {
 
   /// Takes the addresses of a run. A result whose memory is that of an argument that is still to be read is computed beside it.
   void start(const void* const* inputs, void* const* outputs) {
-    if (grid_->broken()) throw mpi_error(wording::grid_broken(), MPI_ERR_OTHER);
+    grid_->require_usable();
+    refuse_overlap(outputs);
     for (const place& p : inputs_) at_[p.buffer] = const_cast<void*>(inputs[p.index]);
     for (std::size_t r = 0; r < aside_.size(); ++r) aside_[r].used = false;
     for (const hazard& h : hazards_) {
@@ -115,6 +130,8 @@ class bound_program {
     for (aside& a : aside_)
       if (a.used && !a.memory) a.memory = allocate(a.bytes);
     for (const place& p : outputs_) at_[p.buffer] = aside_[p.index].used ? aside_[p.index].memory.get() : outputs[p.index];
+    checking_ = grid_->checked().any();
+    if (checking_) checks_->before_call([&](std::size_t buffer) { return at_[buffer]; });
   }
   void finish(void* const* outputs) {
     for (std::size_t r = 0; r < aside_.size(); ++r)
@@ -138,10 +155,27 @@ class bound_program {
     std::shared_ptr<void> memory{};
   };
 
+  /// Two results in one memory would overwrite each other. What was found for the same addresses before holds still.
+  void refuse_overlap(void* const* outputs) {
+    if (std::equal(apart_.begin(), apart_.end(), outputs)) return;
+    std::iota(by_address_.begin(), by_address_.end(), std::size_t{0});
+    std::sort(by_address_.begin(), by_address_.end(), [&](std::size_t a, std::size_t b) { return std::less<void*>()(outputs[a], outputs[b]); });
+    std::size_t last = by_address_.size();
+    for (std::size_t r : by_address_) {
+      if (aside_[r].bytes == 0) continue;
+      if (last < by_address_.size() && static_cast<char*>(outputs[last]) + aside_[last].bytes > static_cast<char*>(outputs[r]))
+        throw overlap_error(wording::results_overlap(static_cast<std::int64_t>(std::min(last, r)), static_cast<std::int64_t>(std::max(last, r))));
+      last = r;
+    }
+    std::copy(outputs, outputs + apart_.size(), apart_.begin());
+  }
+
   void find_hazards(std::span<const buffer> buffers, std::span<const step> steps, std::size_t arguments, std::size_t results) {
     constexpr std::size_t never = ~std::size_t{0};
     std::vector<std::size_t> first_write(results, never), last_read(arguments, never);
     aside_.resize(results);
+    apart_.resize(results, nullptr);
+    by_address_.resize(results, 0);
     argument_bytes_.resize(arguments, 0);
     for (std::size_t b = 0; b < buffers.size(); ++b) {
       if (buffers[b].form == form::slice) continue;
@@ -188,9 +222,13 @@ class bound_program {
   std::vector<place> inputs_{}, outputs_{};
   std::vector<hazard> hazards_{};
   std::vector<aside> aside_{};
+  std::vector<void*> apart_{};
+  std::vector<std::size_t> by_address_{};
   std::int64_t workspace_bytes_ = 0;
   std::shared_ptr<void> workspace_{}, host_{};
   comm::scratch scratch_{};
+  std::unique_ptr<detail::call_checks> checks_;
+  bool checking_ = false;
 };
 
 } // namespace cleave

@@ -44,6 +44,7 @@ void run_step(bound_program& p) {
   using here = step_at<Plan, I>;
   static constexpr const step& s = here::value;
   bound_step& b = p[I];
+  p.begins(I);
   Kokkos::Profiling::pushRegion(b.name);
   if constexpr (s.kind == step_kind::move) {
     run_move(p, b, s);
@@ -73,6 +74,7 @@ void run_step(bound_program& p) {
   }
   p.progress();
   Kokkos::Profiling::popRegion();
+  p.ends(I);
 }
 
 template <class Plan, std::size_t First, std::size_t... I>
@@ -130,12 +132,12 @@ void run_steps(bound_program& p) {
     static constexpr const step &first = Plan::steps[begin], &last = Plan::steps[end];
     const bound_step& loop = p[begin];
     std::int64_t trips = loop.trips;
-    if constexpr (!first.in.empty()) trips = number_on_host(p, first.in[0], Plan::buffers[first.in[0]].type.element);
+    if constexpr (!first.in.empty()) trips = p.agreed(number_on_host(p, first.in[0], Plan::buffers[first.in[0]].type.element));
     for (std::int64_t trip = 0; trip < trips; ++trip) {
       p.set_trip(loop, trip, trips);
       run_steps<Plan, begin + 1, end>(p);
       if constexpr (!last.in.empty())
-        if (number_on_host(p, last.in[0], element::boolean) != 0) break;
+        if (p.agreed(number_on_host(p, last.in[0], element::boolean)) != 0) break;
     }
     run_steps<Plan, end + 1, Last>(p);
   }
@@ -215,6 +217,10 @@ class executor {
     try {
       detail::run_steps<Plan, 0, Plan::steps.size()>(program_);
     } catch (const mpi_error&) {
+      program_.grid().set_broken();
+      throw;
+    } catch (const agreement_error&) {
+      // The other ranks are elsewhere, so there is nobody to finish with.
       program_.grid().set_broken();
       throw;
     } catch (...) {

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/fields.hpp>
 #include <cleave/expr/functions.hpp>
-#include <cleave/type/abstract.hpp>
+#include <cleave/expr/statement_operand.hpp>
 
 namespace cleave {
 
@@ -28,12 +27,6 @@ struct traced_number : value {
 
   constexpr traced_number() = default;
   constexpr traced_number(const value& v) : value(v) { number = true; }
-};
-
-/// As what an operand is kept in a statement.
-template <class A>
-struct kept_as {
-  using type = A;
 };
 
 template <class A>
@@ -101,10 +94,10 @@ constexpr spec spec_of(const mesh_value& mesh) {
 } // namespace detail
 
 /// A statement: a tree of operations on tensors, to be flattened into a graph by its type when it is assigned. Holds
-/// its operands by value (tensors are shallow handles). `F` is the captureless closure that records the operation.
+/// handles of its tensors, so that they live as long as it does. `F` is the captureless closure that records the operation.
 template <class F, class... Args>
 struct expression {
-  std::tuple<Args...> args{};
+  std::tuple<detail::statement_operand<Args>...> args;
 
   /// Runs the statement into tensors, or aggregates of them, that exist: `step(state, batch).into(state, loss)`.
   template <class... Results>
@@ -135,8 +128,8 @@ struct function {
   /// For tensors, and aggregates of them: a statement, run when it is assigned.
   template <class... Args>
     requires(!(detail::is_traced<Args> || ...))
-  constexpr expression<F, typename detail::kept_as<Args>::type...> operator()(const Args&... args) const {
-    return {std::tuple<typename detail::kept_as<Args>::type...>(args...)};
+  constexpr expression<F, detail::kept<Args>...> operator()(const Args&... args) const {
+    return {std::tuple<detail::statement_operand<detail::kept<Args>>...>(args...)};
   }
 };
 template <class F>

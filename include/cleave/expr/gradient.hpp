@@ -43,8 +43,8 @@ constexpr value loss_of(Result& result) {
 }
 
 template <class First, class... Rest>
-constexpr auto one_or_tuple(std::tuple<First, Rest...>& all) {
-  if constexpr (sizeof...(Rest) == 0) return std::get<0>(all);
+constexpr auto one_or_tuple(std::tuple<First, Rest...> all) {
+  if constexpr (sizeof...(Rest) == 0) return std::get<0>(std::move(all));
   else return all;
 }
 

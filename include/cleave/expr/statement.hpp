@@ -30,14 +30,15 @@ inline constexpr std::size_t leaf_count = is_constant_argument<A> ? 0 : 1;
 template <class F, class... Args>
 inline constexpr std::size_t leaf_count<expression<F, Args...>> = (leaf_count<Args> + ... + 0);
 
+/// References to the operands that are no constants, in order.
 template <class A>
 constexpr auto leaves_of(const A& a) {
   if constexpr (is_constant_argument<A>) return std::tuple<>();
-  else return std::tuple<A>(a);
+  else return std::tuple<const A&>(a);
 }
 template <class F, class... Args>
 constexpr auto leaves_of(const expression<F, Args...>& e) {
-  return std::apply([](const auto&... a) { return std::tuple_cat(leaves_of(a)...); }, e.args);
+  return std::apply([](const auto&... a) { return std::tuple_cat(leaves_of(a.it)...); }, e.args);
 }
 
 template <class A, std::size_t First>
@@ -63,6 +64,27 @@ struct rebuild<expression<F, Args...>, First> {
     }(std::index_sequence_for<Args...>{});
   }
 };
+/// An operation of the library: its operands have no line, since that of a statement cannot be noted and those of this header are nobody's.
+template <class F>
+struct lifted : F {};
+template <class F>
+inline constexpr bool is_lifted = false;
+template <class F>
+inline constexpr bool is_lifted<lifted<F>> = true;
+template <class A>
+constexpr decltype(auto) without_line(const A& a) {
+  if constexpr (std::derived_from<A, value>) return operand(a, "", 0);
+  else return (a);
+}
+template <class F, class... Args, std::size_t First>
+struct rebuild<expression<lifted<F>, Args...>, First> {
+  template <class Leaves>
+  static constexpr auto from(Leaves& leaves) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return F{}(without_line(rebuild<Args, rebuild<expression<F, Args...>, First>::offsets[I]>::from(leaves))...);
+    }(std::index_sequence_for<Args...>{});
+  }
+};
 
 /// The body of the function that a statement is: takes the leaves, records the tree.
 template <class E>
@@ -75,8 +97,8 @@ struct statement_body {
 };
 
 template <class F, class... Args>
-constexpr expression<F, typename kept_as<std::remove_cvref_t<Args>>::type...> make_expression(F, const Args&... args) {
-  return {std::tuple<typename kept_as<std::remove_cvref_t<Args>>::type...>(args...)};
+constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&... args) {
+  return {std::tuple<statement_operand<kept<Args>>...>(args...)};
 }
 
 } // namespace detail

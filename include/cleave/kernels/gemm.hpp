@@ -5,6 +5,7 @@
 #include <cleave/kernels/gemm_call.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/box.hpp>
+#include <cleave/storage/convert.hpp>
 
 #include <algorithm>
 #include <array>
@@ -195,14 +196,6 @@ struct plain_gemm_functor {
   }
 };
 
-/// Changes the type of every element of an array.
-template <class To, class From>
-struct convert_functor {
-  const From* from;
-  To* to;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { to[i] = convert<To>(computed<From>(from[i])); }
-};
-
 /// Runs a product; k = 0 gives zeros.
 template <class T>
 void run_gemm(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch) {
@@ -251,10 +244,10 @@ void run_gemm(const bound_gemm& g, const void* left, const void* right, void* re
     scratch += g.widened(x);
   }
   const std::int64_t a = g.elements(0), b = g.elements(1), c = g.elements(2);
-  launch("cleave widen", a, convert_functor<F, T>{static_cast<const T*>(left), wide[0]});
-  launch("cleave widen", b, convert_functor<F, T>{static_cast<const T*>(right), wide[1]});
+  convert_elements(static_cast<const T*>(left), wide[0], a);
+  convert_elements(static_cast<const T*>(right), wide[1], b);
   run_gemm<F>(g, wide[0], wide[1], wide[2], scratch);
-  launch("cleave narrow", c, convert_functor<T, F>{wide[2], static_cast<T*>(result)});
+  convert_elements(wide[2], static_cast<T*>(result), c);
 }
 
 } // namespace cleave

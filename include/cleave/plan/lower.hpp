@@ -45,6 +45,7 @@ struct lowering : placed_pieces {
       t.scalar = n.scalar;
       t.user = n.user;
       t.over = n.over;
+      t.line = n.where.line <= 0xFFFFu ? static_cast<std::uint16_t>(n.where.line) : std::uint16_t{0};
       if (n.code == op::iota) t.arg = static_cast<std::uint8_t>(s.loop.find(n.which[0]));
       for (int k = 0; k < p.arity; ++k)
         t.in[static_cast<std::size_t>(k)] = record(s, p.in[static_cast<std::size_t>(k)], false);

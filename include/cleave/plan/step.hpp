@@ -64,6 +64,8 @@ struct tape_op {
   element type = element::none;
   std::array<std::uint8_t, 3> in{};
   std::uint8_t arg = 0;
+  /// Of the user's operation, for checked mode; 0 where it is unknown or does not fit.
+  std::uint16_t line = 0;
   double scalar = 0;
   dim_set over = 0;
   /// op::user: whose function.

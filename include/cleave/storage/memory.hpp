@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/error.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -20,6 +23,12 @@ using memory_space = execution_space::memory_space;
 
 /// Whether kernels run on the host, so that plain loops may touch the memory and nothing has to be waited for.
 inline constexpr bool on_host = std::is_same_v<execution_space, Kokkos::DefaultHostExecutionSpace>;
+
+/// Throws environment_error where Kokkos cannot be used, since using it then would abort.
+inline void require_kokkos() {
+  if (Kokkos::is_finalized()) throw environment_error(wording::finalised("Kokkos"));
+  if (!Kokkos::is_initialized()) throw environment_error(wording::not_initialised("Kokkos"));
+}
 
 namespace detail {
 
@@ -36,11 +45,13 @@ struct kept_instance {
   }
   static const execution_space& made() {
     static const bool once = [] {
+      require_kokkos();
       get() = new execution_space;
       Kokkos::push_finalize_hook(&kept_instance::release);
       return true;
     }();
     static_cast<void>(once);
+    if (get() == nullptr) throw environment_error(wording::finalised("Kokkos"));
     return *get();
   }
 };
@@ -71,7 +82,7 @@ template <class To = memory_space, class From = memory_space>
 inline void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   if (bytes == 0 || to == from) return;
   if constexpr (on_host) {
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    std::memmove(to, from, static_cast<std::size_t>(bytes));
   } else {
     using unmanaged = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
     const Kokkos::View<char*, To, unmanaged> target(static_cast<char*>(to), static_cast<std::size_t>(bytes));
@@ -103,13 +114,20 @@ struct live_memory {
     all.hooked = false;
   }
   static void* allocate(std::int64_t bytes) {
+    require_kokkos();
     live_memory& all = get();
     const std::lock_guard<std::mutex> guard(all.lock);
     if (!all.hooked) {
       Kokkos::push_finalize_hook(&live_memory::release_all);
       all.hooked = true;
     }
-    void* block = Kokkos::kokkos_malloc<Space>("cleave", static_cast<std::size_t>(bytes));
+    void* block = nullptr;
+    try {
+      block = Kokkos::kokkos_malloc<Space>("cleave", static_cast<std::size_t>(bytes));
+    } catch (const std::exception&) {
+      // What Kokkos throws where there is no memory is of another type in each release.
+    }
+    if (block == nullptr) throw memory_error(wording::out_of_memory(bytes));
     all.blocks.insert(block);
     return block;
   }
@@ -122,11 +140,21 @@ struct live_memory {
 
 } // namespace detail
 
-/// Memory with shared owners; empty for 0 bytes. May be dropped after Kokkos::finalize.
+/// Memory with shared owners; empty for 0 bytes. May be dropped after Kokkos::finalize. Throws memory_error.
 template <class Space = memory_space>
 std::shared_ptr<void> allocate(std::int64_t bytes) {
   if (bytes == 0) return {};
   return {detail::live_memory<Space>::allocate(bytes), &detail::live_memory<Space>::release};
+}
+/// The same for a caller who tells all ranks whether it worked: false where there is no memory.
+template <class Space = memory_space>
+bool try_allocate(std::int64_t bytes, std::shared_ptr<void>& memory) {
+  try {
+    memory = allocate<Space>(bytes);
+    return true;
+  } catch (const memory_error&) {
+    return false;
+  }
 }
 
 /// Sets bytes to zero.

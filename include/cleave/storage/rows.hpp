@@ -69,8 +69,8 @@ inline std::int64_t sums_grain(std::int64_t length) {
   return (each + vector_block - 1) / vector_block * vector_block;
 }
 
-template <class T, class F>
-CLEAVE_FUNCTION void along_line(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t n, const F& f) {
+template <class From, class To, class F>
+CLEAVE_FUNCTION void along_line(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride, std::int64_t n, const F& f) {
   std::int64_t i = 0;
   if (from_stride == 1 && to_stride == 1)
     for (; i + vector_block <= n; i += vector_block) {
@@ -83,16 +83,16 @@ template <class T>
 struct put_element {
   CLEAVE_FUNCTION void operator()(T& to, const T& from) const { to = from; }
 };
-template <class T>
+template <class From, class To>
 struct add_element {
-  CLEAVE_FUNCTION void operator()(T& to, const T& from) const { to = to + from; }
+  CLEAVE_FUNCTION void operator()(To& to, const From& from) const { to = to + static_cast<To>(from); }
 };
 
 /// Rows and where they go. Array 0 of a row is the target's, array 1 the source's.
-template <class T>
+template <class From, class To>
 struct rows_functor {
-  const T* from;
-  T* to;
+  const From* from;
+  To* to;
   const std::int64_t* source;
   const std::int64_t* target;
   strided_dims row;
@@ -107,7 +107,7 @@ struct rows_functor {
 };
 /// A stretch of the elements of all rows.
 template <class T>
-struct copy_rows_functor : rows_functor<T> {
+struct copy_rows_functor : rows_functor<T, T> {
   std::int64_t total;
 
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
@@ -124,8 +124,8 @@ struct copy_rows_functor : rows_functor<T> {
   }
 };
 /// A stretch of the elements of a row, in all rows one after the other.
-template <class T>
-struct add_rows_functor : rows_functor<T> {
+template <class From, class To>
+struct add_rows_functor : rows_functor<From, To> {
   std::int64_t rows;
   std::int64_t grain;
 
@@ -136,7 +136,7 @@ struct add_rows_functor : rows_functor<T> {
       const std::int64_t in = this->row.at(1, k), out = this->row.at(0, k);
       n = this->in_line(k, end - k);
       for (std::int64_t r = 0; r < rows; ++r)
-        if (this->target[r] >= 0) along_line(this->from + this->source[r] + in, from_stride, this->to + this->target[r] + out, to_stride, n, add_element<T>{});
+        if (this->target[r] >= 0) along_line(this->from + this->source[r] + in, from_stride, this->to + this->target[r] + out, to_stride, n, add_element<From, To>{});
     }
   }
 };
@@ -152,13 +152,13 @@ void copy_rows(const T* from, T* to, const std::int64_t* source, const std::int6
   launch("cleave rows", (total + detail::rows_grain - 1) / detail::rows_grain, detail::copy_rows_functor<T>{{from, to, source, target, row.joined(), length}, total});
 }
 /// Adds rows: every element of a row in the order of the rows, so that the sum is the same in every run; rows whose target is below 0
-/// are left out.
-template <class T>
-void add_rows(const T* from, T* to, const std::int64_t* source, const std::int64_t* target, const strided_dims& row, std::int64_t rows) {
+/// are left out. The sums may be wider than the rows: those of 16-bit numbers are added up in float.
+template <class From, class To>
+void add_rows(const From* from, To* to, const std::int64_t* source, const std::int64_t* target, const strided_dims& row, std::int64_t rows) {
   const std::int64_t length = row.size();
   if (length * rows == 0) return;
   const std::int64_t grain = detail::sums_grain(length);
-  launch("cleave add rows", (length + grain - 1) / grain, detail::add_rows_functor<T>{{from, to, source, target, row.joined(), length}, rows, grain});
+  launch("cleave add rows", (length + grain - 1) / grain, detail::add_rows_functor<From, To>{{from, to, source, target, row.joined(), length}, rows, grain});
 }
 
 } // namespace cleave

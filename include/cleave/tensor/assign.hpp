@@ -133,6 +133,10 @@ void run_plan(Leaves& leaves, Results&... results) {
       static_cast<void>(site.complete());
       return;
     }
+    if (site.grid->checked().any()) {
+      const plan_identity plan(Plan::buffers, Plan::steps);
+      site.grid->same_call(plan.name, plan.hash, plan_identity::hash_of(site.extents));
+    }
     const reachable_numbers<Leaves> numbers(leaves);
     numbers.replace(site.inputs);
     executor_for<Plan>(*site.grid, std::span(site.extents).first(Plan::dims.size()), [&] { return site.complete(); })
@@ -147,7 +151,7 @@ struct body_of {
   using type = statement_body<E>;
 };
 template <class F, class... Args>
-  requires(!(is_expression<Args> || ...) && !(is_constant_argument<Args> || ...))
+  requires(!is_lifted<F> && !(is_expression<Args> || ...) && !(is_constant_argument<Args> || ...))
 struct body_of<expression<F, Args...>> {
   using type = F;
 };
@@ -156,7 +160,7 @@ template <class R, class E, class Leaves>
 struct plan_for;
 template <class R, class E, class... Leaves>
 struct plan_for<R, E, std::tuple<Leaves...>> {
-  using type = plan_of<typename body_of<E>::type, R(Leaves...)>;
+  using type = plan_of<typename body_of<E>::type, R(std::remove_cvref_t<Leaves>...)>;
 };
 
 template <class... Results>
@@ -193,7 +197,7 @@ void assign(tensor<T, Layout>& to, const expression<F, Args...>& statement) {
 /// The same values in another layout.
 template <class T, auto Layout, class U, auto From>
 void assign(tensor<T, Layout>& to, const tensor<U, From>& from) {
-  run(detail::make_expression(detail::identity_body{}, from), to);
+  run(function(detail::identity_body{})(from), to);
 }
 template <class T, auto Layout, Number N>
 void assign(tensor<T, Layout>& to, N number) {

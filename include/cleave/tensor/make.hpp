@@ -12,16 +12,16 @@ namespace detail {
 /// An aggregate of new tensors with the extents of the given ones.
 template <class A>
 A made_like(const A& given) {
-  A made = given;
+  A made = shared_with(given);
   for_each_leaf<is_run_time_leaf>(made, []<class Leaf>(Leaf& leaf) {
-    if constexpr (is_tensor<Leaf>) leaf = Leaf(leaf.get_grid(), leaf.extents());
+    if constexpr (is_tensor<Leaf>) leaf.rebind(Leaf(leaf.get_grid(), leaf.extents()));
     else static_cast<void>(refusal<fault::not_for_make, Leaf>{});
   });
   return made;
 }
 
 template <class A>
-auto first_tensor(const A& a) {
+const auto& first_tensor(const A& a) {
   if constexpr (is_tensor<A>) return a;
   else if constexpr (is_std_array<A>) return first_tensor(a[0]);
   else if constexpr (is_tuple<A>) return first_tensor(std::get<0>(a));
@@ -41,16 +41,16 @@ auto number_beside(const tensor<T, Layout>& t) {
 /// Collective.
 template <class F, bool WithValue, std::size_t... Which, class... Args>
 auto made(const expression<detail::gradient_body<F, WithValue, Which...>, Args...>& statement) {
-  std::tuple all(detail::made_like(std::get<Which>(statement.args))...);
-  auto gradients = detail::one_or_tuple(all);
+  std::tuple all(detail::made_like(std::get<Which>(statement.args).it)...);
+  auto gradients = detail::one_or_tuple(std::move(all));
   if constexpr (WithValue) {
     using returned = decltype(F{}(std::declval<typename detail::trace_type<Args>::type&>()...));
     if constexpr (std::derived_from<returned, value>) {
       auto loss = detail::number_beside(detail::first_tensor(gradients));
       run(statement, loss, gradients);
-      return std::tuple(loss, gradients);
+      return std::tuple(std::move(loss), std::move(gradients));
     } else {
-      return static_cast<void>(refusal<fault::not_for_make, returned>{}), std::tuple(gradients, gradients);
+      return static_cast<void>(refusal<fault::not_for_make, returned>{}), std::tuple<>();
     }
   } else {
     run(statement, gradients);

@@ -37,6 +37,8 @@ struct tensor_state {
   box held{};
   std::shared_ptr<void> memory{};
   void* data = nullptr;
+  /// Whether the memory is a View of the caller.
+  bool wraps = false;
 
   std::int64_t elements() const { return grid.active() ? local.elements() : 0; }
   std::int64_t bytes() const { return elements() * size_of(element); }
@@ -70,38 +72,55 @@ inline view_fault check_view(const given_view& v, const shape& local) {
   return {};
 }
 
+/// Whether 64 bits can count the bytes of a whole tensor.
+inline bool countable(std::span<const std::int64_t> extents, element e) {
+  std::int64_t bytes = size_of(e);
+  for (std::int64_t n : extents)
+    if (n == 0) return true;
+  for (std::int64_t n : extents)
+    if (__builtin_mul_overflow(bytes, n, &bytes)) return false;
+  return true;
+}
+
 } // namespace detail
 
-/// The shape of a tensor, agreed on by all ranks: one small MPI_Allreduce. Throws shape_error or view_error on all ranks alike.
+/// A tensor's state, agreed on by all ranks: one small MPI_Allreduce. Without a View its memory is allocated. Throws shape_error,
+/// view_error or memory_error on all ranks alike.
 inline tensor_state make_state(const grid& g, const spec& s, element e, std::span<const std::int64_t> extents,
                                const given_view* view) {
+  require_kokkos();
   grid_state& on = g.state();
+  if (on.everyone().size == on.world().size) on.same_call("the construction of a tensor", 0, 0);
   tensor_state t;
   t.grid = g;
   t.element = e;
   t.global.rank = static_cast<int>(s.dims.size());
   const bool counted = extents.size() == s.dims.size();
   detail::view_fault misfit;
+  bool allocated = true;
   if (counted) {
     for (int i = 0; i < t.global.rank; ++i) t.global[i] = extents[static_cast<std::size_t>(i)];
     bool negative = false;
     for (std::int64_t n : extents) negative = negative || n < 0;
-    if (!negative) {
+    if (!negative && detail::countable(extents, e)) {
       if (on.active()) t.held = box_of(t.global, layout_of(s), on.here(), on.sizes());
       t.held.rank = t.global.rank;
       t.local = t.held.extents();
       if (view != nullptr) misfit = detail::check_view(*view, t.local);
+      else allocated = try_allocate(t.bytes(), t.memory);
     }
   }
-  // Largest and, negated, smallest of every number; the lowest rank whose View does not fit.
-  constexpr int fields = max_rank + 1;
-  std::int64_t mine[2 * fields + 1] = {}, all[2 * fields + 1] = {};
+  // Largest and, negated, smallest of every number; the lowest rank whose View does not fit; the bytes that could not be had, and where.
+  constexpr int fields = max_rank + 1, told_fields = 2 * fields + 3;
+  std::int64_t mine[told_fields] = {}, all[told_fields] = {};
   mine[0] = static_cast<std::int64_t>(extents.size());
   for (std::size_t i = 0; i < max_rank && i < extents.size(); ++i) mine[i + 1] = extents[i];
   for (int i = 0; i < fields; ++i) mine[fields + i] = -mine[i];
   const comm::group& everyone = on.everyone();
   mine[2 * fields] = misfit.what == detail::view_fault::none ? -everyone.size : -everyone.rank;
-  on.guarded([&] { comm::check(MPI_Allreduce(mine, all, 2 * fields + 1, MPI_INT64_T, MPI_MAX, everyone.handle), "MPI_Allreduce"); });
+  mine[2 * fields + 1] = allocated ? 0 : t.bytes();
+  mine[2 * fields + 2] = allocated ? -1 : everyone.rank;
+  on.guarded([&] { comm::check(MPI_Allreduce(mine, all, told_fields, MPI_INT64_T, MPI_MAX, everyone.handle), "MPI_Allreduce"); });
 
   if (all[0] != t.global.rank || -all[fields] != t.global.rank)
     throw shape_error(wording::extents_needed(t.global.rank, all[0] != t.global.rank ? all[0] : -all[fields]));
@@ -114,6 +133,8 @@ inline tensor_state make_state(const grid& g, const spec& s, element e, std::spa
     if (const std::int64_t parts = on.sizes().product(layout_of(s)[i]); dim.divisible && most % parts != 0)
       throw shape_error(wording::extent_not_divisible(dim.name, parts, most));
   }
+  if (!detail::countable(extents, e)) throw shape_error(wording::too_many_bytes());
+  if (all[2 * fields + 2] >= 0) throw memory_error(wording::rank_out_of_memory(all[2 * fields + 1], "the shard of a tensor", all[2 * fields + 2]));
   const std::int64_t teller = -all[2 * fields];
   if (teller < everyone.size) {
     std::int64_t told[4] = {misfit.what, misfit.dim, misfit.expected, misfit.got};
@@ -129,7 +150,9 @@ inline tensor_state make_state(const grid& g, const spec& s, element e, std::spa
 /// The whole tensor as host bytes on every device; nothing elsewhere. Collective over the devices.
 inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layout& where) {
   grid_state& on = t.grid.state();
+  require_kokkos();
   if (!on.active()) return {};
+  on.same_call("the gathering of a whole tensor", 0, 0);
   const auto through = [&](kind move, const layout& from, const layout& to, const void* in, std::int64_t bytes, axis_set axes) {
     comm::bound_move m(on, move, {t.element, t.global, from, to, axes, from.combine});
     const comm::scratch_bytes needs = m.needs();

@@ -32,8 +32,10 @@ struct view_data<T, 0> : std::type_identity<T> {};
 
 } // namespace detail
 
-/// A tensor divided over a grid: on each device a contiguous LayoutRight shard in the written order of dims. A handle: copies
-/// share the data, as Views do. `Layout` is a sharding, as in `tensor<float, mesh(batch / data, embed)>`.
+/// A tensor sharded over a grid: on each device a contiguous LayoutRight shard in the written order of dims. A value, as a
+/// std::vector is: a copy has its own elements, a move takes them over, and `alias()` asks for a second handle on the same
+/// elements, as a copy of a View is one. `Layout` is a sharding, as in `tensor<float, mesh(batch / data, embed)>`. Constness is that
+/// of the handle: elements of a const tensor may be written, as those of a const View.
 template <class T, auto Layout>
 class tensor {
  public:
@@ -50,12 +52,12 @@ class tensor {
 
   /// Without data; must be assigned a tensor before use.
   tensor() = default;
-  /// Allocates the shard, filled with zeros. Collective: the ranks agree on the extents, or all throw shape_error.
+  /// Allocates the shard, filled with zeros. Collective: the ranks agree on the extents, or all throw shape_error; where one has no
+  /// memory all throw memory_error.
   tensor(const grid& g, std::initializer_list<std::int64_t> extents)
       : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end())) {}
   tensor(const grid& g, const extents_type& extents) : tensor(g, std::span<const std::int64_t>(extents)) {}
   tensor(const grid& g, std::span<const std::int64_t> extents) : state_(std::make_shared<tensor_state>(made(g, extents, nullptr))) {
-    state_->memory = allocate(state_->bytes());
     state_->data = state_->memory.get();
     zero_bytes(state_->data, state_->bytes());
   }
@@ -86,14 +88,46 @@ class tensor {
       if (!Kokkos::is_finalized()) delete static_cast<user_view*>(kept);
     });
     state_->data = view.data();
+    state_->wraps = true;
   }
 
-  tensor(const tensor&) = default;
+  /// A tensor with the same values in memory of its own. No communication.
+  tensor(const tensor& other) {
+    if (!other.state_) return;
+    state_ = std::make_shared<tensor_state>(*other.state_);
+    state_->wraps = false;
+    state_->memory = allocate(state_->bytes());
+    state_->data = state_->memory.get();
+    copy_values(other);
+  }
   tensor(tensor&&) noexcept = default;
-  /// Of the same type: this becomes another handle of the same data.
-  tensor& operator=(const tensor&) = default;
-  tensor& operator=(tensor&&) noexcept = default;
-  /// Of anything else (a statement, a number, a tensor with another layout): computed into the data of this tensor.
+  /// Copies the values into the memory of this tensor. Where that has other extents or is on another grid it gets new memory; a tensor
+  /// that wraps a View never does, but throws shape_error or grid_error. No communication.
+  tensor& operator=(const tensor& other) {
+    if (state_ == other.state_) return *this;
+    if (!state_ || !other.state_ || !takes(other)) return rebind(tensor(other));
+    copy_values(other);
+    return *this;
+  }
+  /// Takes over the memory of the other tensor, which is without data afterwards. Where one of the two wraps a View the values are copied
+  /// instead, since the View is to have them; a tensor without data takes over a wrapped View too.
+  tensor& operator=(tensor&& other) {
+    if (state_ == other.state_) return *this;
+    if (!state_ || (other.state_ && !state_->wraps && !other.state_->wraps)) return rebind(std::move(other));
+    return *this = std::as_const(other);
+  }
+  /// Another handle on the same elements: what is written through one is read through both.
+  tensor alias() const {
+    tensor same;
+    same.state_ = state_;
+    return same;
+  }
+  /// Makes this the handle of another tensor's elements, whatever it had before; a View that it wrapped is let go.
+  tensor& rebind(tensor&& other) noexcept {
+    state_ = std::move(other.state_);
+    return *this;
+  }
+  /// Of anything else (a statement, a number, a tensor with another layout): computed into the memory of this tensor.
   template <class Expression>
     requires(!std::is_same_v<std::remove_cvref_t<Expression>, tensor>)
   tensor& operator=(const Expression& expression) {
@@ -125,8 +159,11 @@ class tensor {
   }
   std::int64_t local_size() const { return state().elements(); }
 
-  /// This device's shard; empty on ranks where the grid is not.
-  T* data() const { return static_cast<T*>(state().data); }
+  /// This device's shard; empty on ranks where the grid is not. Throws environment_error after Kokkos::finalize, which frees it.
+  T* data() const {
+    if (Kokkos::is_finalized()) throw environment_error(wording::finalised("Kokkos"));
+    return static_cast<T*>(state().data);
+  }
   view_type view() const { return make_view(std::make_index_sequence<static_cast<std::size_t>(rank)>{}); }
 
   /// Sets all elements to one value. No communication.
@@ -189,6 +226,23 @@ class tensor {
     for (std::size_t i = 0; i < s.dims.size(); ++i)
       if (s.dims[i].dim.name == name) return static_cast<int>(i);
     return -1;
+  }
+  /// Whether the values of another tensor fit into the memory of this one. Throws where they do not and this wraps a View.
+  bool takes(const tensor& other) const {
+    const tensor_state &mine = *state_, &theirs = *other.state_;
+    if (mine.wraps && !(mine.grid == theirs.grid)) throw grid_error(wording::grids_differ());
+    const spec s = sharding_type::value;
+    bool same = mine.grid == theirs.grid;
+    for (int i = 0; i < rank; ++i) {
+      same = same && mine.global[i] == theirs.global[i];
+      if (mine.wraps && mine.global[i] != theirs.global[i])
+        throw shape_error(wording::extents_differ(s.dims[static_cast<std::size_t>(i)].dim.name, mine.global[i], theirs.global[i]));
+    }
+    return same;
+  }
+  void copy_values(const tensor& other) {
+    wait_for_kernels();
+    copy_bytes(state_->data, other.state_->data, state_->bytes());
   }
   static tensor_state made(const grid& g, std::span<const std::int64_t> extents, const given_view* view) {
     if (g.mesh() != sharding_type::mesh_type::value) throw grid_error(wording::grid_of_another_mesh());

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/mpi.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace cleave::comm {
+
+/// What a rank says of a call that all ranks are to make.
+struct call_record {
+  std::uint64_t plan = 0, sizes = 0;
+  char text[112] = "";
+
+  call_record(std::string_view name, std::uint64_t which, std::uint64_t extents) : plan(which), sizes(extents) {
+    const std::size_t n = name.size() < sizeof text - 1 ? name.size() : sizeof text - 1;
+    std::memcpy(text, name.data(), n);
+  }
+  call_record() = default;
+};
+
+/// Small messages by which the devices of a grid find out in time that one of them does something else. They have a communicator of
+/// their own, so that they meet no message of a plan.
+class agreement {
+ public:
+  /// Duplicates the communicator. Collective.
+  explicit agreement(MPI_Comm devices) {
+    check(MPI_Comm_dup(devices, &handle_), "MPI_Comm_dup");
+    check(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_size(handle_, &size_), "MPI_Comm_size");
+    check(MPI_Comm_rank(handle_, &rank_), "MPI_Comm_rank");
+  }
+  agreement(const agreement&) = delete;
+  agreement& operator=(const agreement&) = delete;
+  ~agreement() {
+    if (handle_ != MPI_COMM_NULL) MPI_Comm_free(&handle_);
+  }
+  /// After MPI_Finalize there is nothing to free.
+  void forget() { handle_ = MPI_COMM_NULL; }
+
+  int size() const { return size_; }
+  int rank() const { return rank_; }
+
+  /// Throws agreement_error on all devices alike where they do not make the same call.
+  void same_call(const call_record& mine, double limit) {
+    const std::vector<unsigned char>& all = exchange(&mine, sizeof mine, limit, mine.text);
+    call_record first, other;
+    std::memcpy(static_cast<void*>(&first), all.data(), sizeof first);
+    for (int r = 1; r < size_; ++r) {
+      std::memcpy(static_cast<void*>(&other), all.data() + sizeof other * static_cast<std::size_t>(r), sizeof other);
+      if (other.plan == first.plan && other.sizes == first.sizes && std::strcmp(other.text, first.text) == 0) continue;
+      const bool extents = other.plan == first.plan && other.sizes != first.sizes;
+      throw agreement_error(wording::calls_differ(0, first.text, r, extents ? std::string(other.text) + ", with other extents" : std::string(other.text)));
+    }
+  }
+
+  /// The bytes of every device, one after the other in their order. All devices give equally many. Throws absent_error that names the
+  /// first device from which nothing came within `limit` seconds; `call` says what for. Communication: one message from each to each,
+  /// so that everyone can tell who is missing.
+  const std::vector<unsigned char>& exchange(const void* mine, std::size_t bytes, double limit, std::string_view call) {
+    sent_.assign(static_cast<const unsigned char*>(mine), static_cast<const unsigned char*>(mine) + bytes);
+    received_.assign(bytes * static_cast<std::size_t>(size_), 0);
+    requests_.assign(2 * static_cast<std::size_t>(size_), MPI_REQUEST_NULL);
+    for (int r = 0; r < size_; ++r) {
+      unsigned char* const from = received_.data() + bytes * static_cast<std::size_t>(r);
+      if (r == rank_) {
+        std::memcpy(from, mine, bytes);
+        continue;
+      }
+      const auto i = static_cast<std::size_t>(r);
+      check(MPI_Irecv(from, static_cast<int>(bytes), MPI_BYTE, r, tag, handle_, &requests_[i]), "MPI_Irecv");
+      check(MPI_Isend(sent_.data(), static_cast<int>(bytes), MPI_BYTE, r, tag, handle_, &requests_[i + static_cast<std::size_t>(size_)]), "MPI_Isend");
+    }
+    wait(limit, call);
+    return received_;
+  }
+
+ private:
+  void wait(double limit, std::string_view call) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<int> done(requests_.size());
+    for (;;) {
+      int some = 0;
+      check(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &some, done.data(), MPI_STATUSES_IGNORE), "MPI_Testsome");
+      if (std::all_of(requests_.begin(), requests_.end(), [](MPI_Request r) { return r == MPI_REQUEST_NULL; })) return;
+      if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limit) break;
+      std::this_thread::yield();
+    }
+    int missing = 0;
+    for (int r = size_; r-- > 0;)
+      if (requests_[static_cast<std::size_t>(r)] != MPI_REQUEST_NULL) missing = r;
+    // What is still under way may arrive when this object is gone, so it is given up, memory included.
+    for (MPI_Request& r : requests_)
+      if (r != MPI_REQUEST_NULL) MPI_Cancel(&r), MPI_Request_free(&r);
+    static_cast<void>(new std::vector<unsigned char>(std::move(sent_)));
+    static_cast<void>(new std::vector<unsigned char>(std::move(received_)));
+    throw absent_error(wording::rank_missing(missing, static_cast<std::int64_t>(limit), call));
+  }
+
+  static constexpr int tag = 2;
+  MPI_Comm handle_ = MPI_COMM_NULL;
+  int size_ = 1, rank_ = 0;
+  std::vector<unsigned char> sent_{}, received_{};
+  std::vector<MPI_Request> requests_{};
+};
+
+} // namespace cleave::comm

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/fields.hpp>
+#include <cleave/type/abstract.hpp>
+
+namespace cleave::detail {
+
+/// As what an operand is kept in a statement.
+template <class A>
+struct kept_as {
+  using type = A;
+};
+template <class A>
+using kept = typename kept_as<std::remove_cvref_t<A>>::type;
+
+/// The same tensors without a copy of their elements: a tensor itself, or an aggregate of tensors and numbers.
+template <class A>
+constexpr A shared_with(const A& a) {
+  if constexpr (TensorType<A> && requires { a.alias(); }) {
+    return a.alias();
+  } else if constexpr (is_std_array<A>) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return A{shared_with(a[I])...}; }(std::make_index_sequence<std::tuple_size_v<A>>{});
+  } else if constexpr (is_tuple<A>) {
+    return std::apply([](const auto&... items) { return A(shared_with(items)...); }, a);
+  } else if constexpr (std::is_aggregate_v<A> && !std::is_array_v<A> && !std::is_empty_v<A> && !is_number<A>) {
+    return std::apply([](const auto&... fields) { return A{shared_with(fields)...}; }, tie_fields(a));
+  } else {
+    return a;
+  }
+}
+
+/// An operand of a statement. Copies of statements share the elements of their tensors, so that building one costs nothing.
+template <class A>
+struct statement_operand {
+  A it;
+
+  constexpr statement_operand(const A& a) : it(shared_with(a)) {}
+  constexpr statement_operand(const statement_operand& other) : it(shared_with(other.it)) {}
+  constexpr statement_operand(statement_operand&&) = default;
+};
+
+} // namespace cleave::detail

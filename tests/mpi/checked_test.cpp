@@ -1,0 +1,255 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Checked mode: what is wrong on one rank is an error on all of them, in time, that names the cause.
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <thread>
+
+namespace {
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::axis<"model"> model;
+inline constexpr cleave::mesh mesh{data, model};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+inline constexpr cleave::dim<"word", 4> word;
+
+using Rows = cleave::tensor<double, mesh(row / data, col)>;
+using Whole = cleave::tensor<double, mesh(row, col)>;
+using Ids = cleave::tensor<int, mesh(row)>;
+using Number = cleave::tensor<double, mesh()>;
+using Count = cleave::tensor<int, mesh()>;
+using Flag = cleave::tensor<bool, mesh()>;
+
+cleave::grid grid_of_all(const cleave::checks& c) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {1, support::ranks()});
+  g.check(c);
+  return g;
+}
+cleave::grid sharded_grid(const cleave::checks& c) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  g.check(c);
+  return g;
+}
+constexpr cleave::checks calls{.calls = true};
+constexpr cleave::checks nans{.calls = true, .nans = true};
+
+/// What a call throws; every rank must have the same sentence.
+template <class Error, class F>
+std::string error_of(F&& f) {
+  std::string what = "nothing";
+  try {
+    f();
+  } catch (const Error& e) {
+    what = e.what();
+  }
+  char first[512] = "", mine[512] = "";
+  std::snprintf(first, sizeof first, "%s", what.c_str());
+  std::snprintf(mine, sizeof mine, "%s", what.c_str());
+  MPI_Bcast(first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
+  EXPECT_STREQ(first, mine);
+  return what;
+}
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+constexpr cleave::function scaled([](auto x, auto factor) { return x * factor; });
+constexpr cleave::function total([](auto x) { return sum(x); });
+
+TEST(checked, right_programs_run_as_they_do_unchecked) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    g.check(nans);
+    Rows x(g, {6, 4}), y(g, {6, 4});
+    x.fill(2);
+    y = scaled(x, 1.5);
+    y = y + x;
+    Number n(g, {});
+    n = total(y);
+    EXPECT_EQ(n.item(), 24 * 5.0);
+    g.check({});
+    EXPECT_FALSE(g.checked().any());
+    n = total(x);
+    EXPECT_EQ(n.item(), 48);
+  }
+}
+
+TEST(checked, numbers_that_differ) {
+  if (support::ranks() == 1) return;
+  const cleave::grid g = sharded_grid(calls);
+  Rows x(g, {6, 4}), y(g, {6, 4});
+  const std::string what = error_of<cleave::agreement_error>([&] { y = scaled(x, support::rank() == 1 ? 0.25 : 0.5); });
+  EXPECT_TRUE(contains(what, "argument 1, f64[], must be the same on ranks 0 and 1, but is not: 0.5 and 0.25")) << what;
+  // Nothing has been run, and the next call is in step.
+  y = scaled(x, 0.5);
+}
+
+TEST(checked, replicas_that_differ) {
+  if (support::ranks() == 1) return;
+  const cleave::grid g = grid_of_all(calls);
+  Whole x(g, {6, 4});
+  Number n(g, {});
+  x.fill(1);
+  n = total(x);
+  EXPECT_EQ(n.item(), 24);
+  if (support::rank() == support::ranks() - 1) x.data()[7] = 3;
+  const std::string what = error_of<cleave::agreement_error>([&] { n = total(x); });
+  EXPECT_TRUE(contains(what, "argument 0, f64[row, col], must be the same on ranks 0 and " + std::to_string(support::ranks() - 1))) << what;
+  // Shards are no replicas.
+  const cleave::grid h = sharded_grid(calls);
+  Rows y(h, {6, 4});
+  y.fill(support::rank());
+  Number m(h, {});
+  m = total(y);
+  // Nor does the payload of a NaN count.
+  const cleave::grid k = grid_of_all(calls);
+  Whole z(k, {6, 4});
+  z.data()[3] = support::rank() == 0 ? std::nan("1") : std::nan("2");
+  Number l(k, {});
+  l = total(z);
+  EXPECT_TRUE(std::isnan(l.item()));
+}
+
+TEST(checked, other_calls) {
+  if (support::ranks() == 1) return;
+  const cleave::grid g = sharded_grid(calls);
+  Rows x(g, {6, 4}), y(g, {6, 4});
+  Number n(g, {});
+  const std::string what = error_of<cleave::agreement_error>([&] {
+    if (support::rank() == 0) n = total(x);
+    else y = scaled(x, 0.5);
+  });
+  EXPECT_TRUE(contains(what, "rank 0 makes call 4, sum at checked_test.cpp:")) << what;
+  EXPECT_TRUE(contains(what, "but rank 1 makes call 4, mul at checked_test.cpp:")) << what;
+  n = total(x);
+}
+
+TEST(checked, a_rank_that_does_not_come) {
+  if (support::ranks() == 1) return;
+  const cleave::grid g = sharded_grid({.calls = true, .time_limit = 1});
+  Rows x(g, {6, 4});
+  Number n(g, {});
+  n = total(x);
+  if (support::rank() == 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  } else {
+    try {
+      n = total(x);
+      ADD_FAILURE() << "no error";
+    } catch (const cleave::agreement_error& e) {
+      EXPECT_TRUE(contains(e.what(), "rank 1 did not come within 1 s to call 4, sum at checked_test.cpp:")) << e.what();
+    }
+    // The ranks are out of step.
+    EXPECT_THROW((n = total(x)), cleave::mpi_error);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+constexpr cleave::function halved([](auto x, auto tolerance) {
+  return cleave::repeat_until(x, [](const auto& v) { return v * 0.5; }, [&](const auto& v) { return max(abs(v)) < tolerance; }, 100);
+});
+TEST(checked, tolerances_that_differ) {
+  if (support::ranks() == 1) return;
+  const cleave::grid g = sharded_grid(calls);
+  Rows x(g, {6, 4}), y(g, {6, 4});
+  x.fill(1);
+  y = halved(x, 0.1);
+  EXPECT_EQ(y.to_global()[0], 0.0625);
+  const std::string what = error_of<cleave::agreement_error>([&] { y = halved(x, support::rank() == 0 ? 0.1 : 1e-9); });
+  EXPECT_TRUE(contains(what, "argument 1, f64[], must be the same")) << what;
+}
+
+TEST(checked, the_operation_that_made_the_first_nan) {
+  constexpr cleave::function chain([](auto x, auto y) {
+    auto a = x * 2.0;
+    auto b = a - y;
+    auto c = log(b); // here
+    return c + x;
+  });
+  for (const cleave::grid& g : support::grids(mesh)) {
+    g.check(nans);
+    Rows x(g, {6, 4}), y(g, {6, 4}), z(g, {6, 4});
+    x.fill(1);
+    y.fill(1);
+    z = chain(x, y);
+    y.fill_by([](const auto& at) { return at[0] == 4 && at[1] == 2 ? 3.0 : 1.0; });
+    const std::string what = error_of<cleave::nan_error>([&] { z = chain(x, y); });
+    EXPECT_TRUE(contains(what, "the first NaN was made by log at checked_test.cpp:")) << what;
+    EXPECT_TRUE(contains(what, ": f64[row/data, col] at index [4, 2] on rank ")) << what;
+    // Where the result takes the place of an operand too. The lines of statements are not known.
+    x.fill_by([](const auto& at) { return at[0] == 5 && at[1] == 3 ? -1.0 : 1.0; });
+    y.fill(1);
+    const std::string in_place = error_of<cleave::nan_error>([&] { x = sqrt(x) + 1.0; });
+    EXPECT_TRUE(contains(in_place, "made by sqrt: f64[row/data, col] at index [5, 3] on rank ")) << in_place;
+    // And what comes with the arguments.
+    y.fill_by([](const auto& at) { return at[0] == 1 && at[1] == 1 ? std::numeric_limits<double>::quiet_NaN() : 1.0; });
+    const std::string given = error_of<cleave::nan_error>([&] { z = y + 1.0; });
+    EXPECT_TRUE(contains(given, "argument 0, f64[row/data, col], has a NaN before the call, at index [1, 1]")) << given;
+  }
+}
+TEST(checked, a_nan_within_a_reduction) {
+  constexpr cleave::function mean_log([](auto x) { return mean(log(x)); });
+  for (const cleave::grid& g : support::grids(mesh)) {
+    g.check(nans);
+    Rows x(g, {6, 4});
+    Number n(g, {});
+    x.fill_by([](const auto& at) { return at[0] == 3 && at[1] == 1 ? -1.0 : 1.0; });
+    const std::string what = error_of<cleave::nan_error>([&] { n = mean_log(x); });
+    EXPECT_TRUE(contains(what, "made by log at checked_test.cpp:")) << what;
+  }
+}
+
+// Always, not only in checked mode.
+constexpr cleave::function two([](auto x) { return std::tuple(x + 1.0, x * 2.0); });
+TEST(checked, results_in_one_memory) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    Whole x(g, {6, 4}), v(g, {6, 4}), w(g, {6, 4});
+    const std::string what = error_of<cleave::overlap_error>([&] { two(x).into(v, v); });
+    EXPECT_TRUE(contains(what, "result 0 and result 1 of one call lie in the same memory")) << what;
+    two(x).into(v, w);
+    EXPECT_EQ(v.to_global()[0], 1);
+    // Views that overlap by an element, too; those that touch do not.
+    Kokkos::View<double*, cleave::memory_space> all("all", 48);
+    using Raw = Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+    Whole first(g, {6, 4}, Raw(all.data(), 6, 4)), second(g, {6, 4}, Raw(all.data() + 23, 6, 4)), third(g, {6, 4}, Raw(all.data() + 24, 6, 4));
+    EXPECT_THROW(two(x).into(second, first), cleave::overlap_error);
+    two(x).into(third, first);
+    two(x).into(x, w);
+    EXPECT_EQ(x.to_global()[0], 1);
+  }
+}
+
+// A loop says how it ended.
+constexpr cleave::function relaxed([](auto x, auto tolerance, auto most) {
+  auto [y, report] = cleave::repeat_until_reported(x, [](const auto& v) { return v * 0.5; }, [&](const auto& v) { return max(abs(v)) < tolerance; }, most);
+  return std::tuple(y, report.iterations, report.converged);
+});
+TEST(checked, loops_report) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    Rows x(g, {6, 4}), y(g, {6, 4});
+    Count iterations(g, {});
+    Flag converged(g, {});
+    x.fill(1);
+    relaxed(x, 0.1, 100).into(y, iterations, converged);
+    EXPECT_EQ(iterations.item(), 4);
+    EXPECT_TRUE(converged.item());
+    EXPECT_EQ(y.to_global()[23], 0.0625);
+    relaxed(x, 0.1, 3).into(y, iterations, converged);
+    EXPECT_EQ(iterations.item(), 3);
+    EXPECT_FALSE(converged.item());
+    EXPECT_EQ(y.to_global()[23], 0.125);
+    relaxed(x, 0.1, 0).into(y, iterations, converged);
+    EXPECT_EQ(iterations.item(), 0);
+    EXPECT_FALSE(converged.item());
+    EXPECT_EQ(y.to_global()[23], 1);
+  }
+}
+
+} // namespace

@@ -1,0 +1,6 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "every_element.hpp"
+
+TEST(every_element, bfloat16_) { every_element::run_all<cleave::bfloat16>(); }
+TEST(every_element, half_) { every_element::run_all<cleave::half>(); }

@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What only a process of its own can show: MPI or Kokkos missing or finalised, no memory, ranks that die or leave. The argument names the
+// scenario; run.py says what must come of it.
+#include <cleave/cleave.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::mesh mesh{data};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+using Rows = cleave::tensor<double, mesh(row / data, col)>;
+using Number = cleave::tensor<double, mesh()>;
+
+int ranks() {
+  int n = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &n);
+  return n;
+}
+int rank() {
+  int r = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &r);
+  return r;
+}
+cleave::grid all_ranks(cleave::checks c = {}) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {ranks()});
+  if (c.any()) g.check(c);
+  return g;
+}
+constexpr cleave::checks checked{.calls = true, .time_limit = 3};
+
+/// MPI and Kokkos as far as a scenario has them.
+struct session {
+  std::optional<Kokkos::ScopeGuard> kokkos;
+  bool mpi = false;
+
+  void start_mpi(int argc, char** argv) {
+    int provided = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    mpi = true;
+  }
+  void start_kokkos(int argc, char** argv) { kokkos.emplace(argc, argv); }
+  void end_mpi() {
+    if (mpi) MPI_Finalize();
+    mpi = false;
+  }
+};
+
+/// After an error that the other ranks may not have, a program ends as MPI says: for all ranks at once.
+int ends_with(const std::exception& e) {
+  std::printf("rank %d: %s\n", rank(), e.what());
+  std::fflush(stdout);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  MPI_Abort(MPI_COMM_WORLD, 3);
+  return 3;
+}
+/// Sums again and again, as a simulation does; on rank 1 something happens before the third sum.
+int loop_with(const std::function<void()>& on_rank_1) {
+  const cleave::grid g = all_ranks(checked);
+  Rows x(g, {64, 64});
+  Number n(g, {});
+  try {
+    for (int i = 0; i < 5; ++i) {
+      if (i == 2 && rank() == 1) on_rank_1();
+      n = sum(x);
+    }
+  } catch (const std::exception& e) {
+    return ends_with(e);
+  }
+  return 0;
+}
+
+// The shard of rank 1 is what this kernel cannot do.
+struct refuses {
+  static constexpr std::string_view name = "refuses";
+  void operator()(const cleave::local_context&, std::span<const cleave::shard>, const cleave::shard&) const {
+    if (rank() == 1) throw std::runtime_error("the kernel of rank 1 refuses");
+  }
+};
+constexpr cleave::function refused([](auto x) { return sum(cleave::call<refuses>(cleave::whole(col), x)); });
+
+const std::map<std::string, std::function<int(int, char**, session&)>> scenarios = {
+    {"no_mpi", [](int, char**, session&) { return cleave::grid(mesh, MPI_COMM_WORLD, {1}), 0; }},
+    {"no_kokkos",
+     [](int argc, char** argv, session& s) {
+       s.start_mpi(argc, argv);
+       const cleave::grid g = all_ranks();
+       const Rows x(g, {4, 4});
+       return 0;
+     }},
+    {"mpi_finalised",
+     [](int argc, char** argv, session& s) {
+       s.start_mpi(argc, argv);
+       s.start_kokkos(argc, argv);
+       const cleave::grid g = all_ranks();
+       Rows x(g, {4, 4});
+       x = x + 1.0;
+       s.end_mpi();
+       x = x + 1.0;
+       return 0;
+     }},
+    {"grid_after_mpi",
+     [](int argc, char** argv, session& s) {
+       s.start_mpi(argc, argv);
+       s.end_mpi();
+       return cleave::grid(mesh, MPI_COMM_WORLD, {1}), 0;
+     }},
+    {"kokkos_finalised",
+     [](int argc, char** argv, session& s) {
+       s.start_mpi(argc, argv);
+       s.start_kokkos(argc, argv);
+       const cleave::grid g = all_ranks();
+       Rows x(g, {4, 4});
+       x = x + 1.0;
+       s.kokkos.reset();
+       x = x + 1.0;
+       return 0;
+     }},
+    {"fill_after_kokkos",
+     [](int argc, char** argv, session& s) {
+       s.start_mpi(argc, argv);
+       s.start_kokkos(argc, argv);
+       const cleave::grid g = all_ranks();
+       Rows x(g, {4, 4});
+       s.kokkos.reset();
+       x.fill(1);
+       return 0;
+     }},
+    {"no_communicator",
+     [](int argc, char** argv, session& s) {
+       s.start_mpi(argc, argv);
+       s.start_kokkos(argc, argv);
+       return cleave::grid(mesh, MPI_COMM_NULL, {1}), 0;
+     }},
+    {"no_memory",
+     [](int argc, char** argv, session& s) {
+       s.start_mpi(argc, argv);
+       s.start_kokkos(argc, argv);
+       const Rows x(all_ranks(), {std::int64_t{1} << 26, std::int64_t{1} << 19});
+       return 0;
+     }},
+    {"uncountable",
+     [](int argc, char** argv, session& s) {
+       s.start_mpi(argc, argv);
+       s.start_kokkos(argc, argv);
+       const Rows x(all_ranks(), {std::int64_t{1} << 40, std::int64_t{1} << 40});
+       return 0;
+     }},
+    {"no_workspace",
+     [](int argc, char** argv, session& s) {
+       s.start_mpi(argc, argv);
+       s.start_kokkos(argc, argv);
+       const cleave::grid g = all_ranks();
+       // Two vectors whose outer product is the workspace of a sort.
+       cleave::tensor<double, mesh(row)> a(g, {std::int64_t{1} << 23});
+       cleave::tensor<double, mesh(col)> b(g, {std::int64_t{1} << 23}), y(g, {std::int64_t{1} << 23});
+       constexpr cleave::function f([](auto u, auto v) { return max(cleave::cumulative_sum(cleave::broadcast(u, row, col) * cleave::broadcast(v, row, col), row), row); });
+       y = f(a, b);
+       return 0;
+     }},
+    {"killed", [](int, char**, session&) { return loop_with([] { std::raise(SIGKILL); }); }},
+    {"leaves",
+     [](int, char**, session&) {
+       return loop_with([] {
+         std::printf("rank 1 leaves\n");
+         std::fflush(stdout);
+         std::this_thread::sleep_for(std::chrono::seconds(6));
+         _exit(0);
+       });
+     }},
+    {"throws", [](int, char**, session&) { return loop_with([] { throw std::runtime_error("rank 1 has no disk"); }); }},
+    {"skips",
+     [](int, char**, session&) {
+       return loop_with([] {
+         const cleave::grid none;
+         std::this_thread::sleep_for(std::chrono::seconds(5));
+       });
+     }},
+    {"kernel_throws",
+     [](int, char**, session&) {
+       const cleave::grid g = all_ranks(checked);
+       Rows x(g, {64, 64});
+       Number n(g, {});
+       try {
+         n = refused(x);
+       } catch (const std::runtime_error& e) {
+         std::printf("rank %d: %s\n", rank(), e.what());
+         std::fflush(stdout);
+         if (rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(5));
+         return ends_with(e);
+       }
+       return 0;
+     }},
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const std::string name = argc > 1 ? argv[1] : "";
+  const auto found = scenarios.find(name);
+  if (found == scenarios.end()) {
+    std::fprintf(stderr, "there is no scenario '%s'\n", name.c_str());
+    return 2;
+  }
+  session s;
+  int result = 0;
+  try {
+    if (name == "killed" || name == "leaves" || name == "throws" || name == "skips" || name == "kernel_throws") {
+      s.start_mpi(argc, argv);
+      s.start_kokkos(argc, argv);
+    }
+    result = found->second(argc, argv, s);
+    std::printf("no error\n");
+  } catch (const cleave::error& e) {
+    std::printf("%s\n", e.what());
+    result = 1;
+  }
+  s.kokkos.reset();
+  s.end_mpi();
+  return result;
+}
