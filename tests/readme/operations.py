@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes docs/13-operations.md: every operation, its gradient, what divided dims cost, and the tests that run it under MPI.
+"""Writes docs/08-operations.md: every operation, its gradient, what divided dims cost, and the tests that run it under MPI.
 
 Operations, classes and the derivatives of elementwise ones come from ops/table.hpp, functions made of them from expr/ and linalg/,
 tests from the names in the functions of tests/mpi. What holds for a whole class stands here. With --check nothing is
@@ -17,7 +17,7 @@ from generated_page import ROOT, Wrong, read  # noqa: E402
 
 HEADERS = ROOT / "include" / "cleave"
 TESTS = ROOT / "tests" / "mpi"
-PAGE = ROOT / "docs" / "13-operations.md"
+PAGE = ROOT / "docs" / "08-operations.md"
 
 # How an op is written where not by its name, and what finds it in a program.
 WRITTEN = {
