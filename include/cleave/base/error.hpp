@@ -9,9 +9,9 @@
 
 namespace cleave {
 
-/// What every exception of Cleave derives from. Faults of a program are found when it compiles (base/rejected.hpp);
-/// these are the ones that only the run can show. All their sentences are in this file, each with what mends it: docs/errors.md is
-/// made of both (tests/fail/catalogue.py).
+/// The base of all exceptions of Cleave. Faults of a program are found at compile time (base/rejected.hpp); exceptions
+/// are faults that are visible only at run time. All their sentences are in this file, each with its remedy:
+/// tests/fail/catalogue.py makes docs/errors.md from both.
 struct error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -23,12 +23,13 @@ struct mesh_error : error {
 struct shape_error : error {
   using error::error;
 };
-/// A user's View cannot be the shard of the tensor that was to wrap it.
+/// A View of the user does not fit the shard that it should become.
 struct view_error : error {
   using error::error;
 };
 /// A call of MPI failed. The grid in which it happened cannot be used any more.
 struct mpi_error : error {
+  /// Made with the error code that MPI returned.
   mpi_error(const std::string& what, int mpi_code) : error(what), code(mpi_code) {}
   int code;
 };
@@ -40,7 +41,7 @@ struct transform_error : error {
 struct io_error : error {
   using error::error;
 };
-/// A tensor was used that was never given a grid, or where its grid is not, or tensors of two grids met.
+/// A tensor was used that has no grid, or on a rank that is not a device of its grid; or tensors of two grids met.
 struct grid_error : error {
   using error::error;
 };

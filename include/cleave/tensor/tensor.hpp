@@ -32,25 +32,28 @@ struct view_data<T, 0> : std::type_identity<T> {};
 
 } // namespace detail
 
-/// A tensor divided over a grid: on each device a contiguous LayoutRight shard in the written order of dims. A handle: copies
-/// share the data, as Views do. `Layout` is a sharding, as in `tensor<float, mesh(batch / data, embed)>`.
+/// A tensor that is sharded over a grid. Each device has a contiguous LayoutRight shard, in the written order of the
+/// dims. A tensor is a handle: copies share the data, as Views do. `Layout` is a sharding, as in
+/// `tensor<float, mesh(batch / data, embed)>`.
 template <class T, auto Layout>
 class tensor {
  public:
   using element_type = T;
   using sharding_type = std::remove_cvref_t<decltype(Layout)>;
   static constexpr int rank = sharding_type::rank;
-  /// Where the elements live, by position.
+  /// The layout, by position.
   static constexpr layout where = layout_of(sharding_type::value);
   using extents_type = std::array<std::int64_t, static_cast<std::size_t>(rank)>;
-  /// The shard as a View.
+  /// The type of `view()`: the shard as an unmanaged View.
   using view_type = Kokkos::View<typename detail::view_data<T, rank>::type, Kokkos::LayoutRight, memory_space,
                                  Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   static_assert(sizeof(detail::element_said<T>) != 0);
 
-  /// Without data; must be assigned a tensor before use.
+  /// A tensor without data. Assign another tensor to it before use.
   tensor() = default;
-  /// Allocates the shard, filled with zeros. Collective: the ranks agree on the extents, or all throw shape_error.
+  /// Allocates the shard and fills it with zeros. `extents` are global, in the written order of the dims. Collective
+  /// over the communicator of the grid. Throws shape_error on all ranks if they disagree on the extents or an extent
+  /// does not fit the type.
   tensor(const grid& g, std::initializer_list<std::int64_t> extents)
       : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end())) {}
   tensor(const grid& g, const extents_type& extents) : tensor(g, std::span<const std::int64_t>(extents)) {}
@@ -59,8 +62,9 @@ class tensor {
     state_->data = state_->memory.get();
     zero_bytes(state_->data, state_->bytes());
   }
-  /// Wraps the shard that the caller has. Its View is kept alive, not copied. Collective: where the View of any rank does not
-  /// have the extents of its shard or is not contiguous in LayoutRight order, all ranks throw view_error.
+  /// Wraps a shard that the caller owns. The View is kept alive and not copied. Collective over the communicator of the
+  /// grid. Throws view_error on all ranks if the View of any rank does not have the extents of its shard or is not
+  /// contiguous in LayoutRight order.
   template <class Data, class... Properties>
   tensor(const grid& g, std::initializer_list<std::int64_t> extents, const Kokkos::View<Data, Properties...>& view)
       : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end()), view) {}
@@ -90,10 +94,11 @@ class tensor {
 
   tensor(const tensor&) = default;
   tensor(tensor&&) noexcept = default;
-  /// Of the same type: this becomes another handle of the same data.
+  /// Assigning a tensor of the same type rebinds the handle.
   tensor& operator=(const tensor&) = default;
   tensor& operator=(tensor&&) noexcept = default;
-  /// Of anything else (a statement, a number, a tensor with another layout): computed into the data of this tensor.
+  /// Assigning anything else (a statement, a number, a tensor in another layout) computes into the data of this tensor.
+  /// Collective over the devices.
   template <class Expression>
     requires(!std::is_same_v<std::remove_cvref_t<Expression>, tensor>)
   tensor& operator=(const Expression& expression) {
@@ -101,12 +106,14 @@ class tensor {
     return *this;
   }
 
-  /// Whether there are data.
+  /// Whether the tensor has data.
   explicit operator bool() const { return state_ != nullptr; }
+  /// The grid on which the tensor lives.
   const grid& get_grid() const { return state().grid; }
 
-  /// Global extents.
+  /// The global extents, in the written order of the dims.
   extents_type extents() const { return cut(state().global); }
+  /// The global extent of one dim, by position or by dim: `x.extent(batch)`.
   std::int64_t extent(int position) const { return state().global[position]; }
   template <Dim D>
   std::int64_t extent(const D&) const {
@@ -116,17 +123,21 @@ class tensor {
   }
   /// The number of elements of the whole tensor.
   std::int64_t size() const { return state().global.elements(); }
-  /// Extents of this device's shard, and the global index at which it begins.
+  /// The extents of this device's shard. All are 0 on ranks that are not devices of the grid.
   extents_type local_extents() const { return cut(state().local); }
+  /// The global index of the first element of this device's shard.
   extents_type offset() const {
     extents_type at{};
     for (int i = 0; i < rank; ++i) at[static_cast<std::size_t>(i)] = state().held[i].begin;
     return at;
   }
+  /// The number of elements of this device's shard.
   std::int64_t local_size() const { return state().elements(); }
 
-  /// This device's shard; empty on ranks where the grid is not.
+  /// A pointer to this device's shard. The shard is empty on ranks that are not devices of the grid.
   T* data() const { return static_cast<T*>(state().data); }
+  /// This device's shard as an unmanaged LayoutRight View in Kokkos' default memory space. It stays valid while a
+  /// handle of the tensor exists.
   view_type view() const { return make_view(std::make_index_sequence<static_cast<std::size_t>(rank)>{}); }
 
   /// Sets all elements to one value. No communication.
@@ -135,7 +146,8 @@ class tensor {
     else fill_identity(data(), local_size(), element_of<T>, where.combine);
     return *this;
   }
-  /// Sets every element to f(its global indices), evaluated on the host. No communication.
+  /// Sets every element to `f(indices)`, where `indices` is the array of its global indices. `f` is evaluated on the
+  /// host. No communication.
   template <class F>
   const tensor& fill_by(F&& f) const {
     if (!carries_value()) {
@@ -156,8 +168,8 @@ class tensor {
     copy_bytes<memory_space, Kokkos::HostSpace>(data(), host.get(), state().bytes());
     return *this;
   }
-  /// The whole tensor on every device of its grid, partial values combined; for tests and output. Empty on other ranks.
-  /// Collective over the devices; it gathers everything.
+  /// The whole tensor in host memory, row-major, on every device of the grid; partial values are reduced first. Empty
+  /// on other ranks. Collective over the devices; it gathers everything, so use it for tests and output.
   std::vector<T> to_global() const {
     wait_for_kernels();
     const std::vector<unsigned char> bytes = gather_bytes(state(), where);
@@ -169,8 +181,8 @@ class tensor {
     }
     return all;
   }
-  /// The only element of a tensor without dims, on every device. Collective where the tensor is partial. Throws grid_error on
-  /// ranks that are none of its devices.
+  /// The only element of a rank-0 tensor, on every device. Collective over the devices if the tensor is unreduced.
+  /// Throws grid_error on ranks that are not devices of the grid.
   T item() const
     requires(rank == 0)
   {
@@ -178,6 +190,7 @@ class tensor {
     return to_global()[0];
   }
 
+  /// The state behind the handle, for the library. Throws grid_error if the tensor has no data.
   const tensor_state& state() const {
     if (!state_) throw grid_error(wording::grid_missing());
     return *state_;
