@@ -12,11 +12,10 @@ import pathlib
 import re
 import shlex
 import sys
-import textwrap
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import generated_page  # noqa: E402
-from generated_page import ROOT, Wrong, read  # noqa: E402
+from generated_page import ROOT, Wrong, read, wrapped  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 HEADERS = ROOT / "include" / "cleave"
@@ -36,12 +35,6 @@ WITHOUT_PROGRAM = {
 OF_THE_LIBRARY = re.compile(r"cleave: not an (elementwise )?op of ")
 
 ROLES = {"op": "the operation", "dim": "the dim", "axis": "the axis", "collective": "the collective"}
-
-
-def wrapped(text: str) -> str:
-    """The text in lines, none of which ends within `code`."""
-    kept = re.sub(r"`[^`]*`", lambda code: code.group().replace(" ", "\0"), text)
-    return textwrap.fill(kept, 100, break_long_words=False, break_on_hyphens=False).replace("\0", " ")
 
 
 def faults() -> list[str]:
