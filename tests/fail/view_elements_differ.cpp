@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "the View has other elements than the tensor" view_elements_differ "view_elements_differ, double, float" view_elements_differ.cpp:@here
-// mend: Declare the tensor with the elements of the View, `tensor<double, ...>`; to convert, wrap it so and assign `b = cast<float>(a)`.
+// mend: Declare the tensor with the element type of the View, `tensor<double, ...>`. To convert, wrap the View in such a tensor and assign `b = cast<float>(a)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -79,18 +79,36 @@ def check_lists() -> None:
                 raise Wrong(f"tests/readme/reference.py knows nothing of {room}/{path.name}: add it to a chapter or to the internal headers")
 
 
-def digest() -> str:
-    """A hash of doc comments and declarations of the listed headers; bodies of functions and line breaks do not count."""
-    total = hashlib.sha256(read(pathlib.Path(__file__)).encode())
-    for name, _ in headers():
-        kept, in_class = [], False
-        for line in read(HEADERS / name).splitlines():
-            depth = len(line) - len(line.lstrip(" "))
-            if line.strip() and depth == 0 and not line.startswith("/"):
-                in_class = bool(re.match(r"(template|struct|class|enum|concept|requires)", line)) or (in_class and line[0] == "}")
-            if line.lstrip().startswith("///") or (line.strip() and not line.lstrip().startswith("//") and (depth == 0 or (in_class and depth <= 2))):
+def declarations(text: str, names: list[str] | None) -> list[str]:
+    """Doc comments and declarations of what is public in a header; bodies of functions do not count."""
+    kept: list[str] = []
+    item: list[str] = []
+    in_class = False
+    for line in text.splitlines():
+        depth = len(line) - len(line.lstrip(" "))
+        comment = line.lstrip().startswith("///")
+        if depth == 0 and line and not in_class:
+            if comment or re.match(r"template|requires", line):
+                item.append(line)
+            elif not line.startswith(("//", "#", "}")):
+                item.append(line)
+                in_class = re.match(r"(struct|class|enum|concept)\b", line) is not None and not line.endswith((";", "}"))
+                chosen = names is None or any(re.search(rf"\b{re.escape(name)}\b", line) for name in names)
+                if chosen:
+                    kept += item
+                item = []
+        elif in_class and depth <= 2:
+            if chosen and (comment or (line.strip() and not line.lstrip().startswith("//"))):
                 kept.append(line)
-        total.update(re.sub(r"\s+|///", "", "".join(kept)).encode())
+            in_class = not line.startswith("}")
+    return kept
+
+
+def digest() -> str:
+    """A hash of doc comments and declarations, and of this script; spaces and line breaks do not count."""
+    total = hashlib.sha256(read(pathlib.Path(__file__)).encode())
+    for header, names in headers():
+        total.update(re.sub(r"\s+|///", "", "".join(declarations(read(HEADERS / header), names))).encode())
     return total.hexdigest()[:16]
 
 
