@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "what a loop carries from trip to trip changes" carry_changes line<@here> op=scan dim=embed
+// expect: "a loop carry must keep its element type and dims" carry_changes line<@here> op=scan dim=embed
 // mend: Return a carry with the dims and the element type of the initial one: `rename(next, hidden, embed)`, `cast<float>(next)`.
 #include "names.hpp"
 

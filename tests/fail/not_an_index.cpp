@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "places in a table are whole numbers" not_an_index line<@here> op=gather
+// expect: "indices must have an integer element type" not_an_index line<@here> op=gather
 // mend: Cast the indices: `gather(table, embed, cast<int>(ids))`.
 #include "names.hpp"
 
