@@ -67,11 +67,13 @@ inline std::string quoted(std::string_view name) { return sentence("'") + name +
 inline std::string number(std::int64_t n) { return std::to_string(n); }
 inline sentence prefix() { return sentence("cleave: "); }
 
-/// mend: Give one size for each axis, in the order of the mesh. Axes of fixed size need one too: `grid(mesh, comm, {2, 4})` for `mesh{data, model}`.
+/// mend: Give one size for each axis, in the order of the mesh. Axes of fixed size need one too:
+/// `grid(mesh, comm, {2, 4})` for `mesh{data, model}`.
 inline std::string mesh_needs_sizes(std::int64_t expected, std::int64_t got) {
   return prefix() + "the mesh has " + number(expected) + " axes, but " + number(got) + " sizes were given";
 }
-/// mend: An axis that is not used in this run has size 1. Check the code that computes the sizes for a division that rounds to 0.
+/// mend: An axis that is not used in this run has size 1. Check the code that computes the sizes for a division that
+/// rounds to 0.
 inline std::string mesh_size_not_positive(std::string_view axis, std::int64_t got) {
   return prefix() + "mesh axis " + quoted(axis) + " was given the size " + number(got) + "; it must be at least 1";
 }
@@ -80,21 +82,25 @@ inline std::string mesh_size_fixed(std::string_view axis, std::int64_t expected,
   return prefix() + "mesh axis " + quoted(axis) + " is fixed to size " + number(expected) + ", but " + number(got) +
          " was given";
 }
-/// mend: Start as many MPI processes as the sizes multiply to, or compute one size from `MPI_Comm_size` and the others. To use fewer devices, split the communicator first, or give the grid a part of the ranks.
+/// mend: Start as many MPI processes as the sizes multiply to, or compute one size from `MPI_Comm_size` and the others.
+/// To use fewer devices, split the communicator first, or give the grid a part of the ranks.
 inline std::string mesh_needs_ranks(std::int64_t expected, std::int64_t got) {
   return prefix() + "the sizes of the mesh multiply to " + number(expected) + " devices, but the communicator has " +
          number(got) + " ranks";
 }
-/// mend: Every rank must pass the same sizes. Compute them from the size of the communicator, or broadcast them from one rank.
+/// mend: Every rank must pass the same sizes. Compute them from the size of the communicator, or broadcast them from
+/// one rank.
 inline std::string mesh_sizes_disagree(std::string_view axis, std::int64_t least, std::int64_t most) {
   return prefix() + "the ranks do not agree on the size of mesh axis " + quoted(axis) + ": from " + number(least) +
          " to " + number(most);
 }
-/// mend: Every rank must pass the same first rank and stride. Compute them in the same way everywhere, or broadcast them.
-inline std::string mesh_parts_disagree() { return "cleave: the ranks do not agree on which of them the mesh is to live"; }
-/// mend: Use fewer or smaller axes, a lower first rank, or a smaller stride. The last device is rank first + stride * (devices - 1).
+/// mend: Every rank must pass the same first rank and stride. Compute them in the same way everywhere, or broadcast
+/// them.
+inline std::string mesh_parts_disagree() { return "cleave: the ranks do not agree on the ranks that the mesh uses"; }
+/// mend: Use fewer or smaller axes, a lower first rank, or a smaller stride. The last device is rank first + stride *
+/// (devices - 1).
 inline std::string mesh_part_outside(std::int64_t first, std::int64_t stride, std::int64_t last, std::int64_t ranks) {
-  return prefix() + "the mesh is to live on every rank from " + number(first) + " to " + number(last) + " by steps of " + number(stride) +
+  return prefix() + "the mesh uses the ranks from " + number(first) + " to " + number(last) + " with stride " + number(stride) +
          ", but the communicator has the ranks 0 to " + number(ranks - 1);
 }
 /// mend: Every rank must pass the same list of sizes, one for each axis.
@@ -102,11 +108,13 @@ inline std::string mesh_counts_disagree() {
   return "cleave: the ranks do not agree on how many sizes the mesh was given";
 }
 
-/// mend: Give the global extent of every dim, in the written order. Dims of fixed extent need one too: `{1024, 512}` for `mesh(batch / data, embed)`.
+/// mend: Give the global extent of every dim, in the written order. Dims of fixed extent need one too: `{1024, 512}`
+/// for `mesh(batch / data, embed)`.
 inline std::string extents_needed(std::int64_t expected, std::int64_t got) {
   return prefix() + "the tensor has " + number(expected) + " dims, but " + number(got) + " extents were given";
 }
-/// mend: The gradient of a periodic or reflecting border needs dims that are at least as long as the part that windows and shifts reach beyond them. Use border::zero or longer dims.
+/// mend: The gradient of a periodic or reflecting border needs dims that are at least as long as the part that windows
+/// and shifts reach beyond them. Use border::zero or longer dims.
 inline std::string extent_too_small(std::string_view dim, std::int64_t least, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " has extent " + number(got) + ", but a gradient at its border needs at least " + number(least);
 }
@@ -119,7 +127,8 @@ inline std::string extent_fixed(std::string_view dim, std::int64_t expected, std
   return prefix() + "dim " + quoted(dim) + " is fixed to extent " + number(expected) + ", but " + number(got) +
          " was given";
 }
-/// mend: Pass the extents of the whole tensor, the same on every rank. Do not pass the size of the local shard; Cleave computes it.
+/// mend: Pass the extents of the whole tensor, the same on every rank. Do not pass the size of the local shard; Cleave
+/// computes it.
 inline std::string extents_disagree(std::string_view dim, std::int64_t least, std::int64_t most) {
   return prefix() + "the ranks do not agree on the extent of dim " + quoted(dim) + ": from " + number(least) + " to " +
          number(most);
@@ -130,7 +139,8 @@ inline std::string extents_differ(std::string_view dim, std::int64_t expected, s
          " in another";
 }
 
-/// mend: Pad the extent to a multiple, or remove the promise from the type: `dim<"head">`. Without a promise, uneven blocks are allowed.
+/// mend: Pad the extent to a multiple, or remove the promise from the type: `dim<"head">`. Without a promise, uneven
+/// blocks are allowed.
 inline std::string extent_not_divisible(std::string_view dim, std::int64_t parts, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " promises to divide evenly over " + number(parts) + " devices, but its extent is " + number(got);
 }
@@ -138,18 +148,21 @@ inline std::string extent_not_divisible(std::string_view dim, std::int64_t parts
 inline std::string too_long_to_index(std::int64_t got) {
   return prefix() + "argsort gives indices as int32, but the dim has extent " + number(got);
 }
-/// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. This is needed for `one_hot` and for the parts of a `split`.
+/// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. This is needed for
+/// `one_hot` and for the parts of a `split`.
 inline std::string extent_unknown(std::string_view dim) {
   return prefix() + "the extent of dim " + quoted(dim) + " follows from no argument or result; fix it in the dim's type";
 }
-/// mend: Choose an extent that is a multiple of its parts: a number of microbatches that is a multiple of the stages, a sequence that is a multiple of its blocks.
+/// mend: Choose an extent that is a multiple of its parts: a number of microbatches that is a multiple of the stages, a
+/// sequence that is a multiple of its blocks.
 inline std::string extent_no_multiple(std::string_view whole, std::int64_t extent, std::string_view part, std::int64_t by) {
   return prefix() + "dim " + quoted(whole) + " has extent " + number(extent) + ", which is no multiple of the " + number(by) + " of dim " + quoted(part) +
          ", into which it is split";
 }
 /// mend: Add the dim to the sizes: `{heads = 16}`. Dims of fixed extent need no size.
 inline std::string size_missing(std::string_view dim) { return prefix() + "no size was given for dim " + quoted(dim); }
-/// mend: Choose a number of stages that divides the number of layers. The axis may have any size; devices without a stage are idle.
+/// mend: Choose a number of stages that divides the number of layers. The axis may have any size; devices without a
+/// stage are idle.
 inline std::string stages_unequal(std::int64_t layers, std::int64_t stages) {
   return prefix() + number(layers) + " layers cannot be divided into " + number(stages) + " stages of equal length";
 }
@@ -157,23 +170,28 @@ inline std::string stages_unequal(std::int64_t layers, std::int64_t stages) {
 inline std::string view_rank(std::int64_t expected, std::int64_t got) {
   return prefix() + "the shard has " + number(expected) + " dims, but the View has rank " + number(got);
 }
-/// mend: Allocate the View with `local_extents()` of a tensor of this type, or with the size of your block. Blocks have ceil(extent / devices) elements; the last ones may be smaller or empty.
+/// mend: Allocate the View with `local_extents()` of a tensor of this type, or with the size of your block. Blocks have
+/// ceil(extent / devices) elements; the last ones may be smaller or empty.
 inline std::string view_extent(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
   return prefix() + "along dim " + quoted(dim) + " the shard of rank " + number(rank) + " has extent " +
          number(expected) + ", but its View has " + number(got);
 }
-/// mend: Copy the data into a contiguous `Kokkos::LayoutRight` View without padding first. Subviews and LayoutLeft Views cannot be wrapped.
+/// mend: Copy the data into a contiguous `Kokkos::LayoutRight` View without padding first. Subviews and LayoutLeft
+/// Views cannot be wrapped.
 inline std::string view_stride(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
   return prefix() + "along dim " + quoted(dim) + " the View of rank " + number(rank) + " has stride " + number(got) +
          " where a contiguous LayoutRight View has " + number(expected);
 }
-/// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into such a View first.
+/// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into
+/// such a View first.
 inline std::string view_not_contiguous() { return "cleave: a collective on shards was given a View that is not contiguous"; }
-/// mend: Ask for the View with the element type of the operand or result: `in[0].view<const float**>()` for a tensor of float with two dims.
+/// mend: Ask for the View with the element type of the operand or result: `in[0].view<const float**>()` for a tensor of
+/// float with two dims.
 inline std::string shard_element(std::string_view expected, std::string_view got) {
   return prefix() + "the shard has elements of type " + std::string(expected) + ", but was asked for as " + std::string(got);
 }
-/// mend: The whole has as many elements as all parts together, and all parts have the same length. If blocks are uneven, pad the last one.
+/// mend: The whole has as many elements as all parts together, and all parts have the same length. If blocks are
+/// uneven, pad the last one.
 inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
   return prefix() + "a collective on shards needs a View of " + number(expected) + " elements, but was given one of " + number(got);
 }
@@ -181,36 +199,43 @@ inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
 inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
   return prefix() + "a collective on shards moves at most " + number(most) + " elements with this MPI, but was given " + number(got);
 }
-/// mend: The spectrum of N real numbers has N/2 + 1 values, rounded down. Give this extent to the result of `rfft` or the operand of `irfft`.
+/// mend: The spectrum of N real numbers has N/2 + 1 values, rounded down. Give this extent to the result of `rfft` or
+/// the operand of `irfft`.
 inline std::string spectrum_extent(std::string_view dim, std::int64_t expected, std::int64_t numbers, std::int64_t got) {
-  return prefix() + "dim " + quoted(dim) + " is to have the extent " + number(expected) + ", that of the spectrum of " + number(numbers) +
+  return prefix() + "dim " + quoted(dim) + " needs the extent " + number(expected) + " of the spectrum of " + number(numbers) +
          " real numbers, but has " + number(got);
 }
-/// mend: FFTW refuses a transform if it has no memory for its plan. For cuFFT, the number at the end is its cufftResult.
+/// mend: FFTW refuses a transform if it has no memory for its plan. For cuFFT, the number at the end is its
+/// cufftResult.
 inline std::string transform_failed(std::string_view library, std::int64_t n, std::int64_t code) {
   return prefix() + std::string(library) + " cannot transform " + number(n) + " numbers: error " + number(code);
 }
-/// mend: The words after the colon come from MPI. Ranks may be out of step, so end the program, or construct a new grid from a communicator that works.
+/// mend: The words after the colon come from MPI. Ranks may be out of step, so end the program, or construct a new grid
+/// from a communicator that works.
 inline std::string mpi_failed(std::string_view call, std::string_view why) {
   return prefix() + std::string(call) + " failed: " + std::string(why);
 }
 /// mend: Look for the first mpi_error; it says what failed. Then construct a new grid and new tensors on it.
 inline std::string grid_broken() { return "cleave: a call of MPI failed on this grid earlier; it cannot be used any more"; }
-/// mend: Construct the tensor with a grid and extents before you use it: `Matrix a(grid, {1024, 512})`. A default-constructed tensor becomes usable only when another tensor of the same type is assigned to it.
-inline std::string grid_missing() { return "cleave: the tensor was never given a grid"; }
+/// mend: Construct the tensor with a grid and extents before you use it: `Matrix a(grid, {1024, 512})`. A
+/// default-constructed tensor becomes usable only when another tensor of the same type is assigned to it.
+inline std::string grid_missing() { return "cleave: the tensor has no grid"; }
 /// mend: Construct the grid from the mesh in the layout of the tensor, `grid(lm::mesh, comm, sizes)`.
-inline std::string grid_of_another_mesh() { return "cleave: the grid was made for another mesh than the tensor's"; }
-/// mend: Construct all tensors of one computation with one grid or copies of its handle. Two grids of the same mesh are different grids.
-inline std::string grids_differ() { return "cleave: the tensors of one expression live on two grids"; }
-/// mend: Construct both grids from one communicator. For a mesh on some of its ranks, give the grid the whole communicator and a part: `on_ranks{first, stride}`.
+inline std::string grid_of_another_mesh() { return "cleave: the grid has another mesh than the tensor"; }
+/// mend: Construct all tensors of one computation with one grid or copies of its handle. Two grids of the same mesh are
+/// different grids.
+inline std::string grids_differ() { return "cleave: the tensors of one expression are on two grids"; }
+/// mend: Construct both grids from one communicator. For a mesh on some of its ranks, give the grid the whole
+/// communicator and a part: `on_ranks{first, stride}`.
 inline std::string grids_unrelated() {
-  return "cleave: copy needs two grids that were made from one communicator, or from two with the same ranks in the same order";
+  return "cleave: copy needs two grids of one communicator, or of two communicators with the same ranks in the same order";
 }
-/// mend: Ask `tensor.get_grid().active()` before you use the shard, or use tensors of a grid that has this rank as a device.
-inline std::string grid_elsewhere() { return "cleave: this rank is not one of the devices of the tensor's grid, and has nothing of it"; }
+/// mend: Ask `tensor.get_grid().active()` before you use the shard, or use tensors of a grid that has this rank as a
+/// device.
+inline std::string grid_elsewhere() { return "cleave: this rank is not a device of the tensor's grid, so it has no shard"; }
 /// mend: This is a fault of the library. Please report the function and the layouts.
 inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected, std::int64_t got) {
-  return prefix() + "the plan is wrong, please report it: in " + std::string(op) + " dim " + quoted(dim) + " has extent " +
+  return prefix() + "the plan is wrong; please report it: in " + std::string(op) + " dim " + quoted(dim) + " has extent " +
          number(expected) + " in one operand and " + number(got) + " in another";
 }
 
