@@ -4,6 +4,8 @@
 import argparse
 import difflib
 import pathlib
+import re
+import textwrap
 from typing import Callable
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -15,6 +17,12 @@ class Wrong(Exception):
 
 def read(path: pathlib.Path) -> str:
     return path.read_text(encoding="utf-8")
+
+
+def wrapped(text: str, indent: str = "", first: str = "") -> str:
+    """The text in lines of at most 100 columns, none of which ends within `code`."""
+    kept = re.sub(r"`[^`]*`", lambda code: code.group().replace(" ", "\0"), text)
+    return textwrap.fill(kept, 100, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False).replace("\0", " ")
 
 
 def main(script: str, description: str, page: pathlib.Path, make: Callable[[], str]) -> int:

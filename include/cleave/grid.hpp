@@ -13,17 +13,19 @@
 
 namespace cleave {
 
-/// The mesh at run time: a named mesh over the ranks of a communicator, of which it keeps a duplicate. Rank r is device r;
-/// the last axis runs fastest. Copies are handles of the same grid. Must be constructed while MPI is initialised,
-/// may be destroyed after that.
+/// The mesh at run time: a named mesh over the ranks of a communicator. The grid keeps a duplicate of the communicator.
+/// Rank r is device r; the last axis varies fastest. Copies are handles of the same grid. Construct a grid while MPI is
+/// initialised; it may be destroyed later.
 ///
-/// `grid(mesh, comm, sizes, on_ranks{first, stride})` lives on a part of the ranks. It is made by all ranks of `comm`, and so are
-/// its tensors; outside of the part these have no elements, and statements on them do nothing.
+/// `grid(mesh, comm, sizes, on_ranks{first, stride})` uses only a part of the ranks. All ranks of `comm` construct the
+/// grid and its tensors. On ranks that are not devices the tensors have no elements, and statements on them do nothing.
 class grid {
  public:
+  /// A handle without a grid.
   grid() = default;
-  /// Collective over `comm`. Throws mesh_error on all ranks alike when the sizes do not multiply to the number of ranks (on a
-  /// part: to more than there are), differ between ranks, or contradict sizes fixed in the mesh.
+  /// Collective over `comm`. `sizes` has one size for each axis. Throws mesh_error on all ranks if the sizes do not
+  /// multiply to the number of ranks (for a part of the ranks: if they multiply to more than there are), differ between
+  /// ranks, or contradict a fixed size of the mesh.
   template <class... Axes>
   grid(const cleave::mesh<Axes...>&, MPI_Comm comm, std::initializer_list<std::int64_t> sizes, std::optional<on_ranks> part = {})
       : grid(cleave::mesh<Axes...>::value, comm, std::vector<std::int64_t>(sizes), part) {}
@@ -33,6 +35,7 @@ class grid {
   grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
       : state_(std::make_shared<grid_state>(mesh, comm, sizes, part)) {}
 
+  /// The mesh: names and fixed sizes of the axes.
   const mesh_value& mesh() const { return state().mesh(); }
   /// The number of devices.
   std::int64_t size() const { return state().sizes().devices(); }
@@ -40,26 +43,31 @@ class grid {
   std::int64_t size(const MeshAxis auto& axis) const {
     return state().sizes()[mesh().find(std::remove_cvref_t<decltype(axis)>::info.name)];
   }
+  /// The sizes of all axes, in the order of the mesh.
   const axis_sizes& sizes() const { return state().sizes(); }
-  /// Whether this rank is one of the devices.
+  /// Whether this rank is a device of the grid.
   bool active() const { return state().active(); }
-  /// The device number of this rank, -1 where it is none.
+  /// The device number of this rank, or -1 if it is not a device.
   int rank() const { return state().world().rank; }
+  /// The coordinates of this device, one for each axis.
   const coordinates& here() const { return state().here(); }
-  /// The grid's own communicator of its devices; MPI_COMM_NULL elsewhere.
+  /// The grid's own communicator of its devices; MPI_COMM_NULL on other ranks.
   MPI_Comm comm() const { return state().world().handle; }
 
-  /// Turns checked mode on or off for this grid and its tensors: see `checks`. Collective over all ranks of the communicator that the
-  /// grid was made from; what one of them asks for holds for all.
+  /// Turns checked mode on or off for this grid and its tensors: see `checks`. Collective over all ranks of the
+  /// communicator that the grid was constructed from. What one rank asks for holds for all.
   void check(const checks& c) const { state().check(c); }
+  /// What checked mode looks for on this grid.
   const checks& checked() const { return state().checked(); }
 
+  /// Whether the handle has a grid.
   explicit operator bool() const { return state_ != nullptr; }
+  /// The state behind the handle, for the library. Throws grid_error if there is none.
   grid_state& state() const {
     if (!state_) throw grid_error(wording::grid_missing());
     return *state_;
   }
-  /// Two handles of one grid are equal.
+  /// Whether two handles refer to the same grid.
   friend bool operator==(const grid& a, const grid& b) { return a.state_ == b.state_; }
 
  private:

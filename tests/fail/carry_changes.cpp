@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "what a loop carries from trip to trip changes" carry_changes line<@here> op=scan dim=embed
-// mend: Return what goes on with the dims and the element type that came in: `rename(next, hidden, embed)`, `cast<float>(next)`.
+// expect: "a loop carry must keep its element type and dims" carry_changes line<@here> op=scan dim=embed
+// mend: Return a carry with the dims and the element type of the initial one: `rename(next, hidden, embed)`,
+// mend: `cast<float>(next)`.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

@@ -1,47 +1,40 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes docs/errors.md: every fault and every exception, what it says, an example and how to mend it.
+"""Writes docs/errors.md: every fault and every exception, with its sentence, an example and a remedy.
 
-Nothing is written twice: faults come from base/fault.hpp, their sentences from base/rejected.hpp, examples and advice from the
-programs of this folder (their lines `// expect:` and `// mend:`, see check.py), exceptions and their sentences from
-base/error.hpp, where `/// mend:` stands above each sentence. With --check nothing is written: the page must be up to date.
+Nothing is written twice. Faults come from base/fault.hpp and their sentences from base/rejected.hpp. Examples and remedies come from
+the programs in this folder (their lines `// expect:` and `// mend:`, see check.py). Exceptions and their sentences come from
+base/error.hpp, where `/// mend:` stands above each sentence. With --check nothing is written; the script fails if the page is out of
+date.
 """
 import pathlib
 import re
 import shlex
 import sys
-import textwrap
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import generated_page  # noqa: E402
-from generated_page import ROOT, Wrong, read  # noqa: E402
+from generated_page import ROOT, Wrong, read, wrapped  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 HEADERS = ROOT / "include" / "cleave"
 PAGE = ROOT / "docs" / "errors.md"
 
-# Faults that no small program shows, and how to mend them; None for those that the compiler never prints.
+# Faults that no small program shows, with their remedies; None if the compiler never prints the fault.
 WITHOUT_PROGRAM = {
     "none": None,
     "already_said": None,
-    "too_many_nodes": "Plan the computation as several functions, or let a `sum` or `dot` over one more dim do what a loop of many "
-                      "operations does.",
+    "too_many_nodes": "Plan the computation as several functions, or replace many similar operations by one `sum` or `dot` over another dim.",
     "view_out_of_reach": "Copy the data into a View of the default execution space first, with "
                          "`Kokkos::create_mirror_view_and_copy`, and wrap that one.",
-    "internal": "Nothing is wrong with your program. A `constrain` on the values in between may lead the planner another way until "
-                "the fault is repaired.",
+    "internal": "Your program is correct; this is a fault of the library. Until it is fixed, a `constrain` on intermediate values may lead the "
+                "planner to another plan.",
 }
-# What check the headers for the library itself, where no program of a user leads.
+# Static assertions about the library itself, which no user program reaches.
 OF_THE_LIBRARY = re.compile(r"cleave: not an (elementwise )?op of ")
 
 ROLES = {"op": "the operation", "dim": "the dim", "axis": "the axis", "collective": "the collective"}
-
-
-def wrapped(text: str) -> str:
-    """The text in lines, none of which ends within `code`."""
-    kept = re.sub(r"`[^`]*`", lambda code: code.group().replace(" ", "\0"), text)
-    return textwrap.fill(kept, 120, break_long_words=False, break_on_hyphens=False).replace("\0", " ")
 
 
 def faults() -> list[str]:
@@ -79,7 +72,7 @@ class Program:
             if word == "line<@here>":
                 found.append("your line")
             elif re.fullmatch(r"[\w]+\.cpp:@here:?", word):
-                found.append("your line (where the compiler says from where it came)")
+                found.append("your line (where the compiler says who instantiated the template)")
             elif role in ROLES and name:
                 found.append(f"{ROLES[role]} `{name}`")
             elif number:
@@ -121,14 +114,14 @@ def compile_time() -> list[str]:
         if fault in WITHOUT_PROGRAM:
             if fault in shown:
                 raise Wrong(f"fault::{fault} has a program ({shown[fault][0].name}.cpp); take it from the list of those without")
-            out += [wrapped(f"**Mend:** {WITHOUT_PROGRAM[fault]}"), ""]
+            out += [wrapped(f"**Remedy:** {WITHOUT_PROGRAM[fault]}"), ""]
         elif fault not in shown:
             raise Wrong(f"fault::{fault} is shown by no program in tests/fail; write one with lines '// expect:' and '// mend:'")
         for program in shown.get(fault, []):
             if not any(word in says[fault] for word in program.telling_words()):
                 raise Wrong(f"{program.name}.cpp: its expectation quotes nothing of the sentence of fault::{fault}")
-            out += ["```cpp", program.lines, "```", "", wrapped(f"**Beside it:** {program.facts(fault)}."), "",
-                    wrapped(f"**Mend:** {program.mend}"), ""]
+            out += ["```cpp", program.lines, "```", "", wrapped(f"**Facts:** {program.facts(fault)}."), "",
+                    wrapped(f"**Remedy:** {program.mend}"), ""]
     for name in sorted((set(says) | set(WITHOUT_PROGRAM)) - set(faults())):
         raise Wrong(f"fault::{name} is worded or listed, but not in base/fault.hpp")
     for path in sorted(HEADERS.rglob("*.hpp")):
@@ -141,8 +134,8 @@ def compile_time() -> list[str]:
 def expression_text(expression: str) -> str:
     """The sentence that a wording function returns, with <placeholders>."""
     text = ""
-    for part in re.findall(r'"(?:[^"\\]|\\.)*"|\w[\w:]*\(\w*\)', expression):
-        call = re.fullmatch(r"([\w:]+)\((\w*)\)", part)
+    for part in re.findall(r'"(?:[^"\\]|\\.)*"|\w[\w:]*\(\w*(?: [-+] \d+)?\)', expression):
+        call = re.fullmatch(r"([\w:]+)\((\w*(?: [-+] \d+)?)\)", part)
         if not call:
             text += part[1:-1]
         elif call.group(1) == "prefix":
@@ -168,6 +161,10 @@ def run_time() -> list[str]:
     for notes, name, body in re.findall(r"((?:^///[^\n]*\n)*)^inline std::string (\w+)\([^)]*\) \{(.*?)\}$", text, re.MULTILINE | re.DOTALL):
         if name in ("quoted", "number", "prefix"):
             continue
+        # A sentence that is sent to the other ranks before it is thrown.
+        for kind in re.findall(r"^/// thrown: (\w+)", notes, re.MULTILINE):
+            thrown[name] = kind
+        notes = re.sub(r"^/// thrown: .*\n", "", notes, flags=re.MULTILINE)
         if name not in thrown:
             raise Wrong(f"base/error.hpp: wording::{name} is thrown by nothing")
         mend = " ".join(re.findall(r"^/// (?:mend: )?(.*)", notes, re.MULTILINE)) if "mend:" in notes else ""
@@ -182,7 +179,7 @@ def run_time() -> list[str]:
             continue
         out += [f"### {kind}", "", wrapped(about), ""]
         for sentence, mend in wordings.pop(kind, []):
-            out += [f"> {sentence.replace('<', chr(92) + '<')}", "", wrapped(f"**Mend:** {mend}"), ""]
+            out += [f"> {sentence.replace('<', chr(92) + '<')}", "", wrapped(f"**Remedy:** {mend}"), ""]
     for kind in wordings:
         raise Wrong(f"base/error.hpp: {kind} is thrown but not described")
     return out
@@ -193,18 +190,18 @@ def page() -> str:
     names = names.replace("inline constexpr", "constexpr").strip("\n")
     head = [
         "<!-- Generated by tests/fail/catalogue.py; do not edit. -->", "# Error catalogue", "",
-        wrapped("This page is generated by `tests/fail/catalogue.py` from the table of faults (`base/fault.hpp`, `base/rejected.hpp`), "
-                "the sentences of exceptions (`base/error.hpp`) and the programs of `tests/fail`, which the tests compile. "
-                "[Errors](04-errors.md) says how an error looks."), "",
-        "## When the program compiles", "",
-        wrapped("A fault is one sentence and its facts, which stand beside it as template arguments. Of the operations, `input` is an "
-                "argument, `assignment` a result, `layout` a call of the mesh as in `mesh(batch / data)`. The examples have these "
-                "names, and a call of `plan` where your program may have an assignment:"), "",
+        wrapped("`tests/fail/catalogue.py` generates this page from the table of faults (`base/fault.hpp`, `base/rejected.hpp`), "
+                "the sentences of exceptions (`base/error.hpp`) and the programs in `tests/fail`, which the tests compile. "
+                "[Errors](14-errors.md) explains what an error looks like."), "",
+        "## Compile-time faults", "",
+        wrapped("A fault is one sentence. Its facts stand beside it as template arguments. Three operation names are special: `input` is an "
+                "argument, `assignment` is a result, and `layout` is a call of the mesh, as in `mesh(batch / data)`. The examples call "
+                "`plan` where your program may have an assignment, and they use these names:"), "",
         "```cpp", names, "```", ""]
     middle = [
-        "## When the program runs", "",
-        wrapped("Exceptions derive from `cleave::error`. Where sizes, extents or Views do not fit, all ranks throw, also if only one of them "
-                "was at fault. What stands in `<>` comes from your program."), ""]
+        "## Run-time exceptions", "",
+        wrapped("All exceptions derive from `cleave::error`. If sizes, extents or Views do not fit, all ranks throw, even if only one of them "
+                "was at fault. Words in `<>` are replaced by values from your program."), ""]
     return "\n".join(head + compile_time() + middle + run_time()).rstrip("\n") + "\n"
 
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a collective that the contract forbids" contract_broken line<@here> op=dot collective=all_gather
-// mend: Ask for the result as the operation leaves it, `mesh(batch / data, hidden / model)`, or take the kind out of the contract.
+// mend: Ask for the result as the operation leaves it, `mesh(batch / data, hidden / model)`, or take the kind out of
+// mend: the contract.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "dot sums over this dim, but one of its operands does not have it" contracted_dim_missing line<@here> op=dot dim=hidden
-// mend: Contract a dim that both operands have, here `dot(x, w, embed)`. Where the same index has two names, `rename` one operand first.
+// mend: Contract a dim that both operands have, here `dot(x, w, embed)`. If the same index has two names, `rename` one
+// mend: operand first.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the operands do not broadcast" dims_do_not_broadcast line<@here> op=add dim=hidden
-// mend: Bring both to the same dims first, as by `sum(h, hidden)`, or contract with `dot`. For an outer product write `dot(a, b)` without a dim.
+// mend: Give both operands the same dims first, for example with `sum(h, hidden)`, or contract with `dot`. For an outer
+// mend: product write `dot(a, b)` without a dim.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "cost the same; constrain it to choose" layouts_tie line<@here> op=add dim=batch
-// mend: Say which you want: `exp(constrain(a + b, mesh(batch / data)))`.
+// mend: Choose a layout: `exp(constrain(a + b, mesh(batch / data)))`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this type cannot be the element of a tensor" not_an_element "not_an_element, short" not_an_element.cpp:@here
-// mend: Elements are `bool`, `float`, `double` and integers of 8, 32 or 64 bits; store shorts as `std::int32_t`.
+// mend: Use `bool`, `float`, `double`, an integer of 8, 32 or 64 bits, `bfloat16`, `half` or `Kokkos::complex`. Store
+// mend: shorts as `std::int32_t`.
 #include "names.hpp"
 
 using namespace fail_test;

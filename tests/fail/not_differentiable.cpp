@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "a gradient is asked by, or goes through, a value that is no real floating-point number" not_differentiable not_differentiable.cpp:@here op=value_and_grad
-// mend: Differentiate by arguments that are floating-point numbers: `grad<1>(loss)` is the gradient by the second argument. Integers are not differentiated even where they are cast later.
+// expect: "a value that is not a real floating-point number" not_differentiable not_differentiable.cpp:@here op=value_and_grad
+// mend: Differentiate with respect to floating-point arguments: `grad<1>(loss)` is the gradient with respect to the
+// mend: second argument. Integers have no gradient, even if they are cast later.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

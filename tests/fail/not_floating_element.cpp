@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "this is for real floating-point numbers" not_floating "not_floating, int" not_floating_element.cpp:@here
-// mend: Draw bits, `random_bits(key, batch)`, or floating-point numbers and cast these: `cast<int>(floor(6 * uniform(key, batch)))`.
+// expect: "this operation needs real floating-point numbers" not_floating "not_floating, int" not_floating_element.cpp:@here
+// mend: Draw bits, `random_bits(key, batch)`, or cast floating-point numbers: `cast<int>(floor(6 * uniform(key,
+// mend: batch)))`.
 #include "names.hpp"
 
 #include <cleave/expr/random.hpp>

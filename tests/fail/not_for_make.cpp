@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "use into()" not_for_make not_for_make.cpp:@here
-// mend: Make the tensors yourself and write `value_and_grad(loss)(w, x).into(value, weighted, gradient)`; the second thing that the function returns needs a type that only you know.
+// mend: Construct the tensors yourself and write `value_and_grad(loss)(w, x).into(value, weighted, gradient)`. The
+// mend: library does not know the type of the second result of the function.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

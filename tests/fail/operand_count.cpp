@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "is given another number of operands than it takes" operand_count line<@here> op=distance expected<2> got<1>
+// expect: "the wrong number of operands" operand_count line<@here> op=distance expected<2> got<1>
 // mend: Pass as many operands as the call operator of the operation takes.
 #include "names.hpp"
 

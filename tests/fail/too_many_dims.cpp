@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "at most 64 dims of different names" too_many_dims line<@here> op=rename dim=+
-// mend: Names that come back count once: rename back to a dim that is already there instead of inventing a name a layer, or plan the computation as several functions.
+// expect: "at most 64 dims with different names" too_many_dims line<@here> op=rename dim=+
+// mend: A repeated name counts once. Rename back to an existing dim instead of using a new name for each layer, or plan
+// mend: the computation as several functions.
 #include "names.hpp"
 
 #include <string_view>

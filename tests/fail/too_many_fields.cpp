@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "an aggregate of tensors has at most 64 fields" too_many_fields Layers too_many_fields.cpp:@here
-// mend: Put what repeats into a `std::array`, as `std::array<Tensor<float, mesh(embed, hidden / model)>, 65> w`, or nest structs.
+// mend: Put repeated fields into a `std::array`, as in `std::array<Tensor<float, mesh(embed, hidden / model)>, 65> w`,
+// mend: or nest structs.
 #include "names.hpp"
 
 using namespace fail_test;

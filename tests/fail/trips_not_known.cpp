@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "a loop whose trips only the run knows has no derivative" trips_not_known line<@here> op=gradient
-// mend: Use `scan` along a dim with as many indices as there are trips, or wrap the loop in `custom_vjp`, whose rule the gradient takes.
+// expect: "a loop whose number of iterations is known only at run time has no derivative" trips_not_known line<@here> op=gradient
+// mend: Use `scan` along a dim with one index for each iteration, or wrap the loop in `custom_vjp`, whose rule gives
+// mend: the gradient.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

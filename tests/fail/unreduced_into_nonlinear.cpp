@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "an operation that needs the complete value; reshard it first" unreduced_into_nonlinear line<@here> op=exp axis=model
-// mend: Complete the sum where you want its all-reduce: `exp(reshard(p, mesh(batch / data, embed)))`. A sum or difference of two such values, a multiple of one, and `dot` take them as they are.
+// mend: Reduce the sum where you want its all-reduce: `exp(reshard(p, mesh(batch / data, embed)))`. Sums, differences,
+// mend: multiples and `dot` accept unreduced values.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
-// expect: "the View has other elements than the tensor" view_elements_differ "view_elements_differ, double, float" view_elements_differ.cpp:@here
-// mend: Declare the tensor with the elements of the View, `tensor<double, ...>`; to convert, wrap it so and assign `b = cast<float>(a)`.
+// expect: "have different element types" view_elements_differ "view_elements_differ, double, float" view_elements_differ.cpp:@here
+// mend: Declare the tensor with the element type of the View, `tensor<double, ...>`. To convert, wrap the View in such
+// mend: a tensor and assign `b = cast<float>(a)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -86,7 +86,7 @@ TEST(checked, numbers_that_differ) {
   const cleave::grid g = sharded_grid(calls);
   Rows x(g, {6, 4}), y(g, {6, 4});
   const std::string what = error_of<cleave::agreement_error>([&] { y = scaled(x, support::rank() == 1 ? 0.25 : 0.5); });
-  EXPECT_TRUE(contains(what, "argument 1, f64[], must be the same on ranks 0 and 1, but is not: 0.5 and 0.25")) << what;
+  EXPECT_TRUE(contains(what, "argument 1, f64[], differs between ranks 0 and 1: 0.5 and 0.25")) << what;
   // Nothing has been run, and the next call is in step.
   y = scaled(x, 0.5);
 }
@@ -101,7 +101,7 @@ TEST(checked, replicas_that_differ) {
   EXPECT_EQ(n.item(), 24);
   if (support::rank() == support::ranks() - 1) x.data()[7] = 3;
   const std::string what = error_of<cleave::agreement_error>([&] { n = total(x); });
-  EXPECT_TRUE(contains(what, "argument 0, f64[row, col], must be the same on ranks 0 and " + std::to_string(support::ranks() - 1))) << what;
+  EXPECT_TRUE(contains(what, "argument 0, f64[row, col], differs between ranks 0 and " + std::to_string(support::ranks() - 1))) << what;
   // Shards are no replicas.
   const cleave::grid h = sharded_grid(calls);
   Rows y(h, {6, 4});
@@ -144,7 +144,7 @@ TEST(checked, a_rank_that_does_not_come) {
       n = total(x);
       ADD_FAILURE() << "no error";
     } catch (const cleave::agreement_error& e) {
-      EXPECT_TRUE(contains(e.what(), "rank 1 did not come within 1 s to call 4, sum at checked_test.cpp:")) << e.what();
+      EXPECT_TRUE(contains(e.what(), "rank 1 did not arrive within 1 s at call 4, sum at checked_test.cpp:")) << e.what();
     }
     // The ranks are out of step.
     EXPECT_THROW((n = total(x)), cleave::mpi_error);
@@ -163,7 +163,7 @@ TEST(checked, tolerances_that_differ) {
   y = halved(x, 0.1);
   EXPECT_EQ(y.to_global()[0], 0.0625);
   const std::string what = error_of<cleave::agreement_error>([&] { y = halved(x, support::rank() == 0 ? 0.1 : 1e-9); });
-  EXPECT_TRUE(contains(what, "argument 1, f64[], must be the same")) << what;
+  EXPECT_TRUE(contains(what, "argument 1, f64[], differs between ranks")) << what;
 }
 
 TEST(checked, the_operation_that_made_the_first_nan) {
@@ -212,7 +212,7 @@ TEST(checked, results_in_one_memory) {
   for (const cleave::grid& g : support::grids(mesh)) {
     Whole x(g, {6, 4}), v(g, {6, 4}), w(g, {6, 4});
     const std::string what = error_of<cleave::overlap_error>([&] { two(x).into(v, v); });
-    EXPECT_TRUE(contains(what, "result 0 and result 1 of one call lie in the same memory")) << what;
+    EXPECT_TRUE(contains(what, "result 0 and result 1 of one call are in the same memory")) << what;
     two(x).into(v, w);
     EXPECT_EQ(v.to_global()[0], 1);
     // Views that overlap by an element, too; those that touch do not.

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-// The promises of docs/05-semantics.md that do not depend on element types or on several grids: memory, aliasing, repeatability,
+// The promises of docs/13-semantics.md that do not depend on element types or on several grids: memory, aliasing, repeatability,
 // errors, and the cases at the edge.
 
 namespace {

@@ -14,7 +14,7 @@
 namespace support {
 
 /// Bytes that this rank's calls of MPI moved since the last reset, each charged from its own arguments by the table of
-/// docs/03-cost.md. Counted by the wrappers in pmpi.cpp.
+/// docs/12-cost.md. Counted by the wrappers in pmpi.cpp.
 std::int64_t charged_bytes();
 /// How often MPI was called to communicate.
 std::int64_t charged_calls();

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes docs/13-operations.md: every operation, its gradient, what divided dims cost, and the tests that run it under MPI.
+"""Writes docs/08-operations.md: every operation, its gradient, what sharded dims cost, and the tests that run it under MPI.
 
-Operations, classes and the derivatives of elementwise ones come from ops/table.hpp, functions made of them from expr/ and linalg/,
-tests from the names in the functions of tests/mpi. What holds for a whole class stands here. With --check nothing is
-written: the page must be up to date.
+Operations, their classes and the derivatives of elementwise operations come from ops/table.hpp. Composed functions come from expr/
+and linalg/. Tests are found by the names that the functions in tests/mpi use. This file has what holds for a whole class. With
+--check nothing is written; the script fails if the page is out of date.
 """
 import pathlib
 import re
@@ -13,13 +13,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import generated_page  # noqa: E402
-from generated_page import ROOT, Wrong, read  # noqa: E402
+from generated_page import ROOT, Wrong, read, wrapped  # noqa: E402
 
 HEADERS = ROOT / "include" / "cleave"
 TESTS = ROOT / "tests" / "mpi"
-PAGE = ROOT / "docs" / "13-operations.md"
+PAGE = ROOT / "docs" / "08-operations.md"
 
-# How an op is written where not by its name, and what finds it in a program.
+# How an op is written if not by its name, and the pattern that finds it in a program.
 WRITTEN = {
     "neg": ("-x", r"[(,=] ?-\w"), "add": ("a + b", r" \+ "), "sub": ("a - b", r" - "),
     "mul": ("a * b", r" \* "), "div": ("a / b", r" / "),
@@ -31,29 +31,29 @@ WRITTEN = {
     "user": ("operation<F>", r"\b(?:soft|fma3|gcd)\("), "call": ("call<Op>, local<Op>", r"\b(?:call|local)<"),
     "carry": ("scan, repeat_times", r"\b(?:scan|repeat_times)\("), "until": ("repeat_until", r"\brepeat_until\("), "trips": ("cond", r"\bcond\("),
 }
-# Not written by users: made by the recorder, by the planner or by derivatives.
+# Users do not write these: the recorder, the planner or derivatives make them.
 INTERNAL = {"input", "constant", "iota", "identity", "barrier", "overlap", "merge_blocks", "each", "next", "last", "collect"}
-# Along a divided dim, for a class.
+# What moves if the dim is sharded, for each class.
 DIVIDED = {
-    "source": "nothing moves",
-    "elementwise": "nothing moves",
-    "contraction": "a contracted dim leaves a partial sum",
-    "reduction": "a reduced dim leaves a partial value",
-    "call": "dims named in `whole` are gathered",
-    "remap": "elements that a device lacks, in one exchange",
-    "gather": "places out, rows back",
-    "scatter": "partial tables, or rows to their places",
-    "scan": "one value a slice",
-    "loop": "a dim that a loop runs along is gathered",
-    "view": "nothing moves where blocks nest",
-    "annotation": "what the layout asks",
+    "source": "nothing",
+    "elementwise": "nothing",
+    "contraction": "the result is a partial sum",
+    "reduction": "the result is a partial value",
+    "call": "dims in `whole` are gathered",
+    "remap": "the elements that a device lacks, in one exchange",
+    "gather": "indices are sent, rows come back",
+    "scatter": "partial tables are reduced, or rows are sent",
+    "scan": "one value for each slice",
+    "loop": "the dim of the loop is gathered",
+    "view": "nothing, if blocks nest",
+    "annotation": "what the layout requires",
 }
-# Gradients of the classes that have one rule; elementwise ops have theirs in the table.
-GRADIENT = {"contraction": "yes", "reduction": "yes", "remap": "yes", "gather": "by the table", "scatter": "by the rows", "view": "yes",
-            "annotation": "yes", "call": "with a rule of yours", "source": "-", "scan": "yes", "loop": "yes"}
-OWN_GRADIENT = {"stop_gradient": "stops", "user": "with an entry of yours", "complex": "no", "imag": "no", "sort": "yes", "argsort": "0", "until": "no"}
-OWN_DIVIDED = {"sort": "elements to their ranks, in one exchange", "argsort": "elements to their ranks, in one exchange"}
-# Extents that do not divide are ordinary everywhere else.
+# Gradients of classes with one rule. Elementwise ops have their gradients in the table.
+GRADIENT = {"contraction": "yes", "reduction": "yes", "remap": "yes", "gather": "to the table", "scatter": "to the rows", "view": "yes",
+            "annotation": "yes", "call": "with your own rule", "source": "-", "scan": "yes", "loop": "yes"}
+OWN_GRADIENT = {"stop_gradient": "stops", "user": "with your own entry", "complex": "no", "imag": "no", "sort": "yes", "argsort": "0", "until": "no"}
+OWN_DIVIDED = {"sort": "elements go to the owner of their rank, in one exchange", "argsort": "elements go to the owner of their rank, in one exchange"}
+# Uneven extents are ordinary everywhere else.
 UNEVEN = {"split": "gathered first", "merge": "gathered first, or elements move"}
 
 
@@ -72,7 +72,7 @@ def functions() -> list[tuple[str, str]]:
     for folder in ("expr", "linalg"):
         for header in sorted((HEADERS / folder).glob("*.hpp")):
             text = re.sub(r"^namespace detail \{.*?^\} // namespace detail", "", read(header), flags=re.MULTILINE | re.DOTALL)
-            for name in re.findall(r"^constexpr (?:value|std::pair<value, value>) (\w+)\((?:operand|dim_ref|const value&)", text, re.MULTILINE):
+            for name in re.findall(r"^constexpr (?:value|std::pair<value, value>) (\w+)\((?:operand|dim_ref|dim_operand|const value&)", text, re.MULTILINE):
                 if (name, f"{folder}/{header.name}") not in out:
                     out.append((name, f"{folder}/{header.name}"))
     return out
@@ -107,22 +107,26 @@ def page() -> str:
     programs = sources()
     ops = [e for e in entries() if e[0] not in INTERNAL]
     lines = ["<!-- Generated by tests/readme/operations.py; do not edit. -->", "# Operations", "",
-             "Every operation computes its result on any mesh, in any layout of operands and result. What each means is in the headers;",
-             "*divided* says what moves where a dim that it works along is divided, *uneven* whether extents may leave remainders, *under",
-             "MPI* which files of tests/mpi run it in a function, beside the random programs of exchange. Those called cases compare values",
-             "and charged bytes on 8 ranks, of programs whose traffic was recorded from XLA. A gradient of 0 flows nowhere.", ""]
+             "Every operation computes its result on any mesh and in any layout of operands and result. The",
+             "[reference](reference.md) says what each operation means. The columns of the table:", "",
+             *(wrapped(line, indent="  ", first="- ") for line in (
+                 "*sharded*: what moves if the operation works along a sharded dim.",
+                 "*uneven*: whether extents may be uneven, so that the last blocks are short or empty.",
+                 "*gradient*: whether the operation has a gradient. If it is 0, no gradient flows through the operation.",
+                 "*under MPI*: the files in tests/mpi that run the operation in a function. The random programs of `exchange_test` run many of them "
+                 "too. The `cases_` files compare values and charged bytes on 8 ranks, for programs whose traffic was recorded from XLA.")), ""]
     order = list(DIVIDED)
     for code, _, what, _ in ops:
         if what not in DIVIDED:
             raise Wrong(f"op::{code} has class {what}, of which tests/readme/operations.py knows nothing")
-    lines += ["| operation | written | gradient | divided | uneven | under MPI |", "|---|---|---|---|---|---|"]
+    lines += ["| operation | written | gradient | sharded | uneven | under MPI |", "|---|---|---|---|---|---|"]
     for code, name, what, derivative in sorted(ops, key=lambda e: order.index(e[2])):
         written, pattern = WRITTEN.get(code, (name, rf"\b{name}(?:<[\w:]+>)?\("))
         gradient = OWN_GRADIENT.get(code) or ("yes" if derivative else "0" if what == "elementwise" else GRADIENT[what])
         spelled = ", ".join(f"`{w}`" for w in written.split(", "))
         lines.append(f"| {name} | {spelled} | {gradient} | {OWN_DIVIDED.get(code, DIVIDED[what])} | {UNEVEN.get(code, 'yes')} | {tested(pattern, programs)} |")
     made = {name for _, name, _, _ in ops} | {"sum", "max", "min", "prod"}
-    lines += ["", "## Functions made of them", "", "Gradients and what moves are those of the operations that they record.", "",
+    lines += ["", "## Composed functions", "", "These functions record several operations. Their gradients and communication are those of these operations.", "",
               "| function | header | under MPI |", "|---|---|---|"]
     lines += [f"| `{name}` | {header} | {tested(rf'{chr(92)}b{name}(?:<[{chr(92)}w:]+>)?{chr(92)}(', programs)} |"
               for name, header in functions() if name not in made and not name.startswith("cumulative_")]

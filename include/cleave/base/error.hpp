@@ -9,9 +9,9 @@
 
 namespace cleave {
 
-/// What every exception of Cleave derives from. Faults of a program are found when it compiles (base/rejected.hpp);
-/// these are the ones that only the run can show. All their sentences are in this file, each with what mends it: docs/errors.md is
-/// made of both (tests/fail/catalogue.py).
+/// The base of all exceptions of Cleave. Faults of a program are found at compile time (base/rejected.hpp); exceptions
+/// are faults that are visible only at run time. All their sentences are in this file, each with its remedy:
+/// tests/fail/catalogue.py makes docs/errors.md from both.
 struct error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -23,12 +23,13 @@ struct mesh_error : error {
 struct shape_error : error {
   using error::error;
 };
-/// A user's View cannot be the shard of the tensor that was to wrap it.
+/// A View of the user does not fit the shard that it should become.
 struct view_error : error {
   using error::error;
 };
 /// A call of MPI failed. The grid in which it happened cannot be used any more.
 struct mpi_error : error {
+  /// Made with the error code that MPI returned.
   mpi_error(const std::string& what, int mpi_code) : error(what), code(mpi_code) {}
   int code;
 };
@@ -36,7 +37,7 @@ struct mpi_error : error {
 struct transform_error : error {
   using error::error;
 };
-/// A tensor was used that was never given a grid, or where its grid is not, or tensors of two grids met.
+/// A tensor was used that has no grid, or on a rank that is not a device of its grid; or tensors of two grids met.
 struct grid_error : error {
   using error::error;
 };
@@ -87,34 +88,40 @@ inline std::string quoted(std::string_view name) { return sentence("'") + name +
 inline std::string number(std::int64_t n) { return std::to_string(n); }
 inline sentence prefix() { return sentence("cleave: "); }
 
-/// mend: Give one size for each axis, in the order of the mesh, also for axes of fixed size: `grid(mesh, comm, {2, 4})` for `mesh{data, model}`.
+/// mend: Give one size for each axis, in the order of the mesh. Axes of fixed size need one too:
+/// `grid(mesh, comm, {2, 4})` for `mesh{data, model}`.
 inline std::string mesh_needs_sizes(std::int64_t expected, std::int64_t got) {
   return prefix() + "the mesh has " + number(expected) + " axes, but " + number(got) + " sizes were given";
 }
-/// mend: An axis that is not used in this run has size 1; look for a division that rounds to 0 where the sizes are computed.
+/// mend: An axis that is not used in this run has size 1. Check the code that computes the sizes for a division that
+/// rounds to 0.
 inline std::string mesh_size_not_positive(std::string_view axis, std::int64_t got) {
   return prefix() + "mesh axis " + quoted(axis) + " was given the size " + number(got) + "; it must be at least 1";
 }
-/// mend: Give the size that the type has, or declare the axis without one, `axis<"data">`, and let the run decide.
+/// mend: Give the size that the type has, or declare the axis without a size, `axis<"data">`.
 inline std::string mesh_size_fixed(std::string_view axis, std::int64_t expected, std::int64_t got) {
   return prefix() + "mesh axis " + quoted(axis) + " is fixed to size " + number(expected) + ", but " + number(got) +
          " was given";
 }
-/// mend: Start as many MPI processes as the sizes multiply to, or compute one size from the others and `MPI_Comm_size`; for fewer devices split the communicator first.
+/// mend: Start as many MPI processes as the sizes multiply to, or compute one size from `MPI_Comm_size` and the others.
+/// To use fewer devices, split the communicator first, or give the grid a part of the ranks.
 inline std::string mesh_needs_ranks(std::int64_t expected, std::int64_t got) {
   return prefix() + "the sizes of the mesh multiply to " + number(expected) + " devices, but the communicator has " +
          number(got) + " ranks";
 }
-/// mend: Every rank must pass the same sizes: compute them from the size of the communicator, or broadcast what one rank has read.
+/// mend: Every rank must pass the same sizes. Compute them from the size of the communicator, or broadcast them from
+/// one rank.
 inline std::string mesh_sizes_disagree(std::string_view axis, std::int64_t least, std::int64_t most) {
   return prefix() + "the ranks do not agree on the size of mesh axis " + quoted(axis) + ": from " + number(least) +
          " to " + number(most);
 }
-/// mend: Every rank must pass the same first rank and stride; compute them alike everywhere, or broadcast them.
-inline std::string mesh_parts_disagree() { return "cleave: the ranks do not agree on which of them the mesh is to live"; }
-/// mend: Fewer or smaller axes, an earlier first rank or a smaller stride: the last device is rank first + stride * (devices - 1).
+/// mend: Every rank must pass the same first rank and stride. Compute them in the same way everywhere, or broadcast
+/// them.
+inline std::string mesh_parts_disagree() { return "cleave: the ranks do not agree on the ranks that the mesh uses"; }
+/// mend: Use fewer or smaller axes, a lower first rank, or a smaller stride. The last device is rank first + stride *
+/// (devices - 1).
 inline std::string mesh_part_outside(std::int64_t first, std::int64_t stride, std::int64_t last, std::int64_t ranks) {
-  return prefix() + "the mesh is to live on every rank from " + number(first) + " to " + number(last) + " by steps of " + number(stride) +
+  return prefix() + "the mesh uses the ranks from " + number(first) + " to " + number(last) + " with stride " + number(stride) +
          ", but the communicator has the ranks 0 to " + number(ranks - 1);
 }
 /// mend: Every rank must pass the same list of sizes, one for each axis.
@@ -122,54 +129,61 @@ inline std::string mesh_counts_disagree() {
   return "cleave: the ranks do not agree on how many sizes the mesh was given";
 }
 
-/// mend: Give the global extent of every dim, in the written order, also of dims of fixed extent: `{1024, 512}` for `mesh(batch / data, embed)`.
+/// mend: Give the global extent of every dim, in the written order. Dims of fixed extent need one too: `{1024, 512}`
+/// for `mesh(batch / data, embed)`.
 inline std::string extents_needed(std::int64_t expected, std::int64_t got) {
   return prefix() + "the tensor has " + number(expected) + " dims, but " + number(got) + " extents were given";
 }
-/// mend: The gradient of a periodic or reflecting border needs dims as long as windows and shifts reach beyond them; use border::zero or longer dims.
+/// mend: The gradient of a periodic or reflecting border needs dims that are at least as long as the part that windows
+/// and shifts reach beyond them. Use border::zero or longer dims.
 inline std::string extent_too_small(std::string_view dim, std::int64_t least, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " has extent " + number(got) + ", but a gradient at its border needs at least " + number(least);
 }
-/// mend: Extents are global and at least 0; look for an overflow or a difference of the wrong sign.
+/// mend: Extents are global and at least 0. Check for an overflow, or for a difference with the wrong sign.
 inline std::string extent_negative(std::string_view dim, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " was given the extent " + number(got) + "; it must be at least 0";
 }
-/// mend: Give the extent that the type of the dim has, or declare the dim without one, `dim<"embed">`.
+/// mend: Give the extent that the type of the dim has, or declare the dim without an extent, `dim<"embed">`.
 inline std::string extent_fixed(std::string_view dim, std::int64_t expected, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " is fixed to extent " + number(expected) + ", but " + number(got) +
          " was given";
 }
-/// mend: Extents are those of the whole tensor, the same on every rank; do not pass the size of the local part, which Cleave computes.
+/// mend: Pass the extents of the whole tensor, the same on every rank. Do not pass the size of the local shard; Cleave
+/// computes it.
 inline std::string extents_disagree(std::string_view dim, std::int64_t least, std::int64_t most) {
   return prefix() + "the ranks do not agree on the extent of dim " + quoted(dim) + ": from " + number(least) + " to " +
          number(most);
 }
-/// mend: A dim has one extent in all tensors of a call. Where two are meant, they are two dims with two names.
+/// mend: A dim has one extent in all tensors of a call. If you mean two extents, declare two dims with two names.
 inline std::string extents_differ(std::string_view dim, std::int64_t expected, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " has extent " + number(expected) + " in one tensor and " + number(got) +
          " in another";
 }
 
-/// mend: Pad the extent to a multiple, or take the promise out of the type: `dim<"head">`. Uneven blocks are allowed where nothing is promised.
+/// mend: Pad the extent to a multiple, or remove the promise from the type: `dim<"head">`. Without a promise, uneven
+/// blocks are allowed.
 inline std::string extent_not_divisible(std::string_view dim, std::int64_t parts, std::int64_t got) {
   return prefix() + "dim " + quoted(dim) + " promises to divide evenly over " + number(parts) + " devices, but its extent is " + number(got);
 }
-/// mend: Indices are int32: sort the elements themselves, or split the dim into two of which one is undivided.
+/// mend: Indices are int32. Sort the elements themselves, or split the dim into two and shard only one of them.
 inline std::string too_long_to_index(std::int64_t got) {
   return prefix() + "argsort gives indices as int32, but the dim has extent " + number(got);
 }
-/// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. It is the case for `one_hot` and for parts of a `split`.
+/// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. This is needed for
+/// `one_hot` and for the parts of a `split`.
 inline std::string extent_unknown(std::string_view dim) {
   return prefix() + "the extent of dim " + quoted(dim) + " follows from no argument or result; fix it in the dim's type";
 }
-/// mend: Give the whole an extent that its parts divide: as many microbatches as a multiple of stages, a sequence that is a multiple of its blocks.
+/// mend: Choose an extent that is a multiple of its parts: a number of microbatches that is a multiple of the stages, a
+/// sequence that is a multiple of its blocks.
 inline std::string extent_no_multiple(std::string_view whole, std::int64_t extent, std::string_view part, std::int64_t by) {
   return prefix() + "dim " + quoted(whole) + " has extent " + number(extent) + ", which is no multiple of the " + number(by) + " of dim " + quoted(part) +
          ", into which it is split";
 }
-/// mend: Add it to the sizes: `{heads = 16}`. Names are those of the dims; dims of fixed extent need no size.
+/// mend: Add the dim to the sizes: `{heads = 16}`. Dims of fixed extent need no size.
 inline std::string size_missing(std::string_view dim) { return prefix() + "no size was given for dim " + quoted(dim); }
-/// mend: Take as many stages as divide the layers, on an axis of any size: devices without a stage wait.
+/// mend: Choose a number of stages that divides the number of layers. The axis may have any size; devices without a
+/// stage are idle.
 inline std::string stages_unequal(std::int64_t layers, std::int64_t stages) {
   return prefix() + number(layers) + " layers cannot be divided into " + number(stages) + " stages of equal length";
 }
@@ -177,106 +191,135 @@ inline std::string stages_unequal(std::int64_t layers, std::int64_t stages) {
 inline std::string view_rank(std::int64_t expected, std::int64_t got) {
   return prefix() + "the shard has " + number(expected) + " dims, but the View has rank " + number(got);
 }
-/// mend: Make the View with `local_extents()` of a tensor of this type, or with the size of your block: blocks are of ceil(extent / devices), the last ones smaller or empty.
+/// mend: Allocate the View with `local_extents()` of a tensor of this type, or with the size of your block. Blocks have
+/// ceil(extent / devices) elements; the last ones may be smaller or empty.
 inline std::string view_extent(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
   return prefix() + "along dim " + quoted(dim) + " the shard of rank " + number(rank) + " has extent " +
          number(expected) + ", but its View has " + number(got);
 }
-/// mend: Copy into a contiguous `Kokkos::LayoutRight` View without padding first; subviews and LayoutLeft Views cannot be wrapped.
+/// mend: Copy the data into a contiguous `Kokkos::LayoutRight` View without padding first. Subviews and LayoutLeft
+/// Views cannot be wrapped.
 inline std::string view_stride(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
   return prefix() + "along dim " + quoted(dim) + " the View of rank " + number(rank) + " has stride " + number(got) +
          " where a contiguous LayoutRight View has " + number(expected);
 }
-/// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard, not a subview with gaps; copy it into one first.
+/// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into
+/// such a View first.
 inline std::string view_not_contiguous() { return "cleave: a collective on shards was given a View that is not contiguous"; }
-/// mend: Ask for the View with the element type of the operand or result: `in[0].view<const float**>()` for a tensor of float with two dims.
+/// mend: Ask for the View with the element type of the operand or result: `in[0].view<const float**>()` for a tensor of
+/// float with two dims.
 inline std::string shard_element(std::string_view expected, std::string_view got) {
   return prefix() + "the shard has elements of type " + std::string(expected) + ", but was asked for as " + std::string(got);
 }
-/// mend: The whole has as many elements as all parts together, and every device has a part of the same length; pad the last one where blocks are uneven.
+/// mend: The whole has as many elements as all parts together, and all parts have the same length. If blocks are
+/// uneven, pad the last one.
 inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
   return prefix() + "a collective on shards needs a View of " + number(expected) + " elements, but was given one of " + number(got);
 }
-/// mend: Call the collective several times on parts of the View, or use an MPI of version 4.
+/// mend: Call the collective several times on parts of the View, or use MPI 4.
 inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
   return prefix() + "a collective on shards moves at most " + number(most) + " elements with this MPI, but was given " + number(got);
 }
-/// mend: The spectrum of N real numbers has N/2 + 1 values, rounded down: give the tensor that `rfft` makes, or `irfft` reads, that extent.
+/// mend: The spectrum of N real numbers has N/2 + 1 values, rounded down. Give this extent to the result of `rfft` or
+/// the operand of `irfft`.
 inline std::string spectrum_extent(std::string_view dim, std::int64_t expected, std::int64_t numbers, std::int64_t got) {
-  return prefix() + "dim " + quoted(dim) + " is to have the extent " + number(expected) + ", that of the spectrum of " + number(numbers) +
+  return prefix() + "dim " + quoted(dim) + " needs the extent " + number(expected) + " of the spectrum of " + number(numbers) +
          " real numbers, but has " + number(got);
 }
-/// mend: FFTW refuses transforms when it has no memory for its plan; cuFFT also says why by the number at the end (its cufftResult).
+/// mend: FFTW refuses a transform if it has no memory for its plan. For cuFFT, the number at the end is its
+/// cufftResult.
 inline std::string transform_failed(std::string_view library, std::int64_t n, std::int64_t code) {
   return prefix() + std::string(library) + " cannot transform " + number(n) + " numbers: error " + number(code);
 }
-/// mend: Read what MPI says after the colon; end the program or make a new grid from a communicator that works, since ranks may be out of step.
+/// mend: The words after the colon come from MPI. Ranks may be out of step, so end the program, or construct a new grid
+/// from a communicator that works.
 inline std::string mpi_failed(std::string_view call, std::string_view why) {
   return prefix() + std::string(call) + " failed: " + std::string(why);
 }
-/// mend: Look for the first mpi_error, which says what failed; then make a new grid and new tensors on it.
+/// mend: Look for the first mpi_error; it says what failed. Then construct a new grid and new tensors on it.
 inline std::string grid_broken() { return "cleave: a call of MPI failed on this grid earlier; it cannot be used any more"; }
-/// mend: Construct the tensor with a grid and extents before you use it: `Matrix a(grid, {1024, 512})`. Assigning another tensor of the same type to it makes a default-constructed one usable.
-inline std::string grid_missing() { return "cleave: the tensor was never given a grid"; }
-/// mend: Make the grid from the mesh that the layout of the tensor is written with, `grid(lm::mesh, comm, sizes)`.
-inline std::string grid_of_another_mesh() { return "cleave: the grid was made for another mesh than the tensor's"; }
-/// mend: Make all tensors of one computation with the same grid or copies of it; two grids of the same mesh are two grids.
-inline std::string grids_differ() { return "cleave: the tensors of one expression live on two grids"; }
-/// mend: Make both grids from one communicator; a mesh on some of its ranks is a grid of the whole communicator too, with a part.
+/// mend: Construct the tensor with a grid and extents before you use it: `Matrix a(grid, {1024, 512})`. A
+/// default-constructed tensor becomes usable only when another tensor of the same type is assigned to it.
+inline std::string grid_missing() { return "cleave: the tensor has no grid"; }
+/// mend: Construct the grid from the mesh in the layout of the tensor, `grid(lm::mesh, comm, sizes)`.
+inline std::string grid_of_another_mesh() { return "cleave: the grid has another mesh than the tensor"; }
+/// mend: Construct all tensors of one computation with one grid or copies of its handle. Two grids of the same mesh are
+/// different grids.
+inline std::string grids_differ() { return "cleave: the tensors of one expression are on two grids"; }
+/// mend: Construct both grids from one communicator. For a mesh on some of its ranks, give the grid the whole
+/// communicator and a part: `on_ranks{first, stride}`.
 inline std::string grids_unrelated() {
-  return "cleave: copy needs two grids that were made from one communicator, or from two with the same ranks in the same order";
+  return "cleave: copy needs two grids of one communicator, or of two communicators with the same ranks in the same order";
 }
-/// mend: Ask `tensor.grid().is_member()` before you look at the shard, or call with tensors of a grid that this rank belongs to.
-inline std::string grid_elsewhere() { return "cleave: this rank is not one of the devices of the tensor's grid, and has nothing of it"; }
-/// mend: Call `MPI_Init_thread`, then construct a `Kokkos::ScopeGuard`, before the first grid or tensor is made.
+/// mend: Ask `tensor.get_grid().active()` before you use the shard, or use tensors of a grid that has this rank as a
+/// device.
+inline std::string grid_elsewhere() { return "cleave: this rank is not a device of the tensor's grid, so it has no shard"; }
+/// mend: Call `MPI_Init_thread`, then construct a `Kokkos::ScopeGuard`, before the first grid or tensor is constructed.
 inline std::string not_initialised(std::string_view library) { return prefix() + library + " is not initialised yet"; }
 /// mend: Do this before `MPI_Finalize` and `Kokkos::finalize`. Only destroying grids and tensors is safe afterwards.
 inline std::string finalised(std::string_view library) { return prefix() + library + " has been finalised already"; }
-/// mend: A rank that is to be no device takes part with the whole communicator, and the grid gets a part of it: `grid(mesh, comm, sizes, on_ranks{first, stride})`.
-inline std::string communicator_null() { return "cleave: the grid was given MPI_COMM_NULL instead of a communicator"; }
-/// mend: Merge it first with `MPI_Intercomm_merge`.
-inline std::string communicator_inter() { return "cleave: the grid was given an intercommunicator; a grid needs an intracommunicator"; }
-/// mend: Use more devices, shard more dims, or fewer bytes at a time: `explain(plan, sizes)` and `plan.workspace(sizes)` say what a plan needs.
-inline std::string out_of_memory(std::int64_t bytes) { return prefix() + "this device cannot allocate " + number(bytes) + " bytes"; }
-/// mend: Use more devices, shard more dims, or fewer bytes at a time: `plan.workspace(sizes)` says what a plan needs beside its tensors.
+/// mend: A rank that is not to be a device takes part with the whole communicator. Give the grid a part of the ranks:
+/// `grid(mesh, comm, sizes, on_ranks{first, stride})`.
+inline std::string communicator_null() { return "cleave: the communicator of the grid is MPI_COMM_NULL"; }
+/// mend: Merge the two groups with `MPI_Intercomm_merge` first.
+inline std::string communicator_inter() {
+  return "cleave: the communicator of the grid is an intercommunicator; a grid needs an intracommunicator";
+}
+/// mend: Use more devices, shard more dims, or use smaller extents.
+inline std::string out_of_memory(std::int64_t bytes) {
+  return prefix() + "this device cannot allocate " + number(bytes) + " bytes";
+}
+/// mend: Use more devices, shard more dims, or use smaller extents. `plan.workspace(sizes)` is what a plan needs beside
+/// its tensors.
 inline std::string rank_out_of_memory(std::int64_t bytes, std::string_view what, std::int64_t rank) {
   return prefix() + "rank " + number(rank) + " cannot allocate " + number(bytes) + " bytes for " + what;
 }
-/// mend: Look for extents that were multiplied or converted wrongly; sizes are counted in 64 bits.
+/// mend: Look for extents that were multiplied or converted wrongly. Sizes have 64 bits.
 inline std::string too_many_bytes() { return "cleave: the tensor has more bytes than 64 bits can count"; }
-/// mend: Give every result memory of its own: `f(u).into(v, w)`. A result may be an argument, but no two results may share memory.
+/// mend: Give each result its own memory: `f(u).into(v, w)`. A result may be an argument, but two results may not share
+/// memory.
 inline std::string results_overlap(std::int64_t first, std::int64_t second) {
-  return prefix() + "result " + number(first) + " and result " + number(second) + " of one call lie in the same memory";
+  return prefix() + "result " + number(first) + " and result " + number(second) + " of one call are in the same memory";
 }
-/// mend: All ranks of a grid make the same calls in the same order. Look for a call that depends on the rank, and for a rank that was started from another binary.
+/// mend: All ranks of a grid must make the same calls in the same order. Look for a call that depends on the rank, and
+/// for a rank that runs another binary.
 inline std::string calls_differ(std::int64_t a, std::string_view call_a, std::int64_t b, std::string_view call_b) {
-  return prefix() + "the ranks do not make the same call: rank " + number(a) + " makes " + call_a + ", but rank " + number(b) + " makes " + call_b;
+  return prefix() + "the ranks make different calls: rank " + number(a) + " makes " + call_a + ", but rank " + number(b) +
+         " makes " + call_b;
 }
-/// mend: Look at what the missing rank does: it may have thrown, ended, or skipped this call. Where a rank is only slow, raise the limit: `grid.check({.time_limit = 600})` or CLEAVE_TIME_LIMIT.
+/// mend: Look at what the missing rank does. It may have thrown, ended, or skipped this call. If it is only slow, raise
+/// the limit: `grid.check({.calls = true, .time_limit = 600})`, or CLEAVE_TIME_LIMIT in the environment.
 inline std::string rank_missing(std::int64_t rank, std::int64_t seconds, std::string_view call) {
-  return prefix() + "rank " + number(rank) + " did not come within " + number(seconds) + " s to " + call;
+  return prefix() + "rank " + number(rank) + " did not arrive within " + number(seconds) + " s at " + call;
 }
-/// mend: Compute the argument alike on all ranks, or broadcast it. A replicated tensor must hold the same bits wherever it is replicated.
-inline std::string replicas_differ(std::int64_t argument, std::string_view type, std::int64_t a, std::int64_t b, std::string_view values) {
-  return prefix() + "argument " + number(argument) + ", " + type + ", must be the same on ranks " + number(a) + " and " + number(b) + ", but is not" + values;
+/// mend: Compute the argument in the same way on all ranks, or broadcast it. A replicated tensor must have the same bits
+/// on all devices that hold a replica.
+inline std::string replicas_differ(std::int64_t argument, std::string_view type, std::int64_t a, std::int64_t b,
+                                   std::string_view values) {
+  return prefix() + "argument " + number(argument) + ", " + type + ", differs between ranks " + number(a) + " and " +
+         number(b) + values;
 }
-/// mend: A loop that depends on run-time numbers needs the same ones on all ranks; look at what the predicate or the count is computed from.
+/// mend: Look at what the predicate or the number of iterations is computed from. It must be the same on all ranks.
 inline std::string iterations_differ(std::int64_t a, std::int64_t b) {
-  return prefix() + "ranks " + number(a) + " and " + number(b) + " do not agree on how often a loop runs";
+  return prefix() + "ranks " + number(a) + " and " + number(b) + " disagree on the number of iterations of a loop";
 }
-/// mend: Look for a division by 0, a logarithm or root of a negative number, or infinities that cancel, at that line.
-inline std::string made_nan(std::string_view op, std::string_view where, std::string_view type, std::string_view index, std::int64_t rank) {
+/// thrown: nan_error
+/// mend: Look at that line for a division by 0, a logarithm or a root of a negative number, or a difference of
+/// infinities.
+inline std::string made_nan(std::string_view op, std::string_view where, std::string_view type, std::string_view index,
+                            std::int64_t rank) {
   return prefix() + "the first NaN was made by " + op + where + ": " + type + " at index " + index + " on rank " + number(rank);
 }
-/// mend: Look for the call, or the code of yours, that computed the argument.
-inline std::string argument_has_nan(std::int64_t argument, std::string_view type, std::string_view index, std::int64_t rank) {
-  return prefix() + "argument " + number(argument) + ", " + type + ", has a NaN before the call, at index " + index + " on rank " + number(rank);
+/// thrown: nan_error
+/// mend: Look for the call, or for the code of your own, that computed the argument.
+inline std::string argument_has_nan(std::int64_t argument, std::string_view type, std::string_view index,
+                                    std::int64_t rank) {
+  return prefix() + "argument " + number(argument) + ", " + type + ", has a NaN before the call, at index " + index +
+         " on rank " + number(rank);
 }
-/// mend: Read the first message of the rank that it names.
-inline std::string other_rank_failed(std::int64_t rank) { return prefix() + "rank " + number(rank) + " reported an error in the same call"; }
-/// mend: This is a fault of the library; please report the function and the layouts.
+/// mend: This is a fault of the library. Please report the function and the layouts.
 inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected, std::int64_t got) {
-  return prefix() + "the plan is wrong, please report it: in " + std::string(op) + " dim " + quoted(dim) + " has extent " +
+  return prefix() + "the plan is wrong; please report it: in " + std::string(op) + " dim " + quoted(dim) + " has extent " +
          number(expected) + " in one operand and " + number(got) + " in another";
 }
 

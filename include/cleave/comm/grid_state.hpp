@@ -20,7 +20,7 @@
 
 namespace cleave {
 
-/// The part of a communicator that a grid lives on: device d is rank first + stride * d.
+/// The ranks of a communicator that a grid uses: device d is rank first + stride * d.
 struct on_ranks {
   int first = 0;
   int stride = 1;

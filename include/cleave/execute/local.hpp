@@ -16,13 +16,13 @@
 
 namespace cleave {
 
-/// What a user's kernel sees of a tensor: this device's part, LayoutRight, in Kokkos' default memory space.
+/// The part of a tensor that a kernel of yours gets on this device: LayoutRight, in Kokkos' default memory space.
 struct shard {
   cleave::element element = element::none;
-  /// Extents of the whole tensor and of this part, and the global index at which the part begins.
+  /// The extents of the whole tensor and of this part, and the global index at which the part begins.
   shape global{}, local{}, offset{};
   void* data = nullptr;
-  /// Which dims these are: `in[0].dims.find(time)` is the place of a dim.
+  /// The dims by name: `in[0].dims.find(time)` is the position of a dim.
   shard_dims dims{};
 
   /// The part as a View: `in[0].view<const float**>()`. Throws view_error for another element type or rank.
@@ -85,23 +85,25 @@ class reached {
 
 } // namespace detail
 
-/// Where a user's kernel runs, and collectives over named axes for kernels that communicate: all devices must make the same
-/// calls in the same order. Views are contiguous, in any memory that the default execution space reaches. Errors of MPI throw
-/// mpi_error.
+/// The context in which a kernel of yours runs. It has collectives over named axes. All devices must make the same
+/// calls in the same order. Views are contiguous, in memory that the default execution space reaches. Failures of MPI
+/// throw mpi_error.
 class local_context {
  public:
   explicit local_context(grid_state& grid) : grid_(&grid) {}
 
-  /// The number of devices along an axis, and this device's place among them.
+  /// The number of devices along an axis.
   std::int64_t size(const MeshAxis auto& axis) const { return grid_->sizes()[number(axis)]; }
+  /// The position of this device along an axis.
   std::int64_t index(const MeshAxis auto& axis) const { return grid_->here()[static_cast<std::size_t>(number(axis))]; }
-  /// The communicator of the devices that differ on these axes only; ranks count through them, the mesh's first axis major.
+  /// The communicator of the devices that differ from this one on the given axes only. Its ranks count through these
+  /// axes; the first axis of the mesh is the major one.
   template <MeshAxis... Axes>
   MPI_Comm comm(const Axes&... axes) const {
     return group(axes...).handle;
   }
 
-  /// Combines the Views of all devices of the axes, on all of them, in place.
+  /// Reduces the Views of all devices along the axes; every device gets the result, in place.
   template <class View, MeshAxis... Axes>
   void all_reduce(const View& view, reduction how, const Axes&... axes) const {
     const detail::span_of_view v = detail::span_of(view);
@@ -112,7 +114,7 @@ class local_context {
                   "MPI_Allreduce");
     memory.done();
   }
-  /// `all` becomes the parts of all devices of the axis, one after another. Parts are equally long.
+  /// Gathers the parts of all devices along the axis into `all`, one after another. Parts have the same length.
   template <class Part, class All>
   void all_gather(const Part& part, const All& all, const MeshAxis auto& axis) const {
     const detail::span_of_view from = detail::span_of(part), to = detail::span_of(all);
@@ -123,7 +125,8 @@ class local_context {
                 "MPI_Allgather");
     out.done();
   }
-  /// `part` becomes this device's part of the combination of all devices' `all`. Parts are equally long.
+  /// Reduces `all` over the devices along the axis; `part` becomes this device's part of the result. Parts have the
+  /// same length.
   template <class All, class Part>
   void reduce_scatter(const All& all, const Part& part, reduction how, const MeshAxis auto& axis) const {
     const detail::span_of_view from = detail::span_of(all), to = detail::span_of(part);
@@ -134,7 +137,7 @@ class local_context {
                 "MPI_Reduce_scatter_block");
     out.done();
   }
-  /// `to` becomes what the device `by` places before this one on the axis has in `from`, around the end.
+  /// `to` receives `from` of the device `by` positions before this one along the axis, periodic.
   template <class From, class To>
   void shift(const From& from, const To& to, std::int64_t by, const MeshAxis auto& axis) const {
     const detail::span_of_view sent = detail::span_of(from), received = detail::span_of(to);

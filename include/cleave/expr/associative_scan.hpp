@@ -19,12 +19,12 @@ constexpr value choose_where(recorder& in, value predicate, value a, value b, so
 }
 } // namespace detail
 
-/// Inside a function: running totals along a dim by an operation of the user, f(earlier, later), which must be associative but need not
-/// commute (jax.lax.associative_scan): of a value or an aggregate of values, such as the pairs of a linear recurrence. The dim is taken as
-/// `chunk` times so many parts; the extent of `chunk` is fixed and divides that of the dim. All chunks are gone through side by side,
-/// their totals go through log2(chunk) shifts along `chunk` (Hillis and Steele 1986), and what comes before a chunk is combined with it: with
-/// `chunk` divided, one value a slice travels in each. Results are alike x in dims and element types. Differentiable. Faults: dim_missing,
-/// window_open, carry_changes.
+/// Inside a function: running totals along a dim by your own operation `f(earlier, later)`, which must be associative
+/// but need not commute (jax.lax.associative_scan). x is a value or an aggregate of values, such as the pairs of a
+/// linear recurrence. The dim is split into `chunk` parts; the extent of `chunk` is fixed and divides the extent of the
+/// dim. All parts are scanned side by side, and their totals go through log2(chunk) shifts (Hillis and Steele 1986).
+/// Communication: if `chunk` is sharded, each shift moves one value for each slice. The result has the dims and element
+/// types of x. Differentiable. Faults: dim_missing, window_open, carry_changes.
 template <class X, class F>
 constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& f, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
   const source where{file, line};

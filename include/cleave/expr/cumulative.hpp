@@ -8,13 +8,15 @@
 
 namespace cleave {
 
-/// Which elements a running total takes up.
+/// The direction of a running total, and whether an element counts itself.
 enum class running : std::uint8_t {
-  /// Those up to its own; or those before it alone.
+  /// The elements up to and including its own.
   forward,
+  /// The elements before its own.
   forward_exclusive,
-  /// The same from the last index on.
+  /// The elements from the last one down to its own.
   backward,
+  /// The elements after its own.
   backward_exclusive,
 };
 
@@ -29,9 +31,16 @@ constexpr value running_total(reduction how, operand x, dim_ref along, running o
 // stays divided: every device scans its block, and one value of each slice goes through an exclusive prefix scan over the devices
 // (Blelloch 1990; MPI_Exscan). Gradients: of the sum, the sum from the other end; of the product likewise, also
 // where factors are 0; of an extremum, to the element that it is, the last of equal ones.
+/// Running sums along a dim, in the layout of x, for all element types but bool. A sharded dim stays sharded.
+/// Communication: every device scans its block, and one value for each slice goes through an exclusive prefix scan over
+/// the devices (Blelloch 1990; MPI_Exscan). The gradient is the sum from the other end.
 constexpr value cumulative_sum(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::sum, x, along, order); }
+/// Running products. The gradient is also correct where factors are 0. Otherwise as `cumulative_sum`.
 constexpr value cumulative_prod(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::prod, x, along, order); }
+/// Running maxima, for element types with an order. The gradient goes to the element that is the maximum, the last of
+/// equal ones. Otherwise as `cumulative_sum`.
 constexpr value cumulative_max(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::max, x, along, order); }
+/// Running minima. Otherwise as `cumulative_max`.
 constexpr value cumulative_min(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::min, x, along, order); }
 
 template <Statement X, Dim D>

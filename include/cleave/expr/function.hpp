@@ -7,7 +7,7 @@
 
 namespace cleave {
 
-/// What a function computes with in place of a tensor: a value that knows which tensor type it stands for.
+/// The value that stands for a tensor in the body of a function. It knows the tensor's type.
 template <class T, auto Layout>
 struct traced : value {
   using element_type = T;
@@ -93,30 +93,33 @@ constexpr spec spec_of(const mesh_value& mesh) {
 
 } // namespace detail
 
-/// A statement: a tree of operations on tensors, to be flattened into a graph by its type when it is assigned. Holds
-/// handles of its tensors, so that they live as long as it does. `F` is the captureless closure that records the operation.
+/// A statement: a tree of operations on tensors. It is recorded into a graph, by its type, when it is assigned. It
+/// holds aliases of its tensors, so that they live as long as it does. `F` is the captureless closure that records the operation.
 template <class F, class... Args>
 struct expression {
   std::tuple<detail::statement_operand<Args>...> args;
 
-  /// Runs the statement into tensors, or aggregates of them, that exist: `step(state, batch).into(state, loss)`.
+  /// Runs the statement into existing tensors, or aggregates of them: `step(state, batch).into(state, loss)`.
+  /// Collective over the devices.
   template <class... Results>
   void into(Results&... results) const {
     run(*this, results...);
   }
-  /// Allocates the results and runs the statement into them: `auto [loss, grads] = value_and_grad(f)(params, batch).make()`. For
-  /// gradients, whose types follow from the arguments; elsewhere, and where nothing should be allocated, `into`.
+  /// Allocates the results and runs the statement into them:
+  /// `auto [loss, grads] = value_and_grad(f)(params, batch).make()`. Works for gradients, whose types follow from the
+  /// arguments. Use `into` for other functions, and where nothing should be allocated.
   auto make() const { return made(*this); }
 };
 
-/// A program to be partitioned as a whole: a captureless generic lambda. Called with values inside another function it
-/// is inlined; the run-time rooms give it a call operator for tensors.
+/// A program that is partitioned as a whole: a captureless generic lambda. Calling it with values, inside another
+/// function, inlines it. Calling it with tensors gives a statement.
 template <class F>
 struct function {
   using body_type = F;
   F body{};
 
   constexpr function() = default;
+  /// Wraps a captureless generic lambda, or another object without state whose call operator records the program.
   constexpr explicit function(F f) : body(f) {}
 
   /// Inside another function: the body is inlined there.
@@ -125,7 +128,7 @@ struct function {
   constexpr auto operator()(const Args&... args) const {
     return body(args...);
   }
-  /// For tensors, and aggregates of them: a statement, run when it is assigned.
+  /// For tensors and aggregates of them: a statement that runs when it is assigned.
   template <class... Args>
     requires(!(detail::is_traced<Args> || ...))
   constexpr expression<F, detail::kept<Args>...> operator()(const Args&... args) const {

@@ -74,36 +74,58 @@ constexpr std::array<dim_ref, sizeof...(D)> dims_of(const D&... d) {
 } // namespace detail
 
 // Elementwise. Operands broadcast by name: one of them has all the dims, in whose memory order the result is.
+/// Arithmetic `-x`, `a + b`, `a - b`, `a * b`, `a / b`; comparisons `==`, `!=`, `<`, `<=`, `>`, `>=`; logic `!x`,
+/// `a & b`, `a | b`. They are elementwise. Operands broadcast by name: one of them has all the dims, and the result has
+/// its memory order. Element types match; literals and numbers take the type of the tensor beside them. Comparisons and
+/// logic give bool. No communication.
 constexpr value operator-(operand x) { return detail::record(op::neg, x); }
 constexpr value operator!(operand x) { return detail::record(op::logical_not, x); }
+/// The absolute value. Of complex numbers: the modulus, a real number.
 constexpr value abs(operand x) { return detail::record(op::abs, x); }
+/// -1, 0 or 1. Its gradient is 0.
 constexpr value sign(operand x) { return detail::record(op::sign, x); }
+/// The exponential function.
 constexpr value exp(operand x) { return detail::record(op::exp, x); }
+/// The natural logarithm.
 constexpr value log(operand x) { return detail::record(op::log, x); }
+/// The hyperbolic tangent.
 constexpr value tanh(operand x) { return detail::record(op::tanh, x); }
+/// The square root.
 constexpr value sqrt(operand x) { return detail::record(op::sqrt, x); }
+/// 1 / sqrt(x).
 constexpr value rsqrt(operand x) { return detail::record(op::rsqrt, x); }
+/// The error function.
 constexpr value erf(operand x) { return detail::record(op::erf, x); }
-/// Gaussian error linear unit in its tanh form (Hendrycks and Gimpel 2016).
+/// The Gaussian error linear unit in its tanh form (Hendrycks and Gimpel 2016).
 constexpr value gelu(operand x) { return detail::record(op::gelu, x); }
+/// max(x, 0). Its slope at 0 is 0.
 constexpr value relu(operand x) { return detail::record(op::relu, x); }
+/// 1 / (1 + exp(-x)).
 constexpr value sigmoid(operand x) { return detail::record(op::sigmoid, x); }
+/// The sine.
 constexpr value sin(operand x) { return detail::record(op::sin, x); }
+/// The cosine.
 constexpr value cos(operand x) { return detail::record(op::cos, x); }
+/// The largest integer that is not greater. Its gradient is 0.
 constexpr value floor(operand x) { return detail::record(op::floor, x); }
-/// Of complex numbers; of real ones: itself, itself, 0.
+/// The complex conjugate; a real number itself.
 constexpr value conj(operand x) { return detail::record(op::conj, x); }
+/// The real part; a real number itself.
 constexpr value real(operand x) { return detail::record(op::real, x); }
+/// The imaginary part; 0 for real numbers.
 constexpr value imag(operand x) { return detail::record(op::imag, x); }
-/// The complex number re + i im, of two floats or two doubles.
+/// The complex number re + i im, from two floats or two doubles.
 constexpr value complex(operand re, operand im) { return detail::record(op::complex, re, im); }
 
 constexpr value operator+(operand a, operand b) { return detail::record(op::add, a, b); }
 constexpr value operator-(operand a, operand b) { return detail::record(op::sub, a, b); }
 constexpr value operator*(operand a, operand b) { return detail::record(op::mul, a, b); }
 constexpr value operator/(operand a, operand b) { return detail::record(op::div, a, b); }
+/// a to the power of b, elementwise.
 constexpr value pow(operand a, operand b) { return detail::record(op::pow, a, b); }
+/// The larger of a and b, elementwise. NaN if one of them is NaN. Equal operands share the gradient equally.
 constexpr value maximum(operand a, operand b) { return detail::record(op::maximum, a, b); }
+/// The smaller of a and b, elementwise. NaN if one of them is NaN. Equal operands share the gradient equally.
 constexpr value minimum(operand a, operand b) { return detail::record(op::minimum, a, b); }
 constexpr value operator==(operand a, operand b) { return detail::record(op::equal, a, b); }
 constexpr value operator!=(operand a, operand b) { return detail::record(op::not_equal, a, b); }
@@ -118,7 +140,7 @@ constexpr value operator|(operand a, operand b) { return detail::record(op::logi
 constexpr value select(operand predicate, operand yes, operand no) {
   return detail::record_elementwise(op::select, std::array{predicate, yes, no});
 }
-/// The values in another element type.
+/// The values converted to another element type: `cast<float>(x)`.
 constexpr value cast(operand x, element to) { return detail::record_elementwise(op::cast, std::array{x}, to); }
 template <class T>
 constexpr value cast(operand x) {
@@ -126,7 +148,9 @@ constexpr value cast(operand x) {
   return cast(x, element_of<T>);
 }
 
-/// Sum over the given dims of a * b. Other dims that both have are batch dims. Result: batch, rest of a, rest of b.
+/// The sum of a * b over the given dims. Other dims that both operands have are batch dims. The result has the batch
+/// dims, then the remaining dims of a, then those of b. Communication: a contracted dim that is sharded leaves a
+/// partial sum, which is reduced once. Faults: contracted_dim_missing, element_types_differ.
 template <std::convertible_to<dim_ref>... D>
 constexpr value dot(operand a, operand b, const D&... over) {
   recorder& in = detail::recorder_of(a, b);
@@ -134,19 +158,24 @@ constexpr value dot(operand a, operand b, const D&... over) {
   return in.dot(left, right, detail::dims_of(over...), a.where);
 }
 
-/// Reductions over the given dims, over all dims where none is given.
+/// The sum over the given dims, or over all dims if none is given. 0 over an empty range. Communication: a reduced dim
+/// that is sharded leaves a partial value, which is reduced once. Fault: dim_missing.
 template <std::convertible_to<dim_ref>... D>
 constexpr value sum(operand x, const D&... over) {
   return x.from.in->reduce(reduction::sum, x.from, detail::dims_of(over...), x.where);
 }
+/// The maximum over the given dims, or over all dims if none is given. The lowest value over an empty range; NaN
+/// propagates. Communication as for `sum`. Faults: dim_missing, not_for_complex.
 template <std::convertible_to<dim_ref>... D>
 constexpr value max(operand x, const D&... over) {
   return x.from.in->reduce(reduction::max, x.from, detail::dims_of(over...), x.where);
 }
+/// The minimum over the given dims, or over all dims if none is given. Otherwise as `max`.
 template <std::convertible_to<dim_ref>... D>
 constexpr value min(operand x, const D&... over) {
   return x.from.in->reduce(reduction::min, x.from, detail::dims_of(over...), x.where);
 }
+/// The mean over the given dims, or over all dims if none is given. Communication as for `sum`.
 template <std::convertible_to<dim_ref>... D>
 constexpr value mean(operand x, const D&... over) {
   const value total = x.from.in->reduce(reduction::sum, x.from, detail::dims_of(over...), x.where);
@@ -156,7 +185,8 @@ constexpr value mean(operand x, const D&... over) {
   return total.in->elementwise(op::div, std::array{total, count}, x.where);
 }
 
-/// The product of the global extents of some dims, as a number of the computation: known when the program runs.
+/// The product of the global extents of some dims, as a number of type T that is known at run time. `x` may be any
+/// value of the function. Fault: dim_missing.
 template <class T = float, std::convertible_to<dim_ref>... D>
 constexpr value count(operand x, const D&... over) {
   recorder& in = *x.from.in;
@@ -170,13 +200,13 @@ constexpr value count(operand x, const D&... over) {
   return in.count(dims, element_of<T>, x.where);
 }
 
-/// The same values along more dims; the result has the given ones, in that order.
+/// The same values along more dims. The result has the given dims, in that order. No communication.
 template <std::convertible_to<dim_ref>... D>
 constexpr value broadcast(operand x, const D&... along) {
   return x.from.in->broadcast(x.from, detail::dims_of(along...), x.where);
 }
 
-/// Zeros with the dims and the element type of x, which are everywhere at once: in any layout, without communication.
+/// Zeros with the dims and the element type of x, in any layout and without communication.
 constexpr value zeros_like(operand x) {
   if (!x.from.ok()) return x.from;
   const tensor_type type = x.from.in->at(x.from).type;
@@ -191,36 +221,40 @@ namespace detail {
 constexpr value largest(const value& x, dim_ref over) { return stop_gradient(max(x, over)); }
 } // namespace detail
 
-/// exp(x - max) normalised to sum 1 over a dim; the maximum keeps it from overflowing.
+/// exp(x - max) normalised to sum 1 over a dim. The maximum prevents overflow. Communication: if the dim is sharded,
+/// two numbers for each slice are reduced.
 constexpr value softmax(operand x, dim_ref over) {
   const called_at user(x);
   const value e = exp(x - detail::largest(x.from, over));
   return e / sum(e, over);
 }
-/// log(sum(exp(x))) over a dim.
+/// log(sum(exp(x))) over a dim, without overflow.
 constexpr value logsumexp(operand x, dim_ref over) {
   const called_at user(x);
   const value m = detail::largest(x.from, over);
   return log(sum(exp(x - m), over)) + m;
 }
+/// log(softmax(x)) over a dim, without overflow.
 constexpr value log_softmax(operand x, dim_ref over) {
   const called_at user(x);
   const value shifted = x - detail::largest(x.from, over);
   return shifted - log(sum(exp(shifted), over));
 }
-/// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim; the variance is the mean of squared differences.
+/// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim. The variance is the mean of squared differences.
+/// Communication: if the dim is sharded, two numbers for each slice are reduced.
 constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias, double epsilon = 1e-5) {
   const called_at user(x);
   const value centred = x - mean(x, over);
   return centred * rsqrt(mean(centred * centred, over) + epsilon) * scale + bias;
 }
-/// 0, 1, 2, ... along a dim, in element type T. `beside` is any value of the function: it says where to record. Computed where it is read.
+/// 0, 1, 2, ... along a dim, in element type T. `beside` may be any value of the function; it only says where to
+/// record. Computed where it is read.
 template <class T = std::int32_t>
 constexpr value iota(operand beside, dim_ref along) {
   return beside.from.in->iota(along, element_of<T>, beside.where);
 }
-/// 1 where the label equals the index along the new dim, 0 elsewhere, in the element type. Labels have an integer type. Nothing of
-/// that size need exist in memory: the comparison is computed inside the step that reads it. Faults: not_an_index.
+/// 1 where the label equals the index along the new dim `classes`, 0 elsewhere. The comparison is computed inside the
+/// step that reads it, so the result need not exist in memory. Labels have an integer element type. Fault: not_an_index.
 constexpr value one_hot(operand labels, dim_ref classes, element type) {
   recorder& in = *labels.from.in;
   if (!labels.from.ok()) return in.missing("one_hot", labels.where);
@@ -234,21 +268,21 @@ constexpr value one_hot(operand labels, dim_ref classes) {
   return one_hot(labels, classes, element_of<T>);
 }
 
-/// The same values with a dim called by another name.
+/// The same values with another name for one dim.
 constexpr value rename(operand x, dim_ref from, dim_ref to) { return detail::recorded_rename(*x.from.in, x.from, from, to, x.where); }
 
-/// One dim as two, the first the major one: the same elements in the same order.
+/// One dim as two, the first being the major one: the same elements in the same order.
 constexpr value split(operand x, dim_ref whole, dim_ref major, dim_ref minor) {
   return detail::recorded_split(*x.from.in, x.from, whole, major, minor, x.where);
 }
-/// Two dims as one, the first the major one.
+/// Two dims as one, the first being the major one: the reverse of `split`.
 constexpr value merge(operand x, dim_ref major, dim_ref minor, dim_ref whole) {
   return detail::recorded_merge(*x.from.in, x.from, major, minor, whole, x.where);
 }
 
-/// Pins the layout of the dims that the specification names (GSPMD's annotation); the others stay open.
+/// Pins the layout of the dims that the specification names (GSPMD's annotation). The other dims stay open.
 constexpr value constrain(operand x, const spec& s) { return x.from.in->annotate(op::constrain, x.from, s, x.where); }
-/// Asks for a whole layout: dims that the specification does not name are replicated.
+/// Asks for a complete layout. Dims that the specification does not name are replicated.
 constexpr value reshard(operand x, const spec& s) { return x.from.in->annotate(op::reshard, x.from, s, x.where); }
 
 } // namespace cleave

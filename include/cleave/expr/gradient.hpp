@@ -196,24 +196,26 @@ struct custom_body {
 
 } // namespace detail
 
-/// A function that returns what `f` returns and its gradient: `auto [loss, grads] = value_and_grad(f)(params, batch)`. The first
-/// tensor that `f` returns is the loss, rank 0 and floating-point; gradients are by the arguments at `Which` (the first, if none is
-/// given; several: a tuple) and have their types: of an aggregate, the same aggregate. A gradient has the layout asked for it; a partial
-/// one is reduced straight to it (all-reduce for a replicated parameter, reduce-scatter for a divided one).
+/// A function that returns the result of `f` and its gradient: `auto [loss, grads] = value_and_grad(f)(params, batch)`.
+/// The first tensor that `f` returns is the loss; it has rank 0 and a floating-point type. The gradient is with respect
+/// to the arguments `Which` (the first if none is given; several give a tuple) and has their types: for an aggregate,
+/// the same aggregate. Communication: a partial gradient is reduced directly into the layout that is asked for
+/// (all-reduce for a replicated parameter, reduce-scatter for a sharded one). Faults: loss_not_scalar,
+/// not_differentiable, no_such_argument, no_derivative.
 template <std::size_t... Which, class F>
 constexpr auto value_and_grad(const function<F>&) {
   if constexpr (sizeof...(Which) == 0) return function(detail::gradient_body<F, true, 0>{});
   else return function(detail::gradient_body<F, true, Which...>{});
 }
-/// The gradient alone.
+/// The gradient alone; see `value_and_grad`.
 template <std::size_t... Which, class F>
 constexpr auto grad(const function<F>&) {
   if constexpr (sizeof...(Which) == 0) return function(detail::gradient_body<F, false, 0>{});
   else return function(detail::gradient_body<F, false, Which...>{});
 }
 
-/// Inside a function: the result of `f` and its pullback, which takes a cotangent of the result to those of the arguments:
-/// `auto [y, pullback] = vjp(f, x, w); auto [dx, dw] = pullback(dy);`.
+/// Inside a function: the result of `f` and its pullback, which maps a cotangent of the result to cotangents of the
+/// arguments: `auto [y, pullback] = vjp(f, x, w); auto [dx, dw] = pullback(dy);`. Fault: cotangent_does_not_fit.
 template <class F, class... Args>
 constexpr auto vjp(const F& f, const Args&... args) {
   std::tuple<Args...> all(args...);
@@ -223,15 +225,16 @@ constexpr auto vjp(const F& f, const Args&... args) {
   return std::pair(result, detail::pullback<decltype(result), Args...>{result, all});
 }
 
-/// The same function, whose values are computed again in the backward pass instead of being kept (jax.checkpoint). Gathers of
-/// its arguments are repeated too.
+/// The same function, with values that are recomputed in the backward pass instead of being kept (jax.checkpoint).
+/// Gathers of its arguments are repeated too.
 template <class F>
 constexpr auto remat(const function<F>& f) {
   return function(detail::remat_body<F>{f.body});
 }
 
-/// A function with a derivative of its own (jax.custom_vjp): `forward(args...)` returns std::pair(result, residuals),
-/// `backward(residuals, cotangent)` the cotangents of the arguments: one, or a tuple. Inside a function both may capture values.
+/// A function with its own derivative (jax.custom_vjp). `forward(args...)` returns std::pair(result, residuals).
+/// `backward(residuals, cotangent)` returns the cotangents of the arguments: one, or a tuple. Inside a function both
+/// may capture values.
 template <class Forward, class Backward>
 constexpr auto custom_vjp(Forward forward, Backward backward) {
   return function(detail::custom_body<Forward, Backward>{forward, backward});

@@ -9,18 +9,18 @@
 
 namespace cleave {
 
-/// Rows of a table at places along dim `along`: an embedding look-up, and with dims that both have NumPy's take_along_axis. The result
-/// has the dims of the places and then the other ones of the table. Places are whole numbers; one that is not in the table gives 0.
-/// Table, places and result may be divided in any way; where the table is divided along `along`, devices ask those who have the
-/// rows: one all-to-all of places and one of rows. The gradient by the table is `scatter_add`.
-/// A literal is one index. Faults: dim_missing, dim_used_twice, not_an_index, rank_too_high.
+/// Rows of a table at indices along dim `along`: an embedding look-up. A dim that table and indices share is a batch
+/// dim. The result has the dims of the indices, then the other dims of the table. Indices are integers; an index
+/// outside the table gives 0. Table, indices and result may be sharded in any way. Communication: if the table is
+/// sharded along `along`, one all-to-all of indices and one of rows. The gradient with respect to the table is
+/// `scatter_add`. A literal is one index. Faults: dim_missing, dim_used_twice, not_an_index, rank_too_high.
 constexpr value gather(operand table, dim_ref along, operand places) {
   recorder& in = detail::recorder_of(table, places);
   return detail::recorded_gather(in, in.value_of(table, "gather"), along, in.index_of(places, "gather"), places.where);
 }
 
-/// Elements of slices at places that lie along the same dim (NumPy's take_along_axis): result[i, ...] = x[places[i, ...], ...]. What
-/// `argsort` gives puts other tensors in its order. The same as gather, which it is, but for the name of the dim.
+/// Elements at indices along a dim that the indices have too (NumPy's take_along_axis): result[i, ...] = x[indices[i,
+/// ...], ...]. With the result of `argsort` it puts other tensors in that order. Otherwise as `gather`.
 constexpr value take_along(operand x, operand places, dim_ref along) {
   recorder& in = detail::recorder_of(x, places);
   if (!x.from.ok() || !places.from.ok()) return in.missing("take_along", places.where);
@@ -30,11 +30,13 @@ constexpr value take_along(operand x, operand places, dim_ref along) {
   return detail::recorded_rename(in, detail::recorded_gather(in, x.from, along, detail::recorded_rename(in, places.from, along, ranks, places.where), places.where), ranks, along, places.where);
 }
 
-/// A table of zeros, with the new dim `along` first, to which rows are added at their places: the gradient of an embedding, a sum over
-/// segments. Rows have all dims of the places, over which they are summed but for the `common` ones: of those each index has a table of its
-/// own. A literal is added at every place: `scatter_add(1, ids, word)` counts. Rows whose place is not in the table are dropped. Divided places leave partial tables, which are reduced, or rows are sent to
-/// the devices that have their place, whichever is cheaper. Rows are added in the order of their places' devices and indices: the
-/// same bits in every run.
+/// A table of zeros, with the new dim `along` first, to which rows are added at their indices: the gradient of an
+/// embedding, or a sum over segments. Rows have all dims of the indices. They are summed over these dims, except for
+/// the `common` ones: each index of a common dim has its own table. Rows whose index is outside the table are dropped.
+/// A literal is added at every index: `scatter_add(1, ids, word)` counts.
+/// Communication: sharded indices leave partial tables, which are reduced, or rows are sent to the devices that own
+/// their index, whichever is cheaper. Rows are added in the order of devices and indices, so every run gives the same
+/// bits.
 constexpr value scatter_add(operand rows, operand places, dim_ref along, std::span<const dim_ref> common) {
   recorder& in = detail::recorder_of(rows, places);
   if (!places.from.ok()) return in.missing("scatter_add", places.where);

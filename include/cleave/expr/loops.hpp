@@ -13,6 +13,7 @@
 
 namespace cleave {
 
+/// The order in which `scan` visits the indices of its dim.
 enum class direction : std::uint8_t { forward, backward };
 
 namespace detail {
@@ -76,12 +77,15 @@ constexpr C repeated(std::string_view op, recorder& in, loop_info info, value tr
 
 } // namespace detail
 
-/// Inside a function: runs `f` along a dim, index by index (jax.lax.scan): `y = scan(layer, x, weights, [](auto x, auto w) { ... })`. The
-/// first argument of `f` is what it returned for the index before, at first `init`; the second what `stacked` has at the index. It returns
-/// what goes on to the next index, and with it, in a std::pair, what is stacked along the dim: then so does scan.
-/// `init` and `stacked` are values or aggregates of them; what goes on keeps its dims and element types, and one layout. Planned once; priced
-/// times the extent of the dim, which is not divided: a stack that is, is gathered before. Differentiable: what the derivative needs of
-/// each index is kept, or computed again where `f` is `remat` of a function. Faults: dim_missing, result_count, carry_changes.
+/// Inside a function: runs `f` along a dim, index by index (jax.lax.scan):
+/// `y = scan(layer, x, weights, [](auto x, auto w) { ... })`. The first argument of `f` is the carry: the result for
+/// the previous index, `init` at first. The second argument is `stacked` at the index. `f` returns the next carry. If
+/// it returns a std::pair, the second part is stacked along the dim, and scan returns a pair as well.
+///
+/// `init` and `stacked` are values or aggregates of them. The carry keeps its dims, its element types and one layout.
+/// The body is planned once, and its price is multiplied by the extent of the dim. The dim is not sharded inside the
+/// loop: a stack that is sharded along it is gathered first. Differentiable: values that the derivative needs are kept
+/// for each index, or recomputed if `f` is the `remat` of a function. Faults: dim_missing, result_count, carry_changes.
 template <class C, class S, class F>
 constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, direction way = direction::forward, const char* file = __builtin_FILE(),
                     unsigned line = __builtin_LINE()) {
@@ -118,9 +122,9 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
   }
 }
 
-/// Inside a function: `f` as often as `times` says, a whole number: known here, or a value of rank 0 that the run knows. Planned once;
-/// priced times the number, or 16 where it is not known. One whose number is not known has no derivative. Faults: not_a_count,
-/// trips_not_known, carry_changes.
+/// Inside a function: runs `f` `times` times. `times` is a literal, or a rank-0 integer that is known only at run time.
+/// The body is planned once, and its price is multiplied by the number, or by 16 if it is not known. With a run-time
+/// number there is no derivative. Faults: not_a_count, trips_not_known, carry_changes.
 template <class C, class F>
 constexpr C repeat_times(operand times, const C& init, const F& f) {
   C copy = init;
@@ -137,9 +141,10 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
   }
   return detail::repeated("repeat_times", in, info, times.is_literal ? value{} : times.from, init, [&](const C& carried, std::uint8_t) { return f(carried); }, times.where);
 }
-/// Inside a function: `f` again and again until `done` holds of what it returned, `most` times at most (jax.lax.while_loop, tested
-/// after each trip). Whether it ended because `done` held is what repeat_until_reported says. `done` gives a predicate of rank 0, whose value all devices agree on. Priced as 16 trips; it has no derivative.
-/// Faults: not_a_count, not_a_predicate, trips_not_known, carry_changes.
+/// Inside a function: runs `f` until `done` holds for its result, at most `most` times (jax.lax.while_loop, tested
+/// after each iteration). `done` returns a rank-0 predicate, on whose value all devices agree. The price assumes 16
+/// iterations. There is no derivative. `repeat_until_reported` says whether the loop ended because `done` held. Faults:
+/// not_a_count, not_a_predicate, trips_not_known, carry_changes.
 template <class C, class F, class P>
 constexpr C repeat_until(const C& init, const F& f, const P& done, operand most) {
   C copy = init;
@@ -154,13 +159,16 @@ constexpr C repeat_until(const C& init, const F& f, const P& done, operand most)
   }, most.where);
 }
 
-/// What is known of a loop after it: how many iterations it had, and whether it ended because its condition held.
+/// What is known of a loop after it.
 struct loop_report {
-  value iterations, converged;
+  /// How many iterations it had: a rank-0 int32.
+  value iterations;
+  /// Whether it ended because its predicate held, and not because it had the most iterations allowed: a rank-0 bool.
+  value converged;
 };
 
-/// repeat_until with a report: std::pair of what it returns and a loop_report, whose values may be results of the function or be computed
-/// with. A loop that ends since it had `most` iterations has not converged.
+/// repeat_until with a report: a std::pair of what repeat_until returns and a loop_report. The values of the report may be
+/// results of the function, and the function may compute with them.
 template <class C, class F, class P>
 constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F& f, const P& done, operand most) {
   using state = std::tuple<C, value, value>;
@@ -209,9 +217,10 @@ constexpr auto branch(recorder& in, value holds, std::span<const value> otherwis
 }
 } // namespace detail
 
-/// Inside a function: what `yes` returns where the predicate of rank 0 holds, else what `no` returns: only that one runs (jax.lax.cond).
-/// Both take the arguments given (what they read beside is computed before) and return values of one type each, whose element types and dims agree. Priced as if both ran. Its
-/// derivative is that of the branch that ran. Faults: not_a_predicate, carry_changes.
+/// Inside a function: the result of `yes(args...)` if the rank-0 predicate holds, else the result of `no(args...)`;
+/// only one of them runs (jax.lax.cond). Values that they read from outside are computed before. Both return values
+/// with the same types, element types and dims. The price assumes that both run. The derivative is that of the branch
+/// that ran. Faults: not_a_predicate, carry_changes.
 template <class Yes, class No, class... Args>
 constexpr auto cond(operand predicate, const Yes& yes, const No& no, const Args&... args) {
   recorder& in = *predicate.from.in;

@@ -12,19 +12,19 @@
 
 namespace cleave {
 
-/// The end of a slice that goes on to the end of the dim.
+/// The end of a slice that extends to the end of the dim.
 inline constexpr std::int64_t to_the_end = std::numeric_limits<std::int64_t>::max();
 
-/// A tensor and one of its dims, for `concat`.
+/// A tensor and one of its dims, as an argument of `concat`.
 struct piece {
   operand x;
   dim_ref dim;
   constexpr piece(const value& tensor, dim_ref d, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) : x(tensor, file, line), dim(d) {}
 };
 
-/// What an index sees along a dim: elements stride * i + dilation * k - low for k = 0, 1, ... along the new dim `at`, whose extent is
-/// fixed. The result has dim `to`, which may be `from` itself where the extent stays; `high` says how far windows
-/// reach beyond the end.
+/// A window along a dim, as an argument of `windows`. Index i sees the elements stride * i + dilation * k - low for k =
+/// 0, 1, ... along the new dim `at`, whose extent is fixed. The result has dim `to`, which may be `from` itself if the
+/// extent stays the same. `high` says how far windows reach beyond the end.
 struct window {
   dim_ref from, to, at;
   std::int64_t stride = 1, dilation = 1, low = 0, high = 0;
@@ -115,7 +115,9 @@ constexpr extent_sum minus(const extent_sum& a, const extent_sum& b, std::int64_
 
 } // namespace detail
 
-/// Elements begin, begin + step, ... before `end` of dim `from`, as dim `to`. Negative places count from the end.
+/// The elements begin, begin + step, ... before `end` of dim `from`, as dim `to`. Negative indices count from the end.
+/// Communication, as for all functions of this header: each device receives exactly the elements that it lacks, in one
+/// exchange. Faults: dim_missing, step_too_small.
 constexpr value slice(operand x, dim_ref from, dim_ref to, std::int64_t begin, std::int64_t end = to_the_end, std::int64_t step = 1) {
   detail::remapping r(op::slice, x);
   if (dim_map* m = r.along(from, to)) {
@@ -130,7 +132,8 @@ constexpr value slice(operand x, dim_ref from, dim_ref to, std::int64_t begin, s
   return r.record();
 }
 
-/// Dim `from` with `low` elements before it, `high` behind it and `interior` between any two, all of which are `with`; as dim `to`.
+/// Dim `from` as dim `to`, with `low` elements before it, `high` elements after it and `interior` elements between any
+/// two. The new elements have the value `with`.
 constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::int64_t high, std::int64_t interior = 0, double with = 0) {
   detail::remapping r(op::pad, x);
   dim_map* m = r.along(from, to);
@@ -151,7 +154,7 @@ constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::
   return select(inside, padded, with);
 }
 
-/// Element i is element i - by of x; what comes from outside is as the border says.
+/// Element i of the result is element i - by of x. `outside` says what lies beyond the ends.
 constexpr value shift(operand x, dim_ref d, std::int64_t by, border outside = border::zero) {
   detail::remapping r(op::shift, x);
   if (dim_map* m = r.along(d, d)) {
@@ -160,7 +163,8 @@ constexpr value shift(operand x, dim_ref d, std::int64_t by, border outside = bo
   }
   return r.record();
 }
-/// Element i is element i - by of x, around the end; `by` may be a number that only the run knows, the same on all devices.
+/// Element i of the result is element i - by of x, periodic. `by` may be a value that is known only at run time; it
+/// must be the same on all devices.
 constexpr value roll(operand x, dim_ref d, std::int64_t by) {
   detail::remapping r(op::roll, x);
   if (dim_map* m = r.along(d, d)) {
@@ -179,7 +183,7 @@ constexpr value roll(operand x, dim_ref d, const value& by) {
   }
   return r.record();
 }
-/// The elements in reverse order.
+/// The elements along a dim in reverse order.
 constexpr value flip(operand x, dim_ref d) {
   detail::remapping r(op::flip, x);
   if (dim_map* m = r.along(d, d)) {
@@ -188,7 +192,7 @@ constexpr value flip(operand x, dim_ref d) {
   }
   return r.record();
 }
-/// Each element `times` times, side by side: dim `to` is as much longer.
+/// Each element `times` times, side by side. Dim `to` is that much longer.
 constexpr value repeat(operand x, dim_ref from, dim_ref to, std::int64_t times) {
   detail::remapping r(op::repeat, x);
   if (dim_map* m = r.along(from, to)) {
@@ -199,7 +203,7 @@ constexpr value repeat(operand x, dim_ref from, dim_ref to, std::int64_t times) 
   }
   return r.record();
 }
-/// The whole dim `times` times, one after the other.
+/// The whole dim `times` times, one after the other, as dim `to`.
 constexpr value tile(operand x, dim_ref from, dim_ref to, std::int64_t times) {
   detail::remapping r(op::tile, x);
   if (dim_map* m = r.along(from, to)) {
@@ -209,7 +213,7 @@ constexpr value tile(operand x, dim_ref from, dim_ref to, std::int64_t times) {
   }
   return r.record();
 }
-/// Element i is element (i, i) of dims `i` and `j`, which are equally long; the result has dim `i`.
+/// Element i is element (i, i) of dims `i` and `j`, which have the same extent. The result has dim `i`.
 constexpr value diagonal(operand x, dim_ref i, dim_ref j) {
   detail::remapping r(op::diagonal, x);
   dim_map* first = r.along(i, i);
@@ -224,7 +228,8 @@ constexpr value diagonal(operand x, dim_ref i, dim_ref j) {
   return r.in().diagonal(x.from, kept, static_cast<dim_id>(gone), rest, x.where);
 }
 
-/// Tensors one after the other along a dim, which is called `to` in the result; the others are common. At most six.
+/// Tensors one after the other along a dim, which is called `to` in the result. The other dims are common. At most six
+/// pieces. Faults: too_many_pieces, dims_do_not_broadcast, element_types_differ.
 template <std::same_as<piece>... Rest>
 constexpr value concat(dim_ref to, const piece& first, const Rest&... rest) {
   detail::remapping r(op::concat, first.x);
@@ -261,7 +266,8 @@ constexpr value concat(dim_ref to, const piece& first, const Rest&... rest) {
                       first.x.where);
 }
 
-/// What every index sees around it: see `window`. Up to three dims at once, corners included. The new dims come last, in order.
+/// The elements that each index sees around it; see `window`. Up to three dims at once, corners included. The new dims
+/// come last, in order. Faults: window_open, too_many_pieces, dim_used_twice.
 template <std::same_as<window>... W>
   requires(sizeof...(W) > 0)
 constexpr value windows(operand x, const W&... each) {
@@ -290,8 +296,9 @@ constexpr value windows(operand x, const W&... each) {
   return r.record();
 }
 
-/// `n` elements of dim `from` that begin at `start`, as dim `to` of that fixed extent. `start` is a literal, or a rank-0 integer that
-/// only the run knows, the same on all devices; it is moved so that the slice lies within the dim, as in XLA.
+/// A slice of dim `from` that begins at `start`, as dim `to`, whose fixed extent is its length. `start` is a literal,
+/// or a rank-0 integer that is known only at run time and is the same on all devices. It is clamped so that the slice
+/// lies within the dim, as in XLA. Faults: not_a_place, not_an_index.
 constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start) {
   detail::remapping r(op::dynamic_slice, x);
   if (dim_map* m = r.along(from, to)) {
@@ -301,8 +308,8 @@ constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start
   }
   return r.record();
 }
-/// x with the elements of `update` in place of its own from `start` on: dim `part` of the update lies in dim `whole` of x. A literal
-/// update is written to all of them. `start` as for dynamic_slice.
+/// x with the elements of `update` in place of its own from index `start` on. Dim `part` of the update lies along dim
+/// `whole` of x. A literal update is written to all of them. `start` is as for `dynamic_slice`.
 constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref part, operand start) {
   recorder& in = detail::recorder_of(x, update);
   if (!x.from.ok()) return x.is_literal ? in.fail(fault::dim_missing, "dynamic_update", x.where, whole.name) : in.missing("dynamic_update", x.where);
@@ -365,8 +372,8 @@ constexpr value stacked(dim_operand along, const std::array<operand, N>& all) {
 }
 } // namespace detail
 
-/// `inside` where every given dim is at least `width` from both its ends, `outside` elsewhere: sets the interior of a grid and
-/// keeps its border. No communication.
+/// `inside` where every given dim is at least `width` from both of its ends, `outside` elsewhere. It updates the
+/// interior of a grid and keeps its border. No communication.
 template <std::convertible_to<dim_ref>... D>
 constexpr value interior(operand inside, operand outside, std::int64_t width, const D&... dims) {
   recorder& in = detail::recorder_of(inside, outside);
@@ -382,8 +389,9 @@ constexpr value interior(operand inside, operand outside, std::int64_t width, co
   return result;
 }
 
-/// Tensors of equal dims and one element type along one more dim, which comes first in the result and has as many elements. Literals
-/// fill their part. At least one is a value. Faults: dims_do_not_broadcast, dim_used_twice, element_types_differ, rank_too_high.
+/// Tensors with equal dims and element types, along one new dim that comes first in the result. Literals fill their
+/// part; at least one operand is a value. Computed where it is read. Faults: dims_do_not_broadcast, dim_used_twice,
+/// element_types_differ, rank_too_high.
 template <std::convertible_to<operand>... X>
   requires(sizeof...(X) > 0)
 constexpr value stack(dim_operand to, const X&... x) {

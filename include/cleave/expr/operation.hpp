@@ -38,15 +38,17 @@ struct elementwise_call {
 
 } // namespace detail
 
-/// A user's elementwise operation, used like ours: fused into chains, differentiated by the formulas of its entry. `Op` is a
-/// struct at namespace scope with a static constexpr `elementwise_entry entry` and a call operator marked CLEAVE_FUNCTION
-/// that takes one, two or three numbers of one type and returns one: `inline constexpr cleave::operation<softplus> soft;`.
-/// Element types: float, double, int32 and int64, as far as the call operator takes them, and 16-bit floating-point numbers, which
-/// it gets as float. No communication.
+/// Your own elementwise operation. It is used like a built-in one: fused into chains, and differentiated by the
+/// formulas of its entry. `Op` is a struct at namespace scope with a static constexpr `elementwise_entry entry` and a
+/// call operator, marked CLEAVE_FUNCTION, that takes one, two or three numbers of one type and returns that type:
+/// `inline constexpr cleave::operation<softplus> soft;`. Element types: float, double, int32 and int64, if the call
+/// operator takes them, and 16-bit floating-point numbers, which it receives as float. No communication. Faults:
+/// operand_count, no_function_for_element, no_derivative.
 template <class Op>
 struct operation {
   static_assert(detail::elementwise_operation<Op>.arity <= max_arity);
 
+  /// Records the operation.
   constexpr value operator()(operand x) const { return detail::elementwise_call<Op>::record(std::array{x}); }
   constexpr value operator()(operand x, operand y) const { return detail::elementwise_call<Op>::record(std::array{x, y}); }
   constexpr value operator()(operand x, operand y, operand z) const { return detail::elementwise_call<Op>::record(std::array{x, y, z}); }
@@ -58,27 +60,33 @@ struct operation {
   }
 };
 
-/// Dims that a kernel needs whole: not divided in its operands and its result. Notes the line of the call that it is part of.
+/// The dims that a kernel needs unsharded in its operands and its result: the first argument of `call`. It records the
+/// line of the call.
 template <class... D>
 struct whole {
   static constexpr std::array<dim_ref, sizeof...(D)> dims{D::ref...};
   source where{};
 
+  /// Deduces the dims.
   constexpr explicit whole(const D&..., const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) : where{file, line} {}
 };
 template <Dim... D>
 whole(const D&...) -> whole<D...>;
 
-/// The element type and dims of what a kernel returns; in manual mode with its layout.
+/// The element type and dims of the result of a kernel: the type of `result<float>(row, col)`.
 template <class T, class... D>
 struct result_dims {
   using element_type = T;
   static constexpr std::array<dim_ref, sizeof...(D)> dims{D::ref...};
 };
+/// The result of a kernel. With dims, for `call`: its element type and dims. With a sharding, for `local`: its element
+/// type and layout.
 template <class T, Dim... D>
 constexpr result_dims<T, std::remove_cvref_t<D>...> result(const D&...) {
   return {};
 }
+/// The element type and layout of the result of a kernel in manual mode: the type of
+/// `result<float>(mesh(batch / data))`.
 template <class T, class Sharding>
 struct result_layout {
   using element_type = T;
@@ -124,11 +132,12 @@ constexpr auto shards_to(source where, const X&... x) {
 
 } // namespace detail
 
-/// A user's operation on shards: `call<cumulative>(whole(time), x)`. `Op` is a struct with a static constexpr `name` and a call
-/// operator that gets a local_context, the shards of the operands and the shard of the result, to be filled. The result
-/// has the type of the first operand, or that of `result<float>(batch)` given after `whole`. Dims named in `whole`, and
-/// those of operands that the result does not have, are not divided; the planner divides the others as it likes, alike in
-/// all operands. A static `reference` on doubles lets it be simulated; for a derivative, wrap the call in custom_vjp.
+/// Your own kernel on shards: `call<cumulative>(whole(time), x)`. `Op` is a struct with a static constexpr `name` and a
+/// call operator that receives a local_context, the shards of the operands, and the shard of the result, which it
+/// fills. The result has the type of the first operand, or that of `result<float>(batch)` after `whole`. Dims in
+/// `whole`, and dims of operands that the result lacks, are not sharded. The planner may shard the others, in the same
+/// way in all operands. A static `reference` on doubles allows simulation. For a derivative, wrap the call in
+/// custom_vjp.
 template <class Op, class... W, class... X>
   requires(sizeof...(X) > 0)
 constexpr auto call(const whole<W...>& w, const X&... x) {
@@ -139,10 +148,10 @@ constexpr auto call(const whole<W...>& w, const result_dims<T, D...>&, const X&.
   return detail::shards_to<Op, whole<W...>, result_dims<T, D...>>(w.where, x...);
 }
 
-/// Manual mode, as shard_map has it: `local<Op>(result<float>(mesh(batch / data)), reshard(x, mesh(batch / data)), w)`. Operands come
-/// in the layouts to which they are resharded, whole where they are not; the result is what the kernel leaves on every
-/// device, in the layout given, which may be unreduced. The kernel may communicate through its context, the same on all
-/// devices; what it moves is priced by a static `bytes`, if it has one.
+/// Manual mode, as shard_map in JAX: `local<Op>(result<float>(mesh(batch / data)), reshard(x, mesh(batch / data)), w)`.
+/// Operands arrive in the layouts to which they are resharded, otherwise unsharded. The result is what the kernel
+/// leaves on every device, in the given layout, which may be unreduced. The kernel may communicate through its context;
+/// all devices make the same calls. A static `bytes` gives the price of that communication.
 template <class Op, class T, class Sharding, class... X>
 constexpr auto local(const result_layout<T, Sharding>& r, const X&... x) {
   return detail::shards_to<Op, whole<>, result_layout<T, Sharding>>(r.where, x...);

@@ -124,8 +124,8 @@ concept StatementOperand = Statement<A> || Number<A>;
 
 } // namespace detail
 
-/// A key that is independent of the given one and of those made with other numbers: one a step, one a layer. u64, below 2^52. The
-/// key and n are whole numbers from 0 to 2^52 of any integer type, else not_a_key is the fault. No communication.
+/// A new key for each integer n: one for each step, one for each layer. It is independent of the given key and of the
+/// keys for other n. u64, below 2^52. Key and n are integers from 0 to 2^52. No communication. Fault: not_a_key.
 constexpr value fold_in(operand key, operand n) {
   recorder& in = detail::recorder_of_any({key, n});
   const source where = key.where;
@@ -141,22 +141,24 @@ constexpr value fold_in(operand key, operand n) {
   return detail::op_of(op::add, where, element::none, detail::op_of(op::mul, where, element::none, high, number(4294967296.0)), word(1));
 }
 
-/// 32 random bits an element, as std::uint32_t, with the given dims in that order: the first word of Philox4x32-10 of the key and the
-/// element's global place. The same for every layout; no communication. Faults: not_a_key, and those of the dims.
+/// 32 random bits for each element, as std::uint32_t, with the given dims in that order: the first word of
+/// Philox4x32-10 of the key and the global index. The same for every layout; no communication. Faults: not_a_key, and
+/// faults of the dims.
 template <std::convertible_to<dim_ref>... D>
 constexpr value random_bits(operand key, const D&... dims) {
   return detail::drawn(*key.from.in, op::random, element::u32, key, detail::dims_of(dims...), "random_bits");
 }
 
-/// Uniform in [0, 1), in the floating-point type T, with 53 random bits for double, 24 for float, 11 for half, 8 for bfloat16, and
-/// exact. The same for every layout; no communication. Faults: not_a_key, not_floating, and those of the dims.
+/// Uniform in [0, 1), in the floating-point type T: exact, with 53 random bits for double, 24 for float, 11 for half
+/// and 8 for bfloat16. The same for every layout; no communication. Faults: not_a_key, not_floating, and faults of the
+/// dims.
 template <class T = float, std::convertible_to<dim_ref>... D>
 constexpr value uniform(operand key, const D&... dims) {
   return detail::drawn(*key.from.in, op::random, detail::floating_of<T>(), key, detail::dims_of(dims...), "uniform");
 }
 
 /// Normal with mean 0 and variance 1, in the floating-point type T (Box and Muller 1958). The same for every layout; no
-/// communication. Faults: not_a_key, not_floating, and those of the dims.
+/// communication. Faults: not_a_key, not_floating, and faults of the dims.
 template <class T = float, std::convertible_to<dim_ref>... D>
 constexpr value normal(operand key, const D&... dims) {
   constexpr element type = detail::floating_of<T>(), made_in = accumulator_of(type);
@@ -164,14 +166,15 @@ constexpr value normal(operand key, const D&... dims) {
   return !made.ok() || type == made_in ? made : detail::op_of(op::cast, key.where, type, made);
 }
 
-/// As uniform and normal, with the element type and the dims of x: in a function, where the key may then be a literal. Nothing of x is
-/// read. Faults: not_a_key, not_floating.
+/// `uniform` with the element type and the dims of x, whose elements are not read. In a function, the key may be a
+/// literal here. Faults: not_a_key, not_floating.
 constexpr value uniform_like(operand x, operand key) {
   if (!x.from.ok()) return x.from;
   const element type = x.from.in->at(x.from).type.element;
   if (!is_floating(type)) return x.from.in->fail(fault::not_floating, "uniform_like", x.where);
   return detail::drawn_like(x.from, op::random, type, key, "uniform_like");
 }
+/// `normal` with the element type and the dims of x. Otherwise as `uniform_like`.
 constexpr value normal_like(operand x, operand key) {
   if (!x.from.ok()) return x.from;
   const element type = x.from.in->at(x.from).type.element, made_in = accumulator_of(type);
@@ -180,17 +183,19 @@ constexpr value normal_like(operand x, operand key) {
   return !made.ok() || type == made_in ? made : detail::op_of(op::cast, key.where, type, made);
 }
 
-/// True with probability p, a literal or a floating-point value without dims; bool. The same for every layout; no communication.
-/// Faults: not_a_key, not_a_probability for a literal outside [0, 1], not_floating, and those of the dims.
+/// bool, true with probability p, which is a literal or a floating-point value of rank 0. The same for every layout; no
+/// communication. Faults: not_a_key, not_a_probability for a literal outside [0, 1], not_floating, and faults of the
+/// dims.
 template <std::convertible_to<dim_ref>... D>
 constexpr value bernoulli(operand key, operand p, const D&... dims) {
   recorder& in = detail::recorder_of_any({key, p});
   return detail::below_share(detail::drawn(in, op::random, element::u32, key, detail::dims_of(dims...), "bernoulli"), p, "bernoulli");
 }
 
-/// x with each element replaced by 0 with probability `rate`, the others divided by 1 - rate (Srivastava et al. 2014). Floating-point
-/// elements, any layout, no communication. What is dropped follows from the key and the place in the dims of x; the gradient goes
-/// through what is kept. `rate` is a literal or a value in [0, 1). Faults: not_a_key, not_a_probability, not_floating.
+/// x, with each element replaced by 0 with probability `rate` and the others divided by 1 - rate (Srivastava et al.
+/// 2014). Floating-point elements, any layout, no communication. The dropped elements depend on the key and the index
+/// in x only. The gradient flows through the others. `rate` is a literal or a value in [0, 1). Faults: not_a_key,
+/// not_a_probability, not_floating.
 constexpr value dropout(operand x, operand rate, operand key) {
   recorder& in = *x.from.in;
   if (!x.from.ok()) return x.from;

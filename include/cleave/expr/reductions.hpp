@@ -34,18 +34,18 @@ constexpr value as_predicate(operand x) {
 
 } // namespace detail
 
-/// The index of the largest element along a dim: int32, the lowest of several, the first NaN where there is one, 2^31 - 1 along an
-/// extent of 0. Element types with an order. Where the dim is divided: two all-reduces, of the maxima and of the indices. Faults:
-/// dim_missing, not_for_complex.
+/// The index (int32) of the largest element along a dim: the lowest of several, the first NaN if there is one, 2^31 - 1
+/// along an extent of 0. Element types with an order. Communication: if the dim is sharded, two all-reduces, of the
+/// maxima and of the indices. Faults: dim_missing, not_for_complex.
 constexpr value argmax(operand x, dim_ref over) { return detail::index_of_extremum(reduction::max, x, over); }
-/// The same of the smallest element.
+/// The index of the smallest element along a dim. Otherwise as `argmax`.
 constexpr value argmin(operand x, dim_ref over) { return detail::index_of_extremum(reduction::min, x, over); }
 
-/// The largest elements along a dim, in descending order, and their indices (int32): as many as dim `rank` has, whose extent is fixed and
-/// which comes first in both. Of equal ones the lowest index first, NaN before numbers, as in JAX. Element types with an order.
-/// One pass over x for each of them, so for a few dozens at most. Where the dim is divided: two all-reduces of one number a slice for
-/// each, less than gathering every device's candidates. The gradient of the values goes to where they came from. Faults:
-/// dim_missing, window_open, not_for_complex.
+/// The largest elements along a dim, in descending order, and their indices (int32). Their number is the fixed extent
+/// of dim `rank`, which comes first in both results. Of equal elements the lowest index comes first; NaN comes before
+/// numbers, as in JAX. Element types with an order. One pass over x for each element, so use it for a few dozen at
+/// most. Communication: if the dim is sharded, two all-reduces of one number for each slice and each element. The
+/// gradient of the values goes to their original positions. Faults: dim_missing, window_open, not_for_complex.
 constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
   recorder& in = *x.from.in;
   const source where = x.where;
@@ -76,19 +76,20 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
   return {values, indices};
 }
 
-/// Whether the predicate holds anywhere along the dims, all where none is given; numbers hold where they are not 0. bool, false over
-/// nothing. Where a dim is divided: one all-reduce. Fault: dim_missing.
+/// Whether the predicate holds anywhere along the dims, or along all dims if none is given. Numbers count as true where
+/// they are not 0. bool; false over an empty range. Communication: one all-reduce if a dim is sharded. Fault:
+/// dim_missing.
 template <std::convertible_to<dim_ref>... D>
 constexpr value any(operand x, const D&... over) {
   return x.from.in->reduce(reduction::sum, detail::as_predicate(x), detail::dims_of(over...), x.where);
 }
-/// Whether it holds everywhere; true over nothing.
+/// Whether the predicate holds everywhere; true over an empty range. Otherwise as `any`.
 template <std::convertible_to<dim_ref>... D>
 constexpr value all(operand x, const D&... over) {
   return x.from.in->reduce(reduction::prod, detail::as_predicate(x), detail::dims_of(over...), x.where);
 }
-/// The product along the dims, all where none is given: 1 over nothing. Integers wrap. Where a dim is divided: one all-reduce. Fault:
-/// dim_missing.
+/// The product along the dims, or along all dims if none is given; 1 over an empty range. Integers wrap. Communication:
+/// one all-reduce if a dim is sharded. Fault: dim_missing.
 template <std::convertible_to<dim_ref>... D>
 constexpr value prod(operand x, const D&... over) {
   return x.from.in->reduce(reduction::prod, x.from, detail::dims_of(over...), x.where);
@@ -109,13 +110,14 @@ constexpr std::pair<value, value> moments(std::string_view name, operand x, cons
 }
 } // namespace detail
 
-/// Mean and variance along the dims, all where none is given; the variance is the mean of squared differences from the mean, which
-/// cancels nothing. Real floating-point numbers. Where a dim is divided: two all-reduces. Faults: dim_missing, not_floating.
+/// Mean and variance along the dims, or along all dims if none is given. The variance is the mean of squared
+/// differences from the mean, which avoids cancellation. Real floating-point numbers. Communication: two all-reduces if
+/// a dim is sharded. Faults: dim_missing, not_floating.
 template <std::convertible_to<dim_ref>... D>
 constexpr std::pair<value, value> moments(operand x, const D&... over) {
   return detail::moments("moments", x, over...);
 }
-/// The variance alone.
+/// The variance along the dims. Otherwise as `moments`.
 template <std::convertible_to<dim_ref>... D>
 constexpr value variance(operand x, const D&... over) {
   return detail::moments("variance", x, over...).second;

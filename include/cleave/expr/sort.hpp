@@ -7,17 +7,19 @@
 
 namespace cleave {
 
+/// The order of `sort` and `argsort`.
 enum class order : std::uint8_t { ascending, descending };
 
-/// The elements of each slice along a dim in order, in the layout of x. Element types with an order; NaN after all numbers (before them
-/// in descending order). A divided dim stays divided, into the same blocks: every device sorts its own, samples tell where to cut, and one
-/// all-to-all takes the elements to the devices that have their ranks (Shi and Schaeffer 1992), charged as if they were spread evenly.
-/// The gradient goes to where the elements were. Faults: dim_missing, not_for_complex.
+/// The elements of each slice along a dim in order, in the layout of x. Element types with an order; NaN comes after
+/// all numbers (before them in descending order). A sharded dim stays sharded in the same blocks. Communication:
+/// samples determine cuts, and one all-to-all sends elements to the devices that own their ranks (Shi and Schaeffer
+/// 1992); the price assumes evenly spread elements. The gradient goes to the original positions. Faults: dim_missing,
+/// not_for_complex.
 constexpr value sort(operand x, dim_ref along, order by = order::ascending) {
   return detail::recorded_sort(*x.from.in, op::sort, x.from, along, by == order::descending, x.where);
 }
-/// The indices (int32) that the elements of each slice had: of equal ones the lower first, in either order. Their elements:
-/// `gather`, with a dim of the places renamed.
+/// The original indices (int32) of the sorted elements; of equal elements the lower index comes first, in either order.
+/// `take_along` puts other tensors in this order. Communication as for `sort`.
 constexpr value argsort(operand x, dim_ref along, order by = order::ascending) {
   return detail::recorded_sort(*x.from.in, op::argsort, x.from, along, by == order::descending, x.where);
 }

@@ -11,11 +11,11 @@ inline constexpr bool is_expression = false;
 template <class F, class... Args>
 inline constexpr bool is_expression<expression<F, Args...>> = true;
 
-/// What statements are built from: tensors and other statements, but not values, which record at once.
+/// A tensor or a statement. Values are not statements, since they are recorded at once.
 template <class A>
 concept Statement = (TensorType<A> && !std::derived_from<std::remove_cvref_t<A>, value>) ||
                     is_expression<std::remove_cvref_t<A>>;
-/// Beside a statement an operand may be a number, a rank-0 argument of the plan.
+/// Two operands of a statement. One of them may be a number, which becomes a rank-0 argument of the plan.
 template <class A, class B>
 concept StatementPair = (Statement<A> && (Statement<B> || Number<B>)) || (Number<A> && Statement<B>);
 

@@ -30,8 +30,9 @@ constexpr recorder* recorder_of(A& a) {
 
 } // namespace detail
 
-/// Inside a function: an aggregate like the first, each leaf of which is f(the leaves at its place in all the aggregates given)
-/// (jax.tree.map). The aggregates have equally many leaves; else result_count is the fault.
+/// Inside a function: an aggregate like the first one, in which each leaf is
+/// `f(leaves at the same position in all given aggregates)` (jax.tree.map). The aggregates have the same number of
+/// leaves. Fault: result_count.
 template <class F, class First, class... Rest>
 constexpr First tree_map(F&& f, const First& first, const Rest&... rest) {
   First made = first;

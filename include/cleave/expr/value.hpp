@@ -12,19 +12,20 @@ namespace cleave {
 
 class recorder;
 
-/// A value being recorded: what a traced function computes with. One type for all, so loops over layers stay loops.
+/// A value being recorded: what the body of a function computes with. All values have one type, so that a loop over
+/// layers is an ordinary loop.
 struct value {
   recorder* in = nullptr;
   node_id id = no_node;
-  /// A number that the caller gives: it takes the element type of the tensor beside it, as literals do.
+  /// A number given by the caller. It takes the element type of the tensor beside it, as literals do.
   bool number = false;
 
-  /// False once something was wrong on the way here; operators absorb such values.
+  /// False if a fault occurred on the way to this value. Operations on such a value report nothing more.
   constexpr bool ok() const { return id != no_node; }
 };
 
-/// What operators take: a value or a literal. Its converting constructors note the user's line, which an operator
-/// itself cannot, since operators take no default arguments.
+/// The argument of an operation: a value or a literal. Its converting constructors record the user's line, because
+/// operators cannot have default arguments.
 struct operand {
   value from{};
   double literal = 0;

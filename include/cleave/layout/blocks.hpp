@@ -72,7 +72,8 @@ constexpr shape largest_shape(const shape& global, const layout& l, const axis_s
   return local;
 }
 
-/// Whether every block over `fine` lies inside one block over its prefix `coarse`, in order and without gaps.
+/// Whether resharding between `coarse` and `fine` is local: every block over the axes of `fine` lies inside one block
+/// over its prefix `coarse`, in order and without gaps.
 constexpr bool nests(std::int64_t extent, axis_list coarse, axis_list fine, const axis_sizes& sizes) {
   const std::int64_t p = sizes.product(coarse), q = sizes.product(fine);
   const std::int64_t wide = block_extent(extent, p), narrow = block_extent(extent, q);

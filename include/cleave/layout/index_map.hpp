@@ -10,8 +10,7 @@
 
 namespace cleave {
 
-/// What indices outside of a dim stand for: nothing (0), the dim as a ring, its outermost element, or the dim mirrored at the centre
-/// of its outermost element (NumPy's wrap, edge and reflect).
+/// What lies beyond the ends of a dim: zeros, the other end, the outermost element, or the mirror image.
 enum class border : std::uint8_t { zero, periodic, edge, reflect };
 
 constexpr std::string_view name_of(border b) {

@@ -9,9 +9,10 @@
 
 namespace cleave {
 
+/// The largest number of dims of a tensor.
 inline constexpr int max_rank = 8;
 
-/// How partial values on the devices of an axis combine into the value.
+/// How the partial values on the devices of an axis combine into the value.
 enum class reduction : std::uint8_t { sum, max, min, prod };
 
 constexpr std::string_view name_of(reduction r) {

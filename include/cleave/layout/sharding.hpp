@@ -13,7 +13,8 @@ namespace cleave {
 
 struct dim_tag {};
 
-/// What a dim promises of its extent; checked when a tensor is made.
+/// What a dim promises about its extent; checked when a tensor is constructed. `divisible`: the extent is a multiple of
+/// the number of devices over which the dim is sharded.
 enum class promise : std::uint8_t { none, divisible };
 
 namespace detail {
@@ -23,24 +24,26 @@ struct dim_verdict {
 };
 } // namespace detail
 
-/// A tensor dimension by name; its extent comes from the tensors, or is fixed: `dim<"embed", 512>`. With
-/// `promise::divisible` it is a multiple of the devices over which the dim is divided, whatever the mesh.
+/// A named tensor dimension. Its extent comes from the tensors or is fixed in the type: `dim<"embed", 512>`. With
+/// `promise::divisible` the extent is a multiple of the number of devices over which the dim is sharded, for any mesh.
 template <text Name, std::int64_t Extent = dynamic, promise Promise = promise::none>
 struct dim : dim_tag {
   static_assert(sizeof(typename detail::said<detail::dim_verdict<Name, Extent>>::type) != 0);
   // An extent that was rejected goes no further, so that it is said once.
   static constexpr dim_ref ref{Name.view(), Extent >= 0 ? Extent : dynamic, Promise == promise::divisible};
+  /// The dim as an argument of functions.
   constexpr operator dim_ref() const { return ref; }
-  /// `batch = 1024`: a size by name, for pricing a plan.
+  /// `batch = 1024`: a size by name, for the price of a plan.
   constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size}; }
 };
 
+/// A type derived from `dim<...>`.
 template <class D>
 concept Dim = std::derived_from<std::remove_cvref_t<D>, dim_tag>;
 
 struct placement_tag {};
 
-/// A dim divided over axes, major first: `batch / data / fsdp`.
+/// A dim that is sharded over axes, major axis first: the type of `batch / data / fsdp`.
 template <class D, class... Axes>
 struct divided : placement_tag {
   using dim_type = D;
@@ -53,7 +56,7 @@ struct divided : placement_tag {
 
 struct unreduced_tag {};
 
-/// Marks axes over which a tensor is a partial value: `unreduced(model)`.
+/// The axes over which a tensor is a partial value: the type of `unreduced(model)`.
 template <reduction Combine, class... Axes>
 struct partial_over : unreduced_tag {
   static constexpr reduction combine = Combine;
@@ -64,29 +67,30 @@ struct partial_over : unreduced_tag {
   }();
 };
 
+/// `unreduced(model)` in a layout: each device along `model` holds a summand. `unreduced<reduction::max>(model)` uses
+/// another reduction.
 template <reduction Combine = reduction::sum, MeshAxis... Axes>
 constexpr partial_over<Combine, std::remove_cvref_t<Axes>...> unreduced(const Axes&...) {
   return {};
 }
 
-/// `batch / data`: the dim divided over one axis.
+/// `batch / data` shards a dim over an axis. `batch / data / fsdp` adds another axis, the new minor one.
 template <Dim D, MeshAxis A>
 constexpr divided<std::remove_cvref_t<D>, std::remove_cvref_t<A>> operator/(const D&, const A&) {
   return {};
 }
-/// `batch / data / fsdp`: and over one more, the new minor one.
 template <class D, class... Axes, MeshAxis A>
 constexpr divided<D, Axes..., std::remove_cvref_t<A>> operator/(const divided<D, Axes...>&, const A&) {
   return {};
 }
 
-/// A named mesh of axes as a type: `inline constexpr cleave::mesh mesh{data, model};`.
-/// Called with dims it gives a sharding specification: `mesh(batch / data, embed)`.
+/// A named mesh of axes as a type: `inline constexpr cleave::mesh mesh{data, model};`. Calling it with dims gives a
+/// sharding: `mesh(batch / data, embed)`.
 template <class... Axes>
 struct mesh;
 
-/// A sharding specification as a type, the second argument of `tensor`. Canonical: equal layouts are one type, since
-/// dims keep their written order, an undivided dim is always `divided<D>` and unreduced axes come last.
+/// A sharding as a type, the second argument of `tensor`. Equal layouts are one type: dims keep their written order, an
+/// unsharded dim is always `divided<D>`, and unreduced axes come last.
 template <class Mesh, class Unreduced, class... Placements>
 struct sharding;
 
@@ -137,7 +141,7 @@ struct mesh_verdict {
 
 template <class... Axes>
 struct mesh {
-  /// False if the mesh itself is wrong, which the line below has said by then.
+  /// False if the mesh itself is wrong. The static_assert below has reported it then.
   static constexpr bool well_formed = detail::mesh_verdict<Axes...>::found.ok();
   static_assert(sizeof(typename detail::said<detail::mesh_verdict<Axes...>>::type) != 0);
   static constexpr mesh_value value = [] {
@@ -147,10 +151,12 @@ struct mesh {
   }();
 
   constexpr mesh() = default;
+  /// Deduces the mesh from its axes.
   constexpr explicit mesh(const Axes&...)
     requires(sizeof...(Axes) > 0)
   {}
 
+  /// The sharding with these dims and unreduced axes: `mesh(batch / data, embed, unreduced(model))`.
   template <class... Entries>
   constexpr auto operator()(const Entries&...) const {
     return typename detail::sort_entries<mesh, detail::nothing_unreduced, sharding<mesh, detail::nothing_unreduced>,
@@ -198,7 +204,7 @@ template <class Mesh, class Unreduced, class... Placements>
 struct sharding {
   using mesh_type = Mesh;
   static constexpr int written = static_cast<int>(sizeof...(Placements));
-  /// Of a specification with too many dims, which is rejected, what fits.
+  /// The number of dims. A sharding with too many dims is rejected and cut to those that fit.
   static constexpr int rank = written < max_rank ? written : max_rank;
   static constexpr spec value = [] {
     spec s;
@@ -208,13 +214,14 @@ struct sharding {
     s.combine = Unreduced::combine;
     return s;
   }();
+  /// The sharding as a specification by names.
   constexpr operator spec() const {
     spec s = value;
     s.well_formed = well_formed;
     return s;
   }
 
-  /// False if the specification itself is wrong, which the line below has said by then.
+  /// False if the sharding itself is wrong. The static_assert below has reported it then.
   static constexpr bool well_formed = detail::spec_verdict<sharding>::found.ok();
   static_assert(sizeof(typename detail::said<detail::spec_verdict<sharding>>::type) != 0);
 };

@@ -9,15 +9,15 @@
 
 namespace cleave {
 
-/// A dim by name, with its extent where it is fixed. What `dim<"batch">` becomes inside the recorder.
+/// A dim by name, with its extent if it is fixed. `dim<"batch">` converts to it; functions take it as an argument.
 struct dim_ref {
   std::string_view name{};
   std::int64_t extent = dynamic;
-  /// The extent is promised to be a multiple of the devices over which the dim is divided.
+  /// The extent is promised to be a multiple of the number of devices over which the dim is sharded.
   bool divisible = false;
 };
 
-/// One dim of a specification and the names of the axes that divide it, major first.
+/// One dim of a specification and the names of the axes that shard it, major axis first.
 struct placement {
   dim_ref dim{};
   static_vector<std::string_view, max_axes> axes{};
@@ -26,13 +26,14 @@ struct placement {
   constexpr placement(dim_ref d) : dim(d) {}
 };
 
-/// A sharding specification by names, before it is resolved against the dims of a tensor and the axes of a mesh.
+/// A sharding by names, before it is resolved against the dims of a tensor and the axes of a mesh. `mesh(batch / data)`
+/// converts to it.
 struct spec {
   mesh_value mesh{};
   static_vector<placement, max_rank> dims{};
   static_vector<std::string_view, max_axes> unreduced{};
   reduction combine = reduction::sum;
-  /// False for a type whose error has been said already.
+  /// False for a type whose error has been reported already.
   bool well_formed = true;
 };
 

@@ -98,32 +98,33 @@ constexpr value half_spectrum(operand x, const From&, const To&) {
 
 } // namespace detail
 
-/// The discrete Fourier transform y[k] = sum over n of x[n] exp(-2 pi i k n / N) along one dim, or along several, one after another.
-/// Shapes: x has the dims; the result has x's dims. Elements: Kokkos::complex<float>, Kokkos::complex<double>. Layouts: the dim at
-/// hand is brought together where it is divided, the planner divides all others as it likes. Communication: none along dims that
-/// are not divided; an all-to-all to bring a divided dim together and another to divide it again, which is left out where the
-/// result may stay turned. Faults: no_function_for_element, dim_missing, dim_used_twice. No derivative, as there is none through
-/// complex numbers. Algorithm: FFTW's on the host (Frigo and Johnson 2005), cuFFT's on CUDA.
+/// The discrete Fourier transform y[k] = sum over n of x[n] exp(-2 pi i k n / N) along one dim, or along several, one
+/// after another. The result has the dims of x. Elements: Kokkos::complex<float>, Kokkos::complex<double>.
+///
+/// Layouts and communication: along unsharded dims there is none. A sharded dim is gathered by an all-to-all and
+/// sharded again by another, which is left out if the result may stay transposed. The planner shards all other dims in
+/// any way. Faults: no_function_for_element, dim_missing, dim_used_twice. There is no derivative, as for all complex
+/// numbers. Algorithm: FFTW on the host (Frigo and Johnson 2005), cuFFT on CUDA.
 template <Dim... D>
   requires(sizeof...(D) > 0)
 constexpr value fft(operand x, const D&... along) {
   return detail::transform_along<transform::forward>(x, along...);
 }
-/// The inverse of fft: x[n] = 1/N sum over k of y[k] exp(2 pi i k n / N). All else as for fft.
+/// The inverse of `fft`: x[n] = 1/N sum over k of y[k] exp(2 pi i k n / N).
 template <Dim... D>
   requires(sizeof...(D) > 0)
 constexpr value ifft(operand x, const D&... along) {
   return detail::transform_along<transform::inverse>(x, along...);
 }
-/// fft of real numbers along `from`, of extent N: its values for k = 0 ... N/2 along `to`, which has the extent N/2 + 1; the others are
-/// conjugates of these. Elements: float, double; the result is complex. Faults also: shape_error where the extents do not belong
-/// together. All else as for fft.
+/// `fft` of real numbers along `from`, of extent N. The result has the values for k = 0 ... N/2 along `to`, whose
+/// extent is N/2 + 1; the other values are conjugates of these. Elements: float, double; the result is complex. Throws
+/// shape_error if the extents do not belong together. Otherwise as `fft`.
 template <Dim From, Dim To>
 constexpr value rfft(operand x, const From& from, const To& to) {
   return detail::half_spectrum<transform::of_real>(x, from, to);
 }
-/// The inverse of rfft: real numbers along `to`, of extent N, from values along `from`, of extent N/2 + 1. The imaginary parts of the
-/// first value, and for even N of the last, are taken for 0. All else as for rfft.
+/// The inverse of `rfft`: real numbers along `to`, of extent N, from N/2 + 1 values along `from`. The imaginary parts
+/// of the first value, and for even N of the last one, count as 0.
 template <Dim From, Dim To>
 constexpr value irfft(operand x, const From& from, const To& to) {
   return detail::half_spectrum<transform::to_real>(x, from, to);

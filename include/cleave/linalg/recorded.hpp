@@ -13,7 +13,7 @@
 
 namespace cleave::linalg {
 
-/// Which half of the matrix is read; the other is taken for zeros, whatever is stored there.
+/// Which half of the matrix is read. The other half counts as zero, whatever is stored there.
 enum class triangle : std::uint8_t { lower, upper };
 /// Whether a system is solved with the matrix or with its transpose.
 enum class form : std::uint8_t { plain, transposed };
@@ -183,15 +183,17 @@ struct factor_backward {
 
 } // namespace detail
 
-/// The lower Cholesky factor L of symmetric positive definite matrices: sum over columns of L(rows, columns) L(rows', columns) is a;
-/// zero above the diagonal.
-/// Shapes: a has `rows` and `columns`, of one extent, and any other dims, over which it is batched; the result has a's dims.
-/// Elements: float, double. Layouts: rows and columns are brought together where they are divided, the planner divides all other
-/// dims as it likes. Communication: none where only these are divided.
-/// The mean of a and its transpose is factored, as JAX does, and the cotangent of a is symmetric. A matrix that is not positive
-/// definite gives NaN on and below the diagonal. Faults: no_function_for_element, dim_missing, dim_used_twice, extents_differ;
-/// shape_error where run-time extents differ. Algorithm: blocked, right-looking (Golub and Van Loan, 4.2.9);
-/// derivative: Murray 2016, "Differentiation of the Cholesky decomposition".
+/// The lower Cholesky factor L of symmetric positive definite matrices, zero above the diagonal: the sum over columns
+/// of L(rows, columns) L(rows', columns) is a.
+///
+/// Shapes: a has `rows` and `columns`, of one extent, and any other dims, which are batch dims; the result has the dims
+/// of a. Elements: float, double. Layouts and communication: the planner shards the batch dims in any way, without
+/// communication; sharded rows and columns are gathered.
+///
+/// The mean of a and its transpose is factored, as in JAX, and the cotangent of a is symmetric. A matrix that is not
+/// positive definite gives NaN on and below the diagonal. Faults: no_function_for_element, dim_missing, dim_used_twice,
+/// extents_differ; shape_error if run-time extents differ. Algorithm: blocked, right-looking (Golub and Van Loan,
+/// 4.2.9); derivative: Murray 2016, "Differentiation of the Cholesky decomposition".
 template <Dim Rows, Dim Columns>
 constexpr value cholesky(operand a, const Rows& rows, const Columns& columns) {
   if (!detail::square(a, rows, columns, "cholesky")) return {a.from.in, no_node};
@@ -203,12 +205,15 @@ constexpr auto cholesky(const A& a, const Rows& rows, const Columns& columns) {
 }
 
 /// The solution x of triangular systems: dot(l, x, columns) is b; with form::transposed, dot(l, x, rows) is b.
-/// Shapes: l has `rows` and `columns`, of one extent; b has `rows`, in whose place the result has `columns` (transposed: the other
-/// way round), and any other dims, which are batch dims where l has them too and right-hand sides elsewhere. Batch dims that only
-/// l has are added to b. Elements: float, double, the same in both. Layouts: rows and columns are brought together where they are
-/// divided, the planner divides all other dims as it likes. Communication: none where only these are divided.
-/// A zero on the diagonal gives what division by zero gives. Faults: no_function_for_element, element_types_differ, dim_missing,
-/// dim_used_twice, extents_differ; shape_error where run-time extents differ. Algorithm: substitution, on the host BLAS' trsm.
+///
+/// Shapes: l has `rows` and `columns`, of one extent. b has `rows`, and in its position the result has `columns`
+/// (transposed: the other way round). Other dims of b are batch dims if l has them too, otherwise right-hand sides.
+/// Batch dims that only l has are added to b. Elements: float, double, the same in both. Layouts and communication: the
+/// planner shards all other dims in any way, without communication; sharded rows and columns are gathered.
+///
+/// A zero on the diagonal gives what division by zero gives. Faults: no_function_for_element, element_types_differ,
+/// dim_missing, dim_used_twice, extents_differ; shape_error if run-time extents differ. Algorithm: substitution; trsm
+/// of BLAS on the host.
 template <triangle Which = triangle::lower, form Form = form::plain, Dim Rows, Dim Columns>
 constexpr value triangular_solve(operand l, operand b, const Rows& rows, const Columns& columns) {
   constexpr std::string_view what = "triangular_solve";

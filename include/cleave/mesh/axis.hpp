@@ -19,16 +19,17 @@ struct axis_verdict {
 };
 } // namespace detail
 
-/// A mesh axis by name; its size comes from the run, or is fixed: `axis<"data", 8>`.
+/// A mesh axis by name. Its size is given at run time or fixed in the type: `axis<"data", 8>`.
 template <text Name, std::int64_t Size = dynamic>
 struct axis : axis_tag {
   static_assert(sizeof(typename detail::said<detail::axis_verdict<Name, Size>>::type) != 0);
   // A size that was rejected goes no further, so that it is said once.
   static constexpr axis_info info{Name.view(), Size > 0 ? Size : dynamic};
-  /// `data = 8`: a size by name, for pricing a plan.
+  /// `data = 8`: a size by name, for the price of a plan.
   constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size}; }
 };
 
+/// A type derived from `axis<...>`.
 template <class A>
 concept MeshAxis = std::derived_from<std::remove_cvref_t<A>, axis_tag>;
 

@@ -6,6 +6,7 @@
 
 namespace cleave {
 
+/// The largest number of axes of a mesh.
 inline constexpr int max_axes = 7;
 
 /// A set of mesh axes, one bit each.

@@ -11,10 +11,10 @@
 
 namespace cleave {
 
-/// An extent or axis size that is known only when the program runs.
+/// An extent or axis size that is known only at run time.
 inline constexpr std::int64_t dynamic = -1;
 
-/// A size by name, of a dim or of an axis.
+/// A size by name, of a dim or of an axis: `batch = 1024`.
 struct named_size {
   std::string_view name{};
   std::int64_t size = 0;

@@ -15,32 +15,39 @@
 
 namespace cleave::nn {
 
+/// The dims of attention: positions of the queries, positions of keys and values, and the dim of a head, over which
+/// queries and keys are multiplied.
 struct attention_dims {
   dim_ref position, source, head;
 };
 
-/// Who sees whom. A mask is a function of two indices, of a position and of a source, that gives a predicate. It may capture values,
-/// as lengths of sentences: `[&](auto, auto source) { return source < lengths; }`.
+/// A mask that lets every position see every source. A mask is a function of two indices, of a position and of a
+/// source, that returns a predicate. It may capture values, such as sentence lengths:
+/// `[&](auto, auto source) { return source < lengths; }`.
 struct no_mask {};
-/// Each position sees itself and what is before it.
+/// A mask: each position sees itself and the positions before it.
 struct causal {
+  /// Whether the position sees the source.
   constexpr value operator()(const value& position, const value& source) const { return position >= source; }
 };
 
-/// How attention is computed. All scores at once.
+/// A kind of attention: all scores at once.
 struct all_scores {};
-/// A block of sources at a time, in as many blocks as the dim has indices: see `blocked_attention`.
+/// A kind of attention: one block of sources at a time. The extent of the dim is the number of blocks; see
+/// `blocked_attention`.
 template <class Block>
 struct in_blocks {
   static constexpr dim_ref block = Block::ref;
   constexpr in_blocks() = default;
+  /// Deduces the dim.
   constexpr explicit in_blocks(const Block&) {}
 };
-/// Keys and values travel: see `ring_attention`.
+/// A kind of attention: keys and values travel around a ring; see `ring_attention`.
 template <class Ring>
 struct around_ring {
   static constexpr dim_ref ring = Ring::ref;
   constexpr around_ring() = default;
+  /// Deduces the dim.
   constexpr explicit around_ring(const Ring&) {}
 };
 
@@ -124,8 +131,8 @@ constexpr attention_slopes slopes_by(const attention_result& r, const value& slo
 
 } // namespace detail
 
-/// softmax(q k / sqrt(extent of `head`)) v over `source`: [dims of q]. The scores exist as a whole; `drop` is applied to the weights. Moves
-/// what the products and a softmax move: nothing where batch or heads are divided.
+/// softmax(q k / sqrt(extent of `head`)) v over `source`, with the dims of q. All scores exist at once. `drop` is
+/// applied to the weights. Communication: that of the products and of a softmax; none if batch or heads are sharded.
 template <class Mask = no_mask, class Drop = std::identity>
 constexpr value attention(operand q, operand k, operand v, const attention_dims& d, const Mask& mask = {}, const Drop& drop = {}) {
   const called_at user(q);
@@ -133,9 +140,9 @@ constexpr value attention(operand q, operand k, operand v, const attention_dims&
   return dot(drop(softmax(scores, d.source)), v, d.source);
 }
 
-/// The same without the scores: sources are taken in blocks, whose number is the fixed extent of dim `block`; the extent of `source` is a
-/// multiple of it (Rabe and Staats 2021). The backward pass keeps q, k, v, the result and two numbers a query, and computes the scores of each
-/// block again.
+/// The same as `attention`, without all scores at once. Sources are taken in blocks, whose number is the fixed extent
+/// of dim `block`; the extent of `source` is a multiple of it (Rabe and Staats 2021). The backward pass keeps q, k, v,
+/// the result and two numbers for each query, and recomputes the scores of each block.
 template <class Mask = no_mask>
 constexpr value blocked_attention(operand q, operand k, operand v, const attention_dims& d, dim_ref block, const Mask& mask = {}) {
   const called_at user(q);
@@ -165,11 +172,12 @@ constexpr value blocked_attention(operand q, operand k, operand v, const attenti
   return custom_vjp(forward, backward)(q.from, k.from, v.from);
 }
 
-/// The same where positions and sources are cut into the chunks of a dim `ring`, divided over an axis (Liu, Zaharia and Abbeel 2023): q [ring, position, ...],
-/// k and v [ring, source, ...]. Keys and values are handed on along the ring, one chunk at a time, in extent - 1 exchanges of what is
-/// local, as many bytes as gathering them; the chunk at hand is looked at meanwhile. Beside its own a device has two chunks of keys and values, and
-/// one of scores. In the backward pass keys and values go around again, and their cotangents with them until they are
-/// home: extent exchanges of these. The mask sees indices of the whole sequence.
+/// The same as `blocked_attention`, for positions and sources in chunks along a dim `ring` that is sharded over an axis
+/// (Liu, Zaharia and Abbeel 2023): q is [ring, position, ...], k and v are [ring, source, ...]. Communication: keys and
+/// values are sent around the ring, one chunk at a time, in extent - 1 exchanges, as many bytes as gathering them. The
+/// current chunk is used while the next one is in transit. Beside its own chunk a device has two chunks of keys and
+/// values, and one chunk of scores. In the backward pass keys and values travel again, and their cotangents travel with
+/// them, in extent exchanges. The mask sees indices of the whole sequence.
 template <class Mask = no_mask>
 constexpr value ring_attention(operand q, operand k, operand v, const attention_dims& d, dim_ref ring, const Mask& mask = {}) {
   const called_at user(q);

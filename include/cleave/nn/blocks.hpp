@@ -7,9 +7,10 @@
 
 namespace cleave::nn {
 
-/// `f(x, weights)` of every layer, in order, as a model layout says: layer after layer, or in the stages of a pipeline. Weights are stacked along
-/// dim `layer`; one layer is planned and compiled, whatever their number. Communication: that of a layer, times layers; in a
-/// pipeline one exchange a tick more, and one of the results.
+/// `f(x, weights)` for every layer, in order, with the schedule of a model layout: layer after layer, or in the stages
+/// of a pipeline. Weights are stacked along dim `layer`. One layer is planned and compiled, whatever their number.
+/// Communication: that of a layer, times the layers; in a pipeline also one exchange for each tick, and one for the
+/// results.
 template <class Layout, class X, class W, class F>
 constexpr value blocks(const Layout& layout, dim_ref layer, const X& x, const W& weights, const F& f, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
   using schedule = decltype(layout.schedule);

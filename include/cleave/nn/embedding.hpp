@@ -6,18 +6,20 @@
 
 namespace cleave::nn {
 
-/// The rows of a table for ids of words: [dims of the ids, other dims of the table]. With the vocabulary divided, ids go to the devices that
-/// have the rows and rows come back, or each device takes its own and the sums are put together: no device has the whole table.
+/// Rows of a table for word ids: [dims of the ids, other dims of the table]. Communication: if the vocabulary is
+/// sharded, ids are sent to the devices that own the rows and rows come back, or each device contributes its own rows
+/// and the sums are reduced. No device has the whole table.
 constexpr value embedding(operand table, operand ids, dim_ref vocabulary) { return gather(table, vocabulary, ids); }
 
-/// Scores of all words from an embedding table: the product with it, over its other dim (Press and Wolf 2017, tied weights). With the vocabulary
-/// divided, scores are too.
+/// The scores of all words from an embedding table: the product with it over its other dim (tied weights, Press and
+/// Wolf 2017). If the vocabulary is sharded, the scores are too.
 constexpr value unembedding(operand x, operand table, dim_ref embed) { return dot(x, table, embed); }
 
-/// -log of the probability that softmax gives to each label, from scores along the vocabulary. Where that is divided three numbers a label are
-/// reduced (maximum, sum of exponentials, score of the label), never the scores. Where `smoothing` is not 0, it is the share of the
-/// probability that is spread over all words evenly (Szegedy et al. 2016). Labels have an integer type and the dims of the scores except the
-/// vocabulary. Faults: not_an_index, label_dims_differ, dim_missing.
+/// -log of the probability that softmax gives to each label, from scores along the vocabulary. Communication: if the
+/// vocabulary is sharded, three numbers for each label are reduced (maximum, sum of exponentials, score of the label),
+/// never the scores. `smoothing` is the share of the probability that is spread evenly over all words (Szegedy et al.
+/// 2016). Labels have an integer element type and the dims of the scores except the vocabulary. Faults: not_an_index,
+/// label_dims_differ, dim_missing.
 constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary, double smoothing = 0) {
   const called_at user(scores);
   const value& s = scores.from;

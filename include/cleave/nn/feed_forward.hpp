@@ -8,7 +8,7 @@
 
 namespace cleave::nn {
 
-/// A matrix, or tensor, and what is added to its products.
+/// The kernel and the bias of a linear map.
 template <class Kernel, class Bias>
 struct linear_weights {
   Kernel kernel;
@@ -17,34 +17,35 @@ struct linear_weights {
 template <class K, class B>
 linear_weights(K, B) -> linear_weights<K, B>;
 
-/// x times the kernel, contracted over the dims, plus the bias. What moves is what `dot` moves.
+/// x times the kernel, contracted over the dims, plus the bias. Communication as for `dot`.
 template <class Kernel, class Bias, std::convertible_to<dim_ref>... D>
 constexpr value linear(operand x, const linear_weights<Kernel, Bias>& w, const D&... over) {
   const called_at user(x);
   return dot(x, w.kernel, over...) + w.bias;
 }
 
-/// x * sigmoid(x) (Elfwing, Uchibe and Doya 2018; swish).
+/// x * sigmoid(x) (swish; Elfwing, Uchibe and Doya 2018).
 constexpr value silu(operand x) {
   const called_at user(x);
   return x * sigmoid(x);
 }
-/// x times the integral of the normal distribution up to x; `cleave::gelu` approximates it by tanh.
+/// x times the cumulative normal distribution at x. `cleave::gelu` approximates it by tanh.
 constexpr value gelu_exact(operand x) {
   const called_at user(x);
   return x * (erf(x * 0.70710678118654752) + 1.0) * 0.5;
 }
 
-/// Two linear maps with an activation between them: `up` leads from dim `embed` to dim `hidden`, `down` back. `pin` lays out what is between:
-/// divided along `hidden` as the kernels are, the first product moves nothing and the second leaves one partial sum
-/// (Shoeybi et al. 2019).
+/// Two linear maps with an activation between them: `up` maps dim `embed` to dim `hidden`, `down` maps back. `pin`
+/// constrains the hidden values. If they are sharded along `hidden` as the kernels are, the first product moves nothing
+/// and the second leaves one partial sum (Shoeybi et al. 2019).
 template <class Up, class Down, class Activate, class Pin = std::identity>
 constexpr value feed_forward(operand x, const Up& up, const Down& down, dim_ref embed, dim_ref hidden, const Activate& activate, const Pin& pin = {}) {
   const called_at user(x);
   return linear(activate(pin(linear(x, up, embed))), down, hidden);
 }
 
-/// activate(x gate) * (x up), then times `down`; without biases (Shazeer 2020; with silu: SwiGLU). Otherwise as feed_forward.
+/// activate(x gate) * (x up), then times `down`, without biases (Shazeer 2020; with silu: SwiGLU). Otherwise as
+/// `feed_forward`.
 template <class Activate, class Pin = std::identity>
 constexpr value gated_feed_forward(operand x, operand gate, operand up, operand down, dim_ref embed, dim_ref hidden, const Activate& activate, const Pin& pin = {}) {
   const called_at user(x);

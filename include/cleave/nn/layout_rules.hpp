@@ -61,17 +61,21 @@ struct ruled<D, Tensor, Rule, Other, Rest...> : ruled<D, Tensor, Rule + 1, Rest.
 
 } // namespace detail
 
-/// A rule by which tensors that have a dim have another one beside it, which is also divided so.
+/// A rule that gives tensors with one dim another dim beside it: the type of `before(batch, microbatch)` and
+/// `after(layer, stage / model)`.
 template <class D, class Entry, bool Before>
 struct accompanied;
 template <class D, class Other, class... Axes, bool Before>
 struct accompanied<D, divided<Other, Axes...>, Before> {
   static constexpr placement value = divided<Other, Axes...>::value;
 };
+/// A rule: tensors that have the first dim have the second one before it. The second dim may be sharded, as in
+/// `stage / model`.
 template <Dim D, class Entry>
 constexpr accompanied<D, typename cleave::detail::placement_type<Entry>::type, true> before(const D&, const Entry&) {
   return {};
 }
+/// A rule: tensors that have the first dim have the second one after it.
 template <Dim D, class Entry>
 constexpr accompanied<D, typename cleave::detail::placement_type<Entry>::type, false> after(const D&, const Entry&) {
   return {};
@@ -110,13 +114,13 @@ struct expanded<dim_list<Done...>, dim_list<Rules...>, D, Rest...> {
 
 } // namespace detail
 
-/// Which mesh axes divide which dims, for all tensors of a kind (the layout rules of Mesh-TensorFlow): `layout_rules{mesh, heads / model,
-/// batch / data}`. Dims without a rule are not divided. Where two dims of a tensor ask for the same axis, the rule written
-/// first has it. `before(batch, microbatch)` and `after(layer, stage / model)` give tensors that have the first dim the other
-/// one too.
+/// The mesh axes that shard dims, for all tensors of a kind (the layout rules of Mesh-TensorFlow):
+/// `layout_rules{mesh, heads / model, batch / data}`. Dims without a rule are not sharded. If two dims of a tensor have
+/// rules for the same axis, the first rule wins.
 template <class Mesh, class... Rules>
 struct layout_rules {
   constexpr layout_rules() = default;
+  /// Deduces the mesh and the rules.
   constexpr explicit layout_rules(const Mesh&, const Rules&...) {}
 
   /// The layout of tensors with these dims, for a tensor type: `tensor<float, rules(embed, heads, head)>`.
@@ -125,7 +129,7 @@ struct layout_rules {
     return laid_out(typename detail::expanded<detail::dim_list<>, detail::dim_list<Rules...>, D...>::type{});
   }
 
-  /// Inside a function: x, all of whose dims are pinned to what the rules say.
+  /// Inside a function: x, with all its dims pinned to what the rules say.
   friend constexpr value constrain(operand x, const layout_rules&) {
     if (!x.from.ok()) return x.from;
     const graph& g = x.from.in->made();
@@ -160,28 +164,31 @@ struct layout_rules {
   };
 };
 
-/// Layer after layer, planned once. With `Recompute` the backward pass computes each layer again from what goes into it, and keeps
-/// nothing else (Chen et al. 2016).
+/// A schedule: layer after layer, planned once. With `Recompute` the backward pass recomputes each layer from its input
+/// and keeps nothing else (Chen et al. 2016).
 template <bool Recompute = false>
 struct layer_by_layer {
   static constexpr bool recompute = Recompute;
 };
 
-/// Layers in stages along a dim that the rules put after that of layers, and batches in microbatches along one put before
-/// theirs: see `pipeline`. With `Rounds` above 1 the schedule is circular, and parameters have dim `Round` too.
+/// A schedule: layers in stages, along a dim that the rules put after the dim of layers; batches in microbatches, along
+/// a dim that the rules put before the dim of the batch. See `pipeline`. With `Rounds` above 1 the schedule is
+/// circular, and parameters have dim `Round` too.
 template <class Stage, class Microbatch, int Rounds = 1, class Round = dim<"round", Rounds>, bool Recompute = false>
 struct pipelined {
   static constexpr bool recompute = Recompute;
   static constexpr dim_ref stage = Stage::ref, microbatch = Microbatch::ref, round = Round::ref;
   static constexpr int rounds = Rounds;
   constexpr pipelined() = default;
+  /// Deduces the dims of stages and microbatches.
   constexpr pipelined(const Stage&, const Microbatch&) {}
 };
 template <class Stage, class Microbatch>
 pipelined(const Stage&, const Microbatch&) -> pipelined<Stage, Microbatch>;
 
-/// The layout of a whole model as one small table: of its parameters, of what is computed, and of the state of the optimizer, which lies as
-/// the parameters do unless it has rules of its own (ZeRO); how its layers follow one another; and how attention is computed.
+/// The layout of a whole model as a small table: of its parameters, its activations and the state of the optimizer,
+/// which follows the parameters unless it has rules of its own (ZeRO); the schedule of its layers; and how attention is
+/// computed.
 template <class Parameters, class Activations, class State = Parameters, class Schedule = layer_by_layer<>, class Attention = all_scores>
 struct model_layout {
   Parameters parameters{};
@@ -190,12 +197,12 @@ struct model_layout {
   Schedule schedule{};
   Attention attention{};
 
-  /// The same with another schedule: `layer_by_layer<true>{}`, `pipelined{stage, microbatch}`.
+  /// The same table with another schedule: `layer_by_layer<true>{}`, `pipelined{stage, microbatch}`.
   template <class Other>
   constexpr model_layout<Parameters, Activations, State, Other, Attention> scheduled(const Other&) const {
     return {};
   }
-  /// The same with attention computed in another way: `in_blocks{block}`, `around_ring{ring}`.
+  /// The same table with another kind of attention: `in_blocks{block}`, `around_ring{ring}`.
   template <class Other>
   constexpr model_layout<Parameters, Activations, State, Schedule, Other> attending(const Other&) const {
     return {};

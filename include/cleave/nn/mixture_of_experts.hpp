@@ -11,20 +11,23 @@
 
 namespace cleave::nn {
 
-/// How many experts a token goes to: one (Switch, Fedus et al. 2021) or two (GShard, Lepikhin et al. 2020).
+/// The number of experts for each token: one (Switch, Fedus et al. 2021) or two (GShard, Lepikhin et al. 2020).
 enum class choices : std::uint8_t { top1, top2 };
 
-/// `token` is the dim whose elements compete for places: each expert takes at most `capacity` of them from each group, an index of the other dims
-/// of the tokens. The extent of `capacity` is fixed, or an argument has the dim.
+/// The dims of a mixture of experts. Tokens along `token` compete for slots: each expert takes at most `capacity` of
+/// them from each group, which is an index of the other dims of the tokens. The extent of `capacity` is fixed, or an
+/// argument has the dim.
 struct moe_dims {
   dim_ref token, embed, expert, capacity;
 };
 
+/// The result of a mixture of experts.
 struct moe_result {
-  /// As x: what the experts made of each token, weighted; 0 for tokens that found no place.
+  /// With the dims of x: the weighted results of the experts for each token; 0 for tokens that got no slot.
   value mixed;
-  /// Rank 0: experts * the sum over experts of (share of tokens whose first choice it is) * (mean probability of it), averaged over groups: 1 where all are
-  /// used alike (Fedus et al. 2021, eq. 4). To be added to the loss, with a small weight.
+  /// Rank 0: experts * the sum over experts of (share of tokens whose first choice it is) * (its mean probability),
+  /// averaged over groups. It is 1 if all experts are used equally (Fedus et al. 2021, eq. 4). Add it to the loss with
+  /// a small weight.
   value load_balancing_loss;
 };
 
@@ -49,10 +52,11 @@ constexpr routed route(const value& gates, const value& open, const value& taken
 }
 } // namespace detail
 
-/// Sends every token of x [groups..., token, embed] to the experts that `router` [embed, expert] likes best for it, as far as they have places, and
-/// adds up what they make of it. `experts(sent)` gets [expert, capacity, groups..., embed], and returns the same dims. `pin` lays out what
-/// is sent and what comes back: where it divides `expert` over an axis that divides the groups of x, that is one all-to-all each way, and
-/// nothing else moves. Tokens are put into their places by index, not by products with masks. Faults: dim_missing.
+/// Sends every token of x [groups..., token, embed] to the experts that `router` [embed, expert] scores highest for it,
+/// as far as they have slots, and adds their weighted results. `experts(sent)` receives [expert, capacity, groups...,
+/// embed] and returns the same dims. `pin` constrains the tokens that are sent and come back. Communication: if `pin`
+/// shards `expert` over an axis that shards the groups of x, one all-to-all in each direction and nothing else. Tokens
+/// are moved by index, not by products with masks. Fault: dim_missing.
 template <class Experts, class Pin>
 constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dims& d, choices how, const Experts& experts, const Pin& pin) {
   const source where = x.where;

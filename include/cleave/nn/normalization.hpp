@@ -6,7 +6,7 @@
 
 namespace cleave::nn {
 
-/// What a normalization multiplies with and adds, each a tensor of the dim that is normalized.
+/// The scale and the bias of a normalization, each a tensor of the normalized dim.
 template <class Scale, class Bias = Scale>
 struct norm_weights {
   Scale scale;
@@ -15,15 +15,15 @@ struct norm_weights {
 template <class S, class B>
 norm_weights(S, B) -> norm_weights<S, B>;
 
-/// x with mean 0 and variance 1 along a dim, then scaled and moved (Ba, Kiros and Hinton 2016). Any layout; along a divided dim two sums
-/// of each slice are reduced.
+/// x with mean 0 and variance 1 along a dim, then scaled and shifted (Ba, Kiros and Hinton 2016). Any layout.
+/// Communication: along a sharded dim, two sums for each slice are reduced.
 template <class W>
 constexpr value layer_norm(operand x, const W& w, dim_ref over, double epsilon = 1e-5) {
   return cleave::layer_norm(x, over, w.scale, w.bias, epsilon);
 }
 
-/// x with mean square 1 along a dim, then scaled (Zhang and Sennrich 2019). Any layout; along a divided dim one sum of each slice is
-/// reduced.
+/// x with mean square 1 along a dim, then scaled (Zhang and Sennrich 2019). Any layout. Communication: along a sharded
+/// dim, one sum for each slice is reduced.
 constexpr value rms_norm(operand x, operand scale, dim_ref over, double epsilon = 1e-6) {
   const called_at user(x);
   return x * rsqrt(mean(x * x, over) + epsilon) * scale;

@@ -16,8 +16,9 @@ void for_each_tensor(A& all, F&& f) {
   });
 }
 
-/// All tensors of an aggregate, filled with zeros, from the sizes of their dims: `make_parameters<Model>(grid, {embed = 64, heads = 4})`.
-/// Fixed extents need no size. Collective. Throws shape_error on all ranks where a size is missing.
+/// All tensors of an aggregate, filled with zeros, from the sizes of their dims:
+/// `make_parameters<Model>(grid, {embed = 64, heads = 4})`. Fixed extents need no size. Collective. Throws shape_error
+/// on all ranks if a size is missing.
 template <class A>
 A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
   A all{};
@@ -35,13 +36,13 @@ A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
   return all;
 }
 
-/// How many layers a stage has. Throws shape_error where the stages would not be of equal length.
+/// The number of layers of a stage. Throws shape_error if the stages would differ in length.
 inline std::int64_t layers_of_a_stage(std::int64_t layers, std::int64_t stages) {
   if (stages < 1 || layers % stages != 0) throw shape_error(wording::stages_unequal(layers, stages));
   return layers / stages;
 }
 
-/// How many numbers an aggregate of tensors has.
+/// The number of elements of all tensors of an aggregate.
 template <class A>
 std::int64_t count_parameters(const A& all) {
   std::int64_t total = 0;

@@ -16,8 +16,9 @@
 
 namespace cleave::nn {
 
-/// With `rounds` above 1 the schedule is circular (Narayanan et al. 2021): microbatches go around `rounds` times, each device has `rounds`
-/// shorter stages and waits a `rounds`th as long. Else it is that of GPipe (Huang et al. 2019).
+/// The dims of a pipeline, and its schedule. With `rounds` above 1 the schedule is circular (Narayanan et al. 2021):
+/// microbatches go around `rounds` times, each device has `rounds` shorter stages, and the pipeline bubble shrinks by a
+/// factor of `rounds`. Otherwise the schedule is that of GPipe (Huang et al. 2019).
 struct pipeline_dims {
   dim_ref stage, microbatch;
   int rounds = 1;
@@ -34,8 +35,8 @@ constexpr value remainder(const value& a, const value& b) { return a - a / b * b
 
 } // namespace detail
 
-/// What enters the first stage: x with the new dim `stage` at a place among its dims, 0 for the other stages. `shift(state, stage, 1)` and this
-/// are what the stages have at the next tick.
+/// x in the first stage: x with the new dim `stage` at position `place` of its dims, and 0 for the other stages. The
+/// sum of `shift(state, stage, 1)` and this value is the state of all stages at the next tick.
 constexpr value in_first_stage(operand x, dim_ref stage, int place = 0) {
   const called_at user(x);
   recorder& in = *x.from.in;
@@ -52,11 +53,13 @@ constexpr value in_first_stage(operand x, dim_ref stage, int place = 0) {
   return select(iota(x, stage) == 0, in.broadcast(x.from, all, x.where), 0);
 }
 
-/// Applies `f(x, weights)` of one stage after the other to x [microbatch, ...]. Weights have dim `stage`, and `round` where there are several;
-/// `f` gets those of all stages of a round, and as x what each stage has at hand: dim `stage` in place of `microbatch`, which names carry
-/// through. It keeps the dims of x. `pin` lays out what has dim `stage`: divided over an axis, every tick moves one microbatch a device
-/// to the next, by one exchange, and one more brings the results out of the last stage. Takes microbatches * rounds + stages - 1 ticks. In circular schedules microbatches are a multiple of
-/// stages: else shape_error at the first call. Differentiable, backwards in time. Faults: dim_missing, rank_too_high.
+/// Applies `f(x, weights)` of one stage after the other to x [microbatch, ...]. Weights have dim `stage`, and dim
+/// `round` if there are several rounds. `f` receives the weights of all stages of a round, and an x with dim `stage` in
+/// place of `microbatch`. It keeps the dims of x. `pin` constrains values with dim `stage`. The pipeline takes
+/// microbatches * rounds + stages - 1 ticks. Communication: if `stage` is sharded over an axis, every tick moves one
+/// microbatch from each device to the next by one exchange, and one more exchange brings the results out of the last
+/// stage. A circular schedule needs a number of microbatches that is a multiple of the stages, otherwise the first call
+/// throws shape_error. Differentiable. Faults: dim_missing, rank_too_high.
 template <class W, class F, class Pin = std::identity>
 constexpr value pipeline(operand x, const W& weights, const pipeline_dims& d, const F& f, const Pin& pin = {}) {
   const source where = x.where;

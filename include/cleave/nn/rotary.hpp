@@ -12,9 +12,9 @@ namespace detail {
 inline constexpr auto halves_of_dims = cleave::detail::numbered_names("half ");
 } // namespace detail
 
-/// Turns pairs of elements along `head`, element i and the one half the extent later, by angles that grow with the position: `at` *
-/// base^(-2 i / extent) (Su et al. 2021; halves as in GPT-NeoX). `at` are whole numbers with dims of x, as `iota(x, position)`; the extent of `head`
-/// is even. Nothing moves unless `head` is divided.
+/// Rotary position embedding (Su et al. 2021). Pairs of elements along `head`, element i and the one half the extent
+/// later, are rotated by the angle `at` * base^(-2 i / extent); halves are as in GPT-NeoX. `at` are integers with dims
+/// of x, such as `iota(x, position)`. The extent of `head` is even. No communication unless `head` is sharded.
 constexpr value rotary(operand x, const value& at, dim_ref head, double base = 10000) {
   const called_at user(x);
   const int whole = x.from.in->dim(head, "rotary", x.where);

@@ -7,7 +7,7 @@
 
 namespace cleave::nn {
 
-/// The maps of an attention layer: from `embed` to heads, and back.
+/// The weights of an attention layer: from `embed` to heads, and back.
 template <class Query, class Key, class Out>
 struct attention_weights {
   Query query;
@@ -17,16 +17,18 @@ struct attention_weights {
 template <class Q, class K, class O>
 attention_weights(Q, K, K, O) -> attention_weights<Q, K, O>;
 
+/// Options of `self_attention`.
 struct self_attention_options {
-  /// Turns queries and keys by their positions, with this base; 0: no.
+  /// The base of rotary position embedding; 0: no rotation.
   double rotary_base = 0;
 };
 
-/// Attention of a sequence to itself (Vaswani et al. 2017): x [position, embed, ...] is mapped to queries, keys and values, and what they
-/// attend to back to `embed`. `heads` are the dims that the maps have beside `embed` and `head`: heads, or, grouped, heads of
-/// keys and a dim that only queries have. `source` is what `position` is called where it is looked at. `How` is all_scores, in_blocks or
-/// around_ring. `pin` lays out queries, keys, values and what they mix: divided along heads as the maps are, all but the last product move
-/// nothing, and that one leaves one partial sum (Shoeybi et al. 2019).
+/// Attention of a sequence to itself (Vaswani et al. 2017). x [position, embed, ...] is mapped to queries, keys and
+/// values, and the attention result is mapped back to `embed`. `heads` are the dims that the weights have beside
+/// `embed` and `head`: heads, or, for grouped queries, heads of keys and a dim that only queries have. `source` is the
+/// name of `position` for keys and values. `How` is all_scores, in_blocks or around_ring. `pin` constrains queries,
+/// keys, values and the attention result. If they are sharded along heads as the weights are, only the last product
+/// communicates: it leaves one partial sum (Shoeybi et al. 2019).
 template <class How, class Mask, class Pin, class Q, class K, class O, std::convertible_to<dim_ref>... Heads>
 constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d, const How&, const self_attention_options& options,
                                const Mask& mask, const Pin& pin, const Heads&... heads) {

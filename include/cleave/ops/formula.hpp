@@ -9,8 +9,8 @@
 
 namespace cleave {
 
-/// An elementwise expression as data: what derivatives of ops are written in. Made from `symbols` with the usual operators;
-/// the derivative of a graph records it, op by op.
+/// An elementwise expression as data: the derivative of an operation. Write it with `symbols` and the usual operators.
+/// The derivative of a graph records it.
 struct formula {
   struct term {
     op code = op::input;
@@ -23,23 +23,30 @@ struct formula {
   static_vector<term, 24> terms{};
 
   constexpr formula() = default;
+  /// A number as a formula.
   constexpr formula(double number) { terms.push_back({op::constant, {-1, -1, -1}, number}); }
+  /// The symbol of this number: see `symbols`.
   static constexpr formula symbol(int which) {
     formula f;
     f.terms.push_back({op::input, {static_cast<std::int8_t>(which), -1, -1}, 0});
     return f;
   }
 
-  /// Nothing flows: the derivative is zero everywhere.
+  /// Whether there is no formula: no gradient flows.
   constexpr bool empty() const { return terms.empty(); }
 };
 
 /// The letters of derivatives: the operands x, y, z of the op, its result r, and the cotangent g of its result.
 namespace symbols {
+/// The first operand.
 inline constexpr formula x = formula::symbol(0);
+/// The second operand.
 inline constexpr formula y = formula::symbol(1);
+/// The third operand.
 inline constexpr formula z = formula::symbol(2);
+/// The result.
 inline constexpr formula r = formula::symbol(3);
+/// The cotangent of the result.
 inline constexpr formula g = formula::symbol(4);
 } // namespace symbols
 

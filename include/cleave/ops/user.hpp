@@ -21,7 +21,7 @@ class local_context;
 struct shard_dims {
   std::array<std::string_view, max_rank> names{};
 
-  /// The place of a dim, -1 where the tensor does not have it.
+  /// The position of a dim, or -1 if the tensor does not have it.
   constexpr int find(dim_ref d) const {
     for (std::size_t i = 0; i < names.size(); ++i)
       if (names[i] == d.name) return static_cast<int>(i);
@@ -38,14 +38,14 @@ constexpr shard_dims named_dims(const tensor_type& type, const Table& table) {
 }
 } // namespace detail
 
-/// A shard in the plain evaluator and the simulator, where all numbers are doubles: LayoutRight, `local` extents.
+/// A shard in the plain evaluator and the simulator, where all numbers are doubles: LayoutRight, with `local` extents.
 struct reference_shard {
   shape global{}, local{}, offset{};
   double* data = nullptr;
   shard_dims dims{};
 };
 
-/// What a user says of an elementwise operation: its name and the cotangents of its operands, in the letters of `symbols`.
+/// Describes an elementwise operation of yours: its name and the cotangents of its operands, written with `symbols`.
 /// Without formulas the operation has no derivative, and asking for one is an error.
 struct elementwise_entry {
   std::string_view name;

@@ -72,17 +72,19 @@ struct reduced_tree<Aggregate<T...>, Out> {
 
 } // namespace detail
 
-/// An aggregate of weights as Adafactor keeps their second moments: each tensor of two dims or more without its last dim (`rows_of`) or
-/// without the one before (`columns_of`), the others with the axes that they have. In float for 16-bit weights. For templates over
-/// `template <class, auto> class Tensor`, templates over types, std::array, and tensors.
+/// The weights as Adafactor keeps their second moments: each tensor with two or more dims without its last dim; the
+/// other dims keep their axes. float for 16-bit weights. `Weights` is a template over
+/// `template <class, auto> class Tensor`, a template over types, a std::array, or a tensor.
 template <class Weights>
 using rows_of = typename detail::reduced_tree<Weights, detail::place::last>::type;
+/// The same, without the dim before the last one.
 template <class Weights>
 using columns_of = typename detail::reduced_tree<Weights, detail::place::before_last>::type;
 
-/// What Adafactor keeps: means of squared gradients over the last dim and over the one before, one number a row and one a column instead
-/// of one a weight, and the steps done, a rank-0 tensor. All start as zeros. Tensors of one dim or none have a whole second moment in
-/// `rows`, and in `columns` a number that stays as it is. The types follow from those of the weights: `adafactor_state<Weights, Number>`.
+/// The state of Adafactor: means of squared gradients over the last dim and over the dim before it, and the number of
+/// steps, a rank-0 tensor. A matrix has one number for each row and one for each column instead of one for each weight.
+/// All start as zeros. Tensors with fewer than two dims have a whole second moment in `rows` and an unused number in
+/// `columns`. The types follow from those of the weights: `adafactor_state<Weights, Number>`.
 template <class Weights, class Number>
 struct adafactor_state {
   rows_of<Weights> rows;
@@ -90,17 +92,18 @@ struct adafactor_state {
   Number steps;
 };
 
+/// Options of Adafactor.
 struct adafactor_options {
-  /// Step t weighs t^-decay among the means, t = 1, 2, ...
+  /// Step t has the weight t^-decay in the means, t = 1, 2, ...
   double decay = 0.8;
   /// Added to squares, so that no mean is 0.
   double epsilon = 1e-30;
-  /// Updates whose root mean square, over a whole tensor, is above this are scaled down to it.
+  /// Updates whose root mean square over a whole tensor exceeds this are scaled down to it.
   double clip = 1;
-  /// The rate of a tensor is multiplied by its root mean square, or by `least_scale` where that is greater.
+  /// The rate of a tensor is multiplied by its root mean square, or by `least_scale` if that is greater.
   bool parameter_scale = true;
   double least_scale = 1e-3;
-  /// Decoupled: times the rate.
+  /// Decoupled weight decay, times the rate.
   double weight_decay = 0;
 };
 
@@ -125,12 +128,12 @@ struct adafactor_leaf {
 
 } // namespace detail
 
-/// One step of Adafactor (Shazeer and Stern 2018; optax.adafactor without a first moment): new weights and state. The second moment of a
-/// tensor of two dims or more is the product of its means over the last dim and over the one before, divided by the mean over both;
-/// dims before these, as those of stacked layers, have moments of their own. `rate` is a number, a schedule's value, or a
-/// rank-0 value. Computed in float for 16-bit weights. Layouts are those of the weights. Nothing is gathered: in three rounds, each for all
-/// leaves together, means along divided dims are reduced, which are smaller than a gradient by the extent of that dim, then sums of these,
-/// then two numbers of each divided tensor. Faults: result_count, where the aggregates differ, and those of `*` where their leaves do.
+/// One step of Adafactor (Shazeer and Stern 2018; optax.adafactor without a first moment): the new weights and state.
+/// The second moment of a tensor with two or more dims is the product of its means over the last dim and over the dim
+/// before it, divided by the mean over both. Dims before these, such as stacked layers, have separate moments. `rate`
+/// is a number, the value of a schedule, or a rank-0 value. 16-bit weights are computed in float. Layouts are those of
+/// the weights. Communication: three rounds of reductions, each for all leaves together, and no gather: means along
+/// sharded dims, then sums of these, then two numbers for each sharded tensor. Fault: result_count.
 template <class Weights, class State, class Rate>
 constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients, const Rate& rate,
                                                const adafactor_options& o = {}, source where = source::here()) {
@@ -184,7 +187,7 @@ constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const Sta
   return {tree_map(updated, weights), s};
 }
 
-/// The same with the rate of the paper, which falls with the steps: min(0.01, 1 / sqrt(t)) times the root mean square of each tensor.
+/// The same with the decreasing rate of the paper: min(0.01, 1 / sqrt(t)) times the root mean square of each tensor.
 template <class Weights, class State>
 constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients, source where = source::here()) {
   const called_at user(operand(state.steps, where.file, where.line));

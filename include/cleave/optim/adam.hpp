@@ -6,8 +6,8 @@
 
 namespace cleave::optim {
 
-/// What Adam keeps: averages of the gradients and of their squares, each with the sum of the weights in it so far, a rank-0
-/// tensor. All start as zeros. `Weights` may have other layouts than the parameters (ZeRO).
+/// The state of Adam: averages of the gradients and of their squares, and for each the sum of the averaging weights so
+/// far, a rank-0 tensor. All start as zeros. `Weights` may have other layouts than the parameters (ZeRO).
 template <class Weights, class Number>
 struct adam_state {
   Weights mean;
@@ -16,6 +16,7 @@ struct adam_state {
   Number square_weight;
 };
 
+/// Options of Adam.
 struct adam_options {
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -23,14 +24,14 @@ struct adam_options {
   /// Decoupled weight decay (AdamW, Loshchilov and Hutter 2019); 0 is Adam.
   double weight_decay = 0;
 };
-/// The same as arguments of a function, which the run knows: `adam_numbers<float>`.
+/// The same options as run-time arguments of a function: `adam_numbers<float>`.
 template <class Number>
 struct adam_numbers {
   Number beta1, beta2, epsilon, weight_decay;
 };
 
-/// One step of Adam (Kingma and Ba 2015), leaf by leaf: new weights and state. The bias corrections 1 - decay^t are kept as running
-/// averages of ones, which loses no digits when t is small.
+/// One step of Adam (Kingma and Ba 2015), leaf by leaf: the new weights and state. The bias corrections 1 - decay^t are
+/// running averages of ones, which loses no digits when t is small.
 template <class Weights, class State, class Rate, class Options = adam_options>
 constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& state, const Weights& gradients, const Rate& rate,
                                           const Options& o = {}, source where = source::here()) {

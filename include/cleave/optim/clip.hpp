@@ -6,18 +6,20 @@
 
 namespace cleave::optim {
 
-/// The square root of the sum of the squares of all elements of all leaves (optax.global_norm): a rank-0 value, float, or double where a
-/// leaf is; numbers of 16 bits are squared and added up in float. Any layouts; each device adds up what it has of all leaves, and one number
-/// is reduced for each set of axes that divides leaves: nothing is gathered. Fault: not_floating. An aggregate has at least one leaf.
+/// The square root of the sum of the squares of all elements of all leaves (optax.global_norm): a rank-0 value in
+/// float, or in double if a leaf is double. 16-bit numbers are squared and added in float. Any layouts. Communication:
+/// each device adds its own elements of all leaves, and one number is reduced for each set of axes that shards leaves.
+/// Nothing is gathered. An aggregate has at least one leaf. Fault: not_floating.
 template <class Gradients>
 constexpr value global_norm(const Gradients& gradients, source where = source::here()) {
   const called_at user(operand(detail::leaf_values(gradients).front(), where.file, where.line));
   return detail::as_number(sqrt(detail::total_of(gradients, "global_norm", where, [](const value& g) { return g * g; })));
 }
 
-/// The gradients times limit / norm where their `global_norm` is above the limit, else as they are (Pascanu, Mikolov and Bengio 2013;
-/// optax.clip_by_global_norm). Types and layouts are kept. `limit` is a number or a rank-0 value. Gradients of zero norm stay zeros;
-/// where one element is NaN all become NaN. Communication and faults are those of `global_norm`, which is computed once if asked for too.
+/// The gradients, times limit / norm if their `global_norm` exceeds the limit (Pascanu, Mikolov and Bengio 2013;
+/// optax.clip_by_global_norm). Types and layouts are kept. `limit` is a number or a rank-0 value. Zero gradients stay
+/// zero; if one element is NaN, all become NaN. Communication and faults as for `global_norm`, which is computed once
+/// if you ask for it too.
 template <class Gradients, class Limit>
 constexpr Gradients clip_by_global_norm(const Gradients& gradients, const Limit& limit, source where = source::here()) {
   const value norm = global_norm(gradients, where);

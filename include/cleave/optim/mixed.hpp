@@ -12,15 +12,16 @@
 
 namespace cleave::optim {
 
-/// Inside a function: the aggregate with its floating-point leaves in element type T, others as they are: `lowered<bfloat16>(weights)`. A
-/// cast a leaf, on each device what it has. The leaves keep their names and layouts; a result of the function is of the type it is asked as.
+/// Inside a function: the aggregate with its floating-point leaves converted to element type T:
+/// `lowered<bfloat16>(weights)`. Other leaves stay as they are. Names and layouts are kept. No communication.
 template <class T, class Tree>
 constexpr Tree lowered(const Tree& tree, source where = source::here()) {
   const called_at user(operand(detail::leaf_values(tree).front(), where.file, where.line));
   return tree_map([](const value& x) { return is_floating(detail::element_in(x)) ? detail::in_type(x, element_of<T>) : x; }, tree);
 }
 
-/// The gradients in the types of the weights, divided by the scale of the loss, a number or a rank-0 value.
+/// The gradients converted to the types of the weights and divided by the scale of the loss, a number or a rank-0
+/// value.
 template <class Weights, class Scale>
 constexpr Weights unscaled(const Weights& gradients, const Weights& weights, const Scale& scale, source where = source::here()) {
   const called_at user(operand(detail::leaf_values(gradients).front(), where.file, where.line));
@@ -40,9 +41,10 @@ struct scaled_loss {
 };
 } // namespace detail
 
-/// Inside a function: what `loss` returns for a copy of the weights in element type T, and the gradient by the weights, in their own types:
-/// `value_and_grad(loss)(weights, rest...)` computed with T. `scale`, a number or a rank-0 value, multiplies the loss, and divides the
-/// gradient, which may be infinite or NaN where it is too great. The first tensor that `loss` returns is the loss.
+/// Inside a function: the result of `loss` for a copy of the weights in element type T, and the gradient with respect
+/// to the weights, in their own types: `value_and_grad(loss)(weights, rest...)` computed in T. `scale`, a number or a
+/// rank-0 value, multiplies the loss and divides the gradient, which may be infinite or NaN if the scale is too large.
+/// The first tensor that `loss` returns is the loss.
 template <class T, class F, class Weights, class... Rest>
 constexpr auto mixed_value_and_grad(const function<F>&, operand scale, const Weights& weights, const Rest&... rest) {
   const value first = detail::leaf_values(weights).front();
@@ -51,8 +53,8 @@ constexpr auto mixed_value_and_grad(const function<F>&, operand scale, const Wei
   return std::tuple(std::get<1>(result), unscaled(slope, weights, scaling, scale.where));
 }
 
-/// Whether no element of any leaf is infinite or NaN: a rank-0 bool, the same on all devices, which count what they have; one number is
-/// reduced for each set of axes that divides leaves. Fault: not_floating.
+/// Whether no element of any leaf is infinite or NaN: a rank-0 bool, the same on all devices. Communication: one number
+/// is reduced for each set of axes that shards leaves. Fault: not_floating.
 template <class Tree>
 constexpr value all_finite(const Tree& tree, source where = source::here()) {
   const called_at user(operand(detail::leaf_values(tree).front(), where.file, where.line));
@@ -64,24 +66,26 @@ constexpr value all_finite(const Tree& tree, source where = source::here()) {
   return detail::total_of(tree, "all_finite", where, not_finite) == 0;
 }
 
-/// Leaf by leaf, `yes` where a rank-0 predicate holds, else `no`: no update where a gradient is not finite. The predicate is one
-/// value that all devices have, so they agree.
+/// Leaf by leaf, `yes` if a rank-0 predicate holds, else `no`. With `all_finite` it skips an update whose gradient is
+/// not finite. All devices have the same predicate, so they agree.
 template <class Tree>
 constexpr Tree select_tree(const value& predicate, const Tree& yes, const Tree& no, source where = source::here()) {
   const called_at user(operand(predicate, where.file, where.line));
   return tree_map([&](const value& y, const value& n) { return select(predicate, y, n); }, yes, no);
 }
 
-/// What dynamic scaling of losses keeps: the scale, and the steps since it last changed, two rank-0 tensors. `scale` starts as some power of
-/// two, as 2^15, `good` as 0.
+/// The state of dynamic loss scaling: the scale, and the number of steps since it last changed, two rank-0 tensors.
+/// `scale` starts as a power of two, such as 2^15, and `good` as 0.
 template <class Number, class Count = Number>
 struct loss_scale {
   Number scale;
   Count good;
 };
 
+/// Options of `next_loss_scale`.
 struct loss_scale_options {
-  /// After so many steps of finite gradients the scale grows by `growth`, after each other step it shrinks by `shrink`.
+  /// After this many steps with finite gradients the scale is multiplied by `growth`. After every step without, it is
+  /// multiplied by `shrink`.
   double interval = 2000;
   double growth = 2;
   double shrink = 0.5;
@@ -89,7 +93,8 @@ struct loss_scale_options {
   double most = 16777216;
 };
 
-/// The scale for the next step, from whether the gradients of this one were finite (Micikevicius et al. 2018). No communication.
+/// The state for the next step, given whether the gradients of this step were finite (Micikevicius et al. 2018). No
+/// communication.
 template <class State>
 constexpr State next_loss_scale(const State& state, const value& finite, const loss_scale_options& o = {}, source where = source::here()) {
   const called_at user(operand(finite, where.file, where.line));

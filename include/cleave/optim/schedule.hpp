@@ -46,34 +46,40 @@ constexpr Step part_done(const Step& step, double first, double length) {
 
 } // namespace detail
 
-/// The same rate always.
+/// A schedule with a constant rate.
 struct constant_rate {
   double rate;
 
+  /// The rate after this many steps, counted from 0. A number gives a double, on the host. Inside a function a rank-0
+  /// value gives a rank-0 value, which takes the element type of the tensor beside it. Fault: not_floating for complex
+  /// and bool steps.
   template <class Step>
   constexpr auto operator()(const Step& step) const {
     return detail::rate_of(detail::like(detail::step_done(step), rate));
   }
 };
 
-/// From 0 to the peak in equal steps, then the peak.
+/// A schedule: from 0 to the peak in equal steps, then constant.
 struct linear_warmup {
   double peak;
   double warmup;
 
+  /// The rate after this many steps; see `constant_rate`.
   template <class Step>
   constexpr auto operator()(const Step& step) const {
     return detail::rate_of(peak * detail::part_done(detail::step_done(step), 0, warmup));
   }
 };
 
-/// From 0 to the peak in `warmup` equal steps, in equal steps down to `end` at step `steps`, then `end`.
+/// A schedule: from 0 to the peak in `warmup` equal steps, then in equal steps down to `end` at step `steps`, then
+/// `end`.
 struct linear_decay {
   double peak;
   double warmup;
   double steps;
   double end = 0;
 
+  /// The rate after this many steps; see `constant_rate`.
   template <class Step>
   constexpr auto operator()(const Step& step) const {
     const auto at = detail::step_done(step);
@@ -81,14 +87,15 @@ struct linear_decay {
   }
 };
 
-/// From 0 to the peak in `warmup` equal steps, along half a period of a cosine down to `end` at step `steps`, then `end` (Loshchilov and
-/// Hutter 2017, without restarts).
+/// A schedule: from 0 to the peak in `warmup` equal steps, then along half a period of a cosine down to `end` at step
+/// `steps`, then `end` (Loshchilov and Hutter 2017, without restarts).
 struct cosine_decay {
   double peak;
   double warmup;
   double steps;
   double end = 0;
 
+  /// The rate after this many steps; see `constant_rate`.
   template <class Step>
   constexpr auto operator()(const Step& step) const {
     using std::cos;
@@ -98,11 +105,13 @@ struct cosine_decay {
   }
 };
 
-/// From 0 to the peak in `warmup` equal steps, then falling as 1 / sqrt(step) (Vaswani et al. 2017, whose peak is 1 / sqrt(width * warmup)).
+/// A schedule: from 0 to the peak in `warmup` equal steps, then falling as 1 / sqrt(step) (Vaswani et al. 2017, whose
+/// peak is 1 / sqrt(width * warmup)).
 struct inverse_square_root {
   double peak;
   double warmup;
 
+  /// The rate after this many steps; see `constant_rate`.
   template <class Step>
   constexpr auto operator()(const Step& step) const {
     using std::sqrt;

@@ -70,8 +70,8 @@ inline std::string table(const std::vector<std::vector<std::string>>& rows) {
 
 } // namespace detail
 
-/// The layout that each value of a graph gets, one operation a line; partial sums are shown as they come out of their
-/// operation, before they are reduced for those who read them.
+/// The layout of each value of a graph, one operation for each line. A partial sum is shown as its operation leaves it,
+/// before it is reduced for its readers.
 inline std::string explain_layouts(const graph& recorded, const sizes& hints, const policy& rule = policy::time()) {
   const graph g = simplify(recorded);
   std::vector<layout> layouts;
@@ -86,9 +86,8 @@ std::string explain_layouts(const function<F>&) {
   return explain_layouts(g, sizes_for(g));
 }
 
-/// A table of every step that moves data or could: the collective, the value in the user's dims before and after, its
-/// bytes on the busiest device for the given sizes, the operation and line that caused it, and why. Sizes that were
-/// neither fixed nor given are hints and listed below it.
+/// A table of every step that moves data or could move data: the collective, the layout before and after, the bytes of
+/// the busiest device for the given sizes, the operation and line that caused it, and the reason.
 inline std::string explain(const program& p, const sizes& at) {
   std::vector<std::vector<std::string>> rows{{"collective", "over", "from", "to", "bytes", "for", "why"}};
   for (const step& s : p.steps) {
@@ -115,7 +114,8 @@ inline std::string explain(const program& p, const sizes& at) {
   return text;
 }
 
-/// The same for a compiled plan, with sizes by name: `explain(plan, {batch = 1024, data = 2})`.
+/// The same for a compiled plan, with sizes by name: `explain(plan, {batch = 1024, data = 2})`. Sizes that are neither
+/// fixed nor given are hints; they are listed below the table.
 template <class Plan, class Verdict>
 std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<named_size> named = {}) {
   const program p = plan.thawed();

@@ -51,8 +51,9 @@ constexpr bool merge_by_elements(graph& g, const std::vector<node_id>& merges) {
 
 } // namespace detail
 
-/// The whole way from a recorded graph to the steps that every device runs. `hints` are the sizes for which choices are
-/// priced: fixed ones, and planning hints where sizes come at run time; the result is correct for every size.
+/// Partitions a recorded graph into the steps that every device runs. `hints` are the sizes for which choices are
+/// priced: fixed sizes, and planning hints for sizes that are known only at run time. The result is correct for every
+/// size.
 constexpr program partition(const graph& recorded, const sizes& hints, const policy& rule = policy::time()) {
   program none;
   none.found = recorded.found;

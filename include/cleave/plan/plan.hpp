@@ -12,7 +12,8 @@
 
 namespace cleave {
 
-/// Sizes assumed for planning where the program learns them at run time.
+/// The size that planning assumes for an axis, an extent, or a part of a split dim, if the size is known only at run
+/// time.
 inline constexpr std::int64_t hinted_axis_size = 4;
 inline constexpr std::int64_t hinted_extent = 4096;
 inline constexpr std::int64_t hinted_part = 64;
@@ -59,24 +60,25 @@ constexpr sizes sizes_for(const Sized& g, std::span<const named_size> named = {}
   return s;
 }
 
-/// Contracts and hints of a plan, given as types so that they are part of its identity.
+/// Contracts and hints of a plan. They are types, so that they are part of the plan's identity.
 struct option_tag {};
-/// No collective of this kind may appear.
+/// A contract: the plan has no collective of this kind.
 template <kind Kind>
 struct without : option_tag {
   static constexpr kind forbidden = Kind;
 };
-/// At most so many bytes for the sizes of planning.
+/// A contract: the plan moves at most this many bytes, for the sizes that it is planned for.
 template <std::int64_t Bytes>
 struct at_most : option_tag {
   static constexpr std::int64_t limit = Bytes;
 };
-/// Collectives over these axes only.
+/// A contract: collectives use these axes only.
 template <auto... Axes>
 struct only_over : option_tag {
+  /// Whether collectives may use the axis of this name.
   static constexpr bool allows(std::string_view axis) { return ((Axes.info.name == axis) || ...); }
 };
-/// The size to plan for, of a dim or an axis whose size comes from the run: `expect<batch, 1024>`.
+/// A hint: the size to plan for, of a dim or an axis whose size is known only at run time: `expect<batch, 1024>`.
 template <auto Name, std::int64_t Size>
 struct expect : option_tag {
   static constexpr named_size size = [] {
@@ -85,8 +87,8 @@ struct expect : option_tag {
   }();
 };
 
-/// The fewest bytes rather than the least time: products are repeated `Repeat` times at most, and so many changes beyond the first plan are
-/// tried (see policy).
+/// Plans for the fewest bytes instead of the least time. Products are repeated at most `Repeat` times. The search tries
+/// at most `Effort` changes beyond the first plan (see policy).
 template <int Repeat = 1, int Effort = policy::bytes_first(1).effort>
 struct fewest_bytes : option_tag {
   static constexpr policy rule = [] {
@@ -96,6 +98,7 @@ struct fewest_bytes : option_tag {
   }();
 };
 
+/// An option of a plan: a hint, a contract or a policy.
 template <class O>
 concept PlanOption = std::derived_from<std::remove_cvref_t<O>, option_tag>;
 
@@ -212,8 +215,8 @@ struct option_list<body_with<F, Carried...>, Options...> : option_list<F, Carrie
 
 } // namespace detail
 
-/// The same function with options for all its plans: those that `plan` and `explain` show, and those that calls run. Outermost: a gradient
-/// or another function that it is part of has options of its own.
+/// The same function, with options for all its plans: those that `plan` and `explain` show and those that calls run.
+/// Write it outermost: a gradient of the function, or a function that calls it, has options of its own.
 template <class F, PlanOption... Options>
 constexpr auto with(const function<F>&, const Options&...) {
   return function(detail::body_with<F, Options...>{});
@@ -271,14 +274,15 @@ struct plan_of {
   static constexpr std::uint16_t slots = frozen.slots;
 };
 
-/// A plan in the hands of the user: an empty object whose members are constant expressions.
+/// A plan in the hands of the user: an empty object whose members are constant expressions. A rejected plan satisfies
+/// every comparison, so that one fault stays one error.
 template <class Plan, class Verdict = rejected<fault::none>>
 struct planned {
   using plan_type = Plan;
   [[no_unique_address]] Verdict verdict{};
   static constexpr bool accepted = Plan::found.ok();
 
-  /// How many collectives of a kind the program has.
+  /// The number of collectives of one kind.
   constexpr auto count(kind k) const {
     if constexpr (!accepted) return absorbed{};
     else {
@@ -287,7 +291,7 @@ struct planned {
       return n;
     }
   }
-  /// How many collectives there are in all; local slices and masks are none.
+  /// The number of all collectives. Local slices and masks do not count.
   constexpr auto collectives() const {
     if constexpr (!accepted) return absorbed{};
     else {
@@ -297,28 +301,29 @@ struct planned {
       return n;
     }
   }
-  /// Bytes that the busiest device moves, for the sizes given by name; sizes not given are the fixed or hinted ones.
+  /// The bytes that the busiest device moves, summed over the steps. Sizes are given by name, as in
+  /// `plan.bytes({batch = 1024})`; sizes that are omitted are the fixed, expected or hinted ones.
   constexpr auto bytes(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
     else return cleave::bytes(thawed(), sized(named));
   }
-  /// Floating-point operations of the products on the busiest device.
+  /// The floating-point operations of the products on the busiest device.
   constexpr auto flops(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
     else return cleave::flops(thawed(), sized(named));
   }
-  /// Bytes of workspace on the busiest device.
+  /// The bytes of workspace on the busiest device.
   constexpr auto workspace(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
     else return cleave::workspace(thawed(), sized(named));
   }
-  /// The given sizes, the expected ones, the fixed ones, and hints for the rest.
+  /// All sizes of the plan: the given ones, the expected ones, the fixed ones, and hints for the rest.
   static constexpr sizes sized(std::initializer_list<named_size> named) {
     std::vector<named_size> all(Plan::expected.begin(), Plan::expected.end());
     for (const named_size& n : named) all.push_back(n);
     return sizes_for(Plan::frozen, all);
   }
-  /// The program as data: for explain, the simulator, tools.
+  /// The program as data, for `explain`, the simulator and tools.
   constexpr program thawed() const {
     program p;
     p.mesh = Plan::mesh;

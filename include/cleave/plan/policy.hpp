@@ -21,27 +21,29 @@ struct cost {
   friend constexpr bool operator==(const cost&, const cost&) = default;
 };
 
-/// How strategies are compared. One number decides, so that comparisons are total and deterministic.
+/// How strategies are compared. A policy turns a price into one number, so that comparisons are total and
+/// deterministic.
 struct policy {
-  /// Weights of the number: of a byte, a message, a flop on one device.
+  /// Weights of a byte, a message, and a flop on one device.
   double byte = 0;
   double message = 0;
   double flop = 0;
-  /// Products may be repeated on several devices up to this factor of the work done once; 0: no limit, the price of a
+  /// Products may be repeated on several devices up to this factor of the work done once. 0: no limit; the price of a
   /// flop decides.
   double repeat = 0;
-  /// How far to look beyond the first plan that no single change improves: each product in turn is forced into each of its
-  /// strategies and the rest improved around it.
-  /// So many changes are tried at most; 0: none.
+  /// How many changes the search tries beyond the first plan that no single change improves; 0: none. It forces each
+  /// product into each of its strategies and improves the rest around it.
   int effort = 0;
 
-  /// Estimated seconds on a machine model. Defaults: 2 us a message, 10 GB/s, 100 GFLOP/s a device.
+  /// Estimated seconds on a machine model. The defaults are 2 us for a message, 10 GB/s, and 100 GFLOP/s for each
+  /// device.
   static constexpr policy time(double latency = 2e-6, double bandwidth = 1e10, double flop_rate = 1e11) {
     return {1 / bandwidth, latency, 1 / flop_rate, 0, 0};
   }
   /// The fewest bytes among plans whose products are repeated at most `repeat` times, then the fewest messages.
   static constexpr policy bytes_first(double repeat) { return {1, 1e-6, 0, repeat, 20000}; }
 
+  /// The number for bytes and messages.
   constexpr double score(const cost& c) const {
     return byte * static_cast<double>(c.bytes) + message * static_cast<double>(c.messages);
   }

@@ -34,7 +34,7 @@ constexpr std::int64_t rounds(std::int64_t n) {
 
 } // namespace detail
 
-/// What one move costs, for any sizes. Even blocks are charged by the table of docs/03-cost.md; where blocks do not
+/// What one move costs, for any sizes. Even blocks are charged by the table of docs/12-cost.md; where blocks do not
 /// nest, a move is the exchange that it becomes at run time.
 constexpr cost price_of(const hop& h, const layout& from, const shape& global, std::int64_t element_bytes,
                         const axis_sizes& sizes) {

@@ -16,9 +16,10 @@ enum class kind : std::uint8_t {
   all_gather,
   all_to_all,
   collective_permute,
-  /// Elements under other indices, each device fetching what it lacks: halos, shifts, slices, concatenations.
+  /// Elements under other indices: each device fetches the elements that it lacks. Halos, shifts, slices,
+  /// concatenations, look-ups, sorting.
   exchange,
-  /// One value of each slice, combined over the devices before: an exclusive prefix scan.
+  /// One value for each slice, combined over the devices before: an exclusive prefix scan.
   scan,
 };
 

@@ -13,13 +13,13 @@
 
 namespace cleave {
 
-/// A whole tensor in host memory, the last dim fastest. Every element type is held as double; what a store to its type
-/// would do to a value is in simulate/scalar.hpp.
+/// A whole tensor in host memory, with the last dim fastest. Elements of every type are held as double.
 struct host_array {
   shape extents{};
   std::vector<double> data{};
 
   host_array() = default;
+  /// An array of these extents, filled with one value.
   explicit host_array(const shape& s, double fill = 0) : extents(s), data(static_cast<std::size_t>(s.elements()), fill) {}
 };
 

@@ -13,16 +13,16 @@
 
 namespace cleave {
 
-/// What a simulated run gives.
+/// The result of a simulated run.
 struct simulated {
-  /// The results as whole tensors; a partial one is combined.
+  /// The results as whole tensors; partial results are reduced.
   std::vector<host_array> results{};
-  /// Sum over the steps of the bytes of each step's busiest device, as they were really moved.
+  /// The sum over the steps of the bytes that each step's busiest device really moved.
   std::int64_t bytes = 0;
   std::vector<std::int64_t> step_bytes{};
   /// Floating-point operations of the products on the busiest device.
   std::int64_t flops = 0;
-  /// The first thing that a right program would not do; empty if there is none.
+  /// The first thing that a correct program would not do; empty if there is none.
   std::string problem{};
 };
 

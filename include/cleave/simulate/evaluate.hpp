@@ -277,9 +277,9 @@ inline void refuse_complex(element e) {
 
 } // namespace simulation
 
-/// What a computation means: runs it unpartitioned on whole arrays. Arguments and results as the graph orders them; an
-/// argument that is a partial value is given combined. Results are in the memory order asked for them.
-/// `after` may change each value once it is there, as rounding would.
+/// Runs a recorded graph unpartitioned, on whole arrays: the meaning of a program. Arguments and results are in the
+/// order of the graph. A partial argument is given as its complete value. Results have the memory order that is asked
+/// for. `after` may change each value once it is computed, as rounding would.
 inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, std::span<const host_array> arguments, const simulation::node_hook& after = {}) {
   const graph g = ordered(recorded);
   if (arguments.size() != g.inputs.size()) throw std::invalid_argument("cleave: evaluate needs one array an argument");

@@ -65,7 +65,7 @@ class mover {
 
   /// What every device has afterwards.
   std::vector<std::vector<double>> made{};
-  /// Bytes of the busiest device by the table of docs/03-cost.md, of what was really moved.
+  /// Bytes of the busiest device by the table of docs/12-cost.md, of what was really moved.
   std::int64_t bytes = 0;
   /// Bytes that each device took from others, whatever the charge.
   std::vector<std::int64_t> received{};

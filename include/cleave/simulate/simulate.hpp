@@ -322,8 +322,8 @@ class machine : slice_steps {
 
 } // namespace simulation
 
-/// Runs a program for every device of a mesh in one process. Arguments are whole tensors; one that is a partial value is taken
-/// apart at random.
+/// Runs a program for every device of a mesh in one process. Arguments are whole tensors; a partial argument is split
+/// into random summands.
 inline simulated simulate(const program& p, const sizes& at, std::span<const host_array> arguments, std::uint64_t seed = 0) {
   for (const buffer& b : p.buffers) simulation::refuse_complex(b.type.element);
   return simulation::machine(p, at, seed).run(arguments);

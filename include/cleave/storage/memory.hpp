@@ -17,8 +17,9 @@
 
 namespace cleave {
 
-/// Where tensors live and kernels run: Kokkos' defaults.
+/// The execution space in which kernels run: Kokkos' default.
 using execution_space = Kokkos::DefaultExecutionSpace;
+/// The memory space in which shards are: the memory of the execution space.
 using memory_space = execution_space::memory_space;
 
 /// Whether kernels run on the host, so that plain loops may touch the memory and nothing has to be waited for.

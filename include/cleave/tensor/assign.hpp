@@ -181,8 +181,9 @@ struct identity_body {
 
 } // namespace detail
 
-/// Runs a statement into tensors, or aggregates of them, that exist: what `f(x, y).into(a, b)` and `y = f(x)` do.
-/// Collective. Throws grid_error if the tensors live on two grids, shape_error if a dim has two extents.
+/// Runs a statement into existing tensors, or aggregates of them: what `f(x, y).into(a, b)` and `y = f(x)` do.
+/// Collective over the devices. Throws grid_error if the tensors are on two grids, and shape_error if a dim has two
+/// extents.
 template <class F, class... Args, class... Results>
 void run(const expression<F, Args...>& statement, Results&... results) {
   auto leaves = detail::leaves_of(statement);

@@ -58,12 +58,13 @@ void check_copy(const tensor_state& from, const tensor_state& to) {
 
 } // namespace detail
 
-/// Copies a tensor into one with the same dims, in any order, that lives elsewhere: on another mesh, another grid, on a part of the
-/// ranks or on all, in any layout. Every device receives just what it lacks from those who have it.
+/// Copies a tensor into one with the same dims, in any order, on another mesh, grid, subset of the ranks, or layout.
+/// Every device receives exactly the elements that it lacks, directly from a device that has them.
 ///
-/// Collective over the communicator from which both grids were made: ranks that are devices of neither call it too. Communication:
-/// at most one message from each source shard to each device; of a partial source also one all-reduce. Throws grid_error where the
-/// grids have different ranks and shape_error where an extent differs, on all ranks and before any communication.
+/// Collective over the communicator from which both grids were made; ranks that are devices of neither grid call it
+/// too. Communication: at most one message from each source shard to each device; a partial source also needs one
+/// all-reduce. Throws grid_error if the grids have different ranks, and shape_error if an extent differs, on all ranks
+/// and before any communication.
 template <class T, auto From, class U, auto To>
 void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
   using types = detail::copy_types<tensor<T, From>, tensor<U, To>>;

@@ -32,28 +32,30 @@ struct view_data<T, 0> : std::type_identity<T> {};
 
 } // namespace detail
 
-/// A tensor sharded over a grid: on each device a contiguous LayoutRight shard in the written order of dims. A value, as a
-/// std::vector is: a copy has its own elements, a move takes them over, and `alias()` asks for a second handle on the same
-/// elements, as a copy of a View is one. `Layout` is a sharding, as in `tensor<float, mesh(batch / data, embed)>`. Constness is that
-/// of the handle: elements of a const tensor may be written, as those of a const View.
+/// A tensor that is sharded over a grid. Each device has a contiguous LayoutRight shard, in the written order of the
+/// dims. A tensor is a value, as a std::vector is: a copy has its own elements, and a move takes them over. `alias()`
+/// makes a second handle on the same elements, as a copy of a View does. `Layout` is a sharding, as in `tensor<float,
+/// mesh(batch / data, embed)>`. Constness is that of the handle: the elements of a const tensor may be written, as those
+/// of a const View.
 template <class T, auto Layout>
 class tensor {
  public:
   using element_type = T;
   using sharding_type = std::remove_cvref_t<decltype(Layout)>;
   static constexpr int rank = sharding_type::rank;
-  /// Where the elements live, by position.
+  /// The layout, by position.
   static constexpr layout where = layout_of(sharding_type::value);
   using extents_type = std::array<std::int64_t, static_cast<std::size_t>(rank)>;
-  /// The shard as a View.
+  /// The type of `view()`: the shard as an unmanaged View.
   using view_type = Kokkos::View<typename detail::view_data<T, rank>::type, Kokkos::LayoutRight, memory_space,
                                  Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   static_assert(sizeof(detail::element_said<T>) != 0);
 
-  /// Without data; must be assigned a tensor before use.
+  /// A tensor without data. Assign another tensor to it before use.
   tensor() = default;
-  /// Allocates the shard, filled with zeros. Collective: the ranks agree on the extents, or all throw shape_error; where one has no
-  /// memory all throw memory_error.
+  /// Allocates the shard and fills it with zeros. `extents` are global, in the written order of the dims. Collective
+  /// over the communicator of the grid. Throws shape_error on all ranks if they disagree on the extents or an extent
+  /// does not fit the type.
   tensor(const grid& g, std::initializer_list<std::int64_t> extents)
       : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end())) {}
   tensor(const grid& g, const extents_type& extents) : tensor(g, std::span<const std::int64_t>(extents)) {}
@@ -61,8 +63,9 @@ class tensor {
     state_->data = state_->memory.get();
     zero_bytes(state_->data, state_->bytes());
   }
-  /// Wraps the shard that the caller has. Its View is kept alive, not copied. Collective: where the View of any rank does not
-  /// have the extents of its shard or is not contiguous in LayoutRight order, all ranks throw view_error.
+  /// Wraps a shard that the caller owns. The View is kept alive and not copied. Collective over the communicator of the
+  /// grid. Throws view_error on all ranks if the View of any rank does not have the extents of its shard or is not
+  /// contiguous in LayoutRight order.
   template <class Data, class... Properties>
   tensor(const grid& g, std::initializer_list<std::int64_t> extents, const Kokkos::View<Data, Properties...>& view)
       : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end()), view) {}
@@ -101,33 +104,34 @@ class tensor {
     copy_values(other);
   }
   tensor(tensor&&) noexcept = default;
-  /// Copies the values into the memory of this tensor. Where that has other extents or is on another grid it gets new memory; a tensor
-  /// that wraps a View never does, but throws shape_error or grid_error. No communication.
+  /// Copies the values into the memory of this tensor. If that has other extents or another grid, it gets new memory; but
+  /// a tensor that wraps a View never does, and throws shape_error or grid_error. No communication.
   tensor& operator=(const tensor& other) {
     if (state_ == other.state_) return *this;
     if (!state_ || !other.state_ || !takes(other)) return rebind(tensor(other));
     copy_values(other);
     return *this;
   }
-  /// Takes over the memory of the other tensor, which is without data afterwards. Where one of the two wraps a View the values are copied
-  /// instead, since the View is to have them; a tensor without data takes over a wrapped View too.
+  /// Takes over the memory of the other tensor, which has no data afterwards. If one of the two wraps a View, the values
+  /// are copied instead, so that the View gets them. A tensor without data takes over a wrapped View too.
   tensor& operator=(tensor&& other) {
     if (state_ == other.state_) return *this;
     if (!state_ || (other.state_ && !state_->wraps && !other.state_->wraps)) return rebind(std::move(other));
     return *this = std::as_const(other);
   }
-  /// Another handle on the same elements: what is written through one is read through both.
+  /// Another handle on the same elements: what is written through one handle is read through both.
   tensor alias() const {
     tensor same;
     same.state_ = state_;
     return same;
   }
-  /// Makes this the handle of another tensor's elements, whatever it had before; a View that it wrapped is let go.
+  /// Makes this the handle of another tensor's elements, whatever it had before. It releases a View that it wrapped.
   tensor& rebind(tensor&& other) noexcept {
     state_ = std::move(other.state_);
     return *this;
   }
-  /// Of anything else (a statement, a number, a tensor with another layout): computed into the memory of this tensor.
+  /// Assigning anything else (a statement, a number, a tensor in another layout) computes into the memory of this tensor.
+  /// Collective over the devices.
   template <class Expression>
     requires(!std::is_same_v<std::remove_cvref_t<Expression>, tensor>)
   tensor& operator=(const Expression& expression) {
@@ -135,12 +139,14 @@ class tensor {
     return *this;
   }
 
-  /// Whether there are data.
+  /// Whether the tensor has data.
   explicit operator bool() const { return state_ != nullptr; }
+  /// The grid on which the tensor lives.
   const grid& get_grid() const { return state().grid; }
 
-  /// Global extents.
+  /// The global extents, in the written order of the dims.
   extents_type extents() const { return cut(state().global); }
+  /// The global extent of one dim, by position or by dim: `x.extent(batch)`.
   std::int64_t extent(int position) const { return state().global[position]; }
   template <Dim D>
   std::int64_t extent(const D&) const {
@@ -150,20 +156,25 @@ class tensor {
   }
   /// The number of elements of the whole tensor.
   std::int64_t size() const { return state().global.elements(); }
-  /// Extents of this device's shard, and the global index at which it begins.
+  /// The extents of this device's shard. All are 0 on ranks that are not devices of the grid.
   extents_type local_extents() const { return cut(state().local); }
+  /// The global index of the first element of this device's shard.
   extents_type offset() const {
     extents_type at{};
     for (int i = 0; i < rank; ++i) at[static_cast<std::size_t>(i)] = state().held[i].begin;
     return at;
   }
+  /// The number of elements of this device's shard.
   std::int64_t local_size() const { return state().elements(); }
 
-  /// This device's shard; empty on ranks where the grid is not. Throws environment_error after Kokkos::finalize, which frees it.
+  /// A pointer to this device's shard. The shard is empty on ranks that are not devices of the grid. Throws
+  /// environment_error after Kokkos::finalize, which frees it.
   T* data() const {
     if (Kokkos::is_finalized()) throw environment_error(wording::finalised("Kokkos"));
     return static_cast<T*>(state().data);
   }
+  /// This device's shard as an unmanaged LayoutRight View in Kokkos' default memory space. It stays valid while a
+  /// handle of the tensor exists.
   view_type view() const { return make_view(std::make_index_sequence<static_cast<std::size_t>(rank)>{}); }
 
   /// Sets all elements to one value. No communication.
@@ -172,7 +183,8 @@ class tensor {
     else fill_identity(data(), local_size(), element_of<T>, where.combine);
     return *this;
   }
-  /// Sets every element to f(its global indices), evaluated on the host. No communication.
+  /// Sets every element to `f(indices)`, where `indices` is the array of its global indices. `f` is evaluated on the
+  /// host. No communication.
   template <class F>
   const tensor& fill_by(F&& f) const {
     if (!carries_value()) {
@@ -193,8 +205,8 @@ class tensor {
     copy_bytes<memory_space, Kokkos::HostSpace>(data(), host.get(), state().bytes());
     return *this;
   }
-  /// The whole tensor on every device of its grid, partial values combined; for tests and output. Empty on other ranks.
-  /// Collective over the devices; it gathers everything.
+  /// The whole tensor in host memory, row-major, on every device of the grid; partial values are reduced first. Empty
+  /// on other ranks. Collective over the devices; it gathers everything, so use it for tests and output.
   std::vector<T> to_global() const {
     wait_for_kernels();
     const std::vector<unsigned char> bytes = gather_bytes(state(), where);
@@ -206,8 +218,8 @@ class tensor {
     }
     return all;
   }
-  /// The only element of a tensor without dims, on every device. Collective where the tensor is partial. Throws grid_error on
-  /// ranks that are none of its devices.
+  /// The only element of a rank-0 tensor, on every device. Collective over the devices if the tensor is unreduced.
+  /// Throws grid_error on ranks that are not devices of the grid.
   T item() const
     requires(rank == 0)
   {
@@ -215,6 +227,7 @@ class tensor {
     return to_global()[0];
   }
 
+  /// The state behind the handle, for the library. Throws grid_error if the tensor has no data.
   const tensor_state& state() const {
     if (!state_) throw grid_error(wording::grid_missing());
     return *state_;

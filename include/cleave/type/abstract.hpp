@@ -7,7 +7,8 @@
 
 namespace cleave {
 
-/// Element type, dims and layout without data: what a plan needs to know of a tensor (JAX's ShapeDtypeStruct).
+/// A tensor type without data: element type, dims and layout, which is all that a plan needs (JAX's ShapeDtypeStruct).
+/// Use it to plan without Kokkos and MPI.
 template <class T, auto Layout>
 struct abstract {
   using element_type = T;
@@ -15,13 +16,14 @@ struct abstract {
   static_assert(sizeof(detail::element_said<T>) != 0);
 };
 
-/// A tensor type: with or without data, it knows its element type and sharding.
+/// A tensor type, with or without data: it has an element type and a sharding.
 template <class A>
 concept TensorType = requires {
   typename std::remove_cvref_t<A>::element_type;
   typename std::remove_cvref_t<A>::sharding_type;
 };
 
+/// A number that may be an argument beside tensors.
 template <class A>
 concept Number = is_number<std::remove_cvref_t<A>>;
 

@@ -10,8 +10,8 @@
 
 namespace cleave {
 
-/// The element types of tensors. bf16 and f16 are storage types: arithmetic and reductions run in f32. c64 and c128 are complex
-/// numbers of two f32 and of two f64.
+/// The element types of tensors. bf16 and f16 are storage types: arithmetic and reductions use f32. c64 and c128 are
+/// complex numbers of two f32 and of two f64.
 enum class element : std::uint8_t { none, boolean, i8, u8, i32, u32, i64, u64, bf16, f16, f32, f64, c64, c128 };
 
 constexpr std::int64_t size_of(element e) {
@@ -55,7 +55,8 @@ constexpr element accumulator_of(element e) { return e == element::bf16 || e == 
 template <class T>
 inline constexpr bool is_number = std::is_arithmetic_v<T>;
 
-/// The element of a C++ type. The 16-bit types are in type/narrow.hpp, complex ones in storage/complex.hpp.
+/// The element of a C++ type; `element::none` if the type cannot be an element. The 16-bit types are in
+/// type/narrow.hpp, complex types in storage/complex.hpp.
 template <class T>
 inline constexpr element element_of = element::none;
 template <>

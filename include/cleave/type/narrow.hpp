@@ -71,14 +71,14 @@ CLEAVE_FUNCTION constexpr float float_to_odd(std::uint64_t magnitude, bool negat
 
 } // namespace detail
 
-/// A 16-bit floating-point number: a way to store one. What is computed with it is computed in float.
+/// A 16-bit floating-point number. It is a storage type: arithmetic converts to float.
 template <element Format>
 struct narrow {
   static_assert(Format == element::bf16 || Format == element::f16);
   std::uint16_t bits;
 
   narrow() = default;
-  /// Rounds to the nearest, ties to even, once, whatever type the number comes from.
+  /// Rounds once, to nearest with ties to even, from any arithmetic type.
   template <class T>
     requires std::is_arithmetic_v<T>
   CLEAVE_FUNCTION constexpr explicit narrow(T number) : bits(rounded(number)) {}
@@ -107,9 +107,9 @@ struct narrow {
   }
 };
 
-/// 8 bits of exponent as in float, 7 of mantissa.
+/// bfloat16: 8 bits of exponent, as in float, and 7 bits of mantissa.
 using bfloat16 = narrow<element::bf16>;
-/// IEEE 754 binary16: 5 bits of exponent, 10 of mantissa.
+/// IEEE 754 binary16: 5 bits of exponent and 10 bits of mantissa.
 using half = narrow<element::f16>;
 
 template <element Format>
