@@ -10,7 +10,7 @@ using namespace fail_test;
 
 using Y = cleave::abstract<float, mesh(batch / data, hidden)>;
 constexpr cleave::function f([](auto x) {
-  const cleave::piece p(x, embed); // here
+  const auto p = cleave::piece(x, embed); // here
   return concat(hidden, p, p, p, p, p, p, p);
 });
 constexpr auto plan = cleave::plan<Y(X)>(f);

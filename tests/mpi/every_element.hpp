@@ -108,7 +108,7 @@ inline constexpr std::tuple others{
     [](auto x, auto, auto) { return cleave::flip(x, row); },
     [](auto x, auto, auto) { return cleave::repeat(x, row, repeated, 2); },
     [](auto x, auto, auto) { return cleave::tile(x, row, tiled, 2); },
-    [](auto x, auto y, auto) { return cleave::concat(joined, cleave::piece{x, row}, cleave::piece{y, row}); },
+    [](auto x, auto y, auto) { return cleave::concat(joined, cleave::piece(x, row), cleave::piece(y, row)); },
     [](auto x, auto y, auto) { return cleave::stack(part, x, y); },
     [](auto x, auto, auto) { return cleave::windows(x, cleave::window{row, row, classes, 1, 1, 1, 1}); },
     [](auto x, auto, auto) { return cleave::dynamic_slice(x, row, part, 3); },

@@ -44,6 +44,7 @@ enum class fault : std::uint8_t {
   not_an_index,
   value_missing,
   label_dims_differ,
+  not_in_statement,
   too_many_axes,
   axis_empty,
   extent_negative,

@@ -58,6 +58,7 @@ struct rejected {
   static_assert(Fault != fault::not_a_place, "cleave: a dynamic start index must be a rank-0 integer");
   static_assert(Fault != fault::not_an_index, "cleave: indices and labels must have an integer element type");
   static_assert(Fault != fault::value_missing, "cleave: an operand or a result of the function was never given a value");
+  static_assert(Fault != fault::not_in_statement, "cleave: these arguments do not fit the function in a statement, where a plain number is known only at run time; write a number that shapes the plan as constant<1>{}");
   static_assert(Fault != fault::label_dims_differ, "cleave: labels must have the dims of the scores except the dim of the classes; they are not broadcast");
   static_assert(Fault != fault::too_many_pieces, "cleave: too many operands: concat takes at most 6, windows at most 3");
   static_assert(Fault != fault::rank_too_high, "cleave: a tensor has at most 8 dims");

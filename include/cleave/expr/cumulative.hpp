@@ -35,17 +35,16 @@ constexpr value running_total(reduction how, operand x, dim_ref along, running o
 /// Communication: every device scans its block, and one value for each slice goes through an exclusive prefix scan over
 /// the devices (Blelloch 1990; MPI_Exscan). The gradient is the sum from the other end.
 constexpr value cumulative_sum(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::sum, x, along, order); }
+CLEAVE_LIFT(cumulative_sum)
 /// Running products. The gradient is also correct where factors are 0. Otherwise as `cumulative_sum`.
 constexpr value cumulative_prod(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::prod, x, along, order); }
+CLEAVE_LIFT(cumulative_prod)
 /// Running maxima, for element types with an order. The gradient goes to the element that is the maximum, the last of
 /// equal ones. Otherwise as `cumulative_sum`.
 constexpr value cumulative_max(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::max, x, along, order); }
+CLEAVE_LIFT(cumulative_max)
 /// Running minima. Otherwise as `cumulative_max`.
 constexpr value cumulative_min(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::min, x, along, order); }
-
-template <Statement X, Dim D>
-constexpr auto cumulative_sum(const X& x, const D& along) {
-  return detail::make_expression([](const auto& a, const auto& d) { return cumulative_sum(a, d); }, x, along);
-}
+CLEAVE_LIFT(cumulative_min)
 
 } // namespace cleave

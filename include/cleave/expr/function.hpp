@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
-#include <cleave/expr/statement_operand.hpp>
+#include <cleave/expr/statement.hpp>
 
 namespace cleave {
 
@@ -92,24 +92,6 @@ constexpr spec spec_of(const mesh_value& mesh) {
 }
 
 } // namespace detail
-
-/// A statement: a tree of operations on tensors. It is recorded into a graph, by its type, when it is assigned. It
-/// holds aliases of its tensors, so that they live as long as it does. `F` is the captureless closure that records the operation.
-template <class F, class... Args>
-struct expression {
-  std::tuple<detail::statement_operand<Args>...> args;
-
-  /// Runs the statement into existing tensors, or aggregates of them: `step(state, batch).into(state, loss)`.
-  /// Collective over the devices.
-  template <class... Results>
-  void into(Results&... results) const {
-    run(*this, results...);
-  }
-  /// Allocates the results and runs the statement into them:
-  /// `auto [loss, grads] = value_and_grad(f)(params, batch).make()`. Works for gradients, whose types follow from the
-  /// arguments. Use `into` for other functions, and where nothing should be allocated.
-  auto make() const { return made(*this); }
-};
 
 /// A program that is partitioned as a whole: a captureless generic lambda. Calling it with values, inside another
 /// function, inlines it. Calling it with tensors gives a statement.

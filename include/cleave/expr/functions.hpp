@@ -4,14 +4,15 @@
 
 #include <cleave/expr/recorded_views.hpp>
 #include <cleave/expr/recorder.hpp>
+#include <cleave/expr/statement.hpp>
 
 namespace cleave {
 
 /// For functions made of others: while it lives, all that is recorded is said to be at the line where their user called them.
 class called_at {
  public:
-  constexpr explicit called_at(const operand& x) : in_(x.from.in), before_(in_->say_at(x.where)) {
-    if (before_.line != 0) in_->say_at(before_);
+  constexpr explicit called_at(const operand& x) : in_(x.from.in), before_(in_->say_at({x.where, true})) {
+    if (before_.given) in_->say_at(before_);
   }
   called_at(const called_at&) = delete;
   called_at& operator=(const called_at&) = delete;
@@ -19,7 +20,7 @@ class called_at {
 
  private:
   recorder* in_;
-  source before_;
+  graph_writer::caller before_;
 };
 
 namespace detail {
@@ -79,67 +80,103 @@ constexpr std::array<dim_ref, sizeof...(D)> dims_of(const D&... d) {
 /// its memory order. Element types match; literals and numbers take the type of the tensor beside them. Comparisons and
 /// logic give bool. No communication.
 constexpr value operator-(operand x) { return detail::record(op::neg, x); }
+CLEAVE_LIFT_UNARY(-)
 constexpr value operator!(operand x) { return detail::record(op::logical_not, x); }
+CLEAVE_LIFT_UNARY(!)
 /// The absolute value. Of complex numbers: the modulus, a real number.
 constexpr value abs(operand x) { return detail::record(op::abs, x); }
+CLEAVE_LIFT(abs)
 /// -1, 0 or 1. Its gradient is 0.
 constexpr value sign(operand x) { return detail::record(op::sign, x); }
+CLEAVE_LIFT(sign)
 /// The exponential function.
 constexpr value exp(operand x) { return detail::record(op::exp, x); }
+CLEAVE_LIFT(exp)
 /// The natural logarithm.
 constexpr value log(operand x) { return detail::record(op::log, x); }
+CLEAVE_LIFT(log)
 /// The hyperbolic tangent.
 constexpr value tanh(operand x) { return detail::record(op::tanh, x); }
+CLEAVE_LIFT(tanh)
 /// The square root.
 constexpr value sqrt(operand x) { return detail::record(op::sqrt, x); }
+CLEAVE_LIFT(sqrt)
 /// 1 / sqrt(x).
 constexpr value rsqrt(operand x) { return detail::record(op::rsqrt, x); }
+CLEAVE_LIFT(rsqrt)
 /// The error function.
 constexpr value erf(operand x) { return detail::record(op::erf, x); }
+CLEAVE_LIFT(erf)
 /// The Gaussian error linear unit in its tanh form (Hendrycks and Gimpel 2016).
 constexpr value gelu(operand x) { return detail::record(op::gelu, x); }
+CLEAVE_LIFT(gelu)
 /// max(x, 0). Its slope at 0 is 0.
 constexpr value relu(operand x) { return detail::record(op::relu, x); }
+CLEAVE_LIFT(relu)
 /// 1 / (1 + exp(-x)).
 constexpr value sigmoid(operand x) { return detail::record(op::sigmoid, x); }
+CLEAVE_LIFT(sigmoid)
 /// The sine.
 constexpr value sin(operand x) { return detail::record(op::sin, x); }
+CLEAVE_LIFT(sin)
 /// The cosine.
 constexpr value cos(operand x) { return detail::record(op::cos, x); }
+CLEAVE_LIFT(cos)
 /// The largest integer that is not greater. Its gradient is 0.
 constexpr value floor(operand x) { return detail::record(op::floor, x); }
+CLEAVE_LIFT(floor)
 /// The complex conjugate; a real number itself.
 constexpr value conj(operand x) { return detail::record(op::conj, x); }
+CLEAVE_LIFT(conj)
 /// The real part; a real number itself.
 constexpr value real(operand x) { return detail::record(op::real, x); }
+CLEAVE_LIFT(real)
 /// The imaginary part; 0 for real numbers.
 constexpr value imag(operand x) { return detail::record(op::imag, x); }
+CLEAVE_LIFT(imag)
 /// The complex number re + i im, from two floats or two doubles.
 constexpr value complex(operand re, operand im) { return detail::record(op::complex, re, im); }
+CLEAVE_LIFT(complex)
 
 constexpr value operator+(operand a, operand b) { return detail::record(op::add, a, b); }
+CLEAVE_LIFT_BINARY(+)
 constexpr value operator-(operand a, operand b) { return detail::record(op::sub, a, b); }
+CLEAVE_LIFT_BINARY(-)
 constexpr value operator*(operand a, operand b) { return detail::record(op::mul, a, b); }
+CLEAVE_LIFT_BINARY(*)
 constexpr value operator/(operand a, operand b) { return detail::record(op::div, a, b); }
+CLEAVE_LIFT_BINARY(/)
 /// a to the power of b, elementwise.
 constexpr value pow(operand a, operand b) { return detail::record(op::pow, a, b); }
+CLEAVE_LIFT(pow)
 /// The larger of a and b, elementwise. NaN if one of them is NaN. Equal operands share the gradient equally.
 constexpr value maximum(operand a, operand b) { return detail::record(op::maximum, a, b); }
+CLEAVE_LIFT(maximum)
 /// The smaller of a and b, elementwise. NaN if one of them is NaN. Equal operands share the gradient equally.
 constexpr value minimum(operand a, operand b) { return detail::record(op::minimum, a, b); }
+CLEAVE_LIFT(minimum)
 constexpr value operator==(operand a, operand b) { return detail::record(op::equal, a, b); }
+CLEAVE_LIFT_BINARY(==)
 constexpr value operator!=(operand a, operand b) { return detail::record(op::not_equal, a, b); }
+CLEAVE_LIFT_BINARY(!=)
 constexpr value operator<(operand a, operand b) { return detail::record(op::less, a, b); }
+CLEAVE_LIFT_BINARY(<)
 constexpr value operator<=(operand a, operand b) { return detail::record(op::less_equal, a, b); }
+CLEAVE_LIFT_BINARY(<=)
 constexpr value operator>(operand a, operand b) { return detail::record(op::greater, a, b); }
+CLEAVE_LIFT_BINARY(>)
 constexpr value operator>=(operand a, operand b) { return detail::record(op::greater_equal, a, b); }
+CLEAVE_LIFT_BINARY(>=)
 constexpr value operator&(operand a, operand b) { return detail::record(op::logical_and, a, b); }
+CLEAVE_LIFT_BINARY(&)
 constexpr value operator|(operand a, operand b) { return detail::record(op::logical_or, a, b); }
+CLEAVE_LIFT_BINARY(|)
 
 /// `yes` where the predicate holds, `no` elsewhere.
 constexpr value select(operand predicate, operand yes, operand no) {
   return detail::record_elementwise(op::select, std::array{predicate, yes, no});
 }
+CLEAVE_LIFT(select)
 /// The values converted to another element type: `cast<float>(x)`.
 constexpr value cast(operand x, element to) { return detail::record_elementwise(op::cast, std::array{x}, to); }
 template <class T>
@@ -147,6 +184,7 @@ constexpr value cast(operand x) {
   if constexpr (element_of<T> == element::none) static_cast<void>(refusal<fault::not_an_element, T>{});
   return cast(x, element_of<T>);
 }
+CLEAVE_LIFT_TEMPLATE(cast, class T, T)
 
 /// The sum of a * b over the given dims. Other dims that both operands have are batch dims. The result has the batch
 /// dims, then the remaining dims of a, then those of b. Communication: a contracted dim that is sharded leaves a
@@ -157,6 +195,7 @@ constexpr value dot(operand a, operand b, const D&... over) {
   const value left = in.value_of(a, "dot", detail::element_beside(b)), right = in.value_of(b, "dot", detail::element_beside(a));
   return in.dot(left, right, detail::dims_of(over...), a.where);
 }
+CLEAVE_LIFT(dot)
 
 /// The sum over the given dims, or over all dims if none is given. 0 over an empty range. Communication: a reduced dim
 /// that is sharded leaves a partial value, which is reduced once. Fault: dim_missing.
@@ -164,17 +203,20 @@ template <std::convertible_to<dim_ref>... D>
 constexpr value sum(operand x, const D&... over) {
   return x.from.in->reduce(reduction::sum, x.from, detail::dims_of(over...), x.where);
 }
+CLEAVE_LIFT(sum)
 /// The maximum over the given dims, or over all dims if none is given. The lowest value over an empty range; NaN
 /// propagates. Communication as for `sum`. Faults: dim_missing, not_for_complex.
 template <std::convertible_to<dim_ref>... D>
 constexpr value max(operand x, const D&... over) {
   return x.from.in->reduce(reduction::max, x.from, detail::dims_of(over...), x.where);
 }
+CLEAVE_LIFT(max)
 /// The minimum over the given dims, or over all dims if none is given. Otherwise as `max`.
 template <std::convertible_to<dim_ref>... D>
 constexpr value min(operand x, const D&... over) {
   return x.from.in->reduce(reduction::min, x.from, detail::dims_of(over...), x.where);
 }
+CLEAVE_LIFT(min)
 /// The mean over the given dims, or over all dims if none is given. Communication as for `sum`.
 template <std::convertible_to<dim_ref>... D>
 constexpr value mean(operand x, const D&... over) {
@@ -184,6 +226,7 @@ constexpr value mean(operand x, const D&... over) {
   const value count = total.in->count(n.over, n.type.element, x.where);
   return total.in->elementwise(op::div, std::array{total, count}, x.where);
 }
+CLEAVE_LIFT(mean)
 
 /// The product of the global extents of some dims, as a number of type T that is known at run time. `x` may be any
 /// value of the function. Fault: dim_missing.
@@ -199,12 +242,14 @@ constexpr value count(operand x, const D&... over) {
   }
   return in.count(dims, element_of<T>, x.where);
 }
+CLEAVE_LIFT_TEMPLATE(count, class T = float, T)
 
 /// The same values along more dims. The result has the given dims, in that order. No communication.
 template <std::convertible_to<dim_ref>... D>
 constexpr value broadcast(operand x, const D&... along) {
   return x.from.in->broadcast(x.from, detail::dims_of(along...), x.where);
 }
+CLEAVE_LIFT(broadcast)
 
 /// Zeros with the dims and the element type of x, in any layout and without communication.
 constexpr value zeros_like(operand x) {
@@ -212,9 +257,11 @@ constexpr value zeros_like(operand x) {
   const tensor_type type = x.from.in->at(x.from).type;
   return x.from.in->zeros(type, x.where);
 }
+CLEAVE_LIFT(zeros_like)
 
 /// The same value, through which no gradient flows.
 constexpr value stop_gradient(operand x) { return x.from.in->alias(op::stop_gradient, x.from, x.where); }
+CLEAVE_LIFT(stop_gradient)
 
 namespace detail {
 /// What keeps exponentials from overflowing and cancels in the end, so that it has no gradient.
@@ -228,18 +275,21 @@ constexpr value softmax(operand x, dim_ref over) {
   const value e = exp(x - detail::largest(x.from, over));
   return e / sum(e, over);
 }
+CLEAVE_LIFT(softmax)
 /// log(sum(exp(x))) over a dim, without overflow.
 constexpr value logsumexp(operand x, dim_ref over) {
   const called_at user(x);
   const value m = detail::largest(x.from, over);
   return log(sum(exp(x - m), over)) + m;
 }
+CLEAVE_LIFT(logsumexp)
 /// log(softmax(x)) over a dim, without overflow.
 constexpr value log_softmax(operand x, dim_ref over) {
   const called_at user(x);
   const value shifted = x - detail::largest(x.from, over);
   return shifted - log(sum(exp(shifted), over));
 }
+CLEAVE_LIFT(log_softmax)
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim. The variance is the mean of squared differences.
 /// Communication: if the dim is sharded, two numbers for each slice are reduced.
 constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias, double epsilon = 1e-5) {
@@ -247,12 +297,14 @@ constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias,
   const value centred = x - mean(x, over);
   return centred * rsqrt(mean(centred * centred, over) + epsilon) * scale + bias;
 }
+CLEAVE_LIFT(layer_norm)
 /// 0, 1, 2, ... along a dim, in element type T. `beside` may be any value of the function; it only says where to
 /// record. Computed where it is read.
 template <class T = std::int32_t>
 constexpr value iota(operand beside, dim_ref along) {
   return beside.from.in->iota(along, element_of<T>, beside.where);
 }
+CLEAVE_LIFT_TEMPLATE(iota, class T = std::int32_t, T)
 /// 1 where the label equals the index along the new dim `classes`, 0 elsewhere. The comparison is computed inside the
 /// step that reads it, so the result need not exist in memory. Labels have an integer element type. Fault: not_an_index.
 constexpr value one_hot(operand labels, dim_ref classes, element type) {
@@ -267,22 +319,28 @@ template <class T = float>
 constexpr value one_hot(operand labels, dim_ref classes) {
   return one_hot(labels, classes, element_of<T>);
 }
+CLEAVE_LIFT_TEMPLATE(one_hot, class T = float, T)
 
 /// The same values with another name for one dim.
 constexpr value rename(operand x, dim_ref from, dim_ref to) { return detail::recorded_rename(*x.from.in, x.from, from, to, x.where); }
+CLEAVE_LIFT(rename)
 
 /// One dim as two, the first being the major one: the same elements in the same order.
 constexpr value split(operand x, dim_ref whole, dim_ref major, dim_ref minor) {
   return detail::recorded_split(*x.from.in, x.from, whole, major, minor, x.where);
 }
+CLEAVE_LIFT(split)
 /// Two dims as one, the first being the major one: the reverse of `split`.
 constexpr value merge(operand x, dim_ref major, dim_ref minor, dim_ref whole) {
   return detail::recorded_merge(*x.from.in, x.from, major, minor, whole, x.where);
 }
+CLEAVE_LIFT(merge)
 
 /// Pins the layout of the dims that the specification names (GSPMD's annotation). The other dims stay open.
 constexpr value constrain(operand x, const spec& s) { return x.from.in->annotate(op::constrain, x.from, s, x.where); }
+CLEAVE_LIFT(constrain)
 /// Asks for a complete layout. Dims that the specification does not name are replicated.
 constexpr value reshard(operand x, const spec& s) { return x.from.in->annotate(op::reshard, x.from, s, x.where); }
+CLEAVE_LIFT(reshard)
 
 } // namespace cleave

@@ -18,6 +18,7 @@ constexpr value gather(operand table, dim_ref along, operand places) {
   recorder& in = detail::recorder_of(table, places);
   return detail::recorded_gather(in, in.value_of(table, "gather"), along, in.index_of(places, "gather"), places.where);
 }
+CLEAVE_LIFT(gather)
 
 /// Elements at indices along a dim that the indices have too (NumPy's take_along_axis): result[i, ...] = x[indices[i,
 /// ...], ...]. With the result of `argsort` it puts other tensors in that order. Otherwise as `gather`.
@@ -29,6 +30,7 @@ constexpr value take_along(operand x, operand places, dim_ref along) {
   const dim_ref ranks = detail::ranks_along(static_cast<dim_id>(d), in.made().dims[static_cast<std::size_t>(d)].extent);
   return detail::recorded_rename(in, detail::recorded_gather(in, x.from, along, detail::recorded_rename(in, places.from, along, ranks, places.where), places.where), ranks, along, places.where);
 }
+CLEAVE_LIFT(take_along)
 
 /// A table of zeros, with the new dim `along` first, to which rows are added at their indices: the gradient of an
 /// embedding, or a sum over segments. Rows have all dims of the indices. They are summed over these dims, except for
@@ -63,14 +65,6 @@ constexpr value scatter_add(operand rows, operand places, dim_ref along, const D
   const std::array<dim_ref, sizeof...(D)> all{dim_ref(common)...};
   return scatter_add(rows, places, along, std::span<const dim_ref>(all));
 }
-
-template <Statement X, Dim D, Statement P>
-constexpr auto gather(const X& table, const D& along, const P& places) {
-  return detail::make_expression([](const auto& t, const auto& d, const auto& p) { return gather(t, d, p); }, table, along, places);
-}
-template <Statement X, Statement P, Dim D, Dim... Common>
-constexpr auto scatter_add(const X& rows, const P& places, const D& along, const Common&... common) {
-  return detail::make_expression([](const auto& r, const auto& p, const auto& d, const auto&... c) { return scatter_add(r, p, d, c...); }, rows, places, along, common...);
-}
+CLEAVE_LIFT(scatter_add)
 
 } // namespace cleave

@@ -87,6 +87,7 @@ constexpr C repeated(std::string_view op, recorder& in, loop_info info, value tr
 /// loop: a stack that is sharded along it is gathered first. Differentiable: values that the derivative needs are kept
 /// for each index, or recomputed if `f` is the `remat` of a function. Faults: dim_missing, result_count, carry_changes.
 template <class C, class S, class F>
+  requires(!Statement<C> && !Statement<S>)
 constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, direction way = direction::forward, const char* file = __builtin_FILE(),
                     unsigned line = __builtin_LINE()) {
   using namespace detail;
@@ -126,6 +127,7 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
 /// The body is planned once, and its price is multiplied by the number, or by 16 if it is not known. With a run-time
 /// number there is no derivative. Faults: not_a_count, trips_not_known, carry_changes.
 template <class C, class F>
+  requires(!Statement<C>)
 constexpr C repeat_times(operand times, const C& init, const F& f) {
   C copy = init;
   recorder& in = *detail::recorder_of(copy);
@@ -146,6 +148,7 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
 /// iterations. There is no derivative. `repeat_until_reported` says whether the loop ended because `done` held. Faults:
 /// not_a_count, not_a_predicate, trips_not_known, carry_changes.
 template <class C, class F, class P>
+  requires(!Statement<C>)
 constexpr C repeat_until(const C& init, const F& f, const P& done, operand most) {
   C copy = init;
   recorder& in = *detail::recorder_of(copy);
@@ -170,6 +173,7 @@ struct loop_report {
 /// repeat_until with a report: a std::pair of what repeat_until returns and a loop_report. The values of the report may be
 /// results of the function, and the function may compute with them.
 template <class C, class F, class P>
+  requires(!Statement<C>)
 constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F& f, const P& done, operand most) {
   using state = std::tuple<C, value, value>;
   C copy = init;
@@ -185,6 +189,30 @@ constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F
     return state{next, in.elementwise(op::add, std::array{std::get<1>(carried), in.constant(1, element::i32, most.where)}, most.where), holds};
   }, most.where);
   return {std::get<0>(after), {std::get<1>(after), std::get<2>(after)}};
+}
+
+// On tensors. Bodies and predicates are lambdas without captures.
+template <Dim D, class C, class S, class F>
+  requires(Statement<C> || Statement<S>)
+constexpr auto scan(const D& along, const C& init, const S& stacked, const F& f) {
+  return detail::make_call([](const auto& d, const auto& c, const auto& s, const auto& g) { return scan(d, c, s, g, direction::forward, "", 0); }, along, init, stacked, f);
+}
+template <StatementOperand N, Statement C, class F>
+constexpr auto repeat_times(const N& times, const C& init, const F& f) {
+  return detail::make_call([](const auto& n, const auto& c, const auto& g) { return repeat_times(detail::without_line(n), c, g); }, times, init, f);
+}
+template <Statement C, class F, class P, StatementOperand N>
+constexpr auto repeat_until(const C& init, const F& f, const P& done, const N& most) {
+  return detail::make_call([](const auto& c, const auto& g, const auto& p, const auto& n) { return repeat_until(c, g, p, detail::without_line(n)); }, init, f, done, most);
+}
+template <Statement C, class F, class P, StatementOperand N>
+constexpr auto repeat_until_reported(const C& init, const F& f, const P& done, const N& most) {
+  return detail::make_call(
+      [](const auto& c, const auto& g, const auto& p, const auto& n) {
+        const auto [result, report] = repeat_until_reported(c, g, p, detail::without_line(n));
+        return std::tuple(result, report.iterations, report.converged);
+      },
+      init, f, done, most);
 }
 
 namespace detail {
@@ -231,6 +259,11 @@ constexpr auto cond(operand predicate, const Yes& yes, const No& no, const Args&
   const value fails = predicate.from.ok() ? in.elementwise(op::logical_not, std::array{predicate.from}, where) : predicate.from;
   const std::vector<value> made = detail::leaf_values(result);
   return detail::branch(in, fails, made, where, no, args...);
+}
+
+template <Statement Q, class Yes, class No, class... Args>
+constexpr auto cond(const Q& predicate, const Yes& yes, const No& no, const Args&... args) {
+  return detail::make_call([](const auto& p, const auto& y, const auto& n, const auto&... a) { return cond(detail::without_line(p), y, n, a...); }, predicate, yes, no, args...);
 }
 
 } // namespace cleave

@@ -15,12 +15,14 @@ namespace cleave {
 /// The end of a slice that extends to the end of the dim.
 inline constexpr std::int64_t to_the_end = std::numeric_limits<std::int64_t>::max();
 
-/// A tensor and one of its dims, as an argument of `concat`.
-struct piece {
+/// A tensor and the dim along which `concat` joins it to others.
+struct concat_operand {
   operand x;
   dim_ref dim;
-  constexpr piece(const value& tensor, dim_ref d, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) : x(tensor, file, line), dim(d) {}
 };
+/// The operand of `concat` that is x along one of its dims.
+constexpr concat_operand piece(operand x, dim_ref dim) { return {x, dim}; }
+CLEAVE_LIFT(piece)
 
 /// A window along a dim, as an argument of `windows`. Index i sees the elements stride * i + dilation * k - low for k =
 /// 0, 1, ... along the new dim `at`, whose extent is fixed. The result has dim `to`, which may be `from` itself if the
@@ -30,6 +32,14 @@ struct window {
   std::int64_t stride = 1, dilation = 1, low = 0, high = 0;
   border outside = border::zero;
 };
+/// A window as a constant, for `windows` in a statement: `windows(u, cleave::window_c<row, row, around, 1, 1, 1, 1>)`.
+template <auto From, auto To, auto At, std::int64_t Stride, std::int64_t Dilation, std::int64_t Low, std::int64_t High, border Outside>
+struct window_constant {
+  constexpr operator window() const { return {From, To, At, Stride, Dilation, Low, High, Outside}; }
+};
+template <auto From, auto To, auto At, std::int64_t Stride = 1, std::int64_t Dilation = 1, std::int64_t Low = 0, std::int64_t High = 0,
+          border Outside = border::zero>
+inline constexpr window_constant<From, To, At, Stride, Dilation, Low, High, Outside> window_c{};
 
 namespace detail {
 
@@ -131,6 +141,7 @@ constexpr value slice(operand x, dim_ref from, dim_ref to, std::int64_t begin, s
   }
   return r.record();
 }
+CLEAVE_LIFT(slice)
 
 /// Dim `from` as dim `to`, with `low` elements before it, `high` elements after it and `interior` elements between any
 /// two. The new elements have the value `with`.
@@ -153,6 +164,7 @@ constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::
   if (interior > 0) inside = inside & (place / step * step == place);
   return select(inside, padded, with);
 }
+CLEAVE_LIFT(pad)
 
 /// Element i of the result is element i - by of x. `outside` says what lies beyond the ends.
 constexpr value shift(operand x, dim_ref d, std::int64_t by, border outside = border::zero) {
@@ -163,6 +175,7 @@ constexpr value shift(operand x, dim_ref d, std::int64_t by, border outside = bo
   }
   return r.record();
 }
+CLEAVE_LIFT(shift)
 /// Element i of the result is element i - by of x, periodic. `by` may be a value that is known only at run time; it
 /// must be the same on all devices.
 constexpr value roll(operand x, dim_ref d, std::int64_t by) {
@@ -173,16 +186,17 @@ constexpr value roll(operand x, dim_ref d, std::int64_t by) {
   }
   return r.record();
 }
-constexpr value roll(operand x, dim_ref d, const value& by) {
+constexpr value roll(operand x, dim_ref d, operand by) {
   detail::remapping r(op::roll, x);
   if (dim_map* m = r.along(d, d)) {
     m->outside = border::periodic;
     m->at_run_time = 1;
     m->sign = -1;
-    r.add_operand(by);
+    r.add_operand(r.in().index_of(by, "roll"));
   }
   return r.record();
 }
+CLEAVE_LIFT(roll)
 /// The elements along a dim in reverse order.
 constexpr value flip(operand x, dim_ref d) {
   detail::remapping r(op::flip, x);
@@ -192,6 +206,7 @@ constexpr value flip(operand x, dim_ref d) {
   }
   return r.record();
 }
+CLEAVE_LIFT(flip)
 /// Each element `times` times, side by side. Dim `to` is that much longer.
 constexpr value repeat(operand x, dim_ref from, dim_ref to, std::int64_t times) {
   detail::remapping r(op::repeat, x);
@@ -203,6 +218,7 @@ constexpr value repeat(operand x, dim_ref from, dim_ref to, std::int64_t times) 
   }
   return r.record();
 }
+CLEAVE_LIFT(repeat)
 /// The whole dim `times` times, one after the other, as dim `to`.
 constexpr value tile(operand x, dim_ref from, dim_ref to, std::int64_t times) {
   detail::remapping r(op::tile, x);
@@ -213,6 +229,7 @@ constexpr value tile(operand x, dim_ref from, dim_ref to, std::int64_t times) {
   }
   return r.record();
 }
+CLEAVE_LIFT(tile)
 /// Element i is element (i, i) of dims `i` and `j`, which have the same extent. The result has dim `i`.
 constexpr value diagonal(operand x, dim_ref i, dim_ref j) {
   detail::remapping r(op::diagonal, x);
@@ -227,13 +244,14 @@ constexpr value diagonal(operand x, dim_ref i, dim_ref j) {
     if (r.type_[k] != gone) rest.append(r.type_[k]);
   return r.in().diagonal(x.from, kept, static_cast<dim_id>(gone), rest, x.where);
 }
+CLEAVE_LIFT(diagonal)
 
 /// Tensors one after the other along a dim, which is called `to` in the result. The other dims are common. At most six
 /// pieces. Faults: too_many_pieces, dims_do_not_broadcast, element_types_differ.
-template <std::same_as<piece>... Rest>
-constexpr value concat(dim_ref to, const piece& first, const Rest&... rest) {
+template <std::same_as<concat_operand>... Rest>
+constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... rest) {
   detail::remapping r(op::concat, first.x);
-  const std::array<piece, sizeof...(Rest) + 1> all{first, rest...};
+  const std::array<concat_operand, sizeof...(Rest) + 1> all{first, rest...};
   if (all.size() > max_arity) return r.fail(fault::too_many_pieces, to.name), r.record();
   dim_map* m = r.along(first.dim, to);
   if (m == nullptr) return r.record();
@@ -265,15 +283,16 @@ constexpr value concat(dim_ref to, const piece& first, const Rest&... rest) {
   return r.in().remap(op::concat, std::span<const value>(args.begin(), args.size()), std::span<const dim_map>(maps.begin(), maps.size()), r.type_,
                       first.x.where);
 }
+CLEAVE_LIFT(concat)
 
 /// The elements that each index sees around it; see `window`. Up to three dims at once, corners included. The new dims
 /// come last, in order. Faults: window_open, too_many_pieces, dim_used_twice.
-template <std::same_as<window>... W>
+template <std::convertible_to<window>... W>
   requires(sizeof...(W) > 0)
 constexpr value windows(operand x, const W&... each) {
   detail::remapping r(op::windows, x);
   if (sizeof...(W) > 3) return r.fail(fault::too_many_pieces, {}), r.record();
-  for (const window& w : {each...}) {
+  for (const window& w : {window(each)...}) {
     dim_map* m = r.along(w.from, w.to);
     if (m == nullptr) return r.record();
     const int k = r.in().dim(w.at, "windows", x.where);
@@ -295,6 +314,7 @@ constexpr value windows(operand x, const W&... each) {
   }
   return r.record();
 }
+CLEAVE_LIFT(windows)
 
 /// A slice of dim `from` that begins at `start`, as dim `to`, whose fixed extent is its length. `start` is a literal,
 /// or a rank-0 integer that is known only at run time and is the same on all devices. It is clamped so that the slice
@@ -308,6 +328,7 @@ constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start
   }
   return r.record();
 }
+CLEAVE_LIFT(dynamic_slice)
 /// x with the elements of `update` in place of its own from index `start` on. Dim `part` of the update lies along dim
 /// `whole` of x. A literal update is written to all of them. `start` is as for `dynamic_slice`.
 constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref part, operand start) {
@@ -332,6 +353,7 @@ constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref
   const value end = first + in.count(dim_bit(length), in.at(first).type.element, x.where);
   return select((index >= first) & (index < end), placed, x);
 }
+CLEAVE_LIFT(dynamic_update)
 
 namespace detail {
 template <std::size_t N>
@@ -388,6 +410,7 @@ constexpr value interior(operand inside, operand outside, std::int64_t width, co
   }
   return result;
 }
+CLEAVE_LIFT(interior)
 
 /// Tensors with equal dims and element types, along one new dim that comes first in the result. Literals fill their
 /// part; at least one operand is a value. Computed where it is read. Faults: dims_do_not_broadcast, dim_used_twice,
@@ -396,6 +419,11 @@ template <std::convertible_to<operand>... X>
   requires(sizeof...(X) > 0)
 constexpr value stack(dim_operand to, const X&... x) {
   return detail::stacked(to, std::array{operand(x)...});
+}
+template <Dim D, class... A>
+  requires(Statement<A> || ...)
+constexpr auto stack(const D& to, const A&... args) {
+  return detail::make_expression([](const auto& d, const auto&... x) { return stack(dim_operand(d, "", 0), x...); }, to, args...);
 }
 
 } // namespace cleave

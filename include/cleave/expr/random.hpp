@@ -118,10 +118,6 @@ constexpr element floating_of() {
   return element_of<T>;
 }
 
-/// What may be a key, or a probability, in a statement: a tensor, a statement, or a number of the program that runs it.
-template <class A>
-concept StatementOperand = Statement<A> || Number<A>;
-
 } // namespace detail
 
 /// A new key for each integer n: one for each step, one for each layer. It is independent of the given key and of the
@@ -140,6 +136,7 @@ constexpr value fold_in(operand key, operand n) {
   const value high = detail::op_of(op::div, where, element::none, word(0), number(4096));
   return detail::op_of(op::add, where, element::none, detail::op_of(op::mul, where, element::none, high, number(4294967296.0)), word(1));
 }
+CLEAVE_LIFT_OF_KEY(fold_in)
 
 /// 32 random bits for each element, as std::uint32_t, with the given dims in that order: the first word of
 /// Philox4x32-10 of the key and the global index. The same for every layout; no communication. Faults: not_a_key, and
@@ -148,6 +145,7 @@ template <std::convertible_to<dim_ref>... D>
 constexpr value random_bits(operand key, const D&... dims) {
   return detail::drawn(*key.from.in, op::random, element::u32, key, detail::dims_of(dims...), "random_bits");
 }
+CLEAVE_LIFT_OF_KEY(random_bits)
 
 /// Uniform in [0, 1), in the floating-point type T: exact, with 53 random bits for double, 24 for float, 11 for half
 /// and 8 for bfloat16. The same for every layout; no communication. Faults: not_a_key, not_floating, and faults of the
@@ -156,6 +154,7 @@ template <class T = float, std::convertible_to<dim_ref>... D>
 constexpr value uniform(operand key, const D&... dims) {
   return detail::drawn(*key.from.in, op::random, detail::floating_of<T>(), key, detail::dims_of(dims...), "uniform");
 }
+CLEAVE_LIFT_TEMPLATE_OF_KEY(uniform, class T = float, T)
 
 /// Normal with mean 0 and variance 1, in the floating-point type T (Box and Muller 1958). The same for every layout; no
 /// communication. Faults: not_a_key, not_floating, and faults of the dims.
@@ -165,6 +164,7 @@ constexpr value normal(operand key, const D&... dims) {
   const value made = detail::drawn(*key.from.in, op::normal, made_in, key, detail::dims_of(dims...), "normal");
   return !made.ok() || type == made_in ? made : detail::op_of(op::cast, key.where, type, made);
 }
+CLEAVE_LIFT_TEMPLATE_OF_KEY(normal, class T = float, T)
 
 /// `uniform` with the element type and the dims of x, whose elements are not read. In a function, the key may be a
 /// literal here. Faults: not_a_key, not_floating.
@@ -174,6 +174,7 @@ constexpr value uniform_like(operand x, operand key) {
   if (!is_floating(type)) return x.from.in->fail(fault::not_floating, "uniform_like", x.where);
   return detail::drawn_like(x.from, op::random, type, key, "uniform_like");
 }
+CLEAVE_LIFT(uniform_like)
 /// `normal` with the element type and the dims of x. Otherwise as `uniform_like`.
 constexpr value normal_like(operand x, operand key) {
   if (!x.from.ok()) return x.from;
@@ -182,6 +183,7 @@ constexpr value normal_like(operand x, operand key) {
   const value made = detail::drawn_like(x.from, op::normal, made_in, key, "normal_like");
   return !made.ok() || type == made_in ? made : detail::op_of(op::cast, key.where, type, made);
 }
+CLEAVE_LIFT(normal_like)
 
 /// bool, true with probability p, which is a literal or a floating-point value of rank 0. The same for every layout; no
 /// communication. Faults: not_a_key, not_a_probability for a literal outside [0, 1], not_floating, and faults of the
@@ -191,6 +193,7 @@ constexpr value bernoulli(operand key, operand p, const D&... dims) {
   recorder& in = detail::recorder_of_any({key, p});
   return detail::below_share(detail::drawn(in, op::random, element::u32, key, detail::dims_of(dims...), "bernoulli"), p, "bernoulli");
 }
+CLEAVE_LIFT_OF_KEY(bernoulli)
 
 /// x, with each element replaced by 0 with probability `rate` and the others divided by 1 - rate (Srivastava et al.
 /// 2014). Floating-point elements, any layout, no communication. The dropped elements depend on the key and the index
@@ -211,39 +214,6 @@ constexpr value dropout(operand x, operand rate, operand key) {
   const value share = detail::op_of(op::sub, x.where, element::none, number(1), detail::op_of(op::cast, x.where, type.element, rate.from));
   return detail::op_of(op::div, x.where, element::none, kept, share);
 }
-
-// The same in statements, where a key is a number of the program or a tensor.
-template <detail::StatementOperand K, detail::StatementOperand N>
-constexpr auto fold_in(const K& key, const N& n) {
-  return detail::make_expression([](const auto& k, const auto& i) { return fold_in(k, i); }, key, n);
-}
-template <detail::StatementOperand K, Dim... D>
-constexpr auto random_bits(const K& key, const D&... dims) {
-  return detail::make_expression([](const auto& k, const auto&... d) { return random_bits(k, d...); }, key, dims...);
-}
-template <class T = float, detail::StatementOperand K, Dim... D>
-constexpr auto uniform(const K& key, const D&... dims) {
-  return detail::make_expression([](const auto& k, const auto&... d) { return uniform<T>(k, d...); }, key, dims...);
-}
-template <class T = float, detail::StatementOperand K, Dim... D>
-constexpr auto normal(const K& key, const D&... dims) {
-  return detail::make_expression([](const auto& k, const auto&... d) { return normal<T>(k, d...); }, key, dims...);
-}
-template <Statement X, detail::StatementOperand K>
-constexpr auto uniform_like(const X& x, const K& key) {
-  return detail::make_expression([](const auto& a, const auto& k) { return uniform_like(a, k); }, x, key);
-}
-template <Statement X, detail::StatementOperand K>
-constexpr auto normal_like(const X& x, const K& key) {
-  return detail::make_expression([](const auto& a, const auto& k) { return normal_like(a, k); }, x, key);
-}
-template <detail::StatementOperand K, detail::StatementOperand P, Dim... D>
-constexpr auto bernoulli(const K& key, const P& p, const D&... dims) {
-  return detail::make_expression([](const auto& k, const auto& q, const auto&... d) { return bernoulli(k, q, d...); }, key, p, dims...);
-}
-template <Statement X, detail::StatementOperand R, detail::StatementOperand K>
-constexpr auto dropout(const X& x, const R& rate, const K& key) {
-  return detail::make_expression([](const auto& a, const auto& r, const auto& k) { return dropout(a, r, k); }, x, rate, key);
-}
+CLEAVE_LIFT(dropout)
 
 } // namespace cleave

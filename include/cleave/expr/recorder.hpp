@@ -490,4 +490,8 @@ private:
   bool outer_ = false;
 };
 
+namespace detail {
+constexpr value reported(recorder& in) { return in.fail(fault::already_said, "statement", {}); }
+} // namespace detail
+
 } // namespace cleave

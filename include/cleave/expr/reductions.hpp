@@ -38,8 +38,10 @@ constexpr value as_predicate(operand x) {
 /// along an extent of 0. Element types with an order. Communication: if the dim is sharded, two all-reduces, of the
 /// maxima and of the indices. Faults: dim_missing, not_for_complex.
 constexpr value argmax(operand x, dim_ref over) { return detail::index_of_extremum(reduction::max, x, over); }
+CLEAVE_LIFT(argmax)
 /// The index of the smallest element along a dim. Otherwise as `argmax`.
 constexpr value argmin(operand x, dim_ref over) { return detail::index_of_extremum(reduction::min, x, over); }
+CLEAVE_LIFT(argmin)
 
 /// The largest elements along a dim, in descending order, and their indices (int32). Their number is the fixed extent
 /// of dim `rank`, which comes first in both results. Of equal elements the lowest index comes first; NaN comes before
@@ -75,6 +77,7 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
   }
   return {values, indices};
 }
+CLEAVE_LIFT(top_k)
 
 /// Whether the predicate holds anywhere along the dims, or along all dims if none is given. Numbers count as true where
 /// they are not 0. bool; false over an empty range. Communication: one all-reduce if a dim is sharded. Fault:
@@ -83,17 +86,20 @@ template <std::convertible_to<dim_ref>... D>
 constexpr value any(operand x, const D&... over) {
   return x.from.in->reduce(reduction::sum, detail::as_predicate(x), detail::dims_of(over...), x.where);
 }
+CLEAVE_LIFT(any)
 /// Whether the predicate holds everywhere; true over an empty range. Otherwise as `any`.
 template <std::convertible_to<dim_ref>... D>
 constexpr value all(operand x, const D&... over) {
   return x.from.in->reduce(reduction::prod, detail::as_predicate(x), detail::dims_of(over...), x.where);
 }
+CLEAVE_LIFT(all)
 /// The product along the dims, or along all dims if none is given; 1 over an empty range. Integers wrap. Communication:
 /// one all-reduce if a dim is sharded. Fault: dim_missing.
 template <std::convertible_to<dim_ref>... D>
 constexpr value prod(operand x, const D&... over) {
   return x.from.in->reduce(reduction::prod, x.from, detail::dims_of(over...), x.where);
 }
+CLEAVE_LIFT(prod)
 
 namespace detail {
 template <class... D>
@@ -117,40 +123,12 @@ template <std::convertible_to<dim_ref>... D>
 constexpr std::pair<value, value> moments(operand x, const D&... over) {
   return detail::moments("moments", x, over...);
 }
+CLEAVE_LIFT(moments)
 /// The variance along the dims. Otherwise as `moments`.
 template <std::convertible_to<dim_ref>... D>
 constexpr value variance(operand x, const D&... over) {
   return detail::moments("variance", x, over...).second;
 }
-
-// The same in statements.
-template <Statement X, Dim D>
-constexpr auto argmax(const X& x, const D& over) {
-  return detail::make_expression([](const auto& a, const auto& d) { return argmax(a, d); }, x, over);
-}
-template <Statement X, Dim D>
-constexpr auto argmin(const X& x, const D& over) {
-  return detail::make_expression([](const auto& a, const auto& d) { return argmin(a, d); }, x, over);
-}
-template <Statement X, Dim... D>
-constexpr auto any(const X& x, const D&... over) {
-  return detail::make_expression([](const auto& a, const auto&... d) { return any(a, d...); }, x, over...);
-}
-template <Statement X, Dim... D>
-constexpr auto all(const X& x, const D&... over) {
-  return detail::make_expression([](const auto& a, const auto&... d) { return all(a, d...); }, x, over...);
-}
-template <Statement X, Dim... D>
-constexpr auto prod(const X& x, const D&... over) {
-  return detail::make_expression([](const auto& a, const auto&... d) { return prod(a, d...); }, x, over...);
-}
-template <Statement X, Dim... D>
-constexpr auto moments(const X& x, const D&... over) {
-  return detail::make_expression([](const auto& a, const auto&... d) { return moments(a, d...); }, x, over...);
-}
-template <Statement X, Dim... D>
-constexpr auto variance(const X& x, const D&... over) {
-  return detail::make_expression([](const auto& a, const auto&... d) { return variance(a, d...); }, x, over...);
-}
+CLEAVE_LIFT(variance)
 
 } // namespace cleave

@@ -18,19 +18,12 @@ enum class order : std::uint8_t { ascending, descending };
 constexpr value sort(operand x, dim_ref along, order by = order::ascending) {
   return detail::recorded_sort(*x.from.in, op::sort, x.from, along, by == order::descending, x.where);
 }
+CLEAVE_LIFT(sort)
 /// The original indices (int32) of the sorted elements; of equal elements the lower index comes first, in either order.
 /// `take_along` puts other tensors in this order. Communication as for `sort`.
 constexpr value argsort(operand x, dim_ref along, order by = order::ascending) {
   return detail::recorded_sort(*x.from.in, op::argsort, x.from, along, by == order::descending, x.where);
 }
-
-template <Statement X, Dim D>
-constexpr auto sort(const X& x, const D& along) {
-  return detail::make_expression([](const auto& a, const auto& d) { return sort(a, d); }, x, along);
-}
-template <Statement X, Dim D>
-constexpr auto argsort(const X& x, const D& along) {
-  return detail::make_expression([](const auto& a, const auto& d) { return argsort(a, d); }, x, along);
-}
+CLEAVE_LIFT(argsort)
 
 } // namespace cleave

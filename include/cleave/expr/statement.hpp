@@ -2,9 +2,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/function.hpp>
+#include <cleave/expr/statement_operand.hpp>
+#include <cleave/expr/value.hpp>
 
 namespace cleave {
+
+/// A statement: a tree of operations on tensors. It is recorded into a graph, by its type, when it is assigned. It
+/// holds aliases of its tensors, so that they live as long as it does. `F` is the captureless closure that records the
+/// operation.
+template <class F, class... Args>
+struct expression {
+  std::tuple<detail::statement_operand<Args>...> args;
+
+  /// Runs the statement into existing tensors, or aggregates of them: `step(state, batch).into(state, loss)`.
+  /// Collective over the devices.
+  template <class... Results>
+  void into(Results&... results) const {
+    run(*this, results...);
+  }
+  /// Allocates the results and runs the statement into them:
+  /// `auto [loss, grads] = value_and_grad(f)(params, batch).make()`. Works for gradients, whose types follow from the
+  /// arguments. Use `into` for other functions, and where nothing should be allocated.
+  auto make() const { return made(*this); }
+};
 
 template <class E>
 inline constexpr bool is_expression = false;
@@ -18,6 +38,17 @@ concept Statement = (TensorType<A> && !std::derived_from<std::remove_cvref_t<A>,
 /// Two operands of a statement. One of them may be a number, which becomes a rank-0 argument of the plan.
 template <class A, class B>
 concept StatementPair = (Statement<A> && (Statement<B> || Number<B>)) || (Number<A> && Statement<B>);
+
+/// What may be an operand of a statement that has no tensor, as the key of random numbers.
+template <class A>
+concept StatementOperand = Statement<A> || Number<A>;
+
+/// A number that shapes a plan, in a statement: `shift(x, row, cleave::constant<1>{})`. A plain number in a statement is
+/// known only at run time.
+template <auto V>
+struct constant {
+  constexpr operator decltype(V)() const { return V; }
+};
 
 namespace detail {
 
@@ -64,7 +95,8 @@ struct rebuild<expression<F, Args...>, First> {
     }(std::index_sequence_for<Args...>{});
   }
 };
-/// An operation of the library: its operands have no line, since that of a statement cannot be noted and those of this header are nobody's.
+/// An operation of the library. Its operands have no line: nothing can note that of a statement, and the lines of these
+/// headers are nobody's.
 template <class F>
 struct lifted : F {};
 template <class F>
@@ -81,8 +113,23 @@ struct rebuild<expression<lifted<F>, Args...>, First> {
   template <class Leaves>
   static constexpr auto from(Leaves& leaves) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return F{}(without_line(rebuild<Args, rebuild<expression<F, Args...>, First>::offsets[I]>::from(leaves))...);
+      return record(without_line(rebuild<Args, rebuild<expression<F, Args...>, First>::offsets[I]>::from(leaves))...);
     }(std::index_sequence_for<Args...>{});
+  }
+  template <class... X>
+  static constexpr auto record(const X&... x) {
+    if constexpr (std::is_invocable_v<F, const X&...>) return F{}(x...);
+    else return static_cast<void>(refusal<fault::not_in_statement, Args...>{}), refused(x...);
+  }
+  /// A value that is no result: the fault has been reported above.
+  template <class... X>
+  static constexpr value refused(const X&... x) {
+    recorder* in = nullptr;
+    const auto take = [&](const auto& each) {
+      if constexpr (requires { each.from.in; }) in = each.from.in;
+    };
+    (take(x), ...);
+    return reported(*in);
   }
 };
 
@@ -96,6 +143,11 @@ struct statement_body {
   }
 };
 
+/// A statement whose operands are handed on as they are.
+template <class F, class... Args>
+constexpr expression<F, kept<Args>...> make_call(F, const Args&... args) {
+  return {std::tuple<statement_operand<kept<Args>>...>(args...)};
+}
 template <class F, class... Args>
 constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&... args) {
   return {std::tuple<statement_operand<kept<Args>>...>(args...)};
@@ -103,234 +155,47 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
 
 } // namespace detail
 
-// Every operator and function of expr/functions.hpp again, for tensors: same meaning, recorded when assigned.
-template <Statement X>
-constexpr auto operator-(const X& x) {
-  return detail::make_expression([](const auto& a) { return -a; }, x);
-}
-template <Statement X>
-constexpr auto operator!(const X& x) {
-  return detail::make_expression([](const auto& a) { return !a; }, x);
-}
-template <Statement X>
-constexpr auto abs(const X& x) {
-  return detail::make_expression([](const auto& a) { return abs(a); }, x);
-}
-template <Statement X>
-constexpr auto sign(const X& x) {
-  return detail::make_expression([](const auto& a) { return sign(a); }, x);
-}
-template <Statement X>
-constexpr auto exp(const X& x) {
-  return detail::make_expression([](const auto& a) { return exp(a); }, x);
-}
-template <Statement X>
-constexpr auto log(const X& x) {
-  return detail::make_expression([](const auto& a) { return log(a); }, x);
-}
-template <Statement X>
-constexpr auto tanh(const X& x) {
-  return detail::make_expression([](const auto& a) { return tanh(a); }, x);
-}
-template <Statement X>
-constexpr auto sqrt(const X& x) {
-  return detail::make_expression([](const auto& a) { return sqrt(a); }, x);
-}
-template <Statement X>
-constexpr auto rsqrt(const X& x) {
-  return detail::make_expression([](const auto& a) { return rsqrt(a); }, x);
-}
-template <Statement X>
-constexpr auto erf(const X& x) {
-  return detail::make_expression([](const auto& a) { return erf(a); }, x);
-}
-template <Statement X>
-constexpr auto gelu(const X& x) {
-  return detail::make_expression([](const auto& a) { return gelu(a); }, x);
-}
-template <Statement X>
-constexpr auto relu(const X& x) {
-  return detail::make_expression([](const auto& a) { return relu(a); }, x);
-}
-template <Statement X>
-constexpr auto sigmoid(const X& x) {
-  return detail::make_expression([](const auto& a) { return sigmoid(a); }, x);
-}
-template <Statement X>
-constexpr auto sin(const X& x) {
-  return detail::make_expression([](const auto& a) { return sin(a); }, x);
-}
-template <Statement X>
-constexpr auto cos(const X& x) {
-  return detail::make_expression([](const auto& a) { return cos(a); }, x);
-}
-template <Statement X>
-constexpr auto floor(const X& x) {
-  return detail::make_expression([](const auto& a) { return floor(a); }, x);
-}
-template <Statement X>
-constexpr auto conj(const X& x) {
-  return detail::make_expression([](const auto& a) { return conj(a); }, x);
-}
-template <Statement X>
-constexpr auto real(const X& x) {
-  return detail::make_expression([](const auto& a) { return real(a); }, x);
-}
-template <Statement X>
-constexpr auto imag(const X& x) {
-  return detail::make_expression([](const auto& a) { return imag(a); }, x);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto complex(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return complex(x, y); }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator+(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x + y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator-(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x - y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator*(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x * y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator/(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x / y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator==(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x == y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator!=(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x != y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator<(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x < y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator<=(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x <= y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator>(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x > y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator>=(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x >= y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator&(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x & y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto operator|(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return x | y; }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto pow(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return pow(x, y); }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto maximum(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return maximum(x, y); }, a, b);
-}
-template <class A, class B>
-  requires StatementPair<A, B>
-constexpr auto minimum(const A& a, const B& b) {
-  return detail::make_expression([](const auto& x, const auto& y) { return minimum(x, y); }, a, b);
-}
-template <Statement P, class A, class B>
-  requires StatementPair<P, A> && StatementPair<P, B>
-constexpr auto select(const P& predicate, const A& yes, const B& no) {
-  return detail::make_expression([](const auto& p, const auto& a, const auto& b) { return select(p, a, b); }, predicate, yes, no);
-}
-template <class T, Statement X>
-constexpr auto cast(const X& x) {
-  return detail::make_expression([](const auto& a) { return cast<T>(a); }, x);
-}
-template <Statement A, Statement B, Dim... D>
-constexpr auto dot(const A& a, const B& b, const D&... over) {
-  return detail::make_expression([](const auto& x, const auto& y, const auto&... d) { return dot(x, y, d...); }, a, b, over...);
-}
-template <Statement X, Dim... D>
-constexpr auto sum(const X& x, const D&... over) {
-  return detail::make_expression([](const auto& a, const auto&... d) { return sum(a, d...); }, x, over...);
-}
-template <Statement X, Dim... D>
-constexpr auto max(const X& x, const D&... over) {
-  return detail::make_expression([](const auto& a, const auto&... d) { return max(a, d...); }, x, over...);
-}
-template <Statement X, Dim... D>
-constexpr auto min(const X& x, const D&... over) {
-  return detail::make_expression([](const auto& a, const auto&... d) { return min(a, d...); }, x, over...);
-}
-template <Statement X, Dim... D>
-constexpr auto mean(const X& x, const D&... over) {
-  return detail::make_expression([](const auto& a, const auto&... d) { return mean(a, d...); }, x, over...);
-}
-template <Statement X, Dim D>
-constexpr auto softmax(const X& x, const D& over) {
-  return detail::make_expression([](const auto& a, const auto& d) { return softmax(a, d); }, x, over);
-}
-template <Statement X, Dim D>
-constexpr auto logsumexp(const X& x, const D& over) {
-  return detail::make_expression([](const auto& a, const auto& d) { return logsumexp(a, d); }, x, over);
-}
-template <Statement X, Dim D>
-constexpr auto log_softmax(const X& x, const D& over) {
-  return detail::make_expression([](const auto& a, const auto& d) { return log_softmax(a, d); }, x, over);
-}
-template <class T = float, Statement X, Dim D>
-constexpr auto one_hot(const X& x, const D& over) {
-  return detail::make_expression([](const auto& a, const auto& d) { return one_hot<T>(a, d); }, x, over);
-}
-template <Statement X, Dim D, Statement S, Statement B>
-constexpr auto layer_norm(const X& x, const D& over, const S& scale, const B& bias) {
-  return detail::make_expression([](const auto& a, const auto& d, const auto& s, const auto& b) { return layer_norm(a, d, s, b); },
-                                 x, over, scale, bias);
-}
-template <Statement X, Dim From, Dim To>
-constexpr auto rename(const X& x, const From& from, const To& to) {
-  return detail::make_expression([](const auto& a, const auto& f, const auto& t) { return rename(a, f, t); }, x, from, to);
-}
-template <Statement X, Dim A, Dim B, Dim C>
-constexpr auto split(const X& x, const A& whole, const B& major, const C& minor) {
-  return detail::make_expression([](const auto& a, const auto& w, const auto& m, const auto& n) { return split(a, w, m, n); }, x,
-                                 whole, major, minor);
-}
-template <Statement X, Dim A, Dim B, Dim C>
-constexpr auto merge(const X& x, const A& major, const B& minor, const C& whole) {
-  return detail::make_expression([](const auto& a, const auto& m, const auto& n, const auto& w) { return merge(a, m, n, w); }, x,
-                                 major, minor, whole);
-}
-template <Statement X, class Mesh, class Unreduced, class... Placements>
-constexpr auto constrain(const X& x, const sharding<Mesh, Unreduced, Placements...>& s) {
-  return detail::make_expression([](const auto& a, const auto& l) { return constrain(a, l); }, x, s);
-}
-template <Statement X, class Mesh, class Unreduced, class... Placements>
-constexpr auto reshard(const X& x, const sharding<Mesh, Unreduced, Placements...>& s) {
-  return detail::make_expression([](const auto& a, const auto& l) { return reshard(a, l); }, x, s);
-}
+// Operators and functions on tensors are declared beside those on values, one line each. They mean the same, and are
+// recorded when the statement is assigned.
+
+/// The function of this name on tensors, statements, and what may stand beside them.
+#define CLEAVE_LIFT(name)                                                                                                 \
+  template <class... A>                                                                                                   \
+    requires(cleave::Statement<A> || ...)                                                                                 \
+  constexpr auto name(const A&... args) {                                                                                 \
+    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); }, args...); \
+  }
+/// The same for a function with template arguments: `CLEAVE_LIFT_TEMPLATE(cast, class T, T)`.
+#define CLEAVE_LIFT_TEMPLATE(name, parameter, argument)                                                                                       \
+  template <parameter, class... A>                                                                                                            \
+    requires(cleave::Statement<A> || ...)                                                                                                     \
+  constexpr auto name(const A&... args) {                                                                                                     \
+    return cleave::detail::make_expression([](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, args...); \
+  }
+/// The same for functions of a key, which may be a number alone.
+#define CLEAVE_LIFT_OF_KEY(name)                                                                                               \
+  template <cleave::StatementOperand K, class... A>                                                                            \
+    requires((cleave::StatementOperand<A> || cleave::Dim<A>) && ...)                                                           \
+  constexpr auto name(const K& key, const A&... args) {                                                                        \
+    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); }, key, args...); \
+  }
+#define CLEAVE_LIFT_TEMPLATE_OF_KEY(name, parameter, argument)                                                                                      \
+  template <parameter, cleave::StatementOperand K, class... A>                                                                                      \
+    requires((cleave::StatementOperand<A> || cleave::Dim<A>) && ...)                                                                                \
+  constexpr auto name(const K& key, const A&... args) {                                                                                             \
+    return cleave::detail::make_expression([](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, key, args...); \
+  }
+/// Operators, beside which a number may stand.
+#define CLEAVE_LIFT_UNARY(sign)                                               \
+  template <cleave::Statement X>                                              \
+  constexpr auto operator sign(const X& x) {                                  \
+    return detail::make_expression([](const auto& a) { return sign a; }, x);  \
+  }
+#define CLEAVE_LIFT_BINARY(sign)                                                                   \
+  template <class A, class B>                                                                      \
+    requires StatementPair<A, B>                                                                   \
+  constexpr auto operator sign(const A& a, const B& b) {                                           \
+    return detail::make_expression([](const auto& x, const auto& y) { return x sign y; }, a, b);   \
+  }
 
 } // namespace cleave

@@ -24,6 +24,11 @@ struct value {
   constexpr bool ok() const { return id != no_node; }
 };
 
+namespace detail {
+/// A value in place of what has been reported as wrong already. Defined with the recorder.
+constexpr value reported(recorder& in);
+} // namespace detail
+
 /// The argument of an operation: a value or a literal. Its converting constructors record the user's line, because
 /// operators cannot have default arguments.
 struct operand {

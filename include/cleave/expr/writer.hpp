@@ -30,10 +30,15 @@ public:
     return before;
   }
 
-  /// What is recorded from here on is said to be at this line, until another is given. Gives back what held before.
-  constexpr source say_at(source caller) {
-    const source before = caller_;
-    caller_ = caller;
+  /// A line at which everything is said to be, which may be unknown, as that of a statement.
+  struct caller {
+    source where{};
+    bool given = false;
+  };
+  /// What is recorded from here on is said to be at this line, until another is given. Returns what held before.
+  constexpr caller say_at(caller from) {
+    const caller before = caller_;
+    caller_ = from;
     return before;
   }
 
@@ -207,11 +212,11 @@ protected:
     return true;
   }
 
-  constexpr source said_at(source where) const { return caller_.line != 0 ? caller_ : where; }
+  constexpr source said_at(source where) const { return caller_.given ? caller_.where : where; }
 
   graph made_{};
   origin origin_{};
-  source caller_{};
+  caller caller_{};
 };
 
 } // namespace cleave

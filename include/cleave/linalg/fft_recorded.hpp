@@ -110,12 +110,14 @@ template <Dim... D>
 constexpr value fft(operand x, const D&... along) {
   return detail::transform_along<transform::forward>(x, along...);
 }
+CLEAVE_LIFT(fft)
 /// The inverse of `fft`: x[n] = 1/N sum over k of y[k] exp(2 pi i k n / N).
 template <Dim... D>
   requires(sizeof...(D) > 0)
 constexpr value ifft(operand x, const D&... along) {
   return detail::transform_along<transform::inverse>(x, along...);
 }
+CLEAVE_LIFT(ifft)
 /// `fft` of real numbers along `from`, of extent N. The result has the values for k = 0 ... N/2 along `to`, whose
 /// extent is N/2 + 1; the other values are conjugates of these. Elements: float, double; the result is complex. Throws
 /// shape_error if the extents do not belong together. Otherwise as `fft`.
@@ -123,28 +125,13 @@ template <Dim From, Dim To>
 constexpr value rfft(operand x, const From& from, const To& to) {
   return detail::half_spectrum<transform::of_real>(x, from, to);
 }
+CLEAVE_LIFT(rfft)
 /// The inverse of `rfft`: real numbers along `to`, of extent N, from N/2 + 1 values along `from`. The imaginary parts
 /// of the first value, and for even N of the last one, count as 0.
 template <Dim From, Dim To>
 constexpr value irfft(operand x, const From& from, const To& to) {
   return detail::half_spectrum<transform::to_real>(x, from, to);
 }
-
-template <Statement X, Dim... D>
-constexpr auto fft(const X& x, const D&... along) {
-  return cleave::detail::make_expression([](const auto& a, const auto&... d) { return fft(a, d...); }, x, along...);
-}
-template <Statement X, Dim... D>
-constexpr auto ifft(const X& x, const D&... along) {
-  return cleave::detail::make_expression([](const auto& a, const auto&... d) { return ifft(a, d...); }, x, along...);
-}
-template <Statement X, Dim From, Dim To>
-constexpr auto rfft(const X& x, const From& from, const To& to) {
-  return cleave::detail::make_expression([](const auto& a, const auto& f, const auto& t) { return rfft(a, f, t); }, x, from, to);
-}
-template <Statement X, Dim From, Dim To>
-constexpr auto irfft(const X& x, const From& from, const To& to) {
-  return cleave::detail::make_expression([](const auto& a, const auto& f, const auto& t) { return irfft(a, f, t); }, x, from, to);
-}
+CLEAVE_LIFT(irfft)
 
 } // namespace cleave::linalg

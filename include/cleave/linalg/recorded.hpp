@@ -199,10 +199,7 @@ constexpr value cholesky(operand a, const Rows& rows, const Columns& columns) {
   if (!detail::square(a, rows, columns, "cholesky")) return {a.from.in, no_node};
   return custom_vjp(detail::factor_forward<Rows, Columns>{}, detail::factor_backward<Rows, Columns>{})(detail::named(a));
 }
-template <Statement A, Dim Rows, Dim Columns>
-constexpr auto cholesky(const A& a, const Rows& rows, const Columns& columns) {
-  return cleave::detail::make_expression([](const auto& x, const auto& r, const auto& c) { return cholesky(x, r, c); }, a, rows, columns);
-}
+CLEAVE_LIFT(cholesky)
 
 /// The solution x of triangular systems: dot(l, x, columns) is b; with form::transposed, dot(l, x, rows) is b.
 ///
@@ -236,10 +233,10 @@ constexpr value triangular_solve(operand l, operand b, const Rows& rows, const C
   const value wide = in.broadcast(b.from, all, b.where);
   return detail::solved<Rows, Columns, Which, Form>(detail::named(l), detail::named(operand(wide, b.where.file, b.where.line)));
 }
-template <triangle Which = triangle::lower, form Form = form::plain, Statement L, Statement B, Dim Rows, Dim Columns>
-constexpr auto triangular_solve(const L& l, const B& b, const Rows& rows, const Columns& columns) {
-  return cleave::detail::make_expression(
-      [](const auto& m, const auto& x, const auto& r, const auto& c) { return triangular_solve<Which, Form>(m, x, r, c); }, l, b, rows, columns);
+template <triangle Which = triangle::lower, form Form = form::plain, class... A>
+  requires(Statement<A> || ...)
+constexpr auto triangular_solve(const A&... args) {
+  return cleave::detail::make_expression([](const auto&... x) -> decltype(triangular_solve<Which, Form>(x...)) { return triangular_solve<Which, Form>(x...); }, args...);
 }
 
 } // namespace cleave::linalg
