@@ -46,7 +46,7 @@ constexpr std::size_t find_copies(const cost_model& m, assignment& a, std::size_
   const std::uint32_t end = m.first_edge.at[u + 1];
   const bool through = (m.traits.at[u] & read_through) != 0;
   for (std::uint32_t e = m.first_edge.at[u]; e < end; ++e) {
-    const layout l = through ? needed(m, a, m.edges.at[e]) : a.need.at[m.edges.at[e].slot];
+    const layout l = through ? needed(m, a, m.edges.at[e]) : a.need.at[e];
     if (l.word != own.word) add(l);
   }
   for (std::uint32_t r = m.last_output.at[u]; r != 0; r = m.other_output.at[r - 1])
@@ -71,8 +71,16 @@ constexpr double copies_price(const cost_model& m, assignment& a, std::size_t u)
   }
   return total;
 }
-/// That, and what the node's own step moves.
+/// That, and what the node's own step moves. Mostly everybody takes a value as it comes, which is found out first.
 constexpr double node_price(const cost_model& m, assignment& a, std::size_t v) {
+  if ((m.traits.at[v] & (rematerialised | may_be_transparent | read_through | moves_data)) == 0 && m.last_output.at[v] == 0) {
+    const std::uint64_t own = a.chosen.at[v].out.word;
+    const layout* need = a.need.at;
+    const std::uint32_t end = m.first_edge.at[v + 1];
+    std::uint32_t e = m.first_edge.at[v];
+    while (e < end && need[e].word == own) ++e;
+    return e == end ? 0 : copies_price(m, a, v);
+  }
   return copies_price(m, a, v) + step_price(m, v, a.chosen.at[v]);
 }
 

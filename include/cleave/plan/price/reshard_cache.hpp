@@ -30,6 +30,26 @@ struct flat_array {
   constexpr std::size_t size() const { return kept.size(); }
 };
 
+/// A list that keeps its memory when it is emptied, for the same reason.
+template <class T>
+struct flat_list {
+  std::vector<T> kept{};
+  T* at = nullptr;
+  std::size_t count = 0;
+
+  constexpr flat_list() = default;
+  flat_list(const flat_list&) = delete;
+  flat_list& operator=(const flat_list&) = delete;
+
+  constexpr void push_back(const T& value) {
+    if (count == kept.size()) {
+      kept.resize(count == 0 ? 64 : 2 * count, T{});
+      at = kept.data();
+    }
+    at[count++] = value;
+  }
+};
+
 /// What it costs to take values from one layout to another. The same costs come up in every layer, so each is computed once. Values of
 /// equal extents and element sizes are of one kind, whatever the names of their dims.
 class reshard_cache {

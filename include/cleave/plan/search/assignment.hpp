@@ -29,11 +29,13 @@ struct change {
 /// A strategy for each node, and what follows from them: the only thing that changes while strategies are searched for.
 struct assignment {
   flat_array<strategy> chosen{};
-  /// The layout that each operand must have, by slot.
+  /// The layout that each reader needs of a value, by edge.
   flat_array<layout> need{};
   /// What the copies of each node's result and its own step cost; up to date except in the middle of a change.
   flat_array<double> price{};
+  /// Floating-point operations of one device: now, with no work repeated, and at most.
   double flops = 0;
+  double flops_once = 0;
   double allowed_flops = 0;
 
   /// Whether something near a node changed since it was last looked at.
@@ -43,8 +45,8 @@ struct assignment {
   int round = 0;
   flat_array<int> counted_in{}, changed_in{};
   /// Reused space: changed nodes and the needs they had, nodes to be priced and their prices, copies of a value, candidates.
-  std::vector<change> undo{};
-  std::vector<layout> undo_needs{};
+  flat_list<change> undo{};
+  flat_list<layout> undo_needs{};
   flat_array<std::size_t> priced{};
   flat_array<double> new_prices{};
   flat_array<layout> copies{};
@@ -88,7 +90,7 @@ constexpr bool is_fixed(const cost_model& m, const assignment& a, std::size_t v)
 /// The layout that a reader needs of a value.
 constexpr layout needed(const cost_model& m, const assignment& a, const cost_model::edge& e) {
   if ((m.traits.at[e.to] & may_be_transparent) != 0 && is_transparent(m, a, e.to)) return produced(m, a, m.operand.at[e.slot]);
-  return a.need.at[e.slot];
+  return a.need.at[m.edge_of.at[e.slot]];
 }
 /// The layout in which the caller wants a result.
 constexpr layout asked_of(const cost_model& m, const assignment& a, std::size_t result) {
@@ -116,7 +118,16 @@ constexpr strategy following(const cost_model& m, const assignment& a, std::size
 constexpr void assign(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
   a.chosen.at[v] = s;
   const std::uint32_t first = m.first_slot.at[v], end = m.first_slot.at[v + 1];
-  for (std::uint32_t slot = first; slot < end; ++slot) a.need.at[slot] = required(m, v, s, static_cast<int>(slot - first));
+  const std::uint32_t* edge_of = m.edge_of.at;
+  if ((m.traits.at[v] & special) != 0 || s.over.word != 0 || s.partial_operands != 0) {
+    for (std::uint32_t slot = first; slot < end; ++slot) a.need.at[edge_of[slot]] = required(m, v, s, static_cast<int>(slot - first));
+    return;
+  }
+  const std::uint64_t dims = s.out.word & layout::dims_mask;
+  for (std::uint32_t slot = first; slot < end; ++slot) {
+    const position_map to = m.from_result.at[slot];
+    a.need.at[edge_of[slot]].word = to == same_positions ? dims : mapped(dims, to);
+  }
 }
 
 } // namespace cleave::detail

@@ -47,6 +47,8 @@ enum node_trait : std::uint32_t {
   leads_products = 1u << 20,
   /// A merge of dims, which may become an exchange of elements.
   merges = 1u << 21,
+  /// Some reader follows it whatever happens: is transparent or has no choice.
+  leads = 1u << 22,
 };
 inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if_whole;
 
@@ -88,6 +90,7 @@ struct cost_model {
   std::size_t count = 0;
   flat_array<std::uint32_t> traits{};
   flat_array<std::uint32_t> kind{};
+  flat_array<std::uint8_t> rank{};
   /// How often each node runs.
   flat_array<double> weight{};
   /// Of a carried value: the node that sets it for the next iteration.
@@ -109,6 +112,8 @@ struct cost_model {
   };
   flat_array<std::uint32_t> first_edge{};
   flat_array<edge> edges{};
+  /// By slot: its edge.
+  flat_array<std::uint32_t> edge_of{};
 
   /// Factors, of nodes that are special, have reduced factors or flops; by node, counted from 1.
   flat_array<std::uint32_t> list_of{};
@@ -125,7 +130,9 @@ struct cost_model {
     make_edges();
     for (std::size_t v = 0; v < count; ++v) describe(v);
     for (std::size_t v = 0; v < count; ++v)
-      if ((traits.at[v] & may_be_transparent) != 0) traits.at[operand.at[first_slot.at[v]]] |= read_through;
+      if ((traits.at[v] & (may_be_transparent | follows_others)) != 0)
+        for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
+          traits.at[operand.at[slot]] |= leads | ((traits.at[v] & may_be_transparent) != 0 ? read_through : 0u);
     make_outputs();
   }
 
@@ -135,9 +142,10 @@ struct cost_model {
   /// Takes down all that is asked of a node; again where it became another operation.
   constexpr void describe(std::size_t v) {
     const node& n = node_at(v);
-    const std::uint32_t t = traits_of(n) | (traits.at[v] & read_through);
+    const std::uint32_t t = traits_of(n) | (traits.at[v] & (read_through | leads));
     kind.at[v] = cache.kind_of(n.type);
     looks.at[v] = fixed_fingerprint(n);
+    rank.at[v] = n.type.rank;
     for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
       to_result.at[slot] = to_reduced.at[slot] = from_result.at[slot] = from_reduced.at[slot] = missing.at[slot] = 0;
     list_of.at[v] = 0;
@@ -164,6 +172,7 @@ struct cost_model {
   constexpr void make_edges() {
     traits.assign(count, 0);
     kind.assign(count, 0);
+    rank.assign(count, 0);
     weight.assign(count, 1);
     next_of.assign(count, no_node);
     looks.assign(count, 0);
@@ -185,6 +194,7 @@ struct cost_model {
     from_reduced.assign(slots, 0);
     missing.assign(slots, 0);
     edges.assign(slots, edge{0, 0, 0});
+    edge_of.assign(slots, 0);
     for (std::size_t v = 0; v < count; ++v) {
       if (first_edge.at[v + 1] > most_copies) most_copies = first_edge.at[v + 1];
       first_edge.at[v + 1] += first_edge.at[v];
@@ -195,6 +205,7 @@ struct cost_model {
         const node_id u = nodes[v].in[static_cast<std::size_t>(k)];
         const std::uint32_t slot = first_slot.at[v] + static_cast<std::uint32_t>(k);
         operand.at[slot] = u;
+        edge_of.at[slot] = next[u];
         edges.at[next[u]++] = {static_cast<node_id>(v), static_cast<std::uint8_t>(k), slot};
       }
     if (g.loops.empty()) return;

@@ -72,7 +72,8 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
       gather_for_readers(m, a, v);
       // Only what is near can gain by it: sweeps of all nodes take most of the time that planning takes.
       std::vector<std::size_t> near;
-      for (const change& c : a.undo) {
+      for (std::size_t i = 0; i < a.undo.count; ++i) {
+        const change& c = a.undo.at[i];
         near.push_back(c.node);
         for (std::uint32_t slot = m.first_slot.at[c.node]; slot < m.first_slot.at[c.node + 1]; ++slot) near.push_back(m.operand.at[slot]);
       }

@@ -43,7 +43,7 @@ constexpr bool must_move(const cost_model& m, const assignment& a, std::size_t v
   for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) {
     const std::size_t u = m.operand.at[slot];
     if ((m.traits.at[u] & rematerialised) != 0) continue;
-    const layout need = a.need.at[slot], own = produced(m, a, u);
+    const layout need = a.need.at[m.edge_of.at[slot]], own = produced(m, a, u);
     if (need.word != own.word && way(m, u, own, need) > 0) return true;
   }
   // What a carried value becomes must come back in its layout.
@@ -109,6 +109,13 @@ constexpr bool reduce_earlier(const cost_model& m, assignment& a, fingerprints& 
   return false;
 }
 
+/// What a strategy repeats of a product's work, less what is repeated of others' now and might be saved.
+constexpr double more_work(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
+  if (m.rule.flop == 0 || (m.traits.at[v] & has_flops) == 0) return 0;
+  const double more = flops_with(m, v, s) - flops_at(m, a, v), repeated = a.flops - a.flops_once;
+  return more > repeated ? m.rule.flop * (more - repeated) : 0;
+}
+
 /// Whether a candidate is one of those before it, from `from` on.
 constexpr bool tried_already(const std::vector<strategy>& candidates, std::size_t from, std::size_t i) {
   const strategy* list = candidates.data();
@@ -137,7 +144,7 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
   for (std::size_t i = 0; i < a.candidates.size(); ++i) {
     const strategy s = a.candidates[i];
     if (tried_already(a.candidates, tried_from, i)) continue;
-    if (!repeats && (repeats_too_much(m, a, v, s) || (whole_work && least_price(m, a, v, s) >= spent))) continue;
+    if (!repeats && (repeats_too_much(m, a, v, s) || (whole_work && least_price(m, a, v, s) + more_work(m, a, v, s) >= spent))) continue;
     if (!try_strategy(m, a, f, v, s, together)) continue;
     changed = true;
     tried_from = i + 1;

@@ -147,6 +147,7 @@ constexpr void price_all(const cost_model& m, assignment& a) {
     a.flops += flops_at(m, a, v);
     once += flops_once(m, v);
   }
+  a.flops_once = once;
   a.allowed_flops = once * (m.rule.repeat > 0 ? m.rule.repeat : 1);
 }
 
