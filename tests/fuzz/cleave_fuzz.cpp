@@ -4,7 +4,8 @@
 // Random programs on random meshes, layouts and extents: their plans, simulated, must give what the plain evaluator gives and move what
 // they were priced at. What fails is cut down to a small program and printed as C++.
 //
-//   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print]
+//   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print] [--plans FILE]
+#include "../plan_text.hpp"
 #include "print_sketch.hpp"
 #include "random_sketch.hpp"
 
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -102,7 +104,8 @@ finding check_slope(const sketch& s, const recorded& r, const std::vector<host_a
   return {outcome::slope, "the gradient gives " + std::to_string(slope) + " along a direction, differences " + std::to_string(fine)};
 }
 
-finding check(const sketch& s) {
+/// Where `plans` is given, the plan goes there as text.
+finding check(const sketch& s, std::ostream* plans = nullptr) {
   recorded r;
   if (!record(s, r)) return {outcome::refused, {}};
   const graph& g = r.g();
@@ -116,7 +119,9 @@ finding check(const sketch& s) {
     if (!s.by.empty() && smooth(s))
       if (finding f = check_slope(s, r, in, want); f.wrong() && stable(g, r.at, in, want)) return f;
     const sizes hints = s.expects ? r.at : sizes_for(g);
-    const program p = partition(g, hints, s.repeat == 0 ? policy::time() : policy::bytes_first(s.repeat - 1));
+    const policy rule = s.repeat == 0 ? policy::time() : policy::bytes_first(s.repeat - 1);
+    const program p = partition(g, hints, rule);
+    if (plans != nullptr) *plans << plan_text("seed " + std::to_string(s.seed), p, hints, rule);
     if (p.found.fault == fault::layouts_tie) return {outcome::tie, {}};
     if (!p.found.ok()) return {outcome::no_plan, "fault " + std::to_string(static_cast<int>(p.found.fault)) + " in " + std::string(p.found.op)};
     const simulated got = simulate(p, r.at, in, s.seed);
@@ -249,16 +254,24 @@ int main(int argc, char** argv) {
   long cases = 2000;
   double minutes = 0;
   bool print = false, understood = true;
+  std::string plans;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--seed" && i + 1 < argc) seed = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
     else if (option == "--cases" && i + 1 < argc) cases = std::strtol(argv[++i], nullptr, 10);
     else if (option == "--minutes" && i + 1 < argc) minutes = std::strtod(argv[++i], nullptr), cases = minutes > 0 ? 2000000000L : cases;
     else if (option == "--print") print = true;
+    else if (option == "--plans" && i + 1 < argc) plans = argv[++i];
     else understood = false;
   }
   if (!understood) {
-    std::fprintf(stderr, "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print]\n");
+    std::fprintf(stderr, "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print] [--plans FILE]\n");
+    return 2;
+  }
+  std::ofstream written;
+  if (!plans.empty()) written.open(plans);
+  if (!plans.empty() && !written) {
+    std::fprintf(stderr, "cleave_fuzz: the file of plans cannot be opened\n");
     return 2;
   }
   const auto start = std::chrono::steady_clock::now();
@@ -274,7 +287,7 @@ int main(int argc, char** argv) {
     if (print) std::printf("%s\n", to_cpp(s, "seed " + std::to_string(its)).c_str()), std::fflush(stdout);
     gradients += s.by.empty() ? 0 : 1;
     for (const step_line& l : s.steps) ++used[l.what];
-    const finding f = check(s);
+    const finding f = check(s, plans.empty() ? nullptr : &written);
     ++tally[f.what];
     if (!f.wrong()) continue;
     ++wrong;

@@ -346,8 +346,9 @@ inline bool size(const sketch& s, recorded& r) {
   for (std::size_t a = 0; a < s.axes.size(); ++a) r.at.axes[static_cast<int>(a)] = s.axes[a].size;
   for (std::size_t d = 0; d < g.dims.size(); ++d) {
     r.at.dims[d] = g.dims[d].extent;
-    const sized_dim& said = s.dims[static_cast<std::size_t>(recorded::number_of(g.dims[d].name))];
-    if (said.size >= 0) r.at.dims[d] = said.size;
+    // Dims that the library names itself follow from these.
+    const auto said = static_cast<std::size_t>(recorded::number_of(g.dims[d].name));
+    if (said < s.dims.size() && s.dims[said].size >= 0) r.at.dims[d] = s.dims[said].size;
   }
   if (!derive_extents(g.rules, r.at)) return false;
   for (std::size_t d = 0; d < g.dims.size(); ++d)

@@ -23,7 +23,7 @@ struct product {
     p.buffers = {buffer_of(role::input, 0, type_of(f32, {0, 2}), 2), buffer_of(role::input, 1, type_of(f32, {2, 1}), 2),
                  buffer_of(role::workspace, 0, type_of(f32, {0, 1})), buffer_of(role::workspace, 0, type_of(f32, {0, 1})),
                  buffer_of(role::output, 0, type_of(f32, {0, 1}))};
-    p.buffers[2].where.unreduced = 1;
+    p.buffers[2].where.set_partial(1);
     step& gemm = p.steps[0];
     gemm.kind = step_kind::gemm;
     gemm.code = op::dot;

@@ -46,13 +46,13 @@ constexpr buffer buffer_of(role r, int index, tensor_type t, int divided = -1) {
   b.index = static_cast<std::uint16_t>(index);
   b.type = t;
   for (int i = 0; i < t.rank; ++i)
-    if (t[i] == divided) b.where[i] = axis_list(0);
+    if (t[i] == divided) b.where.set(i, axis_list(0));
   return b;
 }
 constexpr layout space_of(const tensor_type& loop, int divided) {
   layout l;
   for (int i = 0; i < loop.rank; ++i)
-    if (loop[i] == divided) l[i] = axis_list(0);
+    if (loop[i] == divided) l.set(i, axis_list(0));
   return l;
 }
 constexpr tape_op load(element e, int operand) {

@@ -77,7 +77,7 @@ std::string print(const layout& l, int rank) {
     s += std::to_string(i);
     for (int j = 0; j < l[i].size(); ++j) s += "/" + std::string(support::axis_names[l[i][j]]);
   }
-  return s + "] partial " + std::to_string(l.unreduced);
+  return s + "] partial " + std::to_string(l.unreduced());
 }
 
 template <class T>
@@ -85,13 +85,13 @@ void check_move(grid_state& grid, kind move, const comm::transfer& t, tally& tot
   const axis_sizes& sizes = grid.sizes();
   std::vector<T> in, want;
   support::for_owned(t.global, t.from, grid.here(), sizes,
-                     [&](std::int64_t flat) { in.push_back(value_of<T>(flat, t.from.unreduced, t.combine, grid.here(), sizes)); });
-  const axis_set gone = static_cast<axis_set>(t.from.unreduced & ~t.to.unreduced);
-  const axis_set fresh = static_cast<axis_set>(t.to.unreduced & ~t.from.unreduced);
+                     [&](std::int64_t flat) { in.push_back(value_of<T>(flat, t.from.unreduced(), t.combine, grid.here(), sizes)); });
+  const axis_set gone = static_cast<axis_set>(t.from.unreduced() & ~t.to.unreduced());
+  const axis_set fresh = static_cast<axis_set>(t.to.unreduced() & ~t.from.unreduced());
   bool keeps = true;
   for (int a = 0; a < max_axes; ++a) keeps = keeps && ((fresh >> a & 1) == 0 || grid.here()[static_cast<std::size_t>(a)] == 0);
   support::for_owned(t.global, t.to, grid.here(), sizes, [&](std::int64_t flat) {
-    want.push_back(keeps ? combined_value<T>(flat, t.from.unreduced, gone, t.combine, grid.here(), sizes)
+    want.push_back(keeps ? combined_value<T>(flat, t.from.unreduced(), gone, t.combine, grid.here(), sizes)
                          : with_identity<T>(t.combine));
   });
   const T untouched = static_cast<T>(77);
@@ -151,8 +151,7 @@ void check_pair(grid_state& grid, const shape& global, layout from, layout to, r
     check_move<T>(grid, kind::slice, {e, global, from, to, axes, how}, total);
     check_move<T>(grid, kind::all_gather, {e, global, to, from, axes, how}, total);
     layout partial = from;
-    partial.unreduced = axes;
-    partial.combine = how;
+    partial.set_partial(axes, how);
     check_move<T>(grid, kind::reduce_scatter, {e, global, partial, to, axes, how}, total);
   }
   if (turns(from, to, global.rank, axes)) check_move<T>(grid, kind::all_to_all, {e, global, from, to, axes, how}, total);
@@ -161,21 +160,19 @@ void check_pair(grid_state& grid, const shape& global, layout from, layout to, r
   const axis_set rest = static_cast<axis_set>(grid.mesh().all() & ~used);
   if (rest == 0) return;
   layout partial = from;
-  partial.unreduced = rest;
-  partial.combine = how;
+  partial.set_partial(rest, how);
   if (from == to) {
     check_move<T>(grid, kind::all_reduce, {e, global, partial, from, rest, how}, total);
     check_move<T>(grid, kind::mask, {e, global, from, partial, rest, how}, total);
   } else {
     layout moved = to;
-    moved.unreduced = rest;
-    moved.combine = how;
+    moved.set_partial(rest, how);
     check_move<T>(grid, kind::collective_permute, {e, global, partial, moved, used, how}, total);
     axis_set over = 0;
     if (continues(from, to, global.rank, over)) {
       // Some axes scattered, the others stay partial.
       layout both = partial;
-      both.unreduced = static_cast<axis_set>(rest | over);
+      both.set_partial(static_cast<axis_set>(rest | over), how);
       check_move<T>(grid, kind::reduce_scatter, {e, global, both, moved, over, how}, total);
     }
   }
@@ -268,8 +265,8 @@ TEST(moves, nothing_is_called_for_one_device) {
   const grid g(support::mesh_of(2), MPI_COMM_WORLD, {support::ranks(), 1});
   const shape global = shape_with({4, 6});
   layout partial, divided;
-  partial.unreduced = 2;
-  divided[0] = axis_list(1);
+  partial.set_partial(2);
+  divided.set(0, axis_list(1));
   std::vector<float> in(24, 1), out(24, 0);
   support::reset_charges();
   support::run_move(g.state(), kind::all_reduce, {element::f32, global, partial, {}, 2, reduction::sum}, in.data(), out.data());
@@ -284,7 +281,7 @@ TEST(moves, nothing_is_called_for_one_device) {
 TEST(moves, in_place_all_reduce) {
   const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
   layout partial;
-  partial.unreduced = 1;
+  partial.set_partial(1);
   std::vector<double> data(5, g.rank() + 1);
   support::run_move(g.state(), kind::all_reduce, {element::f64, shape_with({5}), partial, {}, 1, reduction::sum}, data.data(), data.data());
   const double n = support::ranks();

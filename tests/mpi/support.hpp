@@ -108,7 +108,7 @@ inline std::vector<cleave::layout> layouts(int rank, int axes) {
       if ((base.used() >> a & 1) != 0) continue;
       for (int d = 0; d < rank; ++d) {
         cleave::layout l = base;
-        l[d].push_back(a);
+        l.append(d, a);
         bool known = false;
         for (const cleave::layout& other : all) known = known || other == l;
         if (!known) all.push_back(l);

@@ -3,7 +3,7 @@
 //
 // Compares the planner with recorded decisions of XLA's SPMD partitioner, and checks every plan by simulating it.
 //
-//   cleave_oracle FILE [--verbose] [--family NAME] [--id PART]
+//   cleave_oracle FILE [--verbose] [--family NAME] [--id PART] [--plans FILE]
 //
 // Each case is built through the recorder from its op, einsum and parameters, planned for the fewest bytes within the case's
 // redundancy, priced for its real sizes, and simulated with small random data against the plain evaluator.
@@ -13,6 +13,7 @@
 //   above gspmd  more bytes than GSPMD's with its all-reduce + slice charged as a reduce-scatter, and 64
 //   above bound  more bytes than the bound and its tolerance
 //   geomean      of ours / GSPMD's own bytes, over the cases where both move something
+#include "../plan_text.hpp"
 #include "../shrunk.hpp"
 #include "../without_kernels.hpp"
 
@@ -817,7 +818,7 @@ void print_steps(const cleave::program& p, const cleave::sizes& at) {
   }
 }
 
-void run_case(const json& c, names& pool, bool verbose, tally& t) {
+void run_case(const json& c, names& pool, bool verbose, std::ostream* plans, tally& t) {
   const std::string id = string_of(field(c, "id"), "'id'"), family = string_of(field(c, "family"), "'family'");
   case_builder builder(c, pool);
   if (!builder.build()) {
@@ -834,7 +835,10 @@ void run_case(const json& c, names& pool, bool verbose, tally& t) {
   const std::string op = string_of(field(c, "op"), "'op'");
   const double unlimited = op.starts_with("conv") ? 0 : 1;
   const double allowed = optional_number(c, "redundancy").value_or(unlimited);
-  const cleave::program p = partition(g, real, cleave::policy::bytes_first(allowed));
+  const cleave::policy rule = cleave::policy::bytes_first(allowed);
+  const cleave::program p = partition(g, real, rule);
+  // Also as the default policy plans it, which is what programs get.
+  if (plans != nullptr) *plans << plan_text(id, p, real, rule) << plan_text(id + " by time", partition(g, real), real, cleave::policy::time());
   std::string notes;
   if (!p.found.ok()) {
     ++t.wrong;
@@ -885,18 +889,19 @@ void run_case(const json& c, names& pool, bool verbose, tally& t) {
 } // namespace
 
 int main(int argc, char** argv) {
-  std::string file, family, part;
+  std::string file, family, part, plans;
   bool verbose = false, understood = true;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--verbose") verbose = true;
     else if (option == "--family" && i + 1 < argc) family = argv[++i];
     else if (option == "--id" && i + 1 < argc) part = argv[++i];
+    else if (option == "--plans" && i + 1 < argc) plans = argv[++i];
     else if (option.starts_with("--") || !file.empty()) understood = false;
     else file = option;
   }
   if (file.empty() || !understood) {
-    std::fprintf(stderr, "usage: cleave_oracle FILE [--verbose] [--family NAME] [--id PART]\n");
+    std::fprintf(stderr, "usage: cleave_oracle FILE [--verbose] [--family NAME] [--id PART] [--plans FILE]\n");
     return 2;
   }
   tally t;
@@ -905,6 +910,9 @@ int main(int argc, char** argv) {
     std::ifstream stream(file);
     if (!stream) throw malformed("the file cannot be opened");
     const json all = json::parse(stream);
+    std::ofstream written;
+    if (!plans.empty()) written.open(plans);
+    if (!plans.empty() && !written) throw malformed("the file of plans cannot be opened");
     names pool;
     std::printf("%-60s %14s %14s %14s %14s %14s\n", "bytes a device", "ours", "GSPMD", "with scatter", "Shardy", "bound");
     for (const json& c : list(all, "cases")) {
@@ -913,7 +921,7 @@ int main(int argc, char** argv) {
       current = "case '" + id + "': ";
       if (id.find(part) == std::string::npos) continue;
       if (family.empty() ? !families.contains(its) : its != family) ++t.not_run[its];
-      else run_case(c, pool, verbose, t);
+      else run_case(c, pool, verbose, plans.empty() ? nullptr : &written, t);
     }
   } catch (const json::exception& e) {
     // Without the library's own prefix in brackets.

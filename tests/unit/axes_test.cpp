@@ -106,8 +106,8 @@ TEST(Axes, SmallestPartIsTheLeastThatAnyScatteredDeviceKeepsOfTheFirstBlock) {
         global.rank = 1;
         global[0] = extent;
         layout from, to;
-        from[0] = list_of({0});
-        to[0] = list_of({0, 1});
+        from.set(0, list_of({0}));
+        to.set(0, list_of({0, 1}));
         if (!nests(extent, from[0], to[0], sizes)) continue;
         std::int64_t least = extent;
         for (std::int32_t y = 0; y < q; ++y) least = std::min(least, held(extent, to[0], {0, y}, sizes).size());

@@ -92,7 +92,7 @@ private:
     const int id = in_.made().find_dim(dim_names[d]);
     return id >= 0 && in_.at(v).type.has(static_cast<dim_id>(id));
   }
-  bool partial_input(value v) { return in_.at(v).pin.unreduced != 0; }
+  bool partial_input(value v) { return in_.at(v).pin.unreduced() != 0; }
 
   /// Appends one operation that the recorder accepts.
   void step() {

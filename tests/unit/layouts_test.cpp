@@ -28,13 +28,13 @@ public:
   layout some_layout(int rank, int axes) {
     layout l;
     for (int a = 0; a < axes; ++a)
-      if (const int i = below(rank + 1); i < rank) l[i].push_back(a);
+      if (const int i = below(rank + 1); i < rank) l.append(i, a);
     // Axes come in any order, not only rising.
     for (int i = 0; i < rank; ++i)
       if (below(2) != 0 && l[i].size() > 1) {
         axis_list turned;
         for (int j = l[i].size(); j-- > 0;) turned.push_back(l[i][j]);
-        l[i] = turned;
+        l.set(i, turned);
       }
     return l;
   }
@@ -159,13 +159,13 @@ TEST(Reshard, PartialAxesAreResolvedOnce) {
   for (int n = 0; n < 500; ++n) {
     random_case c = g.next(12);
     for (int a = 0; a < c.axes; ++a)
-      if ((c.from.sharded() >> a & 1) == 0 && g.below(2) != 0) c.from.unreduced = static_cast<axis_set>(c.from.unreduced | axis_bit(a));
+      if ((c.from.sharded() >> a & 1) == 0 && g.below(2) != 0) c.from.set_partial(static_cast<axis_set>(c.from.unreduced() | axis_bit(a)));
     const path p = find_path(c.global, 4, c.from, c.to, c.sizes, policy::time());
     layout at = c.from;
     for (const hop& h : p.hops) {
       // Each hop only resolves partial axes, or leaves them alone.
-      ASSERT_EQ(h.to.unreduced & ~at.unreduced, 0);
-      if (h.to.unreduced != at.unreduced) {
+      ASSERT_EQ(h.to.unreduced() & ~at.unreduced(), 0);
+      if (h.to.unreduced() != at.unreduced()) {
         ASSERT_TRUE(h.move == kind::all_reduce || h.move == kind::reduce_scatter);
       }
       at = h.to;

@@ -121,7 +121,7 @@ class random_program {
 
   known pick() { return values_[static_cast<std::size_t>(below(static_cast<int>(values_.size())))]; }
   /// The recorder refuses partial arguments where they do not commute; those are not asked for.
-  bool partial(value v) const { return (in_.at(v).code == op::input || in_.at(v).code == op::reshard) && in_.at(v).pin.unreduced != 0; }
+  bool partial(value v) const { return (in_.at(v).code == op::input || in_.at(v).code == op::reshard) && in_.at(v).pin.unreduced() != 0; }
   std::vector<dim_ref> some_of(value v) {
     std::vector<dim_ref> list;
     for (int d : dims_of(v))
@@ -148,7 +148,7 @@ class random_program {
       case 0: return pa ? value{} : in_.elementwise(some_unary(e), std::array{a.v}, {});
       case 1: return pa ? value{} : is_floating(e) ? rounded(a.v) : !a.v;
       case 2:
-        if (pa && (in_.at(a.v).pin.combine != reduction::sum || e == element::boolean)) return {};
+        if (pa && (in_.at(a.v).pin.combine() != reduction::sum || e == element::boolean)) return {};
         return pa && coin() ? -a.v : a.v * static_cast<double>(1 + below(2));
       case 3:
       case 4: {
@@ -170,7 +170,7 @@ class random_program {
       case 7:
       case 8: {
         if ((pa && pb) || e != type(b.v)) return {};
-        if ((pa || pb) && (in_.at(pa ? a.v : b.v).pin.combine != reduction::sum || e == element::boolean)) return {};
+        if ((pa || pb) && (in_.at(pa ? a.v : b.v).pin.combine() != reduction::sum || e == element::boolean)) return {};
         std::vector<dim_ref> over;
         for (int d : dims_of(a.v))
           if (has(b.v, d) && !coin(3) && over.size() < 8) over.push_back(dim(d));
@@ -178,7 +178,7 @@ class random_program {
         return in_.dot(a.v, b.v, over, {});
       }
       case 9: {
-        const reduction how = pa ? in_.at(a.v).pin.combine : static_cast<reduction>(below(4));
+        const reduction how = pa ? in_.at(a.v).pin.combine() : static_cast<reduction>(below(4));
         // Products outgrow exact numbers, and the maximum of nothing is infinite.
         if (how == reduction::prod && is_floating(e) && !pa) return {};
         const std::vector<dim_ref> over = some_of(a.v);

@@ -149,13 +149,20 @@ TEST_F(Recording, VerifySeesWhatIsBroken) {
   in.output(exp(a));
   graph g = in.take();
   ASSERT_TRUE(verify(g));
-  graph late = g, twice = g, axis = g;
+  graph late = g, twice = g, axis = g, beyond = g, gap = g;
   late.nodes[3].in[0] = 3;
   twice.nodes[0].type.dims[1] = twice.nodes[0].type.dims[0];
-  axis.nodes[0].pin[1] = axis_list(0);
+  // A layout cannot say that an axis shards two positions; but that it shards one and is unreduced, is none of the mesh, or is the
+  // second axis of a position without a first.
+  axis.nodes[0].pin.set(1, axis_list(0));
+  axis.nodes[0].pin.set_partial(axis_bit(0));
+  beyond.nodes[0].pin.set(1, axis_list(max_axes - 1));
+  gap.nodes[0].pin = layout{1u | 1u << 4};
   EXPECT_FALSE(verify(late));
   EXPECT_FALSE(verify(twice));
   EXPECT_FALSE(verify(axis));
+  EXPECT_FALSE(verify(beyond));
+  EXPECT_FALSE(verify(gap));
 }
 
 } // namespace

@@ -121,8 +121,8 @@ TEST_F(Broken, ByAnyBufferDividedOtherwise) {
       for (int axis = 0; axis < 2; ++axis) {
         program p = plan_;
         layout& l = p.buffers[i].where;
-        if (((l.used() >> axis) & 1) != 0) l[position] = {};
-        else l[position].push_back(axis);
+        if (((l.used() >> axis) & 1) != 0) l.clear(position);
+        else l.append(position, axis);
         if (l == plan_.buffers[i].where) continue;
         EXPECT_NE(verdict_on(p), "") << "buffer " << i << " position " << position << " axis " << axis;
       }

@@ -20,7 +20,7 @@ class collective_permute {
     const box have = box_of(t.global, t.from, here, sizes), want = box_of(t.global, t.to, here, sizes);
 
     // Partial values travel between devices with the same coordinates on the partial axes.
-    const axis_set divided = t.from.sharded(), partial = t.from.unreduced;
+    const axis_set divided = t.from.sharded(), partial = t.from.unreduced();
     axis_set copies = 0;
     for (int a = 0; a < max_axes; ++a)
       if (((divided | partial) >> a & 1) == 0) copies = static_cast<axis_set>(copies | axis_bit(a));

@@ -34,13 +34,13 @@ class grid_copy {
  public:
   /// Collective over the devices of `from`.
   grid_copy(grid_state& from, grid_state& to, const grid_transfer& t)
-      : element_(t.element), world_(from.everyone()), port_(staged()), staged_(staged()), combine_(t.to.combine) {
+      : element_(t.element), world_(from.everyone()), port_(staged()), staged_(staged()), combine_(t.to.combine()) {
     const source_side source(from, t);
     const target_side target(to, t);
     if (from.active()) {
       const box have = source.held(from.here());
       in_bytes_ = have.elements() * size_of(element_);
-      if (t.from.unreduced != 0) combine_first(from, t);
+      if (t.from.unreduced() != 0) combine_first(from, t);
       plan_sends(source, target, from.here(), have);
     }
     if (to.active()) {
@@ -150,7 +150,7 @@ class grid_copy {
     box held(const coordinates& at) const { return box_of(t.global, t.to, at, grid.sizes()); }
     bool receives(const coordinates& at) const {
       for (std::size_t a = 0; a < max_axes; ++a)
-        if ((t.to.unreduced >> a & 1) != 0 && at[a] != 0) return false;
+        if ((t.to.unreduced() >> a & 1) != 0 && at[a] != 0) return false;
       return true;
     }
     /// Calls f(rank, part) for every rank that lacks a part of a shard, in the order of devices.
@@ -184,10 +184,10 @@ class grid_copy {
     transfer whole;
     whole.element = t.element;
     whole.global = t.global;
-    whole.from = whole.to = t.from;
-    whole.to.unreduced = 0;
-    whole.axes = t.from.unreduced;
-    whole.combine = t.from.combine;
+    whole.from = t.from;
+    whole.to = t.from.reduced();
+    whole.axes = t.from.unreduced();
+    whole.combine = t.from.combine();
     first_.emplace(from, whole);
     reduced_ = allocate(in_bytes_);
     first_host_ = allocate<Kokkos::HostSpace>(first_->needs().host);

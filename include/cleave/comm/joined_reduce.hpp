@@ -53,8 +53,7 @@ class joined_reduce {
     t.global[0] = elements;
     t.from = {};
     t.to = {};
-    t.from.unreduced = like.axes;
-    t.from.combine = like.combine;
+    t.from.set_partial(like.axes, like.combine);
     return t;
   }
 

@@ -11,7 +11,7 @@ namespace cleave::comm {
 /// reduction. Communication: none.
 class mask {
  public:
-  mask(grid_state& grid, const transfer& t) : element_(t.element), combine_(t.to.combine) {
+  mask(grid_state& grid, const transfer& t) : element_(t.element), combine_(t.to.combine()) {
     for (int a = 0; a < max_axes; ++a)
       if ((t.axes >> a & 1) != 0 && grid.here()[static_cast<std::size_t>(a)] != 0) keeps_ = false;
     elements_ = box_of(t.global, t.to, grid.here(), grid.sizes()).elements();

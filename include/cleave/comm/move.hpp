@@ -61,7 +61,7 @@ class bound_move {
         // Reduced everywhere first, then everybody fetches what it lacks of its block.
         transfer whole = t;
         whole.to = t.from;
-        whole.to.unreduced = t.to.unreduced;
+        whole.to.set_partial(t.to.unreduced(), t.from.combine());
         rest.from = whole.to;
         first_.emplace(grid, whole);
         whole_bytes_ = aligned(box_of(t.global, whole.to, grid.here(), grid.sizes()).elements() * size_of(t.element));

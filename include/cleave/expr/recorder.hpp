@@ -412,7 +412,7 @@ public:
     for (int i = 0; i < n.type.rank; ++i) {
       const int from = primal.type.find(n.type[i]);
       if (from < 0 || (primal.pinned >> from & 1) == 0) continue;
-      n.pin[i] = primal.pin[from];
+      n.pin.set(i, primal.pin[from]);
       n.pinned = static_cast<std::uint8_t>(n.pinned | 1u << i);
     }
     return n.pinned == 0 ? x : push(n);

@@ -67,10 +67,10 @@ protected:
       node_id u = n.in[static_cast<std::size_t>(k)];
       while (is_alias(made_.nodes[u].code)) u = made_.nodes[u].in[0];
       const node& from = made_.nodes[u];
-      if ((from.code != op::input && from.code != op::reshard) || from.pin.unreduced == 0) continue;
+      if ((from.code != op::input && from.code != op::reshard) || from.pin.unreduced() == 0) continue;
       partial = static_cast<std::uint8_t>(partial | 1u << k);
-      axes = static_cast<axis_set>(axes | from.pin.unreduced);
-      how = from.pin.combine;
+      axes = static_cast<axis_set>(axes | from.pin.unreduced());
+      how = from.pin.combine();
       of = from.type.element;
     }
     if (partial == 0) return true;
@@ -187,14 +187,13 @@ protected:
       pinned = static_cast<std::uint8_t>(pinned | 1u << i);
       for (std::string_view name : p.axes) {
         if (!use(name, used, op, where, p.dim.name)) return false;
-        l[i].push_back(made_.mesh.find(name));
+        l.append(i, made_.mesh.find(name));
       }
     }
     for (std::string_view name : s.unreduced) {
       if (!use(name, used, op, where, {})) return false;
-      l.unreduced = static_cast<axis_set>(l.unreduced | axis_bit(made_.mesh.find(name)));
+      l.set_partial(static_cast<axis_set>(l.unreduced() | axis_bit(made_.mesh.find(name))), s.combine);
     }
-    l.combine = s.combine;
     return true;
   }
 

@@ -4,21 +4,22 @@
 
 #include <cleave/graph/graph.hpp>
 
+#include <bit>
+
 namespace cleave {
 
 /// Whether a layout is possible for a tensor of some rank: axes of the mesh, each used once, on dims that exist.
 constexpr bool verify(const layout& l, int rank, const mesh_value& mesh) {
-  unsigned used = l.unreduced;
-  if ((used & ~static_cast<unsigned>(mesh.all())) != 0) return false;
-  for (int i = 0; i < max_rank; ++i) {
+  const unsigned beyond = ~static_cast<unsigned>(mesh.all());
+  if ((l.used() & beyond) != 0 || (l.sharded() & l.unreduced()) != 0) return false;
+  unsigned seen = 0;
+  for (int i = 0; i < rank; ++i) {
+    // Each place along a position is taken once.
     const axis_list list = l[i];
-    if (i >= rank && !list.empty()) return false;
-    for (int j = 0; j < list.size(); ++j) {
-      if (list[j] >= mesh.size() || (used >> list[j] & 1) != 0) return false;
-      used |= 1u << list[j];
-    }
+    if (list.mask() != l.axes(i) || list.size() != std::popcount(static_cast<unsigned>(l.axes(i)))) return false;
+    seen |= l.axes(i);
   }
-  return true;
+  return seen == l.sharded();
 }
 
 /// What every pass may rely on and must keep: operands before their readers, dims that exist and appear once in a tensor,

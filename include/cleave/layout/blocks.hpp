@@ -29,14 +29,15 @@ constexpr std::int64_t times(std::int64_t a, std::int64_t b) {
 
 /// Extents of a tensor, by position.
 struct shape {
-  std::array<std::int64_t, max_rank> extent{};
+  // A plain array: constant evaluation indexes it at once, std::array through a call.
+  std::int64_t extent[max_rank]{};
   int rank = 0;
 
-  constexpr std::int64_t operator[](int i) const { return extent[static_cast<std::size_t>(i)]; }
-  constexpr std::int64_t& operator[](int i) { return extent[static_cast<std::size_t>(i)]; }
+  constexpr std::int64_t operator[](int i) const { return extent[i]; }
+  constexpr std::int64_t& operator[](int i) { return extent[i]; }
   constexpr std::int64_t elements() const {
     std::int64_t n = 1;
-    for (int i = 0; i < rank; ++i) n = times(n, extent[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < rank; ++i) n = times(n, extent[i]);
     return n;
   }
   friend constexpr bool operator==(const shape&, const shape&) = default;
@@ -65,10 +66,23 @@ constexpr shape local_shape(const shape& global, const layout& l, const coordina
   return local;
 }
 
+/// Into how many blocks each position is divided.
+struct block_counts {
+  std::int64_t of[max_rank] = {1, 1, 1, 1, 1, 1, 1, 1};
+
+  constexpr block_counts(const layout& l, const axis_sizes& sizes) {
+    int axis = 0;
+    for (std::uint64_t rest = l.word & layout::dims_mask; rest != 0; rest >>= layout::bits_per_axis, ++axis)
+      if ((rest & 15u) != 0) of[(rest & 15u) - 1u] *= sizes.of[axis];
+  }
+};
+
 /// The extents of the largest shard: what a buffer must hold on the device with coordinates 0.
 constexpr shape largest_shape(const shape& global, const layout& l, const axis_sizes& sizes) {
-  shape local = global;
-  for (int i = 0; i < global.rank; ++i) local[i] = block_extent(global[i], sizes.product(l[i]));
+  const block_counts parts(l, sizes);
+  shape local;
+  local.rank = global.rank;
+  for (int i = 0; i < global.rank; ++i) local.extent[i] = (global.extent[i] + parts.of[i] - 1) / parts.of[i];
   return local;
 }
 

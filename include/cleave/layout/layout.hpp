@@ -20,31 +20,98 @@ constexpr std::string_view name_of(reduction r) {
   return names[static_cast<int>(r)];
 }
 
-/// Where each element of a tensor lives. Position i of the tensor is divided over the axes `dims[i]`, major first, in
-/// blocks of ceil(extent / product of their sizes). Over the axes in `unreduced` every device holds a partial value,
-/// to be combined by `combine`. Over every other axis the tensor is replicated.
+/// Where each element of a tensor lives. Position i of the tensor is sharded over the axes `l[i]`, major first, in blocks of
+/// ceil(extent / product of their sizes). Over the axes in `unreduced()` every device holds a partial value, to be combined by
+/// `combine()`. Over every other axis the tensor is replicated.
+///
+/// One word, so that constant evaluation copies, compares and hashes a layout in one operation. Seven bits an axis: from the lowest, four
+/// for the position that it shards, counted from 1 (0: none), and three for its place among the axes of that position. Above
+/// them the set of unreduced axes and their reduction, which is `sum` where there are none: equal layouts have equal words.
 struct layout {
-  axis_list dims[max_rank]{};
-  axis_set unreduced = 0;
-  reduction combine = reduction::sum;
+  std::uint64_t word = 0;
 
-  constexpr axis_list operator[](int i) const { return dims[i]; }
-  constexpr axis_list& operator[](int i) { return dims[i]; }
-  /// The axes that divide some dim.
-  constexpr axis_set sharded() const {
-    unsigned set = 0;
-    for (const axis_list& list : dims) set |= list.mask();
-    return static_cast<axis_set>(set);
-  }
-  constexpr axis_set used() const { return static_cast<axis_set>(sharded() | unreduced); }
+  static constexpr int bits_per_axis = 7;
+  static constexpr int unreduced_at = bits_per_axis * max_axes;
+  static constexpr int combine_at = unreduced_at + max_axes;
+  /// The bits that say how positions are sharded.
+  static constexpr std::uint64_t dims_mask = (std::uint64_t{1} << unreduced_at) - 1;
+  /// The lowest bit of each axis.
+  static constexpr std::uint64_t lowest_bits = 0x0000'0408'1020'4081u;
 
-  constexpr bool same_dims(const layout& other) const {
-    for (int i = 0; i < max_rank; ++i)
-      if (dims[i].packed != other.dims[i].packed) return false;
-    return true;
+  /// The axes that shard a position, major first.
+  constexpr axis_list operator[](int position) const {
+    axis_list list;
+    std::uint32_t axis = 1;
+    for (std::uint64_t rest = word & dims_mask; rest != 0; rest >>= bits_per_axis, ++axis)
+      if (static_cast<int>(rest & 15u) == position + 1) list.packed |= axis << (4 * (rest >> 4 & 7u));
+    return list;
   }
-  friend constexpr bool operator==(const layout& a, const layout& b) {
-    return a.unreduced == b.unreduced && a.same_dims(b) && (a.unreduced == 0 || a.combine == b.combine);
+  /// An axis that shards another position is taken from there.
+  constexpr void set(int position, axis_list list) {
+    clear(position);
+    std::uint64_t place = 0;
+    for (std::uint32_t p = list.packed; p != 0; p >>= 4, ++place) {
+      const int shift = bits_per_axis * static_cast<int>((p & 15u) - 1u);
+      word = (word & ~(std::uint64_t{127} << shift)) | (static_cast<std::uint64_t>(position + 1) | place << 4) << shift;
+    }
+  }
+  constexpr void clear(int position) { word &= ~(127 * of_position(position)); }
+  /// Shards a position over one more axis, its new minor one.
+  constexpr void append(int position, int axis) {
+    std::uint64_t place = 0;
+    for (std::uint64_t rest = of_position(position); rest != 0; rest &= rest - 1) ++place;
+    word |= (static_cast<std::uint64_t>(position + 1) | place << 4) << (bits_per_axis * axis);
+  }
+  /// The set of axes that shard a position.
+  constexpr axis_set axes(int position) const { return packed_set(of_position(position)); }
+  /// Takes minor axes from a position until none of a set shards it.
+  constexpr void give_up(int position, unsigned set) {
+    if ((axes(position) & set) == 0) return;
+    axis_list list = (*this)[position];
+    while ((list.mask() & set) != 0) list.pop_back();
+    this->set(position, list);
+  }
+
+  constexpr axis_set unreduced() const { return static_cast<axis_set>(word >> unreduced_at & 127u); }
+  constexpr reduction combine() const { return static_cast<reduction>(word >> combine_at); }
+  /// Makes values partial over a set of axes.
+  constexpr void set_partial(axis_set over, reduction how = reduction::sum) {
+    word = (word & dims_mask) | static_cast<std::uint64_t>(over) << unreduced_at;
+    if (over != 0) word |= static_cast<std::uint64_t>(how) << combine_at;
+  }
+  /// The same sharding of values that are not partial.
+  constexpr layout reduced() const { return {word & dims_mask}; }
+
+  /// The axes that shard some position.
+  constexpr axis_set sharded() const { return packed_set((word | word >> 1 | word >> 2 | word >> 3) & lowest_bits); }
+  constexpr axis_set used() const { return static_cast<axis_set>(sharded() | unreduced()); }
+  /// Whether every axis that shards a position of `coarse` is at the same place here: each position goes on where that of `coarse` ends.
+  constexpr bool continues(layout coarse) const {
+    const std::uint64_t there = ((coarse.word | coarse.word >> 1 | coarse.word >> 2 | coarse.word >> 3) & lowest_bits) * 127;
+    return ((word ^ coarse.word) & there) == 0;
+  }
+
+  /// The positions (bit set) that are not sharded as there.
+  constexpr unsigned differs_at(layout other) const {
+    unsigned positions = 0;
+    std::uint64_t mine = word, theirs = other.word;
+    for (std::uint64_t rest = (word ^ other.word) & dims_mask; rest != 0; rest >>= bits_per_axis, mine >>= bits_per_axis, theirs >>= bits_per_axis)
+      if ((rest & 127u) != 0) positions |= 1u << (mine & 15u) | 1u << (theirs & 15u);
+    return positions >> 1;
+  }
+
+  constexpr bool same_dims(layout other) const { return ((word ^ other.word) & dims_mask) == 0; }
+  friend constexpr bool operator==(layout, layout) = default;
+
+ private:
+  /// The lowest bits of the axes that shard a position: those whose number of it differs in no bit.
+  constexpr std::uint64_t of_position(int position) const {
+    const std::uint64_t differs = word ^ lowest_bits * static_cast<std::uint64_t>(position + 1);
+    return lowest_bits & ~(differs | differs >> 1 | differs >> 2 | differs >> 3);
+  }
+  /// Lowest bits as a set. The product brings bit 7a to 42 + a, and the others elsewhere.
+  static constexpr axis_set packed_set(std::uint64_t bits) {
+    return static_cast<axis_set>(bits * 0x0000'0410'4104'1040u >> 42 & 127u);
   }
 };
 

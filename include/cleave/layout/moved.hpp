@@ -35,28 +35,23 @@ constexpr std::int64_t smallest_part(const shape& global, const layout& from, co
   return kept;
 }
 
-namespace detail {
-
-constexpr bool divides_evenly(const shape& global, const layout& l, const axis_sizes& sizes) {
-  for (int i = 0; i < global.rank; ++i)
-    if (!l[i].empty() && global[i] % sizes.product(l[i]) != 0) return false;
-  return true;
-}
-
-} // namespace detail
-
 /// Elements that the busiest device must receive to go from one layout to another (partial values aside): what it
 /// needs and does not hold. No collective can move less. For even blocks in closed form: either the lists of each dim
 /// nest and all devices keep the same overlap, or some device keeps nothing.
 constexpr std::int64_t moved(const shape& global, const layout& from, const layout& to, const axis_sizes& sizes) {
-  if (detail::divides_evenly(global, from, sizes) && detail::divides_evenly(global, to, sizes)) {
+  const block_counts p(from, sizes), q(to, sizes);
+  const std::int64_t* extent = global.extent;
+  bool even = true;
+  for (int i = 0; i < global.rank && even; ++i) even = extent[i] % p.of[i] == 0 && extent[i] % q.of[i] == 0;
+  if (even) {
     std::int64_t needed = 1, common = 1;
+    for (int i = 0; i < global.rank; ++i) {
+      needed = times(needed, extent[i] / q.of[i]);
+      common = times(common, extent[i] / (p.of[i] > q.of[i] ? p.of[i] : q.of[i]));
+    }
+    if (to.continues(from) || from.continues(to)) return needed - common;
     bool nested = true;
     for (int i = 0; i < global.rank; ++i) {
-      const std::int64_t p = sizes.product(from[i]), q = sizes.product(to[i]);
-      needed = times(needed, global[i] / q);
-      common = times(common, global[i] / (p > q ? p : q));
-      if (from[i] == to[i]) continue;
       const axis_list a = essential(from[i], sizes), b = essential(to[i], sizes);
       nested = nested && (a.starts_with(b) || b.starts_with(a));
     }

@@ -20,6 +20,9 @@ struct axis_list {
 
   constexpr axis_list() = default;
   constexpr axis_list(int axis) { push_back(axis); }
+  constexpr axis_list(const axis_list&) = default;
+  // Not to what a function returns: `l[i] = list` changes no layout.
+  constexpr axis_list& operator=(const axis_list&) & = default;
 
   constexpr int size() const {
     int n = 0;
@@ -29,8 +32,8 @@ struct axis_list {
   constexpr bool empty() const { return packed == 0; }
   constexpr int operator[](int i) const { return static_cast<int>((packed >> (4 * i)) & 15u) - 1; }
   /// Appends the new minor axis.
-  constexpr void push_back(int axis) { packed |= static_cast<std::uint32_t>(axis + 1) << (4 * size()); }
-  constexpr void pop_back() { packed &= (1u << (4 * (size() - 1))) - 1u; }
+  constexpr void push_back(int axis) & { packed |= static_cast<std::uint32_t>(axis + 1) << (4 * size()); }
+  constexpr void pop_back() & { packed &= (1u << (4 * (size() - 1))) - 1u; }
   constexpr axis_list prefix(int n) const {
     axis_list cut;
     cut.packed = packed & static_cast<std::uint32_t>((std::uint64_t{1} << (4 * n)) - 1u);
@@ -50,7 +53,8 @@ struct axis_list {
   }
   constexpr axis_set mask() const {
     unsigned set = 0;
-    for (std::uint32_t p = packed; p != 0; p >>= 4) set |= 1u << ((p & 15u) - 1u);
+    for (std::uint32_t p = packed; p != 0; p >>= 4)
+      if ((p & 15u) != 0) set |= 1u << ((p & 15u) - 1u);
     return static_cast<axis_set>(set);
   }
   constexpr bool contains(int axis) const { return (mask() >> axis & 1) != 0; }

@@ -45,14 +45,16 @@ struct mesh_value {
 
 /// Sizes of the axes of a mesh, by axis id; 1 beyond the mesh.
 struct axis_sizes {
-  std::array<std::int64_t, max_axes> of{1, 1, 1, 1, 1, 1, 1};
+  // A plain array: constant evaluation indexes it at once, std::array through a call.
+  std::int64_t of[max_axes] = {1, 1, 1, 1, 1, 1, 1};
 
-  constexpr std::int64_t operator[](int axis) const { return of[static_cast<std::size_t>(axis)]; }
-  constexpr std::int64_t& operator[](int axis) { return of[static_cast<std::size_t>(axis)]; }
+  constexpr std::int64_t operator[](int axis) const { return of[axis]; }
+  constexpr std::int64_t& operator[](int axis) { return of[axis]; }
   constexpr std::int64_t product(axis_set set) const {
     std::int64_t n = 1;
-    for (int a = 0; a < max_axes; ++a)
-      if (set >> a & 1) n *= of[static_cast<std::size_t>(a)];
+    int axis = 0;
+    for (unsigned rest = set; rest != 0; rest >>= 1, ++axis)
+      if ((rest & 1u) != 0) n *= of[axis];
     return n;
   }
   constexpr std::int64_t product(axis_list list) const {

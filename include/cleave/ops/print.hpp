@@ -31,10 +31,10 @@ inline std::string to_string(const tensor_type& type, const layout& where, const
   std::string s(name_of(type.element));
   s += "[";
   for (int i = 0; i < type.rank; ++i) s.append(i > 0 ? ", " : "").append(to_string(type[i], where[i], dims, mesh));
-  if (where.unreduced != 0) {
+  if (where.unreduced() != 0) {
     s.append(type.rank > 0 ? " | " : "").append("unreduced");
-    if (where.combine != reduction::sum) s.append("<").append(name_of(where.combine)).append(">");
-    s.append("(").append(to_string(where.unreduced, mesh)).append(")");
+    if (where.combine() != reduction::sum) s.append("<").append(name_of(where.combine())).append(">");
+    s.append("(").append(to_string(where.unreduced(), mesh)).append(")");
   }
   return s + "]";
 }

@@ -26,7 +26,7 @@ inline std::string grouped(std::int64_t number) {
 inline std::string why(const program& p, const step& s) {
   const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
   const auto over = [&](axis_set set) { return to_string(set, p.mesh); };
-  const axis_set resolved = static_cast<axis_set>(from.where.unreduced & ~to.where.unreduced);
+  const axis_set resolved = static_cast<axis_set>(from.where.unreduced() & ~to.where.unreduced());
   switch (s.move) {
     case kind::all_reduce: return "partial over " + over(resolved) + ", needed whole";
     case kind::reduce_scatter: return "partial over " + over(resolved) + ", each device needs its part";
@@ -73,7 +73,7 @@ inline std::string table(const std::vector<std::vector<std::string>>& rows) {
 /// The layout of each value of a graph, one operation for each line. A partial sum is shown as its operation leaves it,
 /// before it is reduced for its readers.
 inline std::string explain_layouts(const graph& recorded, const sizes& hints, const policy& rule = policy::time()) {
-  const graph g = simplify(recorded);
+  graph g = simplify(recorded);
   std::vector<layout> layouts;
   for (const strategy& s : choose(g, hints, rule).by_node) layouts.push_back(s.out);
   return to_string(g, layouts);

@@ -60,10 +60,9 @@ struct lowering : placed_pieces {
   std::vector<std::pair<std::size_t, std::uint8_t>> recorded{};
 
   constexpr layout loop_layout(const piece& p, const tensor_type& loop) const {
-    layout space = p.where;
+    layout space = p.where.reduced();
     int r = 0;
-    for (int i = p.type.rank; i < loop.rank; ++i) space[i] = chosen[p.node].over[static_cast<std::size_t>(r++)];
-    space.unreduced = 0;
+    for (int i = p.type.rank; i < loop.rank; ++i) space.set(i, chosen[p.node].over[r++]);
     return space;
   }
 
@@ -80,7 +79,7 @@ struct lowering : placed_pieces {
       s.kind = step_kind::move;
       s.move = p.by.move;
       s.axes = p.by.axes;
-      s.combine = pieces[p.in[0]].where.unreduced != 0 ? pieces[p.in[0]].where.combine : p.where.combine;
+      s.combine = pieces[p.in[0]].where.unreduced() != 0 ? pieces[p.in[0]].where.combine() : p.where.combine();
       s.in.push_back(static_cast<std::uint16_t>(buffer_of(p.in[0])));
     } else if (n.code == op::dot && n.over != 0) {
       s.kind = step_kind::gemm;
@@ -217,8 +216,7 @@ struct lowering : placed_pieces {
       c.where = node_at(p.node).where;
       const buffer& to = out.buffers[g.inputs.size() + r];
       c.loop = to.type;
-      c.space = to.where;
-      c.space.unreduced = 0;
+      c.space = to.where.reduced();
       c.in.push_back(static_cast<std::uint16_t>(buffer_of(results[r])));
       tape_op t;
       t.code = op::input;

@@ -26,29 +26,6 @@ constexpr void adopt_result_order(graph& g) {
   }
 }
 
-/// Merges as exchanges of elements, where the minor dim has a fixed extent. False where there is none.
-constexpr bool merge_by_elements(graph& g, const std::vector<node_id>& merges) {
-  bool any = false;
-  for (node_id v : merges) {
-    node& n = g.nodes[v];
-    if (g.dims[n.which[1]].extent == dynamic) continue;
-    dim_map major, minor;
-    major.from = n.which[0];
-    minor.from = n.which[1];
-    major.to = minor.to = n.which[2];
-    major.divisor = g.dims[n.which[1]].extent > 0 ? g.dims[n.which[1]].extent : 1;
-    major.floors = true;
-    minor.outside = border::periodic;
-    n.code = op::merge_blocks;
-    n.first_map = static_cast<std::uint16_t>(g.maps.size());
-    n.maps = 2;
-    g.maps.push_back(major);
-    g.maps.push_back(minor);
-    any = true;
-  }
-  return any;
-}
-
 } // namespace detail
 
 /// Partitions a recorded graph into the steps that every device runs. `hints` are the sizes for which choices are
@@ -62,18 +39,7 @@ constexpr program partition(const graph& recorded, const sizes& hints, const pol
   detail::adopt_result_order(g);
   none.found = {fault::internal, {}, "partition"};
   if (!verify(recorded) || !verify(g)) return none;
-  choice chosen = choose(g, hints, rule);
-  if (!chosen.gathered.empty()) {
-    // Where dims are gathered for a merge, taking the elements from where they are may be cheaper.
-    graph other = g;
-    if (detail::merge_by_elements(other, chosen.gathered)) {
-      choice by_elements = choose(other, hints, rule);
-      if (by_elements.score < chosen.score) {
-        g = static_cast<graph&&>(other);
-        chosen = static_cast<choice&&>(by_elements);
-      }
-    }
-  }
+  const choice chosen = choose(g, hints, rule);
   for (std::size_t v = 0; v < g.nodes.size(); ++v)
     if (!verify(chosen.by_node[v].out, g.nodes[v].type.rank, g.mesh)) return none;
   if (!chosen.found.ok()) {

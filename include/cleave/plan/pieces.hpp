@@ -74,14 +74,13 @@ struct piece_list {
     // A copy in another layout is made where the value is: what enters a loop once is moved once, before it.
     p.loop = node_at(u).loop;
     if (source_everywhere(u)) {
-      p.where = want;
-      p.where.unreduced = 0;
-      if (want.unreduced == 0) return push(p);
+      p.where = want.reduced();
+      if (want.unreduced() == 0) return push(p);
       // Every device can make the whole value; as a partial one it is masked like any other.
       const std::size_t whole = push(p);
       piece m = p;
       m.how = made_by::move;
-      m.by = {kind::mask, want.unreduced, want};
+      m.by = {kind::mask, want.unreduced(), want};
       m.where = want;
       m.arity = 1;
       m.in[0] = whole;
@@ -92,7 +91,7 @@ struct piece_list {
     std::size_t start = copies[u][0];
     path best = find_path(global, element_bytes, pieces[start].where, want, at.axes, rule);
     for (std::size_t i : copies[u]) {
-      if (pieces[i].where.unreduced != 0) continue;
+      if (pieces[i].where.unreduced() != 0) continue;
       const path other = find_path(global, element_bytes, pieces[i].where, want, at.axes, rule);
       if (other.score < best.score) {
         best = other;
@@ -193,8 +192,8 @@ struct piece_list {
         each.how = made_by::collect;
         each.loop = n.of;
         each.type = node_at(n.in[0]).type;
-        for (int i = 0; i < each.type.rank; ++i) each.where[i] = p.where[i + 1];
-        each.where[each.type.rank] = {};
+        for (int i = 0; i < each.type.rank; ++i) each.where.set(i, p.where[i + 1]);
+        each.where.clear(each.type.rank);
         pieces.push_back(each);
         p.how = made_by::rename;
         p.in[0] = pieces.size() - 1;
@@ -209,13 +208,12 @@ struct piece_list {
   constexpr void find_results() {
     for (std::size_t r = 0; r < g.outputs.size(); ++r) {
       const node_id v = g.outputs[r];
-      layout asked = chosen[v].out;
-      asked.unreduced = 0;
+      layout asked = chosen[v].out.reduced();
       if (source_everywhere(v)) asked = layout{};
       if (g.outputs_pinned) {
         asked = g.output_layouts[r];
         for (int i = 0; i < node_at(v).type.rank; ++i)
-          asked[i] = g.output_layouts[r][g.output_types[r].find(node_at(v).type[i])];
+          asked.set(i, g.output_layouts[r][g.output_types[r].find(node_at(v).type[i])]);
       }
       results.push_back(copy(v, asked));
     }

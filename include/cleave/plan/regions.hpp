@@ -46,15 +46,14 @@ struct region_finder {
     r.taken = required(n, factors_of(g, n), s, 0);
     for (int i = 0; i < r.type.rank; ++i) {
       const int same = n.type.find(r.type[i]);
-      if (same >= 0) r.made[i] = s.out[same];
+      if (same >= 0) r.made.set(i, s.out[same]);
     }
-    r.made.unreduced = s.out.unreduced;
-    r.made.combine = s.out.combine;
+    r.made.set_partial(s.out.unreduced(), s.out.combine());
     for (const dim_map& m : maps_of(g, n)) {
       dim_map along = m;
       along.window = no_dim;
       along.dilation = m.window == no_dim ? 0 : m.dilation * (at[m.window] > 0 ? at[m.window] - 1 : 0);
-      r.made[r.type.find(m.from)] = s.out[n.type.find(m.to)];
+      r.made.set(r.type.find(m.from), s.out[n.type.find(m.to)]);
       r.maps.push_back(along);
     }
     r.parts = needed_parts(r, r);

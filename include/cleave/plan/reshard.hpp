@@ -17,11 +17,14 @@ struct hop {
 };
 
 /// How a value goes from one layout to another.
-struct path {
-  static_vector<hop, 8> hops{};
+inline constexpr std::size_t max_hops = 8;
+template <class Hops>
+struct basic_path {
+  Hops hops{};
   cost price{};
   double score = 0;
 };
+using path = basic_path<static_vector<hop, max_hops>>;
 
 namespace detail {
 
@@ -53,15 +56,17 @@ constexpr cost price_of(const hop& h, const layout& from, const shape& global, s
       if (n == 1) return {};
       const std::int64_t operand = largest_shape(global, from, sizes).elements();
       bool nested = true, even = true;
+      const unsigned changed = from.differs_at(h.to);
       for (int i = 0; i < global.rank; ++i)
-        if (from[i] != h.to[i]) {
-          nested = nested && nests(global[i], from[i], h.to[i], sizes);
-          even = even && global[i] % sizes.product(h.to[i]) == 0;
+        if ((changed >> i & 1) != 0) {
+          const axis_list want = h.to[i];
+          nested = nested && nests(global[i], from[i], want, sizes);
+          even = even && global[i] % sizes.product(want) == 0;
         }
       if (nested && even) return {(n - 1) * operand * element_bytes / n, detail::rounds(n)};
       if (nested) return {(operand - smallest_part(global, from, h.to, h.axes, sizes)) * element_bytes, detail::rounds(n)};
       layout whole = from;
-      whole.unreduced = h.to.unreduced;
+      whole.set_partial(h.to.unreduced(), from.combine());
       const std::int64_t exchanged = moved(global, whole, h.to, sizes) * element_bytes;
       return {2 * (n - 1) * operand * element_bytes / n + exchanged, 3 * detail::rounds(n)};
     }
@@ -74,10 +79,9 @@ constexpr cost price_of(const hop& h, const layout& from, const shape& global, s
       if (h.move == kind::all_gather) return {bytes, detail::rounds(n)};
       if (h.move == kind::all_to_all) return {bytes, n - 1};
       std::int64_t peers = 1;
-      for (int i = 0; i < global.rank; ++i) {
-        const std::int64_t p = sizes.product(from[i]), q = sizes.product(h.to[i]);
-        if (p > q) peers *= p / q;
-      }
+      const block_counts p(from, sizes), q(h.to, sizes);
+      for (int i = 0; i < global.rank; ++i)
+        if (p.of[i] > q.of[i]) peers *= p.of[i] / q.of[i];
       return {bytes, peers};
     }
   }
@@ -86,8 +90,35 @@ constexpr cost price_of(const hop& h, const layout& from, const shape& global, s
 
 namespace detail {
 
+/// The last hop of a path and how many there are: all that a price needs, and much less to copy.
+struct last_hop {
+  hop last{};
+  std::size_t count = 0;
+
+  constexpr bool empty() const { return count == 0; }
+  constexpr bool full() const { return count == max_hops; }
+  constexpr hop& back() { return last; }
+  constexpr void push_back(const hop& h) {
+    last = h;
+    ++count;
+  }
+  constexpr void append(const last_hop& other) {
+    if (other.count != 0) last = other.last;
+    count += other.count;
+  }
+  constexpr bool fits(const last_hop& other) const { return count + other.count <= max_hops; }
+};
+struct all_hops : static_vector<hop, max_hops> {
+  constexpr void append(const all_hops& other) {
+    for (const hop& h : other) push_back(h);
+  }
+  constexpr bool fits(const all_hops& other) const { return size() + other.size() <= max_hops; }
+};
+
 /// Search for the cheapest path between two layouts of one value.
+template <class Hops>
 struct path_search {
+  using path = basic_path<Hops>;
   const shape& global;
   std::int64_t element_bytes;
   const axis_sizes& sizes;
@@ -107,10 +138,11 @@ struct path_search {
   /// The layout after every slice that costs nothing: axes that nothing uses yet, appended where the target has them.
   constexpr layout sliced_towards(const layout& from, const layout& to, axis_set keep_off) const {
     layout l = from;
-    axis_set used = static_cast<axis_set>(from.used() | keep_off);
+    const axis_set used = static_cast<axis_set>(from.used() | keep_off);
     for (int i = 0; i < global.rank; ++i) {
-      if (!to[i].starts_with(from[i])) continue;
-      for (int j = from[i].size(); j < to[i].size() && (used >> to[i][j] & 1) == 0; ++j) l[i].push_back(to[i][j]);
+      const axis_list have = from[i], want = to[i];
+      if (!want.starts_with(have)) continue;
+      for (int j = have.size(); j < want.size() && (used >> want[j] & 1) == 0; ++j) l.append(i, want[j]);
     }
     return l;
   }
@@ -120,11 +152,7 @@ struct path_search {
   constexpr path whole(const layout& from, const layout& to) const {
     path direct;
     if (from == to) return direct;
-    bool grows = true, shrinks = true;
-    for (int i = 0; i < global.rank; ++i) {
-      grows = grows && to[i].starts_with(from[i]);
-      shrinks = shrinks && from[i].starts_with(to[i]);
-    }
+    const bool grows = to.continues(from), shrinks = from.continues(to);
     const axis_set before = from.sharded(), after = to.sharded();
     layout at = from;
     if (grows) {
@@ -145,28 +173,30 @@ struct path_search {
     layout turned = at;
     axis_set moving = 0;
     for (int i = 0; i < global.rank; ++i) {
-      const int common = at[i].common_prefix(to[i]);
-      for (int j = common; j < at[i].size(); ++j)
-        if ((after >> at[i][j] & 1) != 0) moving = static_cast<axis_set>(moving | axis_bit(at[i][j]));
+      const axis_list have = at[i];
+      for (int j = have.common_prefix(to[i]); j < have.size(); ++j)
+        if ((after >> have[j] & 1) != 0) moving = static_cast<axis_set>(moving | axis_bit(have[j]));
     }
     bool plain = true;
     for (int i = 0; i < global.rank; ++i) {
-      int kept = at[i].size();
-      while (kept > 0 && (moving >> at[i][kept - 1] & 1) != 0) --kept;
-      turned[i] = at[i].prefix(kept);
-      plain = plain && (turned[i].mask() & moving) == 0;
+      const axis_list have = at[i];
+      int kept = have.size();
+      while (kept > 0 && (moving >> have[kept - 1] & 1) != 0) --kept;
+      turned.set(i, have.prefix(kept));
+      plain = plain && (turned.axes(i) & moving) == 0;
     }
     for (int i = 0; i < global.rank; ++i) {
-      if (!to[i].starts_with(turned[i])) continue;
-      int j = turned[i].size();
+      const axis_list have = at[i], want = to[i];
+      axis_list reached = turned[i];
+      if (!want.starts_with(reached)) continue;
       bool gained = false;
-      for (; j < to[i].size() && (moving >> to[i][j] & 1) != 0; ++j, gained = true) turned[i].push_back(to[i][j]);
-      plain = plain && !(gained && at[i].size() > 0 && !turned[i].starts_with(at[i]));
+      for (int j = reached.size(); j < want.size() && (moving >> want[j] & 1) != 0; ++j, gained = true) reached.push_back(want[j]);
+      turned.set(i, reached);
+      plain = plain && !(gained && have.size() > 0 && !reached.starts_with(have));
     }
     plain = plain && (turned.sharded() & moving) == moving;
     if (!plain) return direct;
-    bool fits = append(staged, at, kind::all_to_all, moving, turned);
-    for (int i = 0; i < global.rank; ++i) fits = fits && at[i].starts_with(to[i]);
+    const bool fits = append(staged, at, kind::all_to_all, moving, turned) && at.continues(to);
     if (!fits) return direct;
     append(staged, at, kind::all_gather, static_cast<axis_set>(at.sharded() & ~after), to);
     return staged.score <= direct.score ? staged : direct;
@@ -174,31 +204,32 @@ struct path_search {
 
   /// Tries every way to place the partial axes: scattered onto some dim, or reduced everywhere.
   constexpr void place(const path& so_far, const layout& at, const layout& to, path& best, bool& any) const {
-    const axis_set left = static_cast<axis_set>(at.unreduced & ~to.unreduced);
-    if (any && so_far.score > best.score) return;
+    const axis_set left = static_cast<axis_set>(at.unreduced() & ~to.unreduced());
+    if (any && so_far.score >= best.score) return;
     {
       path p = so_far;
       layout l = at, reduced = at;
-      reduced.unreduced = to.unreduced;
+      reduced.set_partial(to.unreduced(), at.combine());
       bool fits = append(p, l, kind::all_reduce, left, reduced);
       const path rest = whole(l, to);
-      for (const hop& h : rest.hops) {
-        if (p.hops.full()) fits = false;
-        if (fits) p.hops.push_back(h);
-      }
+      fits = fits && p.hops.fits(rest.hops);
+      if (fits) p.hops.append(rest.hops);
       p.price += rest.price;
       p.score = rule.score(p.price);
       if (fits && (!any || p.score < best.score)) {
         best = p;
         any = true;
       }
+      // Where that is all, a reduce-scatter onto a dim that divides evenly and an all-gather move the same bytes in no fewer messages, unless
+      // there is no byte.
+      if (reduced == to && p.price.bytes > so_far.price.bytes) return;
     }
-    for (int a = 0; a < max_axes; ++a) {
+    for (int a = 0; (left >> a) != 0; ++a) {
       if ((left >> a & 1) == 0) continue;
       for (int i = 0; i < global.rank; ++i) {
         layout l = at;
-        l[i].push_back(a);
-        l.unreduced = static_cast<axis_set>(l.unreduced & ~axis_bit(a));
+        l.append(i, a);
+        l.set_partial(static_cast<axis_set>(at.unreduced() & ~axis_bit(a)), at.combine());
         const bool asked = to[i].starts_with(l[i]);
         if (!asked && global[i] % sizes.product(l[i]) != 0) continue;
         path p = so_far;
@@ -219,26 +250,22 @@ struct path_search {
   }
 };
 
-} // namespace detail
-
-/// The cheapest way from one layout to another, for values of the given global extents: free slices first, then the
-/// partial axes (reduce-scatter onto any dim, or all-reduce), then one exchange at most; everything priced by the policy.
-/// Never through a replicated copy unless that is what is asked. Communication: as the hops say.
-constexpr path find_path(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
-                         const axis_sizes& sizes, const policy& rule) {
-  if (from == to) return {};
-  const detail::path_search search{global, element_bytes, sizes, rule};
+/// The cheapest path, with its hops or without.
+template <class Hops>
+constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
+                                         const axis_sizes& sizes, const policy& rule) {
+  basic_path<Hops> found;
+  if (from == to) return found;
+  const path_search<Hops> search{global, element_bytes, sizes, rule};
   // A partial value stays partial only under the same reduction.
-  const axis_set kept = from.combine == to.combine ? static_cast<axis_set>(to.unreduced & from.unreduced) : axis_set{0};
-  const axis_set fresh = static_cast<axis_set>(to.unreduced & ~kept);
+  const axis_set kept = from.combine() == to.combine() ? static_cast<axis_set>(to.unreduced() & from.unreduced()) : axis_set{0};
+  const axis_set fresh = static_cast<axis_set>(to.unreduced() & ~kept);
   layout target = to;
-  target.unreduced = kept;
-  target.combine = from.combine;
-  path found;
-  if ((from.unreduced & ~target.unreduced) == 0) {
+  target.set_partial(kept, from.combine());
+  if ((from.unreduced() & ~target.unreduced()) == 0) {
     found = search.whole(from, target);
   } else {
-    path start;
+    basic_path<Hops> start;
     layout at = from;
     const layout sliced = search.sliced_towards(from, target, 0);
     search.append(start, at, kind::slice, static_cast<axis_set>(sliced.sharded() & ~from.sharded()), sliced);
@@ -251,6 +278,22 @@ constexpr path find_path(const shape& global, std::int64_t element_bytes, const 
     search.append(found, at, kind::mask, fresh, to);
   }
   return found;
+}
+
+} // namespace detail
+
+/// The cheapest way from one layout to another, for values of the given global extents: free slices first, then the
+/// partial axes (reduce-scatter onto any dim, or all-reduce), then one exchange at most; everything priced by the policy.
+/// Never through a replicated copy unless that is what is asked. Communication: as the hops say.
+constexpr path find_path(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
+                         const axis_sizes& sizes, const policy& rule) {
+  const basic_path<detail::all_hops> found = detail::cheapest_path<detail::all_hops>(global, element_bytes, from, to, sizes, rule);
+  return {found.hops, found.price, found.score};
+}
+/// What that costs.
+constexpr double path_score(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
+                            const axis_sizes& sizes, const policy& rule) {
+  return detail::cheapest_path<detail::last_hop>(global, element_bytes, from, to, sizes, rule).score;
 }
 
 } // namespace cleave

@@ -7,78 +7,92 @@
 
 namespace cleave {
 
-/// How one node is computed: the axes that divide each factor, and which partial axes of its operands it lets through.
+/// Up to six lists of axes in two words, three bits an axis.
+struct short_lists {
+  std::uint64_t low = 0, high = 0;
+
+  constexpr axis_list operator[](int i) const {
+    axis_list list;
+    int place = 0;
+    for (std::uint64_t rest = (i < 3 ? low >> 21 * i : high >> 21 * (i - 3)) & 0x1fffff; rest != 0; rest >>= 3, place += 4)
+      list.packed |= static_cast<std::uint32_t>(rest & 7u) << place;
+    return list;
+  }
+  constexpr void set(int i, axis_list list) {
+    std::uint64_t bits = 0;
+    int place = 0;
+    for (std::uint32_t rest = list.packed; rest != 0; rest >>= 4, place += 3) bits |= static_cast<std::uint64_t>(rest & 7u) << place;
+    std::uint64_t& word = i < 3 ? low : high;
+    const int at = 21 * (i < 3 ? i : i - 3);
+    word = (word & ~(std::uint64_t{0x1fffff} << at)) | bits << at;
+  }
+  constexpr bool empty() const { return (low | high) == 0; }
+  friend constexpr bool operator==(const short_lists&, const short_lists&) = default;
+};
+
+/// How one node is computed: the axes that shard each factor, and which partial axes of its operands it forwards.
 struct strategy {
-  /// The layout in which the result comes out, partial over the axes that divide reduced factors or pass through.
+  /// The layout in which the result comes out, partial over the axes that shard reduced factors or are forwarded.
   layout out{};
   /// Axes of the reduced factors, in the order of factors_of. gather: those of the table along which devices look up the rows that they
   /// have, so that the result is partial; else rows are fetched, `taken`.
-  axis_list over[max_rank]{};
+  layout over{};
   /// remap: the axes of the operands' dims that the maps name, by map.
-  axis_list taken[max_arity]{};
-  /// scatter: the axes that divide the places and over which rows are sent, so that they leave nothing partial.
+  short_lists taken{};
+  /// scatter: the axes that shard the indices and over which rows are sent, so that they leave nothing partial.
   axis_set sent = 0;
-  /// merge: the axes of the result that divide the minor part of the operand, the last ones of the merged dim.
-  axis_list minor{};
-  /// Partial axes let through by linearity, and the operands that must bring them (bit set).
-  axis_set pass = 0;
-  std::uint8_t bringers = 0;
+  /// merge: how many of the last axes of the merged dim shard the minor dim of the operand.
+  std::uint8_t minor = 0;
+  /// Partial axes forwarded by linearity, and the operands that must be partial over them (bit set).
+  axis_set forwarded = 0;
+  std::uint8_t partial_operands = 0;
 
   constexpr bool divides_like(const strategy& other) const {
-    for (int i = 0; i < max_rank; ++i)
-      if (over[i].packed != other.over[i].packed) return false;
-    for (int i = 0; i < max_arity; ++i)
-      if (taken[i].packed != other.taken[i].packed) return false;
-    return sent == other.sent && minor.packed == other.minor.packed && out.same_dims(other.out);
+    return out.same_dims(other.out) && over.word == other.over.word && taken.low == other.taken.low && taken.high == other.taken.high &&
+           sent == other.sent && minor == other.minor;
   }
   friend constexpr bool operator==(const strategy& a, const strategy& b) {
-    return a.pass == b.pass && a.bringers == b.bringers && a.divides_like(b) && a.out == b.out;
+    return a.out.word == b.out.word && a.forwarded == b.forwarded && a.partial_operands == b.partial_operands && a.divides_like(b);
   }
 };
 
-/// The axes that divide a factor in its operands; `r` counts the reduced factors.
+/// The axes that shard a factor in its operands; `r` counts the reduced factors.
 constexpr axis_list axes_of(const factor& f, const strategy& s, int& r) {
-  return f.pinned ? f.pin : f.taken >= 0 ? (s.over[0].empty() ? s.taken[f.taken] : s.over[0]) : f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[f.at[in_result]];
+  if (f.pinned) return f.pin;
+  if (f.taken >= 0) return s.over.axes(0) == 0 ? s.taken[f.taken] : s.over[0];
+  return f.reduced ? s.over[r++] : s.out[f.at[in_result]];
 }
 /// The layout that operand `k` of a node must have for a strategy.
 constexpr layout required(const node& n, const factor_list& factors, const strategy& s, int k) {
   layout l;
   int r = 0;
-  for (const factor& f : factors) {
+  for (std::size_t i = 0; i < factors.count; ++i) {
+    const factor& f = factors.items[i];
     const axis_list list = axes_of(f, s, r);
-    if (f.at[static_cast<std::size_t>(k)] < 0) continue;
-    axis_list& own = l[f.at[static_cast<std::size_t>(k)]];
-    own = list;
-    if (f.minor < 0) continue;
-    if (n.code == op::split) {
-      own = list.then(s.out[f.minor]);
+    const int position = f.at[k];
+    if (position < 0) continue;
+    if (f.minor < 0) {
+      l.set(position, list);
+    } else if (n.code == op::split) {
+      l.set(position, list.then(s.out[f.minor]));
     } else {
-      own = list.prefix(list.size() - s.minor.size());
-      l[f.minor] = s.minor;
+      const int major = list.size() > s.minor ? list.size() - s.minor : 0;
+      l.set(position, list.prefix(major));
+      l.set(f.minor, list.without(major));
     }
   }
-  if ((s.bringers >> k & 1) != 0) {
-    l.unreduced = s.pass;
-    l.combine = n.code == op::reduce ? n.combine : reduction::sum;
-  }
+  if ((s.partial_operands >> k & 1) != 0) l.set_partial(s.forwarded, n.code == op::reduce ? n.combine : reduction::sum);
   return l;
 }
 
-/// The axes that divide reduced factors.
-constexpr axis_set axes_over(const strategy& s) {
-  unsigned set = 0;
-  for (const axis_list& list : s.over) set |= list.mask();
-  return static_cast<axis_set>(set);
-}
 /// The axes that leave the result partial: those of reduced factors, unless rows are sent over them.
-constexpr axis_set reduced_axes(const strategy& s) { return static_cast<axis_set>(axes_over(s) & ~s.sent); }
-/// The axes over which no sum may be brought: they divide the result or what is reduced.
-constexpr axis_set dividing_axes(const strategy& s) { return static_cast<axis_set>(s.out.sharded() | axes_over(s)); }
+constexpr axis_set reduced_axes(const strategy& s) { return static_cast<axis_set>(s.over.sharded() & ~s.sent); }
+/// The axes over which no partial sum may be forwarded: they shard the result or what is reduced.
+constexpr axis_set dividing_axes(const strategy& s) { return static_cast<axis_set>(s.out.sharded() | s.over.sharded()); }
 
 /// Sets the partial axes of the result from the rest of the strategy.
-constexpr void seal(const node& n, strategy& s) {
-  s.out.unreduced = static_cast<axis_set>(reduced_axes(s) | s.pass);
-  s.out.combine = n.code == op::reduce ? n.combine : reduction::sum;
+constexpr void derive_unreduced(const node& n, strategy& s) {
+  s.out.set_partial(static_cast<axis_set>(reduced_axes(s) | s.forwarded), n.code == op::reduce ? n.combine : reduction::sum);
 }
 
 /// Multiply-adds of one device for a product, times 2; blocks are taken as even, so that uneven ones do not count as
@@ -91,8 +105,8 @@ constexpr double flops_of(const graph& g, const node& n, const factor_list& fact
   for (const factor& f : factors) {
     const tensor_type& t = f.at[in_result] >= 0 ? n.type : g.nodes[n.in[0]].type;
     const int position = f.at[in_result] >= 0 ? f.at[in_result] : f.at[0];
-    const axis_list list = f.reduced ? s.over[static_cast<std::size_t>(r++)] : s.out[position];
-    flops *= static_cast<double>(at[t[position]]) / static_cast<double>(at.axes.product(list));
+    const axis_set axes = f.reduced ? s.over.axes(r++) : s.out.axes(position);
+    flops *= static_cast<double>(at[t[position]]) / static_cast<double>(at.axes.product(axes));
   }
   return flops;
 }

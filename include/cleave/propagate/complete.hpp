@@ -43,8 +43,7 @@ struct completer {
       for (int k = 0; k < g.nodes[v].arity; ++k) readers[next[g.nodes[v].in[static_cast<std::size_t>(k)]]++] = static_cast<node_id>(v);
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = g.nodes[v];
-      layouts[v] = n.pin;
-      layouts[v].unreduced = 0;
+      layouts[v] = n.pin.reduced();
       fixed[v] = n.pinned;
     }
     for (std::size_t r = 0; r < g.outputs.size(); ++r) {
@@ -61,15 +60,13 @@ struct completer {
 
   constexpr bool offer(std::size_t v, int position, axis_list list) {
     layout& l = layouts[v];
-    axis_list& have = l[position];
+    const axis_list have = l[position];
     if (have.packed == list.packed || (fixed[v] >> position & 1) != 0 || !list.starts_with(have)) return false;
     if (g.dims[g.nodes[v].type[position]].extent == 1) return false;
-    axis_set others = 0;
-    for (int i = 0; i < g.nodes[v].type.rank; ++i)
-      if (i != position) others = static_cast<axis_set>(others | l[i].mask());
+    const unsigned others = l.sharded() & ~have.mask();
     bool changed = false;
     for (int j = have.size(); j < list.size() && (others >> list[j] & 1) == 0; ++j) {
-      have.push_back(list[j]);
+      l.append(position, list[j]);
       changed = true;
     }
     if (changed) {

@@ -77,7 +77,7 @@ class devices {
     if (writer < 0) return complain("reads what nothing has written");
     const buffer &have = p_.buffers[static_cast<std::size_t>(writer)], &want = p_.buffers[b];
     if (want.form == form::slice) return check_readable(want.of);
-    if (have.where.unreduced != want.where.unreduced) complain("reads a partial value as a whole one or the reverse");
+    if (have.where.unreduced() != want.where.unreduced()) complain("reads a partial value as a whole one or the reverse");
     if (want.form == form::view) {
       if (writer != want.of) complain("looks into a region that is not there");
       return;
@@ -130,11 +130,11 @@ class devices {
       const box mine = part(d, b.type, b.where);
       std::uint64_t member = 0;
       for (std::size_t a = 0; a < max_axes; ++a)
-        if ((b.where.unreduced >> a & 1) != 0)
+        if ((b.where.unreduced() >> a & 1) != 0)
           member = member * static_cast<std::uint64_t>(at_.axes.of[a]) + static_cast<std::uint64_t>(where_[d][a]);
       for_each_of(mine, all, mine, [&](std::size_t from, std::size_t to) {
-        const double x = piece(whole.data[from], b.where.combine, b.type.element, from, member,
-                               static_cast<std::uint64_t>(at_.axes.product(b.where.unreduced)));
+        const double x = piece(whole.data[from], b.where.combine(), b.type.element, from, member,
+                               static_cast<std::uint64_t>(at_.axes.product(b.where.unreduced())));
         double& at = data(d, b)[to];
         if (known && !same_bits(at, x)) complain("two views of an argument are not the same elements");
         at = x;
@@ -151,16 +151,16 @@ class devices {
     const box all = box_of(whole.extents, layout{}, {}, at_.axes);
     std::vector<char> seen(whole.data.size(), 0);
     const buffer& writer = p_.buffers[static_cast<std::size_t>(writer_[p_.arguments + r])];
-    if (writer.where.unreduced != form.where.unreduced) complain("a result is written as a partial value over other axes");
+    if (writer.where.unreduced() != form.where.unreduced()) complain("a result is written as a partial value over other axes");
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, form.type, form.where);
       if (mine.elements() != local(d, writer).elements()) complain("a result is written in another layout");
-      const std::vector<std::size_t> group = group_of(d, form.where.unreduced, where_);
+      const std::vector<std::size_t> group = group_of(d, form.where.unreduced(), where_);
       if (group[0] != d || !out_.problem.empty()) continue;
       for_each_of(mine, mine, all, [&](std::size_t from, std::size_t to) {
         double x = memory_[d][p_.arguments + r][from];
         for (std::size_t k = 1; k < group.size(); ++k)
-          x = combined(form.where.combine, form.type.element, x, memory_[group[k]][p_.arguments + r][from]);
+          x = combined(form.where.combine(), form.type.element, x, memory_[group[k]][p_.arguments + r][from]);
         if (seen[to] != 0 && !same_bits(whole.data[to], x)) complain("replicas of a result differ");
         seen[to] = 1;
         whole.data[to] = x;

@@ -75,12 +75,12 @@ class mover {
     memory_ = memory;
     made.resize(where_.size());
     received.assign(where_.size(), 0);
-    const axis_set gone = static_cast<axis_set>(from_.where.unreduced & ~to_.where.unreduced);
-    const axis_set fresh = static_cast<axis_set>(to_.where.unreduced & ~from_.where.unreduced);
+    const axis_set gone = static_cast<axis_set>(from_.where.unreduced() & ~to_.where.unreduced());
+    const axis_set fresh = static_cast<axis_set>(to_.where.unreduced() & ~from_.where.unreduced());
     const bool reduces = s_.move == kind::all_reduce || s_.move == kind::reduce_scatter;
     if (gone != (reduces ? s_.axes : 0)) problem = "resolves other partial axes than its own";
     if (fresh != (s_.move == kind::mask ? s_.axes : 0)) problem = "makes a whole value partial";
-    if ((reduces || s_.move == kind::all_reduce || s_.move == kind::mask) && from_.where.unreduced != 0 && s_.combine != from_.where.combine)
+    if ((reduces || s_.move == kind::all_reduce || s_.move == kind::mask) && from_.where.unreduced() != 0 && s_.combine != from_.where.combine())
       problem = "combines partial values by another reduction than their own";
     if ((s_.move == kind::all_reduce || s_.move == kind::mask) && have_ != want_) problem = "also moves blocks";
     if (!problem.empty()) return;
@@ -106,7 +106,7 @@ class mover {
     for (std::size_t d = 0; d < where_.size(); ++d) {
       bool keeps = true;
       for (std::size_t a = 0; a < max_axes; ++a) keeps = keeps && ((s_.axes >> a & 1) == 0 || where_[d][a] == 0);
-      const double identity = identity_of(to_.where.combine, to_.type.element);
+      const double identity = identity_of(to_.where.combine(), to_.type.element);
       const auto n = static_cast<std::size_t>(want_[d].elements());
       if (keeps) made[d].assign(memory_[d], memory_[d] + n);
       else made[d].assign(n, identity);
@@ -180,7 +180,7 @@ class mover {
       take(d);
       for (std::size_t source = 0; source < where_.size() && missing > 0; ++source)
         if ((!even || agree_outside(where_[source], where_[d], s_.axes)) &&
-            agree_on(where_[source], where_[d], to_.where.unreduced))
+            agree_on(where_[source], where_[d], to_.where.unreduced()))
           take(source);
       if (missing > 0) problem = "leaves elements that no device of its axes has";
       busiest = std::max(busiest, received[d]);

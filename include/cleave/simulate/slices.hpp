@@ -31,7 +31,7 @@ class slice_steps : protected devices {
           if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, table.type, table.where), *source)) owner = other;
         // Where devices look up their own rows, the others have 0.
         const unsigned alone = table.where[table.type.find(s.k[0])].mask() & ~static_cast<unsigned>(s.axes);
-        if (owner == where_.size() && alone != 0 && (alone & ~static_cast<unsigned>(to.where.unreduced)) == 0) return;
+        if (owner == where_.size() && alone != 0 && (alone & ~static_cast<unsigned>(to.where.unreduced())) == 0) return;
         if (owner == where_.size()) return complain("needs a row that no device of its group has");
         made[d][place] = data(owner, table)[place_in(part(owner, table.type, table.where), *source)];
       });

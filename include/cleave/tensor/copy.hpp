@@ -35,10 +35,9 @@ struct copy_types {
     for (int i = 0; i < To::rank; ++i) {
       const int at = find(source, target.dims[static_cast<std::size_t>(i)].dim.name);
       t.position[static_cast<std::size_t>(i)] = at;
-      t.from[i] = From::where[at];
+      t.from.set(i, From::where[at]);
     }
-    t.from.unreduced = From::where.unreduced;
-    t.from.combine = From::where.combine;
+    t.from.set_partial(From::where.unreduced(), From::where.combine());
     return t;
   }
 };

@@ -22,10 +22,9 @@ constexpr layout layout_of(const spec& s) {
   layout l;
   for (std::size_t i = 0; i < s.dims.size(); ++i)
     for (std::string_view name : s.dims[i].axes)
-      if (s.mesh.find(name) >= 0) l.dims[i].push_back(s.mesh.find(name));
+      if (s.mesh.find(name) >= 0) l.append(static_cast<int>(i), s.mesh.find(name));
   for (std::string_view name : s.unreduced)
-    if (s.mesh.find(name) >= 0) l.unreduced = static_cast<axis_set>(l.unreduced | axis_bit(s.mesh.find(name)));
-  l.combine = s.combine;
+    if (s.mesh.find(name) >= 0) l.set_partial(static_cast<axis_set>(l.unreduced() | axis_bit(s.mesh.find(name))), s.combine);
   return l;
 }
 /// A tensor's data on one device, and where they belong.
@@ -154,7 +153,7 @@ inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layo
   if (!on.active()) return {};
   on.same_call("the gathering of a whole tensor", 0, 0);
   const auto through = [&](kind move, const layout& from, const layout& to, const void* in, std::int64_t bytes, axis_set axes) {
-    comm::bound_move m(on, move, {t.element, t.global, from, to, axes, from.combine});
+    comm::bound_move m(on, move, {t.element, t.global, from, to, axes, from.combine()});
     const comm::scratch_bytes needs = m.needs();
     const auto memory = allocate(needs.memory);
     const auto host = allocate<Kokkos::HostSpace>(needs.host);
@@ -162,12 +161,11 @@ inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layo
     on.guarded([&] { m.run(in, out.get(), {static_cast<char*>(memory.get()), static_cast<char*>(host.get())}); });
     return out;
   };
-  layout whole = where;
-  whole.unreduced = 0;
+  const layout whole = where.reduced();
   std::shared_ptr<void> reduced;
   const void* from = t.data;
-  if (where.unreduced != 0) {
-    reduced = through(kind::all_reduce, where, whole, from, t.bytes(), where.unreduced);
+  if (where.unreduced() != 0) {
+    reduced = through(kind::all_reduce, where, whole, from, t.bytes(), where.unreduced());
     from = reduced.get();
   }
   const std::int64_t bytes = t.global.elements() * size_of(t.element);

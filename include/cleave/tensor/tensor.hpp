@@ -180,7 +180,7 @@ class tensor {
   /// Sets all elements to one value. No communication.
   const tensor& fill(T value) const {
     if (carries_value()) fill_elements(data(), local_size(), value);
-    else fill_identity(data(), local_size(), element_of<T>, where.combine);
+    else fill_identity(data(), local_size(), element_of<T>, where.combine());
     return *this;
   }
   /// Sets every element to `f(indices)`, where `indices` is the array of its global indices. `f` is evaluated on the
@@ -188,7 +188,7 @@ class tensor {
   template <class F>
   const tensor& fill_by(F&& f) const {
     if (!carries_value()) {
-      fill_identity(data(), local_size(), element_of<T>, where.combine);
+      fill_identity(data(), local_size(), element_of<T>, where.combine());
       return *this;
     }
     const auto host = std::make_unique<T[]>(static_cast<std::size_t>(local_size()));
@@ -269,7 +269,7 @@ class tensor {
   /// Of a partial value the device with coordinate 0 on the partial axes carries all, the others the identity.
   bool carries_value() const {
     for (std::size_t a = 0; a < max_axes; ++a)
-      if ((where.unreduced >> a & 1) != 0 && get_grid().here()[a] != 0) return false;
+      if ((where.unreduced() >> a & 1) != 0 && get_grid().here()[a] != 0) return false;
     return true;
   }
   template <std::size_t... I>

@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/price/node_price.hpp>
+#include <cleave/plan/search/fingerprint.hpp>
+#include <cleave/plan/search/legal.hpp>
+
+namespace cleave::detail {
+
+/// What follows a node when its strategy changes.
+enum class followers : std::uint8_t { none, cheap, products };
+
+/// Sets a strategy in the course of a change, and with it those that must follow. What it was goes to a.undo.
+constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v);
+constexpr void set_strategy(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
+  a.undo.push_back({v, a.chosen.at[v]});
+  const std::uint32_t end = m.first_slot.at[v + 1];
+  for (std::uint32_t slot = m.first_slot.at[v]; slot < end; ++slot) a.undo_needs.push_back(a.need.at[m.edge_of.at[slot]]);
+  a.changed_in.at[v] = a.round;
+  assign(m, a, v, s);
+  if ((m.traits.at[v] & leads) != 0) lead_followers(m, a, v);
+}
+constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v) {
+  for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) {
+    const std::size_t w = m.edges.at[e].to;
+    const std::uint32_t t = m.traits.at[w];
+    if ((t & follows_others) != 0) {
+      // The node that sets a carried value for the next iteration reads that value second.
+      if (m.node_at(w).code == op::next && m.edges.at[e].number != 1) continue;
+      const strategy after = following(m, a, w);
+      if (!(after == a.chosen.at[w])) set_strategy(m, a, w, after);
+    } else if ((t & may_be_transparent) != 0 && is_transparent(m, a, w)) {
+      lead_followers(m, a, w);
+    }
+  }
+}
+
+/// Sets a strategy and lets the ops that agreed with the old layout follow: elementwise ones, and products too if asked.
+constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const strategy& s, bool products) {
+  const layout old = a.chosen.at[v].out;
+  set_strategy(m, a, v, s);
+  if (a.undo.count > m.limits.ripple) return;
+  const int rank = m.rank.at[v];
+  const bool whole_sums = s.out.unreduced() == 0;
+  const std::uint32_t end = m.first_edge.at[v + 1];
+  for (std::uint32_t e = m.first_edge.at[v]; e < end; ++e) {
+    const std::size_t w = m.edges.at[e].to;
+    const std::uint32_t t = m.traits.at[w];
+    if (a.changed_in.at[w] == a.round || ((t & contracting) != 0 && !products) || is_fixed(m, a, w)) continue;
+    if ((t & contracting) == 0 && rank < m.rank.at[w]) continue;
+    const int k = m.edges.at[e].number;
+    const strategy& was = a.chosen.at[w];
+    if ((t & special) == 0) {
+      if (((a.need.at[e].word ^ old.word) & layout::dims_mask) != 0) continue;
+      // What has nothing reduced, partial or pinned, and no position that this operand lacks, comes out as the operand is.
+      const std::uint32_t slot = m.edges.at[e].slot;
+      if (whole_sums && (t & has_pins) == 0 && m.missing.at[slot] == 0 && m.to_reduced.at[slot] == 0) {
+        const position_map to = m.to_result.at[slot];
+        const std::uint64_t made = to == same_positions ? s.out.word : mapped(s.out.word, to);
+        if (made == was.out.word && was.forwarded == 0) continue;
+        strategy next;
+        next.out.word = made;
+        ripple(m, a, w, next, products && (t & contracting) == 0);
+        continue;
+      }
+    } else {
+      strategy agreed = was;
+      project(m, w, k, old, agreed);
+      if (!agreed.divides_like(was)) continue;
+    }
+    const node& reader = m.node_at(w);
+    strategy next = was;
+    project(m, w, k, s.out, next);
+    next.forwarded = 0;
+    next.partial_operands = 0;
+    if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == (reader.code == op::reduce ? reader.combine : reduction::sum))
+      if (const std::uint8_t who = bringers_of(reader.code, m.node_at(v).type.element, static_cast<std::uint8_t>(1u << k)); who != 0) {
+        next.forwarded = static_cast<axis_set>(s.out.unreduced() & ~dividing_axes(next));
+        next.partial_operands = next.forwarded != 0 ? who : std::uint8_t{0};
+      }
+    derive_unreduced(reader, next);
+    if (next == was || !valid(m, w, next)) continue;
+    ripple(m, a, w, next, products && (t & contracting) == 0);
+  }
+}
+
+/// Begins a change: what is set from here on can be taken back.
+constexpr void begin_change(assignment& a) {
+  ++a.round;
+  a.undo.count = 0;
+  a.undo_needs.count = 0;
+}
+/// Takes a change back.
+constexpr void take_back(const cost_model& m, assignment& a) {
+  std::size_t needs = a.undo_needs.count;
+  for (std::size_t i = a.undo.count; i-- > 0;) {
+    const std::size_t v = a.undo.at[i].node;
+    a.chosen.at[v] = a.undo.at[i].before;
+    const std::uint32_t first = m.first_slot.at[v];
+    for (std::uint32_t slot = m.first_slot.at[v + 1]; slot-- > first;) a.need.at[m.edge_of.at[slot]] = a.undo_needs.at[--needs];
+  }
+}
+
+constexpr std::size_t add_transparent_readers(const cost_model& m, assignment& a, std::size_t u, std::size_t found) {
+  for (std::uint32_t e = m.first_edge.at[u]; e < m.first_edge.at[u + 1]; ++e) {
+    const std::size_t w = m.edges.at[e].to;
+    if ((m.traits.at[w] & may_be_transparent) == 0 || a.counted_in.at[w] == a.round) continue;
+    a.counted_in.at[w] = a.round;
+    a.priced.at[found++] = w;
+  }
+  return found;
+}
+/// The nodes whose price a set of changed nodes takes part in, each once: a.priced.
+constexpr std::size_t find_priced(const cost_model& m, assignment& a) {
+  std::size_t found = 0;
+  int* counted = a.counted_in.at;
+  const int round = a.round;
+  for (std::size_t i = 0; i < a.undo.count; ++i) {
+    const std::size_t v = a.undo.at[i].node;
+    const std::uint32_t end = m.first_slot.at[v + 1];
+    std::size_t u = v;
+    for (std::uint32_t slot = m.first_slot.at[v];; ++slot) {
+      if (counted[u] != round) {
+        counted[u] = round;
+        a.priced.at[found++] = u;
+        if ((m.traits.at[u] & read_through) != 0) found = add_transparent_readers(m, a, u, found);
+      }
+      if (slot == end) break;
+      u = m.operand.at[slot];
+    }
+  }
+  return found;
+}
+
+/// Marks a node and its readers as worth another look.
+constexpr void mark_fresh(const cost_model& m, assignment& a, fingerprints& f, std::size_t u) {
+  a.fresh.at[u] = 1;
+  f.valid.at[u] = 0;
+  for (std::uint32_t e = m.first_edge.at[u]; e < m.first_edge.at[u + 1]; ++e) {
+    const std::size_t w = m.edges.at[e].to;
+    a.fresh.at[w] = 1;
+    f.valid.at[w] = 0;
+    if ((m.traits.at[w] & may_be_transparent) != 0) mark_fresh(m, a, f, w);
+  }
+}
+
+/// Prices anew what is transparent behind a node, however long the chain.
+constexpr void price_through(const cost_model& m, assignment& a, std::size_t u) {
+  if ((m.traits.at[u] & read_through) == 0) return;
+  for (std::uint32_t e = m.first_edge.at[u]; e < m.first_edge.at[u + 1]; ++e) {
+    const std::size_t w = m.edges.at[e].to;
+    if ((m.traits.at[w] & may_be_transparent) == 0) continue;
+    a.price.at[w] = node_price(m, a, w);
+    price_through(m, a, w);
+  }
+}
+/// Prices anew all that a change touches.
+constexpr void price_change(const cost_model& m, assignment& a) {
+  const std::size_t found = find_priced(m, a);
+  for (std::size_t i = 0; i < found; ++i) a.price.at[a.priced.at[i]] = node_price(m, a, a.priced.at[i]);
+  for (std::size_t i = 0; i < a.undo.count; ++i) price_through(m, a, a.undo.at[i].node);
+}
+constexpr void count_flops(const cost_model& m, assignment& a) {
+  for (std::size_t i = 0; i < a.undo.count; ++i)
+    a.flops += flops_at(m, a, a.undo.at[i].node) - flops_with(m, a.undo.at[i].node, a.undo.at[i].before);
+}
+/// Keeps a change that was made: prices and work follow.
+constexpr void keep_change(const cost_model& m, assignment& a) {
+  count_flops(m, a);
+  ++a.round;
+  price_change(m, a);
+  if (a.keeps_journal)
+    for (std::size_t i = 0; i < a.undo.count; ++i) a.journal.push_back(a.undo.at[i]);
+}
+
+/// Makes a change if the whole becomes cheaper by it. With `tie`, only tells whether it would cost no more.
+constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, const strategy& s, followers who,
+                          bool* tie = nullptr) {
+  if (s == a.chosen.at[v]) return false;
+  ++a.tries;
+  begin_change(a);
+  if (who == followers::none) set_strategy(m, a, v, s);
+  else ripple(m, a, v, s, who == followers::products);
+  double flops_after = a.flops;
+  for (std::size_t i = 0; i < a.undo.count; ++i) {
+    const std::size_t u = a.undo.at[i].node;
+    if ((m.traits.at[u] & has_flops) == 0) continue;
+    flops_after += flops_at(m, a, u);
+    flops_after -= flops_with(m, u, a.undo.at[i].before);
+  }
+  const std::size_t found = find_priced(m, a);
+  double after = 0, before = 0;
+  for (std::size_t i = 0; i < found; ++i) {
+    const std::size_t u = a.priced.at[i];
+    a.new_prices.at[i] = node_price(m, a, u);
+    after += a.new_prices.at[i];
+    before += a.price.at[u];
+  }
+  after += flops_price(m, a, flops_after);
+  before += flops_price(m, a, a.flops);
+  if (tie != nullptr) *tie = after <= before + m.limits.equal_prices * before;
+  if (tie != nullptr || !(after < before - m.limits.equal_prices * before)) {
+    take_back(m, a);
+    return false;
+  }
+  for (std::size_t i = 0; i < found; ++i) a.price.at[a.priced.at[i]] = a.new_prices.at[i];
+  for (std::size_t i = 0; i < a.undo.count; ++i) {
+    const std::size_t u = a.undo.at[i].node;
+    price_through(m, a, u);
+    mark_fresh(m, a, f, u);
+    for (std::uint32_t slot = m.first_slot.at[u]; slot < m.first_slot.at[u + 1]; ++slot) mark_fresh(m, a, f, m.operand.at[slot]);
+    if (a.keeps_journal) a.journal.push_back(a.undo.at[i]);
+  }
+  a.flops = flops_after;
+  return true;
+}
+
+} // namespace cleave::detail

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/search/assignment.hpp>
+
+namespace cleave::detail {
+
+/// Hashes of nodes and what is around them, and those for which nothing better was found: layers are alike, so most of a deep model
+/// need not be searched again.
+struct fingerprints {
+  flat_array<std::uint64_t> of{};
+  /// Whether it is that of the present assignment.
+  flat_array<std::uint8_t> valid{};
+  std::vector<std::vector<std::uint64_t>> searched = std::vector<std::vector<std::uint64_t>>(bucket_count, std::vector<std::uint64_t>{});
+
+  static constexpr std::size_t bucket_count = 64;
+  static constexpr int bucket_shift = 58;
+
+  constexpr bool searched_before(std::size_t v) const {
+    if (valid.at[v] == 0) return false;
+    const std::uint64_t own = of.at[v];
+    for (std::uint64_t known : searched[own >> bucket_shift])
+      if (known == own) return true;
+    return false;
+  }
+  constexpr void searched_in_vain(std::size_t v) {
+    if (valid.at[v] != 0) searched[of.at[v] >> bucket_shift].push_back(of.at[v]);
+  }
+};
+
+/// Hashes the neighbourhoods of all nodes.
+constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fingerprints& f) {
+  if (f.of.size() != m.count) f.of.assign(m.count, 0);
+  f.valid.assign(m.count, 1);
+  std::uint64_t* of = f.of.at;
+  for (std::size_t v = 0; v < m.count; ++v) {
+    const strategy& s = a.chosen.at[v];
+    const std::uint64_t h = mixed(m.looks.at[v], s.out.word);
+    of[v] = mixed(h, s.over.word + (std::uint64_t{s.forwarded} << 49) + (std::uint64_t{s.partial_operands} << 56));
+  }
+  for (std::size_t r = 0; r < m.g.outputs.size(); ++r) {
+    const std::size_t v = m.g.outputs[r];
+    of[v] = mixed(of[v], (asked_of(m, a, r).word & layout::dims_mask) + 7u);
+  }
+  std::vector<std::uint64_t> kept;
+  for (int distance = 0; distance < m.limits.fingerprint_radius; ++distance) {
+    kept = f.of.kept;
+    const std::uint64_t* before = kept.data();
+    for (std::size_t v = 0; v < m.count; ++v) {
+      std::uint64_t h = of[v], readers = 0;
+      for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) h = mixed(h, before[m.operand.at[slot]]);
+      for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) readers += mixed(before[m.edges.at[e].to], m.edges.at[e].number);
+      of[v] = mixed(h, readers);
+    }
+  }
+}
+
+} // namespace cleave::detail

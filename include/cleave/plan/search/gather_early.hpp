@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/search/wider.hpp>
+
+namespace cleave::detail {
+
+/// What it costs to gather a value that is sharded and not partial.
+constexpr double gathered_price(const cost_model& m, const assignment& a, std::size_t v) {
+  const layout own = produced(m, a, v);
+  return own.unreduced() == 0 && own.sharded() != 0 ? a.price.at[v] : 0;
+}
+/// At most what it costs to move what elementwise ops make of each value. What is reached in two ways counts twice.
+constexpr std::vector<double> moved_later(const cost_model& m, const assignment& a) {
+  std::vector<double> later(m.count, 0);
+  double* sum = later.data();
+  for (std::size_t v = m.count; v-- > 0;) {
+    if ((m.traits.at[v] & elementwise_op) == 0) continue;
+    const double price = a.price.at[v];
+    if (sum[v] == 0 && price == 0) continue;
+    const double moved = std::min(sum[v] + (price == 0 ? 0 : gathered_price(m, a, v)), m.limits.largest_sum);
+    for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1] && moved > 0; ++slot) sum[m.operand.at[slot]] += moved;
+  }
+  return later;
+}
+
+/// Whether a sharded value that elementwise ops read might be gathered for less than what comes of it is: as a gradient for the
+/// weights, the momentum and the squares of an optimizer that are replicated.
+constexpr bool gather_pays(const cost_model& m, assignment& a, std::size_t v, double at_most) {
+  const layout own = produced(m, a, v);
+  if (m.first_edge.at[v + 1] == m.first_edge.at[v] || (m.traits.at[v] & rematerialised) != 0 || own.sharded() == 0) return false;
+  for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e)
+    if ((m.traits.at[m.edges.at[e].to] & elementwise_op) == 0) return false;
+  const double once = way(m, v, own, layout{own.word & ~layout::dims_mask}) * (1 + m.limits.equal_work);
+  if (at_most <= once) return false;
+  ++a.round;
+  double later = 0;
+  std::vector<std::size_t> made(1, v);
+  for (std::size_t i = 0; i < made.size() && later <= once; ++i)
+    for (std::uint32_t e = m.first_edge.at[made[i]]; e < m.first_edge.at[made[i] + 1]; ++e) {
+      const std::size_t w = m.edges.at[e].to;
+      if ((m.traits.at[w] & elementwise_op) == 0 || a.counted_in.at[w] == a.round) continue;
+      a.counted_in.at[w] = a.round;
+      later += gathered_price(m, a, w);
+      made.push_back(w);
+    }
+  return later > once;
+}
+
+/// Lets the readers of a value take it gathered.
+constexpr void gather_for_readers(const cost_model& m, assignment& a, std::size_t v) {
+  const layout gathered{produced(m, a, v).word & ~layout::dims_mask};
+  for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) {
+    const std::size_t w = m.edges.at[e].to;
+    strategy next = a.chosen.at[w];
+    project(m, w, m.edges.at[e].number, gathered, next);
+    derive_unreduced(m.node_at(w), next);
+    if (a.changed_in.at[w] != a.round && valid(m, w, next)) ripple(m, a, w, next, false);
+  }
+}
+
+/// Gathers values before what several ops make of them, improves the rest around that, and keeps what is cheaper in all.
+constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f) {
+  std::vector<double> later = moved_later(m, a);
+  double best = 0;
+  for (std::size_t v = 0; v < m.count; ++v) {
+    if (later[v] == 0 || !gather_pays(m, a, v, later[v])) continue;
+    if (best == 0) best = total_price(m, a);
+    const bool kept = keep_if_cheaper(m, a, best, [&] {
+      begin_change(a);
+      gather_for_readers(m, a, v);
+      // Only what is near can gain by it: sweeps of all nodes take most of the time that planning takes.
+      std::vector<std::size_t> near;
+      for (std::size_t i = 0; i < a.undo.count; ++i) {
+        const change& c = a.undo.at[i];
+        near.push_back(c.node);
+        for (std::uint32_t slot = m.first_slot.at[c.node]; slot < m.first_slot.at[c.node + 1]; ++slot) near.push_back(m.operand.at[slot]);
+      }
+      keep_change(m, a);
+      for (std::size_t u : near) a.fresh.at[u] = 1;
+      for (int pass = 0; pass < 2; ++pass)
+        for (std::size_t u : near) improve_node(m, a, f, u, no_node);
+    });
+    if (kept) later = moved_later(m, a);
+  }
+}
+
+} // namespace cleave::detail

@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/search/candidates.hpp>
+#include <cleave/plan/search/change.hpp>
+
+namespace cleave::detail {
+
+/// Whether another reader than `v` has a value in some layout.
+constexpr bool read_elsewhere(const cost_model& m, const assignment& a, std::size_t u, std::size_t v, layout l) {
+  for (std::uint32_t e = m.first_edge.at[u]; e < m.first_edge.at[u + 1]; ++e)
+    if (m.edges.at[e].to != v && needed(m, a, m.edges.at[e]).word == l.word) return true;
+  return false;
+}
+
+/// The least that a strategy can cost: what its operands must be moved for it and are not moved already.
+constexpr double least_price(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
+  double total = step_price(m, v, s);
+  const std::uint32_t first = m.first_slot.at[v];
+  for (std::uint32_t slot = first; slot < m.first_slot.at[v + 1]; ++slot) {
+    const std::size_t u = m.operand.at[slot];
+    // What is looked at around an element may be moved before it is spread over windows.
+    if ((m.traits.at[u] & (rematerialised | remaps)) != 0) continue;
+    const layout need = required(m, v, s, static_cast<int>(slot - first)), own = produced(m, a, u);
+    if (need.word == own.word || read_elsewhere(m, a, u, v, need)) continue;
+    total += way(m, u, own, need);
+  }
+  return total;
+}
+
+constexpr bool try_strategy(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, const strategy& s, bool together) {
+  if (!together) return try_change(m, a, f, v, s, followers::none);
+  if (try_change(m, a, f, v, s, followers::cheap)) return true;
+  if ((m.traits.at[v] & leads_products) != 0 && try_change(m, a, f, v, s, followers::products)) return true;
+  // A sum of partial sums, reduced once for all who read it.
+  return s.forwarded != 0 && a.chosen.at[v].forwarded == 0 && try_change(m, a, f, v, s, followers::none);
+}
+
+/// Whether something that a node reads must be moved for it.
+constexpr bool must_move(const cost_model& m, const assignment& a, std::size_t v) {
+  if (step_price(m, v, a.chosen.at[v]) > 0) return true;
+  for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) {
+    const std::size_t u = m.operand.at[slot];
+    if ((m.traits.at[u] & rematerialised) != 0) continue;
+    const layout need = a.need.at[m.edge_of.at[slot]], own = produced(m, a, u);
+    if (need.word != own.word && way(m, u, own, need) > 0) return true;
+  }
+  // What a carried value becomes must come back in its layout.
+  if ((m.traits.at[v] & begins_loop) == 0 || m.next_of.at[v] == no_node) return false;
+  const std::size_t u = m.node_at(m.next_of.at[v]).in[0];
+  return (m.traits.at[u] & rematerialised) == 0 && !(produced(m, a, u) == a.chosen.at[v].out);
+}
+
+/// Whether another way to compute a node whose operands are in place might be cheaper: what moves its result costs
+/// more than taking the sharded operands of a partial product elsewhere would.
+constexpr bool is_promising(const cost_model& m, const assignment& a, std::size_t v, double own) {
+  if (own == 0) return false;
+  const node& n = m.node_at(v);
+  const strategy& s = a.chosen.at[v];
+  const axis_set partial = reduced_axes(s);
+  if (partial == 0 || s.forwarded != 0) return true;
+  const double part = 1 - 1 / static_cast<double>(m.at.axes.product(partial));
+  double elsewhere = 0;
+  for (int k = 0; k < n.arity; ++k) {
+    const std::size_t u = n.in[static_cast<std::size_t>(k)];
+    const layout from = produced(m, a, u);
+    if ((from.sharded() & partial) == 0) continue;
+    const shape local = largest_shape(shape_of(m.node_at(u).type, m.at), from, m.at.axes);
+    elsewhere += m.rule.byte * part * static_cast<double>(local.elements() * size_of(m.node_at(u).type.element));
+  }
+  return own > elsewhere;
+}
+
+constexpr double saved_downstream(const cost_model& m, const assignment& a, std::size_t v, int depth) {
+  double total = a.price.at[v];
+  for (std::uint32_t e = m.first_edge.at[v]; depth > 0 && e < m.first_edge.at[v + 1]; ++e) {
+    const std::size_t w = m.edges.at[e].to;
+    if ((m.traits.at[w] & contracting) == 0) total += saved_downstream(m, a, w, depth - 1);
+    for (std::uint32_t slot = m.first_slot.at[w]; slot < m.first_slot.at[w + 1]; ++slot)
+      if (m.operand.at[slot] != v) total += a.price.at[m.operand.at[slot]];
+  }
+  return total;
+}
+/// What the copies of a node's result, of what follows it, and of its operands cost now: more than a change there can save.
+constexpr double saved_at_most(const cost_model& m, const assignment& a, std::size_t v) {
+  double total = saved_downstream(m, a, v, m.limits.downstream);
+  for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) total += a.price.at[m.operand.at[slot]];
+  return total;
+}
+
+/// A partial sum that many read, each after other linear ops, is reduced once before them: tries so at the node and at
+/// each op through which its sum came, with all that follows.
+constexpr bool reduce_earlier(const cost_model& m, assignment& a, fingerprints& f, std::size_t v) {
+  std::vector<std::size_t> through(1, v);
+  for (std::size_t i = 0; i < through.size() && i < m.limits.partial_chain; ++i) {
+    const std::size_t w = through[i];
+    const node& n = m.node_at(w);
+    strategy whole = a.chosen.at[w];
+    for (int k = 0; k < n.arity; ++k) {
+      const std::size_t u = n.in[static_cast<std::size_t>(k)];
+      if ((whole.partial_operands >> k & 1) != 0 && a.chosen.at[u].forwarded != 0 && !is_fixed(m, a, u)) through.push_back(u);
+    }
+    whole.forwarded = 0;
+    whole.partial_operands = 0;
+    derive_unreduced(n, whole);
+    if (valid(m, w, whole) && try_change(m, a, f, w, whole, followers::cheap)) return true;
+  }
+  return false;
+}
+
+/// What a strategy repeats of a product's work, less what is repeated of others' now and might be saved.
+constexpr double more_work(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
+  if (m.rule.flop == 0 || (m.traits.at[v] & has_flops) == 0) return 0;
+  const double more = flops_with(m, v, s) - flops_at(m, a, v), repeated = a.flops - a.flops_once;
+  return more > repeated ? m.rule.flop * (more - repeated) : 0;
+}
+
+/// Whether a candidate is one of those before it, from `from` on.
+constexpr bool tried_already(const std::vector<strategy>& candidates, std::size_t from, std::size_t i) {
+  const strategy* list = candidates.data();
+  for (std::size_t j = from; j < i; ++j)
+    if (list[j].out.word == list[i].out.word && list[j] == list[i]) return true;
+  return false;
+}
+
+/// Improves one node, with what follows it. Where operands conflict, or work is repeated, a change may pay only together with what
+/// follows it. Elsewhere the node alone is looked at, which keeps long chains of layers cheap to plan.
+constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, std::size_t held) {
+  if (a.fresh.at[v] == 0 || v == held || is_fixed(m, a, v)) return false;
+  a.fresh.at[v] = 0;
+  const bool repeats = m.rule.repeat > 0 && a.flops > a.allowed_flops * (1 + m.limits.equal_work);
+  const bool whole_work = m.rule.flop == 0 || (m.traits.at[v] & has_flops) == 0 ||
+                          flops_at(m, a, v) <= flops_once(m, v) * (1 + m.limits.equal_work);
+  const double own = a.price.at[v];
+  const bool together = repeats || !whole_work || must_move(m, a, v);
+  if (!together && !is_promising(m, a, v, own)) return false;
+  if (f.searched_before(v)) return false;
+  bool changed = false;
+  double spent = together ? saved_at_most(m, a, v) : own;
+  find_candidates(m, a, v, a.candidates);
+  // Candidates that were tried since the last one that was taken would fail again.
+  std::size_t tried_from = 0;
+  for (std::size_t i = 0; i < a.candidates.size(); ++i) {
+    const strategy s = a.candidates[i];
+    if (tried_already(a.candidates, tried_from, i)) continue;
+    if (!repeats && (repeats_too_much(m, a, v, s) || (whole_work && least_price(m, a, v, s) + more_work(m, a, v, s) >= spent))) continue;
+    if (!try_strategy(m, a, f, v, s, together)) continue;
+    changed = true;
+    tried_from = i + 1;
+    spent = together ? saved_at_most(m, a, v) : a.price.at[v];
+  }
+  if (a.chosen.at[v].forwarded != 0 && own > 0 && reduce_earlier(m, a, f, v)) changed = true;
+  if (!changed) f.searched_in_vain(v);
+  return changed;
+}
+
+/// Improves all nodes, forward and backward, until nothing changes. `held` stays as it is.
+constexpr void improve(const cost_model& m, assignment& a, fingerprints& f, int sweeps, std::size_t held = no_node) {
+  for (int sweep = 0; sweep < sweeps; ++sweep) {
+    bool changed = false;
+    hash_neighbourhoods(m, a, f);
+    for (std::size_t v = 0; v < m.count; ++v) changed = improve_node(m, a, f, v, held) || changed;
+    if (changed) hash_neighbourhoods(m, a, f);
+    for (std::size_t v = m.count; v-- > 0;) changed = improve_node(m, a, f, v, held) || changed;
+    if (!changed) break;
+  }
+}
+
+} // namespace cleave::detail

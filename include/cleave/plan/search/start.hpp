@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/search/candidates.hpp>
+#include <cleave/propagate/complete.hpp>
+
+namespace cleave::detail {
+
+/// Where all operands come sharded over an axis along a reduced dim, a result that only its readers want sharded over that axis
+/// gives it up: the sum is partial, and scattered afterwards.
+constexpr void yield_reduced_axes(const cost_model& m, std::size_t v, const completion& layouts, layout& out) {
+  const node& n = m.node_at(v);
+  unsigned along = 0, brought = 0;
+  const factor_list& factors = m.factors(v);
+  for (std::size_t i = 0; i < factors.count; ++i) {
+    const factor& f = factors.items[i];
+    unsigned all = ~0u;
+    for (int k = 0; k < n.arity; ++k) {
+      if (f.at[k] < 0) continue;
+      const unsigned axes = layouts[n.in[static_cast<std::size_t>(k)]].axes(f.at[k]);
+      all &= axes;
+      if (!f.reduced) brought |= axes;
+    }
+    if (f.reduced) along |= all;
+  }
+  if ((out.sharded() & along & ~brought) == 0) return;
+  for (int i = 0; i < n.type.rank; ++i) out.give_up(i, along & ~brought);
+}
+
+/// The strategy that completion suggests.
+constexpr strategy suggested(const cost_model& m, const assignment& a, std::size_t v, const completion& layouts) {
+  const node& n = m.node_at(v);
+  strategy s;
+  s.out = layouts[v].reduced();
+  if (n.code == op::input || n.code == op::reshard || n.local) {
+    s.out = n.pin;
+    if (n.code == op::reshard) {
+      s.forwarded = n.pin.unreduced();
+      s.partial_operands = s.forwarded != 0 ? 1 : 0;
+    }
+    return s;
+  }
+  if (m.list_of.at[v] == 0) return s;
+  fit(m, v, s);
+  fetch_from_own_layout(m, a, v, s);
+  yield_reduced_axes(m, v, layouts, s.out);
+  unsigned used = s.out.sharded();
+  int r = 0;
+  const factor_list& factors = m.factors(v);
+  for (std::size_t i = 0; i < factors.count; ++i) {
+    const factor& f = factors.items[i];
+    if (!f.reduced) continue;
+    axis_list list = layouts[n.in[0]][f.at[0]];
+    if (f.at[1] >= 0) {
+      const axis_list other = layouts[n.in[1]][f.at[1]];
+      if (other.starts_with(list)) list = other;
+    }
+    axis_list kept;
+    for (int j = 0; j < list.size() && (used >> list[j] & 1) == 0; ++j) kept.push_back(list[j]);
+    used |= kept.mask();
+    s.over.set(r++, kept);
+  }
+  derive_unreduced(n, s);
+  return s;
+}
+
+/// Partial sums stay partial through linear ops to begin with, where that makes them no larger: sums of several then
+/// meet before one reduction, which no change of a single op would find.
+constexpr void keep_sums_partial(const cost_model& m, assignment& a, std::size_t v) {
+  const node& n = m.node_at(v);
+  if (n.arity == 0 || (m.traits.at[v] & (is_linear | contracting | remaps)) != is_linear || is_fixed(m, a, v)) return;
+  bool partial = false;
+  for (int k = 0; k < n.arity; ++k) partial = partial || produced(m, a, n.in[static_cast<std::size_t>(k)]).unreduced() != 0;
+  if (!partial) return;
+  std::vector<strategy> variants;
+  add_with_forwarding(m, a, v, a.chosen.at[v], variants);
+  for (const strategy& s : variants)
+    if (s.forwarded != 0)
+      for (int k = 0; k < n.arity; ++k)
+        if ((s.partial_operands >> k & 1) != 0 && m.node_at(n.in[static_cast<std::size_t>(k)]).type.rank >= n.type.rank) assign(m, a, v, s);
+}
+
+/// Chooses a strategy that forwards partial sums, if it may.
+constexpr bool forward_sums(const cost_model& m, assignment& a, std::size_t v, axis_set axes, std::uint8_t operands, strategy s) {
+  s.forwarded = axes;
+  s.partial_operands = operands;
+  derive_unreduced(m.node_at(v), s);
+  if (axes == 0 || (m.traits.at[v] & keeps_whole) != 0 || !valid(m, v, s)) return false;
+  assign(m, a, v, s);
+  return true;
+}
+
+/// A running sum of partial sums stays partial from iteration to iteration, and is reduced once, after the loop. Changes of single ops
+/// would not find that: the sum is partial only where what it was before is.
+constexpr void accumulate_partially(const cost_model& m, assignment& a, std::size_t carried) {
+  const node_id next = m.next_of.at[carried];
+  const std::size_t sum = m.node_at(next).in[0];
+  const node& total = m.node_at(sum);
+  if (total.code != op::add || m.first_edge.at[carried + 1] - m.first_edge.at[carried] != 2) return;
+  const int own = total.in[0] == carried ? 0 : 1;
+  const std::size_t term = total.in[static_cast<std::size_t>(1 - own)];
+  if (total.in[static_cast<std::size_t>(own)] != carried || term == carried || is_fixed(m, a, sum)) return;
+  // So may be what is added up at indices, and what an inner loop stacks. Only here: a stack of partial sums is as large on every device
+  // as the whole, so where nothing accumulates each is reduced in its iteration.
+  for (int k = 0; k < m.node_at(term).arity && a.chosen.at[term].out.unreduced() == 0; ++k) {
+    const layout from = produced(m, a, m.node_at(term).in[static_cast<std::size_t>(k)]);
+    strategy as_it_comes = a.chosen.at[term];
+    project(m, term, k, from, as_it_comes);
+    if (m.node_at(term).code == op::collect && from.combine() == reduction::sum) forward_sums(m, a, term, from.unreduced(), 1, as_it_comes);
+    std::vector<strategy> variants;
+    add_with_forwarding(m, a, term, as_it_comes, variants);
+    for (const strategy& s : variants)
+      if (s.forwarded != 0 && !is_fixed(m, a, term)) assign(m, a, term, s);
+  }
+  const layout part = produced(m, a, term);
+  if (part.unreduced() == 0 || part.combine() != reduction::sum) return;
+  strategy s;
+  project(m, sum, 1 - own, part, s);
+  const strategy before = a.chosen.at[carried];
+  strategy begun = before;
+  begun.out = layout{};
+  for (int i = 0; i < m.node_at(carried).type.rank; ++i) begun.out.set(i, s.out[total.type.find(m.node_at(carried).type[i])]);
+  a.chosen.at[carried] = begun;
+  if (!forward_sums(m, a, carried, part.unreduced(), 1, begun) || !forward_sums(m, a, sum, part.unreduced(), 3, s)) a.chosen.at[carried] = before;
+  assign(m, a, carried, a.chosen.at[carried]);
+  assign(m, a, next, following(m, a, next));
+}
+
+/// The assignment with which the search begins: what completion suggests, with sums kept partial.
+constexpr void start(const cost_model& m, assignment& a, const completion& layouts) {
+  for (std::size_t v = 0; v < m.count; ++v) {
+    assign(m, a, v, (m.traits.at[v] & follows_others) != 0 ? following(m, a, v) : suggested(m, a, v, layouts));
+    keep_sums_partial(m, a, v);
+  }
+  for (std::size_t v = 0; v < m.count; ++v)
+    if (m.next_of.at[v] != no_node) accumulate_partially(m, a, v);
+}
+
+/// Prices an assignment from nothing.
+constexpr void price_all(const cost_model& m, assignment& a) {
+  a.flops = 0;
+  double once = 0;
+  for (std::size_t v = 0; v < m.count; ++v) {
+    a.price.at[v] = node_price(m, a, v);
+    if ((m.traits.at[v] & has_flops) == 0) continue;
+    a.flops += flops_at(m, a, v);
+    once += flops_once(m, v);
+  }
+  a.flops_once = once;
+  a.allowed_flops = once * (m.rule.repeat > 0 ? m.rule.repeat : 1);
+}
+
+} // namespace cleave::detail

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/search/improve.hpp>
+
+#include <algorithm>
+
+namespace cleave::detail {
+
+/// Takes back all changes that were kept since the journal began.
+constexpr void roll_back(const cost_model& m, assignment& a, double flops) {
+  begin_change(a);
+  for (std::size_t i = a.journal.size(); i-- > 0;) {
+    assign(m, a, a.journal[i].node, a.journal[i].before);
+    a.undo.push_back(a.journal[i]);
+  }
+  price_change(m, a);
+  a.flops = flops;
+}
+
+/// Makes changes, and keeps them where the whole becomes cheaper than `best`.
+template <class Changes>
+constexpr bool keep_if_cheaper(const cost_model& m, assignment& a, double& best, const Changes& make_changes) {
+  const double flops = a.flops;
+  a.journal.clear();
+  a.keeps_journal = true;
+  make_changes();
+  a.keeps_journal = false;
+  const double found = total_price(m, a);
+  if (found < best - m.limits.equal_prices * best) {
+    best = found;
+    return true;
+  }
+  roll_back(m, a, flops);
+  return false;
+}
+
+/// Forces each product and look-up into each of its strategies, improves the rest around it, and keeps what is cheaper in all.
+constexpr void search_wider(const cost_model& m, assignment& a, fingerprints& f) {
+  a.tries = 0;
+  double best = total_price(m, a);
+  std::vector<strategy> ways;
+  for (std::size_t v = 0; v < m.count; ++v) {
+    if ((m.traits.at[v] & (has_flops | looks_up | adds_rows)) == 0 || best == 0) continue;
+    ways.clear();
+    add_all_ways(m, a, v, 0, strategy{}, ways);
+    for (const strategy& s : ways) {
+      if (a.tries > m.rule.effort) return;
+      // Its operands alone must not cost more than all there is to gain around it, nor may work be repeated too often.
+      if (s == a.chosen.at[v] || repeats_too_much(m, a, v, s) || least_price(m, a, v, s) >= saved_at_most(m, a, v)) continue;
+      keep_if_cheaper(m, a, best, [&] {
+        begin_change(a);
+        ripple(m, a, v, s, true);
+        keep_change(m, a);
+        a.fresh.assign(m.count, 1);
+        improve(m, a, f, 1, v);
+        a.fresh.assign(m.count, 1);
+        improve(m, a, f, 1);
+      });
+    }
+  }
+}
+
+} // namespace cleave::detail
