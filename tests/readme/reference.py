@@ -33,7 +33,7 @@ CHAPTERS = [
     ("Element types", "", [("type/element.hpp", ["element", "element_of"]), ("type/narrow.hpp", ["bfloat16", "half"]), "type/abstract.hpp"]),
     ("Plans", "", [("plan/plan.hpp", ["plan", "planned", "with", "expect", "fewest_bytes", "without", "at_most", "only_over", "PlanOption"]),
                    "plan/explain.hpp", ("plan/step.hpp", ["kind"]), ("plan/policy.hpp", ["policy"])]),
-    ("Functions and values", "", [("expr/function.hpp", ["function", "expression"]), "expr/value.hpp", "expr/statement.hpp", "expr/tree.hpp"]),
+    ("Functions and values", "", [("expr/function.hpp", ["function"]), "expr/value.hpp", "expr/statement.hpp", "expr/tree.hpp"]),
     ("Operations", "", ["expr/functions.hpp", "expr/reductions.hpp"]),
     ("Elements under other indices", "", ["expr/movement.hpp", ("layout/index_map.hpp", ["border"])]),
     ("Look-ups, scans and sorting", "", ["expr/lookup.hpp", "expr/cumulative.hpp", "expr/associative_scan.hpp", "expr/sort.hpp"]),

@@ -31,8 +31,8 @@ class plan_identity {
   plan_identity(std::span<const buffer> buffers, std::span<const step> steps) {
     for (const buffer& b : buffers) {
       mix(hash, static_cast<std::uint64_t>(b.type.element) + 64u * static_cast<std::uint64_t>(b.role) + 4096u * b.index);
-      for (int i = 0; i < b.type.rank; ++i) mix(hash, b.type[i] + (std::uint64_t{b.where[i].packed} << 8));
-      mix(hash, b.where.unreduced);
+      for (int i = 0; i < b.type.rank; ++i) mix(hash, b.type[i]);
+      mix(hash, b.where.word);
     }
     for (const step& s : steps) {
       mix(hash, static_cast<std::uint64_t>(s.kind) + 64u * static_cast<std::uint64_t>(s.move) + 4096u * s.axes + (std::uint64_t{s.out} << 32));

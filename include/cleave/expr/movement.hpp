@@ -37,6 +37,7 @@ template <auto From, auto To, auto At, std::int64_t Stride, std::int64_t Dilatio
 struct window_constant {
   constexpr operator window() const { return {From, To, At, Stride, Dilation, Low, High, Outside}; }
 };
+/// The window from, to and at these dims, with the numbers of `window`, as a constant.
 template <auto From, auto To, auto At, std::int64_t Stride = 1, std::int64_t Dilation = 1, std::int64_t Low = 0, std::int64_t High = 0,
           border Outside = border::zero>
 inline constexpr window_constant<From, To, At, Stride, Dilation, Low, High, Outside> window_c{};

@@ -47,6 +47,7 @@ concept StatementOperand = Statement<A> || Number<A>;
 /// known only at run time.
 template <auto V>
 struct constant {
+  /// The number itself.
   constexpr operator decltype(V)() const { return V; }
 };
 
