@@ -17,10 +17,6 @@
 #include "../shrunk.hpp"
 #include "../without_kernels.hpp"
 
-#include <cleave/nn/blocks.hpp>
-#include <cleave/nn/embedding.hpp>
-#include <cleave/nn/mixture_of_experts.hpp>
-#include <cleave/nn/self_attention.hpp>
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/lookup.hpp>
@@ -30,6 +26,10 @@
 #include <cleave/expr/reductions.hpp>
 #include <cleave/expr/sort.hpp>
 #include <cleave/linalg/fft_recorded.hpp>
+#include <cleave/nn/blocks.hpp>
+#include <cleave/nn/embedding.hpp>
+#include <cleave/nn/mixture_of_experts.hpp>
+#include <cleave/nn/self_attention.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/simulate/simulate.hpp>

@@ -33,7 +33,7 @@ CHAPTERS = [
     ("Element types", "", [("type/element.hpp", ["element", "element_of"]), ("type/narrow.hpp", ["bfloat16", "half"]), "type/abstract.hpp"]),
     ("Plans", "", [("plan/plan.hpp", ["plan", "planned", "with", "expect", "fewest_bytes", "without", "at_most", "only_over", "PlanOption"]),
                    "plan/explain.hpp", ("plan/step.hpp", ["kind"]), ("plan/policy.hpp", ["policy"])]),
-    ("Functions and values", "", [("expr/function.hpp", ["function"]), "expr/value.hpp", "expr/statement.hpp", "expr/tree.hpp"]),
+    ("Functions and values", "", [("expr/function.hpp", ["function"]), "record/value.hpp", "expr/statement.hpp", "expr/tree.hpp"]),
     ("Operations", "", ["expr/functions.hpp", "expr/reductions.hpp"]),
     ("Elements under other indices", "", ["expr/movement.hpp", ("layout/index_map.hpp", ["border"])]),
     ("Look-ups, scans and sorting", "", ["expr/lookup.hpp", "expr/cumulative.hpp", "expr/associative_scan.hpp", "expr/sort.hpp"]),
@@ -54,8 +54,8 @@ CHAPTERS = [
 ]
 # Rooms of which users include headers: each header is in a chapter or here.
 PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg"]
-INTERNAL = ["expr/derivative.hpp", "expr/derivative_rules.hpp", "expr/loop_parts.hpp", "expr/numbered_names.hpp", "expr/recorded_calls.hpp", "expr/recorded_rows.hpp",
-            "expr/recorded_sort.hpp", "expr/recorded_views.hpp", "expr/recorder.hpp", "expr/remap_derivative.hpp", "expr/statement_operand.hpp", "expr/writer.hpp", "tensor/make.hpp", "tensor/storage.hpp",
+INTERNAL = ["autodiff/derivative.hpp", "autodiff/derivative_rules.hpp", "record/loop_parts.hpp", "record/numbered_names.hpp", "record/recorded_calls.hpp", "record/recorded_rows.hpp",
+            "record/recorded_sort.hpp", "record/recorded_views.hpp", "record/recorder.hpp", "autodiff/remap_derivative.hpp", "expr/statement_operand.hpp", "record/writer.hpp", "tensor/make.hpp", "tensor/storage.hpp",
             "optim/leaves.hpp", "linalg/blas.hpp", "linalg/fft.hpp", "linalg/fft_kernels.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
 # Public to the compiler only.
 HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform"}
@@ -216,6 +216,11 @@ def is_plumbing(m: xml.Element, owner: str) -> bool:
     return name.startswith("~") or (name == owner and re.fullmatch(rf"\((const )?{re.escape(owner)} ?&+\w*\).*", arguments) is not None)
 
 
+def lifted(file: str, name: str) -> bool:
+    """Whether a line beside the function makes it one of statements too."""
+    return re.search(rf"^CLEAVE_LIFT\w*\({re.escape(name.removeprefix('operator'))}[,)]", read(HEADERS / file), re.MULTILINE) is not None
+
+
 def add_function(entities: list[Entity], m: xml.Element, owner: str = "") -> None:
     file, line = place(m)
     signature, statement = signature_of(m)
@@ -229,7 +234,7 @@ def add_function(entities: list[Entity], m: xml.Element, owner: str = "") -> Non
         same[0].add(signature, doc)
     else:
         made = Entity("function", key, file, line, signature, doc, "" if key == "operators" else m.findtext("qualifiedname") or "")
-        made.statement = statement
+        made.statement = statement or lifted(file, name)
         entities.append(made)
 
 

@@ -3,9 +3,9 @@
 //
 // What the recorder finds, at run time as it does in constant evaluation.
 #include <cleave/expr/functions.hpp>
-#include <cleave/ops/print.hpp>
 #include <cleave/graph/simplify.hpp>
 #include <cleave/graph/verify.hpp>
+#include <cleave/ops/print.hpp>
 
 #include <gtest/gtest.h>
 

@@ -5,13 +5,13 @@
 #include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/joined_reduce.hpp>
 #include <cleave/comm/move.hpp>
-#include <cleave/comm/row_routes.hpp>
+#include <cleave/distributed/row_routes.hpp>
+#include <cleave/distributed/scan.hpp>
 #include <cleave/execute/local.hpp>
 #include <cleave/execute/strides.hpp>
 #include <cleave/kernels/fold.hpp>
 #include <cleave/kernels/gemm.hpp>
 #include <cleave/kernels/map.hpp>
-#include <cleave/kernels/scan.hpp>
 #include <cleave/ops/table.hpp>
 #include <cleave/plan/bring_together.hpp>
 

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cleave/comm/exchange.hpp>
-#include <cleave/comm/row_lookup.hpp>
+#include <cleave/distributed/row_lookup.hpp>
+#include <cleave/distributed/sort.hpp>
 #include <cleave/execute/bind.hpp>
 #include <cleave/execute/kernel_of.hpp>
-#include <cleave/kernels/sort.hpp>
 
 #include <cstddef>
 #include <memory>

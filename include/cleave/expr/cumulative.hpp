@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
-#include <cleave/expr/recorded_rows.hpp>
 #include <cleave/expr/statement.hpp>
+#include <cleave/record/recorded_rows.hpp>
 
 namespace cleave {
 

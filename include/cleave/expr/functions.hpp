@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/recorded_views.hpp>
-#include <cleave/expr/recorder.hpp>
 #include <cleave/expr/statement.hpp>
+#include <cleave/record/recorded_views.hpp>
+#include <cleave/record/recorder.hpp>
 
 namespace cleave {
 

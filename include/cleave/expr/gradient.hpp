@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/derivative.hpp>
+#include <cleave/autodiff/derivative.hpp>
 #include <cleave/expr/tree.hpp>
 
 #include <algorithm>

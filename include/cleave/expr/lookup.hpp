@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
-#include <cleave/expr/recorded_rows.hpp>
-#include <cleave/expr/recorded_sort.hpp>
 #include <cleave/expr/statement.hpp>
+#include <cleave/record/recorded_rows.hpp>
+#include <cleave/record/recorded_sort.hpp>
 
 namespace cleave {
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/loop_parts.hpp>
-#include <cleave/expr/numbered_names.hpp>
 #include <cleave/expr/tree.hpp>
+#include <cleave/record/loop_parts.hpp>
+#include <cleave/record/numbered_names.hpp>
 
 #include <utility>
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/recorded_calls.hpp>
 #include <cleave/expr/statement.hpp>
+#include <cleave/record/recorded_calls.hpp>
 
 namespace cleave {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/expr/statement_operand.hpp>
-#include <cleave/expr/value.hpp>
+#include <cleave/record/value.hpp>
 
 namespace cleave {
 

@@ -7,11 +7,6 @@
 
 namespace cleave::detail {
 
-/// As what an operand is kept in a statement.
-template <class A>
-struct kept_as {
-  using type = A;
-};
 template <class A>
 using kept = typename kept_as<std::remove_cvref_t<A>>::type;
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/kernels/operands.hpp>
-#include <cleave/storage/vectorise.hpp>
 #include <cleave/storage/memory.hpp>
+#include <cleave/storage/vectorise.hpp>
 
 namespace cleave {
 

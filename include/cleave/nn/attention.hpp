@@ -5,7 +5,7 @@
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
-#include <cleave/expr/numbered_names.hpp>
+#include <cleave/record/numbered_names.hpp>
 
 #include <functional>
 

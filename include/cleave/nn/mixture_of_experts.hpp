@@ -4,8 +4,8 @@
 
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/lookup.hpp>
-#include <cleave/expr/numbered_names.hpp>
 #include <cleave/expr/reductions.hpp>
+#include <cleave/record/numbered_names.hpp>
 
 #include <functional>
 

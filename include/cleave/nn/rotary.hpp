@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/expr/movement.hpp>
-#include <cleave/expr/numbered_names.hpp>
+#include <cleave/record/numbered_names.hpp>
 
 namespace cleave::nn {
 

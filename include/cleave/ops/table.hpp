@@ -67,7 +67,7 @@ struct op_entry {
   std::uint8_t arity;
   linearity sums;
   /// Elementwise ops: the cotangent of each operand, in the letters of `symbols`; empty where nothing flows. The other classes
-  /// have one rule each, in expr/derivative.hpp.
+  /// have one rule each, in autodiff/derivative.hpp.
   formula derivative[3]{};
 };
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/layout/box.hpp>
 #include <cleave/layout/blocks.hpp>
+#include <cleave/layout/box.hpp>
 #include <cleave/plan/step.hpp>
 #include <cleave/simulate/array.hpp>
 #include <cleave/simulate/scalar.hpp>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/statement.hpp>
 #include <cleave/ops/scalar.hpp>
+#include <cleave/type/abstract.hpp>
 
 #include <Kokkos_Complex.hpp>
 

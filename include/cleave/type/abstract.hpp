@@ -27,4 +27,12 @@ concept TensorType = requires {
 template <class A>
 concept Number = is_number<std::remove_cvref_t<A>>;
 
+namespace detail {
+/// As what a number or a tensor is kept in a statement: a std::complex as the element type that it means.
+template <class A>
+struct kept_as {
+  using type = A;
+};
+} // namespace detail
+
 } // namespace cleave

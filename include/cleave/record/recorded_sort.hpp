@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/numbered_names.hpp>
-#include <cleave/expr/recorder.hpp>
+#include <cleave/record/numbered_names.hpp>
+#include <cleave/record/recorder.hpp>
 
 namespace cleave::detail {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/derivative_rules.hpp>
+#include <cleave/autodiff/derivative_rules.hpp>
 
 #include <utility>
 

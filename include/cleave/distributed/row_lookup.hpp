@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/row_routes.hpp>
+#include <cleave/distributed/row_routes.hpp>
 #include <cleave/storage/convert.hpp>
 #include <cleave/storage/fill.hpp>
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/loop_parts.hpp>
-#include <cleave/expr/recorded_rows.hpp>
-#include <cleave/expr/recorded_views.hpp>
-#include <cleave/expr/remap_derivative.hpp>
-#include <cleave/expr/recorded_sort.hpp>
+#include <cleave/autodiff/remap_derivative.hpp>
+#include <cleave/record/loop_parts.hpp>
+#include <cleave/record/recorded_rows.hpp>
+#include <cleave/record/recorded_sort.hpp>
+#include <cleave/record/recorded_views.hpp>
 
 #include <limits>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/row_routes.hpp>
+#include <cleave/distributed/row_routes.hpp>
 #include <cleave/kernels/sort_slices.hpp>
 #include <cleave/plan/sorting.hpp>
 

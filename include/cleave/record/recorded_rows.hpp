@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/recorder.hpp>
+#include <cleave/record/recorder.hpp>
 
 // How look-ups, sums at places and running totals are recorded.
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/value.hpp>
-#include <cleave/expr/writer.hpp>
+#include <cleave/record/value.hpp>
+#include <cleave/record/writer.hpp>
 
 #include <concepts>
 #include <initializer_list>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/recorder.hpp>
+#include <cleave/record/recorder.hpp>
 
 // What crosses into a loop, from trip to trip, and out of it, one value at a time.
 
