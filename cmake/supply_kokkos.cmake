@@ -100,12 +100,14 @@ else()
       message(FATAL_ERROR "Cleave: no Kokkos Kernels was found that goes with the installed Kokkos, which has a GPU backend: "
                           "install Kokkos Kernels built with it and pass its prefix in CMAKE_PREFIX_PATH.")
     endif()
-    include("${PROJECT_SOURCE_DIR}/cmake/supply_blas.cmake")
+    include("${CLEAVE_CMAKE_DIR}/supply_blas.cmake")
     cleave_cache_prefix(prefix kokkos-kernels "${kernels_options};${CLEAVE_KOKKOS_KERNELS_TAG};${CLEAVE_BUNDLE}"
-                        "${Kokkos_DIR};${Kokkos_VERSION};${BLAS_LIBRARIES};${blas_mangling}")
+                        "${Kokkos_DIR};${Kokkos_VERSION};${blas_key};${blas_mangling}")
+    list(JOIN blas_libraries "|" blas_joined)
     cleave_supply_kokkos_package(
       kokkos-kernels "Kokkos Kernels" "${CLEAVE_KOKKOS_KERNELS_TAG}" "${CLEAVE_KOKKOS_KERNELS_COMMIT}" "${prefix}"
-      ${kernels_options} "-DKokkos_DIR=${Kokkos_DIR}" "-DF77_BLAS_MANGLE=${blas_mangling}" ${blas_options})
+      ${kernels_options} "-DKokkos_DIR=${Kokkos_DIR}" "-DF77_BLAS_MANGLE=${blas_mangling}"
+      "-DCMAKE_MODULE_PATH=${CLEAVE_CMAKE_DIR}/named_blas" "-DCLEAVE_BLAS_LIBRARIES=${blas_joined}")
     set(KokkosKernels_DIR "${prefix}/lib/cmake/KokkosKernels" CACHE PATH "Folder of KokkosKernelsConfig.cmake" FORCE)
     find_package(KokkosKernels QUIET CONFIG REQUIRED GLOBAL)
   endif()
@@ -118,3 +120,25 @@ if(NOT version MATCHES "[0-9]" AND EXISTS "${KokkosKernels_DIR}/../../../include
   string(REGEX REPLACE "\\.0([0-9])" ".\\1" version "${version}")
 endif()
 message(STATUS "Cleave: Kokkos Kernels ${version} ${how}, ${KokkosKernels_DIR}")
+
+# The BLAS of a Kokkos Kernels that is not ours is what it is; its speed is said all the same.
+if(NOT how MATCHES "cache")
+  set(blas_environment "")
+  set(header "${KokkosKernels_DIR}/../../../include/KokkosKernels_config.h")
+  if(TARGET Kokkos::BLAS AND EXISTS "${header}")
+    file(STRINGS "${header}" mangling REGEX "^#define F77_BLAS_MANGLE" LIMIT_COUNT 1)
+    get_target_property(libraries Kokkos::BLAS INTERFACE_LINK_LIBRARIES)
+    if(mangling AND libraries)
+      include("${CLEAVE_CMAKE_DIR}/measure_blas.cmake")
+      string(REGEX REPLACE "^#define F77_BLAS_MANGLE" "" mangling "${mangling}")
+      cleave_measure_blas(blas_theirs "${libraries}" "${mangling}")
+      cleave_say_blas(blas_theirs "of Kokkos Kernels" ${libraries})
+      if(blas_theirs_OTHERWISE MATCHES "^OPENBLAS_CORETYPE=")
+        set(blas_environment "${blas_theirs_OTHERWISE}")
+      endif()
+      if(blas_theirs_NAME STREQUAL "reference")
+        message(WARNING "Cleave: this Kokkos Kernels was built on a reference BLAS; products run 10 to 30 times slower than they could.")
+      endif()
+    endif()
+  endif()
+endif()
