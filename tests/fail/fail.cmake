@@ -9,26 +9,10 @@ if(NOT sources)
   return()
 endif()
 
-# Include folders and definitions of a target, one option a line.
-function(cleave_fail_options target file)
-  add_library(cleave_fail_${target} OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/cleave_fail.cpp")
-  target_link_libraries(cleave_fail_${target} PRIVATE ${target})
-  set(includes "$<TARGET_PROPERTY:cleave_fail_${target},INCLUDE_DIRECTORIES>")
-  set(defines "$<TARGET_PROPERTY:cleave_fail_${target},COMPILE_DEFINITIONS>")
-  set(user "${PROJECT_SOURCE_DIR}/include")
-  # As CMake does itself: the compiler's own folders, given again, would break its #include_next.
-  list(JOIN CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES "|" own)
-  string(REGEX REPLACE "([][+.*()^$?\\\\])" "\\\\\\1" own "${user}|${own}")
-  set(system "$<FILTER:${includes},EXCLUDE,^(${own})$>")
-  file(GENERATE OUTPUT "${file}"
-       CONTENT "-I${user}\n$<$<BOOL:${system}>:-isystem\n$<JOIN:${system},\n-isystem\n>\n>$<$<BOOL:${defines}>:-D$<JOIN:${defines},\n-D>\n>")
-endfunction()
-
 add_test(NAME errors_page COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_LIST_DIR}/catalogue.py" --check)
 
-file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/cleave_fail.cpp" CONTENT "")
-cleave_fail_options(cleave_core "${CMAKE_CURRENT_BINARY_DIR}/fail_core.txt")
-cleave_fail_options(cleave "${CMAKE_CURRENT_BINARY_DIR}/fail_runtime.txt")
+cleave_write_options(cleave_core "${CMAKE_CURRENT_BINARY_DIR}/fail_core.txt")
+cleave_write_options(cleave "${CMAKE_CURRENT_BINARY_DIR}/fail_runtime.txt")
 
 set(without_clang 0)
 foreach(source IN LISTS sources)
