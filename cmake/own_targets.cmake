@@ -50,3 +50,22 @@ function(cleave_add_program name)
   target_link_libraries(${name} PRIVATE Cleave::Cleave cleave_own)
   cleave_use_precompiled(${name})
 endfunction()
+
+# Writes a file with the include folders and definitions of a target, one option a line, for compilers and tools that CMake does not run.
+function(cleave_write_options target file)
+  set(probe cleave_options_${target})
+  if(NOT TARGET ${probe})
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/cleave_options.cpp" CONTENT "")
+    add_library(${probe} OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/cleave_options.cpp")
+    target_link_libraries(${probe} PRIVATE ${target} $<$<STREQUAL:${target},cleave>:$<TARGET_NAME_IF_EXISTS:Cleave::fft>>)
+  endif()
+  set(includes "$<TARGET_PROPERTY:${probe},INCLUDE_DIRECTORIES>")
+  set(defines "$<TARGET_PROPERTY:${probe},COMPILE_DEFINITIONS>")
+  set(user "${PROJECT_SOURCE_DIR}/include")
+  # As CMake does itself: the compiler's own folders, given again, would break its #include_next.
+  list(JOIN CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES "|" own)
+  string(REGEX REPLACE "([][+.*()^$?\\\\])" "\\\\\\1" own "${user}|${own}")
+  set(system "$<FILTER:${includes},EXCLUDE,^(${own})$>")
+  file(GENERATE OUTPUT "${file}"
+       CONTENT "-I${user}\n$<$<BOOL:${system}>:-isystem\n$<JOIN:${system},\n-isystem\n>\n>$<$<BOOL:${defines}>:-D$<JOIN:${defines},\n-D>\n>")
+endfunction()

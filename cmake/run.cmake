@@ -20,14 +20,8 @@ if(NOT CLEAVE_SSH)
   list(APPEND CLEAVE_RUN_ENVIRONMENT OMPI_MCA_plm_rsh_agent=false PRTE_MCA_plm_ssh_agent=false)
 endif()
 
-# OpenBLAS before 0.3.24 takes its Haswell kernels on AMD processors with AVX-512, at half the speed.
-if(EXISTS "/proc/cpuinfo" AND "$ENV{OPENBLAS_CORETYPE}" STREQUAL "")
-  file(STRINGS "/proc/cpuinfo" vendor REGEX "^vendor_id" LIMIT_COUNT 1)
-  file(STRINGS "/proc/cpuinfo" flags REGEX "^flags" LIMIT_COUNT 1)
-  if(vendor MATCHES "AuthenticAMD" AND flags MATCHES " avx512f")
-    list(APPEND CLEAVE_RUN_ENVIRONMENT OPENBLAS_CORETYPE=SkylakeX)
-  endif()
-endif()
+# What the BLAS lacks of knowledge of this processor, as measured when it was chosen.
+list(APPEND CLEAVE_RUN_ENVIRONMENT ${blas_environment})
 
 if(CLEAVE_SANITIZE)
   # MPI libraries keep what they allocate until the end.

@@ -3,9 +3,12 @@
 #
 # How a dependency is obtained where it is not installed: system packages through apt-get (as root), wheels and a source
 # package through pip, upstream sources through git. What is built here is built once, into a per-user cache outside the
-# build folder. With CLEAVE_SUPPLY=OFF nothing of this happens: what find_package does not find is an error.
+# build folder. With CLEAVE_SUPPLY=OFF, as in a project that takes Cleave in by add_subdirectory or FetchContent, nothing is obtained, but
+# what an earlier configure step left in the cache is used; with CLEAVE_USE_CACHE=OFF too, what find_package does not find is an error.
 
 option(CLEAVE_SUPPLY "Obtain dependencies that are not installed" ${PROJECT_IS_TOP_LEVEL})
+option(CLEAVE_USE_CACHE "Use dependencies that an earlier configure step built into the cache" ON)
+mark_as_advanced(CLEAVE_USE_CACHE)
 option(CLEAVE_SUPPLY_SYSTEM "Let the supply step install system packages through apt-get when run as root" ON)
 mark_as_advanced(CLEAVE_SUPPLY_SYSTEM)
 
@@ -26,9 +29,17 @@ function(cleave_cache_dir out)
 endfunction()
 
 # A prefix in the cache whose name depends on the compiler, its flags and whatever else is passed: a cached build is never
-# used with a compiler or options that it was not made for.
+# used with a compiler or options that it was not made for. Flags that change no binary interface do not count.
 function(cleave_cache_prefix out name)
-  set(id "${CMAKE_CXX_COMPILER_ID};${CMAKE_CXX_COMPILER_VERSION};${CMAKE_CXX_COMPILER};${CMAKE_CXX_FLAGS}")
+  set(flags "")
+  separate_arguments(all NATIVE_COMMAND "${CMAKE_CXX_FLAGS}")
+  foreach(flag IN LISTS all)
+    if(NOT flag MATCHES "^-(W[^l,].*|W|g[0-9]?|ggdb[0-9]?|pipe|fdiagnostics.*|fcolor.*|pedantic.*)$")
+      list(APPEND flags "${flag}")
+    endif()
+  endforeach()
+  list(JOIN flags " " flags)
+  set(id "${CMAKE_CXX_COMPILER_ID};${CMAKE_CXX_COMPILER_VERSION};${CMAKE_CXX_COMPILER};${flags}")
   string(SHA256 key "${id};${CMAKE_SYSTEM_NAME};${CMAKE_SYSTEM_PROCESSOR};${ARGN}")
   string(SUBSTRING "${key}" 0 12 key)
   cleave_cache_dir(cache)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # HDF5 (serial, C), which the comparison with a Transformer trained by JAX reads: installed; else Debian's. Without it that program and
-# its tests are left out.
+# its tests are left out, which is said.
 
 function(cleave_find_hdf5)
   find_path(CLEAVE_HDF5_INCLUDE_DIR hdf5.h PATH_SUFFIXES hdf5/serial)
@@ -25,5 +25,5 @@ if(CLEAVE_HDF5_INCLUDE_DIR AND CLEAVE_HDF5_LIBRARY)
   target_link_libraries(cleave_hdf5 INTERFACE "${CLEAVE_HDF5_LIBRARY}")
   message(STATUS "Cleave: HDF5 ${origin}, ${CLEAVE_HDF5_LIBRARY}")
 else()
-  message(STATUS "Cleave: no HDF5 (libhdf5-dev), the comparison with JAX is left out")
+  cleave_left_out(hdf5 "the tests reference.*, which compare training with a run of JAX" "no HDF5 was found (Debian: libhdf5-dev)")
 endif()

@@ -36,6 +36,7 @@ def main() -> int:
     parser.add_argument("--id", required=True, help="CMake's name of the compiler")
     parser.add_argument("--core", required=True, help="file with the options of Cleave::core")
     parser.add_argument("--runtime", required=True, help="file with the options of Cleave::Cleave")
+    parser.add_argument("--openmp", default="-fopenmp", help="options for OpenMP, separated by semicolons")
     parser.add_argument("source")
     arguments = parser.parse_args()
 
@@ -67,7 +68,7 @@ def main() -> int:
     with open(arguments.runtime if runtime else arguments.core, encoding="utf-8") as file:
         options = file.read().splitlines()
     command = [arguments.compiler, "-std=c++20", "-fsyntax-only", "-fdiagnostics-color=never", *limits]
-    command += [*(["-fopenmp"] if runtime else []), *options, arguments.source]
+    command += [*(arguments.openmp.split(";") if runtime and arguments.openmp else []), *options, arguments.source]
     environment = dict(os.environ, LC_ALL="C")
     result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             encoding="utf-8", errors="replace", env=environment, check=False)

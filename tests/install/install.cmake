@@ -1,25 +1,34 @@
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Users' projects with only CXX enabled take Cleave in, once installed (find_package) and once as a folder (add_subdirectory).
+# Users' projects with only CXX enabled take Cleave in: once installed (find_package, pkg_config), as a folder (add_subdirectory), and as
+# a folder that CMake fetched (fetch_content). They are told nothing of Kokkos, Kokkos Kernels and MPI, wherever these came from.
 
-if(NOT EXISTS "${PROJECT_SOURCE_DIR}/include/cleave/cleave.hpp")
-  message(STATUS "Cleave: no include/cleave/cleave.hpp, the install tests are skipped")
-  return()
+# The compiler alone, and what this build itself was told by its user.
+set(told "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DCMAKE_MAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}" "-DCMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS}"
+    "-DCMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH}")
+list(TRANSFORM told REPLACE ";" "\\\\;")
+list(JOIN told "\n" told)
+file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/install_told.txt" "${told}\n")
+
+set(environment ${CLEAVE_RUN_ENVIRONMENT})
+if(NOT "$ENV{CLEAVE_CACHE}" STREQUAL "")
+  cleave_cache_dir(cache)
+  list(APPEND environment "CLEAVE_CACHE=${cache}")
 endif()
-
-# What a user's project must be told in order to find what this build found.
-set(found "-DKokkos_DIR=${Kokkos_DIR}" "-DKokkosKernels_DIR=${KokkosKernels_DIR}" "-DMPI_CXX_COMPILER=${MPI_CXX_COMPILER}"
-    "-DMPIEXEC_EXECUTABLE=${MPIEXEC_EXECUTABLE}" "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}"
-    "-DCMAKE_MAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}")
-list(JOIN found "\n" found)
-file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/install_found.txt" "${found}\n")
-
-foreach(way find_package add_subdirectory)
+set(ways find_package add_subdirectory fetch_content)
+find_program(CLEAVE_PKG_CONFIG pkg-config)
+mark_as_advanced(CLEAVE_PKG_CONFIG)
+if(CLEAVE_PKG_CONFIG)
+  list(APPEND ways pkg_config)
+else()
+  cleave_left_out(pkg_config "the test install.pkg_config" "there is no pkg-config")
+endif()
+foreach(way IN LISTS ways)
   add_test(NAME install.${way}
            COMMAND ${CMAKE_COMMAND} -DWAY=${way} "-DSOURCE=${PROJECT_SOURCE_DIR}" "-DBUILD=${PROJECT_BINARY_DIR}"
                    "-DWORK=${CMAKE_CURRENT_BINARY_DIR}/install_${way}" "-DGENERATOR=${CMAKE_GENERATOR}"
-                   "-DFOUND=${CMAKE_CURRENT_BINARY_DIR}/install_found.txt" "-DVERSION=${PROJECT_VERSION}"
+                   "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DTOLD=${CMAKE_CURRENT_BINARY_DIR}/install_told.txt" "-DVERSION=${PROJECT_VERSION}"
                    -P "${CMAKE_CURRENT_LIST_DIR}/run.cmake")
-  set_tests_properties(install.${way} PROPERTIES TIMEOUT 300 ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}")
+  set_tests_properties(install.${way} PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment}")
 endforeach()

@@ -29,7 +29,7 @@ inline std::string to_string(axis_set set, const mesh_value& mesh) {
 /// `f32[batch/data, embed]`, `f32[batch, embed | unreduced(model)]`: the one notation of types and layouts.
 inline std::string to_string(const tensor_type& type, const layout& where, const dim_table& dims, const mesh_value& mesh) {
   std::string s(name_of(type.element));
-  s += "[";
+  s += '[';
   for (int i = 0; i < type.rank; ++i) s.append(i > 0 ? ", " : "").append(to_string(type[i], where[i], dims, mesh));
   if (where.unreduced() != 0) {
     s.append(type.rank > 0 ? " | " : "").append("unreduced");
@@ -60,7 +60,7 @@ inline std::string to_string(const graph& g, std::span<const layout> layouts = {
     s.append("): ").append(to_string(n.type, !layouts.empty() ? layouts[v] : n.pinned != 0 ? n.pin : layout{}, g.dims, g.mesh));
     if (n.gradient) s.append("  ").append(origin_name(n.origin, true));
     if (n.where.line != 0) s.append("  line ").append(std::to_string(n.where.line));
-    s += "\n";
+    s += '\n';
   }
   for (std::size_t r = 0; r < g.outputs.size(); ++r) s.append("result %").append(std::to_string(g.outputs[r])).append("\n");
   return s;

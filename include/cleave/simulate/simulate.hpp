@@ -230,7 +230,7 @@ class machine : slice_steps {
       const box mine = indices_of(to, p_.maps, at_, where_[d]);
       made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
       std::int64_t bytes = 0;
-      for (std::uint8_t k = 0; k < s.in.size(); ++k) {
+      for (std::uint8_t k = 0; k < static_cast<std::uint8_t>(s.in.size()); ++k) {
         if (!takes_from(maps, k)) continue;
         const buffer& from = p_.buffers[s.in[k]];
         const box own = part(d, from.type, from.where);

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs clang-format and clang-tidy over the project, as the target `lint` does (cmake --workflow --preset lint).
+
+clang-format checks all C++ sources that git knows (with --fix it rewrites them), clang-tidy all headers of include/cleave, which one source
+includes. Comments of more than 120 columns are reported too: clang-format leaves comments alone.
+"""
+import argparse
+import concurrent.futures
+import difflib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIMIT = 120
+
+
+def sources(since: str | None) -> list[str]:
+    command = ["git", "-C", str(ROOT)]
+    command += ["diff", "--name-only", "--diff-filter=d", since, "--"] if since else ["ls-files", "--"]
+    found = subprocess.run([*command, "*.hpp", "*.cpp"], check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
+    return found.split()
+
+
+def formatted(tool: str, fix: bool, path: str) -> tuple[str, int, int]:
+    """The path, how many of its lines are laid out otherwise, and how many comments are too long."""
+    file = ROOT / path
+    have = file.read_text(encoding="utf-8")
+    want = subprocess.run([tool, f"--assume-filename={file}"], input=have, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
+    changed = sum(line.startswith("- ") for line in difflib.ndiff(have.splitlines(), want.splitlines())) if have != want else 0
+    changed = changed or int(have != want)
+    if fix and have != want:
+        file.write_text(want, encoding="utf-8")
+    return path, changed, sum(len(line) > LIMIT and "//" in line for line in want.splitlines())
+
+
+def check_format(tool: str, fix: bool, files: list[str]) -> bool:
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(lambda path: formatted(tool, fix, path), files))
+    lines = sum(changed for _, changed, _ in results)
+    others = [path for path, changed, _ in results if changed]
+    long = sum(count for _, _, count in results)
+    for path, changed, count in results:
+        if changed or count:
+            print(f"{path}: {changed} lines {'re' if fix else 'not '}formatted" + (f", {count} comments over {LIMIT} columns" if count else ""))
+    print(f"clang-format: {lines} lines of {len(others)} files {'rewritten' if fix else 'differ'}, of {len(files)} files; "
+          f"{long} comments over {LIMIT} columns")
+    return long == 0 and (fix or not others)
+
+
+def check_tidy(tool: str, options: str, openmp: str, folder: pathlib.Path, fft: bool) -> bool:
+    headers = sorted(path.relative_to(ROOT / "include").as_posix() for path in (ROOT / "include" / "cleave").rglob("*.hpp"))
+    if not fft:
+        headers = [path for path in headers if not re.search(r"linalg/fft(_kernels)?\.hpp$", path)]
+    source = folder / "all_headers.cpp"
+    source.write_text("".join(f"#include <{path}>\n" for path in headers), encoding="utf-8")
+    flags = pathlib.Path(options).read_text(encoding="utf-8").splitlines()
+    command = [tool, "--quiet", f"--config-file={ROOT / '.clang-tidy'}", str(source), "--", "-std=c++20", "-fconstexpr-steps=100000000"]
+    result = subprocess.run([*command, *re.split("[;|]", openmp), *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+                            check=False)
+    print(result.stdout, end="")
+    if result.returncode != 0 and not result.stdout:
+        print(result.stderr, end="")
+    found = len(re.findall(r"^\S+:\d+:\d+: (?:warning|error):", result.stdout, re.M))
+    print(f"clang-tidy: {found} findings in {len(headers)} headers")
+    return result.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--format", metavar="CLANG_FORMAT")
+    parser.add_argument("--fix", action="store_true", help="rewrite what clang-format would lay out otherwise")
+    parser.add_argument("--since", metavar="REF", default=os.environ.get("CLEAVE_LINT_SINCE"),
+                        help="format only files that changed since this commit (or CLEAVE_LINT_SINCE in the environment)")
+    parser.add_argument("--tidy", metavar="CLANG_TIDY")
+    parser.add_argument("--options", help="file with the options of Cleave::Cleave, one a line")
+    parser.add_argument("--openmp", default="-fopenmp", help="options for OpenMP, separated by semicolons or bars")
+    parser.add_argument("--folder", type=pathlib.Path, help="where to write the source that includes all headers")
+    parser.add_argument("--fft", action="store_true", help="FFTW is there")
+    arguments = parser.parse_args()
+    right = True
+    if arguments.format:
+        right = check_format(arguments.format, arguments.fix, sources(arguments.since)) and right
+    if arguments.tidy:
+        right = check_tidy(arguments.tidy, arguments.options, arguments.openmp, arguments.folder, arguments.fft) and right
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks the rooms of the library: a room is a folder of include/cleave, and includes point down only.
+
+Rules, for every header:
+  1. It includes headers of its own room, or of rooms on floors below: not above, and not beside (ROOMS, one floor a line).
+  2. A room with narrower bounds keeps them (BOUNDS).
+  3. The rooms of the partitioner include neither Kokkos nor MPI (WITHOUT_RUNTIME).
+  4. The applications do not name cleave::detail, which belongs to other rooms; their own nested detail is theirs (APPLICATIONS).
+  5. Headers do not include each other in a circle.
+What breaks a rule today and is meant to go stands in ALLOWED and DETAIL, with a reason. An entry that is not needed any more is an
+error too, so that these lists only shrink.
+"""
+import argparse
+import pathlib
+import re
+import sys
+import tempfile
+
+# From the ground up. A header beside the folders, such as grid.hpp, is a room of its own.
+ROOMS = [
+    ["version"],
+    ["base"],
+    ["mesh"],
+    ["layout"],
+    ["type"],
+    ["graph"],
+    ["ops"],
+    ["record"],
+    ["autodiff"],
+    ["expr"],
+    ["propagate"],
+    ["plan"],
+    ["simulate"],
+    ["storage"],
+    ["comm", "kernels"],
+    ["distributed"],
+    ["grid"],
+    ["execute"],
+    ["tensor"],
+    ["nn", "optim", "linalg"],
+    ["cleave"],
+]
+APPLICATIONS = ["nn", "optim", "linalg"]
+PUBLIC = {"base", "mesh", "layout", "type", "record", "autodiff", "expr", "grid", "tensor"}
+BOUNDS = {
+    "storage": {"base", "mesh", "layout", "type", "graph", "ops"},  # values, and nothing that records them
+    "nn": PUBLIC,
+    "optim": PUBLIC,
+    "linalg": PUBLIC,
+}
+WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "autodiff", "expr", "propagate", "plan", "simulate",
+                   "nn", "optim"]
+
+OWN_OPERATIONS = "its kernels run on shards; own operations have no public header for shards and their memory yet"
+ALLOWED = {
+    ("linalg/fft_recorded.hpp", "ops/user.hpp"): OWN_OPERATIONS,
+    ("linalg/strided.hpp", "ops/user.hpp"): OWN_OPERATIONS,
+    ("linalg/fft.hpp", "storage/complex.hpp"): "complex elements; has no public header yet",
+    ("linalg/kernels.hpp", "execute/local.hpp"): OWN_OPERATIONS,
+    ("linalg/kernels.hpp", "storage/memory.hpp"): OWN_OPERATIONS,
+    ("linalg/blas.hpp", "kernels/gemm_blas.hpp"): "the names of BLAS for the linker, which products know",
+    ("linalg/fft_kernels.hpp", "execute/local.hpp"): OWN_OPERATIONS,
+    ("linalg/fft_kernels.hpp", "storage/memory.hpp"): OWN_OPERATIONS,
+}
+# Lines of a file that name cleave::detail: at most so many.
+NOT_PUBLIC = "needs parts of the recorder that are not public yet"
+DETAIL = {
+    "nn/attention.hpp": (4, NOT_PUBLIC),
+    "nn/layout_rules.hpp": (2, NOT_PUBLIC),
+    "nn/mixture_of_experts.hpp": (2, NOT_PUBLIC),
+    "nn/parameters.hpp": (1, NOT_PUBLIC),
+    "nn/pipeline.hpp": (4, NOT_PUBLIC),
+    "nn/rotary.hpp": (1, NOT_PUBLIC),
+    "optim/adafactor.hpp": (4, NOT_PUBLIC),
+    "optim/leaves.hpp": (1, NOT_PUBLIC),
+    "optim/mixed.hpp": (1, NOT_PUBLIC),
+    "linalg/fft_kernels.hpp": (1, NOT_PUBLIC),
+    "linalg/fft_recorded.hpp": (5, NOT_PUBLIC),
+    "linalg/recorded.hpp": (4, NOT_PUBLIC),
+}
+# Neither list grows: whoever adds a line changes these numbers too, in sight of the reader of the change.
+MOST_ALLOWED = 8
+MOST_DETAIL = 30
+
+INCLUDE = re.compile(r'\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")')
+RUNTIME = re.compile(r"Kokkos|mpi\.h")
+
+
+def room_of(path: str) -> str:
+    return path.split("/")[0] if "/" in path else path.removesuffix(".hpp")
+
+
+def circle(includes: dict[str, list[str]]) -> list[str]:
+    """The headers of one circle of includes, or nothing."""
+    done: set[str] = set()
+
+    def visit(path: str, way: list[str]) -> list[str]:
+        if path in way:
+            return way[way.index(path):] + [path]
+        if path in done:
+            return []
+        for to in includes.get(path, []):
+            if found := visit(to, way + [path]):
+                return found
+        done.add(path)
+        return []
+
+    for path in includes:
+        if found := visit(path, []):
+            return found
+    return []
+
+
+def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) -> list[str]:
+    """What is wrong with the headers below `root`, a sentence each."""
+    floor = {room: number for number, rooms in enumerate(ROOMS) for room in rooms}
+    wrong, used, includes = [], set(), {}
+    named: dict[str, int] = {}
+    for header in sorted(root.rglob("*.hpp")):
+        path = header.relative_to(root).as_posix()
+        room = room_of(path)
+        if room not in floor:
+            wrong.append(f"{path}: the room {room} has no floor; give it one in tests/rooms/rooms.py")
+            continue
+        includes[path] = []
+        for number, line in enumerate(header.read_text(encoding="utf-8").splitlines(), 1):
+            if room in APPLICATIONS and "cleave::detail::" in line:
+                named[path] = named.get(path, 0) + 1
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            target = match.group(1) or match.group(2)
+            where = f"{path}:{number}: includes {target}"
+            if room in WITHOUT_RUNTIME and RUNTIME.match(target):
+                wrong.append(f"{where}, but {room}/ sees the standard library only")
+            if not target.startswith("cleave/"):
+                if match.group(2):
+                    wrong.append(f"{where} in quotes; headers are named from include/ on")
+                continue
+            target = target.removeprefix("cleave/")
+            includes[path].append(target)
+            other = room_of(target)
+            if other == room:
+                continue
+            reason = ""
+            if other not in floor:
+                reason = f"whose room {other} has no floor"
+            elif floor[other] > floor[room]:
+                reason = f"which points up: {other} is above {room}"
+            elif floor[other] == floor[room]:
+                reason = f"which points sideways: {other} is beside {room}"
+            elif room in BOUNDS and other not in BOUNDS[room]:
+                reason = f"but {room} may include {', '.join(sorted(BOUNDS[room]))} only"
+            if reason and (path, target) in allowed:
+                used.add((path, target))
+            elif reason:
+                wrong.append(f"{where}, {reason}")
+    wrong += [f"{path} does not include {target} any more: remove it from ALLOWED" for path, target in sorted(allowed.keys() - used)]
+    for path in sorted(named.keys() | detail.keys()):
+        have, most = named.get(path, 0), detail.get(path, (0, ""))[0]
+        if have > most:
+            wrong.append(f"{path}: {have} lines name cleave::detail, which belongs to other rooms; {most} are allowed")
+        elif have < most:
+            wrong.append(f"{path}: only {have} lines name cleave::detail: lower its number in DETAIL")
+    if found := circle(includes):
+        wrong.append("a circle of includes: " + " -> ".join(found))
+    return wrong
+
+
+def self_test() -> list[str]:
+    """Each rule, broken on purpose, must be seen."""
+    cases = {
+        "which points up": {"ops/a.hpp": "#include <cleave/plan/b.hpp>", "plan/b.hpp": ""},
+        "which points sideways": {"comm/a.hpp": "#include <cleave/kernels/b.hpp>", "kernels/b.hpp": ""},
+        "nn may include": {"nn/a.hpp": "  #  include <cleave/plan/b.hpp>", "plan/b.hpp": ""},
+        "storage may include": {"storage/a.hpp": "#include <cleave/expr/b.hpp>", "expr/b.hpp": ""},
+        "includes mpi.h, but plan/ sees": {"plan/a.hpp": "#include <mpi.h>"},
+        "includes Kokkos_Core.hpp, but ops/ sees": {"ops/a.hpp": "#include <Kokkos_Core.hpp>"},
+        "in quotes": {"ops/a.hpp": '#include "b.hpp"', "ops/b.hpp": ""},
+        "has no floor": {"attic/a.hpp": ""},
+        "whose room attic": {"ops/a.hpp": "#include <cleave/attic/a.hpp>"},
+        "1 lines name cleave::detail": {"optim/a.hpp": "auto x = cleave::detail::y;"},
+        "a circle of includes: ops/a.hpp -> ops/b.hpp -> ops/a.hpp":
+            {"ops/a.hpp": "#include <cleave/ops/b.hpp>", "ops/b.hpp": "#include <cleave/ops/a.hpp>"},
+    }
+    wrong = []
+
+    def tried(files: dict[str, str], **lists) -> list[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            for path, text in files.items():
+                file = pathlib.Path(folder, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text + "\n", encoding="utf-8")
+            return check(pathlib.Path(folder), **{"allowed": {}, "detail": {}, **lists})
+
+    for words, files in cases.items():
+        found = tried(files)
+        if len(found) != 1 or words not in found[0]:
+            wrong.append(f"the self test expects '{words}' once and finds {found}")
+    down = {"plan/a.hpp": "#include <cleave/ops/b.hpp>\n#include <vector>", "ops/b.hpp": "", "grid.hpp": "#include <mpi.h>"}
+    if found := tried(down):
+        wrong.append(f"the self test finds fault with what is right: {found}")
+    up = ("ops/a.hpp", "plan/b.hpp")
+    if found := tried({up[0]: f"#include <cleave/{up[1]}>", up[1]: ""}, allowed={up: ""}):
+        wrong.append(f"the self test finds fault with what is allowed: {found}")
+    if not any("remove it" in found for found in tried(down, allowed={up: ""})):
+        wrong.append("the self test does not see an entry of ALLOWED that nothing needs")
+    if not any("lower its number" in found for found in tried(down, detail={"nn/a.hpp": (1, "")})):
+        wrong.append("the self test does not see an entry of DETAIL that nothing needs")
+    if len(ALLOWED) > MOST_ALLOWED or sum(most for most, _ in DETAIL.values()) > MOST_DETAIL:
+        wrong.append("ALLOWED or DETAIL has grown; mend the header instead")
+    if not all(ALLOWED.values()) or not all(reason for _, reason in DETAIL.values()):
+        wrong.append("an entry of ALLOWED or DETAIL gives no reason")
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--self-test", action="store_true", help="check that broken rules are seen, and that the lists have not grown")
+    arguments = parser.parse_args()
+    root = pathlib.Path(__file__).resolve().parents[2] / "include" / "cleave"
+    wrong = self_test() if arguments.self_test else check(root)
+    print("\n".join(wrong) if wrong else "nothing is wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,16 @@
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+# supply_cross: as when cross compiling, where nothing can be run.
+foreach(system "" cross)
+  set(name supply.blas)
+  set(options "")
+  if(system)
+    set(name supply.blas_cross)
+    set(options "-DCMAKE_SYSTEM_NAME=${CMAKE_SYSTEM_NAME}" "-DCMAKE_SYSTEM_PROCESSOR=${CMAKE_SYSTEM_PROCESSOR}")
+  endif()
+  add_test(NAME ${name}
+           COMMAND ${CMAKE_COMMAND} --fresh -S "${CMAKE_CURRENT_LIST_DIR}" -B "${CMAKE_CURRENT_BINARY_DIR}/${name}" -G "${CMAKE_GENERATOR}"
+                   "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DCMAKE_MAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}" ${options})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+endforeach()
