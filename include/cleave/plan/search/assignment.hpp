@@ -44,6 +44,8 @@ struct assignment {
   int tries = 0;
   int round = 0;
   flat_array<int> counted_in{}, changed_in{};
+  /// Whether a product would have followed the last change, had products been asked to.
+  bool stopped_at_product = false;
   /// Reused space: changed nodes and the needs they had, nodes to be priced and their prices, copies of a value, candidates.
   flat_list<change> undo{};
   flat_list<layout> undo_needs{};
