@@ -14,8 +14,7 @@ constexpr layout required(const cost_model& m, std::size_t v, const strategy& s,
   l.word = mapped(s.out.word & layout::dims_mask, m.from_result.at[slot]);
   if (s.over.word != 0) l.word |= mapped(s.over.word, m.from_reduced.at[slot]);
   if ((s.partial_operands >> k & 1) != 0) {
-    const node& n = m.node_at(v);
-    l.set_partial(s.forwarded, n.code == op::reduce ? n.combine : reduction::sum);
+    l.set_partial(s.forwarded, partial_reduction(m.node_at(v)));
   }
   return l;
 }

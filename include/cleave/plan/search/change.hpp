@@ -78,8 +78,8 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     project(m, w, k, s.out, next);
     next.forwarded = 0;
     next.partial_operands = 0;
-    if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == (reader.code == op::reduce ? reader.combine : reduction::sum))
-      if (const std::uint8_t who = bringers_of(reader.code, m.node_at(v).type.element, static_cast<std::uint8_t>(1u << k)); who != 0) {
+    if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == partial_reduction(reader))
+      if (const std::uint8_t who = partial_operands_of(reader.code, m.node_at(v).type.element, static_cast<std::uint8_t>(1u << k)); who != 0) {
         next.forwarded = static_cast<axis_set>(s.out.unreduced() & ~dividing_axes(next));
         next.partial_operands = next.forwarded != 0 ? who : std::uint8_t{0};
       }
