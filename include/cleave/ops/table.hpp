@@ -39,6 +39,8 @@ enum class op_class : std::uint8_t {
   /// States something about a value, computes nothing.
   annotation,
 };
+inline constexpr std::size_t op_class_count = 12;
+static_assert(static_cast<std::size_t>(op_class::annotation) + 1 == op_class_count);
 
 /// In which operands an op is linear, so that a partial sum may pass through.
 enum class linearity : std::uint8_t {
@@ -179,8 +181,8 @@ static_assert(table_in_order());
 constexpr std::string_view name_of(op code) { return entry_of(code).name; }
 constexpr std::string_view name_of(const node& n) { return n.user != nullptr ? n.user->name : name_of(n.code); }
 constexpr op_class class_of(op code) { return entry_of(code).what; }
-/// Which operands may bring a sum of such elements over several devices, of those that offer one (bit set). 0: none may.
-constexpr std::uint8_t bringers_of(op code, element of, std::uint8_t partial) {
+/// Which operands may be partial sums of such elements, of those that are (bit set). 0: none may.
+constexpr std::uint8_t partial_operands_of(op code, element of, std::uint8_t partial) {
   switch (entry_of(code).sums) {
     case linearity::none: return 0;
     case linearity::unary: return partial & 1;

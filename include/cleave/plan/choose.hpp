@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/plan/rules/all_rules.hpp>
 #include <cleave/plan/search/exchange_merges.hpp>
 #include <cleave/plan/search/find_tie.hpp>
 #include <cleave/plan/search/gather_early.hpp>
@@ -20,7 +21,7 @@ struct choice {
 /// node makes cheaper. Merges become exchanges of elements in `g` where that is cheaper.
 constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   detail::reshard_cache cache(at, rule);
-  detail::cost_model m(g, at, rule, cache);
+  detail::cost_model m(g, at, rule, cache, detail::all_planning_rules);
   detail::assignment a(m);
   detail::fingerprints f;
   detail::start(m, a, complete(g));

@@ -58,9 +58,9 @@ struct strategy {
 
 /// The axes that shard a factor in its operands; `r` counts the reduced factors.
 constexpr axis_list axes_of(const factor& f, const strategy& s, int& r) {
-  if (f.pinned) return f.pin;
-  if (f.taken >= 0) return s.over.axes(0) == 0 ? s.taken[f.taken] : s.over[0];
-  return f.reduced ? s.over[r++] : s.out[f.at[in_result]];
+  if (f.type == factor_type::need_replication) return f.pin;
+  if (f.is_fetched()) return s.over.axes(0) == 0 ? s.taken[f.taken] : s.over[0];
+  return f.is_reduced() ? s.over[r++] : s.out[f.at[in_result]];
 }
 /// The layout that operand `k` of a node must have for a strategy.
 constexpr layout required(const node& n, const factor_list& factors, const strategy& s, int k) {
@@ -73,7 +73,7 @@ constexpr layout required(const node& n, const factor_list& factors, const strat
     if (position < 0) continue;
     if (f.minor < 0) {
       l.set(position, list);
-    } else if (n.code == op::split) {
+    } else if (f.minor_in_result) {
       l.set(position, list.then(s.out[f.minor]));
     } else {
       const int major = list.size() > s.minor ? list.size() - s.minor : 0;
@@ -81,7 +81,7 @@ constexpr layout required(const node& n, const factor_list& factors, const strat
       l.set(f.minor, list.without(major));
     }
   }
-  if ((s.partial_operands >> k & 1) != 0) l.set_partial(s.forwarded, n.code == op::reduce ? n.combine : reduction::sum);
+  if ((s.partial_operands >> k & 1) != 0) l.set_partial(s.forwarded, partial_reduction(n));
   return l;
 }
 
@@ -92,23 +92,7 @@ constexpr axis_set dividing_axes(const strategy& s) { return static_cast<axis_se
 
 /// Sets the partial axes of the result from the rest of the strategy.
 constexpr void derive_unreduced(const node& n, strategy& s) {
-  s.out.set_partial(static_cast<axis_set>(reduced_axes(s) | s.forwarded), n.code == op::reduce ? n.combine : reduction::sum);
-}
-
-/// Multiply-adds of one device for a product, times 2; blocks are taken as even, so that uneven ones do not count as
-/// repeated work.
-constexpr double flops_of(const graph& g, const node& n, const factor_list& factors, const strategy& s,
-                          const sizes& at) {
-  if (n.code != op::dot) return 0;
-  double flops = 2;
-  int r = 0;
-  for (const factor& f : factors) {
-    const tensor_type& t = f.at[in_result] >= 0 ? n.type : g.nodes[n.in[0]].type;
-    const int position = f.at[in_result] >= 0 ? f.at[in_result] : f.at[0];
-    const axis_set axes = f.reduced ? s.over.axes(r++) : s.out.axes(position);
-    flops *= static_cast<double>(at[t[position]]) / static_cast<double>(at.axes.product(axes));
-  }
-  return flops;
+  s.out.set_partial(static_cast<axis_set>(reduced_axes(s) | s.forwarded), partial_reduction(n));
 }
 
 } // namespace cleave

@@ -89,7 +89,7 @@ struct completer {
       }
       axis_list longest;
       bool agree = true;
-      if (f.pinned) continue;
+      if (f.type == factor_type::need_replication) continue;
       for (int k = 0; k <= n.arity; ++k) {
         const int position = f.at[slot(n, k)];
         if (position < 0) continue;
@@ -109,7 +109,8 @@ struct completer {
   /// A split or merged dim and its two parts, as far as their blocks are the same.
   constexpr bool visit_view(std::size_t v, const factor& f) {
     const node& n = g.nodes[v];
-    const bool split = n.code == op::split;
+    const bool split = f.minor_in_result;
+    const auto parts_of_view = rules_of(n).parts;
     const std::size_t fine = split ? v : n.in[0], coarse = split ? n.in[0] : v;
     const int major = split ? f.at[in_result] : f.at[0], whole = split ? f.at[0] : f.at[in_result];
     const view_parts parts = parts_of_view(g, n, layouts[coarse][whole]);

@@ -75,7 +75,7 @@ protected:
     }
     if (partial == 0) return true;
     const reduction through = n.code == op::reduce ? n.combine : reduction::sum;
-    if (bringers_of(n.code, of, partial) != 0 && how == through) return true;
+    if (partial_operands_of(n.code, of, partial) != 0 && how == through) return true;
     int a = 0;
     while ((axes >> a & 1) == 0) ++a;
     refuse(fault::unreduced_into_nonlinear, name_of(n), n.where, {}, made_.mesh.axes[static_cast<std::size_t>(a)].name);

@@ -11,27 +11,14 @@ constexpr double way(const cost_model& m, std::size_t u, layout from, layout to)
   return m.weight.at[u] * m.cache.score(m.kind.at[u], from, to);
 }
 
-/// What the step of a node moves itself, once.
-constexpr double step_price_once(const cost_model& m, std::size_t v, const strategy& s) {
-  const node& n = m.node_at(v);
-  const auto operand = [&](std::size_t k) -> const tensor_type& { return m.node_at(n.in[k]).type; };
-  if (n.code == op::cumulative) return m.rule.score(scan_cost(n.type, s.out, n.type.find(n.which[0]), m.at));
-  if (n.code == op::sort || n.code == op::argsort)
-    return m.rule.score(sort_cost(operand(0), s.out, n.type.find(n.which[0]), n.code == op::argsort, m.at));
-  if (n.code == op::scatter)
-    return m.rule.score(scatter_cost(operand(0), required(m, v, s, 0), operand(1), required(m, v, s, 1), s.sent,
-                                     s.out[n.type.find(n.which[0])], m.at));
-  if (n.code == op::gather) return m.rule.score(gather_cost(operand(1), required(m, v, s, 1), s.taken[0], n.type, s.out, m.at));
-  double* known = m.cache.exchange(n.first_map, s);
-  if (*known >= 0) return *known;
-  static_vector<exchange_part, max_arity> parts;
-  for (std::uint8_t k = 0; k < n.arity; ++k)
-    parts.push_back(part_of(maps_of(m.g, n), k, operand(k), required(m, v, s, k), n.type, s.out));
-  return *known = m.rule.score(exchange_cost(std::span<const exchange_part>(parts.begin(), parts.end()), m.at));
-}
-/// That, as often as it runs.
+/// What the step of a node moves itself, as often as it runs.
 constexpr double step_price(const cost_model& m, std::size_t v, const strategy& s) {
-  return (m.traits.at[v] & moves_data) == 0 ? 0 : m.weight.at[v] * step_price_once(m, v, s);
+  if ((m.traits.at[v] & moves_data) == 0) return 0;
+  const planning_rules& rules = m.rules(v);
+  if (!rules.remembered) return m.weight.at[v] * m.rule.score(rules.moves(m, v, s));
+  double* known = m.cache.exchange(m.node_at(v).first_map, s);
+  if (*known < 0) *known = m.rule.score(rules.moves(m, v, s));
+  return m.weight.at[v] * *known;
 }
 
 /// Finds the layouts in which a value is needed beside its own, each once, in the order of its readers; they are a.copies.
@@ -86,7 +73,7 @@ constexpr double node_price(const cost_model& m, assignment& a, std::size_t v) {
 
 constexpr double flops_with(const cost_model& m, std::size_t v, const strategy& s) {
   if ((m.traits.at[v] & has_flops) == 0) return 0;
-  return m.weight.at[v] * flops_of(m.g, m.node_at(v), m.factors(v), s, m.at);
+  return m.weight.at[v] * m.rules(v).flops(m, v, s);
 }
 constexpr double flops_at(const cost_model& m, const assignment& a, std::size_t v) { return flops_with(m, v, a.chosen.at[v]); }
 /// The flops of one device when no work is repeated.

@@ -14,8 +14,7 @@ constexpr layout required(const cost_model& m, std::size_t v, const strategy& s,
   l.word = mapped(s.out.word & layout::dims_mask, m.from_result.at[slot]);
   if (s.over.word != 0) l.word |= mapped(s.over.word, m.from_reduced.at[slot]);
   if ((s.partial_operands >> k & 1) != 0) {
-    const node& n = m.node_at(v);
-    l.set_partial(s.forwarded, n.code == op::reduce ? n.combine : reduction::sum);
+    l.set_partial(s.forwarded, partial_reduction(m.node_at(v)));
   }
   return l;
 }
@@ -44,6 +43,8 @@ struct assignment {
   int tries = 0;
   int round = 0;
   flat_array<int> counted_in{}, changed_in{};
+  /// Whether a product would have followed the last change, had products been asked to.
+  bool stopped_at_product = false;
   /// Reused space: changed nodes and the needs they had, nodes to be priced and their prices, copies of a value, candidates.
   flat_list<change> undo{};
   flat_list<layout> undo_needs{};

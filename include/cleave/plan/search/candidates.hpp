@@ -20,7 +20,7 @@ constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std
   unsigned partial = 0;
   for (int k = 0; k < n.arity; ++k)
     if (produced(m, a, n.in[static_cast<std::size_t>(k)]).unreduced() != 0) partial |= 1u << k;
-  const reduction through = n.code == op::reduce ? n.combine : reduction::sum;
+  const reduction through = partial_reduction(n);
   for (unsigned tried = 1; tried <= partial; ++tried) {
     if ((tried & ~partial) != 0) continue;
     axis_set common = 0x7f;
@@ -34,7 +34,7 @@ constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std
       combines = combines && l.combine() == through;
     }
     common = static_cast<axis_set>(common & ~dividing_axes(s));
-    const std::uint8_t who = bringers_of(n.code, of, static_cast<std::uint8_t>(tried));
+    const std::uint8_t who = partial_operands_of(n.code, of, static_cast<std::uint8_t>(tried));
     if (who == 0 || common == 0 || !combines) continue;
     strategy t = s;
     t.forwarded = common;
@@ -44,63 +44,17 @@ constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std
   }
 }
 
-/// The strategies so far, with each device looking up the rows that it has, 0 for the others: nothing is asked for, and the sum over
-/// the devices is left to those who read it. (Mesh-TensorFlow and GSPMD look up so.)
-constexpr void add_own_rows(const cost_model& m, const assignment& a, std::size_t v, std::vector<strategy>& list) {
-  const node& n = m.node_at(v);
-  const node_id rows = n.in[0];
-  if ((m.traits.at[rows] & rematerialised) != 0) return;
-  const axis_list owners = produced(m, a, rows)[m.node_at(rows).type.find(n.which[0])];
-  const std::size_t count = list.size();
-  for (std::size_t i = 0; i <= count; ++i) {
-    strategy s = i < count ? list[i] : a.chosen.at[v];
-    if (s.forwarded != 0 || s.over.axes(0) != 0) continue;
-    s.over.set(0, owners);
-    s.over.give_up(0, s.out.sharded());
-    if (s.over.axes(0) != 0) add_with_forwarding(m, a, v, s, list);
-  }
-}
-
-/// The strategies so far, with the rows sent to those who have the index instead of partial tables: the table as it is, as a
-/// reader wants it, or sharded as the indices are.
-constexpr void add_sent_rows(const cost_model& m, assignment& a, std::size_t v, std::vector<strategy>& list) {
-  const node& n = m.node_at(v);
-  const int along = n.type.find(n.which[0]);
-  std::vector<axis_list> wanted(1, axis_list{});
-  const std::size_t copies = find_copies(m, a, v, produced(m, a, v));
-  for (std::size_t i = 0; i < copies; ++i) wanted.push_back(a.copies.at[i][along]);
-  const std::size_t count = list.size();
-  for (std::size_t i = 0; i <= count; ++i) {
-    strategy s = i < count ? list[i] : a.chosen.at[v];
-    s.sent = 0;
-    const axis_set over = reduced_axes(s);
-    if (over == 0 || s.forwarded != 0) continue;
-    const auto send = [&](axis_list way) {
-      strategy t = s;
-      t.sent = over;
-      t.out.clear(along);
-      if ((t.out.sharded() & way.mask()) != 0) return;
-      t.out.set(along, way);
-      add_with_forwarding(m, a, v, t, list);
-    };
-    for (std::size_t w = 0; w < wanted.size(); ++w) send(wanted[w]);
-    send(s.out[along]);
-    for (int r = 0; r < max_rank; ++r)
-      if (s.over.axes(r) != 0) send(s.over[r]);
-  }
-}
-
 /// Every assignment of the mesh axes from `axis` on to the factors, in every order within a factor.
-constexpr void add_all_ways(const cost_model& m, const assignment& a, std::size_t v, int axis, const strategy& so_far, std::vector<strategy>& into) {
+constexpr void add_ways_from(const cost_model& m, const assignment& a, std::size_t v, int axis, const strategy& so_far, std::vector<strategy>& into) {
   if (axis == m.g.mesh.size()) {
     add_with_forwarding(m, a, v, so_far, into);
     return;
   }
-  add_all_ways(m, a, v, axis + 1, so_far, into);
+  add_ways_from(m, a, v, axis + 1, so_far, into);
   if (m.at.axes[axis] == 1) return;
   int r = 0;
   for (const factor& f : m.factors(v)) {
-    const bool reduced = f.reduced;
+    const bool reduced = f.is_reduced();
     if (!reduced && f.at[in_result] < 0) continue;
     const int position = reduced ? r++ : f.at[in_result];
     const axis_list have = reduced ? so_far.over[position] : so_far.out[position];
@@ -112,13 +66,16 @@ constexpr void add_all_ways(const cost_model& m, const assignment& a, std::size_
       list.push_back(axis);
       strategy s = so_far;
       (reduced ? s.over : s.out).set(position, list.then(have.without(p)));
-      add_all_ways(m, a, v, axis + 1, s, into);
+      add_ways_from(m, a, v, axis + 1, s, into);
     }
   }
 }
 
-/// Strategies worth trying for a node: as its operands come, as its consumers or the caller want it, and for a
-/// product or a user's kernel every way to shard its factors over the mesh.
+constexpr void add_all_ways(const cost_model& m, assignment& a, std::size_t v, std::vector<strategy>& into) {
+  add_ways_from(m, a, v, 0, strategy{}, into);
+}
+
+/// Strategies worth trying for a node: as its operands come, as its consumers or the caller want it, and what its rules offer.
 constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v, std::vector<strategy>& list) {
   const node& n = m.node_at(v);
   const std::uint32_t t = m.traits.at[v];
@@ -146,16 +103,7 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
   const std::size_t copies = find_copies(m, a, v, produced(m, a, v));
   for (std::size_t i = 0; i < copies; ++i) wanted(a.copies.at[i]);
   if ((t & begins_loop) != 0 && m.next_of.at[v] != no_node) wanted(produced(m, a, m.node_at(m.next_of.at[v]).in[0]));
-  if ((t & looks_up) != 0) add_own_rows(m, a, v, list);
-  if ((t & adds_rows) != 0) add_sent_rows(m, a, v, list);
-  if (n.maps != 0) {
-    // What is short, or read whole, may be fetched whole at once.
-    strategy s = a.chosen.at[v];
-    for (const factor& f : m.factors(v))
-      if (f.taken >= 0 && f.at[in_result] >= 0) s.out.clear(f.at[in_result]);
-    add_with_forwarding(m, a, v, s, list);
-  }
-  if ((t & enumerated) != 0) add_all_ways(m, a, v, 0, strategy{}, list);
+  if (const planning_rules& rules = m.rules(v); rules.offer != nullptr) rules.offer(m, a, v, list);
 }
 
 } // namespace cleave::detail

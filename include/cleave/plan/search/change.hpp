@@ -47,7 +47,11 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
   for (std::uint32_t e = m.first_edge.at[v]; e < end; ++e) {
     const std::size_t w = m.edges.at[e].to;
     const std::uint32_t t = m.traits.at[w];
-    if (a.changed_in.at[w] == a.round || ((t & contracting) != 0 && !products) || is_fixed(m, a, w)) continue;
+    if (a.changed_in.at[w] == a.round || is_fixed(m, a, w)) continue;
+    if ((t & contracting) != 0 && !products) {
+      a.stopped_at_product = true;
+      continue;
+    }
     if ((t & contracting) == 0 && rank < m.rank.at[w]) continue;
     const int k = m.edges.at[e].number;
     const strategy& was = a.chosen.at[w];
@@ -74,8 +78,8 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     project(m, w, k, s.out, next);
     next.forwarded = 0;
     next.partial_operands = 0;
-    if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == (reader.code == op::reduce ? reader.combine : reduction::sum))
-      if (const std::uint8_t who = bringers_of(reader.code, m.node_at(v).type.element, static_cast<std::uint8_t>(1u << k)); who != 0) {
+    if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == partial_reduction(reader))
+      if (const std::uint8_t who = partial_operands_of(reader.code, m.node_at(v).type.element, static_cast<std::uint8_t>(1u << k)); who != 0) {
         next.forwarded = static_cast<axis_set>(s.out.unreduced() & ~dividing_axes(next));
         next.partial_operands = next.forwarded != 0 ? who : std::uint8_t{0};
       }
@@ -90,6 +94,7 @@ constexpr void begin_change(assignment& a) {
   ++a.round;
   a.undo.count = 0;
   a.undo_needs.count = 0;
+  a.stopped_at_product = false;
 }
 /// Takes a change back.
 constexpr void take_back(const cost_model& m, assignment& a) {

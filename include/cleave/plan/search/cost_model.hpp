@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/plan/price/reshard_cache.hpp>
+#include <cleave/plan/rules/planning_rules.hpp>
 #include <cleave/plan/search/search_limits.hpp>
-#include <cleave/plan/sorting.hpp>
 
 namespace cleave::detail {
 
@@ -29,21 +29,22 @@ enum node_trait : std::uint32_t {
   fixed_strategy = 1u << 9,
   /// A layout that the user wrote is that of the whole value, not of partial sums.
   keeps_whole = 1u << 10,
-  /// Its operands' layouts do not follow from its factors' axes alone, or not all of its strategies are valid: see rules_of in legal.hpp.
+  /// Its operands' layouts do not follow from its factors' axes alone, or not all of its strategies are valid: see op_rules.
   special = 1u << 11,
   /// Some position is pinned by the user.
   has_pins = 1u << 12,
-  remaps = 1u << 13,
-  looks_up = 1u << 14,
-  adds_rows = 1u << 15,
-  /// Every way to shard its factors is tried.
-  enumerated = 1u << 16,
+  /// Its step fetches what it lacks of its operands, which may be sharded as they like.
+  fetches_operands = 1u << 13,
+  /// Looks around elements: what it reads may be moved before or after.
+  remaps = 1u << 14,
+  /// Each way to shard its factors is forced in turn, where the policy asks for more effort.
+  forced_in_turn = 1u << 15,
   /// Forwards partial sums of some operands.
   is_linear = 1u << 17,
   /// Some reader is transparent.
   read_through = 1u << 18,
   begins_loop = 1u << 19,
-  /// What it computes may follow a change of it only together with products.
+  /// Products may follow a change of it.
   leads_products = 1u << 20,
   /// A merge of dims, which may become an exchange of elements.
   merges = 1u << 21,
@@ -85,6 +86,7 @@ struct cost_model {
   const sizes& at;
   const policy& rule;
   reshard_cache& cache;
+  const planning_rules_table& by_class;
   search_limits limits{};
 
   std::size_t count = 0;
@@ -125,8 +127,8 @@ struct cost_model {
   flat_array<layout> asked{};
   std::size_t most_copies = 0;
 
-  constexpr cost_model(const graph& from, const sizes& s, const policy& p, reshard_cache& known)
-      : g(from), at(s), rule(p), cache(known), count(from.nodes.size()) {
+  constexpr cost_model(const graph& from, const sizes& s, const policy& p, reshard_cache& known, const planning_rules_table& rules_by_class)
+      : g(from), at(s), rule(p), cache(known), by_class(rules_by_class), count(from.nodes.size()) {
     make_edges();
     for (std::size_t v = 0; v < count; ++v) describe(v);
     for (std::size_t v = 0; v < count; ++v)
@@ -137,6 +139,7 @@ struct cost_model {
   }
 
   constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
+  constexpr const planning_rules& rules(std::size_t v) const { return by_class[static_cast<std::size_t>(class_of(g.nodes[v].code))]; }
   constexpr const factor_list& factors(std::size_t v) const { return lists[list_of.at[v] - 1]; }
 
   /// Takes down all that is asked of a node; again where it became another operation.
@@ -155,9 +158,9 @@ struct cost_model {
       int r = 0;
       for (std::size_t i = 0; i < list.count; ++i) {
         const factor& f = list.items[i];
-        reduces = reduces || f.reduced;
+        reduces = reduces || f.is_reduced();
         note_factor(v, n, f, r);
-        if (f.reduced) ++r;
+        if (f.is_reduced()) ++r;
       }
       if (reduces || (t & (special | has_flops)) != 0) {
         lists.push_back(list);
@@ -232,25 +235,26 @@ struct cost_model {
 
   constexpr std::uint32_t traits_of(const node& n) const {
     const op_class what = class_of(n.code);
+    const planning_rules& rules = by_class[static_cast<std::size_t>(what)];
     std::uint32_t t = 0;
     if (what == op_class::source) t |= is_source | fixed_strategy;
     if (what == op_class::source && n.code != op::input) t |= rematerialised;
     if (what == op_class::elementwise) t |= elementwise_op;
     if (what == op_class::contraction) t |= contracting;
-    if (n.code == op::dot) t |= has_flops | leads_products;
-    if (n.code == op::dot || (n.code == op::call && !n.local)) t |= enumerated;
-    if (what == op_class::remap) t |= remaps | special | moves_data;
-    if (what == op_class::gather) t |= looks_up | special | moves_data | leads_products;
-    if (what == op_class::scatter) t |= adds_rows | special | moves_data;
-    if (what == op_class::scan) t |= moves_data;
-    if (what == op_class::call || what == op_class::view || n.code == op::collect || n.local) t |= special;
-    if (n.code == op::last) t |= transparent;
-    if (n.code == op::barrier) t |= transparent_if_whole;
+    if (what == op_class::remap) t |= remaps;
+    if (what == op_class::remap || what == op_class::gather) t |= fetches_operands;
+    if (rules.moves != nullptr) t |= moves_data;
+    if (rules.flops != nullptr) t |= has_flops;
+    if (rules.forced) t |= forced_in_turn;
+    if (rules.leads_products) t |= leads_products;
+    if (rules_of(what).special || n.local || whole_dims(g, n) != 0) t |= special;
+    if (n.code == op::last) t |= transparent | fixed_strategy;
     if (n.code == op::each || n.code == op::next) t |= follows_others | fixed_strategy;
-    if (n.code == op::reshard || n.local || n.code == op::last) t |= fixed_strategy;
     if (n.code == op::carry) t |= begins_loop;
-    if (n.code == op::merge) t |= merges;
-    if (n.code == op::constrain && !n.gradient) t |= keeps_whole;
+    if (rules::is_merge(n)) t |= merges;
+    if (n.local || annotation_of(n) == annotation::moved_layout) t |= fixed_strategy;
+    if (annotation_of(n) == annotation::recomputed) t |= transparent_if_whole;
+    if (annotation_of(n) == annotation::whole_layout) t |= keeps_whole;
     if (n.pinned != 0) t |= has_pins;
     if (entry_of(n.code).sums != linearity::none) t |= is_linear;
     return t;
@@ -258,17 +262,18 @@ struct cost_model {
 
   constexpr void note_factor(std::size_t v, const node& n, const factor& f, int r) {
     const int there = f.at[in_result];
-    if (there < 0 && !f.reduced) return;
+    const bool reduced = f.is_reduced();
+    if (there < 0 && !reduced) return;
     for (int k = 0; k < n.arity; ++k) {
       const std::uint32_t slot = first_slot.at[v] + static_cast<std::uint32_t>(k);
       const int here = f.at[k];
-      const int number = f.reduced ? r + 1 : there + 1;
+      const int number = reduced ? r + 1 : there + 1;
       if (here < 0) {
-        missing.at[slot] |= 1u << (f.reduced ? 16 + number : number);
+        missing.at[slot] |= 1u << (reduced ? 16 + number : number);
         continue;
       }
-      (f.reduced ? to_reduced : to_result).at[slot] |= static_cast<position_map>(number) << (4 * (here + 1));
-      (f.reduced ? from_reduced : from_result).at[slot] |= static_cast<position_map>(here + 1) << (4 * number);
+      (reduced ? to_reduced : to_result).at[slot] |= static_cast<position_map>(number) << (4 * (here + 1));
+      (reduced ? from_reduced : from_result).at[slot] |= static_cast<position_map>(here + 1) << (4 * number);
     }
   }
   /// Numbers beyond a rank never come up: maps that keep all others keep them too.

@@ -32,7 +32,7 @@ constexpr double least_price(const cost_model& m, const assignment& a, std::size
 constexpr bool try_strategy(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, const strategy& s, bool together) {
   if (!together) return try_change(m, a, f, v, s, followers::none);
   if (try_change(m, a, f, v, s, followers::cheap)) return true;
-  if ((m.traits.at[v] & leads_products) != 0 && try_change(m, a, f, v, s, followers::products)) return true;
+  if ((m.traits.at[v] & leads_products) != 0 && a.stopped_at_product && try_change(m, a, f, v, s, followers::products)) return true;
   // A sum of partial sums, reduced once for all who read it.
   return s.forwarded != 0 && a.chosen.at[v].forwarded == 0 && try_change(m, a, f, v, s, followers::none);
 }

@@ -9,8 +9,9 @@ namespace cleave::detail {
 /// What a split or merge makes of the axes of its operand.
 constexpr void project_view(const cost_model& m, std::size_t v, const factor& f, layout operand, strategy& s) {
   const node& n = m.node_at(v);
+  const auto parts_of_view = rules_of(n).parts;
   const axis_list major_axes = operand[f.at[0]];
-  if (n.code == op::split) {
+  if (f.minor_in_result) {
     const view_parts parts = parts_of_view(m.g, n, major_axes);
     s.out.set(f.at[in_result], parts.major);
     s.out.set(f.minor, parts.minor);
@@ -34,24 +35,24 @@ constexpr void project_factors(const cost_model& m, std::size_t v, int k, layout
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
     if (f.at[k] < 0) continue;
-    if (f.taken >= 0) s.taken.set(f.taken, operand[f.at[k]]);
-    if (f.reduced || f.at[in_result] >= 0) used |= operand.axes(f.at[k]);
+    if (f.is_fetched()) s.taken.set(f.taken, operand[f.at[k]]);
+    if (f.is_reduced() || f.at[in_result] >= 0) used |= operand.axes(f.at[k]);
   }
   int r = 0;
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
-    if (!f.reduced && f.at[in_result] < 0) continue;
-    layout& made = f.reduced ? s.over : s.out;
-    const int position = f.reduced ? r++ : f.at[in_result];
+    if (!f.is_reduced() && f.at[in_result] < 0) continue;
+    layout& made = f.is_reduced() ? s.over : s.out;
+    const int position = f.is_reduced() ? r++ : f.at[in_result];
     if (f.at[k] >= 0) made.clear(position);
     else made.give_up(position, used);
   }
   r = 0;
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
-    if (!f.reduced && f.at[in_result] < 0) continue;
-    const int position = f.reduced ? r++ : f.at[in_result];
-    if (f.at[k] >= 0) (f.reduced ? s.over : s.out).set(position, operand[f.at[k]]);
+    if (!f.is_reduced() && f.at[in_result] < 0) continue;
+    const int position = f.is_reduced() ? r++ : f.at[in_result];
+    if (f.at[k] >= 0) (f.is_reduced() ? s.over : s.out).set(position, operand[f.at[k]]);
   }
   for (std::size_t i = 0; i < factors.count; ++i)
     if (factors.items[i].minor >= 0) project_view(m, v, factors.items[i], operand, s);
@@ -102,8 +103,8 @@ constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
     if (f.minor < 0) continue;
     const int position = f.at[in_result];
     const axis_list list = s.out[position];
-    const view_parts parts = parts_of_view(m.g, n, n.code == op::split ? list.then(s.out[f.minor]) : list);
-    if (n.code == op::split) {
+    const view_parts parts = rules_of(n).parts(m.g, n, f.minor_in_result ? list.then(s.out[f.minor]) : list);
+    if (f.minor_in_result) {
       s.out.clear(f.minor);
       s.out.set(position, parts.major);
       s.out.set(f.minor, parts.minor);
@@ -116,7 +117,7 @@ constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
 
 /// What a step fetches is best taken from where it is: the operands' own axes, but for those that shard a common dim.
 constexpr void fetch_from_own_layout(const cost_model& m, const assignment& a, std::size_t v, strategy& s) {
-  if ((m.traits.at[v] & (remaps | looks_up)) == 0) return;
+  if ((m.traits.at[v] & fetches_operands) == 0) return;
   const node& n = m.node_at(v);
   const factor_list& factors = m.factors(v);
   const bool owners_answer = s.over.axes(0) != 0;
@@ -125,12 +126,12 @@ constexpr void fetch_from_own_layout(const cost_model& m, const assignment& a, s
     unsigned common = s.forwarded;
     for (std::size_t i = 0; i < factors.count; ++i) {
       const factor& f = factors.items[i];
-      if (f.taken < 0 && f.at[k] >= 0) common |= s.out.axes(f.at[in_result]);
+      if (!f.is_fetched() && f.at[k] >= 0) common |= s.out.axes(f.at[in_result]);
     }
     const layout own = (m.traits.at[u] & rematerialised) != 0 ? layout{} : produced(m, a, u);
     for (std::size_t i = 0; i < factors.count; ++i) {
       const factor& f = factors.items[i];
-      if (f.taken < 0 || f.at[k] < 0) continue;
+      if (!f.is_fetched() || f.at[k] < 0) continue;
       axis_list list = owners_answer ? axis_list{} : own[f.at[k]];
       while ((list.mask() & common) != 0) list.pop_back();
       s.taken.set(f.taken, list);
@@ -146,7 +147,7 @@ constexpr bool fits(const cost_model& m, std::size_t v, const strategy& s) {
   for (int i = 0; i < n.type.rank && whole != 0; ++i)
     if ((whole & dim_bit(n.type[i])) != 0 && s.out.axes(i) != 0) return false;
   const factor_list& factors = m.factors(v);
-  if ((m.traits.at[v] & (remaps | looks_up)) != 0)
+  if ((m.traits.at[v] & fetches_operands) != 0)
     for (int k = 0; k < n.arity; ++k) {
       unsigned seen = s.forwarded;
       int r = 0;
@@ -160,14 +161,12 @@ constexpr bool fits(const cost_model& m, std::size_t v, const strategy& s) {
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
     if (f.minor < 0) continue;
-    const axis_list list = s.out[f.at[in_result]], minor = s.out[f.minor];
-    const view_parts parts = parts_of_view(m.g, n, n.code == op::split ? list.then(minor) : list);
-    if (!parts.exact || (n.code == op::split ? parts.minor != minor : parts.minor.size() != s.minor)) return false;
+    const axis_list list = s.out[f.at[in_result]], minor = f.minor_in_result ? s.out[f.minor] : axis_list{};
+    const view_parts parts = rules_of(n).parts(m.g, n, list.then(minor));
+    if (!parts.exact || (f.minor_in_result ? parts.minor != minor : parts.minor.size() != s.minor)) return false;
   }
-  if (n.code == op::scatter)
-    for (int i = 0; i < n.type.rank; ++i)
-      if (n.type[i] != n.which[0] && (s.out.axes(i) & s.over.sharded()) != 0) return false;
-  return true;
+  const planning_rules& rules = m.rules(v);
+  return rules.possible == nullptr || rules.possible(m, v, s);
 }
 
 constexpr bool respects_pins(const node& n, const strategy& s) {

@@ -20,9 +20,9 @@ constexpr void yield_reduced_axes(const cost_model& m, std::size_t v, const comp
       if (f.at[k] < 0) continue;
       const unsigned axes = layouts[n.in[static_cast<std::size_t>(k)]].axes(f.at[k]);
       all &= axes;
-      if (!f.reduced) brought |= axes;
+      if (!f.is_reduced()) brought |= axes;
     }
-    if (f.reduced) along |= all;
+    if (f.is_reduced()) along |= all;
   }
   if ((out.sharded() & along & ~brought) == 0) return;
   for (int i = 0; i < n.type.rank; ++i) out.give_up(i, along & ~brought);
@@ -33,9 +33,10 @@ constexpr strategy suggested(const cost_model& m, const assignment& a, std::size
   const node& n = m.node_at(v);
   strategy s;
   s.out = layouts[v].reduced();
-  if (n.code == op::input || n.code == op::reshard || n.local) {
+  const bool moved = annotation_of(n) == annotation::moved_layout;
+  if (n.code == op::input || moved || n.local) {
     s.out = n.pin;
-    if (n.code == op::reshard) {
+    if (moved) {
       s.forwarded = n.pin.unreduced();
       s.partial_operands = s.forwarded != 0 ? 1 : 0;
     }
@@ -50,7 +51,7 @@ constexpr strategy suggested(const cost_model& m, const assignment& a, std::size
   const factor_list& factors = m.factors(v);
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
-    if (!f.reduced) continue;
+    if (!f.is_reduced()) continue;
     axis_list list = layouts[n.in[0]][f.at[0]];
     if (f.at[1] >= 0) {
       const axis_list other = layouts[n.in[1]][f.at[1]];
@@ -97,7 +98,7 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
   const node_id next = m.next_of.at[carried];
   const std::size_t sum = m.node_at(next).in[0];
   const node& total = m.node_at(sum);
-  if (total.code != op::add || m.first_edge.at[carried + 1] - m.first_edge.at[carried] != 2) return;
+  if (!adds_operands(total) || m.first_edge.at[carried + 1] - m.first_edge.at[carried] != 2) return;
   const int own = total.in[0] == carried ? 0 : 1;
   const std::size_t term = total.in[static_cast<std::size_t>(1 - own)];
   if (total.in[static_cast<std::size_t>(own)] != carried || term == carried || is_fixed(m, a, sum)) return;
@@ -107,7 +108,7 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
     const layout from = produced(m, a, m.node_at(term).in[static_cast<std::size_t>(k)]);
     strategy as_it_comes = a.chosen.at[term];
     project(m, term, k, from, as_it_comes);
-    if (m.node_at(term).code == op::collect && from.combine() == reduction::sum) forward_sums(m, a, term, from.unreduced(), 1, as_it_comes);
+    if (rules::stacks(m.node_at(term)) && from.combine() == reduction::sum) forward_sums(m, a, term, from.unreduced(), 1, as_it_comes);
     std::vector<strategy> variants;
     add_with_forwarding(m, a, term, as_it_comes, variants);
     for (const strategy& s : variants)

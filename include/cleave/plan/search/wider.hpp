@@ -42,9 +42,9 @@ constexpr void search_wider(const cost_model& m, assignment& a, fingerprints& f)
   double best = total_price(m, a);
   std::vector<strategy> ways;
   for (std::size_t v = 0; v < m.count; ++v) {
-    if ((m.traits.at[v] & (has_flops | looks_up | adds_rows)) == 0 || best == 0) continue;
+    if ((m.traits.at[v] & forced_in_turn) == 0 || best == 0) continue;
     ways.clear();
-    add_all_ways(m, a, v, 0, strategy{}, ways);
+    add_all_ways(m, a, v, ways);
     for (const strategy& s : ways) {
       if (a.tries > m.rule.effort) return;
       // Its operands alone must not cost more than all there is to gain around it, nor may work be repeated too often.
