@@ -136,7 +136,7 @@ int learn(examples::options& given, int ranks, bool speaks) {
   const std::array<long, 2> sizes = examples::mesh_of(given.sizes("--mesh"), ranks);
   const std::string file = given.word();
   given.done();
-  if (file.empty()) throw std::runtime_error(std::string(usage));
+  if (file.empty()) throw std::runtime_error("a file of images is missing, see --help");
   const digits::data_set all = digits::read(file);
   const std::vector<digits::image> rows = all.training();
   if (count > static_cast<long>(rows.size()))

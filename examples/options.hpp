@@ -14,9 +14,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace examples {
@@ -125,6 +127,19 @@ inline std::array<long, 2> mesh_of(std::array<long, 2> asked, int ranks) {
   return {some[0], some[1]};
 }
 
+/// What is not in the environment yet: Kokkos warns on every rank that OpenMP threads are not bound, and that there are more ranks than
+/// cores, 40 lines on 4 ranks; and it starts a thread for each core on each of them, where the ranks of a node are to share its cores.
+inline void quiet_kokkos() {
+  MPI_Comm node = MPI_COMM_NULL;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  int neighbours = 1;
+  MPI_Comm_size(node, &neighbours);
+  MPI_Comm_free(&node);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  setenv("KOKKOS_DISABLE_WARNINGS", "true", 0);
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) setenv("KOKKOS_NUM_THREADS", std::to_string(std::max(cores / neighbours, 1)).c_str(), 0);
+}
+
 /// Starts MPI and Kokkos and calls `body(options, ranks, speaks)`; rank 0 speaks. What the body returns is the exit status.
 /// Every rank meets the same fault, so one of them says it.
 template <class Body>
@@ -137,6 +152,7 @@ int run(int argc, char** argv, std::string_view usage, Body body) {
   if (options(argc, argv).flag("--help")) {  // before Kokkos, which has a --help of its own
     if (rank == 0) std::printf("%.*s", static_cast<int>(usage.size()), usage.data());
   } else {
+    quiet_kokkos();
     Kokkos::ScopeGuard kokkos(argc, argv);
     try {
       options given(argc, argv);

@@ -121,7 +121,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   const bool shows_plan = given.flag("--plan");
   const std::string path = given.word();
   given.done();
-  if (path.empty()) throw std::runtime_error(std::string(usage));
+  if (path.empty()) throw std::runtime_error("the text is missing, see --help");
 
   // What is wrong shows in the order in which it costs little to find out.
   const layout_entry& chosen_layout = layout_named(layout);

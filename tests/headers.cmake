@@ -12,6 +12,7 @@ file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/incl
 if(NOT TARGET Cleave::fft)
   list(FILTER headers EXCLUDE REGEX "^cleave/linalg/fft(_kernels)?\\.hpp$")
 endif()
+set(cleave_all_headers "${headers}")
 set(core_sources "")
 set(runtime_sources "")
 foreach(header IN LISTS headers)

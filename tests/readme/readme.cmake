@@ -4,10 +4,6 @@
 # The marked code blocks of README.md and docs/*.md must compile.
 
 file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/docs/*.md")
-if(NOT documents)
-  message(STATUS "Cleave: no documents, their code blocks are skipped")
-  return()
-endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${documents} "${CMAKE_CURRENT_LIST_DIR}/extract.py")
 
 execute_process(COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_LIST_DIR}/extract.py" --into "${CMAKE_CURRENT_BINARY_DIR}/readme"
@@ -17,8 +13,7 @@ if(NOT result EQUAL 0)
 endif()
 string(REGEX MATCHALL "[^\n]+" sources "${sources}")
 if(NOT sources)
-  message(STATUS "Cleave: no marked code blocks in the documents, skipped")
-  return()
+  message(FATAL_ERROR "Cleave: no code block of README.md and docs/*.md is marked as a snippet.")
 endif()
 if(NOT TARGET Cleave::fft)
   list(FILTER sources EXCLUDE REGEX "_fft\\.cpp$")

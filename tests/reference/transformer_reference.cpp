@@ -55,7 +55,7 @@ struct input {
 int run(examples::options& given, int, bool speaks) {
   const std::string path = given.word(), shape = given.word(), asked = given.word(), layout = asked.empty() ? "tensor" : asked;
   given.done();
-  if (shape.empty()) throw std::runtime_error(std::string(usage));
+  if (shape.empty()) throw std::runtime_error("FILE and MESH are missing, see --help");
   const std::array<long, 2> mesh_sizes = examples::options::sizes_in("MESH", shape);
   const auto chosen = std::ranges::find(layouts, layout, &layout_entry::name);
   if (chosen == std::end(layouts)) throw std::runtime_error("there is no layout '" + layout + "', only tensor, sequence, fsdp, zero1, pipeline, ring");

@@ -217,19 +217,8 @@ class reverse_pass : reverse_rules {
     return false;
   }
 
-  /// Recomputation (Griewank 1992; jax.checkpoint): the values of a region are computed again from what it read.
-  constexpr void record_again(const recorder::region& r) {
-    entered_.push_back({r.first, {}});
-    std::vector<std::uint8_t> met(r.first, 0);
-    record_again(r.first, r.last, [&](node_id u, source where) {
-      if (met[u] != 0) return;
-      met[u] = 1;
-      entered_.back().outside.push_back({u, now_[u]});
-      const node from = node_at(u);
-      if (class_of(from.code) != op_class::source || from.code == op::input) now_[u] = in_.alias(op::barrier, primal(u), where).id;
-    }, [](const node& n) { return recorder::origin{n.origin, n.gradient}; });
-  }
   /// A stretch of nodes once more; `enter` is told of what they read from before it, `origin_of` says of what a node then is the derivative.
+  /// Defined before its first caller: clang cannot call a template during constant evaluation whose definition follows.
   template <class Enter, class Origin>
   constexpr void record_again(node_id first, node_id last, const Enter& enter, const Origin& origin_of) {
     // Loops of the stretch are recorded again too.
@@ -260,6 +249,18 @@ class reverse_pass : reverse_rules {
       now_[v] = in_.again(n, operands).id;
       in_.derive(before);
     }
+  }
+  /// Recomputation (Griewank 1992; jax.checkpoint): the values of a region are computed again from what it read.
+  constexpr void record_again(const recorder::region& r) {
+    entered_.push_back({r.first, {}});
+    std::vector<std::uint8_t> met(r.first, 0);
+    record_again(r.first, r.last, [&](node_id u, source where) {
+      if (met[u] != 0) return;
+      met[u] = 1;
+      entered_.back().outside.push_back({u, now_[u]});
+      const node from = node_at(u);
+      if (class_of(from.code) != op_class::source || from.code == op::input) now_[u] = in_.alias(op::barrier, primal(u), where).id;
+    }, [](const node& n) { return recorder::origin{n.origin, n.gradient}; });
   }
   /// Below a region that was recorded again, what it read is read as before.
   constexpr void leave_regions(std::size_t v) {

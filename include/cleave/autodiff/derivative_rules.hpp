@@ -133,8 +133,10 @@ class reverse_rules {
   /// Cotangents of a slice go to the places that another slice names.
   constexpr void to_places(const node& n, value g, value places, dim_ref along) {
     const dim_ref ranks = ranks_along(n.which[0], along.extent);
+    const tensor_type whole = node_at(n.in[0]).type; // a copy: recording moves the nodes
     g = recorded_rename(in_, in_.broadcast(g, n.type, n.where), along, ranks, n.where);
-    add(n.in[0], recorded_scatter(in_, g, along, recorded_rename(in_, places, along, ranks, n.where), node_at(n.in[0]).type, n.where), n.where);
+    places = recorded_rename(in_, places, along, ranks, n.where);
+    add(n.in[0], recorded_scatter(in_, g, along, places, whole, n.where), n.where);
   }
 
   /// A cotangent of each element of a slice in order goes to where the element was.

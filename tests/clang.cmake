@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Another compiler reads what users read: all headers, and each marked code block of the documents, with its plans; nothing is linked. The
+# preset clang builds and runs everything with it.
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  return()
+endif()
+get_target_property(blocks cleave_readme SOURCES)
+list(FILTER blocks INCLUDE REGEX "/readme/[a-z0-9_]+\\.cpp$")
+list(LENGTH blocks count)
+math(EXPR count "${count} + 1")
+if(NOT CLEAVE_CLANG)
+  cleave_left_out(clang "${count} tests that clang reads the headers and the documents"
+                  "no clang ${CLEAVE_CLANG_MINIMUM} or later was found (Debian: clang-16)")
+  return()
+elseif(CLEAVE_CLANG_OPENMP STREQUAL "NOTFOUND")
+  cleave_left_out(clang "${count} tests that clang reads the headers and the documents"
+                  "${CLEAVE_CLANG} finds no <omp.h> (Debian: libomp-16-dev)")
+  return()
+endif()
+
+list(TRANSFORM cleave_all_headers REPLACE "(.+)" "#include <\\1>")
+list(JOIN cleave_all_headers "\n" text)
+file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/clang/headers.cpp" CONTENT "${text}\n")
+foreach(source "${CMAKE_CURRENT_BINARY_DIR}/clang/headers.cpp" ${blocks})
+  get_filename_component(name "${source}" NAME_WE)
+  # A block shows a constant for its own sake.
+  add_test(NAME clang.${name}
+           COMMAND ${CLEAVE_CLANG} -std=c++20 -fsyntax-only -fconstexpr-steps=100000000 -Wall -Wextra -Wpedantic -Wconversion
+                   -Wno-unused-const-variable -Werror ${CLEAVE_CLANG_OPENMP} "@${CMAKE_CURRENT_BINARY_DIR}/fail_runtime.txt" "${source}")
+  set_tests_properties(clang.${name} PROPERTIES TIMEOUT 300)
+endforeach()
