@@ -26,7 +26,7 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   detail::reshard_cache cache(at, rule);
   detail::cost_model m(g, at, rule, cache, detail::all_planning_rules);
   detail::assignment a(m);
-  detail::fingerprints f;
+  detail::fingerprints f(m);
   // Checked after each pass where that costs nothing to speak of: not in the compiler.
   bool sound = true;
   const auto check = [&] {

@@ -63,7 +63,7 @@ struct assignment {
     fresh.assign(m.count, 1);
     counted_in.assign(m.count, 0);
     changed_in.assign(m.count, 0);
-    priced.assign(m.count, 0);
+    priced.assign(m.count + 1, 0);
     new_prices.assign(m.count, 0);
     copies.assign(m.most_copies, layout{});
   }

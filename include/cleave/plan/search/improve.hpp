@@ -92,14 +92,16 @@ constexpr double saved_at_most(const cost_model& m, const assignment& a, std::si
 /// A partial sum that many read, each after other linear ops, is reduced once before them: tries so at the node and at
 /// each op through which its sum came, with all that follows.
 constexpr bool reduce_earlier(const cost_model& m, assignment& a, fingerprints& f, std::size_t v) {
-  std::vector<std::size_t> through(1, v);
-  for (std::size_t i = 0; i < through.size() && i < m.limits.partial_chain; ++i) {
+  std::size_t through[search_limits::partial_chain] = {v};
+  std::size_t found = 1;
+  for (std::size_t i = 0; i < found; ++i) {
     const std::size_t w = through[i];
     const node& n = m.node_at(w);
     strategy whole = a.chosen.at[w];
     for (int k = 0; k < n.arity; ++k) {
       const std::size_t u = n.in[static_cast<std::size_t>(k)];
-      if ((whole.partial_operands >> k & 1) != 0 && a.chosen.at[u].forwarded != 0 && !is_fixed(m, a, u)) through.push_back(u);
+      if (found == search_limits::partial_chain) break;
+      if ((whole.partial_operands >> k & 1) != 0 && a.chosen.at[u].forwarded != 0 && !is_fixed(m, a, u)) through[found++] = u;
     }
     whole.forwarded = 0;
     whole.partial_operands = 0;

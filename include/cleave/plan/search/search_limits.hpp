@@ -15,7 +15,7 @@ struct search_limits {
   /// accepted in the oracle's cases and in 20,000 fuzzed programs that shorter ones would not have found.
   std::size_t ripple = 32;
   /// Ops through which the origin of a partial sum is followed upwards, to reduce it there.
-  std::size_t partial_chain = 8;
+  static constexpr std::size_t partial_chain = 8;
   /// Ops downstream whose moves count as what a change may save, see saved_at_most.
   int downstream = 4;
   /// Cheap ops through which a layout counts as written by the user, in search of ties.
