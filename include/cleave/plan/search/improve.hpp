@@ -114,7 +114,7 @@ constexpr bool reduce_earlier(const cost_model& m, assignment& a, fingerprints& 
 /// What a strategy repeats of a product's work, less what is repeated of others' now and might be saved.
 constexpr double more_work(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
   if (m.rule.flop == 0 || (m.traits.at[v] & has_flops) == 0) return 0;
-  const double more = flops_with(m, v, s) - flops_at(m, a, v), repeated = a.flops - a.flops_once;
+  const double more = flops_with(m, v, s) - a.work.at[v], repeated = a.flops - a.flops_once;
   return more > repeated ? m.rule.flop * (more - repeated) : 0;
 }
 
@@ -133,7 +133,7 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
   a.fresh.at[v] = 0;
   const bool repeats = m.rule.repeat > 0 && a.flops > a.allowed_flops * (1 + m.limits.equal_work);
   const bool whole_work = m.rule.flop == 0 || (m.traits.at[v] & has_flops) == 0 ||
-                          flops_at(m, a, v) <= flops_once(m, v) * (1 + m.limits.equal_work);
+                          a.work.at[v] <= flops_once(m, v) * (1 + m.limits.equal_work);
   const double own = a.price.at[v];
   const bool together = repeats || !whole_work || must_move(m, a, v);
   if (!together && !is_promising(m, a, v, own)) return false;

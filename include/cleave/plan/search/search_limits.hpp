@@ -11,6 +11,8 @@ struct search_limits {
   /// Sweeps over the graph, each forward and backward. Recorded programs settle in two or three; the bound ends cycles of changes
   /// that differ by rounding.
   int sweeps = 6;
+  /// Sweeps after a merge became an exchange. What is near it settles in two.
+  int merge_sweeps = 2;
   /// Nodes that follow a change of one node before the ripple stops. Residual blocks are 10 to 20 nodes; longer ripples were never
   /// accepted in the oracle's cases and in 20,000 fuzzed programs that shorter ones would not have found.
   std::size_t ripple = 32;

@@ -145,7 +145,8 @@ constexpr void price_all(const cost_model& m, assignment& a) {
   for (std::size_t v = 0; v < m.count; ++v) {
     a.price.at[v] = node_price(m, a, v);
     if ((m.traits.at[v] & has_flops) == 0) continue;
-    a.flops += flops_at(m, a, v);
+    a.work.at[v] = flops_with(m, v, a.chosen.at[v]);
+    a.flops += a.work.at[v];
     once += flops_once(m, v);
   }
   a.flops_once = once;

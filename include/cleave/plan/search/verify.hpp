@@ -23,7 +23,7 @@ constexpr bool verify(const cost_model& m, const assignment& a) {
 /// The same of prices, once there are any.
 constexpr bool verify_prices(const cost_model& m, assignment& a) {
   for (std::size_t v = 0; v < m.count; ++v)
-    if (a.price.at[v] != copies_price(m, a, v) + step_price(m, v, a.chosen.at[v])) return false;
+    if (a.price.at[v] != copies_price(m, a, v) + step_price(m, v, a.chosen.at[v]) || a.work.at[v] != flops_with(m, v, a.chosen.at[v])) return false;
   return true;
 }
 
