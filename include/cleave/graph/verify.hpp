@@ -10,6 +10,7 @@ namespace cleave {
 
 /// Whether a layout is possible for a tensor of some rank: axes of the mesh, each used once, on dims that exist.
 constexpr bool verify(const layout& l, int rank, const mesh_value& mesh) {
+  if (l.word == 0) return true;
   const unsigned beyond = ~static_cast<unsigned>(mesh.all());
   if ((l.used() & beyond) != 0 || (l.sharded() & l.unreduced()) != 0) return false;
   unsigned seen = 0;

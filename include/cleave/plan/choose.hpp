@@ -7,6 +7,9 @@
 #include <cleave/plan/search/find_tie.hpp>
 #include <cleave/plan/search/gather_early.hpp>
 #include <cleave/plan/search/start.hpp>
+#include <cleave/plan/search/verify.hpp>
+
+#include <type_traits>
 
 namespace cleave {
 
@@ -23,15 +26,25 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   detail::reshard_cache cache(at, rule);
   detail::cost_model m(g, at, rule, cache, detail::all_planning_rules);
   detail::assignment a(m);
-  detail::fingerprints f;
+  detail::fingerprints f(m);
+  // Checked after each pass where that costs nothing to speak of: not in the compiler.
+  bool sound = true;
+  const auto check = [&] {
+    if (!std::is_constant_evaluated()) sound = sound && detail::verify(m, a) && detail::verify_prices(m, a);
+  };
   detail::start(m, a, complete(g));
   detail::price_all(m, a);
+  check();
   detail::improve(m, a, f, m.limits.sweeps);
+  check();
   detail::gather_early(m, a, f);
+  check();
   if (rule.effort > 0) detail::search_wider(m, a, f);
+  check();
   detail::exchange_merges(g, m, a, f);
+  check();
   choice made;
-  made.found = detail::find_tie(m, a, f);
+  made.found = sound ? detail::find_tie(m, a, f) : verdict{fault::internal, {}, "choose"};
   made.score = detail::total_price(m, a);
   for (std::size_t v = 0; v < m.count; ++v)
     if (detail::is_transparent(m, a, v)) {

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cleave/graph/simplify.hpp>
+#include <cleave/ops/verify.hpp>
 #include <cleave/plan/lower.hpp>
 #include <cleave/plan/verify.hpp>
+
+#include <type_traits>
 
 namespace cleave {
 
@@ -39,6 +42,7 @@ constexpr program partition(const graph& recorded, const sizes& hints, const pol
   detail::adopt_result_order(g);
   none.found = {fault::internal, {}, "partition"};
   if (!verify(recorded) || !verify(g)) return none;
+  if (!std::is_constant_evaluated() && !verify_ops(g)) return none;
   const choice chosen = choose(g, hints, rule);
   for (std::size_t v = 0; v < g.nodes.size(); ++v)
     if (!verify(chosen.by_node[v].out, g.nodes[v].type.rank, g.mesh)) return none;

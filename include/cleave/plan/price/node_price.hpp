@@ -75,7 +75,6 @@ constexpr double flops_with(const cost_model& m, std::size_t v, const strategy& 
   if ((m.traits.at[v] & has_flops) == 0) return 0;
   return m.weight.at[v] * m.rules(v).flops(m, v, s);
 }
-constexpr double flops_at(const cost_model& m, const assignment& a, std::size_t v) { return flops_with(m, v, a.chosen.at[v]); }
 /// The flops of one device when no work is repeated.
 constexpr double flops_once(const cost_model& m, std::size_t v) {
   return flops_with(m, v, strategy{}) / static_cast<double>(m.at.axes.devices());
@@ -89,7 +88,7 @@ constexpr double flops_price(const cost_model& m, const assignment& a, double to
 /// Whether a strategy alone would repeat more work than the policy allows.
 constexpr bool repeats_too_much(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
   if (m.rule.repeat == 0 || (m.traits.at[v] & has_flops) == 0) return false;
-  return a.flops - flops_at(m, a, v) + flops_with(m, v, s) > a.allowed_flops * (1 + m.limits.equal_work);
+  return a.flops - a.work.at[v] + flops_with(m, v, s) > a.allowed_flops * (1 + m.limits.equal_work);
 }
 
 /// The price of the whole.

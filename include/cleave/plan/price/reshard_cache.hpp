@@ -94,6 +94,9 @@ class reshard_cache {
     return found;
   }
 
+  /// How many prices are known.
+  constexpr std::size_t size() const { return known_.size(); }
+
   /// The same for exchanges, by the first map of the node and the axes on both sides; -1 where it is not known yet.
   constexpr double* exchange(std::uint16_t map, const strategy& s) {
     for (std::size_t i = 0; i < exchanges_.size(); ++i)

@@ -32,7 +32,9 @@ struct assignment {
   flat_array<layout> need{};
   /// What the copies of each node's result and its own step cost; up to date except in the middle of a change.
   flat_array<double> price{};
-  /// Floating-point operations of one device: now, with no work repeated, and at most.
+  /// Floating-point operations of each node on one device; like prices.
+  flat_array<double> work{};
+  /// Their sum: now, with no work repeated, and at most.
   double flops = 0;
   double flops_once = 0;
   double allowed_flops = 0;
@@ -60,10 +62,11 @@ struct assignment {
     chosen.assign(m.count, strategy{});
     need.assign(m.operand.size(), layout{});
     price.assign(m.count, 0);
+    work.assign(m.count, 0);
     fresh.assign(m.count, 1);
     counted_in.assign(m.count, 0);
     changed_in.assign(m.count, 0);
-    priced.assign(m.count, 0);
+    priced.assign(m.count + 1, 0);
     new_prices.assign(m.count, 0);
     copies.assign(m.most_copies, layout{});
   }

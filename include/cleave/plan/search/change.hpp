@@ -166,13 +166,26 @@ constexpr void price_change(const cost_model& m, assignment& a) {
   for (std::size_t i = 0; i < found; ++i) a.price.at[a.priced.at[i]] = node_price(m, a, a.priced.at[i]);
   for (std::size_t i = 0; i < a.undo.count; ++i) price_through(m, a, a.undo.at[i].node);
 }
-constexpr void count_flops(const cost_model& m, assignment& a) {
+/// The work of all when a change is made; each node counts as often as it was set, which is once but for what follows in loops.
+constexpr double flops_after_change(const cost_model& m, const assignment& a) {
+  double flops = a.flops;
+  for (std::size_t i = 0; i < a.undo.count; ++i) {
+    const std::size_t u = a.undo.at[i].node;
+    if ((m.traits.at[u] & has_flops) == 0) continue;
+    flops += flops_with(m, u, a.chosen.at[u]);
+    flops -= a.work.at[u];
+  }
+  return flops;
+}
+/// Takes the work of changed nodes down.
+constexpr void count_work(const cost_model& m, assignment& a) {
   for (std::size_t i = 0; i < a.undo.count; ++i)
-    a.flops += flops_at(m, a, a.undo.at[i].node) - flops_with(m, a.undo.at[i].node, a.undo.at[i].before);
+    if (const std::size_t u = a.undo.at[i].node; (m.traits.at[u] & has_flops) != 0) a.work.at[u] = flops_with(m, u, a.chosen.at[u]);
 }
 /// Keeps a change that was made: prices and work follow.
 constexpr void keep_change(const cost_model& m, assignment& a) {
-  count_flops(m, a);
+  a.flops = flops_after_change(m, a);
+  count_work(m, a);
   ++a.round;
   price_change(m, a);
   if (a.keeps_journal)
@@ -187,13 +200,7 @@ constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, s
   begin_change(a);
   if (who == followers::none) set_strategy(m, a, v, s);
   else ripple(m, a, v, s, who == followers::products);
-  double flops_after = a.flops;
-  for (std::size_t i = 0; i < a.undo.count; ++i) {
-    const std::size_t u = a.undo.at[i].node;
-    if ((m.traits.at[u] & has_flops) == 0) continue;
-    flops_after += flops_at(m, a, u);
-    flops_after -= flops_with(m, u, a.undo.at[i].before);
-  }
+  const double flops_after = flops_after_change(m, a);
   const std::size_t found = find_priced(m, a);
   double after = 0, before = 0;
   for (std::size_t i = 0; i < found; ++i) {
@@ -217,6 +224,7 @@ constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, s
     for (std::uint32_t slot = m.first_slot.at[u]; slot < m.first_slot.at[u + 1]; ++slot) mark_fresh(m, a, f, m.operand.at[slot]);
     if (a.keeps_journal) a.journal.push_back(a.undo.at[i]);
   }
+  count_work(m, a);
   a.flops = flops_after;
   return true;
 }

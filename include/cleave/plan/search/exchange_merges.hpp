@@ -43,7 +43,7 @@ constexpr void exchange_merges(graph& g, cost_model& m, assignment& a, fingerpri
           keep_change(m, a);
           mark_fresh(m, a, f, v);
           for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) mark_fresh(m, a, f, m.operand.at[slot]);
-          improve(m, a, f, m.limits.sweeps);
+          improve(m, a, f, m.limits.merge_sweeps);
         }))
       continue;
     g.nodes[v] = before;

@@ -17,6 +17,11 @@ struct fingerprints {
   static constexpr std::size_t bucket_count = 64;
   static constexpr int bucket_shift = 58;
 
+  constexpr explicit fingerprints(const cost_model& m) {
+    of.assign(m.count, 0);
+    valid.assign(m.count, 0);
+  }
+
   constexpr bool searched_before(std::size_t v) const {
     if (valid.at[v] == 0) return false;
     const std::uint64_t own = of.at[v];
@@ -31,7 +36,6 @@ struct fingerprints {
 
 /// Hashes the neighbourhoods of all nodes.
 constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fingerprints& f) {
-  if (f.of.size() != m.count) f.of.assign(m.count, 0);
   f.valid.assign(m.count, 1);
   std::uint64_t* of = f.of.at;
   for (std::size_t v = 0; v < m.count; ++v) {

@@ -36,14 +36,16 @@ constexpr bool gather_pays(const cost_model& m, assignment& a, std::size_t v, do
   if (at_most <= once) return false;
   ++a.round;
   double later = 0;
-  std::vector<std::size_t> made(1, v);
-  for (std::size_t i = 0; i < made.size() && later <= once; ++i)
+  std::size_t* made = a.priced.at;
+  std::size_t found = 0;
+  made[found++] = v;
+  for (std::size_t i = 0; i < found && later <= once; ++i)
     for (std::uint32_t e = m.first_edge.at[made[i]]; e < m.first_edge.at[made[i] + 1]; ++e) {
       const std::size_t w = m.edges.at[e].to;
       if ((m.traits.at[w] & elementwise_op) == 0 || a.counted_in.at[w] == a.round) continue;
       a.counted_in.at[w] = a.round;
       later += gathered_price(m, a, w);
-      made.push_back(w);
+      made[found++] = w;
     }
   return later > once;
 }
@@ -64,14 +66,21 @@ constexpr void gather_for_readers(const cost_model& m, assignment& a, std::size_
 constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f) {
   std::vector<double> later = moved_later(m, a);
   double best = 0;
+  std::vector<std::size_t> near;
+  // Layers are alike: what was tried in vain in one is not tried in the others.
+  std::vector<std::uint64_t> in_vain;
   for (std::size_t v = 0; v < m.count; ++v) {
     if (later[v] == 0 || !gather_pays(m, a, v, later[v])) continue;
+    const std::uint64_t fingerprint = f.valid.at[v] != 0 ? f.of.at[v] : 0;
+    bool seen = false;
+    for (std::size_t i = 0; i < in_vain.size() && fingerprint != 0 && !seen; ++i) seen = in_vain[i] == fingerprint;
+    if (seen) continue;
     if (best == 0) best = total_price(m, a);
     const bool kept = keep_if_cheaper(m, a, best, [&] {
       begin_change(a);
       gather_for_readers(m, a, v);
       // Only what is near can gain by it: sweeps of all nodes take most of the time that planning takes.
-      std::vector<std::size_t> near;
+      near.clear();
       for (std::size_t i = 0; i < a.undo.count; ++i) {
         const change& c = a.undo.at[i];
         near.push_back(c.node);
@@ -83,6 +92,7 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
         for (std::size_t u : near) improve_node(m, a, f, u, no_node);
     });
     if (kept) later = moved_later(m, a);
+    else if (fingerprint != 0) in_vain.push_back(fingerprint);
   }
 }
 

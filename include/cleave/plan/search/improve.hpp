@@ -92,14 +92,16 @@ constexpr double saved_at_most(const cost_model& m, const assignment& a, std::si
 /// A partial sum that many read, each after other linear ops, is reduced once before them: tries so at the node and at
 /// each op through which its sum came, with all that follows.
 constexpr bool reduce_earlier(const cost_model& m, assignment& a, fingerprints& f, std::size_t v) {
-  std::vector<std::size_t> through(1, v);
-  for (std::size_t i = 0; i < through.size() && i < m.limits.partial_chain; ++i) {
+  std::size_t through[search_limits::partial_chain] = {v};
+  std::size_t found = 1;
+  for (std::size_t i = 0; i < found; ++i) {
     const std::size_t w = through[i];
     const node& n = m.node_at(w);
     strategy whole = a.chosen.at[w];
     for (int k = 0; k < n.arity; ++k) {
       const std::size_t u = n.in[static_cast<std::size_t>(k)];
-      if ((whole.partial_operands >> k & 1) != 0 && a.chosen.at[u].forwarded != 0 && !is_fixed(m, a, u)) through.push_back(u);
+      if (found == search_limits::partial_chain) break;
+      if ((whole.partial_operands >> k & 1) != 0 && a.chosen.at[u].forwarded != 0 && !is_fixed(m, a, u)) through[found++] = u;
     }
     whole.forwarded = 0;
     whole.partial_operands = 0;
@@ -112,7 +114,7 @@ constexpr bool reduce_earlier(const cost_model& m, assignment& a, fingerprints& 
 /// What a strategy repeats of a product's work, less what is repeated of others' now and might be saved.
 constexpr double more_work(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
   if (m.rule.flop == 0 || (m.traits.at[v] & has_flops) == 0) return 0;
-  const double more = flops_with(m, v, s) - flops_at(m, a, v), repeated = a.flops - a.flops_once;
+  const double more = flops_with(m, v, s) - a.work.at[v], repeated = a.flops - a.flops_once;
   return more > repeated ? m.rule.flop * (more - repeated) : 0;
 }
 
@@ -131,7 +133,7 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
   a.fresh.at[v] = 0;
   const bool repeats = m.rule.repeat > 0 && a.flops > a.allowed_flops * (1 + m.limits.equal_work);
   const bool whole_work = m.rule.flop == 0 || (m.traits.at[v] & has_flops) == 0 ||
-                          flops_at(m, a, v) <= flops_once(m, v) * (1 + m.limits.equal_work);
+                          a.work.at[v] <= flops_once(m, v) * (1 + m.limits.equal_work);
   const double own = a.price.at[v];
   const bool together = repeats || !whole_work || must_move(m, a, v);
   if (!together && !is_promising(m, a, v, own)) return false;

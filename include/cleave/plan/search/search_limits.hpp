@@ -11,11 +11,13 @@ struct search_limits {
   /// Sweeps over the graph, each forward and backward. Recorded programs settle in two or three; the bound ends cycles of changes
   /// that differ by rounding.
   int sweeps = 6;
+  /// Sweeps after a merge became an exchange. What is near it settles in two.
+  int merge_sweeps = 2;
   /// Nodes that follow a change of one node before the ripple stops. Residual blocks are 10 to 20 nodes; longer ripples were never
   /// accepted in the oracle's cases and in 20,000 fuzzed programs that shorter ones would not have found.
   std::size_t ripple = 32;
   /// Ops through which the origin of a partial sum is followed upwards, to reduce it there.
-  std::size_t partial_chain = 8;
+  static constexpr std::size_t partial_chain = 8;
   /// Ops downstream whose moves count as what a change may save, see saved_at_most.
   int downstream = 4;
   /// Cheap ops through which a layout counts as written by the user, in search of ties.

@@ -74,9 +74,9 @@ constexpr void keep_sums_partial(const cost_model& m, assignment& a, std::size_t
   bool partial = false;
   for (int k = 0; k < n.arity; ++k) partial = partial || produced(m, a, n.in[static_cast<std::size_t>(k)]).unreduced() != 0;
   if (!partial) return;
-  std::vector<strategy> variants;
-  add_with_forwarding(m, a, v, a.chosen.at[v], variants);
-  for (const strategy& s : variants)
+  a.candidates.clear();
+  add_with_forwarding(m, a, v, a.chosen.at[v], a.candidates);
+  for (const strategy& s : a.candidates)
     if (s.forwarded != 0)
       for (int k = 0; k < n.arity; ++k)
         if ((s.partial_operands >> k & 1) != 0 && m.node_at(n.in[static_cast<std::size_t>(k)]).type.rank >= n.type.rank) assign(m, a, v, s);
@@ -109,9 +109,9 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
     strategy as_it_comes = a.chosen.at[term];
     project(m, term, k, from, as_it_comes);
     if (rules::stacks(m.node_at(term)) && from.combine() == reduction::sum) forward_sums(m, a, term, from.unreduced(), 1, as_it_comes);
-    std::vector<strategy> variants;
-    add_with_forwarding(m, a, term, as_it_comes, variants);
-    for (const strategy& s : variants)
+    a.candidates.clear();
+    add_with_forwarding(m, a, term, as_it_comes, a.candidates);
+    for (const strategy& s : a.candidates)
       if (s.forwarded != 0 && !is_fixed(m, a, term)) assign(m, a, term, s);
   }
   const layout part = produced(m, a, term);
@@ -145,7 +145,8 @@ constexpr void price_all(const cost_model& m, assignment& a) {
   for (std::size_t v = 0; v < m.count; ++v) {
     a.price.at[v] = node_price(m, a, v);
     if ((m.traits.at[v] & has_flops) == 0) continue;
-    a.flops += flops_at(m, a, v);
+    a.work.at[v] = flops_with(m, v, a.chosen.at[v]);
+    a.flops += a.work.at[v];
     once += flops_once(m, v);
   }
   a.flops_once = once;

@@ -16,6 +16,7 @@ constexpr void roll_back(const cost_model& m, assignment& a, double flops) {
     a.undo.push_back(a.journal[i]);
   }
   price_change(m, a);
+  count_work(m, a);
   a.flops = flops;
 }
 
