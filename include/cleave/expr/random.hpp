@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/statement.hpp>
+#include <cleave/expr/functions.hpp>
 #include <cleave/ops/philox.hpp>
 
 // Random numbers without a state: the words of an element follow from a key and from the element's place in the dims, both global. So

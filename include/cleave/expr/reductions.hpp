@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/statement.hpp>
+#include <cleave/expr/functions.hpp>
 
 #include <limits>
 #include <utility>
