@@ -30,9 +30,8 @@ struct policy {
   /// Products may be repeated on several devices up to this factor of the work done once; 0: no limit, the price of a
   /// flop decides.
   double repeat = 0;
-  /// How far to look beyond the first plan that no single change improves: each product in turn is forced into each of its
-  /// strategies and the rest improved around it.
-  /// So many changes are tried at most; 0: none.
+  /// How far to look beyond the first plan that no single change improves: each product in turn is forced into each of
+  /// its strategies and the rest improved around it. So many changes are tried at most; 0: none.
   int effort = 0;
 
   /// Estimated seconds on a machine model. Defaults: 2 us a message, 10 GB/s, 100 GFLOP/s a device.
