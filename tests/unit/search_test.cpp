@@ -1,8 +1,7 @@
-// SPDX-FileCopyrightText: The Cleave authors
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Cleave authors SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The passes of the search one by one, and what they cost: constant evaluation runs them some 7,000 times slower, so calls and allocations
-// are counted here.
+// The passes of the search one by one, and what they cost: constant evaluation runs them some 7,000 times slower, so
+// calls and allocations are counted here.
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/plan/plan.hpp>
@@ -34,11 +33,13 @@ spec layout_named(std::initializer_list<std::pair<dim_ref, std::string_view>> di
 }
 const dim_ref batch{"batch", 256}, embed{"embed", 64}, hidden{"hidden", 128}, rows{"rows", 8}, columns{"columns", 16};
 
-/// Residual layers of two products, as many as asked for; with activations sharded over the axis of the weights if something shall move.
+/// Residual layers of two products, as many as asked for; with activations sharded over the axis of the weights if
+/// something shall move.
 graph layers(int count, std::string_view over = "") {
   recorder in(layout_named({}).mesh);
   value v = in.input(element::f32, layout_named({{batch, x}, {embed, over}}));
-  const value up = in.input(element::f32, layout_named({{embed, ""}, {hidden, y}})), down = in.input(element::f32, layout_named({{hidden, y}, {embed, ""}}));
+  const value up = in.input(element::f32, layout_named({{embed, ""}, {hidden, y}})),
+              down = in.input(element::f32, layout_named({{hidden, y}, {embed, ""}}));
   for (int i = 0; i < count; ++i) v = tanh(v + dot(gelu(dot(v, up, embed)), down, hidden));
   in.output(v);
   return simplify(in.take());
@@ -55,7 +56,13 @@ struct search {
   fingerprints f;
 
   explicit search(graph from, policy p = policy::time())
-      : g(std::move(from)), at(sizes_for(g)), rule(p), cache(at, rule), m(g, at, rule, cache, all_planning_rules), a(m), f(m) {}
+      : g(std::move(from)),
+        at(sizes_for(g)),
+        rule(p),
+        cache(at, rule),
+        m(g, at, rule, cache, all_planning_rules),
+        a(m),
+        f(m) {}
   void begin() {
     start(m, a, complete(g));
     price_all(m, a);
@@ -200,7 +207,8 @@ TEST(Search, GathersEarlyWhatSeveralNeedWhole) {
   gather_early(s.m, s.a, s.f);
   EXPECT_TRUE(s.sound());
   const layout whole;
-  EXPECT_EQ(total_price(s.m, s.a), path_score(shape_of(s.g.nodes[0].type, s.at), 4, s.a.chosen.at[0].out, whole, s.at.axes, s.rule));
+  EXPECT_EQ(total_price(s.m, s.a),
+            path_score(shape_of(s.g.nodes[0].type, s.at), 4, s.a.chosen.at[0].out, whole, s.at.axes, s.rule));
 }
 
 TEST(Search, ForcesProductsWithinItsEffortAndRollsBack) {
@@ -231,7 +239,8 @@ TEST(Search, MergesBecomeExchangesWhereThatIsCheaper) {
 
 TEST(Search, FindsTiesOfOperandsThatTheUserWrote) {
   recorder in(layout_named({}).mesh);
-  const value v = in.input(element::f32, layout_named({{batch, x}, {columns, ""}})), w = in.input(element::f32, layout_named({{batch, ""}, {columns, x}}));
+  const value v = in.input(element::f32, layout_named({{batch, x}, {columns, ""}})),
+              w = in.input(element::f32, layout_named({{batch, ""}, {columns, x}}));
   in.output(v + w);
   search s(simplify(in.take()));
   s.begin();
@@ -260,7 +269,10 @@ TEST(Search, CostsAreLinearInTheNodes) {
     s.begin();
     improve(s.m, s.a, s.f, s.m.limits.sweeps);
     gather_early(s.m, s.a, s.f);
-    struct { std::size_t nodes, allocations, prices; int tries; } made{s.m.count, allocations_so_far() - before, s.cache.size(), s.a.tries};
+    struct {
+      std::size_t nodes, allocations, prices;
+      int tries;
+    } made{s.m.count, allocations_so_far() - before, s.cache.size(), s.a.tries};
     return made;
   };
   const auto few = costs(25), many = costs(200);

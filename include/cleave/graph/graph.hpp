@@ -25,8 +25,8 @@ struct dim_info {
 
 inline constexpr dim_id no_dim = 0xff;
 
-/// Three dims of which the first is as long as the other two together: whole = major * minor. Without the third two dims
-/// are equally long.
+/// Three dims of which the first is as long as the other two together: whole = major * minor. Without the third two
+/// dims are equally long.
 using dim_product = std::array<dim_id, 3>;
 
 /// A number that depends on extents: constant + the sum of times * extent.
@@ -55,16 +55,16 @@ struct least_extent {
   friend constexpr bool operator==(const least_extent&, const least_extent&) = default;
 };
 
-/// What is known of extents beside their values: what splits and merges say, and slices, paddings, concatenations; and what
-/// gradients of borders need.
+/// What is known of extents beside their values: what splits and merges say, and slices, paddings, concatenations; and
+/// what gradients of borders need.
 struct extent_rules {
   static_vector<dim_product, 64> products{};
   static_vector<derived_extent, 32> derived{};
   static_vector<least_extent, 16> least{};
 };
 
-/// How the index along a dim of an operand follows from that along a dim of the result, and from that in a window where there is one:
-/// (stride * to + dilation * window + offset) / divisor, see index_map.
+/// How the index along a dim of an operand follows from that along a dim of the result, and from that in a window where
+/// there is one: (stride * to + dilation * window + offset) / divisor, see index_map.
 struct dim_map {
   std::uint8_t operand = 0;
   dim_id from = no_dim, to = no_dim, window = no_dim;
@@ -111,11 +111,13 @@ struct node {
   tensor_type type{};
   std::array<node_id, max_arity> in{no_node, no_node, no_node, no_node, no_node, no_node};
   std::uint8_t arity = 0;
-  /// dot: contracted dims. reduce: reduced dims. count: the dims whose extents it multiplies. call: dims that must be whole.
+  /// dot: contracted dims. reduce: reduced dims. count: the dims whose extents it multiplies. call: dims that must be
+  /// whole.
   dim_set over = 0;
   /// reduce: how. Also of an input that is unreduced.
   reduction combine = reduction::sum;
-  /// gather, scatter, cumulative, sort, argsort: {dim}. rename: {from, to}. split: {whole, major, minor}. merge: {major, minor, whole}. iota: {dim}.
+  /// gather, scatter, cumulative, sort, argsort: {dim}. rename: {from, to}. split: {whole, major, minor}. merge:
+  /// {major, minor, whole}. iota: {dim}.
   std::array<dim_id, 3> which{};
   /// constant: the value.
   double scalar = 0;
@@ -131,8 +133,9 @@ struct node {
   std::uint8_t maps = 0;
   /// sort, argsort: in descending order. cumulative: from the last index on; and without the element itself.
   bool backwards = false, exclusive = false;
-  /// The innermost loop that it is part of, 0 where it is part of none: the deepest one of its operands, so that what does not change from
-  /// trip to trip is computed once. carry, each, next, last, collect, trips, until: `of` is the loop.
+  /// The innermost loop that it is part of, 0 where it is part of none: the deepest one of its operands, so that what
+  /// does not change from trip to trip is computed once. carry, each, next, last, collect, trips, until: `of` is the
+  /// loop.
   std::uint8_t loop = 0;
   std::uint8_t of = 0;
   /// The operation whose derivative this is part of, or its own.

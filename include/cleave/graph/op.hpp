@@ -58,8 +58,8 @@ enum class op : std::uint8_t {
   logical_or,
   // elementwise, three operands
   select,
-  /// Random numbers of a key, a row and a column, all u64: see ops/philox.hpp. random: 32 bits where the result is u32, uniform in
-  /// [0, 1) where it is a floating-point type; normal: with mean 0 and variance 1.
+  /// Random numbers of a key, a row and a column, all u64: see ops/philox.hpp. random: 32 bits where the result is u32,
+  /// uniform in [0, 1) where it is a floating-point type; normal: with mean 0 and variance 1.
   random,
   normal,
   /// A user's, of any arity: see ops/user.hpp.
@@ -79,7 +79,8 @@ enum class op : std::uint8_t {
   tile,
   diagonal,
   concat,
-  /// A merge whose blocks do not nest: made of those by the planner, where moving elements is cheaper than gathering dims.
+  /// A merge whose blocks do not nest: made of those by the planner, where moving elements is cheaper than gathering
+  /// dims.
   merge_blocks,
   /// What each index sees around it, along a dim more; and its adjoint, which adds up what overlaps.
   windows,

@@ -8,8 +8,8 @@ namespace cleave {
 
 namespace detail {
 
-/// Puts the nodes of a graph in an order in which each loop is one stretch: what it reads from outside before it, what it gives right
-/// after it.
+/// Puts the nodes of a graph in an order in which each loop is one stretch: what it reads from outside before it, what
+/// it gives right after it.
 struct loop_order {
   const graph& g;
   std::vector<node_id> order{};

@@ -42,7 +42,8 @@ constexpr one_hot_form one_hot_of(const graph& g, node_id v) {
   }
   return {};
 }
-/// A product with a one-hot form is a look-up, or a sum of rows at places: nothing of the size of the one-hot form is made or moved.
+/// A product with a one-hot form is a look-up, or a sum of rows at places: nothing of the size of the one-hot form is
+/// made or moved.
 constexpr bool without_one_hot(const graph& g, node& n) {
   if (n.code != op::dot) return false;
   for (std::size_t k = 0; k < 2; ++k) {

@@ -23,8 +23,8 @@ constexpr bool verify(const layout& l, int rank, const mesh_value& mesh) {
   return seen == l.sharded();
 }
 
-/// What every pass may rely on and must keep: operands before their readers, dims that exist and appear once in a tensor,
-/// possible layouts, results that exist. Checked between passes.
+/// What every pass may rely on and must keep: operands before their readers, dims that exist and appear once in a
+/// tensor, possible layouts, results that exist. Checked between passes.
 constexpr bool verify(const graph& g) {
   for (std::size_t v = 0; v < g.nodes.size(); ++v) {
     const node& n = g.nodes[v];

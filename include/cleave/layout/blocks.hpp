@@ -21,7 +21,8 @@ constexpr range intersect(range a, range b) {
   return {begin, end > begin ? end : begin};
 }
 
-/// More elements than any machine has: where products of extents stop growing, so that prices of assumed sizes stay numbers.
+/// More elements than any machine has: where products of extents stop growing, so that prices of assumed sizes stay
+/// numbers.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 46;
 constexpr std::int64_t times(std::int64_t a, std::int64_t b) {
   return b != 0 && a > most_elements / b ? most_elements : a * b;

@@ -10,7 +10,8 @@
 
 namespace cleave {
 
-/// What lies beyond the ends of a dim: zeros, the other end, the outermost element, or the mirror image.
+/// What indices outside of a dim stand for: nothing (0), the dim as a ring, its outermost element, or the dim mirrored
+/// at the centre of its outermost element (NumPy's wrap, edge and reflect).
 enum class border : std::uint8_t { zero, periodic, edge, reflect };
 
 constexpr std::string_view name_of(border b) {
@@ -29,8 +30,9 @@ struct index_run {
   friend constexpr bool operator==(const index_run&, const index_run&) = default;
 };
 
-/// From which index of an operand an index of a result is taken: (stride * index + offset) / divisor. Of the divisor's results
-/// only whole ones count, or, where it `floors`, all are rounded down. Either the stride is 1 or -1 or the divisor is 1.
+/// From which index of an operand an index of a result is taken: (stride * index + offset) / divisor. Of the divisor's
+/// results only whole ones count, or, where it `floors`, all are rounded down. Either the stride is 1 or -1 or the
+/// divisor is 1.
 struct index_map {
   std::int64_t stride = 1, offset = 0, divisor = 1;
   bool floors = false;
@@ -59,8 +61,8 @@ struct index_map {
   }
 };
 
-/// The runs that fill the indices `to` of a result, in ascending order of where they begin; `to` of a run counts from the beginning of
-/// the range. Each run lies within one period of the border.
+/// The runs that fill the indices `to` of a result, in ascending order of where they begin; `to` of a run counts from
+/// the beginning of the range. Each run lies within one period of the border.
 constexpr std::vector<index_run> runs_of(const index_map& m, range to) {
   std::vector<index_run> all;
   if (to.size() <= 0 || m.extent == 0) return all;
@@ -96,7 +98,8 @@ constexpr std::vector<index_run> runs_of(const index_map& m, range to) {
   return all;
 }
 
-/// Indices of an operand, each once: ascending, in runs of equal steps that do not meet. `to` of a run is its place in the set.
+/// Indices of an operand, each once: ascending, in runs of equal steps that do not meet. `to` of a run is its place in
+/// the set.
 constexpr std::vector<index_run> distinct_sources(std::vector<index_run> runs) {
   std::int64_t step = 1;
   for (index_run& r : runs) {

@@ -20,13 +20,14 @@ constexpr std::string_view name_of(reduction r) {
   return names[static_cast<int>(r)];
 }
 
-/// Where each element of a tensor lives. Position i of the tensor is sharded over the axes `l[i]`, major first, in blocks of
-/// ceil(extent / product of their sizes). Over the axes in `unreduced()` every device holds a partial value, to be combined by
-/// `combine()`. Over every other axis the tensor is replicated.
+/// Where each element of a tensor lives. Position i of the tensor is sharded over the axes `l[i]`, major first, in
+/// blocks of ceil(extent / product of their sizes). Over the axes in `unreduced()` every device holds a partial value,
+/// to be combined by `combine()`. Over every other axis the tensor is replicated.
 ///
-/// One word, so that constant evaluation copies, compares and hashes a layout in one operation. Seven bits an axis: from the lowest, four
-/// for the position that it shards, counted from 1 (0: none), and three for its place among the axes of that position. Above
-/// them the set of unreduced axes and their reduction, which is `sum` where there are none: equal layouts have equal words.
+/// One word, so that constant evaluation copies, compares and hashes a layout in one operation. Seven bits an axis:
+/// from the lowest, four for the position that it shards, counted from 1 (0: none), and three for its place among the
+/// axes of that position. Above them the set of unreduced axes and their reduction, which is `sum` where there are
+/// none: equal layouts have equal words.
 struct layout {
   std::uint64_t word = 0;
 
@@ -85,9 +86,11 @@ struct layout {
   /// The axes that shard some position.
   constexpr axis_set sharded() const { return packed_set((word | word >> 1 | word >> 2 | word >> 3) & lowest_bits); }
   constexpr axis_set used() const { return static_cast<axis_set>(sharded() | unreduced()); }
-  /// Whether every axis that shards a position of `coarse` is at the same place here: each position goes on where that of `coarse` ends.
+  /// Whether every axis that shards a position of `coarse` is at the same place here: each position goes on where that
+  /// of `coarse` ends.
   constexpr bool continues(layout coarse) const {
-    const std::uint64_t there = ((coarse.word | coarse.word >> 1 | coarse.word >> 2 | coarse.word >> 3) & lowest_bits) * 127;
+    const std::uint64_t there =
+        ((coarse.word | coarse.word >> 1 | coarse.word >> 2 | coarse.word >> 3) & lowest_bits) * 127;
     return ((word ^ coarse.word) & there) == 0;
   }
 
@@ -95,7 +98,8 @@ struct layout {
   constexpr unsigned differs_at(layout other) const {
     unsigned positions = 0;
     std::uint64_t mine = word, theirs = other.word;
-    for (std::uint64_t rest = (word ^ other.word) & dims_mask; rest != 0; rest >>= bits_per_axis, mine >>= bits_per_axis, theirs >>= bits_per_axis)
+    for (std::uint64_t rest = (word ^ other.word) & dims_mask; rest != 0;
+         rest >>= bits_per_axis, mine >>= bits_per_axis, theirs >>= bits_per_axis)
       if ((rest & 127u) != 0) positions |= 1u << (mine & 15u) | 1u << (theirs & 15u);
     return positions >> 1;
   }

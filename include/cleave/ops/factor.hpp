@@ -52,13 +52,16 @@ struct op_rules {
   dim_set (*whole_dims)(const graph&, const node&) = nullptr;
   /// How a split or merged dim's axes shard its two parts; null: there are no such dims.
   view_parts (*parts)(const graph&, const node&, axis_list whole) = nullptr;
-  /// Operands' layouts do not follow from the axes of the factors alone, or not all shardings of the factors are possible.
+  /// Operands' layouts do not follow from the axes of the factors alone, or not all shardings of the factors are
+  /// possible.
   bool special = false;
 };
 
 namespace detail {
 constexpr std::int8_t position_of(const tensor_type& t, dim_id d) { return static_cast<std::int8_t>(t.find(d)); }
-constexpr const tensor_type& operand_type(const graph& g, const node& n, int k) { return g.nodes[n.in[static_cast<std::size_t>(k)]].type; }
+constexpr const tensor_type& operand_type(const graph& g, const node& n, int k) {
+  return g.nodes[n.in[static_cast<std::size_t>(k)]].type;
+}
 } // namespace detail
 
 } // namespace cleave

@@ -20,8 +20,8 @@ struct choice {
   double score = 0;
 };
 
-/// Completes a graph and chooses how each node is computed: starts from completion, improves node by node, then by changes that no single
-/// node makes cheaper. Merges become exchanges of elements in `g` where that is cheaper.
+/// Completes a graph and chooses how each node is computed: starts from completion, improves node by node, then by
+/// changes that no single node makes cheaper. Merges become exchanges of elements in `g` where that is cheaper.
 constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   detail::reshard_cache cache(at, rule);
   detail::cost_model m(g, at, rule, cache, detail::all_planning_rules);

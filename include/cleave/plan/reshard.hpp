@@ -18,8 +18,7 @@ struct hop {
 
 /// How a value goes from one layout to another.
 inline constexpr std::size_t max_hops = 8;
-template <class Hops>
-struct basic_path {
+template <class Hops> struct basic_path {
   Hops hops{};
   cost price{};
   double score = 0;
@@ -46,7 +45,8 @@ constexpr cost price_of(const hop& h, const layout& from, const shape& global, s
     case kind::none:
     case kind::exchange:
     case kind::scan:
-    case kind::mask: return {};
+    case kind::mask:
+      return {};
     case kind::all_reduce: {
       if (n == 1) return {};
       const std::int64_t operand = largest_shape(global, from, sizes).elements() * element_bytes;
@@ -64,7 +64,8 @@ constexpr cost price_of(const hop& h, const layout& from, const shape& global, s
           even = even && global[i] % sizes.product(want) == 0;
         }
       if (nested && even) return {(n - 1) * operand * element_bytes / n, detail::rounds(n)};
-      if (nested) return {(operand - smallest_part(global, from, h.to, h.axes, sizes)) * element_bytes, detail::rounds(n)};
+      if (nested)
+        return {(operand - smallest_part(global, from, h.to, h.axes, sizes)) * element_bytes, detail::rounds(n)};
       layout whole = from;
       whole.set_partial(h.to.unreduced(), from.combine());
       const std::int64_t exchanged = moved(global, whole, h.to, sizes) * element_bytes;
@@ -116,8 +117,7 @@ struct all_hops : static_vector<hop, max_hops> {
 };
 
 /// Search for the cheapest path between two layouts of one value.
-template <class Hops>
-struct path_search {
+template <class Hops> struct path_search {
   using path = basic_path<Hops>;
   const shape& global;
   std::int64_t element_bytes;
@@ -148,7 +148,8 @@ struct path_search {
   }
 
   /// Without partial values. Slices first, then axes that change dims in one all-to-all, then what must be gathered;
-  /// where lists do not nest like this, or that costs more, one exchange in which every device receives just what it lacks.
+  /// where lists do not nest like this, or that costs more, one exchange in which every device receives just what it
+  /// lacks.
   constexpr path whole(const layout& from, const layout& to) const {
     path direct;
     if (from == to) return direct;
@@ -190,7 +191,8 @@ struct path_search {
       axis_list reached = turned[i];
       if (!want.starts_with(reached)) continue;
       bool gained = false;
-      for (int j = reached.size(); j < want.size() && (moving >> want[j] & 1) != 0; ++j, gained = true) reached.push_back(want[j]);
+      for (int j = reached.size(); j < want.size() && (moving >> want[j] & 1) != 0; ++j, gained = true)
+        reached.push_back(want[j]);
       turned.set(i, reached);
       plain = plain && !(gained && have.size() > 0 && !reached.starts_with(have));
     }
@@ -220,8 +222,8 @@ struct path_search {
         best = p;
         any = true;
       }
-      // Where that is all, a reduce-scatter onto a dim that divides evenly and an all-gather move the same bytes in no fewer messages, unless
-      // there is no byte.
+      // Where that is all, a reduce-scatter onto a dim that divides evenly and an all-gather move the same bytes in no
+      // fewer messages, unless there is no byte.
       if (reduced == to && p.price.bytes > so_far.price.bytes) return;
     }
     for (int a = 0; (left >> a) != 0; ++a) {
@@ -252,13 +254,14 @@ struct path_search {
 
 /// The cheapest path, with its hops or without.
 template <class Hops>
-constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
-                                         const axis_sizes& sizes, const policy& rule) {
+constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t element_bytes, const layout& from,
+                                         const layout& to, const axis_sizes& sizes, const policy& rule) {
   basic_path<Hops> found;
   if (from == to) return found;
   const path_search<Hops> search{global, element_bytes, sizes, rule};
   // A partial value stays partial only under the same reduction.
-  const axis_set kept = from.combine() == to.combine() ? static_cast<axis_set>(to.unreduced() & from.unreduced()) : axis_set{0};
+  const axis_set kept =
+      from.combine() == to.combine() ? static_cast<axis_set>(to.unreduced() & from.unreduced()) : axis_set{0};
   const axis_set fresh = static_cast<axis_set>(to.unreduced() & ~kept);
   layout target = to;
   target.set_partial(kept, from.combine());
@@ -283,11 +286,12 @@ constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t eleme
 } // namespace detail
 
 /// The cheapest way from one layout to another, for values of the given global extents: free slices first, then the
-/// partial axes (reduce-scatter onto any dim, or all-reduce), then one exchange at most; everything priced by the policy.
-/// Never through a replicated copy unless that is what is asked. Communication: as the hops say.
+/// partial axes (reduce-scatter onto any dim, or all-reduce), then one exchange at most; everything priced by the
+/// policy. Never through a replicated copy unless that is what is asked. Communication: as the hops say.
 constexpr path find_path(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
                          const axis_sizes& sizes, const policy& rule) {
-  const basic_path<detail::all_hops> found = detail::cheapest_path<detail::all_hops>(global, element_bytes, from, to, sizes, rule);
+  const basic_path<detail::all_hops> found =
+      detail::cheapest_path<detail::all_hops>(global, element_bytes, from, to, sizes, rule);
   return {found.hops, found.price, found.score};
 }
 /// What that costs.

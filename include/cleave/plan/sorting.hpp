@@ -8,9 +8,10 @@
 
 namespace cleave {
 
-/// How a dim divided over devices is sorted: each sorts its block of every slice and shows evenly spaced samples of it to the device
-/// that decides for the slice; from them follow the elements at which the slice is cut into parts of about the size of a block; parts
-/// are exchanged, merged, and what lies beyond a block is handed on. (Regular sampling: Shi and Schaeffer 1992.)
+/// How a dim divided over devices is sorted: each sorts its block of every slice and shows evenly spaced samples of it
+/// to the device that decides for the slice; from them follow the elements at which the slice is cut into parts of
+/// about the size of a block; parts are exchanged, merged, and what lies beyond a block is handed on. (Regular
+/// sampling: Shi and Schaeffer 1992.)
 struct sorting {
   /// Samples of each block: the more, the closer the parts are to blocks.
   static constexpr std::int64_t samples = 24;
@@ -40,9 +41,9 @@ struct sorting {
   }
 };
 
-/// What sorting moves, charged as if the elements were spread evenly: an all-to-all of the operand, and of the indices where they are
-/// wanted, of which a sample's worth is handed on to a neighbour; samples,
-/// the elements at the cuts with their indices, and counts.
+/// What sorting moves, charged as if the elements were spread evenly: an all-to-all of the operand, and of the indices
+/// where they are wanted, of which a sample's worth is handed on to a neighbour; samples, the elements at the cuts with
+/// their indices, and counts.
 constexpr cost sort_cost(const tensor_type& type, const layout& where, int along, bool indices, const sizes& s) {
   const std::int64_t n = s.axes.product(where[along]);
   if (n == 1) return {};

@@ -14,14 +14,16 @@ struct short_lists {
   constexpr axis_list operator[](int i) const {
     axis_list list;
     int place = 0;
-    for (std::uint64_t rest = (i < 3 ? low >> 21 * i : high >> 21 * (i - 3)) & 0x1fffff; rest != 0; rest >>= 3, place += 4)
+    for (std::uint64_t rest = (i < 3 ? low >> 21 * i : high >> 21 * (i - 3)) & 0x1fffff; rest != 0;
+         rest >>= 3, place += 4)
       list.packed |= static_cast<std::uint32_t>(rest & 7u) << place;
     return list;
   }
   constexpr void set(int i, axis_list list) {
     std::uint64_t bits = 0;
     int place = 0;
-    for (std::uint32_t rest = list.packed; rest != 0; rest >>= 4, place += 3) bits |= static_cast<std::uint64_t>(rest & 7u) << place;
+    for (std::uint32_t rest = list.packed; rest != 0; rest >>= 4, place += 3)
+      bits |= static_cast<std::uint64_t>(rest & 7u) << place;
     std::uint64_t& word = i < 3 ? low : high;
     const int at = 21 * (i < 3 ? i : i - 3);
     word = (word & ~(std::uint64_t{0x1fffff} << at)) | bits << at;
@@ -34,8 +36,8 @@ struct short_lists {
 struct strategy {
   /// The layout in which the result comes out, partial over the axes that shard reduced factors or are forwarded.
   layout out{};
-  /// Axes of the reduced factors, in the order of factors_of. gather: those of the table along which devices look up the rows that they
-  /// have, so that the result is partial; else rows are fetched, `taken`.
+  /// Axes of the reduced factors, in the order of factors_of. gather: those of the table along which devices look up
+  /// the rows that they have, so that the result is partial; else rows are fetched, `taken`.
   layout over{};
   /// remap: the axes of the operands' dims that the maps name, by map.
   short_lists taken{};
@@ -48,11 +50,12 @@ struct strategy {
   std::uint8_t partial_operands = 0;
 
   constexpr bool divides_like(const strategy& other) const {
-    return out.same_dims(other.out) && over.word == other.over.word && taken.low == other.taken.low && taken.high == other.taken.high &&
-           sent == other.sent && minor == other.minor;
+    return out.same_dims(other.out) && over.word == other.over.word && taken.low == other.taken.low &&
+           taken.high == other.taken.high && sent == other.sent && minor == other.minor;
   }
   friend constexpr bool operator==(const strategy& a, const strategy& b) {
-    return a.out.word == b.out.word && a.forwarded == b.forwarded && a.partial_operands == b.partial_operands && a.divides_like(b);
+    return a.out.word == b.out.word && a.forwarded == b.forwarded && a.partial_operands == b.partial_operands &&
+           a.divides_like(b);
   }
 };
 
@@ -88,7 +91,9 @@ constexpr layout required(const node& n, const factor_list& factors, const strat
 /// The axes that leave the result partial: those of reduced factors, unless rows are sent over them.
 constexpr axis_set reduced_axes(const strategy& s) { return static_cast<axis_set>(s.over.sharded() & ~s.sent); }
 /// The axes over which no partial sum may be forwarded: they shard the result or what is reduced.
-constexpr axis_set dividing_axes(const strategy& s) { return static_cast<axis_set>(s.out.sharded() | s.over.sharded()); }
+constexpr axis_set dividing_axes(const strategy& s) {
+  return static_cast<axis_set>(s.out.sharded() | s.over.sharded());
+}
 
 /// Sets the partial axes of the result from the rest of the strategy.
 constexpr void derive_unreduced(const node& n, strategy& s) {

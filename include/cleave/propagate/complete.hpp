@@ -29,8 +29,12 @@ struct completer {
   std::vector<std::uint8_t> fresh;
 
   constexpr explicit completer(const graph& from)
-      : g(from), layouts(from.nodes.size(), layout{}), fixed(from.nodes.size(), 0), factors(from.nodes.size(), factor_list{}),
-        first_reader(from.nodes.size() + 1, 0), fresh(from.nodes.size(), 1) {
+      : g(from),
+        layouts(from.nodes.size(), layout{}),
+        fixed(from.nodes.size(), 0),
+        factors(from.nodes.size(), factor_list{}),
+        first_reader(from.nodes.size() + 1, 0),
+        fresh(from.nodes.size(), 1) {
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = g.nodes[v];
       factors[v] = factors_of(g, n);
@@ -40,7 +44,8 @@ struct completer {
     readers.assign(first_reader.back(), 0);
     std::vector<std::size_t> next(first_reader.begin(), first_reader.end());
     for (std::size_t v = 0; v < g.nodes.size(); ++v)
-      for (int k = 0; k < g.nodes[v].arity; ++k) readers[next[g.nodes[v].in[static_cast<std::size_t>(k)]]++] = static_cast<node_id>(v);
+      for (int k = 0; k < g.nodes[v].arity; ++k)
+        readers[next[g.nodes[v].in[static_cast<std::size_t>(k)]]++] = static_cast<node_id>(v);
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = g.nodes[v];
       layouts[v] = n.pin.reduced();
@@ -93,10 +98,14 @@ struct completer {
       for (int k = 0; k <= n.arity; ++k) {
         const int position = f.at[slot(n, k)];
         if (position < 0) continue;
-        if (!from_narrow && is_elementwise(n.code) && k != n.arity && g.nodes[n.in[static_cast<std::size_t>(k)]].type.rank < n.type.rank) continue;
+        if (!from_narrow && is_elementwise(n.code) && k != n.arity &&
+            g.nodes[n.in[static_cast<std::size_t>(k)]].type.rank < n.type.rank)
+          continue;
         const axis_list list = layouts[tensor_at(n, v, k)][position];
-        if (list.starts_with(longest)) longest = list;
-        else if (!longest.starts_with(list)) agree = false;
+        if (list.starts_with(longest))
+          longest = list;
+        else if (!longest.starts_with(list))
+          agree = false;
       }
       if (!agree || longest.empty() || (longest.mask() & taken) != 0) continue;
       taken |= longest.mask();
@@ -118,13 +127,17 @@ struct completer {
     if (layouts[fine][major] == parts.major) changed = offer(fine, f.minor, parts.minor) || changed;
     const axis_list both = layouts[fine][major].then(layouts[fine][f.minor]);
     const view_parts back = parts_of_view(g, n, both);
-    if (back.exact && back.minor == layouts[fine][f.minor]) changed = offer(coarse, whole, both) || changed;
-    else if (parts_of_view(g, n, layouts[fine][major]).exact) changed = offer(coarse, whole, layouts[fine][major]) || changed;
+    if (back.exact && back.minor == layouts[fine][f.minor])
+      changed = offer(coarse, whole, both) || changed;
+    else if (parts_of_view(g, n, layouts[fine][major]).exact)
+      changed = offer(coarse, whole, layouts[fine][major]) || changed;
     return changed;
   }
 
   /// The tensors of a node: its operands, and after them its result.
-  static constexpr std::size_t slot(const node& n, int k) { return static_cast<std::size_t>(k == n.arity ? in_result : k); }
+  static constexpr std::size_t slot(const node& n, int k) {
+    return static_cast<std::size_t>(k == n.arity ? in_result : k);
+  }
   static constexpr std::size_t tensor_at(const node& n, std::size_t v, int k) {
     return k == n.arity ? v : n.in[static_cast<std::size_t>(k)];
   }
@@ -151,10 +164,10 @@ struct completer {
 } // namespace detail
 
 /// Completes the layouts of a graph from what the user wrote, to a fixpoint. Order: cheap ops (elementwise, views,
-/// annotations) forward and backward until nothing changes, then all ops likewise, and last from operands that are broadcast:
-/// a bias does not decide over the activations to which it is added. A single element is not divided. Nodes in recorded order, factors in
-/// the order of the result's dims and then the contracted ones. Lists only grow, so it ends. Deterministic; what the
-/// user wrote is never overridden; conflicts stay for the partitioner, which prices them.
+/// annotations) forward and backward until nothing changes, then all ops likewise, and last from operands that are
+/// broadcast: a bias does not decide over the activations to which it is added. A single element is not divided. Nodes
+/// in recorded order, factors in the order of the result's dims and then the contracted ones. Lists only grow, so it
+/// ends. Deterministic; what the user wrote is never overridden; conflicts stay for the partitioner, which prices them.
 constexpr completion complete(const graph& g) {
   detail::completer c(g);
   c.run(false, false);

@@ -20,10 +20,14 @@ enum class annotation : std::uint8_t {
 };
 constexpr annotation annotation_of(const node& n) {
   switch (n.code) {
-    case op::constrain: return n.gradient ? annotation::sharding : annotation::whole_layout;
-    case op::reshard: return annotation::moved_layout;
-    case op::barrier: return annotation::recomputed;
-    default: return annotation::none;
+    case op::constrain:
+      return n.gradient ? annotation::sharding : annotation::whole_layout;
+    case op::reshard:
+      return annotation::moved_layout;
+    case op::barrier:
+      return annotation::recomputed;
+    default:
+      return annotation::none;
   }
 }
 

@@ -8,8 +8,8 @@ namespace cleave::rules {
 
 constexpr dim_set whole_dims_of_call(const graph&, const node& n) { return n.over; }
 
-/// A user's kernel: dims by name, but for those that it needs whole. A local call has the layouts that the user wrote for its operands,
-/// which are resharded to them, and no choice.
+/// A user's kernel: dims by name, but for those that it needs whole. A local call has the layouts that the user wrote
+/// for its operands, which are resharded to them, and no choice.
 constexpr factor_list factors_of_call(const graph& g, const node& n) {
   factor_list list;
   for (int i = 0; i < n.type.rank && !n.local; ++i) {

@@ -6,7 +6,8 @@
 
 namespace cleave::rules {
 
-/// Rows of a table: its other dims and those of the indices are common, the dim that is indexed is fetched from where it is.
+/// Rows of a table: its other dims and those of the indices are common, the dim that is indexed is fetched from where
+/// it is.
 constexpr factor_list factors_of_gather(const graph& g, const node& n) {
   factor_list list = factors_by_name(g, n);
   factor f;

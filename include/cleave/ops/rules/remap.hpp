@@ -8,11 +8,14 @@
 
 namespace cleave {
 
-constexpr std::span<const dim_map> maps_of(const graph& g, const node& n) { return std::span(g.maps).subspan(n.first_map, n.maps); }
+constexpr std::span<const dim_map> maps_of(const graph& g, const node& n) {
+  return std::span(g.maps).subspan(n.first_map, n.maps);
+}
 
 namespace rules {
 
-/// Dims that a map names are sharded on both sides as each side likes; those of windows are whole; the others are common.
+/// Dims that a map names are sharded on both sides as each side likes; those of windows are whole; the others are
+/// common.
 constexpr factor_list factors_of_remap(const graph& g, const node& n) {
   factor_list list;
   dim_set mapped = 0;

@@ -26,9 +26,9 @@ constexpr view_dims dims_of_view(const node& n) {
   return {n.which[2], n.which[0], n.which[1]};
 }
 
-/// Blocks of the whole dim are whole rows of the minor one where the major dim divides evenly; or, where the first axes have
-/// just one device an index of the major dim, blocks of the minor one, if that divides evenly over the others. Known for
-/// fixed sizes, or promised.
+/// Blocks of the whole dim are whole rows of the minor one where the major dim divides evenly; or, where the first axes
+/// have just one device an index of the major dim, blocks of the minor one, if that divides evenly over the others.
+/// Known for fixed sizes, or promised.
 constexpr view_parts parts_of_view(const graph& g, const node& n, axis_list whole) {
   const view_dims dims = dims_of_view(n);
   const dim_info &major = g.dims[dims.major], &minor = g.dims[dims.minor];
@@ -42,7 +42,8 @@ constexpr view_parts parts_of_view(const graph& g, const node& n, axis_list whol
     const bool exact = kept == whole.size();
     if (divides(major, list)) return {list, {}, exact};
     for (int cut = 0; cut < kept; ++cut)
-      if (major.extent != dynamic && major.extent == devices_of(g, list.prefix(cut)) && divides(minor, list.without(cut)))
+      if (major.extent != dynamic && major.extent == devices_of(g, list.prefix(cut)) &&
+          divides(minor, list.without(cut)))
         return {list.prefix(cut), list.without(cut), exact};
   }
   return {{}, {}, whole.empty()};
@@ -50,8 +51,8 @@ constexpr view_parts parts_of_view(const graph& g, const node& n, axis_list whol
 
 constexpr bool is_merge(const node& n) { return n.code == op::merge; }
 
-/// The same elements under other dims. The major part of a split or merged dim carries the whole dim's factor; blocks of the minor part
-/// follow from it.
+/// The same elements under other dims. The major part of a split or merged dim carries the whole dim's factor; blocks
+/// of the minor part follow from it.
 constexpr factor_list factors_of_view(const graph& g, const node& n) {
   factor_list list;
   const tensor_type& from = detail::operand_type(g, n, 0);

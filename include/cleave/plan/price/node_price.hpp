@@ -21,7 +21,8 @@ constexpr double step_price(const cost_model& m, std::size_t v, const strategy& 
   return m.weight.at[v] * *known;
 }
 
-/// Finds the layouts in which a value is needed beside its own, each once, in the order of its readers; they are a.copies.
+/// Finds the layouts in which a value is needed beside its own, each once, in the order of its readers; they are
+/// a.copies.
 constexpr std::size_t find_copies(const cost_model& m, assignment& a, std::size_t u, layout own) {
   std::size_t found = 0;
   layout* copies = a.copies.at;
@@ -60,7 +61,8 @@ constexpr double copies_price(const cost_model& m, assignment& a, std::size_t u)
 }
 /// That, and what the node's own step moves. Mostly everybody takes a value as it comes, which is found out first.
 constexpr double node_price(const cost_model& m, assignment& a, std::size_t v) {
-  if ((m.traits.at[v] & (rematerialised | may_be_transparent | read_through | moves_data)) == 0 && m.last_output.at[v] == 0) {
+  if ((m.traits.at[v] & (rematerialised | may_be_transparent | read_through | moves_data)) == 0 &&
+      m.last_output.at[v] == 0) {
     const std::uint64_t own = a.chosen.at[v].out.word;
     const layout* need = a.need.at;
     const std::uint32_t end = m.first_edge.at[v + 1];

@@ -23,6 +23,7 @@ constexpr double flops_of_product(const cost_model& m, std::size_t v, const stra
   return flops;
 }
 
-inline constexpr planning_rules contraction_rules{nullptr, false, &flops_of_product, &add_all_ways, nullptr, true, true};
+inline constexpr planning_rules contraction_rules{nullptr, false, &flops_of_product, &add_all_ways, nullptr,
+                                                  true,    true};
 
 } // namespace cleave::detail

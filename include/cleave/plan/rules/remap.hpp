@@ -21,7 +21,8 @@ constexpr void offer_exchanges(const cost_model& m, assignment& a, std::size_t v
   strategy s = a.chosen.at[v];
   const factor_list& factors = m.factors(v);
   for (std::size_t i = 0; i < factors.count; ++i)
-    if (factors.items[i].is_fetched() && factors.items[i].at[in_result] >= 0) s.out.clear(factors.items[i].at[in_result]);
+    if (factors.items[i].is_fetched() && factors.items[i].at[in_result] >= 0)
+      s.out.clear(factors.items[i].at[in_result]);
   add_with_forwarding(m, a, v, s, list);
 }
 

@@ -13,8 +13,8 @@ constexpr cost moves_of_gather(const cost_model& m, std::size_t v, const strateg
 }
 constexpr cost moves_of_scatter(const cost_model& m, std::size_t v, const strategy& s) {
   const node& n = m.node_at(v);
-  return scatter_cost(m.node_at(n.in[0]).type, required(m, v, s, 0), m.node_at(n.in[1]).type, required(m, v, s, 1), s.sent,
-                      s.out[n.type.find(n.which[0])], m.at);
+  return scatter_cost(m.node_at(n.in[0]).type, required(m, v, s, 0), m.node_at(n.in[1]).type, required(m, v, s, 1),
+                      s.sent, s.out[n.type.find(n.which[0])], m.at);
 }
 
 /// Rows are sent over axes that shard the indices; none of them may shard another dim of the table.
@@ -26,8 +26,8 @@ constexpr bool rows_can_be_sent(const cost_model& m, std::size_t v, const strate
   return true;
 }
 
-/// The strategies so far, with each device looking up the rows that it has, 0 for the others: nothing is asked for, and the sum over
-/// the devices is left to those who read it. (Mesh-TensorFlow and GSPMD look up so.)
+/// The strategies so far, with each device looking up the rows that it has, 0 for the others: nothing is asked for, and
+/// the sum over the devices is left to those who read it. (Mesh-TensorFlow and GSPMD look up so.)
 constexpr void offer_own_rows(const cost_model& m, assignment& a, std::size_t v, std::vector<strategy>& list) {
   const node& n = m.node_at(v);
   const node_id rows = n.in[0];
@@ -43,8 +43,8 @@ constexpr void offer_own_rows(const cost_model& m, assignment& a, std::size_t v,
   }
 }
 
-/// The strategies so far, with the rows sent to those who have the index instead of partial tables: the table as it is, as a
-/// reader wants it, or sharded as the indices are.
+/// The strategies so far, with the rows sent to those who have the index instead of partial tables: the table as it is,
+/// as a reader wants it, or sharded as the indices are.
 constexpr void offer_sent_rows(const cost_model& m, assignment& a, std::size_t v, std::vector<strategy>& list) {
   const node& n = m.node_at(v);
   const int along = n.type.find(n.which[0]);
@@ -73,6 +73,7 @@ constexpr void offer_sent_rows(const cost_model& m, assignment& a, std::size_t v
 }
 
 inline constexpr planning_rules gather_rules{&moves_of_gather, false, nullptr, &offer_own_rows, nullptr, true, true};
-inline constexpr planning_rules scatter_rules{&moves_of_scatter, false, nullptr, &offer_sent_rows, &rows_can_be_sent, true};
+inline constexpr planning_rules scatter_rules{&moves_of_scatter, false, nullptr, &offer_sent_rows,
+                                              &rows_can_be_sent, true};
 
 } // namespace cleave::detail

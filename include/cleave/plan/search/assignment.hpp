@@ -47,7 +47,8 @@ struct assignment {
   flat_array<int> counted_in{}, changed_in{};
   /// Whether a product would have followed the last change, had products been asked to.
   bool stopped_at_product = false;
-  /// Reused space: changed nodes and the needs they had, nodes to be priced and their prices, copies of a value, candidates.
+  /// Reused space: changed nodes and the needs they had, nodes to be priced and their prices, copies of a value,
+  /// candidates.
   flat_list<change> undo{};
   flat_list<layout> undo_needs{};
   flat_array<std::size_t> priced{};
@@ -72,8 +73,8 @@ struct assignment {
   }
 };
 
-/// Whether a node's result is what its operand is. A barrier keeps its operand as that was made, so that what is beyond it moves it
-/// anew; partial sums are no such form. So does the value of a carry after its loop.
+/// Whether a node's result is what its operand is. A barrier keeps its operand as that was made, so that what is beyond
+/// it moves it anew; partial sums are no such form. So does the value of a carry after its loop.
 constexpr layout produced(const cost_model& m, const assignment& a, std::size_t v);
 constexpr bool is_transparent(const cost_model& m, const assignment& a, std::size_t v) {
   const std::uint32_t t = m.traits.at[v] & may_be_transparent;
@@ -93,7 +94,8 @@ constexpr bool is_fixed(const cost_model& m, const assignment& a, std::size_t v)
 }
 /// The layout that a reader needs of a value.
 constexpr layout needed(const cost_model& m, const assignment& a, const cost_model::edge& e) {
-  if ((m.traits.at[e.to] & may_be_transparent) != 0 && is_transparent(m, a, e.to)) return produced(m, a, m.operand.at[e.slot]);
+  if ((m.traits.at[e.to] & may_be_transparent) != 0 && is_transparent(m, a, e.to))
+    return produced(m, a, m.operand.at[e.slot]);
   return a.need.at[m.edge_of.at[e.slot]];
 }
 /// The layout in which the caller wants a result.
@@ -101,8 +103,8 @@ constexpr layout asked_of(const cost_model& m, const assignment& a, std::size_t 
   return m.g.outputs_pinned ? m.asked.at[result] : produced(m, a, m.g.outputs[result]).reduced();
 }
 
-/// The strategy of a node that has no choice: what is read at an index of a stack is sharded as the stack is, and what goes to the next
-/// iteration as the carried value is.
+/// The strategy of a node that has no choice: what is read at an index of a stack is sharded as the stack is, and what
+/// goes to the next iteration as the carried value is.
 constexpr strategy following(const cost_model& m, const assignment& a, std::size_t v) {
   const node& n = m.node_at(v);
   strategy s;
@@ -124,7 +126,8 @@ constexpr void assign(const cost_model& m, assignment& a, std::size_t v, const s
   const std::uint32_t first = m.first_slot.at[v], end = m.first_slot.at[v + 1];
   const std::uint32_t* edge_of = m.edge_of.at;
   if ((m.traits.at[v] & special) != 0 || s.over.word != 0 || s.partial_operands != 0) {
-    for (std::uint32_t slot = first; slot < end; ++slot) a.need.at[edge_of[slot]] = required(m, v, s, static_cast<int>(slot - first));
+    for (std::uint32_t slot = first; slot < end; ++slot)
+      a.need.at[edge_of[slot]] = required(m, v, s, static_cast<int>(slot - first));
     return;
   }
   const std::uint64_t dims = s.out.word & layout::dims_mask;

@@ -16,7 +16,8 @@ constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v)
 constexpr void set_strategy(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
   a.undo.push_back({v, a.chosen.at[v]});
   const std::uint32_t end = m.first_slot.at[v + 1];
-  for (std::uint32_t slot = m.first_slot.at[v]; slot < end; ++slot) a.undo_needs.push_back(a.need.at[m.edge_of.at[slot]]);
+  for (std::uint32_t slot = m.first_slot.at[v]; slot < end; ++slot)
+    a.undo_needs.push_back(a.need.at[m.edge_of.at[slot]]);
   a.changed_in.at[v] = a.round;
   assign(m, a, v, s);
   if ((m.traits.at[v] & leads) != 0) lead_followers(m, a, v);
@@ -36,7 +37,8 @@ constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v)
   }
 }
 
-/// Sets a strategy and lets the ops that agreed with the old layout follow: elementwise ones, and products too if asked.
+/// Sets a strategy and lets the ops that agreed with the old layout follow: elementwise ones, and products too if
+/// asked.
 constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const strategy& s, bool products) {
   const layout old = a.chosen.at[v].out;
   set_strategy(m, a, v, s);
@@ -57,7 +59,8 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     const strategy& was = a.chosen.at[w];
     if ((t & special) == 0) {
       if (((a.need.at[e].word ^ old.word) & layout::dims_mask) != 0) continue;
-      // What has nothing reduced, partial or pinned, and no position that this operand lacks, comes out as the operand is.
+      // What has nothing reduced, partial or pinned, and no position that this operand lacks, comes out as the operand
+      // is.
       const std::uint32_t slot = m.edges.at[e].slot;
       if (whole_sums && (t & has_pins) == 0 && m.missing.at[slot] == 0 && m.to_reduced.at[slot] == 0) {
         const position_map to = m.to_result.at[slot];
@@ -79,7 +82,9 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     next.forwarded = 0;
     next.partial_operands = 0;
     if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == partial_reduction(reader))
-      if (const std::uint8_t who = partial_operands_of(reader.code, m.node_at(v).type.element, static_cast<std::uint8_t>(1u << k)); who != 0) {
+      if (const std::uint8_t who =
+              partial_operands_of(reader.code, m.node_at(v).type.element, static_cast<std::uint8_t>(1u << k));
+          who != 0) {
         next.forwarded = static_cast<axis_set>(s.out.unreduced() & ~dividing_axes(next));
         next.partial_operands = next.forwarded != 0 ? who : std::uint8_t{0};
       }
@@ -103,7 +108,8 @@ constexpr void take_back(const cost_model& m, assignment& a) {
     const std::size_t v = a.undo.at[i].node;
     a.chosen.at[v] = a.undo.at[i].before;
     const std::uint32_t first = m.first_slot.at[v];
-    for (std::uint32_t slot = m.first_slot.at[v + 1]; slot-- > first;) a.need.at[m.edge_of.at[slot]] = a.undo_needs.at[--needs];
+    for (std::uint32_t slot = m.first_slot.at[v + 1]; slot-- > first;)
+      a.need.at[m.edge_of.at[slot]] = a.undo_needs.at[--needs];
   }
 }
 
@@ -166,7 +172,8 @@ constexpr void price_change(const cost_model& m, assignment& a) {
   for (std::size_t i = 0; i < found; ++i) a.price.at[a.priced.at[i]] = node_price(m, a, a.priced.at[i]);
   for (std::size_t i = 0; i < a.undo.count; ++i) price_through(m, a, a.undo.at[i].node);
 }
-/// The work of all when a change is made; each node counts as often as it was set, which is once but for what follows in loops.
+/// The work of all when a change is made; each node counts as often as it was set, which is once but for what follows
+/// in loops.
 constexpr double flops_after_change(const cost_model& m, const assignment& a) {
   double flops = a.flops;
   for (std::size_t i = 0; i < a.undo.count; ++i) {
@@ -180,7 +187,8 @@ constexpr double flops_after_change(const cost_model& m, const assignment& a) {
 /// Takes the work of changed nodes down.
 constexpr void count_work(const cost_model& m, assignment& a) {
   for (std::size_t i = 0; i < a.undo.count; ++i)
-    if (const std::size_t u = a.undo.at[i].node; (m.traits.at[u] & has_flops) != 0) a.work.at[u] = flops_with(m, u, a.chosen.at[u]);
+    if (const std::size_t u = a.undo.at[i].node; (m.traits.at[u] & has_flops) != 0)
+      a.work.at[u] = flops_with(m, u, a.chosen.at[u]);
 }
 /// Keeps a change that was made: prices and work follow.
 constexpr void keep_change(const cost_model& m, assignment& a) {
@@ -193,13 +201,15 @@ constexpr void keep_change(const cost_model& m, assignment& a) {
 }
 
 /// Makes a change if the whole becomes cheaper by it. With `tie`, only tells whether it would cost no more.
-constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, const strategy& s, followers who,
-                          bool* tie = nullptr) {
+constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, const strategy& s,
+                          followers who, bool* tie = nullptr) {
   if (s == a.chosen.at[v]) return false;
   ++a.tries;
   begin_change(a);
-  if (who == followers::none) set_strategy(m, a, v, s);
-  else ripple(m, a, v, s, who == followers::products);
+  if (who == followers::none)
+    set_strategy(m, a, v, s);
+  else
+    ripple(m, a, v, s, who == followers::products);
   const double flops_after = flops_after_change(m, a);
   const std::size_t found = find_priced(m, a);
   double after = 0, before = 0;
@@ -221,7 +231,8 @@ constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, s
     const std::size_t u = a.undo.at[i].node;
     price_through(m, a, u);
     mark_fresh(m, a, f, u);
-    for (std::uint32_t slot = m.first_slot.at[u]; slot < m.first_slot.at[u + 1]; ++slot) mark_fresh(m, a, f, m.operand.at[slot]);
+    for (std::uint32_t slot = m.first_slot.at[u]; slot < m.first_slot.at[u + 1]; ++slot)
+      mark_fresh(m, a, f, m.operand.at[slot]);
     if (a.keeps_journal) a.journal.push_back(a.undo.at[i]);
   }
   count_work(m, a);

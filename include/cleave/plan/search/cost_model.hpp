@@ -29,7 +29,8 @@ enum node_trait : std::uint32_t {
   fixed_strategy = 1u << 9,
   /// A layout that the user wrote is that of the whole value, not of partial sums.
   keeps_whole = 1u << 10,
-  /// Its operands' layouts do not follow from its factors' axes alone, or not all of its strategies are valid: see op_rules.
+  /// Its operands' layouts do not follow from its factors' axes alone, or not all of its strategies are valid: see
+  /// op_rules.
   special = 1u << 11,
   /// Some position is pinned by the user.
   has_pins = 1u << 12,
@@ -63,7 +64,8 @@ constexpr std::uint64_t mapped(std::uint64_t dims, position_map to) {
   std::uint64_t made = 0;
   int shift = 0;
   for (std::uint64_t rest = dims; rest != 0; rest >>= layout::bits_per_axis, shift += layout::bits_per_axis)
-    if (const std::uint64_t there = to >> (4 * (rest & 15u)) & 15u; there != 0) made |= (there | (rest & 112u)) << shift;
+    if (const std::uint64_t there = to >> (4 * (rest & 15u)) & 15u; there != 0)
+      made |= (there | (rest & 112u)) << shift;
   return made;
 }
 
@@ -71,16 +73,19 @@ constexpr std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ b)
 
 /// What does not change of a node's fingerprint.
 constexpr std::uint64_t fixed_fingerprint(const node& n) {
-  std::uint64_t h = mixed(static_cast<std::uint64_t>(n.code) + (std::uint64_t{n.pinned} << 8) + (static_cast<std::uint64_t>(n.combine) << 16) +
-                              (std::uint64_t{n.loop} << 24) + (static_cast<std::uint64_t>(n.type.element) << 32) + (std::uint64_t{n.type.rank} << 40), n.over);
+  std::uint64_t h = mixed(static_cast<std::uint64_t>(n.code) + (std::uint64_t{n.pinned} << 8) +
+                              (static_cast<std::uint64_t>(n.combine) << 16) + (std::uint64_t{n.loop} << 24) +
+                              (static_cast<std::uint64_t>(n.type.element) << 32) + (std::uint64_t{n.type.rank} << 40),
+                          n.over);
   std::uint64_t dims = 0;
   for (int i = 0; i < n.type.rank; ++i) dims = dims << 8 | n.type[i];
   h = mixed(h, dims);
   return mixed(h, n.which[0] + (std::uint64_t{n.which[1]} << 8) + (std::uint64_t{n.which[2]} << 16));
 }
 
-/// A graph with all that its price depends on beside the strategies: immutable while strategies are searched for. Flat arrays by
-/// node, by operand ("slot": those of node v begin at first_slot[v]) and by reader ("edge": those of value v begin at first_edge[v]).
+/// A graph with all that its price depends on beside the strategies: immutable while strategies are searched for. Flat
+/// arrays by node, by operand ("slot": those of node v begin at first_slot[v]) and by reader ("edge": those of value v
+/// begin at first_edge[v]).
 struct cost_model {
   const graph& g;
   const sizes& at;
@@ -104,7 +109,8 @@ struct cost_model {
   flat_array<node_id> operand{};
   /// By slot: the operand's positions as the result's and as numbers of reduced factors, and the reverse.
   flat_array<position_map> to_result{}, to_reduced{}, from_result{}, from_reduced{};
-  /// By slot: the positions of the result, and above bit 16 the reduced factors, that the operand does not have (bit i + 1: i).
+  /// By slot: the positions of the result, and above bit 16 the reduced factors, that the operand does not have (bit i
+  /// + 1: i).
   flat_array<std::uint32_t> missing{};
 
   struct edge {
@@ -121,13 +127,14 @@ struct cost_model {
   flat_array<std::uint32_t> list_of{};
   std::vector<factor_list> lists{};
 
-  /// Results by value, counted from 1: the last one that is the value, and for each result the one before. And the layouts asked for, in the
-  /// order of the value's positions.
+  /// Results by value, counted from 1: the last one that is the value, and for each result the one before. And the
+  /// layouts asked for, in the order of the value's positions.
   flat_array<std::uint32_t> last_output{}, other_output{};
   flat_array<layout> asked{};
   std::size_t most_copies = 0;
 
-  constexpr cost_model(const graph& from, const sizes& s, const policy& p, reshard_cache& known, const planning_rules_table& rules_by_class)
+  constexpr cost_model(const graph& from, const sizes& s, const policy& p, reshard_cache& known,
+                       const planning_rules_table& rules_by_class)
       : g(from), at(s), rule(p), cache(known), by_class(rules_by_class), count(from.nodes.size()) {
     make_edges();
     for (std::size_t v = 0; v < count; ++v) describe(v);
@@ -139,7 +146,9 @@ struct cost_model {
   }
 
   constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
-  constexpr const planning_rules& rules(std::size_t v) const { return by_class[static_cast<std::size_t>(class_of(g.nodes[v].code))]; }
+  constexpr const planning_rules& rules(std::size_t v) const {
+    return by_class[static_cast<std::size_t>(class_of(g.nodes[v].code))];
+  }
   constexpr const factor_list& factors(std::size_t v) const { return lists[list_of.at[v] - 1]; }
 
   /// Takes down all that is asked of a node; again where it became another operation.
@@ -166,7 +175,9 @@ struct cost_model {
         lists.push_back(list);
         list_of.at[v] = static_cast<std::uint32_t>(lists.size());
       }
-      for (int k = 0; k < n.arity; ++k) finish_slot(first_slot.at[v] + static_cast<std::uint32_t>(k), node_at(n.in[static_cast<std::size_t>(k)]).type.rank, n.type.rank);
+      for (int k = 0; k < n.arity; ++k)
+        finish_slot(first_slot.at[v] + static_cast<std::uint32_t>(k),
+                    node_at(n.in[static_cast<std::size_t>(k)]).type.rank, n.type.rank);
     }
     traits.at[v] = t;
   }
@@ -228,7 +239,8 @@ struct cost_model {
       last_output.at[v] = static_cast<std::uint32_t>(r + 1);
       const layout& wanted = g.output_layouts[r];
       asked.at[r].set_partial(wanted.unreduced(), wanted.combine());
-      for (int i = 0; i < node_at(v).type.rank; ++i) asked.at[r].set(i, wanted[g.output_types[r].find(node_at(v).type[i])]);
+      for (int i = 0; i < node_at(v).type.rank; ++i)
+        asked.at[r].set(i, wanted[g.output_types[r].find(node_at(v).type[i])]);
     }
     most_copies += g.outputs.size();
   }

@@ -23,8 +23,8 @@ constexpr void merge_by_elements(graph& g, std::size_t v) {
   g.maps.push_back(minor);
 }
 
-/// Where something is gathered for a merge, taking the elements from where they are may be cheaper: tries so for one merge after another,
-/// improves what is near, and keeps what is cheaper in all. `g` is the graph of the model.
+/// Where something is gathered for a merge, taking the elements from where they are may be cheaper: tries so for one
+/// merge after another, improves what is near, and keeps what is cheaper in all. `g` is the graph of the model.
 constexpr void exchange_merges(graph& g, cost_model& m, assignment& a, fingerprints& f) {
   double best = total_price(m, a);
   for (std::size_t v = 0; v < m.count; ++v) {
@@ -42,7 +42,8 @@ constexpr void exchange_merges(graph& g, cost_model& m, assignment& a, fingerpri
           set_strategy(m, a, v, s);
           keep_change(m, a);
           mark_fresh(m, a, f, v);
-          for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) mark_fresh(m, a, f, m.operand.at[slot]);
+          for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
+            mark_fresh(m, a, f, m.operand.at[slot]);
           improve(m, a, f, m.limits.merge_sweeps);
         }))
       continue;

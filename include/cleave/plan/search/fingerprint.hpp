@@ -6,13 +6,14 @@
 
 namespace cleave::detail {
 
-/// Hashes of nodes and what is around them, and those for which nothing better was found: layers are alike, so most of a deep model
-/// need not be searched again.
+/// Hashes of nodes and what is around them, and those for which nothing better was found: layers are alike, so most of
+/// a deep model need not be searched again.
 struct fingerprints {
   flat_array<std::uint64_t> of{};
   /// Whether it is that of the present assignment.
   flat_array<std::uint8_t> valid{};
-  std::vector<std::vector<std::uint64_t>> searched = std::vector<std::vector<std::uint64_t>>(bucket_count, std::vector<std::uint64_t>{});
+  std::vector<std::vector<std::uint64_t>> searched =
+      std::vector<std::vector<std::uint64_t>>(bucket_count, std::vector<std::uint64_t>{});
 
   static constexpr std::size_t bucket_count = 64;
   static constexpr int bucket_shift = 58;
@@ -53,8 +54,10 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
     const std::uint64_t* before = kept.data();
     for (std::size_t v = 0; v < m.count; ++v) {
       std::uint64_t h = of[v], readers = 0;
-      for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) h = mixed(h, before[m.operand.at[slot]]);
-      for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) readers += mixed(before[m.edges.at[e].to], m.edges.at[e].number);
+      for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
+        h = mixed(h, before[m.operand.at[slot]]);
+      for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e)
+        readers += mixed(before[m.edges.at[e].to], m.edges.at[e].number);
       of[v] = mixed(h, readers);
     }
   }

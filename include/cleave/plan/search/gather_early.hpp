@@ -20,16 +20,18 @@ constexpr std::vector<double> moved_later(const cost_model& m, const assignment&
     const double price = a.price.at[v];
     if (sum[v] == 0 && price == 0) continue;
     const double moved = std::min(sum[v] + (price == 0 ? 0 : gathered_price(m, a, v)), m.limits.largest_sum);
-    for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1] && moved > 0; ++slot) sum[m.operand.at[slot]] += moved;
+    for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1] && moved > 0; ++slot)
+      sum[m.operand.at[slot]] += moved;
   }
   return later;
 }
 
-/// Whether a sharded value that elementwise ops read might be gathered for less than what comes of it is: as a gradient for the
-/// weights, the momentum and the squares of an optimizer that are replicated.
+/// Whether a sharded value that elementwise ops read might be gathered for less than what comes of it is: as a gradient
+/// for the weights, the momentum and the squares of an optimizer that are replicated.
 constexpr bool gather_pays(const cost_model& m, assignment& a, std::size_t v, double at_most) {
   const layout own = produced(m, a, v);
-  if (m.first_edge.at[v + 1] == m.first_edge.at[v] || (m.traits.at[v] & rematerialised) != 0 || own.sharded() == 0) return false;
+  if (m.first_edge.at[v + 1] == m.first_edge.at[v] || (m.traits.at[v] & rematerialised) != 0 || own.sharded() == 0)
+    return false;
   for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e)
     if ((m.traits.at[m.edges.at[e].to] & elementwise_op) == 0) return false;
   const double once = way(m, v, own, layout{own.word & ~layout::dims_mask}) * (1 + m.limits.equal_work);
@@ -62,7 +64,8 @@ constexpr void gather_for_readers(const cost_model& m, assignment& a, std::size_
   }
 }
 
-/// Gathers values before what several ops make of them, improves the rest around that, and keeps what is cheaper in all.
+/// Gathers values before what several ops make of them, improves the rest around that, and keeps what is cheaper in
+/// all.
 constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f) {
   std::vector<double> later = moved_later(m, a);
   double best = 0;
@@ -84,15 +87,18 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
       for (std::size_t i = 0; i < a.undo.count; ++i) {
         const change& c = a.undo.at[i];
         near.push_back(c.node);
-        for (std::uint32_t slot = m.first_slot.at[c.node]; slot < m.first_slot.at[c.node + 1]; ++slot) near.push_back(m.operand.at[slot]);
+        for (std::uint32_t slot = m.first_slot.at[c.node]; slot < m.first_slot.at[c.node + 1]; ++slot)
+          near.push_back(m.operand.at[slot]);
       }
       keep_change(m, a);
       for (std::size_t u : near) a.fresh.at[u] = 1;
       for (int pass = 0; pass < 2; ++pass)
         for (std::size_t u : near) improve_node(m, a, f, u, no_node);
     });
-    if (kept) later = moved_later(m, a);
-    else if (fingerprint != 0) in_vain.push_back(fingerprint);
+    if (kept)
+      later = moved_later(m, a);
+    else if (fingerprint != 0)
+      in_vain.push_back(fingerprint);
   }
 }
 

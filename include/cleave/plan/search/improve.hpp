@@ -29,10 +29,12 @@ constexpr double least_price(const cost_model& m, const assignment& a, std::size
   return total;
 }
 
-constexpr bool try_strategy(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, const strategy& s, bool together) {
+constexpr bool try_strategy(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, const strategy& s,
+                            bool together) {
   if (!together) return try_change(m, a, f, v, s, followers::none);
   if (try_change(m, a, f, v, s, followers::cheap)) return true;
-  if ((m.traits.at[v] & leads_products) != 0 && a.stopped_at_product && try_change(m, a, f, v, s, followers::products)) return true;
+  if ((m.traits.at[v] & leads_products) != 0 && a.stopped_at_product && try_change(m, a, f, v, s, followers::products))
+    return true;
   // A sum of partial sums, reduced once for all who read it.
   return s.forwarded != 0 && a.chosen.at[v].forwarded == 0 && try_change(m, a, f, v, s, followers::none);
 }
@@ -82,10 +84,12 @@ constexpr double saved_downstream(const cost_model& m, const assignment& a, std:
   }
   return total;
 }
-/// What the copies of a node's result, of what follows it, and of its operands cost now: more than a change there can save.
+/// What the copies of a node's result, of what follows it, and of its operands cost now: more than a change there can
+/// save.
 constexpr double saved_at_most(const cost_model& m, const assignment& a, std::size_t v) {
   double total = saved_downstream(m, a, v, m.limits.downstream);
-  for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) total += a.price.at[m.operand.at[slot]];
+  for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
+    total += a.price.at[m.operand.at[slot]];
   return total;
 }
 
@@ -101,7 +105,8 @@ constexpr bool reduce_earlier(const cost_model& m, assignment& a, fingerprints& 
     for (int k = 0; k < n.arity; ++k) {
       const std::size_t u = n.in[static_cast<std::size_t>(k)];
       if (found == search_limits::partial_chain) break;
-      if ((whole.partial_operands >> k & 1) != 0 && a.chosen.at[u].forwarded != 0 && !is_fixed(m, a, u)) through[found++] = u;
+      if ((whole.partial_operands >> k & 1) != 0 && a.chosen.at[u].forwarded != 0 && !is_fixed(m, a, u))
+        through[found++] = u;
     }
     whole.forwarded = 0;
     whole.partial_operands = 0;
@@ -126,8 +131,9 @@ constexpr bool tried_already(const std::vector<strategy>& candidates, std::size_
   return false;
 }
 
-/// Improves one node, with what follows it. Where operands conflict, or work is repeated, a change may pay only together with what
-/// follows it. Elsewhere the node alone is looked at, which keeps long chains of layers cheap to plan.
+/// Improves one node, with what follows it. Where operands conflict, or work is repeated, a change may pay only
+/// together with what follows it. Elsewhere the node alone is looked at, which keeps long chains of layers cheap to
+/// plan.
 constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, std::size_t held) {
   if (a.fresh.at[v] == 0 || v == held || is_fixed(m, a, v)) return false;
   a.fresh.at[v] = 0;
@@ -146,7 +152,9 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
   for (std::size_t i = 0; i < a.candidates.size(); ++i) {
     const strategy s = a.candidates[i];
     if (tried_already(a.candidates, tried_from, i)) continue;
-    if (!repeats && (repeats_too_much(m, a, v, s) || (whole_work && least_price(m, a, v, s) + more_work(m, a, v, s) >= spent))) continue;
+    if (!repeats &&
+        (repeats_too_much(m, a, v, s) || (whole_work && least_price(m, a, v, s) + more_work(m, a, v, s) >= spent)))
+      continue;
     if (!try_strategy(m, a, f, v, s, together)) continue;
     changed = true;
     tried_from = i + 1;

@@ -27,8 +27,8 @@ constexpr void project_view(const cost_model& m, std::size_t v, const factor& f,
   s.minor = static_cast<std::uint8_t>(parts_of_view(m.g, n, whole).minor.size());
 }
 
-/// Maps the layout of operand `k` to the result and the reduced factors; other positions stay as they are, but for axes that the
-/// operand uses. By factors, for special nodes.
+/// Maps the layout of operand `k` to the result and the reduced factors; other positions stay as they are, but for axes
+/// that the operand uses. By factors, for special nodes.
 constexpr void project_factors(const cost_model& m, std::size_t v, int k, layout operand, strategy& s) {
   const factor_list& factors = m.factors(v);
   unsigned used = 0;
@@ -44,8 +44,10 @@ constexpr void project_factors(const cost_model& m, std::size_t v, int k, layout
     if (!f.is_reduced() && f.at[in_result] < 0) continue;
     layout& made = f.is_reduced() ? s.over : s.out;
     const int position = f.is_reduced() ? r++ : f.at[in_result];
-    if (f.at[k] >= 0) made.clear(position);
-    else made.give_up(position, used);
+    if (f.at[k] >= 0)
+      made.clear(position);
+    else
+      made.give_up(position, used);
   }
   r = 0;
   for (std::size_t i = 0; i < factors.count; ++i) {
@@ -90,7 +92,8 @@ constexpr void project(const cost_model& m, std::size_t v, int k, layout operand
   }
 }
 
-/// Makes the axes of the result of a split or merge those of blocks that its operand has too, and keeps whole what must be whole.
+/// Makes the axes of the result of a split or merge those of blocks that its operand has too, and keeps whole what must
+/// be whole.
 constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
   if ((m.traits.at[v] & special) == 0) return;
   const node& n = m.node_at(v);
@@ -139,8 +142,8 @@ constexpr void fetch_from_own_layout(const cost_model& m, const assignment& a, s
   }
 }
 
-/// Whether a special node can be computed so: dims that must be whole are, no axis shards an operand twice, and the blocks of what is
-/// split or merged are blocks of its parts.
+/// Whether a special node can be computed so: dims that must be whole are, no axis shards an operand twice, and the
+/// blocks of what is split or merged are blocks of its parts.
 constexpr bool fits(const cost_model& m, std::size_t v, const strategy& s) {
   const node& n = m.node_at(v);
   const dim_set whole = whole_dims(m.g, n);
@@ -175,7 +178,8 @@ constexpr bool respects_pins(const node& n, const strategy& s) {
   return true;
 }
 
-/// Whether a node can be computed so. Rows may be sent along the axes that shard what they are sent to; else every axis is used once.
+/// Whether a node can be computed so. Rows may be sent along the axes that shard what they are sent to; else every axis
+/// is used once.
 constexpr bool valid(const cost_model& m, std::size_t v, const strategy& s) {
   const std::uint32_t t = m.traits.at[v];
   if (s.forwarded != 0 || s.over.word != 0) {

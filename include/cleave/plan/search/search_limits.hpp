@@ -6,15 +6,16 @@
 
 namespace cleave {
 
-/// How far the search for strategies looks. Every number with its unit and its reason; none of them decides whether a plan is correct.
+/// How far the search for strategies looks. Every number with its unit and its reason; none of them decides whether a
+/// plan is correct.
 struct search_limits {
-  /// Sweeps over the graph, each forward and backward. Recorded programs settle in two or three; the bound ends cycles of changes
-  /// that differ by rounding.
+  /// Sweeps over the graph, each forward and backward. Recorded programs settle in two or three; the bound ends cycles
+  /// of changes that differ by rounding.
   int sweeps = 6;
   /// Sweeps after a merge became an exchange. What is near it settles in two.
   int merge_sweeps = 2;
-  /// Nodes that follow a change of one node before the ripple stops. Residual blocks are 10 to 20 nodes; longer ripples were never
-  /// accepted in the oracle's cases and in 20,000 fuzzed programs that shorter ones would not have found.
+  /// Nodes that follow a change of one node before the ripple stops. Residual blocks are 10 to 20 nodes; longer ripples
+  /// were never accepted in the oracle's cases and in 20,000 fuzzed programs that shorter ones would not have found.
   std::size_t ripple = 32;
   /// Ops through which the origin of a partial sum is followed upwards, to reduce it there.
   static constexpr std::size_t partial_chain = 8;
@@ -24,14 +25,16 @@ struct search_limits {
   int written_through = 12;
   /// Edges around a node that are part of its fingerprint. Residual layers are one edge apart.
   int fingerprint_radius = 3;
-  /// Relative difference of prices below which two plans cost the same: sums of a few thousand doubles are rounded to about 1e-13.
+  /// Relative difference of prices below which two plans cost the same: sums of a few thousand doubles are rounded to
+  /// about 1e-13.
   double equal_prices = 1e-12;
   /// Relative surplus of floating-point work that is rounding, not repeated work.
   double equal_work = 1e-9;
-  /// The price, in the policy's units, of repeating work that the policy forbids, times the surplus: above any bytes of a plan.
+  /// The price, in the policy's units, of repeating work that the policy forbids, times the surplus: above any bytes of
+  /// a plan.
   double forbidden_work = 1e15;
-  /// Where sums of moves downstream stop growing: values reached in two ways count twice, so long chains double them often, and a sum must
-  /// stay a number.
+  /// Where sums of moves downstream stop growing: values reached in two ways count twice, so long chains double them
+  /// often, and a sum must stay a number.
   double largest_sum = 1e100;
 };
 

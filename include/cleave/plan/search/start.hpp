@@ -7,8 +7,8 @@
 
 namespace cleave::detail {
 
-/// Where all operands come sharded over an axis along a reduced dim, a result that only its readers want sharded over that axis
-/// gives it up: the sum is partial, and scattered afterwards.
+/// Where all operands come sharded over an axis along a reduced dim, a result that only its readers want sharded over
+/// that axis gives it up: the sum is partial, and scattered afterwards.
 constexpr void yield_reduced_axes(const cost_model& m, std::size_t v, const completion& layouts, layout& out) {
   const node& n = m.node_at(v);
   unsigned along = 0, brought = 0;
@@ -72,18 +72,21 @@ constexpr void keep_sums_partial(const cost_model& m, assignment& a, std::size_t
   const node& n = m.node_at(v);
   if (n.arity == 0 || (m.traits.at[v] & (is_linear | contracting | remaps)) != is_linear || is_fixed(m, a, v)) return;
   bool partial = false;
-  for (int k = 0; k < n.arity; ++k) partial = partial || produced(m, a, n.in[static_cast<std::size_t>(k)]).unreduced() != 0;
+  for (int k = 0; k < n.arity; ++k)
+    partial = partial || produced(m, a, n.in[static_cast<std::size_t>(k)]).unreduced() != 0;
   if (!partial) return;
   a.candidates.clear();
   add_with_forwarding(m, a, v, a.chosen.at[v], a.candidates);
   for (const strategy& s : a.candidates)
     if (s.forwarded != 0)
       for (int k = 0; k < n.arity; ++k)
-        if ((s.partial_operands >> k & 1) != 0 && m.node_at(n.in[static_cast<std::size_t>(k)]).type.rank >= n.type.rank) assign(m, a, v, s);
+        if ((s.partial_operands >> k & 1) != 0 && m.node_at(n.in[static_cast<std::size_t>(k)]).type.rank >= n.type.rank)
+          assign(m, a, v, s);
 }
 
 /// Chooses a strategy that forwards partial sums, if it may.
-constexpr bool forward_sums(const cost_model& m, assignment& a, std::size_t v, axis_set axes, std::uint8_t operands, strategy s) {
+constexpr bool forward_sums(const cost_model& m, assignment& a, std::size_t v, axis_set axes, std::uint8_t operands,
+                            strategy s) {
   s.forwarded = axes;
   s.partial_operands = operands;
   derive_unreduced(m.node_at(v), s);
@@ -92,8 +95,8 @@ constexpr bool forward_sums(const cost_model& m, assignment& a, std::size_t v, a
   return true;
 }
 
-/// A running sum of partial sums stays partial from iteration to iteration, and is reduced once, after the loop. Changes of single ops
-/// would not find that: the sum is partial only where what it was before is.
+/// A running sum of partial sums stays partial from iteration to iteration, and is reduced once, after the loop.
+/// Changes of single ops would not find that: the sum is partial only where what it was before is.
 constexpr void accumulate_partially(const cost_model& m, assignment& a, std::size_t carried) {
   const node_id next = m.next_of.at[carried];
   const std::size_t sum = m.node_at(next).in[0];
@@ -102,13 +105,14 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
   const int own = total.in[0] == carried ? 0 : 1;
   const std::size_t term = total.in[static_cast<std::size_t>(1 - own)];
   if (total.in[static_cast<std::size_t>(own)] != carried || term == carried || is_fixed(m, a, sum)) return;
-  // So may be what is added up at indices, and what an inner loop stacks. Only here: a stack of partial sums is as large on every device
-  // as the whole, so where nothing accumulates each is reduced in its iteration.
+  // So may be what is added up at indices, and what an inner loop stacks. Only here: a stack of partial sums is as
+  // large on every device as the whole, so where nothing accumulates each is reduced in its iteration.
   for (int k = 0; k < m.node_at(term).arity && a.chosen.at[term].out.unreduced() == 0; ++k) {
     const layout from = produced(m, a, m.node_at(term).in[static_cast<std::size_t>(k)]);
     strategy as_it_comes = a.chosen.at[term];
     project(m, term, k, from, as_it_comes);
-    if (rules::stacks(m.node_at(term)) && from.combine() == reduction::sum) forward_sums(m, a, term, from.unreduced(), 1, as_it_comes);
+    if (rules::stacks(m.node_at(term)) && from.combine() == reduction::sum)
+      forward_sums(m, a, term, from.unreduced(), 1, as_it_comes);
     a.candidates.clear();
     add_with_forwarding(m, a, term, as_it_comes, a.candidates);
     for (const strategy& s : a.candidates)
@@ -121,9 +125,11 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
   const strategy before = a.chosen.at[carried];
   strategy begun = before;
   begun.out = layout{};
-  for (int i = 0; i < m.node_at(carried).type.rank; ++i) begun.out.set(i, s.out[total.type.find(m.node_at(carried).type[i])]);
+  for (int i = 0; i < m.node_at(carried).type.rank; ++i)
+    begun.out.set(i, s.out[total.type.find(m.node_at(carried).type[i])]);
   a.chosen.at[carried] = begun;
-  if (!forward_sums(m, a, carried, part.unreduced(), 1, begun) || !forward_sums(m, a, sum, part.unreduced(), 3, s)) a.chosen.at[carried] = before;
+  if (!forward_sums(m, a, carried, part.unreduced(), 1, begun) || !forward_sums(m, a, sum, part.unreduced(), 3, s))
+    a.chosen.at[carried] = before;
   assign(m, a, carried, a.chosen.at[carried]);
   assign(m, a, next, following(m, a, next));
 }

@@ -7,8 +7,8 @@
 
 namespace cleave::detail {
 
-/// What each pass of the search may rely on and must keep: every strategy is one that its node can be computed with, nodes without
-/// a choice follow the others, and what is kept beside the strategies is what follows from them.
+/// What each pass of the search may rely on and must keep: every strategy is one that its node can be computed with,
+/// nodes without a choice follow the others, and what is kept beside the strategies is what follows from them.
 constexpr bool verify(const cost_model& m, const assignment& a) {
   for (std::size_t v = 0; v < m.count; ++v) {
     const strategy& s = a.chosen.at[v];
@@ -16,14 +16,17 @@ constexpr bool verify(const cost_model& m, const assignment& a) {
     if ((t & follows_others) != 0 && !(s == following(m, a, v))) return false;
     if ((t & (fixed_strategy | may_be_transparent)) == 0 && !valid(m, v, s)) return false;
     for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
-      if (!(a.need.at[m.edge_of.at[slot]] == required(m, v, s, static_cast<int>(slot - m.first_slot.at[v])))) return false;
+      if (!(a.need.at[m.edge_of.at[slot]] == required(m, v, s, static_cast<int>(slot - m.first_slot.at[v]))))
+        return false;
   }
   return true;
 }
 /// The same of prices, once there are any.
 constexpr bool verify_prices(const cost_model& m, assignment& a) {
   for (std::size_t v = 0; v < m.count; ++v)
-    if (a.price.at[v] != copies_price(m, a, v) + step_price(m, v, a.chosen.at[v]) || a.work.at[v] != flops_with(m, v, a.chosen.at[v])) return false;
+    if (a.price.at[v] != copies_price(m, a, v) + step_price(m, v, a.chosen.at[v]) ||
+        a.work.at[v] != flops_with(m, v, a.chosen.at[v]))
+      return false;
   return true;
 }
 

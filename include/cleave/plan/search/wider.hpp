@@ -37,7 +37,8 @@ constexpr bool keep_if_cheaper(const cost_model& m, assignment& a, double& best,
   return false;
 }
 
-/// Forces each product and look-up into each of its strategies, improves the rest around it, and keeps what is cheaper in all.
+/// Forces each product and look-up into each of its strategies, improves the rest around it, and keeps what is cheaper
+/// in all.
 constexpr void search_wider(const cost_model& m, assignment& a, fingerprints& f) {
   a.tries = 0;
   double best = total_price(m, a);
@@ -49,7 +50,8 @@ constexpr void search_wider(const cost_model& m, assignment& a, fingerprints& f)
     for (const strategy& s : ways) {
       if (a.tries > m.rule.effort) return;
       // Its operands alone must not cost more than all there is to gain around it, nor may work be repeated too often.
-      if (s == a.chosen.at[v] || repeats_too_much(m, a, v, s) || least_price(m, a, v, s) >= saved_at_most(m, a, v)) continue;
+      if (s == a.chosen.at[v] || repeats_too_much(m, a, v, s) || least_price(m, a, v, s) >= saved_at_most(m, a, v))
+        continue;
       keep_if_cheaper(m, a, best, [&] {
         begin_change(a);
         ripple(m, a, v, s, true);
