@@ -64,15 +64,8 @@ constexpr bool without_one_hot(const graph& g, node& n) {
   return false;
 }
 
-} // namespace detail
-
-/// The same computation without equal operations done twice without operations that no result needs, and without other
-/// names for one value. Inputs stay, in order, used or not.
-constexpr graph simplify(const graph& recorded, bool again = true) {
-  graph arranged;
-  if (!recorded.loops.empty()) arranged = ordered(recorded);
-  const graph& from = recorded.loops.empty() ? recorded : arranged;
-  bool rewritten = false;
+/// The nodes that some result needs, and those without which the loops that run would not be themselves.
+constexpr std::vector<std::uint8_t> live_nodes(const graph& from) {
   const std::size_t count = from.nodes.size();
   std::vector<std::uint8_t> live(count, 0);
   for (node_id r : from.outputs) live[r] = 1;
@@ -98,7 +91,11 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
     for (std::size_t v = 0; v < count; ++v)
       if (live[v] == 0 && (from.nodes[v].code == op::until || from.nodes[v].code == op::trips) && runs[from.nodes[v].of]) live[v] = 1, changed = true;
   }
+  return live;
+}
 
+/// A graph with all but the nodes of another.
+constexpr graph without_nodes(const graph& from) {
   graph to;
   to.mesh = from.mesh;
   to.dims = from.dims;
@@ -109,6 +106,21 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
   to.output_layouts = from.output_layouts;
   to.output_types = from.output_types;
   to.found = from.found;
+  return to;
+}
+
+} // namespace detail
+
+/// The same computation without equal operations done twice without operations that no result needs, and without other
+/// names for one value. Inputs stay, in order, used or not.
+constexpr graph simplify(const graph& recorded, bool again = true) {
+  graph arranged;
+  if (!recorded.loops.empty()) arranged = ordered(recorded);
+  const graph& from = recorded.loops.empty() ? recorded : arranged;
+  bool rewritten = false;
+  const std::size_t count = from.nodes.size();
+  const std::vector<std::uint8_t> live = detail::live_nodes(from);
+  graph to = detail::without_nodes(from);
   std::size_t buckets = 16;
   while (buckets < 2 * count) buckets *= 2;
   std::vector<node_id> table(buckets, no_node);

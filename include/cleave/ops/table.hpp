@@ -245,6 +245,5 @@ constexpr bool takes_complex(op code) {
     default: return false;
   }
 }
-constexpr bool is_logical(op code) { return code == op::logical_not || code == op::logical_and || code == op::logical_or; }
 
 } // namespace cleave

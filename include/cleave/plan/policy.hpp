@@ -6,8 +6,7 @@
 
 namespace cleave {
 
-/// What a piece of a plan costs one device: bytes of communication (the busiest device's), messages it waits for,
-/// floating-point operations of its products.
+/// What a piece of a plan moves: bytes of communication (the busiest device's), and messages that a device waits for.
 struct cost {
   std::int64_t bytes = 0;
   std::int64_t messages = 0;
@@ -41,7 +40,13 @@ struct policy {
     return {1 / bandwidth, latency, 1 / flop_rate, 0, 0};
   }
   /// The fewest bytes among plans whose products are repeated at most `repeat` times, then the fewest messages.
-  static constexpr policy bytes_first(double repeat) { return {1, 1e-6, 0, repeat, 20000}; }
+  static constexpr policy bytes_first(double repeat) {
+    // A message decides only between plans of equal bytes: no plan has a million. The wider search ends by itself in all
+    // recorded programs; the effort bounds what it takes in large ones.
+    constexpr double tie_breaker = 1e-6;
+    constexpr int effort = 20000;
+    return {1, tie_breaker, 0, repeat, effort};
+  }
 
   /// The number for bytes and messages.
   constexpr double score(const cost& c) const {
