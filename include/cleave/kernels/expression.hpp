@@ -135,12 +135,20 @@ struct tape_expression {
   }
 
  private:
+// Every node reads only values that were set before it, which g++ does not see without optimisation.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
   template <std::size_t... I>
   CLEAVE_FUNCTION static value_type run(const row_type& r, std::int64_t i, std::index_sequence<I...>) {
     detail::frame<std::index_sequence<I...>, Nodes...> f;
     (detail::set_value<static_cast<int>(I)>(f, detail::evaluate_node<Nodes>(f, r, i)), ...);
     return detail::value_of<static_cast<int>(sizeof...(Nodes)) - 1>(f);
   }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 };
 
 namespace detail {
