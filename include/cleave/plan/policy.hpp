@@ -41,8 +41,8 @@ struct policy {
   }
   /// The fewest bytes among plans whose products are repeated at most `repeat` times, then the fewest messages.
   static constexpr policy bytes_first(double repeat) {
-    // A message decides only between plans of equal bytes: no plan has a million. The wider search ends by itself in all
-    // recorded programs; the effort bounds what it takes in large ones.
+    // A message decides only between plans of equal bytes: no plan has a million. The effort bounds what the wider
+    // search takes in large programs.
     constexpr double tie_breaker = 1e-6;
     constexpr int effort = 20000;
     return {1, tie_breaker, 0, repeat, effort};

@@ -23,8 +23,25 @@ constexpr void merge_by_elements(graph& g, std::size_t v) {
   g.maps.push_back(minor);
 }
 
+/// Sets a merge that became an exchange, with what agrees with it, and improves what is near.
+constexpr void settle_exchange(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, strategy s) {
+  fetch_from_own_layout(m, a, v, s);
+  derive_unreduced(m.node_at(v), s);
+  begin_change(a);
+  ripple(m, a, v, s, false);
+  keep_change(m, a);
+  mark_fresh(m, a, f, v);
+  for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
+    mark_fresh(m, a, f, m.operand.at[slot]);
+  // What is around it first, lest it give way before its readers can follow it.
+  improve(m, a, f, m.limits.merge_sweeps, v);
+  a.fresh.at[v] = 1;
+  improve(m, a, f, m.limits.merge_sweeps);
+}
+
 /// Where something is gathered for a merge, taking the elements from where they are may be cheaper: tries so for one
-/// merge after another, improves what is near, and keeps what is cheaper in all. `g` is the graph of the model.
+/// merge after another, with the result as it was and as the major dim of the operand is sharded, improves what is
+/// near, and keeps what is cheaper in all. `g` is the graph of the model.
 constexpr void exchange_merges(graph& g, cost_model& m, assignment& a, fingerprints& f) {
   double best = total_price(m, a);
   for (std::size_t v = 0; v < m.count; ++v) {
@@ -34,19 +51,14 @@ constexpr void exchange_merges(graph& g, cost_model& m, assignment& a, fingerpri
     const strategy merged = a.chosen.at[v];
     merge_by_elements(g, v);
     m.describe(v);
-    if (keep_if_cheaper(m, a, best, [&] {
-          strategy s;
-          s.out = merged.out.reduced();
-          fetch_from_own_layout(m, a, v, s);
-          begin_change(a);
-          set_strategy(m, a, v, s);
-          keep_change(m, a);
-          mark_fresh(m, a, f, v);
-          for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
-            mark_fresh(m, a, f, m.operand.at[slot]);
-          improve(m, a, f, m.limits.merge_sweeps);
-        }))
-      continue;
+    strategy as_it_was, as_it_comes;
+    as_it_was.out = merged.out.reduced();
+    bool kept = keep_if_cheaper(m, a, best, [&] { settle_exchange(m, a, f, v, as_it_was); });
+    project(m, v, 0, produced(m, a, m.operand.at[m.first_slot.at[v]]), as_it_comes);
+    if (!as_it_comes.out.same_dims(a.chosen.at[v].out) && valid(m, v, as_it_comes) &&
+        keep_if_cheaper(m, a, best, [&] { settle_exchange(m, a, f, v, as_it_comes); }))
+      kept = true;
+    if (kept) continue;
     g.nodes[v] = before;
     g.maps.pop_back();
     g.maps.pop_back();

@@ -9,21 +9,22 @@ namespace cleave {
 /// How far the search for strategies looks. Every number with its unit and its reason; none of them decides whether a
 /// plan is correct.
 struct search_limits {
-  /// Sweeps over the graph, each forward and backward. Recorded programs settle in two or three; the bound ends cycles
-  /// of changes that differ by rounding.
+  /// Sweeps over the graph, each forward and backward; the bound ends cycles of changes that differ by rounding. With 3
+  /// the plans of 20,000 fuzzed programs are the same.
   int sweeps = 6;
-  /// Sweeps after a merge became an exchange. What is near it settles in two.
+  /// Sweeps after a merge became an exchange, around it and with it. With 6 the plans of 20,000 fuzzed programs are the
+  /// same.
   int merge_sweeps = 2;
-  /// Nodes that follow a change of one node before the ripple stops. Residual blocks are 10 to 20 nodes; longer ripples
-  /// were never accepted in the oracle's cases and in 20,000 fuzzed programs that shorter ones would not have found.
+  /// Nodes that follow a change of one node before the ripple stops: most of what planning takes grows with it. With 64,
+  /// 34 plans of 20,000 fuzzed programs differ, of which 25 are cheaper and 3 dearer.
   std::size_t ripple = 32;
-  /// Ops through which the origin of a partial sum is followed upwards, to reduce it there.
+  /// Ops through which the origin of a partial sum is followed upwards, to reduce it there. Not measured.
   static constexpr std::size_t partial_chain = 8;
-  /// Ops downstream whose moves count as what a change may save, see saved_at_most.
+  /// Ops downstream whose moves count as what a change may save, see saved_at_most. Not measured.
   int downstream = 4;
-  /// Cheap ops through which a layout counts as written by the user, in search of ties.
+  /// Cheap ops through which a layout counts as written by the user, in search of ties. Not measured.
   int written_through = 12;
-  /// Edges around a node that are part of its fingerprint. Residual layers are one edge apart.
+  /// Edges around a node that are part of its fingerprint. Residual layers are one edge apart. Not measured.
   int fingerprint_radius = 3;
   /// Relative difference of prices below which two plans cost the same: sums of a few thousand doubles are rounded to
   /// about 1e-13.
@@ -37,7 +38,5 @@ struct search_limits {
   /// often, and a sum must stay a number.
   double largest_sum = 1e100;
 };
-
-inline constexpr search_limits default_limits{};
 
 } // namespace cleave
