@@ -135,9 +135,16 @@ struct recording<Body, R(Args...)> {
     const mesh_value mesh = detail::mesh_of<R, Args...>();
     recorder in(mesh);
     std::tuple<typename detail::trace_type<std::remove_cvref_t<Args>>::type...> args{};
-    for_each_leaf<detail::is_value>(args, [&]<class Leaf>(Leaf& leaf) {
-      leaf = Leaf(in.input(element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh)));
-    });
+    const auto give = [&](auto& arg) {
+      bool any = false;
+      for_each_leaf<detail::is_value>(arg, [&]<class Leaf>(Leaf& leaf) {
+        leaf = Leaf(in.input(element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh)));
+        any = true;
+      });
+      // An aggregate whose fields were refused: the compiler has said why.
+      if (!any && !std::is_empty_v<std::remove_cvref_t<decltype(arg)>>) in.fail(fault::already_said, "input", {});
+    };
+    std::apply([&](auto&... each) { (give(each), ...); }, args);
     auto result = std::apply([](auto&... a) { return Body{}(a...); }, args);
     typename detail::trace_type<std::remove_cvref_t<R>>::type asked{};
     // Results and what is asked of them are walked side by side, leaf by leaf.
