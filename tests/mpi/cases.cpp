@@ -49,7 +49,7 @@ std::optional<double> number(const json& of, const char* key) {
 cleave::layout layout_of(const json& spec, const cleave::mesh_value& mesh) {
   cleave::layout l;
   for (std::size_t d = 0; d < spec.size(); ++d) {
-    const auto divide = [&](const json& axis) { l.dims[d].push_back(mesh.find(axis.get<std::string>())); };
+    const auto divide = [&](const json& axis) { l.append(static_cast<int>(d), mesh.find(axis.get<std::string>())); };
     if (spec[d].is_array()) std::for_each(spec[d].begin(), spec[d].end(), divide);
     else if (!spec[d].is_null()) divide(spec[d]);
   }

@@ -185,7 +185,8 @@ void fill(T& t) {
     for (std::size_t i = 0; i < at.size(); ++i) sum += static_cast<double>(at[i] * static_cast<std::int64_t>(2 * i + 1));
     // Small integers, so that sums and products of them are exact in every type; fractions where the type has them.
     const double small = static_cast<double>(static_cast<std::int64_t>(sum) % 3) + 1;
-    return static_cast<E>(cleave::is_floating(cleave::element_of<E>) ? small / 4 : small);
+    if constexpr (cleave::is_complex(cleave::element_of<E>)) return E(static_cast<typename E::value_type>(small));
+    else return static_cast<E>(cleave::is_floating(cleave::element_of<E>) ? small / 4 : small);
   });
 }
 
