@@ -179,7 +179,7 @@ TEST(programs, statements) {
 
     // Into itself: right, whatever the plan does in place.
     y = x;
-    f64<mesh(batch / data, embed)> handle = y;
+    const f64<mesh(batch / data, embed)> handle = y.alias();
     y = softmax(y, embed) + sum(y, embed) - y;
     const auto again = handle.to_global();
     for (std::int64_t b = 0; b < 6; ++b) {

@@ -81,10 +81,10 @@ TEST(tensor, values_and_places) {
       EXPECT_EQ(wrong, 0);
     }
 }
-TEST(tensor, copies_share_the_data) {
+TEST(tensor, aliases_share_the_data) {
   const grid g = grids().front();
   names::flags x(g, {9});
-  const names::flags y = x;
+  const names::flags y = x.alias();
   x.fill_by([](const auto& at) { return at[0] % 3 == 0; });
   const auto all = y.to_global();
   for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(all[i], i % 3 == 0);
