@@ -17,7 +17,7 @@ std::size_t allocations_so_far();
 namespace {
 
 using namespace cleave;
-using namespace cleave::detail;
+using namespace cleave::planner;
 
 constexpr std::string_view x = "x", y = "y";
 
@@ -60,7 +60,7 @@ struct search {
         at(sizes_for(g)),
         rule(p),
         cache(at, rule),
-        m(g, at, rule, cache, all_planning_rules),
+        m(g, at, rule, cache, all_rules),
         a(m),
         f(m) {}
   void begin() {
@@ -72,7 +72,7 @@ struct search {
       if (g.nodes[v].code == code) return v;
     return no_node;
   }
-  bool sound() { return detail::verify(m, a) && verify_prices(m, a); }
+  bool sound() { return planner::verify(m, a) && verify_prices(m, a); }
 };
 
 /// A layout packed in a word is what a list for each position is.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/comm/staging.hpp>
-#include <cleave/plan/exchange.hpp>
+#include <cleave/cost/exchange.hpp>
 
 #include <memory>
 #include <vector>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/step.hpp>
+#include <cleave/program/step.hpp>
 
 #include <algorithm>
 #include <vector>

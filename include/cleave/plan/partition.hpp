@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cleave/graph/simplify.hpp>
-#include <cleave/ops/verify.hpp>
+#include <cleave/rules/verify.hpp>
 #include <cleave/plan/lower.hpp>
-#include <cleave/plan/verify.hpp>
+#include <cleave/program/verify.hpp>
 
 #include <type_traits>
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/plan/fuse.hpp>
+#include <cleave/program/addressing.hpp>
 
 namespace cleave::detail {
 

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/cost/exchange.hpp>
+#include <cleave/cost/reshard.hpp>
 #include <cleave/ops/user.hpp>
-#include <cleave/plan/exchange.hpp>
-#include <cleave/plan/reshard.hpp>
-#include <cleave/plan/sorting.hpp>
+#include <cleave/program/addressing.hpp>
+#include <cleave/rules/all.hpp>
 
 namespace cleave {
 
@@ -42,16 +43,16 @@ constexpr cost step_cost(const program& p, const step& s, const sizes& at) {
   if (s.kind == step_kind::gather) {
     if (s.axes == 0) return {};
     const buffer &table = buffers[s.in[0]], &places = buffers[s.in[1]], &out = buffers[s.out];
-    return gather_cost(places.type, places.where, table.where[table.type.find(s.k[0])], out.type, out.where, at);
+    return rules::gather_cost(places.type, places.where, table.where[table.type.find(s.k[0])], out.type, out.where, at);
   }
   if (s.kind == step_kind::scatter) {
     const buffer &rows = buffers[s.in[0]], &places = buffers[s.in[1]], &out = buffers[s.out];
-    return scatter_cost(rows.type, rows.where, places.type, places.where, s.axes, out.where[out.type.find(s.k[0])], at);
+    return rules::scatter_cost(rows.type, rows.where, places.type, places.where, s.axes, out.where[out.type.find(s.k[0])], at);
   }
-  if (s.kind == step_kind::scan) return scan_cost(buffers[s.out].type, buffers[s.out].where, buffers[s.out].type.find(s.k[0]), at);
+  if (s.kind == step_kind::scan) return rules::scan_cost(buffers[s.out].type, buffers[s.out].where, buffers[s.out].type.find(s.k[0]), at);
   if (s.kind == step_kind::sort) {
     const buffer &in = buffers[s.in[0]];
-    return sort_cost(in.type, in.where, in.type.find(s.k[0]), s.indices, at);
+    return rules::sort_cost(in.type, in.where, in.type.find(s.k[0]), s.indices, at);
   }
   if (s.kind == step_kind::exchange) return exchange_step_cost(p, s, at);
   if (s.kind != step_kind::move) return {};

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/ops/factors.hpp>
+#include <cleave/rules/all.hpp>
 
 #include <vector>
 

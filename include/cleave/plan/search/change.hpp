@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/price/node_price.hpp>
+#include <cleave/cost/node_price.hpp>
 #include <cleave/plan/search/fingerprint.hpp>
-#include <cleave/plan/search/legal.hpp>
+#include <cleave/cost/legal.hpp>
 
-namespace cleave::detail {
+namespace cleave::planner {
 
 /// What follows a node when its strategy changes.
 enum class followers : std::uint8_t { none, cheap, products };
@@ -240,4 +240,4 @@ constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, s
   return true;
 }
 
-} // namespace cleave::detail
+} // namespace cleave::planner

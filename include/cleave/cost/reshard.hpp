@@ -1,0 +1,303 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/static_vector.hpp>
+#include <cleave/cost/collective.hpp>
+#include <cleave/cost/policy.hpp>
+#include <cleave/layout/moved.hpp>
+
+namespace cleave {
+
+/// One move of a path: the collective, the axes over which devices take part, the layout reached.
+struct hop {
+  kind move = kind::none;
+  axis_set axes = 0;
+  layout to{};
+};
+
+/// How a value goes from one layout to another.
+inline constexpr std::size_t max_hops = 8;
+template <class Hops> struct basic_path {
+  Hops hops{};
+  cost price{};
+  double score = 0;
+};
+using path = basic_path<static_vector<hop, max_hops>>;
+
+namespace detail {
+
+/// Messages that a device waits for in a tree or ring over n devices.
+constexpr std::int64_t rounds(std::int64_t n) {
+  std::int64_t r = 0;
+  for (std::int64_t reach = 1; reach < n; reach *= 2) ++r;
+  return r;
+}
+
+} // namespace detail
+
+/// What one move costs, for any sizes. Even blocks are charged by the table of docs/12-cost.md; where blocks do not
+/// nest, a move is the exchange that it becomes at run time.
+constexpr cost price_of(const hop& h, const layout& from, const shape& global, std::int64_t element_bytes,
+                        const axis_sizes& sizes) {
+  const std::int64_t n = sizes.product(h.axes);
+  switch (h.move) {
+    case kind::none:
+    case kind::exchange:
+    case kind::scan:
+    case kind::mask:
+      return {};
+    case kind::all_reduce: {
+      if (n == 1) return {};
+      const std::int64_t operand = largest_shape(global, from, sizes).elements() * element_bytes;
+      return {2 * (n - 1) * operand / n, 2 * detail::rounds(n)};
+    }
+    case kind::reduce_scatter: {
+      if (n == 1) return {};
+      const std::int64_t operand = largest_shape(global, from, sizes).elements();
+      bool nested = true, even = true;
+      const unsigned changed = from.differs_at(h.to);
+      for (int i = 0; i < global.rank; ++i)
+        if ((changed >> i & 1) != 0) {
+          const axis_list want = h.to[i];
+          nested = nested && nests(global[i], from[i], want, sizes);
+          even = even && global[i] % sizes.product(want) == 0;
+        }
+      if (nested && even) return {(n - 1) * operand * element_bytes / n, detail::rounds(n)};
+      if (nested)
+        return {(operand - smallest_part(global, from, h.to, h.axes, sizes)) * element_bytes, detail::rounds(n)};
+      layout whole = from;
+      whole.set_partial(h.to.unreduced(), from.combine());
+      const std::int64_t exchanged = moved(global, whole, h.to, sizes) * element_bytes;
+      return {2 * (n - 1) * operand * element_bytes / n + exchanged, 3 * detail::rounds(n)};
+    }
+    case kind::slice:
+    case kind::all_gather:
+    case kind::all_to_all:
+    case kind::collective_permute: {
+      const std::int64_t bytes = moved(global, from, h.to, sizes) * element_bytes;
+      if (bytes == 0) return {};
+      if (h.move == kind::all_gather) return {bytes, detail::rounds(n)};
+      if (h.move == kind::all_to_all) return {bytes, n - 1};
+      std::int64_t peers = 1;
+      const block_counts p(from, sizes), q(h.to, sizes);
+      for (int i = 0; i < global.rank; ++i)
+        if (p.of[i] > q.of[i]) peers *= p.of[i] / q.of[i];
+      return {bytes, peers};
+    }
+  }
+  return {};
+}
+
+namespace detail {
+
+/// The last hop of a path and how many there are: all that a price needs, and much less to copy.
+struct last_hop {
+  hop last{};
+  std::size_t count = 0;
+
+  constexpr bool empty() const { return count == 0; }
+  constexpr bool full() const { return count == max_hops; }
+  constexpr hop& back() { return last; }
+  constexpr void push_back(const hop& h) {
+    last = h;
+    ++count;
+  }
+  constexpr void append(const last_hop& other) {
+    if (other.count != 0) last = other.last;
+    count += other.count;
+  }
+  constexpr bool fits(const last_hop& other) const { return count + other.count <= max_hops; }
+};
+struct all_hops : static_vector<hop, max_hops> {
+  constexpr void append(const all_hops& other) {
+    for (const hop& h : other) push_back(h);
+  }
+  constexpr bool fits(const all_hops& other) const { return size() + other.size() <= max_hops; }
+};
+
+/// Search for the cheapest path between two layouts of one value.
+template <class Hops> struct path_search {
+  using path = basic_path<Hops>;
+  const shape& global;
+  std::int64_t element_bytes;
+  const axis_sizes& sizes;
+  const policy& rule;
+
+  constexpr bool append(path& p, layout& at, kind move, axis_set axes, const layout& to) const {
+    if (at == to) return true;
+    const hop h{move, axes, to};
+    p.price += price_of(h, at, global, element_bytes, sizes);
+    p.score = rule.score(p.price);
+    if (p.hops.full()) return false;
+    p.hops.push_back(h);
+    at = to;
+    return true;
+  }
+
+  /// The layout after every slice that costs nothing: axes that nothing uses yet, appended where the target has them.
+  constexpr layout sliced_towards(const layout& from, const layout& to, axis_set keep_off) const {
+    layout l = from;
+    const axis_set used = static_cast<axis_set>(from.used() | keep_off);
+    for (int i = 0; i < global.rank; ++i) {
+      const axis_list have = from[i], want = to[i];
+      if (!want.starts_with(have)) continue;
+      for (int j = have.size(); j < want.size() && (used >> want[j] & 1) == 0; ++j) l.append(i, want[j]);
+    }
+    return l;
+  }
+
+  /// Without partial values. Slices first, then axes that change dims in one all-to-all, then what must be gathered;
+  /// where lists do not nest like this, or that costs more, one exchange in which every device receives just what it
+  /// lacks.
+  constexpr path whole(const layout& from, const layout& to) const {
+    path direct;
+    if (from == to) return direct;
+    const bool grows = to.continues(from), shrinks = from.continues(to);
+    const axis_set before = from.sharded(), after = to.sharded();
+    layout at = from;
+    if (grows) {
+      append(direct, at, kind::slice, static_cast<axis_set>(after & ~before), to);
+      return direct;
+    }
+    if (shrinks) {
+      append(direct, at, kind::all_gather, static_cast<axis_set>(before & ~after), to);
+      return direct;
+    }
+    append(direct, at, kind::collective_permute, static_cast<axis_set>(before | after), to);
+
+    path staged;
+    at = from;
+    const layout sliced = sliced_towards(from, to, 0);
+    append(staged, at, kind::slice, static_cast<axis_set>(sliced.sharded() & ~before), sliced);
+    // Which axes change dims: they end the list of one dim and continue the list of another.
+    layout turned = at;
+    axis_set moving = 0;
+    for (int i = 0; i < global.rank; ++i) {
+      const axis_list have = at[i];
+      for (int j = have.common_prefix(to[i]); j < have.size(); ++j)
+        if ((after >> have[j] & 1) != 0) moving = static_cast<axis_set>(moving | axis_bit(have[j]));
+    }
+    bool plain = true;
+    for (int i = 0; i < global.rank; ++i) {
+      const axis_list have = at[i];
+      int kept = have.size();
+      while (kept > 0 && (moving >> have[kept - 1] & 1) != 0) --kept;
+      turned.set(i, have.prefix(kept));
+      plain = plain && (turned.axes(i) & moving) == 0;
+    }
+    for (int i = 0; i < global.rank; ++i) {
+      const axis_list have = at[i], want = to[i];
+      axis_list reached = turned[i];
+      if (!want.starts_with(reached)) continue;
+      bool gained = false;
+      for (int j = reached.size(); j < want.size() && (moving >> want[j] & 1) != 0; ++j, gained = true)
+        reached.push_back(want[j]);
+      turned.set(i, reached);
+      plain = plain && !(gained && have.size() > 0 && !reached.starts_with(have));
+    }
+    plain = plain && (turned.sharded() & moving) == moving;
+    if (!plain) return direct;
+    const bool fits = append(staged, at, kind::all_to_all, moving, turned) && at.continues(to);
+    if (!fits) return direct;
+    append(staged, at, kind::all_gather, static_cast<axis_set>(at.sharded() & ~after), to);
+    return staged.score <= direct.score ? staged : direct;
+  }
+
+  /// Tries every way to place the partial axes: scattered onto some dim, or reduced everywhere.
+  constexpr void place(const path& so_far, const layout& at, const layout& to, path& best, bool& any) const {
+    const axis_set left = static_cast<axis_set>(at.unreduced() & ~to.unreduced());
+    if (any && so_far.score >= best.score) return;
+    {
+      path p = so_far;
+      layout l = at, reduced = at;
+      reduced.set_partial(to.unreduced(), at.combine());
+      bool fits = append(p, l, kind::all_reduce, left, reduced);
+      const path rest = whole(l, to);
+      fits = fits && p.hops.fits(rest.hops);
+      if (fits) p.hops.append(rest.hops);
+      p.price += rest.price;
+      p.score = rule.score(p.price);
+      if (fits && (!any || p.score < best.score)) {
+        best = p;
+        any = true;
+      }
+      // Where that is all, a reduce-scatter onto a dim that divides evenly and an all-gather move the same bytes in no
+      // fewer messages, unless there is no byte.
+      if (reduced == to && p.price.bytes > so_far.price.bytes) return;
+    }
+    for (int a = 0; (left >> a) != 0; ++a) {
+      if ((left >> a & 1) == 0) continue;
+      for (int i = 0; i < global.rank; ++i) {
+        layout l = at;
+        l.append(i, a);
+        l.set_partial(static_cast<axis_set>(at.unreduced() & ~axis_bit(a)), at.combine());
+        const bool asked = to[i].starts_with(l[i]);
+        if (!asked && global[i] % sizes.product(l[i]) != 0) continue;
+        path p = so_far;
+        layout reached = at;
+        if (!p.hops.empty() && p.hops.back().move == kind::reduce_scatter) {
+          // one reduce-scatter over both axes instead of two
+          const cost step = price_of({kind::reduce_scatter, axis_bit(a), l}, at, global, element_bytes, sizes);
+          p.hops.back().to = l;
+          p.hops.back().axes = static_cast<axis_set>(p.hops.back().axes | axis_bit(a));
+          p.price += step;
+          p.score = rule.score(p.price);
+        } else if (!append(p, reached, kind::reduce_scatter, axis_bit(a), l)) {
+          continue;
+        }
+        place(p, l, to, best, any);
+      }
+    }
+  }
+};
+
+/// The cheapest path, with its hops or without.
+template <class Hops>
+constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t element_bytes, const layout& from,
+                                         const layout& to, const axis_sizes& sizes, const policy& rule) {
+  basic_path<Hops> found;
+  if (from == to) return found;
+  const path_search<Hops> search{global, element_bytes, sizes, rule};
+  // A partial value stays partial only under the same reduction.
+  const axis_set kept =
+      from.combine() == to.combine() ? static_cast<axis_set>(to.unreduced() & from.unreduced()) : axis_set{0};
+  const axis_set fresh = static_cast<axis_set>(to.unreduced() & ~kept);
+  layout target = to;
+  target.set_partial(kept, from.combine());
+  if ((from.unreduced() & ~target.unreduced()) == 0) {
+    found = search.whole(from, target);
+  } else {
+    basic_path<Hops> start;
+    layout at = from;
+    const layout sliced = search.sliced_towards(from, target, 0);
+    search.append(start, at, kind::slice, static_cast<axis_set>(sliced.sharded() & ~from.sharded()), sliced);
+    bool any = false;
+    search.place(start, at, target, found, any);
+  }
+  if (fresh != 0) {
+    // A whole value becomes a partial one: kept on one device of the axes, the identity elsewhere.
+    layout at = target;
+    search.append(found, at, kind::mask, fresh, to);
+  }
+  return found;
+}
+
+} // namespace detail
+
+/// The cheapest way from one layout to another, for values of the given global extents: free slices first, then the
+/// partial axes (reduce-scatter onto any dim, or all-reduce), then one exchange at most; everything priced by the
+/// policy. Never through a replicated copy unless that is what is asked. Communication: as the hops say.
+constexpr path find_path(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
+                         const axis_sizes& sizes, const policy& rule) {
+  const basic_path<detail::all_hops> found =
+      detail::cheapest_path<detail::all_hops>(global, element_bytes, from, to, sizes, rule);
+  return {found.hops, found.price, found.score};
+}
+/// What that costs.
+constexpr double path_score(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
+                            const axis_sizes& sizes, const policy& rule) {
+  return detail::cheapest_path<detail::last_hop>(global, element_bytes, from, to, sizes, rule).score;
+}
+
+} // namespace cleave

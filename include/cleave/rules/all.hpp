@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/rules/annotation.hpp>
+#include <cleave/rules/call.hpp>
+#include <cleave/rules/contraction.hpp>
+#include <cleave/rules/cumulative.hpp>
+#include <cleave/rules/elementwise.hpp>
+#include <cleave/rules/loop.hpp>
+#include <cleave/rules/reduction.hpp>
+#include <cleave/rules/remap.hpp>
+#include <cleave/rules/rows.hpp>
+#include <cleave/rules/sort.hpp>
+#include <cleave/rules/source.hpp>
+#include <cleave/rules/view.hpp>
+
+namespace cleave {
+
+/// The rules of every class, in the order of op_class.
+inline constexpr op_rules_table all_rules{
+    rules::source, rules::elementwise, rules::contraction, rules::reduction, rules::call, rules::remap,    rules::gather,
+    rules::scatter, rules::cumulative, rules::sort,        rules::loop,      rules::view, rules::annotated};
+
+constexpr const op_rules& rules_of(op_class what) { return all_rules[static_cast<std::size_t>(what)]; }
+constexpr const op_rules& rules_of(const node& n) { return rules_of(class_of(n.code)); }
+
+constexpr factor_list factors_of(const graph& g, const node& n) { return rules_of(n).factors(g, n); }
+
+} // namespace cleave
