@@ -203,7 +203,7 @@ struct cost_model {
     const op_rules& rules = by_class[static_cast<std::size_t>(class_of(n.code))];
     std::uint32_t t = rules.traits;
     if (rules.traits_of != nullptr) t |= rules.traits_of(n);
-    if (rules.moves != nullptr) t |= moves_data;
+    if (rules.moves != nullptr && rules.weighed) t |= moves_data;
     if (rules.flops != nullptr) t |= has_flops;
     if (n.local) t |= special | fixed_strategy;
     if (n.pinned != 0) t |= has_pins;

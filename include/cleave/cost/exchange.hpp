@@ -23,8 +23,8 @@ struct exchange_part {
   static_vector<dim_map, 3> maps{};
 };
 
-constexpr exchange_part part_of(std::span<const dim_map> maps, std::uint8_t operand, const tensor_type& from, const layout& taken,
-                                const tensor_type& to, const layout& made) {
+constexpr exchange_part part_of(std::span<const dim_map> maps, std::uint8_t operand, const tensor_type& from,
+                                const layout& taken, const tensor_type& to, const layout& made) {
   exchange_part p{from, taken, to, made, {}};
   for (const dim_map& m : maps)
     if (m.operand == operand) p.maps.push_back(m);
@@ -66,17 +66,22 @@ constexpr needed_indices needed_along(const exchange_part& p, std::size_t map, c
       // Two dims as one: each index of the major dim has a stretch of the minor one.
       const dim_map &major = m.floors ? m : p.maps[other], &minor = m.floors ? p.maps[other] : m;
       const std::int64_t length = s[minor.from];
-      const range outer = held(s[major.from], p.taken[p.from.find(major.from)], at, s.axes), inner = held(length, p.taken[p.from.find(minor.from)], at, s.axes);
+      const range outer = held(s[major.from], p.taken[p.from.find(major.from)], at, s.axes),
+                  inner = held(length, p.taken[p.from.find(minor.from)], at, s.axes);
       n.all = wanted.size();
       for (std::int64_t i = length > 0 ? wanted.begin / length : 0; n.all > 0 && i * length < wanted.end; ++i)
-        if (i >= outer.begin && i < outer.end) n.here += intersect(intersect(wanted, {i * length, (i + 1) * length}), {i * length + inner.begin, i * length + inner.end}).size();
+        if (i >= outer.begin && i < outer.end)
+          n.here += intersect(intersect(wanted, {i * length, (i + 1) * length}),
+                              {i * length + inner.begin, i * length + inner.end})
+                        .size();
       n.owners = s.axes.product(p.taken[p.from.find(major.from)]) * s.axes.product(p.taken[p.from.find(minor.from)]);
       return n;
     }
     // The diagonal: element i of both.
     range both = intersect(wanted, {0, std::min(s[m.from], s[p.maps[other].from])});
     n.all = both.size();
-    both = intersect(both, intersect(own, held(s[p.maps[other].from], p.taken[p.from.find(p.maps[other].from)], at, s.axes)));
+    both = intersect(both,
+                     intersect(own, held(s[p.maps[other].from], p.taken[p.from.find(p.maps[other].from)], at, s.axes)));
     n.here = both.size();
     n.owners = 2;
     return n;
@@ -190,7 +195,8 @@ constexpr cost fetched(const region_shape& r, const coordinates& at, const sizes
   if (over == 0) return {};
   std::int64_t common = 1;
   for (int i = 0; i < r.type.rank; ++i)
-    if ((mapped & dim_bit(r.type[i])) == 0) common = times(common, block_extent(s[r.type[i]], s.axes.product(r.taken[i])));
+    if ((mapped & dim_bit(r.type[i])) == 0)
+      common = times(common, block_extent(s[r.type[i]], s.axes.product(r.taken[i])));
   cost c;
   for (std::uint32_t part = 0; part < parts_of(r.maps.size()); ++part) {
     if ((r.parts >> part & 1) == 0) continue;

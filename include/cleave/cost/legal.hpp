@@ -51,10 +51,8 @@ constexpr void project_factors(const cost_model& m, std::size_t v, int k, layout
     if (!f.is_reduced() && f.at[in_result] < 0) continue;
     layout& made = f.is_reduced() ? s.over : s.out;
     const int position = f.is_reduced() ? r++ : f.at[in_result];
-    if (f.at[k] >= 0)
-      made.clear(position);
-    else
-      made.give_up(position, used);
+    if (f.at[k] >= 0) made.clear(position);
+    else made.give_up(position, used);
   }
   r = 0;
   for (std::size_t i = 0; i < factors.count; ++i) {

@@ -11,13 +11,27 @@ constexpr double way(const cost_model& m, std::size_t u, layout from, layout to)
   return m.weight.at[u] * m.cache.score(m.kind.at[u], from, to);
 }
 
+/// A node with the layouts that a strategy gives its operands and its result.
+constexpr placed_op placed(const cost_model& m, std::size_t v, const strategy& s) {
+  const node& n = m.node_at(v);
+  placed_op o;
+  o.arity = n.arity;
+  for (int k = 0; k < n.arity; ++k)
+    o.in[k] = {&m.node_at(n.in[static_cast<std::size_t>(k)]).type, required(m, v, s, k)};
+  o.out = {&n.type, s.out};
+  o.maps = maps_of(m.g, n);
+  o.user = n.user;
+  if (const auto place = m.rules(v).place; place != nullptr) place(n, s, o);
+  return o;
+}
+
 /// What the step of a node moves itself, as often as it runs.
 constexpr double step_price(const cost_model& m, std::size_t v, const strategy& s) {
   if ((m.traits.at[v] & moves_data) == 0) return 0;
   const op_rules& rules = m.rules(v);
-  if (!rules.remembered) return m.weight.at[v] * m.rule.score(rules.moves(m, v, s));
+  if (!rules.remembered) return m.weight.at[v] * m.rule.score(rules.moves(placed(m, v, s), m.at));
   double* known = m.cache.exchange(m.node_at(v).first_map, s);
-  if (*known < 0) *known = m.rule.score(rules.moves(m, v, s));
+  if (*known < 0) *known = m.rule.score(rules.moves(placed(m, v, s), m.at));
   return m.weight.at[v] * *known;
 }
 

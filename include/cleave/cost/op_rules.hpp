@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/cost/placed_op.hpp>
 #include <cleave/cost/policy.hpp>
 #include <cleave/cost/strategy.hpp>
 #include <cleave/ops/table.hpp>
@@ -10,6 +11,10 @@
 #include <vector>
 
 namespace cleave {
+
+enum class step_kind : std::uint8_t;
+struct step;
+struct tape_op;
 
 namespace planner {
 struct cost_model;
@@ -76,12 +81,18 @@ struct op_rules {
   /// Bits that depend on the node.
   std::uint32_t (*traits_of)(const node&) = nullptr;
 
-  /// What the step of a node moves itself; null: nothing.
-  cost (*moves)(const planner::cost_model&, std::size_t v, const strategy&) = nullptr;
+  /// Notes what beside operands and result decides what the step moves; null: nothing does.
+  void (*place)(const node&, const strategy&, placed_op&) = nullptr;
+  /// What the step moves; null: nothing. The price of the node and of the step.
+  cost (*moves)(const placed_op&, const sizes&) = nullptr;
+  /// Whether the search weighs that: it does not where all strategies move the same.
+  bool weighed = true;
   /// Whether prices of moves are remembered by the node's maps: enumerating who lacks what takes long.
   bool remembered = false;
-  /// Floating-point operations of one device; null: they do not count.
+  /// Floating-point operations of one device, as the search weighs them; null: they do not count.
   double (*flops)(const planner::cost_model&, std::size_t v, const strategy&) = nullptr;
+  /// Those of the busiest device, as a program reports them.
+  std::int64_t (*most_flops)(const placed_op&, const sizes&) = nullptr;
 
   /// Adds strategies beyond those that operands and readers suggest; null: there are none.
   void (*offer)(const planner::cost_model&, planner::assignment&, std::size_t v, std::vector<strategy>&) = nullptr;
@@ -89,6 +100,20 @@ struct op_rules {
   bool (*possible)(const planner::cost_model&, std::size_t v, const strategy&) = nullptr;
   /// The strategy of a node that has no choice (follows_others).
   strategy (*follow)(const planner::cost_model&, const planner::assignment&, std::size_t v) = nullptr;
+
+  /// Whether the step of a node evaluates an expression element by element, into which the operations that it reads may
+  /// be fused; null: it does not.
+  bool (*is_expression)(const node&) = nullptr;
+  /// The node as an entry of such an expression, as far as it is not its code alone; op::identity: its operand.
+  void (*express)(const node&, const tensor_type& loop, tape_op&) = nullptr;
+  /// Whether the step reduces the expression of its operand along dims, so that nothing is fused behind it.
+  bool folds = false;
+  /// What a node becomes otherwise: a step of this kind, by this collective where it communicates; null: no step.
+  void (*emit)(const node&, const placed_op&, step&) = nullptr;
+  step_kind kind_of_step{};
+  kind collective = kind::none;
+  /// Why its step communicates.
+  std::string_view reason{};
 };
 
 /// By op_class.

@@ -4,90 +4,18 @@
 
 #include <cleave/base/static_vector.hpp>
 #include <cleave/cost/collective.hpp>
-#include <cleave/cost/policy.hpp>
-#include <cleave/layout/moved.hpp>
 
 namespace cleave {
 
-/// One move of a path: the collective, the axes over which devices take part, the layout reached.
-struct hop {
-  kind move = kind::none;
-  axis_set axes = 0;
-  layout to{};
-};
-
 /// How a value goes from one layout to another.
 inline constexpr std::size_t max_hops = 8;
-template <class Hops> struct basic_path {
+template <class Hops>
+struct basic_path {
   Hops hops{};
   cost price{};
   double score = 0;
 };
 using path = basic_path<static_vector<hop, max_hops>>;
-
-namespace detail {
-
-/// Messages that a device waits for in a tree or ring over n devices.
-constexpr std::int64_t rounds(std::int64_t n) {
-  std::int64_t r = 0;
-  for (std::int64_t reach = 1; reach < n; reach *= 2) ++r;
-  return r;
-}
-
-} // namespace detail
-
-/// What one move costs, for any sizes. Even blocks are charged by the table of docs/12-cost.md; where blocks do not
-/// nest, a move is the exchange that it becomes at run time.
-constexpr cost price_of(const hop& h, const layout& from, const shape& global, std::int64_t element_bytes,
-                        const axis_sizes& sizes) {
-  const std::int64_t n = sizes.product(h.axes);
-  switch (h.move) {
-    case kind::none:
-    case kind::exchange:
-    case kind::scan:
-    case kind::mask:
-      return {};
-    case kind::all_reduce: {
-      if (n == 1) return {};
-      const std::int64_t operand = largest_shape(global, from, sizes).elements() * element_bytes;
-      return {2 * (n - 1) * operand / n, 2 * detail::rounds(n)};
-    }
-    case kind::reduce_scatter: {
-      if (n == 1) return {};
-      const std::int64_t operand = largest_shape(global, from, sizes).elements();
-      bool nested = true, even = true;
-      const unsigned changed = from.differs_at(h.to);
-      for (int i = 0; i < global.rank; ++i)
-        if ((changed >> i & 1) != 0) {
-          const axis_list want = h.to[i];
-          nested = nested && nests(global[i], from[i], want, sizes);
-          even = even && global[i] % sizes.product(want) == 0;
-        }
-      if (nested && even) return {(n - 1) * operand * element_bytes / n, detail::rounds(n)};
-      if (nested)
-        return {(operand - smallest_part(global, from, h.to, h.axes, sizes)) * element_bytes, detail::rounds(n)};
-      layout whole = from;
-      whole.set_partial(h.to.unreduced(), from.combine());
-      const std::int64_t exchanged = moved(global, whole, h.to, sizes) * element_bytes;
-      return {2 * (n - 1) * operand * element_bytes / n + exchanged, 3 * detail::rounds(n)};
-    }
-    case kind::slice:
-    case kind::all_gather:
-    case kind::all_to_all:
-    case kind::collective_permute: {
-      const std::int64_t bytes = moved(global, from, h.to, sizes) * element_bytes;
-      if (bytes == 0) return {};
-      if (h.move == kind::all_gather) return {bytes, detail::rounds(n)};
-      if (h.move == kind::all_to_all) return {bytes, n - 1};
-      std::int64_t peers = 1;
-      const block_counts p(from, sizes), q(h.to, sizes);
-      for (int i = 0; i < global.rank; ++i)
-        if (p.of[i] > q.of[i]) peers *= p.of[i] / q.of[i];
-      return {bytes, peers};
-    }
-  }
-  return {};
-}
 
 namespace detail {
 
@@ -117,7 +45,8 @@ struct all_hops : static_vector<hop, max_hops> {
 };
 
 /// Search for the cheapest path between two layouts of one value.
-template <class Hops> struct path_search {
+template <class Hops>
+struct path_search {
   using path = basic_path<Hops>;
   const shape& global;
   std::int64_t element_bytes;
@@ -260,8 +189,8 @@ constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t eleme
   if (from == to) return found;
   const path_search<Hops> search{global, element_bytes, sizes, rule};
   // A partial value stays partial only under the same reduction.
-  const axis_set kept =
-      from.combine() == to.combine() ? static_cast<axis_set>(to.unreduced() & from.unreduced()) : axis_set{0};
+  const axis_set kept = from.combine() == to.combine() ? static_cast<axis_set>(to.unreduced() & from.unreduced())
+                                                       : axis_set{0};
   const axis_set fresh = static_cast<axis_set>(to.unreduced() & ~kept);
   layout target = to;
   target.set_partial(kept, from.combine());
@@ -290,8 +219,8 @@ constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t eleme
 /// policy. Never through a replicated copy unless that is what is asked. Communication: as the hops say.
 constexpr path find_path(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
                          const axis_sizes& sizes, const policy& rule) {
-  const basic_path<detail::all_hops> found =
-      detail::cheapest_path<detail::all_hops>(global, element_bytes, from, to, sizes, rule);
+  const basic_path<detail::all_hops> found = detail::cheapest_path<detail::all_hops>(global, element_bytes, from, to,
+                                                                                     sizes, rule);
   return {found.hops, found.price, found.score};
 }
 /// What that costs.

@@ -11,7 +11,8 @@ namespace cleave::planner {
 
 /// An array that constant evaluation reads through a plain pointer: a call of std::vector's operator[] costs it three
 /// times as much.
-template <class T> struct flat_array {
+template <class T>
+struct flat_array {
   std::vector<T> kept{};
   T* at = nullptr;
 
@@ -31,7 +32,8 @@ template <class T> struct flat_array {
 };
 
 /// A list that keeps its memory when it is emptied, for the same reason.
-template <class T> struct flat_list {
+template <class T>
+struct flat_list {
   std::vector<T> kept{};
   T* at = nullptr;
   std::size_t count = 0;
@@ -80,8 +82,8 @@ class reshard_cache {
 
   /// The price of a way for values of a kind.
   constexpr double score(std::uint32_t kind, layout from, layout to) {
-    const std::uint64_t h =
-        ((from.word * 0x9e3779b97f4a7c15u) ^ (to.word * 0xc2b2ae3d27d4eb4fu) ^ kind) * 0x9e3779b97f4a7c15u;
+    const std::uint64_t h = ((from.word * 0x9e3779b97f4a7c15u) ^ (to.word * 0xc2b2ae3d27d4eb4fu) ^ kind) *
+                            0x9e3779b97f4a7c15u;
     const std::size_t bucket = static_cast<std::size_t>(h >> bucket_shift);
     for (std::uint32_t k = heads_.at[bucket]; k != 0;) {
       const known& w = known_.at[k - 1];

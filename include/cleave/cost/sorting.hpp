@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/cost/policy.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/layout/box.hpp>
-#include <cleave/cost/policy.hpp>
 
 namespace cleave {
 

@@ -4,7 +4,7 @@
 
 #include <cleave/cost/exchange.hpp>
 #include <cleave/layout/box.hpp>
-#include <cleave/program/step.hpp>
+#include <cleave/program/program.hpp>
 
 namespace cleave {
 
@@ -13,7 +13,8 @@ template <class Maps>
 constexpr box indices_of(const buffer& b, const Maps& maps, const sizes& s, const coordinates& at) {
   box all;
   all.rank = b.type.rank;
-  for (int i = 0; i < b.type.rank; ++i) all.along[static_cast<std::size_t>(i)] = held(s[b.type[i]], b.where[i], at, s.axes);
+  for (int i = 0; i < b.type.rank; ++i)
+    all.along[static_cast<std::size_t>(i)] = held(s[b.type[i]], b.where[i], at, s.axes);
   for (int m = 0; m < b.maps && b.form == form::region; ++m) {
     const dim_map& map = maps[static_cast<std::size_t>(b.first_map + m)];
     const int i = b.type.find(map.from);
@@ -30,7 +31,8 @@ struct addressing {
 };
 
 template <class Buffers, class Maps>
-constexpr addressing addressing_of(const buffer& b, const Buffers& buffers, const Maps& maps, const sizes& s, const coordinates& at) {
+constexpr addressing addressing_of(const buffer& b, const Buffers& buffers, const Maps& maps, const sizes& s,
+                                   const coordinates& at) {
   addressing p;
   p.extents = indices_of(b, maps, s, at).extents();
   std::int64_t next = 1;
@@ -45,7 +47,8 @@ constexpr addressing addressing_of(const buffer& b, const Buffers& buffers, cons
   for (int m = 0; m < b.maps; ++m) {
     const dim_map& map = maps[static_cast<std::size_t>(b.first_map + m)];
     p.stride[static_cast<std::size_t>(b.type.find(map.to))] = map.stride * along(map.from);
-    if (map.window != no_dim) p.stride[static_cast<std::size_t>(b.type.find(map.window))] = map.dilation * along(map.from);
+    if (map.window != no_dim)
+      p.stride[static_cast<std::size_t>(b.type.find(map.window))] = map.dilation * along(map.from);
     p.offset += map.offset.constant * along(map.from);
   }
   return p;

@@ -7,6 +7,7 @@
 
 namespace cleave {
 
+/// What a step does. The table below has one entry for each.
 enum class step_kind : std::uint8_t {
   /// out[loop] = tape(in...): one pass over memory for a chain of elementwise ops.
   map,
@@ -34,6 +35,44 @@ enum class step_kind : std::uint8_t {
   loop_begin,
   loop_end,
 };
+
+/// One kind of step, one entry.
+struct step_kind_entry {
+  step_kind kind;
+  /// False for marks, which only order other steps.
+  bool writes;
+  /// Work that an exchange in flight may overlap with.
+  bool computes = false;
+  /// What it moves where depends on data.
+  bool routed = false;
+};
+
+namespace detail {
+inline constexpr step_kind_entry step_kinds[] = {
+    {step_kind::map, true, true},
+    {step_kind::fold, true, true},
+    {step_kind::gemm, true, true},
+    {step_kind::call, true, true},
+    {step_kind::move, true},
+    {step_kind::exchange, true},
+    {step_kind::gather, true, false, true},
+    {step_kind::scatter, true, false, true},
+    {step_kind::scan, true},
+    {step_kind::sort, true, false, true},
+    {step_kind::wait, false},
+    {step_kind::loop_begin, false},
+    {step_kind::loop_end, false},
+};
+constexpr bool step_kinds_in_order() {
+  std::size_t i = 0;
+  for (const step_kind_entry& e : step_kinds)
+    if (static_cast<std::size_t>(e.kind) != i++) return false;
+  return true;
+}
+static_assert(step_kinds_in_order());
+} // namespace detail
+
+constexpr const step_kind_entry& entry_of(step_kind k) { return detail::step_kinds[static_cast<std::size_t>(k)]; }
 
 /// One operation of a fused chain. Operands are indices of earlier entries of the tape.
 /// op::input loads in[arg]; op::constant is `scalar`; op::count is the product of the global extents of the dims in
@@ -102,48 +141,19 @@ struct step {
   source where{};
 };
 
-enum class role : std::uint8_t { input, output, workspace };
+constexpr bool writes(const step& s) { return entry_of(s.kind).writes; }
+constexpr bool computes(const step& s) { return entry_of(s.kind).computes; }
+constexpr bool is_routed(const step& s) { return entry_of(s.kind).routed; }
+constexpr bool is_collective(const step& s) { return entry_of(s.move).communicates; }
 
-/// What a buffer is on a device: its shard; a region, which is a shard and what is around it; the elements of a region under the dims
-/// of an operation that looks around; or what a stack has at the index of a trip, a shard in one piece.
-enum class form : std::uint8_t { shard, region, view, slice };
+// Views of a step: the fields that its kind has, under their names.
 
-/// A buffer of a plan: on each device a LayoutRight array of its shard's extents, or another form of such.
-struct buffer {
-  cleave::role role = role::workspace;
-  /// Which argument or result, or which workspace slot (slots may be shared by buffers that never live together).
-  std::uint16_t index = 0;
-  tensor_type type{};
-  layout where{};
-  /// Of a region: maps with the range of each dim `from` that follows from the block of dim `to`: from stride * first + offset to
-  /// stride * last + offset + dilation. Of a view: maps from its dims to places in the region `of`. A slice is one of the buffer `of`, along the
-  /// first dim of that, at the index that `loop` is at.
-  cleave::form form = cleave::form::shard;
-  std::uint16_t of = 0;
-  std::uint8_t loop = 0;
-  std::uint16_t first_map = 0;
-  std::uint8_t maps = 0;
+/// gemm: the dims of each group, each in the order in which both tensors that have it store it.
+struct gemm_dims {
+  const tensor_type &batch, &m, &n, &k;
 };
-
-constexpr bool writes(const step& s) { return s.kind != step_kind::loop_begin && s.kind != step_kind::loop_end && s.kind != step_kind::wait; }
-/// What it moves where depends on data.
-constexpr bool is_routed(const step& s) { return s.kind == step_kind::gather || s.kind == step_kind::scatter || s.kind == step_kind::sort; }
-constexpr bool is_collective(const step& s) { return s.move != kind::none && s.move != kind::slice && s.move != kind::mask; }
-
-/// A partitioned program as data with run-time length; `plan_of` keeps the same as a constant.
-struct program {
-  mesh_value mesh{};
-  static_vector<dim_info, max_dims> dims{};
-  extent_rules rules{};
-  /// The arguments in order, the results in order, then the workspace and other names for the same memory.
-  std::vector<buffer> buffers{};
-  std::vector<step> steps{};
-  std::vector<dim_map> maps{};
-  loop_list loops{};
-  std::uint16_t arguments = 0;
-  std::uint16_t results = 0;
-  std::uint16_t slots = 0;
-  verdict found{};
-};
+constexpr gemm_dims as_gemm(const step& s) { return {s.batch, s.m, s.n, s.k}; }
+/// scan, sort, gather, scatter: the dim along which they work; no_dim for other steps.
+constexpr dim_id dim_along(const step& s) { return s.k.rank == 0 ? no_dim : s.k[0]; }
 
 } // namespace cleave

@@ -29,12 +29,8 @@ struct completer {
   std::vector<std::uint8_t> fresh;
 
   constexpr explicit completer(const graph& from)
-      : g(from),
-        layouts(from.nodes.size(), layout{}),
-        fixed(from.nodes.size(), 0),
-        factors(from.nodes.size(), factor_list{}),
-        first_reader(from.nodes.size() + 1, 0),
-        fresh(from.nodes.size(), 1) {
+      : g(from), layouts(from.nodes.size(), layout{}), fixed(from.nodes.size(), 0),
+        factors(from.nodes.size(), factor_list{}), first_reader(from.nodes.size() + 1, 0), fresh(from.nodes.size(), 1) {
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = g.nodes[v];
       factors[v] = factors_of(g, n);
@@ -102,10 +98,8 @@ struct completer {
             g.nodes[n.in[static_cast<std::size_t>(k)]].type.rank < n.type.rank)
           continue;
         const axis_list list = layouts[tensor_at(n, v, k)][position];
-        if (list.starts_with(longest))
-          longest = list;
-        else if (!longest.starts_with(list))
-          agree = false;
+        if (list.starts_with(longest)) longest = list;
+        else if (!longest.starts_with(list)) agree = false;
       }
       if (!agree || longest.empty() || (longest.mask() & taken) != 0) continue;
       taken |= longest.mask();
@@ -127,8 +121,7 @@ struct completer {
     if (layouts[fine][major] == parts.major) changed = offer(fine, f.minor, parts.minor) || changed;
     const axis_list both = layouts[fine][major].then(layouts[fine][f.minor]);
     const view_parts back = parts_of_view(g, n, both);
-    if (back.exact && back.minor == layouts[fine][f.minor])
-      changed = offer(coarse, whole, both) || changed;
+    if (back.exact && back.minor == layouts[fine][f.minor]) changed = offer(coarse, whole, both) || changed;
     else if (parts_of_view(g, n, layouts[fine][major]).exact)
       changed = offer(coarse, whole, layouts[fine][major]) || changed;
     return changed;

@@ -20,28 +20,20 @@ enum class annotation : std::uint8_t {
 };
 constexpr annotation annotation_of(const node& n) {
   switch (n.code) {
-    case op::constrain:
-      return n.gradient ? annotation::sharding : annotation::whole_layout;
-    case op::reshard:
-      return annotation::moved_layout;
-    case op::barrier:
-      return annotation::recomputed;
-    default:
-      return annotation::none;
+    case op::constrain: return n.gradient ? annotation::sharding : annotation::whole_layout;
+    case op::reshard: return annotation::moved_layout;
+    case op::barrier: return annotation::recomputed;
+    default: return annotation::none;
   }
 }
 
 constexpr std::uint32_t traits_of_annotation(const node& n) {
   switch (annotation_of(n)) {
-    case annotation::moved_layout:
-      return planner::fixed_strategy;
-    case annotation::recomputed:
-      return planner::transparent_if_whole;
-    case annotation::whole_layout:
-      return planner::keeps_whole;
+    case annotation::moved_layout: return planner::fixed_strategy;
+    case annotation::recomputed: return planner::transparent_if_whole;
+    case annotation::whole_layout: return planner::keeps_whole;
     case annotation::sharding:
-    case annotation::none:
-      break;
+    case annotation::none: break;
   }
   return 0;
 }

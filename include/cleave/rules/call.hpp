@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cleave/cost/candidates.hpp>
+#include <cleave/ops/user.hpp>
+#include <cleave/program/step.hpp>
 #include <cleave/rules/annotation.hpp>
 
 namespace cleave::rules {
@@ -40,7 +42,30 @@ constexpr void offer_calls(const planner::cost_model& m, planner::assignment& a,
   if (!m.node_at(v).local) planner::add_all_ways(m, a, v, list);
 }
 
+/// What the user says that the kernel moves, from the largest shards of its operands and its result.
+constexpr cost moves_of_call(const placed_op& o, const sizes& s) {
+  if (o.user->bytes == nullptr) return {};
+  static_vector<shape, max_arity + 1> shards;
+  for (int k = 0; k < o.arity; ++k) shards.push_back(largest_shape(shape_of(*o.in[k].type, s), o.in[k].where, s.axes));
+  shards.push_back(largest_shape(shape_of(*o.out.type, s), o.out.where, s.axes));
+  return {o.user->bytes(std::span<const shape>(shards.begin(), shards.end()), s.axes), 0};
+}
+
+constexpr void emit_call(const node& n, const placed_op& o, step& s) {
+  s.user = n.user;
+  s.loop = *o.out.type;
+  s.space = o.out.where;
+}
+
 inline constexpr op_rules call{
-    .factors = &factors_of_call, .whole_dims = &whole_dims_of_call, .traits = planner::special, .offer = &offer_calls};
+    .factors = &factors_of_call,
+    .whole_dims = &whole_dims_of_call,
+    .traits = planner::special,
+    .moves = &moves_of_call,
+    .weighed = false,
+    .offer = &offer_calls,
+    .emit = &emit_call,
+    .kind_of_step = step_kind::call,
+};
 
 } // namespace cleave::rules

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/cost/assignment.hpp>
+#include <cleave/program/step.hpp>
 #include <cleave/rules/by_name.hpp>
 
 namespace cleave::rules {
@@ -44,9 +45,18 @@ constexpr strategy follow_loop(const planner::cost_model& m, const planner::assi
   return s;
 }
 
-inline constexpr op_rules loop{.factors = &factors_of_loop,
-                               .whole_dims = &stacked_dim,
-                               .traits_of = &traits_of_loop,
-                               .follow = &follow_loop};
+/// What a loop carries is set by a step of its own; all else of a loop is its operand, in other memory.
+constexpr bool sets_carried(const node& n) { return n.code == op::carry; }
+constexpr void express_loop(const node&, const tensor_type&, tape_op& t) { t.code = op::identity; }
+
+inline constexpr op_rules loop{
+    .factors = &factors_of_loop,
+    .whole_dims = &stacked_dim,
+    .traits_of = &traits_of_loop,
+    .follow = &follow_loop,
+    .is_expression = &sets_carried,
+    .express = &express_loop,
+    .kind_of_step = step_kind::map,
+};
 
 } // namespace cleave::rules

@@ -4,6 +4,7 @@
 
 #include <cleave/cost/candidates.hpp>
 #include <cleave/cost/exchange.hpp>
+#include <cleave/program/step.hpp>
 
 namespace cleave::rules {
 
@@ -39,12 +40,18 @@ constexpr dim_set windows_of(const graph& g, const node& n) {
   return set;
 }
 
-constexpr cost moves_of_exchange(const planner::cost_model& m, std::size_t v, const strategy& s) {
-  const node& n = m.node_at(v);
+constexpr exchange_part part_of(const placed_op& o, int k) {
+  return part_of(o.maps, static_cast<std::uint8_t>(k), *o.in[k].type, o.in[k].where, *o.out.type, o.out.where);
+}
+constexpr void place_exchange(const node&, const strategy&, placed_op& o) {
+  unsigned over = 0;
+  for (int k = 0; k < o.arity; ++k) over |= fetched_over(part_of(o, k));
+  o.over = static_cast<axis_set>(over);
+}
+constexpr cost moves_of_exchange(const placed_op& o, const sizes& s) {
   static_vector<exchange_part, max_arity> parts;
-  for (std::uint8_t k = 0; k < n.arity; ++k)
-    parts.push_back(part_of(maps_of(m.g, n), k, m.node_at(n.in[k]).type, required(m, v, s, k), n.type, s.out));
-  return exchange_cost(std::span<const exchange_part>(parts.begin(), parts.end()), m.at);
+  for (int k = 0; k < o.arity; ++k) parts.push_back(part_of(o, k));
+  return exchange_cost(std::span<const exchange_part>(parts.begin(), parts.end()), s);
 }
 
 /// What is short, or read whole, may be fetched whole at once.
@@ -59,13 +66,37 @@ constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment
   planner::add_with_forwarding(m, a, v, s, list);
 }
 
+/// Whether a node reads each dim of its operand at a fixed distance, so that it reads a shard and what is around it.
+constexpr bool reads_neighbours(const graph& g, const node& n) {
+  if (class_of(n.code) != op_class::remap || n.arity != 1 || n.maps > 3) return false;
+  const tensor_type& from = g.nodes[n.in[0]].type;
+  dim_set seen = 0;
+  for (const dim_map& m : maps_of(g, n)) {
+    if (m.divisor != 1 || m.stride < 1 || m.at_run_time != 0 || !m.offset.terms.empty() || (seen & dim_bit(m.to)) != 0)
+      return false;
+    if (m.window != no_dim ? from.has(m.window) : m.stride != 1) return false;
+    seen |= dim_bit(m.to);
+  }
+  return true;
+}
+
+constexpr void emit_exchange(const node& n, const placed_op&, step& s) {
+  s.first_map = n.first_map;
+  s.maps = n.maps;
+}
+
 inline constexpr op_rules remap{
     .factors = &factors_of_remap,
     .whole_dims = &windows_of,
     .traits = planner::special | planner::remaps | planner::fetches_operands,
+    .place = &place_exchange,
     .moves = &moves_of_exchange,
     .remembered = true,
     .offer = &offer_exchanges,
+    .emit = &emit_exchange,
+    .kind_of_step = step_kind::exchange,
+    .collective = kind::exchange,
+    .reason = "each device fetches what it lacks",
 };
 
 } // namespace cleave::rules

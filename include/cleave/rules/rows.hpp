@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/cost/candidates.hpp>
+#include <cleave/program/step.hpp>
 #include <cleave/rules/by_name.hpp>
 
 namespace cleave::rules {
@@ -19,33 +20,35 @@ constexpr factor_list factors_of_gather(const graph& g, const node& n) {
   return list;
 }
 
-/// What a look-up moves: places to the devices that have the rows, and rows back. Both depend on the places; as charged, they are
-/// spread evenly over the devices that divide the table. Places travel as 32-bit numbers.
-constexpr cost gather_cost(const tensor_type& places, const layout& asked, axis_list table, const tensor_type& type, const layout& made, const sizes& s) {
-  const std::int64_t devices = s.axes.product(table);
+/// Rows are fetched over the axes of the table along the dim that is indexed.
+constexpr void place_gather(const node& n, const strategy& s, placed_op& o) {
+  o.along = n.which[0];
+  o.over = s.taken[0].mask();
+}
+/// What a look-up moves: indices to the devices that have the rows, and rows back. Both depend on the indices; as
+/// charged, they are spread evenly over the devices that shard the table. Indices travel as 32-bit numbers.
+constexpr cost moves_of_gather(const placed_op& o, const sizes& s) {
+  const std::int64_t devices = s.axes.product(o.over);
   if (devices == 1) return {};
-  const std::int64_t ids = largest_shape(shape_of(places, s), asked, s.axes).elements(), rows = largest_shape(shape_of(type, s), made, s.axes).elements();
-  return {(devices - 1) * (ids * 4 + rows * size_of(type.element)) / devices, rows > 0 ? 2 * (devices - 1) : 0};
+  const std::int64_t indices = elements_of_busiest(o.in[1], s), rows = elements_of_busiest(o.out, s);
+  return {(devices - 1) * (indices * 4 + rows * size_of(o.out.type->element)) / devices,
+          rows > 0 ? 2 * (devices - 1) : 0};
 }
 
-/// What it costs to send rows to the devices that have their places, over the axes `sent`; charged as if places were spread evenly.
-constexpr cost scatter_cost(const tensor_type& rows, const layout& held_rows, const tensor_type& places, const layout& held_places, axis_set sent,
-                            axis_list table, const sizes& s) {
-  const std::int64_t devices = s.axes.product(sent), parts = s.axes.product(table);
+constexpr void place_scatter(const node& n, const strategy& s, placed_op& o) {
+  o.along = n.which[0];
+  o.over = s.sent;
+}
+/// What it costs to send rows to the devices that have their indices; charged as if indices were spread evenly.
+constexpr cost moves_of_scatter(const placed_op& o, const sizes& s) {
+  const std::int64_t devices = s.axes.product(o.over), parts = s.axes.product(o.axes_along());
   if (devices == 1) return {};
-  const std::int64_t values = largest_shape(shape_of(rows, s), held_rows, s.axes).elements(), ids = largest_shape(shape_of(places, s), held_places, s.axes).elements();
-  return {(devices - 1) * (ids * 4 + values * size_of(rows.element)) / parts, values > 0 ? 2 * (devices - 1) : 0};
+  const std::int64_t rows = elements_of_busiest(o.in[0], s), indices = elements_of_busiest(o.in[1], s);
+  return {(devices - 1) * (indices * 4 + rows * size_of(o.in[0].type->element)) / parts,
+          rows > 0 ? 2 * (devices - 1) : 0};
 }
 
-constexpr cost moves_of_gather(const planner::cost_model& m, std::size_t v, const strategy& s) {
-  const node& n = m.node_at(v);
-  return gather_cost(m.node_at(n.in[1]).type, required(m, v, s, 1), s.taken[0], n.type, s.out, m.at);
-}
-constexpr cost moves_of_scatter(const planner::cost_model& m, std::size_t v, const strategy& s) {
-  const node& n = m.node_at(v);
-  return scatter_cost(m.node_at(n.in[0]).type, required(m, v, s, 0), m.node_at(n.in[1]).type, required(m, v, s, 1),
-                      s.sent, s.out[n.type.find(n.which[0])], m.at);
-}
+constexpr void emit_rows(const node&, const placed_op& o, step& s) { s.k.append(o.along); }
 
 /// Rows are sent over axes that shard the indices; none of them may shard another dim of the table.
 constexpr bool rows_can_be_sent(const planner::cost_model& m, std::size_t v, const strategy& s) {
@@ -59,7 +62,7 @@ constexpr bool rows_can_be_sent(const planner::cost_model& m, std::size_t v, con
 /// The strategies so far, with each device looking up the rows that it has, 0 for the others: nothing is asked for, and
 /// the sum over the devices is left to those who read it. (Mesh-TensorFlow and GSPMD look up so.)
 constexpr void offer_own_rows(const planner::cost_model& m, planner::assignment& a, std::size_t v,
-                               std::vector<strategy>& list) {
+                              std::vector<strategy>& list) {
   const node& n = m.node_at(v);
   const node_id rows = n.in[0];
   if ((m.traits.at[rows] & planner::rematerialised) != 0) return;
@@ -107,16 +110,26 @@ constexpr void offer_sent_rows(const planner::cost_model& m, planner::assignment
 inline constexpr op_rules gather{
     .factors = &factors_of_gather,
     .traits = planner::special | planner::fetches_operands | planner::forced_in_turn | planner::leads_products,
+    .place = &place_gather,
     .moves = &moves_of_gather,
     .offer = &offer_own_rows,
+    .emit = &emit_rows,
+    .kind_of_step = step_kind::gather,
+    .collective = kind::exchange,
+    .reason = "each device asks for the rows that it lacks",
 };
 /// Rows may be sent along axes that shard what they are sent to.
 inline constexpr op_rules scatter{
     .factors = &factors_by_name,
     .traits = planner::special | planner::forced_in_turn,
+    .place = &place_scatter,
     .moves = &moves_of_scatter,
     .offer = &offer_sent_rows,
     .possible = &rows_can_be_sent,
+    .emit = &emit_rows,
+    .kind_of_step = step_kind::scatter,
+    .collective = kind::exchange,
+    .reason = "rows go to the device that has their place",
 };
 
 } // namespace cleave::rules

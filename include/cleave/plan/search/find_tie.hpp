@@ -40,10 +40,8 @@ constexpr verdict find_tie(const cost_model& m, assignment& a, fingerprints& f) 
       project(m, v, k, own, s);
       derive_unreduced(n, s);
       if (!valid(m, v, s)) continue;
-      if (s.divides_like(a.chosen.at[v]))
-        follows = true;
-      else
-        ways.push_back(s);
+      if (s.divides_like(a.chosen.at[v])) follows = true;
+      else ways.push_back(s);
     }
     for (std::size_t w = 0; w < ways.count; ++w) {
       bool tie = false;

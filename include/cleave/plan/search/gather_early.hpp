@@ -95,10 +95,8 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
       for (int pass = 0; pass < 2; ++pass)
         for (std::size_t u : near) improve_node(m, a, f, u, no_node);
     });
-    if (kept)
-      later = moved_later(m, a);
-    else if (fingerprint != 0)
-      in_vain.push_back(fingerprint);
+    if (kept) later = moved_later(m, a);
+    else if (fingerprint != 0) in_vain.push_back(fingerprint);
   }
 }
 

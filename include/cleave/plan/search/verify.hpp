@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/cost/node_price.hpp>
 #include <cleave/cost/legal.hpp>
+#include <cleave/cost/node_price.hpp>
 
 namespace cleave::planner {
 
