@@ -51,6 +51,7 @@ struct search {
   sizes at;
   policy rule;
   reshard_cache cache;
+  factor_table factors;
   cost_model m;
   assignment a;
   fingerprints f;
@@ -60,11 +61,12 @@ struct search {
         at(sizes_for(g)),
         rule(p),
         cache(at, rule),
-        m(g, at, rule, cache, all_rules),
+        factors(factors_of(g)),
+        m(g, at, rule, cache, all_rules, factors),
         a(m),
         f(m) {}
   void begin() {
-    start(m, a, complete(g));
+    start(m, a, complete(g, factors));
     price_all(m, a);
   }
   std::size_t node_of(op code) const {

@@ -46,14 +46,15 @@ struct cost_model {
   const policy& rule;
   reshard_cache& cache;
   const op_rules_table& by_class;
+  factor_table& table;
   search_limits limits{};
 
   std::size_t count = 0;
   flat_array<std::uint32_t> traits{};
   flat_array<std::uint32_t> kind{};
   flat_array<std::uint8_t> rank{};
-  /// How often each node runs.
-  flat_array<double> weight{};
+  /// How often each node runs, and its floating-point operations on all devices, as often as it runs.
+  flat_array<double> weight{}, flops{};
   /// Of a carried value: the node that sets it for the next iteration.
   flat_array<node_id> next_of{};
   /// The parts of a node's fingerprint that do not change.
@@ -77,10 +78,6 @@ struct cost_model {
   /// By slot: its edge.
   flat_array<std::uint32_t> edge_of{};
 
-  /// Factors, of nodes that are special, have reduced factors or flops; by node, counted from 1.
-  flat_array<std::uint32_t> list_of{};
-  std::vector<factor_list> lists{};
-
   /// Results by value, counted from 1: the last one that is the value, and for each result the one before. And the
   /// layouts asked for, in the order of the value's positions.
   flat_array<std::uint32_t> last_output{}, other_output{};
@@ -88,8 +85,9 @@ struct cost_model {
   std::size_t most_copies = 0;
 
   constexpr cost_model(const graph& from, const sizes& s, const policy& p, reshard_cache& known,
-                       const op_rules_table& rules_by_class)
-      : g(from), at(s), rule(p), cache(known), by_class(rules_by_class), count(from.nodes.size()) {
+                       const op_rules_table& rules_by_class, factor_table& factors_by_node)
+      : g(from), at(s), rule(p), cache(known), by_class(rules_by_class), table(factors_by_node),
+        count(from.nodes.size()) {
     make_edges();
     for (std::size_t v = 0; v < count; ++v) describe(v);
     for (std::size_t v = 0; v < count; ++v)
@@ -103,32 +101,33 @@ struct cost_model {
   constexpr const op_rules& rules(std::size_t v) const {
     return by_class[static_cast<std::size_t>(class_of(g.nodes[v].code))];
   }
-  constexpr const factor_list& factors(std::size_t v) const { return lists[list_of.at[v] - 1]; }
+  constexpr node_factors factors(std::size_t v) const { return table[v]; }
 
-  /// Takes down all that is asked of a node; again where it became another operation.
+  /// The same where a node became another operation.
+  constexpr void describe_anew(std::size_t v) {
+    factor_list list;
+    rules(v).factors(g, node_at(v), list);
+    table.set(v, list);
+    describe(v);
+  }
+  /// Takes down all that is asked of a node.
   constexpr void describe(std::size_t v) {
     const node& n = node_at(v);
-    const std::uint32_t t = traits_of(n) | (traits.at[v] & (read_through | leads));
+    std::uint32_t t = traits_of(n) | (traits.at[v] & (read_through | leads));
     kind.at[v] = cache.kind_of(n.type);
     looks.at[v] = fixed_fingerprint(n);
     rank.at[v] = n.type.rank;
     for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
       to_result.at[slot] = to_reduced.at[slot] = from_result.at[slot] = from_reduced.at[slot] = missing.at[slot] = 0;
-    list_of.at[v] = 0;
+    flops.at[v] = (t & has_flops) != 0 ? weight.at[v] * rules(v).flops(g, n, at) : 0;
     if (n.arity != 0) {
-      const factor_list list = rules(v).factors(g, n);
-      bool reduces = false;
+      const node_factors list = factors(v);
       int r = 0;
       for (std::size_t i = 0; i < list.count; ++i) {
-        const factor& f = list.items[i];
-        reduces = reduces || f.is_reduced();
-        note_factor(v, n, f, r);
-        if (f.is_reduced()) ++r;
+        note_factor(v, n, list.items[i], r);
+        if (list.items[i].is_reduced()) ++r;
       }
-      if (reduces || (t & (special | has_flops)) != 0) {
-        lists.push_back(list);
-        list_of.at[v] = static_cast<std::uint32_t>(lists.size());
-      }
+      if (r != 0) t |= reduces;
       for (int k = 0; k < n.arity; ++k)
         finish_slot(first_slot.at[v] + static_cast<std::uint32_t>(k),
                     node_at(n.in[static_cast<std::size_t>(k)]).type.rank, n.type.rank);
@@ -142,9 +141,9 @@ struct cost_model {
     kind.assign(count, 0);
     rank.assign(count, 0);
     weight.assign(count, 1);
+    flops.assign(count, 0);
     next_of.assign(count, no_node);
     looks.assign(count, 0);
-    list_of.assign(count, 0);
     first_slot.assign(count + 1, 0);
     first_edge.assign(count + 1, 0);
     const node* nodes = g.nodes.data();

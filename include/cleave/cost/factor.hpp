@@ -4,6 +4,8 @@
 
 #include <cleave/graph/graph.hpp>
 
+#include <vector>
+
 namespace cleave {
 
 /// What sharding a factor means, in the words of Shardy's sharding rules.
@@ -37,6 +39,33 @@ struct factor {
 
 using factor_list = static_vector<factor, 16>;
 inline constexpr int in_result = max_arity;
+
+/// The factors of one node, wherever they are kept.
+struct node_factors {
+  const factor* items = nullptr;
+  std::size_t count = 0;
+
+  constexpr node_factors() = default;
+  constexpr node_factors(const factor* first, std::size_t n) : items(first), count(n) {}
+  constexpr node_factors(const factor_list& list) : items(list.items), count(list.count) {}
+  constexpr const factor* begin() const { return items; }
+  constexpr const factor* end() const { return items + count; }
+};
+
+/// The factors of all nodes of a graph: computed once, read by propagation, by the search and by lowering.
+struct factor_table {
+  std::vector<factor> kept{};
+  /// By node: where its factors begin, and how many it has.
+  std::vector<std::uint32_t> first{}, count{};
+
+  constexpr node_factors operator[](std::size_t v) const { return {kept.data() + first[v], count[v]}; }
+  /// Sets those of a node; again where it became another operation.
+  constexpr void set(std::size_t v, const factor_list& list) {
+    first[v] = static_cast<std::uint32_t>(kept.size());
+    count[v] = static_cast<std::uint32_t>(list.count);
+    for (std::size_t i = 0; i < list.count; ++i) kept.push_back(list.items[i]);
+  }
+};
 
 /// The axes that shard a dim which is split or merged, as they shard its two parts.
 struct view_parts {

@@ -37,7 +37,7 @@ constexpr void project_view(const cost_model& m, std::size_t v, const factor& f,
 /// Maps the layout of operand `k` to the result and the reduced factors; other positions stay as they are, but for axes
 /// that the operand uses. By factors, for special nodes.
 constexpr void project_factors(const cost_model& m, std::size_t v, int k, layout operand, strategy& s) {
-  const factor_list& factors = m.factors(v);
+  const node_factors factors = m.factors(v);
   unsigned used = 0;
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
@@ -105,7 +105,7 @@ constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
   const dim_set whole = whole_dims(m, v);
   for (int i = 0; i < n.type.rank && whole != 0; ++i)
     if ((whole & dim_bit(n.type[i])) != 0) s.out.clear(i);
-  const factor_list& factors = m.factors(v);
+  const node_factors factors = m.factors(v);
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
     if (f.minor < 0) continue;
@@ -127,7 +127,7 @@ constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
 constexpr void fetch_from_own_layout(const cost_model& m, const assignment& a, std::size_t v, strategy& s) {
   if ((m.traits.at[v] & fetches_operands) == 0) return;
   const node& n = m.node_at(v);
-  const factor_list& factors = m.factors(v);
+  const node_factors factors = m.factors(v);
   const bool owners_answer = s.over.axes(0) != 0;
   for (int k = 0; k < n.arity; ++k) {
     const std::size_t u = n.in[static_cast<std::size_t>(k)];
@@ -154,7 +154,7 @@ constexpr bool fits(const cost_model& m, std::size_t v, const strategy& s) {
   const dim_set whole = whole_dims(m, v);
   for (int i = 0; i < n.type.rank && whole != 0; ++i)
     if ((whole & dim_bit(n.type[i])) != 0 && s.out.axes(i) != 0) return false;
-  const factor_list& factors = m.factors(v);
+  const node_factors factors = m.factors(v);
   if ((m.traits.at[v] & fetches_operands) != 0)
     for (int k = 0; k < n.arity; ++k) {
       unsigned seen = s.forwarded;

@@ -87,13 +87,13 @@ constexpr double node_price(const cost_model& m, assignment& a, std::size_t v) {
   return copies_price(m, a, v) + step_price(m, v, a.chosen.at[v]);
 }
 
+/// The flops of one device; blocks are taken as even, so that uneven ones do not count as repeated work.
 constexpr double flops_with(const cost_model& m, std::size_t v, const strategy& s) {
-  if ((m.traits.at[v] & has_flops) == 0) return 0;
-  return m.weight.at[v] * m.rules(v).flops(m, v, s);
+  return m.flops.at[v] / static_cast<double>(m.at.axes.product(dividing_axes(s)));
 }
 /// The flops of one device when no work is repeated.
 constexpr double flops_once(const cost_model& m, std::size_t v) {
-  return flops_with(m, v, strategy{}) / static_cast<double>(m.at.axes.devices());
+  return m.flops.at[v] / static_cast<double>(m.at.axes.devices());
 }
 constexpr double flops_price(const cost_model& m, const assignment& a, double total) {
   double price = m.rule.flop * total;

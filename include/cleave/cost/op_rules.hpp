@@ -52,6 +52,8 @@ enum node_trait : std::uint32_t {
   remaps = 1u << 14,
   /// Each way to shard its factors is forced in turn, where the policy asks for more effort.
   forced_in_turn = 1u << 15,
+  /// Has reduced factors.
+  reduces = 1u << 16,
   /// Forwards partial sums of some operands.
   is_linear = 1u << 17,
   /// Some reader is transparent.
@@ -70,8 +72,8 @@ inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if
 /// All that the passes ask of a class of operations: one file for each class, in rules/. A null pointer means that the
 /// class has nothing to say.
 struct op_rules {
-  /// Which dims may be sharded, and where they appear.
-  factor_list (*factors)(const graph&, const node&) = nullptr;
+  /// Appends the factors: which dims may be sharded, and where they appear.
+  void (*factors)(const graph&, const node&, factor_list&) = nullptr;
   /// Dims of the result that may not be sharded; null: all may.
   dim_set (*whole_dims)(const graph&, const node&) = nullptr;
   /// How a split or merged dim's axes shard its two parts; null: there are no such dims.
@@ -89,8 +91,8 @@ struct op_rules {
   bool weighed = true;
   /// Whether prices of moves are remembered by the node's maps: enumerating who lacks what takes long.
   bool remembered = false;
-  /// Floating-point operations of one device, as the search weighs them; null: they do not count.
-  double (*flops)(const planner::cost_model&, std::size_t v, const strategy&) = nullptr;
+  /// Floating-point operations of all devices; null: they do not count.
+  double (*flops)(const graph&, const node&, const sizes&) = nullptr;
   /// Those of the busiest device, as a program reports them.
   std::int64_t (*most_flops)(const placed_op&, const sizes&) = nullptr;
 

@@ -44,6 +44,13 @@ struct all_hops : static_vector<hop, max_hops> {
   constexpr bool fits(const all_hops& other) const { return size() + other.size() <= max_hops; }
 };
 
+/// One all-to-all: axes that end the list of one dim and continue that of another.
+struct turn {
+  axis_set moving = 0;
+  layout turned{};
+  bool possible = true;
+};
+
 /// Search for the cheapest path between two layouts of one value.
 template <class Hops>
 struct path_search {
@@ -65,15 +72,50 @@ struct path_search {
   }
 
   /// The layout after every slice that costs nothing: axes that nothing uses yet, appended where the target has them.
-  constexpr layout sliced_towards(const layout& from, const layout& to, axis_set keep_off) const {
+  constexpr layout sliced_towards(const layout& from, const layout& to) const {
     layout l = from;
-    const axis_set used = static_cast<axis_set>(from.used() | keep_off);
+    const unsigned used = from.used(), changed = from.differs_at(to);
     for (int i = 0; i < global.rank; ++i) {
+      if ((changed >> i & 1u) == 0) continue;
       const axis_list have = from[i], want = to[i];
       if (!want.starts_with(have)) continue;
-      for (int j = have.size(); j < want.size() && (used >> want[j] & 1) == 0; ++j) l.append(i, want[j]);
+      const int size = want.size();
+      for (int j = have.size(); j < size && (used >> want[j] & 1) == 0; ++j) l.append(i, want[j]);
     }
     return l;
+  }
+
+  constexpr turn turn_towards(const layout& at, const layout& to) const {
+    turn t{0, at, true};
+    const unsigned after = to.sharded(), changed = at.differs_at(to);
+    unsigned moving = 0;
+    for (int i = 0; i < global.rank; ++i) {
+      if ((changed >> i & 1u) == 0) continue;
+      const axis_list have = at[i];
+      moving |= have.without(have.common_prefix(to[i])).mask() & after;
+    }
+    t.moving = static_cast<axis_set>(moving);
+    for (int i = 0; i < global.rank; ++i) {
+      if ((changed >> i & 1u) == 0) continue;
+      const axis_list have = at[i];
+      int kept = have.size();
+      while (kept > 0 && (moving >> have[kept - 1] & 1) != 0) --kept;
+      const axis_list left = have.prefix(kept);
+      t.turned.set(i, left);
+      t.possible = t.possible && (left.mask() & moving) == 0;
+    }
+    for (int i = 0; i < global.rank && t.possible; ++i) {
+      if ((changed >> i & 1u) == 0) continue;
+      const axis_list have = at[i], want = to[i], left = t.turned[i];
+      if (!want.starts_with(left)) continue;
+      axis_list reached = left;
+      const int size = want.size();
+      for (int j = left.size(); j < size && (moving >> want[j] & 1) != 0; ++j) reached.push_back(want[j]);
+      t.turned.set(i, reached);
+      t.possible = reached == left || have.empty() || reached.starts_with(have);
+    }
+    t.possible = t.possible && (t.turned.sharded() & moving) == moving;
+    return t;
   }
 
   /// Without partial values. Slices first, then axes that change dims in one all-to-all, then what must be gathered;
@@ -97,37 +139,11 @@ struct path_search {
 
     path staged;
     at = from;
-    const layout sliced = sliced_towards(from, to, 0);
+    const layout sliced = sliced_towards(from, to);
     append(staged, at, kind::slice, static_cast<axis_set>(sliced.sharded() & ~before), sliced);
-    // Which axes change dims: they end the list of one dim and continue the list of another.
-    layout turned = at;
-    axis_set moving = 0;
-    for (int i = 0; i < global.rank; ++i) {
-      const axis_list have = at[i];
-      for (int j = have.common_prefix(to[i]); j < have.size(); ++j)
-        if ((after >> have[j] & 1) != 0) moving = static_cast<axis_set>(moving | axis_bit(have[j]));
-    }
-    bool plain = true;
-    for (int i = 0; i < global.rank; ++i) {
-      const axis_list have = at[i];
-      int kept = have.size();
-      while (kept > 0 && (moving >> have[kept - 1] & 1) != 0) --kept;
-      turned.set(i, have.prefix(kept));
-      plain = plain && (turned.axes(i) & moving) == 0;
-    }
-    for (int i = 0; i < global.rank; ++i) {
-      const axis_list have = at[i], want = to[i];
-      axis_list reached = turned[i];
-      if (!want.starts_with(reached)) continue;
-      bool gained = false;
-      for (int j = reached.size(); j < want.size() && (moving >> want[j] & 1) != 0; ++j, gained = true)
-        reached.push_back(want[j]);
-      turned.set(i, reached);
-      plain = plain && !(gained && have.size() > 0 && !reached.starts_with(have));
-    }
-    plain = plain && (turned.sharded() & moving) == moving;
-    if (!plain) return direct;
-    const bool fits = append(staged, at, kind::all_to_all, moving, turned) && at.continues(to);
+    const turn t = turn_towards(at, to);
+    if (!t.possible) return direct;
+    const bool fits = append(staged, at, kind::all_to_all, t.moving, t.turned) && at.continues(to);
     if (!fits) return direct;
     append(staged, at, kind::all_gather, static_cast<axis_set>(at.sharded() & ~after), to);
     return staged.score <= direct.score ? staged : direct;
@@ -199,7 +215,7 @@ constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t eleme
   } else {
     basic_path<Hops> start;
     layout at = from;
-    const layout sliced = search.sliced_towards(from, target, 0);
+    const layout sliced = search.sliced_towards(from, target);
     search.append(start, at, kind::slice, static_cast<axis_set>(sliced.sharded() & ~from.sharded()), sliced);
     bool any = false;
     search.place(start, at, target, found, any);

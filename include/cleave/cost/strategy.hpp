@@ -69,7 +69,7 @@ constexpr axis_list axes_of(const factor& f, const strategy& s, int& r) {
   return f.is_reduced() ? s.over[r++] : s.out[f.at[in_result]];
 }
 /// The layout that operand `k` of a node must have for a strategy.
-constexpr layout required(const node& n, const factor_list& factors, const strategy& s, int k) {
+constexpr layout required(const node& n, node_factors factors, const strategy& s, int k) {
   layout l;
   int r = 0;
   for (std::size_t i = 0; i < factors.count; ++i) {

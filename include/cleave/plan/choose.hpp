@@ -16,6 +16,7 @@ namespace cleave {
 /// A strategy for every node, by node, and the fault if the choice must be left to the user.
 struct choice {
   std::vector<strategy> by_node{};
+  factor_table factors{};
   verdict found{};
   double score = 0;
 };
@@ -23,8 +24,10 @@ struct choice {
 /// Completes a graph and chooses how each node is computed: starts from completion, improves node by node, then by
 /// changes that no single node makes cheaper. Merges become exchanges of elements in `g` where that is cheaper.
 constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
+  choice made;
+  made.factors = factors_of(g);
   planner::reshard_cache cache(at, rule);
-  planner::cost_model m(g, at, rule, cache, all_rules);
+  planner::cost_model m(g, at, rule, cache, all_rules, made.factors);
   planner::assignment a(m);
   planner::fingerprints f(m);
   // Checked after each pass where that costs nothing to speak of: not in the compiler.
@@ -32,7 +35,7 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   const auto check = [&] {
     if (!std::is_constant_evaluated()) sound = sound && planner::verify(m, a) && planner::verify_prices(m, a);
   };
-  planner::start(m, a, complete(g));
+  planner::start(m, a, complete(g, made.factors));
   planner::price_all(m, a);
   check();
   planner::improve(m, a, f, m.limits.sweeps);
@@ -43,7 +46,6 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   check();
   planner::exchange_merges(g, m, a, f);
   check();
-  choice made;
   made.found = sound ? planner::find_tie(m, a, f) : verdict{fault::internal, {}, "choose"};
   made.score = planner::total_price(m, a);
   for (std::size_t v = 0; v < m.count; ++v)

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cleave/graph/simplify.hpp>
-#include <cleave/plan/choose.hpp>
 #include <cleave/plan/lower/lower.hpp>
 #include <cleave/rules/verify.hpp>
 
@@ -51,7 +50,7 @@ constexpr program partition(const graph& recorded, const sizes& hints, const pol
     none.found = chosen.found;
     return none;
   }
-  program made = lower(g, chosen.by_node, hints, rule);
+  program made = lower(g, chosen, hints, rule);
   return made.found.ok() ? made : none;
 }
 

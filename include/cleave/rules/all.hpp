@@ -40,6 +40,22 @@ inline constexpr auto rules_by_step = [] {
 /// The rules of the class that becomes a kind of step; null: it is a move, or a mark.
 constexpr const op_rules* rules_of(step_kind k) { return detail::rules_by_step[static_cast<std::size_t>(k)]; }
 
-constexpr factor_list factors_of(const graph& g, const node& n) { return rules_of(n).factors(g, n); }
+constexpr factor_list factors_of(const graph& g, const node& n) {
+  factor_list list;
+  rules_of(n).factors(g, n, list);
+  return list;
+}
+constexpr factor_table factors_of(const graph& g) {
+  factor_table all;
+  all.first.assign(g.nodes.size(), 0);
+  all.count.assign(g.nodes.size(), 0);
+  factor_list scratch;
+  for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+    scratch.count = 0;
+    rules_of(g.nodes[v]).factors(g, g.nodes[v], scratch);
+    all.set(v, scratch);
+  }
+  return all;
+}
 
 } // namespace cleave

@@ -13,8 +13,7 @@ constexpr dim_set whole_dims_of_call(const graph&, const node& n) { return n.ove
 
 /// A user's kernel: dims by name, but for those that it needs whole. A local call has the layouts that the user wrote
 /// for its operands, which are resharded to them, and no choice.
-constexpr factor_list factors_of_call(const graph& g, const node& n) {
-  factor_list list;
+constexpr void factors_of_call(const graph& g, const node& n, factor_list& list) {
   for (int i = 0; i < n.type.rank && !n.local; ++i) {
     if ((n.over & dim_bit(n.type[i])) != 0) continue;
     factor f;
@@ -33,7 +32,6 @@ constexpr factor_list factors_of_call(const graph& g, const node& n) {
       list.push_back(f);
     }
   }
-  return list;
 }
 
 /// A user's kernel may be sharded in every way that its dims allow; a local call has the layouts that the user wrote.

@@ -8,24 +8,16 @@
 
 namespace cleave::rules {
 
-/// Multiply-adds of one device for a product, times 2; blocks are taken as even, so that uneven ones do not count as
-/// repeated work.
-constexpr double flops_of_product(const planner::cost_model& m, std::size_t v, const strategy& s) {
-  const node& n = m.node_at(v);
-  const factor_list& factors = m.factors(v);
+/// Multiply-adds of all devices, times 2.
+constexpr double flops_of_product(const graph& g, const node& n, const sizes& s) {
   double flops = 2;
-  int r = 0;
-  for (std::size_t i = 0; i < factors.count; ++i) {
-    const factor& f = factors.items[i];
-    const int position = f.at[in_result] >= 0 ? f.at[in_result] : f.at[0];
-    const dim_id d = f.at[in_result] >= 0 ? n.type[position] : m.node_at(n.in[0]).type[position];
-    const axis_set axes = f.is_reduced() ? s.over.axes(r++) : s.out.axes(position);
-    flops *= static_cast<double>(m.at[d]) / static_cast<double>(m.at.axes.product(axes));
-  }
+  for (int i = 0; i < n.type.rank; ++i) flops *= static_cast<double>(s[n.type[i]]);
+  const tensor_type& first = g.nodes[n.in[0]].type;
+  for (int i = 0; i < first.rank; ++i)
+    if ((n.over & dim_bit(first[i])) != 0) flops *= static_cast<double>(s[first[i]]);
   return flops;
 }
-
-/// The same of the busiest device.
+/// Those of the busiest device.
 constexpr std::int64_t most_flops_of_product(const placed_op& o, const sizes& s) {
   std::int64_t flops = 2 * elements_of_busiest(o.out, s);
   const tensor_type& first = *o.in[0].type;

@@ -10,8 +10,7 @@ namespace cleave::rules {
 
 /// Dims that a map names are sharded on both sides as each side likes; those of windows are whole; the others are
 /// common.
-constexpr factor_list factors_of_remap(const graph& g, const node& n) {
-  factor_list list;
+constexpr void factors_of_remap(const graph& g, const node& n, factor_list& list) {
   dim_set mapped = 0;
   for (int m = 0; m < n.maps; ++m) {
     const dim_map& map = g.maps[static_cast<std::size_t>(n.first_map + m)];
@@ -31,7 +30,6 @@ constexpr factor_list factors_of_remap(const graph& g, const node& n) {
     for (int k = 0; k < n.arity; ++k) f.at[k] = detail::position_of(detail::operand_type(g, n, k), n.type[i]);
     list.push_back(f);
   }
-  return list;
 }
 constexpr dim_set windows_of(const graph& g, const node& n) {
   dim_set set = 0;
@@ -59,7 +57,7 @@ constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment
                                std::vector<strategy>& list) {
   if (m.node_at(v).maps == 0) return;
   strategy s = a.chosen.at[v];
-  const factor_list& factors = m.factors(v);
+  const node_factors factors = m.factors(v);
   for (std::size_t i = 0; i < factors.count; ++i)
     if (factors.items[i].is_fetched() && factors.items[i].at[in_result] >= 0)
       s.out.clear(factors.items[i].at[in_result]);

@@ -10,14 +10,13 @@ namespace cleave::rules {
 
 /// Rows of a table: its other dims and those of the indices are common, the dim that is indexed is fetched from where
 /// it is.
-constexpr factor_list factors_of_gather(const graph& g, const node& n) {
-  factor_list list = factors_by_name(g, n);
+constexpr void factors_of_gather(const graph& g, const node& n, factor_list& list) {
+  factors_by_name(g, n, list);
   factor f;
   f.type = factor_type::permutation;
   f.at[0] = detail::position_of(detail::operand_type(g, n, 0), n.which[0]);
   f.taken = 0;
   list.push_back(f);
-  return list;
 }
 
 /// Rows are fetched over the axes of the table along the dim that is indexed.

@@ -8,7 +8,7 @@
 namespace cleave::rules {
 
 /// Arguments, literals, extents, indices. All but arguments are made by every device that needs them.
-constexpr factor_list factors_of_source(const graph&, const node&) { return {}; }
+constexpr void factors_of_source(const graph&, const node&, factor_list&) {}
 /// Whether every device makes the value for itself, in any layout.
 constexpr bool is_made_everywhere(const node& n) { return n.code != op::input && class_of(n.code) == op_class::source; }
 constexpr std::uint32_t traits_of_source(const node& n) { return is_made_everywhere(n) ? planner::rematerialised : 0u; }

@@ -53,8 +53,7 @@ constexpr bool is_merge(const node& n) { return n.code == op::merge; }
 
 /// The same elements under other dims. The major part of a split or merged dim carries the whole dim's factor; blocks
 /// of the minor part follow from it.
-constexpr factor_list factors_of_view(const graph& g, const node& n) {
-  factor_list list;
+constexpr void factors_of_view(const graph& g, const node& n, factor_list& list) {
   const tensor_type& from = detail::operand_type(g, n, 0);
   for (int i = 0; i < n.type.rank; ++i) {
     factor f;
@@ -71,7 +70,6 @@ constexpr factor_list factors_of_view(const graph& g, const node& n) {
     }
     list.push_back(f);
   }
-  return list;
 }
 
 constexpr std::uint32_t traits_of_view(const node& n) { return is_merge(n) ? planner::merges : 0u; }

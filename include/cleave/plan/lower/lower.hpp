@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/plan/choose.hpp>
 #include <cleave/plan/lower/allocate.hpp>
 #include <cleave/plan/lower/combine_all_reduces.hpp>
 #include <cleave/plan/lower/emit.hpp>
@@ -18,8 +19,8 @@ namespace cleave {
 /// Each pass is verified. The compiler checks the finished program alone, which every mistake of a pass before it makes
 /// wrong or dearer, never silently different; a check of each pass costs as much as the pass. Unit tests, the oracle
 /// and the fuzzer, which run the same code at run time, check all of them.
-constexpr program lower(const graph& g, const std::vector<strategy>& chosen, const sizes& at, const policy& rule) {
-  const lowering::assigned_graph in{g, chosen, at, rule};
+constexpr program lower(const graph& g, const choice& chosen, const sizes& at, const policy& rule) {
+  const lowering::assigned_graph in{g, chosen.by_node, chosen.factors, at, rule};
   bool sound = true;
   const auto check = [&](const auto&... made) {
     if (!std::is_constant_evaluated()) sound = sound && lowering::verify(made...);

@@ -14,6 +14,7 @@ namespace cleave::lowering {
 struct assigned_graph {
   const graph& g;
   const std::vector<strategy>& chosen;
+  const factor_table& factors;
   const sizes& at;
   const policy& rule;
 
@@ -59,10 +60,12 @@ constexpr std::uint32_t needed_parts(const region_shape& shared, const region_sh
 }
 
 /// The region that a node reads, alone.
-constexpr region_shape region_around(const assigned_graph& in, const node& n, const strategy& s) {
+constexpr region_shape region_around(const assigned_graph& in, std::size_t v) {
+  const node& n = in.node_at(v);
+  const strategy& s = in.chosen[v];
   region_shape r;
   r.type = in.node_at(n.in[0]).type;
-  r.taken = required(n, factors_of(in.g, n), s, 0);
+  r.taken = required(n, in.factors[v], s, 0);
   for (int i = 0; i < r.type.rank; ++i) {
     const int same = n.type.find(r.type[i]);
     if (same >= 0) r.made.set(i, s.out[same]);
@@ -138,7 +141,7 @@ constexpr shared_regions find_regions(const assigned_graph& in) {
   for (std::size_t v = 0; v < in.g.nodes.size(); ++v) {
     const node& n = in.node_at(v);
     if (!rules::reads_neighbours(in.g, n)) continue;
-    const region_shape own = region_around(in, n, in.chosen[v]);
+    const region_shape own = region_around(in, v);
     const std::int64_t bytes = region_cost(own, in.at).bytes;
     for (std::size_t r = 0; r < found.all.size() && found.of_node[v] == 0; ++r)
       if (found.all[r].operand == n.in[0] && share(in, found.all[r], own, bytes)) found.of_node[v] = r + 1;

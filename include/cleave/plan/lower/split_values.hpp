@@ -136,11 +136,8 @@ constexpr void split_node(const assigned_graph& in, partitioned& p, std::vector<
     add_version(p, made);
     return;
   }
-  if (n.arity != 0) {
-    const factor_list factors = factors_of(in.g, n);
-    for (std::size_t k = 0; k < n.arity; ++k)
-      made.in[k] = value_in(in, p, n.in[k], required(n, factors, in.chosen[v], static_cast<int>(k)));
-  }
+  for (std::size_t k = 0; k < n.arity; ++k)
+    made.in[k] = value_in(in, p, n.in[k], required(n, in.factors[v], in.chosen[v], static_cast<int>(k)));
   switch (class_of(n.code)) {
     case op_class::annotation: note_version(p, made.node, made.in[0]); return;
     case op_class::loop: return split_loop(in, p, made, n);

@@ -14,9 +14,9 @@ constexpr bool reads_as_required(const assigned_graph& in, const partitioned& p,
   const node& n = in.node_at(v.node);
   if (v.where != in.chosen[v.node].out && !rules::is_made_everywhere(n)) return false;
   if (v.arity != n.arity || v.reads_neighbours) return v.reads_neighbours;
-  const factor_list factors = factors_of(in.g, n);
   for (std::size_t k = 0; k < v.arity; ++k)
-    if (p.values[v.in[k]].where != required(n, factors, in.chosen[v.node], static_cast<int>(k))) return false;
+    if (p.values[v.in[k]].where != required(n, in.factors[v.node], in.chosen[v.node], static_cast<int>(k)))
+      return false;
   return true;
 }
 

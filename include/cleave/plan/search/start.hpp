@@ -12,7 +12,7 @@ namespace cleave::planner {
 constexpr void yield_reduced_axes(const cost_model& m, std::size_t v, const completion& layouts, layout& out) {
   const node& n = m.node_at(v);
   unsigned along = 0, brought = 0;
-  const factor_list& factors = m.factors(v);
+  const node_factors factors = m.factors(v);
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
     unsigned all = ~0u;
@@ -42,13 +42,13 @@ constexpr strategy suggested(const cost_model& m, const assignment& a, std::size
     }
     return s;
   }
-  if (m.list_of.at[v] == 0) return s;
+  if (n.arity == 0 || (m.traits.at[v] & (special | reduces)) == 0) return s;
   fit(m, v, s);
   fetch_from_own_layout(m, a, v, s);
   yield_reduced_axes(m, v, layouts, s.out);
   unsigned used = s.out.sharded();
   int r = 0;
-  const factor_list& factors = m.factors(v);
+  const node_factors factors = m.factors(v);
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
     if (!f.is_reduced()) continue;
