@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -257,6 +258,47 @@ TEST(elements, integers_wrap) {
   EXPECT_EQ(small.item(), static_cast<std::int8_t>(100 * n));
   x = x + 1;
   EXPECT_EQ(x.to_global()[0], std::numeric_limits<std::int32_t>::lowest());
+}
+
+/// MPI libraries reduce long messages by vector instructions, some of which saturate where others wrap.
+template <class T>
+class integers : public testing::Test {};
+using integer_types = testing::Types<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
+TYPED_TEST_SUITE(integers, integer_types);
+
+TYPED_TEST(integers, reductions_over_ranks_wrap_in_messages_of_any_length) {
+  using T = TypeParam;
+  const cleave::grid g = line();
+  const std::int64_t ranks = support::ranks();
+  // All bits of the type take part, and the sign of a signed one.
+  const auto at = [](std::int64_t r, std::int64_t c) {
+    return static_cast<T>(static_cast<std::uint64_t>(r * 1000 + c + 1) * 0x9E3779B97F4A7C15u >> 7);
+  };
+  for (const std::int64_t length : {1, 15, 16, 17, 64, 203}) {
+    matrix<T> x(g, {ranks, length});
+    vector<T> sums(g, {length}), products(g, {length}), least(g, {length}), most(g, {length});
+    x.fill_by([&](const auto& p) { return at(p[0], p[1]); });
+    sums = sum(x, row);
+    products = prod(x, row);
+    least = min(x, row);
+    most = max(x, row);
+    const auto s = sums.to_global(), p = products.to_global(), low = least.to_global(), high = most.to_global();
+    for (std::int64_t c = 0; c < length; ++c) {
+      std::uint64_t total = 0, product = 1;
+      T smallest = std::numeric_limits<T>::max(), largest = std::numeric_limits<T>::lowest();
+      for (std::int64_t r = 0; r < ranks; ++r) {
+        total += static_cast<std::uint64_t>(at(r, c));
+        product *= static_cast<std::uint64_t>(at(r, c));
+        smallest = std::min(smallest, at(r, c));
+        largest = std::max(largest, at(r, c));
+      }
+      const auto i = static_cast<std::size_t>(c);
+      EXPECT_EQ(s[i], static_cast<T>(total)) << "length " << length << ", element " << c;
+      EXPECT_EQ(p[i], static_cast<T>(product)) << "length " << length << ", element " << c;
+      EXPECT_EQ(low[i], smallest) << "length " << length << ", element " << c;
+      EXPECT_EQ(high[i], largest) << "length " << length << ", element " << c;
+    }
+  }
 }
 
 TEST(elements, numbers_take_the_type_of_the_tensor) {

@@ -60,9 +60,17 @@ MPI_Op own_operation(reduction r) {
 } // namespace detail
 
 /// The operation of a reduction. Sum and product of bool are "any" and "all". 16-bit numbers are added in float and rounded.
+/// Integers of one byte wrap. The vector code of Open MPI saturates their sums (open-mpi/ompi#8045), so they have an
+/// operation of their own.
 inline MPI_Op operation_of(reduction r, element e) {
   const bool chooses = r == reduction::max || r == reduction::min;
   switch (e) {
+    case element::i8:
+      if (!chooses) return detail::own_operation<std::int8_t>(r);
+      break;
+    case element::u8:
+      if (!chooses) return detail::own_operation<std::uint8_t>(r);
+      break;
     case element::bf16: return detail::own_operation<bfloat16>(r);
     case element::f16: return detail::own_operation<half>(r);
     case element::f32:
@@ -86,7 +94,6 @@ inline MPI_Op operation_of(reduction r, element e) {
 /// by rule; the bits are the same.
 inline MPI_Datatype reduced_datatype_of(reduction r, element e) {
   if (r == reduction::sum || r == reduction::prod) {
-    if (e == element::i8) return MPI_UINT8_T;
     if (e == element::i32) return MPI_UINT32_T;
     if (e == element::i64) return MPI_UINT64_T;
   }
