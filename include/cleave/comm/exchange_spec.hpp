@@ -4,6 +4,7 @@
 
 #include <cleave/comm/staging.hpp>
 #include <cleave/cost/exchange.hpp>
+#include <cleave/program/addressing.hpp>
 
 #include <memory>
 #include <vector>
