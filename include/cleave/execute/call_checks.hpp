@@ -267,7 +267,7 @@ class call_checks {
         case op::iota: value[t] = simulation::stored(o.type, static_cast<double>(loop[o.arg].begin + index[o.arg])); break;
         case op::constant: value[t] = simulation::stored(o.type, o.scalar); break;
         case op::count: value[t] = count(o.over); break;
-        default: value[t] = simulation::applied(o.code, s.tape[o.in[o.code == op::select ? 1u : 0u]].type, o.type, in(0), in(1), in(2));
+        default: value[t] = simulation::applied(o.code, s.tape[o.in[typed_operand(o.code)]].type, o.type, in(0), in(1), in(2));
       }
       if (value[t] != value[t] && o.code != op::input) return static_cast<int>(t);
     }

@@ -50,14 +50,14 @@ constexpr value record_elementwise(op code, const std::array<operand, N>& args, 
     if (!args[i].is_literal) {
       where = args[i].where;
       if (!args[i].from.ok()) return in->missing(name_of(code), where);
-      if ((code == op::select && i == 0) || (args[i].from.number && type != element::none && !from_number)) continue;
+      if (is_predicate(code, i) || (args[i].from.number && type != element::none && !from_number)) continue;
       type = in->at(args[i].from).type.element;
       from_number = args[i].from.number;
     }
   std::array<value, N> values{};
   for (std::size_t i = 0; i < N; ++i) {
-    values[i] = in->value_of(args[i], name_of(code), code == op::select && i == 0 ? element::boolean : type);
-    const bool adapts = args[i].from.number && N > 1 && !from_number && !(code == op::select && i == 0);
+    values[i] = in->value_of(args[i], name_of(code), is_predicate(code, i) ? element::boolean : type);
+    const bool adapts = args[i].from.number && N > 1 && !from_number && !is_predicate(code, i);
     if (adapts && in->at(values[i]).type.element != type)
       values[i] = in->elementwise(op::cast, std::array{values[i]}, args[i].where, type);
   }

@@ -20,8 +20,7 @@ struct loop_order {
     if (placed[v] != 0) return;
     placed[v] = 1;
     const node& n = g.nodes[v];
-    const bool out = n.code == op::last || n.code == op::collect;
-    if (out) {
+    if (leaves_loop(n.code)) {
       place_loop(n.of);
       return;
     }
@@ -43,7 +42,7 @@ struct loop_order {
       if (g.nodes[v].loop == loop) place(static_cast<node_id>(v));
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = g.nodes[v];
-      if ((n.code != op::last && n.code != op::collect) || n.of != loop) continue;
+      if (!leaves_loop(n.code) || n.of != loop) continue;
       placed[v] = 1;
       order.push_back(static_cast<node_id>(v));
     }

@@ -54,7 +54,7 @@ constexpr bool without_one_hot(const graph& g, node& n) {
     const bool looks_up = n.over == classes && (rows & classes) != 0;
     const bool adds_up = n.over == labels && n.over != 0 && (rows & classes) == 0 && (rows & labels) == labels;
     if (!looks_up && !adds_up) continue;
-    n.code = looks_up ? op::gather : op::scatter;
+    n.code = looks_up ? op::gather : op::scatter_add;
     if (looks_up) n.over = 0;
     n.which[0] = form.classes;
     n.in[0] = other;
@@ -76,7 +76,7 @@ constexpr std::vector<std::uint8_t> live_nodes(const graph& from) {
     for (std::size_t v = count; v-- > 0;) {
       const node& n = from.nodes[v];
       if (n.code == op::input) live[v] = 1;
-      const bool follows = (n.code == op::next && live[n.in[1]] != 0) || ((n.code == op::until || n.code == op::trips) && runs[n.of]);
+      const bool follows = (n.code == op::next && live[n.in[1]] != 0) || (limits_loop(n.code) && runs[n.of]);
       if (follows && live[v] == 0) live[v] = 1, changed = true;
       if (!live[v]) continue;
       runs[n.loop] = true;
@@ -89,7 +89,7 @@ constexpr std::vector<std::uint8_t> live_nodes(const graph& from) {
     // A loop that runs makes those around it run.
     for (std::size_t l = from.loops.size(); l > 0; --l) runs[from.loops[l - 1].around] = runs[from.loops[l - 1].around] || runs[l];
     for (std::size_t v = 0; v < count; ++v)
-      if (live[v] == 0 && (from.nodes[v].code == op::until || from.nodes[v].code == op::trips) && runs[from.nodes[v].of]) live[v] = 1, changed = true;
+      if (live[v] == 0 && limits_loop(from.nodes[v].code) && runs[from.nodes[v].of]) live[v] = 1, changed = true;
   }
   return live;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/ops/scalar.hpp>
+#include <cleave/ops/table.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,7 @@ template <int Code, class T, int A = 0, int B = 0, int C = 0>
 struct tape_node {
   using type = T;
   static constexpr op code = static_cast<op>(Code);
+  static constexpr int arity = entry_of(code).arity;
   static constexpr int a = A, b = B, c = C;
 };
 
@@ -91,7 +93,7 @@ CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& 
     return random_op<code, element_of<Stored>>::of(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
   } else {
     using In = decltype(value_of<Node::a>(f));
-    if constexpr (code < op::add) return convert<T>(scalar_op<code, In>::of(value_of<Node::a>(f)));
+    if constexpr (Node::arity == 1) return convert<T>(scalar_op<code, In>::of(value_of<Node::a>(f)));
     else return convert<T>(scalar_op<code, In>::of(value_of<Node::a>(f), value_of<Node::b>(f)));
   }
 }

@@ -34,7 +34,7 @@ constexpr value recorded_gather(recorder& in, value table, dim_ref along, value 
 /// not are summed.
 constexpr value recorded_scatter(recorder& in, value rows, dim_ref along, value places, const tensor_type& table, source where) {
   node n;
-  n.code = op::scatter;
+  n.code = op::scatter_add;
   if (!in.take_operands(n, std::array{rows, places}, where)) return {&in, no_node};
   const tensor_type from = in.at(rows).type, asked = in.at(places).type;
   const int d = in.dim(along, "scatter_add", where);

@@ -176,12 +176,12 @@ public:
       for (int i = 0; i < at(a).type.rank; ++i)
         if (!outer && !outer_ && !wide.has(at(a).type[i]))
           return fail(fault::dims_do_not_broadcast, name_of(n), where, made_.dims[at(a).type[i]].name);
-    const std::size_t first = code == op::select ? 1 : 0;
+    const std::size_t first = typed_operand(code);
     if (user != nullptr && !user->takes(at(args[0]).type.element)) return fail(fault::no_function_for_element, user->name, where);
     const element type = at(args[first]).type.element;
     for (std::size_t i = first; i < args.size(); ++i)
       if (at(args[i]).type.element != type) return fail(fault::element_types_differ, name_of(n), where);
-    if (code == op::select && at(args[0]).type.element != element::boolean)
+    if (is_predicate(code, 0) && at(args[0]).type.element != element::boolean)
       return fail(fault::element_types_differ, name_of(code), where);
     n.type = wide;
     for (const value& a : args)
@@ -190,14 +190,16 @@ public:
           if (n.type.rank == max_rank) return fail(fault::rank_too_high, name_of(code), where);
           n.type.append(at(a).type[i]);
         }
-    n.type.element = result != element::none ? result : is_comparison(code) ? element::boolean : type;
-    if (code == op::abs || code == op::real || code == op::imag) n.type.element = real_of(type);
-    if (code == op::complex) {
+    n.type.element = result != element::none ? result : type;
+    if (has_trait(code, op_traits::to_bool)) n.type.element = element::boolean;
+    if (has_trait(code, op_traits::to_real)) n.type.element = real_of(type);
+    if (has_trait(code, op_traits::to_complex)) {
       if (type != element::f32 && type != element::f64) return fail(fault::complex_parts, name_of(code), where);
       n.type.element = type == element::f32 ? element::c64 : element::c128;
     }
-    if (is_complex(type) && (!takes_complex(code) || (code == op::cast && !is_complex(n.type.element))))
-      return fail(fault::not_for_complex, name_of(code), where);
+    // No part is dropped silently: a cast does not make complex numbers real.
+    const bool drops_part = result != element::none && !is_complex(result);
+    if (is_complex(type) && (!takes_complex(code) || drops_part)) return fail(fault::not_for_complex, name_of(code), where);
     return push(n);
   }
 

@@ -71,7 +71,7 @@ struct evaluator {
       steps.push_back(to.step(n.type[i]));
       loops.add(out.extents[i], steps);
     }
-    const element type = g.nodes[n.in[n.code == op::select ? 1u : 0u]].type.element;
+    const element type = g.nodes[n.in[typed_operand(n.code)]].type.element;
     loops.run(std::vector<std::int64_t>(arity + 1, 0), [&](const std::int64_t* o, std::int64_t count, const std::int64_t* step) {
       for (std::int64_t i = 0; i < count; ++i) {
         double x[3]{};

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -43,76 +44,6 @@ inline double stored(element e, double x) {
   return wrapped(e, bits_of(x));
 }
 
-inline double applied(op code, double x) {
-  switch (code) {
-    case op::neg: return -x;
-    case op::abs: return std::fabs(x);
-    case op::sign: return x > 0 ? 1 : x < 0 ? -1 : x;
-    case op::exp: return std::exp(x);
-    case op::log: return std::log(x);
-    case op::tanh: return std::tanh(x);
-    case op::sqrt: return std::sqrt(x);
-    case op::rsqrt: return 1 / std::sqrt(x);
-    case op::erf: return std::erf(x);
-    case op::gelu: return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-    case op::relu: return x < 0 ? 0 : x;
-    case op::sigmoid: return 1 / (1 + std::exp(-x));
-    case op::sin: return std::sin(x);
-    case op::cos: return std::cos(x);
-    case op::floor: return std::floor(x);
-    case op::imag: return 0;
-    case op::logical_not: return x == 0 ? 1 : 0;
-    default: return x;
-  }
-}
-
-/// Division, powers and products of integers, which double would round.
-inline std::uint64_t applied_to_integers(op code, element e, double a, double b) {
-  const std::uint64_t x = bits_of(a), y = bits_of(b);
-  switch (code) {
-    case op::add: return x + y;
-    case op::sub: return x - y;
-    case op::mul: return x * y;
-    case op::div: {
-      if (y == 0) return 0;
-      if (e == element::u64) return x / y;
-      const auto n = static_cast<std::int64_t>(x), d = static_cast<std::int64_t>(y);
-      return d == -1 ? std::uint64_t{0} - x : static_cast<std::uint64_t>(n / d);
-    }
-    default: {
-      if (b < 0) return a == 1 ? 1u : a != -1 ? 0u : (y & 1u) != 0 ? ~std::uint64_t{0} : 1u;
-      std::uint64_t result = 1, square = x;
-      for (std::uint64_t left = y; left != 0; left >>= 1, square *= square)
-        if ((left & 1u) != 0) result *= square;
-      return result;
-    }
-  }
-}
-
-/// An op of two operands of type `e`.
-inline double applied(op code, element e, double a, double b) {
-  switch (code) {
-    case op::add:
-    case op::sub:
-    case op::mul:
-    case op::div:
-    case op::pow:
-      if (!is_floating(e)) return wrapped(e, applied_to_integers(code, e, a, b));
-      return code == op::add ? a + b : code == op::sub ? a - b : code == op::mul ? a * b : code == op::div ? a / b : std::pow(a, b);
-    case op::maximum: return a > b || std::isnan(a) ? a : b;
-    case op::minimum: return a < b || std::isnan(a) ? a : b;
-    case op::equal: return a == b;
-    case op::not_equal: return a != b;
-    case op::less: return a < b;
-    case op::less_equal: return a <= b;
-    case op::greater: return a > b;
-    case op::greater_equal: return a >= b;
-    case op::logical_and: return a != 0 && b != 0;
-    case op::logical_or: return a != 0 || b != 0;
-    default: return 0;
-  }
-}
-
 /// op::random and op::normal: Philox4x32-10 as its authors write it, on arrays, and what is made of its words.
 inline double random_number(op code, element result, std::uint64_t key, std::uint64_t row, std::uint64_t column) {
   constexpr std::uint64_t low = 0xFFFFFFFFu;
@@ -139,19 +70,55 @@ inline double random_number(op code, element result, std::uint64_t key, std::uin
   return std::ldexp(leading(0, bits), -bits);
 }
 
-/// Whether the result is one of the operands as it is. Such a one is stored already, and not again: the greatest integers of 64 bits are no
-/// doubles, and the nearest ones would wrap.
-inline bool gives_operand(op code, element operands, element result) {
-  return code == op::maximum || code == op::minimum || code == op::broadcast || (code == op::cast && operands == result);
+inline double random_of(op code, element result, double key, double row, double column) {
+  return random_number(code, result, bits_of(key), bits_of(row), bits_of(column));
 }
 
-/// Any elementwise op. `operands` is the type of the operands (of the branches of a select), `result` that of the value.
-inline double applied(op code, element operands, element result, double a, double b, double c) {
-  if (code == op::select) return a != 0 ? b : c;
-  if (gives_operand(code, operands, result)) return entry_of(code).arity == 1 ? a : applied(code, operands, a, b);
-  if (code == op::random || code == op::normal) return random_number(code, result, bits_of(a), bits_of(b), bits_of(c));
-  return stored(result, entry_of(code).arity == 1 ? applied(code, a) : applied(code, operands, a, b));
+/// Sums, products, quotients and powers of integers, which double would round; none for other ops.
+inline std::optional<std::uint64_t> applied_to_integers(op code, element e, double a, double b) {
+  const std::uint64_t x = bits_of(a), y = bits_of(b);
+  switch (code) {
+    case op::add: return x + y;
+    case op::sub: return x - y;
+    case op::mul: return x * y;
+    case op::div: {
+      if (y == 0) return 0;
+      if (e == element::u64) return x / y;
+      const auto n = static_cast<std::int64_t>(x), d = static_cast<std::int64_t>(y);
+      return d == -1 ? std::uint64_t{0} - x : static_cast<std::uint64_t>(n / d);
+    }
+    case op::pow: {
+      if (b < 0) return a == 1 ? 1u : a != -1 ? 0u : (y & 1u) != 0 ? ~std::uint64_t{0} : 1u;
+      std::uint64_t result = 1, square = x;
+      for (std::uint64_t left = y; left != 0; left >>= 1, square *= square)
+        if ((left & 1u) != 0) result *= square;
+      return result;
+    }
+    default: return std::nullopt;
+  }
 }
+
+/// What an elementwise op means on doubles, from its line in graph/op_list.hpp.
+inline double meaning_of(op code, element in, element out, double x, double y, double z) {
+  if (!is_floating(in))
+    if (const auto whole = applied_to_integers(code, in, x, y)) return wrapped(in, *whole);
+  switch (code) {
+#define CLEAVE_ELEMENTWISE(code, arity, sums, traits, meaning, ...) \
+  case op::code: return meaning;
+#include <cleave/graph/op_list.hpp>
+    default: return 0;
+  }
+}
+
+/// Any elementwise op as it comes back from memory. `in` is the type in which it computes, see typed_operand; `out`
+/// that of the result. An operand as it is has been stored already, and is not again: the greatest integers of 64 bits
+/// are no doubles, and the nearest ones would wrap.
+inline double applied(op code, element in, element out, double x, double y, double z) {
+  const double value = meaning_of(code, in, out, x, y, z);
+  return in == out && (value == x || value == y || value == z) ? value : stored(out, value);
+}
+/// An op of two operands whose result has their type.
+inline double applied(op code, element e, double a, double b) { return meaning_of(code, e, e, a, b, 0); }
 
 /// A user's function.
 inline double applied(const user_entry& user, element result, double a, double b, double c) {

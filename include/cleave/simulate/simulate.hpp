@@ -185,7 +185,7 @@ class machine : slice_steps {
             case op::count: tape[t] = stored(o.type, count(o.over)); break;
             case op::user: tape[t] = applied(*o.user, o.type, tape[o.in[0]], tape[o.in[1]], tape[o.in[2]]); break;
             default:
-              tape[t] = applied(o.code, s.tape[o.in[o.code == op::select ? 1u : 0u]].type, o.type, tape[o.in[0]], tape[o.in[1]], tape[o.in[2]]);
+              tape[t] = applied(o.code, s.tape[o.in[typed_operand(o.code)]].type, o.type, tape[o.in[0]], tape[o.in[1]], tape[o.in[2]]);
           }
         }
         double& x = result[at[target] + i * step[target]];
