@@ -54,9 +54,8 @@ CHAPTERS = [
 ]
 # Rooms of which users include headers: each header is in a chapter or here.
 PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg"]
-INTERNAL = ["autodiff/derivative.hpp", "autodiff/derivative_rules.hpp", "record/loop_parts.hpp", "record/numbered_names.hpp", "record/recorded_calls.hpp", "record/recorded_rows.hpp",
-            "record/recorded_sort.hpp", "record/recorded_views.hpp", "record/recorder.hpp", "autodiff/remap_derivative.hpp", "expr/statement_operand.hpp", "record/writer.hpp", "tensor/make.hpp", "tensor/storage.hpp",
-            "optim/leaves.hpp", "linalg/blas.hpp", "linalg/fft.hpp", "linalg/fft_kernels.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
+INTERNAL = ["expr/statement_operand.hpp", "tensor/make.hpp", "tensor/storage.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/fft.hpp",
+            "linalg/fft_kernels.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
 # Public to the compiler only.
 HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform"}
 HIDDEN_FIELDS = {"well_formed", "written", "verdict", "plan_type"}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/record/recorder.hpp>
+#include <cleave/record/op_builder.hpp>
 
 #include <vector>
 
@@ -180,29 +180,27 @@ class remap_adjoint {
     const op code = windows != 0 || n_.code == op::overlap ? op::overlap : n_.code == op::concat ? op::slice : n_.code == op::place ? op::dynamic_slice : n_.code;
     value back_there = in_.remap(code, std::span<const value>(args.data(), arity), maps, type, n_.where);
     if (windows != 0 && back_there.ok()) back_there = in_.reduce(reduction::sum, back_there, windows, n_.where);
-    for (const back& b : ways) {
-      if (b.where == back::only::everywhere || !back_there.ok()) continue;
-      const dim_info& d = in_.made().dims[b.map.to];
-      const value index = in_.iota({d.name, d.extent, d.divisible}, element::i64, n_.where);
-      const value one = in_.constant(1, element::i64, n_.where), none = in_.constant(0, element::i64, n_.where);
-      const value last = in_.elementwise(op::sub, std::array{in_.count(dim_bit(b.map.to), element::i64, n_.where), one}, n_.where);
-      const bool at_end = b.where == back::only::last || b.where == back::only::not_last;
-      const bool is = b.where == back::only::first || b.where == back::only::last;
-      const value there = in_.elementwise(is ? op::equal : op::not_equal, std::array{index, at_end ? last : none}, n_.where);
-      back_there = in_.elementwise(op::select, std::array{there, back_there, in_.constant(0, in_.at(back_there).type.element, n_.where)}, n_.where);
-    }
+    for (const back& b : ways)
+      if (b.where != back::only::everywhere && back_there.ok()) back_there = only_where(b, back_there);
     return back_there;
+  }
+  /// 0 but for the indices for which a way back holds.
+  constexpr value only_where(const back& b, value x) {
+    const op_builder apply(in_, n_.where);
+    const value index = apply.index(b.map.to);
+    const value one = apply.number(1, element::i64), first = apply.number(0, element::i64);
+    const value last = apply(op::sub, in_.count(dim_bit(b.map.to), element::i64, n_.where), one);
+    const bool at_end = b.where == back::only::last || b.where == back::only::not_last;
+    const bool is = b.where == back::only::first || b.where == back::only::last;
+    const value there = apply(is ? op::equal : op::not_equal, index, at_end ? last : first);
+    return apply(op::select, there, x, apply.number(0, in_.at(x).type.element));
   }
 
   constexpr value on_diagonal() {
+    const op_builder apply(in_, n_.where);
     const dim_map a = in_.made().maps[n_.first_map], b = in_.made().maps[static_cast<std::size_t>(n_.first_map + 1)];
-    const auto index = [&](dim_id d) {
-      const dim_info& i = in_.made().dims[d];
-      return in_.iota({i.name, i.extent, i.divisible}, element::i64, n_.where);
-    };
-    const value same = in_.elementwise(op::equal, std::array{index(a.from), index(b.from)}, n_.where, element::none, true);
-    const value zero = in_.constant(0, in_.at(g_).type.element, n_.where);
-    return in_.elementwise(op::select, std::array{same, g_, zero}, n_.where, element::none, true);
+    const value row = apply.index(a.from), column = apply.index(b.from);
+    return apply(op::select, apply(op::equal, row, column), g_, apply.number(0, in_.at(g_).type.element));
   }
 
   recorder& in_;

@@ -242,7 +242,7 @@ struct scalar_op {
     } else if constexpr (Code == op::imag) {
       return T(0);
     } else if constexpr (Code == op::logical_not) {
-      return !a;
+      return !convert<bool>(a);
     } else {
       const R x = static_cast<R>(a);
       R y{};

@@ -20,8 +20,7 @@ constexpr value loop_part(recorder& in, op code, std::uint8_t loop, const tensor
   n.type = type;
   n.of = loop;
   const loop_list& loops = in.made().loops;
-  const bool outside = code == op::last || code == op::collect || code == op::trips;
-  n.loop = outside ? loops[loop - 1u].around : loop;
+  n.loop = is_outside_its_loop(code) ? loops[loop - 1u].around : loop;
   return in.append(n, operands, where);
 }
 
@@ -98,7 +97,7 @@ constexpr value collected_by(recorder& in, std::uint8_t loop, value x, source wh
 constexpr void trips_of_loop(recorder& in, std::string_view op, std::uint8_t loop, value times, source where) {
   if (!times.ok()) return;
   const tensor_type t = in.at(times).type;
-  if (t.rank != 0 || is_floating(t.element) || is_complex(t.element)) in.fail(fault::not_a_count, op, where);
+  if (t.rank != 0 || (!is_integer(t.element) && t.element != element::boolean)) in.fail(fault::not_a_count, op, where);
   else loop_part(in, op::trips, loop, t, std::array{times}, where);
 }
 constexpr void until_holds(recorder& in, std::string_view op, std::uint8_t loop, value predicate, source where) {
