@@ -25,8 +25,8 @@ CLEAVE_LIFT(gather)
 constexpr value take_along(operand x, operand places, dim_ref along) {
   recorder& in = detail::recorder_of(x, places);
   if (!x.from.ok() || !places.from.ok()) return in.missing("take_along", places.where);
-  const int d = in.made().find_dim(along.name);
-  if (d < 0 || !in.at(places.from).type.has(static_cast<dim_id>(d))) return in.fail(fault::dim_missing, "take_along", places.where, along.name);
+  const int d = in.dim_of(places.from, along, "take_along", places.where);
+  if (d < 0) return {&in, no_node};
   const dim_ref ranks = detail::ranks_along(static_cast<dim_id>(d), in.made().dims[static_cast<std::size_t>(d)].extent);
   return detail::recorded_rename(in, detail::recorded_gather(in, x.from, along, detail::recorded_rename(in, places.from, along, ranks, places.where), places.where), ranks, along, places.where);
 }
@@ -52,8 +52,8 @@ constexpr value scatter_add(operand rows, operand places, dim_ref along, std::sp
   table.append(static_cast<dim_id>(d));
   dim_set kept = ~asked.set();
   for (const dim_ref& c : common) {
-    const int own = in.made().find_dim(c.name);
-    if (own < 0 || !asked.has(static_cast<dim_id>(own))) return in.fail(fault::dim_missing, "scatter_add", places.where, c.name);
+    const int own = in.dim_of(places.from, c, "scatter_add", places.where);
+    if (own < 0) return {&in, no_node};
     kept |= dim_bit(static_cast<dim_id>(own));
   }
   for (int i = 0; i < from.rank; ++i)

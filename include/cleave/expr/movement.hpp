@@ -55,13 +55,13 @@ class remapping {
   /// The map of a dim of the operand to one of the result, to be completed; null after a fault.
   constexpr dim_map* along(dim_ref from, dim_ref to) {
     if (failed_) return nullptr;
-    const int f = in_.made().find_dim(from.name);
-    if (f < 0 || !in_.at(args_[0]).type.has(static_cast<dim_id>(f))) return fail(fault::dim_missing, from.name);
+    const int f = in_.dim_of(args_[0], from, name_of(code_), where_);
+    if (f < 0) return fail();
     // One map along each dim: a second one would not know which of the two indices is its own.
     for (const dim_map& m : maps_)
       if (m.from == f) return fail(fault::dim_used_twice, from.name);
     const int t = in_.dim(to, name_of(code_), where_);
-    if (t < 0) return fail(fault::already_said, {});
+    if (t < 0) return fail();
     if (f != t && type_.has(static_cast<dim_id>(t))) return fail(fault::dim_used_twice, to.name);
     type_.dims[static_cast<std::size_t>(type_.find(static_cast<dim_id>(f)))] = static_cast<dim_id>(t);
     dim_map m;
@@ -72,6 +72,10 @@ class remapping {
   }
   constexpr dim_map* fail(fault what, std::string_view dim) {
     in_.fail(what, name_of(code_), where_, dim);
+    return fail();
+  }
+  /// What is wrong has been reported.
+  constexpr dim_map* fail() {
     failed_ = true;
     return nullptr;
   }
@@ -264,8 +268,8 @@ constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... r
     const value v = all[k].x.from;
     if (!v.ok()) return v;
     const tensor_type& t = r.in().at(v).type;
-    const int d = r.in().made().find_dim(all[k].dim.name);
-    if (d < 0 || !t.has(static_cast<dim_id>(d))) return r.fail(fault::dim_missing, all[k].dim.name), r.record();
+    const int d = r.in().dim_of(v, all[k].dim, "concat", first.x.where);
+    if (d < 0) return r.fail(), r.record();
     for (int i = 0; i < t.rank; ++i)
       if (t[i] != d && !r.type_.has(t[i])) return r.fail(fault::dims_do_not_broadcast, r.in().made().dims[t[i]].name), r.record();
     if (t.rank != r.type_.rank) return r.fail(fault::dims_do_not_broadcast, all[k].dim.name), r.record();
@@ -297,7 +301,7 @@ constexpr value windows(operand x, const W&... each) {
     dim_map* m = r.along(w.from, w.to);
     if (m == nullptr) return r.record();
     const int k = r.in().dim(w.at, "windows", x.where);
-    if (k < 0) return r.fail(fault::already_said, {}), r.record();
+    if (k < 0) return r.fail(), r.record();
     if (r.type_.has(static_cast<dim_id>(k))) return r.fail(fault::dim_used_twice, w.at.name), r.record();
     const std::int64_t length = r.fixed(static_cast<dim_id>(k));
     if (length == dynamic) return r.fail(fault::window_open, w.at.name), r.record();

@@ -32,7 +32,7 @@ constexpr value key_of(recorder& in, operand key, std::string_view name) {
   }
   if (!key.from.ok()) return key.from;
   const element type = in.at(key.from).type.element;
-  if (is_floating(type) || is_complex(type) || type == element::boolean) return in.fail(fault::not_a_key, name, key.where);
+  if (!is_integer(type)) return in.fail(fault::not_a_key, name, key.where);
   if (type == element::u64) return key.from;
   const value word = type == element::u32 || type == element::i64 ? key.from : op_of(op::cast, key.where, element::u32, key.from);
   return op_of(op::cast, key.where, element::u64, word);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
+#include <cleave/record/op_builder.hpp>
 
 #include <limits>
 #include <utility>
@@ -18,7 +19,7 @@ constexpr value index_of_extremum(reduction how, operand x, dim_ref over) {
   recorder& in = *x.from.in;
   const value extremum = in.reduce(how, x.from, std::array{over}, x.where);
   if (!extremum.ok()) return extremum;
-  const auto apply = [&](op code, auto... args) { return in.elementwise(code, std::array{args...}, x.where); };
+  const op_builder apply(in, x.where);
   value hit = apply(op::equal, x.from, extremum);
   if (is_floating(in.at(x.from).type.element)) hit = apply(op::logical_or, hit, apply(op::not_equal, x.from, x.from));
   const value none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, x.where);
@@ -54,7 +55,7 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
   if (!x.from.ok()) return {x.from, x.from};
   const element type = in.at(x.from).type.element;
   if (rank.extent == dynamic) return {in.fail(fault::window_open, "top_k", where, rank.name), {&in, no_node}};
-  const auto apply = [&](op code, auto... args) { return in.elementwise(code, std::array{args...}, where, element::none, true); };
+  const detail::op_builder apply(in, where);
   const value index = in.iota(over, element::i32, where), none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, where);
   const value least = in.constant(is_floating(type) ? -std::numeric_limits<double>::infinity() : static_cast<double>(std::numeric_limits<std::int64_t>::min()), type, where);
   value taken{}, values{}, indices{};

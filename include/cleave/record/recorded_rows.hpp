@@ -15,8 +15,8 @@ constexpr value recorded_gather(recorder& in, value table, dim_ref along, value 
   n.code = op::gather;
   if (!in.take_operands(n, std::array{table, places}, where)) return {&in, no_node};
   const tensor_type from = in.at(table).type, asked = in.at(places).type;
-  const int d = in.made().find_dim(along.name);
-  if (d < 0 || !from.has(static_cast<dim_id>(d))) return in.fail(fault::dim_missing, "gather", where, along.name);
+  const int d = in.dim_of(table, along, "gather", where);
+  if (d < 0) return {&in, no_node};
   if (asked.has(static_cast<dim_id>(d))) return in.fail(fault::dim_used_twice, "gather", where, along.name);
   if (!is_integer(asked.element)) return in.fail(fault::not_an_index, "gather", where);
   n.type = asked;
@@ -59,8 +59,8 @@ constexpr value recorded_cumulative(recorder& in, reduction how, value x, dim_re
   n.exclusive = exclusive;
   if (!in.take_operands(n, std::array{x}, where)) return {&in, no_node};
   n.type = in.at(x).type;
-  const int d = in.made().find_dim(along.name);
-  if (d < 0 || !n.type.has(static_cast<dim_id>(d))) return in.fail(fault::dim_missing, "cumulative", where, along.name);
+  const int d = in.dim_of(x, along, "cumulative", where);
+  if (d < 0) return {&in, no_node};
   if (is_complex(n.type.element) && (how == reduction::max || how == reduction::min)) return in.fail(fault::not_for_complex, name_of(how), where);
   n.which[0] = static_cast<dim_id>(d);
   return in.push(n);

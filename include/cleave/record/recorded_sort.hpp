@@ -14,12 +14,10 @@ constexpr dim_ref ranks_along(dim_id d, std::int64_t extent) { return {rank_name
 /// The elements of each slice along a dim in order (op::sort), or the indices that they had (op::argsort).
 constexpr value recorded_sort(recorder& in, op code, value x, dim_ref along, bool descending, source where) {
   if (!x.ok()) return x;
-  node n;
-  n.code = code;
+  node n = in.node_on(code, x, where);
   n.backwards = descending;
-  n.type = in.at(x).type;
-  const int d = in.made().find_dim(along.name);
-  if (d < 0 || !n.type.has(static_cast<dim_id>(d))) return in.fail(fault::dim_missing, name_of(code), where, along.name);
+  const int d = in.dim_of(x, along, name_of(code), where);
+  if (d < 0) return {&in, no_node};
   if (is_complex(n.type.element)) return in.fail(fault::not_for_complex, name_of(code), where);
   n.which[0] = static_cast<dim_id>(d);
   if (code == op::argsort) n.type.element = element::i32;

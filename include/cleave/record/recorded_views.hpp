@@ -11,14 +11,9 @@ namespace cleave::detail {
 /// The same values with dim `from` called `to`.
 constexpr value recorded_rename(recorder& in, value x, dim_ref from, dim_ref to, source where) {
   if (!x.ok()) return {&in, no_node};
-  node n;
-  n.code = op::rename;
-  n.where = where;
-  n.arity = 1;
-  n.in[0] = x.id;
-  n.type = in.at(x).type;
-  const int f = in.made().find_dim(from.name);
-  if (f < 0 || !n.type.has(static_cast<dim_id>(f))) return in.fail(fault::dim_missing, "rename", where, from.name);
+  node n = in.node_on(op::rename, x, where);
+  const int f = in.dim_of(x, from, "rename", where);
+  if (f < 0) return {&in, no_node};
   if (to.extent == dynamic) to.extent = in.made().dims[static_cast<std::size_t>(f)].extent;
   const int t = in.dim(to, "rename", where);
   if (t < 0) return {&in, no_node};
@@ -32,14 +27,10 @@ constexpr value recorded_rename(recorder& in, value x, dim_ref from, dim_ref to,
 /// One dim as two: whole index = major index * extent of minor + minor index.
 constexpr value recorded_split(recorder& in, value x, dim_ref whole, dim_ref major, dim_ref minor, source where) {
   if (!x.ok()) return {&in, no_node};
-  node n;
-  n.code = op::split;
-  n.where = where;
-  n.arity = 1;
-  n.in[0] = x.id;
-  const tensor_type from = in.at(x).type;
-  const int w = in.made().find_dim(whole.name);
-  if (w < 0 || !from.has(static_cast<dim_id>(w))) return in.fail(fault::dim_missing, "split", where, whole.name);
+  node n = in.node_on(op::split, x, where);
+  const tensor_type from = n.type;
+  const int w = in.dim_of(x, whole, "split", where);
+  if (w < 0) return {&in, no_node};
   const int a = in.dim(major, "split", where), b = a < 0 ? -1 : in.dim(minor, "split", where);
   if (b < 0) return {&in, no_node};
   n.which = {static_cast<dim_id>(w), static_cast<dim_id>(a), static_cast<dim_id>(b)};
@@ -47,6 +38,7 @@ constexpr value recorded_split(recorder& in, value x, dim_ref whole, dim_ref maj
     if (from.has(static_cast<dim_id>(in.made().find_dim(part->name))) || a == b)
       return in.fail(fault::dim_used_twice, "split", where, part->name);
   if (from.rank == max_rank) return in.fail(fault::rank_too_high, "split", where);
+  n.type = {};
   n.type.element = from.element;
   for (int i = 0; i < from.rank; ++i) {
     n.type.append(from[i] == w ? n.which[1] : from[i]);
@@ -58,17 +50,15 @@ constexpr value recorded_split(recorder& in, value x, dim_ref whole, dim_ref maj
 /// Two dims as one: whole index = major index * extent of minor + minor index.
 constexpr value recorded_merge(recorder& in, value x, dim_ref major, dim_ref minor, dim_ref whole, source where) {
   if (!x.ok()) return {&in, no_node};
-  tensor_type from = in.at(x).type;
-  const int a = in.made().find_dim(major.name), b = in.made().find_dim(minor.name);
-  if (a < 0 || !from.has(static_cast<dim_id>(a))) return in.fail(fault::dim_missing, "merge", where, major.name);
-  if (b < 0 || a == b || !from.has(static_cast<dim_id>(b))) return in.fail(fault::dim_missing, "merge", where, minor.name);
+  const tensor_type from = in.at(x).type;
+  const int a = in.dim_of(x, major, "merge", where), b = a < 0 ? -1 : in.dim_of(x, minor, "merge", where);
+  if (b < 0) return {&in, no_node};
+  if (a == b) return in.fail(fault::dim_missing, "merge", where, minor.name);
   const int w = in.dim(whole, "merge", where);
   if (w < 0) return {&in, no_node};
   if (from.has(static_cast<dim_id>(w))) return in.fail(fault::dim_used_twice, "merge", where, whole.name);
-  node n;
-  n.code = op::merge;
-  n.where = where;
-  n.arity = 1;
+  node n = in.node_on(op::merge, x, where);
+  n.type = {};
   n.which = {static_cast<dim_id>(a), static_cast<dim_id>(b), static_cast<dim_id>(w)};
   n.type.element = from.element;
   tensor_type adjacent;
@@ -81,15 +71,10 @@ constexpr value recorded_merge(recorder& in, value x, dim_ref major, dim_ref min
   }
   if (adjacent != from) {
     // The parts must lie side by side in memory: one pass that writes them so.
-    node turned;
-    turned.code = op::cast;
-    turned.where = where;
-    turned.arity = 1;
-    turned.in[0] = x.id;
+    node turned = in.node_on(op::cast, x, where);
     turned.type = adjacent;
-    x = in.push(turned);
+    n.in[0] = in.push(turned).id;
   }
-  n.in[0] = x.id;
   return in.relate({n.which[2], n.which[0], n.which[1]}, "merge", where) ? in.push(n) : value{&in, no_node};
 }
 

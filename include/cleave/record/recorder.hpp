@@ -22,10 +22,7 @@ public:
 
   /// An argument: its dims in memory order with the layout of the specification, which is never overridden.
   constexpr value input(element type, const spec& s, source where = {}) {
-    node n;
-    n.code = op::input;
-    n.where = where;
-    n.type.element = type;
+    node n = source_node(op::input, type, where);
     if (!s.well_formed || type == element::none) return fail(fault::already_said, "input", where);
     for (const placement& p : s.dims) {
       const int d = intern(p.dim, "input", where);
@@ -124,30 +121,21 @@ public:
   };
 
   constexpr value constant(double number, element type, source where) {
-    node n;
-    n.code = op::constant;
-    n.type.element = type;
+    node n = source_node(op::constant, type, where);
     n.scalar = number;
-    n.where = where;
     return push(n);
   }
 
   /// The product of the global extents of the dims, as a rank-0 value.
   constexpr value count(dim_set dims, element type, source where) {
-    node n;
-    n.code = op::count;
-    n.type.element = type;
+    node n = source_node(op::count, type, where);
     n.over = dims;
-    n.where = where;
     return push(n);
   }
 
   /// 0, 1, 2, ... along one dim.
   constexpr value iota(dim_ref along, element type, source where) {
-    node n;
-    n.code = op::iota;
-    n.type.element = type;
-    n.where = where;
+    node n = source_node(op::iota, type, where);
     const int d = intern(along, "iota", where);
     if (d < 0) return {this, no_node};
     n.type.append(static_cast<dim_id>(d));
@@ -241,27 +229,23 @@ public:
   /// Reduction over the given dims, over all where none is given.
   constexpr value reduce(reduction how, value x, std::span<const dim_ref> over, source where) {
     if (!x.ok()) return missing(name_of(how), where);
-    const dim_set all = at(x).type.set();
-    dim_set set = over.empty() ? all : 0;
+    dim_set set = over.empty() ? at(x).type.set() : 0;
     for (const dim_ref& k : over) {
-      const int d = made_.find_dim(k.name);
-      if (d < 0 || (all & dim_bit(static_cast<dim_id>(d))) == 0) return fail(fault::dim_missing, name_of(how), where, k.name);
+      const int d = dim_of(x, k, name_of(how), where);
+      if (d < 0) return {this, no_node};
       set |= dim_bit(static_cast<dim_id>(d));
     }
     return reduce(how, x, set, where);
   }
   constexpr value reduce(reduction how, value x, dim_set over, source where) {
     if (!x.ok()) return missing(name_of(how), where);
-    node n;
-    n.code = op::reduce;
+    node n = node_on(op::reduce, x, where);
     n.combine = how;
-    n.where = where;
-    n.arity = 1;
-    n.in[0] = x.id;
     n.over = over;
-    const tensor_type t = at(x).type;
+    const tensor_type t = n.type;
     if (is_complex(t.element) && (how == reduction::max || how == reduction::min)) return fail(fault::not_for_complex, name_of(how), where);
     if (!passes_partials(n)) return {this, no_node};
+    n.type = {};
     n.type.element = t.element;
     for (int i = 0; i < t.rank; ++i)
       if ((n.over & dim_bit(t[i])) == 0) n.type.append(t[i]);
@@ -275,11 +259,7 @@ public:
     for (int i = 0; i < from.rank; ++i)
       if (!like.has(from[i])) return fail(fault::dims_do_not_broadcast, "broadcast", where, made_.dims[from[i]].name);
     if (from.set() == like.set()) return x;
-    node n;
-    n.code = op::broadcast;
-    n.where = where;
-    n.arity = 1;
-    n.in[0] = x.id;
+    node n = node_on(op::broadcast, x, where);
     if (!passes_partials(n)) return {this, no_node};
     n.type = like;
     n.type.element = from.element;
@@ -302,12 +282,7 @@ public:
   /// Another name for a value, with a meaning for derivatives: identity, stop_gradient, barrier.
   constexpr value alias(op code, value x, source where) {
     if (!x.ok()) return missing(name_of(code), where);
-    node n;
-    n.code = code;
-    n.where = where;
-    n.arity = 1;
-    n.in[0] = x.id;
-    n.type = at(x).type;
+    node n = node_on(code, x, where);
     // Barriers are never the same.
     if (code == op::barrier) n.scalar = static_cast<double>(made_.nodes.size());
     return push(n);
@@ -340,6 +315,13 @@ public:
     const value last = elementwise(op::sub, std::array{count(dim_bit(whole), e, where), count(dim_bit(part), e, where)}, where);
     const value most = elementwise(op::minimum, std::array{start, last}, where);
     return elementwise(op::maximum, std::array{most, constant(0, e, where)}, where);
+  }
+  /// The id of a dim that a value has; -1 after a fault.
+  constexpr int dim_of(value x, dim_ref d, std::string_view op, source where) {
+    const int id = made_.find_dim(d.name);
+    if (id >= 0 && at(x).type.has(static_cast<dim_id>(id))) return id;
+    refuse(fault::dim_missing, op, where, d.name);
+    return -1;
   }
   /// The id of a dim by which an operation calls a dim of its result; -1 after a fault.
   constexpr int dim(dim_ref d, std::string_view op, source where) { return intern(d, op, where); }
@@ -381,6 +363,17 @@ public:
     return passes_partials(n);
   }
 
+  /// A node on one operand, of its type.
+  constexpr node node_on(op code, value x, source where) const {
+    node n;
+    n.code = code;
+    n.where = where;
+    n.arity = 1;
+    n.in[0] = x.id;
+    n.type = at(x).type;
+    return n;
+  }
+
   constexpr value push(const node& n) {
     if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
     made_.nodes.push_back(n);
@@ -405,12 +398,7 @@ public:
   /// Pins the dims of a cotangent where the value to which it belongs has them pinned.
   constexpr value constrain_like(value x, const node& primal) {
     if (!x.ok()) return x;
-    node n;
-    n.code = op::constrain;
-    n.where = primal.where;
-    n.arity = 1;
-    n.in[0] = x.id;
-    n.type = at(x).type;
+    node n = node_on(op::constrain, x, primal.where);
     for (int i = 0; i < n.type.rank; ++i) {
       const int from = primal.type.find(n.type[i]);
       if (from < 0 || (primal.pinned >> from & 1) == 0) continue;
@@ -423,12 +411,7 @@ public:
   /// Pins the dims that the specification names (constrain) or the whole layout (reshard).
   constexpr value annotate(op code, value x, const spec& s, source where) {
     if (!x.ok()) return missing(name_of(code), where);
-    node n;
-    n.code = code;
-    n.where = where;
-    n.arity = 1;
-    n.in[0] = x.id;
-    n.type = at(x).type;
+    node n = node_on(code, x, where);
     if (!resolve(s, n.type, name_of(code), where, n.pin, n.pinned)) return {this, no_node};
     const node& from = at(x);
     for (int i = 0; i < n.type.rank && code == op::constrain && from.code == op::constrain; ++i)
@@ -472,6 +455,14 @@ public:
   constexpr const std::vector<region>& regions() const { return regions_; }
 
 private:
+  static constexpr node source_node(op code, element type, source where) {
+    node n;
+    n.code = code;
+    n.where = where;
+    n.type.element = type;
+    return n;
+  }
+
   /// The deepest loop of the operands.
   constexpr std::uint8_t innermost(const node& n) const {
     std::uint8_t loop = 0;
