@@ -10,8 +10,6 @@
 #include <cleave/simulate/sort.hpp>
 
 #include <functional>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace cleave {
@@ -102,7 +100,7 @@ struct evaluator {
       if (m.at_run_time != 0) offsets[m.at_run_time] = static_cast<std::int64_t>(in[m.at_run_time]->data[0]);
     for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const indices& index, std::size_t place) {
       for (std::uint8_t k = 0; k < n.arity; ++k) {
-        if (k > 0 && n.code != op::concat) continue;
+        if (!takes_from(maps_of(g, n), k)) continue;
         const auto source = source_of(maps_of(g, n), k, g.nodes[n.in[k]].type, n.type, index, at, offsets);
         if (source) out.data[place] = in[k]->data[place_in(box_of(in[k]->extents, layout{}, {}, at.axes), *source)];
       }
@@ -144,29 +142,51 @@ struct evaluator {
     });
   }
 
+  /// The values of a node without operands.
+  void fill(const node& n, host_array& out) const {
+    const auto put = [&](std::size_t i, double x) { out.data[i] = stored(n.type.element, x); };
+    double product = 1;
+    switch (n.code) {
+      case op::constant: return put(0, n.scalar);
+      case op::iota:
+        for (std::size_t i = 0; i < out.data.size(); ++i) put(i, static_cast<double>(i));
+        return;
+      case op::count:
+        for (dim_id d = 0; d < max_dims; ++d)
+          if ((n.over & dim_bit(d)) != 0) product *= static_cast<double>(at[d]);
+        return put(0, product);
+      default: return;
+    }
+  }
+
+  void contract(const node& n, const host_array& left, const host_array& right, host_array& out) const {
+    const placed a = place(n.in[0]), b = place(n.in[1]), c(n.type, out.extents);
+    const auto loops = product_loops(a.type, b.type, c.type, [&](dim_id d) { return at[d]; });
+    multiply(a, b, c, loops, left.data.data(), right.data.data(), out.data.data());
+  }
+
+  /// A user's kernel, on one device that holds everything.
+  void call(const node& n, host_array& out) const {
+    std::vector<reference_shard> shards;
+    const auto whole = [&](const host_array& a, const tensor_type& type) {
+      shape start;
+      start.rank = a.extents.rank;
+      return reference_shard{a.extents, a.extents, start, const_cast<double*>(a.data.data()), detail::named_dims(type, g.dims)};
+    };
+    for (std::size_t k = 0; k < n.arity; ++k) shards.push_back(whole(values[n.in[k]], g.nodes[n.in[k]].type));
+    run_reference(*n.user, shards, whole(out, n.type));
+  }
+
   host_array compute(const node& n) const {
     host_array out(shape_of(n.type, at));
     const host_array* in[max_arity]{};
     for (std::size_t k = 0; k < n.arity; ++k) in[k] = &values[n.in[k]];
     switch (class_of(n.code)) {
       case op_class::source:
-        if (n.code == op::constant) out.data[0] = stored(n.type.element, n.scalar);
-        if (n.code == op::iota)
-          for (std::size_t i = 0; i < out.data.size(); ++i) out.data[i] = stored(n.type.element, static_cast<double>(i));
-        if (n.code == op::count) {
-          double product = 1;
-          for (dim_id d = 0; d < max_dims; ++d)
-            if ((n.over & dim_bit(d)) != 0) product *= static_cast<double>(at[d]);
-          out.data[0] = stored(n.type.element, product);
-        }
+        fill(n, out);
         break;
       case op_class::elementwise: elementwise(n, in, out); break;
-      case op_class::contraction: {
-        const placed a = place(n.in[0]), b = place(n.in[1]), c(n.type, out.extents);
-        multiply(a, b, c, product_loops(a.type, b.type, c.type, [&](dim_id d) { return at[d]; }), in[0]->data.data(),
-                 in[1]->data.data(), out.data.data());
-        break;
-      }
+      case op_class::contraction: contract(n, *in[0], *in[1], out); break;
       case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::remap: remap(n, in, out); break;
       case op_class::cumulative: cumulative(n, *in[0], out); break;
@@ -175,23 +195,12 @@ struct evaluator {
         break;
       case op_class::scatter: scatter(n, *in[0], *in[1], out); break;
       case op_class::gather: gather(n, *in[0], *in[1], out); break;
-      case op_class::call: {
-        // One device that holds everything.
-        std::vector<reference_shard> shards;
-        const auto whole = [&](const host_array& a, const tensor_type& type) {
-          shape start;
-          start.rank = a.extents.rank;
-          return reference_shard{a.extents, a.extents, start, const_cast<double*>(a.data.data()), detail::named_dims(type, g.dims)};
-        };
-        for (std::size_t k = 0; k < n.arity; ++k) shards.push_back(whole(values[n.in[k]], g.nodes[n.in[k]].type));
-        run_reference(*n.user, shards, whole(out, n.type));
-        break;
-      }
+      case op_class::call: call(n, out); break;
       case op_class::loop:
       case op_class::view:
       case op_class::annotation:
         if (in[0]->data.size() != out.data.size())
-          throw std::invalid_argument("cleave: the sizes given to evaluate contradict a " + std::string(name_of(n.code)));
+          throw evaluation_error(wording::sizes_contradict(name_of(n.code)));
         out.data = in[0]->data;
         break;
     }
@@ -272,7 +281,7 @@ class loop_runner {
 
 /// Arrays hold doubles: programs with complex numbers are neither evaluated nor simulated.
 inline void refuse_complex(element e) {
-  if (is_complex(e)) throw std::invalid_argument("cleave: complex numbers are neither evaluated nor simulated; run the program on one device to compare");
+  if (is_complex(e)) throw evaluation_error(wording::not_on_doubles());
 }
 
 } // namespace simulation
@@ -282,11 +291,13 @@ inline void refuse_complex(element e) {
 /// for. `after` may change each value once it is computed, as rounding would.
 inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, std::span<const host_array> arguments, const simulation::node_hook& after = {}) {
   const graph g = ordered(recorded);
-  if (arguments.size() != g.inputs.size()) throw std::invalid_argument("cleave: evaluate needs one array an argument");
+  if (arguments.size() != g.inputs.size())
+    throw evaluation_error(wording::arrays_needed(static_cast<std::int64_t>(g.inputs.size()), static_cast<std::int64_t>(arguments.size())));
   for (const node& n : g.nodes) simulation::refuse_complex(n.type.element);
   simulation::evaluator run{g, at, std::vector<host_array>(g.nodes.size())};
   for (std::size_t a = 0; a < arguments.size(); ++a) {
-    if (arguments[a].extents != shape_of(g.nodes[g.inputs[a]].type, at)) throw std::invalid_argument("cleave: an argument of evaluate has another shape than its type");
+    if (arguments[a].extents != shape_of(g.nodes[g.inputs[a]].type, at))
+      throw evaluation_error(wording::array_extents(static_cast<std::int64_t>(a)));
     run.values[g.inputs[a]] = arguments[a];
     if (after) after(g.nodes[g.inputs[a]], run.values[g.inputs[a]]);
   }

@@ -15,6 +15,13 @@ namespace cleave::simulation {
 
 using indices = std::array<std::int64_t, max_rank>;
 
+/// Whether elements come from an operand. Offsets are operands too.
+inline bool takes_from(std::span<const dim_map> maps, std::uint8_t operand) {
+  for (const dim_map& m : maps)
+    if (m.operand == operand) return true;
+  return false;
+}
+
 /// The element of an operand that an element of the result is; none where it is 0.
 inline std::optional<indices> source_of(std::span<const dim_map> maps, std::uint8_t operand, const tensor_type& from, const tensor_type& to,
                                         const indices& at, const sizes& s, std::span<const std::int64_t> offsets) {

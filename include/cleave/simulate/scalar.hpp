@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/error.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/ops/table.hpp>
 
@@ -9,8 +10,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <stdexcept>
-#include <string>
 
 // What the elementwise ops mean, once more and plainly, so that the kernels have something to be compared with: floating
 // types compute in double and are not rounded, integers wrap to their width, bool is 0 or 1.
@@ -130,8 +129,7 @@ inline double applied(const user_entry& user, element result, double a, double b
 }
 /// A user's kernel on shards of doubles.
 inline void run_reference(const user_entry& user, std::span<const reference_shard> in, const reference_shard& out) {
-  if (user.reference == nullptr)
-    throw std::invalid_argument("cleave: the operation " + std::string(user.name) + " has no reference function, so that it cannot be simulated");
+  if (user.reference == nullptr) throw evaluation_error(wording::reference_missing(user.name));
   user.reference(in, out);
 }
 

@@ -263,12 +263,6 @@ class machine : slice_steps {
     if (at_run_time && busiest > priced) complain("moves more than its price");
     moved_ = at_run_time ? priced : busiest;
   }
-  /// Offsets are operands too.
-  static bool takes_from(std::span<const dim_map> maps, std::uint8_t operand) {
-    for (const dim_map& m : maps)
-      if (m.operand == operand) return true;
-    return false;
-  }
   std::uint32_t part_of_region(std::size_t d, const buffer& to, const indices& at) const {
     std::uint32_t part = 0, digit = 1;
     for (int m = 0; m < to.maps && to.form == form::region; ++m, digit *= 3) {
