@@ -84,7 +84,7 @@ TEST_F(Recording, TheFirstFaultIsKeptAndTheRestAbsorbed) {
   expect(fault::contracted_dim_missing, "dot", "j");
 }
 TEST_F(Recording, Layouts) {
-  in.annotate(op::constrain, a, placed({over(b, "z")}), {});
+  detail::recorded_annotation(in, op::constrain, a, placed({over(b, "z")}), {});
   expect(fault::axis_not_in_mesh, "constrain", "b", "z");
 }
 TEST_F(Recording, AxisTwice) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/autodiff/derivative_rules.hpp>
+#include <cleave/rules/all.hpp>
 #include <cleave/autodiff/regions.hpp>
 #include <cleave/autodiff/reverse_loop.hpp>
 
@@ -44,8 +44,10 @@ class reverse_pass {
       }
       if (!c_.has_cotangent(v) || !c_.depends(v)) continue;
       const node n = c_.node_at(v);
+      const auto adjoint = rules_of(n).adjoint;
+      if (adjoint == nullptr) continue;
       const auto before = in_.derive({n.gradient ? n.origin : n.code, true});
-      record_adjoint(c_, v, n);
+      adjoint(c_, v, n, c_.cotangent(v));
       in_.derive(before);
     }
   }

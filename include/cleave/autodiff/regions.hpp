@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/record/reverse_context.hpp>
+#include <cleave/rules/reverse_context.hpp>
 
 #include <utility>
 

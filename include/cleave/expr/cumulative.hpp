@@ -4,7 +4,7 @@
 
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/statement.hpp>
-#include <cleave/record/recorded_rows.hpp>
+#include <cleave/rules/cumulative.hpp>
 
 namespace cleave {
 

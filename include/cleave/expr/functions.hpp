@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cleave/expr/statement.hpp>
-#include <cleave/record/recorded_views.hpp>
+#include <cleave/rules/annotation.hpp>
+#include <cleave/rules/view.hpp>
 #include <cleave/record/recorder.hpp>
 
 namespace cleave {
@@ -337,10 +338,10 @@ constexpr value merge(operand x, dim_ref major, dim_ref minor, dim_ref whole) {
 CLEAVE_LIFT(merge)
 
 /// Pins the layout of the dims that the specification names (GSPMD's annotation). The other dims stay open.
-constexpr value constrain(operand x, const spec& s) { return x.from.in->annotate(op::constrain, x.from, s, x.where); }
+constexpr value constrain(operand x, const spec& s) { return detail::recorded_annotation(*x.from.in, op::constrain, x.from, s, x.where); }
 CLEAVE_LIFT(constrain)
 /// Asks for a complete layout. Dims that the specification does not name are replicated.
-constexpr value reshard(operand x, const spec& s) { return x.from.in->annotate(op::reshard, x.from, s, x.where); }
+constexpr value reshard(operand x, const spec& s) { return detail::recorded_annotation(*x.from.in, op::reshard, x.from, s, x.where); }
 CLEAVE_LIFT(reshard)
 
 } // namespace cleave

@@ -4,8 +4,8 @@
 
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/statement.hpp>
-#include <cleave/record/recorded_rows.hpp>
-#include <cleave/record/recorded_sort.hpp>
+#include <cleave/rules/rows.hpp>
+#include <cleave/rules/sort.hpp>
 
 namespace cleave {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/expr/tree.hpp>
-#include <cleave/record/loop_parts.hpp>
+#include <cleave/rules/loop.hpp>
 #include <cleave/record/numbered_names.hpp>
 
 #include <utility>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
+#include <cleave/rules/remap.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -41,94 +42,6 @@ struct window_constant {
 template <auto From, auto To, auto At, std::int64_t Stride = 1, std::int64_t Dilation = 1, std::int64_t Low = 0, std::int64_t High = 0,
           border Outside = border::zero>
 inline constexpr window_constant<From, To, At, Stride, Dilation, Low, High, Outside> window_c{};
-
-namespace detail {
-
-/// Records remaps of one operand: collects maps, and the dims of the result.
-class remapping {
- public:
-  constexpr remapping(op code, operand x) : in_(*x.from.in), code_(code), where_(x.where), args_{x.from} {
-    if (x.from.ok()) type_ = in_.at(x.from).type;
-    else failed_ = true;
-  }
-
-  /// The map of a dim of the operand to one of the result, to be completed; null after a fault.
-  constexpr dim_map* along(dim_ref from, dim_ref to) {
-    if (failed_) return nullptr;
-    const int f = in_.dim_of(args_[0], from, name_of(code_), where_);
-    if (f < 0) return fail();
-    // One map along each dim: a second one would not know which of the two indices is its own.
-    for (const dim_map& m : maps_)
-      if (m.from == f) return fail(fault::dim_used_twice, from.name);
-    const int t = in_.dim(to, name_of(code_), where_);
-    if (t < 0) return fail();
-    if (f != t && type_.has(static_cast<dim_id>(t))) return fail(fault::dim_used_twice, to.name);
-    type_.dims[static_cast<std::size_t>(type_.find(static_cast<dim_id>(f)))] = static_cast<dim_id>(t);
-    dim_map m;
-    m.from = static_cast<dim_id>(f);
-    m.to = static_cast<dim_id>(t);
-    maps_.push_back(m);
-    return &maps_.back();
-  }
-  constexpr dim_map* fail(fault what, std::string_view dim) {
-    in_.fail(what, name_of(code_), where_, dim);
-    return fail();
-  }
-  /// What is wrong has been reported.
-  constexpr dim_map* fail() {
-    failed_ = true;
-    return nullptr;
-  }
-  constexpr void extent(dim_id dim, const extent_sum& sum, std::int64_t divisor = 1) {
-    if (!in_.extent_follows({dim, sum, divisor}, name_of(code_), where_)) failed_ = true;
-  }
-  constexpr void add_operand(value v) { args_.push_back(v); }
-  constexpr bool failed() const { return failed_; }
-  constexpr std::int64_t fixed(dim_id d) const { return in_.made().dims[d].extent; }
-  constexpr recorder& in() { return in_; }
-  constexpr source where() const { return where_; }
-  tensor_type type_{};
-
-  constexpr value record() {
-    if (failed_) return {&in_, no_node};
-    return in_.remap(code_, std::span<const value>(args_.begin(), args_.size()), std::span<const dim_map>(maps_.begin(), maps_.size()), type_, where_);
-  }
-
- private:
-  recorder& in_;
-  op code_;
-  source where_;
-  static_vector<value, max_arity> args_{};
-  static_vector<dim_map, max_arity> maps_{};
-  bool failed_ = false;
-};
-
-/// constant + times * extent.
-constexpr extent_sum sum_of(std::int64_t constant, dim_id dim = no_dim, int times = 1) {
-  extent_sum s;
-  s.constant = constant;
-  if (dim != no_dim) s.terms.push_back({dim, static_cast<std::int8_t>(times)});
-  return s;
-}
-/// An index that counts from the end where it is negative.
-constexpr extent_sum place_in(std::int64_t index, dim_id dim) { return index < 0 ? sum_of(index, dim) : sum_of(index); }
-constexpr extent_sum minus(const extent_sum& a, const extent_sum& b, std::int64_t plus = 0) {
-  extent_sum s = a;
-  s.constant += plus - b.constant;
-  for (const extent_sum::term& t : b.terms) {
-    bool met = false;
-    for (extent_sum::term& have : s.terms)
-      if (have.dim == t.dim) have.times = static_cast<std::int8_t>(have.times - t.times), met = true;
-    if (!met) s.terms.push_back({t.dim, static_cast<std::int8_t>(-t.times)});
-  }
-  extent_sum shorter;
-  shorter.constant = s.constant;
-  for (const extent_sum::term& t : s.terms)
-    if (t.times != 0) shorter.terms.push_back(t);
-  return shorter;
-}
-
-} // namespace detail
 
 /// The elements begin, begin + step, ... before `end` of dim `from`, as dim `to`. Negative indices count from the end.
 /// Communication, as for all functions of this header: each device receives exactly the elements that it lacks, in one
@@ -247,7 +160,7 @@ constexpr value diagonal(operand x, dim_ref i, dim_ref j) {
   rest.element = r.type_.element;
   for (int k = 0; k < r.type_.rank; ++k)
     if (r.type_[k] != gone) rest.append(r.type_[k]);
-  return r.in().diagonal(x.from, kept, static_cast<dim_id>(gone), rest, x.where);
+  return detail::recorded_diagonal(r.in(), x.from, kept, static_cast<dim_id>(gone), rest, x.where);
 }
 CLEAVE_LIFT(diagonal)
 
@@ -329,7 +242,7 @@ constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start
   if (dim_map* m = r.along(from, to)) {
     m->at_run_time = 1;
     m->sign = 1;
-    r.add_operand(r.in().clamped(r.in().index_of(start, "dynamic_slice"), m->from, m->to, x.where));
+    r.add_operand(detail::clamped_start(r.in(), r.in().index_of(start, "dynamic_slice"), m->from, m->to, x.where));
   }
   return r.record();
 }
@@ -346,7 +259,7 @@ constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref
   detail::remapping r(op::place, update);
   dim_map* m = r.along(part, whole);
   if (m == nullptr) return r.record();
-  const value first = in.clamped(in.index_of(start, "dynamic_update"), m->to, m->from, x.where);
+  const value first = detail::clamped_start(in, in.index_of(start, "dynamic_update"), m->to, m->from, x.where);
   m->at_run_time = 1;
   m->sign = -1;
   const dim_id length = m->from;

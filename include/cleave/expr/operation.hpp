@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/expr/statement.hpp>
-#include <cleave/record/recorded_calls.hpp>
+#include <cleave/rules/call.hpp>
 
 namespace cleave {
 

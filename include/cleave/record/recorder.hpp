@@ -299,23 +299,6 @@ public:
     for (const dim_map& m : maps) made_.maps.push_back(m);
     return push(n);
   }
-  /// Element (i, i) of two dims, the first of which is kept.
-  constexpr value diagonal(value x, dim_id kept, dim_id gone, const tensor_type& result, source where) {
-    if (!relate({kept, gone, no_dim}, "diagonal", where)) return {this, no_node};
-    std::array<dim_map, 2> maps{};
-    maps[0].from = maps[0].to = maps[1].to = kept;
-    maps[1].from = gone;
-    return remap(op::diagonal, std::array{x}, maps, result, where);
-  }
-  /// A place moved so that as many elements as `part` has lie within `whole`.
-  constexpr value clamped(value start, dim_id whole, dim_id part, source where) {
-    if (!start.ok()) return missing("dynamic_slice", where);
-    const element e = at(start).type.element;
-    if (at(start).type.rank != 0 || !is_integer(e)) return fail(fault::not_a_place, "dynamic_slice", where);
-    const value last = elementwise(op::sub, std::array{count(dim_bit(whole), e, where), count(dim_bit(part), e, where)}, where);
-    const value most = elementwise(op::minimum, std::array{start, last}, where);
-    return elementwise(op::maximum, std::array{most, constant(0, e, where)}, where);
-  }
   /// The id of a dim that a value has; -1 after a fault.
   constexpr int dim_of(value x, dim_ref d, std::string_view op, source where) {
     const int id = made_.find_dim(d.name);
@@ -392,32 +375,6 @@ public:
   /// A copy of a recorded operation on other operands.
   constexpr value again(node n, std::span<const node_id> operands) {
     for (std::size_t k = 0; k < operands.size(); ++k) n.in[k] = operands[k];
-    return push(n);
-  }
-
-  /// Pins the dims of a cotangent where the value to which it belongs has them pinned.
-  constexpr value constrain_like(value x, const node& primal) {
-    if (!x.ok()) return x;
-    node n = node_on(op::constrain, x, primal.where);
-    for (int i = 0; i < n.type.rank; ++i) {
-      const int from = primal.type.find(n.type[i]);
-      if (from < 0 || (primal.pinned >> from & 1) == 0) continue;
-      n.pin.set(i, primal.pin[from]);
-      n.pinned = static_cast<std::uint8_t>(n.pinned | 1u << i);
-    }
-    return n.pinned == 0 ? x : push(n);
-  }
-
-  /// Pins the dims that the specification names (constrain) or the whole layout (reshard).
-  constexpr value annotate(op code, value x, const spec& s, source where) {
-    if (!x.ok()) return missing(name_of(code), where);
-    node n = node_on(code, x, where);
-    if (!resolve(s, n.type, name_of(code), where, n.pin, n.pinned)) return {this, no_node};
-    const node& from = at(x);
-    for (int i = 0; i < n.type.rank && code == op::constrain && from.code == op::constrain; ++i)
-      if ((from.pinned & n.pinned) >> i & 1 && from.pin[i] != n.pin[i])
-        return fail(fault::pinned_layouts_conflict, "constrain", where, made_.dims[n.type[i]].name);
-    if (code == op::reshard) n.pinned = static_cast<std::uint8_t>((1u << n.type.rank) - 1u);
     return push(n);
   }
 

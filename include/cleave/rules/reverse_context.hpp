@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/record/loop_parts.hpp>
+#include <cleave/rules/loop.hpp>
 
 #include <vector>
 
