@@ -777,7 +777,7 @@ double repeated(const cleave::graph& recorded, const cleave::program& p, const c
   double once = 0;
   for (const cleave::node& n : g.nodes) {
     if (n.code != cleave::op::dot || n.over == 0) continue;
-    double work = 2 * static_cast<double>(trips_of(g.loops, n.loop, at));
+    double work = 2 * static_cast<double>(iterations_of(g.loops, n.loop, at));
     const cleave::dim_set dims = g.nodes[n.in[0]].type.set() | g.nodes[n.in[1]].type.set();
     for (cleave::dim_id d = 0; d < cleave::max_dims; ++d)
       if ((dims & cleave::dim_bit(d)) != 0) work *= static_cast<double>(at[d]);

@@ -79,7 +79,7 @@ class reverse_pass {
         }
       // A derivative of its own may pass through operations that have none.
       for (; next < in_.regions().size() && in_.regions()[next].last <= v + 1; ++next) pass_through(in_.regions()[next]);
-      if (n.code == op::next && c_.depends(v) && !c_.depends(n.in[1])) c_.set_depends(n.in[1]), again = true;
+      if (n.code == op::loop_yield && c_.depends(v) && !c_.depends(n.in[1])) c_.set_depends(n.in[1]), again = true;
     }
     return again;
   }

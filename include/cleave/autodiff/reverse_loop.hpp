@@ -22,17 +22,17 @@ class reverse_loop {
   constexpr bool begin() {
     if (!find_nodes()) return false;
     if (info_.along == no_dim && !info_.once) {
-      in_.fail(fault::trips_not_known, "gradient", where_);
+      in_.fail(fault::iterations_not_known, "gradient", where_);
       return false;
     }
-    before_ = in_.derive({op::next, true});
+    before_ = in_.derive({op::loop_yield, true});
     outside_ = c_.cotangents();
     find_carries();
     find_stacks();
     const value runs = info_.once ? condition() : value{};
-    reverse_ = in_.enter({info_.along, !info_.backwards, 0, info_.trips, info_.once}, where_);
+    reverse_ = in_.enter({info_.along, !info_.backwards, 0, info_.iterations, info_.once}, where_);
     if (reverse_ == 0) return false;
-    if (info_.once) trips_of_loop(in_, "gradient", reverse_, runs, where_);
+    if (info_.once) set_trip_count(in_, "gradient", reverse_, runs, where_);
     c_.set_reverse_loop(loop_, reverse_);
     c_.clear_cotangents();
     seed();
@@ -41,7 +41,7 @@ class reverse_loop {
 
   /// Leaves it: what goes on to the next iteration, what is stacked, and what is added up.
   constexpr void end() {
-    in_.derive({op::next, true});
+    in_.derive({op::loop_yield, true});
     const std::vector<node_id> inside = c_.cotangents();
     cotangents after, total;
     for (const carried& s : carries_) {
@@ -54,7 +54,7 @@ class reverse_loop {
       if (inside[v] != no_node && c_.depends(v)) leave(v, {&in_, inside[v]}, after, total);
     in_.leave(reverse_);
     c_.set_cotangents(outside_);
-    for (const auto& [v, g] : after) total.push_back({v, after_loop(in_, g, where_)});
+    for (const auto& [v, g] : after) total.push_back({v, loop_result_of(in_, g, where_)});
     for (const auto& [v, g] : total) c_.add(v, g, where_);
     c_.set_reverse_loop(loop_, 0);
     in_.derive(before_);
@@ -70,7 +70,7 @@ class reverse_loop {
   };
 
   constexpr bool is_given_by(const node& n) const { return n.of == loop_ && leaves_loop(n.code); }
-  constexpr bool is_slice(const node& n) const { return n.of == loop_ && n.code == op::each; }
+  constexpr bool is_slice(const node& n) const { return n.of == loop_ && n.code == op::loop_slice; }
 
   /// The stretch of nodes; false where no cotangent comes in.
   constexpr bool find_nodes() {
@@ -90,10 +90,10 @@ class reverse_loop {
     const std::vector<std::uint8_t> reached = reached_nodes();
     for (std::size_t v = 0; v < c_.count(); ++v) {
       const node n = c_.node_at(v);
-      if (n.code != op::next || n.of != loop_ || !c_.depends(n.in[1])) continue;
+      if (n.code != op::loop_yield || n.of != loop_ || !c_.depends(n.in[1])) continue;
       node_id given = no_node;
       for (std::size_t l = 0; l < c_.count(); ++l)
-        if (c_.node_at(l).code == op::last && c_.node_at(l).in[0] == v) given = outside_[l];
+        if (c_.node_at(l).code == op::loop_result && c_.node_at(l).in[0] == v) given = outside_[l];
       if (given == no_node && reached[n.in[1]] == 0) continue;
       const value seed = given == no_node ? in_.zeros(n.type, where_) : in_order(in_.broadcast({&in_, given}, n.type, where_), n.type);
       carries_.push_back({static_cast<node_id>(v), seed});
@@ -103,7 +103,7 @@ class reverse_loop {
   constexpr void find_stacks() {
     for (std::size_t v = 0; v < c_.count(); ++v) {
       const node n = c_.node_at(v);
-      if (n.code != op::collect || n.of != loop_ || outside_[v] == no_node || !c_.depends(v)) continue;
+      if (n.code != op::loop_stack || n.of != loop_ || outside_[v] == no_node || !c_.depends(v)) continue;
       const value g{&in_, outside_[v]};
       stacks_.push_back({n.in[0], is_stacked(g) ? stack_first(in_, g, info_.along, where_) : g});
     }
@@ -116,7 +116,7 @@ class reverse_loop {
   constexpr value condition() {
     value runs{};
     for (std::size_t v = 0; v < c_.count(); ++v)
-      if (c_.node_at(v).code == op::trips && c_.node_at(v).of == loop_) runs = c_.primal(c_.node_at(v).in[0]);
+      if (c_.node_at(v).code == op::trip_count && c_.node_at(v).of == loop_) runs = c_.primal(c_.node_at(v).in[0]);
     return runs;
   }
   constexpr void seed() {
@@ -124,18 +124,18 @@ class reverse_loop {
       s.cotangent = carry_into(in_, reverse_, s.cotangent, where_);
       c_.add(c_.node_at(s.yield).in[0], s.cotangent, where_);
     }
-    for (const auto& [v, g] : stacks_) c_.add(v, is_stacked(g) ? each_of(in_, reverse_, g, where_) : g, where_);
+    for (const auto& [v, g] : stacks_) c_.add(v, is_stacked(g) ? loop_slice_of(in_, reverse_, g, where_) : g, where_);
   }
 
   /// What a carried cotangent becomes in an iteration.
   constexpr value yielded(value carry, value next, source where) {
-    return next_trip(in_, carry, computed_for(in_, "gradient", carry, next, where), where);
+    return loop_yield_of(in_, carry, computed_for(in_, "gradient", carry, next, where), where);
   }
   /// The cotangent of a value after the nodes of the loop have been visited: on to what is outside.
   constexpr void leave(std::size_t v, value g, cotangents& after, cotangents& total) {
     const node n = c_.node_at(v);
     if (is_slice(n) && !info_.once) {
-      if (c_.depends(n.in[0])) total.push_back({n.in[0], collected_by(in_, reverse_, in_.broadcast(g, n.type, n.where), n.where)});
+      if (c_.depends(n.in[0])) total.push_back({n.in[0], loop_stack_of(in_, reverse_, in_.broadcast(g, n.type, n.where), n.where)});
       return;
     }
     if (!is_slice(n) && within(c_.loops(), n.loop, loop_)) return;
@@ -158,9 +158,9 @@ class reverse_loop {
       changed = false;
       for (std::size_t v = last_; v-- > first_;) {
         const node& n = c_.node_at(v);
-        if (n.code == op::next && reached[n.in[1]] != 0 && reached[v] == 0) reached[v] = 1, changed = true;
+        if (n.code == op::loop_yield && reached[n.in[1]] != 0 && reached[v] == 0) reached[v] = 1, changed = true;
         for (int k = 0; k < n.arity && reached[v] != 0; ++k)
-          if (!(n.code == op::next && k == 1)) reached[n.in[static_cast<std::size_t>(k)]] = 1;
+          if (!(n.code == op::loop_yield && k == 1)) reached[n.in[static_cast<std::size_t>(k)]] = 1;
       }
     }
     return reached;

@@ -52,10 +52,10 @@ struct rejected {
   static_assert(Fault != fault::carry_changes, "cleave: a loop carry must keep its element type and dims; the body changes the type, or adds or drops this dim");
   static_assert(Fault != fault::not_a_count, "cleave: the number of iterations must be a rank-0 integer");
   static_assert(Fault != fault::not_a_predicate, "cleave: a loop or cond predicate must be a rank-0 bool");
-  static_assert(Fault != fault::trips_not_known, "cleave: a loop whose number of iterations is known only at run time has no derivative; use scan or custom_vjp");
+  static_assert(Fault != fault::iterations_not_known, "cleave: a loop whose number of iterations is known only at run time has no derivative; use scan or custom_vjp");
   static_assert(Fault != fault::window_open, "cleave: this dim needs a fixed extent, because the plan depends on it");
   static_assert(Fault != fault::step_too_small, "cleave: steps, strides, dilations and repeat counts must be at least 1, paddings at least 0, and a slice must begin and end within the dim");
-  static_assert(Fault != fault::not_a_place, "cleave: a dynamic start index must be a rank-0 integer");
+  static_assert(Fault != fault::not_a_start_index, "cleave: a dynamic start index must be a rank-0 integer");
   static_assert(Fault != fault::not_an_index, "cleave: indices and labels must have an integer element type");
   static_assert(Fault != fault::value_missing, "cleave: an operand or a result of the function was never given a value");
   static_assert(Fault != fault::not_in_statement, "cleave: these arguments do not fit the function in a statement, where a plain number is known only at run time; write a number that shapes the plan as constant<1>{}");

@@ -282,7 +282,7 @@ struct binder {
 
   void bind_trips(const step& s, bound_step& b) const {
     const loop_info& l = loops[s.in_loop - 1u];
-    b.trips = l.along != no_dim ? at[l.along] : l.trips;
+    b.trips = l.along != no_dim ? at[l.along] : l.iterations;
     b.backwards = l.backwards;
     for (std::size_t i = 0; i < buffers.size(); ++i)
       if (buffers[i].form == form::slice && buffers[i].loop == s.in_loop) b.slices.push_back({i, buffers[i].of, local(buffers[i]).elements() * size_of(buffers[i].type.element)});

@@ -50,7 +50,7 @@ constexpr value slice(operand x, dim_ref from, dim_ref to, std::int64_t begin, s
   detail::remapping r(op::slice, x);
   if (dim_map* m = r.along(from, to)) {
     if (step < 1) return r.fail(fault::step_too_small, from.name), r.record();
-    const extent_sum first = detail::place_in(begin, m->from), last = end == to_the_end ? detail::sum_of(0, m->from) : detail::place_in(end, m->from);
+    const extent_sum first = detail::index_from(begin, m->from), last = end == to_the_end ? detail::sum_of(0, m->from) : detail::index_from(end, m->from);
     if (const std::int64_t n = r.fixed(m->from); n != dynamic)
       if (begin < -n || begin > n || (end != to_the_end && (end < -n || end > n))) return r.fail(fault::step_too_small, from.name), r.record();
     m->stride = step;
@@ -236,7 +236,7 @@ CLEAVE_LIFT(windows)
 
 /// A slice of dim `from` that begins at `start`, as dim `to`, whose fixed extent is its length. `start` is a literal,
 /// or a rank-0 integer that is known only at run time and is the same on all devices. It is clamped so that the slice
-/// lies within the dim, as in XLA. Faults: not_a_place, not_an_index.
+/// lies within the dim, as in XLA. Faults: not_a_start_index, not_an_index.
 constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start) {
   detail::remapping r(op::dynamic_slice, x);
   if (dim_map* m = r.along(from, to)) {
@@ -256,7 +256,7 @@ constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref
     const value number = in.value_of(update, "dynamic_update", in.at(x.from).type.element);
     update = detail::placed(in.broadcast(number, std::array{part}, update.where), update);
   }
-  detail::remapping r(op::place, update);
+  detail::remapping r(op::dynamic_pad, update);
   dim_map* m = r.along(part, whole);
   if (m == nullptr) return r.record();
   const value first = detail::clamped_start(in, in.index_of(start, "dynamic_update"), m->to, m->from, x.where);

@@ -45,7 +45,7 @@ constexpr recorder& recorder_of_any(std::initializer_list<operand> args) {
   return *in;
 }
 
-/// The same operation, but never shared with an equal one: what is drawn in two places is made in each, where and in the layout in
+/// The same operation, but never shared with an equal one: what is drawn for two readers is made for each, where and in the layout in
 /// which it is read, instead of being made once and moved.
 constexpr value unshared(value v) {
   if (!v.ok()) return v;

@@ -59,7 +59,7 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
   const value index = in.iota(over, element::i32, where), none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, where);
   const value least = in.constant(is_floating(type) ? -std::numeric_limits<double>::infinity() : static_cast<double>(std::numeric_limits<std::int64_t>::min()), type, where);
   value taken{}, values{}, indices{};
-  const value place = in.iota(rank, element::i32, where);
+  const value position = in.iota(rank, element::i32, where);
   for (std::int64_t k = 0; k < rank.extent; ++k) {
     const value rest = taken.in == nullptr ? x.from : apply(op::select, taken, least, x.from);
     const value largest = in.reduce(reduction::max, rest, std::array{over}, where);
@@ -70,9 +70,9 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
     const value at = in.reduce(reduction::min, apply(op::select, hit, index, none), std::array{over}, where);
     const value here = apply(op::equal, index, at);
     taken = taken.in == nullptr ? here : apply(op::logical_or, taken, here);
-    const value mine = apply(op::equal, place, in.constant(static_cast<double>(k), element::i32, where));
+    const value mine = apply(op::equal, position, in.constant(static_cast<double>(k), element::i32, where));
     const value zero = in.constant(0, type, where);
-    // The first fills all places, the others their own.
+    // The first fills all ranks, the others their own.
     values = k == 0 ? apply(op::select, mine, largest, zero) : apply(op::select, mine, largest, values);
     indices = k == 0 ? apply(op::select, mine, at, in.constant(0, element::i32, where)) : apply(op::select, mine, at, indices);
   }

@@ -81,14 +81,14 @@ struct dim_map {
 
 /// A part of a computation that runs several times.
 struct loop_info {
-  /// The dim along which it runs, index by index; no_dim: as often as op::trips says, or until op::until holds.
+  /// The dim along which it runs, index by index; no_dim: as often as op::trip_count says, or until op::break_if holds.
   dim_id along = no_dim;
   /// From the last index to the first.
   bool backwards = false;
   /// The loop around it; 0: none.
   std::uint8_t around = 0;
-  /// Of a loop along no dim: its trips, or what is assumed where values decide.
-  std::int64_t trips = 0;
+  /// Of a loop along no dim: how often it runs, or what is assumed where values decide.
+  std::int64_t iterations = 0;
   /// A branch: it runs once or not at all.
   bool once = false;
   friend constexpr bool operator==(const loop_info&, const loop_info&) = default;
@@ -135,7 +135,7 @@ struct node {
   /// sort, argsort: in descending order. cumulative: from the last index on; and without the element itself.
   bool backwards = false, exclusive = false;
   /// The innermost loop that it is part of, 0 where it is part of none: the deepest one of its operands, so that what
-  /// does not change from trip to trip is computed once. carry, each, next, last, collect, trips, until: `of` is the
+  /// does not change from one iteration to the next is computed once. carry, loop_slice and the other loop markers: `of` is the
   /// loop.
   std::uint8_t loop = 0;
   std::uint8_t of = 0;
@@ -182,14 +182,14 @@ struct sizes {
   constexpr std::int64_t operator[](dim_id d) const { return dims[d]; }
 };
 
-/// Trips assumed of a loop that ends when its values say so.
-inline constexpr std::int64_t hinted_trips = 16;
+/// Iterations assumed of a loop that ends when its values say so.
+inline constexpr std::int64_t hinted_iterations = 16;
 /// How often a part of a computation runs.
-constexpr std::int64_t trips_of(const loop_list& loops, std::uint8_t loop, const sizes& s) {
+constexpr std::int64_t iterations_of(const loop_list& loops, std::uint8_t loop, const sizes& s) {
   std::int64_t n = 1;
   for (; loop != 0; loop = loops[loop - 1u].around) {
     const loop_info& l = loops[loop - 1u];
-    n *= l.along != no_dim ? s[l.along] : l.trips;
+    n *= l.along != no_dim ? s[l.along] : l.iterations;
   }
   return n;
 }

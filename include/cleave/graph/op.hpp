@@ -16,10 +16,10 @@ enum class op : std::uint8_t {
 /// Names for a value that already exists: removed before planning.
 constexpr bool is_alias(op code) { return code == op::identity || code == op::stop_gradient; }
 /// Takes a value out of a loop. Only such a node may read a value that is inside.
-constexpr bool leaves_loop(op code) { return code == op::last || code == op::collect; }
+constexpr bool leaves_loop(op code) { return code == op::loop_result || code == op::loop_stack; }
 /// Stands outside of the loop to which it belongs.
-constexpr bool is_outside_its_loop(op code) { return leaves_loop(code) || code == op::trips; }
+constexpr bool is_outside_its_loop(op code) { return leaves_loop(code) || code == op::trip_count; }
 /// Says how often a loop runs.
-constexpr bool limits_loop(op code) { return code == op::trips || code == op::until; }
+constexpr bool limits_loop(op code) { return code == op::trip_count || code == op::break_if; }
 
 } // namespace cleave

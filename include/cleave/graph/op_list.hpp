@@ -166,11 +166,11 @@ CLEAVE_OP(merge_blocks, remap, 1, first)
 /// `windows`: what each index sees around it, along a dim more.
 CLEAVE_OP(windows, remap, 1, first)
 /// The adjoint of windows: adds up what overlaps.
-CLEAVE_OP(overlap, remap, 1, first)
+CLEAVE_OP(fold_windows, remap, 1, first)
 /// `dynamic_slice`
 CLEAVE_OP(dynamic_slice, remap, 2, first)
 /// `dynamic_update`: an update as it lies in what it updates, with 0 around it.
-CLEAVE_OP(place, remap, 2, first)
+CLEAVE_OP(dynamic_pad, remap, 2, first)
 
 // Rows at indices, and what depends on the other elements of a slice.
 /// `gather`: rows of a table at indices that an operand names.
@@ -186,20 +186,20 @@ CLEAVE_OP(argsort, sort, 1, none)
 
 // Where loops begin and end.
 /// `scan, repeat_times`: a value that goes from one iteration to the next, as it is before the first, and then what
-/// op::next says.
+/// op::loop_yield says.
 CLEAVE_OP(carry, loop, 1, none)
 /// What is stacked along the dim of the loop, at the index of the iteration.
-CLEAVE_OP(each, loop, 1, none)
+CLEAVE_OP(loop_slice, loop, 1, none)
 /// What a carried value becomes.
-CLEAVE_OP(next, loop, 2, none)
+CLEAVE_OP(loop_yield, loop, 2, none)
 /// A carried value after the last iteration.
-CLEAVE_OP(last, loop, 1, none)
+CLEAVE_OP(loop_result, loop, 1, none)
 /// A value of every iteration, stacked along the dim of the loop.
-CLEAVE_OP(collect, loop, 1, none)
+CLEAVE_OP(loop_stack, loop, 1, none)
 /// `cond`: how often a loop runs that runs along no dim, a number, or once if a predicate holds.
-CLEAVE_OP(trips, loop, 1, none)
+CLEAVE_OP(trip_count, loop, 1, none)
 /// `repeat_until`: a predicate after which there is no other iteration.
-CLEAVE_OP(until, loop, 1, none)
+CLEAVE_OP(break_if, loop, 1, none)
 
 // The same elements under other dims.
 /// `rename`

@@ -33,7 +33,7 @@ struct loop_order {
     // What crosses into it; its own nodes are in recorded order.
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = g.nodes[v];
-      if (n.code == op::trips && n.of == loop) place(static_cast<node_id>(v));
+      if (n.code == op::trip_count && n.of == loop) place(static_cast<node_id>(v));
       if (!within(g.loops, n.loop, loop)) continue;
       for (int k = 0; k < n.arity; ++k)
         if (const node_id u = n.in[static_cast<std::size_t>(k)]; !within(g.loops, g.nodes[u].loop, loop)) place(u);
@@ -56,7 +56,7 @@ constexpr graph ordered(graph g) {
   if (g.loops.empty()) return g;
   detail::loop_order o{g};
   for (std::size_t v = 0; v < g.nodes.size(); ++v)
-    if (g.nodes[v].loop == 0 && g.nodes[v].code != op::trips) o.place(static_cast<node_id>(v));
+    if (g.nodes[v].loop == 0 && g.nodes[v].code != op::trip_count) o.place(static_cast<node_id>(v));
   std::vector<node_id> now(g.nodes.size(), no_node);
   std::vector<node> nodes;
   for (node_id v : o.order) {

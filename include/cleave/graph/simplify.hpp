@@ -42,7 +42,7 @@ constexpr one_hot_form one_hot_of(const graph& g, node_id v) {
   }
   return {};
 }
-/// A product with a one-hot form is a look-up, or a sum of rows at places: nothing of the size of the one-hot form is
+/// A product with a one-hot form is a look-up, or a sum of rows at indices: nothing of the size of the one-hot form is
 /// made or moved.
 constexpr bool without_one_hot(const graph& g, node& n) {
   if (n.code != op::dot) return false;
@@ -76,7 +76,7 @@ constexpr std::vector<std::uint8_t> live_nodes(const graph& from) {
     for (std::size_t v = count; v-- > 0;) {
       const node& n = from.nodes[v];
       if (n.code == op::input) live[v] = 1;
-      const bool follows = (n.code == op::next && live[n.in[1]] != 0) || (limits_loop(n.code) && runs[n.of]);
+      const bool follows = (n.code == op::loop_yield && live[n.in[1]] != 0) || (limits_loop(n.code) && runs[n.of]);
       if (follows && live[v] == 0) live[v] = 1, changed = true;
       if (!live[v]) continue;
       runs[n.loop] = true;

@@ -11,7 +11,7 @@ namespace cleave {
 
 using dim_table = static_vector<dim_info, max_dims>;
 
-/// `batch/data/fsdp`: a dim and the axes that divide it.
+/// `batch/data/fsdp`: a dim and the axes that shard it.
 inline std::string to_string(dim_id d, axis_list list, const dim_table& dims, const mesh_value& mesh) {
   std::string s(dims[d].name);
   for (int i = 0; i < list.size(); ++i) s.append("/").append(mesh.axes[static_cast<std::size_t>(list[i])].name);

@@ -10,7 +10,7 @@
 
 namespace cleave {
 
-/// How an op behaves when its dims are divided; propagation, partitioning and fusion are generic over this.
+/// How an op behaves when its dims are sharded; propagation, partitioning and fusion are generic over this.
 enum class op_class : std::uint8_t {
   /// No operand.
   source,
@@ -21,20 +21,20 @@ enum class op_class : std::uint8_t {
   reduction,
   /// Shards in, a shard out: dims by name are factors, unless they must be whole.
   call,
-  /// Each element of the result is one of an operand, or 0; the indices follow from maps. Divided dims of both sides are
+  /// Each element of the result is one of an operand, or 0; the indices follow from maps. Sharded dims of both sides are
   /// independent of each other: the step fetches what it lacks.
   remap,
-  /// Rows of the first operand at places that the second names: the dim in which they are places may be divided as the table is, and
+  /// Rows of the first operand at the indices of the second. The dim that is indexed may be sharded in the table, and
   /// devices ask each other for rows.
   gather,
-  /// Rows added up at places: a split of the places leaves partial tables, or devices send the rows to those who have the place.
+  /// Rows added up at indices. Sharded indices leave partial tables, or devices send rows to those that own their index.
   scatter,
   /// Running totals along one dim, in the layout of the operand: one value of each slice travels where the dim is
   /// sharded.
   cumulative,
   /// Sorting along one dim, in the layout of the operand: elements travel where the dim is sharded.
   sort,
-  /// A value crosses into a loop, from trip to trip, or out of it.
+  /// A value crosses into a loop, from one iteration to the next, or out of it.
   loop,
   /// The same elements under other dims; a factor is a dim of the finer side.
   view,

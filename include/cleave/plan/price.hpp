@@ -46,7 +46,7 @@ constexpr std::int64_t step_bytes(const program& p, const step& s, const sizes& 
 
 /// How often a step runs; where values decide, as often as is assumed.
 constexpr std::int64_t step_trips(const program& p, const step& s, const sizes& at) {
-  return trips_of(p.loops, s.in_loop, at);
+  return iterations_of(p.loops, s.in_loop, at);
 }
 
 /// Bytes that a program moves: the sum over its steps of the bytes of each step's busiest device, times the trips of its loops.

@@ -10,7 +10,7 @@
 
 namespace cleave::detail {
 
-/// A user's kernel on shards. Dims in `whole` are not divided; the others are, alike, wherever they appear.
+/// A user's kernel on shards. Dims in `whole` are gathered. The others are sharded alike wherever they appear.
 constexpr value recorded_call(recorder& in, const user_entry& user, std::span<const value> args, std::span<const dim_ref> whole, const tensor_type& result, source where) {
   node n;
   n.code = op::call;
@@ -22,7 +22,7 @@ constexpr value recorded_call(recorder& in, const user_entry& user, std::span<co
     if (id < 0) return in.fail(fault::dim_missing, user.name, where, d.name);
     n.over |= dim_bit(static_cast<dim_id>(id));
   }
-  // What an operand has and the result has not is not divided either: nobody would know how to join the parts.
+  // Dims that an operand has and the result lacks are gathered too: nobody would know how to join the parts.
   return in.push(n);
 }
 /// The same in manual mode: operands come in the layouts to which they were resharded, whole where they were not, and the

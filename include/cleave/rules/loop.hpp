@@ -47,16 +47,16 @@ constexpr value stack_first(recorder& in, value x, dim_id along, source where) {
 }
 
 constexpr value carry_into(recorder& in, std::uint8_t loop, value x, source where) { return loop_part(in, op::carry, loop, in.at(x).type, std::array{x}, where); }
-/// What a stack has at the index of the trip; of a loop along no dim, the value itself as the loop reads it.
-constexpr value each_of(recorder& in, std::uint8_t loop, value stack, source where) {
+/// What a stack has at the index of the iteration; of a loop along no dim, the value itself as the loop reads it.
+constexpr value loop_slice_of(recorder& in, std::uint8_t loop, value stack, source where) {
   const tensor_type whole = in.at(stack).type;
   tensor_type t;
   t.element = whole.element;
   for (int i = in.made().loops[loop - 1u].along == no_dim ? 0 : 1; i < whole.rank; ++i) t.append(whole[i]);
-  return loop_part(in, op::each, loop, t, std::array{stack}, where);
+  return loop_part(in, op::loop_slice, loop, t, std::array{stack}, where);
 }
 
-/// What a carried value becomes, in its memory order and computed anew in every trip: names for other values are copied.
+/// What a carried value becomes, in its memory order and computed anew in every iteration: names for other values are copied.
 constexpr value computed_for(recorder& in, std::string_view op, value carried, value next, source where) {
   if (!carried.ok() || !next.ok()) return {&in, no_node};
   const tensor_type was = in.at(carried).type, is = in.at(next).type;
@@ -72,16 +72,16 @@ constexpr value computed_for(recorder& in, std::string_view op, value carried, v
   const bool made_here = n.loop == in.at(carried).of && (what == op_class::elementwise || what == op_class::contraction || what == op_class::reduction);
   return made_here && was == is ? next : copied(in, next, was, where);
 }
-constexpr value next_trip(recorder& in, value carried, value next, source where) {
+constexpr value loop_yield_of(recorder& in, value carried, value next, source where) {
   if (!carried.ok() || !next.ok()) return {&in, no_node};
-  return loop_part(in, op::next, in.at(carried).of, in.at(carried).type, std::array{next, carried}, where);
+  return loop_part(in, op::loop_yield, in.at(carried).of, in.at(carried).type, std::array{next, carried}, where);
 }
-constexpr value after_loop(recorder& in, value next, source where) {
+constexpr value loop_result_of(recorder& in, value next, source where) {
   if (!next.ok()) return next;
-  return loop_part(in, op::last, in.at(next).of, in.at(next).type, std::array{next}, where);
+  return loop_part(in, op::loop_result, in.at(next).of, in.at(next).type, std::array{next}, where);
 }
-/// A value of every trip, stacked: the dim of the loop first.
-constexpr value collected_by(recorder& in, std::uint8_t loop, value x, source where) {
+/// A value of every iteration, stacked: the dim of the loop first.
+constexpr value loop_stack_of(recorder& in, std::uint8_t loop, value x, source where) {
   if (!x.ok()) return x;
   const tensor_type each = in.at(x).type;
   const dim_id along = in.made().loops[loop - 1u].along;
@@ -91,21 +91,21 @@ constexpr value collected_by(recorder& in, std::uint8_t loop, value x, source wh
   stack.element = each.element;
   stack.append(along);
   for (int i = 0; i < each.rank; ++i) stack.append(each[i]);
-  return loop_part(in, op::collect, loop, stack, std::array{x}, where);
+  return loop_part(in, op::loop_stack, loop, stack, std::array{x}, where);
 }
 
 /// How often a loop runs: a whole number, or once if a predicate holds.
-constexpr void trips_of_loop(recorder& in, std::string_view op, std::uint8_t loop, value times, source where) {
+constexpr void set_trip_count(recorder& in, std::string_view op, std::uint8_t loop, value times, source where) {
   if (!times.ok()) return;
   const tensor_type t = in.at(times).type;
   if (t.rank != 0 || (!is_integer(t.element) && t.element != element::boolean)) in.fail(fault::not_a_count, op, where);
-  else loop_part(in, op::trips, loop, t, std::array{times}, where);
+  else loop_part(in, op::trip_count, loop, t, std::array{times}, where);
 }
-constexpr void until_holds(recorder& in, std::string_view op, std::uint8_t loop, value predicate, source where) {
+constexpr void set_break(recorder& in, std::string_view op, std::uint8_t loop, value predicate, source where) {
   if (!predicate.ok()) return;
   const tensor_type t = in.at(predicate).type;
   if (t.rank != 0 || t.element != element::boolean) in.fail(fault::not_a_predicate, op, where);
-  else loop_part(in, op::until, loop, t, std::array{predicate}, where);
+  else loop_part(in, op::break_if, loop, t, std::array{predicate}, where);
 }
 
 } // namespace cleave::detail
@@ -113,7 +113,7 @@ constexpr void until_holds(recorder& in, std::string_view op, std::uint8_t loop,
 namespace cleave::rules {
 
 /// Whether a node stacks values along its first dim, index by index.
-constexpr bool stacks(const node& n) { return n.code == op::collect; }
+constexpr bool stacks(const node& n) { return n.code == op::loop_stack; }
 constexpr dim_set stacked_dim(const graph&, const node& n) { return stacks(n) ? dim_bit(n.type[0]) : dim_set{0}; }
 constexpr void factors_of_loop(const graph& g, const node& n, factor_list& list) {
   add_factors_by_name(g, n, list, stacks(n) ? 1 : 0);
@@ -121,8 +121,8 @@ constexpr void factors_of_loop(const graph& g, const node& n, factor_list& list)
 
 constexpr std::uint32_t traits_of_loop(const node& n) {
   std::uint32_t t = 0;
-  if (n.code == op::last) t |= planner::transparent | planner::fixed_strategy;
-  if (n.code == op::each || n.code == op::next) t |= planner::follows_others | planner::fixed_strategy;
+  if (n.code == op::loop_result) t |= planner::transparent | planner::fixed_strategy;
+  if (n.code == op::loop_slice || n.code == op::loop_yield) t |= planner::follows_others | planner::fixed_strategy;
   if (n.code == op::carry) t |= planner::begins_loop;
   if (stacks(n)) t |= planner::special;
   return t;
@@ -133,7 +133,7 @@ constexpr std::uint32_t traits_of_loop(const node& n) {
 constexpr strategy follow_loop(const planner::cost_model& m, const planner::assignment& a, std::size_t v) {
   const node& n = m.node_at(v);
   strategy s;
-  if (n.code == op::next) {
+  if (n.code == op::loop_yield) {
     s.out = a.chosen.at[n.in[1]].out;
     s.forwarded = s.out.unreduced();
     s.partial_operands = s.forwarded != 0 ? 3 : 0;

@@ -77,7 +77,7 @@ constexpr extent_sum sum_of(std::int64_t constant, dim_id dim = no_dim, int time
   return s;
 }
 /// An index that counts from the end where it is negative.
-constexpr extent_sum place_in(std::int64_t index, dim_id dim) { return index < 0 ? sum_of(index, dim) : sum_of(index); }
+constexpr extent_sum index_from(std::int64_t index, dim_id dim) { return index < 0 ? sum_of(index, dim) : sum_of(index); }
 constexpr extent_sum minus(const extent_sum& a, const extent_sum& b, std::int64_t plus = 0) {
   extent_sum s = a;
   s.constant += plus - b.constant;
@@ -106,7 +106,7 @@ constexpr value recorded_diagonal(recorder& in, value x, dim_id kept, dim_id gon
 constexpr value clamped_start(recorder& in, value start, dim_id whole, dim_id part, source where) {
   if (!start.ok()) return in.missing("dynamic_slice", where);
   const element e = in.at(start).type.element;
-  if (in.at(start).type.rank != 0 || !is_integer(e)) return in.fail(fault::not_a_place, "dynamic_slice", where);
+  if (in.at(start).type.rank != 0 || !is_integer(e)) return in.fail(fault::not_a_start_index, "dynamic_slice", where);
   const value last = in.elementwise(op::sub, std::array{in.count(dim_bit(whole), e, where), in.count(dim_bit(part), e, where)}, where);
   const value most = in.elementwise(op::minimum, std::array{start, last}, where);
   return in.elementwise(op::maximum, std::array{most, in.constant(0, e, where)}, where);

@@ -177,7 +177,7 @@ class remap_adjoint {
       }
       maps.push_back(m);
     }
-    const op code = windows != 0 || n_.code == op::overlap ? op::overlap : n_.code == op::concat ? op::slice : n_.code == op::place ? op::dynamic_slice : n_.code;
+    const op code = windows != 0 || n_.code == op::fold_windows ? op::fold_windows : n_.code == op::concat ? op::slice : n_.code == op::dynamic_pad ? op::dynamic_slice : n_.code;
     value back_there = in_.remap(code, std::span<const value>(args.data(), arity), maps, type, n_.where);
     if (windows != 0 && back_there.ok()) back_there = in_.reduce(reduction::sum, back_there, windows, n_.where);
     for (const back& b : ways)

@@ -93,19 +93,19 @@ class reverse_context {
 
  private:
   constexpr value in_reverse_loop(std::size_t v, value x, const node& n) {
-    if (n.code != op::each) return kept(x);
+    if (n.code != op::loop_slice) return kept(x);
     const value stack = x.id == v ? primal(n.in[0]) : kept({&in_, n.in[0]});
-    return each_of(in_, reverse_loop_of_[n.loop], stack, n.where);
+    return loop_slice_of(in_, reverse_loop_of_[n.loop], stack, n.where);
   }
   constexpr value kept(value x) {
     const node n = in_.at(x);
     if (n.loop == 0 || reverse_loop_of_[n.loop] == 0) return x;
-    const value stack = loops()[n.loop - 1u].once ? of_branch(x, n) : collected_by(in_, n.loop, x, n.where);
-    return stack.ok() ? each_of(in_, reverse_loop_of_[n.loop], kept(stack), n.where) : stack;
+    const value stack = loops()[n.loop - 1u].once ? of_branch(x, n) : loop_stack_of(in_, n.loop, x, n.where);
+    return stack.ok() ? loop_slice_of(in_, reverse_loop_of_[n.loop], kept(stack), n.where) : stack;
   }
   constexpr value of_branch(value x, const node& n) {
     const value before = carry_into(in_, n.loop, in_.zeros(n.type, n.where), n.where);
-    return after_loop(in_, next_trip(in_, before, x, n.where), n.where);
+    return loop_result_of(in_, loop_yield_of(in_, before, x, n.where), n.where);
   }
 
   recorder& in_;

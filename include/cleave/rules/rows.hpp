@@ -11,13 +11,13 @@
 
 namespace cleave::detail {
 
-/// Rows of a table at places along a dim of it. Dims that both have are common; the result has the dims of the places and then the
-/// other ones of the table.
-constexpr value recorded_gather(recorder& in, value table, dim_ref along, value places, source where) {
+/// Rows of a table at indices along one of its dims. Dims that both have are common. The result has the dims of the
+/// indices, and then the other dims of the table.
+constexpr value recorded_gather(recorder& in, value table, dim_ref along, value indices, source where) {
   node n;
   n.code = op::gather;
-  if (!in.take_operands(n, std::array{table, places}, where)) return {&in, no_node};
-  const tensor_type from = in.at(table).type, asked = in.at(places).type;
+  if (!in.take_operands(n, std::array{table, indices}, where)) return {&in, no_node};
+  const tensor_type from = in.at(table).type, asked = in.at(indices).type;
   const int d = in.dim_of(table, along, "gather", where);
   if (d < 0) return {&in, no_node};
   if (asked.has(static_cast<dim_id>(d))) return in.fail(fault::dim_used_twice, "gather", where, along.name);
@@ -33,13 +33,13 @@ constexpr value recorded_gather(recorder& in, value table, dim_ref along, value 
   return in.push(n);
 }
 
-/// A table of zeros to which rows are added at places along a dim of it. The rows have the dims of the places; those that the table has
-/// not are summed.
-constexpr value recorded_scatter(recorder& in, value rows, dim_ref along, value places, const tensor_type& table, source where) {
+/// A table of zeros to which rows are added at indices along one of its dims. The rows have the dims of the indices;
+/// those that the table lacks are summed.
+constexpr value recorded_scatter(recorder& in, value rows, dim_ref along, value indices, const tensor_type& table, source where) {
   node n;
   n.code = op::scatter_add;
-  if (!in.take_operands(n, std::array{rows, places}, where)) return {&in, no_node};
-  const tensor_type from = in.at(rows).type, asked = in.at(places).type;
+  if (!in.take_operands(n, std::array{rows, indices}, where)) return {&in, no_node};
+  const tensor_type from = in.at(rows).type, asked = in.at(indices).type;
   const int d = in.dim(along, "scatter_add", where);
   if (d < 0) return {&in, no_node};
   if (!is_integer(asked.element)) return in.fail(fault::not_an_index, "scatter_add", where);

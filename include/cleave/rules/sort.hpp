@@ -9,7 +9,7 @@
 
 namespace cleave::detail {
 
-/// The elements of each slice along a dim in order (op::sort), or the indices that they had (op::argsort).
+/// The elements of each slice along a dim in order (op::sort), or their indices before sorting (op::argsort).
 constexpr value recorded_sort(recorder& in, op code, value x, dim_ref along, bool descending, source where) {
   if (!x.ok()) return x;
   node n = in.node_on(code, x, where);

@@ -187,7 +187,7 @@ class devices {
   const step* step_ = nullptr;
   std::int64_t moved_ = 0;
   std::vector<std::int64_t> flops_{};
-  /// The index of the trip that each loop is at.
+  /// The index of the iteration that each loop is at.
   std::array<std::int64_t, max_loops + 1> index_{};
   simulated out_{};
 };

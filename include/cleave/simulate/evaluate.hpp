@@ -98,43 +98,43 @@ struct evaluator {
     std::array<std::int64_t, max_arity> offsets{};
     for (const dim_map& m : maps_of(g, n))
       if (m.at_run_time != 0) offsets[m.at_run_time] = static_cast<std::int64_t>(in[m.at_run_time]->data[0]);
-    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const indices& index, std::size_t place) {
+    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const position& index, std::size_t offset) {
       for (std::uint8_t k = 0; k < n.arity; ++k) {
         if (!takes_from(maps_of(g, n), k)) continue;
         const auto source = source_of(maps_of(g, n), k, g.nodes[n.in[k]].type, n.type, index, at, offsets);
-        if (source) out.data[place] = in[k]->data[place_in(box_of(in[k]->extents, layout{}, {}, at.axes), *source)];
+        if (source) out.data[offset] = in[k]->data[offset_in(box_of(in[k]->extents, layout{}, {}, at.axes), *source)];
       }
     });
   }
 
-  void gather(const node& n, const host_array& table, const host_array& places, host_array& out) const {
+  void gather(const node& n, const host_array& table, const host_array& indices, host_array& out) const {
     const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
     const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
-    for_each_index(whole(out), [&](const indices& index, std::size_t place) {
-      const auto source = row_of(from, asked, n.type, n.which[0], at[n.which[0]], index, [&](const indices& i) { return places.data[place_in(whole(places), i)]; });
-      if (source) out.data[place] = table.data[place_in(whole(table), *source)];
+    for_each_index(whole(out), [&](const position& index, std::size_t offset) {
+      const auto source = row_of(from, asked, n.type, n.which[0], at[n.which[0]], index, [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
+      if (source) out.data[offset] = table.data[offset_in(whole(table), *source)];
     });
   }
 
-  void scatter(const node& n, const host_array& rows, const host_array& places, host_array& out) const {
+  void scatter(const node& n, const host_array& rows, const host_array& indices, host_array& out) const {
     const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
     const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
-    for_each_index(whole(rows), [&](const indices& index, std::size_t place) {
-      const auto target = row_of(n.type, asked, from, n.which[0], at[n.which[0]], index, [&](const indices& i) { return places.data[place_in(whole(places), i)]; });
+    for_each_index(whole(rows), [&](const position& index, std::size_t offset) {
+      const auto target = row_of(n.type, asked, from, n.which[0], at[n.which[0]], index, [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
       if (!target) return;
-      double& total = out.data[place_in(whole(out), *target)];
-      total = combined(reduction::sum, n.type.element, total, rows.data[place]);
+      double& total = out.data[offset_in(whole(out), *target)];
+      total = combined(reduction::sum, n.type.element, total, rows.data[offset]);
     });
   }
 
   void cumulative(const node& n, const host_array& in, host_array& out) const {
     const int along = n.type.find(n.which[0]);
     const std::int64_t length = out.extents[along], step = steps_of(out.extents)[static_cast<std::size_t>(along)];
-    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const indices& index, std::size_t place) {
+    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const position& index, std::size_t offset) {
       if (index[static_cast<std::size_t>(along)] != 0) return;
       double total = identity_of(n.combine, n.type.element);
       for (std::int64_t i = 0; i < length; ++i) {
-        const auto here = place + static_cast<std::size_t>((n.backwards ? length - 1 - i : i) * step);
+        const auto here = offset + static_cast<std::size_t>((n.backwards ? length - 1 - i : i) * step);
         const double before = total;
         total = combined(n.combine, n.type.element, total, in.data[here]);
         out.data[here] = n.exclusive ? before : total;
@@ -208,10 +208,10 @@ struct evaluator {
   }
 };
 
-/// What is done to each value once it is there, in every trip.
+/// What is done to each value once it is there, in every iteration.
 using node_hook = std::function<void(const node&, host_array&)>;
 
-/// Runs the nodes of an ordered graph, loops trip by trip.
+/// Runs the nodes of an ordered graph, loops iteration by iteration.
 class loop_runner {
  public:
   loop_runner(evaluator& e, const node_hook& after) : run(e), g(e.g), at(e.at), hook(after) {}
@@ -219,17 +219,17 @@ class loop_runner {
   void nodes(std::size_t first, std::size_t last, std::uint8_t loop) {
     for (std::size_t v = first; v < last; ++v)
       if (g.nodes[v].loop == loop) node_of(v);
-      else v = trips(v, last, loop) - 1;
+      else v = run_loop(v, last, loop) - 1;
   }
 
  private:
   void node_of(std::size_t v) {
     const node& n = g.nodes[v];
-    // A carried value is set by the loop; a stack is filled trip by trip; a result is what was carried last.
-    if (n.code == op::input || n.code == op::carry || n.code == op::collect || n.code == op::trips) return;
-    if (n.code == op::last) run.values[v] = run.values[g.nodes[n.in[0]].in[1]];
-    else if (n.code == op::each && g.loops[n.of - 1u].along != no_dim) run.values[v] = slice(n);
-    else if (n.code != op::next) run.values[v] = run.compute(n);
+    // A carried value is set by the loop; a stack is filled one index an iteration; a result is what was carried last.
+    if (n.code == op::input || n.code == op::carry || n.code == op::loop_stack || n.code == op::trip_count) return;
+    if (n.code == op::loop_result) run.values[v] = run.values[g.nodes[n.in[0]].in[1]];
+    else if (n.code == op::loop_slice && g.loops[n.of - 1u].along != no_dim) run.values[v] = slice(n);
+    else if (n.code != op::loop_yield) run.values[v] = run.compute(n);
     if (hook) hook(n, run.values[v]);
   }
   host_array slice(const node& n) const {
@@ -239,22 +239,22 @@ class loop_runner {
     return out;
   }
   /// The loop inside `around` that begins at a node; where its nodes end.
-  std::size_t trips(std::size_t first, std::size_t last, std::uint8_t around) {
+  std::size_t run_loop(std::size_t first, std::size_t last, std::uint8_t around) {
     std::uint8_t loop = g.nodes[first].loop;
     while (g.loops[loop - 1u].around != around) loop = g.loops[loop - 1u].around;
     std::size_t end = first;
     while (end < last && within(g.loops, g.nodes[end].loop, loop)) ++end;
     const loop_info& l = g.loops[loop - 1u];
-    std::int64_t trips = l.along != no_dim ? at[l.along] : l.trips;
+    std::int64_t iterations = l.along != no_dim ? at[l.along] : l.iterations;
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = g.nodes[v];
       if (n.of != loop) continue;
-      if (n.code == op::trips) trips = static_cast<std::int64_t>(run.values[n.in[0]].data[0]);
+      if (n.code == op::trip_count) iterations = static_cast<std::int64_t>(run.values[n.in[0]].data[0]);
       if (n.code == op::carry) run.values[v] = run.values[n.in[0]];
-      if (n.code == op::collect) run.values[v] = host_array(shape_of(n.type, at));
+      if (n.code == op::loop_stack) run.values[v] = host_array(shape_of(n.type, at));
     }
-    for (std::int64_t trip = 0; trip < trips; ++trip) {
-      index_[loop] = l.backwards ? trips - 1 - trip : trip;
+    for (std::int64_t iteration = 0; iteration < iterations; ++iteration) {
+      index_[loop] = l.backwards ? iterations - 1 - iteration : iteration;
       nodes(first, end, loop);
       bool done = false;
       std::vector<std::pair<node_id, host_array>> next;
@@ -262,9 +262,9 @@ class loop_runner {
         const node& n = g.nodes[v];
         if (n.of != loop) continue;
         const host_array& x = run.values[n.in[0]];
-        if (n.code == op::until) done = x.data[0] != 0;
-        if (n.code == op::next) next.push_back({n.in[1], x});
-        if (n.code == op::collect) std::copy(x.data.begin(), x.data.end(), run.values[v].data.begin() + static_cast<std::ptrdiff_t>(index_[loop] * x.extents.elements()));
+        if (n.code == op::break_if) done = x.data[0] != 0;
+        if (n.code == op::loop_yield) next.push_back({n.in[1], x});
+        if (n.code == op::loop_stack) std::copy(x.data.begin(), x.data.end(), run.values[v].data.begin() + static_cast<std::ptrdiff_t>(index_[loop] * x.extents.elements()));
       }
       for (auto& [carry, x] : next) run.values[carry] = std::move(x);
       if (done) break;

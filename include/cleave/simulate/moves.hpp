@@ -117,7 +117,7 @@ class mover {
   std::vector<double> combined_over(const std::vector<std::size_t>& group, const box& part) {
     std::vector<double> total(static_cast<std::size_t>(part.elements()));
     for (std::size_t k = 0; k < group.size(); ++k) {
-      if (have_[group[k]] != have_[group[0]]) problem = "combines blocks of different places";
+      if (have_[group[k]] != have_[group[0]]) problem = "combines blocks of different indices";
       for_each_of(part, have_[group[k]], part, [&](std::size_t from, std::size_t to) {
         const double x = memory_[group[k]][from];
         total[to] = k == 0 ? x : combined(s_.combine, from_.type.element, total[to], x);

@@ -67,9 +67,9 @@ class machine : slice_steps {
           for (auto& device : memory_) std::fill(device[memory_of(out)].begin(), device[memory_of(out)].end(), unwritten);
           writer_[memory_of(out)] = out.of;
         }
-    const std::int64_t trips = s.in.empty() ? loop.along != no_dim ? at_[loop.along] : loop.trips : agreed(s.in[0]);
-    for (std::int64_t trip = 0; trip < trips && out_.problem.empty(); ++trip) {
-      index_[s.in_loop] = loop.backwards ? trips - 1 - trip : trip;
+    const std::int64_t iterations = s.in.empty() ? loop.along != no_dim ? at_[loop.along] : loop.iterations : agreed(s.in[0]);
+    for (std::int64_t iteration = 0; iteration < iterations && out_.problem.empty(); ++iteration) {
+      index_[s.in_loop] = loop.backwards ? iterations - 1 - iteration : iteration;
       run_steps(begin + 1, end);
       if (out_.problem.empty() && !p_.steps[end].in.empty() && agreed(p_.steps[end].in[0]) != 0) break;
     }
@@ -235,22 +235,22 @@ class machine : slice_steps {
         const buffer& from = p_.buffers[s.in[k]];
         const box own = part(d, from.type, from.where);
         std::set<std::pair<std::uint32_t, std::size_t>> received;
-        for_each_index(mine, [&](const indices& at, std::size_t place) {
+        for_each_index(mine, [&](const position& at, std::size_t offset) {
           const std::uint32_t where = part_of_region(d, to, at);
           if ((s.region_parts >> where & 1) == 0 && to.form == form::region) {
-            made[d][place] = unwritten;
+            made[d][offset] = unwritten;
             return;
           }
           const auto source = source_of(maps, k, from.type, to.type, at, at_, offsets);
           if (!source) return;
           std::size_t owner = d;
           if (!holds(own, *source)) {
-            received.insert({where, place_in(box_of(global(from.type), layout{}, {}, at_.axes), *source)});
+            received.insert({where, offset_in(box_of(global(from.type), layout{}, {}, at_.axes), *source)});
             for (std::size_t other = 0; other < where_.size(); ++other)
               if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, from.type, from.where), *source)) owner = other;
             if (owner == d) complain("needs an element that no device of its group has");
           }
-          if (out_.problem.empty()) made[d][place] = data(owner, from)[place_in(part(owner, from.type, from.where), *source)];
+          if (out_.problem.empty()) made[d][offset] = data(owner, from)[offset_in(part(owner, from.type, from.where), *source)];
         });
         bytes += static_cast<std::int64_t>(received.size()) * size_of(from.type.element);
       }
@@ -263,7 +263,7 @@ class machine : slice_steps {
     if (at_run_time && busiest > priced) complain("moves more than its price");
     moved_ = at_run_time ? priced : busiest;
   }
-  std::uint32_t part_of_region(std::size_t d, const buffer& to, const indices& at) const {
+  std::uint32_t part_of_region(std::size_t d, const buffer& to, const position& at) const {
     std::uint32_t part = 0, digit = 1;
     for (int m = 0; m < to.maps && to.form == form::region; ++m, digit *= 3) {
       const dim_map& map = p_.maps[static_cast<std::size_t>(to.first_map + m)];
