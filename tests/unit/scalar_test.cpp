@@ -38,6 +38,9 @@ double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265
 
 TEST(scalar, accuracy) {
   EXPECT_LT(worst_error<op::exp>(-87.3, 88.7, 0, [](double x) { return std::exp(x); }), 1e-7);
+  EXPECT_LT(worst_error<op::expm1>(-87.3, 88.7, 0, [](double x) { return std::expm1(x); }), 3e-7);
+  EXPECT_LT(worst_error<op::expm1>(-0.6, 0.6, 0, [](double x) { return std::expm1(x); }), 3e-7);
+  EXPECT_LT(worst_error<op::expm1>(-1e-30, 1e-30, 0, [](double x) { return std::expm1(x); }), 1e-7);
   EXPECT_LT(worst_error<op::log>(1e-6, 0.9, 0, [](double x) { return std::log(x); }), 1e-7);
   EXPECT_LT(worst_error<op::log>(1.1, 1e6, 0, [](double x) { return std::log(x); }), 1e-7);
   EXPECT_LT(worst_error<op::sqrt>(1e-6, 1e6, 0, [](double x) { return std::sqrt(x); }), 1e-7);
@@ -56,6 +59,10 @@ TEST(scalar, special_values) {
   EXPECT_EQ(of<op::exp>(-infinity), 0);
   EXPECT_EQ(of<op::exp>(-200.0f), 0);
   EXPECT_EQ(of<op::exp>(0.0f), 1);
+  EXPECT_EQ(of<op::expm1>(infinity), infinity);
+  EXPECT_EQ(of<op::expm1>(-infinity), -1);
+  EXPECT_EQ(of<op::expm1>(1e-42f), 1e-42f);
+  EXPECT_TRUE(of<op::expm1>(-0.0f) == 0 && std::signbit(of<op::expm1>(-0.0f)));
   EXPECT_EQ(of<op::log>(0.0f), -infinity);
   EXPECT_EQ(of<op::log>(infinity), infinity);
   EXPECT_EQ(of<op::log>(1.0f), 0);
@@ -70,7 +77,7 @@ TEST(scalar, special_values) {
   EXPECT_EQ(of<op::tanh>(0.0f), 0);
   EXPECT_EQ(of<op::sigmoid>(-infinity), 0);
   EXPECT_EQ(of<op::sigmoid>(infinity), 1);
-  for (float y : {of<op::exp>(nan), of<op::log>(nan), of<op::sqrt>(nan), of<op::tanh>(nan), of<op::erf>(nan), of<op::gelu>(nan),
+  for (float y : {of<op::exp>(nan), of<op::expm1>(nan), of<op::log>(nan), of<op::sqrt>(nan), of<op::tanh>(nan), of<op::erf>(nan), of<op::gelu>(nan),
                   of<op::relu>(nan), of<op::abs>(nan), of<op::sign>(nan)})
     EXPECT_TRUE(std::isnan(y));
   EXPECT_TRUE(std::isnan(scalar_op<op::maximum, float>::of(nan, 1.0f)) && std::isnan(scalar_op<op::maximum, float>::of(1.0f, nan)));

@@ -49,6 +49,8 @@ CLEAVE_ELEMENTWISE(abs, 1, none, complex_too | to_real, std::fabs(x), g * sign(x
 CLEAVE_ELEMENTWISE(sign, 1, none, plain, x > 0 ? 1 : x < 0 ? -1 : x)
 /// `exp`
 CLEAVE_ELEMENTWISE(exp, 1, none, complex_too, std::exp(x), g * r)
+/// `expm1`: exp(x) - 1, to full accuracy near 0.
+CLEAVE_ELEMENTWISE(expm1, 1, none, plain, std::expm1(x), g * (r + 1))
 /// `log`
 CLEAVE_ELEMENTWISE(log, 1, none, complex_too, std::log(x), g / x)
 /// `tanh`

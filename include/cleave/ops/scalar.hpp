@@ -67,6 +67,20 @@ CLEAVE_FUNCTION inline float exp_of(float x) {
   return float_of_bits(chosen(x <= 88.7228394f, result, bits_of_float(x + __builtin_huge_valf())));
 }
 
+// Near 0 the Taylor polynomial of degree 8, times x last, so that small numbers and -0 keep all digits.
+CLEAVE_FUNCTION inline float expm1_of(float x) {
+  const float t = clamped(x, 0x3F000000); // 1/2
+  float p = 2.4801587e-5f;
+  p = p * t + 1.9841270e-4f;
+  p = p * t + 1.3888889e-3f;
+  p = p * t + 8.3333333e-3f;
+  p = p * t + 4.1666667e-2f;
+  p = p * t + 1.6666667e-1f;
+  p = p * t + 0.5f;
+  p = p * t + 1.0f;
+  return float_of_bits(chosen(magnitude_of(x) < 0x3F000000, bits_of_float(t * p), bits_of_float(exp_of(x) - 1.0f)));
+}
+
 // Mantissa in [sqrt(1/2), sqrt(2)) and a polynomial of degree 9 (Cephes, logf).
 CLEAVE_FUNCTION inline float log_of(float x) {
   const bool tiny = magnitude_of(x) < 0x00800000;
@@ -158,6 +172,7 @@ CLEAVE_FUNCTION inline float sqrt_of(float x) {
 
 // The same functions for the other types.
 CLEAVE_FUNCTION inline double exp_of(double x) { return std::exp(x); }
+CLEAVE_FUNCTION inline double expm1_of(double x) { return std::expm1(x); }
 CLEAVE_FUNCTION inline double log_of(double x) { return std::log(x); }
 CLEAVE_FUNCTION inline double tanh_of(double x) { return std::tanh(x); }
 CLEAVE_FUNCTION inline double erf_of(double x) { return std::erf(x); }
@@ -218,7 +233,7 @@ CLEAVE_FUNCTION inline To convert(From x) {
 template <op Code, class T>
 struct scalar_op {
   CLEAVE_FUNCTION static auto of(T a) {
-    using detail::exp_of, detail::log_of, detail::tanh_of, detail::erf_of, detail::sqrt_of;
+    using detail::exp_of, detail::expm1_of, detail::log_of, detail::tanh_of, detail::erf_of, detail::sqrt_of;
     constexpr bool real = std::is_floating_point_v<T>;
     // Integers go through double where a function is not theirs.
     using R = std::conditional_t<real, T, double>;
@@ -247,6 +262,7 @@ struct scalar_op {
       const R x = static_cast<R>(a);
       R y{};
       if constexpr (Code == op::exp) y = exp_of(x);
+      else if constexpr (Code == op::expm1) y = expm1_of(x);
       else if constexpr (Code == op::log) y = log_of(x);
       else if constexpr (Code == op::tanh) y = tanh_of(x);
       else if constexpr (Code == op::sqrt) y = sqrt_of(x);
