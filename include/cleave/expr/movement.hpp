@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
+#include <cleave/record/numbered_names.hpp>
 #include <cleave/rules/remap.hpp>
 
 #include <algorithm>
@@ -125,6 +126,33 @@ constexpr value flip(operand x, dim_ref d) {
   return r.record();
 }
 CLEAVE_LIFT(flip)
+namespace detail {
+/// The extent of half of a dim: "half 007".
+inline constexpr auto half_names = numbered_names("half ");
+} // namespace detail
+/// The halves of a dim exchanged, and the first half of the result negated: (x1, x2) becomes (-x2, x1). Rotary position
+/// embeddings are `x * cos + rotate_halves(x, head) * sin`. The extent is even; if it is not, the fault is
+/// extents_differ for a fixed extent, otherwise the call throws shape_error. Faults: dim_missing, extents_differ.
+constexpr value rotate_halves(operand x, dim_ref d) {
+  detail::remapping r(op::rotate_halves, x);
+  dim_map* m = r.along(d, d);
+  if (m == nullptr) return r.record();
+  recorder& in = r.in();
+  const std::int64_t extent = r.fixed(m->from);
+  const dim_ref of_half{detail::half_names[m->from].text(), extent == dynamic ? dynamic : extent / 2};
+  const int two = in.dim({"two halves", 2}, "rotate_halves", x.where), half = in.dim(of_half, "rotate_halves", x.where);
+  if (two < 0 || half < 0) return r.fail(), r.record();
+  const dim_product halves{m->from, static_cast<dim_id>(two), static_cast<dim_id>(half)};
+  if (!in.relate(halves, "rotate_halves", x.where)) return r.fail(), r.record();
+  m->offset = detail::sum_of(0, static_cast<dim_id>(half));
+  m->outside = border::periodic;
+  const value exchanged = r.record();
+  const called_at user(x);
+  const value index = in.iota(d, element::i64, x.where);
+  const value middle = in.count(dim_bit(static_cast<dim_id>(half)), element::i64, x.where);
+  return select(index < middle, -exchanged, exchanged);
+}
+CLEAVE_LIFT(rotate_halves)
 /// Each element `times` times, side by side. Dim `to` is that much longer.
 constexpr value repeat(operand x, dim_ref from, dim_ref to, std::int64_t times) {
   detail::remapping r(op::repeat, x);

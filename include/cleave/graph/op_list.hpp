@@ -159,6 +159,8 @@ CLEAVE_OP(flip, remap, 1, first)
 CLEAVE_OP(repeat, remap, 1, first)
 /// `tile`
 CLEAVE_OP(tile, remap, 1, first)
+/// `rotate_halves`: the halves of a dim exchanged, before one of them changes its sign.
+CLEAVE_OP(rotate_halves, remap, 1, first)
 /// `diagonal`
 CLEAVE_OP(diagonal, remap, 1, first)
 /// `concat`
