@@ -22,7 +22,7 @@ struct emission {
   const assigned_graph& in;
   const partitioned& p;
   const fusion& f;
-  const placement& m;
+  const storage_plan& m;
   emitted out{};
   /// By value: its buffer, and for one that reads a region at a distance the buffer of what it sees there; -1: none yet.
   std::vector<int> buffers{}, views{};
@@ -100,7 +100,7 @@ constexpr int view_of(emission& e, std::size_t i) {
 
 /// The first buffers are the arguments and then the results, as the caller knows them.
 constexpr void emit_outer_buffers(emission& e) {
-  for (node_id i : e.in.g.inputs) buffer_of(e, computed(e.p, i));
+  for (node_id i : e.in.g.inputs) buffer_of(e, as_computed(e.p, i));
   for (std::size_t r = 0; r < e.p.results.size(); ++r) {
     if (written_in_place(e.p, e.m, r)) {
       buffer_of(e, e.p.results[r]);
