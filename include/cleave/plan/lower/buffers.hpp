@@ -24,7 +24,7 @@ struct emission {
   const fusion& f;
   const storage_plan& m;
   emitted out{};
-  /// By value: its buffer, and for one that reads a region at a distance the buffer of what it sees there; -1: none yet.
+  /// By value: its buffer; and of one that reads a region, the view of that which it reads. -1: none yet.
   std::vector<int> buffers{}, views{};
   /// By region: its first map in the program, counted from 1; 0: not there yet.
   std::vector<std::uint16_t> region_maps{};
