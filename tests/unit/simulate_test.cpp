@@ -277,7 +277,7 @@ TEST(Simulate, ExchangesInFlightAreWaitedFor) {
   }
   ASSERT_TRUE(begun < product && product < waited) << begun << " " << product << " " << waited;
   EXPECT_EQ(verdict_on(p), "");
-  EXPECT_NE(explain(p, at).find("each device looks around its block, while others compute"), std::string::npos) << explain(p, at);
+  EXPECT_NE(explain(p, at).find("each device reads the neighbours of its block, while others compute"), std::string::npos) << explain(p, at);
   program never = p, late = p, spoiled = p, overwritten = p;
   never.steps.erase(never.steps.begin() + static_cast<std::ptrdiff_t>(waited));
   EXPECT_NE(verdict_on(never), "");

@@ -153,7 +153,7 @@ inline constexpr collective_entry table[] = {
     {kind::all_reduce, "all_reduce", &price_of_all_reduce, &all_reduces, "partial over %, needed whole"},
     {kind::reduce_scatter, "reduce_scatter", &price_of_reduce_scatter, &reduce_scatters,
      "partial over %, each device needs its part"},
-    {kind::all_gather, "all_gather", &price_of_all_gather, &all_gathers, "divided over %, needed whole"},
+    {kind::all_gather, "all_gather", &price_of_all_gather, &all_gathers, "sharded over %, needed whole"},
     {kind::all_to_all, "all_to_all", &price_of_all_to_all, &all_to_alls, "% moves to another dim"},
     {kind::collective_permute, "collective_permute", &price_of_permute, &permutes, "each device fetches what it lacks"},
     {kind::exchange, "exchange", nullptr, nullptr, ""},

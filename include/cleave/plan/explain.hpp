@@ -33,13 +33,14 @@ inline std::string why(const program& p, const step& s) {
   }
   if (s.move == kind::none) return {};
   const op_rules* rules = rules_of(s.kind);
-  std::string text(p.buffers[s.out].form == form::region ? "each device looks around its block" : rules->reason);
+  const bool region = p.buffers[s.out].form == form::region;
+  std::string text(region ? "each device reads the neighbours of its block" : rules->reason);
   return s.in_flight ? text + ", while others compute" : text;
 }
 
 /// Of a step in a loop: how often it runs.
-inline std::string times_trips(const program& p, const step& s, const sizes& at) {
-  return s.in_loop == 0 ? std::string() : " x " + grouped(step_trips(p, s, at));
+inline std::string times_iterations(const program& p, const step& s, const sizes& at) {
+  return s.in_loop == 0 ? std::string() : " x " + grouped(step_iterations(p, s, at));
 }
 
 inline std::string table(const std::vector<std::vector<std::string>>& rows) {
@@ -87,7 +88,8 @@ inline std::string explain(const program& p, const sizes& at) {
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
     rows.push_back({std::string(name_of(s.move)), to_string(s.axes, p.mesh),
                     to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
-                    detail::grouped(step_bytes(p, s, at)) + detail::times_trips(p, s, at), origin, detail::why(p, s)});
+                    detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin,
+                    detail::why(p, s)});
   }
   std::string text = detail::table(rows);
   if (rows.size() == 1) text = "no communication\n";

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/cost/exchange.hpp>
+#include <cleave/cost/region.hpp>
 #include <cleave/program/addressing.hpp>
 #include <cleave/rules/all.hpp>
 
@@ -45,20 +45,21 @@ constexpr std::int64_t step_bytes(const program& p, const step& s, const sizes& 
 }
 
 /// How often a step runs; where values decide, as often as is assumed.
-constexpr std::int64_t step_trips(const program& p, const step& s, const sizes& at) {
+constexpr std::int64_t step_iterations(const program& p, const step& s, const sizes& at) {
   return iterations_of(p.loops, s.in_loop, at);
 }
 
-/// Bytes that a program moves: the sum over its steps of the bytes of each step's busiest device, times the trips of its loops.
+/// Bytes that a program moves: the sum over its steps of the bytes of each step's busiest device, times the iterations
+/// of its loops.
 constexpr std::int64_t bytes(const program& p, const sizes& at) {
   std::int64_t total = 0;
-  for (const step& s : p.steps) total += step_trips(p, s, at) * step_bytes(p, s, at);
+  for (const step& s : p.steps) total += step_iterations(p, s, at) * step_bytes(p, s, at);
   return total;
 }
 
 constexpr std::int64_t messages(const program& p, const sizes& at) {
   std::int64_t total = 0;
-  for (const step& s : p.steps) total += step_trips(p, s, at) * step_cost(p, s, at).messages;
+  for (const step& s : p.steps) total += step_iterations(p, s, at) * step_cost(p, s, at).messages;
   return total;
 }
 
@@ -67,7 +68,7 @@ constexpr std::int64_t flops(const program& p, const sizes& at) {
   std::int64_t total = 0;
   for (const step& s : p.steps)
     if (const op_rules* rules = rules_of(s.kind); rules != nullptr && rules->most_flops != nullptr)
-      total += step_trips(p, s, at) * rules->most_flops(placed(p, s), at);
+      total += step_iterations(p, s, at) * rules->most_flops(placed(p, s), at);
   return total;
 }
 

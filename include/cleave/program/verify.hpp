@@ -51,11 +51,15 @@ constexpr bool end_exchange(memory_state& m, const step& wait) {
   last = brought;
   return true;
 }
-/// Writes no argument, and nothing that an exchange in flight reads or writes.
+/// Whether a step may write over what it reads: element by element, or as an all-reduce in place.
+constexpr bool works_in_place(const step& s) { return s.kind == step_kind::map || s.move == kind::all_reduce; }
+/// Writes no argument, nothing that the step reads elsewhere, and nothing that an exchange in flight reads or writes.
 constexpr bool write(memory_state& m, std::size_t i) {
   const step& s = m.p.steps[i];
   if (s.out >= m.p.buffers.size() || m.memory[s.out] == read_only) return false;
   const std::size_t target = m.memory[s.out];
+  for (std::uint16_t in : s.in)
+    if (m.memory[in] == target && !works_in_place(s)) return false;
   for (std::size_t f : m.in_flight) {
     if (target == m.memory[m.p.steps[f].out]) return false;
     for (std::uint16_t sent : m.p.steps[f].in)

@@ -208,7 +208,7 @@ inline constexpr op_rules scatter{
     .emit = &emit_rows,
     .kind_of_step = step_kind::scatter,
     .collective = kind::exchange,
-    .reason = "rows go to the device that has their place",
+    .reason = "rows go to the device that has their index",
 };
 
 } // namespace cleave::rules
