@@ -170,12 +170,12 @@ namespace detail {
 
 /// What is wrong with a specification in itself.
 constexpr verdict check_spec(const spec& s) {
-  axis_set used = 0;
+  axis_set used;
   const auto use = [&](std::string_view axis, std::string_view dim) -> verdict {
     const int a = s.mesh.find(axis);
     if (a < 0) return {fault::axis_not_in_mesh, {}, "layout", dim, axis};
-    if ((used >> a & 1) != 0) return {fault::axis_used_twice, {}, "layout", dim, axis};
-    used = static_cast<axis_set>(used | axis_bit(a));
+    if (used.contains(a)) return {fault::axis_used_twice, {}, "layout", dim, axis};
+    used = used.with(a);
     return {};
   };
   for (std::size_t i = 0; i < s.dims.size(); ++i) {

@@ -240,7 +240,7 @@ public:
   constexpr value reduce(reduction how, value x, std::span<const dim_ref> over, source where) {
     if (!x.ok()) return missing(name_of(how), where);
     const dim_set all = at(x).type.set();
-    dim_set set = over.empty() ? all : 0;
+    dim_set set = over.empty() ? all : dim_set{};
     for (const dim_ref& k : over) {
       const int d = made_.find_dim(k.name);
       if (d < 0 || (all & dim_bit(static_cast<dim_id>(d))) == 0) return fail(fault::dim_missing, name_of(how), where, k.name);
