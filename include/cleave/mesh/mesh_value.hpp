@@ -85,6 +85,32 @@ constexpr std::int64_t device_of(const coordinates& at, const axis_sizes& sizes)
   return device;
 }
 
+/// Whether two devices have the same coordinates on some axes.
+constexpr bool same_along(axis_set axes, const coordinates& a, const coordinates& b) {
+  for (int axis : axes)
+    if (a[axis] != b[axis]) return false;
+  return true;
+}
+
+/// The coordinates of a device on some axes as one number, 0 to the product of their sizes; the first axis is the major
+/// one.
+constexpr std::int64_t index_along(axis_set axes, const coordinates& at, const axis_sizes& sizes) {
+  std::int64_t index = 0;
+  for (int a : axes) index = index * sizes[a] + at[a];
+  return index;
+}
+/// The device that stands at an index along some axes, and elsewhere as `at` does.
+/// @post (1) index_along(axes, moved_along(axes, at, index, sizes), sizes) == index
+/// @post (2) same_along(~axes, moved_along(axes, at, index, sizes), at)
+constexpr coordinates moved_along(axis_set axes, coordinates at, std::int64_t index, const axis_sizes& sizes) {
+  for (int a = max_axes - 1; a >= 0; --a) {
+    if (!axes.contains(a)) continue;
+    at[a] = static_cast<std::int32_t>(index % sizes[a]);
+    index /= sizes[a];
+  }
+  return at;
+}
+
 /// Which block along a dim a device has: the coordinates on the axes of the list, major first.
 constexpr std::int64_t block_index(axis_list list, const coordinates& at, const axis_sizes& sizes) {
   std::int64_t index = 0;

@@ -17,6 +17,9 @@
 
 namespace cleave {
 
+/// Rounds bytes up to whole cache lines, so that what follows starts one.
+constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
 /// The execution space in which kernels run: Kokkos' default.
 using execution_space = Kokkos::DefaultExecutionSpace;
 /// The memory space in which shards are: the memory of the execution space.
