@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
+
 #include <concepts>
-#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -16,10 +17,10 @@ struct indexed_vector : std::vector<T> {
   indexed_vector() = default;
   indexed_vector(std::vector<T> from) : std::vector<T>(std::move(from)) {}
   /// So many elements of one value.
-  static indexed_vector filled(std::integral auto count, const T& value = {}) { return indexed_vector(static_cast<std::size_t>(count), value); }
+  static indexed_vector filled(std::integral auto count, const T& value = {}) { return indexed_vector(as_size(count), value); }
 
-  T& operator[](std::integral auto i) { return std::vector<T>::operator[](static_cast<std::size_t>(i)); }
-  const T& operator[](std::integral auto i) const { return std::vector<T>::operator[](static_cast<std::size_t>(i)); }
+  T& operator[](std::integral auto i) { return std::vector<T>::operator[](as_size(i)); }
+  const T& operator[](std::integral auto i) const { return std::vector<T>::operator[](as_size(i)); }
 };
 
 } // namespace cleave

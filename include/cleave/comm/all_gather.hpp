@@ -46,7 +46,7 @@ class all_gather {
     } else if (unpack_.blocks.uniform()) {
       check(CLEAVE_MPI_CALL(MPI_Allgather)(from, counts_.count[0], type, into, counts_.count[0], type, group_.handle), "MPI_Allgather");
     } else {
-      check(CLEAVE_MPI_CALL(MPI_Allgatherv)(from, static_cast<call_count>(elements_), type, into, counts_.count.data(), counts_.offset.data(), type,
+      check(CLEAVE_MPI_CALL(MPI_Allgatherv)(from, as_count(elements_), type, into, counts_.count.data(), counts_.offset.data(), type,
                                             group_.handle),
             "MPI_Allgatherv");
     }

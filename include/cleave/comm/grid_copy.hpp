@@ -57,7 +57,7 @@ class grid_copy {
   /// Collective over all ranks of the communicator.
   void run(const void* in, void* out) {
     if (first_) {
-      first_->run(in, reduced_.get(), {nullptr, static_cast<char*>(first_host_.get())});
+      first_->run(in, reduced_.get(), {nullptr, as<char>(first_host_.get())});
       in = reduced_.get();
     }
     // If both overlap in memory, the parts that arrive must not land on those that are still to be sent.
@@ -67,7 +67,7 @@ class grid_copy {
       out = aside_.get();
     }
     if (!receives_) fill_identity(out, out_bytes_ / size_of(element_), element_, combine_);
-    parts_.run(in, out, {static_cast<char*>(packed_.get()), static_cast<char*>(host_.get())});
+    parts_.run(in, out, {as<char>(packed_.get()), as<char>(host_.get())});
     if (out != result) copy_bytes(result, out, out_bytes_);
   }
 

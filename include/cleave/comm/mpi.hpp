@@ -25,7 +25,7 @@ inline void check(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw mpi_error(wording::mpi_failed(call, std::string_view(text, static_cast<std::size_t>(length))), code);
+  throw mpi_error(wording::mpi_failed(call, std::string_view(text, as_size(length))), code);
 }
 
 /// Throws environment_error where MPI cannot be called, since calling it then would abort.
@@ -126,12 +126,15 @@ using call_offset = int;
 #define CLEAVE_MPI_CALL(name) name
 #endif
 
+/// A count within the limit as MPI takes it.
+inline call_count as_count(std::int64_t n) { return static_cast<call_count>(n); }
+
 /// Calls f(first, n) for every part of so many elements that one call of MPI takes.
 template <class F>
 void for_each_call(std::int64_t elements, F&& f) {
   const std::int64_t limit = count_limit();
   for (std::int64_t first = 0; first < elements; first += limit)
-    f(first, static_cast<call_count>(elements - first < limit ? elements - first : limit));
+    f(first, as_count(elements - first < limit ? elements - first : limit));
 }
 
 /// The counts and offsets of blocks as MPI takes them. Only for counts within the limit.
@@ -141,7 +144,7 @@ struct call_counts {
 
   call_counts() = default;
   explicit call_counts(const rank_blocks& blocks) {
-    for (std::int64_t c : blocks.counts()) count.push_back(static_cast<call_count>(c));
+    for (std::int64_t c : blocks.counts()) count.push_back(as_count(c));
     for (std::int64_t o : blocks.offsets()) offset.push_back(static_cast<call_offset>(o));
   }
 };
@@ -164,7 +167,7 @@ class messages {
     for (std::int64_t c : blocks.counts()) n += requests_for(c);
     return n;
   }
-  void reserve(std::int64_t requests) { requests_.reserve(static_cast<std::size_t>(requests)); }
+  void reserve(std::int64_t requests) { requests_.reserve(as_size(requests)); }
 
   void send(const void* from, std::int64_t elements, element e, int to, MPI_Comm comm) {
     for_each_call(elements, [&](std::int64_t first, call_count n) {

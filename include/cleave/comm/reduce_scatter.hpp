@@ -24,7 +24,7 @@ class reduce_scatter {
     // The same on all ranks of the group, whose members hold the same box.
     widest_ = *std::max_element(pack_.blocks.counts().begin(), pack_.blocks.counts().end());
     large_ = pack_.elements() > count_limit();
-    counts_.reserve(static_cast<std::size_t>(n));
+    counts_.reserve(as_size(n));
     chunk_ = large_ ? std::max<std::int64_t>(1, std::min(count_limit(), most_at_once) / n) : widest_;
   }
   scratch_bytes needs() const {
@@ -67,7 +67,7 @@ class reduce_scatter {
     bool uniform = true;
     counts_.clear();
     for (int r = 0; r < group_.size; ++r) {
-      counts_.push_back(static_cast<call_count>(count(r, done)));
+      counts_.push_back(as_count(count(r, done)));
       uniform = uniform && counts_.back() == counts_.front();
     }
     const MPI_Datatype type = reduced_datatype_of(combine_, element_);

@@ -43,9 +43,9 @@ class row_lookup final : public data_routed {
   }
   void run(const void* const* in, void* out) override {
     const offsets indices = indices_on_host(in[1], indices_.size(), t_.indices.element);
-    const T* const from = static_cast<const T*>(in[0]);
-    if (scatters_) scatter(from, indices, static_cast<T*>(out));
-    else gather(from, indices, static_cast<T*>(out));
+    const T* const from = as<T>(in[0]);
+    if (scatters_) scatter(from, indices, as<T>(out));
+    else gather(from, indices, as<T>(out));
   }
 
  private:

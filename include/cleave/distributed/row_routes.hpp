@@ -65,10 +65,10 @@ struct row_tensors {
 template <class T, class Space = memory_space>
 class kept_memory {
  public:
-  T* get() const { return static_cast<T*>(memory_.get()); }
+  T* get() const { return as<T>(memory_.get()); }
   /// Memory for at least so many elements; what was in it is lost if it grows.
   T* at_least(std::int64_t elements) {
-    if (elements > elements_) memory_ = allocate<Space>(elements * std::int64_t{sizeof(T)}), elements_ = elements;
+    if (elements > elements_) memory_ = allocate<Space>(bytes_of<T>(elements)), elements_ = elements;
     return get();
   }
 
@@ -110,7 +110,7 @@ class device_numbers {
       return numbers.data();
     } else {
       std::int64_t* const copy = memory_.at_least(std::ssize(numbers));
-      copy_bytes<memory_space, Kokkos::HostSpace>(copy, numbers.data(), std::ssize(numbers) * std::int64_t{sizeof(std::int64_t)});
+      copy_bytes<memory_space, Kokkos::HostSpace>(copy, numbers.data(), bytes_of<std::int64_t>(std::ssize(numbers)));
       return copy;
     }
   }
@@ -145,7 +145,7 @@ class row_exchange {
     }
     const call_counts counts(blocks);
     const MPI_Datatype type = datatype_of(e);
-    check(CLEAVE_MPI_CALL(MPI_Allgatherv)(mine, static_cast<call_count>(blocks.count(g.rank)), type, out, counts.count.data(), counts.offset.data(), type, g.handle),
+    check(CLEAVE_MPI_CALL(MPI_Allgatherv)(mine, as_count(blocks.count(g.rank)), type, out, counts.count.data(), counts.offset.data(), type, g.handle),
           "MPI_Allgatherv");
   }
   /// Sends to[r] rows to peer r and receives from[r] rows from it, for all peers, in their order; a row has `each` elements.

@@ -103,7 +103,7 @@ class bound_sort final : public comm::data_routed {
     const std::int64_t n = how_.slices * length_;
     T* const keys = keys_.at_least(n);
     std::int32_t* const indices = indices_in(indices_, n);
-    launch("cleave sort", n, gather_slices<T>{static_cast<const T*>(in[0]), keys, indices, length_, inner_, begin_});
+    launch("cleave sort", n, gather_slices<T>{as<T>(in[0]), keys, indices, length_, inner_, begin_});
     wait_for_kernels();
     start_.clear();
     for (std::int64_t s = 0; s <= how_.slices; ++s) start_.push_back(s * length_);
@@ -162,8 +162,8 @@ class bound_sort final : public comm::data_routed {
     wait_for_kernels();
   }
   void write(const T* keys, const std::int32_t* indices, void* out) {
-    if (wants_indices_) copy(indices, static_cast<std::int32_t*>(out), runs_, inner_);
-    else copy(keys, static_cast<T*>(out), runs_, inner_);
+    if (wants_indices_) copy(indices, as<std::int32_t>(out), runs_, inner_);
+    else copy(keys, as<T>(out), runs_, inner_);
   }
   template <class F>
   numbers by_device(F&& elements) const {
@@ -191,8 +191,8 @@ class bound_sort final : public comm::data_routed {
     const std::int64_t own = how_.decided_by(group_.rank), samples = show_samples(own);
     T* const sampled = host_keys_.at_least(samples);
     std::int32_t* const indices = host_indices_.at_least(samples);
-    copy_bytes<Kokkos::HostSpace, memory_space>(sampled, received_keys_.get(), samples * std::int64_t{sizeof(T)});
-    if (wants_indices_) copy_bytes<Kokkos::HostSpace, memory_space>(indices, received_indices_.get(), samples * 4);
+    copy_bytes<Kokkos::HostSpace, memory_space>(sampled, received_keys_.get(), bytes_of<T>(samples));
+    if (wants_indices_) copy_bytes<Kokkos::HostSpace, memory_space>(indices, received_indices_.get(), bytes_of<std::int32_t>(samples));
 
     T* const keys = decided_keys_.at_least(own * cuts());
     auto decided = numbers::filled(own * cuts());
@@ -247,12 +247,12 @@ class bound_sort final : public comm::data_routed {
   void count_before_cuts() {
     const std::int64_t n = how_.slices * cuts();
     T* const cut_keys = sent_keys_.at_least(n);
-    copy_bytes<memory_space, Kokkos::HostSpace>(cut_keys, cut_keys_.get(), n * std::int64_t{sizeof(T)});
+    copy_bytes<memory_space, Kokkos::HostSpace>(cut_keys, cut_keys_.get(), bytes_of<T>(n));
     std::int64_t* const counted = counted_.at_least(n);
     launch("cleave sort", n, count_before<T>{keys_.get(), indices(), cut_keys, sources_.put(cut_indices_), counted, length_, cuts(), begin_, order_});
     wait_for_kernels();
     ends_ = numbers::filled(n);
-    copy_bytes<Kokkos::HostSpace, memory_space>(ends_.data(), counted, n * 8);
+    copy_bytes<Kokkos::HostSpace, memory_space>(ends_.data(), counted, bytes_of<std::int64_t>(n));
   }
 
   /// Part d of every slice, as this device has it, goes to device d, which merges what comes.

@@ -88,7 +88,7 @@ namespace detail {
 
 template <class T>
 void copy_box_flat(const box_copy& c, const void* from, void* to) {
-  box_functor<T> f{static_cast<const T*>(from) + c.from_offset, static_cast<T*>(to) + c.to_offset, c.rank, {}, {}, {}};
+  box_functor<T> f{as<T>(from) + c.from_offset, as<T>(to) + c.to_offset, c.rank, {}, {}, {}};
   for (int i = 0; i < c.rank; ++i) {
     f.extent[i] = c.extent[i];
     f.from_stride[i] = c.from[i];
@@ -112,8 +112,8 @@ void copy_tiles(const T* from, T* to, std::int64_t rows, std::int64_t columns, s
 
 template <class T>
 void copy_box_host(const box_copy& c, const void* from_bytes, void* to_bytes) {
-  const T* from = static_cast<const T*>(from_bytes) + c.from_offset;
-  T* to = static_cast<T*>(to_bytes) + c.to_offset;
+  const T* from = as<T>(from_bytes) + c.from_offset;
+  T* to = as<T>(to_bytes) + c.to_offset;
   if (c.rank == 0) {
     *to = *from;
     return;
@@ -129,7 +129,7 @@ void copy_box_host(const box_copy& c, const void* from_bytes, void* to_bytes) {
   fixed_array<std::int64_t, max_rank> index{};
   while (true) {
     if (runs) {
-      std::memcpy(to, from, static_cast<std::size_t>(c.extent[inner]) * sizeof(T));
+      std::memcpy(to, from, as_size(bytes_of<T>(c.extent[inner])));
     } else if (second < 0) {
       copy_tiles<T>(from, to, 1, c.extent[inner], 0, c.from[inner], 0, c.to[inner]);
     } else {
