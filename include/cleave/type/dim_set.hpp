@@ -13,6 +13,6 @@ inline constexpr int max_dims = 64;
 /// A set of dims of a graph.
 using dim_set = small_set<struct dims_of_graph, std::uint64_t, max_dims>;
 
-constexpr dim_set dim_bit(dim_id d) { return std::uint64_t{1} << d; }
+constexpr dim_set dim_bit(std::integral auto d) { return std::uint64_t{1} << d; }
 
 } // namespace cleave

@@ -19,14 +19,18 @@ struct tensor_type {
 
   constexpr dim_id& operator[](std::integral auto i) { return dims.items[i]; }
   constexpr dim_id operator[](std::integral auto i) const { return dims.items[i]; }
-  constexpr void append(dim_id d) { dims[rank++] = d; }
-  /// The position of a dim, or -1.
-  constexpr int find(dim_id d) const {
+  constexpr void append(std::integral auto d) { dims.items[rank++] = static_cast<dim_id>(d); }
+  /// The position of a dim, or -1. No tensor has the dim -1, which is what look-ups by name give for unknown names.
+  constexpr int find(std::integral auto d) const {
     for (int i = 0; i < rank; ++i)
       if (dims.items[i] == d) return i;
     return -1;
   }
-  constexpr bool has(dim_id d) const { return find(d) >= 0; }
+  constexpr bool has(std::integral auto d) const {
+    for (int i = 0; i < rank; ++i)
+      if (dims.items[i] == d) return true;
+    return false;
+  }
   constexpr dim_set set() const {
     std::uint64_t bits = 0;
     for (int i = 0; i < rank; ++i) bits |= std::uint64_t{1} << dims.items[i];
