@@ -59,6 +59,10 @@ struct small_set {
   constexpr small_set operator&(Other other) const {
     return word & other.word;
   }
+  template <std::same_as<small_set> Other>
+  constexpr small_set operator^(Other other) const {
+    return word ^ other.word;
+  }
   /// The members of one set that are not in another.
   template <std::same_as<small_set> Other>
   constexpr small_set operator-(Other other) const {

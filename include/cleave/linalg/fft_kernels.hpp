@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/execute/local.hpp>
 #include <cleave/linalg/fft_recorded.hpp>
-#include <cleave/storage/memory.hpp>
+#include <cleave/shards.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -78,7 +77,7 @@ class device_plan {
       copy_bytes(copy_.data(), from, static_cast<std::int64_t>(size));
       from = copy_.data();
     }
-    cufftResult result = cufftSetStream(handle_, cleave::detail::kept_instance::made().cuda_stream());
+    cufftResult result = cufftSetStream(handle_, execution_instance().cuda_stream());
     const std::int64_t calls = t.inner == 1 ? 1 : t.outer;
     for (std::int64_t o = 0; o < calls && result == CUFFT_SUCCESS; ++o)
       result = execute(from + in_bytes * static_cast<std::size_t>(o * t.from * t.inner),

@@ -78,6 +78,9 @@ struct kept_instance {
 
 } // namespace detail
 
+/// The instance of the execution space on which all kernels of the library run, one after another.
+inline const execution_space& execution_instance() { return detail::kept_instance::made(); }
+
 /// Runs f(i) for 0 <= i < n on Kokkos' default execution space. The label has at most 15 characters, so that passing it on
 /// allocates nothing. One thread, or one unit, needs no parallel region, for which OpenMP would allocate; tools see all.
 template <class Functor>
