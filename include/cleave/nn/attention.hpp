@@ -20,6 +20,15 @@ namespace cleave::nn {
 struct attention_dims {
   dim_ref position, source, head;
 };
+namespace detail {
+template <auto Position, auto Source, auto Head>
+struct attention_dims_constant {
+  constexpr operator attention_dims() const { return {Position, Source, Head}; }
+};
+} // namespace detail
+/// The dims of attention in a statement on tensors: `nn::attention_dims_c<position, source, head>`.
+template <auto Position, auto Source, auto Head>
+inline constexpr detail::attention_dims_constant<Position, Source, Head> attention_dims_c{};
 
 /// A mask that lets every position see every source. A mask is a function of two indices, of a position and of a
 /// source, that returns a predicate. It may capture values, such as sentence lengths:
@@ -134,6 +143,7 @@ constexpr value attention(operand q, operand k, operand v, const attention_dims&
   const value scores = detail::attention_scores(q.from, k.from, d, mask, iota(q, d.position), iota(q, d.source));
   return dot(drop(softmax(scores, d.source)), v, d.source);
 }
+CLEAVE_LIFT(attention)
 
 /// The same as `attention`, without all scores at once. Sources are taken in blocks, whose number is the fixed extent
 /// of dim `block`; the extent of `source` is a multiple of it (Rabe and Staats 2021). The backward pass keeps q, k, v,
@@ -165,6 +175,7 @@ constexpr value blocked_attention(operand q, operand k, operand v, const attenti
   };
   return custom_vjp(forward, backward)(q.from, k.from, v.from);
 }
+CLEAVE_LIFT(blocked_attention)
 
 /// The same as `blocked_attention`, for positions and sources in chunks along a dim `ring` that is sharded over an axis
 /// (Liu, Zaharia and Abbeel 2023): q is [ring, position, ...], k and v are [ring, source, ...]. Communication: keys and
@@ -220,5 +231,6 @@ constexpr value ring_attention(operand q, operand k, operand v, const attention_
   };
   return custom_vjp(forward, backward)(q.from, k.from, v.from);
 }
+CLEAVE_LIFT(ring_attention)
 
 } // namespace cleave::nn
