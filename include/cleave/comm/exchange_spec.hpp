@@ -27,6 +27,7 @@ struct exchange_spec {
 
   bool is_region() const { return out.form == form::region; }
   std::uint32_t part_count() const { return is_region() ? parts_of(region.size()) : 1; }
+  bool needs_part(std::uint32_t part) const { return !is_region() || (parts >> part & 1) != 0; }
   bool takes_from(std::size_t operand) const {
     for (const dim_map& m : maps)
       if (m.operand == operand) return true;
@@ -34,10 +35,10 @@ struct exchange_spec {
   }
   /// The axes along which the blocks of an operand are fetched from others.
   axis_set fetched(std::size_t operand) const {
-    unsigned set = 0;
+    axis_set set;
     for (const dim_map& m : maps)
       if (m.operand == operand) set |= in[operand].where[in[operand].type.find(m.from)].mask();
-    return static_cast<axis_set>(set);
+    return set;
   }
 };
 

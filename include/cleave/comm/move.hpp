@@ -20,80 +20,105 @@ namespace detail {
 
 /// The list without the axes at its end that are in the set.
 inline axis_list stripped(axis_list list, axis_set axes) {
-  while (!list.empty() && (axes >> list[list.size() - 1] & 1) != 0) list.pop_back();
+  while (!list.empty() && axes.contains(list[list.size() - 1])) list.pop_back();
   return list;
 }
 
 } // namespace detail
 
 /// Whether a move stays inside blocks over the axes that it leaves alone, so that it is what its name says. A fact of
-/// sizes and layouts, the same on all ranks. Where it does not hold, the move becomes the general exchange.
+/// sizes and layouts, the same on all ranks. Otherwise the move becomes the general exchange.
 inline bool stays_in_blocks(const transfer& t, const axis_sizes& sizes) {
   for (int i = 0; i < t.global.rank; ++i) {
     if (t.from[i] == t.to[i]) continue;
     const axis_list kept = detail::stripped(t.from[i], t.axes);
-    if (detail::stripped(t.to[i], t.axes) != kept || (kept.mask() & t.axes) != 0) return false;
+    if (detail::stripped(t.to[i], t.axes) != kept || kept.mask().meets(t.axes)) return false;
     if (!nests(t.global[i], kept, t.from[i], sizes) || !nests(t.global[i], kept, t.to[i], sizes)) return false;
   }
   return true;
 }
 
+/// Whether a collective works on any blocks, or only on blocks that stay inside those of the axes left alone.
+enum class works_on { any_blocks, nested_blocks };
+
+/// One entry of the dispatch: which class a collective of a plan becomes when it is bound to sizes.
+template <kind Name, class Call, works_on Blocks>
+struct bound_as {};
+
+namespace detail {
+
+/// A move that is not bound yet.
+struct unbound {
+  scratch_bytes needs() const { return {}; }
+  void run(const void*, void*, const scratch&) const {}
+};
+
+template <class... Entries>
+struct dispatch_table;
+template <kind... Name, class... Call, works_on... Blocks>
+struct dispatch_table<bound_as<Name, Call, Blocks>...> {
+  using variant = std::variant<unbound, Call...>;
+
+  /// Binds the collective of that name. False if there is none for these blocks.
+  static bool bind(variant& call, kind name, bool nested, grid_state& grid, const transfer& t) {
+    const auto binds = [&]<class C>(std::type_identity<C>, bool fits) {
+      if (fits) call.template emplace<C>(grid, t);
+      return fits;
+    };
+    return (binds(std::type_identity<Call>{}, name == Name && (nested || Blocks == works_on::any_blocks)) || ...);
+  }
+};
+
+} // namespace detail
+
+/// All collectives that move a value from one layout to another. A new one is one line here.
+using collectives = detail::dispatch_table<
+    bound_as<kind::slice, slice, works_on::nested_blocks>,
+    bound_as<kind::mask, mask, works_on::any_blocks>,
+    bound_as<kind::all_reduce, all_reduce, works_on::any_blocks>,
+    bound_as<kind::reduce_scatter, reduce_scatter, works_on::nested_blocks>,
+    bound_as<kind::all_gather, all_gather, works_on::nested_blocks>,
+    bound_as<kind::all_to_all, all_to_all, works_on::nested_blocks>,
+    bound_as<kind::collective_permute, collective_permute, works_on::any_blocks>>;
+
 /// A move of a plan bound to sizes: the collective that the plan names, or what it becomes for uneven blocks.
 class bound_move {
  public:
   bound_move(grid_state& grid, kind move, const transfer& t) {
-    const bool inside = stays_in_blocks(t, grid.sizes());
-    if (move == kind::mask) {
-      call_.emplace<mask>(grid, t);
-    } else if (move == kind::all_reduce) {
-      call_.emplace<all_reduce>(grid, t);
-    } else if (move == kind::slice && inside) {
-      call_.emplace<slice>(grid, t);
-    } else if (move == kind::all_gather && inside) {
-      call_.emplace<all_gather>(grid, t);
-    } else if (move == kind::all_to_all && inside) {
-      call_.emplace<all_to_all>(grid, t);
-    } else if (move == kind::reduce_scatter && inside) {
-      call_.emplace<reduce_scatter>(grid, t);
-    } else {
-      transfer rest = t;
-      if (move == kind::reduce_scatter) {
-        // Reduced everywhere first, then everybody fetches what it lacks of its block.
-        transfer whole = t;
-        whole.to = t.from;
-        whole.to.set_partial(t.to.unreduced(), t.from.combine());
-        rest.from = whole.to;
-        first_.emplace(grid, whole);
-        whole_bytes_ = aligned(box_of(t.global, whole.to, grid.here(), grid.sizes()).elements() * size_of(t.element));
-      }
-      call_.emplace<collective_permute>(grid, rest);
+    if (collectives::bind(call_, move, stays_in_blocks(t, grid.sizes()), grid, t)) return;
+    transfer rest = t;
+    if (move == kind::reduce_scatter) {
+      // All devices reduce everything first; then each fetches what it lacks of its block.
+      transfer whole = t;
+      whole.to = t.from;
+      whole.to.set_partial(t.to.unreduced(), t.from.combine());
+      rest.from = whole.to;
+      reduce_first_.emplace(grid, whole);
+      reduced_bytes_ = aligned(held_after(grid, whole).elements() * size_of(t.element));
     }
+    call_.emplace<collective_permute>(grid, rest);
   }
 
   /// Scratch memory that `run` must be given.
   scratch_bytes needs() const {
     scratch_bytes n = std::visit([](const auto& call) { return call.needs(); }, call_);
-    n.memory += whole_bytes_;
-    if (first_ && first_->needs().host > n.host) n.host = first_->needs().host;
+    n.memory += reduced_bytes_;
+    if (reduce_first_ && reduce_first_->needs().host > n.host) n.host = reduce_first_->needs().host;
     return n;
   }
   void run(const void* in, void* out, scratch s) {
-    if (first_) {
-      first_->run(in, s.memory, s);
+    if (reduce_first_) {
+      reduce_first_->run(in, s.memory, s);
       in = s.memory;
-      s.memory += whole_bytes_;
+      s.memory += reduced_bytes_;
     }
     std::visit([&](auto& call) { call.run(in, out, s); }, call_);
   }
 
  private:
-  struct nothing {
-    scratch_bytes needs() const { return {}; }
-    void run(const void*, void*, const scratch&) const {}
-  };
-  std::optional<all_reduce> first_{};
-  std::int64_t whole_bytes_ = 0;
-  std::variant<nothing, slice, mask, all_reduce, reduce_scatter, all_gather, all_to_all, collective_permute> call_{};
+  typename collectives::variant call_{};
+  std::optional<all_reduce> reduce_first_{};
+  std::int64_t reduced_bytes_ = 0;
 };
 
 } // namespace cleave::comm

@@ -64,7 +64,7 @@ struct bound_gemm {
     return batches * k * ((array == 0) != swapped ? m : n);
   }
   /// Bytes that such an array takes, from one cache line to the next.
-  std::int64_t widened(int array) const { return (elements(array) * element_bytes + 63) / 64 * 64; }
+  std::int64_t widened(int array) const { return aligned(elements(array) * element_bytes); }
 };
 
 namespace detail {
@@ -173,7 +173,7 @@ inline bound_gemm bind_gemm(const gemm_group& batch, gemm_group m, gemm_group n,
     for (std::size_t b = 0; b < g.offset[x].size(); ++b)
       g.offset[x][b] = static_cast<std::int64_t>(b) * rows[x]->size() * columns[x]->size();
     g.scratch_at[x] = g.scratch;
-    g.scratch += (g.copy[x].elements * element_bytes + 63) / 64 * 64;
+    g.scratch += aligned(g.copy[x].elements * element_bytes);
   }
   return g;
 }

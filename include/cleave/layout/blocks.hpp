@@ -34,8 +34,8 @@ struct shape {
   std::int64_t extent[max_rank]{};
   int rank = 0;
 
-  constexpr std::int64_t operator[](int i) const { return extent[i]; }
-  constexpr std::int64_t& operator[](int i) { return extent[i]; }
+  constexpr std::int64_t operator[](std::integral auto i) const { return extent[i]; }
+  constexpr std::int64_t& operator[](std::integral auto i) { return extent[i]; }
   constexpr std::int64_t elements() const {
     std::int64_t n = 1;
     for (int i = 0; i < rank; ++i) n = times(n, extent[i]);

@@ -73,19 +73,19 @@ struct layout {
     this->set(position, list);
   }
 
-  constexpr axis_set unreduced() const { return static_cast<axis_set>(word >> unreduced_at & 127u); }
+  constexpr axis_set unreduced() const { return word >> unreduced_at & 127u; }
   constexpr reduction combine() const { return static_cast<reduction>(word >> combine_at); }
   /// Makes values partial over a set of axes.
   constexpr void set_partial(axis_set over, reduction how = reduction::sum) {
-    word = (word & dims_mask) | static_cast<std::uint64_t>(over) << unreduced_at;
-    if (over != 0) word |= static_cast<std::uint64_t>(how) << combine_at;
+    word = (word & dims_mask) | std::uint64_t{over.word} << unreduced_at;
+    if (over.word != 0) word |= static_cast<std::uint64_t>(how) << combine_at;
   }
   /// The same sharding of values that are not partial.
   constexpr layout reduced() const { return {word & dims_mask}; }
 
   /// The axes that shard some position.
   constexpr axis_set sharded() const { return packed_set((word | word >> 1 | word >> 2 | word >> 3) & lowest_bits); }
-  constexpr axis_set used() const { return static_cast<axis_set>(sharded() | unreduced()); }
+  constexpr axis_set used() const { return sharded().word | (word >> unreduced_at & 127u); }
   /// Whether every axis that shards a position of `coarse` is at the same place here: each position goes on where that
   /// of `coarse` ends.
   constexpr bool continues(layout coarse) const {
@@ -115,7 +115,7 @@ struct layout {
   }
   /// Lowest bits as a set. The product brings bit 7a to 42 + a, and the others elsewhere.
   static constexpr axis_set packed_set(std::uint64_t bits) {
-    return static_cast<axis_set>(bits * 0x0000'0410'4104'1040u >> 42 & 127u);
+    return bits * 0x0000'0410'4104'1040u >> 42 & 127u;
   }
 };
 

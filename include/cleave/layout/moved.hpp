@@ -28,7 +28,7 @@ constexpr std::int64_t smallest_part(const shape& global, const layout& from, co
   // The last device along the scattered axes of the first block has the least of that block.
   coordinates last{};
   for (int a = 0; a < max_axes; ++a)
-    if ((axes >> a & 1) != 0) last[static_cast<std::size_t>(a)] = static_cast<std::int32_t>(sizes[a] - 1);
+    if (axes.contains(a)) last[a] = static_cast<std::int32_t>(sizes[a] - 1);
   std::int64_t kept = 1;
   for (int i = 0; i < global.rank; ++i)
     kept *= intersect(held(global[i], to[i], last, sizes), held(global[i], from[i], last, sizes)).size();
@@ -59,9 +59,9 @@ constexpr std::int64_t moved(const shape& global, const layout& from, const layo
     }
     return nested ? needed - common : needed;
   }
-  axis_set used = static_cast<axis_set>(from.sharded() | to.sharded());
+  const axis_set used = from.sharded() | to.sharded();
   axis_sizes walk;
-  for (int a = 0; a < max_axes; ++a) walk[a] = (used >> a & 1) != 0 ? sizes[a] : 1;
+  for (int a = 0; a < max_axes; ++a) walk[a] = used.contains(a) ? sizes[a] : 1;
   if (walk.devices() > enumerated_devices) return largest_shape(global, to, sizes).elements();
   std::int64_t busiest = 0;
   for (std::int64_t d = 0; d < walk.devices(); ++d) {

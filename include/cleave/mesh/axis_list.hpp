@@ -2,19 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/mesh/axis_set.hpp>
+
 #include <cstdint>
 
 namespace cleave {
 
-/// The largest number of axes of a mesh.
-inline constexpr int max_axes = 7;
-
-/// A set of mesh axes, one bit each.
-using axis_set = std::uint8_t;
-
-constexpr axis_set axis_bit(int axis) { return static_cast<axis_set>(1u << axis); }
-
-/// The axes that divide one dim, major first. Four bits an axis, so that layouts copy and compare as integers.
+/// The axes that shard one dim, major first. Four bits an axis, so that layouts copy and compare as integers.
 struct axis_list {
   std::uint32_t packed = 0;
 
@@ -59,9 +53,9 @@ struct axis_list {
     unsigned set = 0;
     for (std::uint32_t p = packed; p != 0; p >>= 4)
       if ((p & 15u) != 0) set |= 1u << ((p & 15u) - 1u);
-    return static_cast<axis_set>(set);
+    return set;
   }
-  constexpr bool contains(int axis) const { return (mask() >> axis & 1) != 0; }
+  constexpr bool contains(int axis) const { return mask().contains(axis); }
   /// Whether the first axes are those of another list: that ends before the first place at which they differ.
   constexpr bool starts_with(axis_list head) const {
     const std::uint32_t x = packed ^ head.packed, differs = (x | x >> 1 | x >> 2 | x >> 3) & 0x1111'1111u;

@@ -39,7 +39,7 @@ struct company {
   using after = dim_list<>;
 };
 
-/// A dim divided over those of the axes that it keeps.
+/// A dim sharded over those of the axes that it keeps.
 template <class Entry, class Tensor, std::size_t Rule, class... Axes>
 struct kept_axes {
   using type = Entry;
@@ -49,13 +49,13 @@ struct kept_axes<Entry, Tensor, Rule, A, Rest...>
     : kept_axes<typename std::conditional_t<Tensor::keeps(Rule, A::info.name), std::type_identity<decltype(Entry{} / A{})>, std::type_identity<Entry>>::type, Tensor,
                 Rule, Rest...> {};
 
-/// A dim as its rule divides it, if it has one.
+/// A dim as its rule shards it, if it has one.
 template <class D, class Tensor, std::size_t Rule, class... Rules>
 struct ruled {
   using type = D;
 };
 template <class D, class Tensor, std::size_t Rule, class... Axes, class... Rest>
-struct ruled<D, Tensor, Rule, divided<D, Axes...>, Rest...> : kept_axes<D, Tensor, Rule, Axes...> {};
+struct ruled<D, Tensor, Rule, sharded_dim<D, Axes...>, Rest...> : kept_axes<D, Tensor, Rule, Axes...> {};
 template <class D, class Tensor, std::size_t Rule, class Other, class... Rest>
 struct ruled<D, Tensor, Rule, Other, Rest...> : ruled<D, Tensor, Rule + 1, Rest...> {};
 
@@ -66,34 +66,34 @@ struct ruled<D, Tensor, Rule, Other, Rest...> : ruled<D, Tensor, Rule + 1, Rest.
 template <class D, class Entry, bool Before>
 struct accompanied;
 template <class D, class Other, class... Axes, bool Before>
-struct accompanied<D, divided<Other, Axes...>, Before> {
-  static constexpr placement value = divided<Other, Axes...>::value;
+struct accompanied<D, sharded_dim<Other, Axes...>, Before> {
+  static constexpr placement value = sharded_dim<Other, Axes...>::value;
 };
 /// A rule: tensors that have the first dim have the second one before it. The second dim may be sharded, as in
 /// `stage / model`.
 template <Dim D, class Entry>
-constexpr accompanied<D, typename cleave::detail::placement_type<Entry>::type, true> before(const D&, const Entry&) {
+constexpr accompanied<D, placement_of<Entry>, true> before(const D&, const Entry&) {
   return {};
 }
 /// A rule: tensors that have the first dim have the second one after it.
 template <Dim D, class Entry>
-constexpr accompanied<D, typename cleave::detail::placement_type<Entry>::type, false> after(const D&, const Entry&) {
+constexpr accompanied<D, placement_of<Entry>, false> after(const D&, const Entry&) {
   return {};
 }
 
 namespace detail {
 template <class D, class Other, class... Axes>
-struct company<D, accompanied<D, divided<Other, Axes...>, true>> {
+struct company<D, accompanied<D, sharded_dim<Other, Axes...>, true>> {
   using before = dim_list<Other>;
   using after = dim_list<>;
 };
 template <class D, class Other, class... Axes>
-struct company<D, accompanied<D, divided<Other, Axes...>, false>> {
+struct company<D, accompanied<D, sharded_dim<Other, Axes...>, false>> {
   using before = dim_list<>;
   using after = dim_list<Other>;
 };
 template <class D, class Tensor, std::size_t Rule, class At, class... Axes, bool Before, class... Rest>
-struct ruled<D, Tensor, Rule, accompanied<At, divided<D, Axes...>, Before>, Rest...> : kept_axes<D, Tensor, Rule, Axes...> {};
+struct ruled<D, Tensor, Rule, accompanied<At, sharded_dim<D, Axes...>, Before>, Rest...> : kept_axes<D, Tensor, Rule, Axes...> {};
 
 /// All dims of a tensor, with those that the rules put beside them.
 template <class Done, class Rules, class... D>
