@@ -27,7 +27,9 @@ ROOMS = [
     ["type"],
     ["graph"],
     ["ops"],
-    ["record"],
+    ["record", "cost"],
+    ["program"],
+    ["rules"],
     ["autodiff"],
     ["expr"],
     ["propagate"],
@@ -50,8 +52,8 @@ BOUNDS = {
     "optim": PUBLIC,
     "linalg": PUBLIC,
 }
-WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "autodiff", "expr", "propagate", "plan", "simulate",
-                   "nn", "optim"]
+WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "cost", "program", "rules", "autodiff", "expr",
+                   "propagate", "plan", "simulate", "nn", "optim"]
 
 OWN_OPERATIONS = "its kernels run on shards; own operations have no public header for shards and their memory yet"
 ALLOWED = {
