@@ -723,7 +723,7 @@ cleave::sizes shrunk(const cleave::graph& g, const cleave::sizes& real) {
   // What is cut at places that the operation names keeps its extent; what is looked at nearby may be smaller.
   cleave::dim_set kept = 0;
   for (const cleave::dim_map& m : g.maps) {
-    kept |= m.window != cleave::no_dim ? cleave::dim_bit(m.window) : 0;
+    kept |= m.window != cleave::no_dim ? cleave::dim_bit(m.window) : cleave::dim_set{};
     if (m.from != m.to || m.stride != 1 || m.offset.constant < -2 || m.offset.constant > 2)
       kept |= cleave::dim_bit(m.from) | cleave::dim_bit(m.to);
   }
