@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/rules/all.hpp>
 #include <cleave/autodiff/regions.hpp>
 #include <cleave/autodiff/reverse_loop.hpp>
+#include <cleave/rules/all.hpp>
 
 namespace cleave::detail {
 
@@ -12,11 +12,13 @@ namespace cleave::detail {
 class reverse_pass {
  public:
   /// Derivatives by `wanted`, which are nodes of op::identity that stand for the variables.
-  constexpr reverse_pass(recorder& recording, std::span<const value> wanted) : in_(recording), c_(recording), regions_(c_) {
+  constexpr reverse_pass(recorder& recording, std::span<const value> wanted)
+      : in_(recording), c_(recording), regions_(c_) {
     for (const value& w : wanted)
       if (w.ok()) c_.set_depends(w.id);
     // What a carried value becomes is recorded after it.
-    while (find_dependents()) {}
+    while (find_dependents()) {
+    }
   }
   reverse_pass(const reverse_pass&) = delete;
   reverse_pass& operator=(const reverse_pass&) = delete;
@@ -78,7 +80,8 @@ class reverse_pass {
           if (is_complex(n.type.element)) in_.fail(fault::not_differentiable, name_of(n.code), n.where);
         }
       // A derivative of its own may pass through operations that have none.
-      for (; next < in_.regions().size() && in_.regions()[next].last <= v + 1; ++next) pass_through(in_.regions()[next]);
+      for (; next < in_.regions().size() && in_.regions()[next].last <= v + 1; ++next)
+        pass_through(in_.regions()[next]);
       if (n.code == op::loop_yield && c_.depends(v) && !c_.depends(n.in[1])) c_.set_depends(n.in[1]), again = true;
     }
     return again;

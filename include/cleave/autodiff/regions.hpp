@@ -49,9 +49,9 @@ class special_regions {
     }
     return loops[loop];
   }
-  /// A stretch of nodes once more; `enter` is told of what they read from before it, `origin_of` says of what a node then
-  /// is the derivative. Defined before its first caller: clang cannot call a template during constant evaluation whose
-  /// definition follows.
+  /// A stretch of nodes once more; `enter` is told of what they read from before it, `origin_of` says of what a node
+  /// then is the derivative. Defined before its first caller: clang cannot call a template during constant evaluation
+  /// whose definition follows.
   template <class Enter, class Origin>
   constexpr void record_again(node_id first, node_id last, const Enter& enter, const Origin& origin_of) {
     reverse_context::loop_table loops{};

@@ -8,12 +8,13 @@
 
 namespace cleave::detail {
 
-/// The same loop the other way round. The cotangent of a carried value is carried back; those of what is read at an index
-/// are stacked; those of what all iterations read are added up. Between `begin` and `end` the nodes of the loop are
-/// visited backwards.
+/// The same loop the other way round. The cotangent of a carried value is carried back; those of what is read at an
+/// index are stacked; those of what all iterations read are added up. Between `begin` and `end` the nodes of the loop
+/// are visited backwards.
 class reverse_loop {
  public:
-  constexpr reverse_loop(reverse_context& c, std::uint8_t loop) : c_(c), in_(c.in()), loop_(loop), info_(c.loops()[loop - 1u]) {}
+  constexpr reverse_loop(reverse_context& c, std::uint8_t loop)
+      : c_(c), in_(c.in()), loop_(loop), info_(c.loops()[loop - 1u]) {}
 
   constexpr std::size_t first() const { return first_; }
   constexpr std::size_t last() const { return last_; }
@@ -95,7 +96,8 @@ class reverse_loop {
       for (std::size_t l = 0; l < c_.count(); ++l)
         if (c_.node_at(l).code == op::loop_result && c_.node_at(l).in[0] == v) given = outside_[l];
       if (given == no_node && reached[n.in[1]] == 0) continue;
-      const value seed = given == no_node ? in_.zeros(n.type, where_) : in_order(in_.broadcast({&in_, given}, n.type, where_), n.type);
+      const value seed = given == no_node ? in_.zeros(n.type, where_)
+                                          : in_order(in_.broadcast({&in_, given}, n.type, where_), n.type);
       carries_.push_back({static_cast<node_id>(v), seed});
     }
   }
@@ -135,7 +137,8 @@ class reverse_loop {
   constexpr void leave(std::size_t v, value g, cotangents& after, cotangents& total) {
     const node n = c_.node_at(v);
     if (is_slice(n) && !info_.once) {
-      if (c_.depends(n.in[0])) total.push_back({n.in[0], loop_stack_of(in_, reverse_, in_.broadcast(g, n.type, n.where), n.where)});
+      if (c_.depends(n.in[0]))
+        total.push_back({n.in[0], loop_stack_of(in_, reverse_, in_.broadcast(g, n.type, n.where), n.where)});
       return;
     }
     if (!is_slice(n) && within(c_.loops(), n.loop, loop_)) return;
@@ -146,7 +149,8 @@ class reverse_loop {
       return;
     }
     const value sum = carry_into(in_, reverse_, in_.zeros(c_.type_of(g), n.where), n.where);
-    after.push_back({is_slice(n) ? n.in[0] : static_cast<node_id>(v), yielded(sum, in_.elementwise(op::add, std::array{sum, g}, n.where), n.where)});
+    after.push_back({is_slice(n) ? n.in[0] : static_cast<node_id>(v),
+                     yielded(sum, in_.elementwise(op::add, std::array{sum, g}, n.where), n.where)});
   }
 
   /// The nodes of the loop on which something depends that has a cotangent.

@@ -16,7 +16,8 @@ namespace cleave {
 /// `scatter_add`. A literal is one index. Faults: dim_missing, dim_used_twice, not_an_index, rank_too_high.
 constexpr value gather(operand table, dim_ref along, operand indices) {
   recorder& in = detail::recorder_of(table, indices);
-  return detail::recorded_gather(in, in.value_of(table, "gather"), along, in.index_of(indices, "gather"), indices.where);
+  return detail::recorded_gather(in, in.value_of(table, "gather"), along, in.index_of(indices, "gather"),
+                                 indices.where);
 }
 CLEAVE_LIFT(gather)
 
@@ -28,7 +29,11 @@ constexpr value take_along(operand x, operand indices, dim_ref along) {
   const int d = in.dim_of(indices.from, along, "take_along", indices.where);
   if (d < 0) return {&in, no_node};
   const dim_ref ranks = detail::ranks_along(static_cast<dim_id>(d), in.made().dims[static_cast<std::size_t>(d)].extent);
-  return detail::recorded_rename(in, detail::recorded_gather(in, x.from, along, detail::recorded_rename(in, indices.from, along, ranks, indices.where), indices.where), ranks, along, indices.where);
+  return detail::recorded_rename(
+      in,
+      detail::recorded_gather(in, x.from, along, detail::recorded_rename(in, indices.from, along, ranks, indices.where),
+                              indices.where),
+      ranks, along, indices.where);
 }
 CLEAVE_LIFT(take_along)
 

@@ -9,8 +9,9 @@
 #include <algorithm>
 #include <limits>
 
-// Elements under other indices. All of these are linear, have gradients, take any layout of their operands and give any layout: every
-// device fetches just the elements that it lacks, in one exchange. A dim whose extent changes takes another name.
+// Elements under other indices. All of these are linear, have gradients, take any layout of their operands and give any
+// layout: every device fetches just the elements that it lacks, in one exchange. A dim whose extent changes takes
+// another name.
 
 namespace cleave {
 
@@ -35,25 +36,29 @@ struct window {
   border outside = border::zero;
 };
 /// A window as a constant, for `windows` in a statement: `windows(u, cleave::window_c<row, row, around, 1, 1, 1, 1>)`.
-template <auto From, auto To, auto At, std::int64_t Stride, std::int64_t Dilation, std::int64_t Low, std::int64_t High, border Outside>
+template <auto From, auto To, auto At, std::int64_t Stride, std::int64_t Dilation, std::int64_t Low, std::int64_t High,
+          border Outside>
 struct window_constant {
   constexpr operator window() const { return {From, To, At, Stride, Dilation, Low, High, Outside}; }
 };
 /// The window from, to and at these dims, with the numbers of `window`, as a constant.
-template <auto From, auto To, auto At, std::int64_t Stride = 1, std::int64_t Dilation = 1, std::int64_t Low = 0, std::int64_t High = 0,
-          border Outside = border::zero>
+template <auto From, auto To, auto At, std::int64_t Stride = 1, std::int64_t Dilation = 1, std::int64_t Low = 0,
+          std::int64_t High = 0, border Outside = border::zero>
 inline constexpr window_constant<From, To, At, Stride, Dilation, Low, High, Outside> window_c{};
 
 /// The elements begin, begin + step, ... before `end` of dim `from`, as dim `to`. Negative indices count from the end.
 /// Communication, as for all functions of this header: each device receives exactly the elements that it lacks, in one
 /// exchange. Faults: dim_missing, step_too_small.
-constexpr value slice(operand x, dim_ref from, dim_ref to, std::int64_t begin, std::int64_t end = to_the_end, std::int64_t step = 1) {
+constexpr value slice(operand x, dim_ref from, dim_ref to, std::int64_t begin, std::int64_t end = to_the_end,
+                      std::int64_t step = 1) {
   detail::remapping r(op::slice, x);
   if (dim_map* m = r.along(from, to)) {
     if (step < 1) return r.fail(fault::step_too_small, from.name), r.record();
-    const extent_sum first = detail::index_from(begin, m->from), last = end == to_the_end ? detail::sum_of(0, m->from) : detail::index_from(end, m->from);
+    const extent_sum first = detail::index_from(begin, m->from),
+                     last = end == to_the_end ? detail::sum_of(0, m->from) : detail::index_from(end, m->from);
     if (const std::int64_t n = r.fixed(m->from); n != dynamic)
-      if (begin < -n || begin > n || (end != to_the_end && (end < -n || end > n))) return r.fail(fault::step_too_small, from.name), r.record();
+      if (begin < -n || begin > n || (end != to_the_end && (end < -n || end > n)))
+        return r.fail(fault::step_too_small, from.name), r.record();
     m->stride = step;
     m->offset = first;
     r.extent(m->to, detail::minus(last, first, step - 1), step);
@@ -64,7 +69,8 @@ CLEAVE_LIFT(slice)
 
 /// Dim `from` as dim `to`, with `low` elements before it, `high` elements after it and `interior` elements between any
 /// two. The new elements have the value `with`.
-constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::int64_t high, std::int64_t interior = 0, double with = 0) {
+constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::int64_t high, std::int64_t interior = 0,
+                    double with = 0) {
   detail::remapping r(op::pad, x);
   dim_map* m = r.along(from, to);
   if (m == nullptr) return r.record();
@@ -183,7 +189,8 @@ constexpr value diagonal(operand x, dim_ref i, dim_ref j) {
   if (first == nullptr) return r.record();
   const dim_id kept = first->to;
   const int gone = r.in().made().find_dim(j.name);
-  if (gone < 0 || gone == kept || !r.type_.has(static_cast<dim_id>(gone))) return r.fail(fault::dim_missing, j.name), r.record();
+  if (gone < 0 || gone == kept || !r.type_.has(static_cast<dim_id>(gone)))
+    return r.fail(fault::dim_missing, j.name), r.record();
   tensor_type rest;
   rest.element = r.type_.element;
   for (int k = 0; k < r.type_.rank; ++k)
@@ -212,7 +219,8 @@ constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... r
     const int d = r.in().dim_of(v, all[k].dim, "concat", first.x.where);
     if (d < 0) return r.fail(), r.record();
     for (int i = 0; i < t.rank; ++i)
-      if (t[i] != d && !r.type_.has(t[i])) return r.fail(fault::dims_do_not_broadcast, r.in().made().dims[t[i]].name), r.record();
+      if (t[i] != d && !r.type_.has(t[i]))
+        return r.fail(fault::dims_do_not_broadcast, r.in().made().dims[t[i]].name), r.record();
     if (t.rank != r.type_.rank) return r.fail(fault::dims_do_not_broadcast, all[k].dim.name), r.record();
     if (t.element != r.type_.element) return r.fail(fault::element_types_differ, {}), r.record();
     dim_map next;
@@ -226,8 +234,8 @@ constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... r
   }
   r.extent(target, length);
   if (r.failed()) return r.record();
-  return r.in().remap(op::concat, std::span<const value>(args.begin(), args.size()), std::span<const dim_map>(maps.begin(), maps.size()), r.type_,
-                      first.x.where);
+  return r.in().remap(op::concat, std::span<const value>(args.begin(), args.size()),
+                      std::span<const dim_map>(maps.begin(), maps.size()), r.type_, first.x.where);
 }
 CLEAVE_LIFT(concat)
 
@@ -279,7 +287,9 @@ CLEAVE_LIFT(dynamic_slice)
 /// `whole` of x. A literal update is written to all of them. `start` is as for `dynamic_slice`.
 constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref part, operand start) {
   recorder& in = detail::recorder_of(x, update);
-  if (!x.from.ok()) return x.is_literal ? in.fail(fault::dim_missing, "dynamic_update", x.where, whole.name) : in.missing("dynamic_update", x.where);
+  if (!x.from.ok())
+    return x.is_literal ? in.fail(fault::dim_missing, "dynamic_update", x.where, whole.name)
+                        : in.missing("dynamic_update", x.where);
   if (update.is_literal) {
     const value number = in.value_of(update, "dynamic_update", in.at(x.from).type.element);
     update = detail::placed(in.broadcast(number, std::array{part}, update.where), update);
@@ -327,11 +337,13 @@ constexpr value stacked(dim_operand along, const std::array<operand, N>& all) {
     const tensor_type t = in.at(own).type;
     for (const dim_set missing : {part.set() & ~t.set(), t.set() & ~part.set()})
       for (dim_id d = 0; d < in.made().dims.size() && !all[k].is_literal; ++d)
-        if ((missing & dim_bit(d)) != 0) return in.fail(fault::dims_do_not_broadcast, "stack", where, in.made().dims[d].name);
+        if ((missing & dim_bit(d)) != 0)
+          return in.fail(fault::dims_do_not_broadcast, "stack", where, in.made().dims[d].name);
     if (result.in == nullptr) {
       result = in.broadcast(own, whole, where);
     } else {
-      const value here = in.elementwise(op::equal, std::array{index, in.constant(static_cast<double>(k), element::i32, where)}, where);
+      const value here =
+          in.elementwise(op::equal, std::array{index, in.constant(static_cast<double>(k), element::i32, where)}, where);
       result = in.elementwise(op::select, std::array{here, own, result}, where);
     }
     if (!result.ok()) return result;
@@ -369,7 +381,8 @@ constexpr value stack(dim_operand to, const X&... x) {
 template <Dim D, class... A>
   requires(Statement<A> || ...)
 constexpr auto stack(const D& to, const A&... args) {
-  return detail::make_expression([](const auto& d, const auto&... x) { return stack(dim_operand(d, "", 0), x...); }, to, args...);
+  return detail::make_expression([](const auto& d, const auto&... x) { return stack(dim_operand(d, "", 0), x...); }, to,
+                                 args...);
 }
 
 } // namespace cleave

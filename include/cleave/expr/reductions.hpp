@@ -14,7 +14,8 @@ namespace cleave {
 
 namespace detail {
 
-/// The lowest index along a dim where x is its extremum, or is NaN: the extremum of NaN and numbers is NaN, which equals nothing.
+/// The lowest index along a dim where x is its extremum, or is NaN: the extremum of NaN and numbers is NaN, which
+/// equals nothing.
 constexpr value index_of_extremum(reduction how, operand x, dim_ref over) {
   recorder& in = *x.from.in;
   const value extremum = in.reduce(how, x.from, std::array{over}, x.where);
@@ -56,8 +57,11 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
   const element type = in.at(x.from).type.element;
   if (rank.extent == dynamic) return {in.fail(fault::window_open, "top_k", where, rank.name), {&in, no_node}};
   const detail::op_builder apply(in, where);
-  const value index = in.iota(over, element::i32, where), none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, where);
-  const value least = in.constant(is_floating(type) ? -std::numeric_limits<double>::infinity() : static_cast<double>(std::numeric_limits<std::int64_t>::min()), type, where);
+  const value index = in.iota(over, element::i32, where),
+              none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, where);
+  const value least = in.constant(is_floating(type) ? -std::numeric_limits<double>::infinity()
+                                                    : static_cast<double>(std::numeric_limits<std::int64_t>::min()),
+                                  type, where);
   value taken{}, values{}, indices{};
   const value position = in.iota(rank, element::i32, where);
   for (std::int64_t k = 0; k < rank.extent; ++k) {
@@ -74,7 +78,8 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
     const value zero = in.constant(0, type, where);
     // The first fills all ranks, the others their own.
     values = k == 0 ? apply(op::select, mine, largest, zero) : apply(op::select, mine, largest, values);
-    indices = k == 0 ? apply(op::select, mine, at, in.constant(0, element::i32, where)) : apply(op::select, mine, at, indices);
+    indices = k == 0 ? apply(op::select, mine, at, in.constant(0, element::i32, where))
+                     : apply(op::select, mine, at, indices);
   }
   return {values, indices};
 }

@@ -99,7 +99,8 @@ using loop_list = static_vector<loop_info, max_loops>;
 
 /// Whether a loop is `outer` or within it; everything is within 0.
 constexpr bool within(const loop_list& loops, std::uint8_t loop, std::uint8_t outer) {
-  for (; loop != outer && loop != 0; loop = loops[loop - 1u].around) {}
+  for (; loop != outer && loop != 0; loop = loops[loop - 1u].around) {
+  }
   return loop == outer;
 }
 
@@ -135,8 +136,8 @@ struct node {
   /// sort, argsort: in descending order. cumulative: from the last index on; and without the element itself.
   bool backwards = false, exclusive = false;
   /// The innermost loop that it is part of, 0 where it is part of none: the deepest one of its operands, so that what
-  /// does not change from one iteration to the next is computed once. carry, loop_slice and the other loop markers: `of` is the
-  /// loop.
+  /// does not change from one iteration to the next is computed once. carry, loop_slice and the other loop markers:
+  /// `of` is the loop.
   std::uint8_t loop = 0;
   std::uint8_t of = 0;
   /// The operation whose derivative this is part of, or its own.
@@ -218,8 +219,10 @@ constexpr bool derive_extents(const extent_rules& rules, sizes& s) {
       std::int64_t one = 1;
       std::int64_t &whole = s.dims[p[0]], &major = s.dims[p[1]], &minor = p[2] == no_dim ? one : s.dims[p[2]];
       if (whole == dynamic && major != dynamic && minor != dynamic) whole = major * minor, changed = true;
-      else if (whole != dynamic && major == dynamic && minor > 0 && whole % minor == 0) major = whole / minor, changed = true;
-      else if (whole != dynamic && minor == dynamic && major > 0 && whole % major == 0) minor = whole / major, changed = true;
+      else if (whole != dynamic && major == dynamic && minor > 0 && whole % minor == 0)
+        major = whole / minor, changed = true;
+      else if (whole != dynamic && minor == dynamic && major > 0 && whole % major == 0)
+        minor = whole / major, changed = true;
     }
     for (const derived_extent& d : rules.derived)
       if (s.dims[d.dim] == dynamic && extent_of(d, s) != dynamic) s.dims[d.dim] = extent_of(d, s), changed = true;
@@ -235,7 +238,9 @@ constexpr bool derive_extents(const extent_rules& rules, sizes& s) {
 
 /// A map for given sizes, in one place of its window. An offset that only the run knows counts as 0.
 constexpr index_map bound(const dim_map& m, const sizes& s, std::int64_t in_window = 0, std::int64_t at_run_time = 0) {
-  return {m.stride, m.dilation * in_window + evaluated(m.offset, s) + m.sign * at_run_time, m.divisor, m.floors, m.outside, s[m.from]};
+  return {m.stride,  m.dilation * in_window + evaluated(m.offset, s) + m.sign * at_run_time,
+          m.divisor, m.floors,
+          m.outside, s[m.from]};
 }
 
 /// Global extents of a value.

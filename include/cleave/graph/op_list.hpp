@@ -12,9 +12,9 @@
 // operands     how many; 0 where the number is open
 // linearity    a name of cleave::linearity
 // traits       names of cleave::op_traits, joined by |
-// meaning      the result on doubles, of the operands x, y and z, whose element type is `in`; that of the result is `out`.
-//              The evaluator and the simulator compute it, the kernels have functions of their own in ops/scalar.hpp.
-//              Integer results wrap by themselves.
+// meaning      the result on doubles, of the operands x, y and z. Their element type is `in`, that of the result `out`.
+//              The evaluator and the simulator compute it; the kernels have functions of their own in ops/scalar.hpp.
+//              Results of integer types wrap by themselves.
 // derivatives  the cotangent of each operand, in the letters of cleave::symbols: the operands x, y and z, the result r,
 //              and its cotangent g. Empty where no gradient flows.
 //

@@ -21,13 +21,14 @@ enum class op_class : std::uint8_t {
   reduction,
   /// Shards in, a shard out: dims by name are factors, unless they must be whole.
   call,
-  /// Each element of the result is one of an operand, or 0; the indices follow from maps. Sharded dims of both sides are
-  /// independent of each other: the step fetches what it lacks.
+  /// Each element of the result is one of an operand, or 0; the indices follow from maps. Sharded dims of both sides
+  /// are independent of each other: the step fetches what it lacks.
   remap,
   /// Rows of the first operand at the indices of the second. The dim that is indexed may be sharded in the table, and
   /// devices ask each other for rows.
   gather,
-  /// Rows added up at indices. Sharded indices leave partial tables, or devices send rows to those that own their index.
+  /// Rows added up at indices. Sharded indices leave partial tables, or devices send rows to those that own their
+  /// index.
   scatter,
   /// Running totals along one dim, in the layout of the operand: one value of each slice travels where the dim is
   /// sharded.
@@ -123,8 +124,8 @@ constexpr std::uint8_t partial_operands_of(op code, element of, std::uint8_t par
   return 0;
 }
 
-/// Whether an op may be handed an operand with its dims in another memory order than was recorded: it goes by the names of dims. The
-/// others name the memory of their operand, keep its order, or are kernels of the user.
+/// Whether an op may be handed an operand with its dims in another memory order than was recorded: it goes by the names
+/// of dims. The others name the memory of their operand, keep its order, or are kernels of the user.
 constexpr bool reads_any_order(op_class what) {
   switch (what) {
     case op_class::source:

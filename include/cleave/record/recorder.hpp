@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/record/region.hpp>
 #include <cleave/record/value.hpp>
 #include <cleave/record/writer.hpp>
 
@@ -15,7 +16,7 @@ namespace cleave {
 /// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
 /// evaluation and at run time alike. Names given to it must outlive the graph.
 class recorder : public graph_writer {
-public:
+ public:
   using graph_writer::graph_writer;
 
   constexpr const node& at(value v) const { return made_.nodes[v.id]; }
@@ -87,23 +88,28 @@ public:
     made_.output_layouts.push_back(l);
   }
 
-  /// In place of a value that was never computed: a fault, unless one on the way to it has been reported. So an operand without a node
-  /// is never recorded, and a plan never lacks what the program asked for.
+  /// In place of a value that was never computed: a fault, unless one on the way to it has been reported. So an operand
+  /// without a node is never recorded, and a plan never lacks what the program asked for.
   constexpr value missing(std::string_view op, source where) { return fail(fault::value_missing, op, where); }
 
-  /// An operand as a value of this graph. A literal becomes a constant of the element type given, or of the one in which it is written.
+  /// An operand as a value of this graph. A literal becomes a constant of the element type given, or of the one in
+  /// which it is written.
   constexpr value value_of(const operand& x, std::string_view op, element type = element::none) {
     if (!x.is_literal) return x.from.ok() ? x.from : missing(op, x.where);
     if (type == element::none) type = x.written;
     if (type == element::none) return fail(fault::not_an_element, op, x.where);
     if (x.imaginary == 0) return constant(x.literal, type, x.where);
     if (!is_complex(type)) return fail(fault::not_for_complex, "literal", x.where);
-    return elementwise(op::complex, std::array{constant(x.literal, real_of(type), x.where), constant(x.imaginary, real_of(type), x.where)}, x.where);
+    return elementwise(op::complex,
+                       std::array{constant(x.literal, real_of(type), x.where),
+                                  constant(x.imaginary, real_of(type), x.where)},
+                       x.where);
   }
   /// The same for an index, which is a whole number: a literal becomes one of 64 bits.
   constexpr value index_of(const operand& x, std::string_view op) {
     if (!x.is_literal) return value_of(x, op);
-    const bool whole = x.imaginary == 0 && is_integer(x.written) && static_cast<double>(static_cast<std::int64_t>(x.literal)) == x.literal;
+    const bool whole = x.imaginary == 0 && is_integer(x.written) &&
+                       static_cast<double>(static_cast<std::int64_t>(x.literal)) == x.literal;
     return whole ? constant(x.literal, element::i64, x.where) : fail(fault::not_an_index, op, x.where);
   }
 
@@ -165,7 +171,8 @@ public:
         if (!outer && !outer_ && !wide.has(at(a).type[i]))
           return fail(fault::dims_do_not_broadcast, name_of(n), where, made_.dims[at(a).type[i]].name);
     const std::size_t first = typed_operand(code);
-    if (user != nullptr && !user->takes(at(args[0]).type.element)) return fail(fault::no_function_for_element, user->name, where);
+    if (user != nullptr && !user->takes(at(args[0]).type.element))
+      return fail(fault::no_function_for_element, user->name, where);
     const element type = at(args[first]).type.element;
     for (std::size_t i = first; i < args.size(); ++i)
       if (at(args[i]).type.element != type) return fail(fault::element_types_differ, name_of(n), where);
@@ -187,7 +194,8 @@ public:
     }
     // No part is dropped silently: a cast does not make complex numbers real.
     const bool drops_part = result != element::none && !is_complex(result);
-    if (is_complex(type) && (!takes_complex(code) || drops_part)) return fail(fault::not_for_complex, name_of(code), where);
+    if (is_complex(type) && (!takes_complex(code) || drops_part))
+      return fail(fault::not_for_complex, name_of(code), where);
     return push(n);
   }
 
@@ -243,7 +251,8 @@ public:
     n.combine = how;
     n.over = over;
     const tensor_type t = n.type;
-    if (is_complex(t.element) && (how == reduction::max || how == reduction::min)) return fail(fault::not_for_complex, name_of(how), where);
+    if (is_complex(t.element) && (how == reduction::max || how == reduction::min))
+      return fail(fault::not_for_complex, name_of(how), where);
     if (!passes_partials(n)) return {this, no_node};
     n.type = {};
     n.type.element = t.element;
@@ -252,7 +261,8 @@ public:
     return push(n);
   }
 
-  /// The same values along more dims, those of `like` in its order. By value: types of nodes move when others are recorded.
+  /// The same values along more dims, those of `like` in its order. By value: types of nodes move when others are
+  /// recorded.
   constexpr value broadcast(value x, tensor_type like, source where) {
     if (!x.ok()) return missing("broadcast", where);
     const tensor_type from = at(x).type;
@@ -265,7 +275,9 @@ public:
     n.type.element = from.element;
     return push(n);
   }
-  constexpr value zeros(tensor_type type, source where) { return broadcast(constant(0, type.element, where), type, where); }
+  constexpr value zeros(tensor_type type, source where) {
+    return broadcast(constant(0, type.element, where), type, where);
+  }
   constexpr value broadcast(value x, std::span<const dim_ref> along, source where) {
     if (!x.ok()) return missing("broadcast", where);
     tensor_type like;
@@ -288,8 +300,10 @@ public:
     return push(n);
   }
 
-  /// Elements of the operands under other indices. The maps name dims of the graph; dims that they do not name are common.
-  constexpr value remap(op code, std::span<const value> args, std::span<const dim_map> maps, const tensor_type& result, source where) {
+  /// Elements of the operands under other indices. The maps name dims of the graph; dims that they do not name are
+  /// common.
+  constexpr value remap(op code, std::span<const value> args, std::span<const dim_map> maps, const tensor_type& result,
+                        source where) {
     node n;
     n.code = code;
     n.type = result;
@@ -308,8 +322,12 @@ public:
   }
   /// The id of a dim by which an operation calls a dim of its result; -1 after a fault.
   constexpr int dim(dim_ref d, std::string_view op, source where) { return intern(d, op, where); }
-  constexpr bool extent_follows(const derived_extent& rule, std::string_view op, source where) { return follows(rule, op, where); }
-  constexpr bool extent_at_least(const least_extent& rule, std::string_view op, source where) { return at_least(rule, op, where); }
+  constexpr bool extent_follows(const derived_extent& rule, std::string_view op, source where) {
+    return follows(rule, op, where);
+  }
+  constexpr bool extent_at_least(const least_extent& rule, std::string_view op, source where) {
+    return at_least(rule, op, where);
+  }
 
   /// Begins a loop in the one that is being recorded; what is recorded until it is left may be part of it.
   constexpr std::uint8_t enter(loop_info info, source where) {
@@ -384,34 +402,14 @@ public:
     return {this, no_node};
   }
 
-  /// A stretch of the graph with a derivative of its own: nodes from `first` to before `last`.
-  struct region {
-    /// Records the cotangents of the arguments from the residuals and the cotangents of the results.
-    using backward_rule = std::vector<value> (*)(std::span<const value> residuals, std::span<const value> cotangents);
-
-    node_id first = 0;
-    node_id last = 0;
-    /// The loop in which it was recorded.
-    std::uint8_t loop = 0;
-    /// Null, and nothing recorded ahead: the stretch is recorded again for the backward pass, instead of keeping its values.
-    backward_rule backward = nullptr;
-    std::vector<value> arguments{};
-    std::vector<value> results{};
-    std::vector<value> residuals{};
-    /// In place of a rule: the cotangents of the arguments, recorded from node `ahead` on for stand-ins of those of the results.
-    node_id ahead = 0;
-    std::vector<value> stand_ins{};
-    std::vector<value> cotangents{};
-
-    constexpr bool own_derivative() const { return backward != nullptr || !cotangents.empty(); }
-  };
+  using region = special_region;
   constexpr void add(const region& r) {
     regions_.push_back(r);
     regions_.back().loop = recording_;
   }
   constexpr const std::vector<region>& regions() const { return regions_; }
 
-private:
+ private:
   static constexpr node source_node(op code, element type, source where) {
     node n;
     n.code = code;
@@ -424,7 +422,8 @@ private:
   constexpr std::uint8_t innermost(const node& n) const {
     std::uint8_t loop = 0;
     for (int k = 0; k < n.arity; ++k)
-      if (const std::uint8_t of = made_.nodes[n.in[static_cast<std::size_t>(k)]].loop; within(made_.loops, of, loop)) loop = of;
+      if (const std::uint8_t of = made_.nodes[n.in[static_cast<std::size_t>(k)]].loop; within(made_.loops, of, loop))
+        loop = of;
     return loop;
   }
 

@@ -11,7 +11,8 @@
 namespace cleave::detail {
 
 /// A user's kernel on shards. Dims in `whole` are gathered. The others are sharded alike wherever they appear.
-constexpr value recorded_call(recorder& in, const user_entry& user, std::span<const value> args, std::span<const dim_ref> whole, const tensor_type& result, source where) {
+constexpr value recorded_call(recorder& in, const user_entry& user, std::span<const value> args,
+                              std::span<const dim_ref> whole, const tensor_type& result, source where) {
   node n;
   n.code = op::call;
   n.user = &user;
@@ -25,9 +26,10 @@ constexpr value recorded_call(recorder& in, const user_entry& user, std::span<co
   // Dims that an operand has and the result lacks are gathered too: nobody would know how to join the parts.
   return in.push(n);
 }
-/// The same in manual mode: operands come in the layouts to which they were resharded, whole where they were not, and the
-/// result has the given layout.
-constexpr value recorded_local_call(recorder& in, const user_entry& user, std::span<const value> args, element type, const spec& s, source where) {
+/// The same in manual mode: operands come in the layouts to which they were resharded, whole where they were not, and
+/// the result has the given layout.
+constexpr value recorded_local_call(recorder& in, const user_entry& user, std::span<const value> args, element type,
+                                    const spec& s, source where) {
   node n;
   n.code = op::call;
   n.user = &user;

@@ -12,7 +12,8 @@
 namespace cleave::detail {
 
 /// Running totals along a dim, from its last index on if `backwards`, without the element itself if `exclusive`.
-constexpr value recorded_cumulative(recorder& in, reduction how, value x, dim_ref along, bool backwards, bool exclusive, source where) {
+constexpr value recorded_cumulative(recorder& in, reduction how, value x, dim_ref along, bool backwards, bool exclusive,
+                                    source where) {
   node n;
   n.code = op::cumulative;
   n.combine = how;
@@ -22,7 +23,8 @@ constexpr value recorded_cumulative(recorder& in, reduction how, value x, dim_re
   n.type = in.at(x).type;
   const int d = in.dim_of(x, along, "cumulative", where);
   if (d < 0) return {&in, no_node};
-  if (is_complex(n.type.element) && (how == reduction::max || how == reduction::min)) return in.fail(fault::not_for_complex, name_of(how), where);
+  if (is_complex(n.type.element) && (how == reduction::max || how == reduction::min))
+    return in.fail(fault::not_for_complex, name_of(how), where);
   n.which[0] = static_cast<dim_id>(d);
   return in.push(n);
 }
@@ -46,8 +48,10 @@ constexpr void adjoint_of_cumulative(reverse_context& c, std::size_t v, const no
     const value zero = apply(op::equal, x, apply.number(0, e));
     const value zeros = run(reduction::sum, apply.cast(zero, element::i32), n.backwards, false);
     const value first = apply(op::logical_and, zero, apply(op::equal, zeros, apply.number(1, element::i32)));
-    const value others = run(reduction::prod, apply(op::select, first, apply.number(1, e), x), n.backwards, n.exclusive);
-    const value by_division = apply(op::div, before(apply(op::mul, g, r)), apply(op::select, zero, apply.number(1, e), x));
+    const value others = run(reduction::prod, apply(op::select, first, apply.number(1, e), x), n.backwards,
+                             n.exclusive);
+    const value by_division = apply(op::div, before(apply(op::mul, g, r)),
+                                    apply(op::select, zero, apply.number(1, e), x));
     const value rest = apply(op::select, zero, apply.number(0, e), by_division);
     return c.add(n.in[0], apply(op::select, first, before(apply(op::mul, g, others)), rest), n.where);
   }

@@ -32,7 +32,8 @@ constexpr value recorded_formula(reverse_context& c, const formula& f, std::size
         args[arity] = made[static_cast<std::size_t>(t.in[arity])];
         ++arity;
       }
-      made.push_back(c.in().elementwise(t.code, std::span<const value>(args.data(), arity), n.where, element::none, true));
+      made.push_back(
+          c.in().elementwise(t.code, std::span<const value>(args.data(), arity), n.where, element::none, true));
     }
   }
   return made.back();

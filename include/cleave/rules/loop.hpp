@@ -15,7 +15,8 @@ constexpr bool leaves_ok(std::span<const value> all) {
   return true;
 }
 
-constexpr value loop_part(recorder& in, op code, std::uint8_t loop, const tensor_type& type, std::span<const value> operands, source where) {
+constexpr value loop_part(recorder& in, op code, std::uint8_t loop, const tensor_type& type,
+                          std::span<const value> operands, source where) {
   node n;
   n.code = code;
   n.type = type;
@@ -46,7 +47,9 @@ constexpr value stack_first(recorder& in, value x, dim_id along, source where) {
   return copied(in, x, first, where);
 }
 
-constexpr value carry_into(recorder& in, std::uint8_t loop, value x, source where) { return loop_part(in, op::carry, loop, in.at(x).type, std::array{x}, where); }
+constexpr value carry_into(recorder& in, std::uint8_t loop, value x, source where) {
+  return loop_part(in, op::carry, loop, in.at(x).type, std::array{x}, where);
+}
 /// What a stack has at the index of the iteration; of a loop along no dim, the value itself as the loop reads it.
 constexpr value loop_slice_of(recorder& in, std::uint8_t loop, value stack, source where) {
   const tensor_type whole = in.at(stack).type;
@@ -56,7 +59,8 @@ constexpr value loop_slice_of(recorder& in, std::uint8_t loop, value stack, sour
   return loop_part(in, op::loop_slice, loop, t, std::array{stack}, where);
 }
 
-/// What a carried value becomes, in its memory order and computed anew in every iteration: names for other values are copied.
+/// What a carried value becomes, in its memory order and computed anew in every iteration: names for other values are
+/// copied.
 constexpr value computed_for(recorder& in, std::string_view op, value carried, value next, source where) {
   if (!carried.ok() || !next.ok()) return {&in, no_node};
   const tensor_type was = in.at(carried).type, is = in.at(next).type;
@@ -69,7 +73,8 @@ constexpr value computed_for(recorder& in, std::string_view op, value carried, v
   }
   const node& n = in.at(next);
   const op_class what = class_of(n.code);
-  const bool made_here = n.loop == in.at(carried).of && (what == op_class::elementwise || what == op_class::contraction || what == op_class::reduction);
+  const bool made_here = n.loop == in.at(carried).of && (what == op_class::elementwise ||
+                                                         what == op_class::contraction || what == op_class::reduction);
   return made_here && was == is ? next : copied(in, next, was, where);
 }
 constexpr value loop_yield_of(recorder& in, value carried, value next, source where) {

@@ -29,9 +29,11 @@ constexpr void adjoint_of_reduction(reverse_context& c, std::size_t v, const nod
       // The product of the others, by division where nothing is zero.
       const value zero = apply(op::equal, x, apply.number(0, e));
       const value zeros = summed(apply.cast(zero, e));
-      const value rest = c.in().reduce(reduction::prod, apply(op::select, zero, apply.number(1, e), x), n.over, n.where);
+      const value rest = c.in().reduce(reduction::prod, apply(op::select, zero, apply.number(1, e), x), n.over,
+                                       n.where);
       const value only = apply(op::select, apply(op::equal, zeros, apply.number(1, e)), rest, apply.number(0, e));
-      const value slope = apply(op::select, zero, only, apply(op::div, r, apply(op::select, zero, apply.number(1, e), x)));
+      const value slope = apply(op::select, zero, only,
+                                apply(op::div, r, apply(op::select, zero, apply.number(1, e), x)));
       return c.add(n.in[0], apply(op::mul, g, slope), n.where);
     }
   }

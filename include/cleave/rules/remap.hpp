@@ -57,7 +57,8 @@ class remapping {
 
   constexpr value record() {
     if (failed_) return {&in_, no_node};
-    return in_.remap(code_, std::span<const value>(args_.begin(), args_.size()), std::span<const dim_map>(maps_.begin(), maps_.size()), type_, where_);
+    return in_.remap(code_, std::span<const value>(args_.begin(), args_.size()),
+                     std::span<const dim_map>(maps_.begin(), maps_.size()), type_, where_);
   }
 
  private:
@@ -77,7 +78,9 @@ constexpr extent_sum sum_of(std::int64_t constant, dim_id dim = no_dim, int time
   return s;
 }
 /// An index that counts from the end where it is negative.
-constexpr extent_sum index_from(std::int64_t index, dim_id dim) { return index < 0 ? sum_of(index, dim) : sum_of(index); }
+constexpr extent_sum index_from(std::int64_t index, dim_id dim) {
+  return index < 0 ? sum_of(index, dim) : sum_of(index);
+}
 constexpr extent_sum minus(const extent_sum& a, const extent_sum& b, std::int64_t plus = 0) {
   extent_sum s = a;
   s.constant += plus - b.constant;
@@ -95,7 +98,8 @@ constexpr extent_sum minus(const extent_sum& a, const extent_sum& b, std::int64_
 }
 
 /// Element (i, i) of two dims, the first of which is kept.
-constexpr value recorded_diagonal(recorder& in, value x, dim_id kept, dim_id gone, const tensor_type& result, source where) {
+constexpr value recorded_diagonal(recorder& in, value x, dim_id kept, dim_id gone, const tensor_type& result,
+                                  source where) {
   if (!in.relate({kept, gone, no_dim}, "diagonal", where)) return {&in, no_node};
   std::array<dim_map, 2> maps{};
   maps[0].from = maps[0].to = maps[1].to = kept;
@@ -107,7 +111,8 @@ constexpr value clamped_start(recorder& in, value start, dim_id whole, dim_id pa
   if (!start.ok()) return in.missing("dynamic_slice", where);
   const element e = in.at(start).type.element;
   if (in.at(start).type.rank != 0 || !is_integer(e)) return in.fail(fault::not_a_start_index, "dynamic_slice", where);
-  const value last = in.elementwise(op::sub, std::array{in.count(dim_bit(whole), e, where), in.count(dim_bit(part), e, where)}, where);
+  const value last =
+      in.elementwise(op::sub, std::array{in.count(dim_bit(whole), e, where), in.count(dim_bit(part), e, where)}, where);
   const value most = in.elementwise(op::minimum, std::array{start, last}, where);
   return in.elementwise(op::maximum, std::array{most, in.constant(0, e, where)}, where);
 }

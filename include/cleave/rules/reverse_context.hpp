@@ -8,15 +8,16 @@
 
 namespace cleave::detail {
 
-/// A graph while its backward pass is recorded: what adjoints read, and where they add cotangents. Only the nodes of the
-/// forward pass have a place here; what is recorded meanwhile comes after them.
+/// A graph while its backward pass is recorded: what adjoints read, and where they add cotangents. Only the nodes of
+/// the forward pass have a place here; what is recorded meanwhile comes after them.
 ///
-/// A cotangent may lack dims of its value, along which it is then constant: sums are broadcast where they meet something
-/// else, not before.
+/// A cotangent may lack dims of its value, along which it is then constant: sums are broadcast where they meet
+/// something else, not before.
 class reverse_context {
  public:
   constexpr explicit reverse_context(recorder& recording)
-      : in_(recording), count_(recording.made().nodes.size()), depends_(count_, 0), cotangent_(count_, no_node), primal_id_(count_, no_node) {
+      : in_(recording), count_(recording.made().nodes.size()), depends_(count_, 0), cotangent_(count_, no_node),
+        primal_id_(count_, no_node) {
     for (std::size_t v = 0; v < count_; ++v) primal_id_[v] = static_cast<node_id>(v);
   }
 
@@ -32,9 +33,9 @@ class reverse_context {
   constexpr bool depends(std::size_t v) const { return depends_[v] != 0; }
   constexpr void set_depends(std::size_t v) { depends_[v] = 1; }
 
-  /// A value of the forward pass as the backward pass reads it. What a loop computed in an iteration is kept for the same
-  /// iteration of the reverse loop, in a stack; what a branch computed is kept as it is; an index of a stack is read
-  /// again.
+  /// A value of the forward pass as the backward pass reads it. What a loop computed in an iteration is kept for the
+  /// same iteration of the reverse loop, in a stack; what a branch computed is kept as it is; an index of a stack is
+  /// read again.
   constexpr value primal(std::size_t v) {
     const value x{&in_, primal_id_[v]};
     if (!x.ok()) return x;
@@ -52,7 +53,8 @@ class reverse_context {
   /// Adds a part of the cotangent of a value.
   constexpr void add(std::size_t v, value c, source where) {
     if (!c.ok() || depends_[v] == 0) return;
-    if (cotangent_[v] != no_node) c = in_.elementwise(op::add, std::array{value{&in_, cotangent_[v]}, c}, where, element::none, true);
+    if (cotangent_[v] != no_node)
+      c = in_.elementwise(op::add, std::array{value{&in_, cotangent_[v]}, c}, where, element::none, true);
     cotangent_[v] = c.id;
   }
   constexpr bool has_cotangent(std::size_t v) const { return cotangent_[v] != no_node; }

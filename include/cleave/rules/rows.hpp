@@ -35,7 +35,8 @@ constexpr value recorded_gather(recorder& in, value table, dim_ref along, value 
 
 /// A table of zeros to which rows are added at indices along one of its dims. The rows have the dims of the indices;
 /// those that the table lacks are summed.
-constexpr value recorded_scatter(recorder& in, value rows, dim_ref along, value indices, const tensor_type& table, source where) {
+constexpr value recorded_scatter(recorder& in, value rows, dim_ref along, value indices, const tensor_type& table,
+                                 source where) {
   node n;
   n.code = op::scatter_add;
   if (!in.take_operands(n, std::array{rows, indices}, where)) return {&in, no_node};
@@ -43,9 +44,11 @@ constexpr value recorded_scatter(recorder& in, value rows, dim_ref along, value 
   const int d = in.dim(along, "scatter_add", where);
   if (d < 0) return {&in, no_node};
   if (!is_integer(asked.element)) return in.fail(fault::not_an_index, "scatter_add", where);
-  if (from.has(static_cast<dim_id>(d)) || asked.has(static_cast<dim_id>(d))) return in.fail(fault::dim_used_twice, "scatter_add", where, along.name);
+  if (from.has(static_cast<dim_id>(d)) || asked.has(static_cast<dim_id>(d)))
+    return in.fail(fault::dim_used_twice, "scatter_add", where, along.name);
   for (int i = 0; i < asked.rank; ++i)
-    if (!from.has(asked[i])) return in.fail(fault::dims_do_not_broadcast, "scatter_add", where, in.made().dims[asked[i]].name);
+    if (!from.has(asked[i]))
+      return in.fail(fault::dims_do_not_broadcast, "scatter_add", where, in.made().dims[asked[i]].name);
   n.type = table;
   n.type.element = from.element;
   n.over = from.set() & ~table.set();

@@ -165,7 +165,8 @@ constexpr void factors_of_view(const graph& g, const node& n, factor_list& list)
 
 constexpr std::uint32_t traits_of_view(const node& n) { return is_merge(n) ? planner::merges : 0u; }
 
-inline constexpr op_rules view{.adjoint = &detail::adjoint_of_view, .factors = &factors_of_view,
+inline constexpr op_rules view{.adjoint = &detail::adjoint_of_view,
+                               .factors = &factors_of_view,
                                .parts = &parts_of_view,
                                .traits = planner::special,
                                .traits_of = &traits_of_view};

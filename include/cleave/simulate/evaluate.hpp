@@ -18,8 +18,9 @@ namespace simulation {
 
 /// out += a * b over loops in the order batch, m, k, n. The innermost runs along the last dim of n where there is one,
 /// which is contiguous in both b and out for tensors in their usual order.
-inline void multiply(const placed& a, const placed& b, const placed& out, std::span<const std::pair<dim_id, std::int64_t>> loop,
-                     const double* x, const double* y, double* z) {
+inline void multiply(const placed& a, const placed& b, const placed& out,
+                     std::span<const std::pair<dim_id, std::int64_t>> loop, const double* x, const double* y,
+                     double* z) {
   const element e = out.type.element;
   streamed_loops loops(3);
   for (const auto& [d, extent] : loop) loops.add(extent, std::array{a.step(d), b.step(d), out.step(d)});
@@ -28,7 +29,8 @@ inline void multiply(const placed& a, const placed& b, const placed& out, std::s
     double* into = z + at[2];
     if (!is_floating(e)) {
       for (std::int64_t i = 0; i < n; ++i)
-        into[i * step[2]] = applied(op::add, e, into[i * step[2]], applied(op::mul, e, left[i * step[0]], right[i * step[1]]));
+        into[i * step[2]] = applied(op::add, e, into[i * step[2]],
+                                    applied(op::mul, e, left[i * step[0]], right[i * step[1]]));
     } else if (step[0] == 0 && step[1] == 1 && step[2] == 1) {
       const double factor = *left;
       for (std::int64_t i = 0; i < n; ++i) into[i] += factor * right[i];
@@ -40,10 +42,11 @@ inline void multiply(const placed& a, const placed& b, const placed& out, std::s
 
 /// The loops of a product: dims and extents of batch, m, k and n.
 template <class Extent>
-std::vector<std::pair<dim_id, std::int64_t>> product_loops(const tensor_type& a, const tensor_type& b, const tensor_type& out,
-                                                          Extent&& extent_of) {
+std::vector<std::pair<dim_id, std::int64_t>> product_loops(const tensor_type& a, const tensor_type& b,
+                                                           const tensor_type& out, Extent&& extent_of) {
   std::vector<std::pair<dim_id, std::int64_t>> batch, m, k, n;
-  for (int i = 0; i < out.rank; ++i) (!a.has(out[i]) ? n : b.has(out[i]) ? batch : m).push_back({out[i], extent_of(out[i])});
+  for (int i = 0; i < out.rank; ++i)
+    (!a.has(out[i]) ? n : b.has(out[i]) ? batch : m).push_back({out[i], extent_of(out[i])});
   for (int i = 0; i < a.rank; ++i)
     if (!out.has(a[i])) k.push_back({a[i], extent_of(a[i])});
   for (const auto* part : {&m, &k, &n}) batch.insert(batch.end(), part->begin(), part->end());
@@ -70,14 +73,17 @@ struct evaluator {
       loops.add(out.extents[i], steps);
     }
     const element type = g.nodes[n.in[typed_operand(n.code)]].type.element;
-    loops.run(std::vector<std::int64_t>(arity + 1, 0), [&](const std::int64_t* o, std::int64_t count, const std::int64_t* step) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        double x[3]{};
-        for (std::size_t k = 0; k < arity; ++k) x[k] = in[k]->data[static_cast<std::size_t>(o[k] + i * step[k])];
-        double& into = out.data[static_cast<std::size_t>(o[arity] + i * step[arity])];
-        into = n.code == op::user ? applied(*n.user, n.type.element, x[0], x[1], x[2]) : applied(n.code, type, n.type.element, x[0], x[1], x[2]);
-      }
-    });
+    loops.run(std::vector<std::int64_t>(arity + 1, 0),
+              [&](const std::int64_t* o, std::int64_t count, const std::int64_t* step) {
+                for (std::int64_t i = 0; i < count; ++i) {
+                  double x[3]{};
+                  for (std::size_t k = 0; k < arity; ++k)
+                    x[k] = in[k]->data[static_cast<std::size_t>(o[k] + i * step[k])];
+                  double& into = out.data[static_cast<std::size_t>(o[arity] + i * step[arity])];
+                  into = n.code == op::user ? applied(*n.user, n.type.element, x[0], x[1], x[2])
+                                            : applied(n.code, type, n.type.element, x[0], x[1], x[2]);
+                }
+              });
   }
 
   void reduce(const node& n, const host_array& in, host_array& out) const {
@@ -111,7 +117,8 @@ struct evaluator {
     const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
     const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
     for_each_index(whole(out), [&](const position& index, std::size_t offset) {
-      const auto source = row_of(from, asked, n.type, n.which[0], at[n.which[0]], index, [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
+      const auto source = row_of(from, asked, n.type, n.which[0], at[n.which[0]], index,
+                                 [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
       if (source) out.data[offset] = table.data[offset_in(whole(table), *source)];
     });
   }
@@ -120,7 +127,8 @@ struct evaluator {
     const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
     const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
     for_each_index(whole(rows), [&](const position& index, std::size_t offset) {
-      const auto target = row_of(n.type, asked, from, n.which[0], at[n.which[0]], index, [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
+      const auto target = row_of(n.type, asked, from, n.which[0], at[n.which[0]], index,
+                                 [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
       if (!target) return;
       double& total = out.data[offset_in(whole(out), *target)];
       total = combined(reduction::sum, n.type.element, total, rows.data[offset]);
@@ -171,7 +179,8 @@ struct evaluator {
     const auto whole = [&](const host_array& a, const tensor_type& type) {
       shape start;
       start.rank = a.extents.rank;
-      return reference_shard{a.extents, a.extents, start, const_cast<double*>(a.data.data()), detail::named_dims(type, g.dims)};
+      return reference_shard{a.extents, a.extents, start, const_cast<double*>(a.data.data()),
+                             detail::named_dims(type, g.dims)};
     };
     for (std::size_t k = 0; k < n.arity; ++k) shards.push_back(whole(values[n.in[k]], g.nodes[n.in[k]].type));
     run_reference(*n.user, shards, whole(out, n.type));
@@ -182,25 +191,20 @@ struct evaluator {
     const host_array* in[max_arity]{};
     for (std::size_t k = 0; k < n.arity; ++k) in[k] = &values[n.in[k]];
     switch (class_of(n.code)) {
-      case op_class::source:
-        fill(n, out);
-        break;
+      case op_class::source: fill(n, out); break;
       case op_class::elementwise: elementwise(n, in, out); break;
       case op_class::contraction: contract(n, *in[0], *in[1], out); break;
       case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::remap: remap(n, in, out); break;
       case op_class::cumulative: cumulative(n, *in[0], out); break;
-      case op_class::sort:
-        sort_slices(*in[0], n.type.find(n.which[0]), n.backwards, n.code == op::argsort, out);
-        break;
+      case op_class::sort: sort_slices(*in[0], n.type.find(n.which[0]), n.backwards, n.code == op::argsort, out); break;
       case op_class::scatter: scatter(n, *in[0], *in[1], out); break;
       case op_class::gather: gather(n, *in[0], *in[1], out); break;
       case op_class::call: call(n, out); break;
       case op_class::loop:
       case op_class::view:
       case op_class::annotation:
-        if (in[0]->data.size() != out.data.size())
-          throw evaluation_error(wording::sizes_contradict(name_of(n.code)));
+        if (in[0]->data.size() != out.data.size()) throw evaluation_error(wording::sizes_contradict(name_of(n.code)));
         out.data = in[0]->data;
         break;
     }
@@ -234,7 +238,8 @@ class loop_runner {
   }
   host_array slice(const node& n) const {
     host_array out(shape_of(n.type, at));
-    const auto from = run.values[n.in[0]].data.begin() + static_cast<std::ptrdiff_t>(index_[n.of] * out.extents.elements());
+    const auto from = run.values[n.in[0]].data.begin() +
+                      static_cast<std::ptrdiff_t>(index_[n.of] * out.extents.elements());
     std::copy(from, from + static_cast<std::ptrdiff_t>(out.data.size()), out.data.begin());
     return out;
   }
@@ -264,7 +269,9 @@ class loop_runner {
         const host_array& x = run.values[n.in[0]];
         if (n.code == op::break_if) done = x.data[0] != 0;
         if (n.code == op::loop_yield) next.push_back({n.in[1], x});
-        if (n.code == op::loop_stack) std::copy(x.data.begin(), x.data.end(), run.values[v].data.begin() + static_cast<std::ptrdiff_t>(index_[loop] * x.extents.elements()));
+        if (n.code == op::loop_stack)
+          std::copy(x.data.begin(), x.data.end(),
+                    run.values[v].data.begin() + static_cast<std::ptrdiff_t>(index_[loop] * x.extents.elements()));
       }
       for (auto& [carry, x] : next) run.values[carry] = std::move(x);
       if (done) break;
@@ -289,10 +296,12 @@ inline void refuse_complex(element e) {
 /// Runs a recorded graph unpartitioned, on whole arrays: the meaning of a program. Arguments and results are in the
 /// order of the graph. A partial argument is given as its complete value. Results have the memory order that is asked
 /// for. `after` may change each value once it is computed, as rounding would.
-inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, std::span<const host_array> arguments, const simulation::node_hook& after = {}) {
+inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, std::span<const host_array> arguments,
+                                        const simulation::node_hook& after = {}) {
   const graph g = ordered(recorded);
   if (arguments.size() != g.inputs.size())
-    throw evaluation_error(wording::arrays_needed(static_cast<std::int64_t>(g.inputs.size()), static_cast<std::int64_t>(arguments.size())));
+    throw evaluation_error(wording::arrays_needed(static_cast<std::int64_t>(g.inputs.size()),
+                                                  static_cast<std::int64_t>(arguments.size())));
   for (const node& n : g.nodes) simulation::refuse_complex(n.type.element);
   simulation::evaluator run{g, at, std::vector<host_array>(g.nodes.size())};
   for (std::size_t a = 0; a < arguments.size(); ++a) {

@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <string>
 
-// Moves between devices, done literally: what every device has afterwards is copied from memories of devices, and counted. No
-// price and no closed form of the planner is used here.
+// Moves between devices, done literally: what every device has afterwards is copied from memories of devices, and
+// counted. No price and no closed form of the planner is used here.
 
 namespace cleave::simulation {
 
@@ -80,7 +80,8 @@ class mover {
     const bool reduces = s_.move == kind::all_reduce || s_.move == kind::reduce_scatter;
     if (gone != (reduces ? s_.axes : axis_set{})) problem = "resolves other partial axes than its own";
     if (fresh != (s_.move == kind::mask ? s_.axes : axis_set{})) problem = "makes a whole value partial";
-    if ((reduces || s_.move == kind::all_reduce || s_.move == kind::mask) && from_.where.unreduced() != 0 && s_.combine != from_.where.combine())
+    if ((reduces || s_.move == kind::all_reduce || s_.move == kind::mask) && from_.where.unreduced() != 0 &&
+        s_.combine != from_.where.combine())
       problem = "combines partial values by another reduction than their own";
     if ((s_.move == kind::all_reduce || s_.move == kind::mask) && have_ != want_) problem = "also moves blocks";
     if (!problem.empty()) return;

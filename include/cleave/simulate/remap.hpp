@@ -24,8 +24,9 @@ inline bool takes_from(std::span<const dim_map> maps, std::uint8_t operand) {
 }
 
 /// The element of an operand that an element of the result is; none where it is 0.
-inline std::optional<position> source_of(std::span<const dim_map> maps, std::uint8_t operand, const tensor_type& from, const tensor_type& to,
-                                        const position& at, const sizes& s, std::span<const std::int64_t> offsets) {
+inline std::optional<position> source_of(std::span<const dim_map> maps, std::uint8_t operand, const tensor_type& from,
+                                         const tensor_type& to, const position& at, const sizes& s,
+                                         std::span<const std::int64_t> offsets) {
   position source{};
   for (int i = 0; i < from.rank; ++i) {
     const int same = to.find(from[i]);
@@ -44,14 +45,15 @@ inline std::optional<position> source_of(std::span<const dim_map> maps, std::uin
 
 /// The element of a table that an element of a look-up is; none where its index is not in the table.
 template <class Indices>
-std::optional<position> row_of(const tensor_type& table, const tensor_type& indices, const tensor_type& to, dim_id along,
-                               std::int64_t extent, const position& at, Indices&& index_at) {
+std::optional<position> row_of(const tensor_type& table, const tensor_type& indices, const tensor_type& to,
+                               dim_id along, std::int64_t extent, const position& at, Indices&& index_at) {
   position asked{}, source{};
   const auto index = [&](dim_id d) { return at[static_cast<std::size_t>(to.find(d))]; };
   for (int i = 0; i < indices.rank; ++i) asked[static_cast<std::size_t>(i)] = index(indices[i]);
   const double row = index_at(asked);
   if (!(row >= 0 && row < static_cast<double>(extent))) return {};
-  for (int i = 0; i < table.rank; ++i) source[static_cast<std::size_t>(i)] = table[i] == along ? static_cast<std::int64_t>(row) : index(table[i]);
+  for (int i = 0; i < table.rank; ++i)
+    source[static_cast<std::size_t>(i)] = table[i] == along ? static_cast<std::int64_t>(row) : index(table[i]);
   return source;
 }
 
@@ -79,7 +81,8 @@ inline bool holds(const box& b, const position& at) {
 inline std::size_t offset_in(const box& b, const position& at) {
   const strides step = steps_of(b.extents());
   std::int64_t flat = 0;
-  for (int i = 0; i < b.rank; ++i) flat += (at[static_cast<std::size_t>(i)] - b[i].begin) * step[static_cast<std::size_t>(i)];
+  for (int i = 0; i < b.rank; ++i)
+    flat += (at[static_cast<std::size_t>(i)] - b[i].begin) * step[static_cast<std::size_t>(i)];
   return static_cast<std::size_t>(flat);
 }
 

@@ -11,8 +11,8 @@
 #include <limits>
 #include <optional>
 
-// What the elementwise ops mean, once more and plainly, so that the kernels have something to be compared with: floating
-// types compute in double and are not rounded, integers wrap to their width, bool is 0 or 1.
+// What the elementwise ops mean, once more and plainly, so that the kernels have something to be compared with:
+// floating types compute in double and are not rounded, integers wrap to their width, bool is 0 or 1.
 
 namespace cleave::simulation {
 
@@ -49,7 +49,8 @@ inline double random_number(op code, element result, std::uint64_t key, std::uin
   std::uint64_t c[4]{column & low, row & low, column >> 32, row >> 32}, k[2]{key & low, key >> 32};
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product[2]{c[0] * 0xD2511F53u, c[2] * 0xCD9E8D57u};
-    const std::uint64_t next[4]{(product[1] >> 32) ^ c[1] ^ k[0], product[1] & low, (product[0] >> 32) ^ c[3] ^ k[1], product[0] & low};
+    const std::uint64_t next[4]{(product[1] >> 32) ^ c[1] ^ k[0], product[1] & low, (product[0] >> 32) ^ c[3] ^ k[1],
+                                product[0] & low};
     for (int i = 0; i < 4; ++i) c[i] = next[i];
     k[0] = (k[0] + 0x9E3779B9u) & low;
     k[1] = (k[1] + 0xBB67AE85u) & low;
@@ -122,10 +123,13 @@ inline double applied(op code, element e, double a, double b) { return meaning_o
 /// A user's function.
 inline double applied(const user_entry& user, element result, double a, double b, double c) {
   if (user.f64 != nullptr) return stored(result, user.f64(a, b, c));
-  if (user.f32 != nullptr) return stored(result, static_cast<double>(user.f32(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))));
+  if (user.f32 != nullptr)
+    return stored(result,
+                  static_cast<double>(user.f32(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))));
   const auto whole = [](double x) { return static_cast<std::int64_t>(x); };
   if (user.i64 != nullptr) return static_cast<double>(user.i64(whole(a), whole(b), whole(c)));
-  return static_cast<double>(user.i32(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c)));
+  return static_cast<double>(
+      user.i32(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c)));
 }
 /// A user's kernel on shards of doubles.
 inline void run_reference(const user_entry& user, std::span<const reference_shard> in, const reference_shard& out) {
@@ -144,7 +148,8 @@ inline double identity_of(reduction how, element e) {
   if (how == reduction::sum) return 0;
   if (how == reduction::prod) return 1;
   const bool largest = how == reduction::min;
-  if (is_floating(e)) return largest ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  if (is_floating(e))
+    return largest ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
   const bool is_signed = e == element::i8 || e == element::i32 || e == element::i64;
   const std::int64_t width = e == element::boolean ? 1 : 8 * size_of(e);
   if (!is_signed) return largest ? std::ldexp(1.0, static_cast<int>(width)) - 1 : 0;
