@@ -44,7 +44,7 @@ struct shape {
   friend constexpr bool operator==(const shape&, const shape&) = default;
 };
 
-/// The largest block of `extent` divided in `parts`: ceil, once, over the product of all axes.
+/// The length of a block of `extent` in `parts` blocks: one division, rounded up, by the product of all axes.
 constexpr std::int64_t block_extent(std::int64_t extent, std::int64_t parts) { return (extent + parts - 1) / parts; }
 
 /// Block `index` of `parts`; the last blocks may be short or empty.
@@ -67,7 +67,7 @@ constexpr shape local_shape(const shape& global, const layout& l, const coordina
   return local;
 }
 
-/// Into how many blocks each position is divided.
+/// The number of blocks along each position.
 struct block_counts {
   std::int64_t of[max_rank] = {1, 1, 1, 1, 1, 1, 1, 1};
 

@@ -30,17 +30,16 @@ struct index_run {
   friend constexpr bool operator==(const index_run&, const index_run&) = default;
 };
 
-/// From which index of an operand an index of a result is taken: (stride * index + offset) / divisor. Of the divisor's
-/// results only whole ones count, or, where it `floors`, all are rounded down. Either the stride is 1 or -1 or the
-/// divisor is 1.
+/// From which index of an operand an index of a result is taken: (stride * index + offset) / divisor. A quotient that is
+/// not an integer gives nothing, or, if `floors`, is rounded down. The divisor is 1, or the stride is 1 or -1.
 struct index_map {
   std::int64_t stride = 1, offset = 0, divisor = 1;
   bool floors = false;
   border outside = border::zero;
-  /// Of the dim of the operand.
+  /// The extent of the operand's dim.
   std::int64_t extent = 0;
 
-  /// -1 where it is taken from nowhere, and 0 is the value.
+  /// -1 if it is taken from nowhere; the element is 0 then.
   constexpr std::int64_t source(std::int64_t index) const {
     const std::int64_t n = stride * index + offset;
     if (extent == 0 || (!floors && detail::floor_mod(n, divisor) != 0)) return -1;
@@ -98,8 +97,8 @@ constexpr std::vector<index_run> runs_of(const index_map& m, range to) {
   return all;
 }
 
-/// Indices of an operand, each once: ascending, in runs of equal steps that do not meet. `to` of a run is its place in
-/// the set.
+/// Indices of an operand, each once, ascending, in disjoint runs of equal steps. `to` of a run is the number of its first
+/// index in this order.
 constexpr std::vector<index_run> distinct_sources(std::vector<index_run> runs) {
   std::int64_t step = 1;
   for (index_run& r : runs) {
@@ -119,11 +118,11 @@ constexpr std::vector<index_run> distinct_sources(std::vector<index_run> runs) {
       merged.push_back(r);
     }
   }
-  std::int64_t place = 0;
+  std::int64_t number = 0;
   for (index_run& r : merged) {
-    r.to = place;
+    r.to = number;
     r.to_step = 1;
-    place += r.count;
+    number += r.count;
   }
   return merged;
 }
