@@ -60,8 +60,10 @@ struct index_map {
   }
 };
 
-/// The runs that fill the indices `to` of a result, in ascending order of where they begin; `to` of a run counts from
-/// the beginning of the range. Each run lies within one period of the border.
+/// The runs that fill the indices `to` of a result; `to` of a run counts from the beginning of the range. Element k of a
+/// run goes to r.to + k * r.to_step and comes from r.from + k * r.from_step.
+/// @post (1) an index t of `to` is filled by one element of one run if m.source(t) >= 0, otherwise by none
+/// @post (2) this element comes from m.source(t)
 constexpr std::vector<index_run> runs_of(const index_map& m, range to) {
   std::vector<index_run> all;
   if (to.size() <= 0 || m.extent == 0) return all;
@@ -97,8 +99,10 @@ constexpr std::vector<index_run> runs_of(const index_map& m, range to) {
   return all;
 }
 
-/// Indices of an operand, each once, ascending, in disjoint runs of equal steps. `to` of a run is the number of its first
-/// index in this order.
+/// The indices of an operand from which runs take elements, each once.
+/// @post (1) an index is in the result if and only if it is in some run
+/// @post (2) element number n of the result has r.to + k == n: runs are numbered one after another
+/// @post (3) no index is in the result twice
 constexpr std::vector<index_run> distinct_sources(std::vector<index_run> runs) {
   std::int64_t step = 1;
   for (index_run& r : runs) {
@@ -134,6 +138,7 @@ constexpr std::int64_t count_of(const std::vector<index_run>& runs) {
 }
 
 /// The part of a run that is taken from a block.
+/// @post (1) it has the elements of the run that come from indices of the block, and no others
 constexpr index_run within(const index_run& r, range block) {
   index_run part = r;
   if (r.from_step == 0) {
