@@ -43,16 +43,16 @@ DIVIDED = {
     "remap": "the elements that a device lacks, in one exchange",
     "gather": "indices are sent, rows come back",
     "scatter": "partial tables are reduced, or rows are sent",
-    "scan": "one value for each slice",
+    "cumulative": "one value for each slice",
+    "sort": "elements go to the owner of their rank, in one exchange",
     "loop": "the dim of the loop is gathered",
     "view": "nothing, if blocks nest",
     "annotation": "what the layout requires",
 }
 # Gradients of classes with one rule. Elementwise ops have their gradients in the table.
 GRADIENT = {"contraction": "yes", "reduction": "yes", "remap": "yes", "gather": "to the table", "scatter": "to the rows", "view": "yes",
-            "annotation": "yes", "call": "with your own rule", "source": "-", "scan": "yes", "loop": "yes"}
-OWN_GRADIENT = {"stop_gradient": "stops", "user": "with your own entry", "complex": "no", "imag": "no", "sort": "yes", "argsort": "0", "until": "no"}
-OWN_DIVIDED = {"sort": "elements go to the owner of their rank, in one exchange", "argsort": "elements go to the owner of their rank, in one exchange"}
+            "annotation": "yes", "call": "with your own rule", "source": "-", "cumulative": "yes", "sort": "yes", "loop": "yes"}
+OWN_GRADIENT = {"stop_gradient": "stops", "user": "with your own entry", "complex": "no", "imag": "no", "argsort": "0", "until": "no"}
 # Uneven extents are ordinary everywhere else.
 UNEVEN = {"split": "gathered first", "merge": "gathered first, or elements move"}
 
@@ -124,7 +124,7 @@ def page() -> str:
         written, pattern = WRITTEN.get(code, (name, rf"\b{name}(?:<[\w:]+>)?\("))
         gradient = OWN_GRADIENT.get(code) or ("yes" if derivative else "0" if what == "elementwise" else GRADIENT[what])
         spelled = ", ".join(f"`{w}`" for w in written.split(", "))
-        lines.append(f"| {name} | {spelled} | {gradient} | {OWN_DIVIDED.get(code, DIVIDED[what])} | {UNEVEN.get(code, 'yes')} | {tested(pattern, programs)} |")
+        lines.append(f"| {name} | {spelled} | {gradient} | {DIVIDED[what]} | {UNEVEN.get(code, 'yes')} | {tested(pattern, programs)} |")
     made = {name for _, name, _, _ in ops} | {"sum", "max", "min", "prod"}
     lines += ["", "## Composed functions", "", "These functions record several operations. Their gradients and communication are those of these operations.", "",
               "| function | header | under MPI |", "|---|---|---|"]

@@ -27,7 +27,9 @@ ROOMS = [
     ["type"],
     ["graph"],
     ["ops"],
-    ["record"],
+    ["record", "cost"],
+    ["program"],
+    ["rules"],
     ["autodiff"],
     ["expr"],
     ["propagate"],
@@ -51,8 +53,8 @@ BOUNDS = {
     "optim": PUBLIC,
     "linalg": PUBLIC,
 }
-WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "autodiff", "expr", "propagate", "plan", "simulate",
-                   "nn", "optim"]
+WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "cost", "program", "rules", "autodiff", "expr",
+                   "propagate", "plan", "simulate", "nn", "optim"]
 
 ALLOWED: dict = {}
 # Lines of a file that name cleave::detail: at most so many.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The algebra of layouts against ownership enumerated element by element.
-#include <cleave/plan/reshard.hpp>
+#include <cleave/cost/reshard.hpp>
 
 #include <gtest/gtest.h>
 

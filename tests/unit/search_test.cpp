@@ -17,7 +17,7 @@ std::size_t allocations_so_far();
 namespace {
 
 using namespace cleave;
-using namespace cleave::detail;
+using namespace cleave::planner;
 
 constexpr std::string_view x = "x", y = "y";
 
@@ -51,6 +51,7 @@ struct search {
   sizes at;
   policy rule;
   reshard_cache cache;
+  factor_table factors;
   cost_model m;
   assignment a;
   fingerprints f;
@@ -60,11 +61,12 @@ struct search {
         at(sizes_for(g)),
         rule(p),
         cache(at, rule),
-        m(g, at, rule, cache, all_planning_rules),
+        factors(factors_of(g)),
+        m(g, at, rule, cache, all_rules, factors),
         a(m),
         f(m) {}
   void begin() {
-    start(m, a, complete(g));
+    start(m, a, complete(g, factors));
     price_all(m, a);
   }
   std::size_t node_of(op code) const {
@@ -72,7 +74,7 @@ struct search {
       if (g.nodes[v].code == code) return v;
     return no_node;
   }
-  bool sound() { return detail::verify(m, a) && verify_prices(m, a); }
+  bool sound() { return planner::verify(m, a) && verify_prices(m, a); }
 };
 
 /// A layout packed in a word is what a list for each position is.

@@ -65,8 +65,8 @@ class reverse_rules {
       case op_class::contraction: contraction(n, g); break;
       case op_class::reduction: reduction_of(v, n, g); break;
       case op_class::remap: remap(n, g); break;
-      case op_class::scan:
-        if (n.code == op::cumulative) running(v, n, g);
+      case op_class::cumulative: running(v, n, g); break;
+      case op_class::sort:
         if (n.code == op::sort) sorted(n, g);
         break;
       case op_class::loop: break;

@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cleave/comm/staging.hpp>
-#include <cleave/plan/exchange.hpp>
+#include <cleave/cost/exchange.hpp>
+#include <cleave/program/addressing.hpp>
 
 #include <memory>
 #include <vector>

@@ -9,7 +9,7 @@
 #include <cleave/comm/mask.hpp>
 #include <cleave/comm/reduce_scatter.hpp>
 #include <cleave/comm/slice.hpp>
-#include <cleave/plan/step.hpp>
+#include <cleave/program/step.hpp>
 
 #include <optional>
 #include <variant>

@@ -5,7 +5,7 @@
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/layout/box.hpp>
-#include <cleave/plan/step.hpp>
+#include <cleave/program/step.hpp>
 #include <cleave/storage/box.hpp>
 #include <cleave/storage/element_type.hpp>
 #include <cleave/storage/memory.hpp>

@@ -4,7 +4,7 @@
 
 #include <cleave/distributed/row_routes.hpp>
 #include <cleave/kernels/sort_slices.hpp>
-#include <cleave/plan/sorting.hpp>
+#include <cleave/cost/sorting.hpp>
 
 #include <limits>
 #include <memory>

@@ -13,7 +13,7 @@
 #include <cleave/kernels/gemm.hpp>
 #include <cleave/kernels/map.hpp>
 #include <cleave/ops/table.hpp>
-#include <cleave/plan/bring_together.hpp>
+#include <cleave/plan/lower/combine_all_reduces.hpp>
 
 #include <algorithm>
 #include <memory>

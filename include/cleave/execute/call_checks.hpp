@@ -4,7 +4,7 @@
 
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/ops/print.hpp>
-#include <cleave/plan/addressing.hpp>
+#include <cleave/program/addressing.hpp>
 #include <cleave/simulate/scalar.hpp>
 #include <cleave/storage/element_type.hpp>
 #include <cleave/storage/inspect.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/step.hpp>
+#include <cleave/program/program.hpp>
 
 #include <array>
 #include <cstddef>

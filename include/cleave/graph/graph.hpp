@@ -8,6 +8,7 @@
 #include <cleave/type/tensor_type.hpp>
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -167,6 +168,11 @@ struct graph {
     return -1;
   }
 };
+
+/// The maps of an operation that takes each element from another index.
+constexpr std::span<const dim_map> maps_of(const graph& g, const node& n) {
+  return std::span(g.maps).subspan(n.first_map, n.maps);
+}
 
 /// Sizes for which a plan is priced or run: of every axis of the mesh and of every dim of the graph.
 struct sizes {

@@ -103,8 +103,12 @@ constexpr bool nests(std::int64_t extent, axis_list coarse, axis_list fine, cons
 /// The list without axes of size 1, which divide nothing.
 constexpr axis_list essential(axis_list list, const axis_sizes& sizes) {
   axis_list kept;
-  for (int i = 0; i < list.size(); ++i)
-    if (sizes[list[i]] != 1) kept.push_back(list[i]);
+  int shift = 0;
+  for (std::uint32_t p = list.packed; p != 0; p >>= 4)
+    if (sizes.of[(p & 15u) - 1u] != 1) {
+      kept.packed |= (p & 15u) << shift;
+      shift += 4;
+    }
   return kept;
 }
 

@@ -56,7 +56,9 @@ constexpr std::int64_t moved(const shape& global, const layout& from, const layo
     }
     if (to.continues(from) || from.continues(to)) return needed - common;
     bool nested = true;
+    const unsigned changed = from.differs_at(to);
     for (int i = 0; i < global.rank; ++i) {
+      if ((changed >> i & 1u) == 0) continue;
       const axis_list a = essential(from[i], sizes), b = essential(to[i], sizes);
       nested = nested && (a.starts_with(b) || b.starts_with(a));
     }

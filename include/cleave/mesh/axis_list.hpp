@@ -26,7 +26,11 @@ struct axis_list {
   constexpr bool empty() const { return packed == 0; }
   constexpr int operator[](int i) const { return static_cast<int>((packed >> (4 * i)) & 15u) - 1; }
   /// Appends the new minor axis.
-  constexpr void push_back(int axis) & { packed |= static_cast<std::uint32_t>(axis + 1) << (4 * size()); }
+  constexpr void push_back(int axis) & {
+    int shift = 0;
+    for (std::uint32_t p = packed; p != 0; p >>= 4) shift += 4;
+    packed |= static_cast<std::uint32_t>(axis + 1) << shift;
+  }
   constexpr void pop_back() & { packed &= (1u << (4 * (size() - 1))) - 1u; }
   constexpr axis_list prefix(int n) const {
     axis_list cut;
@@ -52,7 +56,11 @@ struct axis_list {
     return set;
   }
   constexpr bool contains(int axis) const { return mask().contains(axis); }
-  constexpr bool starts_with(axis_list head) const { return prefix(head.size()).packed == head.packed; }
+  /// Whether the first axes are those of another list: that ends before the first index at which they differ.
+  constexpr bool starts_with(axis_list head) const {
+    const std::uint32_t x = packed ^ head.packed, differs = (x | x >> 1 | x >> 2 | x >> 3) & 0x1111'1111u;
+    return differs == 0 || head.packed < (differs & (0u - differs));
+  }
   constexpr int common_prefix(axis_list other) const {
     int n = 0;
     while (n < size() && n < other.size() && (*this)[n] == other[n]) ++n;

@@ -29,9 +29,11 @@ enum class op_class : std::uint8_t {
   gather,
   /// Rows added up at places: a split of the places leaves partial tables, or devices send the rows to those who have the place.
   scatter,
-  /// Along one dim each element depends on others of its slice, in the layout of the operand: running totals, for which one value a slice
-  /// travels where the dim is divided, and sorting, for which elements do.
-  scan,
+  /// Running totals along one dim, in the layout of the operand: one value of each slice travels where the dim is
+  /// sharded.
+  cumulative,
+  /// Sorting along one dim, in the layout of the operand: elements travel where the dim is sharded.
+  sort,
   /// A value crosses into a loop, from trip to trip, or out of it.
   loop,
   /// The same elements under other dims; a factor is a dim of the finer side.
@@ -39,7 +41,7 @@ enum class op_class : std::uint8_t {
   /// States something about a value, computes nothing.
   annotation,
 };
-inline constexpr std::size_t op_class_count = 12;
+inline constexpr std::size_t op_class_count = 13;
 static_assert(static_cast<std::size_t>(op_class::annotation) + 1 == op_class_count);
 
 /// In which operands an op is linear, so that a partial sum may pass through.
@@ -141,9 +143,9 @@ inline constexpr op_entry op_entries[] = {
     {op::place, "place", op_class::remap, 2, linearity::first},
     {op::gather, "gather", op_class::gather, 2, linearity::first},
     {op::scatter, "scatter_add", op_class::scatter, 2, linearity::first},
-    {op::cumulative, "cumulative", op_class::scan, 1, linearity::none},
-    {op::sort, "sort", op_class::scan, 1, linearity::none},
-    {op::argsort, "argsort", op_class::scan, 1, linearity::none},
+    {op::cumulative, "cumulative", op_class::cumulative, 1, linearity::none},
+    {op::sort, "sort", op_class::sort, 1, linearity::none},
+    {op::argsort, "argsort", op_class::sort, 1, linearity::none},
     {op::carry, "carry", op_class::loop, 1, linearity::none},
     {op::each, "each", op_class::loop, 1, linearity::none},
     {op::next, "next", op_class::loop, 2, linearity::none},
@@ -208,7 +210,8 @@ constexpr bool reads_any_order(op_class what) {
     case op_class::gather:
     case op_class::scatter: return true;
     case op_class::call:
-    case op_class::scan:
+    case op_class::cumulative:
+    case op_class::sort:
     case op_class::loop:
     case op_class::view:
     case op_class::annotation: return false;

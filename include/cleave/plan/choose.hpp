@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/rules/all_rules.hpp>
 #include <cleave/plan/search/exchange_merges.hpp>
 #include <cleave/plan/search/find_tie.hpp>
 #include <cleave/plan/search/gather_early.hpp>
 #include <cleave/plan/search/start.hpp>
 #include <cleave/plan/search/verify.hpp>
+#include <cleave/rules/all.hpp>
 
 #include <type_traits>
 
@@ -16,6 +16,7 @@ namespace cleave {
 /// A strategy for every node, by node, and the fault if the choice must be left to the user.
 struct choice {
   std::vector<strategy> by_node{};
+  factor_table factors{};
   verdict found{};
   double score = 0;
 };
@@ -23,33 +24,34 @@ struct choice {
 /// Completes a graph and chooses how each node is computed: starts from completion, improves node by node, then by
 /// changes that no single node makes cheaper. Merges become exchanges of elements in `g` where that is cheaper.
 constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
-  detail::reshard_cache cache(at, rule);
-  detail::cost_model m(g, at, rule, cache, detail::all_planning_rules);
-  detail::assignment a(m);
-  detail::fingerprints f(m);
+  choice made;
+  made.factors = factors_of(g);
+  planner::reshard_cache cache(at, rule);
+  planner::cost_model m(g, at, rule, cache, all_rules, made.factors);
+  planner::assignment a(m);
+  planner::fingerprints f(m);
   // Checked after each pass where that costs nothing to speak of: not in the compiler.
   bool sound = true;
   const auto check = [&] {
-    if (!std::is_constant_evaluated()) sound = sound && detail::verify(m, a) && detail::verify_prices(m, a);
+    if (!std::is_constant_evaluated()) sound = sound && planner::verify(m, a) && planner::verify_prices(m, a);
   };
-  detail::start(m, a, complete(g));
-  detail::price_all(m, a);
+  planner::start(m, a, complete(g, made.factors));
+  planner::price_all(m, a);
   check();
-  detail::improve(m, a, f, m.limits.sweeps);
+  planner::improve(m, a, f, m.limits.sweeps);
   check();
-  detail::gather_early(m, a, f);
+  planner::gather_early(m, a, f);
   check();
-  if (rule.effort > 0) detail::search_wider(m, a, f);
+  if (rule.effort > 0) planner::search_wider(m, a, f);
   check();
-  detail::exchange_merges(g, m, a, f);
+  planner::exchange_merges(g, m, a, f);
   check();
-  choice made;
-  made.found = sound ? detail::find_tie(m, a, f) : verdict{fault::internal, {}, "choose"};
-  made.score = detail::total_price(m, a);
+  made.found = sound ? planner::find_tie(m, a, f) : verdict{fault::internal, {}, "choose"};
+  made.score = planner::total_price(m, a);
   for (std::size_t v = 0; v < m.count; ++v)
-    if (detail::is_transparent(m, a, v)) {
+    if (planner::is_transparent(m, a, v)) {
       strategy through;
-      through.out = detail::produced(m, a, v);
+      through.out = planner::produced(m, a, v);
       a.chosen.at[v] = through;
     }
   made.by_node = static_cast<std::vector<strategy>&&>(a.chosen.kept);

@@ -23,28 +23,18 @@ inline std::string grouped(std::int64_t number) {
   return s;
 }
 
+/// Why a step communicates: a move as its collective says, the others as the rules of their operation say.
 inline std::string why(const program& p, const step& s) {
-  const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
-  const auto over = [&](axis_set set) { return to_string(set, p.mesh); };
-  const axis_set resolved = static_cast<axis_set>(from.where.unreduced() & ~to.where.unreduced());
-  switch (s.move) {
-    case kind::all_reduce: return "partial over " + over(resolved) + ", needed whole";
-    case kind::reduce_scatter: return "partial over " + over(resolved) + ", each device needs its part";
-    case kind::all_gather: return "divided over " + over(s.axes) + ", needed whole";
-    case kind::all_to_all: return over(s.axes) + " moves to another dim";
-    case kind::collective_permute: return "each device fetches what it lacks";
-    case kind::slice: return "replicated over " + over(s.axes) + ", each device keeps its part";
-    case kind::mask: return "becomes partial over " + over(s.axes);
-    case kind::exchange:
-      if (s.kind == step_kind::scatter) return "rows go to the device that has their place";
-      if (s.kind == step_kind::sort) return "elements go to the devices that have their ranks";
-      if (s.kind == step_kind::gather) return "each device asks for the rows that it lacks";
-      return std::string(p.buffers[s.out].form == form::region ? "each device looks around its block" : "each device fetches what it lacks") +
-             (s.in_flight ? ", while others compute" : "");
-    case kind::scan: return "each device continues where the one before it ends";
-    case kind::none: break;
+  if (s.kind == step_kind::move) {
+    std::string text(entry_of(s.move).reason);
+    if (const std::size_t place = text.find('%'); place != std::string::npos)
+      text.replace(place, 1, to_string(s.axes, p.mesh));
+    return text;
   }
-  return {};
+  if (s.move == kind::none) return {};
+  const op_rules* rules = rules_of(s.kind);
+  std::string text(p.buffers[s.out].form == form::region ? "each device looks around its block" : rules->reason);
+  return s.in_flight ? text + ", while others compute" : text;
 }
 
 /// Of a step in a loop: how often it runs.
@@ -95,9 +85,9 @@ inline std::string explain(const program& p, const sizes& at) {
     const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
     std::string origin = origin_name(s.code, s.gradient);
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
-    rows.push_back({std::string(name_of(s.move)), to_string(s.axes, p.mesh), to_string(from.type, from.where, p.dims, p.mesh),
-                    to_string(to.type, to.where, p.dims, p.mesh), detail::grouped(step_bytes(p, s, at)) + detail::times_trips(p, s, at), origin,
-                    detail::why(p, s)});
+    rows.push_back({std::string(name_of(s.move)), to_string(s.axes, p.mesh),
+                    to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
+                    detail::grouped(step_bytes(p, s, at)) + detail::times_trips(p, s, at), origin, detail::why(p, s)});
   }
   std::string text = detail::table(rows);
   if (rows.size() == 1) text = "no communication\n";
@@ -110,7 +100,9 @@ inline std::string explain(const program& p, const sizes& at) {
   }
   text += "total " + detail::grouped(bytes(p, at)) + " bytes a device; " + std::to_string(products) + " products (" +
           detail::grouped(flops(p, at)) + " flops a device), " + std::to_string(maps) + " fused elementwise passes, " +
-          std::to_string(folds) + " reductions, " + (calls > 0 ? std::to_string(calls) + (calls > 1 ? " kernels" : " kernel") + " of yours, " : "") + "workspace " + detail::grouped(workspace(p, at)) + " bytes\n";
+          std::to_string(folds) + " reductions, " +
+          (calls > 0 ? std::to_string(calls) + (calls > 1 ? " kernels" : " kernel") + " of yours, " : "") +
+          "workspace " + detail::grouped(workspace(p, at)) + " bytes\n";
   return text;
 }
 
@@ -125,9 +117,11 @@ std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<na
   const auto hinted = [&](std::string_view name, std::int64_t fixed, std::int64_t value) {
     for (const named_size& n : named)
       if (n.name == name) return;
-    if (fixed == dynamic) hints.append(hints.empty() ? "" : ", ").append(name).append(" = ").append(std::to_string(value));
+    if (fixed == dynamic)
+      hints.append(hints.empty() ? "" : ", ").append(name).append(" = ").append(std::to_string(value));
   };
-  for (int a = 0; a < p.mesh.size(); ++a) hinted(p.mesh.axes[static_cast<std::size_t>(a)].name, p.mesh.axes[static_cast<std::size_t>(a)].size, at.axes[a]);
+  for (int a = 0; a < p.mesh.size(); ++a)
+    hinted(p.mesh.axes[static_cast<std::size_t>(a)].name, p.mesh.axes[static_cast<std::size_t>(a)].size, at.axes[a]);
   // What follows from what was given is not assumed.
   sizes known;
   set_known_extents(p, named, known);

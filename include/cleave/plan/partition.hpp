@@ -3,9 +3,8 @@
 #pragma once
 
 #include <cleave/graph/simplify.hpp>
-#include <cleave/ops/verify.hpp>
-#include <cleave/plan/lower.hpp>
-#include <cleave/plan/verify.hpp>
+#include <cleave/plan/lower/lower.hpp>
+#include <cleave/rules/verify.hpp>
 
 #include <type_traits>
 
@@ -19,7 +18,8 @@ constexpr void adopt_result_order(graph& g) {
   if (!g.outputs_pinned) return;
   std::vector<std::uint8_t> keeps(g.nodes.size(), 0);
   for (const node& n : g.nodes)
-    for (int k = 0; k < n.arity && !reads_any_order(class_of(n.code)); ++k) keeps[n.in[static_cast<std::size_t>(k)]] = 1;
+    for (int k = 0; k < n.arity && !reads_any_order(class_of(n.code)); ++k)
+      keeps[n.in[static_cast<std::size_t>(k)]] = 1;
   for (std::size_t r = 0; r < g.outputs.size(); ++r) {
     node& n = g.nodes[g.outputs[r]];
     const op_class what = class_of(n.code);
@@ -50,8 +50,8 @@ constexpr program partition(const graph& recorded, const sizes& hints, const pol
     none.found = chosen.found;
     return none;
   }
-  program made = lower(g, chosen.by_node, hints, rule);
-  return verify(made) ? made : none;
+  program made = lower(g, chosen, hints, rule);
+  return made.found.ok() ? made : none;
 }
 
 } // namespace cleave

@@ -167,8 +167,10 @@ constexpr frozen_program<Buffers, Steps, Maps> cut(const Big& big) {
 template <class... Options>
 constexpr verdict check_contract([[maybe_unused]] const program& p, [[maybe_unused]] const sizes& at) {
   verdict v;
-  [[maybe_unused]] const auto broken = [&](const step& s, std::string_view axis, std::int64_t limit, std::int64_t moved_bytes) {
-    if (v.ok()) v = {fault::contract_broken, s.where, name_of(s.code), name_of(s.move), axis, limit, moved_bytes, s.gradient};
+  [[maybe_unused]] const auto broken = [&](const step& s, std::string_view axis, std::int64_t limit,
+                                           std::int64_t moved_bytes) {
+    if (v.ok())
+      v = {fault::contract_broken, s.where, name_of(s.code), name_of(s.move), axis, limit, moved_bytes, s.gradient};
   };
   [[maybe_unused]] const auto check = [&]<class O>(O) {
     std::int64_t total = 0;
@@ -241,7 +243,9 @@ struct plan_of {
     });
     return p;
   }();
-  static constexpr sizes hints_for(const graph& g) { return sizes_for(g, std::span<const named_size>(expected.begin(), expected.end())); }
+  static constexpr sizes hints_for(const graph& g) {
+    return sizes_for(g, std::span<const named_size>(expected.begin(), expected.end()));
+  }
   static constexpr program make() {
     const graph g = recording<Body, Signature>::record();
     const sizes hints = hints_for(g);
@@ -254,11 +258,12 @@ struct plan_of {
     const graph g = recording<Body, Signature>::record();
     // A merge may become an exchange of elements, which has two maps.
     std::size_t merges = 0;
-    for (const node& n : g.nodes) merges += n.code == op::merge ? 1u : 0u;
+    for (const node& n : g.nodes) merges += rules::is_merge(n) ? 1u : 0u;
     return std::array{g.nodes.size(), 6 * g.maps.size() + 2 * merges};
   }();
   static constexpr std::size_t nodes = sizes_of_graph[0];
-  static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16 + 2 * max_loops, sizes_of_graph[1]>(make());
+  static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16 + 2 * max_loops, sizes_of_graph[1]>(
+      make());
   static constexpr auto frozen = detail::cut<scratch.buffer_count, scratch.step_count, scratch.map_count>(scratch);
   static constexpr verdict found = frozen.found;
 
@@ -296,8 +301,7 @@ struct planned {
     if constexpr (!accepted) return absorbed{};
     else {
       int n = 0;
-      for (const step& s : Plan::steps)
-        n += is_collective(s) ? 1 : 0;
+      for (const step& s : Plan::steps) n += is_collective(s) ? 1 : 0;
       return n;
     }
   }

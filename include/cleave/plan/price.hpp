@@ -2,61 +2,42 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/ops/user.hpp>
-#include <cleave/plan/exchange.hpp>
-#include <cleave/plan/reshard.hpp>
-#include <cleave/plan/sorting.hpp>
+#include <cleave/cost/exchange.hpp>
+#include <cleave/program/addressing.hpp>
+#include <cleave/rules/all.hpp>
 
 namespace cleave {
 
-/// What an exchange is, from the buffers that it reads and writes.
-constexpr static_vector<exchange_part, max_operands> parts_of(const program& p, const step& s) {
-  static_vector<exchange_part, max_operands> parts;
-  const auto maps = std::span(p.maps).subspan(s.first_map, s.maps);
-  const buffer& to = p.buffers[s.out];
-  for (std::size_t k = 0; k < s.in.size(); ++k)
-    parts.push_back(part_of(maps, static_cast<std::uint8_t>(k), p.buffers[s.in[k]].type, p.buffers[s.in[k]].where, to.type, to.where));
-  return parts;
+/// A step with the layouts of the buffers that it reads and writes.
+constexpr placed_op placed(const program& p, const step& s) {
+  placed_op o;
+  for (std::uint16_t b : s.in) o.in[o.arity++] = {&p.buffers[b].type, p.buffers[b].where};
+  o.out = {&p.buffers[s.out].type, p.buffers[s.out].where};
+  o.maps = std::span(p.maps).subspan(s.first_map, s.maps);
+  o.along = dim_along(s);
+  o.over = s.axes;
+  o.indices = s.indices;
+  o.user = s.user;
+  return o;
 }
+/// What an exchange fetches that fills a region.
 constexpr region_shape region_of(const program& p, const step& s) {
   const buffer& to = p.buffers[s.out];
   region_shape r{to.type, p.buffers[s.in[0]].where, to.where, {}, s.region_parts};
   for (int m = 0; m < to.maps; ++m) r.maps.push_back(p.maps[static_cast<std::size_t>(to.first_map + m)]);
   return r;
 }
-constexpr cost exchange_step_cost(const program& p, const step& s, const sizes& at) {
-  if (p.buffers[s.out].form == form::region) return region_cost(region_of(p, s), at);
-  const auto parts = parts_of(p, s);
-  return exchange_cost(std::span<const exchange_part>(parts.begin(), parts.end()), at);
-}
 
 /// What one step moves. Exact for any sizes: bytes of the busiest device.
 constexpr cost step_cost(const program& p, const step& s, const sizes& at) {
-  const std::vector<buffer>& buffers = p.buffers;
-  if (s.kind == step_kind::call && s.user->bytes != nullptr) {
-    static_vector<shape, max_operands + 1> shards;
-    for (std::uint16_t b : s.in) shards.push_back(largest_shape(shape_of(buffers[b].type, at), buffers[b].where, at.axes));
-    shards.push_back(largest_shape(shape_of(buffers[s.out].type, at), buffers[s.out].where, at.axes));
-    return {s.user->bytes(std::span<const shape>(shards.begin(), shards.end()), at.axes), 0};
+  if (s.kind == step_kind::move) {
+    const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
+    return price_of({s.move, s.axes, to.where}, from.where, shape_of(from.type, at), size_of(from.type.element),
+                    at.axes);
   }
-  if (s.kind == step_kind::gather) {
-    if (s.axes == 0) return {};
-    const buffer &table = buffers[s.in[0]], &places = buffers[s.in[1]], &out = buffers[s.out];
-    return gather_cost(places.type, places.where, table.where[table.type.find(s.k[0])], out.type, out.where, at);
-  }
-  if (s.kind == step_kind::scatter) {
-    const buffer &rows = buffers[s.in[0]], &places = buffers[s.in[1]], &out = buffers[s.out];
-    return scatter_cost(rows.type, rows.where, places.type, places.where, s.axes, out.where[out.type.find(s.k[0])], at);
-  }
-  if (s.kind == step_kind::scan) return scan_cost(buffers[s.out].type, buffers[s.out].where, buffers[s.out].type.find(s.k[0]), at);
-  if (s.kind == step_kind::sort) {
-    const buffer &in = buffers[s.in[0]];
-    return sort_cost(in.type, in.where, in.type.find(s.k[0]), s.indices, at);
-  }
-  if (s.kind == step_kind::exchange) return exchange_step_cost(p, s, at);
-  if (s.kind != step_kind::move) return {};
-  const buffer &from = buffers[s.in[0]], &to = buffers[s.out];
-  return price_of({s.move, s.axes, to.where}, from.where, shape_of(from.type, at), size_of(from.type.element), at.axes);
+  if (writes(s) && p.buffers[s.out].form == form::region) return region_cost(region_of(p, s), at);
+  const op_rules* rules = rules_of(s.kind);
+  return rules == nullptr || rules->moves == nullptr ? cost{} : rules->moves(placed(p, s), at);
 }
 
 constexpr std::int64_t step_bytes(const program& p, const step& s, const sizes& at) {
@@ -64,7 +45,9 @@ constexpr std::int64_t step_bytes(const program& p, const step& s, const sizes& 
 }
 
 /// How often a step runs; where values decide, as often as is assumed.
-constexpr std::int64_t step_trips(const program& p, const step& s, const sizes& at) { return trips_of(p.loops, s.in_loop, at); }
+constexpr std::int64_t step_trips(const program& p, const step& s, const sizes& at) {
+  return trips_of(p.loops, s.in_loop, at);
+}
 
 /// Bytes that a program moves: the sum over its steps of the bytes of each step's busiest device, times the trips of its loops.
 constexpr std::int64_t bytes(const program& p, const sizes& at) {
@@ -82,14 +65,9 @@ constexpr std::int64_t messages(const program& p, const sizes& at) {
 /// Floating-point operations of the products on the busiest device.
 constexpr std::int64_t flops(const program& p, const sizes& at) {
   std::int64_t total = 0;
-  for (const step& s : p.steps) {
-    if (s.kind != step_kind::gemm) continue;
-    const buffer &a = p.buffers[s.in[0]], &c = p.buffers[s.out];
-    std::int64_t work = 2 * largest_shape(shape_of(c.type, at), c.where, at.axes).elements();
-    for (int i = 0; i < s.k.rank; ++i)
-      work *= block_extent(at[s.k[i]], at.axes.product(a.where[a.type.find(s.k[i])]));
-    total += step_trips(p, s, at) * work;
-  }
+  for (const step& s : p.steps)
+    if (const op_rules* rules = rules_of(s.kind); rules != nullptr && rules->most_flops != nullptr)
+      total += step_trips(p, s, at) * rules->most_flops(placed(p, s), at);
   return total;
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/ops/factors.hpp>
+#include <cleave/rules/all.hpp>
 
 #include <vector>
 
@@ -13,167 +13,177 @@ using completion = std::vector<layout>;
 
 namespace detail {
 
-/// Bidirectional propagation. Each visit of a node looks at one factor after another: if the lists that its tensors
-/// have for it are prefixes of one another, the longest becomes the list of all, as far as no tensor has the axes
-/// already on another dim and the user did not pin the dim there.
-struct completer {
+/// What propagation works on. Constant evaluation reads arrays through plain pointers: a call of std::vector's
+/// operator[] costs it three times as much.
+struct propagation {
   const graph& g;
+  const factor_table& factors;
   completion layouts;
   /// Positions that may not change: what the user wrote.
   std::vector<std::uint8_t> fixed;
-  std::vector<factor_list> factors;
   /// Readers, grouped by what they read.
   std::vector<std::size_t> first_reader;
   std::vector<node_id> readers;
   /// Whether a tensor of a node changed since the node was last looked at.
   std::vector<std::uint8_t> fresh;
+  const node* nodes;
+  layout* of;
 
-  constexpr explicit completer(const graph& from)
-      : g(from),
-        layouts(from.nodes.size(), layout{}),
-        fixed(from.nodes.size(), 0),
-        factors(from.nodes.size(), factor_list{}),
-        first_reader(from.nodes.size() + 1, 0),
-        fresh(from.nodes.size(), 1) {
-    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
-      const node& n = g.nodes[v];
-      factors[v] = factors_of(g, n);
-      for (int k = 0; k < n.arity; ++k) ++first_reader[n.in[static_cast<std::size_t>(k)] + 1u];
-    }
-    for (std::size_t v = 0; v < g.nodes.size(); ++v) first_reader[v + 1] += first_reader[v];
-    readers.assign(first_reader.back(), 0);
-    std::vector<std::size_t> next(first_reader.begin(), first_reader.end());
-    for (std::size_t v = 0; v < g.nodes.size(); ++v)
-      for (int k = 0; k < g.nodes[v].arity; ++k)
-        readers[next[g.nodes[v].in[static_cast<std::size_t>(k)]]++] = static_cast<node_id>(v);
-    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
-      const node& n = g.nodes[v];
-      layouts[v] = n.pin.reduced();
-      fixed[v] = n.pinned;
-    }
-    for (std::size_t r = 0; r < g.outputs.size(); ++r) {
-      if (!g.outputs_pinned) continue;
-      const std::size_t v = g.outputs[r];
-      const tensor_type& asked = g.output_types[r];
-      // A result guides completion like an annotation, but does not bind the value that is moved into it.
-      for (int i = 0; i < g.nodes[v].type.rank; ++i) {
-        const int j = asked.find(g.nodes[v].type[i]);
-        if (j >= 0) offer(v, i, g.output_layouts[r][j]);
-      }
-    }
-  }
-
-  constexpr bool offer(std::size_t v, int position, axis_list list) {
-    layout& l = layouts[v];
-    const axis_list have = l[position];
-    if (have.packed == list.packed || (fixed[v] >> position & 1) != 0 || !list.starts_with(have)) return false;
-    if (g.dims[g.nodes[v].type[position]].extent == 1) return false;
-    const unsigned others = l.sharded() & ~have.mask();
-    bool changed = false;
-    for (int j = have.size(); j < list.size() && (others >> list[j] & 1) == 0; ++j) {
-      l.append(position, list[j]);
-      changed = true;
-    }
-    if (changed) {
-      fresh[v] = 1;
-      for (std::size_t e = first_reader[v]; e < first_reader[v + 1]; ++e) fresh[readers[e]] = 1;
-    }
-    return changed;
-  }
-
-  constexpr bool visit(std::size_t v, bool from_narrow) {
-    const node& n = g.nodes[v];
-    if (n.arity == 0) return false;
-    bool changed = false;
-    // Axes that an earlier factor of this node has taken: one axis divides one factor of an op.
-    unsigned taken = 0;
-    for (const factor& f : factors[v]) {
-      if (f.minor >= 0) {
-        changed = visit_view(v, f) || changed;
-        continue;
-      }
-      axis_list longest;
-      bool agree = true;
-      if (f.type == factor_type::need_replication) continue;
-      for (int k = 0; k <= n.arity; ++k) {
-        const int position = f.at[slot(n, k)];
-        if (position < 0) continue;
-        if (!from_narrow && is_elementwise(n.code) && k != n.arity &&
-            g.nodes[n.in[static_cast<std::size_t>(k)]].type.rank < n.type.rank)
-          continue;
-        const axis_list list = layouts[tensor_at(n, v, k)][position];
-        if (list.starts_with(longest))
-          longest = list;
-        else if (!longest.starts_with(list))
-          agree = false;
-      }
-      if (!agree || longest.empty() || (longest.mask() & taken) != 0) continue;
-      taken |= longest.mask();
-      for (int k = 0; k <= n.arity; ++k)
-        if (f.at[slot(n, k)] >= 0) changed = offer(tensor_at(n, v, k), f.at[slot(n, k)], longest) || changed;
-    }
-    return changed;
-  }
-
-  /// A split or merged dim and its two parts, as far as their blocks are the same.
-  constexpr bool visit_view(std::size_t v, const factor& f) {
-    const node& n = g.nodes[v];
-    const bool split = f.minor_in_result;
-    const auto parts_of_view = rules_of(n).parts;
-    const std::size_t fine = split ? v : n.in[0], coarse = split ? n.in[0] : v;
-    const int major = split ? f.at[in_result] : f.at[0], whole = split ? f.at[0] : f.at[in_result];
-    const view_parts parts = parts_of_view(g, n, layouts[coarse][whole]);
-    bool changed = offer(fine, major, parts.major);
-    if (layouts[fine][major] == parts.major) changed = offer(fine, f.minor, parts.minor) || changed;
-    const axis_list both = layouts[fine][major].then(layouts[fine][f.minor]);
-    const view_parts back = parts_of_view(g, n, both);
-    if (back.exact && back.minor == layouts[fine][f.minor])
-      changed = offer(coarse, whole, both) || changed;
-    else if (parts_of_view(g, n, layouts[fine][major]).exact)
-      changed = offer(coarse, whole, layouts[fine][major]) || changed;
-    return changed;
-  }
-
-  /// The tensors of a node: its operands, and after them its result.
-  static constexpr std::size_t slot(const node& n, int k) {
-    return static_cast<std::size_t>(k == n.arity ? in_result : k);
-  }
-  static constexpr std::size_t tensor_at(const node& n, std::size_t v, int k) {
-    return k == n.arity ? v : n.in[static_cast<std::size_t>(k)];
-  }
-
-  constexpr void run(bool products, bool from_narrow) {
-    fresh.assign(g.nodes.size(), 1);
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (std::size_t v = 0; v < g.nodes.size(); ++v) changed = step(v, products, from_narrow) || changed;
-      for (std::size_t v = g.nodes.size(); v-- > 0;) changed = step(v, products, from_narrow) || changed;
-    }
-  }
-
-  constexpr bool step(std::size_t v, bool products, bool from_narrow) {
-    if (fresh[v] == 0) return false;
-    fresh[v] = 0;
-    const op_class what = class_of(g.nodes[v].code);
-    if (what == op_class::source) return false;
-    if (!products && (what == op_class::contraction || what == op_class::reduction)) return false;
-    return visit(v, from_narrow);
-  }
+  constexpr propagation(const graph& from, const factor_table& all)
+      : g(from), factors(all), layouts(from.nodes.size(), layout{}), fixed(from.nodes.size(), 0),
+        first_reader(from.nodes.size() + 1, 0), fresh(from.nodes.size(), 1), nodes(from.nodes.data()),
+        of(layouts.data()) {}
+  propagation(const propagation&) = delete;
+  propagation& operator=(const propagation&) = delete;
 };
+
+constexpr void find_readers(propagation& p) {
+  const std::size_t count = p.g.nodes.size();
+  for (std::size_t v = 0; v < count; ++v) {
+    const node_id* in = p.nodes[v].in.data();
+    for (int k = 0; k < p.nodes[v].arity; ++k) ++p.first_reader[in[k] + 1u];
+  }
+  for (std::size_t v = 0; v < count; ++v) p.first_reader[v + 1] += p.first_reader[v];
+  p.readers.assign(p.first_reader.back(), 0);
+  std::vector<std::size_t> next(p.first_reader.begin(), p.first_reader.end());
+  for (std::size_t v = 0; v < count; ++v) {
+    const node_id* in = p.nodes[v].in.data();
+    for (int k = 0; k < p.nodes[v].arity; ++k) p.readers[next[in[k]]++] = static_cast<node_id>(v);
+  }
+}
+
+/// Lets a list of axes become that of a position, as far as it continues the list that is there and its axes shard no
+/// other position. Whether something changed.
+constexpr bool offer(propagation& p, std::size_t v, int position, axis_list list) {
+  layout& l = p.of[v];
+  const axis_list have = l[position];
+  if (have.packed == list.packed || (p.fixed[v] >> position & 1) != 0 || !list.starts_with(have)) return false;
+  if (p.g.dims[p.nodes[v].type[position]].extent == 1) return false;
+  const unsigned others = l.sharded() & ~have.mask();
+  const int begin = have.size(), end = list.size();
+  int j = begin;
+  for (; j < end && (others >> list[j] & 1) == 0; ++j) l.append(position, list[j]);
+  if (j == begin) return false;
+  p.fresh[v] = 1;
+  for (std::size_t e = p.first_reader[v]; e < p.first_reader[v + 1]; ++e) p.fresh[p.readers[e]] = 1;
+  return true;
+}
+
+/// What the user wrote: layouts of values, which are fixed, and of results. A result guides completion like an
+/// annotation, but does not bind the value that is moved into it.
+constexpr void take_written(propagation& p) {
+  for (std::size_t v = 0; v < p.g.nodes.size(); ++v) {
+    p.of[v] = p.nodes[v].pin.reduced();
+    p.fixed[v] = p.nodes[v].pinned;
+  }
+  for (std::size_t r = 0; p.g.outputs_pinned && r < p.g.outputs.size(); ++r) {
+    const std::size_t v = p.g.outputs[r];
+    for (int i = 0; i < p.nodes[v].type.rank; ++i)
+      if (const int j = p.g.output_types[r].find(p.nodes[v].type[i]); j >= 0) offer(p, v, i, p.g.output_layouts[r][j]);
+  }
+}
+
+/// A split or merged dim and its two parts, as far as their blocks are the same.
+constexpr bool visit_view(propagation& p, std::size_t v, const factor& f) {
+  const node& n = p.nodes[v];
+  const bool split = f.minor_in_result;
+  const auto parts_of_view = rules_of(n).parts;
+  const std::size_t fine = split ? v : n.in[0], coarse = split ? n.in[0] : v;
+  const int major = split ? f.at[in_result] : f.at[0], whole = split ? f.at[0] : f.at[in_result];
+  const view_parts parts = parts_of_view(p.g, n, p.of[coarse][whole]);
+  bool changed = offer(p, fine, major, parts.major);
+  if (p.of[fine][major] == parts.major) changed = offer(p, fine, f.minor, parts.minor) || changed;
+  const axis_list both = p.of[fine][major].then(p.of[fine][f.minor]);
+  const view_parts back = parts_of_view(p.g, n, both);
+  if (back.exact && back.minor == p.of[fine][f.minor]) changed = offer(p, coarse, whole, both) || changed;
+  else if (parts_of_view(p.g, n, p.of[fine][major]).exact)
+    changed = offer(p, coarse, whole, p.of[fine][major]) || changed;
+  return changed;
+}
+
+/// One factor of a node: if the lists that its tensors have for it are prefixes of one another, the longest becomes the
+/// list of all. `tensors` are the operands and after them the result; `taken` the axes of the factors before it, since
+/// one axis shards one factor of an op.
+constexpr bool visit_factor(propagation& p, const factor& f, const std::size_t* tensors, int arity, unsigned silent,
+                            unsigned& taken) {
+  axis_list longest;
+  for (int k = 0; k <= arity; ++k) {
+    const int position = f.at[k == arity ? in_result : k];
+    if (position < 0 || (silent >> k & 1) != 0) continue;
+    const axis_list list = p.of[tensors[k]][position];
+    if (list.starts_with(longest)) longest = list;
+    else if (!longest.starts_with(list)) return false;
+  }
+  if (longest.packed == 0 || (longest.mask() & taken) != 0) return false;
+  taken |= longest.mask();
+  bool changed = false;
+  for (int k = 0; k <= arity; ++k)
+    if (const int position = f.at[k == arity ? in_result : k]; position >= 0)
+      changed = offer(p, tensors[k], position, longest) || changed;
+  return changed;
+}
+
+/// All factors of a node. Unless `from_narrow`, the operands that an elementwise op broadcasts are silent.
+constexpr bool visit(propagation& p, std::size_t v, op_class what, bool from_narrow) {
+  const node& n = p.nodes[v];
+  const int arity = n.arity;
+  if (arity == 0) return false;
+  std::size_t tensors[max_arity + 1]{};
+  unsigned silent = 0;
+  const node_id* in = n.in.data();
+  for (int k = 0; k < arity; ++k) {
+    tensors[k] = in[k];
+    if (!from_narrow && what == op_class::elementwise && p.nodes[in[k]].type.rank < n.type.rank) silent |= 1u << k;
+  }
+  tensors[arity] = v;
+  unsigned taken = 0;
+  bool changed = false;
+  const node_factors factors = p.factors[v];
+  for (std::size_t i = 0; i < factors.count; ++i) {
+    const factor& f = factors.items[i];
+    if (f.minor >= 0) changed = visit_view(p, v, f) || changed;
+    else if (f.type != factor_type::need_replication)
+      changed = visit_factor(p, f, tensors, arity, silent, taken) || changed;
+  }
+  return changed;
+}
+
+constexpr bool visit_if_fresh(propagation& p, std::size_t v, bool products, bool from_narrow) {
+  if (p.fresh[v] == 0) return false;
+  p.fresh[v] = 0;
+  const op_class what = class_of(p.nodes[v].code);
+  if (what == op_class::source) return false;
+  if (!products && (what == op_class::contraction || what == op_class::reduction)) return false;
+  return visit(p, v, what, from_narrow);
+}
+
+/// Visits all nodes, forward and backward, until nothing changes.
+constexpr void propagate(propagation& p, bool products, bool from_narrow) {
+  const std::size_t count = p.g.nodes.size();
+  p.fresh.assign(count, 1);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t v = 0; v < count; ++v) changed = visit_if_fresh(p, v, products, from_narrow) || changed;
+    for (std::size_t v = count; v-- > 0;) changed = visit_if_fresh(p, v, products, from_narrow) || changed;
+  }
+}
 
 } // namespace detail
 
 /// Completes the layouts of a graph from what the user wrote, to a fixpoint. Order: cheap ops (elementwise, views,
 /// annotations) forward and backward until nothing changes, then all ops likewise, and last from operands that are
-/// broadcast: a bias does not decide over the activations to which it is added. A single element is not divided. Nodes
+/// broadcast: a bias does not decide over the activations to which it is added. A single element is not sharded. Nodes
 /// in recorded order, factors in the order of the result's dims and then the contracted ones. Lists only grow, so it
 /// ends. Deterministic; what the user wrote is never overridden; conflicts stay for the partitioner, which prices them.
-constexpr completion complete(const graph& g) {
-  detail::completer c(g);
-  c.run(false, false);
-  c.run(true, false);
-  c.run(true, true);
-  return static_cast<completion&&>(c.layouts);
+constexpr completion complete(const graph& g, const factor_table& factors) {
+  detail::propagation p(g, factors);
+  detail::find_readers(p);
+  detail::take_written(p);
+  detail::propagate(p, false, false);
+  detail::propagate(p, true, false);
+  detail::propagate(p, true, true);
+  return static_cast<completion&&>(p.layouts);
 }
+constexpr completion complete(const graph& g) { return complete(g, factors_of(g)); }
 
 } // namespace cleave

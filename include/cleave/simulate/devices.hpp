@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/plan/price.hpp>
-#include <cleave/plan/verify.hpp>
+#include <cleave/program/verify.hpp>
 #include <cleave/simulate/evaluate.hpp>
 #include <cleave/simulate/moves.hpp>
 

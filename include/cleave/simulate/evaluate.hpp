@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/graph/order.hpp>
-#include <cleave/ops/remap.hpp>
+#include <cleave/ops/table.hpp>
 #include <cleave/simulate/array.hpp>
 #include <cleave/simulate/remap.hpp>
 #include <cleave/simulate/scalar.hpp>
@@ -169,9 +169,9 @@ struct evaluator {
       }
       case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::remap: remap(n, in, out); break;
-      case op_class::scan:
-        if (n.code == op::cumulative) cumulative(n, *in[0], out);
-        else sort_slices(*in[0], n.type.find(n.which[0]), n.backwards, n.code == op::argsort, out);
+      case op_class::cumulative: cumulative(n, *in[0], out); break;
+      case op_class::sort:
+        sort_slices(*in[0], n.type.find(n.which[0]), n.backwards, n.code == op::argsort, out);
         break;
       case op_class::scatter: scatter(n, *in[0], *in[1], out); break;
       case op_class::gather: gather(n, *in[0], *in[1], out); break;

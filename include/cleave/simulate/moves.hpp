@@ -4,7 +4,7 @@
 
 #include <cleave/layout/blocks.hpp>
 #include <cleave/layout/box.hpp>
-#include <cleave/plan/step.hpp>
+#include <cleave/program/program.hpp>
 #include <cleave/simulate/array.hpp>
 #include <cleave/simulate/scalar.hpp>
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/price/node_price.hpp>
+#include <cleave/cost/legal.hpp>
+#include <cleave/cost/node_price.hpp>
 #include <cleave/plan/search/fingerprint.hpp>
-#include <cleave/plan/search/legal.hpp>
 
-namespace cleave::detail {
+namespace cleave::planner {
 
 /// What follows a node when its strategy changes.
 enum class followers : std::uint8_t { none, cheap, products };
@@ -82,8 +82,8 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     next.forwarded = 0;
     next.partial_operands = 0;
     if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == partial_reduction(reader))
-      if (const std::uint8_t who =
-              partial_operands_of(reader.code, m.node_at(v).type.element, static_cast<std::uint8_t>(1u << k));
+      if (const std::uint8_t who = partial_operands_of(reader.code, m.node_at(v).type.element,
+                                                       static_cast<std::uint8_t>(1u << k));
           who != 0) {
         next.forwarded = static_cast<axis_set>(s.out.unreduced() & ~dividing_axes(next));
         next.partial_operands = next.forwarded != 0 ? who : std::uint8_t{0};
@@ -206,10 +206,8 @@ constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, s
   if (s == a.chosen.at[v]) return false;
   ++a.tries;
   begin_change(a);
-  if (who == followers::none)
-    set_strategy(m, a, v, s);
-  else
-    ripple(m, a, v, s, who == followers::products);
+  if (who == followers::none) set_strategy(m, a, v, s);
+  else ripple(m, a, v, s, who == followers::products);
   const double flops_after = flops_after_change(m, a);
   const std::size_t found = find_priced(m, a);
   double after = 0, before = 0;
@@ -240,4 +238,4 @@ constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, s
   return true;
 }
 
-} // namespace cleave::detail
+} // namespace cleave::planner

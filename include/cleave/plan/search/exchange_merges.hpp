@@ -4,7 +4,7 @@
 
 #include <cleave/plan/search/wider.hpp>
 
-namespace cleave::detail {
+namespace cleave::planner {
 
 /// A merge, of which the minor dim has a fixed extent, as an exchange of elements.
 constexpr void merge_by_elements(graph& g, std::size_t v) {
@@ -50,7 +50,7 @@ constexpr void exchange_merges(graph& g, cost_model& m, assignment& a, fingerpri
     const node before = g.nodes[v];
     const strategy merged = a.chosen.at[v];
     merge_by_elements(g, v);
-    m.describe(v);
+    m.describe_anew(v);
     strategy as_it_was, as_it_comes;
     as_it_was.out = merged.out.reduced();
     bool kept = keep_if_cheaper(m, a, best, [&] { settle_exchange(m, a, f, v, as_it_was); });
@@ -62,11 +62,11 @@ constexpr void exchange_merges(graph& g, cost_model& m, assignment& a, fingerpri
     g.nodes[v] = before;
     g.maps.pop_back();
     g.maps.pop_back();
-    m.describe(v);
+    m.describe_anew(v);
     begin_change(a);
     set_strategy(m, a, v, merged);
     price_change(m, a);
   }
 }
 
-} // namespace cleave::detail
+} // namespace cleave::planner

@@ -4,7 +4,7 @@
 
 #include <cleave/plan/search/improve.hpp>
 
-namespace cleave::detail {
+namespace cleave::planner {
 
 /// Whether the layout of a value was written by the user, up to cheap ops in between; those of products are ours.
 constexpr bool written_by_user(const cost_model& m, std::size_t v, int depth) {
@@ -40,10 +40,8 @@ constexpr verdict find_tie(const cost_model& m, assignment& a, fingerprints& f) 
       project(m, v, k, own, s);
       derive_unreduced(n, s);
       if (!valid(m, v, s)) continue;
-      if (s.divides_like(a.chosen.at[v]))
-        follows = true;
-      else
-        ways.push_back(s);
+      if (s.divides_like(a.chosen.at[v])) follows = true;
+      else ways.push_back(s);
     }
     for (std::size_t w = 0; w < ways.count; ++w) {
       bool tie = false;
@@ -57,4 +55,4 @@ constexpr verdict find_tie(const cost_model& m, assignment& a, fingerprints& f) 
   return {};
 }
 
-} // namespace cleave::detail
+} // namespace cleave::planner

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/search/assignment.hpp>
+#include <cleave/cost/assignment.hpp>
 
-namespace cleave::detail {
+namespace cleave::planner {
 
 /// Hashes of nodes and what is around them, and those for which nothing better was found: layers are alike, so most of
 /// a deep model need not be searched again.
@@ -63,4 +63,4 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
   }
 }
 
-} // namespace cleave::detail
+} // namespace cleave::planner

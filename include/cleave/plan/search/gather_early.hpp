@@ -4,7 +4,7 @@
 
 #include <cleave/plan/search/wider.hpp>
 
-namespace cleave::detail {
+namespace cleave::planner {
 
 /// What it costs to gather a value that is sharded and not partial.
 constexpr double gathered_price(const cost_model& m, const assignment& a, std::size_t v) {
@@ -95,11 +95,9 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
       for (int pass = 0; pass < 2; ++pass)
         for (std::size_t u : near) improve_node(m, a, f, u, no_node);
     });
-    if (kept)
-      later = moved_later(m, a);
-    else if (fingerprint != 0)
-      in_vain.push_back(fingerprint);
+    if (kept) later = moved_later(m, a);
+    else if (fingerprint != 0) in_vain.push_back(fingerprint);
   }
 }
 
-} // namespace cleave::detail
+} // namespace cleave::planner

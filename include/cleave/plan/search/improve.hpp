@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/search/candidates.hpp>
+#include <cleave/cost/candidates.hpp>
 #include <cleave/plan/search/change.hpp>
 
-namespace cleave::detail {
+namespace cleave::planner {
 
 /// Whether another reader than `v` has a value in some layout.
 constexpr bool read_elsewhere(const cost_model& m, const assignment& a, std::size_t u, std::size_t v, layout l) {
@@ -177,4 +177,4 @@ constexpr void improve(const cost_model& m, assignment& a, fingerprints& f, int 
   }
 }
 
-} // namespace cleave::detail
+} // namespace cleave::planner

@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/search/candidates.hpp>
+#include <cleave/cost/candidates.hpp>
 #include <cleave/propagate/complete.hpp>
 
-namespace cleave::detail {
+namespace cleave::planner {
 
 /// Where all operands come sharded over an axis along a reduced dim, a result that only its readers want sharded over
 /// that axis gives it up: the sum is partial, and scattered afterwards.
 constexpr void yield_reduced_axes(const cost_model& m, std::size_t v, const completion& layouts, layout& out) {
   const node& n = m.node_at(v);
   unsigned along = 0, brought = 0;
-  const factor_list& factors = m.factors(v);
+  const node_factors factors = m.factors(v);
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
     unsigned all = ~0u;
@@ -33,7 +33,7 @@ constexpr strategy suggested(const cost_model& m, const assignment& a, std::size
   const node& n = m.node_at(v);
   strategy s;
   s.out = layouts[v].reduced();
-  const bool moved = annotation_of(n) == annotation::moved_layout;
+  const bool moved = rules::annotation_of(n) == rules::annotation::moved_layout;
   if (n.code == op::input || moved || n.local) {
     s.out = n.pin;
     if (moved) {
@@ -42,13 +42,13 @@ constexpr strategy suggested(const cost_model& m, const assignment& a, std::size
     }
     return s;
   }
-  if (m.list_of.at[v] == 0) return s;
+  if (n.arity == 0 || (m.traits.at[v] & (special | reduces)) == 0) return s;
   fit(m, v, s);
   fetch_from_own_layout(m, a, v, s);
   yield_reduced_axes(m, v, layouts, s.out);
   unsigned used = s.out.sharded();
   int r = 0;
-  const factor_list& factors = m.factors(v);
+  const node_factors factors = m.factors(v);
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
     if (!f.is_reduced()) continue;
@@ -101,7 +101,7 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
   const node_id next = m.next_of.at[carried];
   const std::size_t sum = m.node_at(next).in[0];
   const node& total = m.node_at(sum);
-  if (!adds_operands(total) || m.first_edge.at[carried + 1] - m.first_edge.at[carried] != 2) return;
+  if (!rules::adds_operands(total) || m.first_edge.at[carried + 1] - m.first_edge.at[carried] != 2) return;
   const int own = total.in[0] == carried ? 0 : 1;
   const std::size_t term = total.in[static_cast<std::size_t>(1 - own)];
   if (total.in[static_cast<std::size_t>(own)] != carried || term == carried || is_fixed(m, a, sum)) return;
@@ -159,4 +159,4 @@ constexpr void price_all(const cost_model& m, assignment& a) {
   a.allowed_flops = once * (m.rule.repeat > 0 ? m.rule.repeat : 1);
 }
 
-} // namespace cleave::detail
+} // namespace cleave::planner

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/price/node_price.hpp>
-#include <cleave/plan/search/legal.hpp>
+#include <cleave/cost/legal.hpp>
+#include <cleave/cost/node_price.hpp>
 
-namespace cleave::detail {
+namespace cleave::planner {
 
 /// What each pass of the search may rely on and must keep: every strategy is one that its node can be computed with,
 /// nodes without a choice follow the others, and what is kept beside the strategies is what follows from them.
@@ -30,4 +30,4 @@ constexpr bool verify_prices(const cost_model& m, assignment& a) {
   return true;
 }
 
-} // namespace cleave::detail
+} // namespace cleave::planner

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/cost_model.hpp>
+
+namespace cleave::planner {
+
+/// The layout that operand `k` of a node must have for a strategy.
+constexpr layout required(const cost_model& m, std::size_t v, const strategy& s, int k) {
+  const std::uint32_t slot = m.first_slot.at[v] + static_cast<std::uint32_t>(k);
+  if ((m.traits.at[v] & special) != 0) return required(m.node_at(v), m.factors(v), s, k);
+  layout l;
+  l.word = mapped(s.out.word & layout::dims_mask, m.from_result.at[slot]);
+  if (s.over.word != 0) l.word |= mapped(s.over.word, m.from_reduced.at[slot]);
+  if ((s.partial_operands >> k & 1) != 0) {
+    l.set_partial(s.forwarded, partial_reduction(m.node_at(v)));
+  }
+  return l;
+}
+
+/// What a node was before a change, to take the change back.
+struct change {
+  std::size_t node;
+  strategy before;
+};
+
+/// A strategy for each node, and what follows from them: the only thing that changes while strategies are searched for.
+struct assignment {
+  flat_array<strategy> chosen{};
+  /// The layout that each reader needs of a value, by edge.
+  flat_array<layout> need{};
+  /// What the copies of each node's result and its own step cost; up to date except in the middle of a change.
+  flat_array<double> price{};
+  /// Floating-point operations of each node on one device; like prices.
+  flat_array<double> work{};
+  /// Their sum: now, with no work repeated, and at most.
+  double flops = 0;
+  double flops_once = 0;
+  double allowed_flops = 0;
+
+  /// Whether something near a node changed since it was last looked at.
+  flat_array<std::uint8_t> fresh{};
+  /// Changes tried so far, and the number of the last pricing, by which nodes are marked as counted or changed in it.
+  int tries = 0;
+  int round = 0;
+  flat_array<int> counted_in{}, changed_in{};
+  /// Whether a product would have followed the last change, had products been asked to.
+  bool stopped_at_product = false;
+  /// Reused space: changed nodes and the needs they had, nodes to be priced and their prices, copies of a value,
+  /// candidates.
+  flat_list<change> undo{};
+  flat_list<layout> undo_needs{};
+  flat_array<std::size_t> priced{};
+  flat_array<double> new_prices{};
+  flat_array<layout> copies{};
+  std::vector<strategy> candidates{};
+  /// Where changes may be taken back after they were accepted: what nodes were before.
+  bool keeps_journal = false;
+  std::vector<change> journal{};
+
+  constexpr explicit assignment(const cost_model& m) {
+    chosen.assign(m.count, strategy{});
+    need.assign(m.operand.size(), layout{});
+    price.assign(m.count, 0);
+    work.assign(m.count, 0);
+    fresh.assign(m.count, 1);
+    counted_in.assign(m.count, 0);
+    changed_in.assign(m.count, 0);
+    priced.assign(m.count + 1, 0);
+    new_prices.assign(m.count, 0);
+    copies.assign(m.most_copies, layout{});
+  }
+};
+
+/// Whether a node's result is what its operand is. A barrier keeps its operand as that was made, so that what is beyond
+/// it moves it anew; partial sums are no such form. So does the value of a carry after its loop.
+constexpr layout produced(const cost_model& m, const assignment& a, std::size_t v);
+constexpr bool is_transparent(const cost_model& m, const assignment& a, std::size_t v) {
+  const std::uint32_t t = m.traits.at[v] & may_be_transparent;
+  return t != 0 && (t == transparent || produced(m, a, m.operand.at[m.first_slot.at[v]]).unreduced() == 0);
+}
+/// The layout in which a value is made.
+constexpr layout produced(const cost_model& m, const assignment& a, std::size_t v) {
+  if ((m.traits.at[v] & may_be_transparent) == 0) return a.chosen.at[v].out;
+  const layout below = produced(m, a, m.operand.at[m.first_slot.at[v]]);
+  if ((m.traits.at[v] & transparent) != 0 || below.unreduced() == 0) return below;
+  return a.chosen.at[v].out;
+}
+/// Nothing may change a node whose layout the user wrote or that has none to choose.
+constexpr bool is_fixed(const cost_model& m, const assignment& a, std::size_t v) {
+  const std::uint32_t t = m.traits.at[v];
+  return (t & fixed_strategy) != 0 || ((t & transparent_if_whole) != 0 && is_transparent(m, a, v));
+}
+/// The layout that a reader needs of a value.
+constexpr layout needed(const cost_model& m, const assignment& a, const cost_model::edge& e) {
+  if ((m.traits.at[e.to] & may_be_transparent) != 0 && is_transparent(m, a, e.to))
+    return produced(m, a, m.operand.at[e.slot]);
+  return a.need.at[m.edge_of.at[e.slot]];
+}
+/// The layout in which the caller wants a result.
+constexpr layout asked_of(const cost_model& m, const assignment& a, std::size_t result) {
+  return m.g.outputs_pinned ? m.asked.at[result] : produced(m, a, m.g.outputs[result]).reduced();
+}
+
+/// The strategy of a node that has no choice.
+constexpr strategy following(const cost_model& m, const assignment& a, std::size_t v) {
+  return m.rules(v).follow(m, a, v);
+}
+
+/// Sets a strategy and what its operands must be.
+constexpr void assign(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
+  a.chosen.at[v] = s;
+  const std::uint32_t first = m.first_slot.at[v], end = m.first_slot.at[v + 1];
+  const std::uint32_t* edge_of = m.edge_of.at;
+  if ((m.traits.at[v] & special) != 0 || s.over.word != 0 || s.partial_operands != 0) {
+    for (std::uint32_t slot = first; slot < end; ++slot)
+      a.need.at[edge_of[slot]] = required(m, v, s, static_cast<int>(slot - first));
+    return;
+  }
+  const std::uint64_t dims = s.out.word & layout::dims_mask;
+  for (std::uint32_t slot = first; slot < end; ++slot) {
+    const position_map to = m.from_result.at[slot];
+    a.need.at[edge_of[slot]].word = to == same_positions ? dims : mapped(dims, to);
+  }
+}
+
+} // namespace cleave::planner

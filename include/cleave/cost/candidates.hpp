@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/legal.hpp>
+#include <cleave/cost/node_price.hpp>
+
+namespace cleave::planner {
+
+/// Adds a strategy that reduces whatever is partial, and variants that forward partial sums of the operands.
+constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std::size_t v, strategy s,
+                                   std::vector<strategy>& into) {
+  const node& n = m.node_at(v);
+  s.forwarded = 0;
+  s.partial_operands = 0;
+  fetch_from_own_layout(m, a, v, s);
+  derive_unreduced(n, s);
+  if (!valid(m, v, s)) return;
+  into.push_back(s);
+  if ((m.traits.at[v] & (is_linear | keeps_whole)) != is_linear) return;
+  unsigned partial = 0;
+  for (int k = 0; k < n.arity; ++k)
+    if (produced(m, a, n.in[static_cast<std::size_t>(k)]).unreduced() != 0) partial |= 1u << k;
+  const reduction through = partial_reduction(n);
+  for (unsigned tried = 1; tried <= partial; ++tried) {
+    if ((tried & ~partial) != 0) continue;
+    axis_set common = 0x7f;
+    bool combines = true;
+    element of = element::none;
+    for (int k = 0; k < n.arity; ++k) {
+      if ((tried >> k & 1) == 0) continue;
+      const layout l = produced(m, a, n.in[static_cast<std::size_t>(k)]);
+      of = m.node_at(n.in[static_cast<std::size_t>(k)]).type.element;
+      common = static_cast<axis_set>(common & l.unreduced());
+      combines = combines && l.combine() == through;
+    }
+    common = static_cast<axis_set>(common & ~dividing_axes(s));
+    const std::uint8_t who = partial_operands_of(n.code, of, static_cast<std::uint8_t>(tried));
+    if (who == 0 || common == 0 || !combines) continue;
+    strategy t = s;
+    t.forwarded = common;
+    t.partial_operands = who;
+    derive_unreduced(n, t);
+    if (valid(m, v, t)) into.push_back(t);
+  }
+}
+
+/// Every assignment of the mesh axes from `axis` on to the factors, in every order within a factor.
+constexpr void add_ways_from(const cost_model& m, const assignment& a, std::size_t v, int axis, const strategy& so_far,
+                             std::vector<strategy>& into) {
+  if (axis == m.g.mesh.size()) {
+    add_with_forwarding(m, a, v, so_far, into);
+    return;
+  }
+  add_ways_from(m, a, v, axis + 1, so_far, into);
+  if (m.at.axes[axis] == 1) return;
+  int r = 0;
+  for (const factor& f : m.factors(v)) {
+    const bool reduced = f.is_reduced();
+    if (!reduced && f.at[in_result] < 0) continue;
+    const int position = reduced ? r++ : f.at[in_result];
+    const axis_list have = reduced ? so_far.over[position] : so_far.out[position];
+    const tensor_type& t = reduced ? m.node_at(m.node_at(v).in[0]).type : m.node_at(v).type;
+    const std::int64_t extent = m.at[t[reduced ? f.at[0] : position]];
+    if (extent < m.at.axes.product(have) * m.at.axes[axis]) continue;
+    for (int p = 0; p <= have.size(); ++p) {
+      axis_list list = have.prefix(p);
+      list.push_back(axis);
+      strategy s = so_far;
+      (reduced ? s.over : s.out).set(position, list.then(have.without(p)));
+      add_ways_from(m, a, v, axis + 1, s, into);
+    }
+  }
+}
+
+constexpr void add_all_ways(const cost_model& m, assignment& a, std::size_t v, std::vector<strategy>& into) {
+  add_ways_from(m, a, v, 0, strategy{}, into);
+}
+
+/// Strategies worth trying for a node: as its operands come, as its consumers or the caller want it, and what its rules
+/// offer.
+constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v, std::vector<strategy>& list) {
+  const node& n = m.node_at(v);
+  const std::uint32_t t = m.traits.at[v];
+  list.clear();
+  for (int k = 0; k < n.arity; ++k) {
+    const std::size_t u = n.in[static_cast<std::size_t>(k)];
+    if ((m.traits.at[u] & rematerialised) != 0) continue;
+    const layout own = produced(m, a, u);
+    strategy s = a.chosen.at[v];
+    project(m, v, k, own, s);
+    add_with_forwarding(m, a, v, s, list);
+    strategy bare;
+    project(m, v, k, own, bare);
+    if (!bare.divides_like(s)) add_with_forwarding(m, a, v, bare, list);
+  }
+  const auto wanted = [&](layout l) {
+    strategy s = a.chosen.at[v];
+    s.out.word = (l.word & layout::dims_mask) | (s.out.word & ~layout::dims_mask);
+    const axis_set sharded = s.out.sharded();
+    for (int i = 0; i < max_rank && (s.over.sharded() & sharded) != 0; ++i) s.over.give_up(i, sharded);
+    fit(m, v, s);
+    add_with_forwarding(m, a, v, s, list);
+  };
+  // What is offered here does not look for copies, so that these stay.
+  const std::size_t copies = find_copies(m, a, v, produced(m, a, v));
+  for (std::size_t i = 0; i < copies; ++i) wanted(a.copies.at[i]);
+  if ((t & begins_loop) != 0 && m.next_of.at[v] != no_node) wanted(produced(m, a, m.node_at(m.next_of.at[v]).in[0]));
+  if (const op_rules& rules = m.rules(v); rules.offer != nullptr) rules.offer(m, a, v, list);
+}
+
+} // namespace cleave::planner

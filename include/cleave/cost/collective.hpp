@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/policy.hpp>
+#include <cleave/layout/moved.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace cleave {
+
+/// The collectives and local moves of a plan.
+enum class kind : std::uint8_t {
+  none,
+  slice,
+  mask,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  collective_permute,
+  /// Elements under other indices: each device fetches the elements that it lacks. Halos, shifts, slices,
+  /// concatenations, look-ups, sorting.
+  exchange,
+  /// One value for each slice, combined over the devices before: an exclusive prefix scan.
+  scan,
+};
+
+/// One move of a path: the collective, the axes over which devices take part, the layout reached.
+struct hop {
+  kind move = kind::none;
+  axis_set axes = 0;
+  layout to{};
+};
+
+/// A value that is moved from a layout, for given sizes.
+struct moved_value {
+  const layout& from;
+  const shape& global;
+  std::int64_t element_bytes;
+  const axis_sizes& sizes;
+
+  constexpr std::int64_t most_elements() const { return largest_shape(global, from, sizes).elements(); }
+};
+
+/// One collective, one entry.
+struct collective_entry {
+  kind what;
+  std::string_view name;
+  /// What it costs to move a value so, for any sizes; null: nothing, or what the operation says whose step it is part
+  /// of.
+  cost (*price)(const moved_value&, const hop&);
+  /// Whether it takes a value from one layout to another; null: it is part of an operation's step, never a move.
+  bool (*legal)(const layout& from, const hop&);
+  /// Why a plan has it; `%` stands for its axes. Empty: the operation says why.
+  std::string_view reason;
+  /// Whether devices wait for each other.
+  bool communicates = true;
+};
+
+namespace collectives {
+
+/// Messages that a device waits for in a tree or ring over n devices.
+constexpr std::int64_t rounds(std::int64_t n) {
+  std::int64_t r = 0;
+  for (std::int64_t reach = 1; reach < n; reach *= 2) ++r;
+  return r;
+}
+
+constexpr bool same_partial(const layout& from, const layout& to) {
+  return ((from.word ^ to.word) & ~layout::dims_mask) == 0;
+}
+constexpr axis_set joined(axis_set a, axis_set b) { return static_cast<axis_set>(a | b); }
+
+/// Bytes that the busiest device receives. Nobody waits where there are none.
+constexpr std::int64_t received(const moved_value& v, const hop& h) {
+  return moved(v.global, v.from, h.to, v.sizes) * v.element_bytes;
+}
+
+constexpr cost price_of_permute(const moved_value& v, const hop& h) {
+  const std::int64_t bytes = received(v, h);
+  if (bytes == 0) return {};
+  std::int64_t peers = 1;
+  const block_counts p(v.from, v.sizes), q(h.to, v.sizes);
+  for (int i = 0; i < v.global.rank; ++i)
+    if (p.of[i] > q.of[i]) peers *= p.of[i] / q.of[i];
+  return {bytes, peers};
+}
+constexpr bool permutes(const layout& from, const hop& h) { return same_partial(from, h.to); }
+
+constexpr bool slices(const layout& from, const hop& h) {
+  return same_partial(from, h.to) && h.to.continues(from) && h.to.sharded() == joined(from.sharded(), h.axes);
+}
+constexpr bool masks(const layout& from, const hop& h) {
+  return from.same_dims(h.to) && h.to.unreduced() == joined(from.unreduced(), h.axes);
+}
+
+constexpr cost price_of_all_reduce(const moved_value& v, const hop& h) {
+  const std::int64_t n = v.sizes.product(h.axes);
+  if (n == 1) return {};
+  return {2 * (n - 1) * v.most_elements() * v.element_bytes / n, 2 * rounds(n)};
+}
+constexpr bool all_reduces(const layout& from, const hop& h) {
+  return from.same_dims(h.to) && from.unreduced() == joined(h.to.unreduced(), h.axes);
+}
+
+/// Even blocks by the table of docs/12-cost.md. Where the parts do not nest it becomes an all-reduce and an exchange.
+constexpr cost price_of_reduce_scatter(const moved_value& v, const hop& h) {
+  const std::int64_t n = v.sizes.product(h.axes);
+  if (n == 1) return {};
+  const std::int64_t operand = v.most_elements();
+  bool nested = true, even = true;
+  const unsigned changed = v.from.differs_at(h.to);
+  for (int i = 0; i < v.global.rank; ++i)
+    if ((changed >> i & 1) != 0) {
+      const axis_list want = h.to[i];
+      nested = nested && nests(v.global[i], v.from[i], want, v.sizes);
+      even = even && v.global[i] % v.sizes.product(want) == 0;
+    }
+  if (nested && even) return {(n - 1) * operand * v.element_bytes / n, rounds(n)};
+  if (nested) return {(operand - smallest_part(v.global, v.from, h.to, h.axes, v.sizes)) * v.element_bytes, rounds(n)};
+  layout whole = v.from;
+  whole.set_partial(h.to.unreduced(), v.from.combine());
+  const std::int64_t exchanged = moved(v.global, whole, h.to, v.sizes) * v.element_bytes;
+  return {2 * (n - 1) * operand * v.element_bytes / n + exchanged, 3 * rounds(n)};
+}
+constexpr bool reduce_scatters(const layout& from, const hop& h) {
+  return from.unreduced() == joined(h.to.unreduced(), h.axes) && h.to.continues(from) &&
+         h.to.sharded() == joined(from.sharded(), h.axes);
+}
+
+constexpr cost price_of_all_gather(const moved_value& v, const hop& h) {
+  const std::int64_t bytes = received(v, h);
+  return bytes == 0 ? cost{} : cost{bytes, rounds(v.sizes.product(h.axes))};
+}
+constexpr bool all_gathers(const layout& from, const hop& h) {
+  return same_partial(from, h.to) && from.continues(h.to) && from.sharded() == joined(h.to.sharded(), h.axes);
+}
+
+constexpr cost price_of_all_to_all(const moved_value& v, const hop& h) {
+  const std::int64_t bytes = received(v, h);
+  return bytes == 0 ? cost{} : cost{bytes, v.sizes.product(h.axes) - 1};
+}
+constexpr bool all_to_alls(const layout& from, const hop& h) {
+  return same_partial(from, h.to) && from.sharded() == h.to.sharded() && (h.axes & ~from.sharded()) == 0;
+}
+
+inline constexpr collective_entry table[] = {
+    {kind::none, "none", nullptr, nullptr, "", false},
+    {kind::slice, "slice", &price_of_permute, &slices, "replicated over %, each device keeps its part", false},
+    {kind::mask, "mask", nullptr, &masks, "becomes partial over %", false},
+    {kind::all_reduce, "all_reduce", &price_of_all_reduce, &all_reduces, "partial over %, needed whole"},
+    {kind::reduce_scatter, "reduce_scatter", &price_of_reduce_scatter, &reduce_scatters,
+     "partial over %, each device needs its part"},
+    {kind::all_gather, "all_gather", &price_of_all_gather, &all_gathers, "divided over %, needed whole"},
+    {kind::all_to_all, "all_to_all", &price_of_all_to_all, &all_to_alls, "% moves to another dim"},
+    {kind::collective_permute, "collective_permute", &price_of_permute, &permutes, "each device fetches what it lacks"},
+    {kind::exchange, "exchange", nullptr, nullptr, ""},
+    {kind::scan, "scan", nullptr, nullptr, ""},
+};
+constexpr bool in_order() {
+  std::size_t i = 0;
+  for (const collective_entry& e : table)
+    if (static_cast<std::size_t>(e.what) != i++) return false;
+  return true;
+}
+static_assert(in_order());
+
+} // namespace collectives
+
+constexpr const collective_entry& entry_of(kind k) { return collectives::table[static_cast<std::size_t>(k)]; }
+constexpr std::string_view name_of(kind k) { return entry_of(k).name; }
+
+/// What one move costs, for any sizes. Even blocks are charged by the table of docs/12-cost.md; where blocks do not
+/// nest, a move is the exchange that it becomes at run time.
+constexpr cost price_of(const hop& h, const layout& from, const shape& global, std::int64_t element_bytes,
+                        const axis_sizes& sizes) {
+  const auto price = entry_of(h.move).price;
+  return price == nullptr ? cost{} : price({from, global, element_bytes, sizes}, h);
+}
+/// Whether one move takes a value from one layout to another.
+constexpr bool is_legal(const hop& h, const layout& from) {
+  const auto legal = entry_of(h.move).legal;
+  return legal != nullptr && legal(from, h);
+}
+
+} // namespace cleave

@@ -1,0 +1,238 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/op_rules.hpp>
+#include <cleave/cost/reshard_cache.hpp>
+#include <cleave/cost/search_limits.hpp>
+
+namespace cleave::planner {
+
+/// Maps numbers of positions, counted from 1, to others: four bits each, 0 where there is none.
+using position_map = std::uint64_t;
+inline constexpr position_map same_positions = 0x8'7654'3210u;
+
+/// The sharding of other positions by the same axes.
+constexpr std::uint64_t mapped(std::uint64_t dims, position_map to) {
+  if (to == same_positions) return dims;
+  std::uint64_t made = 0;
+  int shift = 0;
+  for (std::uint64_t rest = dims; rest != 0; rest >>= layout::bits_per_axis, shift += layout::bits_per_axis)
+    if (const std::uint64_t there = to >> (4 * (rest & 15u)) & 15u; there != 0)
+      made |= (there | (rest & 112u)) << shift;
+  return made;
+}
+
+constexpr std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ b) * 0x9e3779b97f4a7c15u + (a >> 29); }
+
+/// What does not change of a node's fingerprint.
+constexpr std::uint64_t fixed_fingerprint(const node& n) {
+  std::uint64_t h = mixed(static_cast<std::uint64_t>(n.code) + (std::uint64_t{n.pinned} << 8) +
+                              (static_cast<std::uint64_t>(n.combine) << 16) + (std::uint64_t{n.loop} << 24) +
+                              (static_cast<std::uint64_t>(n.type.element) << 32) + (std::uint64_t{n.type.rank} << 40),
+                          n.over);
+  std::uint64_t dims = 0;
+  for (int i = 0; i < n.type.rank; ++i) dims = dims << 8 | n.type[i];
+  h = mixed(h, dims);
+  return mixed(h, n.which[0] + (std::uint64_t{n.which[1]} << 8) + (std::uint64_t{n.which[2]} << 16));
+}
+
+/// A graph with all that its price depends on beside the strategies: immutable while strategies are searched for. Flat
+/// arrays by node, by operand ("slot": those of node v begin at first_slot[v]) and by reader ("edge": those of value v
+/// begin at first_edge[v]).
+struct cost_model {
+  const graph& g;
+  const sizes& at;
+  const policy& rule;
+  reshard_cache& cache;
+  const op_rules_table& by_class;
+  factor_table& table;
+  search_limits limits{};
+
+  std::size_t count = 0;
+  flat_array<std::uint32_t> traits{};
+  flat_array<std::uint32_t> kind{};
+  flat_array<std::uint8_t> rank{};
+  /// How often each node runs, and its floating-point operations on all devices, as often as it runs.
+  flat_array<double> weight{}, flops{};
+  /// Of a carried value: the node that sets it for the next iteration.
+  flat_array<node_id> next_of{};
+  /// The parts of a node's fingerprint that do not change.
+  flat_array<std::uint64_t> looks{};
+
+  flat_array<std::uint32_t> first_slot{};
+  flat_array<node_id> operand{};
+  /// By slot: the operand's positions as the result's and as numbers of reduced factors, and the reverse.
+  flat_array<position_map> to_result{}, to_reduced{}, from_result{}, from_reduced{};
+  /// By slot: the positions of the result, and above bit 16 the reduced factors, that the operand does not have (bit i
+  /// + 1: i).
+  flat_array<std::uint32_t> missing{};
+
+  struct edge {
+    node_id to;
+    std::uint8_t number;
+    std::uint32_t slot;
+  };
+  flat_array<std::uint32_t> first_edge{};
+  flat_array<edge> edges{};
+  /// By slot: its edge.
+  flat_array<std::uint32_t> edge_of{};
+
+  /// Results by value, counted from 1: the last one that is the value, and for each result the one before. And the
+  /// layouts asked for, in the order of the value's positions.
+  flat_array<std::uint32_t> last_output{}, other_output{};
+  flat_array<layout> asked{};
+  std::size_t most_copies = 0;
+
+  constexpr cost_model(const graph& from, const sizes& s, const policy& p, reshard_cache& known,
+                       const op_rules_table& rules_by_class, factor_table& factors_by_node)
+      : g(from), at(s), rule(p), cache(known), by_class(rules_by_class), table(factors_by_node),
+        count(from.nodes.size()) {
+    make_edges();
+    for (std::size_t v = 0; v < count; ++v) describe(v);
+    for (std::size_t v = 0; v < count; ++v)
+      if ((traits.at[v] & (may_be_transparent | follows_others)) != 0)
+        for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
+          traits.at[operand.at[slot]] |= leads | ((traits.at[v] & may_be_transparent) != 0 ? read_through : 0u);
+    make_outputs();
+  }
+
+  constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
+  constexpr const op_rules& rules(std::size_t v) const {
+    return by_class[static_cast<std::size_t>(class_of(g.nodes[v].code))];
+  }
+  constexpr node_factors factors(std::size_t v) const { return table[v]; }
+
+  /// The same where a node became another operation.
+  constexpr void describe_anew(std::size_t v) {
+    factor_list list;
+    rules(v).factors(g, node_at(v), list);
+    table.set(v, list);
+    describe(v);
+  }
+  /// Takes down all that is asked of a node.
+  constexpr void describe(std::size_t v) {
+    const node& n = node_at(v);
+    std::uint32_t t = traits_of(n) | (traits.at[v] & (read_through | leads));
+    kind.at[v] = cache.kind_of(n.type);
+    looks.at[v] = fixed_fingerprint(n);
+    rank.at[v] = n.type.rank;
+    for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
+      to_result.at[slot] = to_reduced.at[slot] = from_result.at[slot] = from_reduced.at[slot] = missing.at[slot] = 0;
+    flops.at[v] = (t & has_flops) != 0 ? weight.at[v] * rules(v).flops(g, n, at) : 0;
+    if (n.arity != 0) {
+      const node_factors list = factors(v);
+      int r = 0;
+      for (std::size_t i = 0; i < list.count; ++i) {
+        note_factor(v, n, list.items[i], r);
+        if (list.items[i].is_reduced()) ++r;
+      }
+      if (r != 0) t |= reduces;
+      for (int k = 0; k < n.arity; ++k)
+        finish_slot(first_slot.at[v] + static_cast<std::uint32_t>(k),
+                    node_at(n.in[static_cast<std::size_t>(k)]).type.rank, n.type.rank);
+    }
+    traits.at[v] = t;
+  }
+
+ private:
+  constexpr void make_edges() {
+    traits.assign(count, 0);
+    kind.assign(count, 0);
+    rank.assign(count, 0);
+    weight.assign(count, 1);
+    flops.assign(count, 0);
+    next_of.assign(count, no_node);
+    looks.assign(count, 0);
+    first_slot.assign(count + 1, 0);
+    first_edge.assign(count + 1, 0);
+    const node* nodes = g.nodes.data();
+    std::uint32_t slots = 0;
+    for (std::size_t v = 0; v < count; ++v) {
+      first_slot.at[v] = slots;
+      slots += nodes[v].arity;
+      for (int k = 0; k < nodes[v].arity; ++k) ++first_edge.at[nodes[v].in[static_cast<std::size_t>(k)] + 1u];
+    }
+    first_slot.at[count] = slots;
+    operand.assign(slots, no_node);
+    to_result.assign(slots, 0);
+    to_reduced.assign(slots, 0);
+    from_result.assign(slots, 0);
+    from_reduced.assign(slots, 0);
+    missing.assign(slots, 0);
+    edges.assign(slots, edge{0, 0, 0});
+    edge_of.assign(slots, 0);
+    for (std::size_t v = 0; v < count; ++v) {
+      if (first_edge.at[v + 1] > most_copies) most_copies = first_edge.at[v + 1];
+      first_edge.at[v + 1] += first_edge.at[v];
+    }
+    std::vector<std::uint32_t> next(first_edge.kept);
+    for (std::size_t v = 0; v < count; ++v)
+      for (int k = 0; k < nodes[v].arity; ++k) {
+        const node_id u = nodes[v].in[static_cast<std::size_t>(k)];
+        const std::uint32_t slot = first_slot.at[v] + static_cast<std::uint32_t>(k);
+        operand.at[slot] = u;
+        edge_of.at[slot] = next[u];
+        edges.at[next[u]++] = {static_cast<node_id>(v), static_cast<std::uint8_t>(k), slot};
+      }
+    if (g.loops.empty()) return;
+    for (std::size_t v = 0; v < count; ++v) {
+      weight.at[v] = static_cast<double>(trips_of(g.loops, nodes[v].loop, at));
+      if (nodes[v].code == op::next) next_of.at[nodes[v].in[1]] = static_cast<node_id>(v);
+    }
+  }
+
+  constexpr void make_outputs() {
+    last_output.assign(count, 0);
+    other_output.assign(g.outputs.size(), 0);
+    asked.assign(g.outputs.size(), layout{});
+    for (std::size_t r = 0; r < g.outputs.size(); ++r) {
+      const node_id v = g.outputs[r];
+      other_output.at[r] = last_output.at[v];
+      last_output.at[v] = static_cast<std::uint32_t>(r + 1);
+      const layout& wanted = g.output_layouts[r];
+      asked.at[r].set_partial(wanted.unreduced(), wanted.combine());
+      for (int i = 0; i < node_at(v).type.rank; ++i)
+        asked.at[r].set(i, wanted[g.output_types[r].find(node_at(v).type[i])]);
+    }
+    most_copies += g.outputs.size();
+  }
+
+  constexpr std::uint32_t traits_of(const node& n) const {
+    const op_rules& rules = by_class[static_cast<std::size_t>(class_of(n.code))];
+    std::uint32_t t = rules.traits;
+    if (rules.traits_of != nullptr) t |= rules.traits_of(n);
+    if (rules.moves != nullptr && rules.weighed) t |= moves_data;
+    if (rules.flops != nullptr) t |= has_flops;
+    if (n.local) t |= special | fixed_strategy;
+    if (n.pinned != 0) t |= has_pins;
+    if (entry_of(n.code).sums != linearity::none) t |= is_linear;
+    return t;
+  }
+
+  constexpr void note_factor(std::size_t v, const node& n, const factor& f, int r) {
+    const int there = f.at[in_result];
+    const bool reduced = f.is_reduced();
+    if (there < 0 && !reduced) return;
+    for (int k = 0; k < n.arity; ++k) {
+      const std::uint32_t slot = first_slot.at[v] + static_cast<std::uint32_t>(k);
+      const int here = f.at[k];
+      const int number = reduced ? r + 1 : there + 1;
+      if (here < 0) {
+        missing.at[slot] |= 1u << (reduced ? 16 + number : number);
+        continue;
+      }
+      (reduced ? to_reduced : to_result).at[slot] |= static_cast<position_map>(number) << (4 * (here + 1));
+      (reduced ? from_reduced : from_result).at[slot] |= static_cast<position_map>(here + 1) << (4 * number);
+    }
+  }
+  /// Numbers beyond a rank never come up: maps that keep all others keep them too.
+  constexpr void finish_slot(std::uint32_t slot, int operand_rank, int rank) {
+    const position_map all = same_positions & ((position_map{1} << (4 * (operand_rank + 1))) - 1);
+    if (to_result.at[slot] == all) to_result.at[slot] = same_positions;
+    const position_map back = same_positions & ((position_map{1} << (4 * (rank + 1))) - 1);
+    if (from_result.at[slot] == back) from_result.at[slot] = same_positions;
+  }
+};
+
+} // namespace cleave::planner

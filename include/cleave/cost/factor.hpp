@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/graph/graph.hpp>
+
+#include <vector>
+
+namespace cleave {
+
+/// What sharding a factor means, in the words of Shardy's sharding rules.
+enum class factor_type : std::uint8_t {
+  /// The axes that shard it in the operands shard it in the result: nothing moves.
+  pass_through,
+  /// Contracted or reduced: sharding it leaves a partial result.
+  reduction,
+  /// Operand and result may be sharded as each likes: the step fetches what it lacks.
+  permutation,
+  /// Sharded over axes that the user wrote, and no others.
+  need_replication,
+};
+
+/// The factors of a node: each dim that may be sharded, and where it stands in every operand and in the result
+/// (`in_result`); -1 where it does not appear. By-name dims make one rule serve almost every op.
+struct factor {
+  std::int8_t at[max_arity + 1] = {-1, -1, -1, -1, -1, -1, -1};
+  factor_type type = factor_type::pass_through;
+  /// Of a split dim, or of one that is merged: where its minor part stands, in the result or in the operand; else -1.
+  std::int8_t minor = -1;
+  bool minor_in_result = false;
+  /// A permutation: where the operand's own axes stand in strategy::taken.
+  std::int8_t taken = -1;
+  /// need_replication: the axes over which it is sharded all the same.
+  axis_list pin{};
+
+  constexpr bool is_reduced() const { return type == factor_type::reduction; }
+  constexpr bool is_fetched() const { return type == factor_type::permutation; }
+};
+
+using factor_list = static_vector<factor, 16>;
+inline constexpr int in_result = max_arity;
+
+/// The factors of one node, wherever they are kept.
+struct node_factors {
+  const factor* items = nullptr;
+  std::size_t count = 0;
+
+  constexpr node_factors() = default;
+  constexpr node_factors(const factor* first, std::size_t n) : items(first), count(n) {}
+  constexpr node_factors(const factor_list& list) : items(list.items), count(list.count) {}
+  constexpr const factor* begin() const { return items; }
+  constexpr const factor* end() const { return items + count; }
+};
+
+/// The factors of all nodes of a graph: computed once, read by propagation, by the search and by lowering.
+struct factor_table {
+  std::vector<factor> kept{};
+  /// By node: where its factors begin, and how many it has.
+  std::vector<std::uint32_t> first{}, count{};
+
+  constexpr node_factors operator[](std::size_t v) const { return {kept.data() + first[v], count[v]}; }
+  /// Sets those of a node; again where it became another operation.
+  constexpr void set(std::size_t v, const factor_list& list) {
+    first[v] = static_cast<std::uint32_t>(kept.size());
+    count[v] = static_cast<std::uint32_t>(list.count);
+    for (std::size_t i = 0; i < list.count; ++i) kept.push_back(list.items[i]);
+  }
+};
+
+/// The axes that shard a dim which is split or merged, as they shard its two parts.
+struct view_parts {
+  axis_list major{}, minor{};
+  /// False where the blocks of the whole dim are no blocks of the parts: then only a prefix of its axes is kept.
+  bool exact = true;
+};
+
+namespace detail {
+constexpr std::int8_t position_of(const tensor_type& t, dim_id d) { return static_cast<std::int8_t>(t.find(d)); }
+constexpr const tensor_type& operand_type(const graph& g, const node& n, int k) {
+  return g.nodes[n.in[static_cast<std::size_t>(k)]].type;
+}
+} // namespace detail
+
+} // namespace cleave

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/assignment.hpp>
+
+namespace cleave::planner {
+
+/// What it costs to take a value from one layout to another, as often as its node runs.
+constexpr double way(const cost_model& m, std::size_t u, layout from, layout to) {
+  return m.weight.at[u] * m.cache.score(m.kind.at[u], from, to);
+}
+
+/// A node with the layouts that a strategy gives its operands and its result.
+constexpr placed_op placed(const cost_model& m, std::size_t v, const strategy& s) {
+  const node& n = m.node_at(v);
+  placed_op o;
+  o.arity = n.arity;
+  for (int k = 0; k < n.arity; ++k)
+    o.in[k] = {&m.node_at(n.in[static_cast<std::size_t>(k)]).type, required(m, v, s, k)};
+  o.out = {&n.type, s.out};
+  o.maps = maps_of(m.g, n);
+  o.user = n.user;
+  if (const auto place = m.rules(v).place; place != nullptr) place(n, s, o);
+  return o;
+}
+
+/// What the step of a node moves itself, as often as it runs.
+constexpr double step_price(const cost_model& m, std::size_t v, const strategy& s) {
+  if ((m.traits.at[v] & moves_data) == 0) return 0;
+  const op_rules& rules = m.rules(v);
+  if (!rules.remembered) return m.weight.at[v] * m.rule.score(rules.moves(placed(m, v, s), m.at));
+  double* known = m.cache.exchange(m.node_at(v).first_map, s);
+  if (*known < 0) *known = m.rule.score(rules.moves(placed(m, v, s), m.at));
+  return m.weight.at[v] * *known;
+}
+
+/// Finds the layouts in which a value is needed beside its own, each once, in the order of its readers; they are
+/// a.copies.
+constexpr std::size_t find_copies(const cost_model& m, assignment& a, std::size_t u, layout own) {
+  std::size_t found = 0;
+  layout* copies = a.copies.at;
+  const auto add = [&](layout l) {
+    for (std::size_t i = 0; i < found; ++i)
+      if (copies[i].word == l.word) return;
+    copies[found++] = l;
+  };
+  const std::uint32_t end = m.first_edge.at[u + 1];
+  const bool through = (m.traits.at[u] & read_through) != 0;
+  for (std::uint32_t e = m.first_edge.at[u]; e < end; ++e) {
+    const layout l = through ? needed(m, a, m.edges.at[e]) : a.need.at[e];
+    if (l.word != own.word) add(l);
+  }
+  for (std::uint32_t r = m.last_output.at[u]; r != 0; r = m.other_output.at[r - 1])
+    if (const layout l = asked_of(m, a, r - 1); l.word != own.word) add(l);
+  return found;
+}
+
+/// What it costs to make all copies of a value, each from the cheapest layout that is there already.
+constexpr double copies_price(const cost_model& m, assignment& a, std::size_t u) {
+  if ((m.traits.at[u] & rematerialised) != 0) return 0;
+  const layout own = produced(m, a, u);
+  const std::size_t found = find_copies(m, a, u, own);
+  double total = 0;
+  for (std::size_t i = 0; i < found; ++i) {
+    double best = way(m, u, own, a.copies.at[i]);
+    for (std::size_t j = 0; j < i && best > 0; ++j) {
+      if (a.copies.at[j].unreduced() != 0) continue;
+      const double other = way(m, u, a.copies.at[j], a.copies.at[i]);
+      if (other < best) best = other;
+    }
+    total += best;
+  }
+  return total;
+}
+/// That, and what the node's own step moves. Mostly everybody takes a value as it comes, which is found out first.
+constexpr double node_price(const cost_model& m, assignment& a, std::size_t v) {
+  if ((m.traits.at[v] & (rematerialised | may_be_transparent | read_through | moves_data)) == 0 &&
+      m.last_output.at[v] == 0) {
+    const std::uint64_t own = a.chosen.at[v].out.word;
+    const layout* need = a.need.at;
+    const std::uint32_t end = m.first_edge.at[v + 1];
+    std::uint32_t e = m.first_edge.at[v];
+    while (e < end && need[e].word == own) ++e;
+    return e == end ? 0 : copies_price(m, a, v);
+  }
+  return copies_price(m, a, v) + step_price(m, v, a.chosen.at[v]);
+}
+
+/// The flops of one device; blocks are taken as even, so that uneven ones do not count as repeated work.
+constexpr double flops_with(const cost_model& m, std::size_t v, const strategy& s) {
+  return m.flops.at[v] / static_cast<double>(m.at.axes.product(dividing_axes(s)));
+}
+/// The flops of one device when no work is repeated.
+constexpr double flops_once(const cost_model& m, std::size_t v) {
+  return m.flops.at[v] / static_cast<double>(m.at.axes.devices());
+}
+constexpr double flops_price(const cost_model& m, const assignment& a, double total) {
+  double price = m.rule.flop * total;
+  if (m.rule.repeat > 0 && total > a.allowed_flops * (1 + m.limits.equal_work))
+    price += m.limits.forbidden_work * (total / a.allowed_flops);
+  return price;
+}
+/// Whether a strategy alone would repeat more work than the policy allows.
+constexpr bool repeats_too_much(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
+  if (m.rule.repeat == 0 || (m.traits.at[v] & has_flops) == 0) return false;
+  return a.flops - a.work.at[v] + flops_with(m, v, s) > a.allowed_flops * (1 + m.limits.equal_work);
+}
+
+/// The price of the whole.
+constexpr double total_price(const cost_model& m, const assignment& a) {
+  double total = flops_price(m, a, a.flops);
+  for (std::size_t u = 0; u < m.count; ++u) total += a.price.at[u];
+  return total;
+}
+
+} // namespace cleave::planner

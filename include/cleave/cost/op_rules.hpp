@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/placed_op.hpp>
+#include <cleave/cost/policy.hpp>
+#include <cleave/cost/strategy.hpp>
+#include <cleave/ops/table.hpp>
+
+#include <array>
+#include <vector>
+
+namespace cleave {
+
+enum class step_kind : std::uint8_t;
+struct step;
+struct tape_op;
+
+namespace planner {
+struct cost_model;
+struct assignment;
+
+/// What the search asks of a node again and again, as bits.
+enum node_trait : std::uint32_t {
+  /// A source that costs nothing in any layout.
+  rematerialised = 1u << 0,
+  is_source = 1u << 1,
+  elementwise_op = 1u << 2,
+  /// A contraction: what follows its operands only where whole products are tried.
+  contracting = 1u << 3,
+  /// Has flops.
+  has_flops = 1u << 4,
+  /// The step of the node moves data itself.
+  moves_data = 1u << 5,
+  /// Its result is what its operand is: always (the value after a loop), or unless that is partial (a barrier).
+  transparent = 1u << 6,
+  transparent_if_whole = 1u << 7,
+  /// Its layout follows from others': what is read at an index of a stack, and what goes on to the next iteration.
+  follows_others = 1u << 8,
+  /// Its strategy may not change.
+  fixed_strategy = 1u << 9,
+  /// A layout that the user wrote is that of the whole value, not of partial sums.
+  keeps_whole = 1u << 10,
+  /// Its operands' layouts do not follow from its factors' axes alone, or not all of its strategies are valid: see
+  /// op_rules.
+  special = 1u << 11,
+  /// Some position is pinned by the user.
+  has_pins = 1u << 12,
+  /// Its step fetches what it lacks of its operands, which may be sharded as they like.
+  fetches_operands = 1u << 13,
+  /// Reads elements at other indices: what it reads may be moved before or after.
+  remaps = 1u << 14,
+  /// Each way to shard its factors is forced in turn, where the policy asks for more effort.
+  forced_in_turn = 1u << 15,
+  /// Has reduced factors.
+  reduces = 1u << 16,
+  /// Forwards partial sums of some operands.
+  is_linear = 1u << 17,
+  /// Some reader is transparent.
+  read_through = 1u << 18,
+  begins_loop = 1u << 19,
+  /// Products may follow a change of it.
+  leads_products = 1u << 20,
+  /// A merge of dims, which may become an exchange of elements.
+  merges = 1u << 21,
+  /// Some reader follows it whatever happens: is transparent or has no choice.
+  leads = 1u << 22,
+};
+inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if_whole;
+} // namespace planner
+
+/// All that the passes ask of a class of operations: one file for each class, in rules/. A null pointer means that the
+/// class has nothing to say.
+struct op_rules {
+  /// Appends the factors: which dims may be sharded, and where they appear.
+  void (*factors)(const graph&, const node&, factor_list&) = nullptr;
+  /// Dims of the result that may not be sharded; null: all may.
+  dim_set (*whole_dims)(const graph&, const node&) = nullptr;
+  /// How a split or merged dim's axes shard its two parts; null: there are no such dims.
+  view_parts (*parts)(const graph&, const node&, axis_list whole) = nullptr;
+  /// Bits of node_trait that all operations of the class have.
+  std::uint32_t traits = 0;
+  /// Bits that depend on the node.
+  std::uint32_t (*traits_of)(const node&) = nullptr;
+
+  /// Notes what beside operands and result decides what the step moves; null: nothing does.
+  void (*place)(const node&, const strategy&, placed_op&) = nullptr;
+  /// What the step moves; null: nothing. The price of the node and of the step.
+  cost (*moves)(const placed_op&, const sizes&) = nullptr;
+  /// Whether the search weighs that: it does not where all strategies move the same.
+  bool weighed = true;
+  /// Whether prices of moves are remembered by the node's maps: enumerating who lacks what takes long.
+  bool remembered = false;
+  /// Floating-point operations of all devices; null: they do not count.
+  double (*flops)(const graph&, const node&, const sizes&) = nullptr;
+  /// Those of the busiest device, as a program reports them.
+  std::int64_t (*most_flops)(const placed_op&, const sizes&) = nullptr;
+
+  /// Adds strategies beyond those that operands and readers suggest; null: there are none.
+  void (*offer)(const planner::cost_model&, planner::assignment&, std::size_t v, std::vector<strategy>&) = nullptr;
+  /// Whether a strategy is possible that the factors allow; null: all are.
+  bool (*possible)(const planner::cost_model&, std::size_t v, const strategy&) = nullptr;
+  /// The strategy of a node that has no choice (follows_others).
+  strategy (*follow)(const planner::cost_model&, const planner::assignment&, std::size_t v) = nullptr;
+
+  /// Whether the step of a node evaluates an expression element by element, into which the operations that it reads may
+  /// be fused; null: it does not.
+  bool (*is_expression)(const node&) = nullptr;
+  /// The node as an entry of such an expression, as far as it is not its code alone; op::identity: its operand.
+  void (*express)(const node&, const tensor_type& loop, tape_op&) = nullptr;
+  /// Whether the step reduces the expression of its operand along dims, so that nothing is fused behind it.
+  bool folds = false;
+  /// What a node becomes otherwise: a step of this kind, by this collective where it communicates; null: no step.
+  void (*emit)(const node&, const placed_op&, step&) = nullptr;
+  step_kind kind_of_step{};
+  kind collective = kind::none;
+  /// Why its step communicates.
+  std::string_view reason{};
+};
+
+/// By op_class.
+using op_rules_table = std::array<op_rules, op_class_count>;
+
+} // namespace cleave

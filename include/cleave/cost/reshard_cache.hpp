@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/exchange.hpp>
+#include <cleave/cost/strategy.hpp>
+
+#include <vector>
+
+namespace cleave::planner {
+
+/// An array that constant evaluation reads through a plain pointer: a call of std::vector's operator[] costs it three
+/// times as much.
+template <class T>
+struct flat_array {
+  std::vector<T> kept{};
+  T* at = nullptr;
+
+  constexpr flat_array() = default;
+  flat_array(const flat_array&) = delete;
+  flat_array& operator=(const flat_array&) = delete;
+
+  constexpr void assign(std::size_t count, const T& value) {
+    kept.assign(count, value);
+    at = kept.data();
+  }
+  constexpr void push_back(const T& value) {
+    kept.push_back(value);
+    at = kept.data();
+  }
+  constexpr std::size_t size() const { return kept.size(); }
+};
+
+/// A list that keeps its memory when it is emptied, for the same reason.
+template <class T>
+struct flat_list {
+  std::vector<T> kept{};
+  T* at = nullptr;
+  std::size_t count = 0;
+
+  constexpr flat_list() = default;
+  flat_list(const flat_list&) = delete;
+  flat_list& operator=(const flat_list&) = delete;
+
+  constexpr void push_back(const T& value) {
+    if (count == kept.size()) {
+      kept.resize(count == 0 ? 64 : 2 * count, T{});
+      at = kept.data();
+    }
+    at[count++] = value;
+  }
+};
+
+/// What it costs to take values from one layout to another. The same costs come up in every layer, so each is computed
+/// once. Values of equal extents and element sizes are of one kind, whatever the names of their dims.
+class reshard_cache {
+ public:
+  constexpr reshard_cache(const sizes& at, const policy& rule) : at_(at), rule_(rule) {
+    heads_.assign(bucket_count, 0);
+    kind_heads_.assign(bucket_count, 0);
+  }
+
+  /// The kind of a value.
+  constexpr std::uint32_t kind_of(const tensor_type& type) {
+    shape_kind made{{}, size_of(type.element), 0};
+    made.extents.rank = type.rank;
+    std::uint64_t h = static_cast<std::uint64_t>(made.element_bytes);
+    for (int i = 0; i < type.rank; ++i) {
+      made.extents.extent[static_cast<std::size_t>(i)] = at_[type[i]];
+      h = (h ^ static_cast<std::uint64_t>(at_[type[i]])) * 0x9e3779b97f4a7c15u;
+    }
+    const std::size_t bucket = static_cast<std::size_t>(h >> bucket_shift);
+    for (std::uint32_t k = kind_heads_.at[bucket]; k != 0; k = kinds_.at[k - 1].next) {
+      const shape_kind& have = kinds_.at[k - 1];
+      if (have.element_bytes == made.element_bytes && have.extents == made.extents) return k - 1;
+    }
+    made.next = kind_heads_.at[bucket];
+    kinds_.push_back(made);
+    kind_heads_.at[bucket] = static_cast<std::uint32_t>(kinds_.size());
+    return static_cast<std::uint32_t>(kinds_.size() - 1);
+  }
+
+  /// The price of a way for values of a kind.
+  constexpr double score(std::uint32_t kind, layout from, layout to) {
+    const std::uint64_t h = ((from.word * 0x9e3779b97f4a7c15u) ^ (to.word * 0xc2b2ae3d27d4eb4fu) ^ kind) *
+                            0x9e3779b97f4a7c15u;
+    const std::size_t bucket = static_cast<std::size_t>(h >> bucket_shift);
+    for (std::uint32_t k = heads_.at[bucket]; k != 0;) {
+      const known& w = known_.at[k - 1];
+      if (w.from == from.word && w.to == to.word && w.kind == kind) return w.score;
+      k = w.next;
+    }
+    const double found = path_score(kinds_.at[kind].extents, kinds_.at[kind].element_bytes, from, to, at_.axes, rule_);
+    known_.push_back({from.word, to.word, found, kind, heads_.at[bucket]});
+    heads_.at[bucket] = static_cast<std::uint32_t>(known_.size());
+    return found;
+  }
+
+  /// How many prices are known.
+  constexpr std::size_t size() const { return known_.size(); }
+
+  /// The same for exchanges, by the first map of the node and the axes on both sides; -1 where it is not known yet.
+  constexpr double* exchange(std::uint16_t map, const strategy& s) {
+    for (std::size_t i = 0; i < exchanges_.size(); ++i)
+      if (exchanges_.at[i].map == map && exchanges_.at[i].how.divides_like(s)) return &exchanges_.at[i].score;
+    exchanges_.push_back({map, s, -1});
+    return &exchanges_.at[exchanges_.size() - 1].score;
+  }
+
+ private:
+  static constexpr int bucket_shift = 64 - 9;
+  static constexpr std::size_t bucket_count = std::size_t{1} << 9;
+
+  struct shape_kind {
+    shape extents{};
+    std::int64_t element_bytes = 0;
+    std::uint32_t next = 0;
+  };
+  struct known {
+    std::uint64_t from, to;
+    double score;
+    std::uint32_t kind, next;
+  };
+  struct exchange_score {
+    std::uint16_t map;
+    strategy how;
+    double score;
+  };
+  const sizes& at_;
+  const policy& rule_;
+  flat_array<shape_kind> kinds_{};
+  flat_array<known> known_{};
+  flat_array<exchange_score> exchanges_{};
+  /// By bucket, counted from 1.
+  flat_array<std::uint32_t> heads_{}, kind_heads_{};
+};
+
+} // namespace cleave::planner

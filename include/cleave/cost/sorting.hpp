@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/policy.hpp>
+#include <cleave/graph/graph.hpp>
+#include <cleave/layout/box.hpp>
+
+namespace cleave {
+
+/// How a dim divided over devices is sorted: each sorts its block of every slice and shows evenly spaced samples of it
+/// to the device that decides for the slice; from them follow the elements at which the slice is cut into parts of
+/// about the size of a block; parts are exchanged, merged, and what lies beyond a block is handed on. (Regular
+/// sampling: Shi and Schaeffer 1992.)
+struct sorting {
+  /// Samples of each block: the more, the closer the parts are to blocks.
+  static constexpr std::int64_t samples = 24;
+
+  std::int64_t devices = 1;
+  /// Slices on each of them.
+  std::int64_t slices = 0;
+  std::int64_t extent = 0;
+
+  std::int64_t block = 0;
+
+  constexpr sorting(std::int64_t n, std::int64_t of_slices, std::int64_t along)
+      : devices(n), slices(of_slices), extent(along), block(block_extent(along, n)) {}
+
+  constexpr std::int64_t length_of(std::int64_t device) const {
+    const std::int64_t rest = extent - device * block;
+    return rest < 0 ? 0 : rest < block ? rest : block;
+  }
+  /// A sample stands for so many elements, in whose middle it is; the last one of a block for fewer.
+  constexpr std::int64_t stride() const { return block <= samples ? 1 : (block + samples - 1) / samples; }
+  constexpr std::int64_t samples_of(std::int64_t length) const { return (length + stride() - 1) / stride(); }
+  /// A device decides for so many slices; the last ones for fewer.
+  constexpr std::int64_t decided() const { return (slices + devices - 1) / devices; }
+  constexpr std::int64_t decided_by(std::int64_t device) const {
+    const std::int64_t rest = slices - device * decided();
+    return rest < 0 ? 0 : rest < decided() ? rest : decided();
+  }
+};
+
+} // namespace cleave

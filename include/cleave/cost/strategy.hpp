@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/factor.hpp>
+#include <cleave/cost/reshard.hpp>
+
+namespace cleave {
+
+/// Up to six lists of axes in two words, three bits an axis.
+struct short_lists {
+  std::uint64_t low = 0, high = 0;
+
+  constexpr axis_list operator[](int i) const {
+    axis_list list;
+    int place = 0;
+    for (std::uint64_t rest = (i < 3 ? low >> 21 * i : high >> 21 * (i - 3)) & 0x1fffff; rest != 0;
+         rest >>= 3, place += 4)
+      list.packed |= static_cast<std::uint32_t>(rest & 7u) << place;
+    return list;
+  }
+  constexpr void set(int i, axis_list list) {
+    std::uint64_t bits = 0;
+    int place = 0;
+    for (std::uint32_t rest = list.packed; rest != 0; rest >>= 4, place += 3)
+      bits |= static_cast<std::uint64_t>(rest & 7u) << place;
+    std::uint64_t& word = i < 3 ? low : high;
+    const int at = 21 * (i < 3 ? i : i - 3);
+    word = (word & ~(std::uint64_t{0x1fffff} << at)) | bits << at;
+  }
+  constexpr bool empty() const { return (low | high) == 0; }
+  friend constexpr bool operator==(const short_lists&, const short_lists&) = default;
+};
+
+/// How one node is computed: the axes that shard each factor, and which partial axes of its operands it forwards.
+struct strategy {
+  /// The layout in which the result comes out, partial over the axes that shard reduced factors or are forwarded.
+  layout out{};
+  /// Axes of the reduced factors, in the order of factors_of. gather: those of the table along which devices look up
+  /// the rows that they have, so that the result is partial; else rows are fetched, `taken`.
+  layout over{};
+  /// remap: the axes of the operands' dims that the maps name, by map.
+  short_lists taken{};
+  /// scatter: the axes that shard the indices and over which rows are sent, so that they leave nothing partial.
+  axis_set sent = 0;
+  /// merge: how many of the last axes of the merged dim shard the minor dim of the operand.
+  std::uint8_t minor = 0;
+  /// Partial axes forwarded by linearity, and the operands that must be partial over them (bit set).
+  axis_set forwarded = 0;
+  std::uint8_t partial_operands = 0;
+
+  constexpr bool divides_like(const strategy& other) const {
+    return out.same_dims(other.out) && over.word == other.over.word && taken.low == other.taken.low &&
+           taken.high == other.taken.high && sent == other.sent && minor == other.minor;
+  }
+  friend constexpr bool operator==(const strategy& a, const strategy& b) {
+    return a.out.word == b.out.word && a.forwarded == b.forwarded && a.partial_operands == b.partial_operands &&
+           a.divides_like(b);
+  }
+};
+
+/// How partial values of a node's result combine: a reduction as it reduces, all else by sums.
+constexpr reduction partial_reduction(const node& n) { return n.combine; }
+
+/// The axes that shard a factor in its operands; `r` counts the reduced factors.
+constexpr axis_list axes_of(const factor& f, const strategy& s, int& r) {
+  if (f.type == factor_type::need_replication) return f.pin;
+  if (f.is_fetched()) return s.over.axes(0) == 0 ? s.taken[f.taken] : s.over[0];
+  return f.is_reduced() ? s.over[r++] : s.out[f.at[in_result]];
+}
+/// The layout that operand `k` of a node must have for a strategy.
+constexpr layout required(const node& n, node_factors factors, const strategy& s, int k) {
+  layout l;
+  int r = 0;
+  for (std::size_t i = 0; i < factors.count; ++i) {
+    const factor& f = factors.items[i];
+    const axis_list list = axes_of(f, s, r);
+    const int position = f.at[k];
+    if (position < 0) continue;
+    if (f.minor < 0) {
+      l.set(position, list);
+    } else if (f.minor_in_result) {
+      l.set(position, list.then(s.out[f.minor]));
+    } else {
+      const int major = list.size() > s.minor ? list.size() - s.minor : 0;
+      l.set(position, list.prefix(major));
+      l.set(f.minor, list.without(major));
+    }
+  }
+  if ((s.partial_operands >> k & 1) != 0) l.set_partial(s.forwarded, partial_reduction(n));
+  return l;
+}
+
+/// The axes that leave the result partial: those of reduced factors, unless rows are sent over them.
+constexpr axis_set reduced_axes(const strategy& s) { return static_cast<axis_set>(s.over.sharded() & ~s.sent); }
+/// The axes over which no partial sum may be forwarded: they shard the result or what is reduced.
+constexpr axis_set dividing_axes(const strategy& s) {
+  return static_cast<axis_set>(s.out.sharded() | s.over.sharded());
+}
+
+/// Sets the partial axes of the result from the rest of the strategy.
+constexpr void derive_unreduced(const node& n, strategy& s) {
+  s.out.set_partial(static_cast<axis_set>(reduced_axes(s) | s.forwarded), partial_reduction(n));
+}
+
+} // namespace cleave

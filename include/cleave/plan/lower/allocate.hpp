@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/lower/buffers.hpp>
+
+#include <array>
+#include <vector>
+
+namespace cleave::lowering {
+
+/// From which step to which a piece of memory is in use.
+struct lifetime {
+  std::size_t first_written = none, last_read = 0;
+};
+
+/// The beginning and the end of each loop, in the order of the beginnings.
+constexpr std::vector<std::array<std::size_t, 2>> stretches_of_loops(const std::vector<step>& steps) {
+  std::vector<std::array<std::size_t, 2>> loops;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].kind == step_kind::loop_begin) loops.push_back({i, 0});
+    if (steps[i].kind != step_kind::loop_end) continue;
+    for (std::size_t l = loops.size(); l-- > 0;)
+      if (loops[l][1] == 0) {
+        loops[l][1] = i;
+        break;
+      }
+  }
+  return loops;
+}
+
+/// When each piece of memory is in use. What lives beyond a loop that uses it is in use during all of its iterations.
+constexpr std::vector<lifetime> lifetimes_of(const emitted& e) {
+  const std::vector<step>& steps = e.made.steps;
+  std::vector<lifetime> lives(e.storages.size(), lifetime{});
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    for (std::uint16_t b : steps[i].in) lives[e.memory[b]].last_read = i;
+    if (!writes(steps[i])) continue;
+    lifetime& life = lives[e.memory[steps[i].out]];
+    life.last_read = i;
+    if (life.first_written == none) life.first_written = i;
+  }
+  const auto loops = stretches_of_loops(steps);
+  for (std::size_t l = loops.size(); l-- > 0;)
+    for (lifetime& life : lives) {
+      const auto [begin, end] = loops[l];
+      const bool meets = life.first_written != none && life.first_written <= end && life.last_read >= begin;
+      if (!meets || (life.first_written > begin && life.last_read < end)) continue;
+      if (begin < life.first_written) life.first_written = begin;
+      if (end > life.last_read) life.last_read = end;
+    }
+  return lives;
+}
+
+/// The slots of the workspace while they are given away.
+struct slots {
+  std::vector<std::int64_t> bytes{};
+  std::vector<std::size_t> busy_until{};
+
+  constexpr std::size_t size() const { return bytes.size(); }
+};
+
+/// The slot of an operand that a map reads for the last time and may write over, since element i of the result needs
+/// element i of it alone; `none` where there is no such operand. Memory that was just read is in the cache.
+constexpr std::size_t slot_in_place(const emitted& e, const std::vector<lifetime>& lives, std::size_t i) {
+  const step& s = e.made.steps[i];
+  if (s.kind != step_kind::map) return none;
+  const auto pointwise = [&](std::uint16_t b) {
+    const buffer& from = e.made.buffers[b];
+    return from.form == form::shard && same_order(from.type, s.loop) &&
+           from.type.element == e.made.buffers[s.out].type.element;
+  };
+  for (std::uint16_t b : s.in) {
+    const std::size_t memory = e.memory[b];
+    if (e.storages[memory].role != role::workspace || lives[memory].last_read != i || !pointwise(b)) continue;
+    bool safe = true;
+    for (std::uint16_t other : s.in) safe = safe && (e.memory[other] != memory || pointwise(other));
+    if (safe) return e.storages[memory].index;
+  }
+  return none;
+}
+
+/// The free slot whose size fits best; a new one where none is free. To grow a slot costs, to waste half of one less.
+constexpr std::size_t best_slot(slots& all, std::int64_t bytes, std::size_t i) {
+  std::size_t best = none;
+  const auto distance = [&](std::size_t slot) {
+    return all.bytes[slot] > bytes ? all.bytes[slot] - bytes : 2 * (bytes - all.bytes[slot]);
+  };
+  for (std::size_t k = 0; k < all.size(); ++k)
+    if (all.busy_until[k] < i && (best == none || distance(k) < distance(best))) best = k;
+  if (best != none) return best;
+  all.bytes.push_back(0);
+  all.busy_until.push_back(0);
+  return all.size() - 1;
+}
+
+/// Gives every buffer its memory: workspace by lifetime, where a slot is taken again once the last step that reads it
+/// is over.
+constexpr program allocate(emitted&& e) {
+  const std::vector<lifetime> lives = lifetimes_of(e);
+  const std::vector<step>& steps = e.made.steps;
+  slots all;
+  const auto assign = [&](std::size_t memory, std::size_t i, bool is_written) {
+    storage& s = e.storages[memory];
+    if (s.assigned || lives[memory].first_written != i) return;
+    std::size_t slot = is_written ? slot_in_place(e, lives, i) : none;
+    if (slot == none) slot = best_slot(all, s.bytes, i);
+    if (s.bytes > all.bytes[slot]) all.bytes[slot] = s.bytes;
+    all.busy_until[slot] = lives[memory].last_read;
+    s.index = static_cast<std::uint16_t>(slot);
+    s.assigned = true;
+  };
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (writes(steps[i])) assign(e.memory[steps[i].out], i, true);
+    if (steps[i].kind != step_kind::loop_begin) continue;
+    for (std::size_t memory = 0; memory < e.storages.size(); ++memory) assign(memory, i, false);
+  }
+  e.made.slots = static_cast<std::uint16_t>(all.size());
+  for (std::size_t b = 0; b < e.made.buffers.size(); ++b) {
+    e.made.buffers[b].role = e.storages[e.memory[b]].role;
+    e.made.buffers[b].index = e.storages[e.memory[b]].index;
+  }
+  return static_cast<program&&>(e.made);
+}
+
+} // namespace cleave::lowering

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/lower/place.hpp>
+#include <cleave/program/program.hpp>
+
+#include <vector>
+
+namespace cleave::lowering {
+
+/// A program whose buffers are not yet in slots of the workspace: what is emitted, and reordered afterwards.
+struct emitted {
+  program made{};
+  /// The memory of each buffer, as an index of `storages`.
+  std::vector<std::size_t> memory{};
+  std::vector<storage> storages{};
+};
+
+/// What emission works on.
+struct emission {
+  const assigned_graph& in;
+  const partitioned& p;
+  const fusion& f;
+  const placement& m;
+  emitted out{};
+  /// By value: its buffer, and for one that reads a region at a distance the buffer of what it sees there; -1: none yet.
+  std::vector<int> buffers{}, views{};
+  /// By region: its first map in the program, counted from 1; 0: not there yet.
+  std::vector<std::uint16_t> region_maps{};
+};
+
+constexpr int add_buffer(emitted& e, const buffer& b, std::size_t memory) {
+  e.made.buffers.push_back(b);
+  e.memory.push_back(memory);
+  return static_cast<int>(e.made.buffers.size() - 1);
+}
+
+/// Makes a buffer that of a region; the maps of what it surrounds are kept once.
+constexpr void give_region(emission& e, buffer& b, std::size_t region) {
+  const region_shape& shape = e.p.regions.all[region].shape;
+  std::vector<dim_map>& maps = e.out.made.maps;
+  if (e.region_maps[region] == 0) {
+    e.region_maps[region] = static_cast<std::uint16_t>(maps.size() + 1);
+    for (const dim_map& m : shape.maps) maps.push_back(m);
+  }
+  b.form = form::region;
+  b.first_map = static_cast<std::uint16_t>(e.region_maps[region] - 1);
+  b.maps = static_cast<std::uint8_t>(shape.maps.size());
+}
+
+/// The buffer of a value.
+constexpr int buffer_of(emission& e, std::size_t i) {
+  if (e.buffers[i] >= 0) return e.buffers[i];
+  const partitioned_value& v = e.p.values[i];
+  buffer own{role::workspace, 0, v.type, v.where};
+  if (v.origin == origin::region) give_region(e, own, v.region);
+  const int made = e.buffers[i] = add_buffer(e.out, own, e.m.of[i]);
+  const std::size_t root = root_of(e.p, i);
+  const bool collects = v.origin == origin::collect;
+  if (!collects && (e.p.values[root].origin != origin::slice || v.origin == origin::region)) return made;
+  // The value of the stack comes right after what is collected into it.
+  const int stack = buffer_of(e, collects ? i + 1 : e.p.values[root].in[0]);
+  buffer& b = e.out.made.buffers[static_cast<std::size_t>(made)];
+  b.form = form::slice;
+  b.of = static_cast<std::uint16_t>(stack);
+  b.loop = e.in.node_at(e.p.values[root].node).of;
+  return made;
+}
+
+/// What a value that reads a region at a distance sees, as a buffer: the memory of the region under its own dims.
+constexpr int view_of(emission& e, std::size_t i) {
+  if (e.views[i] >= 0) return e.views[i];
+  const partitioned_value& v = e.p.values[i];
+  const int region = buffer_of(e, v.in[0]);
+  const auto& around = e.p.regions.all[e.p.values[v.in[0]].region].shape.maps;
+  std::vector<dim_map>& maps = e.out.made.maps;
+  buffer b{role::workspace, 0, v.type, v.where};
+  b.form = form::view;
+  b.of = static_cast<std::uint16_t>(region);
+  b.first_map = static_cast<std::uint16_t>(maps.size());
+  dim_set seen = 0;
+  for (dim_map m : maps_of(e.in.g, e.in.node_at(v.node))) {
+    for (const dim_map& have : around)
+      if (have.from == m.from) m.offset.constant -= have.offset.constant;
+    seen |= dim_bit(m.from);
+    maps.push_back(m);
+  }
+  for (const dim_map& have : around) {
+    if ((seen & dim_bit(have.from)) != 0) continue;
+    // A dim along which only others read neighbours.
+    dim_map m = have;
+    m.dilation = 0;
+    m.offset.constant = -have.offset.constant;
+    maps.push_back(m);
+  }
+  b.maps = static_cast<std::uint8_t>(maps.size() - b.first_map);
+  return e.views[i] = add_buffer(e.out, b, e.m.of[v.in[0]]);
+}
+
+/// The first buffers are the arguments and then the results, as the caller knows them.
+constexpr void emit_outer_buffers(emission& e) {
+  for (node_id i : e.in.g.inputs) buffer_of(e, computed(e.p, i));
+  for (std::size_t r = 0; r < e.p.results.size(); ++r) {
+    if (written_in_place(e.p, e.m, r)) {
+      buffer_of(e, e.p.results[r]);
+      continue;
+    }
+    const partitioned_value& v = e.p.values[e.p.results[r]];
+    buffer own{role::output, static_cast<std::uint16_t>(r), v.type, v.where};
+    if (e.in.g.outputs_pinned) {
+      own.type = e.in.g.output_types[r];
+      own.where = e.in.g.output_layouts[r];
+    }
+    add_buffer(e.out, own, e.out.storages.size());
+    e.out.storages.push_back({role::output, own.index, 0, true});
+  }
+}
+
+} // namespace cleave::lowering

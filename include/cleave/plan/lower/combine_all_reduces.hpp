@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/program/program.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace cleave {
+
+/// Whether two steps are all-reduces that one message could serve.
+constexpr bool reduce_alike(const step& a, element of_a, const step& b, element of_b) {
+  return a.kind == step_kind::move && b.kind == step_kind::move && a.move == kind::all_reduce &&
+         b.move == kind::all_reduce && a.axes == b.axes && a.combine == b.combine && of_a == of_b;
+}
+
+namespace lowering {
+
+/// Moves all-reduces in place up to the last one before them that is alike, as far as what they combine is computed by
+/// then. Adjacent ones that turn out to be small travel as one message. `memory` tells in which memory a buffer is.
+constexpr void combine_all_reduces(std::vector<step>& steps, const std::vector<buffer>& buffers,
+                                   const std::vector<std::size_t>& memory) {
+  const auto alike = [&](const step& a, const step& b) {
+    return reduce_alike(a, buffers[a.out].type.element, b, buffers[b.out].type.element);
+  };
+  for (std::size_t j = 1; j < steps.size(); ++j) {
+    const step& late = steps[j];
+    const std::size_t own = memory[late.out];
+    if (late.kind != step_kind::move || late.move != kind::all_reduce || memory[late.in[0]] != own) continue;
+    for (std::size_t i = j; i-- > 0 && steps[i].in_loop == late.in_loop && memory[steps[i].out] != own;) {
+      if (!alike(steps[i], late)) continue;
+      const auto at = [&](std::size_t k) { return steps.begin() + static_cast<std::ptrdiff_t>(k); };
+      std::rotate(at(i + 1), at(j), at(j + 1));
+      break;
+    }
+  }
+}
+
+} // namespace lowering
+
+} // namespace cleave

@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/lower/buffers.hpp>
+
+#include <vector>
+
+namespace cleave::lowering {
+
+constexpr std::uint8_t load(step& s, int buffer) {
+  for (std::size_t i = 0; i < s.in.size(); ++i)
+    if (s.in[i] == buffer) return static_cast<std::uint8_t>(i);
+  s.in.push_back(static_cast<std::uint16_t>(buffer));
+  return static_cast<std::uint8_t>(s.in.size() - 1);
+}
+
+/// The values of an expression at hand, and their entries.
+struct expressed {
+  std::size_t value;
+  std::uint8_t entry;
+};
+
+/// Appends the computation of a value to the expression of a step; the index of its entry. Of the root itself what it
+/// computes, of others what is fused into it.
+constexpr std::uint8_t express(emission& e, step& s, std::vector<expressed>& known, std::size_t i, bool root) {
+  for (const expressed& k : known)
+    if (k.value == i) return k.entry;
+  const partitioned_value& v = e.p.values[i];
+  const bool fused = e.f.fused[i] != 0;
+  tape_op t;
+  t.type = v.type.element;
+  if (v.reads_neighbours && (root || fused)) {
+    t.code = op::input;
+    t.arg = load(s, view_of(e, i));
+  } else if (!root && !fused && e.f.free[i] == 0) {
+    t.code = op::input;
+    t.arg = load(s, buffer_of(e, i));
+  } else {
+    const node& n = e.in.node_at(v.node);
+    t.code = n.code;
+    t.scalar = n.scalar;
+    t.user = n.user;
+    t.over = n.over;
+    t.line = n.where.line <= 0xFFFFu ? static_cast<std::uint16_t>(n.where.line) : std::uint16_t{0};
+    if (const auto own = rules_of(n).express; own != nullptr) own(n, s.loop, t);
+    if (t.code == op::identity) return express(e, s, known, v.in[0], false);
+    for (std::size_t k = 0; k < v.arity; ++k) t.in[k] = express(e, s, known, v.in[k], false);
+    // A user's function takes three numbers, whatever it needs.
+    for (std::size_t k = v.arity; k < t.in.size() && n.user != nullptr; ++k) t.in[k] = t.in[0];
+  }
+  s.tape.push_back(t);
+  known.push_back({i, static_cast<std::uint8_t>(s.tape.size() - 1)});
+  return known.back().entry;
+}
+
+/// A step that evaluates an expression: over the dims of the value, and those that it reduces.
+constexpr void emit_expression(emission& e, std::size_t i, step& s) {
+  const partitioned_value& v = e.p.values[i];
+  const node& n = e.in.node_at(v.node);
+  const bool folds = is_folded(e.in, v);
+  s.kind = folds ? step_kind::fold : step_kind::map;
+  s.loop = loop_of(e.in, e.p, v);
+  s.space = v.where.reduced();
+  for (int d = v.type.rank, r = 0; d < s.loop.rank; ++d, ++r) s.space.set(d, e.in.chosen[v.node].over[r]);
+  s.folded = static_cast<std::uint8_t>(s.loop.rank - v.type.rank);
+  s.combine = n.combine;
+  std::vector<expressed> known;
+  express(e, s, known, folds ? v.in[0] : i, !folds);
+}
+
+/// A step that takes a value to another layout.
+constexpr void emit_move(emission& e, const partitioned_value& v, step& s) {
+  const layout& from = e.p.values[v.in[0]].where;
+  s.kind = step_kind::move;
+  s.move = v.by.move;
+  s.axes = v.by.axes;
+  s.combine = from.unreduced() != 0 ? from.combine() : v.where.combine();
+  s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, v.in[0])));
+}
+
+/// A step that fetches what is around a shard.
+constexpr void emit_region(emission& e, const partitioned_value& v, step& s) {
+  const region_shape& shape = e.p.regions.all[v.region].shape;
+  s.kind = step_kind::exchange;
+  s.axes = fetched_over(shape);
+  if (s.axes != 0) s.move = kind::exchange;
+  s.region_parts = shape.parts;
+  s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, v.in[0])));
+  s.first_map = static_cast<std::uint16_t>(e.out.made.maps.size());
+  s.maps = static_cast<std::uint8_t>(shape.maps.size());
+  for (const dim_map& m : shape.maps) {
+    dim_map itself;
+    itself.from = itself.to = m.from;
+    itself.outside = m.outside;
+    e.out.made.maps.push_back(itself);
+  }
+}
+
+/// The step of an operation that has one of its own.
+constexpr void emit_operation(emission& e, const partitioned_value& v, step& s) {
+  const node& n = e.in.node_at(v.node);
+  const op_rules& rules = rules_of(n);
+  placed_op o;
+  o.arity = v.arity;
+  for (std::size_t k = 0; k < v.arity; ++k) {
+    const partitioned_value& operand = e.p.values[v.in[k]];
+    o.in[k] = {&operand.type, operand.where};
+    s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, v.in[k])));
+  }
+  o.out = {&v.type, v.where};
+  o.maps = maps_of(e.in.g, n);
+  o.user = n.user;
+  if (rules.place != nullptr) rules.place(n, e.in.chosen[v.node], o);
+  s.kind = rules.kind_of_step;
+  s.axes = o.over;
+  if (s.axes != 0) s.move = rules.collective;
+  rules.emit(n, o, s);
+}
+
+constexpr step step_of(emission& e, std::size_t i) {
+  const partitioned_value& v = e.p.values[i];
+  const node& n = e.in.node_at(v.node);
+  step s;
+  s.code = n.origin;
+  s.gradient = n.gradient;
+  s.node = v.node;
+  s.where = n.where;
+  s.in_loop = v.loop;
+  if (v.origin == origin::move) emit_move(e, v, s);
+  else if (v.origin == origin::region) emit_region(e, v, s);
+  else if (is_expression(e.in, v)) emit_expression(e, i, s);
+  else emit_operation(e, v, s);
+  s.out = static_cast<std::uint16_t>(buffer_of(e, i));
+  return s;
+}
+
+constexpr void emit_step(emission& e, std::size_t i) {
+  const partitioned_value& v = e.p.values[i];
+  if (e.f.fused[i] != 0 || e.f.uses[i] == 0 || v.origin == origin::rename || v.origin == origin::slice) return;
+  if (!is_argument(e.in, v)) e.out.made.steps.push_back(step_of(e, i));
+}
+constexpr void emit_mark(emission& e, step_kind what, std::uint8_t loop, std::size_t steering) {
+  step s;
+  s.kind = what;
+  s.in_loop = loop;
+  if (steering != none) s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, steering)));
+  e.out.made.steps.push_back(s);
+}
+
+/// The steps of a stretch of values that are part of a loop; those of loops around it are there already.
+constexpr void emit_stretch(emission& e, std::size_t begin, std::size_t end, std::uint8_t loop) {
+  const std::vector<partitioned_value>& values = e.p.values;
+  const loop_list& loops = e.in.g.loops;
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::uint8_t within_loop = values[i].loop;
+    if (within_loop == loop && values[i].origin != origin::next) emit_step(e, i);
+    if (within_loop == loop || !within(loops, within_loop, loop)) continue;
+    std::uint8_t inner = within_loop;
+    while (loops[inner - 1u].around != loop) inner = loops[inner - 1u].around;
+    std::size_t last = i;
+    for (std::size_t j = i; j < end; ++j)
+      if (within(loops, values[j].loop, inner)) last = j;
+    // What does not change from iteration to iteration comes first.
+    for (std::size_t j = i; j < last; ++j)
+      if (values[j].loop == loop) emit_step(e, j);
+    emit_mark(e, step_kind::loop_begin, inner, e.p.iterations[inner]);
+    emit_stretch(e, i, last + 1, inner);
+    // Carried values go on when nothing reads them any more.
+    for (std::size_t j = i; j <= last; ++j)
+      if (values[j].loop == inner && values[j].origin == origin::next) emit_step(e, j);
+    emit_mark(e, step_kind::loop_end, inner, e.p.until[inner]);
+    i = last;
+  }
+}
+
+/// Copies a result to the caller's memory: it is an argument, another result, or wanted in another memory order.
+constexpr void emit_copy(emission& e, std::size_t result) {
+  const std::size_t i = e.p.results[result];
+  const std::size_t to = e.in.g.inputs.size() + result;
+  step s;
+  s.kind = step_kind::map;
+  s.code = op::reshard;
+  s.node = e.p.values[i].node;
+  s.where = e.in.node_at(s.node).where;
+  s.loop = e.out.made.buffers[to].type;
+  s.space = e.out.made.buffers[to].where.reduced();
+  s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, i)));
+  tape_op t;
+  t.code = op::input;
+  t.type = s.loop.element;
+  s.tape.push_back(t);
+  s.out = static_cast<std::uint16_t>(to);
+  e.out.made.steps.push_back(s);
+}
+
+/// The steps that compute the values, over buffers in memory that is not yet shared between values of other times.
+constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fusion& f, const placement& m) {
+  emission e{in, p, f, m};
+  program& made = e.out.made;
+  made.mesh = in.g.mesh;
+  made.dims = in.g.dims;
+  made.rules = in.g.rules;
+  made.maps = in.g.maps;
+  made.loops = in.g.loops;
+  made.arguments = static_cast<std::uint16_t>(in.g.inputs.size());
+  made.results = static_cast<std::uint16_t>(in.g.outputs.size());
+  e.out.storages = m.storages;
+  e.buffers.assign(p.values.size(), -1);
+  e.views.assign(p.values.size(), -1);
+  e.region_maps.assign(p.regions.all.size(), 0);
+  emit_outer_buffers(e);
+  emit_stretch(e, 0, p.values.size(), 0);
+  for (std::size_t r = 0; r < p.results.size(); ++r)
+    if (!written_in_place(p, m, r)) emit_copy(e, r);
+  return static_cast<emitted&&>(e.out);
+}
+
+} // namespace cleave::lowering

@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/lower/values.hpp>
+#include <cleave/program/step.hpp>
+
+#include <vector>
+
+namespace cleave::lowering {
+
+/// Which values are computed inside the step of another one. By value.
+struct fusion {
+  /// It has no step of its own.
+  std::vector<std::uint8_t> fused{};
+  /// A number that each reader makes for itself.
+  std::vector<std::uint8_t> free{};
+  /// How many read it, the caller included; 0: it is not computed.
+  std::vector<int> uses{};
+};
+
+/// The expression of a step while it is filled: what it computes and what it loads.
+struct expression {
+  static_vector<std::size_t, max_tape> members{};
+  static_vector<std::size_t, max_operands> loads{};
+
+  constexpr bool fits() const { return members.size() + loads.size() <= max_tape; }
+};
+
+/// What fusion works on.
+struct fusing {
+  const assigned_graph& in;
+  const partitioned& p;
+  fusion f{};
+  /// By value that has a step.
+  std::vector<expression> expressions{};
+  /// By value: the step that reads it, if that is one that evaluates an expression.
+  std::vector<std::size_t> reader{};
+};
+/// Several steps read a value, or one that evaluates no expression.
+inline constexpr std::size_t several = none - 1;
+
+constexpr void count_uses(const partitioned& p, fusion& f) {
+  for (const partitioned_value& v : p.values)
+    for (std::size_t k = 0; k < v.arity; ++k) ++f.uses[v.in[k]];
+  for (std::size_t i = 0; i < p.values.size(); ++i)
+    if (p.values[i].origin == origin::next) ++f.uses[i], ++f.uses[p.values[i].in[1]];
+}
+/// Numbers that every reader makes for itself: literals, extents, indices, and what follows from such without a dim.
+constexpr void find_free(const assigned_graph& in, const partitioned& p, fusion& f) {
+  for (std::size_t i = 0; i < p.values.size(); ++i) {
+    const partitioned_value& v = p.values[i];
+    if (v.origin != origin::node) continue;
+    if (v.arity == 0) {
+      f.free[i] = rules::is_made_everywhere(in.node_at(v.node));
+    } else if (v.type.rank == 0 && is_elementwise(in.node_at(v.node).code)) {
+      f.free[i] = true;
+      for (std::size_t k = 0; k < v.arity; ++k) f.free[i] = f.free[i] != 0 && f.free[v.in[k]] != 0;
+    }
+  }
+}
+/// Values that somebody needs who is no step of an expression: the caller, and the loops that they steer.
+constexpr void note_outer_readers(fusing& s) {
+  for (const auto& steering : {s.p.iterations, s.p.until})
+    for (std::size_t i : steering)
+      if (i != none) {
+        ++s.f.uses[i];
+        s.reader[i] = several;
+        s.f.free[i] = false;
+      }
+  for (std::size_t r : s.p.results) {
+    ++s.f.uses[r];
+    s.reader[r] = several;
+  }
+}
+/// What reads a region at a distance is read there by expressions, each of which loads it itself; others need it as a
+/// shard.
+constexpr void find_region_readers(fusing& s) {
+  for (std::size_t i = 0; i < s.p.values.size(); ++i) s.f.fused[i] = s.p.values[i].reads_neighbours;
+  for (const partitioned_value& v : s.p.values)
+    if (!is_expression(s.in, v))
+      for (std::size_t k = 0; k < v.arity; ++k) s.f.fused[v.in[k]] = false;
+  for (std::size_t i = 0; i < s.p.values.size(); ++i)
+    if (s.reader[i] == several) s.f.fused[i] = false;
+}
+
+constexpr bool take_member(const fusing& s, expression& e, std::size_t i);
+constexpr bool take_operand(const fusing& s, expression& e, std::size_t i) {
+  if (e.members.contains(i) || e.loads.contains(i)) return true;
+  if (s.f.free[i] != 0 && !s.p.values[i].reads_neighbours) return take_member(s, e, i);
+  if (e.loads.full()) return false;
+  e.loads.push_back(i);
+  return true;
+}
+constexpr bool take_member(const fusing& s, expression& e, std::size_t i) {
+  const partitioned_value& v = s.p.values[i];
+  if (v.reads_neighbours) return take_operand(s, e, i);
+  for (std::size_t k = 0; k < v.arity; ++k)
+    if (!take_operand(s, e, v.in[k])) return false;
+  if (e.members.full()) return false;
+  e.members.push_back(i);
+  return e.fits();
+}
+
+/// What a carried value becomes may be computed straight into its memory, element by element; from no other one, which
+/// may have gone on already.
+constexpr bool keeps_iterations_apart(const fusing& s, std::size_t step, const expression& e) {
+  const partitioned_value& writer = s.p.values[step];
+  if (writer.origin != origin::next) return true;
+  for (std::size_t l : e.loads) {
+    const partitioned_value& root = s.p.values[root_of(s.p, l)];
+    if (!is_carried(s.in, root) || s.in.node_at(root.node).of != s.in.node_at(writer.node).of) continue;
+    const partitioned_value& loaded = s.p.values[l];
+    if (l != writer.in[1] || loaded.type != writer.type || loaded.where != writer.where) return false;
+  }
+  return true;
+}
+
+/// Moves a value into the step that reads it, if there is one over the same dims that can hold it.
+constexpr bool move_into_reader(fusing& s, std::size_t i) {
+  const std::size_t reader = s.reader[i];
+  const partitioned_value& v = s.p.values[i];
+  if (reader >= several || !is_expression(s.in, v) || is_folded(s.in, v)) return false;
+  const partitioned_value& step = s.p.values[reader];
+  if (v.type.set() != loop_of(s.in, s.p, step).set() || v.loop != step.loop) return false;
+  expression longer;
+  longer.members = s.expressions[reader].members;
+  for (std::size_t l : s.expressions[reader].loads)
+    if (l != i) longer.loads.push_back(l);
+  if (!take_member(s, longer, i) || !keeps_iterations_apart(s, reader, longer)) return false;
+  s.expressions[reader] = longer;
+  return true;
+}
+
+/// Decides where a value is computed; those that read it are decided.
+constexpr void fuse_value(fusing& s, std::size_t i) {
+  const partitioned_value& v = s.p.values[i];
+  if (s.f.uses[i] == 0) return;
+  if (v.reads_neighbours) {
+    s.reader[v.in[0]] = several;
+    return;
+  }
+  std::size_t step = i;
+  if (s.f.free[i] != 0) {
+    // Made on its own only for a reader that cannot make it.
+    s.f.fused[i] = s.reader[i] == none;
+    if (s.f.fused[i] != 0) return;
+  } else if (move_into_reader(s, i)) {
+    s.f.fused[i] = true;
+    step = s.reader[i];
+  }
+  const bool evaluates = is_expression(s.in, v);
+  if (s.f.fused[i] == 0 && evaluates) {
+    for (std::size_t k = 0; k < v.arity; ++k) static_cast<void>(take_operand(s, s.expressions[i], v.in[k]));
+    if (!is_folded(s.in, v)) s.expressions[i].members.push_back(i);
+  }
+  for (std::size_t k = 0; k < v.arity; ++k) {
+    std::size_t& reader = s.reader[v.in[k]];
+    if (!evaluates) reader = several;
+    else if (s.f.free[v.in[k]] == 0) reader = reader == none || reader == step ? step : several;
+  }
+}
+
+/// Decides which values are computed inside a step: those all of whose readers are, and in one step. From the results
+/// backwards, as far as a step can hold.
+constexpr fusion fuse(const assigned_graph& in, const partitioned& p) {
+  fusing s{in, p};
+  const std::size_t count = p.values.size();
+  s.f.fused.assign(count, 0);
+  s.f.free.assign(count, 0);
+  s.f.uses.assign(count, 0);
+  s.expressions.assign(count, expression{});
+  s.reader.assign(count, none);
+  find_free(in, p, s.f);
+  count_uses(p, s.f);
+  note_outer_readers(s);
+  find_region_readers(s);
+  for (std::size_t i = count; i-- > 0;) fuse_value(s, i);
+  return static_cast<fusion&&>(s.f);
+}
+
+} // namespace cleave::lowering

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/choose.hpp>
+#include <cleave/plan/lower/allocate.hpp>
+#include <cleave/plan/lower/combine_all_reduces.hpp>
+#include <cleave/plan/lower/emit.hpp>
+#include <cleave/plan/lower/overlap_exchanges.hpp>
+#include <cleave/plan/lower/split_values.hpp>
+#include <cleave/plan/lower/verify.hpp>
+
+#include <type_traits>
+
+namespace cleave {
+
+/// The steps of a graph under given strategies.
+///
+/// Each pass is verified. The compiler checks the finished program alone, which every mistake of a pass before it makes
+/// wrong or dearer, never silently different; a check of each pass costs as much as the pass. Unit tests, the oracle
+/// and the fuzzer, which run the same code at run time, check all of them.
+constexpr program lower(const graph& g, const choice& chosen, const sizes& at, const policy& rule) {
+  const lowering::assigned_graph in{g, chosen.by_node, chosen.factors, at, rule};
+  bool sound = true;
+  const auto check = [&](const auto&... made) {
+    if (!std::is_constant_evaluated()) sound = sound && lowering::verify(made...);
+  };
+  const lowering::partitioned values = lowering::split_values(in);
+  check(in, values);
+  const lowering::fusion fused = lowering::fuse(in, values);
+  check(in, values, fused);
+  const lowering::placement placed = lowering::place(in, values, fused);
+  check(values, fused, placed);
+  lowering::emitted steps = lowering::emit(in, values, fused, placed);
+  check(steps);
+  lowering::combine_all_reduces(steps.made.steps, steps.made.buffers, steps.memory);
+  check(steps);
+  lowering::overlap_exchanges(steps.made.steps, steps.made.maps, steps.memory);
+  check(steps);
+  program made = lowering::allocate(static_cast<lowering::emitted&&>(steps));
+  if (!sound || !verify(made)) made.found = {fault::internal, {}, "lower"};
+  return made;
+}
+
+} // namespace cleave

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/lower/fuse.hpp>
+#include <cleave/program/addressing.hpp>
+
+#include <vector>
+
+namespace cleave::lowering {
+
+/// A piece of memory that one value or several have.
+struct storage {
+  cleave::role role = cleave::role::workspace;
+  /// Which argument or result, or which slot of the workspace.
+  std::uint16_t index = 0;
+  /// Of the largest device.
+  std::int64_t bytes = 0;
+  /// Whether role and index are final; those of workspace come last.
+  bool assigned = false;
+};
+
+/// In which memory values are.
+struct placement {
+  std::vector<storage> storages{};
+  /// By value.
+  std::vector<std::size_t> of{};
+};
+
+/// Whether the caller's memory of a result is where it is computed.
+constexpr bool written_in_place(const partitioned& p, const placement& m, std::size_t result) {
+  const storage& s = m.storages[m.of[p.results[result]]];
+  return s.role == role::output && s.index == result;
+}
+
+constexpr bool same_order(const tensor_type& a, const tensor_type& b) { return a.rank == b.rank && a.dims == b.dims; }
+
+/// The value whose memory a value has too: that of which it is a view or a part, that which it carries on, or the
+/// partial sums that an all-reduce finishes and nothing else reads.
+constexpr std::size_t shares_memory_with(const partitioned& p, const fusion& f, const placement& m, std::size_t i) {
+  const partitioned_value& v = p.values[i];
+  switch (v.origin) {
+    case origin::rename:
+    case origin::slice: return v.in[0];
+    case origin::next: return v.in[1];
+    case origin::move: {
+      const std::size_t from = v.in[0];
+      const bool alone = v.by.move == kind::all_reduce && f.uses[from] == 1;
+      return alone && m.storages[m.of[from]].role != role::input && p.values[from].origin != origin::rename ? from
+                                                                                                            : none;
+    }
+    case origin::node:
+    case origin::region:
+    case origin::collect: break;
+  }
+  return none;
+}
+
+/// The bytes of the memory of a value. What a loop collects has the memory of the whole stack.
+constexpr std::int64_t memory_of(const assigned_graph& in, const partitioned& p, const partitioned_value& v) {
+  const std::int64_t element_bytes = size_of(v.type.element);
+  buffer whole{role::workspace, 0, v.type, v.where};
+  if (v.origin == origin::collect) whole = {role::workspace, 0, in.node_at(v.node).type, in.chosen[v.node].out};
+  if (v.origin != origin::region) return largest_elements(whole, in.g.maps, in.at) * element_bytes;
+  const region_shape& shape = p.regions.all[v.region].shape;
+  whole.form = form::region;
+  whole.maps = static_cast<std::uint8_t>(shape.maps.size());
+  return largest_elements(whole, shape.maps, in.at) * element_bytes;
+}
+
+/// Places values in memory: arguments and results in that of the caller, the rest in workspace.
+constexpr placement place(const assigned_graph& in, const partitioned& p, const fusion& f) {
+  placement m;
+  m.of.assign(p.values.size(), 0);
+  for (std::size_t i = 0; i < p.values.size(); ++i) {
+    if (f.fused[i] != 0) continue;
+    const partitioned_value& v = p.values[i];
+    if (const std::size_t other = shares_memory_with(p, f, m, i); other != none) {
+      m.of[i] = m.of[other];
+      continue;
+    }
+    storage s;
+    s.bytes = memory_of(in, p, v);
+    if (is_argument(in, v)) {
+      s.role = role::input;
+      s.assigned = true;
+      for (std::size_t a = 0; a < in.g.inputs.size(); ++a)
+        if (in.g.inputs[a] == v.node) s.index = static_cast<std::uint16_t>(a);
+    }
+    m.of[i] = m.storages.size();
+    m.storages.push_back(s);
+  }
+  // A result is written where the caller wants it, unless its memory is an argument's or another result's.
+  for (std::size_t r = 0; r < p.results.size(); ++r) {
+    storage& s = m.storages[m.of[p.results[r]]];
+    const bool in_order = !in.g.outputs_pinned || same_order(p.values[p.results[r]].type, in.g.output_types[r]);
+    if (s.role == role::workspace && !s.assigned && in_order)
+      s = {role::output, static_cast<std::uint16_t>(r), s.bytes, true};
+  }
+  return m;
+}
+
+} // namespace cleave::lowering

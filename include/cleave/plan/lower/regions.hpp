@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/exchange.hpp>
+#include <cleave/cost/strategy.hpp>
+#include <cleave/rules/all.hpp>
+
+#include <vector>
+
+namespace cleave::lowering {
+
+/// A graph with a strategy for each node, and the sizes and the policy by which they were chosen: what is lowered.
+struct assigned_graph {
+  const graph& g;
+  const std::vector<strategy>& chosen;
+  const factor_table& factors;
+  const sizes& at;
+  const policy& rule;
+
+  constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
+};
+
+/// One region of an operand that several operations share, and so one exchange: all neighbours of a stencil come at
+/// once.
+struct shared_region {
+  node_id operand;
+  region_shape shape;
+  /// What each of those who share it needs.
+  std::vector<region_shape> members{};
+  std::int64_t bytes = 0;
+};
+struct shared_regions {
+  std::vector<shared_region> all{};
+  /// By node, counted from 1; 0: it reads no region.
+  std::vector<std::size_t> of_node{};
+};
+
+/// The widest region that is shared, in elements around an index: what lies between far apart indices would be copied
+/// for nothing. Not measured.
+inline constexpr std::int64_t widest_shared_region = 64;
+
+/// The parts of a region that one of those who share it needs.
+constexpr std::uint32_t needed_parts(const region_shape& shared, const region_shape& one) {
+  std::uint32_t parts = 0;
+  for (std::uint32_t part = 0; part < parts_of(shared.maps.size()); ++part) {
+    bool needed = true;
+    for (std::size_t m = 0; m < shared.maps.size(); ++m) {
+      const int digit = digit_of(part, m);
+      if (digit == 1) continue;
+      bool reaches = false;
+      for (const dim_map& own : one.maps)
+        if (own.from == shared.maps[m].from && surrounds(own))
+          reaches = digit == 0 ? own.offset.constant < 0 : own.offset.constant + own.dilation > 0;
+      needed = needed && reaches;
+    }
+    if (needed) parts |= 1u << part;
+  }
+  return parts;
+}
+
+/// The region that a node reads, alone.
+constexpr region_shape region_around(const assigned_graph& in, std::size_t v) {
+  const node& n = in.node_at(v);
+  const strategy& s = in.chosen[v];
+  region_shape r;
+  r.type = in.node_at(n.in[0]).type;
+  r.taken = required(n, in.factors[v], s, 0);
+  for (int i = 0; i < r.type.rank; ++i) {
+    const int same = n.type.find(r.type[i]);
+    if (same >= 0) r.made.set(i, s.out[same]);
+  }
+  r.made.set_partial(s.out.unreduced(), s.out.combine());
+  for (const dim_map& m : maps_of(in.g, n)) {
+    dim_map along = m;
+    along.window = no_dim;
+    along.dilation = m.window == no_dim ? 0 : m.dilation * (in.at[m.window] > 0 ? in.at[m.window] - 1 : 0);
+    r.made.set(r.type.find(m.from), s.out[n.type.find(m.to)]);
+    r.maps.push_back(along);
+  }
+  r.parts = needed_parts(r, r);
+  return r;
+}
+
+/// A map that reaches the index itself too.
+constexpr dim_map including_block(dim_map m) {
+  const std::int64_t high = std::max<std::int64_t>(m.offset.constant + m.dilation, 0);
+  m.offset.constant = std::min<std::int64_t>(m.offset.constant, 0);
+  m.dilation = high - m.offset.constant;
+  return m;
+}
+
+/// One region for both, if that is possible.
+constexpr bool unite(const region_shape& a, const region_shape& b, region_shape& both) {
+  if (!(a.taken == b.taken) || !(a.made == b.made)) return false;
+  both = a;
+  for (const dim_map& m : b.maps) {
+    bool known = false;
+    for (dim_map& have : both.maps) {
+      if (have.from != m.from) continue;
+      if (have.to != m.to || have.stride != m.stride || have.outside != m.outside) return false;
+      known = true;
+      const std::int64_t low = std::min(have.offset.constant, m.offset.constant);
+      have.dilation = std::max(have.offset.constant + have.dilation, m.offset.constant + m.dilation) - low;
+      have.offset.constant = low;
+    }
+    if (known) continue;
+    if (!surrounds(m) || both.maps.full()) return false;
+    both.maps.push_back(including_block(m));
+  }
+  for (dim_map& have : both.maps) {
+    bool shared = false;
+    for (const dim_map& m : b.maps) shared = shared || m.from == have.from;
+    if (shared) continue;
+    if (!surrounds(have)) return false;
+    have = including_block(have);
+  }
+  return true;
+}
+
+/// Lets a node share a region where that moves no more than two regions do, and copies nothing for nothing.
+constexpr bool share(const assigned_graph& in, shared_region& region, const region_shape& own, std::int64_t own_bytes) {
+  region_shape both;
+  if (!unite(region.shape, own, both)) return false;
+  both.parts = needed_parts(both, own);
+  for (const region_shape& member : region.members) both.parts |= needed_parts(both, member);
+  const std::int64_t together = region_cost(both, in.at).bytes;
+  if (together > region.bytes + own_bytes) return false;
+  for (const dim_map& m : both.maps)
+    if (m.dilation > widest_shared_region) return false;
+  region.shape = both;
+  region.bytes = together;
+  region.members.push_back(own);
+  return true;
+}
+
+/// The regions of a graph. Operations share one where that moves no more than a region for each.
+constexpr shared_regions find_regions(const assigned_graph& in) {
+  shared_regions found;
+  found.of_node.assign(in.g.nodes.size(), 0);
+  for (std::size_t v = 0; v < in.g.nodes.size(); ++v) {
+    const node& n = in.node_at(v);
+    if (!rules::reads_neighbours(in.g, n)) continue;
+    const region_shape own = region_around(in, v);
+    const std::int64_t bytes = region_cost(own, in.at).bytes;
+    for (std::size_t r = 0; r < found.all.size() && found.of_node[v] == 0; ++r)
+      if (found.all[r].operand == n.in[0] && share(in, found.all[r], own, bytes)) found.of_node[v] = r + 1;
+    if (found.of_node[v] != 0) continue;
+    found.all.push_back({n.in[0], own, {own}, bytes});
+    found.of_node[v] = found.all.size();
+  }
+  return found;
+}
+
+} // namespace cleave::lowering

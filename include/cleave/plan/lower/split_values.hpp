@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/lower/values.hpp>
+
+namespace cleave::lowering {
+
+constexpr std::size_t add(partitioned& p, const partitioned_value& v) {
+  p.values.push_back(v);
+  return p.values.size() - 1;
+}
+/// Takes a value down as one of a node.
+constexpr void note_version(partitioned& p, node_id u, std::size_t value) {
+  const std::size_t entry = p.versions.size();
+  p.versions.push_back({value, none});
+  (p.first_of[u] == none ? p.first_of[u] : p.versions[p.last_of[u]].next) = entry;
+  p.last_of[u] = entry;
+}
+/// Adds a value that stands for its node in its layout.
+constexpr std::size_t add_version(partitioned& p, const partitioned_value& v) {
+  const std::size_t made = add(p, v);
+  note_version(p, v.node, made);
+  return made;
+}
+
+/// The value that an earlier one becomes by a move.
+constexpr partitioned_value moved_from(const partitioned_value& v, std::size_t from, const hop& by) {
+  partitioned_value m = v;
+  m.origin = origin::move;
+  m.by = by;
+  m.where = by.to;
+  m.arity = 1;
+  m.in[0] = from;
+  return m;
+}
+
+/// The value of a node in a layout. Where it is not there yet, moves are added, from the layout from which that is
+/// cheapest.
+constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id u, const layout& want) {
+  for (std::size_t e = p.first_of[u]; e != none; e = p.versions[e].next)
+    if (p.values[p.versions[e].value].where == want) return p.versions[e].value;
+  partitioned_value v;
+  v.node = u;
+  v.type = in.node_at(u).type;
+  // It is moved where it is made: what enters a loop once is moved once, before the loop.
+  v.loop = in.node_at(u).loop;
+  if (rules::is_made_everywhere(in.node_at(u))) {
+    v.where = want.reduced();
+    const std::size_t whole = add_version(p, v);
+    // Every device can make the whole value; as a partial one it is masked like any other.
+    return want.unreduced() == 0 ? whole : add_version(p, moved_from(v, whole, {kind::mask, want.unreduced(), want}));
+  }
+  const shape global = shape_of(v.type, in.at);
+  const std::int64_t element_bytes = size_of(v.type.element);
+  std::size_t start = computed(p, u);
+  path best = find_path(global, element_bytes, p.values[start].where, want, in.at.axes, in.rule);
+  for (std::size_t e = p.versions[p.first_of[u]].next; e != none; e = p.versions[e].next) {
+    const std::size_t i = p.versions[e].value;
+    if (p.values[i].where.unreduced() != 0) continue;
+    const path other = find_path(global, element_bytes, p.values[i].where, want, in.at.axes, in.rule);
+    if (other.score < best.score) {
+      best = other;
+      start = i;
+    }
+  }
+  for (const hop& h : best.hops) start = add_version(p, moved_from(v, start, h));
+  return start;
+}
+
+/// The value of a region, made for the first of those who read it.
+constexpr std::size_t region_value(const assigned_graph& in, partitioned& p, std::vector<std::size_t>& made,
+                                   std::size_t v) {
+  const std::size_t r = p.regions.of_node[v] - 1;
+  if (made[r] != none) return made[r];
+  const shared_region& region = p.regions.all[r];
+  partitioned_value around;
+  around.origin = origin::region;
+  around.loop = in.node_at(region.operand).loop;
+  around.node = static_cast<node_id>(v);
+  around.type = region.shape.type;
+  around.where = region.shape.made;
+  around.arity = 1;
+  around.in[0] = value_in(in, p, region.operand, region.shape.taken);
+  around.region = r;
+  return made[r] = add(p, around);
+}
+
+/// The values of a node that marks where a loop begins, goes on or ends; `v` is what it would be elsewhere.
+constexpr void split_loop(const assigned_graph& in, partitioned& p, partitioned_value v, const node& n) {
+  switch (n.code) {
+    case op::carry:
+      // Set before the loop begins.
+      v.loop = in.g.loops[n.of - 1u].around;
+      break;
+    case op::each: v.origin = in.g.loops[n.of - 1u].along == no_dim ? origin::rename : origin::slice; break;
+    case op::next:
+      v.origin = origin::next;
+      v.arity = 1;
+      v.in[1] = computed(p, n.in[1]);
+      break;
+    case op::last:
+      v.origin = origin::rename;
+      v.in[0] = computed(p, n.in[0]);
+      break;
+    case op::collect: {
+      partitioned_value each = v;
+      each.origin = origin::collect;
+      each.loop = n.of;
+      each.type = in.node_at(n.in[0]).type;
+      for (int i = 0; i < each.type.rank; ++i) each.where.set(i, v.where[i + 1]);
+      each.where.clear(each.type.rank);
+      v.origin = origin::rename;
+      v.in[0] = add(p, each);
+      break;
+    }
+    case op::trips: p.iterations[n.of] = v.in[0]; return;
+    default: p.until[n.of] = v.in[0]; return;
+  }
+  add_version(p, v);
+}
+
+/// The values of one node, after those that it reads.
+constexpr void split_node(const assigned_graph& in, partitioned& p, std::vector<std::size_t>& regions, std::size_t v) {
+  const node& n = in.node_at(v);
+  if (rules::is_made_everywhere(n)) return;
+  partitioned_value made;
+  made.node = static_cast<node_id>(v);
+  made.type = n.type;
+  made.where = in.chosen[v].out;
+  made.arity = n.arity;
+  made.loop = n.loop;
+  if (p.regions.of_node[v] != 0) {
+    made.reads_neighbours = true;
+    made.in[0] = region_value(in, p, regions, v);
+    add_version(p, made);
+    return;
+  }
+  for (std::size_t k = 0; k < n.arity; ++k)
+    made.in[k] = value_in(in, p, n.in[k], required(n, in.factors[v], in.chosen[v], static_cast<int>(k)));
+  switch (class_of(n.code)) {
+    case op_class::annotation: note_version(p, made.node, made.in[0]); return;
+    case op_class::loop: return split_loop(in, p, made, n);
+    case op_class::view: made.origin = origin::rename; break;
+    default: break;
+  }
+  add_version(p, made);
+}
+
+/// The layout in which a result is asked for, in the order of the dims of the value.
+constexpr layout asked_layout(const assigned_graph& in, std::size_t result) {
+  const node_id v = in.g.outputs[result];
+  if (!in.g.outputs_pinned) return rules::is_made_everywhere(in.node_at(v)) ? layout{} : in.chosen[v].out.reduced();
+  layout asked = in.g.output_layouts[result];
+  for (int i = 0; i < in.node_at(v).type.rank; ++i)
+    asked.set(i, in.g.output_layouts[result][in.g.output_types[result].find(in.node_at(v).type[i])]);
+  return asked;
+}
+
+/// The values of a partitioned program: each node's as its strategy makes it, and those in the layouts that its readers
+/// need. A value that several need in one layout is moved once.
+constexpr partitioned split_values(const assigned_graph& in) {
+  partitioned p;
+  const std::size_t count = in.g.nodes.size();
+  p.first_of.assign(count, none);
+  p.last_of.assign(count, none);
+  p.iterations.fill(none);
+  p.until.fill(none);
+  p.regions = find_regions(in);
+  std::vector<std::size_t> regions(p.regions.all.size(), none);
+  for (std::size_t v = 0; v < count; ++v) split_node(in, p, regions, v);
+  for (std::size_t r = 0; r < in.g.outputs.size(); ++r)
+    p.results.push_back(value_in(in, p, in.g.outputs[r], asked_layout(in, r)));
+  return p;
+}
+
+} // namespace cleave::lowering

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/lower/regions.hpp>
+#include <cleave/rules/all.hpp>
+
+#include <array>
+#include <vector>
+
+namespace cleave::lowering {
+
+inline constexpr std::size_t none = ~std::size_t{0};
+
+/// How a value of a partitioned program comes about.
+enum class origin : std::uint8_t {
+  /// An operation computes it.
+  node,
+  /// An earlier value in another layout, by one collective or local move.
+  move,
+  /// The elements of an earlier value under other dims, in the same memory.
+  rename,
+  /// A shard of an earlier value and what is around it.
+  region,
+  /// What a stack has at the index of an iteration.
+  slice,
+  /// The first operand, written into the memory of the carried value that is the second: what the next iteration reads.
+  next,
+  /// Written at the index of the iteration into the value after it, which is the stack.
+  collect,
+};
+
+/// One value of a partitioned program, in single assignment: each is made once, and read as often as needed.
+struct partitioned_value {
+  lowering::origin origin = lowering::origin::node;
+  node_id node = 0;
+  tensor_type type{};
+  layout where{};
+  /// The values that it reads.
+  std::array<std::size_t, max_arity> in{};
+  std::uint8_t arity = 0;
+  /// Of a move: which.
+  hop by{};
+  /// It reads the region in[0] at a distance, and has no memory of its own unless somebody needs it as a shard.
+  bool reads_neighbours = false;
+  /// Of a region: which one.
+  std::size_t region = none;
+  /// The loop in which it is computed; 0: none.
+  std::uint8_t loop = 0;
+};
+
+/// The values of a partitioned program, each after those that it reads.
+struct partitioned {
+  std::vector<partitioned_value> values{};
+  /// The values of each node, in lists: by node the first entry, whose value is the node as computed, and the last. An
+  /// annotation begins with the value of its operand.
+  struct version {
+    std::size_t value, next;
+  };
+  std::vector<version> versions{};
+  std::vector<std::size_t> first_of{}, last_of{};
+  shared_regions regions{};
+  /// By loop: the value that says how often it runs, and the one that ends it.
+  std::array<std::size_t, max_loops + 1> iterations{}, until{};
+  /// By result: the value that is asked for.
+  std::vector<std::size_t> results{};
+};
+
+/// A node as it is computed.
+constexpr std::size_t computed(const partitioned& p, node_id u) { return p.versions[p.first_of[u]].value; }
+/// The value that has the elements of another one under its own dims.
+constexpr std::size_t root_of(const partitioned& p, std::size_t i) {
+  while (p.values[i].origin == origin::rename) i = p.values[i].in[0];
+  return i;
+}
+/// Whether a value is an argument of the program.
+constexpr bool is_argument(const assigned_graph& in, const partitioned_value& v) {
+  return v.origin == origin::node && in.node_at(v.node).code == op::input;
+}
+/// Whether a value is one that a loop carries, as it is read.
+constexpr bool is_carried(const assigned_graph& in, const partitioned_value& v) {
+  return v.origin == origin::node && in.node_at(v.node).code == op::carry;
+}
+/// Whether the step of a value evaluates an expression element by element.
+constexpr bool is_expression(const assigned_graph& in, const partitioned_value& v) {
+  if (v.origin == origin::next || v.origin == origin::collect) return true;
+  if (v.origin != origin::node) return false;
+  if (v.reads_neighbours) return true;
+  const node& n = in.node_at(v.node);
+  const auto fuses = rules_of(n).is_expression;
+  return fuses != nullptr && fuses(n);
+}
+constexpr bool is_folded(const assigned_graph& in, const partitioned_value& v) {
+  return v.origin == origin::node && rules_of(in.node_at(v.node)).folds;
+}
+/// The dims that the step of a value runs over: those of the value, and after them those that it reduces.
+constexpr tensor_type loop_of(const assigned_graph& in, const partitioned& p, const partitioned_value& v) {
+  tensor_type loop = v.type;
+  if (!is_folded(in, v)) return loop;
+  const tensor_type& operand = p.values[v.in[0]].type;
+  for (int i = 0; i < operand.rank; ++i)
+    if ((in.node_at(v.node).over & dim_bit(operand[i])) != 0) loop.append(operand[i]);
+  return loop;
+}
+
+} // namespace cleave::lowering

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/collective.hpp>
+#include <cleave/graph/graph.hpp>
+
+namespace cleave {
+
+/// What a step does. The table below has one entry for each.
+enum class step_kind : std::uint8_t {
+  /// out[loop] = tape(in...): one pass over memory for a chain of elementwise ops.
+  map,
+  /// out[kept] = reduction over the last `folded` loop dims of tape(in...).
+  fold,
+  /// out[batch, m, n] = sum over k of in0[batch, m, k] * in1[batch, k, n], any memory order of the groups.
+  gemm,
+  /// out = a user's kernel on the shards of in...
+  call,
+  /// out = in0 in another layout; `move` says by which collective.
+  move,
+  /// out = elements of in... under other indices, as the maps say; 0 where there is none.
+  exchange,
+  /// out = rows of in0 at the places in1, along dim k.
+  gather,
+  /// out = a table of zeros to which the rows in0 are added at the places in1, along dim k.
+  scatter,
+  /// out = running totals of in0 along dim k, in the order of its indices or the reverse.
+  scan,
+  /// out = in0 sorted along dim k, or the indices that its elements had.
+  sort,
+  /// An exchange that began in step `begun` is over: what it writes is there, what it reads may be written again.
+  wait,
+  /// The steps up to the end run again and again: along a dim, or as often as in0 says. They end early where in0 of the end holds.
+  loop_begin,
+  loop_end,
+};
+
+/// One kind of step, one entry.
+struct step_kind_entry {
+  step_kind kind;
+  /// False for marks, which only order other steps.
+  bool writes;
+  /// Work that an exchange in flight may overlap with.
+  bool computes = false;
+  /// What it moves where depends on data.
+  bool routed = false;
+};
+
+namespace detail {
+inline constexpr step_kind_entry step_kinds[] = {
+    {step_kind::map, true, true},
+    {step_kind::fold, true, true},
+    {step_kind::gemm, true, true},
+    {step_kind::call, true, true},
+    {step_kind::move, true},
+    {step_kind::exchange, true},
+    {step_kind::gather, true, false, true},
+    {step_kind::scatter, true, false, true},
+    {step_kind::scan, true},
+    {step_kind::sort, true, false, true},
+    {step_kind::wait, false},
+    {step_kind::loop_begin, false},
+    {step_kind::loop_end, false},
+};
+constexpr bool step_kinds_in_order() {
+  std::size_t i = 0;
+  for (const step_kind_entry& e : step_kinds)
+    if (static_cast<std::size_t>(e.kind) != i++) return false;
+  return true;
+}
+static_assert(step_kinds_in_order());
+} // namespace detail
+
+constexpr const step_kind_entry& entry_of(step_kind k) { return detail::step_kinds[static_cast<std::size_t>(k)]; }
+
+/// One operation of a fused chain. Operands are indices of earlier entries of the tape.
+/// op::input loads in[arg]; op::constant is `scalar`; op::count is the product of the global extents of the dims in
+/// `over` (evaluated when the plan is bound to sizes); op::iota is the global index along dim `arg`.
+struct tape_op {
+  op code = op::constant;
+  element type = element::none;
+  std::array<std::uint8_t, 3> in{};
+  std::uint8_t arg = 0;
+  /// Of the user's operation, for checked mode; 0 where it is unknown or does not fit.
+  std::uint16_t line = 0;
+  double scalar = 0;
+  dim_set over = 0;
+  /// op::user: whose function.
+  const user_entry* user = nullptr;
+};
+
+inline constexpr int max_tape = 24;
+inline constexpr int max_operands = 6;
+static_assert(max_operands >= max_arity);
+
+/// One step of the program that every device runs. Self-contained up to the buffers it names.
+struct step {
+  step_kind kind = step_kind::map;
+  std::uint16_t out = 0;
+  static_vector<std::uint16_t, max_operands> in{};
+
+  // map and fold
+  static_vector<tape_op, max_tape> tape{};
+  /// The iteration space: dims and their layout; for a map the dims of `out`, for a fold those and then the folded ones.
+  tensor_type loop{};
+  layout space{};
+  std::uint8_t folded = 0;
+  reduction combine = reduction::sum;
+
+  // gemm: the dims of each group, each in the order in which both tensors that have it store it. scan, sort: k is the dim
+  tensor_type batch{}, m{}, n{}, k{};
+
+  // scan; sort: in descending order, and whether the indices are wanted
+  bool backwards = false, exclusive = false, indices = false;
+
+  // call
+  const user_entry* user = nullptr;
+
+  // exchange: the maps, in the program's table. For a region the parts of it that are needed (see region_part).
+  std::uint16_t first_map = 0;
+  std::uint8_t maps = 0;
+  std::uint32_t region_parts = 0;
+
+  // move and exchange; an exchange for which nobody fetches anything is none
+  cleave::kind move = cleave::kind::none;
+  /// The axes whose devices take part together.
+  axis_set axes = 0;
+  /// An exchange: is not over before a later step, which waits for it, so that it goes on while what lies between is computed.
+  bool in_flight = false;
+  /// wait: the step in which the exchange began.
+  std::uint16_t begun = 0;
+
+  /// The innermost loop that it is in; of a beginning and an end, their own.
+  std::uint8_t in_loop = 0;
+
+  /// The operation that the user wrote, and whether this is part of its derivative.
+  op code = op::input;
+  bool gradient = false;
+  node_id node = 0;
+  source where{};
+};
+
+constexpr bool writes(const step& s) { return entry_of(s.kind).writes; }
+constexpr bool computes(const step& s) { return entry_of(s.kind).computes; }
+constexpr bool is_routed(const step& s) { return entry_of(s.kind).routed; }
+constexpr bool is_collective(const step& s) { return entry_of(s.move).communicates; }
+
+// Views of a step: the fields that its kind has, under their names.
+
+/// gemm: the dims of each group, each in the order in which both tensors that have it store it.
+struct gemm_dims {
+  const tensor_type &batch, &m, &n, &k;
+};
+constexpr gemm_dims as_gemm(const step& s) { return {s.batch, s.m, s.n, s.k}; }
+/// scan, sort, gather, scatter: the dim along which they work; no_dim for other steps.
+constexpr dim_id dim_along(const step& s) { return s.k.rank == 0 ? no_dim : s.k[0]; }
+
+} // namespace cleave

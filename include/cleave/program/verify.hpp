@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/graph/verify.hpp>
+#include <cleave/program/program.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace cleave {
+
+namespace detail {
+
+/// Memory that no step may write: that of an argument.
+inline constexpr std::size_t read_only = ~std::size_t{0};
+
+/// The memory of each buffer: results, then slots.
+constexpr std::vector<std::size_t> memory_of_buffers(const program& p) {
+  std::vector<std::size_t> memory;
+  for (const buffer& b : p.buffers)
+    memory.push_back(b.role == role::input ? read_only : b.role == role::output ? b.index : p.results + b.index);
+  return memory;
+}
+
+/// What is in memory while the steps of a program go by.
+struct memory_state {
+  const program& p;
+  const std::vector<std::size_t>& memory;
+  /// By memory: the buffer that was written last; -1: nothing yet, or it is being written.
+  std::vector<int> last{};
+  /// The steps in which exchanges began that are not over.
+  std::vector<std::size_t> in_flight{};
+};
+
+/// Views of one piece of memory under other dims hold the same elements.
+constexpr bool can_read(const memory_state& m, std::uint16_t b) {
+  if (b >= m.p.buffers.size()) return false;
+  if (m.memory[b] == read_only) return true;
+  const int have = m.last[m.memory[b]];
+  return have >= 0 && m.p.buffers[static_cast<std::size_t>(have)].type.element == m.p.buffers[b].type.element;
+}
+/// What an exchange in flight brings is written where it is waited for.
+constexpr bool end_exchange(memory_state& m, const step& wait) {
+  const auto begun = std::ranges::find(m.in_flight, wait.begun);
+  if (begun == m.in_flight.end()) return false;
+  m.in_flight.erase(begun);
+  const std::uint16_t brought = m.p.steps[wait.begun].out;
+  int& last = m.last[m.memory[brought]];
+  if (last >= 0) return false;
+  last = brought;
+  return true;
+}
+/// Writes no argument, and nothing that an exchange in flight reads or writes.
+constexpr bool write(memory_state& m, std::size_t i) {
+  const step& s = m.p.steps[i];
+  if (s.out >= m.p.buffers.size() || m.memory[s.out] == read_only) return false;
+  const std::size_t target = m.memory[s.out];
+  for (std::size_t f : m.in_flight) {
+    if (target == m.memory[m.p.steps[f].out]) return false;
+    for (std::uint16_t sent : m.p.steps[f].in)
+      if (target == m.memory[sent]) return false;
+  }
+  m.last[target] = s.in_flight ? -1 : static_cast<int>(s.out);
+  if (s.in_flight) m.in_flight.push_back(i);
+  return true;
+}
+
+/// Whether a step is what its kind says, apart from the memory that it touches.
+constexpr bool is_legal(const program& p, const step& s) {
+  for (const tape_op& t : s.tape)
+    if (t.code == op::input && t.arg >= s.in.size()) return false;
+  if (s.kind != step_kind::move) return true;
+  const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
+  return from.type == to.type && cleave::is_legal({s.move, s.axes, to.where}, from.where);
+}
+
+} // namespace detail
+
+/// Whether the steps of a program can run in their order, where `memory` says in which memory each buffer is: every
+/// step reads what an argument or an earlier step has written and nothing has overwritten, and writes no argument;
+/// every result is written. What an exchange in flight brings is written where it is waited for, and what it sends
+/// stays until then; it is over before its loop ends.
+constexpr bool verify_steps(const program& p, const std::vector<std::size_t>& memory) {
+  std::size_t most = 0;
+  for (std::size_t m : memory)
+    if (m != detail::read_only) most = std::max(most, m + 1);
+  detail::memory_state state{p, memory, std::vector<int>(most, -1)};
+  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    const step& s = p.steps[i];
+    if (s.kind == step_kind::wait) {
+      if (!detail::end_exchange(state, s)) return false;
+      continue;
+    }
+    if (s.kind == step_kind::loop_end)
+      for (std::size_t f : state.in_flight)
+        if (p.steps[f].in_loop == s.in_loop) return false;
+    for (std::uint16_t in : s.in)
+      if (!detail::can_read(state, in)) return false;
+    if (writes(s) && (!detail::write(state, i) || !detail::is_legal(p, s))) return false;
+  }
+  if (!state.in_flight.empty()) return false;
+  for (std::size_t b = p.arguments; b < static_cast<std::size_t>(p.arguments) + p.results; ++b)
+    if (memory[b] == detail::read_only || state.last[memory[b]] < 0) return false;
+  return true;
+}
+
+/// Whether a program can run: its steps in their order, with layouts of its mesh, in the memory that it says it needs.
+constexpr bool verify(const program& p) {
+  if (p.buffers.size() < static_cast<std::size_t>(p.arguments) + p.results) return false;
+  for (const buffer& b : p.buffers) {
+    if (b.index >= (b.role == role::input ? p.arguments : b.role == role::output ? p.results : p.slots)) return false;
+    if (!verify(b.where, b.type.rank, p.mesh)) return false;
+  }
+  return verify_steps(p, detail::memory_of_buffers(p));
+}
+
+} // namespace cleave

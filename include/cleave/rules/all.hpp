@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/rules/annotation.hpp>
+#include <cleave/rules/call.hpp>
+#include <cleave/rules/contraction.hpp>
+#include <cleave/rules/cumulative.hpp>
+#include <cleave/rules/elementwise.hpp>
+#include <cleave/rules/loop.hpp>
+#include <cleave/rules/reduction.hpp>
+#include <cleave/rules/remap.hpp>
+#include <cleave/rules/rows.hpp>
+#include <cleave/rules/sort.hpp>
+#include <cleave/rules/source.hpp>
+#include <cleave/rules/view.hpp>
+
+namespace cleave {
+
+/// The rules of every class, in the order of op_class.
+inline constexpr op_rules_table all_rules{rules::source,     rules::elementwise, rules::contraction, rules::reduction,
+                                          rules::call,       rules::remap,       rules::gather,      rules::scatter,
+                                          rules::cumulative, rules::sort,        rules::loop,        rules::view,
+                                          rules::annotated};
+
+constexpr const op_rules& rules_of(op_class what) { return all_rules[static_cast<std::size_t>(what)]; }
+constexpr const op_rules& rules_of(const node& n) { return rules_of(class_of(n.code)); }
+
+namespace detail {
+inline constexpr auto rules_by_step = [] {
+  std::array<const op_rules*, std::size(step_kinds)> table{};
+  for (const op_rules& r : all_rules)
+    if (const op_rules*& first = table[static_cast<std::size_t>(r.kind_of_step)];
+        first == nullptr && (r.emit != nullptr || r.folds))
+      first = &r;
+  return table;
+}();
+} // namespace detail
+
+/// The rules of the class that becomes a kind of step; null: it is a move, or a mark.
+constexpr const op_rules* rules_of(step_kind k) { return detail::rules_by_step[static_cast<std::size_t>(k)]; }
+
+constexpr factor_list factors_of(const graph& g, const node& n) {
+  factor_list list;
+  rules_of(n).factors(g, n, list);
+  return list;
+}
+constexpr factor_table factors_of(const graph& g) {
+  factor_table all;
+  all.first.assign(g.nodes.size(), 0);
+  all.count.assign(g.nodes.size(), 0);
+  factor_list scratch;
+  for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+    scratch.count = 0;
+    rules_of(g.nodes[v]).factors(g, g.nodes[v], scratch);
+    all.set(v, scratch);
+  }
+  return all;
+}
+
+} // namespace cleave

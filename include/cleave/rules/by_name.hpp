@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/op_rules.hpp>
+
+namespace cleave::rules {
+
+/// Dims by name: each dim of the result is sharded alike wherever it appears, and each dim of `over` is reduced.
+constexpr void add_factors_by_name(const graph& g, const node& n, factor_list& list, int first_dim) {
+  for (int i = first_dim; i < n.type.rank; ++i) {
+    factor f;
+    f.at[in_result] = static_cast<std::int8_t>(i);
+    for (int k = 0; k < n.arity; ++k) f.at[k] = detail::position_of(detail::operand_type(g, n, k), n.type[i]);
+    list.push_back(f);
+  }
+  if (n.over == 0 || n.arity == 0) return;
+  const tensor_type& first = detail::operand_type(g, n, 0);
+  for (int i = 0; i < first.rank; ++i) {
+    if ((n.over & dim_bit(first[i])) == 0) continue;
+    factor f;
+    f.type = factor_type::reduction;
+    f.at[0] = static_cast<std::int8_t>(i);
+    if (n.arity > 1) f.at[1] = detail::position_of(detail::operand_type(g, n, 1), first[i]);
+    list.push_back(f);
+  }
+}
+constexpr void factors_by_name(const graph& g, const node& n, factor_list& list) { add_factors_by_name(g, n, list, 0); }
+
+} // namespace cleave::rules

@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/program/step.hpp>
+#include <cleave/rules/by_name.hpp>
+
+namespace cleave::rules {
+
+constexpr bool is_reduction_node(const node&) { return true; }
+
+inline constexpr op_rules reduction{
+    .factors = &factors_by_name,
+    .is_expression = &is_reduction_node,
+    .folds = true,
+    .kind_of_step = step_kind::fold,
+};
+
+} // namespace cleave::rules

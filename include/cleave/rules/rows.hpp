@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/candidates.hpp>
+#include <cleave/program/step.hpp>
+#include <cleave/rules/by_name.hpp>
+
+namespace cleave::rules {
+
+/// Rows of a table: its other dims and those of the indices are common, the dim that is indexed is fetched from where
+/// it is.
+constexpr void factors_of_gather(const graph& g, const node& n, factor_list& list) {
+  factors_by_name(g, n, list);
+  factor f;
+  f.type = factor_type::permutation;
+  f.at[0] = detail::position_of(detail::operand_type(g, n, 0), n.which[0]);
+  f.taken = 0;
+  list.push_back(f);
+}
+
+/// Rows are fetched over the axes of the table along the dim that is indexed.
+constexpr void place_gather(const node& n, const strategy& s, placed_op& o) {
+  o.along = n.which[0];
+  o.over = s.taken[0].mask();
+}
+/// What a look-up moves: indices to the devices that have the rows, and rows back. Both depend on the indices; as
+/// charged, they are spread evenly over the devices that shard the table. Indices travel as 32-bit numbers.
+constexpr cost moves_of_gather(const placed_op& o, const sizes& s) {
+  const std::int64_t devices = s.axes.product(o.over);
+  if (devices == 1) return {};
+  const std::int64_t indices = elements_of_busiest(o.in[1], s), rows = elements_of_busiest(o.out, s);
+  return {(devices - 1) * (indices * 4 + rows * size_of(o.out.type->element)) / devices,
+          rows > 0 ? 2 * (devices - 1) : 0};
+}
+
+constexpr void place_scatter(const node& n, const strategy& s, placed_op& o) {
+  o.along = n.which[0];
+  o.over = s.sent;
+}
+/// What it costs to send rows to the devices that have their indices; charged as if indices were spread evenly.
+constexpr cost moves_of_scatter(const placed_op& o, const sizes& s) {
+  const std::int64_t devices = s.axes.product(o.over), parts = s.axes.product(o.axes_along());
+  if (devices == 1) return {};
+  const std::int64_t rows = elements_of_busiest(o.in[0], s), indices = elements_of_busiest(o.in[1], s);
+  return {(devices - 1) * (indices * 4 + rows * size_of(o.in[0].type->element)) / parts,
+          rows > 0 ? 2 * (devices - 1) : 0};
+}
+
+constexpr void emit_rows(const node&, const placed_op& o, step& s) { s.k.append(o.along); }
+
+/// Rows are sent over axes that shard the indices; none of them may shard another dim of the table.
+constexpr bool rows_can_be_sent(const planner::cost_model& m, std::size_t v, const strategy& s) {
+  const node& n = m.node_at(v);
+  const unsigned over = s.over.sharded();
+  for (int i = 0; i < n.type.rank; ++i)
+    if (n.type[i] != n.which[0] && (s.out.axes(i) & over) != 0) return false;
+  return true;
+}
+
+/// The strategies so far, with each device looking up the rows that it has, 0 for the others: nothing is asked for, and
+/// the sum over the devices is left to those who read it. (Mesh-TensorFlow and GSPMD look up so.)
+constexpr void offer_own_rows(const planner::cost_model& m, planner::assignment& a, std::size_t v,
+                              std::vector<strategy>& list) {
+  const node& n = m.node_at(v);
+  const node_id rows = n.in[0];
+  if ((m.traits.at[rows] & planner::rematerialised) != 0) return;
+  const axis_list owners = planner::produced(m, a, rows)[m.node_at(rows).type.find(n.which[0])];
+  const std::size_t count = list.size();
+  for (std::size_t i = 0; i <= count; ++i) {
+    strategy s = i < count ? list[i] : a.chosen.at[v];
+    if (s.forwarded != 0 || s.over.axes(0) != 0) continue;
+    s.over.set(0, owners);
+    s.over.give_up(0, s.out.sharded());
+    if (s.over.axes(0) != 0) planner::add_with_forwarding(m, a, v, s, list);
+  }
+}
+
+/// The strategies so far, with the rows sent to those who have the index instead of partial tables: the table as it is,
+/// as a reader wants it, or sharded as the indices are.
+constexpr void offer_sent_rows(const planner::cost_model& m, planner::assignment& a, std::size_t v,
+                               std::vector<strategy>& list) {
+  const node& n = m.node_at(v);
+  const int along = n.type.find(n.which[0]);
+  std::vector<axis_list> wanted(1, axis_list{});
+  const std::size_t copies = planner::find_copies(m, a, v, planner::produced(m, a, v));
+  for (std::size_t i = 0; i < copies; ++i) wanted.push_back(a.copies.at[i][along]);
+  const std::size_t count = list.size();
+  for (std::size_t i = 0; i <= count; ++i) {
+    strategy s = i < count ? list[i] : a.chosen.at[v];
+    s.sent = 0;
+    const axis_set over = reduced_axes(s);
+    if (over == 0 || s.forwarded != 0) continue;
+    const auto send = [&](axis_list way) {
+      strategy t = s;
+      t.sent = over;
+      t.out.clear(along);
+      if ((t.out.sharded() & way.mask()) != 0) return;
+      t.out.set(along, way);
+      planner::add_with_forwarding(m, a, v, t, list);
+    };
+    for (std::size_t w = 0; w < wanted.size(); ++w) send(wanted[w]);
+    send(s.out[along]);
+    for (int r = 0; r < max_rank; ++r)
+      if (s.over.axes(r) != 0) send(s.over[r]);
+  }
+}
+
+inline constexpr op_rules gather{
+    .factors = &factors_of_gather,
+    .traits = planner::special | planner::fetches_operands | planner::forced_in_turn | planner::leads_products,
+    .place = &place_gather,
+    .moves = &moves_of_gather,
+    .offer = &offer_own_rows,
+    .emit = &emit_rows,
+    .kind_of_step = step_kind::gather,
+    .collective = kind::exchange,
+    .reason = "each device asks for the rows that it lacks",
+};
+/// Rows may be sent along axes that shard what they are sent to.
+inline constexpr op_rules scatter{
+    .factors = &factors_by_name,
+    .traits = planner::special | planner::forced_in_turn,
+    .place = &place_scatter,
+    .moves = &moves_of_scatter,
+    .offer = &offer_sent_rows,
+    .possible = &rows_can_be_sent,
+    .emit = &emit_rows,
+    .kind_of_step = step_kind::scatter,
+    .collective = kind::exchange,
+    .reason = "rows go to the device that has their place",
+};
+
+} // namespace cleave::rules

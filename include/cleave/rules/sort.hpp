@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/sorting.hpp>
+#include <cleave/program/step.hpp>
+#include <cleave/rules/by_name.hpp>
+
+namespace cleave::rules {
+
+/// Whether the indices that elements had are asked for, not the elements.
+constexpr bool gives_indices(const node& n) { return n.code == op::argsort; }
+
+constexpr void place_sort(const node& n, const strategy&, placed_op& o) {
+  o.along = n.which[0];
+  o.over = o.axes_along().mask();
+  o.indices = gives_indices(n);
+}
+/// What sorting moves, charged as if the elements were spread evenly: an all-to-all of the operand, and of the indices
+/// where they are wanted, of which a sample's worth is handed on to a neighbour; samples, the elements at the cuts with
+/// their indices, and counts.
+constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
+  const tensor_type& type = *o.in[0].type;
+  const std::int64_t n = s.axes.product(o.over);
+  if (n == 1) return {};
+  std::int64_t slices = 1;
+  for (int i = 0; i < type.rank; ++i)
+    if (type[i] != o.along) slices = times(slices, block_extent(s[type[i]], s.axes.product(o.out.where[i])));
+  const sorting how(n, slices, s[o.along]);
+  if (slices == 0 || how.extent == 0) return {};
+  const std::int64_t key = size_of(type.element), each = key + (o.indices ? 4 : 0);
+  const std::int64_t elements = (n - 1) * slices * how.block * each / n + slices * how.stride() * each;
+  const std::int64_t sampled = (n - 1) * how.decided() * how.samples_of(how.block) * each;
+  const std::int64_t cuts = (slices - how.decided_by(n - 1)) * (n - 1) * (key + 8);
+  const std::int64_t counts = 2 * (n - 1) * slices * 8;
+  return {elements + sampled + cuts + counts, (o.indices ? 10 : 7) * (n - 1)};
+}
+
+constexpr void emit_sort(const node& n, const placed_op& o, step& s) {
+  s.backwards = n.backwards;
+  s.indices = o.indices;
+  s.k.append(o.along);
+}
+
+inline constexpr op_rules sort{
+    .factors = &factors_by_name,
+    .place = &place_sort,
+    .moves = &moves_of_sort,
+    .emit = &emit_sort,
+    .kind_of_step = step_kind::sort,
+    .collective = kind::exchange,
+    .reason = "elements go to the devices that have their ranks",
+};
+
+} // namespace cleave::rules
