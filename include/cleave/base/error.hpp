@@ -55,7 +55,7 @@ struct environment_error : error {
 struct memory_error : error {
   using error::error;
 };
-/// Two results of one call lie in the same memory.
+/// Two results of one call share memory.
 struct overlap_error : error {
   using error::error;
 };

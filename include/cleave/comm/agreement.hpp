@@ -13,7 +13,7 @@
 
 namespace cleave::comm {
 
-/// What a rank says of a call that all ranks are to make.
+/// How a rank describes a call that all ranks must make.
 struct call_record {
   std::uint64_t plan = 0, sizes = 0;
   char text[112] = "";
@@ -25,8 +25,8 @@ struct call_record {
   call_record() = default;
 };
 
-/// Small messages by which the devices of a grid find out in time that one of them does something else. They have a communicator of
-/// their own, so that they meet no message of a plan.
+/// Small messages by which the devices of a grid find out in time that one of them does something else. They have a communicator
+/// of their own, so that they match no message of a plan.
 class agreement {
  public:
   using bytes = indexed_vector<unsigned char>;
@@ -49,7 +49,7 @@ class agreement {
   int size() const { return size_; }
   int rank() const { return rank_; }
 
-  /// Throws agreement_error on all devices alike where they do not make the same call.
+  /// Throws agreement_error on all devices if they do not make the same call.
   void same_call(const call_record& mine, double limit) {
     const bytes& all = exchange(&mine, sizeof mine, limit, mine.text);
     const auto record_of = [&](int rank) {
@@ -66,9 +66,9 @@ class agreement {
     }
   }
 
-  /// The bytes of every device, one after the other in their order. All devices give equally many. Throws absent_error that names the
-  /// first device from which nothing came within `limit` seconds; `call` says what for. Communication: one message from each to each,
-  /// so that everyone can tell who is missing.
+  /// The bytes of all devices, in their order; all devices pass equally many. Throws absent_error with the first device from
+  /// which nothing came within `limit` seconds; `call` is for its sentence. Communication: one message between every two devices,
+  /// so that every device knows which one is missing.
   const bytes& exchange(const void* mine, std::size_t length, double limit, std::string_view call) {
     const auto* const first = static_cast<const unsigned char*>(mine);
     const int n = static_cast<int>(length);
@@ -102,7 +102,7 @@ class agreement {
     int missing = 0;
     for (int r = size_; r-- > 0;)
       if (requests_[r] != MPI_REQUEST_NULL) missing = r;
-    // What is still under way may arrive when this object is gone, so it is given up, memory included.
+    // Messages may still arrive after this object is gone, so their memory is never freed.
     for (MPI_Request& r : requests_)
       if (r != MPI_REQUEST_NULL) MPI_Cancel(&r), MPI_Request_free(&r);
     new bytes(std::move(sent_));

@@ -18,7 +18,7 @@ inline constexpr std::int64_t bucket_bytes = 1 << 20;
 /// Communication: one MPI_Allreduce of all of them.
 class bucketed_all_reduce {
  public:
-  /// A value and its place in the bucket, in bytes. A value that is stored there is not copied.
+  /// A value and its offset in the bucket, in bytes. A value that is stored in the bucket is not copied.
   struct part {
     std::size_t from = 0;
     std::size_t to = 0;

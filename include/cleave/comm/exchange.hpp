@@ -13,8 +13,8 @@ namespace cleave::comm {
 
 /// Fills a buffer with elements of others under other indices: halos, shifts, slices, paddings, concatenations. Every device
 /// receives just the elements that it needs and does not hold, each once.
-/// Communication: one message for each device that has something that another one needs; none for empty ones. Offsets that only the
-/// run knows are read from the device that has computed them, which waits for its kernels.
+/// Communication: one message for each device that has something that another one needs; none for empty ones. Offsets that are
+/// known only at run time are read from the memory of the device, which waits for its kernels.
 class exchange final : public bound_exchange {
  public:
   exchange(grid_state& grid, exchange_spec spec) : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element) {
@@ -68,10 +68,10 @@ class exchange final : public bound_exchange {
   struct message {
     int rank = 0;
     std::int64_t elements = 0;
-    /// Where it lies among the packed messages of its direction.
+    /// The offset among the packed messages of its direction.
     std::int64_t offset = 0;
     std::vector<part_copy> parts{};
-    /// Whether it is one run of memory, sent from or received where it lies.
+    /// Whether it is one run of memory, which is neither packed nor unpacked.
     bool direct = false;
   };
   struct member {
@@ -80,7 +80,7 @@ class exchange final : public bound_exchange {
   };
 
   std::int64_t size() const { return size_of(element_); }
-  // The scratch memory: what is sent, what is received, what is spread from there; on the host the first two.
+  // The scratch memory has three parts: what is sent, what is received, and the staging memory. On the host it has the first two.
   char* receiving() const { return scratch_.memory + aligned(sent_ * size()); }
   char* host_receiving(const message& m) const { return scratch_.host + aligned(sent_ * size()) + m.offset * size(); }
   void* target(std::int64_t stage) const {
@@ -96,7 +96,7 @@ class exchange final : public bound_exchange {
     return box_of(shape_of(b.type, e_.at), b.where, at, e_.at.axes);
   }
   shape extents_at(const coordinates& at) const { return indices_of(e_.out, e_.region, e_.at, at).extents(); }
-  /// Whether a device may have something that another one needs of an operand.
+  /// Whether one of two devices may have elements of an operand that the other one needs.
   bool shares(std::size_t operand, const coordinates& a, const coordinates& b) const { return same_along(~e_.fetched(operand), a, b); }
 
   /// The devices with which this one may exchange anything.
@@ -203,7 +203,7 @@ class exchange final : public bound_exchange {
     m.parts.push_back(p);
     m.elements += p.copy.elements;
   }
-  /// Gives a message its place among the others of its direction.
+  /// Adds a message to the others of its direction.
   void close(message& m, int rank, bool sends) {
     if (m.elements == 0) return;
     std::int64_t& total = sends ? sent_ : received_;

@@ -14,8 +14,8 @@
 
 namespace cleave::comm {
 
-/// Indices along one dim of what is filled, and where they come from: `to` counts from the beginning of the receiver's range,
-/// `from` is a global index of one dim of the operand, or of two that have the same.
+/// Indices along one dim of the buffer that is filled, and where they come from: `to` counts from the beginning of the receiver's
+/// range, `from` is a global index of one dim of the operand, or of two dims that have the same index.
 struct stretch {
   index_run along{};
   /// The index in the window, for operands that have the window too; else -1.
@@ -24,7 +24,7 @@ struct stretch {
   std::int64_t fixed = -1;
 };
 
-/// One dim of what is filled, with the dims of the operand that decide where it comes from.
+/// One dim of the buffer that is filled, and the dims of the operand that it comes from.
 struct filled_dim {
   int to = -1;
   int from[2] = {-1, -1};
@@ -40,7 +40,7 @@ struct filling {
   std::vector<filled_dim> dims{};
   bool staged = false;
   bool empty = false;
-  /// How many elements come from somewhere.
+  /// The number of elements that are filled.
   std::int64_t filled = 1;
 };
 
@@ -272,7 +272,7 @@ void for_each_piece(const filling& f, const box& shard, const shape& target, Eac
   }
 }
 
-/// From the staging memory to where each source is needed, once or more often.
+/// The copies from the staging memory to every element that needs a source.
 template <class Each>
 void for_each_spread(const filling& f, const shape& staging, const shape& target, Each&& each) {
   filling spread = f;
@@ -284,7 +284,7 @@ void for_each_spread(const filling& f, const shape& staging, const shape& target
     for (const stretch& s : d.stretches) {
       if (d.distinct.empty()) {
         index_run r = s.along;
-        // A common dim, or one whose sources are used once: staged as it is filled.
+        // A common dim, or one whose sources are used once, has the same indices in the staging memory.
         r.from = r.to;
         r.from_step = r.to_step;
         copies.push_back({r, -1});

@@ -15,12 +15,12 @@ class grid_state;
 
 namespace cleave::comm {
 
-/// An exchange as a plan has it, for given sizes.
+/// An exchange of a plan, for given sizes.
 struct exchange_spec {
   std::vector<buffer> in{};
   buffer out{};
   std::vector<dim_map> maps{};
-  /// Of a region: the maps of its form, in order, and the parts that are needed.
+  /// For a region: its maps in order, and the parts that are needed.
   std::vector<dim_map> region{};
   std::uint32_t parts = 0;
   sizes at{};
@@ -42,7 +42,7 @@ struct exchange_spec {
   }
 };
 
-/// An exchange bound to a grid. Behind this, since only programs that have an exchange need its code.
+/// An exchange bound to a grid. An interface, since only programs with an exchange need its code.
 class bound_exchange {
  public:
   virtual ~bound_exchange() = default;
@@ -51,7 +51,7 @@ class bound_exchange {
   /// read but not written, and `out` and the scratch are left alone.
   virtual void begin(const void* const* in, void* out, const scratch& s) = 0;
   virtual void finish() = 0;
-  /// In between: gives MPI the time to move messages.
+  /// Between both: gives MPI the time to move messages.
   virtual void progress() = 0;
   void run(const void* const* in, void* out, const scratch& s) {
     begin(in, out, s);

@@ -60,8 +60,8 @@ inline checks checks_of_environment() {
 /// as any of them; its end may come after MPI_Finalize.
 class grid_state {
  public:
-  /// Duplicates the communicator. Collective. Throws mesh_error on all ranks alike when the sizes do not fit. Without a part
-  /// the grid has all ranks. Throws environment_error where MPI is not initialised or is finalised.
+  /// Duplicates the communicator. Collective. Throws mesh_error on all ranks if the sizes do not fit. Without a part
+  /// the grid has all ranks. Throws environment_error if MPI is not initialised or is finalised.
   grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
       : mesh_(mesh), part_(part.value_or(on_ranks{})) {
     static std::atomic<std::int64_t> grids{0};

@@ -26,8 +26,8 @@ inline axis_list stripped(axis_list list, axis_set axes) {
 
 } // namespace detail
 
-/// Whether a move stays inside blocks over the axes that it leaves alone, so that it is what its name says. A fact of
-/// sizes and layouts, the same on all ranks. Otherwise the move becomes the general exchange.
+/// Whether a move stays inside the blocks over the axes that it leaves alone, as its collective requires. This follows
+/// from sizes and layouts, so it is the same on all ranks. Other moves become the general exchange.
 inline bool stays_in_blocks(const transfer& t, const axis_sizes& sizes) {
   for (int i = 0; i < t.global.rank; ++i) {
     if (t.from[i] == t.to[i]) continue;

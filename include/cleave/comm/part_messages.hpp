@@ -8,8 +8,8 @@
 
 namespace cleave::comm {
 
-/// Parts of shards on their way between devices, one box a message. A part that is one run of memory is sent from and
-/// received where it lies; others are packed.
+/// Parts of shards on their way between devices, one box a message. A part that is one run of memory is neither packed nor
+/// unpacked.
 class part_messages {
  public:
   part_messages(const group& ranks, element e) : ranks_(ranks), element_(e) {}
@@ -55,7 +55,7 @@ class part_messages {
   struct message {
     int rank;
     std::int64_t elements;
-    /// Where it lies among the packed messages of its direction.
+    /// The offset among the packed messages of its direction.
     std::int64_t offset;
     box_copy copy;
   };

@@ -50,8 +50,8 @@ inline box_copy copy_from_packed(const box& part, const box& to, std::int64_t of
   return make_copy(part.extents(), strides_of(part.extents()), offset, strides_of(to.extents()), position_in(to, part));
 }
 
-/// Parts of a shard in a row, as a collective wants them. Where the shard's memory has them in that row already, nothing is
-/// copied.
+/// Parts of a shard one after another, as a collective takes them. If they are like this in the memory of the shard,
+/// nothing is copied.
 struct packing {
   std::vector<box_copy> copies{};
   rank_blocks blocks{};
@@ -73,7 +73,7 @@ struct packing {
   }
 };
 
-/// Whether, along every dim whose axes change, blocks of one layout lie inside blocks of the other.
+/// Whether, along every dim whose axes change, the blocks of one layout nest in those of the other.
 inline bool nested(const transfer& t, const axis_sizes& sizes) {
   for (int i = 0; i < t.global.rank; ++i) {
     const int common = t.from[i].common_prefix(t.to[i]);

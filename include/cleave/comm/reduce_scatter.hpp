@@ -61,7 +61,7 @@ class reduce_scatter {
   /// Elements of rank r's block in the chunk that begins at `done`.
   std::int64_t count(int r, std::int64_t done) const { return std::clamp<std::int64_t>(pack_.blocks.count(r) - done, 0, chunk_); }
 
-  /// Reduces the chunks of all blocks that begin at `done`, side by side in `from`; this device's own one comes to its place in `out`.
+  /// Reduces the chunks of all blocks that begin at `done`, side by side in `from`. This device's chunk goes to `out` at `done`.
   void reduce(const void* from, std::int64_t bytes, void* out, std::int64_t done, char* host) {
     const std::int64_t mine = count(group_.rank, done);
     bool uniform = true;

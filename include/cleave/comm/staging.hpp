@@ -14,7 +14,7 @@
 
 namespace cleave::comm {
 
-/// Whether MPI may be handed addresses of device memory. Nothing detects this reliably, so it can be said:
+/// Whether MPI accepts addresses of device memory. Nothing detects this reliably, so users can set it:
 /// CLEAVE_GPU_AWARE_MPI=on or off in the environment, or gpu_aware_mode() = ... before a program is first run.
 enum class gpu_aware : std::uint8_t {
   automatic,
@@ -61,7 +61,7 @@ struct scratch_bytes {
 
 using cleave::aligned;
 
-/// Hands MPI the addresses it may read and write: the data itself, or its copy on the host if buffers are staged.
+/// Gives MPI the addresses that it may read and write: the data itself, or its copy on the host if buffers are staged.
 class port {
  public:
   port() : through_host_(cleave::comm::staged()) {}
@@ -77,7 +77,7 @@ class port {
     f(from, incoming(out, landing));
     arrived(out, landing, received);
   }
-  /// A function that copies bytes between two addresses that MPI was handed.
+  /// A function that copies bytes between two addresses that MPI was given.
   auto copier() const {
     return [on_host = staged()](void* to, const void* from, std::int64_t bytes) {
       if (on_host) copy_bytes<Kokkos::HostSpace, Kokkos::HostSpace>(to, from, bytes);
@@ -94,7 +94,8 @@ class port {
     copy_bytes<Kokkos::HostSpace, memory_space>(host, data, bytes);
     return host;
   }
-  /// Where MPI writes, as soon as a receive is posted, into memory that kernels before may still read; `arrived` must follow.
+  /// Where MPI writes. It may do so as soon as a receive is posted, so kernels that read the memory are waited for. `arrived` must
+  /// follow.
   void* incoming(void* data, char* host) const {
     if (through_host_) return host;
     wait_for_kernels();

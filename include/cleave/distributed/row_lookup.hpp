@@ -9,7 +9,7 @@
 namespace cleave::comm {
 
 namespace detail {
-/// A row that lies packed, against one in a tensor.
+/// A packed row beside a row of a tensor: extents, and strides in both.
 inline strided_dims packed_row(const strided_dims& row, int array, bool packed_is_target) {
   strided_dims d;
   std::int64_t next = row.size();
@@ -131,7 +131,7 @@ class row_lookup final : public data_routed {
     const std::vector<std::int32_t> wanted = host_.exchanged(asked.there, asked.count, wanted_by, group_);
     answer(table, offsets(wanted.begin(), wanted.end()), wanted_by, asked, out);
   }
-  /// Sends the rows that others want from here, and puts those that were asked for in their places.
+  /// Sends the rows that other devices asked for, and puts the received rows where they belong.
   void answer(const T* table, const offsets& wanted, const offsets& wanted_by, const routes& asked, T* out) {
     const std::int64_t sent = std::ssize(wanted), received = std::ssize(asked.here);
     T* const sending = sending_.at_least(sent * length());

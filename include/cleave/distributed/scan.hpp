@@ -29,7 +29,7 @@ struct scan_block {
     totals[slice] = T(total);
   }
 };
-/// Combines what came before with every element of a slice.
+/// Combines the total of the devices before with every element of a slice.
 template <reduction How, class T>
 struct scan_continue {
   T* to;

@@ -13,7 +13,7 @@
 
 namespace cleave {
 
-/// Runs of elements from one array to another; each run lies at a constant stride in either.
+/// Copies runs of elements from one array to another. Strides are constant.
 template <class T>
 struct copy_runs {
   const T* from;
@@ -78,8 +78,8 @@ struct sorted_tensor {
   sizes at{};
 };
 
-/// Sorts the slices of a tensor along a dim: parallel sorting by regular sampling (Shi and Schaeffer 1992). Then elements that lie
-/// beyond a block are handed on, so that the result is sharded as the operand is.
+/// Sorts the slices of a tensor along a dim: parallel sorting by regular sampling (Shi and Schaeffer 1992). Then elements
+/// outside a device's block are forwarded to the device that owns them, so that the result is sharded as the operand is.
 /// Communication if the dim is sharded: all-to-alls of samples, counts and elements, and all-gathers of the cuts and of the sizes
 /// of parts, all in the group of devices that share the slices. See sort_cost.
 template <class T>
@@ -114,7 +114,7 @@ class bound_sort final : public comm::data_routed {
       return write(keys, indices, out);
     }
     exchange_parts();
-    hand_on(out);
+    forward(out);
   }
 
  private:
@@ -319,8 +319,8 @@ class bound_sort final : public comm::data_routed {
     }
     return parts;
   }
-  /// Parts are not quite blocks: every device hands on what lies beyond its own.
-  void hand_on(void* out) {
+  /// Parts are not quite blocks: every device forwards the elements outside its block to the devices that own them.
+  void forward(void* out) {
     const indexed_vector<range> parts = ranks_of_parts();
     const auto block = [&](std::int64_t d) {
       const std::int64_t first = std::min(d * how_.block, how_.extent);

@@ -25,7 +25,7 @@ constexpr std::string_view name_of(reduction r) {
 /// to be combined by `combine()`. Over every other axis the tensor is replicated.
 ///
 /// One word, so that constant evaluation copies, compares and hashes a layout in one operation. Seven bits an axis:
-/// from the lowest, four for the position that it shards, counted from 1 (0: none), and three for its place among the
+/// from the lowest, four for the position that it shards, counted from 1 (0: none), and three for its rank among the
 /// axes of that position. Above them the set of unreduced axes and their reduction, which is `sum` where there are
 /// none: equal layouts have equal words.
 struct layout {
@@ -50,18 +50,18 @@ struct layout {
   /// An axis that shards another position is taken from there.
   constexpr void set(int position, axis_list list) {
     clear(position);
-    std::uint64_t place = 0;
-    for (std::uint32_t p = list.packed; p != 0; p >>= 4, ++place) {
+    std::uint64_t rank = 0;
+    for (std::uint32_t p = list.packed; p != 0; p >>= 4, ++rank) {
       const int shift = bits_per_axis * static_cast<int>((p & 15u) - 1u);
-      word = (word & ~(std::uint64_t{127} << shift)) | (static_cast<std::uint64_t>(position + 1) | place << 4) << shift;
+      word = (word & ~(std::uint64_t{127} << shift)) | (static_cast<std::uint64_t>(position + 1) | rank << 4) << shift;
     }
   }
   constexpr void clear(int position) { word &= ~(127 * of_position(position)); }
   /// Shards a position over one more axis, its new minor one.
   constexpr void append(int position, int axis) {
-    std::uint64_t place = 0;
-    for (std::uint64_t rest = of_position(position); rest != 0; rest &= rest - 1) ++place;
-    word |= (static_cast<std::uint64_t>(position + 1) | place << 4) << (bits_per_axis * axis);
+    std::uint64_t rank = 0;
+    for (std::uint64_t rest = of_position(position); rest != 0; rest &= rest - 1) ++rank;
+    word |= (static_cast<std::uint64_t>(position + 1) | rank << 4) << (bits_per_axis * axis);
   }
   /// The set of axes that shard a position.
   constexpr axis_set axes(int position) const { return packed_set(of_position(position)); }
@@ -86,8 +86,8 @@ struct layout {
   /// The axes that shard some position.
   constexpr axis_set sharded() const { return packed_set((word | word >> 1 | word >> 2 | word >> 3) & lowest_bits); }
   constexpr axis_set used() const { return sharded().word | (word >> unreduced_at & 127u); }
-  /// Whether every axis that shards a position of `coarse` is at the same place here: each position goes on where that
-  /// of `coarse` ends.
+  /// Whether every axis that shards a position of `coarse` has the same position and rank here: each list of axes
+  /// continues the one of `coarse`.
   constexpr bool continues(layout coarse) const {
     const std::uint64_t there =
         ((coarse.word | coarse.word >> 1 | coarse.word >> 2 | coarse.word >> 3) & lowest_bits) * 127;

@@ -38,6 +38,11 @@ constexpr std::int64_t smallest_part(const shape& global, const layout& from, co
 /// Elements that the busiest device must receive to go from one layout to another (partial values aside): what it
 /// needs and does not hold. No collective can move less. For even blocks in closed form: either the lists of each dim
 /// nest and all devices keep the same overlap, or some device keeps nothing.
+/// @post (1) moved(global, a, b, sizes) is the largest missing(global, a, b, d, sizes) of all devices d
+/// @post (2) moved(global, a, a, sizes) == 0
+/// @post (3) moved(global, a, b, sizes) <= largest_shape(global, b, sizes).elements()
+/// @post (4) moved(global, a, c, sizes) <= moved(global, a, b, sizes) + moved(global, b, c, sizes)
+/// For uneven blocks over more than `enumerated_devices` it is the bound of (3), and (1), (2) and (4) need not hold.
 constexpr std::int64_t moved(const shape& global, const layout& from, const layout& to, const axis_sizes& sizes) {
   const block_counts p(from, sizes), q(to, sizes);
   const std::int64_t* extent = global.extent;

@@ -29,7 +29,7 @@ struct dim_verdict {
 template <text Name, std::int64_t Extent = dynamic, promise Promise = promise::none>
 struct dim : dim_tag {
   static_assert(sizeof(typename detail::said<detail::dim_verdict<Name, Extent>>::type) != 0);
-  // An extent that was rejected goes no further, so that it is said once.
+  // A rejected extent is replaced, so that it is reported once.
   static constexpr dim_ref ref{Name.view(), Extent >= 0 ? Extent : dynamic, Promise == promise::divisible};
   /// The dim as an argument of functions.
   constexpr operator dim_ref() const { return ref; }

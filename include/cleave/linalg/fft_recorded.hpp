@@ -33,7 +33,7 @@ constexpr element transformed(element from, transform what) {
   return from == element::f32 ? element::c64 : from == element::f64 ? element::c128 : element::none;
 }
 
-/// Whether a dim comes sharded, as far as the program has said so: in the last layout that was written on the way to x.
+/// Whether a dim comes sharded, as far as the program says: in the last layout that was written on the way to x.
 constexpr bool comes_sharded(const recorder& in, value x, dim_id d) {
   for (node_id id = x.id;;) {
     const node& n = in.made().nodes[id];

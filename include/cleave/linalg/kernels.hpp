@@ -46,7 +46,7 @@ struct take_lower_half {
   }
 };
 
-/// Factors one matrix a thread in place, on the host.
+/// Factors matrices in place, one in each thread, on the host.
 template <class T>
 struct factor_each {
   square_matrices m;
@@ -60,7 +60,7 @@ struct factor_each {
   }
 };
 
-/// Factors one matrix a team in place, a column at a time, on a GPU.
+/// Factors matrices in place, one in each team, column by column, on a GPU.
 template <class T>
 struct factor_in_teams {
   using member = Kokkos::TeamPolicy<execution_space>::member_type;

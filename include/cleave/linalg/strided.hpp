@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-// Where matrices lie in a shard. Dims are found by name and read with their strides, so that no order of dims needs a copy.
+// Matrices in a shard. Dims are found by name and read with their strides, so that no order of dims needs a copy.
 
 namespace cleave::linalg {
 
@@ -69,8 +69,8 @@ square_matrices matrices_of(const Shard& s, dim_ref rows, dim_ref columns) {
   return m;
 }
 
-/// The Cholesky factor of a matrix in place, of whose lower half alone is read and written; false where it is not positive definite,
-/// with the columns from there on undone. For the host.
+/// The Cholesky factor of a matrix in place. Only the lower half is read and written. False if the matrix is not positive
+/// definite; the later columns are not computed then. For the host.
 template <class T>
 bool factor_plainly(std::int64_t n, T* l, std::int64_t row_step, std::int64_t column_step) {
   for (std::int64_t j = 0; j < n; ++j)

@@ -70,6 +70,8 @@ struct axis_sizes {
 /// Position of a device on every axis.
 using coordinates = fixed_array<std::int32_t, max_axes>;
 
+/// Where a device stands; the last axis runs fastest.
+/// @post (1) device_of(coordinates_of(device, sizes), sizes) == device
 constexpr coordinates coordinates_of(std::int64_t device, const axis_sizes& sizes) {
   coordinates at{};
   for (int a = max_axes - 1; a >= 0; --a) {

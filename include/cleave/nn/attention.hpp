@@ -170,8 +170,8 @@ constexpr value blocked_attention(operand q, operand k, operand v, const attenti
       return std::pair(so_far + by.q, std::array{by.k, by.v});
     };
     const auto [dq, both] = scan(block, zeros_like(r.q), std::array{cut(r.k), cut(r.v), from}, step);
-    const auto joined = [&](const value& x) { return merge(x, block, within, d.source); };
-    return detail::attention_slopes{dq, joined(both[0]), joined(both[1])};
+    const auto whole = [&](const value& x) { return merge(x, block, within, d.source); };
+    return detail::attention_slopes{dq, whole(both[0]), whole(both[1])};
   };
   return custom_vjp(forward, backward)(q.from, k.from, v.from);
 }
@@ -190,16 +190,16 @@ constexpr value ring_attention(operand q, operand k, operand v, const attention_
   const dim_ref turn = derived_dim<"turn ">(q, "ring_attention", ring);
   if (turn.name.empty() || !q.from.ok() || !k.from.ok() || !v.from.ok()) return {&in, no_node};
   if (!define_extent(q, "ring_attention", turn, -1, {{ring}})) return {&in, no_node};
-  const value place = iota(q, ring), number = cast<std::int32_t>(count(place, ring));
+  const value own = iota(q, ring), number = cast<std::int32_t>(count(own, ring));
   const auto index = [&](const value& chunk, dim_ref part) { return broadcast(chunk, ring, part) * cast<std::int32_t>(count(iota(q, part), part)) + iota(q, part); };
-  const value at = index(place, d.position);
+  const value at = index(own, d.position);
   // After t turns chunk i holds what chunk i - t had.
   const auto sources = [&](const value& t) {
-    const value holds = place - t + number;
+    const value holds = own - t + number;
     return index(holds - holds / number * number, d.source);
   };
   const auto on = [&](const value& x) { return roll(x, ring, 1); };
-  // What travels is recorded first, so that it is under way while the chunk at hand is looked at.
+  // The exchange is recorded first, so that it runs while the current chunk is used.
   const auto forward = [&](const value& qs, const value& ks, const value& vs) {
     struct state {
       detail::attended so_far;

@@ -12,7 +12,8 @@ namespace cleave::nn {
 
 namespace detail {
 
-/// Whether a rule may give an axis to its dim in a tensor with these dims: no rule before it gives the axis to another of them.
+/// Whether a rule gives an axis to its dim in a tensor with these dims: it does, unless an earlier rule gives the axis to another
+/// of these dims.
 constexpr bool keeps_axis(std::span<const placement> rules, std::size_t rule, std::string_view axis, std::span<const std::string_view> dims) {
   for (std::size_t r = 0; r < rule; ++r) {
     bool applies = false, takes = false;
@@ -26,9 +27,9 @@ constexpr bool keeps_axis(std::span<const placement> rules, std::size_t rule, st
 template <class... Entries>
 struct dim_list {};
 template <class A, class B>
-struct joined;
+struct concatenated;
 template <class... A, class... B>
-struct joined<dim_list<A...>, dim_list<B...>> {
+struct concatenated<dim_list<A...>, dim_list<B...>> {
   using type = dim_list<A..., B...>;
 };
 
@@ -107,7 +108,7 @@ struct expanded<dim_list<Done...>, dim_list<Rules...>, D, Rest...> {
     using type = List;
   };
   template <class First, class Second, class... Lists>
-  struct all<First, Second, Lists...> : all<typename joined<First, Second>::type, Lists...> {};
+  struct all<First, Second, Lists...> : all<typename concatenated<First, Second>::type, Lists...> {};
   using own = typename all<dim_list<Done...>, typename company<D, Rules>::before..., dim_list<D>, typename company<D, Rules>::after...>::type;
   using type = typename expanded<own, dim_list<Rules...>, Rest...>::type;
 };

@@ -42,9 +42,9 @@ constexpr routed route(const value& gates, const value& open, const value& taken
   r.expert = argmax(free, d.expert);
   r.hits = cast(one_hot(r.expert, d.expert), element_in(gates));
   r.gate = sum(free * r.hits, d.expert);
-  const value whole = cast<std::int32_t>(r.hits);
-  const value before = cumulative_sum(whole, d.token, running::forward_exclusive);
-  r.position = sum((taken.ok() ? before + taken : before) * whole, d.expert);
+  const value hits = cast<std::int32_t>(r.hits);
+  const value before = cumulative_sum(hits, d.token, running::forward_exclusive);
+  r.position = sum((taken.ok() ? before + taken : before) * hits, d.expert);
   return r;
 }
 

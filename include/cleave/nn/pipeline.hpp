@@ -10,9 +10,9 @@
 
 #include <functional>
 
-// Layers in stages: each device of an axis has some of the layers, and microbatches go from device to device. With a dim `stage` in front,
-// divided over the axis, that is an ordinary program (GSPMD, Xu et al. 2021, section 3.3): a buffer with one microbatch for each stage
-// is shifted by one along `stage` at every tick, and all stages compute at once.
+// Layers in stages: each device of an axis has some of the layers, and microbatches go from device to device. With a leading dim
+// `stage` that is sharded over the axis, this is an ordinary program (GSPMD, Xu et al. 2021, section 3.3): a buffer with one
+// microbatch for each stage is shifted by one along `stage` at every tick, and all stages compute at the same time.
 
 namespace cleave::nn {
 

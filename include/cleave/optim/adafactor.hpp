@@ -12,7 +12,7 @@ namespace cleave::optim {
 
 namespace detail {
 
-/// Where in a list of dims one is left out: so far from its end.
+/// Which dim of a list is left out, counted from its end.
 enum class position : std::uint8_t { last = 1, before_last = 2 };
 
 template <class Mesh, std::size_t Out, class Done, std::size_t At, class... Rest>

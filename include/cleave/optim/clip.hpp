@@ -25,7 +25,7 @@ constexpr Gradients clip_by_global_norm(const Gradients& gradients, const Limit&
   const value norm = global_norm(gradients, where);
   const called_at user(operand(norm, where.file, where.line));
   const auto most = detail::in_type_of(limit, norm);
-  // The quotient of a zero norm is not looked at.
+  // If the norm is zero, the quotient is not used.
   const value scale = detail::as_number(select(norm <= most, 1, most / norm));
   return tree_map([&](const value& g) { return detail::in_type(detail::widened(g) * scale, element_in(g)); }, gradients);
 }

@@ -33,7 +33,7 @@ constexpr std::int64_t bytes_of(std::int64_t elements) {
   return elements * std::int64_t{sizeof(T)};
 }
 
-/// Rounds bytes up to whole cache lines, so that what follows starts one.
+/// Rounds bytes up to whole cache lines, so that the next buffer starts at one.
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// The execution space in which kernels run: Kokkos' default.
