@@ -42,11 +42,11 @@ struct strategy {
   /// remap: the axes of the operands' dims that the maps name, by map.
   short_lists taken{};
   /// scatter: the axes that shard the indices and over which rows are sent, so that they leave nothing partial.
-  axis_set sent = 0;
+  axis_set sent{};
   /// merge: how many of the last axes of the merged dim shard the minor dim of the operand.
   std::uint8_t minor = 0;
   /// Partial axes forwarded by linearity, and the operands that must be partial over them (bit set).
-  axis_set forwarded = 0;
+  axis_set forwarded{};
   std::uint8_t partial_operands = 0;
 
   constexpr bool divides_like(const strategy& other) const {
