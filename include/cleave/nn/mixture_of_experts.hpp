@@ -13,6 +13,10 @@ namespace cleave::nn {
 
 /// The number of experts for each token: one (Switch, Fedus et al. 2021) or two (GShard, Lepikhin et al. 2020).
 enum class experts_per_token : std::uint8_t { one, two };
+/// The former names of `experts_per_token`.
+struct choices {
+  static constexpr experts_per_token top1 = experts_per_token::one, top2 = experts_per_token::two;
+};
 
 /// The dims of a mixture of experts. Tokens along `token` compete for slots: each expert takes at most `capacity` of
 /// them from each group, which is an index of the other dims of the tokens. The extent of `capacity` is fixed, or an

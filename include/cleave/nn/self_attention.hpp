@@ -67,4 +67,15 @@ constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, d
   return dot(o.pin(mixed), w.out, heads..., d.head);
 }
 
+/// The base of rotary position embedding; 0: no rotation.
+struct attention_rotation {
+  double rotary_base = 0;
+};
+/// The same with each option as an argument of its own, as it was written before there was `self_attention_options`.
+template <class Q, class K, class O, class How, class Mask, class Pin, std::convertible_to<dim_ref>... Heads>
+constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d, const How& how,
+                               const attention_rotation& rotation, const Mask& mask, const Pin& pin, const Heads&... heads) {
+  return self_attention(x, w, embed, d, self_attention_options<How, Mask, Pin>{how, mask, pin, rotation.rotary_base}, heads...);
+}
+
 } // namespace cleave::nn
