@@ -69,7 +69,7 @@ struct layout {
   constexpr void give_up(int position, unsigned set) {
     if ((axes(position) & set) == 0) return;
     axis_list list = (*this)[position];
-    while ((list.mask() & set) != 0) list.pop_back();
+    while ((list.bits() & set) != 0) list.pop_back();
     this->set(position, list);
   }
 
