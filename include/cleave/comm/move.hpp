@@ -72,14 +72,14 @@ struct dispatch_table<bound_as<Name, Call, Blocks>...> {
 } // namespace detail
 
 /// All collectives that move a value from one layout to another. A new one is one line here.
-using collectives = detail::dispatch_table<
-    bound_as<kind::slice, slice, works_on::nested_blocks>,
-    bound_as<kind::mask, mask, works_on::any_blocks>,
-    bound_as<kind::all_reduce, all_reduce, works_on::any_blocks>,
-    bound_as<kind::reduce_scatter, reduce_scatter, works_on::nested_blocks>,
-    bound_as<kind::all_gather, all_gather, works_on::nested_blocks>,
-    bound_as<kind::all_to_all, all_to_all, works_on::nested_blocks>,
-    bound_as<kind::collective_permute, collective_permute, works_on::any_blocks>>;
+using collectives =
+    detail::dispatch_table<bound_as<kind::slice, slice, works_on::nested_blocks>,
+                           bound_as<kind::mask, mask, works_on::any_blocks>,
+                           bound_as<kind::all_reduce, all_reduce, works_on::any_blocks>,
+                           bound_as<kind::reduce_scatter, reduce_scatter, works_on::nested_blocks>,
+                           bound_as<kind::all_gather, all_gather, works_on::nested_blocks>,
+                           bound_as<kind::all_to_all, all_to_all, works_on::nested_blocks>,
+                           bound_as<kind::collective_permute, collective_permute, works_on::any_blocks>>;
 
 /// A move of a plan bound to sizes: the collective that the plan names, or what it becomes for uneven blocks.
 class bound_move {

@@ -52,8 +52,8 @@ inline void require_kokkos() {
 
 namespace detail {
 
-/// The instance of the execution space that everything runs on. Making one allocates, so it is made at first use; a hook
-/// gives it back, since instances must not outlive Kokkos.
+/// The instance of the execution space that everything runs on. Making one allocates, so it is made at first use; a
+/// hook gives it back, since instances must not outlive Kokkos.
 struct kept_instance {
   static execution_space*& get() {
     static execution_space* kept = nullptr;
@@ -81,8 +81,9 @@ struct kept_instance {
 /// The instance of the execution space on which all kernels of the library run, one after another.
 inline const execution_space& execution_instance() { return detail::kept_instance::made(); }
 
-/// Runs f(i) for 0 <= i < n on Kokkos' default execution space. The label has at most 15 characters, so that passing it on
-/// allocates nothing. One thread, or one unit, needs no parallel region, for which OpenMP would allocate; tools see all.
+/// Runs f(i) for 0 <= i < n on Kokkos' default execution space. The label has at most 15 characters, so that passing it
+/// on allocates nothing. One thread, or one unit, needs no parallel region, for which OpenMP would allocate; tools see
+/// all.
 template <class Functor>
 void launch(const char* label, std::int64_t n, const Functor& f) {
   using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
@@ -116,8 +117,8 @@ inline void copy_bytes(void* to, const void* from, std::int64_t bytes) {
 
 namespace detail {
 
-/// Live allocations of one memory space. Kokkos aborts when memory is freed after finalize, and users' objects often live that
-/// long; so what is alive at finalize is freed by a hook, and its owner finds nothing left to do.
+/// Live allocations of one memory space. Kokkos aborts when memory is freed after finalize, and users' objects often
+/// live that long; so what is alive at finalize is freed by a hook, and its owner finds nothing left to do.
 template <class Space>
 struct live_memory {
   std::mutex lock{};
@@ -186,8 +187,8 @@ inline void zero_bytes(void* at, std::int64_t bytes) {
   if constexpr (on_host) {
     std::memset(at, 0, as_size(bytes));
   } else {
-    const Kokkos::View<char*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> target(
-        as<char>(at), as_size(bytes));
+    const Kokkos::View<char*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> target(as<char>(at),
+                                                                                            as_size(bytes));
     Kokkos::deep_copy(target, char{0});
   }
 }
