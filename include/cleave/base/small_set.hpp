@@ -26,6 +26,8 @@ struct small_set {
     friend constexpr bool operator==(iterator, iterator) = default;
   };
 
+  static constexpr bits_type all_bits = ~bits_type{0} >> (8 * static_cast<int>(sizeof(bits_type)) - Size);
+
   // Public, so that what has sets in it can be a template argument.
   Word word = 0;
 
@@ -37,7 +39,7 @@ struct small_set {
   /// The set with one member.
   static constexpr small_set of(std::integral auto member) { return bits_type{1} << member; }
   /// The set of all numbers below `count`.
-  static constexpr small_set first(int count) { return count == 0 ? 0 : ~bits_type{0} >> (8 * static_cast<int>(sizeof(bits_type)) - count); }
+  static constexpr small_set first(int count) { return count == 0 ? 0 : all_bits >> (Size - count); }
 
   constexpr bool empty() const { return word == 0; }
   constexpr int size() const { return std::popcount(word); }
@@ -68,7 +70,7 @@ struct small_set {
   constexpr small_set operator-(Other other) const {
     return word & ~other.word;
   }
-  constexpr small_set operator~() const { return ~word & first(Size).word; }
+  constexpr small_set operator~() const { return ~word & all_bits; }
   constexpr small_set& operator|=(small_set other) {
     word = static_cast<Word>(word | other.word);
     return *this;

@@ -69,11 +69,14 @@ struct layout {
   constexpr void give_up(int position, unsigned set) {
     if ((axes(position) & set) == 0) return;
     axis_list list = (*this)[position];
-    while ((list.mask() & set) != 0) list.pop_back();
+    while ((list.bits() & set) != 0) list.pop_back();
     this->set(position, list);
   }
 
   constexpr axis_set unreduced() const { return word >> unreduced_at & 127u; }
+  /// Whether it has unreduced axes, and whether some axis shards a position; cheaper than the sets.
+  constexpr bool is_partial() const { return word >> unreduced_at != 0; }
+  constexpr bool is_sharded() const { return (word & dims_mask) != 0; }
   constexpr reduction combine() const { return static_cast<reduction>(word >> combine_at); }
   /// Makes values partial over a set of axes.
   constexpr void set_partial(axis_set over, reduction how = reduction::sum) {
