@@ -42,7 +42,7 @@ CHAPTERS = [
     ("Gradients", "", ["expr/gradient.hpp"]),
     ("Loops", "", ["expr/loops.hpp"]),
     ("Operations of your own", "`CLEAVE_FUNCTION` marks a function that kernels call. For CUDA and HIP compilers it is `__host__ __device__`, otherwise nothing.",
-     ["expr/operation.hpp", ("ops/user.hpp", ["elementwise_entry", "shard_dims", "reference_shard"]), ("ops/formula.hpp", ["formula", "x", "y", "z", "r", "g"]),
+     ["expr/operation.hpp", "expr/values.hpp", ("ops/user.hpp", ["elementwise_entry", "shard_dims", "reference_shard"]), ("ops/formula.hpp", ["formula", "x", "y", "z", "r", "g"]),
       ("execute/local.hpp", ["shard", "local_context"])]),
     ("Linear algebra and Fourier transforms", "", ["linalg/recorded.hpp", "linalg/fft_recorded.hpp"]),
     ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/rotary.hpp", "nn/attention.hpp",
