@@ -27,7 +27,7 @@ PAGE = ROOT / "docs" / "reference.md"
 CHAPTERS = [
     ("Tensors and grids", "", ["tensor/tensor.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), "tensor/copy.hpp", ("tensor/assign.hpp", ["run"]),
                                ("storage/memory.hpp", ["execution_space", "memory_space"])]),
-    ("Meshes, dims and layouts", "", ["mesh/axis.hpp", ("mesh/axis_list.hpp", ["max_axes"]), ("mesh/mesh_value.hpp", ["dynamic", "named_size"]),
+    ("Meshes, dims and layouts", "", ["mesh/axis.hpp", ("mesh/axis_set.hpp", ["max_axes"]), ("mesh/mesh_value.hpp", ["dynamic", "named_size"]),
                                       "layout/sharding.hpp", ("layout/spec.hpp", ["dim_ref", "spec"]), ("layout/layout.hpp", ["max_rank", "reduction"]),
                                       ("layout/blocks.hpp", ["nests"])]),
     ("Element types", "", [("type/element.hpp", ["element", "element_of"]), ("type/narrow.hpp", ["bfloat16", "half"]), "type/abstract.hpp"]),
