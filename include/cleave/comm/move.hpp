@@ -11,8 +11,8 @@
 #include <cleave/comm/slice.hpp>
 #include <cleave/program/step.hpp>
 
-#include <optional>
-#include <variant>
+#include <memory>
+#include <type_traits>
 
 namespace cleave::comm {
 
@@ -41,84 +41,95 @@ inline bool stays_in_blocks(const transfer& t, const axis_sizes& sizes) {
 /// Whether a collective works on any blocks, or only on blocks that stay inside those of the axes left alone.
 enum class works_on { any_blocks, nested_blocks };
 
-/// One entry of the dispatch: which class a collective of a plan becomes when it is bound to sizes.
+/// Which class a collective of a plan becomes when it is bound to sizes.
 template <kind Name, class Call, works_on Blocks>
-struct bound_as {};
-
-namespace detail {
-
-/// A move that is not bound yet.
-struct unbound {
-  scratch_bytes needs() const { return {}; }
-  void run(const void*, void*, const scratch&) const {}
+struct bound_as {
+  using call = Call;
+  static constexpr works_on blocks = Blocks;
 };
-
-template <class... Entries>
-struct dispatch_table;
-template <kind... Name, class... Call, works_on... Blocks>
-struct dispatch_table<bound_as<Name, Call, Blocks>...> {
-  using variant = std::variant<unbound, Call...>;
-
-  /// Binds the collective of that name. False if there is none for these blocks.
-  static bool bind(variant& call, kind name, bool nested, grid_state& grid, const transfer& t) {
-    const auto binds = [&]<class C>(std::type_identity<C>, bool fits) {
-      if (fits) call.template emplace<C>(grid, t);
-      return fits;
-    };
-    return (binds(std::type_identity<Call>{}, name == Name && (nested || Blocks == works_on::any_blocks)) || ...);
-  }
-};
-
-} // namespace detail
 
 /// All collectives that move a value from one layout to another. A new one is one line here.
-using collectives =
-    detail::dispatch_table<bound_as<kind::slice, slice, works_on::nested_blocks>,
-                           bound_as<kind::mask, mask, works_on::any_blocks>,
-                           bound_as<kind::all_reduce, all_reduce, works_on::any_blocks>,
-                           bound_as<kind::reduce_scatter, reduce_scatter, works_on::nested_blocks>,
-                           bound_as<kind::all_gather, all_gather, works_on::nested_blocks>,
-                           bound_as<kind::all_to_all, all_to_all, works_on::nested_blocks>,
-                           bound_as<kind::collective_permute, collective_permute, works_on::any_blocks>>;
+struct collectives : bound_as<kind::slice, slice, works_on::nested_blocks>,
+                     bound_as<kind::mask, mask, works_on::any_blocks>,
+                     bound_as<kind::all_reduce, all_reduce, works_on::any_blocks>,
+                     bound_as<kind::reduce_scatter, reduce_scatter, works_on::nested_blocks>,
+                     bound_as<kind::all_gather, all_gather, works_on::nested_blocks>,
+                     bound_as<kind::all_to_all, all_to_all, works_on::nested_blocks>,
+                     bound_as<kind::collective_permute, collective_permute, works_on::any_blocks> {};
 
-/// A move of a plan bound to sizes: the collective that the plan names, or what it becomes for uneven blocks.
+/// A move of a plan bound to sizes: the collective that the plan names, or what it becomes for uneven blocks. An
+/// interface, so that a program compiles the collectives that it has and no others.
 class bound_move {
  public:
-  bound_move(grid_state& grid, kind move, const transfer& t) {
-    if (collectives::bind(call_, move, stays_in_blocks(t, grid.sizes()), grid, t)) return;
-    transfer rest = t;
-    if (move == kind::reduce_scatter) {
-      // All devices reduce everything first; then each fetches what it lacks of its block.
-      transfer whole = t;
-      whole.to = t.from;
-      whole.to.set_partial(t.to.unreduced(), t.from.combine());
-      rest.from = whole.to;
-      reduce_first_.emplace(grid, whole);
-      reduced_bytes_ = aligned(held_after(grid, whole).elements() * size_of(t.element));
-    }
-    call_.emplace<collective_permute>(grid, rest);
-  }
-
+  virtual ~bound_move() = default;
   /// Scratch memory that `run` must be given.
-  scratch_bytes needs() const {
-    scratch_bytes n = std::visit([](const auto& call) { return call.needs(); }, call_);
-    n.memory += reduced_bytes_;
-    if (reduce_first_ && reduce_first_->needs().host > n.host) n.host = reduce_first_->needs().host;
+  virtual scratch_bytes needs() const = 0;
+  virtual void run(const void* in, void* out, const scratch& s) = 0;
+};
+
+template <class Call>
+class move_by final : public bound_move {
+ public:
+  move_by(grid_state& grid, const transfer& t) : call_(grid, t) {}
+  scratch_bytes needs() const override { return call_.needs(); }
+  void run(const void* in, void* out, const scratch& s) override { call_.run(in, out, s); }
+
+ private:
+  Call call_;
+};
+
+/// All devices reduce everything first; then each fetches what it lacks of its block.
+class reduced_and_fetched final : public bound_move {
+ public:
+  reduced_and_fetched(grid_state& grid, const transfer& t)
+      : first_(grid, whole(t)), then_(grid, rest(t)),
+        whole_bytes_(aligned(held_after(grid, whole(t)).elements() * size_of(t.element))) {}
+  scratch_bytes needs() const override {
+    scratch_bytes n = then_.needs();
+    n.memory += whole_bytes_;
+    if (first_.needs().host > n.host) n.host = first_.needs().host;
     return n;
   }
-  void run(const void* in, void* out, scratch s) {
-    if (reduce_first_) {
-      reduce_first_->run(in, s.memory, s);
-      in = s.memory;
-      s.memory += reduced_bytes_;
-    }
-    std::visit([&](auto& call) { call.run(in, out, s); }, call_);
+  void run(const void* in, void* out, const scratch& s) override {
+    first_.run(in, s.memory, s);
+    then_.run(s.memory, out, {s.memory + whole_bytes_, s.host});
   }
 
  private:
-  typename collectives::variant call_{};
-  std::optional<all_reduce> reduce_first_{};
-  std::int64_t reduced_bytes_ = 0;
+  static transfer whole(const transfer& t) {
+    transfer w = t;
+    w.to = t.from;
+    w.to.set_partial(t.to.unreduced(), t.from.combine());
+    return w;
+  }
+  static transfer rest(const transfer& t) {
+    transfer r = t;
+    r.from = whole(t).to;
+    return r;
+  }
+
+  all_reduce first_;
+  collective_permute then_;
+  std::int64_t whole_bytes_;
 };
+
+namespace detail {
+template <kind Move, class Call, works_on Blocks>
+auto entry_for(bound_as<Move, Call, Blocks>*) -> bound_as<Move, Call, Blocks>;
+} // namespace detail
+
+/// Binds a move. Collective over the grid: sub-communicators may be made.
+template <kind Move>
+std::unique_ptr<bound_move> make_move(grid_state& grid, const transfer& t) {
+  using entry = decltype(detail::entry_for<Move>(static_cast<collectives*>(nullptr)));
+  using named = move_by<typename entry::call>;
+  if constexpr (entry::blocks == works_on::any_blocks) {
+    return std::make_unique<named>(grid, t);
+  } else {
+    if (stays_in_blocks(t, grid.sizes())) return std::make_unique<named>(grid, t);
+    if constexpr (Move == kind::reduce_scatter) return std::make_unique<reduced_and_fetched>(grid, t);
+    else return std::make_unique<move_by<collective_permute>>(grid, t);
+  }
+}
 
 } // namespace cleave::comm

@@ -12,7 +12,7 @@ namespace cleave::linalg {
 /// What is transformed: complex numbers there and back, and the half spectra of real ones.
 enum class transform : std::uint8_t { forward, inverse, of_real, to_real };
 
-/// The name of the function that records it.
+/// The name that errors and plans show.
 constexpr std::string_view name_of(transform t) {
   constexpr std::string_view names[] = {"fft", "ifft", "rfft", "irfft"};
   return names[static_cast<int>(t)];

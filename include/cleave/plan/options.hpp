@@ -55,7 +55,7 @@ namespace detail {
 
 /// The first step that breaks a contract.
 template <class... Options>
-constexpr verdict check_contract([[maybe_unused]] const program& p, [[maybe_unused]] const sizes& at) {
+constexpr verdict check_contract([[maybe_unused]] const program_view& p, [[maybe_unused]] const sizes& at) {
   verdict v;
   [[maybe_unused]] const auto broken = [&](const step& s, std::string_view axis, std::int64_t limit,
                                            std::int64_t moved_bytes) {
@@ -96,7 +96,7 @@ template <class Body, class... Options>
 struct option_list {
   static constexpr std::size_t count = sizeof...(Options);
   static constexpr void each([[maybe_unused]] auto&& f) { (f(Options{}), ...); }
-  static constexpr verdict check(const program& p, const sizes& at) { return check_contract<Options...>(p, at); }
+  static constexpr verdict check(const program_view& p, const sizes& at) { return check_contract<Options...>(p, at); }
 };
 template <class F, class... Carried, class... Options>
 struct option_list<body_with<F, Carried...>, Options...> : option_list<F, Carried..., Options...> {};

@@ -3,16 +3,49 @@
 #pragma once
 
 #include <cleave/base/rejected.hpp>
-#include <cleave/plan/freeze.hpp>
 #include <cleave/plan/hints.hpp>
 #include <cleave/plan/options.hpp>
 #include <cleave/plan/partition.hpp>
-#include <cleave/plan/price.hpp>
+#include <cleave/program/program_view.hpp>
 
 #include <initializer_list>
 #include <span>
 
 namespace cleave {
+
+namespace detail {
+
+/// Room for a program whose size is not known before it is made; one that needs more is made twice. g++ pays only for what is used of an
+/// array in a constant, others for all of it.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__NVCC__)
+inline constexpr std::size_t program_room = 8192;
+#else
+inline constexpr std::size_t program_room = 512;
+#endif
+
+/// A program as a constant: made in more room than it needs, then copied without.
+template <class Plan>
+struct frozen_form {
+  template <std::size_t Buffers, std::size_t Steps, std::size_t Maps>
+  static constexpr auto made() {
+    const program p = Plan::make();
+    roomy_program<Buffers, Steps, Maps> r;
+    r.buffers = p.buffers.size(), r.steps = p.steps.size(), r.maps = p.maps.size();
+    if (r.buffers <= Buffers && r.steps <= Steps && r.maps <= Maps) freeze_into(r.all, p);
+    return r;
+  }
+  static constexpr auto first = made<program_room, program_room, program_room>();
+  static constexpr bool fits = first.buffers <= program_room && first.steps <= program_room && first.maps <= program_room;
+  static constexpr auto cut() {
+    frozen_program<first.buffers, first.steps, first.maps> f;
+    if constexpr (fits) freeze_into(f, first.view());
+    else f = made<first.buffers, first.steps, first.maps>().all;
+    return f;
+  }
+  static constexpr auto value = cut();
+};
+
+} // namespace detail
 
 /// The plan of a body under a signature, as static constants. The key of everything at run time.
 template <class Body, class Signature, class... Options>
@@ -43,32 +76,10 @@ struct plan_of {
     if (p.found.ok()) p.found = options::check(p, hints);
     return p;
   }
-  /// How many nodes and maps there are.
-  static constexpr auto sizes_of_graph = [] {
-    const graph g = recording<Body, Signature>::record();
-    // A merge may become an exchange of elements, which has two maps.
-    std::size_t merges = 0;
-    for (const node& n : g.nodes) merges += rules::is_merge(n) ? 1u : 0u;
-    return std::array{g.nodes.size(), 6 * g.maps.size() + 2 * merges};
-  }();
-  static constexpr std::size_t nodes = sizes_of_graph[0];
-  static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16 + 2 * max_loops, sizes_of_graph[1]>(
-      make());
-  static constexpr auto frozen =
-      detail::copied<frozen_program<scratch.count.buffers, scratch.count.steps, scratch.count.maps>>(scratch.kept,
-                                                                                                     scratch.count);
+  static constexpr const auto& frozen = detail::frozen_form<plan_of>::value;
   static constexpr verdict found = frozen.found;
-
-  static constexpr mesh_value mesh = frozen.mesh;
-  static constexpr auto dims = frozen.dims;
-  static constexpr auto rules = frozen.rules;
-  static constexpr auto buffers = frozen.buffers;
-  static constexpr auto steps = frozen.steps;
-  static constexpr auto maps = frozen.maps;
-  static constexpr auto loops = frozen.loops;
-  static constexpr std::uint16_t arguments = frozen.arguments;
-  static constexpr std::uint16_t results = frozen.results;
-  static constexpr std::uint16_t slots = frozen.slots;
+  static constexpr const auto& buffers = frozen.buffers;
+  static constexpr const auto& steps = frozen.steps;
 };
 
 /// A plan in the hands of the user: an empty object whose members are constant expressions. A rejected plan satisfies
@@ -101,17 +112,17 @@ struct planned {
   /// `plan.bytes({batch = 1024})`; sizes that are omitted are the fixed, expected or hinted ones.
   constexpr auto bytes(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
-    else return cleave::bytes(thawed(), sized(named));
+    else return cleave::bytes(view(), sized(named));
   }
   /// The floating-point operations of the products on the busiest device.
   constexpr auto flops(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
-    else return cleave::flops(thawed(), sized(named));
+    else return cleave::flops(view(), sized(named));
   }
   /// The bytes of workspace on the busiest device.
   constexpr auto workspace(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
-    else return cleave::workspace(thawed(), sized(named));
+    else return cleave::workspace(view(), sized(named));
   }
   /// All sizes of the plan: the given ones, the expected ones, the fixed ones, and hints for the rest.
   static constexpr sizes sized(std::initializer_list<named_size> named) {
@@ -119,10 +130,10 @@ struct planned {
     for (const named_size& n : named) all.push_back(n);
     return sizes_for(Plan::frozen, all);
   }
-  /// The program as data, for `explain`, the simulator and tools.
-  constexpr program thawed() const {
-    return detail::copied<program>(Plan::frozen, {Plan::buffers.size(), Plan::steps.size(), Plan::maps.size()});
-  }
+  /// The program as a constant: its buffers, steps and maps.
+  static constexpr program_view view() { return Plan::frozen; }
+  /// The program as data that tools may change.
+  constexpr program thawed() const { return cleave::thawed(view()); }
 };
 
 /// The plan of a function for a signature of tensor types: `plan<Y(X, W)>(f)`. A fault is a compile error here.

@@ -81,19 +81,48 @@ struct kept_instance {
 /// The instance of the execution space on which all kernels of the library run, one after another.
 inline const execution_space& execution_instance() { return detail::kept_instance::made(); }
 
+namespace detail {
+
+/// Units `begin` to `end` of some work on the host. Behind a pointer, so that the parallel region is compiled once for
+/// all kernels.
+using unit_range = void (*)(const void* work, std::int64_t begin, std::int64_t end);
+
+/// An equal share of the units for each thread.
+struct shared_units {
+  unit_range run;
+  const void* work;
+  std::int64_t units, threads;
+  void operator()(std::int64_t thread) const { run(work, units * thread / threads, units * (thread + 1) / threads); }
+};
+
+/// One thread, or one unit, needs no parallel region, for which OpenMP would allocate; tools see all.
+inline void launch_units(const char* label, std::int64_t units, unit_range run, const void* work) {
+  const execution_space& on = execution_instance();
+  const std::int64_t threads = on.concurrency();
+  if ((units <= 1 || threads == 1) && !Kokkos::Tools::profileLibraryLoaded()) return run(work, 0, units);
+  const std::int64_t shares = units < threads ? units : threads;
+  using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
+  Kokkos::parallel_for(label, policy(on, 0, shares), shared_units{run, work, units, shares});
+}
+
+template <class Functor>
+void run_units(const void* work, std::int64_t begin, std::int64_t end) {
+  const Functor& f = *static_cast<const Functor*>(work);
+  for (std::int64_t i = begin; i < end; ++i) f(i);
+}
+
+} // namespace detail
+
 /// Runs f(i) for 0 <= i < n on Kokkos' default execution space. The label has at most 15 characters, so that passing it
-/// on allocates nothing. One thread, or one unit, needs no parallel region, for which OpenMP would allocate; tools see
-/// all.
+/// on allocates nothing.
 template <class Functor>
 void launch(const char* label, std::int64_t n, const Functor& f) {
-  using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
-  const execution_space& on = detail::kept_instance::made();
-  if constexpr (on_host)
-    if ((n == 1 || on.concurrency() == 1) && !Kokkos::Tools::profileLibraryLoaded()) {
-      for (std::int64_t i = 0; i < n; ++i) f(i);
-      return;
-    }
-  Kokkos::parallel_for(label, policy(on, 0, n), f);
+  if constexpr (on_host) {
+    detail::launch_units(label, n, &detail::run_units<Functor>, &f);
+  } else {
+    using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
+    Kokkos::parallel_for(label, policy(execution_instance(), 0, n), f);
+  }
 }
 
 /// Waits for kernels before somebody else (MPI, the host) touches their memory.
