@@ -219,6 +219,7 @@ inline void run_gemm_with(const bound_gemm& g, const void* left, const void* rig
 
 /// Runs a product; k = 0 gives zeros.
 template <class T>
+  requires(std::is_same_v<T, computed<T>>)
 void run_gemm(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch) {
   detail::run_gemm_with(g, left, right, result, scratch, &detail::multiply<T>);
 }
