@@ -37,23 +37,20 @@ struct buffer {
   std::uint8_t maps = 0;
 };
 
-/// A partitioned program as data. The containers decide whether it has run-time length, or is a constant of a plan.
-template <class Buffers, class Steps, class Maps>
-struct basic_program {
+/// A partitioned program as data with run-time length; `plan_of` keeps the same as a constant.
+struct program {
   mesh_value mesh{};
   static_vector<dim_info, max_dims> dims{};
   extent_rules rules{};
   /// The arguments in order, the results in order, then the workspace and other names for the same memory.
-  Buffers buffers{};
-  Steps steps{};
-  Maps maps{};
+  std::vector<buffer> buffers{};
+  std::vector<step> steps{};
+  std::vector<dim_map> maps{};
   loop_list loops{};
   std::uint16_t arguments = 0;
   std::uint16_t results = 0;
   std::uint16_t slots = 0;
   verdict found{};
 };
-/// With run-time length: what the passes make and change.
-using program = basic_program<std::vector<buffer>, std::vector<step>, std::vector<dim_map>>;
 
 } // namespace cleave
