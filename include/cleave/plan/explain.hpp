@@ -40,7 +40,7 @@ inline std::string why(const program& p, const step& s) {
 
 /// Of a step in a loop: how often it runs.
 inline std::string times_iterations(const program& p, const step& s, const sizes& at) {
-  return s.in_loop == 0 ? std::string() : " x " + grouped(step_iterations(p, s, at));
+  return s.in_loop == 0 ? std::string() : " x " + grouped(step_trips(p, s, at));
 }
 
 inline std::string table(const std::vector<std::vector<std::string>>& rows) {

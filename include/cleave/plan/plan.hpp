@@ -183,7 +183,7 @@ constexpr verdict check_contract([[maybe_unused]] const program& p, [[maybe_unus
           if ((s.axes >> a & 1) != 0 && !O::allows(p.mesh.axes[static_cast<std::size_t>(a)].name))
             broken(s, p.mesh.axes[static_cast<std::size_t>(a)].name, 0, 0);
       if constexpr (requires { O::limit; }) {
-        total += step_iterations(p, s, at) * step_bytes(p, s, at);
+        total += step_trips(p, s, at) * step_bytes(p, s, at);
         if (total > O::limit) broken(s, {}, O::limit, total);
       }
     }

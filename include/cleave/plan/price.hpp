@@ -45,7 +45,7 @@ constexpr std::int64_t step_bytes(const program& p, const step& s, const sizes& 
 }
 
 /// How often a step runs; where values decide, as often as is assumed.
-constexpr std::int64_t step_iterations(const program& p, const step& s, const sizes& at) {
+constexpr std::int64_t step_trips(const program& p, const step& s, const sizes& at) {
   return trips_of(p.loops, s.in_loop, at);
 }
 
@@ -53,13 +53,13 @@ constexpr std::int64_t step_iterations(const program& p, const step& s, const si
 /// of its loops.
 constexpr std::int64_t bytes(const program& p, const sizes& at) {
   std::int64_t total = 0;
-  for (const step& s : p.steps) total += step_iterations(p, s, at) * step_bytes(p, s, at);
+  for (const step& s : p.steps) total += step_trips(p, s, at) * step_bytes(p, s, at);
   return total;
 }
 
 constexpr std::int64_t messages(const program& p, const sizes& at) {
   std::int64_t total = 0;
-  for (const step& s : p.steps) total += step_iterations(p, s, at) * step_cost(p, s, at).messages;
+  for (const step& s : p.steps) total += step_trips(p, s, at) * step_cost(p, s, at).messages;
   return total;
 }
 
@@ -68,7 +68,7 @@ constexpr std::int64_t flops(const program& p, const sizes& at) {
   std::int64_t total = 0;
   for (const step& s : p.steps)
     if (const op_rules* rules = rules_of(s.kind); rules != nullptr && rules->most_flops != nullptr)
-      total += step_iterations(p, s, at) * rules->most_flops(placed(p, s), at);
+      total += step_trips(p, s, at) * rules->most_flops(placed(p, s), at);
   return total;
 }
 

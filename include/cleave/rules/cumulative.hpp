@@ -30,6 +30,7 @@ constexpr void emit_cumulative(const node& n, const placed_op& o, step& s) {
 }
 
 inline constexpr op_rules cumulative{
+    .what = op_class::cumulative,
     .factors = &factors_by_name,
     .place = &place_cumulative,
     .moves = &moves_of_cumulative,

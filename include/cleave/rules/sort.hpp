@@ -43,6 +43,7 @@ constexpr void emit_sort(const node& n, const placed_op& o, step& s) {
 }
 
 inline constexpr op_rules sort{
+    .what = op_class::sort,
     .factors = &factors_by_name,
     .place = &place_sort,
     .moves = &moves_of_sort,
