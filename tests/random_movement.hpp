@@ -137,7 +137,7 @@ class random_movement {
       const auto somewhere = [&](std::int64_t most) { return static_cast<std::int64_t>(below(static_cast<int>(most) + 1)); };
       const border edge = static_cast<border>(below(4));
       value r;
-      switch (below(19)) {
+      switch (below(20)) {
         case 0: {
           const std::int64_t begin = somewhere(n), end = begin + somewhere(n - begin);
           r = slice(v, d, fresh(), begin, end, 1 + below(3));
@@ -207,6 +207,12 @@ class random_movement {
           // Ties of small whole numbers, which are exact.
           if (differentiates_) r = sort(v, d, by);
           else r = below(2) != 0 ? sort(v, d, by) : cast<double>(argsort(floor(2.0 * v), d, by));
+          break;
+        }
+        case 19: {
+          // The extent must be even.
+          const dim_ref twice = fresh();
+          r = rotate_halves(concat(twice, piece(v, d), piece(2.0 * v, d)), twice);
           break;
         }
         default: break;

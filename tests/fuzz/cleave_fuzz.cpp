@@ -43,7 +43,7 @@ std::vector<host_array> evaluate_roughly(const graph& g, const sizes& at, std::s
   return evaluate(g, at, arguments, [&](const node& n, host_array& made) {
     const op_class what = class_of(n.code);
     const bool rounds = n.code == op::input || what == op_class::contraction || what == op_class::reduction || what == op_class::cumulative || what == op_class::sort || what == op_class::scatter ||
-                        n.code == op::overlap || (what == op_class::elementwise && n.code != op::select && n.code != op::cast && n.code != op::broadcast && n.code != op::neg);
+                        n.code == op::fold_windows || (what == op_class::elementwise && n.code != op::select && n.code != op::cast && n.code != op::broadcast && n.code != op::neg);
     if (!rounds || !is_floating(n.type.element)) return;
     std::uniform_real_distribution<double> off(-1e-13, 1e-13);
     // What is exactly 0 in one order of summation need not be in another: its root may be no number.

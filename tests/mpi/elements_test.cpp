@@ -239,7 +239,7 @@ TEST(elements, complex_numbers_are_not_simulated) {
   in.output(2 * in.input(cleave::element::c64, mesh(row / data)));
   const cleave::graph g = in.take();
   const std::vector<cleave::host_array> arguments(1);
-  EXPECT_THROW(cleave::evaluate(g, {}, arguments), std::invalid_argument);
+  EXPECT_THROW(cleave::evaluate(g, {}, arguments), cleave::evaluation_error);
 }
 
 TEST(elements, integers_wrap) {

@@ -106,6 +106,7 @@ inline constexpr std::tuple others{
     [](auto x, auto, auto) { return cleave::shift(x, row, 1); },
     [](auto x, auto, auto) { return cleave::roll(x, row, 2); },
     [](auto x, auto, auto) { return cleave::flip(x, row); },
+    [](auto x, auto, auto) { return cleave::rotate_halves(x, row); },
     [](auto x, auto, auto) { return cleave::repeat(x, row, repeated, 2); },
     [](auto x, auto, auto) { return cleave::tile(x, row, tiled, 2); },
     [](auto x, auto y, auto) { return cleave::concat(joined, cleave::piece(x, row), cleave::piece(y, row)); },

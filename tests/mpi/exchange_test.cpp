@@ -55,7 +55,7 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
   for (std::size_t k = 0; k < e.in.size(); ++k) {
     const box mine = box_of(shape_of(e.in[k].type, at), e.in[k].where, here, at.axes);
     std::vector<double> shard(static_cast<std::size_t>(mine.elements()) + 1, 0);
-    simulation::for_each_index(mine, [&](const simulation::indices& i, std::size_t flat) { shard[flat] = number(k, simulation::place_in(whole(e.in[k].type), i)); });
+    simulation::for_each_index(mine, [&](const simulation::position& i, std::size_t flat) { shard[flat] = number(k, simulation::offset_in(whole(e.in[k].type), i)); });
     shards.push_back(std::move(shard));
   }
   for (std::size_t k = 0; k < e.in.size(); ++k) in.push_back(is_offset(e, k) ? static_cast<const void*>(&place) : shards[k].data());
@@ -75,7 +75,7 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
     else ASSERT_EQ(charged, priced) << "seed " << seed << "\n" << explain(p, at);
     ASSERT_EQ(out.back(), untouched) << "seed " << seed;
     std::int64_t wrong = 0;
-    simulation::for_each_index(mine, [&](const simulation::indices& i, std::size_t flat) {
+    simulation::for_each_index(mine, [&](const simulation::position& i, std::size_t flat) {
       std::uint32_t part = 0, digit = 1;
       for (const dim_map& m : e.region) {
         const int d = e.out.type.find(m.from);
@@ -89,7 +89,7 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
       for (std::size_t k = 0; k < e.in.size(); ++k) {
         if (!e.takes_from(k)) continue;
         const auto source = simulation::source_of(e.maps, static_cast<std::uint8_t>(k), e.in[k].type, e.out.type, i, at, offsets);
-        if (source) wanted = number(k, simulation::place_in(whole(e.in[k].type), *source));
+        if (source) wanted = number(k, simulation::offset_in(whole(e.in[k].type), *source));
       }
       wrong += out[flat] != wanted;
     });

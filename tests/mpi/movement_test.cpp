@@ -113,6 +113,42 @@ TEST(movement, stencils) {
     }
 }
 
+constexpr cleave::function rotated([](auto u) { return cleave::rotate_halves(u, row); });
+constexpr cleave::function weighed([](auto u, auto w) { return sum(w * cleave::rotate_halves(u, row)); });
+constexpr auto rotated_plan = cleave::plan<Grid(Grid)>(rotated);
+static_assert(rotated_plan.count(cleave::kind::exchange) == 1 && rotated_plan.collectives() == 1);
+// Each of two devices asks the other one for its half; four devices ask one each.
+static_assert(rotated_plan.bytes({row = 512, col = 512, ax = 2, ay = 1}) == 256 * 512 * 8);
+static_assert(rotated_plan.bytes({row = 512, col = 512, ax = 4, ay = 1}) == 128 * 512 * 8);
+static_assert(rotated_plan.bytes({row = 512, col = 512, ax = 1, ay = 4}) == 0);
+
+TEST(movement, halves_rotate) {
+  for (const cleave::grid& g : grids())
+    for (const auto& extents : {std::array<std::int64_t, 2>{16, 5}, {10, 3}, {2, 4}, {6, 1}, {0, 4}}) {
+      const Grid u = filled<Grid>(g, extents);
+      Grid v(g, extents), w(g, extents);
+      check(rotated, v, u);
+      const auto before = u.to_global(), after = v.to_global();
+      const std::size_t half = before.size() / 2;
+      for (std::size_t i = 0; i < half; ++i) EXPECT_TRUE(after[i] == -before[half + i] && after[half + i] == before[i]);
+      w.fill_by([](const auto& at) { return wave(at) + 1; });
+      // The map is skew: its adjoint is its negative.
+      v = rotated(w);
+      const auto wanted = v.to_global();
+      v = cleave::grad(weighed)(u, w);
+      const auto slope = v.to_global();
+      for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(slope[i], -wanted[i]);
+      const std::int64_t priced = rotated_plan.bytes({row = extents[0], col = extents[1], ax = g.size(ax), ay = g.size(ay)});
+      EXPECT_EQ(charged([&] { v = rotated(u); }), priced);
+    }
+  // An odd extent has no halves.
+  for (const cleave::grid& g : grids()) {
+    const Grid u = filled<Grid>(g, {7, 4});
+    Grid v(g, {7, 4});
+    EXPECT_THROW(v = rotated(u), cleave::shape_error);
+  }
+}
+
 template <cleave::border Border>
 constexpr cleave::function smooth([](auto u) {
   return sum(windows(u, cleave::window{row, row, kr, 1, 1, 1, 1, Border}, cleave::window{col, col, kc, 1, 1, 1, 1, Border}), kr, kc);

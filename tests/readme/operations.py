@@ -3,13 +3,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes docs/08-operations.md: every operation, its gradient, what sharded dims cost, and the tests that run it under MPI.
 
-Operations, their classes and the derivatives of elementwise operations come from ops/table.hpp. Composed functions come from expr/
-and linalg/. Tests are found by the names that the functions in tests/mpi use. This file has what holds for a whole class. With
---check nothing is written; the script fails if the page is out of date.
+Operations, how they are written, their classes and the derivatives of elementwise operations come from graph/op_list.hpp.
+Composed functions come from expr/ and linalg/. Tests are found by the names that the functions in tests/mpi use. This file has what
+holds for a whole class. With --check nothing is written; the script fails if the page is out of date.
 """
 import pathlib
 import re
 import sys
+from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import generated_page  # noqa: E402
@@ -19,20 +20,8 @@ HEADERS = ROOT / "include" / "cleave"
 TESTS = ROOT / "tests" / "mpi"
 PAGE = ROOT / "docs" / "08-operations.md"
 
-# How an op is written if not by its name, and the pattern that finds it in a program.
-WRITTEN = {
-    "neg": ("-x", r"[(,=] ?-\w"), "add": ("a + b", r" \+ "), "sub": ("a - b", r" - "),
-    "mul": ("a * b", r" \* "), "div": ("a / b", r" / "),
-    "equal": ("a == b", r" == "), "not_equal": ("a != b", r" != "), "less": ("a < b", r" < "), "less_equal": ("a <= b", r" <= "),
-    "greater": ("a > b", r" > "), "greater_equal": ("a >= b", r" >= "), "logical_and": ("a & b", r" & "), "logical_or": ("a \\| b", r" \| "),
-    "logical_not": ("!x", r"[(,=] ?![\w(]"), "reduce": ("sum, max, min, prod", r"\b(?:sum|max|min|prod)\("),
-    "cumulative": ("cumulative_sum, _prod, _max, _min", r"\bcumulative_(?:sum|prod|max|min)\("),
-    "place": ("dynamic_update", r"\bdynamic_update\("), "random": ("random_bits, uniform", r"\b(?:random_bits|uniform)(?:_like)?(?:<\w+>)?\("),
-    "user": ("operation<F>", r"\b(?:soft|fma3|gcd)\("), "call": ("call<Op>, local<Op>", r"\b(?:call|local)<"),
-    "carry": ("scan, repeat_times", r"\b(?:scan|repeat_times)\("), "until": ("repeat_until", r"\brepeat_until\("), "trips": ("cond", r"\bcond\("),
-}
-# Users do not write these: the recorder, the planner or derivatives make them.
-INTERNAL = {"input", "constant", "iota", "identity", "barrier", "overlap", "merge_blocks", "each", "next", "last", "collect"}
+# How programs spell what the list cannot know: a user's operations have names of their own.
+SPELLED = {"user": r"\b(?:soft|fma3|gcd)\("}
 # What moves if the dim is sharded, for each class.
 DIVIDED = {
     "source": "nothing",
@@ -49,7 +38,7 @@ DIVIDED = {
     "view": "nothing, if blocks nest",
     "annotation": "what the layout requires",
 }
-# Gradients of classes with one rule. Elementwise ops have their gradients in the table.
+# Gradients of classes with one rule. Elementwise ops have their gradients in the list.
 GRADIENT = {"contraction": "yes", "reduction": "yes", "remap": "yes", "gather": "to the table", "scatter": "to the rows", "view": "yes",
             "annotation": "yes", "call": "with your own rule", "source": "-", "cumulative": "yes", "sort": "yes", "loop": "yes"}
 OWN_GRADIENT = {"stop_gradient": "stops", "user": "with your own entry", "complex": "no", "imag": "no", "argsort": "0", "until": "no"}
@@ -57,13 +46,46 @@ OWN_GRADIENT = {"stop_gradient": "stops", "user": "with your own entry", "comple
 UNEVEN = {"split": "gathered first", "merge": "gathered first, or elements move"}
 
 
-def entries() -> list[tuple[str, str, str, bool]]:
-    """Code, name, class and whether there is a derivative, of every op."""
-    table = re.search(r"op_entries\[\] = \{\n(.*?)\n\};", read(HEADERS / "ops" / "table.hpp"), re.DOTALL).group(1)
-    found = re.findall(r"^ *\{op::(\w+), \"(\w+)\", op_class::(\w+), \d+, linearity::\w+(, \{.*\})?\},$", table, re.MULTILINE)
-    if len(found) != len(table.splitlines()):
-        raise Wrong("ops/table.hpp: an entry has another form than {op::code, \"name\", op_class::class, arity, linearity[, {derivatives}]},")
-    return [(code, name, what, bool(derivative)) for code, name, what, derivative in found]
+class Entry(NamedTuple):
+    """An op of graph/op_list.hpp. `forms` is what users write; none if they do not write it."""
+    code: str
+    what: str
+    forms: list[str]
+    derivative: bool
+
+
+def entries() -> list[Entry]:
+    found = []
+    comment = ""
+    text = read(HEADERS / "graph" / "op_list.hpp").split("// clang-format off", 1)[1].split("// clang-format on", 1)[0]
+    for line in re.sub(r",\n +", ", ", text).splitlines():
+        if line.startswith("///"):
+            comment += line.removeprefix("///")
+        elif entry := re.fullmatch(r"CLEAVE_OP\((\w+), (\w+), \d, \w+\)|CLEAVE_ELEMENTWISE\((\w+), \d, \w+, [\w| ]+, (.+)\)", line):
+            code, what, elementwise, rest = entry.groups()
+            # A comma outside of brackets ends the meaning.
+            flat = rest or ""
+            while re.search(r"\([^()]*\)", flat):
+                flat = re.sub(r"\([^()]*\)", "", flat)
+            forms = re.match(r" `([^`]+)`", comment)
+            found.append(Entry(code or elementwise, what or "elementwise", forms.group(1).split(", ") if forms else [], "," in flat))
+            comment = ""
+        elif line and not line.startswith("// "):
+            raise Wrong(f"graph/op_list.hpp: this line is no entry: {line}")
+    return found
+
+
+def pattern_of(entry: Entry) -> str:
+    """A pattern that finds an op in a program."""
+    if entry.code in SPELLED:
+        return SPELLED[entry.code]
+    if sign := re.fullmatch(r"a (\S+) b", entry.forms[0]):
+        return f" {re.escape(sign.group(1))} "
+    if sign := re.fullmatch(r"([-!])x", entry.forms[0]):
+        return rf"[(,=] ?{sign.group(1)}[\w(]"
+    if entry.forms[0].endswith("<Op>"):
+        return rf"\b(?:{'|'.join(form.removesuffix('<Op>') for form in entry.forms)})<"
+    return rf"\b(?:{'|'.join(entry.forms)})(?:_like)?(?:<[\w:]+>)?\("
 
 
 def functions() -> list[tuple[str, str]]:
@@ -105,7 +127,7 @@ def tested(pattern: str, programs: dict[str, str]) -> str:
 
 def page() -> str:
     programs = sources()
-    ops = [e for e in entries() if e[0] not in INTERNAL]
+    ops = [e for e in entries() if e.forms]
     lines = ["<!-- Generated by tests/readme/operations.py; do not edit. -->", "# Operations", "",
              "Every operation computes its result on any mesh and in any layout of operands and result. The",
              "[reference](reference.md) says what each operation means. The columns of the table:", "",
@@ -116,20 +138,20 @@ def page() -> str:
                  "*under MPI*: the files in tests/mpi that run the operation in a function. The random programs of `exchange_test` run many of them "
                  "too. The `cases_` files compare values and charged bytes on 8 ranks, for programs whose traffic was recorded from XLA.")), ""]
     order = list(DIVIDED)
-    for code, _, what, _ in ops:
-        if what not in DIVIDED:
-            raise Wrong(f"op::{code} has class {what}, of which tests/readme/operations.py knows nothing")
+    for e in ops:
+        if e.what not in DIVIDED:
+            raise Wrong(f"op::{e.code} has class {e.what}, of which tests/readme/operations.py knows nothing")
     lines += ["| operation | written | gradient | sharded | uneven | under MPI |", "|---|---|---|---|---|---|"]
-    for code, name, what, derivative in sorted(ops, key=lambda e: order.index(e[2])):
-        written, pattern = WRITTEN.get(code, (name, rf"\b{name}(?:<[\w:]+>)?\("))
-        gradient = OWN_GRADIENT.get(code) or ("yes" if derivative else "0" if what == "elementwise" else GRADIENT[what])
-        spelled = ", ".join(f"`{w}`" for w in written.split(", "))
-        lines.append(f"| {name} | {spelled} | {gradient} | {DIVIDED[what]} | {UNEVEN.get(code, 'yes')} | {tested(pattern, programs)} |")
-    made = {name for _, name, _, _ in ops} | {"sum", "max", "min", "prod"}
+    for e in sorted(ops, key=lambda e: order.index(e.what)):
+        gradient = OWN_GRADIENT.get(e.code) or ("yes" if e.derivative else "0" if e.what == "elementwise" else GRADIENT[e.what])
+        spelled = ", ".join("`" + form.replace("|", "\\|") + "`" for form in e.forms)
+        lines.append(f"| {e.code} | {spelled} | {gradient} | {DIVIDED[e.what]} | {UNEVEN.get(e.code, 'yes')} | "
+                     f"{tested(pattern_of(e), programs)} |")
+    made = {form for e in ops for form in e.forms}
     lines += ["", "## Composed functions", "", "These functions record several operations. Their gradients and communication are those of these operations.", "",
               "| function | header | under MPI |", "|---|---|---|"]
     lines += [f"| `{name}` | {header} | {tested(rf'{chr(92)}b{name}(?:<[{chr(92)}w:]+>)?{chr(92)}(', programs)} |"
-              for name, header in functions() if name not in made and not name.startswith("cumulative_")]
+              for name, header in functions() if name not in made]
     return "\n".join(lines) + "\n"
 
 

@@ -27,11 +27,12 @@ PAGE = ROOT / "docs" / "reference.md"
 CHAPTERS = [
     ("Tensors and grids", "", ["tensor/tensor.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), "tensor/copy.hpp", ("tensor/assign.hpp", ["run"]),
                                ("storage/memory.hpp", ["execution_space", "memory_space"])]),
-    ("Meshes, dims and layouts", "", ["mesh/axis.hpp", ("mesh/axis_list.hpp", ["max_axes"]), ("mesh/mesh_value.hpp", ["dynamic", "named_size"]),
+    ("Meshes, dims and layouts", "", ["mesh/axis.hpp", ("mesh/axis_set.hpp", ["max_axes"]), ("mesh/mesh_value.hpp", ["dynamic", "named_size"]),
                                       "layout/sharding.hpp", ("layout/spec.hpp", ["dim_ref", "spec"]), ("layout/layout.hpp", ["max_rank", "reduction"]),
                                       ("layout/blocks.hpp", ["nests"])]),
     ("Element types", "", [("type/element.hpp", ["element", "element_of"]), ("type/narrow.hpp", ["bfloat16", "half"]), "type/abstract.hpp"]),
-    ("Plans", "", [("plan/plan.hpp", ["plan", "planned", "with", "expect", "fewest_bytes", "without", "at_most", "only_over", "PlanOption"]),
+    ("Plans", "", [("plan/plan.hpp", ["plan", "planned"]),
+                   ("plan/options.hpp", ["with", "expect", "fewest_bytes", "without", "at_most", "only_over", "PlanOption"]),
                    "plan/explain.hpp", ("cost/collective.hpp", ["kind"]), ("cost/policy.hpp", ["policy"])]),
     ("Functions and values", "", [("expr/function.hpp", ["function"]), "record/value.hpp", "expr/statement.hpp", "expr/tree.hpp"]),
     ("Operations", "", ["expr/functions.hpp", "expr/reductions.hpp"]),
@@ -41,22 +42,21 @@ CHAPTERS = [
     ("Gradients", "", ["expr/gradient.hpp"]),
     ("Loops", "", ["expr/loops.hpp"]),
     ("Operations of your own", "`CLEAVE_FUNCTION` marks a function that kernels call. For CUDA and HIP compilers it is `__host__ __device__`, otherwise nothing.",
-     ["expr/operation.hpp", ("ops/user.hpp", ["elementwise_entry", "shard_dims", "reference_shard"]), ("ops/formula.hpp", ["formula", "x", "y", "z", "r", "g"]),
+     ["expr/operation.hpp", "expr/values.hpp", ("ops/user.hpp", ["elementwise_entry", "shard_dims", "reference_shard"]), ("ops/formula.hpp", ["formula", "x", "y", "z", "r", "g"]),
       ("execute/local.hpp", ["shard", "local_context"])]),
     ("Linear algebra and Fourier transforms", "", ["linalg/recorded.hpp", "linalg/fft_recorded.hpp"]),
     ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/rotary.hpp", "nn/attention.hpp",
                        "nn/self_attention.hpp", "nn/mixture_of_experts.hpp", "nn/blocks.hpp", "nn/pipeline.hpp"]),
     ("cleave/optim", "", ["optim/sgd.hpp", "optim/adam.hpp", "optim/adafactor.hpp", "optim/clip.hpp", "optim/schedule.hpp", "optim/mixed.hpp"]),
-    ("Exceptions", "[The catalogue](errors.md) has every sentence.", [("base/error.hpp", ["error", "mesh_error", "shape_error", "view_error", "mpi_error", "transform_error", "grid_error"])]),
+    ("Exceptions", "[The catalogue](errors.md) has every sentence.", [("base/error.hpp", ["error", "mesh_error", "shape_error", "view_error", "mpi_error", "transform_error", "grid_error", "evaluation_error"])]),
     ("Checking programs", "These functions run a function or a plan without MPI, on doubles. Tests use them.",
      [("plan/partition.hpp", ["partition"]), ("simulate/evaluate.hpp", ["evaluate"]), ("simulate/simulate.hpp", ["simulate"]), ("simulate/devices.hpp", ["simulated"]),
       ("simulate/array.hpp", ["host_array"])]),
 ]
 # Rooms of which users include headers: each header is in a chapter or here.
 PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg"]
-INTERNAL = ["autodiff/derivative.hpp", "autodiff/derivative_rules.hpp", "record/loop_parts.hpp", "record/numbered_names.hpp", "record/recorded_calls.hpp", "record/recorded_rows.hpp",
-            "record/recorded_sort.hpp", "record/recorded_views.hpp", "record/recorder.hpp", "autodiff/remap_derivative.hpp", "expr/statement_operand.hpp", "record/writer.hpp", "tensor/make.hpp", "tensor/storage.hpp",
-            "optim/leaves.hpp", "linalg/blas.hpp", "linalg/fft.hpp", "linalg/fft_kernels.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
+INTERNAL = ["expr/statement_operand.hpp", "tensor/make.hpp", "tensor/storage.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/fft.hpp",
+            "linalg/fft_kernels.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
 # Public to the compiler only.
 HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform"}
 HIDDEN_FIELDS = {"well_formed", "written", "verdict", "plan_type"}

@@ -195,9 +195,17 @@ TEST_F(Evaluate, ResultsComeInTheOrderAskedFor) {
 }
 TEST_F(Evaluate, RefusesArgumentsThatDoNotFit) {
   argument(element::f32, {i}, {3}, {1, 2, 3});
-  EXPECT_THROW(evaluate(in_.made(), at_, {}), std::invalid_argument);
+  const auto complaint = [&](std::span<const host_array> arguments) {
+    try {
+      evaluate(in_.made(), at_, arguments);
+    } catch (const evaluation_error& e) {
+      return std::string(e.what());
+    }
+    return std::string("nothing");
+  };
+  EXPECT_EQ(complaint({}), "cleave: the program has 1 arguments, but 0 arrays were given");
   arguments_[0].extents[0] = 2;
-  EXPECT_THROW(evaluate(in_.made(), at_, arguments_), std::invalid_argument);
+  EXPECT_EQ(complaint(arguments_), "cleave: the array for argument 0 does not have the extents of the argument");
 }
 
 } // namespace

@@ -148,7 +148,7 @@ TEST(Operations, WithoutAReferenceAreNotSimulated) {
   extents.rank = 2;
   extents[0] = 2;
   extents[1] = 3;
-  EXPECT_THROW(simulate(plan.thawed(), at, std::array{cleave::host_array(extents)}), std::invalid_argument);
+  EXPECT_THROW(simulate(plan.thawed(), at, std::array{cleave::host_array(extents)}), cleave::evaluation_error);
 }
 
 TEST(Operations, AreNamedInGraphsAndPlans) {

@@ -3,6 +3,7 @@
 //
 // What the recorder finds, at run time as it does in constant evaluation.
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/movement.hpp>
 #include <cleave/graph/simplify.hpp>
 #include <cleave/graph/verify.hpp>
 #include <cleave/ops/print.hpp>
@@ -84,7 +85,7 @@ TEST_F(Recording, TheFirstFaultIsKeptAndTheRestAbsorbed) {
   expect(fault::contracted_dim_missing, "dot", "j");
 }
 TEST_F(Recording, Layouts) {
-  in.annotate(op::constrain, a, placed({over(b, "z")}), {});
+  detail::recorded_annotation(in, op::constrain, a, placed({over(b, "z")}), {});
   expect(fault::axis_not_in_mesh, "constrain", "b", "z");
 }
 TEST_F(Recording, AxisTwice) {
@@ -104,6 +105,12 @@ TEST_F(Recording, SplitsMustMultiply) {
   const value n = in.input(element::f32, placed({dim_ref{"n", 12}}));
   split(n, {"n"}, {"p", 5}, {"q", 3});
   expect(fault::extents_differ, "split", "n");
+}
+TEST_F(Recording, HalvesNeedAnEvenExtent) {
+  rotate_halves(in.input(element::f32, placed({dim_ref{"n", 12}})), {"n"});
+  EXPECT_TRUE(in.made().found.ok());
+  rotate_halves(in.input(element::f32, placed({dim_ref{"m", 7}})), {"m"});
+  expect(fault::extents_differ, "rotate_halves", "m");
 }
 TEST_F(Recording, SplitFindsTheOtherExtent) {
   const value n = in.input(element::f32, placed({dim_ref{"n", 12}}));

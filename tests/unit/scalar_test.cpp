@@ -1,14 +1,17 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cleave/ops/scalar.hpp>
+#include <cleave/simulate/scalar.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
-// The elementwise functions: accuracy of the float versions, special values, and integers that wrap.
+// The elementwise functions: accuracy of the float versions, special values, integers that wrap, and that the kernels'
+// functions are what the list of operations says.
 
 namespace {
 
@@ -35,6 +38,9 @@ double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265
 
 TEST(scalar, accuracy) {
   EXPECT_LT(worst_error<op::exp>(-87.3, 88.7, 0, [](double x) { return std::exp(x); }), 1e-7);
+  EXPECT_LT(worst_error<op::expm1>(-87.3, 88.7, 0, [](double x) { return std::expm1(x); }), 3e-7);
+  EXPECT_LT(worst_error<op::expm1>(-0.6, 0.6, 0, [](double x) { return std::expm1(x); }), 3e-7);
+  EXPECT_LT(worst_error<op::expm1>(-1e-30, 1e-30, 0, [](double x) { return std::expm1(x); }), 1e-7);
   EXPECT_LT(worst_error<op::log>(1e-6, 0.9, 0, [](double x) { return std::log(x); }), 1e-7);
   EXPECT_LT(worst_error<op::log>(1.1, 1e6, 0, [](double x) { return std::log(x); }), 1e-7);
   EXPECT_LT(worst_error<op::sqrt>(1e-6, 1e6, 0, [](double x) { return std::sqrt(x); }), 1e-7);
@@ -53,6 +59,10 @@ TEST(scalar, special_values) {
   EXPECT_EQ(of<op::exp>(-infinity), 0);
   EXPECT_EQ(of<op::exp>(-200.0f), 0);
   EXPECT_EQ(of<op::exp>(0.0f), 1);
+  EXPECT_EQ(of<op::expm1>(infinity), infinity);
+  EXPECT_EQ(of<op::expm1>(-infinity), -1);
+  EXPECT_EQ(of<op::expm1>(1e-42f), 1e-42f);
+  EXPECT_TRUE(of<op::expm1>(-0.0f) == 0 && std::signbit(of<op::expm1>(-0.0f)));
   EXPECT_EQ(of<op::log>(0.0f), -infinity);
   EXPECT_EQ(of<op::log>(infinity), infinity);
   EXPECT_EQ(of<op::log>(1.0f), 0);
@@ -67,7 +77,7 @@ TEST(scalar, special_values) {
   EXPECT_EQ(of<op::tanh>(0.0f), 0);
   EXPECT_EQ(of<op::sigmoid>(-infinity), 0);
   EXPECT_EQ(of<op::sigmoid>(infinity), 1);
-  for (float y : {of<op::exp>(nan), of<op::log>(nan), of<op::sqrt>(nan), of<op::tanh>(nan), of<op::erf>(nan), of<op::gelu>(nan),
+  for (float y : {of<op::exp>(nan), of<op::expm1>(nan), of<op::log>(nan), of<op::sqrt>(nan), of<op::tanh>(nan), of<op::erf>(nan), of<op::gelu>(nan),
                   of<op::relu>(nan), of<op::abs>(nan), of<op::sign>(nan)})
     EXPECT_TRUE(std::isnan(y));
   EXPECT_TRUE(std::isnan(scalar_op<op::maximum, float>::of(nan, 1.0f)) && std::isnan(scalar_op<op::maximum, float>::of(1.0f, nan)));
@@ -100,6 +110,49 @@ TEST(scalar, conversions_and_bool) {
   EXPECT_FALSE((identity_of<reduction::max, bool>));
   EXPECT_EQ((identity_of<reduction::min, std::int8_t>), 127);
   EXPECT_EQ((identity_of<reduction::max, double>), -std::numeric_limits<double>::infinity());
+}
+
+/// Compares the kernels' function of one op of the list with the meaning that stands in the list.
+template <op Code, class T>
+int compare(const std::vector<T>& numbers) {
+  constexpr element e = element_of<T>;
+  int compared = 0;
+  const auto same = [&](double got, double want) {
+    // What is no number of an integer type becomes any number there.
+    if (std::is_integral_v<T> && std::isnan(want)) return;
+    ++compared;
+    EXPECT_TRUE(got == want || (std::isnan(got) && std::isnan(want)) || std::abs(got - want) <= 1e-14 * std::abs(want)) << name_of(Code) << ": " << got << ", not " << want;
+  };
+  const auto meant = [&](T x, T y) {
+    const element out = has_trait(Code, op_traits::to_bool) ? element::boolean : e;
+    const double a = static_cast<double>(x), b = static_cast<double>(y);
+    const bool is_a_number = std::abs(simulation::meaning_of(Code, e, out, a, b, 0)) <= static_cast<double>(std::numeric_limits<T>::max());
+    return is_a_number || !std::is_integral_v<T> ? simulation::applied(Code, e, out, a, b, 0) : std::nan("");
+  };
+  for (const T x : numbers) {
+    if constexpr (entry_of(Code).arity == 1) same(static_cast<double>(convert<T>(scalar_op<Code, T>::of(x))), meant(x, T(0)));
+    if constexpr (entry_of(Code).arity == 2)
+      for (const T y : numbers) same(static_cast<double>(scalar_op<Code, T>::of(x, y)), meant(x, y));
+  }
+  return compared;
+}
+template <class T, std::size_t... I>
+int compare_all(const std::vector<T>& numbers, std::index_sequence<I...>) {
+  constexpr auto one = [](auto index, const auto& all) {
+    constexpr const op_entry& e = op_table[decltype(index)::value];
+    // Conversions are no functions of numbers, and copies have none.
+    constexpr bool is_function = e.code != op::complex && e.code != op::cast && e.code != op::broadcast;
+    if constexpr (e.what == op_class::elementwise && is_function && (e.arity == 1 || e.arity == 2)) return compare<e.code, T>(all);
+    else return 0;
+  };
+  return (one(std::integral_constant<std::size_t, I>{}, numbers) + ...);
+}
+
+TEST(scalar, kernels_and_the_list_agree) {
+  constexpr auto all = std::make_index_sequence<std::size(op_table)>{};
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_GT(compare_all<double>({-infinity, -3, -0.75, -0.0, 0, 1e-3, 0.5, 1, 2, 17.5, infinity, nan}, all), 2000);
+  EXPECT_GT(compare_all<std::int32_t>({std::numeric_limits<std::int32_t>::lowest(), -7, -1, 0, 1, 2, 5, 1000, std::numeric_limits<std::int32_t>::max()}, all), 1000);
 }
 
 } // namespace

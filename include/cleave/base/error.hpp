@@ -42,6 +42,11 @@ struct grid_error : error {
   using error::error;
 };
 
+/// `evaluate` or `simulate` cannot run a program: its arguments do not fit, or it computes with what doubles cannot hold.
+struct evaluation_error : error {
+  using error::error;
+};
+
 /// MPI or Kokkos is not initialised yet, or has been finalised.
 struct environment_error : error {
   using error::error;
@@ -50,7 +55,7 @@ struct environment_error : error {
 struct memory_error : error {
   using error::error;
 };
-/// Two results of one call lie in the same memory.
+/// Two results of one call share memory.
 struct overlap_error : error {
   using error::error;
 };
@@ -316,6 +321,28 @@ inline std::string argument_has_nan(std::int64_t argument, std::string_view type
                                     std::int64_t rank) {
   return prefix() + "argument " + number(argument) + ", " + type + ", has a NaN before the call, at index " + index +
          " on rank " + number(rank);
+}
+/// mend: Give one array for each argument, in the order of the function's parameters. An aggregate has one for each of
+/// its tensors.
+inline std::string arrays_needed(std::int64_t expected, std::int64_t got) {
+  return prefix() + "the program has " + number(expected) + " arguments, but " + number(got) + " arrays were given";
+}
+/// mend: Give the array the extents that the sizes of the call give to the argument's dims, in the written order.
+inline std::string array_extents(std::int64_t argument) {
+  return prefix() + "the array for argument " + number(argument) + " does not have the extents of the argument";
+}
+/// mend: Give sizes that fit together: the extent of a dim that is split or merged is the product of the extents of its
+/// parts. `plan.sized({...})` computes those that follow from others.
+inline std::string sizes_contradict(std::string_view op) {
+  return prefix() + "the sizes that were given contradict each other: a " + std::string(op) + " changes the number of elements";
+}
+/// mend: Run the program on one device, and compare with that.
+inline std::string not_on_doubles() {
+  return "cleave: complex numbers can be neither evaluated nor simulated, because arrays hold doubles";
+}
+/// mend: Give the operation a static function `reference`, which computes it on doubles.
+inline std::string reference_missing(std::string_view op) {
+  return prefix() + "the operation " + quoted(op) + " has no reference function, so it can be neither evaluated nor simulated";
 }
 /// mend: This is a fault of the library. Please report the function and the layouts.
 inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected, std::int64_t got) {

@@ -128,7 +128,7 @@ constexpr auto tie_fields(A& a) {
 } // namespace detail
 
 /// Calls `f` with every leaf of nested aggregates, std::array, std::tuple and std::pair, in declaration order.
-/// `Leaf<T>` says where to stop.
+/// It does not look into a type for which `Leaf<T>` is true.
 template <template <class> class Leaf, class A, class F>
 constexpr void for_each_leaf(A& a, F&& f) {
   using T = std::remove_cvref_t<A>;

@@ -28,8 +28,8 @@ struct expected {};
 template <std::int64_t Number>
 struct got {};
 
-/// Every compile error of the library: one literal sentence a fault, with the facts in the template arguments. The only
-/// place where faults are worded for the compiler.
+/// Every compile error of the library: one literal sentence for each fault, with the facts in the template arguments. No
+/// other header words faults for the compiler.
 template <fault Fault, class... Facts>
 struct rejected {
   static_assert(Fault != fault::axis_not_in_mesh, "cleave: this axis is not in the mesh of this layout");
@@ -52,10 +52,10 @@ struct rejected {
   static_assert(Fault != fault::carry_changes, "cleave: a loop carry must keep its element type and dims; the body changes the type, or adds or drops this dim");
   static_assert(Fault != fault::not_a_count, "cleave: the number of iterations must be a rank-0 integer");
   static_assert(Fault != fault::not_a_predicate, "cleave: a loop or cond predicate must be a rank-0 bool");
-  static_assert(Fault != fault::trips_not_known, "cleave: a loop whose number of iterations is known only at run time has no derivative; use scan or custom_vjp");
+  static_assert(Fault != fault::iterations_not_known, "cleave: a loop whose number of iterations is known only at run time has no derivative; use scan or custom_vjp");
   static_assert(Fault != fault::window_open, "cleave: this dim needs a fixed extent, because the plan depends on it");
   static_assert(Fault != fault::step_too_small, "cleave: steps, strides, dilations and repeat counts must be at least 1, paddings at least 0, and a slice must begin and end within the dim");
-  static_assert(Fault != fault::not_a_place, "cleave: a dynamic start index must be a rank-0 integer");
+  static_assert(Fault != fault::not_a_start_index, "cleave: a dynamic start index must be a rank-0 integer");
   static_assert(Fault != fault::not_an_index, "cleave: indices and labels must have an integer element type");
   static_assert(Fault != fault::value_missing, "cleave: an operand or a result of the function was never given a value");
   static_assert(Fault != fault::not_in_statement, "cleave: these arguments do not fit the function in a statement, where a plain number is known only at run time; write a number that shapes the plan as constant<1>{}");
@@ -90,13 +90,13 @@ struct rejected {
   static_assert(Fault != fault::result_count, "cleave: the function returns or takes a different number of tensors than is expected of it");
 };
 
-/// Says a fault from within a function: one that clang found an error in would be no constant expression any more.
+/// Reports a fault from within a function. A static_assert in the function itself would end its constant evaluation in clang.
 template <fault Fault, class... Facts>
 struct refusal {
   static_assert(sizeof(rejected<Fault, Facts...>) != 0);
 };
 
-/// What functions of a rejected plan return: it satisfies every comparison, so that one fault is one error.
+/// What functions of a rejected plan return. It satisfies every comparison, so that one fault gives one error.
 struct absorbed {
   template <class T>
   constexpr operator T() const {
@@ -123,7 +123,7 @@ constexpr text<N + 1> text_of(std::string_view before, std::string_view from = {
   return text<N + 1>(chars);
 }
 
-/// `Rejected` with one more fact, where there is such a fact: the compiler prints no empty ones.
+/// `Rejected` with one more fact, if it is known: the compiler prints no empty facts.
 template <class Rejected, bool Known, class Fact>
 struct with_fact {
   using type = Rejected;
@@ -133,7 +133,7 @@ struct with_fact<rejected<Fault, Facts...>, true, Fact> {
   using type = rejected<Fault, Facts..., Fact>;
 };
 
-/// `rejected` with the facts of Source::found; Source is any type with such a static constexpr verdict.
+/// `rejected` with the facts of Source::found, a static constexpr verdict.
 template <class Source>
 struct reject {
   static constexpr verdict found = Source::found;
@@ -141,7 +141,7 @@ struct reject {
   static constexpr auto op = text_of<prefix + found.op.size()>(prefix > 0 ? "gradient of " : "", found.op);
   static constexpr auto dim = text_of<found.dim.size()>(found.dim);
   static constexpr auto axis = text_of<found.axis.size()>(found.axis);
-  // Of a collective that a contract forbids, the name stands where other faults have a dim.
+  // If a contract forbids a collective, its name is where other faults have a dim.
   using about = std::conditional_t<found.fault == fault::contract_broken, collective_named<dim>, dim_named<dim>>;
   static constexpr bool sized = found.expected != found.got;
   using where = typename with_fact<rejected<found.fault>, found.where.line != 0, line<found.where.line>>::type;
@@ -152,7 +152,7 @@ struct reject {
   using type = typename with_fact<due, sized, got<found.got>>::type;
 };
 
-/// Says the fault of Source when its member type is used, if it has one.
+/// Reports the fault of Source, if it has one, when the member `type` is completed.
 template <class Source, bool Ok = Source::found.ok()>
 struct said {
   using type = rejected<fault::none>;

@@ -60,8 +60,8 @@ inline checks checks_of_environment() {
 /// as any of them; its end may come after MPI_Finalize.
 class grid_state {
  public:
-  /// Duplicates the communicator. Collective. Throws mesh_error on all ranks alike when the sizes do not fit. Without a part
-  /// the grid has all ranks. Throws environment_error where MPI is not initialised or is finalised.
+  /// Duplicates the communicator. Collective. Throws mesh_error on all ranks if the sizes do not fit. Without a part
+  /// the grid has all ranks. Throws environment_error if MPI is not initialised or is finalised.
   grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
       : mesh_(mesh), part_(part.value_or(on_ranks{})) {
     static std::atomic<std::int64_t> grids{0};
@@ -149,49 +149,18 @@ class grid_state {
   const comm::group& group_of(axis_set axes) {
     const auto known = groups_.find(axes);
     if (known != groups_.end()) return known->second;
-    coordinates common = here_;
-    std::int64_t place = 0;
-    for (int a = 0; a < max_axes; ++a)
-      if ((axes >> a & 1) != 0) {
-        common[static_cast<std::size_t>(a)] = 0;
-        place = place * sizes_[a] + here_[static_cast<std::size_t>(a)];
-      }
-    return guarded([&]() -> const comm::group& {
-      comm::group g;
-      comm::check(MPI_Comm_split(world_.handle, static_cast<int>(device_of(common, sizes_)), static_cast<int>(place), &g.handle),
-                  "MPI_Comm_split");
-      comm::check(MPI_Comm_size(g.handle, &g.size), "MPI_Comm_size");
-      comm::check(MPI_Comm_rank(g.handle, &g.rank), "MPI_Comm_rank");
-      return groups_.emplace(axes, g).first->second;
-    });
+    return guarded([&]() -> const comm::group& { return groups_.emplace(axes, split(axes, index_along(axes, here_, sizes_))).first->second; });
   }
-  /// The same devices in the order of the blocks of a dim divided over a list of axes, or in the reverse.
+  /// The same devices in the order of the blocks of a dim that is sharded over a list of axes, or in the reverse order.
   const comm::group& in_order(axis_list list, bool backwards) {
     const std::uint64_t key = std::uint64_t{list.packed} << 1 | (backwards ? 1u : 0u);
     const auto known = ordered_.find(key);
     if (known != ordered_.end()) return known->second;
-    coordinates common = here_;
-    for (int i = 0; i < list.size(); ++i) common[static_cast<std::size_t>(list[i])] = 0;
-    const std::int64_t place = block_index(list, here_, sizes_);
-    return guarded([&]() -> const comm::group& {
-      comm::group g;
-      comm::check(MPI_Comm_split(world_.handle, static_cast<int>(device_of(common, sizes_)), static_cast<int>(backwards ? -place + sizes_.product(list) : place), &g.handle),
-                  "MPI_Comm_split");
-      comm::check(MPI_Comm_size(g.handle, &g.size), "MPI_Comm_size");
-      comm::check(MPI_Comm_rank(g.handle, &g.rank), "MPI_Comm_rank");
-      return ordered_.emplace(key, g).first->second;
-    });
+    const std::int64_t block = block_index(list, here_, sizes_), order = backwards ? sizes_.product(list) - block : block;
+    return guarded([&]() -> const comm::group& { return ordered_.emplace(key, split(list.mask(), order)).first->second; });
   }
   /// Where rank `r` of the group over `axes` stands.
-  coordinates member(axis_set axes, std::int64_t r) const {
-    coordinates at = here_;
-    for (int a = max_axes - 1; a >= 0; --a)
-      if ((axes >> a & 1) != 0) {
-        at[static_cast<std::size_t>(a)] = static_cast<std::int32_t>(r % sizes_[a]);
-        r /= sizes_[a];
-      }
-    return at;
-  }
+  coordinates member(axis_set axes, std::int64_t r) const { return moved_along(axes, here_, r, sizes_); }
 
   /// Whatever was made once for a key and extents (an executor); null where it is not there yet. What a warm call pays for its
   /// plan: one look-up by address and one comparison of extents.
@@ -244,11 +213,21 @@ class grid_state {
     std::shared_ptr<void> made;
   };
 
+  /// The communicator of the devices that differ from this one on some axes only, in ascending `order`. Collective over the grid.
+  comm::group split(axis_set axes, std::int64_t order) const {
+    const std::int64_t color = device_of(moved_along(axes, here_, 0, sizes_), sizes_);
+    comm::group g;
+    comm::check(MPI_Comm_split(world_.handle, static_cast<int>(color), static_cast<int>(order), &g.handle), "MPI_Comm_split");
+    comm::check(MPI_Comm_size(g.handle, &g.size), "MPI_Comm_size");
+    comm::check(MPI_Comm_rank(g.handle, &g.rank), "MPI_Comm_rank");
+    return g;
+  }
+
   void agree(const std::vector<std::int64_t>& given, bool is_part) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
     constexpr int fields = max_axes + 4, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3;
     std::int64_t mine[2 * fields] = {}, all[2 * fields] = {};
-    mine[0] = static_cast<std::int64_t>(given.size());
+    mine[0] = std::ssize(given);
     for (std::size_t a = 0; a < max_axes && a < given.size(); ++a) mine[a + 1] = given[a];
     mine[first] = is_part ? part_.first : -1;
     mine[stride] = is_part ? part_.stride : 1;
@@ -259,7 +238,7 @@ class grid_state {
     if (all[0] != -all[fields]) throw mesh_error(wording::mesh_counts_disagree());
     if (all[0] != mesh_.size()) throw mesh_error(wording::mesh_needs_sizes(mesh_.size(), all[0]));
     for (int a = 0; a < mesh_.size(); ++a) {
-      const axis_info& axis = mesh_.axes[static_cast<std::size_t>(a)];
+      const axis_info& axis = mesh_.axes[a];
       const std::int64_t most = all[a + 1], least = -all[fields + a + 1];
       if (most != least) throw mesh_error(wording::mesh_sizes_disagree(axis.name, least, most));
       if (most < 1) throw mesh_error(wording::mesh_size_not_positive(axis.name, most));

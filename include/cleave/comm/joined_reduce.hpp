@@ -2,64 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/all_reduce.hpp>
-
-#include <vector>
+#include <cleave/comm/bucketed_all_reduce.hpp>
 
 namespace cleave::comm {
 
-/// All-reduces of no more than so many bytes travel together, up to so many bytes at once. Larger ones would gain nothing, and
-/// what travels together must be in memory together.
-inline constexpr std::int64_t joined_part = 1 << 18;
-inline constexpr std::int64_t joined_total = 1 << 20;
-
-/// Several small all-reduces over the same axes as one message.
-/// Communication: one MPI_Allreduce of all of them.
-class joined_reduce {
- public:
-  /// A value and its place in the message, in bytes. A value that lives there is not copied.
-  struct part {
-    std::size_t from = 0;
-    std::size_t to = 0;
-    std::int64_t offset = 0;
-    std::int64_t bytes = 0;
-    bool lives_there = false;
-  };
-
-  /// `like` is any of the transfers; `bytes` the length of the message.
-  joined_reduce(grid_state& grid, const transfer& like, std::vector<part> parts, std::int64_t bytes)
-      : parts_(std::move(parts)), bytes_(bytes), all_(grid, whole(like, bytes / size_of(like.element))) {}
-
-  const std::vector<part>& parts() const { return parts_; }
-  std::int64_t bytes() const { return bytes_; }
-  scratch_bytes needs() const { return all_.needs(); }
-
-  /// `at` gives the address of a buffer; `message` is memory of its own.
-  template <class Address>
-  void run(const Address& at, char* message, const scratch& s) const {
-    for (const part& p : parts_)
-      if (!p.lives_there) copy_bytes(message + p.offset, at(p.from), p.bytes);
-    all_.run(message, message, s);
-    for (const part& p : parts_)
-      if (!p.lives_there) copy_bytes(at(p.to), message + p.offset, p.bytes);
-  }
-
- private:
-  /// A value without dims that are divided, as long as the message.
-  static transfer whole(const transfer& like, std::int64_t elements) {
-    transfer t = like;
-    t.global = {};
-    t.global.rank = 1;
-    t.global[0] = elements;
-    t.from = {};
-    t.to = {};
-    t.from.set_partial(like.axes, like.combine);
-    return t;
-  }
-
-  std::vector<part> parts_;
-  std::int64_t bytes_;
-  all_reduce all_;
-};
+using joined_reduce = bucketed_all_reduce;
+inline constexpr std::int64_t joined_part = bucketed_value_bytes;
+inline constexpr std::int64_t joined_total = bucket_bytes;
 
 } // namespace cleave::comm

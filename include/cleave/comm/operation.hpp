@@ -4,6 +4,7 @@
 
 #include <cleave/comm/mpi.hpp>
 #include <cleave/ops/scalar.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -28,8 +29,8 @@ T agreed(T a, T b) {
 /// What MPI calls: inout[i] = in[i] (How) inout[i].
 template <reduction How, class T>
 void combine(void* in, void* inout, int* count, MPI_Datatype*) {
-  const T* from = static_cast<const T*>(in);
-  T* into = static_cast<T*>(inout);
+  const T* from = as<T>(in);
+  T* into = as<T>(inout);
   for (int i = 0; i < *count; ++i) {
     if constexpr (How == reduction::max || How == reduction::min) into[i] = agreed<How>(from[i], into[i]);
     else into[i] = combined<How>(from[i], into[i]);

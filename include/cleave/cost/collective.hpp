@@ -30,7 +30,7 @@ enum class kind : std::uint8_t {
 /// One move of a path: the collective, the axes over which devices take part, the layout reached.
 struct hop {
   kind move = kind::none;
-  axis_set axes = 0;
+  axis_set axes{};
   layout to{};
 };
 

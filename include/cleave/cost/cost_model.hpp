@@ -177,8 +177,8 @@ struct cost_model {
       }
     if (g.loops.empty()) return;
     for (std::size_t v = 0; v < count; ++v) {
-      weight.at[v] = static_cast<double>(trips_of(g.loops, nodes[v].loop, at));
-      if (nodes[v].code == op::next) next_of.at[nodes[v].in[1]] = static_cast<node_id>(v);
+      weight.at[v] = static_cast<double>(iterations_of(g.loops, nodes[v].loop, at));
+      if (nodes[v].code == op::loop_yield) next_of.at[nodes[v].in[1]] = static_cast<node_id>(v);
     }
   }
 

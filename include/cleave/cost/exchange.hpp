@@ -123,7 +123,7 @@ constexpr needed_indices needed_along(const exchange_part& p, std::size_t map, c
 /// Elements of the dims that no map names, on the device that has the most.
 constexpr std::int64_t common_elements(const exchange_part& p, const sizes& s) {
   dim_set mapped = 0;
-  for (const dim_map& m : p.maps) mapped |= dim_bit(m.from) | (m.window != no_dim ? dim_bit(m.window) : 0);
+  for (const dim_map& m : p.maps) mapped |= dim_bit(m.from) | (m.window != no_dim ? dim_bit(m.window) : dim_set{});
   std::int64_t n = 1;
   for (int i = 0; i < p.from.rank; ++i)
     if ((mapped & dim_bit(p.from[i])) == 0) n = times(n, block_extent(s[p.from[i]], s.axes.product(p.taken[i])));

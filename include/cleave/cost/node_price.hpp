@@ -65,7 +65,7 @@ constexpr double copies_price(const cost_model& m, assignment& a, std::size_t u)
   for (std::size_t i = 0; i < found; ++i) {
     double best = reshard_price(m, u, own, a.copies.at[i]);
     for (std::size_t j = 0; j < i && best > 0; ++j) {
-      if (a.copies.at[j].unreduced() != 0) continue;
+      if (a.copies.at[j].is_partial()) continue;
       const double other = reshard_price(m, u, a.copies.at[j], a.copies.at[i]);
       if (other < best) best = other;
     }

@@ -14,6 +14,11 @@ namespace cleave {
 enum class step_kind : std::uint8_t;
 struct step;
 struct tape_op;
+struct value;
+
+namespace detail {
+class reverse_context;
+}
 
 namespace planner {
 struct cost_model;
@@ -72,6 +77,10 @@ inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if
 /// class has nothing to say.
 struct op_rules {
   op_class what{};
+  /// Records what the cotangent of a node's result gives to its operands; null: nothing flows, or, in a loop, by another
+  /// way.
+  void (*adjoint)(detail::reverse_context&, std::size_t v, const node&, value cotangent) = nullptr;
+
   /// Appends the factors: which dims may be sharded, and where they appear.
   void (*factors)(const graph&, const node&, factor_list&) = nullptr;
   /// Dims of the result that may not be sharded; null: all may.

@@ -12,7 +12,10 @@ namespace detail {
 inline constexpr auto part_names = numbered_names("part ");
 
 constexpr value index_at_least(recorder& in, dim_ref d, std::int64_t least, source where) {
-  return in.elementwise(op::greater_equal, std::array{in.iota(d, element::i32, where), in.constant(static_cast<double>(least), element::i32, where)}, where);
+  return in.elementwise(op::greater_equal,
+                        std::array{in.iota(d, element::i32, where),
+                                   in.constant(static_cast<double>(least), element::i32, where)},
+                        where);
 }
 constexpr value choose_where(recorder& in, value predicate, value a, value b, source where) {
   return in.elementwise(op::select, std::array{predicate, a, b}, where, element::none, true);
@@ -26,7 +29,8 @@ constexpr value choose_where(recorder& in, value predicate, value a, value b, so
 /// Communication: if `chunk` is sharded, each shift moves one value for each slice. The result has the dims and element
 /// types of x. Differentiable. Faults: dim_missing, window_open, carry_changes.
 template <class X, class F>
-constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& f, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& f, const char* file = __builtin_FILE(),
+                             unsigned line = __builtin_LINE()) {
   const source where{file, line};
   X copy = x;
   recorder& in = *detail::recorder_of(copy);
@@ -41,24 +45,32 @@ constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& 
   const auto [totals, within] = scan(
       part, first, std::pair(parts, in.iota(part, element::i32, where)),
       [&](const X& before, const auto& now) {
-        const value later = in.elementwise(op::greater_equal, std::array{now.second, in.constant(1, element::i32, where)}, where);
-        const X next = tree_map([&](const value& a, const value& b) { return detail::choose_where(in, later, a, b, where); }, f(before, now.first), now.first);
+        const value later = in.elementwise(op::greater_equal,
+                                           std::array{now.second, in.constant(1, element::i32, where)}, where);
+        const X next = tree_map([&](const value& a,
+                                    const value& b) { return detail::choose_where(in, later, a, b, where); },
+                                f(before, now.first), now.first);
         return std::pair(next, next);
       },
       direction::forward, file, line);
 
-  // Totals of all chunks up to each, then of those before it. Where there is none, a neighbour stands in and is not chosen.
+  // Totals of all chunks up to each, then of those before it. Where there is none, a neighbour stands in and is not
+  // chosen.
   X total = totals;
   for (std::int64_t step = 1; step < chunk.extent; step *= 2) {
     const X before = tree_map([&](const value& v) { return shift({v, file, line}, chunk, step, border::edge); }, total);
     const value there = detail::index_at_least(in, chunk, step, where);
-    total = tree_map([&](const value& a, const value& b) { return detail::choose_where(in, there, a, b, where); }, f(before, total), total);
+    total = tree_map([&](const value& a, const value& b) { return detail::choose_where(in, there, a, b, where); },
+                     f(before, total), total);
   }
-  const X before = tree_map([&](const value& v, const value& like) {
-    return like.ok() ? in.broadcast(shift({v, file, line}, chunk, 1, border::edge), in.at(like).type, where) : like;
-  }, total, within);
+  const X before = tree_map(
+      [&](const value& v, const value& like) {
+        return like.ok() ? in.broadcast(shift({v, file, line}, chunk, 1, border::edge), in.at(like).type, where) : like;
+      },
+      total, within);
   const value there = detail::index_at_least(in, chunk, 1, where);
-  const X all = tree_map([&](const value& a, const value& b) { return detail::choose_where(in, there, a, b, where); }, f(before, within), within);
+  const X all = tree_map([&](const value& a, const value& b) { return detail::choose_where(in, there, a, b, where); },
+                         f(before, within), within);
   return tree_map([&](const value& v) { return detail::recorded_merge(in, v, chunk, part, along, where); }, all);
 }
 

@@ -4,7 +4,7 @@
 
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/statement.hpp>
-#include <cleave/record/recorded_rows.hpp>
+#include <cleave/rules/cumulative.hpp>
 
 namespace cleave {
 
@@ -22,29 +22,38 @@ enum class running : std::uint8_t {
 
 namespace detail {
 constexpr value running_total(reduction how, operand x, dim_ref along, running order) {
-  return recorded_cumulative(*x.from.in, how, x.from, along, order == running::backward || order == running::backward_exclusive,
-                               order == running::forward_exclusive || order == running::backward_exclusive, x.where);
+  return recorded_cumulative(*x.from.in, how, x.from, along,
+                             order == running::backward || order == running::backward_exclusive,
+                             order == running::forward_exclusive || order == running::backward_exclusive, x.where);
 }
 } // namespace detail
 
-// Running totals along a dim, in the layout of x; all element types but bool, maxima and minima of those with an order. A divided dim
-// stays divided: every device scans its block, and one value of each slice goes through an exclusive prefix scan over the devices
-// (Blelloch 1990; MPI_Exscan). Gradients: of the sum, the sum from the other end; of the product likewise, also
-// where factors are 0; of an extremum, to the element that it is, the last of equal ones.
+// Running totals along a dim, in the layout of x; all element types but bool, maxima and minima of those with an order.
+// A sharded dim stays sharded: every device scans its block, and one value of each slice goes through an exclusive
+// prefix scan over the devices (Blelloch 1990; MPI_Exscan). Gradients: of the sum, the sum from the other end; of the
+// product likewise, also where factors are 0; of an extremum, to the element that it is, the last of equal ones.
 /// Running sums along a dim, in the layout of x, for all element types but bool. A sharded dim stays sharded.
 /// Communication: every device scans its block, and one value for each slice goes through an exclusive prefix scan over
 /// the devices (Blelloch 1990; MPI_Exscan). The gradient is the sum from the other end.
-constexpr value cumulative_sum(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::sum, x, along, order); }
+constexpr value cumulative_sum(operand x, dim_ref along, running order = running::forward) {
+  return detail::running_total(reduction::sum, x, along, order);
+}
 CLEAVE_LIFT(cumulative_sum)
 /// Running products. The gradient is also correct where factors are 0. Otherwise as `cumulative_sum`.
-constexpr value cumulative_prod(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::prod, x, along, order); }
+constexpr value cumulative_prod(operand x, dim_ref along, running order = running::forward) {
+  return detail::running_total(reduction::prod, x, along, order);
+}
 CLEAVE_LIFT(cumulative_prod)
 /// Running maxima, for element types with an order. The gradient goes to the element that is the maximum, the last of
 /// equal ones. Otherwise as `cumulative_sum`.
-constexpr value cumulative_max(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::max, x, along, order); }
+constexpr value cumulative_max(operand x, dim_ref along, running order = running::forward) {
+  return detail::running_total(reduction::max, x, along, order);
+}
 CLEAVE_LIFT(cumulative_max)
 /// Running minima. Otherwise as `cumulative_max`.
-constexpr value cumulative_min(operand x, dim_ref along, running order = running::forward) { return detail::running_total(reduction::min, x, along, order); }
+constexpr value cumulative_min(operand x, dim_ref along, running order = running::forward) {
+  return detail::running_total(reduction::min, x, along, order);
+}
 CLEAVE_LIFT(cumulative_min)
 
 } // namespace cleave

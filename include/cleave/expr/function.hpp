@@ -157,7 +157,8 @@ struct recording<Body, R(Args...)> {
       ++next;
     });
     if (next != leaves.size())
-      in.fail(fault::result_count, "function", {}, {}, {}, static_cast<std::int64_t>(next), static_cast<std::int64_t>(leaves.size()));
+      in.fail(fault::result_count, "function", {}, {}, {}, static_cast<std::int64_t>(next),
+              static_cast<std::int64_t>(leaves.size()));
     return in.take();
   }
 };

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cleave/expr/statement.hpp>
-#include <cleave/record/recorded_views.hpp>
 #include <cleave/record/recorder.hpp>
+#include <cleave/rules/annotation.hpp>
+#include <cleave/rules/view.hpp>
 
 namespace cleave {
 
-/// For functions made of others: while it lives, all that is recorded is said to be at the line where their user called them.
+/// For functions made of others: while it lives, all that is recorded is said to be at the line where their user called
+/// them.
 class called_at {
  public:
   constexpr explicit called_at(const operand& x) : in_(x.from.in), before_(in_->say_at({x.where, true})) {
@@ -35,7 +37,9 @@ constexpr recorder* recorder_of(const std::array<operand, N>& args) {
 constexpr recorder& recorder_of(const operand& a, const operand& b) { return *recorder_of(std::array{a, b}); }
 /// The operand after a literal has become a value, with the line of the user.
 constexpr operand placed(value v, const operand& x) { return {v, x.where.file, x.where.line}; }
-constexpr element element_beside(const operand& x) { return x.is_literal || !x.from.ok() ? element::none : x.from.in->at(x.from).type.element; }
+constexpr element element_beside(const operand& x) {
+  return x.is_literal || !x.from.ok() ? element::none : x.from.in->at(x.from).type.element;
+}
 
 /// The operands as values: literals and numbers take the element type of the tensor beside them.
 template <std::size_t N>
@@ -50,14 +54,14 @@ constexpr value record_elementwise(op code, const std::array<operand, N>& args, 
     if (!args[i].is_literal) {
       where = args[i].where;
       if (!args[i].from.ok()) return in->missing(name_of(code), where);
-      if ((code == op::select && i == 0) || (args[i].from.number && type != element::none && !from_number)) continue;
+      if (is_predicate(code, i) || (args[i].from.number && type != element::none && !from_number)) continue;
       type = in->at(args[i].from).type.element;
       from_number = args[i].from.number;
     }
   std::array<value, N> values{};
   for (std::size_t i = 0; i < N; ++i) {
-    values[i] = in->value_of(args[i], name_of(code), code == op::select && i == 0 ? element::boolean : type);
-    const bool adapts = args[i].from.number && N > 1 && !from_number && !(code == op::select && i == 0);
+    values[i] = in->value_of(args[i], name_of(code), is_predicate(code, i) ? element::boolean : type);
+    const bool adapts = args[i].from.number && N > 1 && !from_number && !is_predicate(code, i);
     if (adapts && in->at(values[i]).type.element != type)
       values[i] = in->elementwise(op::cast, std::array{values[i]}, args[i].where, type);
   }
@@ -92,6 +96,9 @@ CLEAVE_LIFT(sign)
 /// The exponential function.
 constexpr value exp(operand x) { return detail::record(op::exp, x); }
 CLEAVE_LIFT(exp)
+/// exp(x) - 1. Accurate near 0, where exp(x) is so close to 1 that the difference loses all digits.
+constexpr value expm1(operand x) { return detail::record(op::expm1, x); }
+CLEAVE_LIFT(expm1)
 /// The natural logarithm.
 constexpr value log(operand x) { return detail::record(op::log, x); }
 CLEAVE_LIFT(log)
@@ -192,7 +199,8 @@ CLEAVE_LIFT_TEMPLATE(cast, class T, T)
 template <std::convertible_to<dim_ref>... D>
 constexpr value dot(operand a, operand b, const D&... over) {
   recorder& in = detail::recorder_of(a, b);
-  const value left = in.value_of(a, "dot", detail::element_beside(b)), right = in.value_of(b, "dot", detail::element_beside(a));
+  const value left = in.value_of(a, "dot", detail::element_beside(b)),
+              right = in.value_of(b, "dot", detail::element_beside(a));
   return in.dot(left, right, detail::dims_of(over...), a.where);
 }
 CLEAVE_LIFT(dot)
@@ -306,7 +314,8 @@ constexpr value iota(operand beside, dim_ref along) {
 }
 CLEAVE_LIFT_TEMPLATE(iota, class T = std::int32_t, T)
 /// 1 where the label equals the index along the new dim `classes`, 0 elsewhere. The comparison is computed inside the
-/// step that reads it, so the result need not exist in memory. Labels have an integer element type. Fault: not_an_index.
+/// step that reads it, so the result need not exist in memory. Labels have an integer element type. Fault:
+/// not_an_index.
 constexpr value one_hot(operand labels, dim_ref classes, element type) {
   recorder& in = *labels.from.in;
   if (!labels.from.ok()) return in.missing("one_hot", labels.where);
@@ -322,7 +331,9 @@ constexpr value one_hot(operand labels, dim_ref classes) {
 CLEAVE_LIFT_TEMPLATE(one_hot, class T = float, T)
 
 /// The same values with another name for one dim.
-constexpr value rename(operand x, dim_ref from, dim_ref to) { return detail::recorded_rename(*x.from.in, x.from, from, to, x.where); }
+constexpr value rename(operand x, dim_ref from, dim_ref to) {
+  return detail::recorded_rename(*x.from.in, x.from, from, to, x.where);
+}
 CLEAVE_LIFT(rename)
 
 /// One dim as two, the first being the major one: the same elements in the same order.
@@ -337,10 +348,14 @@ constexpr value merge(operand x, dim_ref major, dim_ref minor, dim_ref whole) {
 CLEAVE_LIFT(merge)
 
 /// Pins the layout of the dims that the specification names (GSPMD's annotation). The other dims stay open.
-constexpr value constrain(operand x, const spec& s) { return x.from.in->annotate(op::constrain, x.from, s, x.where); }
+constexpr value constrain(operand x, const spec& s) {
+  return detail::recorded_annotation(*x.from.in, op::constrain, x.from, s, x.where);
+}
 CLEAVE_LIFT(constrain)
 /// Asks for a complete layout. Dims that the specification does not name are replicated.
-constexpr value reshard(operand x, const spec& s) { return x.from.in->annotate(op::reshard, x.from, s, x.where); }
+constexpr value reshard(operand x, const spec& s) {
+  return detail::recorded_annotation(*x.from.in, op::reshard, x.from, s, x.where);
+}
 CLEAVE_LIFT(reshard)
 
 } // namespace cleave

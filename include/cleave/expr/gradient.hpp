@@ -17,13 +17,15 @@ constexpr void make_variables(A& a, std::vector<value>& all) {
   for_each_leaf<is_value>(a, [&]<class Leaf>(Leaf& leaf) {
     if (!leaf.ok()) return;
     recorder& in = *leaf.in;
-    leaf = Leaf(is_floating(in.at(leaf).type.element) ? in.alias(op::identity, leaf, in.at(leaf).where)
-                                                      : in.fail(fault::not_differentiable, "value_and_grad", in.at(leaf).where));
+    leaf = Leaf(is_floating(in.at(leaf).type.element)
+                    ? in.alias(op::identity, leaf, in.at(leaf).where)
+                    : in.fail(fault::not_differentiable, "value_and_grad", in.at(leaf).where));
     all.push_back(leaf);
   });
 }
 /// Cotangents of the variables, for seeds of the results.
-constexpr std::vector<value> pulled_back(recorder& in, std::span<const value> results, std::span<const value> seeds, std::span<const value> variables) {
+constexpr std::vector<value> pulled_back(recorder& in, std::span<const value> results, std::span<const value> seeds,
+                                         std::span<const value> variables) {
   for (const auto& list : {results, seeds, variables})
     for (const value& v : list)
       if (!v.ok() || !in.made().found.ok()) return std::vector<value>(variables.size(), value{&in, no_node});
@@ -31,16 +33,21 @@ constexpr std::vector<value> pulled_back(recorder& in, std::span<const value> re
   return pass.run(results, seeds, variables);
 }
 
-/// The number that is differentiated: the first leaf of what a function returns.
+} // namespace detail
+
+/// Inside a function: the number that is differentiated, the first value of what a loss returns. Fault: loss_not_scalar.
 template <class Result>
 constexpr value loss_of(Result& result) {
-  const std::vector<value> leaves = leaf_values(result);
+  const std::vector<value> leaves = detail::leaf_values(result);
   const value loss = leaves.front();
   if (!loss.ok()) return loss;
   const node& n = loss.in->at(loss);
   if (n.type.rank == 0 && is_floating(n.type.element)) return loss;
-  return loss.in->fail(fault::loss_not_scalar, name_of(n.code), n.where, n.type.rank > 0 ? loss.in->made().dims[n.type[0]].name : std::string_view{});
+  return loss.in->fail(fault::loss_not_scalar, name_of(n.code), n.where,
+                       n.type.rank > 0 ? loss.in->made().dims[n.type[0]].name : std::string_view{});
 }
+
+namespace detail {
 
 template <class First, class... Rest>
 constexpr auto one_or_tuple(std::tuple<First, Rest...> all) {
@@ -53,7 +60,10 @@ struct gradient_body {
   template <class... Args>
   constexpr auto operator()(const Args&... args) const {
     if constexpr (((Which < sizeof...(Args)) && ...)) return of(args...);
-    else return static_cast<void>(refusal<fault::no_such_argument, expected<sizeof...(Args)>, got<std::max({Which...})>>{}), refused(args...);
+    else
+      return static_cast<void>(
+                 refusal<fault::no_such_argument, expected<sizeof...(Args)>, got<std::max({Which...})>>{}),
+             refused(args...);
   }
 
  private:
@@ -98,8 +108,10 @@ struct pullback {
     bool fits = results.size() == seeds.size();
     for (std::size_t i = 0; i < results.size() && fits; ++i)
       if (results[i].ok() && seeds[i].ok())
-        fits = in.at(results[i]).type.element == in.at(seeds[i]).type.element && (in.at(seeds[i]).type.set() & ~in.at(results[i]).type.set()) == 0;
-    if (!fits) in.fail(fault::cotangent_does_not_fit, "vjp", seeds.empty() || !seeds[0].ok() ? source{} : in.at(seeds[0]).where);
+        fits = in.at(results[i]).type.element == in.at(seeds[i]).type.element &&
+               (in.at(seeds[i]).type.set() & ~in.at(results[i]).type.set()) == 0;
+    if (!fits)
+      in.fail(fault::cotangent_does_not_fit, "vjp", seeds.empty() || !seeds[0].ok() ? source{} : in.at(seeds[0]).where);
     set_leaves(back, pulled_back(in, results, seeds, variables));
     return one_or_tuple(back);
   }
@@ -123,8 +135,8 @@ struct remat_body {
   }
 };
 
-/// Records `forward(args...)`, which gives std::pair(result, residuals), under names of its own, so that derivatives see it as one thing;
-/// `close(region, result, residuals)` adds what its derivative is.
+/// Records `forward(args...)`, which gives std::pair(result, residuals), under names of its own, so that derivatives
+/// see it as one thing; `close(region, result, residuals)` adds what its derivative is.
 template <class Forward, class Close, class... Args>
 constexpr auto with_own_derivative(const Forward& forward, const Close& close, std::tuple<Args...> all) {
   recorder::region r;
@@ -158,7 +170,8 @@ struct custom_body {
 
   template <class... Args>
   constexpr auto operator()(const Args&... args) const {
-    const auto close = [&]<class Result, class Residuals>(recorder::region& r, const Result& result, const Residuals& residuals) {
+    const auto close = [&]<class Result, class Residuals>(recorder::region& r, const Result& result,
+                                                          const Residuals& residuals) {
       if constexpr (std::is_empty_v<Backward>) {
         r.residuals = leaf_values(residuals);
         r.backward = &rule<Residuals, Result>;
@@ -179,7 +192,8 @@ struct custom_body {
     auto back = Backward{}(residuals, cotangent);
     return leaf_values(back);
   }
-  /// What a rule captures does not live until there is a derivative, so it is recorded at once, for stand-ins of the cotangents, and once more then.
+  /// What a rule captures does not live until there is a derivative, so it is recorded at once, for stand-ins of the
+  /// cotangents, and once more then.
   template <class Residuals, class Result>
   constexpr void record_ahead(recorder::region& r, Result cotangent, const Residuals& residuals) const {
     recorder& in = *recorder_of(cotangent);

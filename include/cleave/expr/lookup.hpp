@@ -4,8 +4,8 @@
 
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/statement.hpp>
-#include <cleave/record/recorded_rows.hpp>
-#include <cleave/record/recorded_sort.hpp>
+#include <cleave/rules/rows.hpp>
+#include <cleave/rules/sort.hpp>
 
 namespace cleave {
 
@@ -14,21 +14,26 @@ namespace cleave {
 /// outside the table gives 0. Table, indices and result may be sharded in any way. Communication: if the table is
 /// sharded along `along`, one all-to-all of indices and one of rows. The gradient with respect to the table is
 /// `scatter_add`. A literal is one index. Faults: dim_missing, dim_used_twice, not_an_index, rank_too_high.
-constexpr value gather(operand table, dim_ref along, operand places) {
-  recorder& in = detail::recorder_of(table, places);
-  return detail::recorded_gather(in, in.value_of(table, "gather"), along, in.index_of(places, "gather"), places.where);
+constexpr value gather(operand table, dim_ref along, operand indices) {
+  recorder& in = detail::recorder_of(table, indices);
+  return detail::recorded_gather(in, in.value_of(table, "gather"), along, in.index_of(indices, "gather"),
+                                 indices.where);
 }
 CLEAVE_LIFT(gather)
 
 /// Elements at indices along a dim that the indices have too (NumPy's take_along_axis): result[i, ...] = x[indices[i,
 /// ...], ...]. With the result of `argsort` it puts other tensors in that order. Otherwise as `gather`.
-constexpr value take_along(operand x, operand places, dim_ref along) {
-  recorder& in = detail::recorder_of(x, places);
-  if (!x.from.ok() || !places.from.ok()) return in.missing("take_along", places.where);
-  const int d = in.made().find_dim(along.name);
-  if (d < 0 || !in.at(places.from).type.has(static_cast<dim_id>(d))) return in.fail(fault::dim_missing, "take_along", places.where, along.name);
+constexpr value take_along(operand x, operand indices, dim_ref along) {
+  recorder& in = detail::recorder_of(x, indices);
+  if (!x.from.ok() || !indices.from.ok()) return in.missing("take_along", indices.where);
+  const int d = in.dim_of(indices.from, along, "take_along", indices.where);
+  if (d < 0) return {&in, no_node};
   const dim_ref ranks = detail::ranks_along(static_cast<dim_id>(d), in.made().dims[static_cast<std::size_t>(d)].extent);
-  return detail::recorded_rename(in, detail::recorded_gather(in, x.from, along, detail::recorded_rename(in, places.from, along, ranks, places.where), places.where), ranks, along, places.where);
+  return detail::recorded_rename(
+      in,
+      detail::recorded_gather(in, x.from, along, detail::recorded_rename(in, indices.from, along, ranks, indices.where),
+                              indices.where),
+      ranks, along, indices.where);
 }
 CLEAVE_LIFT(take_along)
 
@@ -39,31 +44,31 @@ CLEAVE_LIFT(take_along)
 /// Communication: sharded indices leave partial tables, which are reduced, or rows are sent to the devices that own
 /// their index, whichever is cheaper. Rows are added in the order of devices and indices, so every run gives the same
 /// bits.
-constexpr value scatter_add(operand rows, operand places, dim_ref along, std::span<const dim_ref> common) {
-  recorder& in = detail::recorder_of(rows, places);
-  if (!places.from.ok()) return in.missing("scatter_add", places.where);
+constexpr value scatter_add(operand rows, operand indices, dim_ref along, std::span<const dim_ref> common) {
+  recorder& in = detail::recorder_of(rows, indices);
+  if (!indices.from.ok()) return in.missing("scatter_add", indices.where);
   value added = in.value_of(rows, "scatter_add");
-  if (rows.is_literal) added = in.broadcast(added, in.at(places.from).type, rows.where);
+  if (rows.is_literal) added = in.broadcast(added, in.at(indices.from).type, rows.where);
   const int d = in.dim(along, "scatter_add", rows.where);
   if (d < 0 || !added.ok()) return in.missing("scatter_add", rows.where);
-  const tensor_type from = in.at(added).type, asked = in.at(places.from).type;
+  const tensor_type from = in.at(added).type, asked = in.at(indices.from).type;
   tensor_type table;
   table.element = from.element;
   table.append(static_cast<dim_id>(d));
   dim_set kept = ~asked.set();
   for (const dim_ref& c : common) {
-    const int own = in.made().find_dim(c.name);
-    if (own < 0 || !asked.has(static_cast<dim_id>(own))) return in.fail(fault::dim_missing, "scatter_add", places.where, c.name);
+    const int own = in.dim_of(indices.from, c, "scatter_add", indices.where);
+    if (own < 0) return {&in, no_node};
     kept |= dim_bit(static_cast<dim_id>(own));
   }
   for (int i = 0; i < from.rank; ++i)
     if ((kept & dim_bit(from[i])) != 0 && from[i] != d) table.append(from[i]);
-  return detail::recorded_scatter(in, added, along, places.from, table, rows.where);
+  return detail::recorded_scatter(in, added, along, indices.from, table, rows.where);
 }
 template <std::convertible_to<dim_ref>... D>
-constexpr value scatter_add(operand rows, operand places, dim_ref along, const D&... common) {
+constexpr value scatter_add(operand rows, operand indices, dim_ref along, const D&... common) {
   const std::array<dim_ref, sizeof...(D)> all{dim_ref(common)...};
-  return scatter_add(rows, places, along, std::span<const dim_ref>(all));
+  return scatter_add(rows, indices, along, std::span<const dim_ref>(all));
 }
 CLEAVE_LIFT(scatter_add)
 

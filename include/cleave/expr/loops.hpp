@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cleave/expr/tree.hpp>
-#include <cleave/record/loop_parts.hpp>
 #include <cleave/record/numbered_names.hpp>
+#include <cleave/rules/loop.hpp>
 
 #include <utility>
 
-// Loops whose body is planned once. Bodies are functions or lambdas of values; what they read from outside is read there, and what does
-// not change from trip to trip is computed once, before.
+// Loops whose body is planned once. Bodies are functions or lambdas of values; what they read from outside is read
+// there, and what does not change from one iteration to the next is computed once, before.
 
 namespace cleave {
 
@@ -22,7 +22,8 @@ namespace detail {
 template <class A>
 constexpr A with_leaves(A all, recorder& in, std::span<const value> values) {
   std::vector<value> given = leaf_values(all);
-  for (std::size_t i = 0; i < given.size(); ++i) given[i] = values.size() == given.size() ? values[i] : value{&in, no_node};
+  for (std::size_t i = 0; i < given.size(); ++i)
+    given[i] = values.size() == given.size() ? values[i] : value{&in, no_node};
   set_leaves(all, given);
   return all;
 }
@@ -37,15 +38,18 @@ inline constexpr bool is_pair = false;
 template <class A, class B>
 inline constexpr bool is_pair<std::pair<A, B>> = true;
 
-/// What a body gives from trip to trip, checked against what it was given; faults name the line of the loop.
-constexpr bool carry_on(recorder& in, std::string_view op, std::span<const value> carried, std::span<const value> given, source where, std::vector<value>& last) {
+/// What a body gives from one iteration to the next, checked against what it was given; faults name the line of the
+/// loop.
+constexpr bool carry_on(recorder& in, std::string_view op, std::span<const value> carried, std::span<const value> given,
+                        source where, std::vector<value>& last) {
   if (given.size() != carried.size()) {
-    in.fail(fault::result_count, op, where, {}, {}, static_cast<std::int64_t>(carried.size()), static_cast<std::int64_t>(given.size()));
+    in.fail(fault::result_count, op, where, {}, {}, static_cast<std::int64_t>(carried.size()),
+            static_cast<std::int64_t>(given.size()));
     return false;
   }
   std::vector<value> next;
   for (std::size_t i = 0; i < given.size(); ++i) next.push_back(computed_for(in, op, carried[i], given[i], where));
-  for (std::size_t i = 0; i < given.size(); ++i) last.push_back(next_trip(in, carried[i], next[i], where));
+  for (std::size_t i = 0; i < given.size(); ++i) last.push_back(loop_yield_of(in, carried[i], next[i], where));
   for (const value& v : last)
     if (!v.ok()) return false;
   return true;
@@ -54,24 +58,26 @@ constexpr bool carry_on(recorder& in, std::string_view op, std::span<const value
 /// How often a loop runs at most: a literal is a whole number, not negative.
 constexpr value count_of(recorder& in, const operand& most, std::string_view op) {
   if (!most.is_literal) return in.value_of(most, op);
-  const bool counts = most.literal >= 0 && most.imaginary == 0 && static_cast<double>(static_cast<std::int64_t>(most.literal)) == most.literal;
+  const bool counts = most.literal >= 0 && most.imaginary == 0 &&
+                      static_cast<double>(static_cast<std::int64_t>(most.literal)) == most.literal;
   return counts ? in.constant(most.literal, element::i32, most.where) : in.fail(fault::not_a_count, op, most.where);
 }
 
 inline constexpr auto trip_names = numbered_names("trip ");
 
 template <class C, class F>
-constexpr C repeated(std::string_view op, recorder& in, loop_info info, value trips, const C& init, const F& body, source where) {
+constexpr C repeated(std::string_view op, recorder& in, loop_info info, value times, const C& init, const F& body,
+                     source where) {
   const std::uint8_t loop = in.enter(info, where);
   if (loop == 0) return with_leaves(init, in, {});
-  if (trips.in != nullptr) trips_of_loop(in, op, loop, trips, where);
+  if (times.in != nullptr) set_trip_count(in, op, loop, times, where);
   std::vector<value> carried, last;
   for (const value& v : leaf_values(init)) carried.push_back(carry_into(in, loop, v, where));
   const C next = body(with_leaves(init, in, carried), loop);
   const bool fine = carry_on(in, op, carried, leaf_values(next), where, last);
   in.leave(loop);
   if (!fine) return with_leaves(init, in, {});
-  for (value& v : last) v = after_loop(in, v, where);
+  for (value& v : last) v = loop_result_of(in, v, where);
   return with_leaves(init, in, last);
 }
 
@@ -88,8 +94,8 @@ constexpr C repeated(std::string_view op, recorder& in, loop_info info, value tr
 /// for each index, or recomputed if `f` is the `remat` of a function. Faults: dim_missing, result_count, carry_changes.
 template <class C, class S, class F>
   requires(!Statement<C> && !Statement<S>)
-constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, direction way = direction::forward, const char* file = __builtin_FILE(),
-                    unsigned line = __builtin_LINE()) {
+constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, direction way = direction::forward,
+                    const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
   using namespace detail;
   const source where{file, line};
   auto parts = std::pair(init, stacked);
@@ -101,22 +107,25 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
   if (d >= 0)
     for (const value& v : leaf_values(stacked)) sources.push_back(stack_first(in, v, static_cast<dim_id>(d), where));
   const bool fine = d >= 0 && all_ok(init) && leaves_ok(sources);
-  const std::uint8_t loop = fine ? in.enter({static_cast<dim_id>(d), way == direction::backward}, where) : std::uint8_t{0};
+  const std::uint8_t loop = fine ? in.enter({static_cast<dim_id>(d), way == direction::backward}, where)
+                                 : std::uint8_t{0};
   std::vector<value> carried, slices, last, collected;
   for (const value& v : leaf_values(init)) carried.push_back(loop == 0 ? v : carry_into(in, loop, v, where));
-  for (const value& v : sources) slices.push_back(loop == 0 ? v : each_of(in, loop, v, where));
-  const auto given = loop == 0 ? f(with_leaves(init, in, {}), with_leaves(stacked, in, {})) : f(with_leaves(init, in, carried), with_leaves(stacked, in, slices));
+  for (const value& v : sources) slices.push_back(loop == 0 ? v : loop_slice_of(in, loop, v, where));
+  const auto given = loop == 0 ? f(with_leaves(init, in, {}), with_leaves(stacked, in, {}))
+                               : f(with_leaves(init, in, carried), with_leaves(stacked, in, slices));
   const auto onward = [&] {
     if constexpr (stacks) return given.first;
     else return given;
   }();
   const bool goes_on = loop != 0 && carry_on(in, "scan", carried, leaf_values(onward), where, last);
   if (loop != 0) in.leave(loop);
-  for (value& v : last) v = after_loop(in, v, where);
+  for (value& v : last) v = loop_result_of(in, v, where);
   if (!goes_on) last.clear();
   C out = with_leaves(init, in, last);
   if constexpr (stacks) {
-    for (const value& v : leaf_values(given.second)) collected.push_back(goes_on ? collected_by(in, loop, v, where) : value{&in, no_node});
+    for (const value& v : leaf_values(given.second))
+      collected.push_back(goes_on ? loop_stack_of(in, loop, v, where) : value{&in, no_node});
     return std::pair(out, with_leaves(given.second, in, collected));
   } else {
     return out;
@@ -125,41 +134,47 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
 
 /// Inside a function: runs `f` `times` times. `times` is a literal, or a rank-0 integer that is known only at run time.
 /// The body is planned once, and its price is multiplied by the number, or by 16 if it is not known. With a run-time
-/// number there is no derivative. Faults: not_a_count, trips_not_known, carry_changes.
+/// number there is no derivative. Faults: not_a_count, iterations_not_known, carry_changes.
 template <class C, class F>
   requires(!Statement<C>)
 constexpr C repeat_times(operand times, const C& init, const F& f) {
   C copy = init;
   recorder& in = *detail::recorder_of(copy);
   loop_info info;
-  info.trips = hinted_trips;
+  info.iterations = hinted_iterations;
   if (times.is_literal) {
     // Along a dim of its own, so that a derivative can stack what it needs.
     const auto count = static_cast<std::int64_t>(times.literal);
-    if (count < 0 || static_cast<double>(count) != times.literal) return in.fail(fault::not_a_count, "repeat_times", times.where), detail::with_leaves(init, in, {});
+    if (count < 0 || static_cast<double>(count) != times.literal)
+      return in.fail(fault::not_a_count, "repeat_times", times.where), detail::with_leaves(init, in, {});
     const int d = in.dim({detail::trip_names[in.made().loops.size()].text(), count}, "repeat_times", times.where);
     if (d < 0) return detail::with_leaves(init, in, {});
     info.along = static_cast<dim_id>(d);
   }
-  return detail::repeated("repeat_times", in, info, times.is_literal ? value{} : times.from, init, [&](const C& carried, std::uint8_t) { return f(carried); }, times.where);
+  return detail::repeated(
+      "repeat_times", in, info, times.is_literal ? value{} : times.from, init,
+      [&](const C& carried, std::uint8_t) { return f(carried); }, times.where);
 }
 /// Inside a function: runs `f` until `done` holds for its result, at most `most` times (jax.lax.while_loop, tested
 /// after each iteration). `done` returns a rank-0 predicate, on whose value all devices agree. The price assumes 16
 /// iterations. There is no derivative. `repeat_until_reported` says whether the loop ended because `done` held. Faults:
-/// not_a_count, not_a_predicate, trips_not_known, carry_changes.
+/// not_a_count, not_a_predicate, iterations_not_known, carry_changes.
 template <class C, class F, class P>
   requires(!Statement<C>)
 constexpr C repeat_until(const C& init, const F& f, const P& done, operand most) {
   C copy = init;
   recorder& in = *detail::recorder_of(copy);
   loop_info info;
-  info.trips = hinted_trips;
-  const value trips = detail::count_of(in, most, "repeat_until");
-  return detail::repeated("repeat_until", in, info, trips, init, [&](const C& carried, std::uint8_t loop) {
-    const C next = f(carried);
-    detail::until_holds(in, "repeat_until", loop, done(next), most.where);
-    return next;
-  }, most.where);
+  info.iterations = hinted_iterations;
+  const value times = detail::count_of(in, most, "repeat_until");
+  return detail::repeated(
+      "repeat_until", in, info, times, init,
+      [&](const C& carried, std::uint8_t loop) {
+        const C next = f(carried);
+        detail::set_break(in, "repeat_until", loop, done(next), most.where);
+        return next;
+      },
+      most.where);
 }
 
 /// What is known of a loop after it.
@@ -170,8 +185,8 @@ struct loop_report {
   value converged;
 };
 
-/// repeat_until with a report: a std::pair of what repeat_until returns and a loop_report. The values of the report may be
-/// results of the function, and the function may compute with them.
+/// repeat_until with a report: a std::pair of what repeat_until returns and a loop_report. The values of the report may
+/// be results of the function, and the function may compute with them.
 template <class C, class F, class P>
   requires(!Statement<C>)
 constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F& f, const P& done, operand most) {
@@ -179,15 +194,21 @@ constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F
   C copy = init;
   recorder& in = *detail::recorder_of(copy);
   loop_info info;
-  info.trips = hinted_trips;
-  const value trips = detail::count_of(in, most, "repeat_until_reported");
+  info.iterations = hinted_iterations;
+  const value times = detail::count_of(in, most, "repeat_until_reported");
   const state before{init, in.constant(0, element::i32, most.where), in.constant(0, element::boolean, most.where)};
-  const state after = detail::repeated("repeat_until_reported", in, info, trips, before, [&](const state& carried, std::uint8_t loop) {
-    const C next = f(std::get<0>(carried));
-    const value holds = done(next);
-    detail::until_holds(in, "repeat_until_reported", loop, holds, most.where);
-    return state{next, in.elementwise(op::add, std::array{std::get<1>(carried), in.constant(1, element::i32, most.where)}, most.where), holds};
-  }, most.where);
+  const state after = detail::repeated(
+      "repeat_until_reported", in, info, times, before,
+      [&](const state& carried, std::uint8_t loop) {
+        const C next = f(std::get<0>(carried));
+        const value holds = done(next);
+        detail::set_break(in, "repeat_until_reported", loop, holds, most.where);
+        return state{next,
+                     in.elementwise(op::add, std::array{std::get<1>(carried), in.constant(1, element::i32, most.where)},
+                                    most.where),
+                     holds};
+      },
+      most.where);
   return {std::get<0>(after), {std::get<1>(after), std::get<2>(after)}};
 }
 
@@ -195,15 +216,21 @@ constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F
 template <Dim D, class C, class S, class F>
   requires(Statement<C> || Statement<S>)
 constexpr auto scan(const D& along, const C& init, const S& stacked, const F& f) {
-  return detail::make_call([](const auto& d, const auto& c, const auto& s, const auto& g) { return scan(d, c, s, g, direction::forward, "", 0); }, along, init, stacked, f);
+  return detail::make_call([](const auto& d, const auto& c, const auto& s,
+                              const auto& g) { return scan(d, c, s, g, direction::forward, "", 0); },
+                           along, init, stacked, f);
 }
 template <StatementOperand N, Statement C, class F>
 constexpr auto repeat_times(const N& times, const C& init, const F& f) {
-  return detail::make_call([](const auto& n, const auto& c, const auto& g) { return repeat_times(detail::without_line(n), c, g); }, times, init, f);
+  return detail::make_call([](const auto& n, const auto& c,
+                              const auto& g) { return repeat_times(detail::without_line(n), c, g); },
+                           times, init, f);
 }
 template <Statement C, class F, class P, StatementOperand N>
 constexpr auto repeat_until(const C& init, const F& f, const P& done, const N& most) {
-  return detail::make_call([](const auto& c, const auto& g, const auto& p, const auto& n) { return repeat_until(c, g, p, detail::without_line(n)); }, init, f, done, most);
+  return detail::make_call([](const auto& c, const auto& g, const auto& p,
+                              const auto& n) { return repeat_until(c, g, p, detail::without_line(n)); },
+                           init, f, done, most);
 }
 template <Statement C, class F, class P, StatementOperand N>
 constexpr auto repeat_until_reported(const C& init, const F& f, const P& done, const N& most) {
@@ -218,29 +245,32 @@ constexpr auto repeat_until_reported(const C& init, const F& f, const P& done, c
 namespace detail {
 /// Runs a body once or not at all; where it does not run the values are those given, or 0 where none are.
 template <class F, class... Args>
-constexpr auto branch(recorder& in, value holds, std::span<const value> otherwise, source where, const F& body, const Args&... args) {
+constexpr auto branch(recorder& in, value holds, std::span<const value> otherwise, source where, const F& body,
+                      const Args&... args) {
   const std::uint8_t loop = in.enter({no_dim, false, 0, 1, true}, where);
   // Read within, so that what follows from them alone is computed within.
   const auto inside = [&](auto all) {
     std::vector<value> read;
-    for (const value& v : leaf_values(all)) read.push_back(loop == 0 || !v.ok() ? v : each_of(in, loop, v, where));
+    for (const value& v : leaf_values(all))
+      read.push_back(loop == 0 || !v.ok() ? v : loop_slice_of(in, loop, v, where));
     set_leaves(all, read);
     return all;
   };
   auto result = body(inside(args)...);
   if (loop == 0) return with_leaves(result, in, {});
-  trips_of_loop(in, "cond", loop, holds, where);
+  set_trip_count(in, "cond", loop, holds, where);
   const std::vector<value> made = leaf_values(result);
   std::vector<value> carried, last;
   for (std::size_t i = 0; i < made.size() && leaves_ok(made); ++i) {
-    value before = otherwise.empty() ? in.zeros(in.at(made[i]).type, where)
-                   : i < otherwise.size() ? otherwise[i] : value{&in, no_node};
+    value before = otherwise.empty()      ? in.zeros(in.at(made[i]).type, where)
+                   : i < otherwise.size() ? otherwise[i]
+                                          : value{&in, no_node};
     carried.push_back(before.ok() ? carry_into(in, loop, before, where) : before);
   }
   const bool fine = leaves_ok(carried) && carry_on(in, "cond", carried, made, where, last);
   in.leave(loop);
   if (!fine) return with_leaves(result, in, {});
-  for (value& v : last) v = after_loop(in, v, where);
+  for (value& v : last) v = loop_result_of(in, v, where);
   return with_leaves(result, in, last);
 }
 } // namespace detail
@@ -253,17 +283,21 @@ template <class Yes, class No, class... Args>
 constexpr auto cond(operand predicate, const Yes& yes, const No& no, const Args&... args) {
   recorder& in = *predicate.from.in;
   const source where = predicate.where;
-  if (predicate.from.ok() && (in.at(predicate.from).type.rank != 0 || in.at(predicate.from).type.element != element::boolean))
+  if (predicate.from.ok() &&
+      (in.at(predicate.from).type.rank != 0 || in.at(predicate.from).type.element != element::boolean))
     predicate.from = in.fail(fault::not_a_predicate, "cond", where);
   auto result = detail::branch(in, predicate.from, {}, where, yes, args...);
-  const value fails = predicate.from.ok() ? in.elementwise(op::logical_not, std::array{predicate.from}, where) : predicate.from;
+  const value fails = predicate.from.ok() ? in.elementwise(op::logical_not, std::array{predicate.from}, where)
+                                          : predicate.from;
   const std::vector<value> made = detail::leaf_values(result);
   return detail::branch(in, fails, made, where, no, args...);
 }
 
 template <Statement Q, class Yes, class No, class... Args>
 constexpr auto cond(const Q& predicate, const Yes& yes, const No& no, const Args&... args) {
-  return detail::make_call([](const auto& p, const auto& y, const auto& n, const auto&... a) { return cond(detail::without_line(p), y, n, a...); }, predicate, yes, no, args...);
+  return detail::make_call([](const auto& p, const auto& y, const auto& n,
+                              const auto&... a) { return cond(detail::without_line(p), y, n, a...); },
+                           predicate, yes, no, args...);
 }
 
 } // namespace cleave

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
+#include <cleave/record/numbered_names.hpp>
+#include <cleave/rules/remap.hpp>
 
 #include <algorithm>
 #include <limits>
 
-// Elements under other indices. All of these are linear, have gradients, take any layout of their operands and give any layout: every
-// device fetches just the elements that it lacks, in one exchange. A dim whose extent changes takes another name.
+// Elements under other indices. All of these are linear, have gradients, take any layout of their operands and give any
+// layout: every device fetches just the elements that it lacks, in one exchange. A dim whose extent changes takes
+// another name.
 
 namespace cleave {
 
@@ -33,109 +36,29 @@ struct window {
   border outside = border::zero;
 };
 /// A window as a constant, for `windows` in a statement: `windows(u, cleave::window_c<row, row, around, 1, 1, 1, 1>)`.
-template <auto From, auto To, auto At, std::int64_t Stride, std::int64_t Dilation, std::int64_t Low, std::int64_t High, border Outside>
+template <auto From, auto To, auto At, std::int64_t Stride, std::int64_t Dilation, std::int64_t Low, std::int64_t High,
+          border Outside>
 struct window_constant {
   constexpr operator window() const { return {From, To, At, Stride, Dilation, Low, High, Outside}; }
 };
 /// The window from, to and at these dims, with the numbers of `window`, as a constant.
-template <auto From, auto To, auto At, std::int64_t Stride = 1, std::int64_t Dilation = 1, std::int64_t Low = 0, std::int64_t High = 0,
-          border Outside = border::zero>
+template <auto From, auto To, auto At, std::int64_t Stride = 1, std::int64_t Dilation = 1, std::int64_t Low = 0,
+          std::int64_t High = 0, border Outside = border::zero>
 inline constexpr window_constant<From, To, At, Stride, Dilation, Low, High, Outside> window_c{};
-
-namespace detail {
-
-/// Records remaps of one operand: collects maps, and the dims of the result.
-class remapping {
- public:
-  constexpr remapping(op code, operand x) : in_(*x.from.in), code_(code), where_(x.where), args_{x.from} {
-    if (x.from.ok()) type_ = in_.at(x.from).type;
-    else failed_ = true;
-  }
-
-  /// The map of a dim of the operand to one of the result, to be completed; null after a fault.
-  constexpr dim_map* along(dim_ref from, dim_ref to) {
-    if (failed_) return nullptr;
-    const int f = in_.made().find_dim(from.name);
-    if (f < 0 || !in_.at(args_[0]).type.has(static_cast<dim_id>(f))) return fail(fault::dim_missing, from.name);
-    // One map along each dim: a second one would not know which of the two indices is its own.
-    for (const dim_map& m : maps_)
-      if (m.from == f) return fail(fault::dim_used_twice, from.name);
-    const int t = in_.dim(to, name_of(code_), where_);
-    if (t < 0) return fail(fault::already_said, {});
-    if (f != t && type_.has(static_cast<dim_id>(t))) return fail(fault::dim_used_twice, to.name);
-    type_.dims[static_cast<std::size_t>(type_.find(static_cast<dim_id>(f)))] = static_cast<dim_id>(t);
-    dim_map m;
-    m.from = static_cast<dim_id>(f);
-    m.to = static_cast<dim_id>(t);
-    maps_.push_back(m);
-    return &maps_.back();
-  }
-  constexpr dim_map* fail(fault what, std::string_view dim) {
-    in_.fail(what, name_of(code_), where_, dim);
-    failed_ = true;
-    return nullptr;
-  }
-  constexpr void extent(dim_id dim, const extent_sum& sum, std::int64_t divisor = 1) {
-    if (!in_.extent_follows({dim, sum, divisor}, name_of(code_), where_)) failed_ = true;
-  }
-  constexpr void add_operand(value v) { args_.push_back(v); }
-  constexpr bool failed() const { return failed_; }
-  constexpr std::int64_t fixed(dim_id d) const { return in_.made().dims[d].extent; }
-  constexpr recorder& in() { return in_; }
-  constexpr source where() const { return where_; }
-  tensor_type type_{};
-
-  constexpr value record() {
-    if (failed_) return {&in_, no_node};
-    return in_.remap(code_, std::span<const value>(args_.begin(), args_.size()), std::span<const dim_map>(maps_.begin(), maps_.size()), type_, where_);
-  }
-
- private:
-  recorder& in_;
-  op code_;
-  source where_;
-  static_vector<value, max_arity> args_{};
-  static_vector<dim_map, max_arity> maps_{};
-  bool failed_ = false;
-};
-
-/// constant + times * extent.
-constexpr extent_sum sum_of(std::int64_t constant, dim_id dim = no_dim, int times = 1) {
-  extent_sum s;
-  s.constant = constant;
-  if (dim != no_dim) s.terms.push_back({dim, static_cast<std::int8_t>(times)});
-  return s;
-}
-/// An index that counts from the end where it is negative.
-constexpr extent_sum place_in(std::int64_t index, dim_id dim) { return index < 0 ? sum_of(index, dim) : sum_of(index); }
-constexpr extent_sum minus(const extent_sum& a, const extent_sum& b, std::int64_t plus = 0) {
-  extent_sum s = a;
-  s.constant += plus - b.constant;
-  for (const extent_sum::term& t : b.terms) {
-    bool met = false;
-    for (extent_sum::term& have : s.terms)
-      if (have.dim == t.dim) have.times = static_cast<std::int8_t>(have.times - t.times), met = true;
-    if (!met) s.terms.push_back({t.dim, static_cast<std::int8_t>(-t.times)});
-  }
-  extent_sum shorter;
-  shorter.constant = s.constant;
-  for (const extent_sum::term& t : s.terms)
-    if (t.times != 0) shorter.terms.push_back(t);
-  return shorter;
-}
-
-} // namespace detail
 
 /// The elements begin, begin + step, ... before `end` of dim `from`, as dim `to`. Negative indices count from the end.
 /// Communication, as for all functions of this header: each device receives exactly the elements that it lacks, in one
 /// exchange. Faults: dim_missing, step_too_small.
-constexpr value slice(operand x, dim_ref from, dim_ref to, std::int64_t begin, std::int64_t end = to_the_end, std::int64_t step = 1) {
+constexpr value slice(operand x, dim_ref from, dim_ref to, std::int64_t begin, std::int64_t end = to_the_end,
+                      std::int64_t step = 1) {
   detail::remapping r(op::slice, x);
   if (dim_map* m = r.along(from, to)) {
     if (step < 1) return r.fail(fault::step_too_small, from.name), r.record();
-    const extent_sum first = detail::place_in(begin, m->from), last = end == to_the_end ? detail::sum_of(0, m->from) : detail::place_in(end, m->from);
+    const extent_sum first = detail::index_from(begin, m->from),
+                     last = end == to_the_end ? detail::sum_of(0, m->from) : detail::index_from(end, m->from);
     if (const std::int64_t n = r.fixed(m->from); n != dynamic)
-      if (begin < -n || begin > n || (end != to_the_end && (end < -n || end > n))) return r.fail(fault::step_too_small, from.name), r.record();
+      if (begin < -n || begin > n || (end != to_the_end && (end < -n || end > n)))
+        return r.fail(fault::step_too_small, from.name), r.record();
     m->stride = step;
     m->offset = first;
     r.extent(m->to, detail::minus(last, first, step - 1), step);
@@ -146,7 +69,8 @@ CLEAVE_LIFT(slice)
 
 /// Dim `from` as dim `to`, with `low` elements before it, `high` elements after it and `interior` elements between any
 /// two. The new elements have the value `with`.
-constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::int64_t high, std::int64_t interior = 0, double with = 0) {
+constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::int64_t high, std::int64_t interior = 0,
+                    double with = 0) {
   detail::remapping r(op::pad, x);
   dim_map* m = r.along(from, to);
   if (m == nullptr) return r.record();
@@ -208,6 +132,33 @@ constexpr value flip(operand x, dim_ref d) {
   return r.record();
 }
 CLEAVE_LIFT(flip)
+namespace detail {
+/// The extent of half of a dim: "half 007".
+inline constexpr auto half_names = numbered_names("half ");
+} // namespace detail
+/// The halves of a dim exchanged, and the first half of the result negated: (x1, x2) becomes (-x2, x1). Rotary position
+/// embeddings are `x * cos + rotate_halves(x, head) * sin`. The extent is even; if it is not, the fault is
+/// extents_differ for a fixed extent, otherwise the call throws shape_error. Faults: dim_missing, extents_differ.
+constexpr value rotate_halves(operand x, dim_ref d) {
+  detail::remapping r(op::rotate_halves, x);
+  dim_map* m = r.along(d, d);
+  if (m == nullptr) return r.record();
+  recorder& in = r.in();
+  const std::int64_t extent = r.fixed(m->from);
+  const dim_ref of_half{detail::half_names[m->from].text(), extent == dynamic ? dynamic : extent / 2};
+  const int two = in.dim({"two halves", 2}, "rotate_halves", x.where), half = in.dim(of_half, "rotate_halves", x.where);
+  if (two < 0 || half < 0) return r.fail(), r.record();
+  const dim_product halves{m->from, static_cast<dim_id>(two), static_cast<dim_id>(half)};
+  if (!in.relate(halves, "rotate_halves", x.where)) return r.fail(), r.record();
+  m->offset = detail::sum_of(0, static_cast<dim_id>(half));
+  m->outside = border::periodic;
+  const value exchanged = r.record();
+  const called_at user(x);
+  const value index = in.iota(d, element::i64, x.where);
+  const value middle = in.count(dim_bit(static_cast<dim_id>(half)), element::i64, x.where);
+  return select(index < middle, -exchanged, exchanged);
+}
+CLEAVE_LIFT(rotate_halves)
 /// Each element `times` times, side by side. Dim `to` is that much longer.
 constexpr value repeat(operand x, dim_ref from, dim_ref to, std::int64_t times) {
   detail::remapping r(op::repeat, x);
@@ -238,12 +189,13 @@ constexpr value diagonal(operand x, dim_ref i, dim_ref j) {
   if (first == nullptr) return r.record();
   const dim_id kept = first->to;
   const int gone = r.in().made().find_dim(j.name);
-  if (gone < 0 || gone == kept || !r.type_.has(static_cast<dim_id>(gone))) return r.fail(fault::dim_missing, j.name), r.record();
+  if (gone < 0 || gone == kept || !r.type_.has(static_cast<dim_id>(gone)))
+    return r.fail(fault::dim_missing, j.name), r.record();
   tensor_type rest;
   rest.element = r.type_.element;
   for (int k = 0; k < r.type_.rank; ++k)
     if (r.type_[k] != gone) rest.append(r.type_[k]);
-  return r.in().diagonal(x.from, kept, static_cast<dim_id>(gone), rest, x.where);
+  return detail::recorded_diagonal(r.in(), x.from, kept, static_cast<dim_id>(gone), rest, x.where);
 }
 CLEAVE_LIFT(diagonal)
 
@@ -264,10 +216,11 @@ constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... r
     const value v = all[k].x.from;
     if (!v.ok()) return v;
     const tensor_type& t = r.in().at(v).type;
-    const int d = r.in().made().find_dim(all[k].dim.name);
-    if (d < 0 || !t.has(static_cast<dim_id>(d))) return r.fail(fault::dim_missing, all[k].dim.name), r.record();
+    const int d = r.in().dim_of(v, all[k].dim, "concat", first.x.where);
+    if (d < 0) return r.fail(), r.record();
     for (int i = 0; i < t.rank; ++i)
-      if (t[i] != d && !r.type_.has(t[i])) return r.fail(fault::dims_do_not_broadcast, r.in().made().dims[t[i]].name), r.record();
+      if (t[i] != d && !r.type_.has(t[i]))
+        return r.fail(fault::dims_do_not_broadcast, r.in().made().dims[t[i]].name), r.record();
     if (t.rank != r.type_.rank) return r.fail(fault::dims_do_not_broadcast, all[k].dim.name), r.record();
     if (t.element != r.type_.element) return r.fail(fault::element_types_differ, {}), r.record();
     dim_map next;
@@ -281,8 +234,8 @@ constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... r
   }
   r.extent(target, length);
   if (r.failed()) return r.record();
-  return r.in().remap(op::concat, std::span<const value>(args.begin(), args.size()), std::span<const dim_map>(maps.begin(), maps.size()), r.type_,
-                      first.x.where);
+  return r.in().remap(op::concat, std::span<const value>(args.begin(), args.size()),
+                      std::span<const dim_map>(maps.begin(), maps.size()), r.type_, first.x.where);
 }
 CLEAVE_LIFT(concat)
 
@@ -297,7 +250,7 @@ constexpr value windows(operand x, const W&... each) {
     dim_map* m = r.along(w.from, w.to);
     if (m == nullptr) return r.record();
     const int k = r.in().dim(w.at, "windows", x.where);
-    if (k < 0) return r.fail(fault::already_said, {}), r.record();
+    if (k < 0) return r.fail(), r.record();
     if (r.type_.has(static_cast<dim_id>(k))) return r.fail(fault::dim_used_twice, w.at.name), r.record();
     const std::int64_t length = r.fixed(static_cast<dim_id>(k));
     if (length == dynamic) return r.fail(fault::window_open, w.at.name), r.record();
@@ -319,13 +272,13 @@ CLEAVE_LIFT(windows)
 
 /// A slice of dim `from` that begins at `start`, as dim `to`, whose fixed extent is its length. `start` is a literal,
 /// or a rank-0 integer that is known only at run time and is the same on all devices. It is clamped so that the slice
-/// lies within the dim, as in XLA. Faults: not_a_place, not_an_index.
+/// lies within the dim, as in XLA. Faults: not_a_start_index, not_an_index.
 constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start) {
   detail::remapping r(op::dynamic_slice, x);
   if (dim_map* m = r.along(from, to)) {
     m->at_run_time = 1;
     m->sign = 1;
-    r.add_operand(r.in().clamped(r.in().index_of(start, "dynamic_slice"), m->from, m->to, x.where));
+    r.add_operand(detail::clamped_start(r.in(), r.in().index_of(start, "dynamic_slice"), m->from, m->to, x.where));
   }
   return r.record();
 }
@@ -334,15 +287,17 @@ CLEAVE_LIFT(dynamic_slice)
 /// `whole` of x. A literal update is written to all of them. `start` is as for `dynamic_slice`.
 constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref part, operand start) {
   recorder& in = detail::recorder_of(x, update);
-  if (!x.from.ok()) return x.is_literal ? in.fail(fault::dim_missing, "dynamic_update", x.where, whole.name) : in.missing("dynamic_update", x.where);
+  if (!x.from.ok())
+    return x.is_literal ? in.fail(fault::dim_missing, "dynamic_update", x.where, whole.name)
+                        : in.missing("dynamic_update", x.where);
   if (update.is_literal) {
     const value number = in.value_of(update, "dynamic_update", in.at(x.from).type.element);
     update = detail::placed(in.broadcast(number, std::array{part}, update.where), update);
   }
-  detail::remapping r(op::place, update);
+  detail::remapping r(op::dynamic_pad, update);
   dim_map* m = r.along(part, whole);
   if (m == nullptr) return r.record();
-  const value first = in.clamped(in.index_of(start, "dynamic_update"), m->to, m->from, x.where);
+  const value first = detail::clamped_start(in, in.index_of(start, "dynamic_update"), m->to, m->from, x.where);
   m->at_run_time = 1;
   m->sign = -1;
   const dim_id length = m->from;
@@ -382,11 +337,13 @@ constexpr value stacked(dim_operand along, const std::array<operand, N>& all) {
     const tensor_type t = in.at(own).type;
     for (const dim_set missing : {part.set() & ~t.set(), t.set() & ~part.set()})
       for (dim_id d = 0; d < in.made().dims.size() && !all[k].is_literal; ++d)
-        if ((missing & dim_bit(d)) != 0) return in.fail(fault::dims_do_not_broadcast, "stack", where, in.made().dims[d].name);
+        if ((missing & dim_bit(d)) != 0)
+          return in.fail(fault::dims_do_not_broadcast, "stack", where, in.made().dims[d].name);
     if (result.in == nullptr) {
       result = in.broadcast(own, whole, where);
     } else {
-      const value here = in.elementwise(op::equal, std::array{index, in.constant(static_cast<double>(k), element::i32, where)}, where);
+      const value here =
+          in.elementwise(op::equal, std::array{index, in.constant(static_cast<double>(k), element::i32, where)}, where);
       result = in.elementwise(op::select, std::array{here, own, result}, where);
     }
     if (!result.ok()) return result;
@@ -424,7 +381,8 @@ constexpr value stack(dim_operand to, const X&... x) {
 template <Dim D, class... A>
   requires(Statement<A> || ...)
 constexpr auto stack(const D& to, const A&... args) {
-  return detail::make_expression([](const auto& d, const auto&... x) { return stack(dim_operand(d, "", 0), x...); }, to, args...);
+  return detail::make_expression([](const auto& d, const auto&... x) { return stack(dim_operand(d, "", 0), x...); }, to,
+                                 args...);
 }
 
 } // namespace cleave

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/expr/statement.hpp>
-#include <cleave/record/recorded_calls.hpp>
+#include <cleave/rules/call.hpp>
 
 namespace cleave {
 
@@ -31,7 +31,8 @@ struct elementwise_call {
     if constexpr (entry.arity == 0) return in->fail(fault::already_said, entry.name, where);
     if constexpr (entry.arity != N) return in->fail(fault::operand_count, entry.name, where, {}, {}, entry.arity, N);
     std::array<value, N> values{};
-    for (std::size_t i = 0; i < N; ++i) values[i] = args[i].is_literal ? in->constant(args[i].literal, type, args[i].where) : args[i].from;
+    for (std::size_t i = 0; i < N; ++i)
+      values[i] = args[i].is_literal ? in->constant(args[i].literal, type, args[i].where) : args[i].from;
     return in->elementwise(op::user, values, where, element::none, false, &entry);
   }
 };
@@ -50,8 +51,12 @@ struct operation {
 
   /// Records the operation.
   constexpr value operator()(operand x) const { return detail::elementwise_call<Op>::record(std::array{x}); }
-  constexpr value operator()(operand x, operand y) const { return detail::elementwise_call<Op>::record(std::array{x, y}); }
-  constexpr value operator()(operand x, operand y, operand z) const { return detail::elementwise_call<Op>::record(std::array{x, y, z}); }
+  constexpr value operator()(operand x, operand y) const {
+    return detail::elementwise_call<Op>::record(std::array{x, y});
+  }
+  constexpr value operator()(operand x, operand y, operand z) const {
+    return detail::elementwise_call<Op>::record(std::array{x, y, z});
+  }
 
   template <class... X>
     requires(Statement<X> || ...)
@@ -68,7 +73,8 @@ struct whole {
   source where{};
 
   /// Deduces the dims.
-  constexpr explicit whole(const D&..., const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) : where{file, line} {}
+  constexpr explicit whole(const D&..., const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
+      : where{file, line} {}
 };
 template <Dim... D>
 whole(const D&...) -> whole<D...>;
@@ -94,8 +100,9 @@ struct result_layout {
   source where{};
 };
 template <class T, class Mesh, class Unreduced, class... Placements>
-constexpr result_layout<T, sharding<Mesh, Unreduced, Placements...>> result(const sharding<Mesh, Unreduced, Placements...>&,
-                                                                           const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+constexpr result_layout<T, sharding<Mesh, Unreduced, Placements...>> result(
+    const sharding<Mesh, Unreduced, Placements...>&, const char* file = __builtin_FILE(),
+    unsigned line = __builtin_LINE()) {
   return {{file, line}};
 }
 
@@ -116,11 +123,15 @@ struct shard_call {
     if constexpr (sizeof...(X) > max_arity) {
       return in.fail(fault::operand_count, Op::name, where, {}, {}, max_arity, sizeof...(X));
     } else if constexpr (requires { typename Result::sharding_type; }) {
-      return detail::recorded_local_call(in, shard_operation<Op>, values, element_of<typename Result::element_type>, typename Result::sharding_type{}, where);
+      return detail::recorded_local_call(in, shard_operation<Op>, values, element_of<typename Result::element_type>,
+                                         typename Result::sharding_type{}, where);
     } else if constexpr (std::is_void_v<Result>) {
       return detail::recorded_call(in, shard_operation<Op>, values, Whole::dims, in.at(values[0]).type, where);
     } else {
-      return detail::recorded_call(in, shard_operation<Op>, values, Whole::dims, detail::type_named(in, element_of<typename Result::element_type>, Result::dims, where), where);
+      return detail::recorded_call(in, shard_operation<Op>, values, Whole::dims,
+                                   detail::type_named(in, element_of<typename Result::element_type>, Result::dims,
+                                                      where),
+                                   where);
     }
   }
 };

@@ -5,16 +5,18 @@
 #include <cleave/expr/functions.hpp>
 #include <cleave/ops/philox.hpp>
 
-// Random numbers without a state: the words of an element follow from a key and from the element's place in the dims, both global. So
-// every device makes the numbers that it needs, where it needs them, and they are the same for every mesh and every layout.
-// A key is a whole number from 0 to 2^52: an argument of a function (std::uint32_t, or any other integer type), a literal, or what
-// fold_in makes. One key is for one use: what is drawn twice with it is not independent.
+// Random numbers without a state: the words of an element follow from a key and from the element's place in the dims,
+// both global. So every device makes the numbers that it needs, where it needs them, and they are the same for every
+// mesh and every layout. A key is a whole number from 0 to 2^52: an argument of a function (std::uint32_t, or any other
+// integer type), a literal, or what fold_in makes. One key is for one use: what is drawn twice with it is not
+// independent.
 
 namespace cleave {
 
 namespace detail {
 
-/// Elements have rows below this, numbers that are folded into keys have them from here on. 2^52: evaluators compute in double.
+/// Elements have rows below this, numbers that are folded into keys have them from here on. 2^52: evaluators compute in
+/// double.
 inline constexpr double first_folded = 4503599627370496.0;
 
 constexpr value op_of(op code, source where, element result, std::convertible_to<value> auto... args) {
@@ -27,14 +29,16 @@ constexpr value op_of(op code, source where, element result, std::convertible_to
 constexpr value key_of(recorder& in, operand key, std::string_view name) {
   if (key.is_literal) {
     const bool fits = key.literal >= 0 && key.literal <= first_folded && key.imaginary == 0;
-    if (!fits || static_cast<double>(static_cast<std::int64_t>(key.literal)) != key.literal) return in.fail(fault::not_a_key, name, key.where);
+    if (!fits || static_cast<double>(static_cast<std::int64_t>(key.literal)) != key.literal)
+      return in.fail(fault::not_a_key, name, key.where);
     return in.constant(key.literal, element::u64, key.where);
   }
   if (!key.from.ok()) return key.from;
   const element type = in.at(key.from).type.element;
-  if (is_floating(type) || is_complex(type) || type == element::boolean) return in.fail(fault::not_a_key, name, key.where);
+  if (!is_integer(type)) return in.fail(fault::not_a_key, name, key.where);
   if (type == element::u64) return key.from;
-  const value word = type == element::u32 || type == element::i64 ? key.from : op_of(op::cast, key.where, element::u32, key.from);
+  const value word = type == element::u32 || type == element::i64 ? key.from
+                                                                  : op_of(op::cast, key.where, element::u32, key.from);
   return op_of(op::cast, key.where, element::u64, word);
 }
 
@@ -45,8 +49,8 @@ constexpr recorder& recorder_of_any(std::initializer_list<operand> args) {
   return *in;
 }
 
-/// The same operation, but never shared with an equal one: what is drawn in two places is made in each, where and in the layout in
-/// which it is read, instead of being made once and moved.
+/// The same operation, but never shared with an equal one: what is drawn for two readers is made for each, where and in
+/// the layout in which it is read, instead of being made once and moved.
 constexpr value unshared(value v) {
   if (!v.ok()) return v;
   node n = v.in->at(v);
@@ -54,9 +58,10 @@ constexpr value unshared(value v) {
   return v.in->again(n, std::span<const node_id>(n.in.data(), n.arity));
 }
 
-/// Random numbers along the given dims, in that order. Rows and columns are indices, which every step makes for itself; of three
-/// dims or more the row is a smaller value of its own.
-constexpr value drawn(recorder& in, op code, element type, operand from, std::span<const dim_ref> dims, std::string_view name) {
+/// Random numbers along the given dims, in that order. Rows and columns are indices, which every step makes for itself;
+/// of three dims or more the row is a smaller value of its own.
+constexpr value drawn(recorder& in, op code, element type, operand from, std::span<const dim_ref> dims,
+                      std::string_view name) {
   const source where = from.where;
   const value key = key_of(in, from, name);
   if (!key.ok()) return key;
@@ -101,7 +106,8 @@ constexpr value below_share(value bits, operand p, std::string_view name) {
   constexpr double all = 4294967296.0;
   const value word = op_of(op::cast, p.where, element::f64, bits);
   if (p.is_literal) {
-    if (!(p.literal >= 0 && p.literal <= 1) || p.imaginary != 0) return in.fail(fault::not_a_probability, name, p.where);
+    if (!(p.literal >= 0 && p.literal <= 1) || p.imaginary != 0)
+      return in.fail(fault::not_a_probability, name, p.where);
     return op_of(op::less, p.where, element::none, word, in.constant(p.literal * all, element::f64, p.where));
   }
   if (!p.from.ok()) return p.from;
@@ -130,11 +136,13 @@ constexpr value fold_in(operand key, operand n) {
   const auto number = [&](double x) { return in.constant(x, element::u64, where); };
   const value row = detail::op_of(op::add, where, element::none, folded, number(detail::first_folded));
   const auto word = [&](int column) {
-    return detail::op_of(op::cast, where, element::u64, detail::op_of(op::random, where, element::u32, from, row, number(column)));
+    return detail::op_of(op::cast, where, element::u64,
+                         detail::op_of(op::random, where, element::u32, from, row, number(column)));
   };
   // 32 bits and 20 more.
   const value high = detail::op_of(op::div, where, element::none, word(0), number(4096));
-  return detail::op_of(op::add, where, element::none, detail::op_of(op::mul, where, element::none, high, number(4294967296.0)), word(1));
+  return detail::op_of(op::add, where, element::none,
+                       detail::op_of(op::mul, where, element::none, high, number(4294967296.0)), word(1));
 }
 CLEAVE_LIFT_OF_KEY(fold_in)
 
@@ -191,7 +199,8 @@ CLEAVE_LIFT(normal_like)
 template <std::convertible_to<dim_ref>... D>
 constexpr value bernoulli(operand key, operand p, const D&... dims) {
   recorder& in = detail::recorder_of_any({key, p});
-  return detail::below_share(detail::drawn(in, op::random, element::u32, key, detail::dims_of(dims...), "bernoulli"), p, "bernoulli");
+  return detail::below_share(detail::drawn(in, op::random, element::u32, key, detail::dims_of(dims...), "bernoulli"), p,
+                             "bernoulli");
 }
 CLEAVE_LIFT_OF_KEY(bernoulli)
 
@@ -211,7 +220,8 @@ constexpr value dropout(operand x, operand rate, operand key) {
   const auto number = [&](double n) { return in.constant(n, type.element, x.where); };
   const value kept = detail::op_of(op::select, x.where, element::none, dropped, number(0), x.from);
   if (rate.is_literal) return detail::op_of(op::mul, x.where, element::none, kept, number(1 / (1 - rate.literal)));
-  const value share = detail::op_of(op::sub, x.where, element::none, number(1), detail::op_of(op::cast, x.where, type.element, rate.from));
+  const value share = detail::op_of(op::sub, x.where, element::none, number(1),
+                                    detail::op_of(op::cast, x.where, type.element, rate.from));
   return detail::op_of(op::div, x.where, element::none, kept, share);
 }
 CLEAVE_LIFT(dropout)

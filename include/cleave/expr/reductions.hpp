@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
+#include <cleave/record/op_builder.hpp>
 
 #include <limits>
 #include <utility>
@@ -13,12 +14,13 @@ namespace cleave {
 
 namespace detail {
 
-/// The lowest index along a dim where x is its extremum, or is NaN: the extremum of NaN and numbers is NaN, which equals nothing.
+/// The lowest index along a dim where x is its extremum, or is NaN: the extremum of NaN and numbers is NaN, which
+/// equals nothing.
 constexpr value index_of_extremum(reduction how, operand x, dim_ref over) {
   recorder& in = *x.from.in;
   const value extremum = in.reduce(how, x.from, std::array{over}, x.where);
   if (!extremum.ok()) return extremum;
-  const auto apply = [&](op code, auto... args) { return in.elementwise(code, std::array{args...}, x.where); };
+  const op_builder apply(in, x.where);
   value hit = apply(op::equal, x.from, extremum);
   if (is_floating(in.at(x.from).type.element)) hit = apply(op::logical_or, hit, apply(op::not_equal, x.from, x.from));
   const value none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, x.where);
@@ -54,11 +56,14 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
   if (!x.from.ok()) return {x.from, x.from};
   const element type = in.at(x.from).type.element;
   if (rank.extent == dynamic) return {in.fail(fault::window_open, "top_k", where, rank.name), {&in, no_node}};
-  const auto apply = [&](op code, auto... args) { return in.elementwise(code, std::array{args...}, where, element::none, true); };
-  const value index = in.iota(over, element::i32, where), none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, where);
-  const value least = in.constant(is_floating(type) ? -std::numeric_limits<double>::infinity() : static_cast<double>(std::numeric_limits<std::int64_t>::min()), type, where);
+  const detail::op_builder apply(in, where);
+  const value index = in.iota(over, element::i32, where),
+              none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, where);
+  const value least = in.constant(is_floating(type) ? -std::numeric_limits<double>::infinity()
+                                                    : static_cast<double>(std::numeric_limits<std::int64_t>::min()),
+                                  type, where);
   value taken{}, values{}, indices{};
-  const value place = in.iota(rank, element::i32, where);
+  const value position = in.iota(rank, element::i32, where);
   for (std::int64_t k = 0; k < rank.extent; ++k) {
     const value rest = taken.in == nullptr ? x.from : apply(op::select, taken, least, x.from);
     const value largest = in.reduce(reduction::max, rest, std::array{over}, where);
@@ -69,11 +74,12 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
     const value at = in.reduce(reduction::min, apply(op::select, hit, index, none), std::array{over}, where);
     const value here = apply(op::equal, index, at);
     taken = taken.in == nullptr ? here : apply(op::logical_or, taken, here);
-    const value mine = apply(op::equal, place, in.constant(static_cast<double>(k), element::i32, where));
+    const value mine = apply(op::equal, position, in.constant(static_cast<double>(k), element::i32, where));
     const value zero = in.constant(0, type, where);
-    // The first fills all places, the others their own.
+    // The first fills all ranks, the others their own.
     values = k == 0 ? apply(op::select, mine, largest, zero) : apply(op::select, mine, largest, values);
-    indices = k == 0 ? apply(op::select, mine, at, in.constant(0, element::i32, where)) : apply(op::select, mine, at, indices);
+    indices = k == 0 ? apply(op::select, mine, at, in.constant(0, element::i32, where))
+                     : apply(op::select, mine, at, indices);
   }
   return {values, indices};
 }

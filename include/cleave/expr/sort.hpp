@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/expr/statement.hpp>
-#include <cleave/record/recorded_sort.hpp>
+#include <cleave/rules/sort.hpp>
 
 namespace cleave {
 

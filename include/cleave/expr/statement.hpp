@@ -43,8 +43,8 @@ concept StatementPair = (Statement<A> && (Statement<B> || Number<B>)) || (Number
 template <class A>
 concept StatementOperand = Statement<A> || Number<A>;
 
-/// A number that shapes a plan, in a statement: `shift(x, row, cleave::constant<1>{})`. A plain number in a statement is
-/// known only at run time.
+/// A number that shapes a plan, in a statement: `shift(x, row, cleave::constant<1>{})`. A plain number in a statement
+/// is known only at run time.
 template <auto V>
 struct constant {
   /// The number itself.
@@ -160,43 +160,47 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
 // recorded when the statement is assigned.
 
 /// The function of this name on tensors, statements, and what may stand beside them.
-#define CLEAVE_LIFT(name)                                                                                                 \
-  template <class... A>                                                                                                   \
-    requires(cleave::Statement<A> || ...)                                                                                 \
-  constexpr auto name(const A&... args) {                                                                                 \
-    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); }, args...); \
+#define CLEAVE_LIFT(name)                                                                                       \
+  template <class... A>                                                                                         \
+    requires(cleave::Statement<A> || ...)                                                                       \
+  constexpr auto name(const A&... args) {                                                                       \
+    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); }, \
+                                           args...);                                                            \
   }
 /// The same for a function with template arguments: `CLEAVE_LIFT_TEMPLATE(cast, class T, T)`.
-#define CLEAVE_LIFT_TEMPLATE(name, parameter, argument)                                                                                       \
-  template <parameter, class... A>                                                                                                            \
-    requires(cleave::Statement<A> || ...)                                                                                                     \
-  constexpr auto name(const A&... args) {                                                                                                     \
-    return cleave::detail::make_expression([](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, args...); \
+#define CLEAVE_LIFT_TEMPLATE(name, parameter, argument)                                                    \
+  template <parameter, class... A>                                                                         \
+    requires(cleave::Statement<A> || ...)                                                                  \
+  constexpr auto name(const A&... args) {                                                                  \
+    return cleave::detail::make_expression(                                                                \
+        [](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, args...); \
   }
 /// The same for functions of a key, which may be a number alone.
-#define CLEAVE_LIFT_OF_KEY(name)                                                                                               \
-  template <cleave::StatementOperand K, class... A>                                                                            \
-    requires((cleave::StatementOperand<A> || cleave::Dim<A>) && ...)                                                           \
-  constexpr auto name(const K& key, const A&... args) {                                                                        \
-    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); }, key, args...); \
+#define CLEAVE_LIFT_OF_KEY(name)                                                                                     \
+  template <cleave::StatementOperand K, class... A>                                                                  \
+    requires((cleave::StatementOperand<A> || cleave::Dim<A>) && ...)                                                 \
+  constexpr auto name(const K& key, const A&... args) {                                                              \
+    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); }, key, \
+                                           args...);                                                                 \
   }
-#define CLEAVE_LIFT_TEMPLATE_OF_KEY(name, parameter, argument)                                                                                      \
-  template <parameter, cleave::StatementOperand K, class... A>                                                                                      \
-    requires((cleave::StatementOperand<A> || cleave::Dim<A>) && ...)                                                                                \
-  constexpr auto name(const K& key, const A&... args) {                                                                                             \
-    return cleave::detail::make_expression([](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, key, args...); \
+#define CLEAVE_LIFT_TEMPLATE_OF_KEY(name, parameter, argument)                                                  \
+  template <parameter, cleave::StatementOperand K, class... A>                                                  \
+    requires((cleave::StatementOperand<A> || cleave::Dim<A>) && ...)                                            \
+  constexpr auto name(const K& key, const A&... args) {                                                         \
+    return cleave::detail::make_expression(                                                                     \
+        [](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, key, args...); \
   }
 /// Operators, beside which a number may stand.
-#define CLEAVE_LIFT_UNARY(sign)                                               \
-  template <cleave::Statement X>                                              \
-  constexpr auto operator sign(const X& x) {                                  \
-    return detail::make_expression([](const auto& a) { return sign a; }, x);  \
+#define CLEAVE_LIFT_UNARY(sign)                                              \
+  template <cleave::Statement X>                                             \
+  constexpr auto operator sign(const X& x) {                                 \
+    return detail::make_expression([](const auto& a) { return sign a; }, x); \
   }
-#define CLEAVE_LIFT_BINARY(sign)                                                                   \
-  template <class A, class B>                                                                      \
-    requires StatementPair<A, B>                                                                   \
-  constexpr auto operator sign(const A& a, const B& b) {                                           \
-    return detail::make_expression([](const auto& x, const auto& y) { return x sign y; }, a, b);   \
+#define CLEAVE_LIFT_BINARY(sign)                                                                 \
+  template <class A, class B>                                                                    \
+    requires StatementPair<A, B>                                                                 \
+  constexpr auto operator sign(const A& a, const B& b) {                                         \
+    return detail::make_expression([](const auto& x, const auto& y) { return x sign y; }, a, b); \
   }
 
 } // namespace cleave

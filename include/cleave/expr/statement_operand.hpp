@@ -16,7 +16,9 @@ constexpr A shared_with(const A& a) {
   if constexpr (TensorType<A> && requires { a.alias(); }) {
     return a.alias();
   } else if constexpr (is_std_array<A>) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) { return A{shared_with(a[I])...}; }(std::make_index_sequence<std::tuple_size_v<A>>{});
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return A{shared_with(a[I])...};
+    }(std::make_index_sequence<std::tuple_size_v<A>>{});
   } else if constexpr (is_tuple<A>) {
     return std::apply([](const auto&... items) { return A(shared_with(items)...); }, a);
   } else if constexpr (std::is_aggregate_v<A> && !std::is_array_v<A> && !std::is_empty_v<A> && !is_number<A>) {
@@ -26,7 +28,8 @@ constexpr A shared_with(const A& a) {
   }
 }
 
-/// An operand of a statement. Copies of statements share the elements of their tensors, so that building one costs nothing.
+/// An operand of a statement. Copies of statements share the elements of their tensors, so that building one costs
+/// nothing.
 template <class A>
 struct statement_operand {
   A it;

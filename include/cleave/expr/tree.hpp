@@ -42,14 +42,17 @@ constexpr First tree_map(F&& f, const First& first, const Rest&... rest) {
   (others.push_back(detail::leaf_values(rest)), ...);
   for (const std::vector<value>& other : others)
     if (other.size() != own.size()) {
-      const value bad = detail::recorder_of(made)->fail(fault::result_count, "tree_map", {}, {}, {}, static_cast<std::int64_t>(own.size()), static_cast<std::int64_t>(other.size()));
+      const value bad = detail::recorder_of(made)->fail(fault::result_count, "tree_map", {}, {}, {},
+                                                        static_cast<std::int64_t>(own.size()),
+                                                        static_cast<std::int64_t>(other.size()));
       detail::set_leaves(made, std::vector<value>(own.size(), bad));
       return made;
     }
   std::size_t next = 0;
   for_each_leaf<detail::is_value>(made, [&]<class Leaf>(Leaf& leaf) {
-    leaf = [&]<std::size_t... I>(std::index_sequence<I...>) { return Leaf(f(static_cast<const value&>(leaf), others[I][next]...)); }
-    (std::index_sequence_for<Rest...>{});
+    leaf = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return Leaf(f(static_cast<const value&>(leaf), others[I][next]...));
+    }(std::index_sequence_for<Rest...>{});
     ++next;
   });
   return made;

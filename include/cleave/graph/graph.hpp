@@ -23,6 +23,7 @@ struct dim_info {
   std::int64_t extent = dynamic;
   bool divisible = false;
 };
+using dim_table = static_vector<dim_info, max_dims>;
 
 inline constexpr dim_id no_dim = 0xff;
 
@@ -81,14 +82,14 @@ struct dim_map {
 
 /// A part of a computation that runs several times.
 struct loop_info {
-  /// The dim along which it runs, index by index; no_dim: as often as op::trips says, or until op::until holds.
+  /// The dim along which it runs, index by index; no_dim: as often as op::trip_count says, or until op::break_if holds.
   dim_id along = no_dim;
   /// From the last index to the first.
   bool backwards = false;
   /// The loop around it; 0: none.
   std::uint8_t around = 0;
-  /// Of a loop along no dim: its trips, or what is assumed where values decide.
-  std::int64_t trips = 0;
+  /// Of a loop along no dim: how often it runs, or what is assumed where values decide.
+  std::int64_t iterations = 0;
   /// A branch: it runs once or not at all.
   bool once = false;
   friend constexpr bool operator==(const loop_info&, const loop_info&) = default;
@@ -99,7 +100,8 @@ using loop_list = static_vector<loop_info, max_loops>;
 
 /// Whether a loop is `outer` or within it; everything is within 0.
 constexpr bool within(const loop_list& loops, std::uint8_t loop, std::uint8_t outer) {
-  for (; loop != outer && loop != 0; loop = loops[loop - 1u].around) {}
+  for (; loop != outer && loop != 0; loop = loops[loop - 1u].around) {
+  }
   return loop == outer;
 }
 
@@ -135,8 +137,8 @@ struct node {
   /// sort, argsort: in descending order. cumulative: from the last index on; and without the element itself.
   bool backwards = false, exclusive = false;
   /// The innermost loop that it is part of, 0 where it is part of none: the deepest one of its operands, so that what
-  /// does not change from trip to trip is computed once. carry, each, next, last, collect, trips, until: `of` is the
-  /// loop.
+  /// does not change from one iteration to the next is computed once. carry, loop_slice and the other loop markers:
+  /// `of` is the loop.
   std::uint8_t loop = 0;
   std::uint8_t of = 0;
   /// The operation whose derivative this is part of, or its own.
@@ -147,7 +149,7 @@ struct node {
 /// A computation: operations in topological order. The only form that passes see.
 struct graph {
   mesh_value mesh{};
-  static_vector<dim_info, max_dims> dims{};
+  dim_table dims{};
   extent_rules rules{};
   std::vector<node> nodes{};
   std::vector<dim_map> maps{};
@@ -182,14 +184,14 @@ struct sizes {
   constexpr std::int64_t operator[](dim_id d) const { return dims[d]; }
 };
 
-/// Trips assumed of a loop that ends when its values say so.
-inline constexpr std::int64_t hinted_trips = 16;
+/// Iterations assumed of a loop that ends when its values say so.
+inline constexpr std::int64_t hinted_iterations = 16;
 /// How often a part of a computation runs.
-constexpr std::int64_t trips_of(const loop_list& loops, std::uint8_t loop, const sizes& s) {
+constexpr std::int64_t iterations_of(const loop_list& loops, std::uint8_t loop, const sizes& s) {
   std::int64_t n = 1;
   for (; loop != 0; loop = loops[loop - 1u].around) {
     const loop_info& l = loops[loop - 1u];
-    n *= l.along != no_dim ? s[l.along] : l.trips;
+    n *= l.along != no_dim ? s[l.along] : l.iterations;
   }
   return n;
 }
@@ -218,8 +220,10 @@ constexpr bool derive_extents(const extent_rules& rules, sizes& s) {
       std::int64_t one = 1;
       std::int64_t &whole = s.dims[p[0]], &major = s.dims[p[1]], &minor = p[2] == no_dim ? one : s.dims[p[2]];
       if (whole == dynamic && major != dynamic && minor != dynamic) whole = major * minor, changed = true;
-      else if (whole != dynamic && major == dynamic && minor > 0 && whole % minor == 0) major = whole / minor, changed = true;
-      else if (whole != dynamic && minor == dynamic && major > 0 && whole % major == 0) minor = whole / major, changed = true;
+      else if (whole != dynamic && major == dynamic && minor > 0 && whole % minor == 0)
+        major = whole / minor, changed = true;
+      else if (whole != dynamic && minor == dynamic && major > 0 && whole % major == 0)
+        minor = whole / major, changed = true;
     }
     for (const derived_extent& d : rules.derived)
       if (s.dims[d.dim] == dynamic && extent_of(d, s) != dynamic) s.dims[d.dim] = extent_of(d, s), changed = true;
@@ -235,7 +239,9 @@ constexpr bool derive_extents(const extent_rules& rules, sizes& s) {
 
 /// A map for given sizes, in one place of its window. An offset that only the run knows counts as 0.
 constexpr index_map bound(const dim_map& m, const sizes& s, std::int64_t in_window = 0, std::int64_t at_run_time = 0) {
-  return {m.stride, m.dilation * in_window + evaluated(m.offset, s) + m.sign * at_run_time, m.divisor, m.floors, m.outside, s[m.from]};
+  return {m.stride,  m.dilation * in_window + evaluated(m.offset, s) + m.sign * at_run_time,
+          m.divisor, m.floors,
+          m.outside, s[m.from]};
 }
 
 /// Global extents of a value.

@@ -20,8 +20,7 @@ struct loop_order {
     if (placed[v] != 0) return;
     placed[v] = 1;
     const node& n = g.nodes[v];
-    const bool out = n.code == op::last || n.code == op::collect;
-    if (out) {
+    if (leaves_loop(n.code)) {
       place_loop(n.of);
       return;
     }
@@ -34,7 +33,7 @@ struct loop_order {
     // What crosses into it; its own nodes are in recorded order.
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = g.nodes[v];
-      if (n.code == op::trips && n.of == loop) place(static_cast<node_id>(v));
+      if (n.code == op::trip_count && n.of == loop) place(static_cast<node_id>(v));
       if (!within(g.loops, n.loop, loop)) continue;
       for (int k = 0; k < n.arity; ++k)
         if (const node_id u = n.in[static_cast<std::size_t>(k)]; !within(g.loops, g.nodes[u].loop, loop)) place(u);
@@ -43,7 +42,7 @@ struct loop_order {
       if (g.nodes[v].loop == loop) place(static_cast<node_id>(v));
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = g.nodes[v];
-      if ((n.code != op::last && n.code != op::collect) || n.of != loop) continue;
+      if (!leaves_loop(n.code) || n.of != loop) continue;
       placed[v] = 1;
       order.push_back(static_cast<node_id>(v));
     }
@@ -57,9 +56,10 @@ constexpr graph ordered(graph g) {
   if (g.loops.empty()) return g;
   detail::loop_order o{g};
   for (std::size_t v = 0; v < g.nodes.size(); ++v)
-    if (g.nodes[v].loop == 0 && g.nodes[v].code != op::trips) o.place(static_cast<node_id>(v));
+    if (g.nodes[v].loop == 0 && g.nodes[v].code != op::trip_count) o.place(static_cast<node_id>(v));
   std::vector<node_id> now(g.nodes.size(), no_node);
   std::vector<node> nodes;
+  nodes.reserve(g.nodes.size());
   for (node_id v : o.order) {
     now[v] = static_cast<node_id>(nodes.size());
     nodes.push_back(g.nodes[v]);

@@ -11,9 +11,10 @@ namespace detail {
 constexpr bool same_operation(const node& a, const node& b, const std::vector<dim_map>& maps) {
   for (std::uint8_t m = 0; m < a.maps && a.maps == b.maps; ++m)
     if (!(maps[a.first_map + m] == maps[b.first_map + m])) return false;
-  return a.maps == b.maps && a.code == b.code && a.type == b.type && a.in == b.in && a.over == b.over && a.combine == b.combine &&
-         a.which == b.which && a.scalar == b.scalar && a.pin == b.pin && a.pinned == b.pinned &&
-         a.user == b.user && a.local == b.local && a.backwards == b.backwards && a.exclusive == b.exclusive && a.loop == b.loop && a.of == b.of;
+  return a.maps == b.maps && a.code == b.code && a.type == b.type && a.in == b.in && a.over == b.over &&
+         a.combine == b.combine && a.which == b.which && a.scalar == b.scalar && a.pin == b.pin &&
+         a.pinned == b.pinned && a.user == b.user && a.local == b.local && a.backwards == b.backwards &&
+         a.exclusive == b.exclusive && a.loop == b.loop && a.of == b.of;
 }
 
 constexpr std::uint64_t hash_of(const node& n) {
@@ -38,11 +39,12 @@ constexpr one_hot_form one_hot_of(const graph& g, node_id v) {
   for (std::size_t k = 0; k < 2; ++k) {
     const node &index = g.nodes[hit.in[1 - k]], &labels = g.nodes[hit.in[k]];
     if (index.code != op::iota || is_floating(labels.type.element) || labels.type.has(index.which[0])) continue;
-    if (hit.type.rank == labels.type.rank + 1 && (labels.type.set() | dim_bit(index.which[0])) == hit.type.set()) return {hit.in[k], index.which[0]};
+    if (hit.type.rank == labels.type.rank + 1 && (labels.type.set() | dim_bit(index.which[0])) == hit.type.set())
+      return {hit.in[k], index.which[0]};
   }
   return {};
 }
-/// A product with a one-hot form is a look-up, or a sum of rows at places: nothing of the size of the one-hot form is
+/// A product with a one-hot form is a look-up, or a sum of rows at indices: nothing of the size of the one-hot form is
 /// made or moved.
 constexpr bool without_one_hot(const graph& g, node& n) {
   if (n.code != op::dot) return false;
@@ -50,11 +52,12 @@ constexpr bool without_one_hot(const graph& g, node& n) {
     const one_hot_form form = one_hot_of(g, n.in[k]);
     if (form.labels == no_node) continue;
     const node_id other = n.in[1 - k];
-    const dim_set labels = g.nodes[form.labels].type.set(), rows = g.nodes[other].type.set(), classes = dim_bit(form.classes);
+    const dim_set labels = g.nodes[form.labels].type.set(), rows = g.nodes[other].type.set(),
+                  classes = dim_bit(form.classes);
     const bool looks_up = n.over == classes && (rows & classes) != 0;
     const bool adds_up = n.over == labels && n.over != 0 && (rows & classes) == 0 && (rows & labels) == labels;
     if (!looks_up && !adds_up) continue;
-    n.code = looks_up ? op::gather : op::scatter;
+    n.code = looks_up ? op::gather : op::scatter_add;
     if (looks_up) n.over = 0;
     n.which[0] = form.classes;
     n.in[0] = other;
@@ -76,7 +79,7 @@ constexpr std::vector<std::uint8_t> live_nodes(const graph& from) {
     for (std::size_t v = count; v-- > 0;) {
       const node& n = from.nodes[v];
       if (n.code == op::input) live[v] = 1;
-      const bool follows = (n.code == op::next && live[n.in[1]] != 0) || ((n.code == op::until || n.code == op::trips) && runs[n.of]);
+      const bool follows = (n.code == op::loop_yield && live[n.in[1]] != 0) || (limits_loop(n.code) && runs[n.of]);
       if (follows && live[v] == 0) live[v] = 1, changed = true;
       if (!live[v]) continue;
       runs[n.loop] = true;
@@ -87,9 +90,10 @@ constexpr std::vector<std::uint8_t> live_nodes(const graph& from) {
       }
     }
     // A loop that runs makes those around it run.
-    for (std::size_t l = from.loops.size(); l > 0; --l) runs[from.loops[l - 1].around] = runs[from.loops[l - 1].around] || runs[l];
+    for (std::size_t l = from.loops.size(); l > 0; --l)
+      runs[from.loops[l - 1].around] = runs[from.loops[l - 1].around] || runs[l];
     for (std::size_t v = 0; v < count; ++v)
-      if (live[v] == 0 && (from.nodes[v].code == op::until || from.nodes[v].code == op::trips) && runs[from.nodes[v].of]) live[v] = 1, changed = true;
+      if (live[v] == 0 && limits_loop(from.nodes[v].code) && runs[from.nodes[v].of]) live[v] = 1, changed = true;
   }
   return live;
 }
@@ -121,6 +125,7 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
   const std::size_t count = from.nodes.size();
   const std::vector<std::uint8_t> live = detail::live_nodes(from);
   graph to = detail::without_nodes(from);
+  to.nodes.reserve(count);
   std::size_t buckets = 16;
   while (buckets < 2 * count) buckets *= 2;
   std::vector<node_id> table(buckets, no_node);
@@ -137,7 +142,8 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
     std::size_t slot = static_cast<std::size_t>(detail::hash_of(n)) & (buckets - 1);
     const bool unique = n.code == op::input || n.code == op::carry;
     if (!unique)
-      while (table[slot] != no_node && !detail::same_operation(to.nodes[table[slot]], n, to.maps)) slot = (slot + 1) & (buckets - 1);
+      while (table[slot] != no_node && !detail::same_operation(to.nodes[table[slot]], n, to.maps))
+        slot = (slot + 1) & (buckets - 1);
     if (!unique && table[slot] != no_node) {
       now[v] = table[slot];
       continue;

@@ -31,7 +31,7 @@ constexpr bool verify(const graph& g) {
     for (int k = 0; k < n.arity; ++k)
       if (n.in[static_cast<std::size_t>(k)] >= v) return false;
     // Only what takes a value out of a loop may read one that is within it.
-    const bool out = n.code == op::last || n.code == op::collect;
+    const bool out = leaves_loop(n.code);
     for (int k = 0; k < n.arity; ++k)
       if (!within(g.loops, out ? n.of : n.loop, g.nodes[n.in[static_cast<std::size_t>(k)]].loop)) return false;
     dim_set seen = 0;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/kernels/gemm_blas.hpp>
+#include <cleave/shards.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -50,13 +50,15 @@ struct stepped {
   }
 };
 
+/// A number that `fits` has found to be one of BLAS.
+constexpr int blas_int(std::int64_t n) { return static_cast<int>(n); }
+
 /// x = t^-1 x in place, t n x n and triangular, x n x m.
 template <class T>
 void blas_solve(std::int64_t n, std::int64_t m, stepped<const T> t, bool lower, stepped<T> x) {
   // What is stored by rows BLAS sees as its transpose; the system x^T t^T = b^T has t on the right.
   const bool left = x.by_columns(), transposed = t.by_columns() != left;
-  const int rows = static_cast<int>(left ? n : m), columns = static_cast<int>(left ? m : n);
-  const int ldt = static_cast<int>(t.leading()), ldx = static_cast<int>(x.leading());
+  const int rows = blas_int(left ? n : m), columns = blas_int(left ? m : n), ldt = blas_int(t.leading()), ldx = blas_int(x.leading());
   const T one(1);
   const bool stored_lower = lower == t.by_columns();
   detail::blas_triangles<T>::trsm(left ? "L" : "R", stored_lower ? "L" : "U", transposed ? "T" : "N", "N", &rows, &columns, &one, t.at, &ldt, x.at, &ldx);
@@ -65,7 +67,7 @@ void blas_solve(std::int64_t n, std::int64_t m, stepped<const T> t, bool lower, 
 /// The lower half of c -= a a^T, c n x n, a n x k.
 template <class T>
 void blas_downdate(std::int64_t n, std::int64_t k, stepped<T> a, stepped<T> c) {
-  const int order = static_cast<int>(n), depth = static_cast<int>(k), lda = static_cast<int>(a.leading()), ldc = static_cast<int>(c.leading());
+  const int order = blas_int(n), depth = blas_int(k), lda = blas_int(a.leading()), ldc = blas_int(c.leading());
   const T minus(-1), one(1);
   detail::blas_triangles<T>::syrk(c.by_columns() ? "L" : "U", a.by_columns() ? "N" : "T", &order, &depth, &minus, a.at, &lda, &one, c.at, &ldc);
 }

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/execute/local.hpp>
 #include <cleave/linalg/blas.hpp>
 #include <cleave/linalg/recorded.hpp>
-#include <cleave/storage/memory.hpp>
+#include <cleave/shards.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -18,6 +17,11 @@ namespace detail {
 
 template <class T>
 using raw_view = Kokkos::View<T*, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+/// All elements of a shard, in the order of its memory.
+template <class T>
+raw_view<T> raw_view_of(const shard& s) {
+  return raw_view<T>(as<T>(s.data), as_size(s.local.elements()));
+}
 
 /// From this order on a matrix is worth calls of BLAS.
 inline constexpr std::int64_t large = 24;
@@ -42,7 +46,7 @@ struct take_lower_half {
   }
 };
 
-/// Factors one matrix a thread in place, on the host.
+/// Factors matrices in place, one in each thread, on the host.
 template <class T>
 struct factor_each {
   square_matrices m;
@@ -56,7 +60,7 @@ struct factor_each {
   }
 };
 
-/// Factors one matrix a team in place, a column at a time, on a GPU.
+/// Factors matrices in place, one in each team, column by column, on a GPU.
 template <class T>
 struct factor_in_teams {
   using member = Kokkos::TeamPolicy<execution_space>::member_type;
@@ -189,10 +193,9 @@ template <class T>
 void run_factor(const shard& a, const shard& l, dim_ref rows, dim_ref columns) {
   const square_matrices m = matrices_of(l, rows, columns);
   const std::int64_t matrices = m.batch.count();
-  const auto size = static_cast<std::size_t>(l.local.elements());
-  if (size == 0) return;
-  const raw_view<T> to(static_cast<T*>(l.data), size);
-  launch("lower half", matrices * m.n, take_lower_half<T>{m, raw_view<const T>(static_cast<const T*>(a.data), size), to});
+  if (l.local.elements() == 0) return;
+  const raw_view<T> to = raw_view_of<T>(l);
+  launch("lower half", matrices * m.n, take_lower_half<T>{m, raw_view_of<const T>(a), to});
   if (factor_by_blas(m, to.data())) return;
   if constexpr (on_host) launch("cholesky", matrices, factor_each<T>{m, to});
   else
@@ -202,11 +205,11 @@ void run_factor(const shard& a, const shard& l, dim_ref rows, dim_ref columns) {
 template <class T>
 void run_solve(const shard& b, const shard& l, const shard& x, dim_ref rows, dim_ref columns, bool lower, bool transposed) {
   const triangular_systems s = systems_of(l, x, rows, columns, lower, transposed);
-  const auto size = static_cast<std::size_t>(x.local.elements()), matrix = static_cast<std::size_t>(l.local.elements());
+  const std::int64_t size = x.local.elements();
   if (size == 0) return;
-  const raw_view<const T> triangles(static_cast<const T*>(l.data), matrix);
-  const raw_view<T> to(static_cast<T*>(x.data), size);
-  copy_bytes(x.data, b.data, static_cast<std::int64_t>(size * sizeof(T)));
+  const raw_view<const T> triangles = raw_view_of<const T>(l);
+  const raw_view<T> to = raw_view_of<T>(x);
+  copy_bytes(x.data, b.data, bytes_of<T>(size));
   if (solve_by_blas(s, triangles.data(), to.data())) return;
   launch("trsm", s.columns.count(), substitute_each<T>{s, triangles, to});
 }
@@ -216,8 +219,8 @@ void factor_kernel<Rows, Columns>::operator()(const local_context&, std::span<co
   if (out.element == element::f32) run_factor<float>(in[0], out, Rows::ref, Columns::ref);
   else run_factor<double>(in[0], out, Rows::ref, Columns::ref);
 }
-template <class Rows, class Columns, triangle Which, form Form>
-void solve_kernel<Rows, Columns, Which, Form>::operator()(const local_context&, std::span<const shard> in, const shard& out) const {
+template <class Rows, class Columns, triangle Which, transpose Transposed>
+void solve_kernel<Rows, Columns, Which, Transposed>::operator()(const local_context&, std::span<const shard> in, const shard& out) const {
   if (out.element == element::f32) run_solve<float>(in[0], in[1], out, Rows::ref, Columns::ref, lower, transposed);
   else run_solve<double>(in[0], in[1], out, Rows::ref, Columns::ref, lower, transposed);
 }

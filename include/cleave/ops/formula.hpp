@@ -88,7 +88,9 @@ constexpr formula tanh(const formula& a) { return detail::written(op::tanh, a); 
 constexpr formula sin(const formula& a) { return detail::written(op::sin, a); }
 constexpr formula cos(const formula& a) { return detail::written(op::cos, a); }
 constexpr formula pow(const formula& a, const formula& b) { return detail::written(op::pow, a, b); }
-constexpr formula select(const formula& p, const formula& a, const formula& b) { return detail::written(op::select, p, a, b); }
+constexpr formula select(const formula& p, const formula& a, const formula& b) {
+  return detail::written(op::select, p, a, b);
+}
 
 /// The derivative of gelu in its tanh form. A function of its own, since its parts are used several times.
 constexpr formula gelu_slope() {

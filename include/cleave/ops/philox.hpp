@@ -31,11 +31,11 @@ CLEAVE_FUNCTION constexpr random_words philox(random_words counter, std::uint32_
   return {{a, b, c, d}};
 }
 
-/// The words of an element: what op::random and op::normal draw from. The counter is the element's place, its row (the row-major index
-/// in all dims but the last) and its column, each of 64 bits.
+/// The words of an element: what op::random and op::normal draw from. The counter is the element's place, its row (the
+/// row-major index in all dims but the last) and its column, each of 64 bits.
 CLEAVE_FUNCTION constexpr random_words random_words_at(std::uint64_t key, std::uint64_t row, std::uint64_t column) {
-  return philox({{static_cast<std::uint32_t>(column), static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(column >> 32),
-                  static_cast<std::uint32_t>(row >> 32)}},
+  return philox({{static_cast<std::uint32_t>(column), static_cast<std::uint32_t>(row),
+                  static_cast<std::uint32_t>(column >> 32), static_cast<std::uint32_t>(row >> 32)}},
                 static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32));
 }
 

@@ -9,9 +9,7 @@
 
 namespace cleave {
 
-using dim_table = static_vector<dim_info, max_dims>;
-
-/// `batch/data/fsdp`: a dim and the axes that divide it.
+/// `batch/data/fsdp`: a dim and the axes that shard it.
 inline std::string to_string(dim_id d, axis_list list, const dim_table& dims, const mesh_value& mesh) {
   std::string s(dims[d].name);
   for (int i = 0; i < list.size(); ++i) s.append("/").append(mesh.axes[static_cast<std::size_t>(list[i])].name);
@@ -27,7 +25,8 @@ inline std::string to_string(axis_set set, const mesh_value& mesh) {
 }
 
 /// `f32[batch/data, embed]`, `f32[batch, embed | unreduced(model)]`: the one notation of types and layouts.
-inline std::string to_string(const tensor_type& type, const layout& where, const dim_table& dims, const mesh_value& mesh) {
+inline std::string to_string(const tensor_type& type, const layout& where, const dim_table& dims,
+                             const mesh_value& mesh) {
   std::string s(name_of(type.element));
   s += '[';
   for (int i = 0; i < type.rank; ++i) s.append(i > 0 ? ", " : "").append(to_string(type[i], where[i], dims, mesh));
@@ -40,7 +39,9 @@ inline std::string to_string(const tensor_type& type, const layout& where, const
 }
 
 /// `gradient of dot`: the operation that something was made for.
-inline std::string origin_name(op code, bool gradient) { return (gradient ? "gradient of " : "") + std::string(name_of(code)); }
+inline std::string origin_name(op code, bool gradient) {
+  return (gradient ? "gradient of " : "") + std::string(name_of(code));
+}
 
 /// A graph, one operation a line: `%3 = dot(%0, %1 over embed): f32[batch, hidden]  line 12`. With the layout of each
 /// value where they are given, else with those that the user pinned.
@@ -57,12 +58,17 @@ inline std::string to_string(const graph& g, std::span<const layout> layouts = {
       for (std::size_t d = 0; d < g.dims.size(); ++d)
         if ((n.over >> d & 1) != 0) s.append(" ").append(g.dims[d].name);
     }
-    s.append("): ").append(to_string(n.type, !layouts.empty() ? layouts[v] : n.pinned != 0 ? n.pin : layout{}, g.dims, g.mesh));
+    s.append("): ").append(to_string(n.type,
+                                     !layouts.empty() ? layouts[v]
+                                     : n.pinned != 0  ? n.pin
+                                                      : layout{},
+                                     g.dims, g.mesh));
     if (n.gradient) s.append("  ").append(origin_name(n.origin, true));
     if (n.where.line != 0) s.append("  line ").append(std::to_string(n.where.line));
     s += '\n';
   }
-  for (std::size_t r = 0; r < g.outputs.size(); ++r) s.append("result %").append(std::to_string(g.outputs[r])).append("\n");
+  for (std::size_t r = 0; r < g.outputs.size(); ++r)
+    s.append("result %").append(std::to_string(g.outputs[r])).append("\n");
   return s;
 }
 

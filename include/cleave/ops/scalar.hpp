@@ -14,7 +14,8 @@
 #include <type_traits>
 
 // What the elementwise ops compute for one element, on host and device. The float versions of exp, log, sqrt, tanh,
-// sigmoid, gelu and erf have no branch and call nothing, so that loops over them become vector code; their relative error is some 1e-7.
+// sigmoid, gelu and erf have no branch and call nothing, so that loops over them become vector code; their relative
+// error is some 1e-7.
 
 namespace cleave {
 
@@ -27,7 +28,8 @@ CLEAVE_FUNCTION inline std::int32_t bits_of_float(float x) { return __builtin_bi
 CLEAVE_FUNCTION inline std::int32_t magnitude_of(float x) { return bits_of_float(x) & 0x7FFFFFFF; }
 inline constexpr std::int32_t infinite_magnitude = 0x7F800000;
 
-// Compilers make branches of selections between floats, into which they then sink the computation. Masks they leave alone.
+// Compilers make branches of selections between floats, into which they then sink the computation. Masks they leave
+// alone.
 /// a where the condition holds, else b.
 CLEAVE_FUNCTION inline std::int32_t chosen(bool condition, std::int32_t a, std::int32_t b) {
   const std::int32_t mask = -static_cast<std::int32_t>(condition);
@@ -38,14 +40,16 @@ CLEAVE_FUNCTION inline bool either(bool a, bool b) { return (static_cast<int>(a)
 /// x with its magnitude cut at `limit` (given as an integer).
 CLEAVE_FUNCTION inline float clamped(float x, std::int32_t limit) {
   const std::int32_t magnitude = magnitude_of(x);
-  return float_of_bits((magnitude < limit ? magnitude : limit) | (bits_of_float(x) & static_cast<std::int32_t>(0x80000000u)));
+  return float_of_bits((magnitude < limit ? magnitude : limit) |
+                       (bits_of_float(x) & static_cast<std::int32_t>(0x80000000u)));
 }
 /// y, but NaN where x is.
 CLEAVE_FUNCTION inline float unless_nan(float x, float y) {
   return float_of_bits(bits_of_float(y) | chosen(magnitude_of(x) > infinite_magnitude, 0x7FC00000, 0));
 }
 
-// Range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes, expf). Results that would be denormal are 0.
+// Range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes, expf). Results that would be denormal are
+// 0.
 CLEAVE_FUNCTION inline float exp_of(float x) {
   // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
   const float shifted = x * 1.44269504088896341f + 12582912.0f;
@@ -65,6 +69,20 @@ CLEAVE_FUNCTION inline float exp_of(float x) {
   result = chosen(x >= -87.3365402f, result, 0);
   // Not below: too large, or NaN.
   return float_of_bits(chosen(x <= 88.7228394f, result, bits_of_float(x + __builtin_huge_valf())));
+}
+
+// Near 0 the Taylor polynomial of degree 8, times x last, so that small numbers and -0 keep all digits.
+CLEAVE_FUNCTION inline float expm1_of(float x) {
+  const float t = clamped(x, 0x3F000000); // 1/2
+  float p = 2.4801587e-5f;
+  p = p * t + 1.9841270e-4f;
+  p = p * t + 1.3888889e-3f;
+  p = p * t + 8.3333333e-3f;
+  p = p * t + 4.1666667e-2f;
+  p = p * t + 1.6666667e-1f;
+  p = p * t + 0.5f;
+  p = p * t + 1.0f;
+  return float_of_bits(chosen(magnitude_of(x) < 0x3F000000, bits_of_float(t * p), bits_of_float(exp_of(x) - 1.0f)));
 }
 
 // Mantissa in [sqrt(1/2), sqrt(2)) and a polynomial of degree 9 (Cephes, logf).
@@ -133,8 +151,8 @@ CLEAVE_FUNCTION inline float erf_of(float x) {
   return unless_nan(x, clamped(t * p / q, 0x3F800000));
 }
 
-// The C++ library's sqrt may set errno, which keeps loops scalar. An estimate from the bits, three Newton steps for 1 / sqrt(x),
-// and one for sqrt(x).
+// The C++ library's sqrt may set errno, which keeps loops scalar. An estimate from the bits, three Newton steps for 1 /
+// sqrt(x), and one for sqrt(x).
 CLEAVE_FUNCTION inline float sqrt_of(float x) {
 #if defined(__NO_MATH_ERRNO__) || defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   return std::sqrt(x);
@@ -158,6 +176,7 @@ CLEAVE_FUNCTION inline float sqrt_of(float x) {
 
 // The same functions for the other types.
 CLEAVE_FUNCTION inline double exp_of(double x) { return std::exp(x); }
+CLEAVE_FUNCTION inline double expm1_of(double x) { return std::expm1(x); }
 CLEAVE_FUNCTION inline double log_of(double x) { return std::log(x); }
 CLEAVE_FUNCTION inline double tanh_of(double x) { return std::tanh(x); }
 CLEAVE_FUNCTION inline double erf_of(double x) { return std::erf(x); }
@@ -213,12 +232,12 @@ CLEAVE_FUNCTION inline To convert(From x) {
   return conversion<To, From>::of(x);
 }
 
-/// What an elementwise op computes. T is the type of the operands, for 16-bit numbers float; comparisons give bool. of(a), of(a, b), or for
-/// op::select of(predicate, a, b). NaN goes through maximum, minimum and relu.
+/// What an elementwise op computes. T is the type of the operands, for 16-bit numbers float; comparisons give bool.
+/// of(a), of(a, b), or for op::select of(predicate, a, b). NaN goes through maximum, minimum and relu.
 template <op Code, class T>
 struct scalar_op {
   CLEAVE_FUNCTION static auto of(T a) {
-    using detail::exp_of, detail::log_of, detail::tanh_of, detail::erf_of, detail::sqrt_of;
+    using detail::exp_of, detail::expm1_of, detail::log_of, detail::tanh_of, detail::erf_of, detail::sqrt_of;
     constexpr bool real = std::is_floating_point_v<T>;
     // Integers go through double where a function is not theirs.
     using R = std::conditional_t<real, T, double>;
@@ -227,7 +246,8 @@ struct scalar_op {
       else return static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(a));
     } else if constexpr (Code == op::abs) {
       if constexpr (real) return a < T(0) ? -a : a == T(0) ? T(0) : a;
-      else if constexpr (std::is_signed_v<T>) return a < 0 ? static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(a)) : a;
+      else if constexpr (std::is_signed_v<T>)
+        return a < 0 ? static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(a)) : a;
       else return a;
     } else if constexpr (Code == op::sign) {
       if constexpr (real) return a != a ? a : a > T(0) ? T(1) : a < T(0) ? T(-1) : T(0);
@@ -242,11 +262,12 @@ struct scalar_op {
     } else if constexpr (Code == op::imag) {
       return T(0);
     } else if constexpr (Code == op::logical_not) {
-      return !a;
+      return !convert<bool>(a);
     } else {
       const R x = static_cast<R>(a);
       R y{};
       if constexpr (Code == op::exp) y = exp_of(x);
+      else if constexpr (Code == op::expm1) y = expm1_of(x);
       else if constexpr (Code == op::log) y = log_of(x);
       else if constexpr (Code == op::tanh) y = tanh_of(x);
       else if constexpr (Code == op::sqrt) y = sqrt_of(x);
@@ -339,7 +360,9 @@ CLEAVE_FUNCTION inline double long_number(std::uint32_t high, std::uint32_t low)
 } // namespace detail
 
 /// How many bits a random number in [0, 1) has: those of a number just below 1, so that none is rounded up to 1.
-CLEAVE_FUNCTION constexpr int random_digits(element e) { return e == element::f64 ? 53 : e == element::f32 ? 24 : e == element::f16 ? 11 : 8; }
+CLEAVE_FUNCTION constexpr int random_digits(element e) {
+  return e == element::f64 ? 53 : e == element::f32 ? 24 : e == element::f16 ? 11 : 8;
+}
 
 /// What op::random and op::normal compute, in the type in which results of type E are computed.
 template <op Code, element E>
@@ -350,10 +373,12 @@ struct random_op {
       // Box and Muller 1958: sqrt(-2 log u) cos(2 pi v), with u in (0, 1].
       if constexpr (E == element::f64) {
         const double u = (detail::long_number(w.word[0], w.word[1]) + 1.0) * 0x1p-53;
-        return detail::sqrt_of(-2.0 * detail::log_of(u)) * detail::cos_of_turns(detail::long_number(w.word[2], w.word[3]) * 0x1p-53);
+        return detail::sqrt_of(-2.0 * detail::log_of(u)) *
+               detail::cos_of_turns(detail::long_number(w.word[2], w.word[3]) * 0x1p-53);
       } else {
         const float u = (static_cast<float>(w.word[0]) + 1.0f) * 0x1p-32f;
-        return detail::sqrt_of(-2.0f * detail::log_of(u)) * detail::cos_of_turns(static_cast<float>(w.word[1]) * 0x1p-32f);
+        return detail::sqrt_of(-2.0f * detail::log_of(u)) *
+               detail::cos_of_turns(static_cast<float>(w.word[1]) * 0x1p-32f);
       }
     } else if constexpr (E == element::u32) {
       return w.word[0];
@@ -362,7 +387,8 @@ struct random_op {
     } else {
       constexpr int digits = random_digits(E);
       // Signed, which converts in one instruction.
-      return static_cast<float>(static_cast<std::int32_t>(w.word[0] >> (32 - digits))) * (1.0f / static_cast<float>(1 << digits));
+      return static_cast<float>(static_cast<std::int32_t>(w.word[0] >> (32 - digits))) *
+             (1.0f / static_cast<float>(1 << digits));
     }
   }
 };

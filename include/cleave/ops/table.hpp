@@ -10,7 +10,7 @@
 
 namespace cleave {
 
-/// How an op behaves when its dims are divided; propagation, partitioning and fusion are generic over this.
+/// How an op behaves when its dims are sharded; propagation, partitioning and fusion are generic over this.
 enum class op_class : std::uint8_t {
   /// No operand.
   source,
@@ -21,20 +21,21 @@ enum class op_class : std::uint8_t {
   reduction,
   /// Shards in, a shard out: dims by name are factors, unless they must be whole.
   call,
-  /// Each element of the result is one of an operand, or 0; the indices follow from maps. Divided dims of both sides are
-  /// independent of each other: the step fetches what it lacks.
+  /// Each element of the result is one of an operand, or 0; the indices follow from maps. Sharded dims of both sides
+  /// are independent of each other: the step fetches what it lacks.
   remap,
-  /// Rows of the first operand at places that the second names: the dim in which they are places may be divided as the table is, and
+  /// Rows of the first operand at the indices of the second. The dim that is indexed may be sharded in the table, and
   /// devices ask each other for rows.
   gather,
-  /// Rows added up at places: a split of the places leaves partial tables, or devices send the rows to those who have the place.
+  /// Rows added up at indices. Sharded indices leave partial tables, or devices send rows to those that own their
+  /// index.
   scatter,
   /// Running totals along one dim, in the layout of the operand: one value of each slice travels where the dim is
   /// sharded.
   cumulative,
   /// Sorting along one dim, in the layout of the operand: elements travel where the dim is sharded.
   sort,
-  /// A value crosses into a loop, from trip to trip, or out of it.
+  /// A value crosses into a loop, from one iteration to the next, or out of it.
   loop,
   /// The same elements under other dims; a factor is a dim of the finer side.
   view,
@@ -63,122 +64,47 @@ enum class linearity : std::uint8_t {
   branches,
 };
 
-/// One op, one entry.
+/// What else passes ask of an elementwise op. A set of bits; an op without any is `plain`.
+namespace op_traits {
+inline constexpr std::uint8_t plain = 0;
+/// Has a meaning for complex numbers as they are: it needs no order.
+inline constexpr std::uint8_t complex_too = 1;
+/// The element type of the result: bool, the real one of a complex type, or the complex one of two parts. Without these
+/// it is that of the operands, or one that the program names.
+inline constexpr std::uint8_t to_bool = 2, to_real = 4, to_complex = 8;
+/// The first operand is a predicate, which chooses between the others.
+inline constexpr std::uint8_t by_predicate = 16;
+} // namespace op_traits
+
+/// One op, one entry, made from its line in graph/op_list.hpp.
 struct op_entry {
   op code;
   std::string_view name;
   op_class what;
   std::uint8_t arity;
   linearity sums;
-  /// Elementwise ops: the cotangent of each operand, in the letters of `symbols`; empty where nothing flows. The other classes
-  /// have one rule each, in autodiff/derivative.hpp.
+  std::uint8_t traits = op_traits::plain;
+  /// Elementwise ops: the cotangent of each operand, in the letters of `symbols`; empty where nothing flows. The other
+  /// classes have one rule each.
   formula derivative[3]{};
 };
 
-namespace detail {
+namespace detail::op_list {
 using namespace symbols;
+using namespace op_traits;
 
-inline constexpr op_entry op_entries[] = {
-    {op::input, "input", op_class::source, 0, linearity::none},
-    {op::constant, "constant", op_class::source, 0, linearity::none},
-    {op::count, "count", op_class::source, 0, linearity::none},
-    {op::iota, "iota", op_class::source, 0, linearity::none},
-    {op::neg, "neg", op_class::elementwise, 1, linearity::unary, {-g}},
-    {op::abs, "abs", op_class::elementwise, 1, linearity::none, {g * sign(x)}},
-    {op::sign, "sign", op_class::elementwise, 1, linearity::none},
-    {op::exp, "exp", op_class::elementwise, 1, linearity::none, {g * r}},
-    {op::log, "log", op_class::elementwise, 1, linearity::none, {g / x}},
-    {op::tanh, "tanh", op_class::elementwise, 1, linearity::none, {g * (1 - r * r)}},
-    {op::sqrt, "sqrt", op_class::elementwise, 1, linearity::none, {g * 0.5 / r}},
-    {op::rsqrt, "rsqrt", op_class::elementwise, 1, linearity::none, {g * -0.5 * r * r * r}},
-    {op::erf, "erf", op_class::elementwise, 1, linearity::none, {g * 1.1283791670955126 * exp(-(x * x))}},
-    {op::gelu, "gelu", op_class::elementwise, 1, linearity::none, {g * gelu_slope()}},
-    {op::relu, "relu", op_class::elementwise, 1, linearity::none, {select(r > 0, g, 0)}},
-    {op::sigmoid, "sigmoid", op_class::elementwise, 1, linearity::none, {g * r * (1 - r)}},
-    {op::sin, "sin", op_class::elementwise, 1, linearity::none, {g * cos(x)}},
-    {op::cos, "cos", op_class::elementwise, 1, linearity::none, {-(g * sin(x))}},
-    {op::floor, "floor", op_class::elementwise, 1, linearity::none},
-    {op::conj, "conj", op_class::elementwise, 1, linearity::unary, {g}},
-    {op::real, "real", op_class::elementwise, 1, linearity::unary, {g}},
-    {op::imag, "imag", op_class::elementwise, 1, linearity::unary},
-    {op::logical_not, "logical_not", op_class::elementwise, 1, linearity::none},
-    {op::cast, "cast", op_class::elementwise, 1, linearity::none, {g}},
-    {op::broadcast, "broadcast", op_class::elementwise, 1, linearity::unary, {g}},
-    {op::add, "add", op_class::elementwise, 2, linearity::joint, {g, g}},
-    {op::sub, "sub", op_class::elementwise, 2, linearity::difference, {g, -g}},
-    {op::mul, "mul", op_class::elementwise, 2, linearity::each, {g * y, g * x}},
-    {op::div, "div", op_class::elementwise, 2, linearity::quotient, {g / y, -(g * r / y)}},
-    {op::pow, "pow", op_class::elementwise, 2, linearity::none, {g * select(y == 0, 0, y * pow(x, y - 1)), g * r * log(select(x == 0, 1, x))}},
-    {op::maximum, "maximum", op_class::elementwise, 2, linearity::none, {g * select(x == y, 0.5, select(x > y, 1, 0)), g * select(x == y, 0.5, select(y > x, 1, 0))}},
-    {op::minimum, "minimum", op_class::elementwise, 2, linearity::none, {g * select(x == y, 0.5, select(y > x, 1, 0)), g * select(x == y, 0.5, select(x > y, 1, 0))}},
-    {op::complex, "complex", op_class::elementwise, 2, linearity::joint},
-    {op::equal, "equal", op_class::elementwise, 2, linearity::none},
-    {op::not_equal, "not_equal", op_class::elementwise, 2, linearity::none},
-    {op::less, "less", op_class::elementwise, 2, linearity::none},
-    {op::less_equal, "less_equal", op_class::elementwise, 2, linearity::none},
-    {op::greater, "greater", op_class::elementwise, 2, linearity::none},
-    {op::greater_equal, "greater_equal", op_class::elementwise, 2, linearity::none},
-    {op::logical_and, "logical_and", op_class::elementwise, 2, linearity::none},
-    {op::logical_or, "logical_or", op_class::elementwise, 2, linearity::none},
-    {op::select, "select", op_class::elementwise, 3, linearity::branches, {formula(), select(x, g, 0), select(x, 0, g)}},
-    {op::random, "random", op_class::elementwise, 3, linearity::none},
-    {op::normal, "normal", op_class::elementwise, 3, linearity::none},
-    {op::user, "user", op_class::elementwise, 0, linearity::none},
-    {op::dot, "dot", op_class::contraction, 2, linearity::each},
-    {op::reduce, "reduce", op_class::reduction, 1, linearity::unary},
-    {op::call, "call", op_class::call, 0, linearity::none},
-    {op::slice, "slice", op_class::remap, 1, linearity::first},
-    {op::pad, "pad", op_class::remap, 1, linearity::first},
-    {op::shift, "shift", op_class::remap, 1, linearity::first},
-    {op::roll, "roll", op_class::remap, 1, linearity::first},
-    {op::flip, "flip", op_class::remap, 1, linearity::first},
-    {op::repeat, "repeat", op_class::remap, 1, linearity::first},
-    {op::tile, "tile", op_class::remap, 1, linearity::first},
-    {op::diagonal, "diagonal", op_class::remap, 1, linearity::first},
-    {op::concat, "concat", op_class::remap, 0, linearity::none},
-    {op::merge_blocks, "merge", op_class::remap, 1, linearity::first},
-    {op::windows, "windows", op_class::remap, 1, linearity::first},
-    {op::overlap, "overlap", op_class::remap, 1, linearity::first},
-    {op::dynamic_slice, "dynamic_slice", op_class::remap, 2, linearity::first},
-    {op::place, "place", op_class::remap, 2, linearity::first},
-    {op::gather, "gather", op_class::gather, 2, linearity::first},
-    {op::scatter, "scatter_add", op_class::scatter, 2, linearity::first},
-    {op::cumulative, "cumulative", op_class::cumulative, 1, linearity::none},
-    {op::sort, "sort", op_class::sort, 1, linearity::none},
-    {op::argsort, "argsort", op_class::sort, 1, linearity::none},
-    {op::carry, "carry", op_class::loop, 1, linearity::none},
-    {op::each, "each", op_class::loop, 1, linearity::none},
-    {op::next, "next", op_class::loop, 2, linearity::none},
-    {op::last, "last", op_class::loop, 1, linearity::none},
-    {op::collect, "collect", op_class::loop, 1, linearity::none},
-    {op::trips, "trips", op_class::loop, 1, linearity::none},
-    {op::until, "until", op_class::loop, 1, linearity::none},
-    {op::rename, "rename", op_class::view, 1, linearity::unary},
-    {op::split, "split", op_class::view, 1, linearity::unary},
-    {op::merge, "merge", op_class::view, 1, linearity::unary},
-    {op::constrain, "constrain", op_class::annotation, 1, linearity::unary},
-    {op::reshard, "reshard", op_class::annotation, 1, linearity::unary},
-    {op::identity, "identity", op_class::annotation, 1, linearity::unary},
-    {op::stop_gradient, "stop_gradient", op_class::annotation, 1, linearity::unary},
-    {op::barrier, "barrier", op_class::annotation, 1, linearity::unary},
+inline constexpr op_entry entries[] = {
+#define CLEAVE_OP(code, what, arity, sums) {op::code, #code, op_class::what, arity, linearity::sums},
+#define CLEAVE_ELEMENTWISE(code, arity, sums, traits, meaning, ...) \
+  {op::code, #code, op_class::elementwise, arity, linearity::sums, traits, {__VA_ARGS__}},
+#include <cleave/graph/op_list.hpp>
 };
 
-} // namespace detail
+} // namespace detail::op_list
 
-inline constexpr const auto& op_table = detail::op_entries;
-
-/// The entry of an op. The table is in the order of the enumeration, which the loop below proves.
+/// The entry of an op is at its enumerator: both are made from one list.
+inline constexpr const auto& op_table = detail::op_list::entries;
 constexpr const op_entry& entry_of(op code) { return op_table[static_cast<std::size_t>(code)]; }
-
-namespace detail {
-constexpr bool table_in_order() {
-  std::size_t i = 0;
-  for (const op_entry& e : op_table)
-    if (static_cast<std::size_t>(e.code) != i++) return false;
-  return true;
-}
-static_assert(table_in_order());
-} // namespace detail
 
 constexpr std::string_view name_of(op code) { return entry_of(code).name; }
 constexpr std::string_view name_of(const node& n) { return n.user != nullptr ? n.user->name : name_of(n.code); }
@@ -199,34 +125,13 @@ constexpr std::uint8_t partial_operands_of(op code, element of, std::uint8_t par
 }
 
 constexpr bool is_elementwise(op code) { return class_of(code) == op_class::elementwise; }
-constexpr bool is_comparison(op code) { return code >= op::equal && code <= op::greater_equal; }
-/// What has a meaning for complex numbers as they are: nothing that needs an order.
-constexpr bool takes_complex(op code) {
-  switch (code) {
-    case op::neg:
-    case op::abs:
-    case op::exp:
-    case op::log:
-    case op::tanh:
-    case op::sqrt:
-    case op::rsqrt:
-    case op::sin:
-    case op::cos:
-    case op::conj:
-    case op::real:
-    case op::imag:
-    case op::cast:
-    case op::broadcast:
-    case op::add:
-    case op::sub:
-    case op::mul:
-    case op::div:
-    case op::pow:
-    case op::equal:
-    case op::not_equal:
-    case op::select: return true;
-    default: return false;
-  }
+constexpr bool has_trait(op code, std::uint8_t trait) { return (entry_of(code).traits & trait) != 0; }
+constexpr bool takes_complex(op code) { return has_trait(code, op_traits::complex_too); }
+/// Whether this operand of an op chooses between the others.
+constexpr bool is_predicate(op code, std::size_t operand) {
+  return operand == 0 && has_trait(code, op_traits::by_predicate);
 }
+/// The first operand of the type in which an op computes.
+constexpr std::size_t typed_operand(op code) { return is_predicate(code, 0) ? 1 : 0; }
 
 } // namespace cleave

@@ -63,8 +63,8 @@ struct user_entry {
   float (*f32)(float, float, float) = nullptr;
   std::int32_t (*i32)(std::int32_t, std::int32_t, std::int32_t) = nullptr;
   std::int64_t (*i64)(std::int64_t, std::int64_t, std::int64_t) = nullptr;
-  /// On shards: the kernel, its meaning on doubles (null: the evaluator and the simulator cannot run it), and the bytes that it
-  /// moves on the busiest device, from the largest local extents of its operands and its result.
+  /// On shards: the kernel, its meaning on doubles (null: the evaluator and the simulator cannot run it), and the bytes
+  /// that it moves on the busiest device, from the largest local extents of its operands and its result.
   void (*on_shards)(const local_context&, std::span<const shard>, const shard&) = nullptr;
   void (*reference)(std::span<const reference_shard>, const reference_shard&) = nullptr;
   std::int64_t (*bytes)(std::span<const shape>, const axis_sizes&) = nullptr;
@@ -95,9 +95,18 @@ struct user_function {
 };
 template <class Op, class T>
 constexpr int arity_for() {
-  if constexpr (requires(T x) { { Op{}(x) } -> std::same_as<T>; }) return 1;
-  else if constexpr (requires(T x) { { Op{}(x, x) } -> std::same_as<T>; }) return 2;
-  else if constexpr (requires(T x) { { Op{}(x, x, x) } -> std::same_as<T>; }) return 3;
+  if constexpr (requires(T x) {
+                  { Op{}(x) } -> std::same_as<T>;
+                })
+    return 1;
+  else if constexpr (requires(T x) {
+                       { Op{}(x, x) } -> std::same_as<T>;
+                     })
+    return 2;
+  else if constexpr (requires(T x) {
+                       { Op{}(x, x, x) } -> std::same_as<T>;
+                     })
+    return 3;
   else return 0;
 }
 template <class Op, class T>
@@ -109,8 +118,10 @@ constexpr auto function_for() -> T (*)(T, T, T) {
 /// The one entry of an elementwise operation.
 template <class Op>
 inline constexpr user_entry elementwise_operation = [] {
-  constexpr int by_type[] = {arity_for<Op, double>(), arity_for<Op, float>(), arity_for<Op, std::int32_t>(), arity_for<Op, std::int64_t>()};
-  if constexpr (by_type[0] + by_type[1] + by_type[2] + by_type[3] == 0) static_cast<void>(refusal<fault::not_elementwise, Op>{});
+  constexpr int by_type[] = {arity_for<Op, double>(), arity_for<Op, float>(), arity_for<Op, std::int32_t>(),
+                             arity_for<Op, std::int64_t>()};
+  if constexpr (by_type[0] + by_type[1] + by_type[2] + by_type[3] == 0)
+    static_cast<void>(refusal<fault::not_elementwise, Op>{});
   user_entry e;
   e.name = Op::entry.name;
   for (int i = 0; i < 3; ++i) {

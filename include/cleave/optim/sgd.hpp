@@ -10,7 +10,7 @@ namespace cleave::optim {
 /// Layouts are those of the weights. Communication: only what brings the gradients there.
 template <class Weights, class Rate>
 constexpr Weights sgd(const Weights& weights, const Weights& gradients, const Rate& rate, source where = source::here()) {
-  const called_at user(operand(detail::leaf_values(weights).front(), where.file, where.line));
+  const called_at user(operand(values_of(weights).front(), where.file, where.line));
   return tree_map([&](const value& w, const value& g) { return w - rate * g; }, weights, gradients);
 }
 
@@ -19,7 +19,7 @@ constexpr Weights sgd(const Weights& weights, const Weights& gradients, const Ra
 template <class Weights, class Rate, class Momentum>
 constexpr std::tuple<Weights, Weights> sgd(const Weights& weights, const Weights& velocity, const Weights& gradients, const Rate& rate,
                                            const Momentum& momentum, source where = source::here()) {
-  const called_at user(operand(detail::leaf_values(weights).front(), where.file, where.line));
+  const called_at user(operand(values_of(weights).front(), where.file, where.line));
   const Weights faster = tree_map([&](const value& v, const value& g) { return momentum * v + g; }, velocity, gradients);
   return {sgd(weights, faster, rate), faster};
 }

@@ -37,20 +37,25 @@ struct buffer {
   std::uint8_t maps = 0;
 };
 
-/// A partitioned program as data with run-time length; `plan_of` keeps the same as a constant.
-struct program {
+/// What a program is beside its lists of buffers, steps and maps.
+struct program_facts {
   mesh_value mesh{};
-  static_vector<dim_info, max_dims> dims{};
+  dim_table dims{};
   extent_rules rules{};
-  /// The arguments in order, the results in order, then the workspace and other names for the same memory.
-  std::vector<buffer> buffers{};
-  std::vector<step> steps{};
-  std::vector<dim_map> maps{};
   loop_list loops{};
   std::uint16_t arguments = 0;
   std::uint16_t results = 0;
   std::uint16_t slots = 0;
   verdict found{};
+};
+
+/// A partitioned program as data of run-time length: what the passes make and change. `plan_of` keeps it as a constant.
+/// Readers take either as a program_view.
+struct program : program_facts {
+  /// The arguments in order, the results in order, then the workspace and other names for the same memory.
+  std::vector<buffer> buffers{};
+  std::vector<step> steps{};
+  std::vector<dim_map> maps{};
 };
 
 } // namespace cleave

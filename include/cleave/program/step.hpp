@@ -128,7 +128,7 @@ struct step {
   /// The collective; none where no device needs anything of another one.
   cleave::kind move = cleave::kind::none;
   /// The axes whose devices take part together.
-  axis_set axes = 0;
+  axis_set axes{};
   /// exchange: it goes on while later steps compute, until a `wait`.
   bool in_flight = false;
   /// wait: the step in which the exchange began.

@@ -59,7 +59,7 @@ constexpr bool offer(propagation& p, std::size_t v, int position, axis_list list
   const axis_list have = l[position];
   if (have.packed == list.packed || (p.fixed[v] >> position & 1) != 0 || !list.starts_with(have)) return false;
   if (p.g.dims[p.nodes[v].type[position]].extent == 1) return false;
-  const unsigned others = l.sharded() & ~have.mask();
+  const unsigned others = l.sharded() & ~have.bits();
   const int begin = have.size(), end = list.size();
   int j = begin;
   for (; j < end && (others >> list[j] & 1) == 0; ++j) l.append(position, list[j]);
@@ -114,8 +114,8 @@ constexpr bool visit_factor(propagation& p, const factor& f, const std::size_t* 
     if (list.starts_with(longest)) longest = list;
     else if (!longest.starts_with(list)) return false;
   }
-  if (longest.packed == 0 || (longest.mask() & taken) != 0) return false;
-  taken |= longest.mask();
+  if (longest.packed == 0 || (longest.bits() & taken) != 0) return false;
+  taken |= longest.bits();
   bool changed = false;
   for (int k = 0; k <= arity; ++k)
     if (const int position = f.at[k == arity ? in_result : k]; position >= 0)

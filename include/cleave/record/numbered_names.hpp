@@ -26,7 +26,9 @@ constexpr std::array<numbered_name, Count> names_from(std::string_view word) {
   return names;
 }
 /// A name for each dim, five letters and a number.
-constexpr std::array<numbered_name, max_dims> numbered_names(const char (&word)[6]) { return names_from<max_dims>({word, 5}); }
+constexpr std::array<numbered_name, max_dims> numbered_names(const char (&word)[6]) {
+  return names_from<max_dims>({word, 5});
+}
 /// The same for each pair of dims, four letters and a number.
 using pair_names = std::array<numbered_name, max_dims * max_dims>;
 constexpr pair_names names_of_pairs(const char (&word)[5]) { return names_from<max_dims * max_dims>({word, 4}); }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/record/region.hpp>
 #include <cleave/record/value.hpp>
 #include <cleave/record/writer.hpp>
 
@@ -15,17 +16,14 @@ namespace cleave {
 /// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
 /// evaluation and at run time alike. Names given to it must outlive the graph.
 class recorder : public graph_writer {
-public:
+ public:
   using graph_writer::graph_writer;
 
   constexpr const node& at(value v) const { return made_.nodes[v.id]; }
 
   /// An argument: its dims in memory order with the layout of the specification, which is never overridden.
   constexpr value input(element type, const spec& s, source where = {}) {
-    node n;
-    n.code = op::input;
-    n.where = where;
-    n.type.element = type;
+    node n = source_node(op::input, type, where);
     if (!s.well_formed || type == element::none) return fail(fault::already_said, "input", where);
     for (const placement& p : s.dims) {
       const int d = intern(p.dim, "input", where);
@@ -90,23 +88,28 @@ public:
     made_.output_layouts.push_back(l);
   }
 
-  /// In place of a value that was never computed: a fault, unless one on the way to it has been reported. So an operand without a node
-  /// is never recorded, and a plan never lacks what the program asked for.
+  /// In place of a value that was never computed: a fault, unless one on the way to it has been reported. So an operand
+  /// without a node is never recorded, and a plan never lacks what the program asked for.
   constexpr value missing(std::string_view op, source where) { return fail(fault::value_missing, op, where); }
 
-  /// An operand as a value of this graph. A literal becomes a constant of the element type given, or of the one in which it is written.
+  /// An operand as a value of this graph. A literal becomes a constant of the element type given, or of the one in
+  /// which it is written.
   constexpr value value_of(const operand& x, std::string_view op, element type = element::none) {
     if (!x.is_literal) return x.from.ok() ? x.from : missing(op, x.where);
     if (type == element::none) type = x.written;
     if (type == element::none) return fail(fault::not_an_element, op, x.where);
     if (x.imaginary == 0) return constant(x.literal, type, x.where);
     if (!is_complex(type)) return fail(fault::not_for_complex, "literal", x.where);
-    return elementwise(op::complex, std::array{constant(x.literal, real_of(type), x.where), constant(x.imaginary, real_of(type), x.where)}, x.where);
+    return elementwise(op::complex,
+                       std::array{constant(x.literal, real_of(type), x.where),
+                                  constant(x.imaginary, real_of(type), x.where)},
+                       x.where);
   }
   /// The same for an index, which is a whole number: a literal becomes one of 64 bits.
   constexpr value index_of(const operand& x, std::string_view op) {
     if (!x.is_literal) return value_of(x, op);
-    const bool whole = x.imaginary == 0 && is_integer(x.written) && static_cast<double>(static_cast<std::int64_t>(x.literal)) == x.literal;
+    const bool whole = x.imaginary == 0 && is_integer(x.written) &&
+                       static_cast<double>(static_cast<std::int64_t>(x.literal)) == x.literal;
     return whole ? constant(x.literal, element::i64, x.where) : fail(fault::not_an_index, op, x.where);
   }
 
@@ -124,30 +127,21 @@ public:
   };
 
   constexpr value constant(double number, element type, source where) {
-    node n;
-    n.code = op::constant;
-    n.type.element = type;
+    node n = source_node(op::constant, type, where);
     n.scalar = number;
-    n.where = where;
     return push(n);
   }
 
   /// The product of the global extents of the dims, as a rank-0 value.
   constexpr value count(dim_set dims, element type, source where) {
-    node n;
-    n.code = op::count;
-    n.type.element = type;
+    node n = source_node(op::count, type, where);
     n.over = dims;
-    n.where = where;
     return push(n);
   }
 
   /// 0, 1, 2, ... along one dim.
   constexpr value iota(dim_ref along, element type, source where) {
-    node n;
-    n.code = op::iota;
-    n.type.element = type;
-    n.where = where;
+    node n = source_node(op::iota, type, where);
     const int d = intern(along, "iota", where);
     if (d < 0) return {this, no_node};
     n.type.append(static_cast<dim_id>(d));
@@ -176,12 +170,13 @@ public:
       for (int i = 0; i < at(a).type.rank; ++i)
         if (!outer && !outer_ && !wide.has(at(a).type[i]))
           return fail(fault::dims_do_not_broadcast, name_of(n), where, made_.dims[at(a).type[i]].name);
-    const std::size_t first = code == op::select ? 1 : 0;
-    if (user != nullptr && !user->takes(at(args[0]).type.element)) return fail(fault::no_function_for_element, user->name, where);
+    const std::size_t first = typed_operand(code);
+    if (user != nullptr && !user->takes(at(args[0]).type.element))
+      return fail(fault::no_function_for_element, user->name, where);
     const element type = at(args[first]).type.element;
     for (std::size_t i = first; i < args.size(); ++i)
       if (at(args[i]).type.element != type) return fail(fault::element_types_differ, name_of(n), where);
-    if (code == op::select && at(args[0]).type.element != element::boolean)
+    if (is_predicate(code, 0) && at(args[0]).type.element != element::boolean)
       return fail(fault::element_types_differ, name_of(code), where);
     n.type = wide;
     for (const value& a : args)
@@ -190,13 +185,16 @@ public:
           if (n.type.rank == max_rank) return fail(fault::rank_too_high, name_of(code), where);
           n.type.append(at(a).type[i]);
         }
-    n.type.element = result != element::none ? result : is_comparison(code) ? element::boolean : type;
-    if (code == op::abs || code == op::real || code == op::imag) n.type.element = real_of(type);
-    if (code == op::complex) {
+    n.type.element = result != element::none ? result : type;
+    if (has_trait(code, op_traits::to_bool)) n.type.element = element::boolean;
+    if (has_trait(code, op_traits::to_real)) n.type.element = real_of(type);
+    if (has_trait(code, op_traits::to_complex)) {
       if (type != element::f32 && type != element::f64) return fail(fault::complex_parts, name_of(code), where);
       n.type.element = type == element::f32 ? element::c64 : element::c128;
     }
-    if (is_complex(type) && (!takes_complex(code) || (code == op::cast && !is_complex(n.type.element))))
+    // No part is dropped silently: a cast does not make complex numbers real.
+    const bool drops_part = result != element::none && !is_complex(result);
+    if (is_complex(type) && (!takes_complex(code) || drops_part))
       return fail(fault::not_for_complex, name_of(code), where);
     return push(n);
   }
@@ -239,51 +237,47 @@ public:
   /// Reduction over the given dims, over all where none is given.
   constexpr value reduce(reduction how, value x, std::span<const dim_ref> over, source where) {
     if (!x.ok()) return missing(name_of(how), where);
-    const dim_set all = at(x).type.set();
-    dim_set set = over.empty() ? all : 0;
+    dim_set set = over.empty() ? at(x).type.set() : dim_set{};
     for (const dim_ref& k : over) {
-      const int d = made_.find_dim(k.name);
-      if (d < 0 || (all & dim_bit(static_cast<dim_id>(d))) == 0) return fail(fault::dim_missing, name_of(how), where, k.name);
+      const int d = dim_of(x, k, name_of(how), where);
+      if (d < 0) return {this, no_node};
       set |= dim_bit(static_cast<dim_id>(d));
     }
     return reduce(how, x, set, where);
   }
   constexpr value reduce(reduction how, value x, dim_set over, source where) {
     if (!x.ok()) return missing(name_of(how), where);
-    node n;
-    n.code = op::reduce;
+    node n = node_on(op::reduce, x, where);
     n.combine = how;
-    n.where = where;
-    n.arity = 1;
-    n.in[0] = x.id;
     n.over = over;
-    const tensor_type t = at(x).type;
-    if (is_complex(t.element) && (how == reduction::max || how == reduction::min)) return fail(fault::not_for_complex, name_of(how), where);
+    const tensor_type t = n.type;
+    if (is_complex(t.element) && (how == reduction::max || how == reduction::min))
+      return fail(fault::not_for_complex, name_of(how), where);
     if (!passes_partials(n)) return {this, no_node};
+    n.type = {};
     n.type.element = t.element;
     for (int i = 0; i < t.rank; ++i)
       if ((n.over & dim_bit(t[i])) == 0) n.type.append(t[i]);
     return push(n);
   }
 
-  /// The same values along more dims, those of `like` in its order. By value: types of nodes move when others are recorded.
+  /// The same values along more dims, those of `like` in its order. By value: types of nodes move when others are
+  /// recorded.
   constexpr value broadcast(value x, tensor_type like, source where) {
     if (!x.ok()) return missing("broadcast", where);
     const tensor_type from = at(x).type;
     for (int i = 0; i < from.rank; ++i)
       if (!like.has(from[i])) return fail(fault::dims_do_not_broadcast, "broadcast", where, made_.dims[from[i]].name);
     if (from.set() == like.set()) return x;
-    node n;
-    n.code = op::broadcast;
-    n.where = where;
-    n.arity = 1;
-    n.in[0] = x.id;
+    node n = node_on(op::broadcast, x, where);
     if (!passes_partials(n)) return {this, no_node};
     n.type = like;
     n.type.element = from.element;
     return push(n);
   }
-  constexpr value zeros(tensor_type type, source where) { return broadcast(constant(0, type.element, where), type, where); }
+  constexpr value zeros(tensor_type type, source where) {
+    return broadcast(constant(0, type.element, where), type, where);
+  }
   constexpr value broadcast(value x, std::span<const dim_ref> along, source where) {
     if (!x.ok()) return missing("broadcast", where);
     tensor_type like;
@@ -300,19 +294,16 @@ public:
   /// Another name for a value, with a meaning for derivatives: identity, stop_gradient, barrier.
   constexpr value alias(op code, value x, source where) {
     if (!x.ok()) return missing(name_of(code), where);
-    node n;
-    n.code = code;
-    n.where = where;
-    n.arity = 1;
-    n.in[0] = x.id;
-    n.type = at(x).type;
+    node n = node_on(code, x, where);
     // Barriers are never the same.
     if (code == op::barrier) n.scalar = static_cast<double>(made_.nodes.size());
     return push(n);
   }
 
-  /// Elements of the operands under other indices. The maps name dims of the graph; dims that they do not name are common.
-  constexpr value remap(op code, std::span<const value> args, std::span<const dim_map> maps, const tensor_type& result, source where) {
+  /// Elements of the operands under other indices. The maps name dims of the graph; dims that they do not name are
+  /// common.
+  constexpr value remap(op code, std::span<const value> args, std::span<const dim_map> maps, const tensor_type& result,
+                        source where) {
     node n;
     n.code = code;
     n.type = result;
@@ -322,27 +313,21 @@ public:
     for (const dim_map& m : maps) made_.maps.push_back(m);
     return push(n);
   }
-  /// Element (i, i) of two dims, the first of which is kept.
-  constexpr value diagonal(value x, dim_id kept, dim_id gone, const tensor_type& result, source where) {
-    if (!relate({kept, gone, no_dim}, "diagonal", where)) return {this, no_node};
-    std::array<dim_map, 2> maps{};
-    maps[0].from = maps[0].to = maps[1].to = kept;
-    maps[1].from = gone;
-    return remap(op::diagonal, std::array{x}, maps, result, where);
-  }
-  /// A place moved so that as many elements as `part` has lie within `whole`.
-  constexpr value clamped(value start, dim_id whole, dim_id part, source where) {
-    if (!start.ok()) return missing("dynamic_slice", where);
-    const element e = at(start).type.element;
-    if (at(start).type.rank != 0 || !is_integer(e)) return fail(fault::not_a_place, "dynamic_slice", where);
-    const value last = elementwise(op::sub, std::array{count(dim_bit(whole), e, where), count(dim_bit(part), e, where)}, where);
-    const value most = elementwise(op::minimum, std::array{start, last}, where);
-    return elementwise(op::maximum, std::array{most, constant(0, e, where)}, where);
+  /// The id of a dim that a value has; -1 after a fault.
+  constexpr int dim_of(value x, dim_ref d, std::string_view op, source where) {
+    const int id = made_.find_dim(d.name);
+    if (id >= 0 && at(x).type.has(static_cast<dim_id>(id))) return id;
+    refuse(fault::dim_missing, op, where, d.name);
+    return -1;
   }
   /// The id of a dim by which an operation calls a dim of its result; -1 after a fault.
   constexpr int dim(dim_ref d, std::string_view op, source where) { return intern(d, op, where); }
-  constexpr bool extent_follows(const derived_extent& rule, std::string_view op, source where) { return follows(rule, op, where); }
-  constexpr bool extent_at_least(const least_extent& rule, std::string_view op, source where) { return at_least(rule, op, where); }
+  constexpr bool extent_follows(const derived_extent& rule, std::string_view op, source where) {
+    return follows(rule, op, where);
+  }
+  constexpr bool extent_at_least(const least_extent& rule, std::string_view op, source where) {
+    return at_least(rule, op, where);
+  }
 
   /// Begins a loop in the one that is being recorded; what is recorded until it is left may be part of it.
   constexpr std::uint8_t enter(loop_info info, source where) {
@@ -379,6 +364,17 @@ public:
     return passes_partials(n);
   }
 
+  /// A node on one operand, of its type.
+  constexpr node node_on(op code, value x, source where) const {
+    node n;
+    n.code = code;
+    n.where = where;
+    n.arity = 1;
+    n.in[0] = x.id;
+    n.type = at(x).type;
+    return n;
+  }
+
   constexpr value push(const node& n) {
     if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
     made_.nodes.push_back(n);
@@ -400,81 +396,34 @@ public:
     return push(n);
   }
 
-  /// Pins the dims of a cotangent where the value to which it belongs has them pinned.
-  constexpr value constrain_like(value x, const node& primal) {
-    if (!x.ok()) return x;
-    node n;
-    n.code = op::constrain;
-    n.where = primal.where;
-    n.arity = 1;
-    n.in[0] = x.id;
-    n.type = at(x).type;
-    for (int i = 0; i < n.type.rank; ++i) {
-      const int from = primal.type.find(n.type[i]);
-      if (from < 0 || (primal.pinned >> from & 1) == 0) continue;
-      n.pin.set(i, primal.pin[from]);
-      n.pinned = static_cast<std::uint8_t>(n.pinned | 1u << i);
-    }
-    return n.pinned == 0 ? x : push(n);
-  }
-
-  /// Pins the dims that the specification names (constrain) or the whole layout (reshard).
-  constexpr value annotate(op code, value x, const spec& s, source where) {
-    if (!x.ok()) return missing(name_of(code), where);
-    node n;
-    n.code = code;
-    n.where = where;
-    n.arity = 1;
-    n.in[0] = x.id;
-    n.type = at(x).type;
-    if (!resolve(s, n.type, name_of(code), where, n.pin, n.pinned)) return {this, no_node};
-    const node& from = at(x);
-    for (int i = 0; i < n.type.rank && code == op::constrain && from.code == op::constrain; ++i)
-      if ((from.pinned & n.pinned) >> i & 1 && from.pin[i] != n.pin[i])
-        return fail(fault::pinned_layouts_conflict, "constrain", where, made_.dims[n.type[i]].name);
-    if (code == op::reshard) n.pinned = static_cast<std::uint8_t>((1u << n.type.rank) - 1u);
-    return push(n);
-  }
-
   constexpr value fail(fault what, std::string_view op, source where, std::string_view dim = {},
                        std::string_view axis = {}, std::int64_t expected = 0, std::int64_t got = 0) {
     refuse(what, op, where, dim, axis, expected, got);
     return {this, no_node};
   }
 
-  /// A stretch of the graph with a derivative of its own: nodes from `first` to before `last`.
-  struct region {
-    /// Records the cotangents of the arguments from the residuals and the cotangents of the results.
-    using backward_rule = std::vector<value> (*)(std::span<const value> residuals, std::span<const value> cotangents);
-
-    node_id first = 0;
-    node_id last = 0;
-    /// The loop in which it was recorded.
-    std::uint8_t loop = 0;
-    /// Null, and nothing recorded ahead: the stretch is recorded again for the backward pass, instead of keeping its values.
-    backward_rule backward = nullptr;
-    std::vector<value> arguments{};
-    std::vector<value> results{};
-    std::vector<value> residuals{};
-    /// In place of a rule: the cotangents of the arguments, recorded from node `ahead` on for stand-ins of those of the results.
-    node_id ahead = 0;
-    std::vector<value> stand_ins{};
-    std::vector<value> cotangents{};
-
-    constexpr bool own_derivative() const { return backward != nullptr || !cotangents.empty(); }
-  };
+  using region = special_region;
   constexpr void add(const region& r) {
     regions_.push_back(r);
     regions_.back().loop = recording_;
   }
   constexpr const std::vector<region>& regions() const { return regions_; }
 
-private:
+ private:
+  static constexpr node source_node(op code, element type, source where) {
+    node n;
+    n.code = code;
+    n.where = where;
+    n.type.element = type;
+    return n;
+  }
+
   /// The deepest loop of the operands.
   constexpr std::uint8_t innermost(const node& n) const {
     std::uint8_t loop = 0;
     for (int k = 0; k < n.arity; ++k)
-      if (const std::uint8_t of = made_.nodes[n.in[static_cast<std::size_t>(k)]].loop; within(made_.loops, of, loop)) loop = of;
+      if (const std::uint8_t of = made_.nodes[n.in[static_cast<std::size_t>(k)]].loop; within(made_.loops, of, loop))
+        loop = of;
     return loop;
   }
 

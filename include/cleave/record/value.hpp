@@ -63,7 +63,8 @@ struct dim_operand {
 
   template <class D>
     requires std::convertible_to<const D&, dim_ref>
-  constexpr dim_operand(const D& d, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) : dim(d), where{file, line} {}
+  constexpr dim_operand(const D& d, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
+      : dim(d), where{file, line} {}
 };
 
 } // namespace cleave

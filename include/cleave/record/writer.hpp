@@ -8,9 +8,10 @@
 
 namespace cleave {
 
-/// A graph while it is written: gives ids to names, resolves layouts, holds extents together, and keeps the first fault.
+/// A graph while it is written: gives ids to names, resolves layouts, holds extents together, and keeps the first
+/// fault.
 class graph_writer {
-public:
+ public:
   constexpr explicit graph_writer(const mesh_value& mesh) { made_.mesh = mesh; }
   graph_writer(const graph_writer&) = delete;
   graph_writer& operator=(const graph_writer&) = delete;
@@ -18,8 +19,8 @@ public:
   constexpr const graph& made() const { return made_; }
   constexpr graph take() { return static_cast<graph&&>(made_); }
 
-  /// What is recorded from here on is part of the derivative of an operation: faults and plans name that one. Gives back what
-  /// held before.
+  /// What is recorded from here on is part of the derivative of an operation: faults and plans name that one. Gives
+  /// back what held before.
   struct origin {
     op code = op::input;
     bool gradient = false;
@@ -42,18 +43,19 @@ public:
     return before;
   }
 
-  /// Notes that two dims have one extent, as those of a square matrix: a fault where fixed extents differ, and a shape_error
-  /// naming a dim at the first call where others do.
+  /// Notes that two dims have one extent, as those of a square matrix: a fault where fixed extents differ, and a
+  /// shape_error naming a dim at the first call where others do.
   constexpr bool same_extent(dim_ref a, dim_ref b, std::string_view op, source where) {
     const int first = intern(a, op, where), second = first < 0 ? -1 : intern(b, op, where);
     return second >= 0 && relate({static_cast<dim_id>(first), static_cast<dim_id>(second), no_dim}, op, where);
   }
 
-protected:
-  constexpr void refuse(fault what, std::string_view op, source where, std::string_view dim = {}, std::string_view axis = {},
-                        std::int64_t expected = 0, std::int64_t got = 0) {
+ protected:
+  constexpr void refuse(fault what, std::string_view op, source where, std::string_view dim = {},
+                        std::string_view axis = {}, std::int64_t expected = 0, std::int64_t got = 0) {
     if (!made_.found.ok()) return;
-    made_.found = {what, said_at(where), origin_.gradient ? name_of(origin_.code) : op, dim, axis, expected, got, origin_.gradient};
+    made_.found = {what, said_at(where),  origin_.gradient ? name_of(origin_.code) : op, dim, axis, expected,
+                   got,  origin_.gradient};
   }
 
   /// A value that the user pinned as unreduced may only go where its reduction commutes; implicitly reducing it would

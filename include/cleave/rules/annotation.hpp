@@ -3,6 +3,43 @@
 #pragma once
 
 #include <cleave/rules/by_name.hpp>
+#include <cleave/rules/reverse_context.hpp>
+
+namespace cleave::detail {
+
+/// Pins the dims that the specification names (constrain) or the whole layout (reshard).
+constexpr value recorded_annotation(recorder& in, op code, value x, const spec& s, source where) {
+  if (!x.ok()) return in.missing(name_of(code), where);
+  node n = in.node_on(code, x, where);
+  if (!in.resolve(s, n.type, name_of(code), where, n.pin, n.pinned)) return {&in, no_node};
+  const node& from = in.at(x);
+  for (int i = 0; i < n.type.rank && code == op::constrain && from.code == op::constrain; ++i)
+    if ((from.pinned & n.pinned) >> i & 1 && from.pin[i] != n.pin[i])
+      return in.fail(fault::pinned_layouts_conflict, "constrain", where, in.made().dims[n.type[i]].name);
+  if (code == op::reshard) n.pinned = static_cast<std::uint8_t>((1u << n.type.rank) - 1u);
+  return in.push(n);
+}
+
+/// Pins the dims of a cotangent where the value to which it belongs has them pinned.
+constexpr value constrained_like(recorder& in, value x, const node& primal) {
+  if (!x.ok()) return x;
+  node n = in.node_on(op::constrain, x, primal.where);
+  for (int i = 0; i < n.type.rank; ++i) {
+    const int from = primal.type.find(n.type[i]);
+    if (from < 0 || (primal.pinned >> from & 1) == 0) continue;
+    n.pin.set(i, primal.pin[from]);
+    n.pinned = static_cast<std::uint8_t>(n.pinned | 1u << i);
+  }
+  return n.pinned == 0 ? x : in.push(n);
+}
+
+/// A cotangent has the layout that the user wrote for the value.
+constexpr void adjoint_of_annotation(reverse_context& c, std::size_t, const node& n, value g) {
+  if (n.code == op::stop_gradient) return;
+  c.add(n.in[0], n.code == op::constrain ? constrained_like(c.in(), g, n) : g, n.where);
+}
+
+} // namespace cleave::detail
 
 namespace cleave::rules {
 
@@ -40,6 +77,7 @@ constexpr std::uint32_t traits_of_annotation(const node& n) {
 
 inline constexpr op_rules annotated{
     .what = op_class::annotation,
+    .adjoint = &detail::adjoint_of_annotation,
     .factors = &factors_by_name,
     .traits_of = &traits_of_annotation,
 };

@@ -5,6 +5,26 @@
 #include <cleave/cost/candidates.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/rules/by_name.hpp>
+#include <cleave/rules/reverse_context.hpp>
+
+namespace cleave::detail {
+
+/// Contraction: for each operand a product of the cotangent and the other operand.
+constexpr void adjoint_of_contraction(reverse_context& c, std::size_t, const node& n, value g) {
+  const std::array<value, 2> operands{c.primal(n.in[0]), c.primal(n.in[1])};
+  for (std::size_t k = 0; k < 2; ++k) {
+    if (!c.depends(n.in[k])) continue;
+    value other = operands[1 - k];
+    const dim_set own = c.type_of(operands[k]).set(), has = c.type_of(g).set();
+    // Along dims that only the other operand has and the cotangent lacks, the other is summed.
+    const dim_set summed = c.type_of(other).set() & ~own & ~has;
+    if (summed != 0) other = c.in().reduce(reduction::sum, other, summed, n.where);
+    const dim_set over = c.type_of(other).set() & has & ~own;
+    c.add(n.in[k], k == 0 ? c.in().dot(g, other, over, n.where) : c.in().dot(other, g, over, n.where), n.where);
+  }
+}
+
+} // namespace cleave::detail
 
 namespace cleave::rules {
 
@@ -44,6 +64,7 @@ constexpr void emit_product(const node& n, const placed_op& o, step& s) {
 
 inline constexpr op_rules contraction{
     .what = op_class::contraction,
+    .adjoint = &detail::adjoint_of_contraction,
     .factors = &factors_by_name,
     .reads_any_order = true,
     .gives_any_order = true,

@@ -3,7 +3,63 @@
 #pragma once
 
 #include <cleave/program/step.hpp>
+#include <cleave/record/op_builder.hpp>
 #include <cleave/rules/by_name.hpp>
+#include <cleave/rules/reverse_context.hpp>
+
+namespace cleave::detail {
+
+/// A cotangent without some dims, along which it is constant, for an operand that does not have them: as often as they
+/// have indices.
+constexpr value times_count(reverse_context& c, value g, dim_set dims, source where) {
+  const value count = c.in().count(dims, c.type_of(g).element, where);
+  return c.in().elementwise(op::mul, std::array{g, count}, where);
+}
+
+/// A formula of an op's entry, recorded for node v.
+constexpr value recorded_formula(reverse_context& c, const formula& f, std::size_t v, const node& n, value g) {
+  const op_builder apply(c.in(), n.where);
+  std::vector<value> made;
+  for (const formula::term& t : f.terms) {
+    if (t.code == op::constant) {
+      made.push_back(apply.number(t.number, n.type.element));
+    } else if (t.code == op::input) {
+      made.push_back(t.in[0] == 4 ? g : t.in[0] == 3 ? c.primal(v) : c.primal(n.in[static_cast<std::size_t>(t.in[0])]));
+    } else {
+      std::array<value, 3> args{};
+      std::size_t arity = 0;
+      while (arity < 3 && t.in[arity] >= 0) {
+        args[arity] = made[static_cast<std::size_t>(t.in[arity])];
+        ++arity;
+      }
+      made.push_back(
+          c.in().elementwise(t.code, std::span<const value>(args.data(), arity), n.where, element::none, true));
+    }
+  }
+  return made.back();
+}
+
+/// Elementwise: the formula of each operand. An operand that was broadcast takes the sum over the dims that it does not
+/// have.
+constexpr void adjoint_of_elementwise(reverse_context& c, std::size_t v, const node& n, value g) {
+  for (std::size_t k = 0; k < n.arity; ++k) {
+    const std::size_t u = n.in[k];
+    const formula& f = n.user != nullptr ? n.user->derivative[k] : entry_of(n.code).derivative[k];
+    if (!c.depends(u)) continue;
+    if (n.user != nullptr && !n.user->differentiable) c.refuse_derivative(n);
+    if (f.empty()) continue;
+    value part = recorded_formula(c, f, v, n, g);
+    if (!part.ok()) continue;
+    const tensor_type to = c.node_at(u).type;
+    if (c.type_of(part).element != to.element) part = op_builder(c.in(), n.where).cast(part, to.element);
+    const dim_set broadcast = n.type.set() & ~to.set(), has = c.type_of(part).set();
+    if ((broadcast & has) != 0) part = c.in().reduce(reduction::sum, part, broadcast & has, n.where);
+    if ((broadcast & ~has) != 0) part = times_count(c, part, broadcast & ~has, n.where);
+    c.add(u, part, n.where);
+  }
+}
+
+} // namespace cleave::detail
 
 namespace cleave::rules {
 
@@ -18,6 +74,7 @@ constexpr void express_elementwise(const node& n, const tensor_type&, tape_op& t
 
 inline constexpr op_rules elementwise{
     .what = op_class::elementwise,
+    .adjoint = &detail::adjoint_of_elementwise,
     .factors = &factors_by_name,
     .reads_any_order = true,
     .gives_any_order = true,

@@ -4,12 +4,121 @@
 
 #include <cleave/cost/assignment.hpp>
 #include <cleave/program/step.hpp>
+#include <cleave/record/recorder.hpp>
 #include <cleave/rules/by_name.hpp>
+
+namespace cleave::detail {
+
+constexpr bool leaves_ok(std::span<const value> all) {
+  for (const value& v : all)
+    if (!v.ok()) return false;
+  return true;
+}
+
+constexpr value loop_part(recorder& in, op code, std::uint8_t loop, const tensor_type& type,
+                          std::span<const value> operands, source where) {
+  node n;
+  n.code = code;
+  n.type = type;
+  n.of = loop;
+  const loop_list& loops = in.made().loops;
+  n.loop = is_outside_its_loop(code) ? loops[loop - 1u].around : loop;
+  return in.append(n, operands, where);
+}
+
+/// The same values in memory of their own, with the dims in another order.
+constexpr value copied(recorder& in, value x, const tensor_type& type, source where) {
+  node n;
+  n.code = op::cast;
+  n.type = type;
+  return in.append(n, std::array{x}, where);
+}
+/// A stack with the dim along which a loop runs first, so that what is at an index lies in one piece.
+constexpr value stack_first(recorder& in, value x, dim_id along, source where) {
+  if (!x.ok()) return x;
+  const tensor_type t = in.at(x).type;
+  if (!t.has(along)) return in.fail(fault::dim_missing, "scan", where, in.made().dims[along].name);
+  if (t[0] == along) return x;
+  tensor_type first;
+  first.element = t.element;
+  first.append(along);
+  for (int i = 0; i < t.rank; ++i)
+    if (t[i] != along) first.append(t[i]);
+  return copied(in, x, first, where);
+}
+
+constexpr value carry_into(recorder& in, std::uint8_t loop, value x, source where) {
+  return loop_part(in, op::carry, loop, in.at(x).type, std::array{x}, where);
+}
+/// What a stack has at the index of the iteration; of a loop along no dim, the value itself as the loop reads it.
+constexpr value loop_slice_of(recorder& in, std::uint8_t loop, value stack, source where) {
+  const tensor_type whole = in.at(stack).type;
+  tensor_type t;
+  t.element = whole.element;
+  for (int i = in.made().loops[loop - 1u].along == no_dim ? 0 : 1; i < whole.rank; ++i) t.append(whole[i]);
+  return loop_part(in, op::loop_slice, loop, t, std::array{stack}, where);
+}
+
+/// What a carried value becomes, in its memory order and computed anew in every iteration: names for other values are
+/// copied.
+constexpr value computed_for(recorder& in, std::string_view op, value carried, value next, source where) {
+  if (!carried.ok() || !next.ok()) return {&in, no_node};
+  const tensor_type was = in.at(carried).type, is = in.at(next).type;
+  if (was.element != is.element) return in.fail(fault::carry_changes, op, where);
+  if ((was.set() ^ is.set()) != 0) {
+    const dim_set other = was.set() ^ is.set();
+    dim_id d = 0;
+    while ((other & dim_bit(d)) == 0) ++d;
+    return in.fail(fault::carry_changes, op, where, in.made().dims[d].name);
+  }
+  const node& n = in.at(next);
+  const op_class what = class_of(n.code);
+  const bool made_here = n.loop == in.at(carried).of && (what == op_class::elementwise ||
+                                                         what == op_class::contraction || what == op_class::reduction);
+  return made_here && was == is ? next : copied(in, next, was, where);
+}
+constexpr value loop_yield_of(recorder& in, value carried, value next, source where) {
+  if (!carried.ok() || !next.ok()) return {&in, no_node};
+  return loop_part(in, op::loop_yield, in.at(carried).of, in.at(carried).type, std::array{next, carried}, where);
+}
+constexpr value loop_result_of(recorder& in, value next, source where) {
+  if (!next.ok()) return next;
+  return loop_part(in, op::loop_result, in.at(next).of, in.at(next).type, std::array{next}, where);
+}
+/// A value of every iteration, stacked: the dim of the loop first.
+constexpr value loop_stack_of(recorder& in, std::uint8_t loop, value x, source where) {
+  if (!x.ok()) return x;
+  const tensor_type each = in.at(x).type;
+  const dim_id along = in.made().loops[loop - 1u].along;
+  if (each.has(along)) return in.fail(fault::dim_used_twice, "scan", where, in.made().dims[along].name);
+  if (each.rank == max_rank) return in.fail(fault::rank_too_high, "scan", where);
+  tensor_type stack;
+  stack.element = each.element;
+  stack.append(along);
+  for (int i = 0; i < each.rank; ++i) stack.append(each[i]);
+  return loop_part(in, op::loop_stack, loop, stack, std::array{x}, where);
+}
+
+/// How often a loop runs: a whole number, or once if a predicate holds.
+constexpr void set_trip_count(recorder& in, std::string_view op, std::uint8_t loop, value times, source where) {
+  if (!times.ok()) return;
+  const tensor_type t = in.at(times).type;
+  if (t.rank != 0 || (!is_integer(t.element) && t.element != element::boolean)) in.fail(fault::not_a_count, op, where);
+  else loop_part(in, op::trip_count, loop, t, std::array{times}, where);
+}
+constexpr void set_break(recorder& in, std::string_view op, std::uint8_t loop, value predicate, source where) {
+  if (!predicate.ok()) return;
+  const tensor_type t = in.at(predicate).type;
+  if (t.rank != 0 || t.element != element::boolean) in.fail(fault::not_a_predicate, op, where);
+  else loop_part(in, op::break_if, loop, t, std::array{predicate}, where);
+}
+
+} // namespace cleave::detail
 
 namespace cleave::rules {
 
 /// Whether a node stacks values along its first dim, index by index.
-constexpr bool stacks(const node& n) { return n.code == op::collect; }
+constexpr bool stacks(const node& n) { return n.code == op::loop_stack; }
 constexpr dim_set stacked_dim(const graph&, const node& n) { return stacks(n) ? dim_bit(n.type[0]) : dim_set{0}; }
 constexpr void factors_of_loop(const graph& g, const node& n, factor_list& list) {
   add_factors_by_name(g, n, list, stacks(n) ? 1 : 0);
@@ -17,8 +126,8 @@ constexpr void factors_of_loop(const graph& g, const node& n, factor_list& list)
 
 constexpr std::uint32_t traits_of_loop(const node& n) {
   std::uint32_t t = 0;
-  if (n.code == op::last) t |= planner::transparent | planner::fixed_strategy;
-  if (n.code == op::each || n.code == op::next) t |= planner::follows_others | planner::fixed_strategy;
+  if (n.code == op::loop_result) t |= planner::transparent | planner::fixed_strategy;
+  if (n.code == op::loop_slice || n.code == op::loop_yield) t |= planner::follows_others | planner::fixed_strategy;
   if (n.code == op::carry) t |= planner::begins_loop;
   if (stacks(n)) t |= planner::special;
   return t;
@@ -29,7 +138,7 @@ constexpr std::uint32_t traits_of_loop(const node& n) {
 constexpr strategy follow_loop(const planner::cost_model& m, const planner::assignment& a, std::size_t v) {
   const node& n = m.node_at(v);
   strategy s;
-  if (n.code == op::next) {
+  if (n.code == op::loop_yield) {
     s.out = a.chosen.at[n.in[1]].out;
     s.forwarded = s.out.unreduced();
     s.partial_operands = s.forwarded != 0 ? 3 : 0;

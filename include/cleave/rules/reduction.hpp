@@ -3,7 +3,43 @@
 #pragma once
 
 #include <cleave/program/step.hpp>
+#include <cleave/record/op_builder.hpp>
 #include <cleave/rules/by_name.hpp>
+#include <cleave/rules/reverse_context.hpp>
+
+namespace cleave::detail {
+
+/// Reduction: a sum gives its cotangent to every element, an extremum to those that attain it, a product times the
+/// others.
+constexpr void adjoint_of_reduction(reverse_context& c, std::size_t v, const node& n, value g) {
+  const value x = c.primal(n.in[0]), r = c.primal(v);
+  const element e = n.type.element;
+  const op_builder apply(c.in(), n.where);
+  const auto summed = [&](value y) { return c.in().reduce(reduction::sum, y, n.over, n.where); };
+  switch (n.combine) {
+    case reduction::sum: return c.add(n.in[0], g, n.where);
+    case reduction::max:
+    case reduction::min: {
+      // All that attain the extremum share equally.
+      const value hit = apply(op::equal, x, r);
+      const value share = apply(op::div, g, summed(apply.cast(hit, e)));
+      return c.add(n.in[0], apply(op::select, hit, share, apply.number(0, e)), n.where);
+    }
+    case reduction::prod: {
+      // The product of the others, by division where nothing is zero.
+      const value zero = apply(op::equal, x, apply.number(0, e));
+      const value zeros = summed(apply.cast(zero, e));
+      const value rest = c.in().reduce(reduction::prod, apply(op::select, zero, apply.number(1, e), x), n.over,
+                                       n.where);
+      const value only = apply(op::select, apply(op::equal, zeros, apply.number(1, e)), rest, apply.number(0, e));
+      const value slope = apply(op::select, zero, only,
+                                apply(op::div, r, apply(op::select, zero, apply.number(1, e), x)));
+      return c.add(n.in[0], apply(op::mul, g, slope), n.where);
+    }
+  }
+}
+
+} // namespace cleave::detail
 
 namespace cleave::rules {
 
@@ -11,6 +47,7 @@ constexpr bool is_reduction_node(const node&) { return true; }
 
 inline constexpr op_rules reduction{
     .what = op_class::reduction,
+    .adjoint = &detail::adjoint_of_reduction,
     .factors = &factors_by_name,
     .reads_any_order = true,
     .gives_any_order = true,

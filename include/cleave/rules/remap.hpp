@@ -6,6 +6,126 @@
 #include <cleave/cost/exchange.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/rules/by_name.hpp>
+#include <cleave/rules/remap_adjoint.hpp>
+#include <cleave/rules/reverse_context.hpp>
+
+namespace cleave::detail {
+
+/// Records remaps of one operand: collects maps, and the dims of the result.
+class remapping {
+ public:
+  constexpr remapping(op code, const operand& x) : in_(*x.from.in), code_(code), where_(x.where), args_{x.from} {
+    if (x.from.ok()) type_ = in_.at(x.from).type;
+    else failed_ = true;
+  }
+
+  /// The map of a dim of the operand to one of the result, to be completed; null after a fault.
+  constexpr dim_map* along(dim_ref from, dim_ref to) {
+    if (failed_) return nullptr;
+    const int f = in_.dim_of(args_[0], from, name_of(code_), where_);
+    if (f < 0) return fail();
+    // One map along each dim: a second one would not know which of the two indices is its own.
+    for (const dim_map& m : maps_)
+      if (m.from == f) return fail(fault::dim_used_twice, from.name);
+    const int t = in_.dim(to, name_of(code_), where_);
+    if (t < 0) return fail();
+    if (f != t && type_.has(static_cast<dim_id>(t))) return fail(fault::dim_used_twice, to.name);
+    type_.dims[static_cast<std::size_t>(type_.find(static_cast<dim_id>(f)))] = static_cast<dim_id>(t);
+    dim_map m;
+    m.from = static_cast<dim_id>(f);
+    m.to = static_cast<dim_id>(t);
+    maps_.push_back(m);
+    return &maps_.back();
+  }
+  constexpr dim_map* fail(fault what, std::string_view dim) {
+    in_.fail(what, name_of(code_), where_, dim);
+    return fail();
+  }
+  /// What is wrong has been reported.
+  constexpr dim_map* fail() {
+    failed_ = true;
+    return nullptr;
+  }
+  constexpr void extent(dim_id dim, const extent_sum& sum, std::int64_t divisor = 1) {
+    if (!in_.extent_follows({dim, sum, divisor}, name_of(code_), where_)) failed_ = true;
+  }
+  constexpr void add_operand(value v) { args_.push_back(v); }
+  constexpr bool failed() const { return failed_; }
+  constexpr std::int64_t fixed(dim_id d) const { return in_.made().dims[d].extent; }
+  constexpr recorder& in() { return in_; }
+  constexpr source where() const { return where_; }
+  tensor_type type_{};
+
+  constexpr value record() {
+    if (failed_) return {&in_, no_node};
+    return in_.remap(code_, std::span<const value>(args_.begin(), args_.size()),
+                     std::span<const dim_map>(maps_.begin(), maps_.size()), type_, where_);
+  }
+
+ private:
+  recorder& in_;
+  op code_;
+  source where_;
+  static_vector<value, max_arity> args_{};
+  static_vector<dim_map, max_arity> maps_{};
+  bool failed_ = false;
+};
+
+/// constant + times * extent.
+constexpr extent_sum sum_of(std::int64_t constant, dim_id dim = no_dim, int times = 1) {
+  extent_sum s;
+  s.constant = constant;
+  if (dim != no_dim) s.terms.push_back({dim, static_cast<std::int8_t>(times)});
+  return s;
+}
+/// An index that counts from the end where it is negative.
+constexpr extent_sum index_from(std::int64_t index, dim_id dim) {
+  return index < 0 ? sum_of(index, dim) : sum_of(index);
+}
+constexpr extent_sum minus(const extent_sum& a, const extent_sum& b, std::int64_t plus = 0) {
+  extent_sum s = a;
+  s.constant += plus - b.constant;
+  for (const extent_sum::term& t : b.terms) {
+    bool met = false;
+    for (extent_sum::term& have : s.terms)
+      if (have.dim == t.dim) have.times = static_cast<std::int8_t>(have.times - t.times), met = true;
+    if (!met) s.terms.push_back({t.dim, static_cast<std::int8_t>(-t.times)});
+  }
+  extent_sum shorter;
+  shorter.constant = s.constant;
+  for (const extent_sum::term& t : s.terms)
+    if (t.times != 0) shorter.terms.push_back(t);
+  return shorter;
+}
+
+/// Element (i, i) of two dims, the first of which is kept.
+constexpr value recorded_diagonal(recorder& in, value x, dim_id kept, dim_id gone, const tensor_type& result,
+                                  source where) {
+  if (!in.relate({kept, gone, no_dim}, "diagonal", where)) return {&in, no_node};
+  std::array<dim_map, 2> maps{};
+  maps[0].from = maps[0].to = maps[1].to = kept;
+  maps[1].from = gone;
+  return in.remap(op::diagonal, std::array{x}, maps, result, where);
+}
+/// A start index moved so that as many elements as `part` has lie within `whole`.
+constexpr value clamped_start(recorder& in, value start, dim_id whole, dim_id part, source where) {
+  if (!start.ok()) return in.missing("dynamic_slice", where);
+  const element e = in.at(start).type.element;
+  if (in.at(start).type.rank != 0 || !is_integer(e)) return in.fail(fault::not_a_start_index, "dynamic_slice", where);
+  const value last =
+      in.elementwise(op::sub, std::array{in.count(dim_bit(whole), e, where), in.count(dim_bit(part), e, where)}, where);
+  const value most = in.elementwise(op::minimum, std::array{start, last}, where);
+  return in.elementwise(op::maximum, std::array{most, in.constant(0, e, where)}, where);
+}
+
+constexpr void adjoint_of_remap(reverse_context& c, std::size_t, const node& n, value g) {
+  std::vector<value> operands;
+  for (std::size_t k = 0; k < n.arity; ++k) operands.push_back(c.primal(n.in[k]));
+  for (std::uint8_t k = 0; k < n.arity; ++k)
+    if (c.depends(n.in[k])) c.add(n.in[k], remap_adjoint(c.in(), n, g, operands).by(k), n.where);
+}
+
+} // namespace cleave::detail
 
 namespace cleave::rules {
 
@@ -86,6 +206,7 @@ constexpr void emit_exchange(const node& n, const placed_op&, step& s) {
 
 inline constexpr op_rules remap{
     .what = op_class::remap,
+    .adjoint = &detail::adjoint_of_remap,
     .factors = &factors_of_remap,
     .whole_dims = &windows_of,
     .reads_any_order = true,

@@ -4,7 +4,88 @@
 
 #include <cleave/cost/candidates.hpp>
 #include <cleave/program/step.hpp>
+#include <cleave/record/numbered_names.hpp>
 #include <cleave/rules/by_name.hpp>
+#include <cleave/rules/reverse_context.hpp>
+#include <cleave/rules/view.hpp>
+
+namespace cleave::detail {
+
+/// Rows of a table at indices along one of its dims. Dims that both have are common. The result has the dims of the
+/// indices, and then the other dims of the table.
+constexpr value recorded_gather(recorder& in, value table, dim_ref along, value indices, source where) {
+  node n;
+  n.code = op::gather;
+  if (!in.take_operands(n, std::array{table, indices}, where)) return {&in, no_node};
+  const tensor_type from = in.at(table).type, asked = in.at(indices).type;
+  const int d = in.dim_of(table, along, "gather", where);
+  if (d < 0) return {&in, no_node};
+  if (asked.has(static_cast<dim_id>(d))) return in.fail(fault::dim_used_twice, "gather", where, along.name);
+  if (!is_integer(asked.element)) return in.fail(fault::not_an_index, "gather", where);
+  n.type = asked;
+  n.type.element = from.element;
+  for (int i = 0; i < from.rank; ++i) {
+    if (from[i] == d || asked.has(from[i])) continue;
+    if (n.type.rank == max_rank) return in.fail(fault::rank_too_high, "gather", where);
+    n.type.append(from[i]);
+  }
+  n.which[0] = static_cast<dim_id>(d);
+  return in.push(n);
+}
+
+/// A table of zeros to which rows are added at indices along one of its dims. The rows have the dims of the indices;
+/// those that the table lacks are summed.
+constexpr value recorded_scatter(recorder& in, value rows, dim_ref along, value indices, const tensor_type& table,
+                                 source where) {
+  node n;
+  n.code = op::scatter_add;
+  if (!in.take_operands(n, std::array{rows, indices}, where)) return {&in, no_node};
+  const tensor_type from = in.at(rows).type, asked = in.at(indices).type;
+  const int d = in.dim(along, "scatter_add", where);
+  if (d < 0) return {&in, no_node};
+  if (!is_integer(asked.element)) return in.fail(fault::not_an_index, "scatter_add", where);
+  if (from.has(static_cast<dim_id>(d)) || asked.has(static_cast<dim_id>(d)))
+    return in.fail(fault::dim_used_twice, "scatter_add", where, along.name);
+  for (int i = 0; i < asked.rank; ++i)
+    if (!from.has(asked[i]))
+      return in.fail(fault::dims_do_not_broadcast, "scatter_add", where, in.made().dims[asked[i]].name);
+  n.type = table;
+  n.type.element = from.element;
+  n.over = from.set() & ~table.set();
+  n.which[0] = static_cast<dim_id>(d);
+  return in.push(n);
+}
+
+/// The dim of the ranks of what is sorted along a dim: "rank 007".
+inline constexpr auto rank_names = numbered_names("rank ");
+constexpr dim_ref ranks_along(dim_id d, std::int64_t extent) { return {rank_names[d].text(), extent}; }
+
+/// A look-up adds its cotangent up in the rows of the table.
+constexpr void adjoint_of_gather(reverse_context& c, std::size_t, const node& n, value g) {
+  if (!c.depends(n.in[0])) return;
+  const value indices = c.primal(n.in[1]);
+  const tensor_type table = c.node_at(n.in[0]).type;
+  g = c.in().broadcast(g, n.type, n.where);
+  c.add(n.in[0], recorded_scatter(c.in(), g, c.dim_at(n.which[0]), indices, table, n.where), n.where);
+}
+/// Rows that were added up take the cotangent of the row at their index.
+constexpr void adjoint_of_scatter(reverse_context& c, std::size_t, const node& n, value g) {
+  if (!c.depends(n.in[0])) return;
+  g = c.in().broadcast(g, n.type, n.where);
+  const value indices = c.primal(n.in[1]);
+  c.add(n.in[0], recorded_gather(c.in(), g, c.dim_at(n.which[0]), indices, n.where), n.where);
+}
+
+/// Cotangents of a slice go to the indices that another slice names.
+constexpr void add_at_indices(reverse_context& c, const node& n, value g, value indices, dim_ref along) {
+  const dim_ref ranks = ranks_along(n.which[0], along.extent);
+  const tensor_type whole = c.node_at(n.in[0]).type; // a copy: recording moves the nodes
+  g = recorded_rename(c.in(), c.in().broadcast(g, n.type, n.where), along, ranks, n.where);
+  indices = recorded_rename(c.in(), indices, along, ranks, n.where);
+  c.add(n.in[0], recorded_scatter(c.in(), g, along, indices, whole, n.where), n.where);
+}
+
+} // namespace cleave::detail
 
 namespace cleave::rules {
 
@@ -108,6 +189,7 @@ constexpr void offer_sent_rows(const planner::cost_model& m, planner::assignment
 
 inline constexpr op_rules gather{
     .what = op_class::gather,
+    .adjoint = &detail::adjoint_of_gather,
     .factors = &factors_of_gather,
     .reads_any_order = true,
     .traits = planner::special | planner::fetches_operands | planner::forced_in_turn | planner::leads_products,
@@ -122,6 +204,7 @@ inline constexpr op_rules gather{
 /// Rows may be sent along axes that shard what they are sent to.
 inline constexpr op_rules scatter{
     .what = op_class::scatter,
+    .adjoint = &detail::adjoint_of_scatter,
     .factors = &factors_by_name,
     .reads_any_order = true,
     .traits = planner::special | planner::forced_in_turn,

@@ -5,6 +5,31 @@
 #include <cleave/cost/sorting.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/rules/by_name.hpp>
+#include <cleave/rules/rows.hpp>
+
+namespace cleave::detail {
+
+/// The elements of each slice along a dim in order (op::sort), or their indices before sorting (op::argsort).
+constexpr value recorded_sort(recorder& in, op code, value x, dim_ref along, bool descending, source where) {
+  if (!x.ok()) return x;
+  node n = in.node_on(code, x, where);
+  n.backwards = descending;
+  const int d = in.dim_of(x, along, name_of(code), where);
+  if (d < 0) return {&in, no_node};
+  if (is_complex(n.type.element)) return in.fail(fault::not_for_complex, name_of(code), where);
+  n.which[0] = static_cast<dim_id>(d);
+  if (code == op::argsort) n.type.element = element::i32;
+  return in.append(n, std::array{x}, where);
+}
+
+/// A cotangent of each element of a slice in order goes to where the element was; indices have none.
+constexpr void adjoint_of_sort(reverse_context& c, std::size_t, const node& n, value g) {
+  if (!c.depends(n.in[0]) || n.code == op::argsort) return;
+  const dim_ref along = c.dim_at(n.which[0]);
+  add_at_indices(c, n, g, recorded_sort(c.in(), op::argsort, c.primal(n.in[0]), along, n.backwards, n.where), along);
+}
+
+} // namespace cleave::detail
 
 namespace cleave::rules {
 
@@ -44,6 +69,7 @@ constexpr void emit_sort(const node& n, const placed_op& o, step& s) {
 
 inline constexpr op_rules sort{
     .what = op_class::sort,
+    .adjoint = &detail::adjoint_of_sort,
     .factors = &factors_by_name,
     .place = &place_sort,
     .moves = &moves_of_sort,

@@ -20,7 +20,8 @@ struct host_array {
 
   host_array() = default;
   /// An array of these extents, filled with one value.
-  explicit host_array(const shape& s, double fill = 0) : extents(s), data(static_cast<std::size_t>(s.elements()), fill) {}
+  explicit host_array(const shape& s, double fill = 0)
+      : extents(s), data(static_cast<std::size_t>(s.elements()), fill) {}
 };
 
 namespace simulation {

@@ -28,8 +28,8 @@ struct simulated {
 
 namespace simulation {
 
-/// The memory of all devices. Every device has its own for arguments, results and workspace slots; buffers that share a slot share
-/// that memory.
+/// The memory of all devices. Every device has its own for arguments, results and workspace slots; buffers that share a
+/// slot share that memory.
 class devices {
  protected:
   devices(const program& p, const sizes& at, std::uint64_t seed) : p_(p), at_(at), seed_(seed) {
@@ -55,21 +55,27 @@ class devices {
     out_.problem += what;
   }
   std::size_t memory_of(const buffer& b) const {
-    return b.index + (b.role == role::input ? 0u : b.role == role::output ? p_.arguments : 0u + p_.arguments + p_.results);
+    return b.index + (b.role == role::input    ? 0u
+                      : b.role == role::output ? p_.arguments
+                                               : 0u + p_.arguments + p_.results);
   }
   double* data(std::size_t d, const buffer& b) {
     if (b.form == form::slice) return data(d, p_.buffers[b.of]) + index_[b.loop] * local(d, b).elements();
     return memory_[d][memory_of(b)].data();
   }
   shape global(const tensor_type& t) const { return shape_of(t, at_); }
-  box part(std::size_t d, const tensor_type& t, const layout& l) const { return box_of(global(t), l, where_[d], at_.axes); }
+  box part(std::size_t d, const tensor_type& t, const layout& l) const {
+    return box_of(global(t), l, where_[d], at_.axes);
+  }
   shape local(std::size_t d, const buffer& b) const { return indices_of(b, p_.maps, at_, where_[d]).extents(); }
   placed place(std::size_t d, const buffer& b) const {
     placed p(b.type, local(d, b));
     p.stride = addressing_of(b, p_.buffers, p_.maps, at_, where_[d]).stride;
     return p;
   }
-  std::int64_t offset(std::size_t d, const buffer& b) const { return addressing_of(b, p_.buffers, p_.maps, at_, where_[d]).offset; }
+  std::int64_t offset(std::size_t d, const buffer& b) const {
+    return addressing_of(b, p_.buffers, p_.maps, at_, where_[d]).offset;
+  }
 
   /// What is read was written, by this buffer or by one of which it is a view.
   void check_readable(std::uint16_t b) {
@@ -77,7 +83,8 @@ class devices {
     if (writer < 0) return complain("reads what nothing has written");
     const buffer &have = p_.buffers[static_cast<std::size_t>(writer)], &want = p_.buffers[b];
     if (want.form == form::slice) return check_readable(want.of);
-    if (have.where.unreduced() != want.where.unreduced()) complain("reads a partial value as a whole one or the reverse");
+    if (have.where.unreduced() != want.where.unreduced())
+      complain("reads a partial value as a whole one or the reverse");
     if (want.form == form::view) {
       if (writer != want.of) complain("looks into a region that is not there");
       return;
@@ -90,14 +97,16 @@ class devices {
     const std::size_t target = memory_of(p_.buffers[s.out]);
     bool in_place = false;
     for (std::uint16_t in : s.in) in_place = in_place || memory_of(p_.buffers[in]) == target;
-    if (in_place && s.kind == step_kind::move && s.move != kind::all_reduce && s.move != kind::mask) complain("overwrites what it sends");
+    if (in_place && s.kind == step_kind::move && s.move != kind::all_reduce && s.move != kind::mask)
+      complain("overwrites what it sends");
     if (!in_place && p_.buffers[s.out].form != form::slice)
       for (auto& device : memory_) std::fill(device[target].begin(), device[target].end(), unwritten);
   }
 
-  /// One of the partial values into which a value is taken apart. A function of the global position, so that all views of an
-  /// argument agree.
-  double piece(double value, reduction how, element e, std::uint64_t flat, std::uint64_t member, std::uint64_t members) const {
+  /// One of the partial values into which a value is taken apart. A function of the global position, so that all views
+  /// of an argument agree.
+  double piece(double value, reduction how, element e, std::uint64_t flat, std::uint64_t member,
+               std::uint64_t members) const {
     const auto random = [&](std::uint64_t which) {
       std::uint64_t x = seed_ + 0x9e3779b97f4a7c15u * (flat * 64 + which + 1);
       x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -123,7 +132,8 @@ class devices {
   void distribute(std::size_t index, const host_array& whole) {
     const buffer& b = p_.buffers[index];
     const shape extents = global(b.type);
-    if (extents.elements() != static_cast<std::int64_t>(whole.data.size())) return complain("an argument has another size than its type");
+    if (extents.elements() != static_cast<std::int64_t>(whole.data.size()))
+      return complain("an argument has another size than its type");
     box all = box_of(extents, layout{}, {}, at_.axes);
     const bool known = writer_[memory_of(b)] >= 0;
     for (std::size_t d = 0; d < where_.size(); ++d) {
@@ -142,7 +152,9 @@ class devices {
     }
     writer_[memory_of(b)] = static_cast<int>(index);
   }
-  static bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+  static bool same_bits(double a, double b) {
+    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  }
 
   /// A whole result from its shards; replicas must be the same bits.
   host_array collect(std::size_t r) {
@@ -151,7 +163,8 @@ class devices {
     const box all = box_of(whole.extents, layout{}, {}, at_.axes);
     std::vector<char> seen(whole.data.size(), 0);
     const buffer& writer = p_.buffers[static_cast<std::size_t>(writer_[p_.arguments + r])];
-    if (writer.where.unreduced() != form.where.unreduced()) complain("a result is written as a partial value over other axes");
+    if (writer.where.unreduced() != form.where.unreduced())
+      complain("a result is written as a partial value over other axes");
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, form.type, form.where);
       if (mine.elements() != local(d, writer).elements()) complain("a result is written in another layout");
@@ -187,7 +200,7 @@ class devices {
   const step* step_ = nullptr;
   std::int64_t moved_ = 0;
   std::vector<std::int64_t> flops_{};
-  /// The index of the trip that each loop is at.
+  /// The index of the iteration that each loop is at.
   std::array<std::int64_t, max_loops + 1> index_{};
   simulated out_{};
 };

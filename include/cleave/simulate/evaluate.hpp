@@ -10,8 +10,6 @@
 #include <cleave/simulate/sort.hpp>
 
 #include <functional>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace cleave {
@@ -20,8 +18,9 @@ namespace simulation {
 
 /// out += a * b over loops in the order batch, m, k, n. The innermost runs along the last dim of n where there is one,
 /// which is contiguous in both b and out for tensors in their usual order.
-inline void multiply(const placed& a, const placed& b, const placed& out, std::span<const std::pair<dim_id, std::int64_t>> loop,
-                     const double* x, const double* y, double* z) {
+inline void multiply(const placed& a, const placed& b, const placed& out,
+                     std::span<const std::pair<dim_id, std::int64_t>> loop, const double* x, const double* y,
+                     double* z) {
   const element e = out.type.element;
   streamed_loops loops(3);
   for (const auto& [d, extent] : loop) loops.add(extent, std::array{a.step(d), b.step(d), out.step(d)});
@@ -30,7 +29,8 @@ inline void multiply(const placed& a, const placed& b, const placed& out, std::s
     double* into = z + at[2];
     if (!is_floating(e)) {
       for (std::int64_t i = 0; i < n; ++i)
-        into[i * step[2]] = applied(op::add, e, into[i * step[2]], applied(op::mul, e, left[i * step[0]], right[i * step[1]]));
+        into[i * step[2]] = applied(op::add, e, into[i * step[2]],
+                                    applied(op::mul, e, left[i * step[0]], right[i * step[1]]));
     } else if (step[0] == 0 && step[1] == 1 && step[2] == 1) {
       const double factor = *left;
       for (std::int64_t i = 0; i < n; ++i) into[i] += factor * right[i];
@@ -42,10 +42,11 @@ inline void multiply(const placed& a, const placed& b, const placed& out, std::s
 
 /// The loops of a product: dims and extents of batch, m, k and n.
 template <class Extent>
-std::vector<std::pair<dim_id, std::int64_t>> product_loops(const tensor_type& a, const tensor_type& b, const tensor_type& out,
-                                                          Extent&& extent_of) {
+std::vector<std::pair<dim_id, std::int64_t>> product_loops(const tensor_type& a, const tensor_type& b,
+                                                           const tensor_type& out, Extent&& extent_of) {
   std::vector<std::pair<dim_id, std::int64_t>> batch, m, k, n;
-  for (int i = 0; i < out.rank; ++i) (!a.has(out[i]) ? n : b.has(out[i]) ? batch : m).push_back({out[i], extent_of(out[i])});
+  for (int i = 0; i < out.rank; ++i)
+    (!a.has(out[i]) ? n : b.has(out[i]) ? batch : m).push_back({out[i], extent_of(out[i])});
   for (int i = 0; i < a.rank; ++i)
     if (!out.has(a[i])) k.push_back({a[i], extent_of(a[i])});
   for (const auto* part : {&m, &k, &n}) batch.insert(batch.end(), part->begin(), part->end());
@@ -71,15 +72,18 @@ struct evaluator {
       steps.push_back(to.step(n.type[i]));
       loops.add(out.extents[i], steps);
     }
-    const element type = g.nodes[n.in[n.code == op::select ? 1u : 0u]].type.element;
-    loops.run(std::vector<std::int64_t>(arity + 1, 0), [&](const std::int64_t* o, std::int64_t count, const std::int64_t* step) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        double x[3]{};
-        for (std::size_t k = 0; k < arity; ++k) x[k] = in[k]->data[static_cast<std::size_t>(o[k] + i * step[k])];
-        double& into = out.data[static_cast<std::size_t>(o[arity] + i * step[arity])];
-        into = n.code == op::user ? applied(*n.user, n.type.element, x[0], x[1], x[2]) : applied(n.code, type, n.type.element, x[0], x[1], x[2]);
-      }
-    });
+    const element type = g.nodes[n.in[typed_operand(n.code)]].type.element;
+    loops.run(std::vector<std::int64_t>(arity + 1, 0),
+              [&](const std::int64_t* o, std::int64_t count, const std::int64_t* step) {
+                for (std::int64_t i = 0; i < count; ++i) {
+                  double x[3]{};
+                  for (std::size_t k = 0; k < arity; ++k)
+                    x[k] = in[k]->data[static_cast<std::size_t>(o[k] + i * step[k])];
+                  double& into = out.data[static_cast<std::size_t>(o[arity] + i * step[arity])];
+                  into = n.code == op::user ? applied(*n.user, n.type.element, x[0], x[1], x[2])
+                                            : applied(n.code, type, n.type.element, x[0], x[1], x[2]);
+                }
+              });
   }
 
   void reduce(const node& n, const host_array& in, host_array& out) const {
@@ -100,43 +104,45 @@ struct evaluator {
     std::array<std::int64_t, max_arity> offsets{};
     for (const dim_map& m : maps_of(g, n))
       if (m.at_run_time != 0) offsets[m.at_run_time] = static_cast<std::int64_t>(in[m.at_run_time]->data[0]);
-    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const indices& index, std::size_t place) {
+    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const position& index, std::size_t offset) {
       for (std::uint8_t k = 0; k < n.arity; ++k) {
-        if (k > 0 && n.code != op::concat) continue;
+        if (!takes_from(maps_of(g, n), k)) continue;
         const auto source = source_of(maps_of(g, n), k, g.nodes[n.in[k]].type, n.type, index, at, offsets);
-        if (source) out.data[place] = in[k]->data[place_in(box_of(in[k]->extents, layout{}, {}, at.axes), *source)];
+        if (source) out.data[offset] = in[k]->data[offset_in(box_of(in[k]->extents, layout{}, {}, at.axes), *source)];
       }
     });
   }
 
-  void gather(const node& n, const host_array& table, const host_array& places, host_array& out) const {
+  void gather(const node& n, const host_array& table, const host_array& indices, host_array& out) const {
     const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
     const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
-    for_each_index(whole(out), [&](const indices& index, std::size_t place) {
-      const auto source = row_of(from, asked, n.type, n.which[0], at[n.which[0]], index, [&](const indices& i) { return places.data[place_in(whole(places), i)]; });
-      if (source) out.data[place] = table.data[place_in(whole(table), *source)];
+    for_each_index(whole(out), [&](const position& index, std::size_t offset) {
+      const auto source = row_of(from, asked, n.type, n.which[0], at[n.which[0]], index,
+                                 [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
+      if (source) out.data[offset] = table.data[offset_in(whole(table), *source)];
     });
   }
 
-  void scatter(const node& n, const host_array& rows, const host_array& places, host_array& out) const {
+  void scatter(const node& n, const host_array& rows, const host_array& indices, host_array& out) const {
     const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
     const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
-    for_each_index(whole(rows), [&](const indices& index, std::size_t place) {
-      const auto target = row_of(n.type, asked, from, n.which[0], at[n.which[0]], index, [&](const indices& i) { return places.data[place_in(whole(places), i)]; });
+    for_each_index(whole(rows), [&](const position& index, std::size_t offset) {
+      const auto target = row_of(n.type, asked, from, n.which[0], at[n.which[0]], index,
+                                 [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
       if (!target) return;
-      double& total = out.data[place_in(whole(out), *target)];
-      total = combined(reduction::sum, n.type.element, total, rows.data[place]);
+      double& total = out.data[offset_in(whole(out), *target)];
+      total = combined(reduction::sum, n.type.element, total, rows.data[offset]);
     });
   }
 
   void cumulative(const node& n, const host_array& in, host_array& out) const {
     const int along = n.type.find(n.which[0]);
     const std::int64_t length = out.extents[along], step = steps_of(out.extents)[static_cast<std::size_t>(along)];
-    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const indices& index, std::size_t place) {
+    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const position& index, std::size_t offset) {
       if (index[static_cast<std::size_t>(along)] != 0) return;
       double total = identity_of(n.combine, n.type.element);
       for (std::int64_t i = 0; i < length; ++i) {
-        const auto here = place + static_cast<std::size_t>((n.backwards ? length - 1 - i : i) * step);
+        const auto here = offset + static_cast<std::size_t>((n.backwards ? length - 1 - i : i) * step);
         const double before = total;
         total = combined(n.combine, n.type.element, total, in.data[here]);
         out.data[here] = n.exclusive ? before : total;
@@ -144,54 +150,61 @@ struct evaluator {
     });
   }
 
+  /// The values of a node without operands.
+  void fill(const node& n, host_array& out) const {
+    const auto put = [&](std::size_t i, double x) { out.data[i] = stored(n.type.element, x); };
+    double product = 1;
+    switch (n.code) {
+      case op::constant: return put(0, n.scalar);
+      case op::iota:
+        for (std::size_t i = 0; i < out.data.size(); ++i) put(i, static_cast<double>(i));
+        return;
+      case op::count:
+        for (dim_id d = 0; d < max_dims; ++d)
+          if ((n.over & dim_bit(d)) != 0) product *= static_cast<double>(at[d]);
+        return put(0, product);
+      default: return;
+    }
+  }
+
+  void contract(const node& n, const host_array& left, const host_array& right, host_array& out) const {
+    const placed a = place(n.in[0]), b = place(n.in[1]), c(n.type, out.extents);
+    const auto loops = product_loops(a.type, b.type, c.type, [&](dim_id d) { return at[d]; });
+    multiply(a, b, c, loops, left.data.data(), right.data.data(), out.data.data());
+  }
+
+  /// A user's kernel, on one device that holds everything.
+  void call(const node& n, host_array& out) const {
+    std::vector<reference_shard> shards;
+    const auto whole = [&](const host_array& a, const tensor_type& type) {
+      shape start;
+      start.rank = a.extents.rank;
+      return reference_shard{a.extents, a.extents, start, const_cast<double*>(a.data.data()),
+                             detail::named_dims(type, g.dims)};
+    };
+    for (std::size_t k = 0; k < n.arity; ++k) shards.push_back(whole(values[n.in[k]], g.nodes[n.in[k]].type));
+    run_reference(*n.user, shards, whole(out, n.type));
+  }
+
   host_array compute(const node& n) const {
     host_array out(shape_of(n.type, at));
     const host_array* in[max_arity]{};
     for (std::size_t k = 0; k < n.arity; ++k) in[k] = &values[n.in[k]];
     switch (class_of(n.code)) {
-      case op_class::source:
-        if (n.code == op::constant) out.data[0] = stored(n.type.element, n.scalar);
-        if (n.code == op::iota)
-          for (std::size_t i = 0; i < out.data.size(); ++i) out.data[i] = stored(n.type.element, static_cast<double>(i));
-        if (n.code == op::count) {
-          double product = 1;
-          for (dim_id d = 0; d < max_dims; ++d)
-            if ((n.over & dim_bit(d)) != 0) product *= static_cast<double>(at[d]);
-          out.data[0] = stored(n.type.element, product);
-        }
-        break;
+      case op_class::source: fill(n, out); break;
       case op_class::elementwise: elementwise(n, in, out); break;
-      case op_class::contraction: {
-        const placed a = place(n.in[0]), b = place(n.in[1]), c(n.type, out.extents);
-        multiply(a, b, c, product_loops(a.type, b.type, c.type, [&](dim_id d) { return at[d]; }), in[0]->data.data(),
-                 in[1]->data.data(), out.data.data());
-        break;
-      }
+      case op_class::contraction: contract(n, *in[0], *in[1], out); break;
       case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::remap: remap(n, in, out); break;
       case op_class::cumulative: cumulative(n, *in[0], out); break;
-      case op_class::sort:
-        sort_slices(*in[0], n.type.find(n.which[0]), n.backwards, n.code == op::argsort, out);
-        break;
+      case op_class::sort: sort_slices(*in[0], n.type.find(n.which[0]), n.backwards, n.code == op::argsort, out); break;
       case op_class::scatter: scatter(n, *in[0], *in[1], out); break;
       case op_class::gather: gather(n, *in[0], *in[1], out); break;
-      case op_class::call: {
-        // One device that holds everything.
-        std::vector<reference_shard> shards;
-        const auto whole = [&](const host_array& a, const tensor_type& type) {
-          shape start;
-          start.rank = a.extents.rank;
-          return reference_shard{a.extents, a.extents, start, const_cast<double*>(a.data.data()), detail::named_dims(type, g.dims)};
-        };
-        for (std::size_t k = 0; k < n.arity; ++k) shards.push_back(whole(values[n.in[k]], g.nodes[n.in[k]].type));
-        run_reference(*n.user, shards, whole(out, n.type));
-        break;
-      }
+      case op_class::call: call(n, out); break;
       case op_class::loop:
       case op_class::view:
       case op_class::annotation:
-        if (in[0]->data.size() != out.data.size())
-          throw std::invalid_argument("cleave: the sizes given to evaluate contradict a " + std::string(name_of(n.code)));
+        if (in[0]->data.size() != out.data.size()) throw evaluation_error(wording::sizes_contradict(name_of(n.code)));
         out.data = in[0]->data;
         break;
     }
@@ -199,10 +212,10 @@ struct evaluator {
   }
 };
 
-/// What is done to each value once it is there, in every trip.
+/// What is done to each value once it is there, in every iteration.
 using node_hook = std::function<void(const node&, host_array&)>;
 
-/// Runs the nodes of an ordered graph, loops trip by trip.
+/// Runs the nodes of an ordered graph, loops iteration by iteration.
 class loop_runner {
  public:
   loop_runner(evaluator& e, const node_hook& after) : run(e), g(e.g), at(e.at), hook(after) {}
@@ -210,42 +223,43 @@ class loop_runner {
   void nodes(std::size_t first, std::size_t last, std::uint8_t loop) {
     for (std::size_t v = first; v < last; ++v)
       if (g.nodes[v].loop == loop) node_of(v);
-      else v = trips(v, last, loop) - 1;
+      else v = run_loop(v, last, loop) - 1;
   }
 
  private:
   void node_of(std::size_t v) {
     const node& n = g.nodes[v];
-    // A carried value is set by the loop; a stack is filled trip by trip; a result is what was carried last.
-    if (n.code == op::input || n.code == op::carry || n.code == op::collect || n.code == op::trips) return;
-    if (n.code == op::last) run.values[v] = run.values[g.nodes[n.in[0]].in[1]];
-    else if (n.code == op::each && g.loops[n.of - 1u].along != no_dim) run.values[v] = slice(n);
-    else if (n.code != op::next) run.values[v] = run.compute(n);
+    // A carried value is set by the loop; a stack is filled one index an iteration; a result is what was carried last.
+    if (n.code == op::input || n.code == op::carry || n.code == op::loop_stack || n.code == op::trip_count) return;
+    if (n.code == op::loop_result) run.values[v] = run.values[g.nodes[n.in[0]].in[1]];
+    else if (n.code == op::loop_slice && g.loops[n.of - 1u].along != no_dim) run.values[v] = slice(n);
+    else if (n.code != op::loop_yield) run.values[v] = run.compute(n);
     if (hook) hook(n, run.values[v]);
   }
   host_array slice(const node& n) const {
     host_array out(shape_of(n.type, at));
-    const auto from = run.values[n.in[0]].data.begin() + static_cast<std::ptrdiff_t>(index_[n.of] * out.extents.elements());
+    const auto from = run.values[n.in[0]].data.begin() +
+                      static_cast<std::ptrdiff_t>(index_[n.of] * out.extents.elements());
     std::copy(from, from + static_cast<std::ptrdiff_t>(out.data.size()), out.data.begin());
     return out;
   }
   /// The loop inside `around` that begins at a node; where its nodes end.
-  std::size_t trips(std::size_t first, std::size_t last, std::uint8_t around) {
+  std::size_t run_loop(std::size_t first, std::size_t last, std::uint8_t around) {
     std::uint8_t loop = g.nodes[first].loop;
     while (g.loops[loop - 1u].around != around) loop = g.loops[loop - 1u].around;
     std::size_t end = first;
     while (end < last && within(g.loops, g.nodes[end].loop, loop)) ++end;
     const loop_info& l = g.loops[loop - 1u];
-    std::int64_t trips = l.along != no_dim ? at[l.along] : l.trips;
+    std::int64_t iterations = l.along != no_dim ? at[l.along] : l.iterations;
     for (std::size_t v = 0; v < g.nodes.size(); ++v) {
       const node& n = g.nodes[v];
       if (n.of != loop) continue;
-      if (n.code == op::trips) trips = static_cast<std::int64_t>(run.values[n.in[0]].data[0]);
+      if (n.code == op::trip_count) iterations = static_cast<std::int64_t>(run.values[n.in[0]].data[0]);
       if (n.code == op::carry) run.values[v] = run.values[n.in[0]];
-      if (n.code == op::collect) run.values[v] = host_array(shape_of(n.type, at));
+      if (n.code == op::loop_stack) run.values[v] = host_array(shape_of(n.type, at));
     }
-    for (std::int64_t trip = 0; trip < trips; ++trip) {
-      index_[loop] = l.backwards ? trips - 1 - trip : trip;
+    for (std::int64_t iteration = 0; iteration < iterations; ++iteration) {
+      index_[loop] = l.backwards ? iterations - 1 - iteration : iteration;
       nodes(first, end, loop);
       bool done = false;
       std::vector<std::pair<node_id, host_array>> next;
@@ -253,9 +267,11 @@ class loop_runner {
         const node& n = g.nodes[v];
         if (n.of != loop) continue;
         const host_array& x = run.values[n.in[0]];
-        if (n.code == op::until) done = x.data[0] != 0;
-        if (n.code == op::next) next.push_back({n.in[1], x});
-        if (n.code == op::collect) std::copy(x.data.begin(), x.data.end(), run.values[v].data.begin() + static_cast<std::ptrdiff_t>(index_[loop] * x.extents.elements()));
+        if (n.code == op::break_if) done = x.data[0] != 0;
+        if (n.code == op::loop_yield) next.push_back({n.in[1], x});
+        if (n.code == op::loop_stack)
+          std::copy(x.data.begin(), x.data.end(),
+                    run.values[v].data.begin() + static_cast<std::ptrdiff_t>(index_[loop] * x.extents.elements()));
       }
       for (auto& [carry, x] : next) run.values[carry] = std::move(x);
       if (done) break;
@@ -272,7 +288,7 @@ class loop_runner {
 
 /// Arrays hold doubles: programs with complex numbers are neither evaluated nor simulated.
 inline void refuse_complex(element e) {
-  if (is_complex(e)) throw std::invalid_argument("cleave: complex numbers are neither evaluated nor simulated; run the program on one device to compare");
+  if (is_complex(e)) throw evaluation_error(wording::not_on_doubles());
 }
 
 } // namespace simulation
@@ -280,13 +296,17 @@ inline void refuse_complex(element e) {
 /// Runs a recorded graph unpartitioned, on whole arrays: the meaning of a program. Arguments and results are in the
 /// order of the graph. A partial argument is given as its complete value. Results have the memory order that is asked
 /// for. `after` may change each value once it is computed, as rounding would.
-inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, std::span<const host_array> arguments, const simulation::node_hook& after = {}) {
+inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, std::span<const host_array> arguments,
+                                        const simulation::node_hook& after = {}) {
   const graph g = ordered(recorded);
-  if (arguments.size() != g.inputs.size()) throw std::invalid_argument("cleave: evaluate needs one array an argument");
+  if (arguments.size() != g.inputs.size())
+    throw evaluation_error(wording::arrays_needed(static_cast<std::int64_t>(g.inputs.size()),
+                                                  static_cast<std::int64_t>(arguments.size())));
   for (const node& n : g.nodes) simulation::refuse_complex(n.type.element);
   simulation::evaluator run{g, at, std::vector<host_array>(g.nodes.size())};
   for (std::size_t a = 0; a < arguments.size(); ++a) {
-    if (arguments[a].extents != shape_of(g.nodes[g.inputs[a]].type, at)) throw std::invalid_argument("cleave: an argument of evaluate has another shape than its type");
+    if (arguments[a].extents != shape_of(g.nodes[g.inputs[a]].type, at))
+      throw evaluation_error(wording::array_extents(static_cast<std::int64_t>(a)));
     run.values[g.inputs[a]] = arguments[a];
     if (after) after(g.nodes[g.inputs[a]], run.values[g.inputs[a]]);
   }

@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <string>
 
-// Moves between devices, done literally: what every device has afterwards is copied from memories of devices, and counted. No
-// price and no closed form of the planner is used here.
+// Moves between devices, done literally: what every device has afterwards is copied from memories of devices, and
+// counted. No price and no closed form of the planner is used here.
 
 namespace cleave::simulation {
 
@@ -78,9 +78,10 @@ class mover {
     const axis_set gone = static_cast<axis_set>(from_.where.unreduced() & ~to_.where.unreduced());
     const axis_set fresh = static_cast<axis_set>(to_.where.unreduced() & ~from_.where.unreduced());
     const bool reduces = s_.move == kind::all_reduce || s_.move == kind::reduce_scatter;
-    if (gone != (reduces ? s_.axes : 0)) problem = "resolves other partial axes than its own";
-    if (fresh != (s_.move == kind::mask ? s_.axes : 0)) problem = "makes a whole value partial";
-    if ((reduces || s_.move == kind::all_reduce || s_.move == kind::mask) && from_.where.unreduced() != 0 && s_.combine != from_.where.combine())
+    if (gone != (reduces ? s_.axes : axis_set{})) problem = "resolves other partial axes than its own";
+    if (fresh != (s_.move == kind::mask ? s_.axes : axis_set{})) problem = "makes a whole value partial";
+    if ((reduces || s_.move == kind::all_reduce || s_.move == kind::mask) && from_.where.unreduced() != 0 &&
+        s_.combine != from_.where.combine())
       problem = "combines partial values by another reduction than their own";
     if ((s_.move == kind::all_reduce || s_.move == kind::mask) && have_ != want_) problem = "also moves blocks";
     if (!problem.empty()) return;
@@ -117,7 +118,7 @@ class mover {
   std::vector<double> combined_over(const std::vector<std::size_t>& group, const box& part) {
     std::vector<double> total(static_cast<std::size_t>(part.elements()));
     for (std::size_t k = 0; k < group.size(); ++k) {
-      if (have_[group[k]] != have_[group[0]]) problem = "combines blocks of different places";
+      if (have_[group[k]] != have_[group[0]]) problem = "combines blocks of different indices";
       for_each_of(part, have_[group[k]], part, [&](std::size_t from, std::size_t to) {
         const double x = memory_[group[k]][from];
         total[to] = k == 0 ? x : combined(s_.combine, from_.type.element, total[to], x);

@@ -13,12 +13,21 @@
 
 namespace cleave::simulation {
 
-using indices = std::array<std::int64_t, max_rank>;
+/// The index of an element along every dim.
+using position = std::array<std::int64_t, max_rank>;
+
+/// Whether elements come from an operand. Offsets are operands too.
+inline bool takes_from(std::span<const dim_map> maps, std::uint8_t operand) {
+  for (const dim_map& m : maps)
+    if (m.operand == operand) return true;
+  return false;
+}
 
 /// The element of an operand that an element of the result is; none where it is 0.
-inline std::optional<indices> source_of(std::span<const dim_map> maps, std::uint8_t operand, const tensor_type& from, const tensor_type& to,
-                                        const indices& at, const sizes& s, std::span<const std::int64_t> offsets) {
-  indices source{};
+inline std::optional<position> source_of(std::span<const dim_map> maps, std::uint8_t operand, const tensor_type& from,
+                                         const tensor_type& to, const position& at, const sizes& s,
+                                         std::span<const std::int64_t> offsets) {
+  position source{};
   for (int i = 0; i < from.rank; ++i) {
     const int same = to.find(from[i]);
     source[static_cast<std::size_t>(i)] = same < 0 ? 0 : at[static_cast<std::size_t>(same)];
@@ -34,27 +43,28 @@ inline std::optional<indices> source_of(std::span<const dim_map> maps, std::uint
   return source;
 }
 
-/// The element of a table that an element of a look-up is; none where its place is not in the table.
-template <class Places>
-std::optional<indices> row_of(const tensor_type& table, const tensor_type& places, const tensor_type& to, dim_id along, std::int64_t extent, const indices& at,
-                              Places&& place_at) {
-  indices asked{}, source{};
+/// The element of a table that an element of a look-up is; none where its index is not in the table.
+template <class Indices>
+std::optional<position> row_of(const tensor_type& table, const tensor_type& indices, const tensor_type& to,
+                               dim_id along, std::int64_t extent, const position& at, Indices&& index_at) {
+  position asked{}, source{};
   const auto index = [&](dim_id d) { return at[static_cast<std::size_t>(to.find(d))]; };
-  for (int i = 0; i < places.rank; ++i) asked[static_cast<std::size_t>(i)] = index(places[i]);
-  const double place = place_at(asked);
-  if (!(place >= 0 && place < static_cast<double>(extent))) return {};
-  for (int i = 0; i < table.rank; ++i) source[static_cast<std::size_t>(i)] = table[i] == along ? static_cast<std::int64_t>(place) : index(table[i]);
+  for (int i = 0; i < indices.rank; ++i) asked[static_cast<std::size_t>(i)] = index(indices[i]);
+  const double row = index_at(asked);
+  if (!(row >= 0 && row < static_cast<double>(extent))) return {};
+  for (int i = 0; i < table.rank; ++i)
+    source[static_cast<std::size_t>(i)] = table[i] == along ? static_cast<std::int64_t>(row) : index(table[i]);
   return source;
 }
 
-/// Calls each(index along every dim, place in the array) for the elements of a box that lies in an array of its own.
+/// Calls each(index along every dim, offset in the array) for the elements of a box that lies in an array of its own.
 template <class Each>
 void for_each_index(const box& all, Each&& each) {
   if (all.empty()) return;
-  indices at{};
+  position at{};
   for (int i = 0; i < all.rank; ++i) at[static_cast<std::size_t>(i)] = all[i].begin;
-  for (std::size_t place = 0;; ++place) {
-    each(static_cast<const indices&>(at), place);
+  for (std::size_t offset = 0;; ++offset) {
+    each(static_cast<const position&>(at), offset);
     int i = all.rank - 1;
     for (; i >= 0; --i) {
       if (++at[static_cast<std::size_t>(i)] < all[i].end) break;
@@ -63,15 +73,16 @@ void for_each_index(const box& all, Each&& each) {
     if (i < 0) return;
   }
 }
-inline bool holds(const box& b, const indices& at) {
+inline bool holds(const box& b, const position& at) {
   for (int i = 0; i < b.rank; ++i)
     if (at[static_cast<std::size_t>(i)] < b[i].begin || at[static_cast<std::size_t>(i)] >= b[i].end) return false;
   return true;
 }
-inline std::size_t place_in(const box& b, const indices& at) {
+inline std::size_t offset_in(const box& b, const position& at) {
   const strides step = steps_of(b.extents());
   std::int64_t flat = 0;
-  for (int i = 0; i < b.rank; ++i) flat += (at[static_cast<std::size_t>(i)] - b[i].begin) * step[static_cast<std::size_t>(i)];
+  for (int i = 0; i < b.rank; ++i)
+    flat += (at[static_cast<std::size_t>(i)] - b[i].begin) * step[static_cast<std::size_t>(i)];
   return static_cast<std::size_t>(flat);
 }
 

@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/error.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/ops/table.hpp>
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <stdexcept>
-#include <string>
+#include <optional>
 
-// What the elementwise ops mean, once more and plainly, so that the kernels have something to be compared with: floating
-// types compute in double and are not rounded, integers wrap to their width, bool is 0 or 1.
+// What the elementwise ops mean, once more and plainly, so that the kernels have something to be compared with:
+// floating types compute in double and are not rounded, integers wrap to their width, bool is 0 or 1.
 
 namespace cleave::simulation {
 
@@ -43,83 +43,14 @@ inline double stored(element e, double x) {
   return wrapped(e, bits_of(x));
 }
 
-inline double applied(op code, double x) {
-  switch (code) {
-    case op::neg: return -x;
-    case op::abs: return std::fabs(x);
-    case op::sign: return x > 0 ? 1 : x < 0 ? -1 : x;
-    case op::exp: return std::exp(x);
-    case op::log: return std::log(x);
-    case op::tanh: return std::tanh(x);
-    case op::sqrt: return std::sqrt(x);
-    case op::rsqrt: return 1 / std::sqrt(x);
-    case op::erf: return std::erf(x);
-    case op::gelu: return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-    case op::relu: return x < 0 ? 0 : x;
-    case op::sigmoid: return 1 / (1 + std::exp(-x));
-    case op::sin: return std::sin(x);
-    case op::cos: return std::cos(x);
-    case op::floor: return std::floor(x);
-    case op::imag: return 0;
-    case op::logical_not: return x == 0 ? 1 : 0;
-    default: return x;
-  }
-}
-
-/// Division, powers and products of integers, which double would round.
-inline std::uint64_t applied_to_integers(op code, element e, double a, double b) {
-  const std::uint64_t x = bits_of(a), y = bits_of(b);
-  switch (code) {
-    case op::add: return x + y;
-    case op::sub: return x - y;
-    case op::mul: return x * y;
-    case op::div: {
-      if (y == 0) return 0;
-      if (e == element::u64) return x / y;
-      const auto n = static_cast<std::int64_t>(x), d = static_cast<std::int64_t>(y);
-      return d == -1 ? std::uint64_t{0} - x : static_cast<std::uint64_t>(n / d);
-    }
-    default: {
-      if (b < 0) return a == 1 ? 1u : a != -1 ? 0u : (y & 1u) != 0 ? ~std::uint64_t{0} : 1u;
-      std::uint64_t result = 1, square = x;
-      for (std::uint64_t left = y; left != 0; left >>= 1, square *= square)
-        if ((left & 1u) != 0) result *= square;
-      return result;
-    }
-  }
-}
-
-/// An op of two operands of type `e`.
-inline double applied(op code, element e, double a, double b) {
-  switch (code) {
-    case op::add:
-    case op::sub:
-    case op::mul:
-    case op::div:
-    case op::pow:
-      if (!is_floating(e)) return wrapped(e, applied_to_integers(code, e, a, b));
-      return code == op::add ? a + b : code == op::sub ? a - b : code == op::mul ? a * b : code == op::div ? a / b : std::pow(a, b);
-    case op::maximum: return a > b || std::isnan(a) ? a : b;
-    case op::minimum: return a < b || std::isnan(a) ? a : b;
-    case op::equal: return a == b;
-    case op::not_equal: return a != b;
-    case op::less: return a < b;
-    case op::less_equal: return a <= b;
-    case op::greater: return a > b;
-    case op::greater_equal: return a >= b;
-    case op::logical_and: return a != 0 && b != 0;
-    case op::logical_or: return a != 0 || b != 0;
-    default: return 0;
-  }
-}
-
 /// op::random and op::normal: Philox4x32-10 as its authors write it, on arrays, and what is made of its words.
 inline double random_number(op code, element result, std::uint64_t key, std::uint64_t row, std::uint64_t column) {
   constexpr std::uint64_t low = 0xFFFFFFFFu;
   std::uint64_t c[4]{column & low, row & low, column >> 32, row >> 32}, k[2]{key & low, key >> 32};
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product[2]{c[0] * 0xD2511F53u, c[2] * 0xCD9E8D57u};
-    const std::uint64_t next[4]{(product[1] >> 32) ^ c[1] ^ k[0], product[1] & low, (product[0] >> 32) ^ c[3] ^ k[1], product[0] & low};
+    const std::uint64_t next[4]{(product[1] >> 32) ^ c[1] ^ k[0], product[1] & low, (product[0] >> 32) ^ c[3] ^ k[1],
+                                product[0] & low};
     for (int i = 0; i < 4; ++i) c[i] = next[i];
     k[0] = (k[0] + 0x9E3779B9u) & low;
     k[1] = (k[1] + 0xBB67AE85u) & low;
@@ -139,32 +70,70 @@ inline double random_number(op code, element result, std::uint64_t key, std::uin
   return std::ldexp(leading(0, bits), -bits);
 }
 
-/// Whether the result is one of the operands as it is. Such a one is stored already, and not again: the greatest integers of 64 bits are no
-/// doubles, and the nearest ones would wrap.
-inline bool gives_operand(op code, element operands, element result) {
-  return code == op::maximum || code == op::minimum || code == op::broadcast || (code == op::cast && operands == result);
+inline double random_of(op code, element result, double key, double row, double column) {
+  return random_number(code, result, bits_of(key), bits_of(row), bits_of(column));
 }
 
-/// Any elementwise op. `operands` is the type of the operands (of the branches of a select), `result` that of the value.
-inline double applied(op code, element operands, element result, double a, double b, double c) {
-  if (code == op::select) return a != 0 ? b : c;
-  if (gives_operand(code, operands, result)) return entry_of(code).arity == 1 ? a : applied(code, operands, a, b);
-  if (code == op::random || code == op::normal) return random_number(code, result, bits_of(a), bits_of(b), bits_of(c));
-  return stored(result, entry_of(code).arity == 1 ? applied(code, a) : applied(code, operands, a, b));
+/// Sums, products, quotients and powers of integers, which double would round; none for other ops.
+inline std::optional<std::uint64_t> applied_to_integers(op code, element e, double a, double b) {
+  const std::uint64_t x = bits_of(a), y = bits_of(b);
+  switch (code) {
+    case op::add: return x + y;
+    case op::sub: return x - y;
+    case op::mul: return x * y;
+    case op::div: {
+      if (y == 0) return 0;
+      if (e == element::u64) return x / y;
+      const auto n = static_cast<std::int64_t>(x), d = static_cast<std::int64_t>(y);
+      return d == -1 ? std::uint64_t{0} - x : static_cast<std::uint64_t>(n / d);
+    }
+    case op::pow: {
+      if (b < 0) return a == 1 ? 1u : a != -1 ? 0u : (y & 1u) != 0 ? ~std::uint64_t{0} : 1u;
+      std::uint64_t result = 1, square = x;
+      for (std::uint64_t left = y; left != 0; left >>= 1, square *= square)
+        if ((left & 1u) != 0) result *= square;
+      return result;
+    }
+    default: return std::nullopt;
+  }
 }
+
+/// What an elementwise op means on doubles, from its line in graph/op_list.hpp.
+inline double meaning_of(op code, element in, element out, double x, double y, double z) {
+  if (!is_floating(in))
+    if (const auto whole = applied_to_integers(code, in, x, y)) return wrapped(in, *whole);
+  switch (code) {
+#define CLEAVE_ELEMENTWISE(code, arity, sums, traits, meaning, ...) \
+  case op::code: return meaning;
+#include <cleave/graph/op_list.hpp>
+    default: return 0;
+  }
+}
+
+/// Any elementwise op as it comes back from memory. `in` is the type in which it computes, see typed_operand; `out`
+/// that of the result. An operand as it is has been stored already, and is not again: the greatest integers of 64 bits
+/// are no doubles, and the nearest ones would wrap.
+inline double applied(op code, element in, element out, double x, double y, double z) {
+  const double value = meaning_of(code, in, out, x, y, z);
+  return in == out && (value == x || value == y || value == z) ? value : stored(out, value);
+}
+/// An op of two operands whose result has their type.
+inline double applied(op code, element e, double a, double b) { return meaning_of(code, e, e, a, b, 0); }
 
 /// A user's function.
 inline double applied(const user_entry& user, element result, double a, double b, double c) {
   if (user.f64 != nullptr) return stored(result, user.f64(a, b, c));
-  if (user.f32 != nullptr) return stored(result, static_cast<double>(user.f32(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))));
+  if (user.f32 != nullptr)
+    return stored(result,
+                  static_cast<double>(user.f32(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))));
   const auto whole = [](double x) { return static_cast<std::int64_t>(x); };
   if (user.i64 != nullptr) return static_cast<double>(user.i64(whole(a), whole(b), whole(c)));
-  return static_cast<double>(user.i32(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c)));
+  return static_cast<double>(
+      user.i32(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c)));
 }
 /// A user's kernel on shards of doubles.
 inline void run_reference(const user_entry& user, std::span<const reference_shard> in, const reference_shard& out) {
-  if (user.reference == nullptr)
-    throw std::invalid_argument("cleave: the operation " + std::string(user.name) + " has no reference function, so that it cannot be simulated");
+  if (user.reference == nullptr) throw evaluation_error(wording::reference_missing(user.name));
   user.reference(in, out);
 }
 
@@ -179,7 +148,8 @@ inline double identity_of(reduction how, element e) {
   if (how == reduction::sum) return 0;
   if (how == reduction::prod) return 1;
   const bool largest = how == reduction::min;
-  if (is_floating(e)) return largest ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  if (is_floating(e))
+    return largest ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
   const bool is_signed = e == element::i8 || e == element::i32 || e == element::i64;
   const std::int64_t width = e == element::boolean ? 1 : 8 * size_of(e);
   if (!is_signed) return largest ? std::ldexp(1.0, static_cast<int>(width)) - 1 : 0;

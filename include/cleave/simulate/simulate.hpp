@@ -24,7 +24,8 @@ class machine : slice_steps {
     if (arguments.size() != p_.arguments) complain("there must be one array an argument");
     if (!out_.problem.empty()) return out_;
     for (std::size_t b = 0; b < p_.buffers.size(); ++b)
-      if (p_.buffers[b].role == role::input && p_.buffers[b].form == form::shard) distribute(b, arguments[p_.buffers[b].index]);
+      if (p_.buffers[b].role == role::input && p_.buffers[b].form == form::shard)
+        distribute(b, arguments[p_.buffers[b].index]);
     flops_.assign(where_.size(), 0);
     // What never runs moves what it is priced at.
     for (const step& s : p_.steps) out_.step_bytes.push_back(writes(s) ? step_bytes(p_, s, at_) : 0);
@@ -64,12 +65,14 @@ class machine : slice_steps {
     for (std::size_t i = begin; i < end; ++i)
       if (writes(p_.steps[i]))
         if (const buffer& out = p_.buffers[p_.steps[i].out]; out.form == form::slice && out.loop == s.in_loop) {
-          for (auto& device : memory_) std::fill(device[memory_of(out)].begin(), device[memory_of(out)].end(), unwritten);
+          for (auto& device : memory_)
+            std::fill(device[memory_of(out)].begin(), device[memory_of(out)].end(), unwritten);
           writer_[memory_of(out)] = out.of;
         }
-    const std::int64_t trips = s.in.empty() ? loop.along != no_dim ? at_[loop.along] : loop.trips : agreed(s.in[0]);
-    for (std::int64_t trip = 0; trip < trips && out_.problem.empty(); ++trip) {
-      index_[s.in_loop] = loop.backwards ? trips - 1 - trip : trip;
+    const std::int64_t iterations = s.in.empty() ? loop.along != no_dim ? at_[loop.along] : loop.iterations
+                                                 : agreed(s.in[0]);
+    for (std::int64_t iteration = 0; iteration < iterations && out_.problem.empty(); ++iteration) {
+      index_[s.in_loop] = loop.backwards ? iterations - 1 - iteration : iteration;
       run_steps(begin + 1, end);
       if (out_.problem.empty() && !p_.steps[end].in.empty() && agreed(p_.steps[end].in[0]) != 0) break;
     }
@@ -133,7 +136,8 @@ class machine : slice_steps {
       if (writer_[memory_of(out)] != -1) complain("is written while an exchange brings something else");
       for (std::size_t d = 0; d < memory_.size(); ++d) {
         for (std::size_t k = 0; k < s.in.size(); ++k)
-          if (!std::ranges::equal(f.sent[d][k], memory_[d][memory_of(p_.buffers[s.in[k]])], same_bits)) complain("waits for an exchange whose operand was written meanwhile");
+          if (!std::ranges::equal(f.sent[d][k], memory_[d][memory_of(p_.buffers[s.in[k]])], same_bits))
+            complain("waits for an exchange whose operand was written meanwhile");
         memory_[d][memory_of(out)] = f.brought[d];
       }
       writer_[memory_of(out)] = out.form == form::slice ? out.of : s.out;
@@ -167,7 +171,8 @@ class machine : slice_steps {
     }
     for (std::uint16_t in : s.in)
       if ((p_.buffers[in].type.set() & ~s.loop.set()) != 0) complain("does not run over all dims of an operand");
-    if (to.extents.elements() != 0 && (out.type.set() & ~s.loop.set()) != 0) complain("does not run over all dims of its result");
+    if (to.extents.elements() != 0 && (out.type.set() & ~s.loop.set()) != 0)
+      complain("does not run over all dims of its result");
     if (!out_.problem.empty()) return;
     double* result = data(d, out);
     const element e = out.type.element;
@@ -185,7 +190,8 @@ class machine : slice_steps {
             case op::count: tape[t] = stored(o.type, count(o.over)); break;
             case op::user: tape[t] = applied(*o.user, o.type, tape[o.in[0]], tape[o.in[1]], tape[o.in[2]]); break;
             default:
-              tape[t] = applied(o.code, s.tape[o.in[o.code == op::select ? 1u : 0u]].type, o.type, tape[o.in[0]], tape[o.in[1]], tape[o.in[2]]);
+              tape[t] = applied(o.code, s.tape[o.in[typed_operand(o.code)]].type, o.type, tape[o.in[0]], tape[o.in[1]],
+                                tape[o.in[2]]);
           }
         }
         double& x = result[at[target] + i * step[target]];
@@ -235,22 +241,24 @@ class machine : slice_steps {
         const buffer& from = p_.buffers[s.in[k]];
         const box own = part(d, from.type, from.where);
         std::set<std::pair<std::uint32_t, std::size_t>> received;
-        for_each_index(mine, [&](const indices& at, std::size_t place) {
+        for_each_index(mine, [&](const position& at, std::size_t offset) {
           const std::uint32_t where = part_of_region(d, to, at);
           if ((s.region_parts >> where & 1) == 0 && to.form == form::region) {
-            made[d][place] = unwritten;
+            made[d][offset] = unwritten;
             return;
           }
           const auto source = source_of(maps, k, from.type, to.type, at, at_, offsets);
           if (!source) return;
           std::size_t owner = d;
           if (!holds(own, *source)) {
-            received.insert({where, place_in(box_of(global(from.type), layout{}, {}, at_.axes), *source)});
+            received.insert({where, offset_in(box_of(global(from.type), layout{}, {}, at_.axes), *source)});
             for (std::size_t other = 0; other < where_.size(); ++other)
-              if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, from.type, from.where), *source)) owner = other;
+              if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, from.type, from.where), *source))
+                owner = other;
             if (owner == d) complain("needs an element that no device of its group has");
           }
-          if (out_.problem.empty()) made[d][place] = data(owner, from)[place_in(part(owner, from.type, from.where), *source)];
+          if (out_.problem.empty())
+            made[d][offset] = data(owner, from)[offset_in(part(owner, from.type, from.where), *source)];
         });
         bytes += static_cast<std::int64_t>(received.size()) * size_of(from.type.element);
       }
@@ -263,13 +271,7 @@ class machine : slice_steps {
     if (at_run_time && busiest > priced) complain("moves more than its price");
     moved_ = at_run_time ? priced : busiest;
   }
-  /// Offsets are operands too.
-  static bool takes_from(std::span<const dim_map> maps, std::uint8_t operand) {
-    for (const dim_map& m : maps)
-      if (m.operand == operand) return true;
-    return false;
-  }
-  std::uint32_t part_of_region(std::size_t d, const buffer& to, const indices& at) const {
+  std::uint32_t part_of_region(std::size_t d, const buffer& to, const position& at) const {
     std::uint32_t part = 0, digit = 1;
     for (int m = 0; m < to.maps && to.form == form::region; ++m, digit *= 3) {
       const dim_map& map = p_.maps[static_cast<std::size_t>(to.first_map + m)];
@@ -324,7 +326,8 @@ class machine : slice_steps {
 
 /// Runs a program for every device of a mesh in one process. Arguments are whole tensors; a partial argument is split
 /// into random summands.
-inline simulated simulate(const program& p, const sizes& at, std::span<const host_array> arguments, std::uint64_t seed = 0) {
+inline simulated simulate(const program& p, const sizes& at, std::span<const host_array> arguments,
+                          std::uint64_t seed = 0) {
   for (const buffer& b : p.buffers) simulation::refuse_complex(b.type.element);
   return simulation::machine(p, at, seed).run(arguments);
 }

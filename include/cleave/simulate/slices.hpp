@@ -6,34 +6,36 @@
 
 namespace cleave::simulation {
 
-/// The steps for which devices look into each other's slices: look-ups, sums at places, running totals, sorting.
+/// The steps for which devices look into each other's slices: look-ups, sums at indices, running totals, sorting.
 class slice_steps : protected devices {
  protected:
   using devices::devices;
 
-  /// Rows at places, from the device's own block of the table or from that of the one that has them. What moves depends on the places;
-  /// charged is the price.
+  /// Rows at indices, from the device's own block of the table or from that of the one that has them. What moves
+  /// depends on the indices; charged is the price.
   void gather(const step& s) {
-    const buffer &table = p_.buffers[s.in[0]], &places = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
+    const buffer &table = p_.buffers[s.in[0]], &indices = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
     std::vector<std::vector<double>> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
-      const box mine = part(d, to.type, to.where), asked = part(d, places.type, places.where);
+      const box mine = part(d, to.type, to.where), asked = part(d, indices.type, indices.where);
       made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
-      for_each_index(mine, [&](const indices& index, std::size_t place) {
-        const auto source = row_of(table.type, places.type, to.type, s.k[0], at_[s.k[0]], index, [&](const indices& i) {
-          if (holds(asked, i)) return data(d, places)[place_in(asked, i)];
-          complain("looks up at places that it does not hold");
-          return -1.0;
-        });
+      for_each_index(mine, [&](const position& index, std::size_t offset) {
+        const auto source = row_of(table.type, indices.type, to.type, s.k[0], at_[s.k[0]], index,
+                                   [&](const position& i) {
+                                     if (holds(asked, i)) return data(d, indices)[offset_in(asked, i)];
+                                     complain("looks up at indices that it does not hold");
+                                     return -1.0;
+                                   });
         if (!source || !out_.problem.empty()) return;
         std::size_t owner = where_.size();
         for (std::size_t other = 0; other < where_.size() && owner == where_.size(); ++other)
-          if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, table.type, table.where), *source)) owner = other;
+          if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, table.type, table.where), *source))
+            owner = other;
         // Where devices look up their own rows, the others have 0.
         const unsigned alone = table.where[table.type.find(s.k[0])].mask() & ~static_cast<unsigned>(s.axes);
         if (owner == where_.size() && alone != 0 && (alone & ~static_cast<unsigned>(to.where.unreduced())) == 0) return;
         if (owner == where_.size()) return complain("needs a row that no device of its group has");
-        made[d][place] = data(owner, table)[place_in(part(owner, table.type, table.where), *source)];
+        made[d][offset] = data(owner, table)[offset_in(part(owner, table.type, table.where), *source)];
       });
     }
     if (!out_.problem.empty()) return;
@@ -41,28 +43,30 @@ class slice_steps : protected devices {
     moved_ = step_bytes(p_, s, at_);
   }
 
-  /// Rows added up at places: on every device those of all devices among which rows are sent, in their order.
+  /// Rows added up at indices: on every device those of all devices among which rows are sent, in their order.
   void scatter(const step& s) {
-    const buffer &rows = p_.buffers[s.in[0]], &places = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
+    const buffer &rows = p_.buffers[s.in[0]], &indices = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
     std::vector<std::vector<double>> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, to.type, to.where);
       made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
       for (std::size_t sender : group_of(d, s.axes, where_)) {
-        const box sent = part(sender, rows.type, rows.where), asked = part(sender, places.type, places.where);
-        for_each_index(sent, [&](const indices& index, std::size_t place) {
-          const auto target = row_of(to.type, places.type, rows.type, s.k[0], at_[s.k[0]], index, [&](const indices& i) {
-            if (holds(asked, i)) return data(sender, places)[place_in(asked, i)];
-            complain("adds rows at places that it does not hold");
-            return -1.0;
-          });
+        const box sent = part(sender, rows.type, rows.where), asked = part(sender, indices.type, indices.where);
+        for_each_index(sent, [&](const position& index, std::size_t offset) {
+          const auto target = row_of(to.type, indices.type, rows.type, s.k[0], at_[s.k[0]], index,
+                                     [&](const position& i) {
+                                       if (holds(asked, i)) return data(sender, indices)[offset_in(asked, i)];
+                                       complain("adds rows at indices that it does not hold");
+                                       return -1.0;
+                                     });
           if (!target || !out_.problem.empty()) return;
           for (int i = 0; i < to.type.rank; ++i)
-            if (to.type[i] != s.k[0] && ((*target)[static_cast<std::size_t>(i)] < mine[i].begin || (*target)[static_cast<std::size_t>(i)] >= mine[i].end))
+            if (to.type[i] != s.k[0] && ((*target)[static_cast<std::size_t>(i)] < mine[i].begin ||
+                                         (*target)[static_cast<std::size_t>(i)] >= mine[i].end))
               return complain("is sent rows of other columns");
           if (!holds(mine, *target)) return;
-          double& total = made[d][place_in(mine, *target)];
-          total = combined(reduction::sum, to.type.element, total, data(sender, rows)[place]);
+          double& total = made[d][offset_in(mine, *target)];
+          total = combined(reduction::sum, to.type.element, total, data(sender, rows)[offset]);
         });
       }
     }
@@ -89,28 +93,29 @@ class slice_steps : protected devices {
       const std::int64_t own = block_index(list, where_[d], at_.axes);
       for (std::size_t other = 0; other < where_.size(); ++other) {
         const std::int64_t theirs = block_index(list, where_[other], at_.axes);
-        if (agree_outside(where_[other], where_[d], s.axes) && (s.backwards ? theirs > own : theirs < own)) before.push_back({s.backwards ? -theirs : theirs, other});
+        if (agree_outside(where_[other], where_[d], s.axes) && (s.backwards ? theirs > own : theirs < own))
+          before.push_back({s.backwards ? -theirs : theirs, other});
       }
       std::sort(before.begin(), before.end());
       std::int64_t slices = 0;
       box first = mine;
       first.along[static_cast<std::size_t>(along)] = {0, 1};
-      for_each_index(first, [&](const indices& index, std::size_t) {
+      for_each_index(first, [&](const position& index, std::size_t) {
         ++slices;
         double total = identity_of(s.combine, e);
         for (const auto& [block, other] : before) {
           const box theirs = part(other, to.type, to.where);
           double sum = identity_of(s.combine, e);
-          indices at = index;
+          position at = index;
           for (std::int64_t i = 0; i < theirs[along].size(); ++i) {
             at[static_cast<std::size_t>(along)] = s.backwards ? theirs[along].end - 1 - i : theirs[along].begin + i;
-            sum = combined(s.combine, e, sum, data(other, from)[place_in(theirs, at)]);
+            sum = combined(s.combine, e, sum, data(other, from)[offset_in(theirs, at)]);
           }
           total = combined(s.combine, e, total, sum);
         }
-        indices at = index;
+        position at = index;
         at[static_cast<std::size_t>(along)] = mine[along].begin;
-        const std::size_t start = length > 0 ? place_in(mine, at) : 0;
+        const std::size_t start = length > 0 ? offset_in(mine, at) : 0;
         double sum = identity_of(s.combine, e);
         for (std::int64_t i = 0; i < length; ++i) {
           const auto here = start + static_cast<std::size_t>((s.backwards ? length - 1 - i : i) * step);
@@ -138,11 +143,15 @@ class slice_steps : protected devices {
       host_array slices(shared.extents()), sorted(shared.extents());
       for (std::size_t other : group_of(d, s.axes, where_)) {
         const box theirs = part(other, from.type, from.where);
-        for_each_index(theirs, [&](const indices& index, std::size_t place) { slices.data[place_in(shared, index)] = data(other, from)[place]; });
+        for_each_index(theirs, [&](const position& index, std::size_t offset) {
+          slices.data[offset_in(shared, index)] = data(other, from)[offset];
+        });
       }
       sort_slices(slices, along, s.backwards, s.indices, sorted);
       made[d].resize(static_cast<std::size_t>(mine.elements()));
-      for_each_index(mine, [&](const indices& index, std::size_t place) { made[d][place] = sorted.data[place_in(shared, index)]; });
+      for_each_index(mine, [&](const position& index, std::size_t offset) {
+        made[d][offset] = sorted.data[offset_in(shared, index)];
+      });
     }
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
     moved_ = step_bytes(p_, s, at_);

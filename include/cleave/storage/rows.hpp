@@ -9,11 +9,11 @@
 
 #include <cstdint>
 
-// Rows that lie anywhere in two arrays, by their offsets: look-ups, and sums at places.
+// Rows at any offsets of two arrays: look-ups, and sums at indices.
 
 namespace cleave {
 
-/// Loops over the elements of a row, or over places: extents, and strides in up to three arrays.
+/// Loops over the elements of a row, or over indices: extents, and strides in up to three arrays.
 struct strided_dims {
   int rank = 0;
   std::int64_t extent[max_rank] = {};
@@ -39,8 +39,8 @@ struct strided_dims {
     }
     return offset;
   }
-  /// Of two arrays: without dims of extent 1, and with those joined that lie in one piece in both.
-  strided_dims joined() const {
+  /// For two arrays: without dims of extent 1, and with neighbours merged that are contiguous in both.
+  strided_dims merged() const {
     strided_dims d;
     for (int i = 0; i < rank; ++i) {
       if (extent[i] == 1) continue;
@@ -98,7 +98,7 @@ struct rows_functor {
   strided_dims row;
   std::int64_t length;
 
-  /// How many elements from k on, at most so many, lie in one line.
+  /// The number of elements from k on, at most so many, along the innermost dim.
   CLEAVE_FUNCTION std::int64_t in_line(std::int64_t k, std::int64_t most) const {
     const std::int64_t inner = row.extent[row.rank - 1], left = inner - k % inner;
     return left < most ? left : most;
@@ -149,7 +149,7 @@ template <class T>
 void copy_rows(const T* from, T* to, const std::int64_t* source, const std::int64_t* target, const strided_dims& row, std::int64_t rows) {
   const std::int64_t length = row.size(), total = rows * length;
   if (total == 0) return;
-  launch("cleave rows", (total + detail::rows_grain - 1) / detail::rows_grain, detail::copy_rows_functor<T>{{from, to, source, target, row.joined(), length}, total});
+  launch("cleave rows", (total + detail::rows_grain - 1) / detail::rows_grain, detail::copy_rows_functor<T>{{from, to, source, target, row.merged(), length}, total});
 }
 /// Adds rows: every element of a row in the order of the rows, so that the sum is the same in every run; rows whose target is below 0
 /// are left out. The sums may be wider than the rows: those of 16-bit numbers are added up in float.
@@ -158,7 +158,7 @@ void add_rows(const From* from, To* to, const std::int64_t* source, const std::i
   const std::int64_t length = row.size();
   if (length * rows == 0) return;
   const std::int64_t grain = detail::sums_grain(length);
-  launch("cleave add rows", (length + grain - 1) / grain, detail::add_rows_functor<From, To>{{from, to, source, target, row.joined(), length}, rows, grain});
+  launch("cleave add rows", (length + grain - 1) / grain, detail::add_rows_functor<From, To>{{from, to, source, target, row.merged(), length}, rows, grain});
 }
 
 } // namespace cleave

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cleave/comm/grid_copy.hpp>
-#include <cleave/execute/executor.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave {
 
 namespace detail {
+
+/// Its address stands for the copies between two types of tensor.
+template <class Types>
+inline constexpr char copy_key = 0;
 
 /// What a copy between two types of tensor has to be told, by name: which dim is which.
 template <class From, class To>
@@ -82,10 +85,10 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
     if (here.everyone().size == here.world().size) here.same_call("a copy between grids", 0, 0);
     here.guarded([&] {
       there.guarded([&] {
-        void* bound = here.find_bound(&detail::plan_key<types>, key);
+        void* bound = here.find_bound(&detail::copy_key<types>, key);
         if (bound == nullptr) {
           detail::check_copy<types>(source, target);
-          bound = here.keep_bound(&detail::plan_key<types>, key,
+          bound = here.keep_bound(&detail::copy_key<types>, key,
                                   std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target)));
         }
         static_cast<comm::grid_copy*>(bound)->run(source.data, target.data);

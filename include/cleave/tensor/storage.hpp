@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/move.hpp>
+#include <cleave/comm/all_reduce.hpp>
+#include <cleave/comm/collective_permute.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/spec.hpp>
 #include <cleave/storage/fill.hpp>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 // What all tensors share, whatever their type.
@@ -152,8 +154,9 @@ inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layo
   require_kokkos();
   if (!on.active()) return {};
   on.same_call("the gathering of a whole tensor", 0, 0);
-  const auto through = [&](kind move, const layout& from, const layout& to, const void* in, std::int64_t bytes, axis_set axes) {
-    comm::bound_move m(on, move, {t.element, t.global, from, to, axes, from.combine()});
+  const auto through = [&]<class Call>(std::type_identity<Call>, const layout& from, const layout& to, const void* in, std::int64_t bytes,
+                                       axis_set axes) {
+    Call m(on, {t.element, t.global, from, to, axes, from.combine()});
     const comm::scratch_bytes needs = m.needs();
     const auto memory = allocate(needs.memory);
     const auto host = allocate<Kokkos::HostSpace>(needs.host);
@@ -165,11 +168,11 @@ inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layo
   std::shared_ptr<void> reduced;
   const void* from = t.data;
   if (where.unreduced() != 0) {
-    reduced = through(kind::all_reduce, where, whole, from, t.bytes(), where.unreduced());
+    reduced = through(std::type_identity<comm::all_reduce>{}, where, whole, from, t.bytes(), where.unreduced());
     from = reduced.get();
   }
   const std::int64_t bytes = t.global.elements() * size_of(t.element);
-  const auto gathered = through(kind::collective_permute, whole, layout{}, from, bytes, on.mesh().all());
+  const auto gathered = through(std::type_identity<comm::collective_permute>{}, whole, layout{}, from, bytes, on.mesh().all());
   std::vector<unsigned char> host(static_cast<std::size_t>(bytes), 0);
   copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), gathered.get(), bytes);
   return host;

@@ -51,7 +51,7 @@ constexpr element real_of(element e) { return e == element::c64 ? element::f32 :
 /// What numbers of an element type are computed in, and added up.
 constexpr element accumulator_of(element e) { return e == element::bf16 || e == element::f16 ? element::f32 : e; }
 
-/// The C++ types of single numbers, which may stand beside tensors.
+/// The C++ types of single numbers, which may be operands beside tensors.
 template <class T>
 inline constexpr bool is_number = std::is_arithmetic_v<T>;
 
@@ -87,7 +87,7 @@ inline constexpr element literal_element = element_of<T> != element::none ? elem
                                                                           : element::i32;
 
 namespace detail {
-/// Says, where it is complete, that T is no element type, if it is none.
+/// Reports, when it is completed, that T is no element type.
 template <class T>
 using element_said = std::conditional_t<element_of<T> != element::none, rejected<fault::none>, rejected<fault::not_an_element, T>>;
 } // namespace detail

@@ -93,17 +93,17 @@ constexpr void split_loop(const assigned_graph& in, partitioned& p, partitioned_
       // Set before the loop begins.
       v.loop = in.g.loops[n.of - 1u].around;
       break;
-    case op::each: v.origin = in.g.loops[n.of - 1u].along == no_dim ? origin::rename : origin::slice; break;
-    case op::next:
+    case op::loop_slice: v.origin = in.g.loops[n.of - 1u].along == no_dim ? origin::rename : origin::slice; break;
+    case op::loop_yield:
       v.origin = origin::next;
       v.arity = 1;
       v.in[1] = as_computed(p, n.in[1]);
       break;
-    case op::last:
+    case op::loop_result:
       v.origin = origin::rename;
       v.in[0] = as_computed(p, n.in[0]);
       break;
-    case op::collect: {
+    case op::loop_stack: {
       partitioned_value each = v;
       each.origin = origin::collect;
       each.loop = n.of;
@@ -114,7 +114,7 @@ constexpr void split_loop(const assigned_graph& in, partitioned& p, partitioned_
       v.in[0] = add(p, each);
       break;
     }
-    case op::trips: p.iterations[n.of] = v.in[0]; return;
+    case op::trip_count: p.iterations[n.of] = v.in[0]; return;
     default: p.until[n.of] = v.in[0]; return;
   }
   add_version(p, v);

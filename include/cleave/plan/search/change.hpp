@@ -28,7 +28,7 @@ constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v)
     const std::uint32_t t = m.traits.at[w];
     if ((t & follows_others) != 0) {
       // The node that sets a carried value for the next iteration reads that value second.
-      if (m.node_at(w).code == op::next && m.edges.at[e].number != 1) continue;
+      if (m.node_at(w).code == op::loop_yield && m.edges.at[e].number != 1) continue;
       const strategy after = following(m, a, w);
       if (!(after == a.chosen.at[w])) set_strategy(m, a, w, after);
     } else if ((t & may_be_transparent) != 0 && is_transparent(m, a, w)) {
@@ -44,7 +44,7 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
   set_strategy(m, a, v, s);
   if (a.undo.count > m.limits.ripple) return;
   const int rank = m.rank.at[v];
-  const bool whole_sums = s.out.unreduced() == 0;
+  const bool whole_sums = !s.out.is_partial();
   const std::uint32_t end = m.first_edge.at[v + 1];
   for (std::uint32_t e = m.first_edge.at[v]; e < end; ++e) {
     const std::size_t w = m.edges.at[e].to;

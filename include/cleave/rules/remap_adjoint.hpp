@@ -2,17 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/record/recorder.hpp>
+#include <cleave/record/op_builder.hpp>
 
 #include <vector>
 
 namespace cleave::detail {
 
-/// The adjoint of an operation that takes elements from other indices: takes each cotangent back to where its element came from, and
-/// adds up. Borders give indices inside the dim back from those beyond it, each by a map of its own.
+/// The adjoint of an operation that takes elements from other indices: takes each cotangent back to where its element
+/// came from, and adds up. Borders give indices inside the dim back from those beyond it, each by a map of its own.
 class remap_adjoint {
  public:
-  constexpr remap_adjoint(recorder& in, const node& n, value g, std::span<const value> operands) : in_(in), n_(n), g_(g), operands_(operands) {}
+  constexpr remap_adjoint(recorder& in, const node& n, value g, std::span<const value> operands)
+      : in_(in), n_(n), g_(g), operands_(operands) {}
 
   /// The cotangent of an operand.
   constexpr value by(std::uint8_t operand) {
@@ -54,7 +55,8 @@ class remap_adjoint {
       if (t[i] != d) rest.append(t[i]);
     return rest;
   }
-  static constexpr extent_sum scaled(const extent_sum& s, std::int64_t times, std::int64_t plus, dim_id dim = no_dim, std::int8_t extents = 0) {
+  static constexpr extent_sum scaled(const extent_sum& s, std::int64_t times, std::int64_t plus, dim_id dim = no_dim,
+                                     std::int8_t extents = 0) {
     extent_sum r;
     r.constant = s.constant * times + plus;
     bool met = false;
@@ -68,7 +70,8 @@ class remap_adjoint {
   }
 
   /// The map that solves stride * o + dilation * k + offset = divisor * (sign * j + plus) for o.
-  static constexpr back solved(const dim_map& m, std::int64_t sign = 1, std::int64_t plus = 0, std::int8_t extents = 0, back::only where = back::only::everywhere) {
+  static constexpr back solved(const dim_map& m, std::int64_t sign = 1, std::int64_t plus = 0, std::int8_t extents = 0,
+                               back::only where = back::only::everywhere) {
     back b;
     b.where = where;
     b.map.from = m.to;
@@ -78,7 +81,8 @@ class remap_adjoint {
     b.map.stride = turn * m.divisor * sign;
     b.map.dilation = -turn * m.dilation;
     b.map.divisor = turn * m.stride;
-    b.map.offset = scaled(m.offset, -turn, turn * m.divisor * plus, m.from, static_cast<std::int8_t>(turn * m.divisor * extents));
+    b.map.offset = scaled(m.offset, -turn, turn * m.divisor * plus, m.from,
+                          static_cast<std::int8_t>(turn * m.divisor * extents));
     b.map.at_run_time = m.at_run_time;
     b.map.sign = static_cast<std::int8_t>(-turn * m.sign);
     return b;
@@ -107,7 +111,8 @@ class remap_adjoint {
           std::int64_t times = 1;
           for (const derived_extent& d : in_.made().rules.derived)
             if (d.dim == m.to && d.sum.terms.size() == 1) times = std::max<std::int64_t>(times, d.sum.terms[0].times);
-          if (from.extent != dynamic && to.extent != dynamic && from.extent > 0) times = std::max(times, to.extent * (m.stride < 0 ? -m.stride : m.stride) / from.extent + 1);
+          if (from.extent != dynamic && to.extent != dynamic && from.extent > 0)
+            times = std::max(times, to.extent * (m.stride < 0 ? -m.stride : m.stride) / from.extent + 1);
           if (m.window != no_dim || m.stride != 1) need(m.from, reach_of(m));
           for (std::int64_t t = -times; t <= times; ++t) ways.push_back(solved(m, 1, 0, static_cast<std::int8_t>(t)));
         }
@@ -144,7 +149,8 @@ class remap_adjoint {
     return std::max(low, std::max<std::int64_t>(high, 0));
   }
 
-  constexpr value combine(const std::vector<dim_map>& maps, std::size_t next, std::vector<back>& so_far, const tensor_type& to) {
+  constexpr value combine(const std::vector<dim_map>& maps, std::size_t next, std::vector<back>& so_far,
+                          const tensor_type& to) {
     if (next == maps.size()) return taken_back(so_far, to);
     value total{};
     for (const back& b : ways_back(maps[next])) {
@@ -177,32 +183,33 @@ class remap_adjoint {
       }
       maps.push_back(m);
     }
-    const op code = windows != 0 || n_.code == op::overlap ? op::overlap : n_.code == op::concat ? op::slice : n_.code == op::place ? op::dynamic_slice : n_.code;
+    const op code = windows != 0 || n_.code == op::fold_windows ? op::fold_windows
+                    : n_.code == op::concat                     ? op::slice
+                    : n_.code == op::dynamic_pad                ? op::dynamic_slice
+                                                                : n_.code;
     value back_there = in_.remap(code, std::span<const value>(args.data(), arity), maps, type, n_.where);
     if (windows != 0 && back_there.ok()) back_there = in_.reduce(reduction::sum, back_there, windows, n_.where);
-    for (const back& b : ways) {
-      if (b.where == back::only::everywhere || !back_there.ok()) continue;
-      const dim_info& d = in_.made().dims[b.map.to];
-      const value index = in_.iota({d.name, d.extent, d.divisible}, element::i64, n_.where);
-      const value one = in_.constant(1, element::i64, n_.where), none = in_.constant(0, element::i64, n_.where);
-      const value last = in_.elementwise(op::sub, std::array{in_.count(dim_bit(b.map.to), element::i64, n_.where), one}, n_.where);
-      const bool at_end = b.where == back::only::last || b.where == back::only::not_last;
-      const bool is = b.where == back::only::first || b.where == back::only::last;
-      const value there = in_.elementwise(is ? op::equal : op::not_equal, std::array{index, at_end ? last : none}, n_.where);
-      back_there = in_.elementwise(op::select, std::array{there, back_there, in_.constant(0, in_.at(back_there).type.element, n_.where)}, n_.where);
-    }
+    for (const back& b : ways)
+      if (b.where != back::only::everywhere && back_there.ok()) back_there = only_where(b, back_there);
     return back_there;
+  }
+  /// 0 but for the indices for which a way back holds.
+  constexpr value only_where(const back& b, value x) {
+    const op_builder apply(in_, n_.where);
+    const value index = apply.index(b.map.to);
+    const value one = apply.number(1, element::i64), first = apply.number(0, element::i64);
+    const value last = apply(op::sub, in_.count(dim_bit(b.map.to), element::i64, n_.where), one);
+    const bool at_end = b.where == back::only::last || b.where == back::only::not_last;
+    const bool is = b.where == back::only::first || b.where == back::only::last;
+    const value there = apply(is ? op::equal : op::not_equal, index, at_end ? last : first);
+    return apply(op::select, there, x, apply.number(0, in_.at(x).type.element));
   }
 
   constexpr value on_diagonal() {
+    const op_builder apply(in_, n_.where);
     const dim_map a = in_.made().maps[n_.first_map], b = in_.made().maps[static_cast<std::size_t>(n_.first_map + 1)];
-    const auto index = [&](dim_id d) {
-      const dim_info& i = in_.made().dims[d];
-      return in_.iota({i.name, i.extent, i.divisible}, element::i64, n_.where);
-    };
-    const value same = in_.elementwise(op::equal, std::array{index(a.from), index(b.from)}, n_.where, element::none, true);
-    const value zero = in_.constant(0, in_.at(g_).type.element, n_.where);
-    return in_.elementwise(op::select, std::array{same, g_, zero}, n_.where, element::none, true);
+    const value row = apply.index(a.from), column = apply.index(b.from);
+    return apply(op::select, apply(op::equal, row, column), g_, apply.number(0, in_.at(g_).type.element));
   }
 
   recorder& in_;

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/rules/reverse_context.hpp>
+
+#include <utility>
+
+namespace cleave::detail {
+
+/// Stretches of a graph that the backward pass treats in a way of their own: those with their own derivative, and those
+/// whose values are computed again instead of being kept.
+class special_regions {
+ public:
+  constexpr explicit special_regions(reverse_context& c) : c_(c), in_(c.in()) {}
+
+  /// Before node v is visited: enters the regions that end after it, and leaves those that begin after it.
+  constexpr void at(std::size_t v, std::uint8_t loop) {
+    for (; !recomputed_.empty() && v < recomputed_.back().first; recomputed_.pop_back())
+      for (const auto& [node, was] : recomputed_.back().outside) c_.set_primal_id(node, was);
+    for (std::size_t r = in_.regions().size(); r-- > 0;) {
+      if (in_.regions()[r].last != v + 1 || in_.regions()[r].loop != loop || !is_reached(in_.regions()[r])) continue;
+      // A copy: what is recorded meanwhile may move the others.
+      const recorder::region region = in_.regions()[r];
+      if (region.own_derivative()) own_derivative(region);
+      else recompute(region);
+    }
+  }
+
+ private:
+  constexpr bool is_reached(const recorder::region& r) const {
+    if (r.own_derivative()) {
+      for (const value& result : r.results)
+        if (c_.has_cotangent(result.id) && c_.depends(result.id)) return true;
+      return false;
+    }
+    for (std::size_t v = r.first; v < r.last; ++v)
+      if (c_.has_cotangent(v)) return true;
+    return false;
+  }
+
+  /// The loop that recomputes a loop of a stretch; 0 after a fault.
+  constexpr std::uint8_t loop_again(reverse_context::loop_table& loops, std::uint8_t loop, source where) {
+    if (loops[loop] == 0) {
+      loop_info info = c_.loops()[loop - 1u];
+      info.around = loops[info.around] != 0 ? loops[info.around] : in_.recording();
+      loops[loop] = in_.add_loop(info, where);
+      c_.set_recomputed_loop(loop, loops[loop]);
+    }
+    return loops[loop];
+  }
+  /// A stretch of nodes once more; `enter` is told of what they read from before it, `origin_of` says of what a node
+  /// then is the derivative. Defined before its first caller: clang cannot call a template during constant evaluation
+  /// whose definition follows.
+  template <class Enter, class Origin>
+  constexpr void record_again(node_id first, node_id last, const Enter& enter, const Origin& origin_of) {
+    reverse_context::loop_table loops{};
+    for (std::size_t v = first; v < last; ++v) {
+      node n = c_.node_at(v);
+      if (n.of != 0) {
+        n.of = loop_again(loops, n.of, n.where);
+        if (n.of == 0) return;
+        n.loop = is_outside_its_loop(n.code) ? c_.loops()[n.of - 1u].around : n.of;
+      }
+      std::vector<node_id> operands;
+      for (int k = 0; k < n.arity; ++k) {
+        const node_id u = n.in[static_cast<std::size_t>(k)];
+        if (u < first) enter(u, n.where);
+        operands.push_back(c_.primal_id(u));
+      }
+      const auto before = in_.derive(origin_of(n));
+      c_.set_primal_id(v, in_.again(n, operands).id);
+      in_.derive(before);
+    }
+  }
+  /// Recomputation (Griewank 1992; jax.checkpoint): the values of a region are computed again from what it read.
+  constexpr void recompute(const recorder::region& r) {
+    recomputed_.push_back({r.first, {}});
+    std::vector<std::uint8_t> met(r.first, 0);
+    const auto enter = [&](node_id u, source where) {
+      if (met[u] != 0) return;
+      met[u] = 1;
+      recomputed_.back().outside.push_back({u, c_.primal_id(u)});
+      const node from = c_.node_at(u);
+      if (class_of(from.code) == op_class::source && from.code != op::input) return;
+      c_.set_primal_id(u, in_.alias(op::barrier, c_.primal(u), where).id);
+    };
+    record_again(r.first, r.last, enter, [](const node& n) { return recorder::origin{n.origin, n.gradient}; });
+  }
+
+  constexpr void own_derivative(const recorder::region& r) {
+    std::vector<value> residuals, cotangents;
+    for (const value& v : r.residuals) residuals.push_back(c_.primal(v.id));
+    // The operations within have no part in it, but for what a first derivative reads of them.
+    for (const value& v : r.results) {
+      cotangents.push_back(c_.whole_cotangent(v));
+      c_.drop_cotangent(v.id);
+    }
+    const std::vector<value> back = cotangents_by_rule(r, residuals, cotangents);
+    for (std::size_t i = 0; i < r.arguments.size(); ++i) {
+      const node n = in_.at(r.arguments[i]);
+      if (i >= back.size()) {
+        in_.fail(fault::result_count, "custom_vjp", n.where, {}, {}, static_cast<std::int64_t>(r.arguments.size()),
+                 static_cast<std::int64_t>(back.size()));
+        return;
+      }
+      if (!back[i].ok() || !c_.depends(r.arguments[i].id)) continue;
+      const tensor_type t = c_.type_of(back[i]);
+      if (t.element != n.type.element || (t.set() & ~n.type.set()) != 0) {
+        in_.fail(fault::cotangent_does_not_fit, "custom_vjp", n.where);
+        return;
+      }
+      c_.add(r.arguments[i].id, back[i], n.where);
+    }
+  }
+
+  // No conditional expression: g++ 12 destroys its vectors too early in constant evaluation.
+  constexpr std::vector<value> cotangents_by_rule(const recorder::region& r, std::span<const value> residuals,
+                                                  std::span<const value> given) {
+    if (r.backward == nullptr) return recorded_ahead(r, given);
+    const node& made = in_.at({&in_, in_.at(r.results.front()).in[0]});
+    const auto before = in_.derive({made.gradient ? made.origin : made.code, true});
+    std::vector<value> back = r.backward(residuals, given);
+    in_.derive(before);
+    return back;
+  }
+  /// The cotangents of the arguments, as they were recorded with the region.
+  constexpr std::vector<value> recorded_ahead(const recorder::region& r, std::span<const value> given) {
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (!given[i].ok()) return std::vector<value>(r.cotangents.size(), given[i]);
+    const reverse_context::loop_table loops = c_.recomputed_loops();
+    const std::vector<node_id> before = c_.primal_ids();
+    std::vector<std::uint8_t> stands_in(r.ahead, 0);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      c_.set_primal_id(r.stand_ins[i].id, given[i].id);
+      stands_in[r.stand_ins[i].id] = 1;
+    }
+    const auto enter = [&](node_id u, source) {
+      if (stands_in[u] == 0) static_cast<void>(c_.primal(u));
+    };
+    record_again(r.ahead, r.last, enter,
+                 [](const node& n) { return recorder::origin{n.gradient ? n.origin : n.code, true}; });
+    std::vector<value> back;
+    for (const value& c : r.cotangents) back.push_back(c_.primal(c.id));
+    c_.set_primal_ids(before);
+    c_.set_recomputed_loops(loops);
+    return back;
+  }
+
+  reverse_context& c_;
+  recorder& in_;
+  struct recomputed_region {
+    node_id first;
+    /// What it reads from before it, and how that was read until then.
+    std::vector<std::pair<node_id, node_id>> outside;
+  };
+  std::vector<recomputed_region> recomputed_{};
+};
+
+} // namespace cleave::detail

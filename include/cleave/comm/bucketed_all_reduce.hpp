@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/all_reduce.hpp>
+
+#include <utility>
+#include <vector>
+
+namespace cleave::comm {
+
+/// The largest value, in bytes, that shares a message with others, and the longest message of several values. Larger ones would
+/// gain nothing, and the values of one message must be in memory together.
+inline constexpr std::int64_t bucketed_value_bytes = 1 << 18;
+inline constexpr std::int64_t bucket_bytes = 1 << 20;
+
+/// Several small all-reduces over the same axes as one message, their bucket.
+/// Communication: one MPI_Allreduce of all of them.
+class bucketed_all_reduce {
+ public:
+  /// A value and its offset in the bucket, in bytes. A value that is stored in the bucket is not copied.
+  struct part {
+    std::size_t from = 0;
+    std::size_t to = 0;
+    std::int64_t offset = 0;
+    std::int64_t bytes = 0;
+    bool lives_there = false;
+  };
+
+  /// `like` is any of the transfers; `bytes` the length of the bucket.
+  bucketed_all_reduce(grid_state& grid, const transfer& like, std::vector<part> parts, std::int64_t bytes)
+      : parts_(std::move(parts)), bytes_(bytes), all_(grid, whole(like, bytes / size_of(like.element))) {}
+
+  const std::vector<part>& parts() const { return parts_; }
+  std::int64_t bytes() const { return bytes_; }
+  scratch_bytes needs() const { return all_.needs(); }
+
+  /// `at` gives the address of a buffer; `bucket` is memory of its own.
+  template <class Address>
+  void run(const Address& at, char* bucket, const scratch& s) const {
+    for (const part& p : parts_)
+      if (!p.lives_there) copy_bytes(bucket + p.offset, at(p.from), p.bytes);
+    all_.run(bucket, bucket, s);
+    for (const part& p : parts_)
+      if (!p.lives_there) copy_bytes(at(p.to), bucket + p.offset, p.bytes);
+  }
+
+ private:
+  /// The transfer of one unsharded value, as long as the bucket.
+  static transfer whole(const transfer& like, std::int64_t elements) {
+    transfer t = like;
+    t.global = {};
+    t.global.rank = 1;
+    t.global[0] = elements;
+    t.from = {};
+    t.to = {};
+    t.from.set_partial(like.axes, like.combine);
+    return t;
+  }
+
+  std::vector<part> parts_;
+  std::int64_t bytes_;
+  all_reduce all_;
+};
+
+} // namespace cleave::comm

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/record/value.hpp>
+
+#include <span>
+#include <vector>
+
+namespace cleave {
+
+/// A stretch of the graph with a derivative of its own: nodes from `first` to before `last`.
+struct special_region {
+  /// Records the cotangents of the arguments from the residuals and the cotangents of the results.
+  using backward_rule = std::vector<value> (*)(std::span<const value> residuals, std::span<const value> cotangents);
+
+  node_id first = 0;
+  node_id last = 0;
+  /// The loop in which it was recorded.
+  std::uint8_t loop = 0;
+  /// Null, and nothing recorded ahead: the stretch is recorded again for the backward pass, instead of keeping its
+  /// values.
+  backward_rule backward = nullptr;
+  std::vector<value> arguments{};
+  std::vector<value> results{};
+  std::vector<value> residuals{};
+  /// In place of a rule: the cotangents of the arguments, recorded from node `ahead` on for stand-ins of those of the
+  /// results.
+  node_id ahead = 0;
+  std::vector<value> stand_ins{};
+  std::vector<value> cotangents{};
+
+  constexpr bool own_derivative() const { return backward != nullptr || !cotangents.empty(); }
+};
+
+} // namespace cleave
