@@ -124,26 +124,6 @@ constexpr std::uint8_t partial_operands_of(op code, element of, std::uint8_t par
   return 0;
 }
 
-/// Whether an op may be handed an operand with its dims in another memory order than was recorded: it goes by the names
-/// of dims. The others name the memory of their operand, keep its order, or are kernels of the user.
-constexpr bool reads_any_order(op_class what) {
-  switch (what) {
-    case op_class::source:
-    case op_class::elementwise:
-    case op_class::contraction:
-    case op_class::reduction:
-    case op_class::remap:
-    case op_class::gather:
-    case op_class::scatter: return true;
-    case op_class::call:
-    case op_class::cumulative:
-    case op_class::sort:
-    case op_class::loop:
-    case op_class::view:
-    case op_class::annotation: return false;
-  }
-  return false;
-}
 constexpr bool is_elementwise(op code) { return class_of(code) == op_class::elementwise; }
 constexpr bool has_trait(op code, std::uint8_t trait) { return (entry_of(code).traits & trait) != 0; }
 constexpr bool takes_complex(op code) { return has_trait(code, op_traits::complex_too); }
