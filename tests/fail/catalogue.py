@@ -43,7 +43,9 @@ def faults() -> list[str]:
 
 
 def sentences() -> dict[str, str]:
-    return dict(re.findall(r'static_assert\(Fault != fault::(\w+),\s*"([^"]*)"\)', read(HEADERS / "base" / "rejected.hpp")))
+    # A long sentence is several literals.
+    found = re.findall(r'static_assert\(\s*Fault != fault::(\w+),\s*((?:"[^"]*"\s*)+)\)', read(HEADERS / "base" / "rejected.hpp"))
+    return {fault: "".join(re.findall(r'"([^"]*)"', literals)) for fault, literals in found}
 
 
 class Program:

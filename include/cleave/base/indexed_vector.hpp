@@ -17,7 +17,9 @@ struct indexed_vector : std::vector<T> {
   indexed_vector() = default;
   indexed_vector(std::vector<T> from) : std::vector<T>(std::move(from)) {}
   /// So many elements of one value.
-  static indexed_vector filled(std::integral auto count, const T& value = {}) { return indexed_vector(as_size(count), value); }
+  static indexed_vector filled(std::integral auto count, const T& value = {}) {
+    return indexed_vector(as_size(count), value);
+  }
 
   T& operator[](std::integral auto i) { return std::vector<T>::operator[](as_size(i)); }
   const T& operator[](std::integral auto i) const { return std::vector<T>::operator[](as_size(i)); }

@@ -25,8 +25,8 @@ struct call_record {
   call_record() = default;
 };
 
-/// Small messages by which the devices of a grid find out in time that one of them does something else. They have a communicator
-/// of their own, so that they match no message of a plan.
+/// Small messages by which the devices of a grid find out in time that one of them does something else. They have a
+/// communicator of their own, so that they match no message of a plan.
 class agreement {
  public:
   using bytes = indexed_vector<unsigned char>;
@@ -62,13 +62,15 @@ class agreement {
       const call_record other = record_of(r);
       if (other.plan == first.plan && other.sizes == first.sizes && std::strcmp(other.text, first.text) == 0) continue;
       const bool extents = other.plan == first.plan && other.sizes != first.sizes;
-      throw agreement_error(wording::calls_differ(0, first.text, r, extents ? std::string(other.text) + ", with other extents" : std::string(other.text)));
+      throw agreement_error(
+          wording::calls_differ(0, first.text, r,
+                                extents ? std::string(other.text) + ", with other extents" : std::string(other.text)));
     }
   }
 
-  /// The bytes of all devices, in their order; all devices pass equally many. Throws absent_error with the first device from
-  /// which nothing came within `limit` seconds; `call` is for its sentence. Communication: one message between every two devices,
-  /// so that every device knows which one is missing.
+  /// The bytes of all devices, in their order; all devices pass equally many. Throws absent_error with the first device
+  /// from which nothing came within `limit` seconds; `call` is for its sentence. Communication: one message between
+  /// every two devices, so that every device knows which one is missing.
   const bytes& exchange(const void* mine, std::size_t length, double limit, std::string_view call) {
     const auto* const first = static_cast<const unsigned char*>(mine);
     const int n = static_cast<int>(length);

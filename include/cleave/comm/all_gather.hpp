@@ -44,10 +44,11 @@ class all_gather {
     if (is_large()) {
       messages_.exchange(from, own_, into, unpack_.blocks, element_, group_, port_.copier());
     } else if (unpack_.blocks.uniform()) {
-      check(CLEAVE_MPI_CALL(MPI_Allgather)(from, counts_.count[0], type, into, counts_.count[0], type, group_.handle), "MPI_Allgather");
+      check(CLEAVE_MPI_CALL(MPI_Allgather)(from, counts_.count[0], type, into, counts_.count[0], type, group_.handle),
+            "MPI_Allgather");
     } else {
-      check(CLEAVE_MPI_CALL(MPI_Allgatherv)(from, as_count(elements_), type, into, counts_.count.data(), counts_.offset.data(), type,
-                                            group_.handle),
+      check(CLEAVE_MPI_CALL(MPI_Allgatherv)(from, as_count(elements_), type, into, counts_.count.data(),
+                                            counts_.offset.data(), type, group_.handle),
             "MPI_Allgatherv");
     }
   }

@@ -11,7 +11,8 @@ namespace cleave::comm {
 /// Communication: MPI_Allreduce of the shard; nothing over axes of size 1.
 class all_reduce {
  public:
-  all_reduce(grid_state& grid, const transfer& t) : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()) {
+  all_reduce(grid_state& grid, const transfer& t)
+      : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()) {
     if (grid.sizes().product(t.axes) > 1) group_ = grid.group_of(t.axes);
   }
   scratch_bytes needs() const { return {0, port_.staged() && group_.size > 1 ? bytes() : 0}; }
@@ -22,8 +23,10 @@ class all_reduce {
     const void* from = port_.outgoing(in, s.host, bytes());
     void* into = port_.incoming(out, s.host);
     for_each_call(elements_, [&](std::int64_t first, call_count n) {
-      check(CLEAVE_MPI_CALL(MPI_Allreduce)(from == into ? MPI_IN_PLACE : element_at(from, first, element_), element_at(into, first, element_), n,
-                                           reduced_datatype_of(combine_, element_), operation_of(combine_, element_), group_.handle),
+      check(CLEAVE_MPI_CALL(MPI_Allreduce)(from == into ? MPI_IN_PLACE : element_at(from, first, element_),
+                                           element_at(into, first, element_), n,
+                                           reduced_datatype_of(combine_, element_), operation_of(combine_, element_),
+                                           group_.handle),
             "MPI_Allreduce");
     });
     port_.arrived(out, s.host, bytes());

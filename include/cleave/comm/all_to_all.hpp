@@ -6,8 +6,8 @@
 
 namespace cleave::comm {
 
-/// Axes move from the ends of some dims to the ends of others: every device of the axes sends each other device the part
-/// that is its own from now on. Blocks must nest.
+/// Axes move from the ends of some dims to the ends of others: every device of the axes sends each other device the
+/// part that is its own from now on. Blocks must nest.
 /// Communication: MPI_Alltoall; MPI_Alltoallv if blocks are uneven; messages in chunks above the limit of counts.
 class all_to_all {
  public:
@@ -40,7 +40,8 @@ class all_to_all {
     if (!pack_.direct) pack_.run(in, s.memory, element_);
     const void* const packed = pack_.direct ? in : s.memory;
     void* const arriving = unpack_.direct ? out : s.memory + packed_bytes();
-    port_.call(packed, sent(), arriving, received(), s.host, [&](const void* from, void* into) { exchange(from, into); });
+    port_.call(packed, sent(), arriving, received(), s.host,
+               [&](const void* from, void* into) { exchange(from, into); });
     if (!unpack_.direct) unpack_.run(arriving, out, element_);
   }
 
@@ -54,10 +55,11 @@ class all_to_all {
     if (large_) {
       messages_.exchange(from, pack_.blocks, into, unpack_.blocks, element_, group_, port_.copier());
     } else if (even_) {
-      check(CLEAVE_MPI_CALL(MPI_Alltoall)(from, send_.count[0], type, into, receive_.count[0], type, group_.handle), "MPI_Alltoall");
+      check(CLEAVE_MPI_CALL(MPI_Alltoall)(from, send_.count[0], type, into, receive_.count[0], type, group_.handle),
+            "MPI_Alltoall");
     } else {
-      check(CLEAVE_MPI_CALL(MPI_Alltoallv)(from, send_.count.data(), send_.offset.data(), type, into, receive_.count.data(), receive_.offset.data(), type,
-                                           group_.handle),
+      check(CLEAVE_MPI_CALL(MPI_Alltoallv)(from, send_.count.data(), send_.offset.data(), type, into,
+                                           receive_.count.data(), receive_.offset.data(), type, group_.handle),
             "MPI_Alltoallv");
     }
   }

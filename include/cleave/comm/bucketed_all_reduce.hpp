@@ -9,8 +9,8 @@
 
 namespace cleave::comm {
 
-/// The largest value, in bytes, that shares a message with others, and the longest message of several values. Larger ones would
-/// gain nothing, and the values of one message must be in memory together.
+/// The largest value, in bytes, that shares a message with others, and the longest message of several values. Larger
+/// ones would gain nothing, and the values of one message must be in memory together.
 inline constexpr std::int64_t bucketed_value_bytes = 1 << 18;
 inline constexpr std::int64_t bucket_bytes = 1 << 20;
 

@@ -6,13 +6,15 @@
 
 namespace cleave::comm {
 
-/// Any layout to any other, partial values left as they are: every device receives just what it lacks, each part of a source
-/// shard from one of its owners. Who sends what follows from sizes and layouts alone, so nothing has to be agreed.
+/// Any layout to any other, partial values left as they are: every device receives just what it lacks, each part of a
+/// source shard from one of its owners. Who sends what follows from sizes and layouts alone, so nothing has to be
+/// agreed.
 /// Communication: one message for each source shard that a device needs a part of; none for empty parts.
 class collective_permute {
  public:
   collective_permute(grid_state& grid, const transfer& t)
-      : t_(t), sizes_(grid.sizes()), here_(grid.here()), sharded_(t.from.sharded()), replicated_(~t.from.used()), parts_(grid.world(), t.element) {
+      : t_(t), sizes_(grid.sizes()), here_(grid.here()), sharded_(t.from.sharded()), replicated_(~t.from.used()),
+        parts_(grid.world(), t.element) {
     const box have = held_before(grid, t), want = held_after(grid, t);
     parts_.keep(copy_between(intersect(want, have), have, want));
     plan_sends(have);
@@ -23,8 +25,8 @@ class collective_permute {
   void run(const void* in, void* out, const scratch& s) { parts_.run(in, out, s); }
 
  private:
-  /// Calls f(device, part) for every device that lacks a part of the shard that `owner` has, in the order of devices. Partial
-  /// values travel between devices with the same coordinates on the partial axes.
+  /// Calls f(device, part) for every device that lacks a part of the shard that `owner` has, in the order of devices.
+  /// Partial values travel between devices with the same coordinates on the partial axes.
   template <class F>
   void for_receivers(const coordinates& owner, const box& shard, F&& f) const {
     for (std::int64_t d = 0; d < sizes_.devices(); ++d) {
@@ -40,7 +42,8 @@ class collective_permute {
   void plan_sends(const box& have) {
     std::int64_t n = 0;
     for_receivers(here_, have, [&](int device, const box& part) {
-      if (sender_of(n++) == index_along(replicated_, here_, sizes_)) parts_.send(device, part, have, strides_of(have.extents()));
+      if (sender_of(n++) == index_along(replicated_, here_, sizes_))
+        parts_.send(device, part, have, strides_of(have.extents()));
     });
   }
   void plan_receives(int rank, const box& want) {
@@ -54,7 +57,8 @@ class collective_permute {
         if (device == rank) mine = n;
         ++n;
       });
-      parts_.receive(static_cast<int>(device_of(moved_along(replicated_, owner, sender_of(mine), sizes_), sizes_)), part, want);
+      parts_.receive(static_cast<int>(device_of(moved_along(replicated_, owner, sender_of(mine), sizes_), sizes_)),
+                     part, want);
     }
   }
 

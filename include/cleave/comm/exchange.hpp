@@ -11,10 +11,10 @@
 
 namespace cleave::comm {
 
-/// Fills a buffer with elements of others under other indices: halos, shifts, slices, paddings, concatenations. Every device
-/// receives just the elements that it needs and does not hold, each once.
-/// Communication: one message for each device that has something that another one needs; none for empty ones. Offsets that are
-/// known only at run time are read from the memory of the device, which waits for its kernels.
+/// Fills a buffer with elements of others under other indices: halos, shifts, slices, paddings, concatenations. Every
+/// device receives just the elements that it needs and does not hold, each once.
+/// Communication: one message for each device that has something that another one needs; none for empty ones. Offsets
+/// that are known only at run time are read from the memory of the device, which waits for its kernels.
 class exchange final : public bound_exchange {
  public:
   exchange(grid_state& grid, exchange_spec spec) : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element) {
@@ -35,14 +35,18 @@ class exchange final : public bound_exchange {
     scratch_ = s;
     out_ = out;
     for (const box_copy& c : blank_) copy_box(c, zero_.get(), out, size());
-    for (const message& m : receive_) messages_.receive(port_.incoming(landing(m), host_receiving(m)), m.elements, element_, m.rank, grid_->world().handle);
+    for (const message& m : receive_)
+      messages_.receive(port_.incoming(landing(m), host_receiving(m)), m.elements, element_, m.rank,
+                        grid_->world().handle);
     for (const message& m : send_)
       if (!m.direct)
         for (const part_copy& p : m.parts) copy_box(p.copy, in[p.operand], s.memory, size());
     for (const message& m : send_) {
       const part_copy& first = m.parts.front();
-      const void* from = m.direct ? element_at(in[first.operand], first.copy.from_offset, element_) : element_at(s.memory, m.offset, element_);
-      messages_.send(port_.outgoing(from, s.host + m.offset * size(), m.elements * size()), m.elements, element_, m.rank, grid_->world().handle);
+      const void* from = m.direct ? element_at(in[first.operand], first.copy.from_offset, element_)
+                                  : element_at(s.memory, m.offset, element_);
+      messages_.send(port_.outgoing(from, s.host + m.offset * size(), m.elements * size()), m.elements, element_,
+                     m.rank, grid_->world().handle);
     }
     for (const part_copy& p : keep_) copy_box(p.copy, in[p.operand], target(p.stage), size());
   }
@@ -59,7 +63,8 @@ class exchange final : public bound_exchange {
 
  private:
   using offsets = fixed_array<std::int64_t, max_arity>;
-  /// One box on its way: of which operand, and where it goes: to an offset in the staging memory, or, for -1, to the result.
+  /// One box on its way: of which operand, and where it goes: to an offset in the staging memory, or, for -1, to the
+  /// result.
   struct part_copy {
     box_copy copy;
     std::size_t operand;
@@ -80,7 +85,8 @@ class exchange final : public bound_exchange {
   };
 
   std::int64_t size() const { return size_of(element_); }
-  // The scratch memory has three parts: what is sent, what is received, and the staging memory. On the host it has the first two.
+  // The scratch memory has three parts: what is sent, what is received, and the staging memory. On the host it has the
+  // first two.
   char* receiving() const { return scratch_.memory + aligned(sent_ * size()); }
   char* host_receiving(const message& m) const { return scratch_.host + aligned(sent_ * size()) + m.offset * size(); }
   void* target(std::int64_t stage) const {
@@ -89,7 +95,8 @@ class exchange final : public bound_exchange {
   }
   void* landing(const message& m) const {
     const part_copy& first = m.parts.front();
-    return m.direct ? element_at(target(first.stage), first.copy.to_offset, element_) : element_at(receiving(), m.offset, element_);
+    return m.direct ? element_at(target(first.stage), first.copy.to_offset, element_)
+                    : element_at(receiving(), m.offset, element_);
   }
   box shard_of(std::size_t operand, const coordinates& at) const {
     const buffer& b = e_.in[operand];
@@ -97,7 +104,9 @@ class exchange final : public bound_exchange {
   }
   shape extents_at(const coordinates& at) const { return indices_of(e_.out, e_.region, e_.at, at).extents(); }
   /// Whether one of two devices may have elements of an operand that the other one needs.
-  bool shares(std::size_t operand, const coordinates& a, const coordinates& b) const { return same_along(~e_.fetched(operand), a, b); }
+  bool shares(std::size_t operand, const coordinates& a, const coordinates& b) const {
+    return same_along(~e_.fetched(operand), a, b);
+  }
 
   /// The devices with which this one may exchange anything.
   void find_members() {
@@ -106,7 +115,8 @@ class exchange final : public bound_exchange {
       if (e_.takes_from(k)) over |= e_.fetched(k);
     const axis_sizes& sizes = grid_->sizes();
     for (std::int64_t d = 0; d < sizes.devices(); ++d)
-      if (const coordinates at = coordinates_of(d, sizes); same_along(~over, at, grid_->here())) members_.push_back({static_cast<int>(d), at});
+      if (const coordinates at = coordinates_of(d, sizes); same_along(~over, at, grid_->here()))
+        members_.push_back({static_cast<int>(d), at});
   }
 
   offsets read_offsets(const void* const* in) const {
@@ -165,15 +175,18 @@ class exchange final : public bound_exchange {
     const shape target = f.staged ? staging_extents(f, mine) : mine;
     if (f.staged) {
       staging_ += target.elements();
-      for_each_spread(f, target, mine, [&](const exchange_piece& p) { spread_.push_back({copy_of(p), operand, stage}); });
+      for_each_spread(f, target, mine,
+                      [&](const exchange_piece& p) { spread_.push_back({copy_of(p), operand, stage}); });
     }
     for (std::size_t m = 0; m < members_.size(); ++m) {
       const coordinates& at = members_[m].at;
       if (members_[m].device == grid_->world().rank)
-        for_each_piece(f, shard_of(operand, here), target, [&](const exchange_piece& p) { keep_.push_back({copy_of(p), operand, stage}); });
+        for_each_piece(f, shard_of(operand, here), target,
+                       [&](const exchange_piece& p) { keep_.push_back({copy_of(p), operand, stage}); });
       else if (shares(operand, at, here))
         for_each_piece(f, shard_of(operand, at), target, [&](const exchange_piece& p) {
-          append(from[m], {make_copy(p.extents, strides_of(p.extents), from[m].elements, p.to, p.to_offset), operand, stage});
+          append(from[m],
+                 {make_copy(p.extents, strides_of(p.extents), from[m].elements, p.to, p.to_offset), operand, stage});
         });
     }
   }
@@ -189,16 +202,19 @@ class exchange final : public bound_exchange {
         for (std::size_t k = 0; k < e_.in.size(); ++k) {
           if (!e_.takes_from(k) || !shares(k, to.at, here)) continue;
           const filling f = fill_of(e_, k, part, to.at, known_span(known));
-          for_each_piece(f, shard_of(k, here), f.staged ? staging_extents(f, theirs) : theirs, [&](const exchange_piece& p) {
-            append(out, {make_copy(p.extents, p.from, p.from_offset, strides_of(p.extents), out.elements), k, -1});
-          });
+          for_each_piece(
+              f, shard_of(k, here), f.staged ? staging_extents(f, theirs) : theirs, [&](const exchange_piece& p) {
+                append(out, {make_copy(p.extents, p.from, p.from_offset, strides_of(p.extents), out.elements), k, -1});
+              });
         }
       }
       close(out, to.device, true);
     }
   }
   static std::span<const std::int64_t> known_span(const offsets& known) { return {known.begin(), known.end()}; }
-  static box_copy copy_of(const exchange_piece& p) { return make_copy(p.extents, p.from, p.from_offset, p.to, p.to_offset); }
+  static box_copy copy_of(const exchange_piece& p) {
+    return make_copy(p.extents, p.from, p.from_offset, p.to, p.to_offset);
+  }
   static void append(message& m, const part_copy& p) {
     m.parts.push_back(p);
     m.elements += p.copy.elements;
@@ -223,7 +239,8 @@ class exchange final : public bound_exchange {
     for (std::size_t m = 0; m < e_.region.size() && e_.is_region(); ++m) {
       const dim_map& map = e_.region[m];
       const int i = e_.out.type.find(map.from);
-      const range block = held(e_.at[map.to], e_.out.where[i], here, e_.at.axes), wanted = part_along(map, block, digit_of(part, m));
+      const range block = held(e_.at[map.to], e_.out.where[i], here, e_.at.axes),
+                  wanted = part_along(map, block, digit_of(part, m));
       extents[i] = wanted.size();
       offset += (wanted.begin - region_range(map, block).begin) * stride[i];
     }
@@ -259,6 +276,8 @@ class exchange final : public bound_exchange {
   messages messages_{};
 };
 
-inline std::unique_ptr<bound_exchange> make_exchange(grid_state& grid, exchange_spec spec) { return std::make_unique<exchange>(grid, std::move(spec)); }
+inline std::unique_ptr<bound_exchange> make_exchange(grid_state& grid, exchange_spec spec) {
+  return std::make_unique<exchange>(grid, std::move(spec));
+}
 
 } // namespace cleave::comm

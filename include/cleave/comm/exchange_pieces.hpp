@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-// Which elements of which shard become which elements of another one: from maps, sizes and layouts alone, so that a sender and
-// a receiver find the same without asking each other.
+// Which elements of which shard become which elements of another one: from maps, sizes and layouts alone, so that a
+// sender and a receiver find the same without asking each other.
 
 namespace cleave::comm {
 
-/// Indices along one dim of the buffer that is filled, and where they come from: `to` counts from the beginning of the receiver's
-/// range, `from` is a global index of one dim of the operand, or of two dims that have the same index.
+/// Indices along one dim of the buffer that is filled, and where they come from: `to` counts from the beginning of the
+/// receiver's range, `from` is a global index of one dim of the operand, or of two dims that have the same index.
 struct stretch {
   index_run along{};
   /// The index in the window, for operands that have the window too; else -1.
@@ -68,7 +68,8 @@ class filler {
   void add_region_dim(const dim_map& map, int digit) {
     filled_dim d;
     d.to = d.from[0] = in_.type.find(map.from);
-    const range block = held(e_.at[map.to], e_.out.where[d.to], at_, e_.at.axes), wanted = part_along(map, block, digit);
+    const range block = held(e_.at[map.to], e_.out.where[d.to], at_, e_.at.axes),
+                wanted = part_along(map, block, digit);
     for (index_run r : runs_of({1, 0, 1, false, map.outside, e_.at[map.from]}, wanted)) {
       r.to += wanted.begin - mine_[d.to].begin;
       d.stretches.push_back({r, -1});
@@ -111,7 +112,8 @@ class filler {
       mapped_ |= dim_bit(map.window);
     }
     for (std::int64_t w = 0; w < (skewed ? e_.at[map.window] : 1); ++w)
-      for (const index_run& r : runs_of(bound(map, e_.at, w, offset), mine_[to])) d.stretches.push_back({r, skewed ? w : -1});
+      for (const index_run& r : runs_of(bound(map, e_.at, w, offset), mine_[to]))
+        d.stretches.push_back({r, skewed ? w : -1});
     add(std::move(d));
   }
   /// The dims of the operand that no map mentions: their indices are those of the result.
@@ -165,7 +167,8 @@ class filler {
 } // namespace detail
 
 /// How the device at these coordinates fills a part of its buffer from an operand.
-inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at, std::span<const std::int64_t> offsets) {
+inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at,
+                       std::span<const std::int64_t> offsets) {
   detail::filler fill(e, operand, at);
   if (e.is_region())
     for (std::size_t m = 0; m < e.region.size(); ++m) fill.add_region_dim(e.region[m], digit_of(part, m));
@@ -206,7 +209,8 @@ struct piece_run {
 /// The runs along one filled dim that a shard has.
 class runs_in_shard {
  public:
-  runs_in_shard(const filled_dim& d, const box& shard, const strides& from, const strides& to) : d_(d), shard_(shard), from_(from), to_(to) {
+  runs_in_shard(const filled_dim& d, const box& shard, const strides& from, const strides& to)
+      : d_(d), shard_(shard), from_(from), to_(to) {
     if (!d.distinct.empty())
       for (const index_run& r : d.distinct) take(r, -1, -1);
     else
@@ -221,7 +225,8 @@ class runs_in_shard {
     if (fixed >= 0 && (fixed < shard_[second].begin || fixed >= shard_[second].end)) return;
     if (second >= 0 && fixed < 0) r = within(r, shard_[second]);
     if (r.count == 0) return;
-    piece_run p{r.count, (r.from - shard_[first].begin) * from_[first], r.from_step * from_[first], r.to * to_[d_.to], r.to_step * to_[d_.to]};
+    piece_run p{r.count, (r.from - shard_[first].begin) * from_[first], r.from_step * from_[first], r.to * to_[d_.to],
+                r.to_step * to_[d_.to]};
     if (second >= 0 && fixed >= 0) {
       p.from += (fixed - shard_[second].begin) * from_[second];
     } else if (second >= 0) {

@@ -47,8 +47,8 @@ class bound_exchange {
  public:
   virtual ~bound_exchange() = default;
   virtual scratch_bytes needs() const = 0;
-  /// Sends and receives; `in` has the addresses of the operands, offsets among them. Before `finish`, which must follow, operands may be
-  /// read but not written, and `out` and the scratch are left alone.
+  /// Sends and receives; `in` has the addresses of the operands, offsets among them. Before `finish`, which must
+  /// follow, operands may be read but not written, and `out` and the scratch are left alone.
   virtual void begin(const void* const* in, void* out, const scratch& s) = 0;
   virtual void finish() = 0;
   /// Between both: gives MPI the time to move messages.

@@ -23,12 +23,12 @@ struct grid_transfer {
   fixed_array<int, max_rank> position{};
 };
 
-/// From any layout on one grid to any layout on another, over one communicator: every device receives just what it lacks, each
-/// part of a source shard from one of its owners, which take turns. Who sends what follows from sizes and layouts alone, so
-/// nothing has to be agreed. A partial source is combined by its own devices first; of a partial target the devices with
-/// coordinate 0 receive the value.
-/// Communication: one message for each source shard that a device needs a part of; none for empty parts. Before it, of a
-/// partial source, one all-reduce of its shard.
+/// From any layout on one grid to any layout on another, over one communicator: every device receives just what it
+/// lacks, each part of a source shard from one of its owners, which take turns. Who sends what follows from sizes and
+/// layouts alone, so nothing has to be agreed. A partial source is combined by its own devices first; of a partial
+/// target the devices with coordinate 0 receive the value.
+/// Communication: one message for each source shard that a device needs a part of; none for empty parts. Before it, of
+/// a partial source, one all-reduce of its shard.
 class grid_copy {
  public:
   /// Collective over the devices of `from`.
@@ -77,14 +77,16 @@ class grid_copy {
     return first < second + b_bytes && second < first + a_bytes;
   }
 
-  /// The shards of the source, each of which has one or more owners. After the reduction the partial axes only make replicas.
+  /// The shards of the source, each of which has one or more owners. After the reduction the partial axes only make
+  /// replicas.
   struct source_side {
     const grid_state& grid;
     const grid_transfer& t;
     const axis_sizes& sizes;
     axis_set sharded;
 
-    source_side(const grid_state& g, const grid_transfer& transfer) : grid(g), t(transfer), sizes(g.sizes()), sharded(t.from.sharded()) {}
+    source_side(const grid_state& g, const grid_transfer& transfer)
+        : grid(g), t(transfer), sizes(g.sizes()), sharded(t.from.sharded()) {}
     box held(const coordinates& at) const { return box_of(t.global, t.from, at, sizes); }
     std::int64_t shards() const { return sizes.product(sharded); }
     std::int64_t replicas() const { return sizes.product(~sharded); }
@@ -150,7 +152,8 @@ class grid_copy {
       if (part.empty()) continue;
       if (shard == own) {
         const strides from = source.strides_of_shard(have);
-        parts_.keep(make_copy(part.extents(), from, position_in(have, part, from), strides_of(want.extents()), position_in(want, part)));
+        parts_.keep(make_copy(part.extents(), from, position_in(have, part, from), strides_of(want.extents()),
+                              position_in(want, part)));
         continue;
       }
       std::int64_t mine = 0, n = 0;

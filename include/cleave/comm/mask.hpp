@@ -7,12 +7,13 @@
 
 namespace cleave::comm {
 
-/// A complete value becomes a partial one: the devices with coordinate 0 on the axes keep it, the others hold the identity
-/// of the reduction. Communication: none.
+/// A complete value becomes a partial one: the devices with coordinate 0 on the axes keep it, the others hold the
+/// identity of the reduction. Communication: none.
 class mask {
  public:
   mask(grid_state& grid, const transfer& t)
-      : element_(t.element), combine_(t.to.combine()), keeps_(same_along(t.axes, grid.here(), coordinates{})), elements_(held_after(grid, t).elements()) {}
+      : element_(t.element), combine_(t.to.combine()), keeps_(same_along(t.axes, grid.here(), coordinates{})),
+        elements_(held_after(grid, t).elements()) {}
   scratch_bytes needs() const { return {}; }
   void run(const void* in, void* out, const scratch&) const {
     if (keeps_) copy_bytes(out, in, elements_ * size_of(element_));

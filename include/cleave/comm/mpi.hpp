@@ -171,24 +171,28 @@ class messages {
 
   void send(const void* from, std::int64_t elements, element e, int to, MPI_Comm comm) {
     for_each_call(elements, [&](std::int64_t first, call_count n) {
-      check(CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, first, e), n, datatype_of(e), to, tag, comm, next_request()), "MPI_Isend");
+      check(CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, first, e), n, datatype_of(e), to, tag, comm, next_request()),
+            "MPI_Isend");
     });
   }
   void receive(void* into, std::int64_t elements, element e, int from, MPI_Comm comm) {
     for_each_call(elements, [&](std::int64_t first, call_count n) {
-      check(CLEAVE_MPI_CALL(MPI_Irecv)(element_at(into, first, e), n, datatype_of(e), from, tag, comm, next_request()), "MPI_Irecv");
+      check(CLEAVE_MPI_CALL(MPI_Irecv)(element_at(into, first, e), n, datatype_of(e), from, tag, comm, next_request()),
+            "MPI_Irecv");
     });
   }
-  /// Sends block r of `to` to rank r of a group, for all r, and receives its block as block r of `from`. `copy(into, from,
-  /// bytes)` copies the block that stays here. Empty blocks are not sent.
+  /// Sends block r of `to` to rank r of a group, for all r, and receives its block as block r of `from`. `copy(into,
+  /// from, bytes)` copies the block that stays here. Empty blocks are not sent.
   template <class Copy>
-  void exchange(const void* in, const rank_blocks& to, void* out, const rank_blocks& from, element e, const group& g, const Copy& copy) {
+  void exchange(const void* in, const rank_blocks& to, void* out, const rank_blocks& from, element e, const group& g,
+                const Copy& copy) {
     for (int r = 0; r < g.size; ++r)
       if (r != g.rank) receive(element_at(out, from.offset(r), e), from.count(r), e, r, g.handle);
     for (int r = 0; r < g.size; ++r)
       if (r != g.rank) send(element_at(in, to.offset(r), e), to.count(r), e, r, g.handle);
     if (to.count(g.rank) != 0)
-      copy(element_at(out, from.offset(g.rank), e), element_at(in, to.offset(g.rank), e), to.count(g.rank) * size_of(e));
+      copy(element_at(out, from.offset(g.rank), e), element_at(in, to.offset(g.rank), e),
+           to.count(g.rank) * size_of(e));
     wait();
   }
   /// Lets messages go on: many MPI move long ones only while they are called.

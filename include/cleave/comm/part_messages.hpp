@@ -8,8 +8,8 @@
 
 namespace cleave::comm {
 
-/// Parts of shards on their way between devices, one box a message. A part that is one run of memory is neither packed nor
-/// unpacked.
+/// Parts of shards on their way between devices, one box a message. A part that is one run of memory is neither packed
+/// nor unpacked.
 class part_messages {
  public:
   part_messages(const group& ranks, element e) : ranks_(ranks), element_(e) {}
@@ -18,10 +18,14 @@ class part_messages {
   void keep(const box_copy& c) { keep_ = c; }
   /// Adds a part of the operand's shard, whose array has these strides, for another rank.
   void send(int rank, const box& part, const box& shard, const strides& stride) {
-    sent_.add(rank, part, make_copy(part.extents(), stride, position_in(shard, part, stride), strides_of(part.extents()), sent_.elements));
+    sent_.add(rank, part,
+              make_copy(part.extents(), stride, position_in(shard, part, stride), strides_of(part.extents()),
+                        sent_.elements));
   }
   /// Adds a part of the result's shard that another rank sends.
-  void receive(int rank, const box& part, const box& shard) { received_.add(rank, part, copy_from_packed(part, shard, received_.elements)); }
+  void receive(int rank, const box& part, const box& shard) {
+    received_.add(rank, part, copy_from_packed(part, shard, received_.elements));
+  }
   /// Keeps room for the requests of all messages. To be called after the last one was added.
   void reserve() { messages_.reserve(sent_.requests + received_.requests); }
 
@@ -36,12 +40,15 @@ class part_messages {
       return m.copy.contiguous() ? element_at(out, m.copy.to_offset, element_) : receiving.memory + m.offset * size();
     };
     for (const message& m : received_.all)
-      messages_.receive(port_.incoming(landing(m), receiving.host + m.offset * size()), m.elements, element_, m.rank, ranks_.handle);
+      messages_.receive(port_.incoming(landing(m), receiving.host + m.offset * size()), m.elements, element_, m.rank,
+                        ranks_.handle);
     for (const message& m : sent_.all)
       if (!m.copy.contiguous()) copy_box(m.copy, in, s.memory, size());
     for (const message& m : sent_.all) {
-      const void* from = m.copy.contiguous() ? element_at(in, m.copy.from_offset, element_) : s.memory + m.offset * size();
-      messages_.send(port_.outgoing(from, s.host + m.offset * size(), m.elements * size()), m.elements, element_, m.rank, ranks_.handle);
+      const void* from = m.copy.contiguous() ? element_at(in, m.copy.from_offset, element_)
+                                             : s.memory + m.offset * size();
+      messages_.send(port_.outgoing(from, s.host + m.offset * size(), m.elements * size()), m.elements, element_,
+                     m.rank, ranks_.handle);
     }
     copy_box(keep_, in, out, size());
     messages_.wait();

@@ -23,8 +23,12 @@ struct transfer {
 };
 
 /// What a device holds before a transfer and after it; this device unless another one is given.
-inline box held_before(const grid_state& grid, const transfer& t, const coordinates& at) { return box_of(t.global, t.from, at, grid.sizes()); }
-inline box held_after(const grid_state& grid, const transfer& t, const coordinates& at) { return box_of(t.global, t.to, at, grid.sizes()); }
+inline box held_before(const grid_state& grid, const transfer& t, const coordinates& at) {
+  return box_of(t.global, t.from, at, grid.sizes());
+}
+inline box held_after(const grid_state& grid, const transfer& t, const coordinates& at) {
+  return box_of(t.global, t.to, at, grid.sizes());
+}
 inline box held_before(const grid_state& grid, const transfer& t) { return held_before(grid, t, grid.here()); }
 inline box held_after(const grid_state& grid, const transfer& t) { return held_after(grid, t, grid.here()); }
 
@@ -44,7 +48,8 @@ inline box_copy copy_between(const box& part, const box& from, const box& to) {
 }
 /// Copies a part of a shard's array to `offset` of a packed buffer.
 inline box_copy copy_to_packed(const box& part, const box& from, std::int64_t offset) {
-  return make_copy(part.extents(), strides_of(from.extents()), position_in(from, part), strides_of(part.extents()), offset);
+  return make_copy(part.extents(), strides_of(from.extents()), position_in(from, part), strides_of(part.extents()),
+                   offset);
 }
 inline box_copy copy_from_packed(const box& part, const box& to, std::int64_t offset) {
   return make_copy(part.extents(), strides_of(part.extents()), offset, strides_of(to.extents()), position_in(to, part));
@@ -57,8 +62,12 @@ struct packing {
   rank_blocks blocks{};
   bool direct = true;
 
-  void append_pack(const box& part, const box& from) { append(copy_to_packed(part, from, blocks.end()), part.elements(), true); }
-  void append_unpack(const box& part, const box& to) { append(copy_from_packed(part, to, blocks.end()), part.elements(), false); }
+  void append_pack(const box& part, const box& from) {
+    append(copy_to_packed(part, from, blocks.end()), part.elements(), true);
+  }
+  void append_unpack(const box& part, const box& to) {
+    append(copy_from_packed(part, to, blocks.end()), part.elements(), false);
+  }
   std::int64_t elements() const { return blocks.end(); }
   void run(const void* from, void* to, element e) const {
     for (const box_copy& c : copies) copy_box(c, from, to, size_of(e));
@@ -92,7 +101,8 @@ inline bool even(const transfer& t, const axis_sizes& sizes) {
 }
 /// The most elements that any device has before or after.
 inline std::int64_t largest(const transfer& t, const axis_sizes& sizes) {
-  const std::int64_t a = largest_shape(t.global, t.from, sizes).elements(), b = largest_shape(t.global, t.to, sizes).elements();
+  const std::int64_t a = largest_shape(t.global, t.from, sizes).elements(),
+                     b = largest_shape(t.global, t.to, sizes).elements();
   return a > b ? a : b;
 }
 

@@ -9,8 +9,8 @@
 
 namespace cleave::comm {
 
-/// Values of each device combined over the devices whose blocks of a sharded dim come before its own, or after it; the identity
-/// if there is none.
+/// Values of each device combined over the devices whose blocks of a sharded dim come before its own, or after it; the
+/// identity if there is none.
 /// Communication: MPI_Exscan of the values; nothing over axes of size 1.
 class prefix_scan {
  public:
@@ -26,7 +26,8 @@ class prefix_scan {
     port_.call(in, bytes(), out, bytes(), host, [&](const void* from, void* into) {
       for_each_call(elements_, [&](std::int64_t first, call_count n) {
         check(CLEAVE_MPI_CALL(MPI_Exscan)(element_at(from, first, element_), element_at(into, first, element_), n,
-                                          reduced_datatype_of(combine_, element_), operation_of(combine_, element_), group_.handle),
+                                          reduced_datatype_of(combine_, element_), operation_of(combine_, element_),
+                                          group_.handle),
               "MPI_Exscan");
       });
     });

@@ -10,12 +10,14 @@
 
 namespace cleave::comm {
 
-/// Partial values over the axes are combined, and every device of the axes keeps one block: the axes become the last ones of
-/// some dims. Blocks must nest.
-/// Communication: MPI_Reduce_scatter_block; MPI_Reduce_scatter if blocks are uneven; in chunks above the limit of counts.
+/// Partial values over the axes are combined, and every device of the axes keeps one block: the axes become the last
+/// ones of some dims. Blocks must nest.
+/// Communication: MPI_Reduce_scatter_block; MPI_Reduce_scatter if blocks are uneven; in chunks above the limit of
+/// counts.
 class reduce_scatter {
  public:
-  reduce_scatter(grid_state& grid, const transfer& t) : element_(t.element), combine_(t.combine), kept_(held_after(grid, t).elements()) {
+  reduce_scatter(grid_state& grid, const transfer& t)
+      : element_(t.element), combine_(t.combine), kept_(held_after(grid, t).elements()) {
     const std::int64_t n = grid.sizes().product(t.axes);
     if (n == 1) return;
     group_ = grid.group_of(t.axes);
@@ -29,7 +31,8 @@ class reduce_scatter {
   }
   scratch_bytes needs() const {
     if (group_.size == 1) return {};
-    return {packed_bytes() + (large_ ? aligned(chunk_ * group_.size * size()) : 0), port_.host_bytes(sent(), kept_ * size())};
+    return {packed_bytes() + (large_ ? aligned(chunk_ * group_.size * size()) : 0),
+            port_.host_bytes(sent(), kept_ * size())};
   }
 
   void run(const void* in, void* out, const scratch& s) {
@@ -44,7 +47,9 @@ class reduce_scatter {
       std::int64_t elements = 0;
       for (int r = 0; r < group_.size; ++r) {
         const std::int64_t n = count(r, done);
-        if (n != 0) copy_bytes(element_at(chunks, elements, element_), element_at(packed, pack_.blocks.offset(r) + done, element_), n * size());
+        if (n != 0)
+          copy_bytes(element_at(chunks, elements, element_),
+                     element_at(packed, pack_.blocks.offset(r) + done, element_), n * size());
         elements += n;
       }
       reduce(chunks, elements * size(), out, done, s.host);
@@ -59,9 +64,12 @@ class reduce_scatter {
   std::int64_t sent() const { return pack_.elements() * size(); }
   std::int64_t packed_bytes() const { return pack_.direct ? 0 : aligned(sent()); }
   /// Elements of rank r's block in the chunk that begins at `done`.
-  std::int64_t count(int r, std::int64_t done) const { return std::clamp<std::int64_t>(pack_.blocks.count(r) - done, 0, chunk_); }
+  std::int64_t count(int r, std::int64_t done) const {
+    return std::clamp<std::int64_t>(pack_.blocks.count(r) - done, 0, chunk_);
+  }
 
-  /// Reduces the chunks of all blocks that begin at `done`, side by side in `from`. This device's chunk goes to `out` at `done`.
+  /// Reduces the chunks of all blocks that begin at `done`, side by side in `from`. This device's chunk goes to `out`
+  /// at `done`.
   void reduce(const void* from, std::int64_t bytes, void* out, std::int64_t done, char* host) {
     const std::int64_t mine = count(group_.rank, done);
     bool uniform = true;
@@ -73,12 +81,17 @@ class reduce_scatter {
     const MPI_Datatype type = reduced_datatype_of(combine_, element_);
     const MPI_Op operation = operation_of(combine_, element_);
     // A short block has ended before the others: nothing of it is left.
-    port_.call(from, bytes, mine != 0 ? element_at(out, done, element_) : out, mine * size(), host, [&](const void* read, void* written) {
-      if (uniform)
-        check(CLEAVE_MPI_CALL(MPI_Reduce_scatter_block)(read, written, counts_.front(), type, operation, group_.handle), "MPI_Reduce_scatter_block");
-      else
-        check(CLEAVE_MPI_CALL(MPI_Reduce_scatter)(read, written, counts_.data(), type, operation, group_.handle), "MPI_Reduce_scatter");
-    });
+    port_.call(from, bytes, mine != 0 ? element_at(out, done, element_) : out, mine * size(), host,
+               [&](const void* read, void* written) {
+                 if (uniform)
+                   check(CLEAVE_MPI_CALL(MPI_Reduce_scatter_block)(read, written, counts_.front(), type, operation,
+                                                                   group_.handle),
+                         "MPI_Reduce_scatter_block");
+                 else
+                   check(CLEAVE_MPI_CALL(MPI_Reduce_scatter)(read, written, counts_.data(), type, operation,
+                                                             group_.handle),
+                         "MPI_Reduce_scatter");
+               });
   }
 
   element element_;

@@ -68,7 +68,9 @@ class port {
 
   bool staged() const { return through_host_; }
   /// Bytes of host memory that `call` needs.
-  std::int64_t host_bytes(std::int64_t sent, std::int64_t received) const { return staged() ? aligned(sent) + aligned(received) : 0; }
+  std::int64_t host_bytes(std::int64_t sent, std::int64_t received) const {
+    return staged() ? aligned(sent) + aligned(received) : 0;
+  }
   /// Calls f(from, into) with what MPI reads of `in` and writes of `out`; `out` has arrived afterwards.
   template <class F>
   void call(const void* in, std::int64_t sent, void* out, std::int64_t received, char* host, F&& f) const {
@@ -94,8 +96,8 @@ class port {
     copy_bytes<Kokkos::HostSpace, memory_space>(host, data, bytes);
     return host;
   }
-  /// Where MPI writes. It may do so as soon as a receive is posted, so kernels that read the memory are waited for. `arrived` must
-  /// follow.
+  /// Where MPI writes. It may do so as soon as a receive is posted, so kernels that read the memory are waited for.
+  /// `arrived` must follow.
   void* incoming(void* data, char* host) const {
     if (through_host_) return host;
     wait_for_kernels();

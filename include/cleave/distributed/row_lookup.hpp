@@ -28,8 +28,8 @@ inline strided_dims swapped(const strided_dims& row) {
 } // namespace detail
 
 /// Rows of a table at indices (gather), or rows added to a table of zeros at indices (scatter).
-/// Communication: over the axes that are given, an all-to-all of counts, one of indices, one of rows. Indices and routes are on
-/// the host; rows are packed and added where kernels run.
+/// Communication: over the axes that are given, an all-to-all of counts, one of indices, one of rows. Indices and
+/// routes are on the host; rows are packed and added where kernels run.
 template <class T>
 class row_lookup final : public data_routed {
   using offsets = indexed_vector<std::int64_t>;
@@ -37,9 +37,11 @@ class row_lookup final : public data_routed {
  public:
   /// Gather: over the axes that shard the table. Scatter: over those along which rows are sent.
   row_lookup(grid_state& grid, const row_tensors& t, axis_set over, bool scatters)
-      : t_(t), here_(grid.here()), element_(t.rows.element), scatters_(scatters), indices_(t.over_indices(here_, here_)), row_(t.over_row(here_)) {
+      : t_(t), here_(grid.here()), element_(t.rows.element), scatters_(scatters),
+        indices_(t.over_indices(here_, here_)), row_(t.over_row(here_)) {
     if (grid.sizes().product(over) > 1) group_ = grid.group_of(over);
-    for (int r = 0; r < group_.size; ++r) owners_.push_back(owner(t_, here_, group_.size > 1 ? grid.member(over, r) : here_));
+    for (int r = 0; r < group_.size; ++r)
+      owners_.push_back(owner(t_, here_, group_.size > 1 ? grid.member(over, r) : here_));
   }
   void run(const void* const* in, void* out) override {
     const offsets indices = indices_on_host(in[1], indices_.size(), t_.indices.element);
@@ -62,8 +64,8 @@ class row_lookup final : public data_routed {
       return index < block.begin || index >= block.end ? -1 : indices.at(2, n) + (index - block.begin) * stride;
     }
   };
-  /// Rows that travel between this device and the owners, by owner: how many, where each is in the owner's shard, and where in
-  /// the rows here.
+  /// Rows that travel between this device and the owners, by owner: how many, where each is in the owner's shard, and
+  /// where in the rows here.
   struct routes {
     offsets count{}, here{};
     std::vector<std::int32_t> there{};
@@ -78,8 +80,8 @@ class row_lookup final : public data_routed {
     for (std::int64_t r = 0; r < rows; ++r) at.push_back(r * length());
     return at;
   }
-  /// Finds the rows of all owners at the indices, or, for replicas that need be asked but once, of the first one. `missing`
-  /// receives the rows here that no owner has.
+  /// Finds the rows of all owners at the indices, or, for replicas that need be asked but once, of the first one.
+  /// `missing` receives the rows here that no owner has.
   routes routes_to(bool all_owners, const offsets& indices, offsets& missing) const {
     std::vector<routes> by_owner(owners_.size());
     for (std::int64_t n = 0; n < std::ssize(indices); ++n) {
@@ -177,7 +179,8 @@ class row_lookup final : public data_routed {
     const std::int64_t received = std::ssize(landed);
     T* const receiving = receiving_.at_least(received * length());
     exchange_.run(sending, to.count, receiving, from, length(), element_, group_);
-    add(receiving, out, packed(received), offsets(landed.begin(), landed.end()), detail::swapped(detail::packed_row(row_, 1, true)));
+    add(receiving, out, packed(received), offsets(landed.begin(), landed.end()),
+        detail::swapped(detail::packed_row(row_, 1, true)));
   }
 
   row_tensors t_;

@@ -17,28 +17,33 @@
 #include <type_traits>
 #include <vector>
 
-// Rows of a sharded table: who has the row at an index, and where. Indices are data, so routes are found when the step runs.
+// Rows of a sharded table: who has the row at an index, and where. Indices are data, so routes are found when the step
+// runs.
 
 namespace cleave::comm {
 
-/// The three tensors of a look-up on one device: the table (or what rows are added to), the rows, and the indices of the rows
-/// in the table.
+/// The three tensors of a look-up on one device: the table (or what rows are added to), the rows, and the indices of
+/// the rows in the table.
 struct row_tensors {
   tensor_type table{}, rows{}, indices{};
   layout table_where{}, rows_where{}, indices_where{};
   dim_id along = no_dim;
   sizes at{};
 
-  box shard(const tensor_type& t, const layout& l, const coordinates& c) const { return box_of(shape_of(t, at), l, c, at.axes); }
+  box shard(const tensor_type& t, const layout& l, const coordinates& c) const {
+    return box_of(shape_of(t, at), l, c, at.axes);
+  }
   box table_shard(const coordinates& c) const { return shard(table, table_where, c); }
   box rows_shard(const coordinates& c) const { return shard(rows, rows_where, c); }
   box indices_shard(const coordinates& c) const { return shard(indices, indices_where, c); }
   /// The block of the table's dim that a device has.
   range block(const coordinates& c) const { return table_shard(c)[table.find(along)]; }
-  std::int64_t stride_along(const coordinates& c) const { return strides_of(table_shard(c).extents())[table.find(along)]; }
+  std::int64_t stride_along(const coordinates& c) const {
+    return strides_of(table_shard(c).extents())[table.find(along)];
+  }
 
-  /// Over the indices that a device has: their strides among the indices, in the rows, and, for dims that the table has too, in
-  /// the table's shard of its owner.
+  /// Over the indices that a device has: their strides among the indices, in the rows, and, for dims that the table has
+  /// too, in the table's shard of its owner.
   strided_dims over_indices(const coordinates& here, const coordinates& owner) const {
     const shape extents = indices_shard(here).extents();
     const strides in_indices = strides_of(extents), in_rows = strides_of(rows_shard(here).extents()),
@@ -78,7 +83,9 @@ class kept_memory {
 };
 
 /// The sum of counts.
-inline std::int64_t total_of(const std::vector<std::int64_t>& counts) { return std::accumulate(counts.begin(), counts.end(), std::int64_t{0}); }
+inline std::int64_t total_of(const std::vector<std::int64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
 
 /// Indices as the host sees them.
 inline indexed_vector<std::int64_t> indices_on_host(const void* data, std::int64_t n, element e) {
@@ -119,8 +126,8 @@ class device_numbers {
   kept_memory<std::int64_t> memory_{};
 };
 
-/// A step that finds out when it runs what goes where, bound to a grid: look-ups, sorting. Behind this, since only programs
-/// that have such a step need the code.
+/// A step that finds out when it runs what goes where, bound to a grid: look-ups, sorting. Behind this, since only
+/// programs that have such a step need the code.
 class data_routed {
  public:
   virtual ~data_routed() = default;
@@ -133,28 +140,34 @@ class row_exchange {
   /// How many elements come from each peer, given how many go to each; the peers tell each other.
   std::vector<std::int64_t> counts_from(const std::vector<std::int64_t>& to, const group& g) const {
     std::vector<std::int64_t> from(to.size(), 0);
-    check(CLEAVE_MPI_CALL(MPI_Alltoall)(to.data(), 1, MPI_INT64_T, from.data(), 1, MPI_INT64_T, g.handle), "MPI_Alltoall");
+    check(CLEAVE_MPI_CALL(MPI_Alltoall)(to.data(), 1, MPI_INT64_T, from.data(), 1, MPI_INT64_T, g.handle),
+          "MPI_Alltoall");
     return from;
   }
   /// The elements of each on the host of all, in the order of the group.
   void gather(const void* mine, void* out, const std::vector<std::int64_t>& from, element e, const group& g) {
     const rank_blocks blocks(from);
     if (blocks.end() > count_limit()) {
-      messages_.exchange(mine, rank_blocks::repeated(blocks.count(g.rank), g.size), out, blocks, e, g, copy_in<Kokkos::HostSpace>);
+      messages_.exchange(mine, rank_blocks::repeated(blocks.count(g.rank), g.size), out, blocks, e, g,
+                         copy_in<Kokkos::HostSpace>);
       return;
     }
     const call_counts counts(blocks);
     const MPI_Datatype type = datatype_of(e);
-    check(CLEAVE_MPI_CALL(MPI_Allgatherv)(mine, as_count(blocks.count(g.rank)), type, out, counts.count.data(), counts.offset.data(), type, g.handle),
+    check(CLEAVE_MPI_CALL(MPI_Allgatherv)(mine, as_count(blocks.count(g.rank)), type, out, counts.count.data(),
+                                          counts.offset.data(), type, g.handle),
           "MPI_Allgatherv");
   }
-  /// Sends to[r] rows to peer r and receives from[r] rows from it, for all peers, in their order; a row has `each` elements.
+  /// Sends to[r] rows to peer r and receives from[r] rows from it, for all peers, in their order; a row has `each`
+  /// elements.
   template <class Space = memory_space>
-  void run(const void* in, const std::vector<std::int64_t>& to, void* out, const std::vector<std::int64_t>& from, std::int64_t each, element e, const group& g) {
+  void run(const void* in, const std::vector<std::int64_t>& to, void* out, const std::vector<std::int64_t>& from,
+           std::int64_t each, element e, const group& g) {
     const rank_blocks sent(to, each), received(from, each);
     messages_.reserve(messages::requests_for(sent) + messages::requests_for(received));
     if (std::is_same_v<Space, memory_space> && staged()) {
-      auto sending = indexed_vector<char>::filled(sent.end() * size_of(e)), receiving = indexed_vector<char>::filled(received.end() * size_of(e));
+      auto sending = indexed_vector<char>::filled(sent.end() * size_of(e)),
+           receiving = indexed_vector<char>::filled(received.end() * size_of(e));
       copy_bytes<Kokkos::HostSpace, memory_space>(sending.data(), in, sent.end() * size_of(e));
       messages_.exchange(sending.data(), sent, receiving.data(), received, e, g, copy_in<Kokkos::HostSpace>);
       copy_bytes<memory_space, Kokkos::HostSpace>(out, receiving.data(), received.end() * size_of(e));
@@ -164,7 +177,8 @@ class row_exchange {
   }
   /// The same for numbers on the host, one a row.
   template <class X>
-  indexed_vector<X> exchanged(const std::vector<X>& in, const std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from, const group& g) {
+  indexed_vector<X> exchanged(const std::vector<X>& in, const std::vector<std::int64_t>& to,
+                              const std::vector<std::int64_t>& from, const group& g) {
     auto out = indexed_vector<X>::filled(total_of(from));
     run<Kokkos::HostSpace>(in.data(), to, out.data(), from, 1, element_of<X>, g);
     return out;

@@ -57,7 +57,8 @@ template <class T, reduction How>
 void run_scan(const bound_scan& b, const void* in, void* out, const comm::scratch& s) {
   T* const totals = reinterpret_cast<T*>(s.memory);
   T* const before = reinterpret_cast<T*>(s.memory + comm::aligned(b.slices() * size_of(b.stored)));
-  launch("cleave scan", b.slices(), scan_block<How, T>{as<T>(in), as<T>(out), totals, b.length, b.inner, b.backwards, b.exclusive});
+  launch("cleave scan", b.slices(),
+         scan_block<How, T>{as<T>(in), as<T>(out), totals, b.length, b.inner, b.backwards, b.exclusive});
   if (!b.over->communicates()) return;
   b.over->run(totals, before, s.host);
   launch("cleave scan", b.slices() * b.length, scan_continue<How, T>{as<T>(out), before, b.length, b.inner});

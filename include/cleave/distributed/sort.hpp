@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/cost/sorting.hpp>
 #include <cleave/distributed/row_routes.hpp>
 #include <cleave/kernels/sort_slices.hpp>
-#include <cleave/cost/sorting.hpp>
 
 #include <limits>
 #include <memory>
@@ -24,7 +24,8 @@ struct copy_runs {
   std::int64_t from_stride, to_stride;
 
   CLEAVE_FUNCTION void operator()(std::int64_t run) const {
-    for (std::int64_t i = 0; i < length[run]; ++i) to[target[run] + i * to_stride] = from[source[run] + i * from_stride];
+    for (std::int64_t i = 0; i < length[run]; ++i)
+      to[target[run] + i * to_stride] = from[source[run] + i * from_stride];
   }
 };
 /// Slices along the middle dim of an array [outer][length][inner], one after the other.
@@ -78,15 +79,17 @@ struct sorted_tensor {
   sizes at{};
 };
 
-/// Sorts the slices of a tensor along a dim: parallel sorting by regular sampling (Shi and Schaeffer 1992). Then elements
-/// outside a device's block are forwarded to the device that owns them, so that the result is sharded as the operand is.
-/// Communication if the dim is sharded: all-to-alls of samples, counts and elements, and all-gathers of the cuts and of the sizes
-/// of parts, all in the group of devices that share the slices. See sort_cost.
+/// Sorts the slices of a tensor along a dim: parallel sorting by regular sampling (Shi and Schaeffer 1992). Then
+/// elements outside a device's block are forwarded to the device that owns them, so that the result is sharded as the
+/// operand is.
+/// Communication if the dim is sharded: all-to-alls of samples, counts and elements, and all-gathers of the cuts and of
+/// the sizes of parts, all in the group of devices that share the slices. See sort_cost.
 template <class T>
 class bound_sort final : public comm::data_routed {
  public:
   /// Collective over the grid when these axes are asked for in this order for the first time.
-  bound_sort(grid_state& grid, const sorted_tensor& t) : how_(1, 0, 0), order_{t.descending}, element_(t.type.element), wants_indices_(t.indices) {
+  bound_sort(grid_state& grid, const sorted_tensor& t)
+      : how_(1, 0, 0), order_{t.descending}, element_(t.type.element), wants_indices_(t.indices) {
     const int along = t.type.find(t.along);
     const axis_list list = t.where[along];
     if (grid.sizes().product(list) > 1) group_ = grid.in_order(list, false);
@@ -96,7 +99,8 @@ class bound_sort final : public comm::data_routed {
     how_ = sorting(group_.size, outer_ * inner_, t.at[t.along]);
     begin_ = mine[along].begin;
     length_ = mine[along].size();
-    if (t.indices && how_.extent > std::numeric_limits<std::int32_t>::max()) throw shape_error(wording::too_long_to_index(how_.extent));
+    if (t.indices && how_.extent > std::numeric_limits<std::int32_t>::max())
+      throw shape_error(wording::too_long_to_index(how_.extent));
   }
 
   void run(const void* const* in, void* out) override {
@@ -145,7 +149,9 @@ class bound_sort final : public comm::data_routed {
   };
 
   /// Where the element of a rank within this device's block of a slice is in the result.
-  std::int64_t result_at(std::int64_t slice, std::int64_t rank) const { return (slice / inner_ * length_ + rank) * inner_ + slice % inner_; }
+  std::int64_t result_at(std::int64_t slice, std::int64_t rank) const {
+    return (slice / inner_ * length_ + rank) * inner_ + slice % inner_;
+  }
   /// Where the number for a device and a slice is in a list of all of them.
   std::int64_t slot(std::int64_t device, std::int64_t slice) const { return device * how_.slices + slice; }
   std::int64_t cuts() const { return how_.devices - 1; }
@@ -158,7 +164,9 @@ class bound_sort final : public comm::data_routed {
   void copy(const X* from, X* to, const run_list& runs, std::int64_t to_stride) {
     const std::int64_t n = std::ssize(runs.source);
     if (n == 0) return;
-    launch("cleave sort", n, copy_runs<X>{from, to, sources_.put(runs.source), targets_.put(runs.target), lengths_.put(runs.length), 1, to_stride});
+    launch("cleave sort", n,
+           copy_runs<X>{from, to, sources_.put(runs.source), targets_.put(runs.target), lengths_.put(runs.length), 1,
+                        to_stride});
     wait_for_kernels();
   }
   void write(const T* keys, const std::int32_t* indices, void* out) {
@@ -172,19 +180,25 @@ class bound_sort final : public comm::data_routed {
     return counts;
   }
   /// Memory for the indices beside the keys, or null if they are not wanted.
-  std::int32_t* indices_in(comm::kept_memory<std::int32_t>& memory, std::int64_t n) const { return wants_indices_ ? memory.at_least(n) : nullptr; }
+  std::int32_t* indices_in(comm::kept_memory<std::int32_t>& memory, std::int64_t n) const {
+    return wants_indices_ ? memory.at_least(n) : nullptr;
+  }
   const std::int32_t* indices() const { return wants_indices_ ? indices_.get() : nullptr; }
   /// What is exchanged, with the indices beside it if they are wanted.
   void exchange_elements(const numbers& to, const numbers& from, std::int64_t received) {
     large_.run(sent_keys_.get(), to, received_keys_.at_least(received), from, 1, element_, group_);
-    if (wants_indices_) large_.run(sent_indices_.get(), to, received_indices_.at_least(received), from, 1, element::i32, group_);
+    if (wants_indices_)
+      large_.run(sent_indices_.get(), to, received_indices_.at_least(received), from, 1, element::i32, group_);
   }
   void copy_elements(const T* keys, const std::int32_t* indices, T* to_keys, std::int32_t* to_indices) {
     copy(keys, to_keys, runs_, 1);
     if (wants_indices_) copy(indices, to_indices, runs_, 1);
   }
   /// Copies the runs side by side, ready to be sent.
-  void pack_runs() { copy_elements(keys_.get(), indices(), sent_keys_.at_least(runs_.elements), indices_in(sent_indices_, runs_.elements)); }
+  void pack_runs() {
+    copy_elements(keys_.get(), indices(), sent_keys_.at_least(runs_.elements),
+                  indices_in(sent_indices_, runs_.elements));
+  }
 
   /// The cuts of all slices, on the host of all devices.
   void find_cuts() {
@@ -192,22 +206,26 @@ class bound_sort final : public comm::data_routed {
     T* const sampled = host_keys_.at_least(samples);
     std::int32_t* const indices = host_indices_.at_least(samples);
     copy_bytes<Kokkos::HostSpace, memory_space>(sampled, received_keys_.get(), bytes_of<T>(samples));
-    if (wants_indices_) copy_bytes<Kokkos::HostSpace, memory_space>(indices, received_indices_.get(), bytes_of<std::int32_t>(samples));
+    if (wants_indices_)
+      copy_bytes<Kokkos::HostSpace, memory_space>(indices, received_indices_.get(), bytes_of<std::int32_t>(samples));
 
     T* const keys = decided_keys_.at_least(own * cuts());
     auto decided = numbers::filled(own * cuts());
-    for (std::int64_t s = 0; s < own; ++s) decide_cuts(samples_of_slice(s, own, sampled, indices), keys + s * cuts(), decided.data() + s * cuts());
+    for (std::int64_t s = 0; s < own; ++s)
+      decide_cuts(samples_of_slice(s, own, sampled, indices), keys + s * cuts(), decided.data() + s * cuts());
     const numbers theirs = by_device([&](std::int64_t d) { return how_.decided_by(d) * cuts(); });
     small_.gather(keys, cut_keys_.at_least(how_.slices * cuts()), theirs, element_, group_);
     cut_indices_ = numbers::filled(how_.slices * cuts());
     small_.gather(decided.data(), cut_indices_.data(), theirs, element::i64, group_);
   }
-  /// Sends samples of every slice to the device that decides for the slice. How many this device receives for its `own` slices.
+  /// Sends samples of every slice to the device that decides for the slice. How many this device receives for its `own`
+  /// slices.
   std::int64_t show_samples(std::int64_t own) {
     const std::int64_t shown = how_.samples_of(length_);
     runs_.clear();
     for (std::int64_t s = 0; s < how_.slices; ++s)
-      for (std::int64_t k = 0; k < shown; ++k) runs_.add(s * length_ + position_of_sample(k, length_), s * shown + k, 1);
+      for (std::int64_t k = 0; k < shown; ++k)
+        runs_.add(s * length_ + position_of_sample(k, length_), s * shown + k, 1);
     pack_runs();
     const numbers to = by_device([&](std::int64_t d) { return how_.decided_by(d) * shown; });
     const numbers from = by_device([&](std::int64_t d) { return own * how_.samples_of(how_.length_of(d)); });
@@ -216,7 +234,8 @@ class bound_sort final : public comm::data_routed {
     return samples;
   }
   /// The samples of one of the `own` slices that this device decides for, in order.
-  std::vector<sample> samples_of_slice(std::int64_t slice, std::int64_t own, const T* sampled, const std::int32_t* indices) const {
+  std::vector<sample> samples_of_slice(std::int64_t slice, std::int64_t own, const T* sampled,
+                                       const std::int32_t* indices) const {
     std::vector<sample> all;
     std::int64_t first = 0;
     for (std::int64_t d = 0; d < how_.devices; ++d) {
@@ -228,7 +247,9 @@ class bound_sort final : public comm::data_routed {
       }
       first += own * count;
     }
-    std::sort(all.begin(), all.end(), [&](const sample& a, const sample& b) { return order_(a.key, b.key) || (!order_(b.key, a.key) && a.index < b.index); });
+    std::sort(all.begin(), all.end(), [&](const sample& a, const sample& b) {
+      return order_(a.key, b.key) || (!order_(b.key, a.key) && a.index < b.index);
+    });
     return all;
   }
   /// The cut before a block is the sample of about its rank: what comes before it, and half of what it stands for.
@@ -249,7 +270,9 @@ class bound_sort final : public comm::data_routed {
     T* const cut_keys = sent_keys_.at_least(n);
     copy_bytes<memory_space, Kokkos::HostSpace>(cut_keys, cut_keys_.get(), bytes_of<T>(n));
     std::int64_t* const counted = counted_.at_least(n);
-    launch("cleave sort", n, count_before<T>{keys_.get(), indices(), cut_keys, sources_.put(cut_indices_), counted, length_, cuts(), begin_, order_});
+    launch("cleave sort", n,
+           count_before<T>{keys_.get(), indices(), cut_keys, sources_.put(cut_indices_), counted, length_, cuts(),
+                           begin_, order_});
     wait_for_kernels();
     ends_ = numbers::filled(n);
     copy_bytes<Kokkos::HostSpace, memory_space>(ends_.data(), counted, bytes_of<std::int64_t>(n));
@@ -307,7 +330,8 @@ class bound_sort final : public comm::data_routed {
   /// The ranks of each device's part of each slice.
   indexed_vector<range> ranks_of_parts() {
     numbers sizes = numbers::filled(how_.devices * how_.slices);
-    small_.gather(sizes_.data(), sizes.data(), by_device([&](std::int64_t) { return how_.slices; }), element::i64, group_);
+    small_.gather(sizes_.data(), sizes.data(), by_device([&](std::int64_t) { return how_.slices; }), element::i64,
+                  group_);
     auto parts = indexed_vector<range>::filled(std::ssize(sizes));
     for (std::int64_t s = 0; s < how_.slices; ++s) {
       std::int64_t next = 0;
@@ -365,7 +389,8 @@ class bound_sort final : public comm::data_routed {
   comm::kept_memory<T, Kokkos::HostSpace> host_keys_{}, decided_keys_{}, cut_keys_{};
   comm::kept_memory<std::int32_t, Kokkos::HostSpace> host_indices_{};
   run_list runs_{};
-  /// Where each slice of what is merged starts, and each run of it; how long the slices are; the cuts, and how much comes before them.
+  /// Where each slice of what is merged starts, and each run of it; how long the slices are; the cuts, and how much
+  /// comes before them.
   numbers start_{}, run_start_{}, sizes_{}, cut_indices_{}, ends_{};
 };
 

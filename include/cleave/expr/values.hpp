@@ -32,9 +32,9 @@ template <text Word>
 inline constexpr auto names_by_pair = names_from<std::size_t{max_dims} * max_dims>(Word.view());
 } // namespace detail
 
-/// A dim that a function makes for itself, one for each dim that it is made for: two calls for other dims must not share
-/// it. Its name begins with a word of up to five letters, which belongs to the function alone. `op` is the function, for faults. The
-/// name is empty after a fault.
+/// A dim that a function makes for itself, one for each dim that it is made for: two calls for other dims must not
+/// share it. Its name begins with a word of up to five letters, which belongs to the function alone. `op` is the
+/// function, for faults. The name is empty after a fault.
 template <text Word>
 constexpr dim_ref derived_dim(operand x, std::string_view op, dim_ref from) {
   static_assert(Word.view().size() <= 5);
@@ -56,7 +56,8 @@ struct extent_term {
   int times = 1;
 };
 /// States that the extent of a dim is a constant plus multiples of other extents. False after a fault.
-constexpr bool define_extent(operand x, std::string_view op, dim_ref d, std::int64_t constant, std::initializer_list<extent_term> terms) {
+constexpr bool define_extent(operand x, std::string_view op, dim_ref d, std::int64_t constant,
+                             std::initializer_list<extent_term> terms) {
   recorder& in = *x.from.in;
   derived_extent rule{static_cast<dim_id>(in.dim(d, op, x.where)), {}, 1};
   rule.sum.constant = constant;
@@ -68,10 +69,11 @@ constexpr bool define_extent(operand x, std::string_view op, dim_ref d, std::int
   return rule.dim != no_dim && in.extent_follows(rule, op, x.where);
 }
 
-/// An operation on shards as `call`, whose result type the caller has computed: `Op` is the kernel, `whole` are the dims that it
-/// needs unsharded. The operands have been recorded in one function.
+/// An operation on shards as `call`, whose result type the caller has computed: `Op` is the kernel, `whole` are the
+/// dims that it needs unsharded. The operands have been recorded in one function.
 template <class Op>
-constexpr value call_with_type(std::span<const value> operands, std::span<const dim_ref> whole, const tensor_type& result, source where) {
+constexpr value call_with_type(std::span<const value> operands, std::span<const dim_ref> whole,
+                               const tensor_type& result, source where) {
   return detail::recorded_call(*operands[0].in, detail::shard_operation<Op>, operands, whole, result, where);
 }
 

@@ -91,8 +91,8 @@ constexpr shape largest_shape(const shape& global, const layout& l, const axis_s
 }
 
 /// Whether resharding along a dim from axes `coarse` to axes `fine` is local. `coarse` is a prefix of `fine`.
-/// @post (1) nests(extent, coarse, fine, sizes) if and only if on every device d the block held(extent, fine, d, sizes) is
-///           empty or inside held(extent, coarse, d, sizes)
+/// @post (1) nests(extent, coarse, fine, sizes) if and only if on every device d the block held(extent, fine, d, sizes)
+///           is empty or inside held(extent, coarse, d, sizes)
 /// @post (2) nests(extent, {}, fine, sizes) and nests(extent, fine, fine, sizes)
 constexpr bool nests(std::int64_t extent, axis_list coarse, axis_list fine, const axis_sizes& sizes) {
   const std::int64_t p = sizes.product(coarse), q = sizes.product(fine);

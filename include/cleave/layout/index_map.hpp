@@ -20,7 +20,9 @@ constexpr std::string_view name_of(border b) {
 }
 
 namespace detail {
-constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
+constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
 constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return a - floor_div(a, b) * b; }
 } // namespace detail
 
@@ -30,8 +32,8 @@ struct index_run {
   friend constexpr bool operator==(const index_run&, const index_run&) = default;
 };
 
-/// From which index of an operand an index of a result is taken: (stride * index + offset) / divisor. A quotient that is
-/// not an integer gives nothing, or, if `floors`, is rounded down. The divisor is 1, or the stride is 1 or -1.
+/// From which index of an operand an index of a result is taken: (stride * index + offset) / divisor. A quotient that
+/// is not an integer gives nothing, or, if `floors`, is rounded down. The divisor is 1, or the stride is 1 or -1.
 struct index_map {
   std::int64_t stride = 1, offset = 0, divisor = 1;
   bool floors = false;
@@ -60,8 +62,8 @@ struct index_map {
   }
 };
 
-/// The runs that fill the indices `to` of a result; `to` of a run counts from the beginning of the range. Element k of a
-/// run goes to r.to + k * r.to_step and comes from r.from + k * r.from_step.
+/// The runs that fill the indices `to` of a result; `to` of a run counts from the beginning of the range. Element k of
+/// a run goes to r.to + k * r.to_step and comes from r.from + k * r.from_step.
 /// @post (1) an index t of `to` is filled by one element of one run if m.source(t) >= 0, otherwise by none
 /// @post (2) this element comes from m.source(t)
 constexpr std::vector<index_run> runs_of(const index_map& m, range to) {
@@ -112,10 +114,13 @@ constexpr std::vector<index_run> distinct_sources(std::vector<index_run> runs) {
   }
   for (index_run& r : runs) r.from_step = step;
   const auto residue = [&](const index_run& r) { return r.from % step; };
-  std::sort(runs.begin(), runs.end(), [&](const index_run& a, const index_run& b) { return residue(a) != residue(b) ? residue(a) < residue(b) : a.from < b.from; });
+  std::sort(runs.begin(), runs.end(), [&](const index_run& a, const index_run& b) {
+    return residue(a) != residue(b) ? residue(a) < residue(b) : a.from < b.from;
+  });
   std::vector<index_run> merged;
   for (const index_run& r : runs) {
-    if (!merged.empty() && residue(merged.back()) == residue(r) && r.from <= merged.back().from + merged.back().count * step) {
+    if (!merged.empty() && residue(merged.back()) == residue(r) &&
+        r.from <= merged.back().from + merged.back().count * step) {
       const std::int64_t end = (r.from - merged.back().from) / step + r.count;
       merged.back().count = std::max(merged.back().count, end);
     } else {

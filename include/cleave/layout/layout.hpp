@@ -92,8 +92,8 @@ struct layout {
   /// Whether every axis that shards a position of `coarse` has the same position and rank here: each list of axes
   /// continues the one of `coarse`.
   constexpr bool continues(layout coarse) const {
-    const std::uint64_t there =
-        ((coarse.word | coarse.word >> 1 | coarse.word >> 2 | coarse.word >> 3) & lowest_bits) * 127;
+    const std::uint64_t there = ((coarse.word | coarse.word >> 1 | coarse.word >> 2 | coarse.word >> 3) & lowest_bits) *
+                                127;
     return ((word ^ coarse.word) & there) == 0;
   }
 
@@ -117,9 +117,7 @@ struct layout {
     return lowest_bits & ~(differs | differs >> 1 | differs >> 2 | differs >> 3);
   }
   /// Lowest bits as a set. The product brings bit 7a to 42 + a, and the others elsewhere.
-  static constexpr axis_set packed_set(std::uint64_t bits) {
-    return bits * 0x0000'0410'4104'1040u >> 42 & 127u;
-  }
+  static constexpr axis_set packed_set(std::uint64_t bits) { return bits * 0x0000'0410'4104'1040u >> 42 & 127u; }
 };
 
 } // namespace cleave

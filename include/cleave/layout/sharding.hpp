@@ -20,7 +20,9 @@ enum class promise : std::uint8_t { none, divisible };
 namespace detail {
 template <text Name, std::int64_t Extent>
 struct dim_verdict {
-  static constexpr verdict found = Extent == dynamic || Extent >= 0 ? verdict{} : verdict{fault::extent_negative, {}, "dim", Name.view(), {}, 0, Extent};
+  static constexpr verdict found = Extent == dynamic || Extent >= 0
+                                       ? verdict{}
+                                       : verdict{fault::extent_negative, {}, "dim", Name.view(), {}, 0, Extent};
 };
 } // namespace detail
 
@@ -43,8 +45,8 @@ concept Dim = std::derived_from<std::remove_cvref_t<D>, dim_tag>;
 
 struct placement_tag {};
 
-/// A dim and the axes over which it is sharded, major axis first: the type of `batch / data / fsdp`. Without axes the dim is not
-/// sharded.
+/// A dim and the axes over which it is sharded, major axis first: the type of `batch / data / fsdp`. Without axes the
+/// dim is not sharded.
 template <class D, class... Axes>
 struct sharded_dim : placement_tag {
   using dim_type = D;
@@ -129,8 +131,7 @@ struct sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done...>,
     : std::conditional_t<
           std::derived_from<Entry, unreduced_tag>,
           sort_entries<Mesh, Entry, sharding<Mesh, nothing_unreduced, Done...>, Rest...>,
-          sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done..., placement_of<Entry>>,
-                       Rest...>> {};
+          sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done..., placement_of<Entry>>, Rest...>> {};
 
 template <class... Axes>
 struct mesh_verdict {
@@ -167,8 +168,8 @@ struct mesh {
   /// The sharding with these dims and unreduced axes: `mesh(batch / data, embed, unreduced(model))`.
   template <class... Entries>
   constexpr auto operator()(const Entries&...) const {
-    return typename detail::sort_entries<mesh, nothing_unreduced, sharding<mesh, nothing_unreduced>,
-                                         Entries...>::type{};
+    return
+        typename detail::sort_entries<mesh, nothing_unreduced, sharding<mesh, nothing_unreduced>, Entries...>::type{};
   }
 };
 template <class... Axes>
@@ -201,7 +202,8 @@ template <class Sharding>
 struct spec_verdict {
   static constexpr verdict found = [] {
     if (!Sharding::mesh_type::well_formed) return verdict{fault::already_said};
-    if (Sharding::written > max_rank) return verdict{fault::rank_too_high, {}, "layout", {}, {}, max_rank, Sharding::written};
+    if (Sharding::written > max_rank)
+      return verdict{fault::rank_too_high, {}, "layout", {}, {}, max_rank, Sharding::written};
     return check_spec(Sharding::value);
   }();
 };

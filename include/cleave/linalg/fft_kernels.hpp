@@ -18,7 +18,8 @@
 #elif defined(CLEAVE_FFTW)
 #include <fftw3.h>
 #else
-#error "cleave: Fourier transforms need FFTW: link the target Cleave::fft, which is there where FFTW was found (libfftw3-dev)"
+#error \
+    "cleave: Fourier transforms need FFTW: link the target Cleave::fft, which is there where FFTW was found (libfftw3-dev)"
 #endif
 
 // Fourier transforms of shards by FFTW or cuFFT. Plans are made once for a shape and kept until the program ends.
@@ -27,7 +28,8 @@ namespace cleave::linalg {
 
 namespace detail {
 
-/// Transforms along one dim of a LayoutRight array: `outer` times `inner` of them, neighbours along the dim `inner` apart.
+/// Transforms along one dim of a LayoutRight array: `outer` times `inner` of them, neighbours along the dim `inner`
+/// apart.
 struct transforms {
   transform what;
   bool in_double;
@@ -59,8 +61,10 @@ class device_plan {
     std::size_t bytes = 0;
     cufftResult result = cufftCreate(&handle_);
     if (result == CUFFT_SUCCESS)
-      result = cufftMakePlanMany64(handle_, 1, &n, &from, step, t.inner == 1 ? from : 1, &to, step, t.inner == 1 ? to : 1, type(), batch, &bytes);
-    if (result != CUFFT_SUCCESS) throw transform_error(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
+      result = cufftMakePlanMany64(handle_, 1, &n, &from, step, t.inner == 1 ? from : 1, &to, step,
+                                   t.inner == 1 ? to : 1, type(), batch, &bytes);
+    if (result != CUFFT_SUCCESS)
+      throw transform_error(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
   }
   device_plan(const device_plan&) = delete;
   device_plan& operator=(const device_plan&) = delete;
@@ -68,12 +72,15 @@ class device_plan {
   void run(const void* in, void* out) {
     const transforms& t = made_for_;
     const std::size_t number = t.in_double ? sizeof(double) : sizeof(float);
-    const std::size_t in_bytes = number * (t.what == transform::of_real ? 1 : 2), out_bytes = number * (t.what == transform::to_real ? 1 : 2);
+    const std::size_t in_bytes = number * (t.what == transform::of_real ? 1 : 2),
+                      out_bytes = number * (t.what == transform::to_real ? 1 : 2);
     char* from = as<char>(const_cast<void*>(in));
     const std::size_t size = in_bytes * as_size(t.outer * t.from * t.inner);
     // To real numbers cuFFT may overwrite what it reads, which may be an argument of the user.
     if (t.what == transform::to_real) {
-      if (copy_.extent(0) < size) copy_ = Kokkos::View<char*, memory_space>(Kokkos::view_alloc("cleave: spectrum", Kokkos::WithoutInitializing), size);
+      if (copy_.extent(0) < size)
+        copy_ = Kokkos::View<char*, memory_space>(Kokkos::view_alloc("cleave: spectrum", Kokkos::WithoutInitializing),
+                                                  size);
       copy_bytes(copy_.data(), from, static_cast<std::int64_t>(size));
       from = copy_.data();
     }
@@ -81,8 +88,9 @@ class device_plan {
     const std::int64_t calls = t.inner == 1 ? 1 : t.outer;
     for (std::int64_t o = 0; o < calls && result == CUFFT_SUCCESS; ++o)
       result = execute(from + in_bytes * as_size(o * t.from * t.inner),
-                            as<char>(out) + out_bytes * as_size(o * t.to * t.inner));
-    if (result != CUFFT_SUCCESS) throw transform_error(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
+                       as<char>(out) + out_bytes * as_size(o * t.to * t.inner));
+    if (result != CUFFT_SUCCESS)
+      throw transform_error(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
   }
 
  private:
@@ -124,20 +132,20 @@ inline void run_transforms(const transforms& t, const void* in, void* out) {
 /// FFTW's functions for a type of real numbers.
 template <class R>
 struct fftw_functions;
-#define CLEAVE_FFTW_FUNCTIONS(R, name)                                                                    \
-  template <>                                                                                             \
-  struct fftw_functions<R> {                                                                              \
-    using plan = name##_plan;                                                                             \
-    using dim = name##_iodim64;                                                                           \
-    using complex = name##_complex;                                                                       \
-    static constexpr auto of_complex = &name##_plan_guru64_dft;                                           \
-    static constexpr auto of_real = &name##_plan_guru64_dft_r2c;                                          \
-    static constexpr auto to_real = &name##_plan_guru64_dft_c2r;                                          \
-    static constexpr auto run_complex = &name##_execute_dft;                                              \
-    static constexpr auto run_of_real = &name##_execute_dft_r2c;                                          \
-    static constexpr auto run_to_real = &name##_execute_dft_c2r;                                          \
-    static constexpr auto alignment = &name##_alignment_of;                                               \
-    static constexpr auto destroy = &name##_destroy_plan;                                                 \
+#define CLEAVE_FFTW_FUNCTIONS(R, name)                           \
+  template <>                                                    \
+  struct fftw_functions<R> {                                     \
+    using plan = name##_plan;                                    \
+    using dim = name##_iodim64;                                  \
+    using complex = name##_complex;                              \
+    static constexpr auto of_complex = &name##_plan_guru64_dft;  \
+    static constexpr auto of_real = &name##_plan_guru64_dft_r2c; \
+    static constexpr auto to_real = &name##_plan_guru64_dft_c2r; \
+    static constexpr auto run_complex = &name##_execute_dft;     \
+    static constexpr auto run_of_real = &name##_execute_dft_r2c; \
+    static constexpr auto run_to_real = &name##_execute_dft_c2r; \
+    static constexpr auto alignment = &name##_alignment_of;      \
+    static constexpr auto destroy = &name##_destroy_plan;        \
   }
 CLEAVE_FFTW_FUNCTIONS(double, fftw);
 CLEAVE_FFTW_FUNCTIONS(float, fftwf);
@@ -159,7 +167,8 @@ class host_plan {
       case transform::of_real: plan_ = fftw::of_real(1, &along, 2, many, as<R>(in), numbers(out), flags); break;
       case transform::to_real: plan_ = fftw::to_real(1, &along, 2, many, numbers(in), as<R>(out), flags); break;
       default:
-        plan_ = fftw::of_complex(1, &along, 2, many, numbers(in), numbers(out), t.what == transform::forward ? FFTW_FORWARD : FFTW_BACKWARD, flags);
+        plan_ = fftw::of_complex(1, &along, 2, many, numbers(in), numbers(out),
+                                 t.what == transform::forward ? FFTW_FORWARD : FFTW_BACKWARD, flags);
     }
     if (plan_ == nullptr) throw transform_error(wording::transform_failed("FFTW", t.n, 0));
   }
@@ -187,7 +196,9 @@ void run_on_host(const transforms& t, const void* from, void* out) {
   const auto alignment = [](void* at) { return fftw_functions<R>::alignment(as<R>(at)); };
   // A plan is for memory that is aligned as that it was made with.
   const auto key = std::tuple(t.key(), alignment(in), alignment(out));
-  kept<std::remove_const_t<decltype(key)>, host_plan<R>>(key, [&] { return std::make_unique<host_plan<R>>(t, in, out); }).run(in, out);
+  kept<std::remove_const_t<decltype(key)>, host_plan<R>>(key, [&] {
+    return std::make_unique<host_plan<R>>(t, in, out);
+  }).run(in, out);
 }
 inline void run_transforms(const transforms& t, const void* in, void* out) {
   if (t.in_double) run_on_host<double>(t, in, out);
@@ -210,7 +221,9 @@ namespace detail {
 
 template <class R>
 void scale_by(void* at, std::int64_t numbers, double factor) {
-  const Kokkos::View<R*, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> all(as<R>(at), as_size(numbers));
+  const Kokkos::View<R*, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> all(as<R>(at),
+                                                                                                         as_size(
+                                                                                                             numbers));
   launch("ifft scale", numbers, scale_numbers<R>{all, static_cast<R>(factor)});
 }
 
@@ -220,7 +233,8 @@ inline void run_transform(const shard& in, const shard& out, dim_ref from, dim_r
   const std::int64_t n = what == transform::to_real ? out.global[position] : in.global[position];
   const std::int64_t half = what == transform::to_real ? in.global[position] : out.global[position];
   // Checked before anything else, so that all ranks throw, whatever they have.
-  if (real && half != n / 2 + 1) throw shape_error(wording::spectrum_extent(what == transform::to_real ? from.name : to.name, n / 2 + 1, n, half));
+  if (real && half != n / 2 + 1)
+    throw shape_error(wording::spectrum_extent(what == transform::to_real ? from.name : to.name, n / 2 + 1, n, half));
   const element complex = what == transform::of_real ? out.element : in.element;
   transforms t{what, complex == element::c128, n, in.local[position], out.local[position], 1, 1};
   for (int i = 0; i < out.local.rank; ++i)
@@ -242,7 +256,8 @@ inline void run_transform(const shard& in, const shard& out, dim_ref from, dim_r
 }
 
 template <class From, class To, transform What>
-void transform_kernel<From, To, What>::operator()(const local_context&, std::span<const shard> in, const shard& out) const {
+void transform_kernel<From, To, What>::operator()(const local_context&, std::span<const shard> in,
+                                                  const shard& out) const {
   run_transform(in[0], out, From::ref, To::ref, What);
 }
 

@@ -4,8 +4,8 @@
 
 #include <cleave/expr/values.hpp>
 
-// Fourier transforms as programs record them: without Kokkos and FFTW. The kernels are in linalg/fft_kernels.hpp; programs
-// include linalg/fft.hpp, which is both.
+// Fourier transforms as programs record them: without Kokkos and FFTW. The kernels are in linalg/fft_kernels.hpp;
+// programs include linalg/fft.hpp, which is both.
 
 namespace cleave::linalg {
 
@@ -30,7 +30,8 @@ struct transform_kernel {
 
 /// The element type of a result, none where there is no transform of such numbers.
 constexpr element transformed(element from, transform what) {
-  if (what != transform::of_real) return !is_complex(from) ? element::none : what == transform::to_real ? real_of(from) : from;
+  if (what != transform::of_real)
+    return !is_complex(from) ? element::none : what == transform::to_real ? real_of(from) : from;
   return from == element::f32 ? element::c64 : from == element::f64 ? element::c128 : element::none;
 }
 
@@ -47,8 +48,8 @@ constexpr bool comes_sharded(const recorder& in, value x, dim_id d) {
 }
 
 /// The order in which x is transformed along some dims, as indices of them. Transforms commute, and each needs its dim
-/// unsharded: dims that come unsharded go first, from the last one to the first, so that the axes of a dim go to a dim that is
-/// done.
+/// unsharded: dims that come unsharded go first, from the last one to the first, so that the axes of a dim go to a dim
+/// that is done.
 constexpr std::vector<std::size_t> order_of(const recorder& in, value x, std::span<const dim_id> dims) {
   std::vector<std::size_t> order;
   const tensor_type& t = in.at(x).type;
@@ -66,7 +67,8 @@ constexpr value transform_along(operand x, const D&...) {
   recorder& in = *x.from.in;
   value y = x.from;
   if (!y.ok()) return y;
-  if (transformed(in.at(y).type.element, What) == element::none) return in.fail(fault::no_function_for_element, name_of(What), x.where);
+  if (transformed(in.at(y).type.element, What) == element::none)
+    return in.fail(fault::no_function_for_element, name_of(What), x.where);
   std::array<dim_id, sizeof...(D)> ids{};
   for (std::size_t k = 0; k < dims.size(); ++k) {
     const int id = in.made().find_dim(dims[k].name);
@@ -76,7 +78,8 @@ constexpr value transform_along(operand x, const D&...) {
       if (ids[before] == ids[k]) return in.fail(fault::dim_used_twice, name_of(What), x.where, dims[k].name);
   }
   const auto apply = [&]<class One>(const One&) {
-    if (y.ok()) y = call_with_type<transform_kernel<One, One, What>>(std::array{y}, std::array{One::ref}, in.at(y).type, x.where);
+    if (y.ok())
+      y = call_with_type<transform_kernel<One, One, What>>(std::array{y}, std::array{One::ref}, in.at(y).type, x.where);
   };
   for (const std::size_t k : order_of(in, x.from, ids)) {
     std::size_t next = 0;
@@ -99,7 +102,8 @@ constexpr value half_spectrum(operand x, const From&, const To&) {
   if (other < 0) return {&in, no_node};
   if (t.has(other)) return in.fail(fault::dim_used_twice, name_of(What), x.where, To::ref.name);
   t[position] = static_cast<dim_id>(other);
-  return call_with_type<transform_kernel<From, To, What>>(std::array{x.from}, std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
+  return call_with_type<transform_kernel<From, To, What>>(std::array{x.from},
+                                                          std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
 }
 
 } // namespace detail

@@ -8,8 +8,8 @@
 
 #include <Kokkos_Core.hpp>
 
-// Cholesky factors and triangular systems on shards. Large matrices on the host go through BLAS one after another; all others
-// through kernels of Kokkos over the batch.
+// Cholesky factors and triangular systems on shards. Large matrices on the host go through BLAS one after another; all
+// others through kernels of Kokkos over the batch.
 
 namespace cleave::linalg {
 
@@ -40,7 +40,8 @@ struct take_lower_half {
     const std::int64_t row = item % m.n;
     m.batch.at(item / m.n, at, unused);
     for (std::int64_t column = 0; column < m.n; ++column) {
-      const std::int64_t here = at + row * m.row_step + column * m.column_step, mirrored = at + column * m.row_step + row * m.column_step;
+      const std::int64_t here = at + row * m.row_step + column * m.column_step,
+                         mirrored = at + column * m.row_step + row * m.column_step;
       to(here) = column > row ? T(0) : (from(here) + from(mirrored)) / 2;
     }
   }
@@ -96,7 +97,8 @@ struct factor_in_teams {
       const T rest = column.rest(j);
       if (!(rest > T(0))) {
         team.team_barrier();
-        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, std::int64_t{0}, m.n), not_a_number{l, m.row_step, m.column_step});
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, std::int64_t{0}, m.n),
+                             not_a_number{l, m.row_step, m.column_step});
         return;
       }
       column.pivot = Kokkos::sqrt(rest);
@@ -127,8 +129,8 @@ namespace detail {
 
 #if CLEAVE_DIRECT_BLAS
 
-/// Factors a matrix in place, by blocks of columns: a small factor, a triangular solve below it, and a rank-k update of the rest.
-/// False where it is not positive definite.
+/// Factors a matrix in place, by blocks of columns: a small factor, a triangular solve below it, and a rank-k update of
+/// the rest. False where it is not positive definite.
 template <class T>
 bool factor_by_blocks(std::int64_t n, stepped<T> l) {
   constexpr std::int64_t block = 48;
@@ -199,11 +201,13 @@ void run_factor(const shard& a, const shard& l, dim_ref rows, dim_ref columns) {
   if (factor_by_blas(m, to.data())) return;
   if constexpr (on_host) launch("cholesky", matrices, factor_each<T>{m, to});
   else
-    Kokkos::parallel_for("cholesky", Kokkos::TeamPolicy<execution_space>(static_cast<int>(matrices), Kokkos::AUTO), factor_in_teams<T>{m, to});
+    Kokkos::parallel_for("cholesky", Kokkos::TeamPolicy<execution_space>(static_cast<int>(matrices), Kokkos::AUTO),
+                         factor_in_teams<T>{m, to});
 }
 
 template <class T>
-void run_solve(const shard& b, const shard& l, const shard& x, dim_ref rows, dim_ref columns, bool lower, bool transposed) {
+void run_solve(const shard& b, const shard& l, const shard& x, dim_ref rows, dim_ref columns, bool lower,
+               bool transposed) {
   const triangular_systems s = systems_of(l, x, rows, columns, lower, transposed);
   const std::int64_t size = x.local.elements();
   if (size == 0) return;
@@ -220,7 +224,8 @@ void factor_kernel<Rows, Columns>::operator()(const local_context&, std::span<co
   else run_factor<double>(in[0], out, Rows::ref, Columns::ref);
 }
 template <class Rows, class Columns, triangle Which, transpose Transposed>
-void solve_kernel<Rows, Columns, Which, Transposed>::operator()(const local_context&, std::span<const shard> in, const shard& out) const {
+void solve_kernel<Rows, Columns, Which, Transposed>::operator()(const local_context&, std::span<const shard> in,
+                                                                const shard& out) const {
   if (out.element == element::f32) run_solve<float>(in[0], in[1], out, Rows::ref, Columns::ref, lower, transposed);
   else run_solve<double>(in[0], in[1], out, Rows::ref, Columns::ref, lower, transposed);
 }

@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
-// Cholesky factors and triangular systems as programs record them: without Kokkos, for the planner, the evaluator and the
-// simulator. The kernels are in linalg/kernels.hpp; programs include linalg/linalg.hpp, which is both.
+// Cholesky factors and triangular systems as programs record them: without Kokkos, for the planner, the evaluator and
+// the simulator. The kernels are in linalg/kernels.hpp; programs include linalg/linalg.hpp, which is both.
 
 namespace cleave::linalg {
 
@@ -73,9 +73,7 @@ struct other_dim {
 };
 
 constexpr bool takes(element e) { return e == element::f32 || e == element::f64; }
-constexpr bool has(const recorder& in, value x, dim_ref d) {
-  return in.at(x).type.has(in.made().find_dim(d.name));
-}
+constexpr bool has(const recorder& in, value x, dim_ref d) { return in.at(x).type.has(in.made().find_dim(d.name)); }
 /// A value under another name, which carries the line of the call.
 constexpr value named(const operand& x) { return x.from.in->alias(op::identity, x.from, x.where); }
 constexpr operand at(value x, source where) { return operand(x, where.file, where.line); }
@@ -96,10 +94,15 @@ constexpr value half_of(value x, dim_ref rows, dim_ref columns, bool lower, doub
   recorder& in = *x.in;
   if (!x.ok()) return x;
   const value row = in.iota(rows, element::i32, where), column = in.iota(columns, element::i32, where);
-  const auto compared = [&](op code) { return in.elementwise(code, std::array{row, column}, where, element::boolean, true); };
+  const auto compared = [&](op code) {
+    return in.elementwise(code, std::array{row, column}, where, element::boolean, true);
+  };
   const value strictly = compared(lower ? op::greater : op::less);
-  const value on = diagonal == 1 ? x : select(at(strictly, where), at(x, where), at(at(x, where) * operand(diagonal, where.file, where.line), where));
-  return select(at(compared(lower ? op::greater_equal : op::less_equal), where), at(on, where), operand(0.0, where.file, where.line));
+  const value on = diagonal == 1 ? x
+                                 : select(at(strictly, where), at(x, where),
+                                          at(at(x, where) * operand(diagonal, where.file, where.line), where));
+  return select(at(compared(lower ? op::greater_equal : op::less_equal), where), at(on, where),
+                operand(0.0, where.file, where.line));
 }
 
 template <class Rows, class Columns, triangle Which, transpose Transposed>
@@ -118,8 +121,12 @@ struct solve_forward {
     value x = l.ok() ? b : l;
     if (x.ok()) {
       recorder& in = *b.in;
-      const dim_ref given = Transposed == transpose::no ? Rows::ref : Columns::ref, wanted = Transposed == transpose::no ? Columns::ref : Rows::ref;
-      x = call_with_type<solve_kernel<Rows, Columns, Which, Transposed>>(std::array{b, l}, std::array{Rows::ref, Columns::ref}, solution_type(in, b, given, wanted), in.at(l).where);
+      const dim_ref given = Transposed == transpose::no ? Rows::ref : Columns::ref,
+                    wanted = Transposed == transpose::no ? Columns::ref : Rows::ref;
+      x = call_with_type<solve_kernel<Rows, Columns, Which, Transposed>>(std::array{b, l},
+                                                                         std::array{Rows::ref, Columns::ref},
+                                                                         solution_type(in, b, given, wanted),
+                                                                         in.at(l).where);
     }
     return std::pair(x, std::tuple(l, x));
   }
@@ -130,7 +137,8 @@ struct solve_backward {
   constexpr auto operator()(const Kept& kept, const value& cotangent) const {
     const auto& [l, x] = kept;
     if (!cotangent.ok()) return std::tuple(cotangent, cotangent);
-    const value by_b = solved<Rows, Columns, Which, Transposed == transpose::no ? transpose::yes : transpose::no>(l, cotangent);
+    const value by_b =
+        solved<Rows, Columns, Which, Transposed == transpose::no ? transpose::yes : transpose::no>(l, cotangent);
     if (!by_b.ok()) return std::tuple(by_b, by_b);
     recorder& in = *l.in;
     const source where = in.at(l).where;
@@ -143,7 +151,8 @@ struct solve_backward {
 };
 template <class Rows, class Columns, triangle Which, transpose Transposed>
 constexpr value solved(value l, value b) {
-  return custom_vjp(solve_forward<Rows, Columns, Which, Transposed>{}, solve_backward<Rows, Columns, Which, Transposed>{})(l, b);
+  return custom_vjp(solve_forward<Rows, Columns, Which, Transposed>{},
+                    solve_backward<Rows, Columns, Which, Transposed>{})(l, b);
 }
 
 template <class Rows, class Columns>
@@ -151,12 +160,13 @@ struct factor_forward {
   constexpr auto operator()(const value& a) const {
     value l = a;
     if (a.ok())
-      l = call_with_type<factor_kernel<Rows, Columns>>(std::array{a}, std::array{Rows::ref, Columns::ref}, a.in->at(a).type, a.in->at(a).where);
+      l = call_with_type<factor_kernel<Rows, Columns>>(std::array{a}, std::array{Rows::ref, Columns::ref},
+                                                       a.in->at(a).type, a.in->at(a).where);
     return std::pair(l, std::tuple(l));
   }
 };
-/// Murray 2016, section 3.3: with P the lower half of L^T gL, its diagonal halved, and S = L^-T P L^-1, the cotangent of a
-/// symmetric matrix is (S + S^T) / 2. Products of L with its own transpose need two more names.
+/// Murray 2016, section 3.3: with P the lower half of L^T gL, its diagonal halved, and S = L^-T P L^-1, the cotangent
+/// of a symmetric matrix is (S + S^T) / 2. Products of L with its own transpose need two more names.
 template <class Rows, class Columns>
 struct factor_backward {
   template <class Kept>
@@ -195,7 +205,8 @@ struct factor_backward {
 template <Dim Rows, Dim Columns>
 constexpr value cholesky(operand a, const Rows& rows, const Columns& columns) {
   if (!detail::square(a, rows, columns, "cholesky")) return {a.from.in, no_node};
-  return custom_vjp(detail::factor_forward<Rows, Columns>{}, detail::factor_backward<Rows, Columns>{})(detail::named(a));
+  return custom_vjp(detail::factor_forward<Rows, Columns>{},
+                    detail::factor_backward<Rows, Columns>{})(detail::named(a));
 }
 CLEAVE_LIFT(cholesky)
 
@@ -215,8 +226,10 @@ constexpr value triangular_solve(operand l, operand b, const Rows& rows, const C
   recorder& in = *l.from.in;
   const value none{&in, no_node};
   if (!detail::square(l, rows, columns, what) || !b.from.ok()) return none;
-  const dim_ref given = Transposed == transpose::no ? Rows::ref : Columns::ref, wanted = Transposed == transpose::no ? Columns::ref : Rows::ref;
-  if (in.at(b.from).type.element != in.at(l.from).type.element) return in.fail(fault::element_types_differ, what, l.where);
+  const dim_ref given = Transposed == transpose::no ? Rows::ref : Columns::ref,
+                wanted = Transposed == transpose::no ? Columns::ref : Rows::ref;
+  if (in.at(b.from).type.element != in.at(l.from).type.element)
+    return in.fail(fault::element_types_differ, what, l.where);
   if (!detail::has(in, b.from, given)) return in.fail(fault::dim_missing, what, b.where, given.name);
   if (detail::has(in, b.from, wanted)) return in.fail(fault::dim_used_twice, what, b.where, wanted.name);
   tensor_type all;
@@ -229,7 +242,8 @@ constexpr value triangular_solve(operand l, operand b, const Rows& rows, const C
     }
   for (int i = 0; i < right.rank; ++i) all.append(right[i]);
   const value wide = in.broadcast(b.from, all, b.where);
-  return detail::solved<Rows, Columns, Which, Transposed>(detail::named(l), detail::named(operand(wide, b.where.file, b.where.line)));
+  return detail::solved<Rows, Columns, Which, Transposed>(detail::named(l),
+                                                          detail::named(operand(wide, b.where.file, b.where.line)));
 }
 CLEAVE_LIFT_TEMPLATE(triangular_solve, auto... How, How...)
 

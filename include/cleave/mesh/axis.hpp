@@ -15,7 +15,8 @@ struct axis_tag {};
 namespace detail {
 template <text Name, std::int64_t Size>
 struct axis_verdict {
-  static constexpr verdict found = Size == dynamic || Size > 0 ? verdict{} : verdict{fault::axis_empty, {}, "axis", {}, Name.view(), 1, Size};
+  static constexpr verdict found = Size == dynamic || Size > 0 ? verdict{} : verdict{fault::axis_empty, {}, "axis", {},
+                                                                                     Name.view(),       1,  Size};
 };
 } // namespace detail
 

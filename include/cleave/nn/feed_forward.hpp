@@ -42,7 +42,8 @@ CLEAVE_LIFT(gelu_exact)
 /// constrains the hidden values. If they are sharded along `hidden` as the kernels are, the first product moves nothing
 /// and the second leaves one partial sum (Shoeybi et al. 2019).
 template <class Up, class Down, class Activate, class Pin = std::identity>
-constexpr value feed_forward(operand x, const Up& up, const Down& down, dim_ref embed, dim_ref hidden, const Activate& activate, const Pin& pin = {}) {
+constexpr value feed_forward(operand x, const Up& up, const Down& down, dim_ref embed, dim_ref hidden,
+                             const Activate& activate, const Pin& pin = {}) {
   const called_at user(x);
   return linear(activate(pin(linear(x, up, embed))), down, hidden);
 }
@@ -51,7 +52,8 @@ CLEAVE_LIFT(feed_forward)
 /// activate(x gate) * (x up), then times `down`, without biases (Shazeer 2020; with silu: SwiGLU). Otherwise as
 /// `feed_forward`.
 template <class Activate, class Pin = std::identity>
-constexpr value gated_feed_forward(operand x, operand gate, operand up, operand down, dim_ref embed, dim_ref hidden, const Activate& activate, const Pin& pin = {}) {
+constexpr value gated_feed_forward(operand x, operand gate, operand up, operand down, dim_ref embed, dim_ref hidden,
+                                   const Activate& activate, const Pin& pin = {}) {
   const called_at user(x);
   return dot(activate(pin(dot(x, gate, embed))) * pin(dot(x, up, embed)), down, hidden);
 }

@@ -12,9 +12,10 @@ namespace cleave::nn {
 
 namespace detail {
 
-/// Whether a rule gives an axis to its dim in a tensor with these dims: it does, unless an earlier rule gives the axis to another
-/// of these dims.
-constexpr bool keeps_axis(std::span<const placement> rules, std::size_t rule, std::string_view axis, std::span<const std::string_view> dims) {
+/// Whether a rule gives an axis to its dim in a tensor with these dims: it does, unless an earlier rule gives the axis
+/// to another of these dims.
+constexpr bool keeps_axis(std::span<const placement> rules, std::size_t rule, std::string_view axis,
+                          std::span<const std::string_view> dims) {
   for (std::size_t r = 0; r < rule; ++r) {
     bool applies = false, takes = false;
     for (std::string_view d : dims) applies = applies || d == rules[r].dim.name;
@@ -47,8 +48,10 @@ struct kept_axes {
 };
 template <class Entry, class Tensor, std::size_t Rule, class A, class... Rest>
 struct kept_axes<Entry, Tensor, Rule, A, Rest...>
-    : kept_axes<typename std::conditional_t<Tensor::keeps(Rule, A::info.name), std::type_identity<decltype(Entry{} / A{})>, std::type_identity<Entry>>::type, Tensor,
-                Rule, Rest...> {};
+    : kept_axes<
+          typename std::conditional_t<Tensor::keeps(Rule, A::info.name), std::type_identity<decltype(Entry{} / A{})>,
+                                      std::type_identity<Entry>>::type,
+          Tensor, Rule, Rest...> {};
 
 /// A dim as its rule shards it, if it has one.
 template <class D, class Tensor, std::size_t Rule, class... Rules>
@@ -94,7 +97,8 @@ struct company<D, accompanied<D, sharded_dim<Other, Axes...>, false>> {
   using after = dim_list<Other>;
 };
 template <class D, class Tensor, std::size_t Rule, class At, class... Axes, bool Before, class... Rest>
-struct ruled<D, Tensor, Rule, accompanied<At, sharded_dim<D, Axes...>, Before>, Rest...> : kept_axes<D, Tensor, Rule, Axes...> {};
+struct ruled<D, Tensor, Rule, accompanied<At, sharded_dim<D, Axes...>, Before>, Rest...>
+    : kept_axes<D, Tensor, Rule, Axes...> {};
 
 /// All dims of a tensor, with those that the rules put beside them.
 template <class Done, class Rules, class... D>
@@ -109,7 +113,8 @@ struct expanded<dim_list<Done...>, dim_list<Rules...>, D, Rest...> {
   };
   template <class First, class Second, class... Lists>
   struct all<First, Second, Lists...> : all<typename concatenated<First, Second>::type, Lists...> {};
-  using own = typename all<dim_list<Done...>, typename company<D, Rules>::before..., dim_list<D>, typename company<D, Rules>::after...>::type;
+  using own = typename all<dim_list<Done...>, typename company<D, Rules>::before..., dim_list<D>,
+                           typename company<D, Rules>::after...>::type;
   using type = typename expanded<own, dim_list<Rules...>, Rest...>::type;
 };
 
@@ -190,7 +195,8 @@ pipelined(const Stage&, const Microbatch&) -> pipelined<Stage, Microbatch>;
 /// The layout of a whole model as a small table: of its parameters, its activations and the state of the optimizer,
 /// which follows the parameters unless it has rules of its own (ZeRO); the schedule of its layers; and how attention is
 /// computed.
-template <class Parameters, class Activations, class State = Parameters, class Schedule = layer_by_layer<>, class Attention = all_scores>
+template <class Parameters, class Activations, class State = Parameters, class Schedule = layer_by_layer<>,
+          class Attention = all_scores>
 struct model_layout {
   Parameters parameters{};
   Activations activations{};

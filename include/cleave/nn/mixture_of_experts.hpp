@@ -36,7 +36,8 @@ struct moe_result {
 };
 
 namespace detail {
-/// A choice of one expert for every token, in order: which, with what probability, and the position among those who chose the same.
+/// A choice of one expert for every token, in order: which, with what probability, and the position among those who
+/// chose the same.
 struct routed {
   value expert, gate, hits, position;
 };
@@ -58,12 +59,15 @@ struct expert_slots {
   fixed_array<value, 2> slot{}, gate{};
   value balancing{};
 };
-constexpr expert_slots choose_experts(const operand& x, const operand& router, const moe_dims& d, experts_per_token how) {
+constexpr expert_slots choose_experts(const operand& x, const operand& router, const moe_dims& d,
+                                      experts_per_token how) {
   const value likes = softmax(dot(x, router, d.embed), d.expert);
   const routed first = route(likes, {}, {}, d);
   if (!first.position.ok()) return {};
   const value capacity = count<std::int32_t>(x, d.capacity);
-  const auto slot_of = [&](const routed& r) { return select(r.position < capacity, r.expert * capacity + r.position, -1); };
+  const auto slot_of = [&](const routed& r) {
+    return select(r.position < capacity, r.expert * capacity + r.position, -1);
+  };
   expert_slots chosen;
   chosen.count = how == experts_per_token::one ? 1 : 2;
   chosen.slot[0] = slot_of(first);
@@ -77,7 +81,8 @@ constexpr expert_slots choose_experts(const operand& x, const operand& router, c
     chosen.gate[1] = second.gate / both;
   }
   const value share = mean(first.hits, d.token), belief = mean(likes, d.token);
-  chosen.balancing = mean(sum(stop_gradient(share) * belief, d.expert) * cast(count<std::int32_t>(x, d.expert), element_in(x.from)));
+  chosen.balancing = mean(sum(stop_gradient(share) * belief, d.expert) *
+                          cast(count<std::int32_t>(x, d.expert), element_in(x.from)));
   return chosen;
 }
 /// Sends the tokens to their slots. Each group, an index of the dims of `slot` but the tokens, has slots of its own.
@@ -86,7 +91,8 @@ constexpr value send_tokens(const operand& x, const expert_slots& to, const moe_
   const tensor_type competing = in.at(to.slot[0]).type;
   static_vector<dim_ref, max_rank> groups;
   for (int i = 0; i < competing.rank; ++i)
-    if (const std::string_view name = in.made().dims[competing[i]].name; name != d.token.name) groups.push_back(dim_ref(name));
+    if (const std::string_view name = in.made().dims[competing[i]].name; name != d.token.name)
+      groups.push_back(dim_ref(name));
   value sent;
   for (int k = 0; k < to.count; ++k) {
     const value part = scatter_add(x, to.slot[k], slot, {groups.begin(), groups.size()});
@@ -102,7 +108,8 @@ constexpr value send_tokens(const operand& x, const expert_slots& to, const moe_
 /// shards `expert` over an axis that shards the groups of x, one all-to-all in each direction and nothing else. Tokens
 /// are moved by index, not by products with masks. Fault: dim_missing.
 template <class Experts, class Pin>
-constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dims& d, experts_per_token how, const Experts& experts, const Pin& pin) {
+constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dims& d, experts_per_token how,
+                                        const Experts& experts, const Pin& pin) {
   const value none{x.from.in, no_node};
   if (!x.from.ok() || !router.from.ok()) return {none, none};
   const dim_ref slot = derived_dim<"slot">(x, "mixture_of_experts", d.expert, d.capacity);

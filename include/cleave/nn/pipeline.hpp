@@ -10,9 +10,10 @@
 
 #include <functional>
 
-// Layers in stages: each device of an axis has some of the layers, and microbatches go from device to device. With a leading dim
-// `stage` that is sharded over the axis, this is an ordinary program (GSPMD, Xu et al. 2021, section 3.3): a buffer with one
-// microbatch for each stage is shifted by one along `stage` at every tick, and all stages compute at the same time.
+// Layers in stages: each device of an axis has some of the layers, and microbatches go from device to device. With a
+// leading dim `stage` that is sharded over the axis, this is an ordinary program (GSPMD, Xu et al. 2021, section 3.3):
+// a buffer with one microbatch for each stage is shifted by one along `stage` at every tick, and all stages compute at
+// the same time.
 
 namespace cleave::nn {
 
@@ -47,8 +48,8 @@ namespace detail {
 
 constexpr value remainder(const value& a, const value& b) { return a - a / b * b; }
 
-/// Which microbatch is where at which tick. Microbatch g * stages + j enters at tick g * rounds * stages + j; each of its rounds
-/// takes as many ticks as there are stages.
+/// Which microbatch is where at which tick. Microbatch g * stages + j enters at tick g * rounds * stages + j; each of
+/// its rounds takes as many ticks as there are stages.
 struct pipeline_schedule {
   pipeline_dims dims;
   dim_ref tick, wave;
@@ -81,7 +82,8 @@ struct pipeline_schedule {
 /// Checks x and makes the dim of the ticks. The name of the tick is empty after a fault.
 constexpr pipeline_schedule schedule_of(operand x, const pipeline_dims& d) {
   recorder& in = *x.from.in;
-  pipeline_schedule s{d, derived_dim<"tick">(x, "pipeline", d.stage, d.microbatch), derived_dim<"wave">(x, "pipeline", d.stage, d.microbatch)};
+  pipeline_schedule s{d, derived_dim<"tick">(x, "pipeline", d.stage, d.microbatch),
+                      derived_dim<"wave">(x, "pipeline", d.stage, d.microbatch)};
   if (s.tick.name.empty() || in.dim(s.tick, "pipeline", x.where) < 0) return {};
   const tensor_type one = in.at(x.from).type;
   const auto refused = [&](fault what, std::string_view dim) {
@@ -125,7 +127,7 @@ constexpr value pipeline(operand x, const W& weights, const pipeline_dims& d, co
   {
     const called_at user(x);
     s.stages = count<std::int32_t>(x, d.stage);
-    if (d.rounds > 1) split(iota(x, d.microbatch), d.microbatch, s.wave, d.stage);  // a multiple, or an error
+    if (d.rounds > 1) split(iota(x, d.microbatch), d.microbatch, s.wave, d.stage); // a multiple, or an error
     now = iota(x, s.tick);
     first = iota(x, d.stage) == 0;
     feed = pin(s.fed(x, now));
@@ -148,7 +150,8 @@ constexpr value pipeline(operand x, const W& weights, const pipeline_dims& d, co
     const value next = pin(f(entered, chosen));
     return std::pair(next, next);
   };
-  const value states = scan(s.tick, pin(empty), std::array{feed, now}, at_tick, direction::forward, where.file, where.line).second;
+  const value states =
+      scan(s.tick, pin(empty), std::array{feed, now}, at_tick, direction::forward, where.file, where.line).second;
 
   const called_at user(x);
   const dim_ref last{"last stage"};

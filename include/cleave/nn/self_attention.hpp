@@ -45,7 +45,8 @@ self_attention_options(H, M, P, double) -> self_attention_options<H, M, P>;
 /// `embed` and `head`: heads, or, for grouped queries, heads of keys and a dim that only queries have. `source` is the
 /// name of `position` for keys and values. If queries, keys and values are sharded along heads as the weights are, only
 /// the last product communicates: it leaves one partial sum (Shoeybi et al. 2019).
-template <class Q, class K, class O, class How = all_scores, class Mask = no_mask, class Pin = std::identity, std::convertible_to<dim_ref>... Heads>
+template <class Q, class K, class O, class How = all_scores, class Mask = no_mask, class Pin = std::identity,
+          std::convertible_to<dim_ref>... Heads>
 constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d,
                                const self_attention_options<How, Mask, Pin>& o, const Heads&... heads) {
   const called_at user(x);
@@ -54,11 +55,13 @@ constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, d
   const auto turned = [&](const value& v, dim_ref along) {
     if (o.rotary_base == 0) return v;
     value at = iota(x, along);
-    if constexpr (requires { How::ring; }) at = broadcast(iota(x, How::ring), How::ring, along) * cast<std::int32_t>(count(v, along)) + at;
+    if constexpr (requires { How::ring; })
+      at = broadcast(iota(x, How::ring), How::ring, along) * cast<std::int32_t>(count(v, along)) + at;
     return rotary(v, at, d.head, o.rotary_base);
   };
   const value other = rename(x, d.position, d.source);
-  const value q = turned(o.pin(dot(x, w.query, embed)), d.position), k = turned(o.pin(dot(other, w.key, embed)), d.source), v = o.pin(dot(other, w.value, embed));
+  const value q = turned(o.pin(dot(x, w.query, embed)), d.position),
+              k = turned(o.pin(dot(other, w.key, embed)), d.source), v = o.pin(dot(other, w.value, embed));
   const value mixed = [&] {
     if constexpr (requires { How::ring; }) return ring_attention(q, k, v, d, How::ring, o.mask);
     else if constexpr (requires { How::block; }) return blocked_attention(q, k, v, d, How::block, o.mask);
@@ -73,9 +76,11 @@ struct attention_rotation {
 };
 /// The same with each option as an argument of its own, as it was written before there was `self_attention_options`.
 template <class Q, class K, class O, class How, class Mask, class Pin, std::convertible_to<dim_ref>... Heads>
-constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d, const How& how,
-                               const attention_rotation& rotation, const Mask& mask, const Pin& pin, const Heads&... heads) {
-  return self_attention(x, w, embed, d, self_attention_options<How, Mask, Pin>{how, mask, pin, rotation.rotary_base}, heads...);
+constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d,
+                               const How& how, const attention_rotation& rotation, const Mask& mask, const Pin& pin,
+                               const Heads&... heads) {
+  return self_attention(x, w, embed, d, self_attention_options<How, Mask, Pin>{how, mask, pin, rotation.rotary_base},
+                        heads...);
 }
 
 } // namespace cleave::nn

@@ -26,14 +26,17 @@ struct without_entry<Mesh, Out, sharding<Mesh, nothing_unreduced, Done...>, At, 
                                        sharding<Mesh, nothing_unreduced, Done..., P>>,
                     At + 1, Rest...> {};
 
-/// The layout of a mean over one of the last two dims: those that remain keep their axes. Tensors of one dim or none have one second moment,
-/// which is kept whole beside the rows; beside the columns there is a number that nothing reads.
+/// The layout of a mean over one of the last two dims: those that remain keep their axes. Tensors of one dim or none
+/// have one second moment, which is kept whole beside the rows; beside the columns there is a number that nothing
+/// reads.
 template <class Sharding, position Out>
 struct without_dim;
 template <class Mesh, class Unreduced, class... P, position Out>
 struct without_dim<sharding<Mesh, Unreduced, P...>, Out> {
   static constexpr std::size_t rank = sizeof...(P);
-  static constexpr std::size_t out = rank >= 2 ? rank - static_cast<std::size_t>(Out) : Out == position::last ? rank : 0;
+  static constexpr std::size_t out = rank >= 2               ? rank - static_cast<std::size_t>(Out)
+                                     : Out == position::last ? rank
+                                                             : 0;
   using type = typename without_entry<Mesh, out, sharding<Mesh, nothing_unreduced>, 0, P...>::type;
 };
 
@@ -127,8 +130,8 @@ struct adafactor_leaf {
   value length{}, size{};
 };
 
-// Each of these functions computes one mean for all leaves, and only then what needs it: so the reductions of all leaves are
-// adjacent and share messages.
+// Each of these functions computes one mean for all leaves, and only then what needs it: so the reductions of all
+// leaves are adjacent and share messages.
 
 /// The new means of squared gradients, along rows and along columns.
 constexpr void average_squares(std::vector<adafactor_leaf>& all, const value& fresh, double epsilon) {
@@ -143,15 +146,16 @@ constexpr void average_squares(std::vector<adafactor_leaf>& all, const value& fr
     if (l.factored) l.column = l.column + fresh * (squares[i][1] - l.column);
   }
 }
-/// Makes rows relative to the mean of all rows: the second moment is row * column. The two are not multiplied with each other,
-/// because the product underflows in float if gradients are 0.
+/// Makes rows relative to the mean of all rows: the second moment is row * column. The two are not multiplied with each
+/// other, because the product underflows in float if gradients are 0.
 constexpr void normalize_rows(std::vector<adafactor_leaf>& all) {
   for (auto& l : all)
     if (l.factored) l.length = mean_like(l.row, l.column);
   for (auto& l : all)
     if (l.factored) l.row = l.row / l.length;
 }
-/// The mean squares of whole updates and weights. The updates themselves are computed again later, so they are not stored.
+/// The mean squares of whole updates and weights. The updates themselves are computed again later, so they are not
+/// stored.
 constexpr void measure(std::vector<adafactor_leaf>& all, bool weights_too) {
   for (auto& l : all) {
     l.length = mean((l.gradient / l.row) * (l.factored ? l.gradient / l.column : l.gradient));
@@ -168,14 +172,16 @@ constexpr void measure(std::vector<adafactor_leaf>& all, bool weights_too) {
 /// the weights. Communication: three rounds of reductions, each for all leaves together, and no gather: means along
 /// sharded dims, then sums of these, then two numbers for each sharded tensor. Fault: result_count.
 template <class Weights, class State, class Rate>
-constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients, const Rate& rate,
-                                               const adafactor_options& o = {}, source where = source::here()) {
+constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients,
+                                               const Rate& rate, const adafactor_options& o = {},
+                                               source where = source::here()) {
   const called_at user(operand(state.steps, where.file, where.line));
   const value steps = detail::step_done(state.steps) + 1;
   const value fresh = detail::as_number(pow(steps, -o.decay));
   std::vector<detail::adafactor_leaf> all;
   const auto begin = [&](const value& w, const value& g, const value& r, const value& c) {
-    all.push_back({detail::widened(w), detail::widened(g), r, c, w.ok() && r.ok() && w.in->at(w).type.rank > r.in->at(r).type.rank});
+    all.push_back({detail::widened(w), detail::widened(g), r, c,
+                   w.ok() && r.ok() && w.in->at(w).type.rank > r.in->at(r).type.rank});
     return w;
   };
   tree_map(begin, weights, gradients, state.rows, state.columns);
@@ -202,7 +208,8 @@ constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const Sta
 
 /// The same with the decreasing rate of the paper: min(0.01, 1 / sqrt(t)) times the root mean square of each tensor.
 template <class Weights, class State>
-constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients, source where = source::here()) {
+constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients,
+                                               source where = source::here()) {
   const called_at user(operand(state.steps, where.file, where.line));
   // 1 / sqrt(t) falls below 0.01 at t = 10^4.
   const value t = detail::step_done(state.steps) + 1;

@@ -13,7 +13,8 @@ namespace cleave::optim {
 template <class Gradients>
 constexpr value global_norm(const Gradients& gradients, source where = source::here()) {
   const called_at user(operand(values_of(gradients).front(), where.file, where.line));
-  return detail::as_number(sqrt(detail::total_of(gradients, "global_norm", where, [](const value& g) { return g * g; })));
+  return detail::as_number(
+      sqrt(detail::total_of(gradients, "global_norm", where, [](const value& g) { return g * g; })));
 }
 
 /// The gradients, times limit / norm if their `global_norm` exceeds the limit (Pascanu, Mikolov and Bengio 2013;
@@ -27,7 +28,8 @@ constexpr Gradients clip_by_global_norm(const Gradients& gradients, const Limit&
   const auto most = detail::in_type_of(limit, norm);
   // If the norm is zero, the quotient is not used.
   const value scale = detail::as_number(select(norm <= most, 1, most / norm));
-  return tree_map([&](const value& g) { return detail::in_type(detail::widened(g) * scale, element_in(g)); }, gradients);
+  return tree_map([&](const value& g) { return detail::in_type(detail::widened(g) * scale, element_in(g)); },
+                  gradients);
 }
 
 } // namespace cleave::optim

@@ -49,8 +49,8 @@ constexpr element common_type(const std::vector<value>& leaves, std::string_view
   return widest;
 }
 
-/// The sum of f(leaf) over all leaves. Partial sums of leaves that are sharded alike are added up before they are reduced once.
-/// Other reductions are adjacent, so that they share messages.
+/// The sum of f(leaf) over all leaves. Partial sums of leaves that are sharded alike are added up before they are
+/// reduced once. Other reductions are adjacent, so that they share messages.
 template <class Tree, class F>
 constexpr value total_of(const Tree& tree, std::string_view op, source where, F&& f) {
   std::vector<value> leaves = values_of(tree);

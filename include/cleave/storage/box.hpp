@@ -24,7 +24,8 @@ inline strides strides_of(const shape& s) {
   return stride;
 }
 
-/// The copy of an N-d box between two strided arrays: dims collapsed where both permit, offsets and strides in elements.
+/// The copy of an N-d box between two strided arrays: dims collapsed where both permit, offsets and strides in
+/// elements.
 struct box_copy {
   int rank = 0;
   fixed_array<std::int64_t, max_rank> extent{};
@@ -39,7 +40,8 @@ struct box_copy {
 };
 
 /// Describes a copy. Dims of extent 1 vanish, neighbours merge.
-inline box_copy make_copy(const shape& extents, const strides& from, std::int64_t from_offset, const strides& to, std::int64_t to_offset) {
+inline box_copy make_copy(const shape& extents, const strides& from, std::int64_t from_offset, const strides& to,
+                          std::int64_t to_offset) {
   box_copy c;
   c.from_offset = from_offset;
   c.to_offset = to_offset;
@@ -99,8 +101,8 @@ void copy_box_flat(const box_copy& c, const void* from, void* to) {
 
 /// The two innermost loops of a copy that transposes, in tiles that stay in the first cache.
 template <class T>
-void copy_tiles(const T* from, T* to, std::int64_t rows, std::int64_t columns, std::int64_t from_row, std::int64_t from_column,
-                std::int64_t to_row, std::int64_t to_column) {
+void copy_tiles(const T* from, T* to, std::int64_t rows, std::int64_t columns, std::int64_t from_row,
+                std::int64_t from_column, std::int64_t to_row, std::int64_t to_column) {
   constexpr std::int64_t tile = 32;
   for (std::int64_t i0 = 0; i0 < rows; i0 += tile)
     for (std::int64_t j0 = 0; j0 < columns; j0 += tile) {
@@ -118,7 +120,8 @@ void copy_box_host(const box_copy& c, const void* from_bytes, void* to_bytes) {
     *to = *from;
     return;
   }
-  // The innermost loop is contiguous where it is written; the one around it contiguous where it is read, if there is one.
+  // The innermost loop is contiguous where it is written; the one around it contiguous where it is read, if there is
+  // one.
   int inner = c.rank - 1, second = -1;
   for (int i = 0; i < c.rank; ++i)
     if (c.to[i] == 1) inner = i;
@@ -133,7 +136,8 @@ void copy_box_host(const box_copy& c, const void* from_bytes, void* to_bytes) {
     } else if (second < 0) {
       copy_tiles<T>(from, to, 1, c.extent[inner], 0, c.from[inner], 0, c.to[inner]);
     } else {
-      copy_tiles<T>(from, to, c.extent[second], c.extent[inner], c.from[second], c.from[inner], c.to[second], c.to[inner]);
+      copy_tiles<T>(from, to, c.extent[second], c.extent[inner], c.from[second], c.from[inner], c.to[second],
+                    c.to[inner]);
     }
     int i = c.rank - 1;
     for (; i >= 0; --i) {

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <vector>
 
-// What checked mode reads of the memory of a shard. Element types are told apart inside of one kernel, not by one kernel each: programs
-// that are not checked compile these too.
+// What checked mode reads of the memory of a shard. Element types are told apart inside of one kernel, not by one
+// kernel each: programs that are not checked compile these too.
 
 namespace cleave {
 
@@ -56,12 +56,13 @@ struct hash_functor {
   std::int64_t units;
   std::uint64_t* sums;
 
-  /// Sums a mixture of each number and its index (the finaliser of SplitMix64), so that the order of additions does not matter. All NaN are
-  /// one, since nobody promises the payload of a NaN.
+  /// Sums a mixture of each number and its index (the finaliser of SplitMix64), so that the order of additions does not
+  /// matter. All NaN are one, since nobody promises the payload of a NaN.
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
     std::uint64_t sum = 0;
     for (std::int64_t i = unit; i < all.count; i += units) {
-      std::uint64_t h = (all.is_nan(i) ? ~std::uint64_t{0} : all.bits(i)) + 0x9E3779B97F4A7C15u * (static_cast<std::uint64_t>(i) + 1u);
+      std::uint64_t h = (all.is_nan(i) ? ~std::uint64_t{0} : all.bits(i)) +
+                        0x9E3779B97F4A7C15u * (static_cast<std::uint64_t>(i) + 1u);
       h = (h ^ h >> 30) * 0xBF58476D1CE4E5B9u;
       h = (h ^ h >> 27) * 0x94D049BB133111EBu;
       sum += h ^ h >> 31;

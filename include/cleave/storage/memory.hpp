@@ -52,8 +52,8 @@ inline void require_kokkos() {
 
 namespace detail {
 
-/// The instance of the execution space that everything runs on. Making one allocates, so it is made at first use; a hook
-/// gives it back, since instances must not outlive Kokkos.
+/// The instance of the execution space that everything runs on. Making one allocates, so it is made at first use; a
+/// hook gives it back, since instances must not outlive Kokkos.
 struct kept_instance {
   static execution_space*& get() {
     static execution_space* kept = nullptr;
@@ -83,7 +83,8 @@ inline const execution_space& execution_instance() { return detail::kept_instanc
 
 namespace detail {
 
-/// Units `begin` to `end` of some work on the host. Behind a pointer, so that the parallel region is compiled once for all kernels.
+/// Units `begin` to `end` of some work on the host. Behind a pointer, so that the parallel region is compiled once for
+/// all kernels.
 using unit_range = void (*)(const void* work, std::int64_t begin, std::int64_t end);
 
 /// An equal share of the units for each thread.
@@ -112,8 +113,8 @@ void run_units(const void* work, std::int64_t begin, std::int64_t end) {
 
 } // namespace detail
 
-/// Runs f(i) for 0 <= i < n on Kokkos' default execution space. The label has at most 15 characters, so that passing it on
-/// allocates nothing.
+/// Runs f(i) for 0 <= i < n on Kokkos' default execution space. The label has at most 15 characters, so that passing it
+/// on allocates nothing.
 template <class Functor>
 void launch(const char* label, std::int64_t n, const Functor& f) {
   if constexpr (on_host) {
@@ -145,8 +146,8 @@ inline void copy_bytes(void* to, const void* from, std::int64_t bytes) {
 
 namespace detail {
 
-/// Live allocations of one memory space. Kokkos aborts when memory is freed after finalize, and users' objects often live that
-/// long; so what is alive at finalize is freed by a hook, and its owner finds nothing left to do.
+/// Live allocations of one memory space. Kokkos aborts when memory is freed after finalize, and users' objects often
+/// live that long; so what is alive at finalize is freed by a hook, and its owner finds nothing left to do.
 template <class Space>
 struct live_memory {
   std::mutex lock{};
@@ -215,8 +216,8 @@ inline void zero_bytes(void* at, std::int64_t bytes) {
   if constexpr (on_host) {
     std::memset(at, 0, as_size(bytes));
   } else {
-    const Kokkos::View<char*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> target(
-        as<char>(at), as_size(bytes));
+    const Kokkos::View<char*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> target(as<char>(at),
+                                                                                            as_size(bytes));
     Kokkos::deep_copy(target, char{0});
   }
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/joined_reduce.hpp>
+#include <cleave/comm/bucketed_all_reduce.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/execute/step_form.hpp>
 #include <cleave/plan/lower/combine_all_reduces.hpp>
@@ -34,13 +34,13 @@ class move_step final : public bound_step {
 /// Several all-reduces as one message, in the place of the first of them.
 class joined_step final : public bound_step {
  public:
-  joined_step(const binder& b, const step& s, std::vector<comm::joined_reduce::part> parts, std::int64_t bytes)
+  joined_step(const binder& b, const step& s, std::vector<comm::bucketed_all_reduce::part> parts, std::int64_t bytes)
       : all_(b.grid, detail::transfer_of(b, s), std::move(parts), bytes) {}
   comm::scratch_bytes shared_bytes() const override { return all_.needs(); }
   comm::scratch_bytes own_bytes() const override { return {all_.bytes(), 0}; }
   void settle(const comm::scratch& own, run_state& r) override {
     message_ = own.memory;
-    for (const comm::joined_reduce::part& p : all_.parts())
+    for (const comm::bucketed_all_reduce::part& p : all_.parts())
       if (p.lives_there) r.at[p.from] = r.at[p.to] = message_ + p.offset;
   }
   void run(run_state& r) override {
@@ -48,7 +48,7 @@ class joined_step final : public bound_step {
   }
 
  private:
-  comm::joined_reduce all_;
+  comm::bucketed_all_reduce all_;
   char* message_ = nullptr;
 };
 /// One of the others.
@@ -79,8 +79,8 @@ class reduce_joiner {
     for (std::size_t i = first; i < end; ++i) {
       const step& s = b_.program.steps[i];
       const std::int64_t bytes = b_.bytes(b_.result(s));
-      if (bytes > comm::joined_part) continue;
-      if (length_ + bytes > comm::joined_total) close();
+      if (bytes > comm::bucketed_value_bytes) continue;
+      if (length_ + bytes > comm::bucket_bytes) close();
       members_.push_back(i);
       parts_.push_back({s.in[0], s.out, length_, bytes, may_live_elsewhere(s)});
       length_ += bytes;
@@ -113,7 +113,7 @@ class reduce_joiner {
   const binder& b_;
   std::vector<std::unique_ptr<bound_step>>& bound_;
   std::vector<std::size_t> members_{};
-  std::vector<comm::joined_reduce::part> parts_{};
+  std::vector<comm::bucketed_all_reduce::part> parts_{};
   std::int64_t length_ = 0;
 };
 
