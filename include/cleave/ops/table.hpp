@@ -6,6 +6,7 @@
 #include <cleave/ops/formula.hpp>
 #include <cleave/ops/user.hpp>
 
+#include <array>
 #include <string_view>
 
 namespace cleave {
@@ -106,7 +107,15 @@ inline constexpr op_entry entries[] = {
 inline constexpr const auto& op_table = detail::op_list::entries;
 constexpr const op_entry& entry_of(op code) { return op_table[static_cast<std::size_t>(code)]; }
 
-constexpr std::string_view name_of(op code) { return entry_of(code).name; }
+namespace detail {
+/// The names alone, so that a program that prints one does not carry the whole table.
+inline constexpr auto op_names = [] {
+  std::array<std::string_view, std::size(op_list::entries)> names{};
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = op_list::entries[i].name;
+  return names;
+}();
+} // namespace detail
+constexpr std::string_view name_of(op code) { return detail::op_names[static_cast<std::size_t>(code)]; }
 constexpr std::string_view name_of(const node& n) { return n.user != nullptr ? n.user->name : name_of(n.code); }
 constexpr op_class class_of(op code) { return entry_of(code).what; }
 /// Which operands may be partial sums of such elements, of those that are (bit set). 0: none may.

@@ -47,6 +47,22 @@ inline constexpr auto rules_by_step = [] {
 /// The rules of the class that becomes a kind of step; null: it is a move, or a mark.
 constexpr const op_rules* rules_of(step_kind k) { return detail::rules_by_step[static_cast<std::size_t>(k)]; }
 
+/// Those that say what a step costs. By themselves, so that a program that prints a price does not compile all rules.
+struct step_pricing {
+  cost (*moves)(const placed_op&, const sizes&) = nullptr;
+  std::int64_t (*most_flops)(const placed_op&, const sizes&) = nullptr;
+  std::string_view reason{};
+};
+namespace detail {
+inline constexpr auto pricing_by_step = [] {
+  std::array<step_pricing, std::size(step_kinds)> table{};
+  for (std::size_t k = 0; k < table.size(); ++k)
+    if (const op_rules* r = rules_by_step[k]; r != nullptr) table[k] = {r->moves, r->most_flops, r->reason};
+  return table;
+}();
+} // namespace detail
+constexpr const step_pricing& pricing_of(step_kind k) { return detail::pricing_by_step[static_cast<std::size_t>(k)]; }
+
 constexpr factor_list factors_of(const graph& g, const node& n) {
   factor_list list;
   rules_of(n).factors(g, n, list);
