@@ -136,10 +136,12 @@ def compile_time() -> list[str]:
 def expression_text(expression: str) -> str:
     """The sentence that a wording function returns, with <placeholders>."""
     text = ""
-    for part in re.findall(r'"(?:[^"\\]|\\.)*"|\w[\w:]*\(\w*(?: [-+] \d+)?\)', expression):
+    for part in re.findall(r'"(?:[^"\\]|\\.)*"|\w[\w:]*\(\w*(?: [-+] \d+)?\)|[a-z]\w*', expression):
         call = re.fullmatch(r"([\w:]+)\((\w*(?: [-+] \d+)?)\)", part)
-        if not call:
+        if part.startswith('"'):
             text += part[1:-1]
+        elif not call:
+            text += f"<{part}>"
         elif call.group(1) == "prefix":
             text += "cleave: "
         elif call.group(1) == "quoted":

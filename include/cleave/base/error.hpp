@@ -75,23 +75,54 @@ struct nan_error : error {
 
 namespace wording {
 
-/// A sentence being put together. By appending alone: g++ 12 warns of the moves that a sum of strings makes (its bug
-/// 105651), in the programs of our users.
-class sentence {
- public:
-  explicit sentence(std::string_view first) : text_(first) {}
-  sentence&& operator+(std::string_view part) && {
-    text_.append(part);
-    return static_cast<sentence&&>(*this);
-  }
-  operator std::string() && { return static_cast<std::string&&>(text_); }
+/// A part of a sentence: words, a name in quotes, or a number.
+struct part {
+  enum class how : std::uint8_t { words, quoted, number };
 
- private:
-  std::string text_;
+  part() = default;
+  part(std::string_view w, how h = how::words) : words(w), is(h) {}
+  part(const char* w) : part(std::string_view(w)) {}
+  part(const std::string& w) : part(std::string_view(w)) {}
+  explicit part(std::int64_t n) : value(n), is(how::number) {}
+
+  std::string_view words{};
+  std::int64_t value = 0;
+  how is = how::words;
 };
 
-inline std::string quoted(std::string_view name) { return sentence("'") + name + "'"; }
-inline std::string number(std::int64_t n) { return std::to_string(n); }
+/// A sentence being put together: its parts until it is complete, so that one sentence costs the compiler little.
+class sentence {
+ public:
+  explicit sentence(part first) { *this + first; }
+  sentence& operator+(const part& p) {
+    if (count_ < most) parts_[count_++] = p;
+    return *this;
+  }
+  operator std::string() const { return text(parts_, count_); }
+
+ private:
+  static constexpr int most = 16;
+
+  static std::string text(const part* parts, int count) {
+    std::string all;
+    for (int i = 0; i < count; ++i) {
+      const part& p = parts[i];
+      if (p.is == part::how::number) {
+        all.append(std::to_string(p.value));
+      } else {
+        const std::string_view quote = p.is == part::how::quoted ? "'" : "";
+        all.append(quote).append(p.words).append(quote);
+      }
+    }
+    return all;
+  }
+
+  part parts_[most];
+  int count_ = 0;
+};
+
+inline part quoted(std::string_view name) { return {name, part::how::quoted}; }
+inline part number(std::int64_t n) { return part(n); }
 inline sentence prefix() { return sentence("cleave: "); }
 
 /// mend: Give one size for each axis, in the order of the mesh. Axes of fixed size need one too:
@@ -221,8 +252,7 @@ inline std::string view_not_contiguous() {
 /// mend: Ask for the View with the element type of the operand or result: `in[0].view<const float**>()` for a tensor of
 /// float with two dims.
 inline std::string shard_element(std::string_view expected, std::string_view got) {
-  return prefix() + "the shard has elements of type " + std::string(expected) + ", but was asked for as " +
-         std::string(got);
+  return prefix() + "the shard has elements of type " + expected + ", but was asked for as " + got;
 }
 /// mend: The whole has as many elements as all parts together, and all parts have the same length. If blocks are
 /// uneven, pad the last one.
@@ -245,12 +275,12 @@ inline std::string spectrum_extent(std::string_view dim, std::int64_t expected, 
 /// mend: FFTW refuses a transform if it has no memory for its plan. For cuFFT, the number at the end is its
 /// cufftResult.
 inline std::string transform_failed(std::string_view library, std::int64_t n, std::int64_t code) {
-  return prefix() + std::string(library) + " cannot transform " + number(n) + " numbers: error " + number(code);
+  return prefix() + library + " cannot transform " + number(n) + " numbers: error " + number(code);
 }
 /// mend: The words after the colon come from MPI. Ranks may be out of step, so end the program, or construct a new grid
 /// from a communicator that works.
 inline std::string mpi_failed(std::string_view call, std::string_view why) {
-  return prefix() + std::string(call) + " failed: " + std::string(why);
+  return prefix() + call + " failed: " + why;
 }
 /// mend: Look for the first mpi_error; it says what failed. Then construct a new grid and new tensors on it.
 inline std::string grid_broken() {
@@ -351,8 +381,7 @@ inline std::string array_extents(std::int64_t argument) {
 /// mend: Give sizes that fit together: the extent of a dim that is split or merged is the product of the extents of its
 /// parts. `plan.sized({...})` computes those that follow from others.
 inline std::string sizes_contradict(std::string_view op) {
-  return prefix() + "the sizes that were given contradict each other: a " + std::string(op) +
-         " changes the number of elements";
+  return prefix() + "the sizes that were given contradict each other: a " + op + " changes the number of elements";
 }
 /// mend: Run the program on one device, and compare with that.
 inline std::string not_on_doubles() {
@@ -364,10 +393,9 @@ inline std::string reference_missing(std::string_view op) {
          " has no reference function, so it can be neither evaluated nor simulated";
 }
 /// mend: This is a fault of the library. Please report the function and the layouts.
-inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected,
-                                     std::int64_t got) {
-  return prefix() + "the plan is wrong; please report it: in " + std::string(op) + " dim " + quoted(dim) +
-         " has extent " + number(expected) + " in one operand and " + number(got) + " in another";
+inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected, std::int64_t got) {
+  return prefix() + "the plan is wrong; please report it: in " + op + " dim " + quoted(dim) + " has extent " +
+         number(expected) + " in one operand and " + number(got) + " in another";
 }
 
 } // namespace wording

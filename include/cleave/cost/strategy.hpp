@@ -94,9 +94,7 @@ constexpr layout required(const node& n, node_factors factors, const strategy& s
 /// The axes that leave the result partial: those of reduced factors, unless rows are sent over them.
 constexpr axis_set reduced_axes(const strategy& s) { return s.over.sharded() - s.sent; }
 /// The axes over which no partial sum may be forwarded: they shard the result or what is reduced.
-constexpr axis_set dividing_axes(const strategy& s) {
-  return s.out.sharded() | s.over.sharded();
-}
+constexpr axis_set dividing_axes(const strategy& s) { return s.out.sharded() | s.over.sharded(); }
 
 /// Sets the partial axes of the result from the rest of the strategy.
 constexpr void derive_unreduced(const node& n, strategy& s) {

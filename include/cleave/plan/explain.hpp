@@ -26,15 +26,14 @@ inline std::string grouped(std::int64_t number) {
 /// Why a step communicates: a move as its collective says, the others as the rules of their operation say.
 inline std::string why(const program_view& p, const step& s) {
   if (s.kind == step_kind::move) {
-    std::string text(entry_of(s.move).reason);
+    std::string text(words_of(s.move).reason);
     if (const std::size_t place = text.find('%'); place != std::string::npos)
       text.replace(place, 1, to_string(s.axes, p.mesh));
     return text;
   }
   if (s.move == kind::none) return {};
-  const op_rules* rules = rules_of(s.kind);
   const bool region = p.buffers[s.out].form == form::region;
-  std::string text(region ? "each device reads the neighbours of its block" : rules->reason);
+  std::string text(region ? "each device reads the neighbours of its block" : pricing_of(s.kind).reason);
   return s.in_flight ? text + ", while others compute" : text;
 }
 

@@ -35,7 +35,8 @@ struct frozen_form {
     return r;
   }
   static constexpr auto first = made<program_room, program_room, program_room>();
-  static constexpr bool fits = first.buffers <= program_room && first.steps <= program_room && first.maps <= program_room;
+  static constexpr bool fits = first.buffers <= program_room && first.steps <= program_room &&
+                               first.maps <= program_room;
   static constexpr auto cut() {
     frozen_program<first.buffers, first.steps, first.maps> f;
     if constexpr (fits) freeze_into(f, first.view());

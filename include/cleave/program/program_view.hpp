@@ -23,7 +23,8 @@ struct program_view {
   const loop_list& loops = facts.loops;
   std::size_t arguments = facts.arguments, results = facts.results, slots = facts.slots;
 
-  constexpr program_view(const program_facts& f, std::span<const buffer> b, std::span<const step> s, std::span<const dim_map> m)
+  constexpr program_view(const program_facts& f, std::span<const buffer> b, std::span<const step> s,
+                         std::span<const dim_map> m)
       : facts(f), buffers(b), steps(s), maps(m) {}
   /// Of a program or a frozen program.
   template <class Program>
@@ -46,7 +47,8 @@ struct roomy_program {
   std::size_t buffers = 0, steps = 0, maps = 0;
 
   constexpr program_view view() const {
-    return {all, std::span(all.buffers).first(buffers), std::span(all.steps).first(steps), std::span(all.maps).first(maps)};
+    return {all, std::span(all.buffers).first(buffers), std::span(all.steps).first(steps),
+            std::span(all.maps).first(maps)};
   }
 };
 

@@ -147,7 +147,7 @@ struct step {
 constexpr bool writes(const step& s) { return entry_of(s.kind).writes; }
 constexpr bool computes(const step& s) { return entry_of(s.kind).computes; }
 constexpr bool is_routed(const step& s) { return entry_of(s.kind).routed; }
-constexpr bool is_collective(const step& s) { return entry_of(s.move).communicates; }
+constexpr bool is_collective(const step& s) { return words_of(s.move).communicates; }
 
 // Views of a step: the fields that its kind has, under their names.
 

@@ -124,16 +124,17 @@ constexpr bool visit_factor(propagation& p, const factor& f, const std::size_t* 
 }
 
 /// All factors of a node. Unless `from_narrow`, the operands that an elementwise op broadcasts are silent.
-constexpr bool visit(propagation& p, std::size_t v, op_class what, bool from_narrow) {
+constexpr bool visit(propagation& p, std::size_t v, const op_rules& rules, bool from_narrow) {
   const node& n = p.nodes[v];
   const int arity = n.arity;
   if (arity == 0) return false;
   std::size_t tensors[max_arity + 1]{};
   unsigned silent = 0;
+  const bool broadcasts = (rules.traits & planner::elementwise_op) != 0;
   const node_id* in = n.in.data();
   for (int k = 0; k < arity; ++k) {
     tensors[k] = in[k];
-    if (!from_narrow && what == op_class::elementwise && p.nodes[in[k]].type.rank < n.type.rank) silent |= 1u << k;
+    if (!from_narrow && broadcasts && p.nodes[in[k]].type.rank < n.type.rank) silent |= 1u << k;
   }
   tensors[arity] = v;
   unsigned taken = 0;
@@ -151,10 +152,8 @@ constexpr bool visit(propagation& p, std::size_t v, op_class what, bool from_nar
 constexpr bool visit_if_fresh(propagation& p, std::size_t v, bool products, bool from_narrow) {
   if (p.fresh[v] == 0) return false;
   p.fresh[v] = 0;
-  const op_class what = class_of(p.nodes[v].code);
-  if (what == op_class::source) return false;
-  if (!products && (what == op_class::contraction || what == op_class::reduction)) return false;
-  return visit(p, v, what, from_narrow);
+  const op_rules& rules = rules_of(p.nodes[v]);
+  return (products || !rules.propagates_late) && visit(p, v, rules, from_narrow);
 }
 
 /// Visits all nodes, forward and backward, until nothing changes.

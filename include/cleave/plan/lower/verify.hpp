@@ -86,7 +86,7 @@ constexpr bool verify(const partitioned& p, const fusion& f, const storage_plan&
 /// After emission, and after steps were reordered: they can run in their order.
 constexpr bool verify(const emitted& e) {
   std::vector<std::size_t> memory;
-  for (std::size_t m : e.memory) memory.push_back(e.storages[m].role == role::input ? cleave::detail::read_only : m);
+  for (std::size_t m : e.memory) memory.push_back(e.storages[m].role == role::input ? read_only_memory : m);
   return verify_steps(e.made, memory);
 }
 

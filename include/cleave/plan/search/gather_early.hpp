@@ -34,7 +34,7 @@ constexpr bool gather_pays(const cost_model& m, assignment& a, std::size_t v, do
     return false;
   for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e)
     if ((m.traits.at[m.edges.at[e].to] & elementwise_op) == 0) return false;
-  const double once = way(m, v, own, layout{own.word & ~layout::dims_mask}) * (1 + m.limits.equal_work);
+  const double once = reshard_price(m, v, own, layout{own.word & ~layout::dims_mask}) * (1 + m.limits.equal_work);
   if (at_most <= once) return false;
   ++a.round;
   double later = 0;

@@ -72,8 +72,7 @@ constexpr void keep_sums_partial(const cost_model& m, assignment& a, std::size_t
   const node& n = m.node_at(v);
   if (n.arity == 0 || (m.traits.at[v] & (is_linear | contracting | remaps)) != is_linear || is_fixed(m, a, v)) return;
   bool partial = false;
-  for (int k = 0; k < n.arity; ++k)
-    partial = partial || produced(m, a, n.in[static_cast<std::size_t>(k)]).is_partial();
+  for (int k = 0; k < n.arity; ++k) partial = partial || produced(m, a, n.in[static_cast<std::size_t>(k)]).is_partial();
   if (!partial) return;
   a.candidates.clear();
   add_with_forwarding(m, a, v, a.chosen.at[v], a.candidates);
