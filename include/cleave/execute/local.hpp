@@ -50,7 +50,7 @@ struct span_of_view {
 template <class View>
 span_of_view span_of(const View& v) {
   if constexpr (!Kokkos::is_view_v<View>) {
-    return static_cast<void>(refusal<fault::not_a_view, View>{}), span_of_view{nullptr, 0, element::none};
+    return say(static_cast<rejected<fault::not_a_view, View>*>(nullptr)), span_of_view{nullptr, 0, element::none};
   } else {
     if (!v.span_is_contiguous()) throw view_error(wording::view_not_contiguous());
     using value_type = std::remove_const_t<typename View::value_type>;

@@ -56,10 +56,7 @@ struct gradient_body {
   template <class... Args>
   constexpr auto operator()(const Args&... args) const {
     if constexpr (((Which < sizeof...(Args)) && ...)) return of(args...);
-    else
-      return static_cast<void>(
-                 refusal<fault::no_such_argument, expected<sizeof...(Args)>, got<std::max({Which...})>>{}),
-             refused(args...);
+    else return say(static_cast<rejected<fault::no_such_argument, expected<sizeof...(Args)>, got<std::max({Which...})>>*>(nullptr)), refused(args...);
   }
 
  private:

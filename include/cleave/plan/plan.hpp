@@ -217,6 +217,39 @@ struct option_list<body_with<F, Carried...>, Options...> : option_list<F, Carrie
 
 } // namespace detail
 
+namespace detail {
+
+/// How many nodes and maps a recording has.
+template <class Recording>
+constexpr std::array<std::size_t, 2> size_of_graph() {
+  const graph g = Recording::record();
+  // A merge may become an exchange of elements, which has two maps.
+  std::size_t merges = 0;
+  for (const node& n : g.nodes) merges += rules::is_merge(n) ? 1u : 0u;
+  return {g.nodes.size(), 6 * g.maps.size() + 2 * merges};
+}
+template <std::array<std::size_t, 2> Size>
+struct graph_size {
+  static constexpr std::size_t nodes = Size[0], maps = Size[1];
+};
+/// No type where the compiler cannot run the function, so that this is one error and not one for each member of its plan.
+template <class Recording>
+auto measured(int) -> graph_size<size_of_graph<Recording>()>;
+template <class Recording>
+auto measured(long) -> void;
+template <class Recording, class Size = decltype(measured<Recording>(0))>
+struct runs {
+  using size = Size;
+};
+/// Here the compiler says why it cannot run the function. It must be constexpr, and so must what it calls.
+template <class Recording>
+struct runs<Recording, void> {
+  using size = void;
+  using why = graph_size<size_of_graph<Recording>()>;
+};
+
+} // namespace detail
+
 /// The same function, with options for all its plans: those that `plan` and `explain` show and those that calls run.
 /// Write it outermost: a gradient of the function, or a function that calls it, has options of its own.
 template <class F, PlanOption... Options>
@@ -253,18 +286,19 @@ struct plan_of {
     if (p.found.ok()) p.found = options::check(p, hints);
     return p;
   }
-  /// How many nodes and maps there are.
-  static constexpr auto sizes_of_graph = [] {
-    const graph g = recording<Body, Signature>::record();
-    // A merge may become an exchange of elements, which has two maps.
-    std::size_t merges = 0;
-    for (const node& n : g.nodes) merges += rules::is_merge(n) ? 1u : 0u;
-    return std::array{g.nodes.size(), 6 * g.maps.size() + 2 * merges};
+  template <class Size>
+  static constexpr auto full = detail::freeze<4 * Size::nodes + 16, 4 * Size::nodes + 16 + 2 * max_loops, Size::maps>(make());
+  /// How many nodes and maps there are; void where the function cannot be recorded.
+  using size = typename detail::runs<recording<Body, Signature>>::size;
+  static constexpr auto frozen = [] {
+    if constexpr (std::is_void_v<size>) {
+      frozen_program<0, 0, 0> none;
+      none.found.fault = fault::already_said;
+      return none;
+    } else {
+      return detail::cut<full<size>.buffer_count, full<size>.step_count, full<size>.map_count>(full<size>);
+    }
   }();
-  static constexpr std::size_t nodes = sizes_of_graph[0];
-  static constexpr auto scratch = detail::freeze<4 * nodes + 16, 4 * nodes + 16 + 2 * max_loops, sizes_of_graph[1]>(
-      make());
-  static constexpr auto frozen = detail::cut<scratch.buffer_count, scratch.step_count, scratch.map_count>(scratch);
   static constexpr verdict found = frozen.found;
 
   static constexpr mesh_value mesh = frozen.mesh;
@@ -347,6 +381,8 @@ struct planned {
 /// The plan of a function for a signature of tensor types: `plan<Y(X, W)>(f)`. A fault is a compile error here.
 template <class Signature, class F, PlanOption... Options>
 constexpr auto plan(const function<F>&, const Options&...) {
+  static_assert(sizeof(recording<F, Signature>) != 0);
+  static_assert(sizeof(detail::runs<recording<F, Signature>>) != 0);
   using made = plan_of<F, Signature, Options...>;
   return planned<made, typename detail::said<made>::type>{};
 }
