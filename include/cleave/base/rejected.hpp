@@ -108,8 +108,8 @@ struct rejected {
   static_assert(is_not<Fault, fault::result_count>, "cleave: the function returns or takes a different number of tensors than is expected of it");
 };
 
-/// Says a fault from within a function: `say(static_cast<rejected<fault::name>*>(nullptr))`. The lookup of `say` completes the
-/// class. An expression that needs it complete would be no constant expression any more where clang found an error in it.
+/// Says a fault from within a function: `say(static_cast<rejected<fault::name>*>(nullptr))`. The lookup of `say`
+/// completes the class. Where an expression needed it complete, clang would have no constant expression any more.
 constexpr void say(const void*) {}
 
 /// What functions of a rejected plan return: it satisfies every comparison, so that one fault is one error.

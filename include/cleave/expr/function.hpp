@@ -61,7 +61,8 @@ struct trace_type<Aggregate<T...>> {
   using type = Aggregate<typename trace_type<T>::type...>;
 };
 
-/// What the body receives: a tensor or a number is a plain value there, so that all values have one type and errors short names.
+/// What the body receives: a tensor or a number is a plain value there, so that all values have one type and errors
+/// have short names.
 template <class A>
 struct given_type {
   using type = typename trace_type<std::remove_cvref_t<A>>::type;
@@ -77,7 +78,8 @@ using given = typename given_type<A>::type;
 /// Already recording: equal to its own traced form.
 template <class A>
 inline constexpr bool is_traced = std::same_as<typename trace_type<A>::type, A> &&
-                                  (std::derived_from<A, value> || std::is_aggregate_v<A> || is_tuple<A> || std::is_empty_v<A>);
+                                  (std::derived_from<A, value> || std::is_aggregate_v<A> || is_tuple<A> ||
+                                   std::is_empty_v<A>);
 
 /// The mesh of the first tensor among the leaves.
 template <class... Args>
@@ -125,8 +127,12 @@ struct or_no_fit<F> {
 template <class F, class... A>
 inline constexpr call_fit fit_of = [] {
   if constexpr (!requires(or_no_fit<F>& f) { f(std::declval<A>()...); }) return call_fit::said;
-  else if constexpr (std::is_void_v<decltype(std::declval<or_no_fit<F>&>()(std::declval<A>()...))>) return call_fit::gives_nothing;
-  else return std::is_same_v<decltype(std::declval<or_no_fit<F>&>()(std::declval<A>()...)), no_fit> ? call_fit::does_not_fit : call_fit::fits;
+  else if constexpr (std::is_void_v<decltype(std::declval<or_no_fit<F>&>()(std::declval<A>()...))>)
+    return call_fit::gives_nothing;
+  else
+    return std::is_same_v<decltype(std::declval<or_no_fit<F>&>()(std::declval<A>()...)), no_fit>
+               ? call_fit::does_not_fit
+               : call_fit::fits;
 }();
 
 /// Whether an object can be the body of a function: its type says everything. A closure that captures is not.
@@ -136,7 +142,9 @@ inline constexpr bool is_body = std::is_default_constructible_v<F>;
 template <class F>
 using body_verdict = rejected<is_body<F> ? fault::none : fault::captures, F>;
 constexpr fault fault_of(call_fit fit) {
-  return fit == call_fit::does_not_fit ? fault::arguments_do_not_fit : fit == call_fit::gives_nothing ? fault::result_missing : fault::none;
+  return fit == call_fit::does_not_fit    ? fault::arguments_do_not_fit
+         : fit == call_fit::gives_nothing ? fault::result_missing
+                                          : fault::none;
 }
 
 /// In place of a body that captures, of which no more is said.
@@ -145,9 +153,13 @@ struct refused_body {
 };
 /// Whether a body can receive this: a tensor, a number, or an aggregate. A closure that captures is neither.
 template <class A>
-inline constexpr bool is_argument = std::derived_from<given<A>, value> || std::is_aggregate_v<given<A>> || is_tuple<given<A>> || std::is_empty_v<given<A>>;
+inline constexpr bool is_argument = std::derived_from<given<A>, value> || std::is_aggregate_v<given<A>> ||
+                                    is_tuple<given<A>> || std::is_empty_v<given<A>>;
 template <class A>
-using argument_verdict = rejected<is_argument<A> ? fault::none : std::is_default_constructible_v<A> ? fault::not_an_argument : fault::captures, A>;
+using argument_verdict = rejected<is_argument<A>                       ? fault::none
+                                  : std::is_default_constructible_v<A> ? fault::not_an_argument
+                                                                       : fault::captures,
+                                  A>;
 template <class A>
 inline constexpr bool is_result = std::derived_from<A, value> || std::is_aggregate_v<A> || is_tuple<A>;
 template <class A>
@@ -182,12 +194,11 @@ constexpr decltype(auto) called(const F& f, Args&... args) {
 
 } // namespace detail
 
-/// A program that is partitioned as a whole: a captureless generic lambda. Calling it with values, inside another
-/// function, inlines it. Calling it with tensors gives a statement.
+/// A program that is partitioned as a whole: a captureless generic lambda. One that is only called inside of others may
+/// capture. Calling it with values, inside another function, inlines it. Calling it with tensors gives a statement.
 template <class F>
 struct function {
   using body_type = F;
-  static_assert(sizeof(detail::body_verdict<F>) != 0);
   F body{};
 
   constexpr function() = default;
@@ -223,7 +234,9 @@ template <class Body, class R, class... Args>
 struct recording<Body, R(Args...)> {
   template <class A>
   using traced_form = typename detail::trace_type<std::remove_cvref_t<A>>::type;
-  /// Here the body is instantiated, before anything else is asked of it, and with few templates around it: compilers print them all.
+  static_assert(sizeof(detail::body_verdict<Body>) != 0);
+  /// Here the body is instantiated, before anything else is asked of it, and with few templates around it: compilers
+  /// print them all.
   using body = detail::checked_body<Body, Args...>;
   using taken = decltype(std::declval<detail::or_no_fit<body>&>()(std::declval<detail::given<Args>&>()...));
   static constexpr detail::call_fit fit = [] {
@@ -231,7 +244,8 @@ struct recording<Body, R(Args...)> {
     else {
       // After an error clang finds no call that fits.
       constexpr detail::call_fit found = detail::fit_of<body, detail::given<Args>&...>;
-      return found == detail::call_fit::does_not_fit && !std::is_same_v<taken, detail::no_fit> ? detail::call_fit::said : found;
+      return found == detail::call_fit::does_not_fit && !std::is_same_v<taken, detail::no_fit> ? detail::call_fit::said
+                                                                                               : found;
     }
   }();
   using taken_or_value = typename detail::result_if<fit == detail::call_fit::fits, recording>::type;
@@ -274,7 +288,8 @@ struct recording<Body, R(Args...)> {
     traced_form<R> asked{};
     // Results and what is asked of them are walked side by side, leaf by leaf.
     std::vector<value> leaves;
-    if constexpr (detail::is_result<Result>) for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });
+    if constexpr (detail::is_result<Result>)
+      for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });
     else in.fail(fault::already_said, "function", {});
     std::size_t next = 0;
     for_each_leaf<detail::is_value>(asked, [&]<class Leaf>(Leaf&) {
@@ -283,14 +298,15 @@ struct recording<Body, R(Args...)> {
       ++next;
     });
     if (next != leaves.size())
-      in.fail(fault::result_count, "function", {}, {}, {}, static_cast<std::int64_t>(next), static_cast<std::int64_t>(leaves.size()));
+      in.fail(fault::result_count, "function", {}, {}, {}, static_cast<std::int64_t>(next),
+              static_cast<std::int64_t>(leaves.size()));
   }
 };
 
 namespace detail {
 
-/// The body and the arguments of a statement. A call of a function with tensors alone has the function's own body, and so
-/// shares its plan with `plan<...>(f)`.
+/// The body and the arguments of a statement. A call of a function with tensors alone has the function's own body, and
+/// so shares its plan with `plan<...>(f)`.
 template <class E>
 struct body_of {
   using type = statement_body<E>;

@@ -69,7 +69,8 @@ constexpr value record_elementwise(op code, const std::array<operand, N>& args, 
   return in->elementwise(code, values, where, result);
 }
 
-/// The line of the operation that made a value; `!x` has no other, because a value converts to bool, if only to say an error.
+/// The line of the operation that made a value. `!x` has no other, because a value converts to bool, if only to say an
+/// error.
 constexpr source made_at(const value& x) { return x.ok() ? x.in->at(x).where : source{}; }
 
 constexpr value record(op code, operand a) { return record_elementwise(code, std::array{a}); }

@@ -55,8 +55,12 @@ template <class F, bool WithValue, std::size_t... Which>
 struct gradient_body {
   template <class... Args>
   constexpr auto operator()(const Args&... args) const {
-    if constexpr (((Which < sizeof...(Args)) && ...)) return of(args...);
-    else return say(static_cast<rejected<fault::no_such_argument, expected<sizeof...(Args)>, got<std::max({Which...})>>*>(nullptr)), refused(args...);
+    if constexpr (!is_body<F>) return say(static_cast<rejected<fault::captures, F>*>(nullptr)), refused(args...);
+    else if constexpr (((Which < sizeof...(Args)) && ...)) return of(args...);
+    else
+      return say(static_cast<rejected<fault::no_such_argument, expected<sizeof...(Args)>, got<std::max({Which...})>>*>(
+                 nullptr)),
+             refused(args...);
   }
 
  private:
@@ -70,7 +74,7 @@ struct gradient_body {
     std::tuple<Args...> all(args...);
     std::vector<value> variables;
     (make_variables(std::get<Which>(all), variables), ...);
-    auto result = std::apply([](auto&... a) { return F{}(a...); }, all);
+    auto result = std::apply([](auto&... a) { return called(F{}, a...); }, all);
     const value loss = loss_of(result);
     std::vector<value> cotangents(variables.size(), value{loss.in, no_node});
     if (loss.ok()) {

@@ -47,8 +47,8 @@ concept StatementOperand = Statement<A> || Number<A>;
 template <class A>
 concept Recorded = std::derived_from<A, value>;
 
-/// A number that shapes a plan, in a statement: `shift(x, row, cleave::constant<1>{})`. A plain number in a statement is
-/// known only at run time.
+/// A number that shapes a plan, in a statement: `shift(x, row, cleave::constant<1>{})`. A plain number in a statement
+/// is known only at run time.
 template <auto V>
 struct constant {
   /// The number itself.
@@ -146,7 +146,8 @@ constexpr decltype(auto) as_operand(const A& a) {
 template <class Op, class... A>
 inline constexpr fault misuse = fault::wrong_arguments;
 template <class A, class B>
-inline constexpr fault misuse<op_named<"max">, A, B> = std::convertible_to<A, operand> && std::convertible_to<B, operand> ? fault::larger_of_two : fault::wrong_arguments;
+inline constexpr fault misuse<op_named<"max">, A, B> =
+    std::convertible_to<A, operand> && std::convertible_to<B, operand> ? fault::larger_of_two : fault::wrong_arguments;
 template <class A, class B>
 inline constexpr fault misuse<op_named<"min">, A, B> = misuse<op_named<"max">, A, B>;
 /// A value in place of the result of an operation that has been refused.
@@ -190,18 +191,19 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
 // recorded when the statement is assigned.
 
 /// The function of this name on tensors, statements, and what may stand beside them.
-#define CLEAVE_LIFT(name)                                                                                                 \
-  template <class... A>                                                                                                   \
-    requires(cleave::Statement<A> || ...)                                                                                 \
-  constexpr auto name(const A&... args) {                                                                                 \
-    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); }, args...); \
-  }                                                                                                                       \
-  template <class... A>                                                                                                   \
-    requires((cleave::Recorded<A> || ...) && !requires(const A&... x) { name(cleave::detail::as_operand(x)...); })        \
-  constexpr cleave::value name(const A&... args) {                                                                        \
-    using op = cleave::op_named<#name>;                                                                                   \
-    say(static_cast<cleave::rejected<cleave::detail::misuse<op, A...>, op, A...>*>(nullptr));                                     \
-    return cleave::detail::reported_beside(args...);                                                                      \
+#define CLEAVE_LIFT(name)                                                                                          \
+  template <class... A>                                                                                            \
+    requires(cleave::Statement<A> || ...)                                                                          \
+  constexpr auto name(const A&... args) {                                                                          \
+    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); },    \
+                                           args...);                                                               \
+  }                                                                                                                \
+  template <class... A>                                                                                            \
+    requires((cleave::Recorded<A> || ...) && !requires(const A&... x) { name(cleave::detail::as_operand(x)...); }) \
+  constexpr cleave::value name(const A&... args) {                                                                 \
+    using op = cleave::op_named<#name>;                                                                            \
+    say(static_cast<cleave::rejected<cleave::detail::misuse<op, A...>, op, A...>*>(nullptr));                      \
+    return cleave::detail::reported_beside(args...);                                                               \
   }
 /// The same for a function with template arguments: `CLEAVE_LIFT_TEMPLATE(cast, class T, T)`.
 #define CLEAVE_LIFT_TEMPLATE(name, parameter, argument)                                                    \

@@ -232,7 +232,8 @@ template <std::array<std::size_t, 2> Size>
 struct graph_size {
   static constexpr std::size_t nodes = Size[0], maps = Size[1];
 };
-/// No type where the compiler cannot run the function, so that this is one error and not one for each member of its plan.
+/// No type where the compiler cannot run the function, so that this is one error and not one for each member of its
+/// plan.
 template <class Recording>
 auto measured(int) -> graph_size<size_of_graph<Recording>()>;
 template <class Recording>
@@ -287,7 +288,8 @@ struct plan_of {
     return p;
   }
   template <class Size>
-  static constexpr auto full = detail::freeze<4 * Size::nodes + 16, 4 * Size::nodes + 16 + 2 * max_loops, Size::maps>(make());
+  static constexpr auto full =
+      detail::freeze<4 * Size::nodes + 16, 4 * Size::nodes + 16 + 2 * max_loops, Size::maps>(make());
   /// How many nodes and maps there are; void where the function cannot be recorded.
   using size = typename detail::runs<recording<Body, Signature>>::size;
   static constexpr auto frozen = [] {

@@ -31,11 +31,14 @@ struct value {
   /// False if a fault occurred on the way to this value. Operations on such a value report nothing more.
   constexpr bool ok() const { return id != no_node; }
 
-  /// What follows are mistakes: what works on C++ numbers and on tensors. Each is one error at the line where it stands.
-  /// In if, while, for and ?:.
-  template <std::same_as<bool> T>
+  // What follows are mistakes: what works on C++ numbers and on tensors. Each is one error at the line where it stands.
+  /// In if, while, for and ?:, and where it is cast to a number. Explicit, because clang would prefer a conversion to a
+  /// number and its own operators to those of values.
+  template <class T>
+    requires std::is_arithmetic_v<T>
   explicit constexpr operator T() const {
-    return say(static_cast<rejected<fault::value_as_condition, T>*>(nullptr)), static_cast<void>(detail::reported(*this)), false;
+    return say(static_cast<rejected<fault::value_as_condition, T>*>(nullptr)),
+           static_cast<void>(detail::reported(*this)), T{};
   }
   template <class... X>
   constexpr value operator()(const X&...) const {
@@ -50,10 +53,11 @@ struct value {
   constexpr value& operator=(X) {
     return say(static_cast<rejected<fault::changed_in_place, X>*>(nullptr)), *this = detail::reported(*this);
   }
-#define CLEAVE_MEMBER_OF_TENSOR(name)                            \
-  template <class... X>                                          \
-  constexpr value name(const X&...) const {                      \
-    return say(static_cast<rejected<fault::member_of_tensor, op_named<#name>, got<sizeof...(X)>>*>(nullptr)), detail::reported(*this); \
+#define CLEAVE_MEMBER_OF_TENSOR(name)                                                                         \
+  template <class... X>                                                                                       \
+  constexpr value name(const X&...) const {                                                                   \
+    return say(static_cast<rejected<fault::member_of_tensor, op_named<#name>, got<sizeof...(X)>>*>(nullptr)), \
+           detail::reported(*this);                                                                           \
   }
   CLEAVE_MEMBER_OF_TENSOR(extents)
   CLEAVE_MEMBER_OF_TENSOR(extent)
@@ -69,7 +73,8 @@ struct value {
 #undef CLEAVE_MEMBER_OF_TENSOR
   template <class... X>
   constexpr const value* begin(const X&...) const {
-    return say(static_cast<rejected<fault::value_indexed, got<sizeof...(X)>>*>(nullptr)), static_cast<void>(detail::reported(*this)), this;
+    return say(static_cast<rejected<fault::value_indexed, got<sizeof...(X)>>*>(nullptr)),
+           static_cast<void>(detail::reported(*this)), this;
   }
   template <class... X>
   constexpr const value* end(const X&...) const {

@@ -36,7 +36,8 @@ struct call_site {
   static void check_promises(const sizes& at) {
     for (const buffer& b : Plan::buffers)
       for (int i = 0; i < b.type.rank; ++i)
-        if (const std::int64_t parts = at.axes.product(b.where[i]); Plan::dims[b.type[i]].divisible && at.dims[b.type[i]] % parts != 0)
+        if (const std::int64_t parts = at.axes.product(b.where[i]);
+            Plan::dims[b.type[i]].divisible && at.dims[b.type[i]] % parts != 0)
           throw shape_error(wording::extent_not_divisible(Plan::dims[b.type[i]].name, parts, at.dims[b.type[i]]));
   }
 
@@ -47,7 +48,8 @@ struct call_site {
     for (int i = 0; i < type.rank; ++i) {
       std::int64_t& extent = extents[type[i]];
       if (extent == dynamic) extent = t.global[i];
-      if (extent != t.global[i]) throw shape_error(wording::extents_differ(Plan::dims[type[i]].name, extent, t.global[i]));
+      if (extent != t.global[i])
+        throw shape_error(wording::extents_differ(Plan::dims[type[i]].name, extent, t.global[i]));
     }
   }
   template <class Leaf>
@@ -79,7 +81,8 @@ struct call_site {
     for (const dim_product& p : Plan::rules.products)
       for (const dim_id part : {p[1], p[2]})
         if (p[2] != no_dim && at.dims[p[0]] != dynamic && at.dims[part] > 0 && at.dims[p[0]] % at.dims[part] != 0)
-          throw shape_error(wording::extent_no_multiple(Plan::dims[p[0]].name, at.dims[p[0]], Plan::dims[part].name, at.dims[part]));
+          throw shape_error(
+              wording::extent_no_multiple(Plan::dims[p[0]].name, at.dims[p[0]], Plan::dims[part].name, at.dims[part]));
     for (std::size_t d = 0; d < Plan::dims.size(); ++d)
       if (at.dims[d] == dynamic) throw shape_error(wording::extent_unknown(Plan::dims[d].name));
     if (!fits) {
@@ -90,7 +93,8 @@ struct call_site {
         if (const std::int64_t follows = extent_of(d, at); follows != at.dims[d.dim])
           throw shape_error(wording::extents_differ(Plan::dims[d.dim].name, follows, at.dims[d.dim]));
       for (const least_extent& l : Plan::rules.least)
-        if (at.dims[l.dim] < l.least) throw shape_error(wording::extent_too_small(Plan::dims[l.dim].name, l.least, at.dims[l.dim]));
+        if (at.dims[l.dim] < l.least)
+          throw shape_error(wording::extent_too_small(Plan::dims[l.dim].name, l.least, at.dims[l.dim]));
     }
     if constexpr (promises) check_promises(at);
     return at;
@@ -139,8 +143,9 @@ void run_plan(Leaves& leaves, Results&... results) {
     }
     const reachable_numbers<Leaves> numbers(leaves);
     numbers.replace(site.inputs);
-    executor_for<Plan>(*site.grid, std::span(site.extents).first(Plan::dims.size()), [&] { return site.complete(); })
-        .run(site.inputs.data(), site.outputs.data());
+    executor_for<Plan>(*site.grid, std::span(site.extents).first(Plan::dims.size()), [&] {
+      return site.complete();
+    }).run(site.inputs.data(), site.outputs.data());
   }
 }
 
