@@ -32,14 +32,15 @@ struct value {
   constexpr bool ok() const { return id != no_node; }
 
   // What follows are mistakes: what works on C++ numbers and on tensors. Each is one error at the line where it stands.
-  /// In if, while, for and ?:, and where it is cast to a number. Explicit, because clang would prefer a conversion to a
-  /// number and its own operators to those of values.
+  /// A mistake, in if, while, for and ?:, and where it is cast to a number. Fault: value_as_condition. The conversion is
+  /// explicit, because clang would prefer an implicit one, and its own operators, to the operators of values.
   template <class T>
     requires std::is_arithmetic_v<T>
   explicit constexpr operator T() const {
     return say(static_cast<rejected<fault::value_as_condition, T>*>(nullptr)),
            static_cast<void>(detail::reported(*this)), T{};
   }
+  /// A mistake: a value has no elements yet. Fault: value_indexed.
   template <class... X>
   constexpr value operator()(const X&...) const {
     return say(static_cast<rejected<fault::value_indexed, got<sizeof...(X)>>*>(nullptr)), detail::reported(*this);
@@ -71,11 +72,13 @@ struct value {
   CLEAVE_MEMBER_OF_TENSOR(alias)
   CLEAVE_MEMBER_OF_TENSOR(get_grid)
 #undef CLEAVE_MEMBER_OF_TENSOR
+  /// A mistake: a value has no elements to iterate over. Fault: value_indexed.
   template <class... X>
   constexpr const value* begin(const X&...) const {
     return say(static_cast<rejected<fault::value_indexed, got<sizeof...(X)>>*>(nullptr)),
            static_cast<void>(detail::reported(*this)), this;
   }
+  /// As begin().
   template <class... X>
   constexpr const value* end(const X&...) const {
     return this;
