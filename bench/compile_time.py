@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiles programs with the compiler and flags of the build, and writes seconds and peak memory as lines of JSON.
+"""Compiles the programs of bench/compile and writes seconds and peak memory as lines of JSON.
 
-Seconds are those that the compiler's processes ran, so that other work on the machine counts less; of several runs the least.
+Compiler and include paths are those of the build. The optimisation is -O2, for no particular processor, without a
+precompiled header. Seconds are CPU seconds of the compiler's processes, so that other work on the machine counts less.
+Of several runs the least counts. `--check` compiles one program of each kind
+and fails where one takes more than it is allowed.
 """
 import argparse
+import dataclasses
 import json
 import os
 import pathlib
@@ -17,8 +21,48 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def command_of(database: pathlib.Path, source: pathlib.Path) -> list[str]:
-    """The compiler call of a source in compile_commands.json, without the source and the output."""
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A source file with definitions, and what compiling it may cost."""
+
+    name: str
+    source: str
+    defines: tuple[str, ...] = ()
+    seconds: float | None = None
+    megabytes: float | None = None
+    plan_only: bool = False
+    # What --check allows, in seconds and MB: a little more than it takes today, so that it cannot get worse unnoticed.
+    # Only one program of each kind, so that the tests stay short.
+    guard: tuple[float, float] | None = None
+
+
+PROGRAMS = [
+    Program("headers of Kokkos and MPI alone", "compile/headers_alone.cpp"),
+    Program("the same as by_hand.cpp writes them", "by_hand.cpp"),
+    Program("example of the README", "README", seconds=6, megabytes=600),
+    Program("digits classifier, training and accuracy", "../examples/digits.cpp", seconds=12, megabytes=800),
+    Program("Jacobi with a mask, repeat_until", "compile/jacobi.cpp", seconds=10, megabytes=600, guard=(14, 680)),
+    Program("CG as a loop, with its plan asserted", "compile/conjugate_gradient.cpp", seconds=12, megabytes=800),
+    Program("vision transformer, training step and accuracy", "compile/vision_transformer.cpp", seconds=20, megabytes=1500),
+    Program("its plan alone", "compile/vision_transformer.cpp", ("PLAN_ONLY",), 9, 1200, plan_only=True, guard=(14, 1450)),
+    Program("decoder, 24 layers as a loop, training step", "compile/decoder.cpp", ("LAYERS=24", "DATA=2", "MODEL=2"), 15, 1200, guard=(25, 1200)),
+    Program("MLP of 24 unrolled layers, training step", "compile/mlp_layers.cpp", ("LAYERS=24", "GRADIENT"), 15, 1000),
+    Program("2-D sharded pipeline step, plan alone", "compile/pipeline_2d.cpp", (), 20, 1500, plan_only=True),
+]
+# How the cost grows: with nodes, layers, devices.
+SERIES = {
+    "links of a chain": [Program(str(n), "compile/chain.cpp", (f"LINKS={n}",), plan_only=True) for n in (10, 30, 100, 300)],
+    "unrolled layers, training step": [Program(str(n), "compile/mlp_layers.cpp", (f"LAYERS={n}", "GRADIENT")) for n in (1, 4, 8, 16, 24)],
+    "layers of a loop, training step": [Program(str(n), "compile/decoder.cpp", (f"LAYERS={n}", "DATA=2", "MODEL=2")) for n in (2, 24)],
+    "devices, 8 unrolled layers": [Program(str(d * m), "compile/mlp_layers.cpp", ("LAYERS=8", "GRADIENT", f"DATA={d}", f"MODEL={m}"))
+                                   for d, m in ((2, 2), (64, 32), (1024, 1024))],
+}
+# A statement beyond the first may take this many seconds.
+STATEMENT_SECONDS = 0.15
+
+
+def flags_of(database: pathlib.Path, source: pathlib.Path) -> list[str]:
+    """The compiler call of a source in compile_commands.json at -O2, without the source and the output."""
     for entry in json.loads(database.read_text(encoding="utf-8")):
         if pathlib.Path(entry["file"]).resolve() != source:
             continue
@@ -29,9 +73,10 @@ def command_of(database: pathlib.Path, source: pathlib.Path) -> list[str]:
                 skip = False
             elif word == "-o":
                 skip = True
-            elif word != "-c" and not (word.endswith(source.name) and pathlib.Path(word).resolve() == source):
+            elif word != "-c" and not word.startswith(("-O", "-march")) and not (
+                    word.endswith(source.name) and pathlib.Path(word).resolve() == source):
                 kept.append(word)
-        return kept
+        return [*kept, "-O2"]
     sys.exit(f"{source.name} is not in {database.name}")
 
 
@@ -45,73 +90,84 @@ def compile_once(command: list[str]) -> tuple[float, float]:
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
+class Compiler:
+    """Measures programs with the flags of a build."""
+
+    def __init__(self, build: pathlib.Path, scratch: pathlib.Path, repeat: int) -> None:
+        self.flags = flags_of(build / "compile_commands.json", HERE / "compile" / "mlp_layers.cpp")
+        self.scratch, self.repeat = scratch, repeat
+        self.readme: pathlib.Path | None = None
+
+    def source_of(self, program: Program) -> pathlib.Path:
+        if program.source != "README":
+            return HERE / program.source
+        if self.readme is None:
+            subprocess.run([sys.executable, HERE.parent / "tests" / "readme" / "extract.py", "--into", self.scratch,
+                            HERE.parent / "README.md"], check=True, stdout=subprocess.DEVNULL)
+            self.readme = next(self.scratch.rglob("*example*.cpp"))
+        return self.readme
+
+    def measure(self, program: Program, enough=lambda seconds, megabytes: False) -> tuple[float, float]:
+        """The least CPU seconds and MB of several runs; no further run once they are `enough`."""
+        command = [*self.flags, *(f"-D{d}" for d in program.defines), str(self.source_of(program))]
+        command += ["-fsyntax-only"] if program.plan_only else ["-c", "-o", str(self.scratch / "out.o")]
+        runs = []
+        for _ in range(self.repeat):
+            runs.append(compile_once(command))
+            if enough(*runs[-1]):
+                break
+        return min(r[0] for r in runs), min(r[1] for r in runs)
+
+
+def check(compiler: Compiler) -> bool:
+    """Compiles one program of each kind; whether all stay below what is allowed."""
+    fine = True
+    for program in (p for p in PROGRAMS if p.guard is not None):
+        most_seconds, most_megabytes = program.guard
+        within = lambda seconds, megabytes: seconds <= most_seconds and megabytes <= most_megabytes
+        seconds, megabytes = compiler.measure(program, within)
+        fine = fine and within(seconds, megabytes)
+        print(f"{program.name}: {seconds:.1f} s and {megabytes:.0f} MB, at most {most_seconds:g} s and {most_megabytes:g} MB"
+              f"{'' if within(seconds, megabytes) else '  ABOVE'}", flush=True)
+    return fine
+
+
+def report(compiler: Compiler, results: pathlib.Path) -> None:
+    with results.open("a", encoding="utf-8") as out:
+
+        def write(name: str, values: tuple[float, float], limits: tuple[float | None, float | None] = (None, None), **more) -> None:
+            for what, value, unit, limit in zip(("", ", memory"), values, ("s", "MB"), limits):
+                line = {"name": f"compile: {name}{what}", "value": round(value, 3), "unit": unit, **more}
+                if limit is not None:
+                    line["limit"] = limit
+                out.write(json.dumps(line) + "\n")
+            out.flush()
+            print(f"compile: {name:<55} {values[0]:7.2f} s {values[1]:7.0f} MB", flush=True)
+
+        for program in PROGRAMS:
+            write(program.name, compiler.measure(program), (program.seconds, program.megabytes))
+        one, nine = (compiler.measure(Program("", "compile/statements.cpp", (f"STATEMENTS={n}",))) for n in (1, 9))
+        write("a statement beyond the first", tuple((b - a) / 8 for a, b in zip(one, nine)), (STATEMENT_SECONDS, None))
+        for series, programs in SERIES.items():
+            for program in programs:
+                write(f"{series}: {program.name}", compiler.measure(program), series=series, at=int(program.name))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=pathlib.Path, nargs="?", help="the file that lines are appended to")
-    parser.add_argument("--check", action="store_true", help="only compile a Transformer of 24 layers; fails above its limits")
+    parser.add_argument("--check", action="store_true", help="only compile one program of each kind; fails above what is allowed")
     parser.add_argument("--build", required=True, type=pathlib.Path, help="the build folder, with compile_commands.json")
     parser.add_argument("--repeat", type=int, default=2)
     options = parser.parse_args()
-
-    decoder = HERE / "compile" / "decoder.cpp"
-    limits = 60, 4096  # seconds and MB
-    if options.check:
-        flags = command_of(options.build / "compile_commands.json", decoder)
-        fine = False
-        with tempfile.TemporaryDirectory() as scratch:
-            for _ in range(3):  # other work on the machine may make it slower
-                seconds, memory = compile_once([*flags, "-DLAYERS=24", "-DDATA=2", "-DMODEL=2", "-c", str(decoder), "-o", str(pathlib.Path(scratch) / "out.o")])
-                print(f"24 layers: {seconds:.1f} s and {memory:.0f} MB, at most {limits[0]} s and {limits[1]} MB", flush=True)
-                fine = seconds <= limits[0] and memory <= limits[1]
-                if fine or memory > limits[1]:
-                    break
-        sys.exit(0 if fine else 1)
-    if options.results is None:
+    if not options.check and options.results is None:
         parser.error("results are missing")
-
-    source = HERE / "compile" / "mlp_layers.cpp"
-    flags = command_of(options.build / "compile_commands.json", source)
-    headers = HERE / "compile" / "headers_alone.cpp"
-    with tempfile.TemporaryDirectory() as scratch, options.results.open("a", encoding="utf-8") as out:
-        subprocess.run([sys.executable, HERE.parent / "tests" / "readme" / "extract.py", "--into", scratch, HERE.parent / "README.md"],
-                       check=True, stdout=subprocess.DEVNULL)
-        readme = next(pathlib.Path(scratch).rglob("*example*.cpp"))
-
-        def measured(name: str, file: pathlib.Path, *defines: str, reference: tuple[str, float, float] | None = None,
-                     limit: float | None = None, most: tuple[float, float] | None = None) -> tuple[str, float, float]:
-            runs = [compile_once([*flags, *defines, "-c", str(file), "-o", str(pathlib.Path(scratch) / "out.o")])
-                    for _ in range(options.repeat)]
-            seconds, memory = min(r[0] for r in runs), min(r[1] for r in runs)
-            for what, value, unit, index in (("", seconds, "s", 1), (", memory", memory, "MB", 2)):
-                line = {"name": f"compile: {name}{what}", "value": round(value, 3), "unit": unit}
-                if reference:
-                    line |= {"reference": reference[0], "reference_value": round(reference[index], 3),
-                             "ratio": round(value / reference[index], 4)}
-                if limit:
-                    line["limit_ratio"] = limit
-                if most:
-                    line["limit"] = most[index - 1]
-                out.write(json.dumps(line) + "\n")
-            out.flush()
-            print(f"compile: {name:<42} {seconds:7.2f} s {memory:7.0f} MB", flush=True)
-            return name, seconds, memory
-
-        base = measured("headers of Kokkos and MPI alone", headers)
-        by_hand = measured("by_hand.cpp", HERE / "by_hand.cpp", reference=base)
-        measured("README example", readme, reference=base)
-        measured("digits classifier", HERE.parent / "examples" / "digits.cpp", reference=by_hand)
-        for layers in (1, 8, 24):
-            measured(f"mlp of {layers} layers, forward", source, f"-DLAYERS={layers}", reference=base)
-        for layers in (1, 8, 24):
-            measured(f"mlp of {layers} layers, training step", source, f"-DLAYERS={layers}", "-DGRADIENT", reference=base)
-        small = None
-        for data, model in ((2, 2), (64, 32), (1024, 1024)):
-            this = measured(f"mlp of 8 layers on {data} x {model} devices", source, "-DLAYERS=8", "-DGRADIENT", f"-DDATA={data}", f"-DMODEL={model}",
-                            reference=small, limit=1.1 if small else None)
-            small = small or this
-        for layers, data, model in ((2, 2, 2), (24, 2, 2), (24, 1024, 1024)):
-            measured(f"Transformer, a loop of {layers} layers, on {data} x {model} devices", decoder, f"-DLAYERS={layers}", f"-DDATA={data}", f"-DMODEL={model}",
-                     reference=base, most=limits)
+    with tempfile.TemporaryDirectory() as scratch:
+        # Other work on the machine may make a run slower, so a check has a third try.
+        compiler = Compiler(options.build, pathlib.Path(scratch), 3 if options.check else options.repeat)
+        if options.check:
+            sys.exit(0 if check(compiler) else 1)
+        report(compiler, options.results)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ template <auto Layout, class X, class W>
 constexpr auto layer_of(const X& x, const W& w) {
   constexpr auto pin = [](const auto& v) { return constrain(v, Layout.activations); };
   const auto a = nn::layer_norm(x, w.before_attention, embed);
-  const auto mixed = pin(x + nn::self_attention(a, w.attention, embed, {position, source, head}, Layout.attention, {}, nn::causal{}, pin, heads));
+  const auto mixed = pin(x + nn::self_attention(a, w.attention, embed, {position, source, head}, nn::self_attention_options{Layout.attention, nn::causal{}, pin}, heads));
   const auto f = nn::layer_norm(mixed, w.before_feed_forward, embed);
   return pin(mixed + nn::feed_forward(f, w.up, w.down, embed, hidden, [](const auto& h) { return gelu(h); }, pin));
 }

@@ -49,7 +49,7 @@ using Places = cleave::tensor<float, mesh(capacity)>;
 using Scalar = cleave::tensor<float, mesh()>;
 using State = cleave::optim::adam_state<Parameters, Scalar>;
 
-template <nn::choices Choices>
+template <nn::experts_per_token Choices>
 struct layer {
   template <class P, class X, class C>
   constexpr auto operator()(const P& p, const X& x, const C&) const {
@@ -58,14 +58,14 @@ struct layer {
     return nn::mixture_of_experts(x, p.router, {token, embed, expert, capacity}, Choices, perceptrons, pin);
   }
 };
-template <nn::choices Choices>
+template <nn::experts_per_token Choices>
 struct apply {
   template <class P, class X, class C>
   constexpr auto operator()(const P& p, const X& x, const C& places) const {
     return layer<Choices>{}(p, x, places).mixed;
   }
 };
-template <nn::choices Choices>
+template <nn::experts_per_token Choices>
 struct loss {
   template <class P, class X, class C>
   constexpr auto operator()(const P& p, const X& x, const X& wanted, const C& places) const {
@@ -75,7 +75,7 @@ struct loss {
     return std::tuple(squares + 0.01 * moe.load_balancing_loss, squares, moe.load_balancing_loss);
   }
 };
-template <nn::choices Choices>
+template <nn::experts_per_token Choices>
 struct step {
   template <class P, class S, class X, class C, class R>
   constexpr auto operator()(const P& p, const S& state, const X& x, const X& wanted, const C& places, const R& rate) const {
@@ -92,20 +92,20 @@ constexpr auto planned(Body) {
 }
 
 // There and back, and nothing else.
-template <nn::choices Choices>
+template <nn::experts_per_token Choices>
 constexpr auto forward_plan = cleave::plan<Tokens(Parameters, Tokens, Places)>(planned(apply<Choices>{}));
-static_assert(forward_plan<nn::choices::top2>.count(cleave::kind::all_to_all) == 2 && forward_plan<nn::choices::top2>.collectives() == 2);
-static_assert(forward_plan<nn::choices::top1>.count(cleave::kind::all_to_all) == 2 && forward_plan<nn::choices::top1>.collectives() == 2);
+static_assert(forward_plan<nn::experts_per_token::two>.count(cleave::kind::all_to_all) == 2 && forward_plan<nn::experts_per_token::two>.collectives() == 2);
+static_assert(forward_plan<nn::experts_per_token::one>.count(cleave::kind::all_to_all) == 2 && forward_plan<nn::experts_per_token::one>.collectives() == 2);
 
 struct sizes {
   long experts, batch, tokens, embed, hidden, steps;
   std::string log;
 };
 
-template <nn::choices Choices>
+template <nn::experts_per_token Choices>
 int train(const cleave::grid& grid, const sizes& s, bool speaks) {
   // A quarter more than an even share.
-  const long places = (s.tokens * (Choices == nn::choices::top2 ? 2 : 1) * 5 / 4 + s.experts - 1) / s.experts;
+  const long places = (s.tokens * (Choices == nn::experts_per_token::two ? 2 : 1) * 5 / 4 + s.experts - 1) / s.experts;
   const auto made = [&]<class A>(A) {
     return nn::make_parameters<A>(grid, {batch = s.batch, token = s.tokens, embed = s.embed, hidden = s.hidden, expert = s.experts, capacity = places});
   };
@@ -188,7 +188,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   if (top != 1 && top != 2) throw std::runtime_error("--top takes 1 or 2, got " + std::to_string(top));
   if (top > s.experts) throw std::runtime_error("--top 2 needs at least two experts");
   const cleave::grid grid(mesh, MPI_COMM_WORLD, {shape[0], shape[1]});
-  return top == 2 ? train<nn::choices::top2>(grid, s, speaks) : train<nn::choices::top1>(grid, s, speaks);
+  return top == 2 ? train<nn::experts_per_token::two>(grid, s, speaks) : train<nn::experts_per_token::one>(grid, s, speaks);
 }
 
 } // namespace experts

@@ -44,7 +44,7 @@ inline std::string plan_text(const std::string& name, const cleave::program& p, 
     if (writes(s)) text.append(" -> ").append(shown(s.out));
     if (const std::int64_t moved = step_bytes(p, s, at); moved != 0)
       text.append(" ").append(std::to_string(moved)).append(" bytes");
-    if (s.in_loop != 0) text.append(" x ").append(std::to_string(step_trips(p, s, at)));
+    if (s.in_loop != 0) text.append(" x ").append(std::to_string(step_iterations(p, s, at)));
     if (s.in_flight) text.append(" in flight");
     text += "\n";
   }

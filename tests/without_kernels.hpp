@@ -10,7 +10,7 @@ namespace cleave::linalg::detail {
 
 template <class Rows, class Columns>
 void factor_kernel<Rows, Columns>::operator()(const local_context&, std::span<const shard>, const shard&) const {}
-template <class Rows, class Columns, triangle Which, form Form>
-void solve_kernel<Rows, Columns, Which, Form>::operator()(const local_context&, std::span<const shard>, const shard&) const {}
+template <class Rows, class Columns, triangle Which, transpose Transposed>
+void solve_kernel<Rows, Columns, Which, Transposed>::operator()(const local_context&, std::span<const shard>, const shard&) const {}
 
 } // namespace cleave::linalg::detail

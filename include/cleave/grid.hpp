@@ -27,10 +27,12 @@ class grid {
   /// multiply to the number of ranks (for a part of the ranks: if they multiply to more than there are), differ between
   /// ranks, or contradict a fixed size of the mesh.
   template <class... Axes>
-  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, std::initializer_list<std::int64_t> sizes, std::optional<on_ranks> part = {})
+  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, std::initializer_list<std::int64_t> sizes,
+       std::optional<on_ranks> part = {})
       : grid(cleave::mesh<Axes...>::value, comm, std::vector<std::int64_t>(sizes), part) {}
   template <class... Axes>
-  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
+  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
+       std::optional<on_ranks> part = {})
       : grid(cleave::mesh<Axes...>::value, comm, sizes, part) {}
   grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
       : state_(std::make_shared<grid_state>(mesh, comm, sizes, part)) {}

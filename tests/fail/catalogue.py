@@ -43,7 +43,9 @@ def faults() -> list[str]:
 
 
 def sentences() -> dict[str, str]:
-    return dict(re.findall(r'static_assert\(is_not<Fault, fault::(\w+)>,\s*"([^"]*)"\)', read(HEADERS / "base" / "rejected.hpp")))
+    # A long sentence is several literals.
+    found = re.findall(r'static_assert\(\s*is_not<Fault, fault::(\w+)>,\s*((?:"[^"]*"\s*)+)\)', read(HEADERS / "base" / "rejected.hpp"))
+    return {fault: "".join(re.findall(r'"([^"]*)"', literals)) for fault, literals in found}
 
 
 class Program:
@@ -136,10 +138,12 @@ def compile_time() -> list[str]:
 def expression_text(expression: str) -> str:
     """The sentence that a wording function returns, with <placeholders>."""
     text = ""
-    for part in re.findall(r'"(?:[^"\\]|\\.)*"|\w[\w:]*\(\w*(?: [-+] \d+)?\)', expression):
+    for part in re.findall(r'"(?:[^"\\]|\\.)*"|\w[\w:]*\(\w*(?: [-+] \d+)?\)|[a-z]\w*', expression):
         call = re.fullmatch(r"([\w:]+)\((\w*(?: [-+] \d+)?)\)", part)
-        if not call:
+        if part.startswith('"'):
             text += part[1:-1]
+        elif not call:
+            text += f"<{part}>"
         elif call.group(1) == "prefix":
             text += "cleave: "
         elif call.group(1) == "quoted":

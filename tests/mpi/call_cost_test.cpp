@@ -158,7 +158,7 @@ TEST(call_cost, two_sizes_in_turn) {
 
 /// Small all-reduces travel together, large ones alone; both arrive.
 TEST(call_cost, small_reductions_are_one_message) {
-  const std::int64_t large = cleave::comm::joined_part / 4 + 1;
+  const std::int64_t large = cleave::comm::bucketed_value_bytes / 4 + 1;
   for (const cleave::grid& g : grids()) {
     for (const std::int64_t n : {12, 5, 1}) {
       Wide<p> a(g, {n, large});

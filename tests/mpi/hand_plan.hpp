@@ -15,22 +15,12 @@ namespace hand {
 using namespace cleave;
 
 template <std::size_t Buffers, std::size_t Steps>
-struct program_of {
-  static_vector<dim_info, max_dims> dims{};
-  std::array<buffer, Buffers> buffers{};
-  std::array<step, Steps> steps{};
-  std::uint16_t arguments = 0, results = 0, slots = 0;
-};
+using program_of = frozen_program<Buffers, Steps, 0>;
 
-/// The plan that `Maker::make()` returns, in the form that executors take.
+/// The program that `Maker::make()` returns, as a plan.
 template <class Maker>
 struct plan {
-  static constexpr auto made = Maker::make();
-  static constexpr auto dims = made.dims;
-  static constexpr auto buffers = made.buffers;
-  static constexpr auto steps = made.steps;
-  static constexpr std::array<dim_map, 0> maps{};
-  static constexpr std::uint16_t arguments = made.arguments, results = made.results, slots = made.slots;
+  static constexpr auto frozen = Maker::make();
 };
 
 constexpr tensor_type type_of(element e, std::initializer_list<int> dims) {

@@ -82,9 +82,9 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
   s.axes = g.sizes();
   std::size_t d = 0;
   for (std::int64_t e : extents) s.dims[d++] = e;
-  std::vector<std::vector<unsigned char>> in(Plan::arguments);
+  std::vector<std::vector<unsigned char>> in(Plan::frozen.arguments);
   const buffer* out = nullptr;
-  for (const buffer& b : Plan::buffers) {
+  for (const buffer& b : Plan::frozen.buffers) {
     if (b.role == role::output) out = &b;
     if (b.role != role::input) continue;
     with_element(b.type.element, [&](auto zero) { in[b.index] = bytes_of<decltype(zero)>(b, s, g.state(), inputs[b.index]); });
@@ -96,17 +96,17 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
   executor_for<Plan>(g.state(), s).run(from.data(), &to);
   expect_equal(result, *out, s, g.state(), want, tolerance, "host form");
 
-  static constexpr const step& one = Plan::steps[0];
+  static constexpr const step& one = Plan::frozen.steps[0];
   if constexpr (one.kind == step_kind::map || one.kind == step_kind::fold) {
-    using here = detail::step_at<Plan, 0>;
-    using kernel = typename detail::expression_of<here, std::make_index_sequence<one.tape.size()>>::type;
-    bound_program p(g.state(), s, std::span<const dim_info>(Plan::dims.begin(), Plan::dims.end()), Plan::buffers, Plan::steps, Plan::maps,
-                    Plan::arguments, Plan::results, Plan::slots);
+    using kernel = typename detail::expression_of<Plan, 0>::type;
+    bound_program p(g.state(), s, runnable_of<Plan>);
     std::fill(result.begin(), result.end(), static_cast<unsigned char>(0x55));
     p.start(from.data(), &to);
-    const auto operands = detail::operands_of(p, one);
-    if constexpr (one.kind == step_kind::map) run_map<kernel, true>(p[0].loops, operands.data(), to);
-    else run_fold<kernel, one.combine, here::inner.folded || here::inner.position < 0, true>(p[0].loops, operands.data(), to, p.scratch().memory);
+    run_state& r = p.state();
+    const operand_addresses operands(r, one);
+    const bound_loops& loops = static_cast<const elementwise_step&>(*r.steps[0]).loops();
+    if constexpr (one.kind == step_kind::map) map_flat<kernel>(loops, operands.from, to);
+    else fold_flat<kernel, one.combine, detail::folds_inner(Plan::frozen, 0)>(loops, operands.from, to, r.scratch.memory);
     expect_equal(result, *out, s, g.state(), want, tolerance, "form for devices");
   }
 }
@@ -261,11 +261,10 @@ void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c
   sizes s;
   s.axes = g.sizes();
   for (std::size_t d = 0; d < 8; ++d) s.dims[d] = extent[d];
-  const std::array<buffer, 3> buffers{buffer_of(role::input, 0, a, divided), buffer_of(role::input, 1, b, divided),
-                                      buffer_of(role::output, 0, c, divided)};
-  static_vector<dim_info, max_dims> dims;
-  for (int d = 0; d < 8; ++d) dims.push_back({"d", dynamic});
-  step one;
+  program_of<3, 1> p;
+  p.buffers = {buffer_of(role::input, 0, a, divided), buffer_of(role::input, 1, b, divided), buffer_of(role::output, 0, c, divided)};
+  for (int d = 0; d < 8; ++d) p.dims.push_back({"d", dynamic});
+  step& one = p.steps[0];
   one.kind = step_kind::gemm;
   one.code = op::dot;
   one.in = {0, 1};
@@ -274,8 +273,8 @@ void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c
     ((batch & dim_bit(c[i])) != 0 ? one.batch : a.has(c[i]) ? one.m : one.n).append(c[i]);
   for (int i = 0; i < a.rank; ++i)
     if ((contracted & dim_bit(a[i])) != 0) one.k.append(a[i]);
-  const std::array<step, 1> steps{one};
-  bound_program p(g.state(), s, std::span<const dim_info>(dims.begin(), dims.end()), buffers, steps, {}, 2, 1, 0);
+  p.arguments = 2;
+  p.results = 1;
   const auto left = [&](const std::array<std::int64_t, 8>& i) {
     std::int64_t v = 0;
     for (int d = 0; d < a.rank; ++d) v += i[a[d]] * (a[d] * 2 + 1);
@@ -286,12 +285,14 @@ void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c
     for (int d = 0; d < b.rank; ++d) v += i[b[d]] * (b[d] + 2);
     return static_cast<double>(v % 7 - 3);
   };
-  const auto in_a = bytes_of<T>(buffers[0], s, g.state(), left), in_b = bytes_of<T>(buffers[1], s, g.state(), right);
-  std::vector<unsigned char> out(indices_of(buffers[2], s, g.state()).size() * sizeof(T), 0x55);
+  const auto in_a = bytes_of<T>(p.buffers[0], s, g.state(), left), in_b = bytes_of<T>(p.buffers[1], s, g.state(), right);
+  std::vector<unsigned char> out(indices_of(p.buffers[2], s, g.state()).size() * sizeof(T), 0x55);
   const void* from[] = {in_a.data(), in_b.data()};
   void* to[] = {out.data()};
-  p.start(from, to);
-  run_gemm<T>(p[0].gemm, p.at(0), p.at(1), p.at(2), p.scratch().memory);
+  const std::uint16_t form_of[] = {0};
+  const step_form forms[] = {{&detail::bind_gemm_of<T>, nullptr}};
+  const runnable code{p, form_of, forms};
+  executor(g.state(), s, code).run(from, to);
   const formula want = [&](const std::array<std::int64_t, 8>& kept) {
     double total = 0;
     std::array<std::int64_t, 8> at = kept;
@@ -308,12 +309,12 @@ void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c
     return total;
   };
   std::string what = "product";
-  for (const buffer& x : buffers) {
+  for (const buffer& x : p.buffers) {
     what += " [";
     for (int i = 0; i < x.type.rank; ++i) what += " " + std::to_string(x.type[i]) + ":" + std::to_string(extent[x.type[i]]);
     what += " ]";
   }
-  expect_equal(out, buffers[2], s, g.state(), want, 0, what.c_str());
+  expect_equal(out, p.buffers[2], s, g.state(), want, 0, what.c_str());
 }
 
 /// All permutations of a type's dims.

@@ -14,7 +14,7 @@
 namespace {
 
 using cleave::linalg::cholesky;
-using cleave::linalg::form;
+using cleave::linalg::transpose;
 using cleave::linalg::triangle;
 using cleave::linalg::triangular_solve;
 
@@ -146,9 +146,9 @@ TEST(linalg, warm_calls_take_nothing_from_the_heap) {
 }
 
 /// dot(l, x) against the right-hand side, for a matrix whose other half is not to be read.
-template <triangle Which, form Form, class L, class B, class X>
+template <triangle Which, transpose Transposed, class L, class B, class X>
 void check_systems() {
-  constexpr cleave::function solve([](auto l, auto b) { return triangular_solve<Which, Form>(l, b, row, col); });
+  constexpr cleave::function solve([](auto l, auto b) { return triangular_solve<Which, Transposed>(l, b, row, col); });
   for (const cleave::grid& g : grids())
     for (const auto& [n, m] : {std::pair<std::int64_t, std::int64_t>{5, 3}, {1, 4}, {0, 2}, {3, 0}, {31, 9}}) {
       L l(g, {2, n, n});
@@ -164,7 +164,7 @@ void check_systems() {
           for (std::int64_t k = 0; k < m; ++k) {
             double total = 0;
             for (std::int64_t j = 0; j < n; ++j) {
-              const std::int64_t r = Form == form::plain ? i : j, c = Form == form::plain ? j : i;
+              const std::int64_t r = Transposed == transpose::no ? i : j, c = Transposed == transpose::no ? j : i;
               if (Which == triangle::lower ? r >= c : r <= c) total += matrix(s, r, c) * got[static_cast<std::size_t>((j * 2 + s) * m + k)];
             }
             EXPECT_NEAR(total, wave(s, i, k + 50), 1e-11);
@@ -172,19 +172,19 @@ void check_systems() {
     }
 }
 TEST(linalg, systems_lower) {
-  check_systems<triangle::lower, form::plain, tensor<double, mesh(batch / data, row, col)>, tensor<double, mesh(row, batch / data, rhs / model)>,
+  check_systems<triangle::lower, transpose::no, tensor<double, mesh(batch / data, row, col)>, tensor<double, mesh(row, batch / data, rhs / model)>,
                 tensor<double, mesh(col, batch / data, rhs / model)>>();
 }
 TEST(linalg, systems_upper) {
-  check_systems<triangle::upper, form::plain, tensor<double, mesh(batch, row / data, col)>, tensor<double, mesh(row / data, batch, rhs)>,
+  check_systems<triangle::upper, transpose::no, tensor<double, mesh(batch, row / data, col)>, tensor<double, mesh(row / data, batch, rhs)>,
                 tensor<double, mesh(col / model, batch, rhs)>>();
 }
 TEST(linalg, systems_lower_transposed) {
-  check_systems<triangle::lower, form::transposed, tensor<double, mesh(batch, row, col / model)>, tensor<double, mesh(col / data, batch / model, rhs)>,
+  check_systems<triangle::lower, transpose::yes, tensor<double, mesh(batch, row, col / model)>, tensor<double, mesh(col / data, batch / model, rhs)>,
                 tensor<double, mesh(row, batch, rhs / data / model)>>();
 }
 TEST(linalg, systems_upper_transposed) {
-  check_systems<triangle::upper, form::transposed, tensor<double, mesh(batch, row, col)>, tensor<double, mesh(col, batch, rhs / model)>,
+  check_systems<triangle::upper, transpose::yes, tensor<double, mesh(batch, row, col)>, tensor<double, mesh(col, batch, rhs / model)>,
                 tensor<double, mesh(row / data, batch, rhs)>>();
 }
 

@@ -5,6 +5,11 @@
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
+#include <cleave/nn/attention.hpp>
+#include <cleave/nn/embedding.hpp>
+#include <cleave/nn/feed_forward.hpp>
+#include <cleave/nn/normalization.hpp>
+#include <cleave/nn/rotary.hpp>
 
 #include <gtest/gtest.h>
 
@@ -76,6 +81,18 @@ inline constexpr std::tuple operations{
       return cleave::repeat_until(x, [](const auto& v) { return v * 0.5; }, [](const auto& v) { return max(abs(v)) < 0.01; }, 100);
     },
     [](const auto& x, const auto& y, const auto&) { return cleave::scan(row, sum(y, row), x, [](const auto& carry, const auto& each) { return carry * 0.5 + each; }); },
+    [](const auto& x, const auto& y, const auto&) { return cleave::nn::silu(x) + cleave::nn::gelu_exact(y); },
+    [](const auto& x, const auto& y, const auto&) { return cleave::nn::rms_norm(x, sum(y, row), col, constant<0.5>{}); },
+    [](const auto& x, const auto& y, const auto&) { return cleave::nn::linear(x, cleave::nn::linear_weights{y, x}, row, col); },
+    [](const auto& x, const auto& y, const auto&) {
+      return cleave::nn::gated_feed_forward(x, rename(y, row, third), rename(x, row, third), rename(y, row, third), col, third, [](const auto& v) { return cleave::nn::silu(v); });
+    },
+    [](const auto& x, const auto& y, const auto& i) { return cleave::nn::unembedding(cleave::nn::embedding(x, i, row), y, col); },
+    [](const auto& x, const auto&, const auto&) { return cleave::nn::cross_entropy(x, argmax(x, col), col, constant<0.25>{}); },
+    [](const auto& x, const auto&, const auto&) { return cleave::nn::rotary(cleave::slice(x, col, third, constant<0>{}, constant<2>{}), iota(x, row), third); },
+    [](const auto& x, const auto& y, const auto&) {
+      return cleave::nn::attention(x, rename(y, row, third), rename(x, row, third), cleave::nn::attention_dims_c<row, third, col>, cleave::nn::causal{});
+    },
     [](const auto& x, const auto& y, const auto&) {
       return cleave::cond(sum(x) < sum(y), [](const auto& a, const auto& b) { return a + b; }, [](const auto& a, const auto& b) { return a * b; }, x, y);
     },

@@ -146,11 +146,24 @@ void for_owned(const cleave::shape& global, const cleave::layout& l, const cleav
   }
 }
 
+/// A move whose collective only the run knows.
+inline std::unique_ptr<cleave::comm::bound_move> make_move(cleave::grid_state& grid, cleave::kind move, const cleave::comm::transfer& t) {
+  using cleave::kind, cleave::comm::make_move;
+  switch (move) {
+    case kind::slice: return make_move<kind::slice>(grid, t);
+    case kind::mask: return make_move<kind::mask>(grid, t);
+    case kind::all_reduce: return make_move<kind::all_reduce>(grid, t);
+    case kind::reduce_scatter: return make_move<kind::reduce_scatter>(grid, t);
+    case kind::all_gather: return make_move<kind::all_gather>(grid, t);
+    case kind::all_to_all: return make_move<kind::all_to_all>(grid, t);
+    default: return make_move<kind::collective_permute>(grid, t);
+  }
+}
 /// Runs one move with fresh scratch memory.
 inline void run_move(cleave::grid_state& grid, cleave::kind move, const cleave::comm::transfer& t, const void* in, void* out) {
-  cleave::comm::bound_move m(grid, move, t);
-  std::vector<char> memory(static_cast<std::size_t>(m.needs().memory), 0), host(static_cast<std::size_t>(m.needs().host), 0);
-  m.run(in, out, {memory.data(), host.data()});
+  const auto m = make_move(grid, move, t);
+  std::vector<char> memory(static_cast<std::size_t>(m->needs().memory), 0), host(static_cast<std::size_t>(m->needs().host), 0);
+  m->run(in, out, {memory.data(), host.data()});
 }
 
 } // namespace support

@@ -94,7 +94,7 @@ TEST(transformers, attention_in_blocks) {
 
 constexpr auto experts = cleave::value_and_grad<0, 1, 2, 3>(cleave::function([](auto x, auto router, auto up, auto down) {
   const auto moe = cleave::nn::mixture_of_experts(
-      x, router, {position, embed, expert, capacity}, cleave::nn::choices::top2,
+      x, router, {position, embed, expert, capacity}, cleave::nn::experts_per_token::two,
       [&](const cleave::value& sent) { return dot(tanh(dot(sent, up, embed)), down, hidden); },
       [](const cleave::value& v) { return constrain(v, mesh(expert / ay, batch / ax)); });
   return sum(moe.mixed * moe.mixed) + 0.1 * moe.load_balancing_loss;
@@ -158,7 +158,7 @@ constexpr auto nested_loss = cleave::value_and_grad<0, 1, 4, 5>(cleave::function
   const auto f = [](const value& h, const std::array<value, 6>& w) {
     const auto pin = [](const value& v) { return constrain(v, nested.activations); };
     const cleave::nn::attention_weights<value, value, value> maps{w[0], w[1], w[2], w[3]};
-    const value mixed = h + cleave::nn::self_attention(h, maps, embed, {position, source_dim, head}, cleave::nn::all_scores{}, {100}, cleave::nn::causal{}, pin, heads);
+    const value mixed = h + cleave::nn::self_attention(h, maps, embed, {position, source_dim, head}, cleave::nn::self_attention_options{cleave::nn::all_scores{}, cleave::nn::causal{}, pin, 100}, heads);
     return mixed + dot(tanh(pin(dot(mixed, w[4], embed))), w[5], hidden);
   };
   const auto y = cleave::nn::blocks(nested, layer, x, std::array<value, 6>{query, key, value_map, out, up, down}, f);

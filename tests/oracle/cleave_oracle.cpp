@@ -477,7 +477,7 @@ class case_builder {
     extents_['c'] = 2 * (2 * extents_.at('s') / extents_.at('e'));
     const auto pin = [&](const cleave::value& v) { return constrain(v, layout("egcm", pinned_dispatch)); };
     const auto experts = [&](const cleave::value& sent) { return dot(relu(dot(sent, values_[2], dim('m'))), values_[3], dim('h')); };
-    return finish(cleave::nn::mixture_of_experts(values_[0], values_[1], {dim('s'), dim('m'), dim('e'), dim('c')}, cleave::nn::choices::top2, experts, pin).mixed);
+    return finish(cleave::nn::mixture_of_experts(values_[0], values_[1], {dim('s'), dim('m'), dim('e'), dim('c')}, cleave::nn::experts_per_token::two, experts, pin).mixed);
   }
   bool stencil() {
     input("abc");
@@ -704,7 +704,7 @@ class case_builder {
     extents_['t'] = extents_.at('s');
     const cleave::nn::attention_weights weights{values_[1], values_[2], values_[3], values_[4]};
     const auto own = [](const cleave::value& v) { return v; };
-    return finish(values_[0] + cleave::nn::self_attention(values_[0], weights, dim('d'), {dim('s'), dim('t'), dim('k')}, cleave::nn::all_scores{}, {}, cleave::nn::causal{}, own, dim('h')));
+    return finish(values_[0] + cleave::nn::self_attention(values_[0], weights, dim('d'), {dim('s'), dim('t'), dim('k')}, cleave::nn::self_attention_options{cleave::nn::all_scores{}, cleave::nn::causal{}, own}, dim('h')));
   }
 
   const json& c_;
@@ -723,7 +723,7 @@ cleave::sizes shrunk(const cleave::graph& g, const cleave::sizes& real) {
   // What is cut at places that the operation names keeps its extent; what is looked at nearby may be smaller.
   cleave::dim_set kept = 0;
   for (const cleave::dim_map& m : g.maps) {
-    kept |= m.window != cleave::no_dim ? cleave::dim_bit(m.window) : 0;
+    kept |= m.window != cleave::no_dim ? cleave::dim_bit(m.window) : cleave::dim_set{};
     if (m.from != m.to || m.stride != 1 || m.offset.constant < -2 || m.offset.constant > 2)
       kept |= cleave::dim_bit(m.from) | cleave::dim_bit(m.to);
   }

@@ -27,11 +27,12 @@ PAGE = ROOT / "docs" / "reference.md"
 CHAPTERS = [
     ("Tensors and grids", "", ["tensor/tensor.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), "tensor/copy.hpp", ("tensor/assign.hpp", ["run"]),
                                ("storage/memory.hpp", ["execution_space", "memory_space"])]),
-    ("Meshes, dims and layouts", "", ["mesh/axis.hpp", ("mesh/axis_list.hpp", ["max_axes"]), ("mesh/mesh_value.hpp", ["dynamic", "named_size"]),
+    ("Meshes, dims and layouts", "", ["mesh/axis.hpp", ("mesh/axis_set.hpp", ["max_axes"]), ("mesh/mesh_value.hpp", ["dynamic", "named_size"]),
                                       "layout/sharding.hpp", ("layout/spec.hpp", ["dim_ref", "spec"]), ("layout/layout.hpp", ["max_rank", "reduction"]),
                                       ("layout/blocks.hpp", ["nests"])]),
     ("Element types", "", [("type/element.hpp", ["element", "element_of"]), ("type/narrow.hpp", ["bfloat16", "half"]), "type/abstract.hpp"]),
-    ("Plans", "", [("plan/plan.hpp", ["plan", "planned", "with", "expect", "fewest_bytes", "without", "at_most", "only_over", "PlanOption"]),
+    ("Plans", "", [("plan/plan.hpp", ["plan", "planned"]),
+                   ("plan/options.hpp", ["with", "expect", "fewest_bytes", "without", "at_most", "only_over", "PlanOption"]),
                    "plan/explain.hpp", ("cost/collective.hpp", ["kind"]), ("cost/policy.hpp", ["policy"])]),
     ("Functions and values", "", [("expr/function.hpp", ["function"]), "record/value.hpp", "expr/statement.hpp", "expr/tree.hpp"]),
     ("Operations", "", ["expr/functions.hpp", "expr/reductions.hpp"]),
@@ -41,8 +42,10 @@ CHAPTERS = [
     ("Gradients", "", ["expr/gradient.hpp"]),
     ("Loops", "", ["expr/loops.hpp"]),
     ("Operations of your own", "`CLEAVE_FUNCTION` marks a function that kernels call. For CUDA and HIP compilers it is `__host__ __device__`, otherwise nothing.",
-     ["expr/operation.hpp", ("ops/user.hpp", ["elementwise_entry", "shard_dims", "reference_shard"]), ("ops/formula.hpp", ["formula", "x", "y", "z", "r", "g"]),
+     ["expr/operation.hpp", "expr/values.hpp", ("ops/user.hpp", ["elementwise_entry", "shard_dims", "reference_shard"]), ("ops/formula.hpp", ["formula", "x", "y", "z", "r", "g"]),
       ("execute/local.hpp", ["shard", "local_context"])]),
+    ("Libraries of functions", "What a library of functions on values needs, as `cleave/nn`. Its kernels on shards include `cleave/shards.hpp`.",
+     ["expr/values.hpp", ("storage/memory.hpp", ["execution_instance", "launch", "wait_for_kernels", "copy_bytes", "bytes_of"])]),
     ("Linear algebra and Fourier transforms", "", ["linalg/recorded.hpp", "linalg/fft_recorded.hpp"]),
     ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/rotary.hpp", "nn/attention.hpp",
                        "nn/self_attention.hpp", "nn/mixture_of_experts.hpp", "nn/blocks.hpp", "nn/pipeline.hpp"]),
@@ -54,10 +57,10 @@ CHAPTERS = [
 ]
 # Rooms of which users include headers: each header is in a chapter or here.
 PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg"]
-INTERNAL = ["expr/statement_operand.hpp", "expr/mistakes.hpp", "tensor/make.hpp", "tensor/storage.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/fft.hpp",
+INTERNAL = ["expr/statement_operand.hpp", "expr/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/storage.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/fft.hpp",
             "linalg/fft_kernels.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
 # Public to the compiler only.
-HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform"}
+HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform", "name_of"}
 HIDDEN_FIELDS = {"well_formed", "written", "verdict", "plan_type"}
 # Parameters that note the line of the caller.
 NOTES_LINE = re.compile(r"(?:, |\b)(?:const char ?\* ?file ?= ?__builtin_FILE\(\), unsigned line ?= ?__builtin_LINE\(\)|source where ?= ?source::here\(\))")
@@ -129,7 +132,16 @@ def text_of(node: xml.Element | None) -> str:
 
     if node.find(".//orderedlist") is not None or node.find(".//itemizedlist") is not None:
         raise Wrong(f"a line of this doc comment begins like an entry of a list: {' '.join(''.join(node.itertext()).split())[:100]}")
-    paragraphs = [" ".join(inline(para).split()) for para in node.findall("para")]
+    paragraphs = []
+    for para in node.findall("para"):
+        laws = [" ".join(inline(p).split()) for section in para.findall("simplesect") if section.get("kind") == "post" for p in section.findall("para")]
+        for section in para.findall("simplesect"):
+            after = section.tail
+            section.clear()
+            section.tail = after
+        paragraphs.append(" ".join(inline(para).split()))
+        if laws:
+            paragraphs.append("Laws: " + "; ".join(laws) + ".")
     return "\n\n".join(p for p in paragraphs if p)
 
 

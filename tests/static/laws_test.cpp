@@ -47,7 +47,7 @@ constexpr cleave::axis_sizes two_by_three = [] {
 }();
 static_assert(coordinates_invert(two_by_three));
 
-// Blocks cover every index once, in order, also when they do not divide it.
+// Blocks cover every index once, in order, also when they do not divide it: (1), (2) and (3) of `block`.
 constexpr bool blocks_cover() {
   for (std::int64_t extent = 0; extent < 20; ++extent)
     for (std::int64_t parts = 1; parts < 7; ++parts) {

@@ -148,7 +148,7 @@ using Down = cleave::abstract<float, weights(expert, hidden, embed)>;
 struct layer_body {
   template <class T, class R, class U, class D>
   constexpr auto operator()(const T& x, const R& router, const U& up, const D& down) const {
-    return nn::mixture_of_experts(x, router, {position, embed, expert, capacity}, nn::choices::top2,
+    return nn::mixture_of_experts(x, router, {position, embed, expert, capacity}, nn::experts_per_token::two,
                                   [&](const cleave::value& s) { return dot(gelu(dot(s, up, embed)), down, hidden); }, [](const cleave::value& v) { return constrain(v, sent); })
         .mixed;
   }

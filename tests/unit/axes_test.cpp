@@ -3,6 +3,7 @@
 //
 // Lists of axes, coordinates and nesting against plain models, by compiling and by running.
 #include <cleave/layout/moved.hpp>
+#include <cleave/type/dim_set.hpp>
 
 #include <gtest/gtest.h>
 
@@ -69,11 +70,59 @@ TEST(Axes, CoordinatesCountWithTheLastAxisFastest) {
     coordinates expected{};
     for (std::int64_t d = 0; d < sizes.devices(); ++d) {
       ASSERT_EQ(coordinates_of(d, sizes), expected);
-      ASSERT_EQ(device_of(expected, sizes), d);
+      ASSERT_EQ(device_of(expected, sizes), d);  // (1)
       for (std::size_t a = max_axes; a-- > 0;) {
         if (++expected[a] < sizes.of[a]) break;
         expected[a] = 0;
       }
+    }
+  }
+}
+
+TEST(Axes, SetsBehaveLikeBits) {
+  for (unsigned a = 0; a < 128; ++a) {
+    const axis_set x = a;
+    int members = 0, last = -1;
+    for (int axis : x) {
+      ASSERT_TRUE(x.contains(axis) && axis > last);
+      last = axis;
+      ++members;
+    }
+    ASSERT_EQ(members, x.size());
+    ASSERT_EQ(x.empty(), a == 0);
+    ASSERT_EQ((~x).bits(), ~a & 127u);
+    for (int axis = 0; axis < max_axes; ++axis) {
+      ASSERT_EQ(x.contains(axis), (a >> axis & 1u) != 0);
+      ASSERT_EQ(x.with(axis).bits(), a | 1u << axis);
+      ASSERT_EQ(x.without(axis).bits(), a & ~(1u << axis));
+    }
+    for (unsigned b = 0; b < 128; ++b) {
+      const axis_set y = b;
+      ASSERT_EQ((x | y).bits(), a | b);
+      ASSERT_EQ((x & y).bits(), a & b);
+      ASSERT_EQ((x - y).bits(), a & ~b);
+      ASSERT_EQ((x ^ y).bits(), a ^ b);
+      ASSERT_EQ(x.meets(y), (a & b) != 0);
+      ASSERT_EQ(x.includes(y), (b & ~a) == 0);
+      ASSERT_EQ(x == y, a == b);
+    }
+  }
+  static_assert(axis_set::first(max_axes).bits() == 127 && axis_set::first(0).empty());
+  static_assert(dim_set::first(max_dims).bits() == ~std::uint64_t{0} && dim_set::of(63).bits() == std::uint64_t{1} << 63);
+}
+
+TEST(Axes, DevicesAreFoundByTheirIndexAlongSomeAxes) {
+  const axis_sizes sizes = sizes_of({2, 1, 3, 2});
+  for (unsigned bits = 0; bits < 16; ++bits) {
+    const axis_set axes = bits;
+    for (std::int64_t d = 0; d < sizes.devices(); ++d) {
+      const coordinates at = coordinates_of(d, sizes);
+      for (std::int64_t index = 0; index < sizes.product(axes); ++index) {
+        const coordinates there = moved_along(axes, at, index, sizes);
+        ASSERT_EQ(index_along(axes, there, sizes), index);  // (1)
+        ASSERT_TRUE(same_along(~axes, there, at));          // (2)
+      }
+      ASSERT_EQ(moved_along(axes, at, index_along(axes, at, sizes), sizes), at);
     }
   }
 }
@@ -92,7 +141,8 @@ TEST(Axes, BlocksNestExactlyWhereEveryFineOneLiesInItsCoarseOne) {
               const range small = held(extent, fine, at, sizes), wide = held(extent, fine.prefix(cut), at, sizes);
               inside = inside && (small.size() == 0 || (small.begin >= wide.begin && small.end <= wide.end));
             }
-            ASSERT_EQ(nests(extent, fine.prefix(cut), fine, sizes), inside) << extent << " over " << p << " " << q << " " << r << " cut " << cut;
+            ASSERT_EQ(nests(extent, fine.prefix(cut), fine, sizes), inside) << extent << " over " << p << " " << q << " " << r << " cut " << cut;  // (1)
+            ASSERT_TRUE(nests(extent, {}, fine, sizes) && nests(extent, fine, fine, sizes));  // (2)
           }
 }
 

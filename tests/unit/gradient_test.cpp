@@ -304,7 +304,7 @@ TEST(Gradient, OfRandomProgramsIsTheLimitOfDifferences) {
           case 4: made = ta.rank > 0 ? softmax(a, dim(r.made().dims[ta[0]].name[0])) : a; break;
           case 5: {
             const dim_set shared = ta.set() & tb.set();
-            made = r.dot(a, b, below(2) == 0 ? shared : shared & (shared - 1), {});
+            made = r.dot(a, b, below(2) == 0 ? shared : cleave::dim_set(shared.bits() & (shared.bits() - 1)), {});
             break;
           }
           case 6: made = ta.rank > 0 ? mean(a, dim(r.made().dims[ta[static_cast<int>(below(ta.rank))]].name[0])) : a; break;

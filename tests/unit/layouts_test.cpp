@@ -112,7 +112,25 @@ TEST(Layouts, MovedIsWhatTheBusiestDeviceLacks) {
       for_each_element(c.global, [&](const auto& index) { lacks += holds(c, c.to, at, index) && !holds(c, c.from, at, index); });
       busiest = std::max(busiest, lacks);
     }
-    ASSERT_EQ(moved(c.global, c.from, c.to, c.sizes), busiest) << "case " << n;
+    ASSERT_EQ(moved(c.global, c.from, c.to, c.sizes), busiest) << "case " << n;  // (1)
+    ASSERT_EQ(moved(c.global, c.from, c.from, c.sizes), 0);                      // (2)
+    ASSERT_LE(busiest, largest_shape(c.global, c.to, c.sizes).elements());       // (3)
+  }
+}
+
+TEST(Layouts, ADetourMovesNoLess) {
+  generator g(6);
+  for (int n = 0; n < 2000; ++n) {
+    random_case c = g.next(8);
+    const random_case other = g.next(8);
+    if (n % 2 == 0)
+      for (int i = 0; i < c.global.rank; ++i) c.global[i] = c.sizes.devices();
+    layout by;
+    for (int i = 0; i < c.global.rank; ++i)
+      for (int k = 0; i < other.global.rank && k < other.from[i].size(); ++k)
+        if (other.from[i][k] < c.axes) by.append(i, other.from[i][k]);
+    const auto along = [&](const layout& a, const layout& b) { return moved(c.global, a, b, c.sizes); };
+    ASSERT_LE(along(c.from, c.to), along(c.from, by) + along(by, c.to)) << "case " << n;  // (4)
   }
 }
 

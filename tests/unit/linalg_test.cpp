@@ -20,7 +20,7 @@ namespace {
 
 using namespace cleave;
 using linalg::cholesky;
-using linalg::form;
+using linalg::transpose;
 using linalg::triangle;
 using linalg::triangular_solve;
 
@@ -178,9 +178,9 @@ class harness {
   std::map<char, std::int64_t> extents_{};
 };
 
-template <triangle Which, form Form>
+template <triangle Which, transpose Transposed>
 value solved(const values& in) {
-  return triangular_solve<Which, Form>(in[0], in[1], i, j);
+  return triangular_solve<Which, Transposed>(in[0], in[1], i, j);
 }
 
 TEST(Linalg, FactorsOverRandomLayouts) {
@@ -191,13 +191,13 @@ TEST(Linalg, FactorsOverRandomLayouts) {
 TEST(Linalg, SystemsOverRandomLayouts) {
   harness h(2);
   for (int turn = 0; turn < 8; ++turn) {
-    h.check({{"ij", "in"}, solved<triangle::lower, form::plain>}, 4);
-    h.check({{"aij", "inam"}, solved<triangle::upper, form::plain>}, 4);
-    h.check({{"jai", "nj"}, solved<triangle::lower, form::transposed>}, 4);
-    h.check({{"jib", "jabn"}, solved<triangle::upper, form::transposed>}, 4);
-    h.check({{"ij", "i"}, solved<triangle::lower, form::plain>}, 4);
+    h.check({{"ij", "in"}, solved<triangle::lower, transpose::no>}, 4);
+    h.check({{"aij", "inam"}, solved<triangle::upper, transpose::no>}, 4);
+    h.check({{"jai", "nj"}, solved<triangle::lower, transpose::yes>}, 4);
+    h.check({{"jib", "jabn"}, solved<triangle::upper, transpose::yes>}, 4);
+    h.check({{"ij", "i"}, solved<triangle::lower, transpose::no>}, 4);
     // A batch that only the matrix has.
-    h.check({{"aijb", "in"}, solved<triangle::lower, form::plain>}, 4);
+    h.check({{"aijb", "in"}, solved<triangle::lower, transpose::no>}, 4);
   }
 }
 TEST(Linalg, FactorsAndSystemsTogether) {
@@ -205,7 +205,7 @@ TEST(Linalg, FactorsAndSystemsTogether) {
   h.check({{"aij", "ian"},
            [](const values& in) {
              const value l = cholesky(in[0], i, j);
-             return triangular_solve<triangle::lower, form::transposed>(l, triangular_solve(l, in[1], i, j), i, j);
+             return triangular_solve<triangle::lower, transpose::yes>(l, triangular_solve(l, in[1], i, j), i, j);
            }},
           30);
   // The derivative of a derivative.

@@ -97,14 +97,15 @@ TEST_F(Broken, ByAnyStepLeftOut) {
 }
 TEST_F(Broken, ByOtherAxesOfAnyMove) {
   for (std::size_t i = 0; i < plan_.steps.size(); ++i)
-    for (axis_set axes = 1; axes < 4; ++axes) {
+    for (unsigned bits = 1; bits < 4; ++bits) {
+      const axis_set axes = bits;
       program p = plan_;
       if (p.steps[i].kind != step_kind::move || axes == p.steps[i].axes) continue;
       p.steps[i].axes = axes;
       // A gather among more devices than needed gives the same; the planner never asks for it.
       const bool wider = (axes & plan_.steps[i].axes) == plan_.steps[i].axes && plan_.steps[i].move == kind::all_gather;
       if (!wider) {
-        EXPECT_NE(verdict_on(p), "") << "step " << i << " axes " << static_cast<int>(axes);
+        EXPECT_NE(verdict_on(p), "") << "step " << i << " axes " << bits;
       }
     }
 }
@@ -277,7 +278,7 @@ TEST(Simulate, ExchangesInFlightAreWaitedFor) {
   }
   ASSERT_TRUE(begun < product && product < waited) << begun << " " << product << " " << waited;
   EXPECT_EQ(verdict_on(p), "");
-  EXPECT_NE(explain(p, at).find("each device looks around its block, while others compute"), std::string::npos) << explain(p, at);
+  EXPECT_NE(explain(p, at).find("each device reads the neighbours of its block, while others compute"), std::string::npos) << explain(p, at);
   program never = p, late = p, spoiled = p, overwritten = p;
   never.steps.erase(never.steps.begin() + static_cast<std::ptrdiff_t>(waited));
   EXPECT_NE(verdict_on(never), "");

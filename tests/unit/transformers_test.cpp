@@ -308,7 +308,7 @@ TEST(Attention, KeepsNothingOfBlocksAndTurns) {
     const itself once(around, 1);
     const program p = partition(once.recorded, once.at);
     ASSERT_TRUE(p.found.ok());
-    const int many = once.recorded.find_dim(around ? nn::detail::turns_of_dims[static_cast<std::size_t>(once.recorded.find_dim("ring"))].text() : "block"), each = once.recorded.find_dim("position");
+    const int many = once.recorded.find_dim(around ? detail::names_by_dim<"turn ">[as_size(once.recorded.find_dim("ring"))].text() : "block"), each = once.recorded.find_dim("position");
     ASSERT_TRUE(many >= 0 && each >= 0);
     for (const buffer& b : p.buffers) {
       const bool kept = b.type.has(static_cast<dim_id>(many)) && (around ? b.type.rank > 1 : b.type.has(static_cast<dim_id>(each)));
@@ -383,7 +383,7 @@ std::vector<double> self_attention_by_hand(std::span<const host_array> a) {
 template <class How>
 value attending_to_itself(std::span<const value> a, const How& how) {
   const nn::attention_weights<value, value, value> w{a[1], a[2], a[3], a[4]};
-  return nn::self_attention(a[0], w, embed, attended, how, {100}, nn::causal{}, [](const value& v) { return v; }, dim_ref{"heads"}, dim_ref{"group"});
+  return nn::self_attention(a[0], w, embed, attended, nn::self_attention_options{how, nn::causal{}, [](const value& v) { return v; }, 100}, dim_ref{"heads"}, dim_ref{"group"});
 }
 TEST(Attention, OfASequenceToItself) {
   const std::vector<size_of_dim> sizes{{"position", 6}, {"source", 6}, {"embed", 3}, {"heads", 2}, {"group", 2}, {"head", 2}};
@@ -536,7 +536,7 @@ TEST(Blocks, AreKeptOrComputedAgain) {
 TEST(MixtureOfExperts, SaysHowUnevenlyExpertsAreUsed) {
   const layer balance{"load balancing", {{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}}, {{{"batch", "token", "embed"}}, {{"embed", "expert"}}},
                       [](auto a) {
-                        return nn::mixture_of_experts(a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}}, nn::choices::top2,
+                        return nn::mixture_of_experts(a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}}, nn::experts_per_token::two,
                                                       [](const value& sent) { return sent; }, [](const value& v) { return v; })
                             .load_balancing_loss;
                       },
@@ -566,7 +566,7 @@ TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
     const std::vector<size_of_dim> sizes{{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}, {"hidden", 3}};
     const layer experts{"experts", sizes, {{{"batch", "token", "embed"}}, {{"embed", "expert"}}, {{"expert", "embed", "hidden"}}, {{"expert", "hidden", "embed"}}},
                         [=](auto a) {
-                          return nn::mixture_of_experts(a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}}, two ? nn::choices::top2 : nn::choices::top1,
+                          return nn::mixture_of_experts(a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}}, two ? nn::experts_per_token::two : nn::experts_per_token::one,
                                                         [&](const value& sent) { return dot(tanh(dot(sent, a[2], embed)), a[3], hidden); }, [](const value& v) { return v; })
                               .mixed;
                         },

@@ -42,7 +42,8 @@ struct grid_error : error {
   using error::error;
 };
 
-/// `evaluate` or `simulate` cannot run a program: its arguments do not fit, or it computes with what doubles cannot hold.
+/// `evaluate` or `simulate` cannot run a program: its arguments do not fit, or it computes with what doubles cannot
+/// hold.
 struct evaluation_error : error {
   using error::error;
 };
@@ -55,7 +56,7 @@ struct environment_error : error {
 struct memory_error : error {
   using error::error;
 };
-/// Two results of one call lie in the same memory.
+/// Two results of one call share memory.
 struct overlap_error : error {
   using error::error;
 };
@@ -74,23 +75,54 @@ struct nan_error : error {
 
 namespace wording {
 
-/// A sentence being put together. By appending alone: g++ 12 warns of the moves that a sum of strings makes (its bug 105651), in the
-/// programs of our users.
-class sentence {
- public:
-  explicit sentence(std::string_view first) : text_(first) {}
-  sentence&& operator+(std::string_view part) && {
-    text_.append(part);
-    return static_cast<sentence&&>(*this);
-  }
-  operator std::string() && { return static_cast<std::string&&>(text_); }
+/// A part of a sentence: words, a name in quotes, or a number.
+struct part {
+  enum class how : std::uint8_t { words, quoted, number };
 
- private:
-  std::string text_;
+  part() = default;
+  part(std::string_view w, how h = how::words) : words(w), is(h) {}
+  part(const char* w) : part(std::string_view(w)) {}
+  part(const std::string& w) : part(std::string_view(w)) {}
+  explicit part(std::int64_t n) : value(n), is(how::number) {}
+
+  std::string_view words{};
+  std::int64_t value = 0;
+  how is = how::words;
 };
 
-inline std::string quoted(std::string_view name) { return sentence("'") + name + "'"; }
-inline std::string number(std::int64_t n) { return std::to_string(n); }
+/// A sentence being put together: its parts until it is complete, so that one sentence costs the compiler little.
+class sentence {
+ public:
+  explicit sentence(part first) { *this + first; }
+  sentence& operator+(const part& p) {
+    if (count_ < most) parts_[count_++] = p;
+    return *this;
+  }
+  operator std::string() const { return text(parts_, count_); }
+
+ private:
+  static constexpr int most = 16;
+
+  static std::string text(const part* parts, int count) {
+    std::string all;
+    for (int i = 0; i < count; ++i) {
+      const part& p = parts[i];
+      if (p.is == part::how::number) {
+        all.append(std::to_string(p.value));
+      } else {
+        const std::string_view quote = p.is == part::how::quoted ? "'" : "";
+        all.append(quote).append(p.words).append(quote);
+      }
+    }
+    return all;
+  }
+
+  part parts_[most];
+  int count_ = 0;
+};
+
+inline part quoted(std::string_view name) { return {name, part::how::quoted}; }
+inline part number(std::int64_t n) { return part(n); }
 inline sentence prefix() { return sentence("cleave: "); }
 
 /// mend: Give one size for each axis, in the order of the mesh. Axes of fixed size need one too:
@@ -126,8 +158,8 @@ inline std::string mesh_parts_disagree() { return "cleave: the ranks do not agre
 /// mend: Use fewer or smaller axes, a lower first rank, or a smaller stride. The last device is rank first + stride *
 /// (devices - 1).
 inline std::string mesh_part_outside(std::int64_t first, std::int64_t stride, std::int64_t last, std::int64_t ranks) {
-  return prefix() + "the mesh uses the ranks from " + number(first) + " to " + number(last) + " with stride " + number(stride) +
-         ", but the communicator has the ranks 0 to " + number(ranks - 1);
+  return prefix() + "the mesh uses the ranks from " + number(first) + " to " + number(last) + " with stride " +
+         number(stride) + ", but the communicator has the ranks 0 to " + number(ranks - 1);
 }
 /// mend: Every rank must pass the same list of sizes, one for each axis.
 inline std::string mesh_counts_disagree() {
@@ -142,7 +174,8 @@ inline std::string extents_needed(std::int64_t expected, std::int64_t got) {
 /// mend: The gradient of a periodic or reflecting border needs dims that are at least as long as the part that windows
 /// and shifts reach beyond them. Use border::zero or longer dims.
 inline std::string extent_too_small(std::string_view dim, std::int64_t least, std::int64_t got) {
-  return prefix() + "dim " + quoted(dim) + " has extent " + number(got) + ", but a gradient at its border needs at least " + number(least);
+  return prefix() + "dim " + quoted(dim) + " has extent " + number(got) +
+         ", but a gradient at its border needs at least " + number(least);
 }
 /// mend: Extents are global and at least 0. Check for an overflow, or for a difference with the wrong sign.
 inline std::string extent_negative(std::string_view dim, std::int64_t got) {
@@ -168,7 +201,8 @@ inline std::string extents_differ(std::string_view dim, std::int64_t expected, s
 /// mend: Pad the extent to a multiple, or remove the promise from the type: `dim<"head">`. Without a promise, uneven
 /// blocks are allowed.
 inline std::string extent_not_divisible(std::string_view dim, std::int64_t parts, std::int64_t got) {
-  return prefix() + "dim " + quoted(dim) + " promises to divide evenly over " + number(parts) + " devices, but its extent is " + number(got);
+  return prefix() + "dim " + quoted(dim) + " promises to divide evenly over " + number(parts) +
+         " devices, but its extent is " + number(got);
 }
 /// mend: Indices are int32. Sort the elements themselves, or split the dim into two and shard only one of them.
 inline std::string too_long_to_index(std::int64_t got) {
@@ -177,13 +211,15 @@ inline std::string too_long_to_index(std::int64_t got) {
 /// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. This is needed for
 /// `one_hot` and for the parts of a `split`.
 inline std::string extent_unknown(std::string_view dim) {
-  return prefix() + "the extent of dim " + quoted(dim) + " follows from no argument or result; fix it in the dim's type";
+  return prefix() + "the extent of dim " + quoted(dim) +
+         " follows from no argument or result; fix it in the dim's type";
 }
 /// mend: Choose an extent that is a multiple of its parts: a number of microbatches that is a multiple of the stages, a
 /// sequence that is a multiple of its blocks.
-inline std::string extent_no_multiple(std::string_view whole, std::int64_t extent, std::string_view part, std::int64_t by) {
-  return prefix() + "dim " + quoted(whole) + " has extent " + number(extent) + ", which is no multiple of the " + number(by) + " of dim " + quoted(part) +
-         ", into which it is split";
+inline std::string extent_no_multiple(std::string_view whole, std::int64_t extent, std::string_view part,
+                                      std::int64_t by) {
+  return prefix() + "dim " + quoted(whole) + " has extent " + number(extent) + ", which is no multiple of the " +
+         number(by) + " of dim " + quoted(part) + ", into which it is split";
 }
 /// mend: Add the dim to the sizes: `{heads = 16}`. Dims of fixed extent need no size.
 inline std::string size_missing(std::string_view dim) { return prefix() + "no size was given for dim " + quoted(dim); }
@@ -210,39 +246,46 @@ inline std::string view_stride(std::string_view dim, std::int64_t expected, std:
 }
 /// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into
 /// such a View first.
-inline std::string view_not_contiguous() { return "cleave: a collective on shards was given a View that is not contiguous"; }
+inline std::string view_not_contiguous() {
+  return "cleave: a collective on shards was given a View that is not contiguous";
+}
 /// mend: Ask for the View with the element type of the operand or result: `in[0].view<const float**>()` for a tensor of
 /// float with two dims.
 inline std::string shard_element(std::string_view expected, std::string_view got) {
-  return prefix() + "the shard has elements of type " + std::string(expected) + ", but was asked for as " + std::string(got);
+  return prefix() + "the shard has elements of type " + expected + ", but was asked for as " + got;
 }
 /// mend: The whole has as many elements as all parts together, and all parts have the same length. If blocks are
 /// uneven, pad the last one.
 inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
-  return prefix() + "a collective on shards needs a View of " + number(expected) + " elements, but was given one of " + number(got);
+  return prefix() + "a collective on shards needs a View of " + number(expected) + " elements, but was given one of " +
+         number(got);
 }
 /// mend: Call the collective several times on parts of the View, or use MPI 4.
 inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
-  return prefix() + "a collective on shards moves at most " + number(most) + " elements with this MPI, but was given " + number(got);
+  return prefix() + "a collective on shards moves at most " + number(most) + " elements with this MPI, but was given " +
+         number(got);
 }
 /// mend: The spectrum of N real numbers has N/2 + 1 values, rounded down. Give this extent to the result of `rfft` or
 /// the operand of `irfft`.
-inline std::string spectrum_extent(std::string_view dim, std::int64_t expected, std::int64_t numbers, std::int64_t got) {
-  return prefix() + "dim " + quoted(dim) + " needs the extent " + number(expected) + " of the spectrum of " + number(numbers) +
-         " real numbers, but has " + number(got);
+inline std::string spectrum_extent(std::string_view dim, std::int64_t expected, std::int64_t numbers,
+                                   std::int64_t got) {
+  return prefix() + "dim " + quoted(dim) + " needs the extent " + number(expected) + " of the spectrum of " +
+         number(numbers) + " real numbers, but has " + number(got);
 }
 /// mend: FFTW refuses a transform if it has no memory for its plan. For cuFFT, the number at the end is its
 /// cufftResult.
 inline std::string transform_failed(std::string_view library, std::int64_t n, std::int64_t code) {
-  return prefix() + std::string(library) + " cannot transform " + number(n) + " numbers: error " + number(code);
+  return prefix() + library + " cannot transform " + number(n) + " numbers: error " + number(code);
 }
 /// mend: The words after the colon come from MPI. Ranks may be out of step, so end the program, or construct a new grid
 /// from a communicator that works.
 inline std::string mpi_failed(std::string_view call, std::string_view why) {
-  return prefix() + std::string(call) + " failed: " + std::string(why);
+  return prefix() + call + " failed: " + why;
 }
 /// mend: Look for the first mpi_error; it says what failed. Then construct a new grid and new tensors on it.
-inline std::string grid_broken() { return "cleave: a call of MPI failed on this grid earlier; it cannot be used any more"; }
+inline std::string grid_broken() {
+  return "cleave: a call of MPI failed on this grid earlier; it cannot be used any more";
+}
 /// mend: Construct the tensor with a grid and extents before you use it: `Matrix a(grid, {1024, 512})`. A
 /// default-constructed tensor becomes usable only when another tensor of the same type is assigned to it.
 inline std::string grid_missing() { return "cleave: the tensor has no grid"; }
@@ -254,11 +297,14 @@ inline std::string grids_differ() { return "cleave: the tensors of one expressio
 /// mend: Construct both grids from one communicator. For a mesh on some of its ranks, give the grid the whole
 /// communicator and a part: `on_ranks{first, stride}`.
 inline std::string grids_unrelated() {
-  return "cleave: copy needs two grids of one communicator, or of two communicators with the same ranks in the same order";
+  return "cleave: copy needs two grids of one communicator, or of two communicators with the same ranks in the same "
+         "order";
 }
 /// mend: Ask `tensor.get_grid().active()` before you use the shard, or use tensors of a grid that has this rank as a
 /// device.
-inline std::string grid_elsewhere() { return "cleave: this rank is not a device of the tensor's grid, so it has no shard"; }
+inline std::string grid_elsewhere() {
+  return "cleave: this rank is not a device of the tensor's grid, so it has no shard";
+}
 /// mend: Call `MPI_Init_thread`, then construct a `Kokkos::ScopeGuard`, before the first grid or tensor is constructed.
 inline std::string not_initialised(std::string_view library) { return prefix() + library + " is not initialised yet"; }
 /// mend: Do this before `MPI_Finalize` and `Kokkos::finalize`. Only destroying grids and tensors is safe afterwards.
@@ -289,16 +335,16 @@ inline std::string results_overlap(std::int64_t first, std::int64_t second) {
 /// mend: All ranks of a grid must make the same calls in the same order. Look for a call that depends on the rank, and
 /// for a rank that runs another binary.
 inline std::string calls_differ(std::int64_t a, std::string_view call_a, std::int64_t b, std::string_view call_b) {
-  return prefix() + "the ranks make different calls: rank " + number(a) + " makes " + call_a + ", but rank " + number(b) +
-         " makes " + call_b;
+  return prefix() + "the ranks make different calls: rank " + number(a) + " makes " + call_a + ", but rank " +
+         number(b) + " makes " + call_b;
 }
 /// mend: Look at what the missing rank does. It may have thrown, ended, or skipped this call. If it is only slow, raise
 /// the limit: `grid.check({.calls = true, .time_limit = 600})`, or CLEAVE_TIME_LIMIT in the environment.
 inline std::string rank_missing(std::int64_t rank, std::int64_t seconds, std::string_view call) {
   return prefix() + "rank " + number(rank) + " did not arrive within " + number(seconds) + " s at " + call;
 }
-/// mend: Compute the argument in the same way on all ranks, or broadcast it. A replicated tensor must have the same bits
-/// on all devices that hold a replica.
+/// mend: Compute the argument in the same way on all ranks, or broadcast it. A replicated tensor must have the same
+/// bits on all devices that hold a replica.
 inline std::string replicas_differ(std::int64_t argument, std::string_view type, std::int64_t a, std::int64_t b,
                                    std::string_view values) {
   return prefix() + "argument " + number(argument) + ", " + type + ", differs between ranks " + number(a) + " and " +
@@ -313,7 +359,8 @@ inline std::string iterations_differ(std::int64_t a, std::int64_t b) {
 /// infinities.
 inline std::string made_nan(std::string_view op, std::string_view where, std::string_view type, std::string_view index,
                             std::int64_t rank) {
-  return prefix() + "the first NaN was made by " + op + where + ": " + type + " at index " + index + " on rank " + number(rank);
+  return prefix() + "the first NaN was made by " + op + where + ": " + type + " at index " + index + " on rank " +
+         number(rank);
 }
 /// thrown: nan_error
 /// mend: Look for the call, or for the code of your own, that computed the argument.
@@ -334,7 +381,7 @@ inline std::string array_extents(std::int64_t argument) {
 /// mend: Give sizes that fit together: the extent of a dim that is split or merged is the product of the extents of its
 /// parts. `plan.sized({...})` computes those that follow from others.
 inline std::string sizes_contradict(std::string_view op) {
-  return prefix() + "the sizes that were given contradict each other: a " + std::string(op) + " changes the number of elements";
+  return prefix() + "the sizes that were given contradict each other: a " + op + " changes the number of elements";
 }
 /// mend: Run the program on one device, and compare with that.
 inline std::string not_on_doubles() {
@@ -342,11 +389,12 @@ inline std::string not_on_doubles() {
 }
 /// mend: Give the operation a static function `reference`, which computes it on doubles.
 inline std::string reference_missing(std::string_view op) {
-  return prefix() + "the operation " + quoted(op) + " has no reference function, so it can be neither evaluated nor simulated";
+  return prefix() + "the operation " + quoted(op) +
+         " has no reference function, so it can be neither evaluated nor simulated";
 }
 /// mend: This is a fault of the library. Please report the function and the layouts.
 inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected, std::int64_t got) {
-  return prefix() + "the plan is wrong; please report it: in " + std::string(op) + " dim " + quoted(dim) + " has extent " +
+  return prefix() + "the plan is wrong; please report it: in " + op + " dim " + quoted(dim) + " has extent " +
          number(expected) + " in one operand and " + number(got) + " in another";
 }
 

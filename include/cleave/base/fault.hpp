@@ -9,11 +9,11 @@
 
 namespace cleave {
 
-/// Everything that can be wrong with a program, found by an operator or a pass. Worded in base/rejected.hpp
-/// (compile time) and base/error.hpp (run time), nowhere else.
+/// Everything that can be wrong with a program. Operators and passes find it; base/rejected.hpp (compile time) and
+/// base/error.hpp (run time) have the sentences.
 enum class fault : std::uint8_t {
   none,
-  /// Said where the type was written; not said again.
+  /// Was reported where the type was written, and is not reported again.
   already_said,
   axis_not_in_mesh,
   axis_used_twice,

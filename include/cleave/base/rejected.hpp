@@ -34,100 +34,188 @@ struct got {};
 template <fault Found, fault Other>
 inline constexpr bool is_not = Found != Other;
 
-/// Every compile error of the library: one literal sentence a fault, with the facts in the template arguments. The only
-/// place where faults are worded for the compiler.
+/// Every compile error of the library: one literal sentence for each fault, with the facts in the template arguments.
+/// No other header words faults for the compiler.
 template <fault Fault, class... Facts>
 struct rejected {
   static_assert(is_not<Fault, fault::axis_not_in_mesh>, "cleave: this axis is not in the mesh of this layout");
-  static_assert(is_not<Fault, fault::axis_used_twice>, "cleave: this axis is used twice; a mesh has each axis once, and in a layout an axis shards one dim only");
-  static_assert(is_not<Fault, fault::dim_used_twice>, "cleave: this dim appears twice in one tensor; dims of a tensor have different names");
+  static_assert(
+      is_not<Fault, fault::axis_used_twice>,
+      "cleave: this axis is used twice; a mesh has each axis once, and in a layout an axis shards one dim only");
+  static_assert(is_not<Fault, fault::dim_used_twice>,
+                "cleave: this dim appears twice in one tensor; dims of a tensor have different names");
   static_assert(is_not<Fault, fault::dim_missing>, "cleave: the tensor does not have this dim");
-  static_assert(is_not<Fault, fault::contracted_dim_missing>, "cleave: dot sums over this dim, but one of its operands does not have it");
-  static_assert(is_not<Fault, fault::extents_differ>, "cleave: this dim has two different fixed extents in one computation");
-  static_assert(is_not<Fault, fault::dims_do_not_broadcast>, "cleave: the operands do not broadcast: neither has all the dims of the other; one of them lacks this dim");
-  static_assert(is_not<Fault, fault::unreduced_into_nonlinear>, "cleave: a value that is unreduced over this axis is used by an operation that needs the complete value; reshard it first");
-  static_assert(is_not<Fault, fault::assignment_to_other_dims>, "cleave: the result and the tensor it is assigned to have different dims; this dim is only on one side");
-  static_assert(is_not<Fault, fault::pinned_layouts_conflict>, "cleave: a value is constrained twice, to two different layouts of this dim; use reshard to change its layout");
-  static_assert(is_not<Fault, fault::element_types_differ>, "cleave: the element types do not match, and there is no implicit conversion; use cast");
-  static_assert(is_not<Fault, fault::meshes_differ>, "cleave: one computation uses tensors of two different meshes; write all layouts with one mesh");
+  static_assert(is_not<Fault, fault::contracted_dim_missing>,
+                "cleave: dot sums over this dim, but one of its operands does not have it");
+  static_assert(is_not<Fault, fault::extents_differ>,
+                "cleave: this dim has two different fixed extents in one computation");
+  static_assert(
+      is_not<Fault, fault::dims_do_not_broadcast>,
+      "cleave: the operands do not broadcast: neither has all the dims of the other; one of them lacks this dim");
+  static_assert(is_not<Fault, fault::unreduced_into_nonlinear>,
+                "cleave: a value that is unreduced over this axis is used by an operation that needs the complete "
+                "value; reshard it first");
+  static_assert(
+      is_not<Fault, fault::assignment_to_other_dims>,
+      "cleave: the result and the tensor it is assigned to have different dims; this dim is only on one side");
+  static_assert(
+      is_not<Fault, fault::pinned_layouts_conflict>,
+      "cleave: a value is constrained twice, to two different layouts of this dim; use reshard to change its layout");
+  static_assert(is_not<Fault, fault::element_types_differ>,
+                "cleave: the element types do not match, and there is no implicit conversion; use cast");
+  static_assert(is_not<Fault, fault::meshes_differ>,
+                "cleave: one computation uses tensors of two different meshes; write all layouts with one mesh");
   static_assert(is_not<Fault, fault::contract_broken>, "cleave: the plan needs a collective that the contract forbids");
   static_assert(is_not<Fault, fault::too_many_dims>, "cleave: a computation has at most 64 dims with different names");
   static_assert(is_not<Fault, fault::too_many_nodes>, "cleave: a computation has at most 65535 operations");
-  static_assert(is_not<Fault, fault::too_many_views>, "cleave: a computation relates at most 64 dims by rename, split and merge");
-  static_assert(is_not<Fault, fault::too_many_loops>, "cleave: a computation and its derivatives have at most 64 loops");
-  static_assert(is_not<Fault, fault::carry_changes>, "cleave: a loop carry must keep its element type and dims; the body changes the type, or adds or drops this dim");
+  static_assert(is_not<Fault, fault::too_many_views>,
+                "cleave: a computation relates at most 64 dims by rename, split and merge");
+  static_assert(is_not<Fault, fault::too_many_loops>,
+                "cleave: a computation and its derivatives have at most 64 loops");
+  static_assert(
+      is_not<Fault, fault::carry_changes>,
+      "cleave: a loop carry must keep its element type and dims; the body changes the type, or adds or drops this dim");
   static_assert(is_not<Fault, fault::not_a_count>, "cleave: the number of iterations must be a rank-0 integer");
   static_assert(is_not<Fault, fault::not_a_predicate>, "cleave: a loop or cond predicate must be a rank-0 bool");
-  static_assert(is_not<Fault, fault::iterations_not_known>, "cleave: a loop whose number of iterations is known only at run time has no derivative; use scan or custom_vjp");
-  static_assert(is_not<Fault, fault::window_open>, "cleave: this dim needs a fixed extent, because the plan depends on it");
-  static_assert(is_not<Fault, fault::step_too_small>, "cleave: steps, strides, dilations and repeat counts must be at least 1, paddings at least 0, and a slice must begin and end within the dim");
+  static_assert(
+      is_not<Fault, fault::iterations_not_known>,
+      "cleave: a loop whose number of iterations is known only at run time has no derivative; use scan or custom_vjp");
+  static_assert(is_not<Fault, fault::window_open>,
+                "cleave: this dim needs a fixed extent, because the plan depends on it");
+  static_assert(is_not<Fault, fault::step_too_small>,
+                "cleave: steps, strides, dilations and repeat counts must be at least 1, paddings at least 0, and a "
+                "slice must begin and end within the dim");
   static_assert(is_not<Fault, fault::not_a_start_index>, "cleave: a dynamic start index must be a rank-0 integer");
   static_assert(is_not<Fault, fault::not_an_index>, "cleave: indices and labels must have an integer element type");
-  static_assert(is_not<Fault, fault::value_missing>, "cleave: an operand or a result of the function was never given a value");
-  static_assert(is_not<Fault, fault::not_in_statement>, "cleave: these arguments do not fit the function in a statement, where a plain number is known only at run time; write a number that shapes the plan as constant<1>{}");
-  static_assert(is_not<Fault, fault::label_dims_differ>, "cleave: labels must have the dims of the scores except the dim of the classes; they are not broadcast");
-  static_assert(is_not<Fault, fault::too_many_pieces>, "cleave: too many operands: concat takes at most 6, windows at most 3");
+  static_assert(is_not<Fault, fault::value_missing>,
+                "cleave: an operand or a result of the function was never given a value");
+  static_assert(is_not<Fault, fault::not_in_statement>,
+                "cleave: these arguments do not fit the function in a statement, where a plain number is known only at "
+                "run time; write a number that shapes the plan as constant<1>{}");
+  static_assert(
+      is_not<Fault, fault::label_dims_differ>,
+      "cleave: labels must have the dims of the scores except the dim of the classes; they are not broadcast");
+  static_assert(is_not<Fault, fault::too_many_pieces>,
+                "cleave: too many operands: concat takes at most 6, windows at most 3");
   static_assert(is_not<Fault, fault::rank_too_high>, "cleave: a tensor has at most 8 dims");
   static_assert(is_not<Fault, fault::too_many_axes>, "cleave: a mesh has at most 7 axes");
   static_assert(is_not<Fault, fault::axis_empty>, "cleave: a mesh axis has at least one device");
   static_assert(is_not<Fault, fault::extent_negative>, "cleave: the extent of a dim must not be negative");
   static_assert(is_not<Fault, fault::not_an_element>, "cleave: this type cannot be the element of a tensor");
-  static_assert(is_not<Fault, fault::not_an_argument>, "cleave: an argument or result must be a tensor, a number, or an aggregate of these (struct, std::array, std::tuple); wrap a View in a tensor");
-  static_assert(is_not<Fault, fault::too_many_fields>, "cleave: an aggregate of tensors has at most 64 fields; nest structs or use std::array");
-  static_assert(is_not<Fault, fault::not_for_make>, "cleave: make() works for gradients with respect to tensors, of functions that return the loss alone; use into()");
-  static_assert(is_not<Fault, fault::view_elements_differ>, "cleave: the View and the tensor that wraps it have different element types");
-  static_assert(is_not<Fault, fault::view_out_of_reach>, "cleave: the View is in memory that Kokkos' default execution space cannot access");
-  static_assert(is_not<Fault, fault::no_such_argument>, "cleave: a gradient is taken with respect to an argument that the function does not have");
-  static_assert(is_not<Fault, fault::layouts_tie>, "cleave: two layouts of this value cost the same; constrain it to choose");
-  static_assert(is_not<Fault, fault::internal>, "cleave: a pass of the planner broke its invariants; please report this program");
-  static_assert(is_not<Fault, fault::loss_not_scalar>, "cleave: a gradient needs a loss: the first result of the function must be a rank-0 floating-point number");
-  static_assert(is_not<Fault, fault::not_differentiable>, "cleave: a gradient is taken with respect to, or flows through, a value that is not a real floating-point number");
-  static_assert(is_not<Fault, fault::cotangent_does_not_fit>, "cleave: a cotangent has other dims or another element type than its value");
-  static_assert(is_not<Fault, fault::no_derivative>, "cleave: this user-defined operation has no derivative; add one to its entry or use custom_vjp");
-  static_assert(is_not<Fault, fault::no_function_for_element>, "cleave: this operation is not defined for this element type");
-  static_assert(is_not<Fault, fault::not_elementwise>, "cleave: a user-defined elementwise operation must take one, two or three numbers of one type and return that type");
-  static_assert(is_not<Fault, fault::operand_count>, "cleave: this operation was called with the wrong number of operands");
+  static_assert(is_not<Fault, fault::not_an_argument>,
+                "cleave: an argument or result must be a tensor, a number, or an aggregate of these (struct, "
+                "std::array, std::tuple); wrap a View in a tensor");
+  static_assert(is_not<Fault, fault::too_many_fields>,
+                "cleave: an aggregate of tensors has at most 64 fields; nest structs or use std::array");
+  static_assert(is_not<Fault, fault::not_for_make>,
+                "cleave: make() works for gradients with respect to tensors, of functions that return the loss alone; "
+                "use into()");
+  static_assert(is_not<Fault, fault::view_elements_differ>,
+                "cleave: the View and the tensor that wraps it have different element types");
+  static_assert(is_not<Fault, fault::view_out_of_reach>,
+                "cleave: the View is in memory that Kokkos' default execution space cannot access");
+  static_assert(is_not<Fault, fault::no_such_argument>,
+                "cleave: a gradient is taken with respect to an argument that the function does not have");
+  static_assert(is_not<Fault, fault::layouts_tie>,
+                "cleave: two layouts of this value cost the same; constrain it to choose");
+  static_assert(is_not<Fault, fault::internal>,
+                "cleave: a pass of the planner broke its invariants; please report this program");
+  static_assert(
+      is_not<Fault, fault::loss_not_scalar>,
+      "cleave: a gradient needs a loss: the first result of the function must be a rank-0 floating-point number");
+  static_assert(is_not<Fault, fault::not_differentiable>,
+                "cleave: a gradient is taken with respect to, or flows through, a value that is not a real "
+                "floating-point number");
+  static_assert(is_not<Fault, fault::cotangent_does_not_fit>,
+                "cleave: a cotangent has other dims or another element type than its value");
+  static_assert(is_not<Fault, fault::no_derivative>,
+                "cleave: this user-defined operation has no derivative; add one to its entry or use custom_vjp");
+  static_assert(is_not<Fault, fault::no_function_for_element>,
+                "cleave: this operation is not defined for this element type");
+  static_assert(is_not<Fault, fault::not_elementwise>,
+                "cleave: a user-defined elementwise operation must take one, two or three numbers of one type and "
+                "return that type");
+  static_assert(is_not<Fault, fault::operand_count>,
+                "cleave: this operation was called with the wrong number of operands");
   static_assert(is_not<Fault, fault::not_a_view>, "cleave: a collective on shards takes Views");
-  static_assert(is_not<Fault, fault::not_for_complex>, "cleave: complex numbers have no order and are not converted to real numbers implicitly; use real, imag or abs");
-  static_assert(is_not<Fault, fault::complex_parts>, "cleave: the parts of a complex number must be float or double; use cast");
-  static_assert(is_not<Fault, fault::not_a_key>, "cleave: a random key must be an integer from 0 to 2^52, and so must a number that is folded into a key");
-  static_assert(is_not<Fault, fault::not_a_probability>, "cleave: a probability must be from 0 to 1, and a dropout rate must be below 1");
-  static_assert(is_not<Fault, fault::not_floating>, "cleave: this operation needs real floating-point numbers; use cast");
-  static_assert(is_not<Fault, fault::captures>, "cleave: a function must not capture; write [] and pass what it needs as an argument");
-  static_assert(is_not<Fault, fault::arguments_do_not_fit>, "cleave: this function cannot be called with these arguments: it takes another number of them, or other types");
-  static_assert(is_not<Fault, fault::result_missing>, "cleave: the function returns nothing; return the value that it computes");
-  static_assert(is_not<Fault, fault::value_as_condition>, "cleave: a value has no number yet, so it cannot be a condition or a loop bound of C++; use select or cond, repeat_times or repeat_until");
-  static_assert(is_not<Fault, fault::value_indexed>, "cleave: a value has no elements yet, so it cannot be indexed or iterated over; use shift for a neighbour, and slice, gather or dynamic_slice for elements");
-  static_assert(is_not<Fault, fault::changed_in_place>, "cleave: values and tensors are not changed in place; write x = x + y, and start a value with its first term or with zeros_like(x)");
-  static_assert(is_not<Fault, fault::member_of_tensor>, "cleave: a value has no elements and no extents yet; this member belongs to tensors outside of functions; inside use count(x, row) for an extent");
-  static_assert(is_not<Fault, fault::not_an_operand>, "cleave: this cannot be an operand here; in a function, operands are its values and numbers, so pass tensors, Views and other data as its arguments");
-  static_assert(is_not<Fault, fault::no_operator>, "cleave: values and tensors have no such operator; see the list of operations");
-  static_assert(is_not<Fault, fault::short_circuit>, "cleave: values and tensors have no && and ||; write & and |, with each comparison in parentheses");
-  static_assert(is_not<Fault, fault::larger_of_two>, "cleave: max and min reduce over dims; for the larger or the smaller of two values write maximum(a, b) or minimum(a, b)");
-  static_assert(is_not<Fault, fault::wrong_arguments>, "cleave: these arguments do not fit this function; numbers that shape the plan must be literals or constants of C++, not values");
-  static_assert(is_not<Fault, fault::result_count>, "cleave: the function returns or takes a different number of tensors than is expected of it");
+  static_assert(
+      is_not<Fault, fault::not_for_complex>,
+      "cleave: complex numbers have no order and are not converted to real numbers implicitly; use real, imag or abs");
+  static_assert(is_not<Fault, fault::complex_parts>,
+                "cleave: the parts of a complex number must be float or double; use cast");
+  static_assert(
+      is_not<Fault, fault::not_a_key>,
+      "cleave: a random key must be an integer from 0 to 2^52, and so must a number that is folded into a key");
+  static_assert(is_not<Fault, fault::not_a_probability>,
+                "cleave: a probability must be from 0 to 1, and a dropout rate must be below 1");
+  static_assert(is_not<Fault, fault::not_floating>,
+                "cleave: this operation needs real floating-point numbers; use cast");
+  static_assert(is_not<Fault, fault::captures>,
+                "cleave: a function must not capture; write [] and pass what it needs as an argument");
+  static_assert(
+      is_not<Fault, fault::arguments_do_not_fit>,
+      "cleave: this function cannot be called with these arguments: it takes another number of them, or other types");
+  static_assert(is_not<Fault, fault::result_missing>,
+                "cleave: the function returns nothing; return the value that it computes");
+  static_assert(is_not<Fault, fault::value_as_condition>,
+                "cleave: a value has no number yet, so it cannot be a condition or a loop bound of C++; use select or "
+                "cond, repeat_times or repeat_until");
+  static_assert(is_not<Fault, fault::value_indexed>,
+                "cleave: a value has no elements yet, so it cannot be indexed or iterated over; use shift for a "
+                "neighbour, and slice, gather or dynamic_slice for elements");
+  static_assert(is_not<Fault, fault::changed_in_place>,
+                "cleave: values and tensors are not changed in place; write x = x + y, and start a value with its "
+                "first term or with zeros_like(x)");
+  static_assert(is_not<Fault, fault::member_of_tensor>,
+                "cleave: a value has no elements and no extents yet; this member belongs to tensors outside of "
+                "functions; inside use count(x, row) for an extent");
+  static_assert(is_not<Fault, fault::not_an_operand>,
+                "cleave: this cannot be an operand here; in a function, operands are its values and numbers, so pass "
+                "tensors, Views and other data as its arguments");
+  static_assert(is_not<Fault, fault::no_operator>,
+                "cleave: values and tensors have no such operator; see the list of operations");
+  static_assert(is_not<Fault, fault::short_circuit>,
+                "cleave: values and tensors have no && and ||; write & and |, with each comparison in parentheses");
+  static_assert(is_not<Fault, fault::larger_of_two>,
+                "cleave: max and min reduce over dims; for the larger or the smaller of two values write maximum(a, b) "
+                "or minimum(a, b)");
+  static_assert(is_not<Fault, fault::wrong_arguments>,
+                "cleave: these arguments do not fit this function; numbers that shape the plan must be literals or "
+                "constants of C++, not values");
+  static_assert(is_not<Fault, fault::result_count>,
+                "cleave: the function returns or takes a different number of tensors than is expected of it");
 };
 
 /// Says a fault from within a function: `say(static_cast<rejected<fault::name>*>(nullptr))`. The lookup of `say`
 /// completes the class. Where an expression needed it complete, clang would have no constant expression any more.
 constexpr void say(const void*) {}
 
-/// What functions of a rejected plan return: it satisfies every comparison, so that one fault is one error.
+/// What functions of a rejected plan return. It satisfies every comparison, so that one fault gives one error.
 struct absorbed {
   template <class T>
   constexpr operator T() const {
     return T{};
   }
   template <class T>
-  friend constexpr bool operator==(absorbed, const T&) { return true; }
+  friend constexpr bool operator==(absorbed, const T&) {
+    return true;
+  }
   template <class T>
-  friend constexpr bool operator<=(absorbed, const T&) { return true; }
+  friend constexpr bool operator<=(absorbed, const T&) {
+    return true;
+  }
   template <class T>
-  friend constexpr bool operator>=(absorbed, const T&) { return true; }
+  friend constexpr bool operator>=(absorbed, const T&) {
+    return true;
+  }
   template <class T>
-  friend constexpr bool operator<(absorbed, const T&) { return true; }
+  friend constexpr bool operator<(absorbed, const T&) {
+    return true;
+  }
   template <class T>
-  friend constexpr bool operator>(absorbed, const T&) { return true; }
+  friend constexpr bool operator>(absorbed, const T&) {
+    return true;
+  }
 };
 
 namespace detail {
@@ -139,7 +227,7 @@ constexpr text<N + 1> text_of(std::string_view before, std::string_view from = {
   return text<N + 1>(chars);
 }
 
-/// `Rejected` with one more fact, where there is such a fact: the compiler prints no empty ones.
+/// `Rejected` with one more fact, if it is known: the compiler prints no empty facts.
 template <class Rejected, bool Known, class Fact>
 struct with_fact {
   using type = Rejected;
@@ -149,7 +237,7 @@ struct with_fact<rejected<Fault, Facts...>, true, Fact> {
   using type = rejected<Fault, Facts..., Fact>;
 };
 
-/// `rejected` with the facts of Source::found; Source is any type with such a static constexpr verdict.
+/// `rejected` with the facts of Source::found, a static constexpr verdict.
 template <class Source>
 struct reject {
   static constexpr verdict found = Source::found;
@@ -157,7 +245,7 @@ struct reject {
   static constexpr auto op = text_of<prefix + found.op.size()>(prefix > 0 ? "gradient of " : "", found.op);
   static constexpr auto dim = text_of<found.dim.size()>(found.dim);
   static constexpr auto axis = text_of<found.axis.size()>(found.axis);
-  // Of a collective that a contract forbids, the name stands where other faults have a dim.
+  // If a contract forbids a collective, its name is where other faults have a dim.
   using about = std::conditional_t<found.fault == fault::contract_broken, collective_named<dim>, dim_named<dim>>;
   static constexpr bool sized = found.expected != found.got;
   static constexpr auto file = text_of<found.where.name().size()>(found.where.name());
@@ -170,7 +258,7 @@ struct reject {
   using type = typename with_fact<due, sized, got<found.got>>::type;
 };
 
-/// Says the fault of Source when its member type is used, if it has one.
+/// Reports the fault of Source, if it has one, when the member `type` is completed.
 template <class Source, bool Ok = Source::found.ok()>
 struct said {
   using type = rejected<fault::none>;

@@ -6,7 +6,7 @@
 
 namespace cleave {
 
-/// A place in the user's code. The builtins work on every supported compiler, std::source_location does not.
+/// A line of the user's code. The builtins work on every supported compiler, std::source_location does not.
 struct source {
   const char* file = "";
   unsigned line = 0;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <initializer_list>
 #include <stdexcept>
@@ -25,8 +26,8 @@ struct static_vector {
   constexpr std::size_t size() const { return count; }
   constexpr bool empty() const { return count == 0; }
   constexpr bool full() const { return count == Capacity; }
-  constexpr T& operator[](std::size_t i) { return items[i]; }
-  constexpr const T& operator[](std::size_t i) const { return items[i]; }
+  constexpr T& operator[](std::integral auto i) { return items[i]; }
+  constexpr const T& operator[](std::integral auto i) const { return items[i]; }
   constexpr T& back() { return items[count - 1]; }
   constexpr const T& back() const { return items[count - 1]; }
   constexpr T* begin() { return items; }

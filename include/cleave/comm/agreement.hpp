@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/mpi.hpp>
 
 #include <algorithm>
@@ -9,11 +10,10 @@
 #include <cstring>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 namespace cleave::comm {
 
-/// What a rank says of a call that all ranks are to make.
+/// How a rank describes a call that all ranks must make.
 struct call_record {
   std::uint64_t plan = 0, sizes = 0;
   char text[112] = "";
@@ -25,10 +25,12 @@ struct call_record {
   call_record() = default;
 };
 
-/// Small messages by which the devices of a grid find out in time that one of them does something else. They have a communicator of
-/// their own, so that they meet no message of a plan.
+/// Small messages by which the devices of a grid find out in time that one of them does something else. They have a
+/// communicator of their own, so that they match no message of a plan.
 class agreement {
  public:
+  using bytes = indexed_vector<unsigned char>;
+
   /// Duplicates the communicator. Collective.
   explicit agreement(MPI_Comm devices) {
     check(MPI_Comm_dup(devices, &handle_), "MPI_Comm_dup");
@@ -47,35 +49,42 @@ class agreement {
   int size() const { return size_; }
   int rank() const { return rank_; }
 
-  /// Throws agreement_error on all devices alike where they do not make the same call.
+  /// Throws agreement_error on all devices if they do not make the same call.
   void same_call(const call_record& mine, double limit) {
-    const std::vector<unsigned char>& all = exchange(&mine, sizeof mine, limit, mine.text);
-    call_record first, other;
-    std::memcpy(static_cast<void*>(&first), all.data(), sizeof first);
+    const bytes& all = exchange(&mine, sizeof mine, limit, mine.text);
+    const auto record_of = [&](int rank) {
+      call_record r;
+      std::copy_n(all.data() + rank * std::int64_t{sizeof r}, sizeof r, reinterpret_cast<unsigned char*>(&r));
+      return r;
+    };
+    const call_record first = record_of(0);
     for (int r = 1; r < size_; ++r) {
-      std::memcpy(static_cast<void*>(&other), all.data() + sizeof other * static_cast<std::size_t>(r), sizeof other);
+      const call_record other = record_of(r);
       if (other.plan == first.plan && other.sizes == first.sizes && std::strcmp(other.text, first.text) == 0) continue;
       const bool extents = other.plan == first.plan && other.sizes != first.sizes;
-      throw agreement_error(wording::calls_differ(0, first.text, r, extents ? std::string(other.text) + ", with other extents" : std::string(other.text)));
+      throw agreement_error(
+          wording::calls_differ(0, first.text, r,
+                                extents ? std::string(other.text) + ", with other extents" : std::string(other.text)));
     }
   }
 
-  /// The bytes of every device, one after the other in their order. All devices give equally many. Throws absent_error that names the
-  /// first device from which nothing came within `limit` seconds; `call` says what for. Communication: one message from each to each,
-  /// so that everyone can tell who is missing.
-  const std::vector<unsigned char>& exchange(const void* mine, std::size_t bytes, double limit, std::string_view call) {
-    sent_.assign(static_cast<const unsigned char*>(mine), static_cast<const unsigned char*>(mine) + bytes);
-    received_.assign(bytes * static_cast<std::size_t>(size_), 0);
-    requests_.assign(2 * static_cast<std::size_t>(size_), MPI_REQUEST_NULL);
+  /// The bytes of all devices, in their order; all devices pass equally many. Throws absent_error with the first device
+  /// from which nothing came within `limit` seconds; `call` is for its sentence. Communication: one message between
+  /// every two devices, so that every device knows which one is missing.
+  const bytes& exchange(const void* mine, std::size_t length, double limit, std::string_view call) {
+    const auto* const first = static_cast<const unsigned char*>(mine);
+    const int n = static_cast<int>(length);
+    sent_.assign(first, first + length);
+    received_ = bytes::filled(std::int64_t{n} * size_);
+    requests_ = indexed_vector<MPI_Request>::filled(2 * size_, MPI_REQUEST_NULL);
     for (int r = 0; r < size_; ++r) {
-      unsigned char* const from = received_.data() + bytes * static_cast<std::size_t>(r);
+      unsigned char* const from = received_.data() + std::int64_t{n} * r;
       if (r == rank_) {
-        std::memcpy(from, mine, bytes);
+        std::copy_n(first, length, from);
         continue;
       }
-      const auto i = static_cast<std::size_t>(r);
-      check(MPI_Irecv(from, static_cast<int>(bytes), MPI_BYTE, r, tag, handle_, &requests_[i]), "MPI_Irecv");
-      check(MPI_Isend(sent_.data(), static_cast<int>(bytes), MPI_BYTE, r, tag, handle_, &requests_[i + static_cast<std::size_t>(size_)]), "MPI_Isend");
+      check(MPI_Irecv(from, n, MPI_BYTE, r, tag, handle_, &requests_[r]), "MPI_Irecv");
+      check(MPI_Isend(sent_.data(), n, MPI_BYTE, r, tag, handle_, &requests_[r + size_]), "MPI_Isend");
     }
     wait(limit, call);
     return received_;
@@ -87,27 +96,27 @@ class agreement {
     std::vector<int> done(requests_.size());
     for (;;) {
       int some = 0;
-      check(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &some, done.data(), MPI_STATUSES_IGNORE), "MPI_Testsome");
+      check(MPI_Testsome(2 * size_, requests_.data(), &some, done.data(), MPI_STATUSES_IGNORE), "MPI_Testsome");
       if (std::all_of(requests_.begin(), requests_.end(), [](MPI_Request r) { return r == MPI_REQUEST_NULL; })) return;
       if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limit) break;
       std::this_thread::yield();
     }
     int missing = 0;
     for (int r = size_; r-- > 0;)
-      if (requests_[static_cast<std::size_t>(r)] != MPI_REQUEST_NULL) missing = r;
-    // What is still under way may arrive when this object is gone, so it is given up, memory included.
+      if (requests_[r] != MPI_REQUEST_NULL) missing = r;
+    // Messages may still arrive after this object is gone, so their memory is never freed.
     for (MPI_Request& r : requests_)
       if (r != MPI_REQUEST_NULL) MPI_Cancel(&r), MPI_Request_free(&r);
-    static_cast<void>(new std::vector<unsigned char>(std::move(sent_)));
-    static_cast<void>(new std::vector<unsigned char>(std::move(received_)));
+    new bytes(std::move(sent_));
+    new bytes(std::move(received_));
     throw absent_error(wording::rank_missing(missing, static_cast<std::int64_t>(limit), call));
   }
 
   static constexpr int tag = 2;
   MPI_Comm handle_ = MPI_COMM_NULL;
   int size_ = 1, rank_ = 0;
-  std::vector<unsigned char> sent_{}, received_{};
-  std::vector<MPI_Request> requests_{};
+  bytes sent_{}, received_{};
+  indexed_vector<MPI_Request> requests_{};
 };
 
 } // namespace cleave::comm

@@ -5,31 +5,33 @@
 #include <cleave/comm/exchange_spec.hpp>
 #include <cleave/storage/box.hpp>
 
+#include <span>
+#include <utility>
 #include <vector>
 
-// Which elements of which shard become which elements of another one: from maps, sizes and layouts alone, so that a sender and
-// a receiver find the same without asking each other.
+// Which elements of which shard become which elements of another one: from maps, sizes and layouts alone, so that a
+// sender and a receiver find the same without asking each other.
 
 namespace cleave::comm {
 
-/// Indices along one dim of what is filled, and where they come from: `to` counts from the beginning of the receiver's range,
-/// `from` is a global index of one dim of the operand, or of two that have the same.
+/// Indices along one dim of the buffer that is filled, and where they come from: `to` counts from the beginning of the
+/// receiver's range, `from` is a global index of one dim of the operand, or of two dims that have the same index.
 struct stretch {
   index_run along{};
-  /// The place in the window, for operands that have the window too; else -1.
+  /// The index in the window, for operands that have the window too; else -1.
   std::int64_t in_window = -1;
-  /// The index along the second dim of the operand, where that is one for the whole stretch; else -1.
+  /// The index along the second dim of the operand if it is one for the whole stretch; else -1.
   std::int64_t fixed = -1;
 };
 
-/// One dim of what is filled, with the dims of the operand that decide where it comes from.
+/// One dim of the buffer that is filled, and the dims of the operand that it comes from.
 struct filled_dim {
   int to = -1;
   int from[2] = {-1, -1};
   /// Positions of a window that both sides have.
   int window_to = -1, window_from = -1;
   std::vector<stretch> stretches{};
-  /// Each source once, in places of its own, where stretches use some more than once; else empty.
+  /// Each source once, at an index of its own, if stretches use some more than once; else empty.
   std::vector<index_run> distinct{};
 };
 
@@ -38,11 +40,11 @@ struct filling {
   std::vector<filled_dim> dims{};
   bool staged = false;
   bool empty = false;
-  /// How many elements come from somewhere.
+  /// The number of elements that are filled.
   std::int64_t filled = 1;
 };
 
-/// The map of the major one of two dims that become one; null where there are none.
+/// The map of the major one of two dims that become one; null if there are none.
 inline const dim_map* major_of(const exchange_spec& e, std::size_t operand, dim_id to) {
   const dim_map* major = nullptr;
   int count = 0;
@@ -54,12 +56,83 @@ inline const dim_map* major_of(const exchange_spec& e, std::size_t operand, dim_
   return count == 2 ? major : nullptr;
 }
 
-inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at, std::span<const std::int64_t> offsets) {
-  filling f;
-  const buffer& in = e.in[operand];
-  const box mine = indices_of(e.out, e.region, e.at, at);
-  dim_set mapped = 0;
-  const auto finish = [&](filled_dim& d) {
+namespace detail {
+
+/// Finds how one device fills a part of its buffer from an operand, dim by dim.
+class filler {
+ public:
+  filler(const exchange_spec& e, std::size_t operand, const coordinates& at)
+      : e_(e), in_(e.in[operand]), at_(at), mine_(indices_of(e.out, e.region, e.at, at)) {}
+
+  /// A dim of a region around the blocks of the operand.
+  void add_region_dim(const dim_map& map, int digit) {
+    filled_dim d;
+    d.to = d.from[0] = in_.type.find(map.from);
+    const range block = held(e_.at[map.to], e_.out.where[d.to], at_, e_.at.axes),
+                wanted = part_along(map, block, digit);
+    for (index_run r : runs_of({1, 0, 1, false, map.outside, e_.at[map.from]}, wanted)) {
+      r.to += wanted.begin - mine_[d.to].begin;
+      d.stretches.push_back({r, -1});
+    }
+    mapped_ |= dim_bit(map.from);
+    add(std::move(d));
+  }
+  /// Two dims of the operand as one: each index of the major dim has a stretch of the minor one.
+  void add_merged_dim(const dim_map& minor, const dim_map& major) {
+    filled_dim d;
+    d.to = e_.out.type.find(minor.to);
+    d.from[0] = in_.type.find(minor.from);
+    d.from[1] = in_.type.find(major.from);
+    mapped_ |= dim_bit(minor.from) | dim_bit(major.from);
+    const std::int64_t length = e_.at[minor.from];
+    const range wanted = mine_[d.to];
+    for (std::int64_t i = length > 0 ? wanted.begin / length : 0; wanted.size() > 0 && i * length < wanted.end; ++i) {
+      const range here = intersect(wanted, {i * length, (i + 1) * length});
+      d.stretches.push_back({{here.begin - wanted.begin, 1, here.begin - i * length, 1, here.size()}, -1, i});
+    }
+    append(std::move(d), wanted.size());
+  }
+  /// A dim that follows a map. `offset`: the part of the map's offset that only the run knows.
+  void add_mapped_dim(const dim_map& map, std::int64_t offset) {
+    mapped_ |= dim_bit(map.from);
+    const int to = e_.out.type.find(map.to);
+    for (filled_dim& d : made_.dims)
+      if (d.to == to) {
+        // The diagonal: both dims of the operand have the index of the result.
+        d.from[1] = in_.type.find(map.from);
+        return;
+      }
+    filled_dim d;
+    d.to = to;
+    d.from[0] = in_.type.find(map.from);
+    const bool skewed = map.window != no_dim;
+    if (skewed) {
+      d.window_to = e_.out.type.find(map.window);
+      d.window_from = in_.type.find(map.window);
+      mapped_ |= dim_bit(map.window);
+    }
+    for (std::int64_t w = 0; w < (skewed ? e_.at[map.window] : 1); ++w)
+      for (const index_run& r : runs_of(bound(map, e_.at, w, offset), mine_[to]))
+        d.stretches.push_back({r, skewed ? w : -1});
+    add(std::move(d));
+  }
+  /// The dims of the operand that no map mentions: their indices are those of the result.
+  void add_common_dims() {
+    for (int i = 0; i < in_.type.rank; ++i) {
+      if (mapped_.contains(in_.type[i])) continue;
+      filled_dim d;
+      d.to = e_.out.type.find(in_.type[i]);
+      d.from[0] = i;
+      const range same = mine_[d.to];
+      d.stretches.push_back({{0, 1, same.begin, 1, same.size()}, -1});
+      append(std::move(d), same.size());
+    }
+  }
+  filling& made() { return made_; }
+
+ private:
+  /// Adds a dim, staged if stretches use some sources more than once.
+  void add(filled_dim d) {
     std::vector<index_run> all;
     std::int64_t covered = 0;
     for (const stretch& s : d.stretches) {
@@ -70,86 +143,44 @@ inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_
       std::vector<index_run> once = distinct_sources(all);
       if (count_of(once) < covered) {
         d.distinct = std::move(once);
-        f.staged = true;
+        made_.staged = true;
       }
     }
-    f.empty = f.empty || covered == 0;
-    f.filled *= covered;
-    f.dims.push_back(std::move(d));
-  };
-  if (e.is_region()) {
-    for (std::size_t m = 0; m < e.region.size(); ++m) {
-      const dim_map& map = e.region[m];
-      filled_dim d;
-      d.to = d.from[0] = in.type.find(map.from);
-      const range all = mine[d.to];
-      const range wanted = part_along(map, held(e.at[map.to], e.out.where[d.to], at, e.at.axes), digit_of(part, m));
-      for (index_run r : runs_of({1, 0, 1, false, map.outside, e.at[map.from]}, wanted)) {
-        r.to += wanted.begin - all.begin;
-        d.stretches.push_back({r, -1});
-      }
-      mapped |= dim_bit(map.from);
-      finish(d);
-    }
-  } else {
+    append(std::move(d), covered);
+  }
+  void append(filled_dim d, std::int64_t covered) {
+    made_.empty = made_.empty || covered == 0;
+    made_.filled *= covered;
+    made_.dims.push_back(std::move(d));
+  }
+
+  const exchange_spec& e_;
+  const buffer& in_;
+  const coordinates& at_;
+  /// The indices that the device has of what is filled.
+  box mine_;
+  /// Dims of the operand that have been dealt with.
+  dim_set mapped_{};
+  filling made_{};
+};
+
+} // namespace detail
+
+/// How the device at these coordinates fills a part of its buffer from an operand.
+inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at,
+                       std::span<const std::int64_t> offsets) {
+  detail::filler fill(e, operand, at);
+  if (e.is_region())
+    for (std::size_t m = 0; m < e.region.size(); ++m) fill.add_region_dim(e.region[m], digit_of(part, m));
+  else
     for (const dim_map& map : e.maps) {
       if (map.operand != operand) continue;
-      mapped |= dim_bit(map.from);
-      const int to = e.out.type.find(map.to);
-      bool second = false;
-      if (const dim_map* major = major_of(e, operand, map.to)) {
-        if (map.floors) continue;
-        // Two dims as one: each index of the major dim has a stretch of the minor one.
-        filled_dim d;
-        d.to = to;
-        d.from[0] = in.type.find(map.from);
-        d.from[1] = in.type.find(major->from);
-        const std::int64_t length = e.at[map.from];
-        const range wanted = mine[to];
-        mapped |= dim_bit(major->from);
-        for (std::int64_t i = length > 0 ? wanted.begin / length : 0; wanted.size() > 0 && i * length < wanted.end; ++i) {
-          const range here = intersect(wanted, {i * length, (i + 1) * length});
-          d.stretches.push_back({{here.begin - wanted.begin, 1, here.begin - i * length, 1, here.size()}, -1, i});
-        }
-        f.filled *= wanted.size();
-        f.empty = f.empty || wanted.size() == 0;
-        f.dims.push_back(std::move(d));
-        continue;
-      }
-      for (filled_dim& d : f.dims)
-        if (d.to == to) {
-          // The diagonal: both dims have the index of the result.
-          d.from[1] = in.type.find(map.from);
-          second = true;
-        }
-      if (second) continue;
-      filled_dim d;
-      d.to = to;
-      d.from[0] = in.type.find(map.from);
-      const bool skewed = map.window != no_dim;
-      if (skewed) {
-        d.window_to = e.out.type.find(map.window);
-        d.window_from = in.type.find(map.window);
-        mapped |= dim_bit(map.window);
-      }
-      for (std::int64_t w = 0; w < (skewed ? e.at[map.window] : 1); ++w)
-        for (const index_run& r : runs_of(bound(map, e.at, w, map.at_run_time == 0 ? 0 : offsets[map.at_run_time]), mine[to]))
-          d.stretches.push_back({r, skewed ? w : -1});
-      finish(d);
+      const dim_map* const major = major_of(e, operand, map.to);
+      if (major == nullptr) fill.add_mapped_dim(map, map.at_run_time == 0 ? 0 : offsets[map.at_run_time]);
+      else if (!map.floors) fill.add_merged_dim(map, *major);
     }
-  }
-  for (int i = 0; i < in.type.rank; ++i) {
-    if ((mapped & dim_bit(in.type[i])) != 0) continue;
-    filled_dim d;
-    d.to = e.out.type.find(in.type[i]);
-    d.from[0] = i;
-    const range same = mine[d.to];
-    d.stretches.push_back({{0, 1, same.begin, 1, same.size()}, -1});
-    f.empty = f.empty || same.size() == 0;
-    f.filled *= same.size();
-    f.dims.push_back(d);
-  }
-  return f;
+  fill.add_common_dims();
+  return std::move(fill.made());
 }
 
 /// Extents of the memory in which a staged filling keeps each source once, by position of the buffer that is filled.
@@ -163,84 +194,105 @@ inline shape staging_extents(const filling& f, const shape& extents) {
 /// A box of elements on its way: from the shard of an operand, to the receiver's buffer or its staging memory.
 struct exchange_piece {
   shape extents{};
-  std::array<std::int64_t, max_rank> from{}, to{};
+  strides from{}, to{};
   std::int64_t from_offset = 0, to_offset = 0;
   std::int64_t elements = 1;
 };
+
+namespace detail {
+
+/// A run of elements along one filled dim: how many, and where in two arrays.
+struct piece_run {
+  std::int64_t count, from, from_stride, to, to_stride;
+};
+
+/// The runs along one filled dim that a shard has.
+class runs_in_shard {
+ public:
+  runs_in_shard(const filled_dim& d, const box& shard, const strides& from, const strides& to)
+      : d_(d), shard_(shard), from_(from), to_(to) {
+    if (!d.distinct.empty())
+      for (const index_run& r : d.distinct) take(r, -1, -1);
+    else
+      for (const stretch& s : d.stretches) take(s.along, s.in_window, s.fixed);
+  }
+  std::vector<piece_run> all{};
+
+ private:
+  void take(index_run r, std::int64_t window, std::int64_t fixed) {
+    const int first = d_.from[0], second = d_.from[1];
+    r = within(r, shard_[first]);
+    if (fixed >= 0 && (fixed < shard_[second].begin || fixed >= shard_[second].end)) return;
+    if (second >= 0 && fixed < 0) r = within(r, shard_[second]);
+    if (r.count == 0) return;
+    piece_run p{r.count, (r.from - shard_[first].begin) * from_[first], r.from_step * from_[first], r.to * to_[d_.to],
+                r.to_step * to_[d_.to]};
+    if (second >= 0 && fixed >= 0) {
+      p.from += (fixed - shard_[second].begin) * from_[second];
+    } else if (second >= 0) {
+      p.from += (r.from - shard_[second].begin) * from_[second];
+      p.from_stride += r.from_step * from_[second];
+    }
+    if (window >= 0) {
+      p.from += window * from_[d_.window_from];
+      p.to += window * to_[d_.window_to];
+    }
+    all.push_back(p);
+  }
+
+  const filled_dim& d_;
+  const box& shard_;
+  const strides &from_, &to_;
+};
+
+} // namespace detail
 
 /// The pieces that come from one shard. `target` is the memory that is filled.
 template <class Each>
 void for_each_piece(const filling& f, const box& shard, const shape& target, Each&& each) {
   if (f.empty || shard.empty()) return;
-  const auto from_stride = strides_of(shard.extents()), to_stride = strides_of(target);
-  struct part {
-    std::int64_t count, from, from_stride, to, to_stride;
-  };
-  std::vector<std::vector<part>> along;
+  const strides from = strides_of(shard.extents()), to = strides_of(target);
+  std::vector<std::vector<detail::piece_run>> along;
   for (const filled_dim& d : f.dims) {
-    std::vector<part>& parts = along.emplace_back();
-    const auto to = to_stride[static_cast<std::size_t>(d.to)];
-    const auto take = [&](index_run r, std::int64_t window, std::int64_t fixed = -1) {
-      r = within(r, shard[d.from[0]]);
-      if (fixed >= 0 && (fixed < shard[d.from[1]].begin || fixed >= shard[d.from[1]].end)) return;
-      if (d.from[1] >= 0 && fixed < 0) r = within(r, shard[d.from[1]]);
-      if (r.count == 0) return;
-      part p{r.count, 0, 0, r.to * to, r.to_step * to};
-      for (int i : d.from)
-        if (i >= 0 && i == d.from[1] && fixed >= 0) {
-          p.from += (fixed - shard[i].begin) * from_stride[static_cast<std::size_t>(i)];
-        } else if (i >= 0) {
-          p.from += (r.from - shard[i].begin) * from_stride[static_cast<std::size_t>(i)];
-          p.from_stride += r.from_step * from_stride[static_cast<std::size_t>(i)];
-        }
-      if (window >= 0) {
-        p.from += window * from_stride[static_cast<std::size_t>(d.window_from)];
-        p.to += window * to_stride[static_cast<std::size_t>(d.window_to)];
-      }
-      parts.push_back(p);
-    };
-    if (!d.distinct.empty())
-      for (const index_run& r : d.distinct) take(r, -1);
-    else
-      for (const stretch& s : d.stretches) take(s.along, s.in_window, s.fixed);
-    if (parts.empty()) return;
+    along.push_back(detail::runs_in_shard(d, shard, from, to).all);
+    if (along.back().empty()) return;
   }
+  // All combinations of runs, the last dim fastest.
   std::vector<std::size_t> at(along.size(), 0);
   while (true) {
     exchange_piece p;
-    p.extents.rank = static_cast<int>(along.size());
     for (std::size_t i = 0; i < along.size(); ++i) {
-      const part& x = along[i][at[i]];
-      p.extents[static_cast<int>(i)] = x.count;
+      const detail::piece_run& x = along[i][at[i]];
+      p.extents[p.extents.rank++] = x.count;
       p.from[i] = x.from_stride;
       p.to[i] = x.to_stride;
       p.from_offset += x.from;
       p.to_offset += x.to;
     }
     p.elements = p.extents.elements();
-    each(static_cast<const exchange_piece&>(p));
+    each(std::as_const(p));
     std::size_t i = along.size();
     while (i > 0 && ++at[i - 1] == along[i - 1].size()) at[--i] = 0;
     if (i == 0) return;
   }
 }
 
-/// From the staging memory to where each source is needed, once or more often.
+/// The copies from the staging memory to every element that needs a source.
 template <class Each>
 void for_each_spread(const filling& f, const shape& staging, const shape& target, Each&& each) {
   filling spread = f;
   box all;
   all.rank = staging.rank;
-  for (int i = 0; i < staging.rank; ++i) all.along[static_cast<std::size_t>(i)] = {0, staging[i]};
+  for (int i = 0; i < staging.rank; ++i) all[i] = {0, staging[i]};
   for (filled_dim& d : spread.dims) {
-    std::vector<stretch> places;
+    std::vector<stretch> copies;
     for (const stretch& s : d.stretches) {
       if (d.distinct.empty()) {
         index_run r = s.along;
-        // A common dim, or one whose sources are used once: staged as it is filled.
+        // A common dim, or one whose sources are used once, has the same indices in the staging memory.
         r.from = r.to;
         r.from_step = r.to_step;
-        places.push_back({r, -1});
+        copies.push_back({r, -1});
         continue;
       }
       for (const index_run& unique : d.distinct) {
@@ -250,10 +302,10 @@ void for_each_spread(const filling& f, const shape& staging, const shape& target
         if (r.count == 0) continue;
         r.from = unique.to + (r.from - unique.from) / step;
         r.from_step = r.from_step / step;
-        places.push_back({r, -1});
+        copies.push_back({r, -1});
       }
     }
-    d.stretches = std::move(places);
+    d.stretches = std::move(copies);
     d.distinct.clear();
     d.from[0] = d.to;
     d.from[1] = -1;

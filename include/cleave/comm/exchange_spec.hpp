@@ -15,18 +15,19 @@ class grid_state;
 
 namespace cleave::comm {
 
-/// An exchange as a plan has it, for given sizes.
+/// An exchange of a plan, for given sizes.
 struct exchange_spec {
   std::vector<buffer> in{};
   buffer out{};
   std::vector<dim_map> maps{};
-  /// Of a region: the maps of its form, in order, and the parts that are needed.
+  /// For a region: its maps in order, and the parts that are needed.
   std::vector<dim_map> region{};
   std::uint32_t parts = 0;
   sizes at{};
 
   bool is_region() const { return out.form == form::region; }
   std::uint32_t part_count() const { return is_region() ? parts_of(region.size()) : 1; }
+  bool needs_part(std::uint32_t part) const { return !is_region() || (parts >> part & 1) != 0; }
   bool takes_from(std::size_t operand) const {
     for (const dim_map& m : maps)
       if (m.operand == operand) return true;
@@ -34,23 +35,23 @@ struct exchange_spec {
   }
   /// The axes along which the blocks of an operand are fetched from others.
   axis_set fetched(std::size_t operand) const {
-    unsigned set = 0;
+    axis_set set;
     for (const dim_map& m : maps)
       if (m.operand == operand) set |= in[operand].where[in[operand].type.find(m.from)].mask();
-    return static_cast<axis_set>(set);
+    return set;
   }
 };
 
-/// An exchange bound to a grid. Behind this, since only programs that have an exchange need its code.
+/// An exchange bound to a grid. An interface, since only programs with an exchange need its code.
 class bound_exchange {
  public:
   virtual ~bound_exchange() = default;
   virtual scratch_bytes needs() const = 0;
-  /// Sends and receives; `in` has the addresses of the operands, offsets among them. Before `finish`, which must follow, operands may be
-  /// read but not written, and `out` and the scratch are left alone.
+  /// Sends and receives; `in` has the addresses of the operands, offsets among them. Before `finish`, which must
+  /// follow, operands may be read but not written, and `out` and the scratch are left alone.
   virtual void begin(const void* const* in, void* out, const scratch& s) = 0;
   virtual void finish() = 0;
-  /// In between: gives MPI the time to move messages.
+  /// Between both: gives MPI the time to move messages.
   virtual void progress() = 0;
   void run(const void* const* in, void* out, const scratch& s) {
     begin(in, out, s);

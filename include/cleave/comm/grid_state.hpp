@@ -29,8 +29,8 @@ struct on_ranks {
 /// What checked mode looks for. Off by default, since it communicates and reads all arguments at every call; CMake's
 /// CLEAVE_CHECKED turns it on for all grids of a program, and so does the environment: CLEAVE_CHECKED=on, off or nan.
 struct checks {
-  /// Whether all ranks make the same calls with the same sizes in the same order, whether numbers and replicated tensors among the
-  /// arguments are the same wherever they are, and whether loops run equally often.
+  /// Whether all ranks make the same calls with the same sizes in the same order, whether numbers and replicated
+  /// tensors among the arguments are the same wherever they are, and whether loops run equally often.
   bool calls = false;
   /// Which operation makes the first NaN.
   bool nans = false;
@@ -56,13 +56,14 @@ inline checks checks_of_environment() {
   return c;
 }
 
-/// A mesh at run time: communicators, and what was bound to it. Shared by the grid and its tensors, so that it lives as long
-/// as any of them; its end may come after MPI_Finalize.
+/// A mesh at run time: communicators, and what was bound to it. Shared by the grid and its tensors, so that it lives as
+/// long as any of them; its end may come after MPI_Finalize.
 class grid_state {
  public:
-  /// Duplicates the communicator. Collective. Throws mesh_error on all ranks alike when the sizes do not fit. Without a part
-  /// the grid has all ranks. Throws environment_error where MPI is not initialised or is finalised.
-  grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
+  /// Duplicates the communicator. Collective. Throws mesh_error on all ranks if the sizes do not fit. Without a part
+  /// the grid has all ranks. Throws environment_error if MPI is not initialised or is finalised.
+  grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
+             std::optional<on_ranks> part = {})
       : mesh_(mesh), part_(part.value_or(on_ranks{})) {
     static std::atomic<std::int64_t> grids{0};
     id_ = ++grids;
@@ -80,7 +81,8 @@ class grid_state {
       world_ = everyone_;
       if (part) {
         world_ = {MPI_COMM_NULL, static_cast<int>(sizes_.devices()), device_at(everyone_.rank)};
-        comm::check(MPI_Comm_split(everyone_.handle, active() ? 0 : MPI_UNDEFINED, world_.rank, &world_.handle), "MPI_Comm_split");
+        comm::check(MPI_Comm_split(everyone_.handle, active() ? 0 : MPI_UNDEFINED, world_.rank, &world_.handle),
+                    "MPI_Comm_split");
       }
     } catch (...) {
       release();
@@ -104,7 +106,8 @@ class grid_state {
   /// Whether this rank is one of the devices.
   bool active() const { return world_.rank >= 0; }
   const checks& checked() const { return checked_; }
-  /// Turns checks on or off. Collective over all ranks; what one of them asks for holds for all, with the longest limit.
+  /// Turns checks on or off. Collective over all ranks; what one of them asks for holds for all, with the longest
+  /// limit.
   void check(const checks& c) {
     require_usable();
     double mine[3] = {c.calls ? 1.0 : 0.0, c.nans ? 1.0 : 0.0, c.time_limit}, all[3] = {};
@@ -112,8 +115,8 @@ class grid_state {
     checked_ = {all[0] != 0, all[1] != 0, all[2]};
     if (checked_.any() && active() && !agreement_) agreement_ = std::make_unique<comm::agreement>(world_.handle);
   }
-  /// In checked mode: throws agreement_error on all devices where not all of them make this call, or one of them does not come in time.
-  /// Collective over the devices. The call is known from now on by its number and name.
+  /// In checked mode: throws agreement_error on all devices where not all of them make this call, or one of them does
+  /// not come in time. Collective over the devices. The call is known from now on by its number and name.
   void same_call(std::string_view name, std::uint64_t plan, std::uint64_t sizes) {
     if (!checked_.any() || !active()) return;
     call_name_ = "call " + std::to_string(++checked_calls_) + ", " + std::string(name);
@@ -122,8 +125,8 @@ class grid_state {
   }
   /// The call that is checked.
   const std::string& call_name() const { return call_name_; }
-  /// Runs what waits for other devices no longer than the limit. Where one does not come the ranks are out of step, so that nothing can be
-  /// called on this grid any more.
+  /// Runs what waits for other devices no longer than the limit. Where one does not come the ranks are out of step, so
+  /// that nothing can be called on this grid any more.
   template <class F>
   std::invoke_result_t<F&> timed(F&& f) {
     try {
@@ -138,68 +141,43 @@ class grid_state {
   /// The device that a rank of `everyone` is, -1 if it is none; and the reverse.
   int device_at(int rank) const {
     const int after = rank - part_.first;
-    return after < 0 || after % part_.stride != 0 || after / part_.stride >= sizes_.devices() ? -1 : after / part_.stride;
+    return after < 0 || after % part_.stride != 0 || after / part_.stride >= sizes_.devices() ? -1
+                                                                                              : after / part_.stride;
   }
   int rank_of(std::int64_t device) const { return part_.first + part_.stride * static_cast<int>(device); }
   /// A number that no other grid of this process has or had.
   std::int64_t id() const { return id_; }
 
-  /// The devices that differ from this one on `axes` only. Their rank in the group counts through those axes, the one with
-  /// the lowest id major. Collective over the whole grid when asked for the first time.
+  /// The devices that differ from this one on `axes` only. Their rank in the group counts through those axes, the one
+  /// with the lowest id major. Collective over the whole grid when asked for the first time.
   const comm::group& group_of(axis_set axes) {
     const auto known = groups_.find(axes);
     if (known != groups_.end()) return known->second;
-    coordinates common = here_;
-    std::int64_t place = 0;
-    for (int a = 0; a < max_axes; ++a)
-      if ((axes >> a & 1) != 0) {
-        common[static_cast<std::size_t>(a)] = 0;
-        place = place * sizes_[a] + here_[static_cast<std::size_t>(a)];
-      }
     return guarded([&]() -> const comm::group& {
-      comm::group g;
-      comm::check(MPI_Comm_split(world_.handle, static_cast<int>(device_of(common, sizes_)), static_cast<int>(place), &g.handle),
-                  "MPI_Comm_split");
-      comm::check(MPI_Comm_size(g.handle, &g.size), "MPI_Comm_size");
-      comm::check(MPI_Comm_rank(g.handle, &g.rank), "MPI_Comm_rank");
-      return groups_.emplace(axes, g).first->second;
+      return groups_.emplace(axes, split(axes, index_along(axes, here_, sizes_))).first->second;
     });
   }
-  /// The same devices in the order of the blocks of a dim divided over a list of axes, or in the reverse.
+  /// The same devices in the order of the blocks of a dim that is sharded over a list of axes, or in the reverse order.
   const comm::group& in_order(axis_list list, bool backwards) {
     const std::uint64_t key = std::uint64_t{list.packed} << 1 | (backwards ? 1u : 0u);
     const auto known = ordered_.find(key);
     if (known != ordered_.end()) return known->second;
-    coordinates common = here_;
-    for (int i = 0; i < list.size(); ++i) common[static_cast<std::size_t>(list[i])] = 0;
-    const std::int64_t place = block_index(list, here_, sizes_);
-    return guarded([&]() -> const comm::group& {
-      comm::group g;
-      comm::check(MPI_Comm_split(world_.handle, static_cast<int>(device_of(common, sizes_)), static_cast<int>(backwards ? -place + sizes_.product(list) : place), &g.handle),
-                  "MPI_Comm_split");
-      comm::check(MPI_Comm_size(g.handle, &g.size), "MPI_Comm_size");
-      comm::check(MPI_Comm_rank(g.handle, &g.rank), "MPI_Comm_rank");
-      return ordered_.emplace(key, g).first->second;
-    });
+    const std::int64_t block = block_index(list, here_, sizes_),
+                       order = backwards ? sizes_.product(list) - block : block;
+    return guarded(
+        [&]() -> const comm::group& { return ordered_.emplace(key, split(list.mask(), order)).first->second; });
   }
   /// Where rank `r` of the group over `axes` stands.
-  coordinates member(axis_set axes, std::int64_t r) const {
-    coordinates at = here_;
-    for (int a = max_axes - 1; a >= 0; --a)
-      if ((axes >> a & 1) != 0) {
-        at[static_cast<std::size_t>(a)] = static_cast<std::int32_t>(r % sizes_[a]);
-        r /= sizes_[a];
-      }
-    return at;
-  }
+  coordinates member(axis_set axes, std::int64_t r) const { return moved_along(axes, here_, r, sizes_); }
 
-  /// Whatever was made once for a key and extents (an executor); null where it is not there yet. What a warm call pays for its
-  /// plan: one look-up by address and one comparison of extents.
+  /// Whatever was made once for a key and extents (an executor); null where it is not there yet. What a warm call pays
+  /// for its plan: one look-up by address and one comparison of extents.
   void* find_bound(const void* key, std::span<const std::int64_t> extents) const {
     const auto known = bound_.find(key);
     if (known == bound_.end()) return nullptr;
     for (const bound& entry : known->second)
-      if (std::equal(extents.begin(), extents.end(), entry.extents.begin(), entry.extents.end())) return entry.made.get();
+      if (std::equal(extents.begin(), extents.end(), entry.extents.begin(), entry.extents.end()))
+        return entry.made.get();
     return nullptr;
   }
   void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
@@ -219,14 +197,17 @@ class grid_state {
     if (broken_) throw mpi_error(wording::grid_broken(), MPI_ERR_OTHER);
     comm::require_mpi();
   }
-  /// Throws memory_error on all devices where one of them could not allocate. Collective over the devices: one small MPI_Allreduce.
+  /// Throws memory_error on all devices where one of them could not allocate. Collective over the devices: one small
+  /// MPI_Allreduce.
   void agree_on_memory(bool allocated, std::int64_t bytes, std::string_view what) {
     std::int64_t mine[2] = {allocated ? 0 : bytes, allocated ? -1 : world_.rank}, all[2] = {};
     std::copy(mine, mine + 2, all);
-    if (world_.size > 1) guarded([&] { comm::check(MPI_Allreduce(mine, all, 2, MPI_INT64_T, MPI_MAX, world_.handle), "MPI_Allreduce"); });
+    if (world_.size > 1)
+      guarded([&] { comm::check(MPI_Allreduce(mine, all, 2, MPI_INT64_T, MPI_MAX, world_.handle), "MPI_Allreduce"); });
     if (all[1] >= 0) throw memory_error(wording::rank_out_of_memory(all[0], what, all[1]));
   }
-  /// Runs what communicates on this grid: throws mpi_error if the grid is broken, and breaks it where a call of MPI fails.
+  /// Runs what communicates on this grid: throws mpi_error if the grid is broken, and breaks it where a call of MPI
+  /// fails.
   template <class F>
   std::invoke_result_t<F&> guarded(F&& f) {
     require_usable();
@@ -244,11 +225,23 @@ class grid_state {
     std::shared_ptr<void> made;
   };
 
+  /// The communicator of the devices that differ from this one on some axes only, in ascending `order`. Collective over
+  /// the grid.
+  comm::group split(axis_set axes, std::int64_t order) const {
+    const std::int64_t color = device_of(moved_along(axes, here_, 0, sizes_), sizes_);
+    comm::group g;
+    comm::check(MPI_Comm_split(world_.handle, static_cast<int>(color), static_cast<int>(order), &g.handle),
+                "MPI_Comm_split");
+    comm::check(MPI_Comm_size(g.handle, &g.size), "MPI_Comm_size");
+    comm::check(MPI_Comm_rank(g.handle, &g.rank), "MPI_Comm_rank");
+    return g;
+  }
+
   void agree(const std::vector<std::int64_t>& given, bool is_part) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
     constexpr int fields = max_axes + 4, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3;
     std::int64_t mine[2 * fields] = {}, all[2 * fields] = {};
-    mine[0] = static_cast<std::int64_t>(given.size());
+    mine[0] = std::ssize(given);
     for (std::size_t a = 0; a < max_axes && a < given.size(); ++a) mine[a + 1] = given[a];
     mine[first] = is_part ? part_.first : -1;
     mine[stride] = is_part ? part_.stride : 1;
@@ -259,16 +252,19 @@ class grid_state {
     if (all[0] != -all[fields]) throw mesh_error(wording::mesh_counts_disagree());
     if (all[0] != mesh_.size()) throw mesh_error(wording::mesh_needs_sizes(mesh_.size(), all[0]));
     for (int a = 0; a < mesh_.size(); ++a) {
-      const axis_info& axis = mesh_.axes[static_cast<std::size_t>(a)];
+      const axis_info& axis = mesh_.axes[a];
       const std::int64_t most = all[a + 1], least = -all[fields + a + 1];
       if (most != least) throw mesh_error(wording::mesh_sizes_disagree(axis.name, least, most));
       if (most < 1) throw mesh_error(wording::mesh_size_not_positive(axis.name, most));
-      if (axis.size != dynamic && axis.size != most) throw mesh_error(wording::mesh_size_fixed(axis.name, axis.size, most));
+      if (axis.size != dynamic && axis.size != most)
+        throw mesh_error(wording::mesh_size_fixed(axis.name, axis.size, most));
       sizes_[a] = most;
     }
-    if (all[first] != -all[fields + first] || all[stride] != -all[fields + stride]) throw mesh_error(wording::mesh_parts_disagree());
+    if (all[first] != -all[fields + first] || all[stride] != -all[fields + stride])
+      throw mesh_error(wording::mesh_parts_disagree());
     if (!is_part) {
-      if (sizes_.devices() != everyone_.size) throw mesh_error(wording::mesh_needs_ranks(sizes_.devices(), everyone_.size));
+      if (sizes_.devices() != everyone_.size)
+        throw mesh_error(wording::mesh_needs_ranks(sizes_.devices(), everyone_.size));
       return;
     }
     const std::int64_t last = part_.first + part_.stride * (sizes_.devices() - 1);

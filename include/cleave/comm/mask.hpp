@@ -7,15 +7,13 @@
 
 namespace cleave::comm {
 
-/// A whole value becomes a partial one: the devices with coordinate 0 on the axes keep it, the others hold the identity of the
-/// reduction. Communication: none.
+/// A complete value becomes a partial one: the devices with coordinate 0 on the axes keep it, the others hold the
+/// identity of the reduction. Communication: none.
 class mask {
  public:
-  mask(grid_state& grid, const transfer& t) : element_(t.element), combine_(t.to.combine()) {
-    for (int a = 0; a < max_axes; ++a)
-      if ((t.axes >> a & 1) != 0 && grid.here()[static_cast<std::size_t>(a)] != 0) keeps_ = false;
-    elements_ = box_of(t.global, t.to, grid.here(), grid.sizes()).elements();
-  }
+  mask(grid_state& grid, const transfer& t)
+      : element_(t.element), combine_(t.to.combine()), keeps_(same_along(t.axes, grid.here(), coordinates{})),
+        elements_(held_after(grid, t).elements()) {}
   scratch_bytes needs() const { return {}; }
   void run(const void* in, void* out, const scratch&) const {
     if (keeps_) copy_bytes(out, in, elements_ * size_of(element_));
@@ -25,8 +23,8 @@ class mask {
  private:
   element element_;
   reduction combine_;
-  bool keeps_ = true;
-  std::int64_t elements_ = 0;
+  bool keeps_;
+  std::int64_t elements_;
 };
 
 } // namespace cleave::comm

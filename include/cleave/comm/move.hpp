@@ -11,8 +11,8 @@
 #include <cleave/comm/slice.hpp>
 #include <cleave/program/step.hpp>
 
-#include <optional>
-#include <variant>
+#include <memory>
+#include <type_traits>
 
 namespace cleave::comm {
 
@@ -20,80 +20,116 @@ namespace detail {
 
 /// The list without the axes at its end that are in the set.
 inline axis_list stripped(axis_list list, axis_set axes) {
-  while (!list.empty() && (axes >> list[list.size() - 1] & 1) != 0) list.pop_back();
+  while (!list.empty() && axes.contains(list[list.size() - 1])) list.pop_back();
   return list;
 }
 
 } // namespace detail
 
-/// Whether a move stays inside blocks over the axes that it leaves alone, so that it is what its name says. A fact of
-/// sizes and layouts, the same on all ranks. Where it does not hold, the move becomes the general exchange.
+/// Whether a move stays inside the blocks over the axes that it leaves alone, as its collective requires. This follows
+/// from sizes and layouts, so it is the same on all ranks. Other moves become the general exchange.
 inline bool stays_in_blocks(const transfer& t, const axis_sizes& sizes) {
   for (int i = 0; i < t.global.rank; ++i) {
     if (t.from[i] == t.to[i]) continue;
     const axis_list kept = detail::stripped(t.from[i], t.axes);
-    if (detail::stripped(t.to[i], t.axes) != kept || (kept.mask() & t.axes) != 0) return false;
+    if (detail::stripped(t.to[i], t.axes) != kept || kept.mask().meets(t.axes)) return false;
     if (!nests(t.global[i], kept, t.from[i], sizes) || !nests(t.global[i], kept, t.to[i], sizes)) return false;
   }
   return true;
 }
 
-/// A move of a plan bound to sizes: the collective that the plan names, or what it becomes for uneven blocks.
+/// Whether a collective works on any blocks, or only on blocks that stay inside those of the axes left alone.
+enum class works_on { any_blocks, nested_blocks };
+
+/// Which class a collective of a plan becomes when it is bound to sizes.
+template <kind Name, class Call, works_on Blocks>
+struct bound_as {
+  using call = Call;
+  static constexpr works_on blocks = Blocks;
+};
+
+/// All collectives that move a value from one layout to another. A new one is one line here.
+struct collectives : bound_as<kind::slice, slice, works_on::nested_blocks>,
+                     bound_as<kind::mask, mask, works_on::any_blocks>,
+                     bound_as<kind::all_reduce, all_reduce, works_on::any_blocks>,
+                     bound_as<kind::reduce_scatter, reduce_scatter, works_on::nested_blocks>,
+                     bound_as<kind::all_gather, all_gather, works_on::nested_blocks>,
+                     bound_as<kind::all_to_all, all_to_all, works_on::nested_blocks>,
+                     bound_as<kind::collective_permute, collective_permute, works_on::any_blocks> {};
+
+/// A move of a plan bound to sizes: the collective that the plan names, or what it becomes for uneven blocks. An
+/// interface, so that a program compiles the collectives that it has and no others.
 class bound_move {
  public:
-  bound_move(grid_state& grid, kind move, const transfer& t) {
-    const bool inside = stays_in_blocks(t, grid.sizes());
-    if (move == kind::mask) {
-      call_.emplace<mask>(grid, t);
-    } else if (move == kind::all_reduce) {
-      call_.emplace<all_reduce>(grid, t);
-    } else if (move == kind::slice && inside) {
-      call_.emplace<slice>(grid, t);
-    } else if (move == kind::all_gather && inside) {
-      call_.emplace<all_gather>(grid, t);
-    } else if (move == kind::all_to_all && inside) {
-      call_.emplace<all_to_all>(grid, t);
-    } else if (move == kind::reduce_scatter && inside) {
-      call_.emplace<reduce_scatter>(grid, t);
-    } else {
-      transfer rest = t;
-      if (move == kind::reduce_scatter) {
-        // Reduced everywhere first, then everybody fetches what it lacks of its block.
-        transfer whole = t;
-        whole.to = t.from;
-        whole.to.set_partial(t.to.unreduced(), t.from.combine());
-        rest.from = whole.to;
-        first_.emplace(grid, whole);
-        whole_bytes_ = aligned(box_of(t.global, whole.to, grid.here(), grid.sizes()).elements() * size_of(t.element));
-      }
-      call_.emplace<collective_permute>(grid, rest);
-    }
-  }
-
+  virtual ~bound_move() = default;
   /// Scratch memory that `run` must be given.
-  scratch_bytes needs() const {
-    scratch_bytes n = std::visit([](const auto& call) { return call.needs(); }, call_);
+  virtual scratch_bytes needs() const = 0;
+  virtual void run(const void* in, void* out, const scratch& s) = 0;
+};
+
+template <class Call>
+class move_by final : public bound_move {
+ public:
+  move_by(grid_state& grid, const transfer& t) : call_(grid, t) {}
+  scratch_bytes needs() const override { return call_.needs(); }
+  void run(const void* in, void* out, const scratch& s) override { call_.run(in, out, s); }
+
+ private:
+  Call call_;
+};
+
+/// All devices reduce everything first; then each fetches what it lacks of its block.
+class reduced_and_fetched final : public bound_move {
+ public:
+  reduced_and_fetched(grid_state& grid, const transfer& t)
+      : first_(grid, whole(t)), then_(grid, rest(t)),
+        whole_bytes_(aligned(held_after(grid, whole(t)).elements() * size_of(t.element))) {}
+  scratch_bytes needs() const override {
+    scratch_bytes n = then_.needs();
     n.memory += whole_bytes_;
-    if (first_ && first_->needs().host > n.host) n.host = first_->needs().host;
+    if (first_.needs().host > n.host) n.host = first_.needs().host;
     return n;
   }
-  void run(const void* in, void* out, scratch s) {
-    if (first_) {
-      first_->run(in, s.memory, s);
-      in = s.memory;
-      s.memory += whole_bytes_;
-    }
-    std::visit([&](auto& call) { call.run(in, out, s); }, call_);
+  void run(const void* in, void* out, const scratch& s) override {
+    first_.run(in, s.memory, s);
+    then_.run(s.memory, out, {s.memory + whole_bytes_, s.host});
   }
 
  private:
-  struct nothing {
-    scratch_bytes needs() const { return {}; }
-    void run(const void*, void*, const scratch&) const {}
-  };
-  std::optional<all_reduce> first_{};
-  std::int64_t whole_bytes_ = 0;
-  std::variant<nothing, slice, mask, all_reduce, reduce_scatter, all_gather, all_to_all, collective_permute> call_{};
+  static transfer whole(const transfer& t) {
+    transfer w = t;
+    w.to = t.from;
+    w.to.set_partial(t.to.unreduced(), t.from.combine());
+    return w;
+  }
+  static transfer rest(const transfer& t) {
+    transfer r = t;
+    r.from = whole(t).to;
+    return r;
+  }
+
+  all_reduce first_;
+  collective_permute then_;
+  std::int64_t whole_bytes_;
 };
+
+namespace detail {
+template <kind Move, class Call, works_on Blocks>
+auto entry_for(bound_as<Move, Call, Blocks>*) -> bound_as<Move, Call, Blocks>;
+} // namespace detail
+
+/// Binds a move. Collective over the grid: sub-communicators may be made.
+template <kind Move>
+std::unique_ptr<bound_move> make_move(grid_state& grid, const transfer& t) {
+  using entry = decltype(detail::entry_for<Move>(static_cast<collectives*>(nullptr)));
+  using named = move_by<typename entry::call>;
+  if constexpr (entry::blocks == works_on::any_blocks) {
+    return std::make_unique<named>(grid, t);
+  } else {
+    if (stays_in_blocks(t, grid.sizes())) return std::make_unique<named>(grid, t);
+    if constexpr (Move == kind::reduce_scatter) return std::make_unique<reduced_and_fetched>(grid, t);
+    else return std::make_unique<move_by<collective_permute>>(grid, t);
+  }
+}
 
 } // namespace cleave::comm

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/error.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/type/element.hpp>
 
@@ -24,7 +25,7 @@ inline void check(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw mpi_error(wording::mpi_failed(call, std::string_view(text, static_cast<std::size_t>(length))), code);
+  throw mpi_error(wording::mpi_failed(call, std::string_view(text, as_size(length))), code);
 }
 
 /// Throws environment_error where MPI cannot be called, since calling it then would abort.
@@ -75,25 +76,43 @@ struct group {
   int rank = 0;
 };
 
-/// One block of elements for each rank of a group, one after the other.
-struct block_counts {
-  std::vector<std::int64_t> count{};
-  std::vector<std::int64_t> offset{};
-
-  std::int64_t total() const {
-    std::int64_t n = 0;
-    for (std::int64_t c : count) n += c;
-    return n;
+/// One block of elements for each rank of a group, one after another in memory unless an offset is given.
+class rank_blocks {
+ public:
+  rank_blocks() = default;
+  /// Blocks with these counts, each of so many elements.
+  explicit rank_blocks(const std::vector<std::int64_t>& counts, std::int64_t each = 1) {
+    for (std::int64_t n : counts) append(n * each);
   }
+  /// The same block for each of so many ranks.
+  static rank_blocks repeated(std::int64_t elements, int ranks) {
+    rank_blocks all;
+    for (int r = 0; r < ranks; ++r) all.append_at(elements, 0);
+    return all;
+  }
+
+  void append(std::int64_t elements) { append_at(elements, end_); }
+  void append_at(std::int64_t elements, std::int64_t offset) {
+    count_.push_back(elements);
+    offset_.push_back(offset);
+    end_ = offset + elements;
+  }
+
+  std::int64_t count(int rank) const { return count_[rank]; }
+  std::int64_t offset(int rank) const { return offset_[rank]; }
+  const std::vector<std::int64_t>& counts() const { return count_; }
+  const std::vector<std::int64_t>& offsets() const { return offset_; }
+  /// Where the last block ends: the number of all elements if blocks follow one another.
+  std::int64_t end() const { return end_; }
   bool uniform() const {
-    for (std::int64_t c : count)
-      if (c != count.front()) return false;
+    for (std::int64_t c : count_)
+      if (c != count_.front()) return false;
     return true;
   }
-  void append(std::int64_t n) {
-    offset.push_back(total());
-    count.push_back(n);
-  }
+
+ private:
+  indexed_vector<std::int64_t> count_{}, offset_{};
+  std::int64_t end_ = 0;
 };
 
 // MPI 4 has every call once more with 64-bit counts.
@@ -107,15 +126,26 @@ using call_offset = int;
 #define CLEAVE_MPI_CALL(name) name
 #endif
 
-/// The counts of blocks as MPI takes them; only for counts within the limit.
+/// A count within the limit as MPI takes it.
+inline call_count as_count(std::int64_t n) { return static_cast<call_count>(n); }
+
+/// Calls f(first, n) for every part of so many elements that one call of MPI takes.
+template <class F>
+void for_each_call(std::int64_t elements, F&& f) {
+  const std::int64_t limit = count_limit();
+  for (std::int64_t first = 0; first < elements; first += limit)
+    f(first, as_count(elements - first < limit ? elements - first : limit));
+}
+
+/// The counts and offsets of blocks as MPI takes them. Only for counts within the limit.
 struct call_counts {
   std::vector<call_count> count{};
   std::vector<call_offset> offset{};
 
   call_counts() = default;
-  explicit call_counts(const block_counts& blocks) {
-    for (std::int64_t c : blocks.count) count.push_back(static_cast<call_count>(c));
-    for (std::int64_t o : blocks.offset) offset.push_back(static_cast<call_offset>(o));
+  explicit call_counts(const rank_blocks& blocks) {
+    for (std::int64_t c : blocks.counts()) count.push_back(as_count(c));
+    for (std::int64_t o : blocks.offsets()) offset.push_back(static_cast<call_offset>(o));
   }
 };
 
@@ -130,39 +160,58 @@ inline char* element_at(void* base, std::int64_t index, element e) {
 /// Messages under way between the ranks of one communicator; room for the requests is kept from run to run.
 class messages {
  public:
-  /// How many requests a message of so many elements takes.
-  static std::int64_t pieces(std::int64_t elements) { return (elements + count_limit() - 1) / count_limit(); }
-  void reserve(std::int64_t requests) { requests_.reserve(static_cast<std::size_t>(requests)); }
+  /// How many requests a message of so many elements takes, and messages of so many elements each.
+  static std::int64_t requests_for(std::int64_t elements) { return (elements + count_limit() - 1) / count_limit(); }
+  static std::int64_t requests_for(const rank_blocks& blocks) {
+    std::int64_t n = 0;
+    for (std::int64_t c : blocks.counts()) n += requests_for(c);
+    return n;
+  }
+  void reserve(std::int64_t requests) { requests_.reserve(as_size(requests)); }
 
   void send(const void* from, std::int64_t elements, element e, int to, MPI_Comm comm) {
-    for (std::int64_t done = 0; done < elements; done += count_limit()) {
-      const std::int64_t n = elements - done < count_limit() ? elements - done : count_limit();
-      requests_.push_back(MPI_REQUEST_NULL);
-      check(CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, done, e), static_cast<call_count>(n), datatype_of(e), to, tag,
-                                       comm, &requests_.back()),
+    for_each_call(elements, [&](std::int64_t first, call_count n) {
+      check(CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, first, e), n, datatype_of(e), to, tag, comm, next_request()),
             "MPI_Isend");
-    }
+    });
   }
   void receive(void* into, std::int64_t elements, element e, int from, MPI_Comm comm) {
-    for (std::int64_t done = 0; done < elements; done += count_limit()) {
-      const std::int64_t n = elements - done < count_limit() ? elements - done : count_limit();
-      requests_.push_back(MPI_REQUEST_NULL);
-      check(CLEAVE_MPI_CALL(MPI_Irecv)(element_at(into, done, e), static_cast<call_count>(n), datatype_of(e), from, tag,
-                                       comm, &requests_.back()),
+    for_each_call(elements, [&](std::int64_t first, call_count n) {
+      check(CLEAVE_MPI_CALL(MPI_Irecv)(element_at(into, first, e), n, datatype_of(e), from, tag, comm, next_request()),
             "MPI_Irecv");
-    }
+    });
+  }
+  /// Sends block r of `to` to rank r of a group, for all r, and receives its block as block r of `from`. `copy(into,
+  /// from, bytes)` copies the block that stays here. Empty blocks are not sent.
+  template <class Copy>
+  void exchange(const void* in, const rank_blocks& to, void* out, const rank_blocks& from, element e, const group& g,
+                const Copy& copy) {
+    for (int r = 0; r < g.size; ++r)
+      if (r != g.rank) receive(element_at(out, from.offset(r), e), from.count(r), e, r, g.handle);
+    for (int r = 0; r < g.size; ++r)
+      if (r != g.rank) send(element_at(in, to.offset(r), e), to.count(r), e, r, g.handle);
+    if (to.count(g.rank) != 0)
+      copy(element_at(out, from.offset(g.rank), e), element_at(in, to.offset(g.rank), e),
+           to.count(g.rank) * size_of(e));
+    wait();
   }
   /// Lets messages go on: many MPI move long ones only while they are called.
   void progress() {
     int done = 0;
-    check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+    check(MPI_Testall(count(), requests_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
   }
   void wait() {
-    check(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    check(MPI_Waitall(count(), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     requests_.clear();
   }
 
  private:
+  MPI_Request* next_request() {
+    requests_.push_back(MPI_REQUEST_NULL);
+    return &requests_.back();
+  }
+  int count() const { return static_cast<int>(requests_.size()); }
+
   static constexpr int tag = 1;
   std::vector<MPI_Request> requests_{};
 };

@@ -4,19 +4,20 @@
 
 #include <cleave/comm/mpi.hpp>
 #include <cleave/ops/scalar.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <cstdint>
 #include <type_traits>
 
-// How MPI combines partial values. All operations are commutative bit by bit, for in whatever order an all-reduce meets the
-// partial values on different ranks, its pairs are the same: so all ranks hold the same bits.
+// How MPI combines partial values. All operations are commutative bit by bit, for in whatever order an all-reduce meets
+// the partial values on different ranks, its pairs are the same: so all ranks hold the same bits.
 
 namespace cleave::comm {
 
 namespace detail {
 
-/// Of two zeros the greatest is +0; NaN wins, and has one bit pattern. A plain comparison would let the order of the operands
-/// decide, which differs between ranks.
+/// Of two zeros the greatest is +0; NaN wins, and has one bit pattern. A plain comparison would let the order of the
+/// operands decide, which differs between ranks.
 template <reduction How, class T>
 T agreed(T a, T b) {
   const computed<T> x = a, y = b;
@@ -28,15 +29,16 @@ T agreed(T a, T b) {
 /// What MPI calls: inout[i] = in[i] (How) inout[i].
 template <reduction How, class T>
 void combine(void* in, void* inout, int* count, MPI_Datatype*) {
-  const T* from = static_cast<const T*>(in);
-  T* into = static_cast<T*>(inout);
+  const T* from = as<T>(in);
+  T* into = as<T>(inout);
   for (int i = 0; i < *count; ++i) {
     if constexpr (How == reduction::max || How == reduction::min) into[i] = agreed<How>(from[i], into[i]);
     else into[i] = combined<How>(from[i], into[i]);
   }
 }
 
-/// Made at the first use and kept until MPI ends, which every rank may do when it likes: making one communicates nothing.
+/// Made at the first use and kept until MPI ends, which every rank may do when it likes: making one communicates
+/// nothing.
 template <reduction How, class T>
 MPI_Op own_operation() {
   static const MPI_Op operation = [] {
@@ -59,9 +61,9 @@ MPI_Op own_operation(reduction r) {
 
 } // namespace detail
 
-/// The operation of a reduction. Sum and product of bool are "any" and "all". 16-bit numbers are added in float and rounded.
-/// Integers of one byte wrap. The vector code of Open MPI saturates their sums (open-mpi/ompi#8045), so they have an
-/// operation of their own.
+/// The operation of a reduction. Sum and product of bool are "any" and "all". 16-bit numbers are added in float and
+/// rounded. Integers of one byte wrap. The vector code of Open MPI saturates their sums (open-mpi/ompi#8045), so they
+/// have an operation of their own.
 inline MPI_Op operation_of(reduction r, element e) {
   const bool chooses = r == reduction::max || r == reduction::min;
   switch (e) {
@@ -90,8 +92,8 @@ inline MPI_Op operation_of(reduction r, element e) {
   return MPI_SUM;
 }
 
-/// The datatype in which a reduction sees an element. Sums and products of signed integers wrap, which only unsigned ones do
-/// by rule; the bits are the same.
+/// The datatype in which a reduction sees an element. Sums and products of signed integers wrap, which only unsigned
+/// ones do by rule; the bits are the same.
 inline MPI_Datatype reduced_datatype_of(reduction r, element e) {
   if (r == reduction::sum || r == reduction::prod) {
     if (e == element::i32) return MPI_UINT32_T;

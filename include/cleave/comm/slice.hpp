@@ -6,13 +6,12 @@
 
 namespace cleave::comm {
 
-/// Dims are divided over more axes: every device keeps a part of what it has. Blocks must nest. Communication: none.
+/// Dims are sharded over more axes: every device keeps a part of what it has. Blocks must nest. Communication: none.
 class slice {
  public:
   slice(grid_state& grid, const transfer& t) : element_(t.element) {
-    const box from = box_of(t.global, t.from, grid.here(), grid.sizes());
-    const box to = box_of(t.global, t.to, grid.here(), grid.sizes());
-    copy_ = copy_between(to, from, to);
+    const box to = held_after(grid, t);
+    copy_ = copy_between(to, held_before(grid, t), to);
   }
   scratch_bytes needs() const { return {}; }
   void run(const void* in, void* out, const scratch&) const { copy_box(copy_, in, out, size_of(element_)); }

@@ -14,7 +14,7 @@
 
 namespace cleave::comm {
 
-/// Whether MPI may be handed addresses of device memory. Nothing detects this reliably, so it can be said:
+/// Whether MPI accepts addresses of device memory. Nothing detects this reliably, so users can set it:
 /// CLEAVE_GPU_AWARE_MPI=on or off in the environment, or gpu_aware_mode() = ... before a program is first run.
 enum class gpu_aware : std::uint8_t {
   automatic,
@@ -33,7 +33,7 @@ inline gpu_aware& gpu_aware_mode() {
   return mode;
 }
 
-/// Whether buffers travel through a copy in host memory.
+/// Whether buffers travel through a copy in host memory. A plan keeps what holds when it is bound.
 inline bool staged() {
   switch (gpu_aware_mode()) {
     case gpu_aware::never: return true;
@@ -59,13 +59,33 @@ struct scratch_bytes {
   std::int64_t host = 0;
 };
 
-/// Rounds up, so that what follows starts a cache line.
-constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+using cleave::aligned;
 
-/// Hands MPI the addresses it may read and write.
+/// Gives MPI the addresses that it may read and write: the data itself, or its copy on the host if buffers are staged.
 class port {
  public:
-  explicit port(bool through_host) : through_host_(through_host) {}
+  port() : through_host_(cleave::comm::staged()) {}
+
+  bool staged() const { return through_host_; }
+  /// Bytes of host memory that `call` needs.
+  std::int64_t host_bytes(std::int64_t sent, std::int64_t received) const {
+    return staged() ? aligned(sent) + aligned(received) : 0;
+  }
+  /// Calls f(from, into) with what MPI reads of `in` and writes of `out`; `out` has arrived afterwards.
+  template <class F>
+  void call(const void* in, std::int64_t sent, void* out, std::int64_t received, char* host, F&& f) const {
+    char* const landing = staged() ? host + aligned(sent) : nullptr;
+    const void* from = outgoing(in, host, sent);
+    f(from, incoming(out, landing));
+    arrived(out, landing, received);
+  }
+  /// A function that copies bytes between two addresses that MPI was given.
+  auto copier() const {
+    return [on_host = staged()](void* to, const void* from, std::int64_t bytes) {
+      if (on_host) copy_bytes<Kokkos::HostSpace, Kokkos::HostSpace>(to, from, bytes);
+      else copy_bytes(to, from, bytes);
+    };
+  }
 
   /// What MPI reads: the data itself or its copy on the host.
   const void* outgoing(const void* data, char* host, std::int64_t bytes) const {
@@ -76,7 +96,8 @@ class port {
     copy_bytes<Kokkos::HostSpace, memory_space>(host, data, bytes);
     return host;
   }
-  /// Where MPI writes, as soon as a receive is posted, into memory that kernels before may still read; `arrived` must follow.
+  /// Where MPI writes. It may do so as soon as a receive is posted, so kernels that read the memory are waited for.
+  /// `arrived` must follow.
   void* incoming(void* data, char* host) const {
     if (through_host_) return host;
     wait_for_kernels();

@@ -78,13 +78,13 @@ struct assignment {
 constexpr layout produced(const cost_model& m, const assignment& a, std::size_t v);
 constexpr bool is_transparent(const cost_model& m, const assignment& a, std::size_t v) {
   const std::uint32_t t = m.traits.at[v] & may_be_transparent;
-  return t != 0 && (t == transparent || produced(m, a, m.operand.at[m.first_slot.at[v]]).unreduced() == 0);
+  return t != 0 && (t == transparent || !produced(m, a, m.operand.at[m.first_slot.at[v]]).is_partial());
 }
 /// The layout in which a value is made.
 constexpr layout produced(const cost_model& m, const assignment& a, std::size_t v) {
   if ((m.traits.at[v] & may_be_transparent) == 0) return a.chosen.at[v].out;
   const layout below = produced(m, a, m.operand.at[m.first_slot.at[v]]);
-  if ((m.traits.at[v] & transparent) != 0 || below.unreduced() == 0) return below;
+  if ((m.traits.at[v] & transparent) != 0 || !below.is_partial()) return below;
   return a.chosen.at[v].out;
 }
 /// Nothing may change a node whose layout the user wrote or that has none to choose.

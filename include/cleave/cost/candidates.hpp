@@ -20,7 +20,7 @@ constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std
   if ((m.traits.at[v] & (is_linear | keeps_whole)) != is_linear) return;
   unsigned partial = 0;
   for (int k = 0; k < n.arity; ++k)
-    if (produced(m, a, n.in[static_cast<std::size_t>(k)]).unreduced() != 0) partial |= 1u << k;
+    if (produced(m, a, n.in[static_cast<std::size_t>(k)]).is_partial()) partial |= 1u << k;
   const reduction through = partial_reduction(n);
   for (unsigned tried = 1; tried <= partial; ++tried) {
     if ((tried & ~partial) != 0) continue;

@@ -5,6 +5,7 @@
 #include <cleave/cost/policy.hpp>
 #include <cleave/layout/moved.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -30,7 +31,7 @@ enum class kind : std::uint8_t {
 /// One move of a path: the collective, the axes over which devices take part, the layout reached.
 struct hop {
   kind move = kind::none;
-  axis_set axes = 0;
+  axis_set axes{};
   layout to{};
 };
 
@@ -153,7 +154,7 @@ inline constexpr collective_entry table[] = {
     {kind::all_reduce, "all_reduce", &price_of_all_reduce, &all_reduces, "partial over %, needed whole"},
     {kind::reduce_scatter, "reduce_scatter", &price_of_reduce_scatter, &reduce_scatters,
      "partial over %, each device needs its part"},
-    {kind::all_gather, "all_gather", &price_of_all_gather, &all_gathers, "divided over %, needed whole"},
+    {kind::all_gather, "all_gather", &price_of_all_gather, &all_gathers, "sharded over %, needed whole"},
     {kind::all_to_all, "all_to_all", &price_of_all_to_all, &all_to_alls, "% moves to another dim"},
     {kind::collective_permute, "collective_permute", &price_of_permute, &permutes, "each device fetches what it lacks"},
     {kind::exchange, "exchange", nullptr, nullptr, ""},
@@ -170,7 +171,22 @@ static_assert(in_order());
 } // namespace collectives
 
 constexpr const collective_entry& entry_of(kind k) { return collectives::table[static_cast<std::size_t>(k)]; }
-constexpr std::string_view name_of(kind k) { return entry_of(k).name; }
+
+namespace collectives {
+/// The words of an entry alone, so that a program that prints a name does not compile the prices.
+struct words {
+  std::string_view name, reason;
+  bool communicates;
+};
+inline constexpr auto all_words = [] {
+  std::array<words, std::size(table)> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {table[i].name, table[i].reason, table[i].communicates};
+  return all;
+}();
+} // namespace collectives
+
+constexpr const collectives::words& words_of(kind k) { return collectives::all_words[static_cast<std::size_t>(k)]; }
+constexpr std::string_view name_of(kind k) { return words_of(k).name; }
 
 /// What one move costs, for any sizes. Even blocks are charged by the table of docs/12-cost.md; where blocks do not
 /// nest, a move is the exchange that it becomes at run time.

@@ -58,7 +58,7 @@ struct cost_model {
   /// Of a carried value: the node that sets it for the next iteration.
   flat_array<node_id> next_of{};
   /// The parts of a node's fingerprint that do not change.
-  flat_array<std::uint64_t> looks{};
+  flat_array<std::uint64_t> own_fingerprint{};
 
   flat_array<std::uint32_t> first_slot{};
   flat_array<node_id> operand{};
@@ -99,7 +99,7 @@ struct cost_model {
 
   constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
   constexpr const op_rules& rules(std::size_t v) const {
-    return by_class[static_cast<std::size_t>(class_of(g.nodes[v].code))];
+    return by_class.of[static_cast<std::size_t>(class_of(g.nodes[v].code))];
   }
   constexpr node_factors factors(std::size_t v) const { return table[v]; }
 
@@ -115,7 +115,7 @@ struct cost_model {
     const node& n = node_at(v);
     std::uint32_t t = traits_of(n) | (traits.at[v] & (read_through | leads));
     kind.at[v] = cache.kind_of(n.type);
-    looks.at[v] = fixed_fingerprint(n);
+    own_fingerprint.at[v] = fixed_fingerprint(n);
     rank.at[v] = n.type.rank;
     for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
       to_result.at[slot] = to_reduced.at[slot] = from_result.at[slot] = from_reduced.at[slot] = missing.at[slot] = 0;
@@ -143,7 +143,7 @@ struct cost_model {
     weight.assign(count, 1);
     flops.assign(count, 0);
     next_of.assign(count, no_node);
-    looks.assign(count, 0);
+    own_fingerprint.assign(count, 0);
     first_slot.assign(count + 1, 0);
     first_edge.assign(count + 1, 0);
     const node* nodes = g.nodes.data();
@@ -199,7 +199,7 @@ struct cost_model {
   }
 
   constexpr std::uint32_t traits_of(const node& n) const {
-    const op_rules& rules = by_class[static_cast<std::size_t>(class_of(n.code))];
+    const op_rules& rules = by_class.of[static_cast<std::size_t>(class_of(n.code))];
     std::uint32_t t = rules.traits;
     if (rules.traits_of != nullptr) t |= rules.traits_of(n);
     if (rules.moves != nullptr && rules.weighed) t |= moves_data;

@@ -13,7 +13,7 @@
 
 namespace cleave {
 
-/// One operand of a remap and the result, as they are divided: what an exchange takes from where.
+/// One operand of a remap and the result, as they are sharded: what an exchange takes from where.
 struct exchange_part {
   tensor_type from{};
   layout taken{};
@@ -40,56 +40,57 @@ constexpr axis_set fetched_over(const exchange_part& p) {
 
 namespace detail {
 
-/// Along the dims of one map, or of several that follow one dim of the result: indices that a device needs and those of them
-/// that it holds, each once.
+/// Along the dims of one map, or of several that follow one dim of the result: how many indices a device needs, how
+/// many of them it has itself, each once, and how many devices have the needed ones.
 struct needed_indices {
   std::int64_t all = 0, here = 0, owners = 0;
   friend constexpr bool operator==(const needed_indices&, const needed_indices&) = default;
 };
 
-constexpr needed_indices needed_along(const exchange_part& p, std::size_t map, const coordinates& at, const sizes& s) {
-  const dim_map& m = p.maps[map];
-  const int to = p.to.find(m.to), from = p.from.find(m.from);
-  const range wanted = held(s[m.to], p.made[to], at, s.axes), own = held(s[m.from], p.taken[from], at, s.axes);
-  const std::int64_t blocks = s.axes.product(p.taken[from]);
+/// The indices that a device has of the dim of the operand that a map reads, and of how many devices some has.
+constexpr axis_list axes_of_source(const exchange_part& p, const dim_map& m) { return p.taken[p.from.find(m.from)]; }
+constexpr range held_source(const exchange_part& p, const dim_map& m, const coordinates& at, const sizes& s) {
+  return held(s[m.from], axes_of_source(p, m), at, s.axes);
+}
+
+/// Where the offset is known when the step runs: wherever it lies, all of it may lie elsewhere.
+constexpr needed_indices needed_somewhere(const exchange_part& p, const dim_map& m, range wanted, const sizes& s) {
+  const std::int64_t blocks = s.axes.product(axes_of_source(p, m)), all = std::min(wanted.size(), s[m.from]);
+  return {all, blocks == 1 ? all : 0, std::min<std::int64_t>(blocks, 2)};
+}
+/// Two dims that are merged: each index of the major one has a stretch of the minor one.
+constexpr needed_indices needed_of_merged(const exchange_part& p, const dim_map& major, const dim_map& minor,
+                                          range wanted, const coordinates& at, const sizes& s) {
+  const std::int64_t length = s[minor.from];
+  const range outer = held_source(p, major, at, s), inner = held_source(p, minor, at, s);
   needed_indices n;
-  if (m.at_run_time != 0) {
-    // Wherever it lies, it may all lie elsewhere.
-    n.all = std::min(wanted.size(), s[m.from]);
-    n.here = blocks == 1 ? n.all : 0;
-    n.owners = std::min<std::int64_t>(blocks, 2);
-    return n;
+  n.all = wanted.size();
+  for (std::int64_t i = length > 0 ? wanted.begin / length : 0; n.all > 0 && i * length < wanted.end; ++i) {
+    if (i < outer.begin || i >= outer.end) continue;
+    const range row = intersect(wanted, {i * length, (i + 1) * length});
+    n.here += intersect(row, {i * length + inner.begin, i * length + inner.end}).size();
   }
-  for (std::size_t other = 0; other < p.maps.size(); ++other) {
-    if (other == map || p.maps[other].to != m.to) continue;
-    if (m.floors || p.maps[other].floors) {
-      // Two dims as one: each index of the major dim has a stretch of the minor one.
-      const dim_map &major = m.floors ? m : p.maps[other], &minor = m.floors ? p.maps[other] : m;
-      const std::int64_t length = s[minor.from];
-      const range outer = held(s[major.from], p.taken[p.from.find(major.from)], at, s.axes),
-                  inner = held(length, p.taken[p.from.find(minor.from)], at, s.axes);
-      n.all = wanted.size();
-      for (std::int64_t i = length > 0 ? wanted.begin / length : 0; n.all > 0 && i * length < wanted.end; ++i)
-        if (i >= outer.begin && i < outer.end)
-          n.here += intersect(intersect(wanted, {i * length, (i + 1) * length}),
-                              {i * length + inner.begin, i * length + inner.end})
-                        .size();
-      n.owners = s.axes.product(p.taken[p.from.find(major.from)]) * s.axes.product(p.taken[p.from.find(minor.from)]);
-      return n;
-    }
-    // The diagonal: element i of both.
-    range both = intersect(wanted, {0, std::min(s[m.from], s[p.maps[other].from])});
-    n.all = both.size();
-    both = intersect(both,
-                     intersect(own, held(s[p.maps[other].from], p.taken[p.from.find(p.maps[other].from)], at, s.axes)));
-    n.here = both.size();
-    n.owners = 2;
-    return n;
-  }
-  const bool window = m.window != no_dim, skewed = window && p.from.has(m.window);
+  n.owners = s.axes.product(axes_of_source(p, major)) * s.axes.product(axes_of_source(p, minor));
+  return n;
+}
+/// A diagonal: index i of both dims.
+constexpr needed_indices needed_of_diagonal(const exchange_part& p, const dim_map& a, const dim_map& b, range wanted,
+                                            const coordinates& at, const sizes& s) {
+  const range both = intersect(wanted, {0, std::min(s[a.from], s[b.from])});
+  const range here = intersect(both, intersect(held_source(p, a, at, s), held_source(p, b, at, s)));
+  return {both.size(), here.size(), 2};
+}
+/// One dim, at each index of its window. Where the operand has the dim of the window, what one index of it needs is
+/// apart from what the others need.
+constexpr needed_indices needed_of_window(const exchange_part& p, const dim_map& m, range wanted, const coordinates& at,
+                                          const sizes& s) {
+  const bool window = m.window != no_dim, apart = window && p.from.has(m.window);
+  const range own = held_source(p, m, at, s);
+  const std::int64_t blocks = s.axes.product(axes_of_source(p, m));
+  const std::int64_t width = blocks > 0 ? block_extent(s[m.from], blocks) : 1;
+  needed_indices n;
   std::vector<index_run> runs;
-  const auto take = [&] {
-    const std::int64_t width = blocks > 0 ? block_extent(s[m.from], blocks) : 1;
+  const auto count = [&] {
     for (const index_run& r : distinct_sources(runs)) {
       n.all += r.count;
       n.here += within(r, own).count;
@@ -99,16 +100,30 @@ constexpr needed_indices needed_along(const exchange_part& p, std::size_t map, c
   };
   for (std::int64_t w = 0; w < (window ? s[m.window] : 1); ++w) {
     for (const index_run& r : runs_of(bound(m, s, w), wanted)) runs.push_back(r);
-    if (skewed) take();
+    if (apart) count();
   }
-  if (!skewed) take();
+  if (!apart) count();
   return n;
+}
+
+constexpr needed_indices needed_along(const exchange_part& p, std::size_t map, const coordinates& at, const sizes& s) {
+  const dim_map& m = p.maps[map];
+  const range wanted = held(s[m.to], p.made[p.to.find(m.to)], at, s.axes);
+  if (m.at_run_time != 0) return needed_somewhere(p, m, wanted, s);
+  for (std::size_t other = 0; other < p.maps.size(); ++other) {
+    const dim_map& o = p.maps[other];
+    if (other == map || o.to != m.to) continue;
+    if (m.floors) return needed_of_merged(p, m, o, wanted, at, s);
+    if (o.floors) return needed_of_merged(p, o, m, wanted, at, s);
+    return needed_of_diagonal(p, m, o, wanted, at, s);
+  }
+  return needed_of_window(p, m, wanted, at, s);
 }
 
 /// Elements of the dims that no map names, on the device that has the most.
 constexpr std::int64_t common_elements(const exchange_part& p, const sizes& s) {
   dim_set mapped = 0;
-  for (const dim_map& m : p.maps) mapped |= dim_bit(m.from) | (m.window != no_dim ? dim_bit(m.window) : 0);
+  for (const dim_map& m : p.maps) mapped |= dim_bit(m.from) | (m.window != no_dim ? dim_bit(m.window) : dim_set{});
   std::int64_t n = 1;
   for (int i = 0; i < p.from.rank; ++i)
     if ((mapped & dim_bit(p.from[i])) == 0) n = times(n, block_extent(s[p.from[i]], s.axes.product(p.taken[i])));
@@ -137,91 +152,13 @@ constexpr cost fetched(const exchange_part& p, const coordinates& at, const size
   return {all - here, all == here ? 0 : owners - (here > 0 ? 1 : 0)};
 }
 
-/// The indices of a region along a dim, from those of the block that it surrounds. They may lie outside of the dim.
-constexpr range region_range(const dim_map& m, range block) {
-  if (block.size() == 0) return {};
-  return {block.begin * m.stride + m.offset.constant, (block.end - 1) * m.stride + m.offset.constant + m.dilation + 1};
-}
-
-/// The parts of a region along up to three dims: before, in and after the device's own block along each. Part `p` of
-/// dim i is digit i of a number in base 3, of which bit n of step::region_parts says whether it is needed.
-inline constexpr std::uint32_t all_region_parts = (1u << 27) - 1;
-
-/// A region around blocks of an operand: maps as those of a buffer's region, with the border of each dim.
-struct region_shape {
-  tensor_type type{};
-  /// Of the operand, and of the blocks.
-  layout taken{}, made{};
-  static_vector<dim_map, 3> maps{};
-  std::uint32_t parts = all_region_parts;
-};
-
-/// Whether the dim of the blocks is the operand's own, so that there is a before and an after.
-constexpr bool surrounds(const dim_map& m) { return m.from == m.to && m.stride == 1; }
-
-/// The digit of a map in the number of a part.
-constexpr int digit_of(std::uint32_t part, std::size_t map) {
-  for (; map > 0; --map) part /= 3;
-  return static_cast<int>(part % 3);
-}
-/// The indices of one part of a region along a dim.
-constexpr range part_along(const dim_map& m, range block, int digit) {
-  const range all = region_range(m, block);
-  if (!surrounds(m)) return digit == 1 ? all : range{};
-  if (digit == 0) return intersect(all, {all.begin, block.begin});
-  return digit == 1 ? intersect(all, block) : intersect(all, {block.end, std::max(all.end, block.end)});
-}
-constexpr std::uint32_t parts_of(std::size_t maps) { return maps == 0 ? 1 : maps == 1 ? 3 : maps == 2 ? 9 : 27; }
-
-/// The same as for other exchanges; elements that two parts need count twice.
-constexpr cost fetched(const region_shape& r, const coordinates& at, const sizes& s) {
-  dim_set mapped = 0;
-  unsigned over = 0;
-  detail::needed_indices along[3][3];
-  for (std::size_t m = 0; m < r.maps.size(); ++m) {
-    const dim_map& map = r.maps[m];
-    const int i = r.type.find(map.from);
-    mapped |= dim_bit(map.from);
-    over |= r.taken[i].mask();
-    const range own = held(s[map.from], r.taken[i], at, s.axes), block = held(s[map.to], r.made[i], at, s.axes);
-    for (int digit = 0; digit < 3; ++digit) {
-      const index_map itself{1, 0, 1, false, map.outside, s[map.from]};
-      for (const index_run& x : distinct_sources(runs_of(itself, part_along(map, block, digit)))) {
-        along[m][digit].all += x.count;
-        along[m][digit].here += within(x, own).count;
-      }
-    }
-  }
-  if (over == 0) return {};
-  std::int64_t common = 1;
-  for (int i = 0; i < r.type.rank; ++i)
-    if ((mapped & dim_bit(r.type[i])) == 0)
-      common = times(common, block_extent(s[r.type[i]], s.axes.product(r.taken[i])));
-  cost c;
-  for (std::uint32_t part = 0; part < parts_of(r.maps.size()); ++part) {
-    if ((r.parts >> part & 1) == 0) continue;
-    std::int64_t all = common, here = common;
-    for (std::size_t m = 0; m < r.maps.size(); ++m) {
-      all = times(all, along[m][digit_of(part, m)].all);
-      here = times(here, along[m][digit_of(part, m)].here);
-    }
-    c.bytes += all - here;
-    c.messages += all != here ? 1 : 0;
-  }
-  return c;
-}
-
-/// The axes along which devices must fetch from each other.
-constexpr axis_set fetched_over(const region_shape& r) {
-  unsigned set = 0;
-  for (const dim_map& m : r.maps) set |= r.taken[r.type.find(m.from)].mask();
-  return static_cast<axis_set>(set);
-}
-
 namespace detail {
 
-/// The most that a device fetches, over the devices that differ on some axes. Of a large mesh only the ends and the middle are
-/// looked at: what is between is as they are, but for the remainders of blocks.
+/// So many devices at each end of a large mesh are looked at, and one in the middle: what is between is as they are,
+/// but for the remainders of blocks. Not measured.
+inline constexpr std::int64_t devices_at_ends = 64;
+
+/// The most that a device fetches, over the devices that differ on some axes.
 template <class Fetched>
 constexpr cost busiest_of(unsigned used, const sizes& s, Fetched&& of) {
   axis_sizes walk;
@@ -229,7 +166,8 @@ constexpr cost busiest_of(unsigned used, const sizes& s, Fetched&& of) {
   const std::int64_t devices = walk.devices();
   cost busiest;
   for (std::int64_t d = 0; d < devices; ++d) {
-    if (devices > enumerated_devices && d > 64 && d < devices - 64 && d != devices / 2) continue;
+    if (devices > enumerated_devices && d > devices_at_ends && d < devices - devices_at_ends && d != devices / 2)
+      continue;
     const cost c = of(coordinates_of(d, walk));
     busiest.bytes = std::max(busiest.bytes, c.bytes);
     busiest.messages = std::max(busiest.messages, c.messages);
@@ -238,17 +176,6 @@ constexpr cost busiest_of(unsigned used, const sizes& s, Fetched&& of) {
 }
 
 } // namespace detail
-
-constexpr cost region_cost(const region_shape& r, const sizes& s) {
-  unsigned used = fetched_over(r);
-  if (used == 0) return {};
-  for (const dim_map& m : r.maps) used |= r.made[r.type.find(m.from)].mask();
-  return detail::busiest_of(used, s, [&](const coordinates& at) {
-    cost c = fetched(r, at, s);
-    c.bytes *= size_of(r.type.element);
-    return c;
-  });
-}
 
 /// What an exchange moves: on the busiest device the elements that it needs and does not hold, each once.
 constexpr cost exchange_cost(std::span<const exchange_part> parts, const sizes& s) {

@@ -74,11 +74,4 @@ struct view_parts {
   bool exact = true;
 };
 
-namespace detail {
-constexpr std::int8_t position_of(const tensor_type& t, dim_id d) { return static_cast<std::int8_t>(t.find(d)); }
-constexpr const tensor_type& operand_type(const graph& g, const node& n, int k) {
-  return g.nodes[n.in[static_cast<std::size_t>(k)]].type;
-}
-} // namespace detail
-
 } // namespace cleave

@@ -141,7 +141,7 @@ constexpr void fetch_from_own_layout(const cost_model& m, const assignment& a, s
       const factor& f = factors.items[i];
       if (!f.is_fetched() || f.at[k] < 0) continue;
       axis_list list = owners_answer ? axis_list{} : own[f.at[k]];
-      while ((list.mask() & common) != 0) list.pop_back();
+      while ((list.bits() & common) != 0) list.pop_back();
       s.taken.set(f.taken, list);
     }
   }
@@ -160,7 +160,7 @@ constexpr bool fits(const cost_model& m, std::size_t v, const strategy& s) {
       unsigned seen = s.forwarded;
       int r = 0;
       for (std::size_t i = 0; i < factors.count; ++i) {
-        const unsigned axes = axes_of(factors.items[i], s, r).mask();
+        const unsigned axes = axes_of(factors.items[i], s, r).bits();
         if (factors.items[i].at[k] < 0) continue;
         if ((seen & axes) != 0) return false;
         seen |= axes;

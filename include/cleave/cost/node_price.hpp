@@ -7,7 +7,7 @@
 namespace cleave::planner {
 
 /// What it costs to take a value from one layout to another, as often as its node runs.
-constexpr double way(const cost_model& m, std::size_t u, layout from, layout to) {
+constexpr double reshard_price(const cost_model& m, std::size_t u, layout from, layout to) {
   return m.weight.at[u] * m.cache.score(m.kind.at[u], from, to);
 }
 
@@ -63,10 +63,10 @@ constexpr double copies_price(const cost_model& m, assignment& a, std::size_t u)
   const std::size_t found = find_copies(m, a, u, own);
   double total = 0;
   for (std::size_t i = 0; i < found; ++i) {
-    double best = way(m, u, own, a.copies.at[i]);
+    double best = reshard_price(m, u, own, a.copies.at[i]);
     for (std::size_t j = 0; j < i && best > 0; ++j) {
-      if (a.copies.at[j].unreduced() != 0) continue;
-      const double other = way(m, u, a.copies.at[j], a.copies.at[i]);
+      if (a.copies.at[j].is_partial()) continue;
+      const double other = reshard_price(m, u, a.copies.at[j], a.copies.at[i]);
       if (other < best) best = other;
     }
     total += best;

@@ -7,7 +7,6 @@
 #include <cleave/cost/strategy.hpp>
 #include <cleave/ops/table.hpp>
 
-#include <array>
 #include <vector>
 
 namespace cleave {
@@ -77,6 +76,7 @@ inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if
 /// All that the passes ask of a class of operations: one file for each class, in rules/. A null pointer means that the
 /// class has nothing to say.
 struct op_rules {
+  op_class what{};
   /// Records what the cotangent of a node's result gives to its operands; null: nothing flows, or, in a loop, by another
   /// way.
   void (*adjoint)(detail::reverse_context&, std::size_t v, const node&, value cotangent) = nullptr;
@@ -85,6 +85,12 @@ struct op_rules {
   void (*factors)(const graph&, const node&, factor_list&) = nullptr;
   /// Dims of the result that may not be sharded; null: all may.
   dim_set (*whole_dims)(const graph&, const node&) = nullptr;
+  /// It may be handed operands with their dims in another memory order than was recorded, since it goes by the names of
+  /// dims; and it may give its result in another one. The others name the memory of their operand, keep its order, or
+  /// are kernels of the user.
+  bool reads_any_order = false, gives_any_order = false;
+  /// Layouts propagate through it after they did through cheap operations: it is worth to follow what those say.
+  bool propagates_late = false;
   /// How a split or merged dim's axes shard its two parts; null: there are no such dims.
   view_parts (*parts)(const graph&, const node&, axis_list whole) = nullptr;
   /// Bits of node_trait that all operations of the class have.
@@ -127,7 +133,9 @@ struct op_rules {
   std::string_view reason{};
 };
 
-/// By op_class.
-using op_rules_table = std::array<op_rules, op_class_count>;
+/// The rules of all classes, in the order of op_class. A plain array, which constant evaluation indexes at once.
+struct op_rules_table {
+  op_rules of[op_class_count];
+};
 
 } // namespace cleave

@@ -31,19 +31,16 @@ struct last_hop {
     last = h;
     ++count;
   }
-  constexpr void append(const last_hop& other) {
-    if (other.count != 0) last = other.last;
-    count += other.count;
-  }
-  constexpr bool fits(const last_hop& other) const { return count + other.count <= max_hops; }
 };
-struct all_hops : static_vector<hop, max_hops> {
-  constexpr void append(const all_hops& other) {
-    for (const hop& h : other) push_back(h);
-  }
-  constexpr bool fits(const all_hops& other) const { return size() + other.size() <= max_hops; }
-};
+using all_hops = static_vector<hop, max_hops>;
 
+constexpr void append_hops(last_hop& to, const last_hop& more) {
+  if (more.count != 0) to.last = more.last;
+  to.count += more.count;
+}
+constexpr void append_hops(all_hops& to, const all_hops& more) {
+  for (const hop& h : more) to.push_back(h);
+}
 /// One all-to-all: axes that end the list of one dim and continue that of another.
 struct turn {
   axis_set moving = 0;
@@ -159,8 +156,8 @@ struct path_search {
       reduced.set_partial(to.unreduced(), at.combine());
       bool fits = append(p, l, kind::all_reduce, left, reduced);
       const path rest = whole(l, to);
-      fits = fits && p.hops.fits(rest.hops);
-      if (fits) p.hops.append(rest.hops);
+      fits = fits && p.hops.count + rest.hops.count <= max_hops;
+      if (fits) append_hops(p.hops, rest.hops);
       p.price += rest.price;
       p.score = rule.score(p.price);
       if (fits && (!any || p.score < best.score)) {
@@ -235,9 +232,7 @@ constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t eleme
 /// policy. Never through a replicated copy unless that is what is asked. Communication: as the hops say.
 constexpr path find_path(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
                          const axis_sizes& sizes, const policy& rule) {
-  const basic_path<detail::all_hops> found = detail::cheapest_path<detail::all_hops>(global, element_bytes, from, to,
-                                                                                     sizes, rule);
-  return {found.hops, found.price, found.score};
+  return detail::cheapest_path<detail::all_hops>(global, element_bytes, from, to, sizes, rule);
 }
 /// What that costs.
 constexpr double path_score(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,

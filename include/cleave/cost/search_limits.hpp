@@ -15,8 +15,8 @@ struct search_limits {
   /// Sweeps after a merge became an exchange, around it and with it. With 6 the plans of 20,000 fuzzed programs are the
   /// same.
   int merge_sweeps = 2;
-  /// Nodes that follow a change of one node before the ripple stops: most of what planning takes grows with it. With 64,
-  /// 34 plans of 20,000 fuzzed programs differ, of which 25 are cheaper and 3 dearer.
+  /// Nodes that follow a change of one node before the ripple stops: most of what planning takes grows with it. With
+  /// 64, 34 plans of 20,000 fuzzed programs differ, of which 25 are cheaper and 3 dearer.
   std::size_t ripple = 32;
   /// Ops through which the origin of a partial sum is followed upwards, to reduce it there. Not measured.
   static constexpr std::size_t partial_chain = 8;

@@ -42,11 +42,11 @@ struct strategy {
   /// remap: the axes of the operands' dims that the maps name, by map.
   short_lists taken{};
   /// scatter: the axes that shard the indices and over which rows are sent, so that they leave nothing partial.
-  axis_set sent = 0;
+  axis_set sent{};
   /// merge: how many of the last axes of the merged dim shard the minor dim of the operand.
   std::uint8_t minor = 0;
   /// Partial axes forwarded by linearity, and the operands that must be partial over them (bit set).
-  axis_set forwarded = 0;
+  axis_set forwarded{};
   std::uint8_t partial_operands = 0;
 
   constexpr bool divides_like(const strategy& other) const {
@@ -92,15 +92,13 @@ constexpr layout required(const node& n, node_factors factors, const strategy& s
 }
 
 /// The axes that leave the result partial: those of reduced factors, unless rows are sent over them.
-constexpr axis_set reduced_axes(const strategy& s) { return static_cast<axis_set>(s.over.sharded() & ~s.sent); }
+constexpr axis_set reduced_axes(const strategy& s) { return s.over.sharded() - s.sent; }
 /// The axes over which no partial sum may be forwarded: they shard the result or what is reduced.
-constexpr axis_set dividing_axes(const strategy& s) {
-  return static_cast<axis_set>(s.out.sharded() | s.over.sharded());
-}
+constexpr axis_set dividing_axes(const strategy& s) { return s.out.sharded() | s.over.sharded(); }
 
 /// Sets the partial axes of the result from the rest of the strategy.
 constexpr void derive_unreduced(const node& n, strategy& s) {
-  s.out.set_partial(static_cast<axis_set>(reduced_axes(s) | s.forwarded), partial_reduction(n));
+  s.out.set_partial(reduced_axes(s) | s.forwarded, partial_reduction(n));
 }
 
 } // namespace cleave

@@ -9,7 +9,7 @@
 namespace cleave::comm {
 
 namespace detail {
-/// A row that lies packed, against one in a tensor.
+/// A packed row beside a row of a tensor: extents, and strides in both.
 inline strided_dims packed_row(const strided_dims& row, int array, bool packed_is_target) {
   strided_dims d;
   std::int64_t next = row.size();
@@ -27,190 +27,173 @@ inline strided_dims swapped(const strided_dims& row) {
 }
 } // namespace detail
 
-/// Rows of a table at places (gather), or rows added to a table of zeros at places (scatter).
-/// Communication: where it is said over axes: an all-to-all of counts, one of places, one of rows. Places and routes are on the
-/// host; rows are packed and added where kernels run.
+/// Rows of a table at indices (gather), or rows added to a table of zeros at indices (scatter).
+/// Communication: over the axes that are given, an all-to-all of counts, one of indices, one of rows. Indices and
+/// routes are on the host; rows are packed and added where kernels run.
 template <class T>
 class row_lookup final : public data_routed {
+  using offsets = indexed_vector<std::int64_t>;
+
  public:
-  /// Gather: over the axes that divide the table. Scatter: over those along which rows are sent.
+  /// Gather: over the axes that shard the table. Scatter: over those along which rows are sent.
   row_lookup(grid_state& grid, const row_tensors& t, axis_set over, bool scatters)
-      : t_(t), here_(grid.here()), element_(t.rows.element), scatters_(scatters) {
+      : t_(t), here_(grid.here()), element_(t.rows.element), scatters_(scatters),
+        indices_(t.over_indices(here_, here_)), row_(t.over_row(here_)) {
     if (grid.sizes().product(over) > 1) group_ = grid.group_of(over);
-    for (int r = 0; r < group_.size; ++r) members_.push_back(group_.size > 1 ? grid.member(over, r) : here_);
-    places_ = t_.over_places(here_);
-    row_ = t_.over_row(here_);
+    for (int r = 0; r < group_.size; ++r)
+      owners_.push_back(owner(t_, here_, group_.size > 1 ? grid.member(over, r) : here_));
   }
   void run(const void* const* in, void* out) override {
-    const std::vector<std::int64_t> at = places_on_host(in[1], places_.size(), t_.places.element);
-    if (scatters_) scatter(static_cast<const T*>(in[0]), at, static_cast<T*>(out));
-    else gather(static_cast<const T*>(in[0]), at, static_cast<T*>(out));
+    const offsets indices = indices_on_host(in[1], indices_.size(), t_.indices.element);
+    const T* const from = as<T>(in[0]);
+    if (scatters_) scatter(from, indices, as<T>(out));
+    else gather(from, indices, as<T>(out));
   }
 
  private:
-  std::int64_t length() const { return row_.size(); }
-  /// Where the row at a place is in the shard of a member, for the common dims of place number `p`; -1 where it is not there.
-  std::int64_t in_shard(std::int64_t place, std::int64_t common, const coordinates& c) const {
-    const range block = held(t_.extent(), t_.divided(), c, t_.at.axes);
-    if (place < block.begin || place >= block.end) return -1;
-    return common + (place - block.begin) * t_.stride_along(c);
-  }
-  void copy(const T* from, T* to, const std::vector<std::int64_t>& source, const std::vector<std::int64_t>& target, const strided_dims& row) {
-    const auto rows = static_cast<std::int64_t>(source.size());
-    if (rows * length() == 0) return;
-    copy_rows(from, to, sources_.put(source), targets_.put(target), row, rows);
-  }
-  template <class U = T>
-  static U* memory(std::shared_ptr<void>& kept, std::int64_t& bytes, std::int64_t elements) {
-    const std::int64_t wanted = elements * static_cast<std::int64_t>(sizeof(U));
-    if (wanted > bytes) kept = allocate(wanted), bytes = wanted;
-    return static_cast<U*>(kept.get());
-  }
+  /// A device that has a block of the table.
+  struct owner {
+    range block;
+    std::int64_t stride;
+    strided_dims indices;
 
-  void gather(const T* table, const std::vector<std::int64_t>& places, T* out) {
-    const auto n = static_cast<std::int64_t>(places.size());
-    std::vector<std::int64_t> source, target;
-    if (group_.size == 1) {
-      for (std::int64_t p = 0; p < n; ++p) {
-        source.push_back(in_shard(places[static_cast<std::size_t>(p)], places_.at(2, p), here_));
-        target.push_back(places_.at(1, p));
-      }
-      copy(table, out, source, target, row_);
-      wait_for_kernels();
-      return;
+    owner(const row_tensors& t, const coordinates& here, const coordinates& at)
+        : block(t.block(at)), stride(t.stride_along(at)), indices(t.over_indices(here, at)) {}
+    /// Where the row at an index is in the owner's shard, for number `n` of the indices here; -1 if it is not there.
+    std::int64_t row_at(std::int64_t index, std::int64_t n) const {
+      return index < block.begin || index >= block.end ? -1 : indices.at(2, n) + (index - block.begin) * stride;
     }
-    // Requests by member: which row of its shard, for which place here.
-    std::vector<std::vector<std::int64_t>> asked(members_.size()), mine(members_.size());
-    for (std::int64_t p = 0; p < n; ++p) {
-      const std::int64_t place = places[static_cast<std::size_t>(p)];
+  };
+  /// Rows that travel between this device and the owners, by owner: how many, where each is in the owner's shard, and
+  /// where in the rows here.
+  struct routes {
+    offsets count{}, here{};
+    std::vector<std::int32_t> there{};
+  };
+
+  std::int64_t length() const { return row_.size(); }
+  /// Where index number n has its row among the rows here.
+  std::int64_t row_here(std::int64_t n) const { return indices_.at(1, n); }
+  /// Offsets of so many packed rows.
+  offsets packed(std::int64_t rows) const {
+    offsets at;
+    for (std::int64_t r = 0; r < rows; ++r) at.push_back(r * length());
+    return at;
+  }
+  /// Finds the rows of all owners at the indices, or, for replicas that need be asked but once, of the first one.
+  /// `missing` receives the rows here that no owner has.
+  routes routes_to(bool all_owners, const offsets& indices, offsets& missing) const {
+    std::vector<routes> by_owner(owners_.size());
+    for (std::int64_t n = 0; n < std::ssize(indices); ++n) {
       bool found = false;
-      for (std::size_t m = 0; m < members_.size() && !found && place >= 0 && place < t_.extent(); ++m) {
-        const std::int64_t row = in_shard(place, common_of(p, members_[m]), members_[m]);
+      for (std::size_t o = 0; o < owners_.size() && (all_owners || !found); ++o) {
+        const std::int64_t row = owners_[o].row_at(indices[n], n);
         if (row < 0) continue;
-        asked[m].push_back(row);
-        mine[m].push_back(places_.at(1, p));
+        by_owner[o].there.push_back(static_cast<std::int32_t>(row));
+        by_owner[o].here.push_back(row_here(n));
         found = true;
       }
-      if (found) continue;
-      source.push_back(-1);
-      target.push_back(places_.at(1, p));
+      if (!found) missing.push_back(row_here(n));
     }
-    copy(table, out, source, target, row_);
-    wait_for_kernels();
-    std::vector<std::int64_t> to(members_.size(), 0);
-    std::vector<std::int32_t> requests;
-    target.clear();
-    for (std::size_t m = 0; m < members_.size(); ++m) {
-      to[m] = static_cast<std::int64_t>(asked[m].size());
-      for (std::int64_t row : asked[m]) requests.push_back(static_cast<std::int32_t>(row));
-      target.insert(target.end(), mine[m].begin(), mine[m].end());
+    routes all;
+    for (const routes& r : by_owner) {
+      all.count.push_back(std::ssize(r.here));
+      all.here.insert(all.here.end(), r.here.begin(), r.here.end());
+      all.there.insert(all.there.end(), r.there.begin(), r.there.end());
     }
-    const std::vector<std::int64_t> from = exchange_.counts_from(to, group_);
-    std::int64_t total = 0;
-    for (std::int64_t c : from) total += c;
-    std::vector<std::int32_t> wanted(static_cast<std::size_t>(total));
-    host_.template run<Kokkos::HostSpace>(requests.data(), to, wanted.data(), from, 1, element::i32, group_);
-
-    T* const sending = memory(sending_, sending_bytes_, total * length());
-    T* const receiving = memory(receiving_, receiving_bytes_, static_cast<std::int64_t>(target.size()) * length());
-    source.clear();
-    std::vector<std::int64_t> packed;
-    for (std::size_t r = 0; r < wanted.size(); ++r) {
-      source.push_back(wanted[r]);
-      packed.push_back(static_cast<std::int64_t>(r) * length());
-    }
-    copy(table, sending, source, packed, detail::packed_row(row_, 1, true));
-    wait_for_kernels();
-    exchange_.run(sending, from, receiving, to, length(), element_, group_);
-    source.clear();
-    for (std::size_t r = 0; r < target.size(); ++r) source.push_back(static_cast<std::int64_t>(r) * length());
-    copy(receiving, out, source, target, detail::packed_row(row_, 0, false));
-    wait_for_kernels();
+    return all;
+  }
+  void copy(const T* from, T* to, const offsets& source, const offsets& target, const strided_dims& row) {
+    if (source.empty() || length() == 0) return;
+    copy_rows(from, to, sources_.put(source), targets_.put(target), row, std::ssize(source));
   }
 
-  /// Offset of the common dims of a place in the shard of a member, whose strides differ where its block is shorter.
-  std::int64_t common_of(std::int64_t p, const coordinates& c) const {
-    const shape mine = t_.shard(t_.places, t_.places_where, here_).extents(), table = t_.shard(t_.table, t_.table_where, c).extents();
-    const auto stride = strides_of(table);
-    std::int64_t offset = 0;
-    for (int i = t_.places.rank; i-- > 0; p /= mine[i]) {
-      const int in_table = t_.table.find(t_.places[i]);
-      if (in_table >= 0) offset += p % mine[i] * stride[static_cast<std::size_t>(in_table)];
+  /// Without communication: where each row is in the table here, -1 if it has none, and among the rows.
+  std::pair<offsets, offsets> rows_of_one_owner(const offsets& indices) const {
+    offsets in_table, in_rows;
+    for (std::int64_t n = 0; n < std::ssize(indices); ++n) {
+      in_table.push_back(owners_.front().row_at(indices[n], n));
+      in_rows.push_back(row_here(n));
     }
-    return offset;
+    return {std::move(in_table), std::move(in_rows)};
+  }
+
+  void gather(const T* table, const offsets& indices, T* out) {
+    if (group_.size == 1) {
+      const auto [in_table, in_rows] = rows_of_one_owner(indices);
+      copy(table, out, in_table, in_rows, row_);
+      return wait_for_kernels();
+    }
+    offsets missing;
+    const routes asked = routes_to(false, indices, missing);
+    // Indices that no table has give zeros.
+    copy(table, out, offsets(missing.size(), -1), missing, row_);
+    wait_for_kernels();
+    const offsets wanted_by = exchange_.counts_from(asked.count, group_);
+    const std::vector<std::int32_t> wanted = host_.exchanged(asked.there, asked.count, wanted_by, group_);
+    answer(table, offsets(wanted.begin(), wanted.end()), wanted_by, asked, out);
+  }
+  /// Sends the rows that other devices asked for, and puts the received rows where they belong.
+  void answer(const T* table, const offsets& wanted, const offsets& wanted_by, const routes& asked, T* out) {
+    const std::int64_t sent = std::ssize(wanted), received = std::ssize(asked.here);
+    T* const sending = sending_.at_least(sent * length());
+    T* const receiving = receiving_.at_least(received * length());
+    copy(table, sending, wanted, packed(sent), detail::packed_row(row_, 1, true));
+    wait_for_kernels();
+    exchange_.run(sending, wanted_by, receiving, asked.count, length(), element_, group_);
+    copy(receiving, out, packed(received), asked.here, detail::packed_row(row_, 0, false));
+    wait_for_kernels();
   }
 
   /// 16-bit numbers are added up in float, in a table beside the result.
   static constexpr bool adds_wider = !std::is_same_v<computed<T>, T>;
   computed<T>* sums_for(T* out, std::int64_t elements) {
     if constexpr (!adds_wider) return out;
-    else return memory<computed<T>>(sums_, sums_bytes_, elements);
+    else return sums_.at_least(elements);
   }
-  void add(const T* from, computed<T>* to, const std::vector<std::int64_t>& source, const std::vector<std::int64_t>& target, const strided_dims& row) {
+  void add(const T* from, computed<T>* to, const offsets& source, const offsets& target, const strided_dims& row) {
     if (source.empty()) return;
-    add_rows(from, to, sources_.put(source), targets_.put(target), row, static_cast<std::int64_t>(source.size()));
+    add_rows(from, to, sources_.put(source), targets_.put(target), row, std::ssize(source));
   }
-  void scatter(const T* rows, const std::vector<std::int64_t>& places, T* out) {
-    const std::int64_t elements = t_.shard(t_.table, t_.table_where, here_).elements();
+  void scatter(const T* rows, const offsets& indices, T* out) {
+    const std::int64_t elements = t_.table_shard(here_).elements();
     computed<T>* const sums = sums_for(out, elements);
     fill_elements(sums, elements, computed<T>{});
-    add_all(rows, places, sums);
+    add_all(rows, indices, sums);
     if constexpr (adds_wider) convert_elements(sums, out, elements);
     wait_for_kernels();
   }
-  void add_all(const T* rows, const std::vector<std::int64_t>& places, computed<T>* out) {
-    const auto n = static_cast<std::int64_t>(places.size());
-    std::vector<std::int64_t> source, target;
+  void add_all(const T* rows, const offsets& indices, computed<T>* out) {
     if (group_.size == 1) {
-      for (std::int64_t p = 0; p < n; ++p) {
-        const std::int64_t row = in_shard(places[static_cast<std::size_t>(p)], places_.at(2, p), here_);
-        if (row < 0) continue;
-        source.push_back(places_.at(1, p));
-        target.push_back(row);
-      }
-      add(rows, out, source, target, detail::swapped(row_));
-      return;
+      const auto [in_table, in_rows] = rows_of_one_owner(indices);
+      return add(rows, out, in_rows, in_table, detail::swapped(row_));
     }
-    std::vector<std::int64_t> to(members_.size(), 0), packed;
-    std::vector<std::int32_t> where;
-    for (std::size_t m = 0; m < members_.size(); ++m)
-      for (std::int64_t p = 0; p < n; ++p) {
-        const std::int64_t row = in_shard(places[static_cast<std::size_t>(p)], common_of(p, members_[m]), members_[m]);
-        if (row < 0) continue;
-        ++to[m];
-        where.push_back(static_cast<std::int32_t>(row));
-        packed.push_back(static_cast<std::int64_t>(source.size()) * length());
-        source.push_back(places_.at(1, p));
-      }
-    T* const sending = memory(sending_, sending_bytes_, static_cast<std::int64_t>(source.size()) * length());
-    copy(rows, sending, source, packed, detail::packed_row(row_, 0, true));
+    offsets missing;
+    const routes to = routes_to(true, indices, missing);
+    const std::int64_t sent = std::ssize(to.here);
+    T* const sending = sending_.at_least(sent * length());
+    copy(rows, sending, to.here, packed(sent), detail::packed_row(row_, 0, true));
     wait_for_kernels();
-    const std::vector<std::int64_t> from = exchange_.counts_from(to, group_);
-    std::int64_t total = 0;
-    for (std::int64_t c : from) total += c;
-    std::vector<std::int32_t> landed(static_cast<std::size_t>(total));
-    host_.template run<Kokkos::HostSpace>(where.data(), to, landed.data(), from, 1, element::i32, group_);
-    T* const receiving = memory(receiving_, receiving_bytes_, total * length());
-    exchange_.run(sending, to, receiving, from, length(), element_, group_);
-    source.clear();
-    for (std::size_t r = 0; r < landed.size(); ++r) {
-      source.push_back(static_cast<std::int64_t>(r) * length());
-      target.push_back(landed[r]);
-    }
-    add(receiving, out, source, target, detail::swapped(detail::packed_row(row_, 1, true)));
+    const offsets from = exchange_.counts_from(to.count, group_);
+    const std::vector<std::int32_t> landed = host_.exchanged(to.there, to.count, from, group_);
+    const std::int64_t received = std::ssize(landed);
+    T* const receiving = receiving_.at_least(received * length());
+    exchange_.run(sending, to.count, receiving, from, length(), element_, group_);
+    add(receiving, out, packed(received), offsets(landed.begin(), landed.end()),
+        detail::swapped(detail::packed_row(row_, 1, true)));
   }
 
   row_tensors t_;
   coordinates here_;
   element element_;
   bool scatters_;
+  strided_dims indices_, row_;
   group group_{};
-  std::vector<coordinates> members_{};
-  strided_dims places_{}, row_{};
+  std::vector<owner> owners_{};
   row_exchange exchange_{}, host_{};
   device_numbers sources_{}, targets_{};
-  std::shared_ptr<void> sending_{}, receiving_{}, sums_{};
-  std::int64_t sending_bytes_ = 0, receiving_bytes_ = 0, sums_bytes_ = 0;
+  kept_memory<T> sending_{}, receiving_{};
+  kept_memory<computed<T>> sums_{};
 };
 
 } // namespace cleave::comm

@@ -29,7 +29,7 @@ struct scan_block {
     totals[slice] = T(total);
   }
 };
-/// Combines what came before with every element of a slice.
+/// Combines the total of the devices before with every element of a slice.
 template <reduction How, class T>
 struct scan_continue {
   T* to;
@@ -57,10 +57,11 @@ template <class T, reduction How>
 void run_scan(const bound_scan& b, const void* in, void* out, const comm::scratch& s) {
   T* const totals = reinterpret_cast<T*>(s.memory);
   T* const before = reinterpret_cast<T*>(s.memory + comm::aligned(b.slices() * size_of(b.stored)));
-  launch("cleave scan", b.slices(), scan_block<How, T>{static_cast<const T*>(in), static_cast<T*>(out), totals, b.length, b.inner, b.backwards, b.exclusive});
+  launch("cleave scan", b.slices(),
+         scan_block<How, T>{as<T>(in), as<T>(out), totals, b.length, b.inner, b.backwards, b.exclusive});
   if (!b.over->communicates()) return;
   b.over->run(totals, before, s.host);
-  launch("cleave scan", b.slices() * b.length, scan_continue<How, T>{static_cast<T*>(out), before, b.length, b.inner});
+  launch("cleave scan", b.slices() * b.length, scan_continue<How, T>{as<T>(out), before, b.length, b.inner});
 }
 
 } // namespace cleave

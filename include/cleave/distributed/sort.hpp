@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/cost/sorting.hpp>
 #include <cleave/distributed/row_routes.hpp>
 #include <cleave/kernels/sort_slices.hpp>
-#include <cleave/cost/sorting.hpp>
 
 #include <limits>
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace cleave {
 
-/// Runs of elements from one array to another; each run lies at a constant stride in either.
+/// Copies runs of elements from one array to another. Strides are constant.
 template <class T>
 struct copy_runs {
   const T* from;
@@ -24,7 +24,8 @@ struct copy_runs {
   std::int64_t from_stride, to_stride;
 
   CLEAVE_FUNCTION void operator()(std::int64_t run) const {
-    for (std::int64_t i = 0; i < length[run]; ++i) to[target[run] + i * to_stride] = from[source[run] + i * from_stride];
+    for (std::int64_t i = 0; i < length[run]; ++i)
+      to[target[run] + i * to_stride] = from[source[run] + i * from_stride];
   }
 };
 /// Slices along the middle dim of an array [outer][length][inner], one after the other.
@@ -78,15 +79,17 @@ struct sorted_tensor {
   sizes at{};
 };
 
-/// Sorts the slices of a tensor along a dim: parallel sorting by regular sampling (Shi and Schaeffer 1992), after which elements that lie
-/// beyond a block are handed on, so that the result is divided as the operand is.
-/// Communication where the dim is divided: all-to-alls of samples, counts and elements, and the cuts and the sizes of parts from everybody
-/// to everybody, all in the group of devices that share the slices. See sort_cost.
+/// Sorts the slices of a tensor along a dim: parallel sorting by regular sampling (Shi and Schaeffer 1992). Then
+/// elements outside a device's block are forwarded to the device that owns them, so that the result is sharded as the
+/// operand is.
+/// Communication if the dim is sharded: all-to-alls of samples, counts and elements, and all-gathers of the cuts and of
+/// the sizes of parts, all in the group of devices that share the slices. See sort_cost.
 template <class T>
 class bound_sort final : public comm::data_routed {
  public:
   /// Collective over the grid when these axes are asked for in this order for the first time.
-  bound_sort(grid_state& grid, const sorted_tensor& t) : how_(1, 0, 0), order_{t.descending}, element_(t.type.element), wants_indices_(t.indices) {
+  bound_sort(grid_state& grid, const sorted_tensor& t)
+      : how_(1, 0, 0), order_{t.descending}, element_(t.type.element), wants_indices_(t.indices) {
     const int along = t.type.find(t.along);
     const axis_list list = t.where[along];
     if (grid.sizes().product(list) > 1) group_ = grid.in_order(list, false);
@@ -96,14 +99,15 @@ class bound_sort final : public comm::data_routed {
     how_ = sorting(group_.size, outer_ * inner_, t.at[t.along]);
     begin_ = mine[along].begin;
     length_ = mine[along].size();
-    if (t.indices && how_.extent > std::numeric_limits<std::int32_t>::max()) throw shape_error(wording::too_long_to_index(how_.extent));
+    if (t.indices && how_.extent > std::numeric_limits<std::int32_t>::max())
+      throw shape_error(wording::too_long_to_index(how_.extent));
   }
 
   void run(const void* const* in, void* out) override {
     const std::int64_t n = how_.slices * length_;
     T* const keys = keys_.at_least(n);
-    std::int32_t* const indices = wants_indices_ ? indices_.at_least(n) : nullptr;
-    launch("cleave sort", n, gather_slices<T>{static_cast<const T*>(in[0]), keys, indices, length_, inner_, begin_});
+    std::int32_t* const indices = indices_in(indices_, n);
+    launch("cleave sort", n, gather_slices<T>{as<T>(in[0]), keys, indices, length_, inner_, begin_});
     wait_for_kernels();
     start_.clear();
     for (std::int64_t s = 0; s <= how_.slices; ++s) start_.push_back(s * length_);
@@ -114,10 +118,11 @@ class bound_sort final : public comm::data_routed {
       return write(keys, indices, out);
     }
     exchange_parts();
-    hand_on(out);
+    forward(out);
   }
 
  private:
+  using numbers = indexed_vector<std::int64_t>;
   struct sample {
     T key;
     std::int64_t index;
@@ -126,7 +131,7 @@ class bound_sort final : public comm::data_routed {
   /// Where to copy what, in pieces that are short enough for many threads.
   struct run_list {
     static constexpr std::int64_t longest = 4096;
-    std::vector<std::int64_t> source{}, target{}, length{};
+    numbers source{}, target{}, length{};
     std::int64_t elements = 0;
 
     void clear() {
@@ -142,152 +147,173 @@ class bound_sort final : public comm::data_routed {
       }
     }
   };
-  /// Memory that grows and is kept, where kernels run or on the host.
-  template <class X, class Space = memory_space>
-  struct kept_memory {
-    std::shared_ptr<void> memory{};
-    std::int64_t elements = 0;
-
-    X* get() const { return static_cast<X*>(memory.get()); }
-    X* at_least(std::int64_t n) {
-      if (n > elements) memory = allocate<Space>(n * static_cast<std::int64_t>(sizeof(X))), elements = n;
-      return get();
-    }
-  };
 
   /// Where the element of a rank within this device's block of a slice is in the result.
-  std::int64_t result_at(std::int64_t slice, std::int64_t rank) const { return (slice / inner_ * length_ + rank) * inner_ + slice % inner_; }
+  std::int64_t result_at(std::int64_t slice, std::int64_t rank) const {
+    return (slice / inner_ * length_ + rank) * inner_ + slice % inner_;
+  }
+  /// Where the number for a device and a slice is in a list of all of them.
+  std::int64_t slot(std::int64_t device, std::int64_t slice) const { return device * how_.slices + slice; }
+  std::int64_t cuts() const { return how_.devices - 1; }
+  /// Samples are in the middle of what they stand for.
+  std::int64_t position_of_sample(std::int64_t sample, std::int64_t length) const {
+    return std::min(sample * how_.stride() + how_.stride() / 2, length - 1);
+  }
 
   template <class X>
   void copy(const X* from, X* to, const run_list& runs, std::int64_t to_stride) {
-    const auto n = static_cast<std::int64_t>(runs.source.size());
+    const std::int64_t n = std::ssize(runs.source);
     if (n == 0) return;
-    launch("cleave sort", n, copy_runs<X>{from, to, sources_.put(runs.source), targets_.put(runs.target), lengths_.put(runs.length), 1, to_stride});
+    launch("cleave sort", n,
+           copy_runs<X>{from, to, sources_.put(runs.source), targets_.put(runs.target), lengths_.put(runs.length), 1,
+                        to_stride});
     wait_for_kernels();
   }
   void write(const T* keys, const std::int32_t* indices, void* out) {
-    if (wants_indices_) copy(indices, static_cast<std::int32_t*>(out), runs_, inner_);
-    else copy(keys, static_cast<T*>(out), runs_, inner_);
+    if (wants_indices_) copy(indices, as<std::int32_t>(out), runs_, inner_);
+    else copy(keys, as<T>(out), runs_, inner_);
   }
-  std::size_t device() const { return static_cast<std::size_t>(group_.rank); }
-  std::vector<std::int64_t> by_device(auto&& elements) const {
-    std::vector<std::int64_t> counts;
+  template <class F>
+  numbers by_device(F&& elements) const {
+    numbers counts;
     for (std::int64_t d = 0; d < how_.devices; ++d) counts.push_back(elements(d));
     return counts;
   }
-  template <class X>
-  void exchange_on_host(const X* in, const std::vector<std::int64_t>& to, X* out, const std::vector<std::int64_t>& from, element e) {
-    small_.run<Kokkos::HostSpace>(in, to, out, from, 1, e, group_);
+  /// Memory for the indices beside the keys, or null if they are not wanted.
+  std::int32_t* indices_in(comm::kept_memory<std::int32_t>& memory, std::int64_t n) const {
+    return wants_indices_ ? memory.at_least(n) : nullptr;
   }
-  /// What is exchanged, with the indices beside it where they are wanted.
-  void exchange_elements(const std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from, std::int64_t received) {
+  const std::int32_t* indices() const { return wants_indices_ ? indices_.get() : nullptr; }
+  /// What is exchanged, with the indices beside it if they are wanted.
+  void exchange_elements(const numbers& to, const numbers& from, std::int64_t received) {
     large_.run(sent_keys_.get(), to, received_keys_.at_least(received), from, 1, element_, group_);
-    if (wants_indices_) large_.run(sent_indices_.get(), to, received_indices_.at_least(received), from, 1, element::i32, group_);
+    if (wants_indices_)
+      large_.run(sent_indices_.get(), to, received_indices_.at_least(received), from, 1, element::i32, group_);
   }
   void copy_elements(const T* keys, const std::int32_t* indices, T* to_keys, std::int32_t* to_indices) {
     copy(keys, to_keys, runs_, 1);
     if (wants_indices_) copy(indices, to_indices, runs_, 1);
   }
+  /// Copies the runs side by side, ready to be sent.
+  void pack_runs() {
+    copy_elements(keys_.get(), indices(), sent_keys_.at_least(runs_.elements),
+                  indices_in(sent_indices_, runs_.elements));
+  }
 
-  /// The cuts of all slices, in memory that kernels can read.
+  /// The cuts of all slices, on the host of all devices.
   void find_cuts() {
-    const std::int64_t cuts = how_.devices - 1, own = how_.decided_by(group_.rank), shown = how_.samples_of(length_);
-    // Samples are in the middle of what they stand for.
-    const auto place_of = [&](std::int64_t sample, std::int64_t length) {
-      return std::min(sample * how_.stride() + how_.stride() / 2, length - 1);
-    };
-    runs_.clear();
-    for (std::int64_t s = 0; s < how_.slices; ++s)
-      for (std::int64_t k = 0; k < shown; ++k) runs_.add(s * length_ + place_of(k, length_), s * shown + k, 1);
-    copy_elements(keys_.get(), indices_.get(), sent_keys_.at_least(how_.slices * shown), wants_indices_ ? sent_indices_.at_least(how_.slices * shown) : nullptr);
-    const auto to = by_device([&](std::int64_t d) { return how_.decided_by(d) * shown; });
-    const auto from = by_device([&](std::int64_t d) { return own * how_.samples_of(how_.length_of(d)); });
-    const std::int64_t samples = std::accumulate(from.begin(), from.end(), std::int64_t{0});
-    exchange_elements(to, from, samples);
+    const std::int64_t own = how_.decided_by(group_.rank), samples = show_samples(own);
     T* const sampled = host_keys_.at_least(samples);
     std::int32_t* const indices = host_indices_.at_least(samples);
-    copy_bytes<Kokkos::HostSpace, memory_space>(sampled, received_keys_.get(), samples * static_cast<std::int64_t>(sizeof(T)));
-    if (wants_indices_) copy_bytes<Kokkos::HostSpace, memory_space>(indices, received_indices_.get(), samples * 4);
+    copy_bytes<Kokkos::HostSpace, memory_space>(sampled, received_keys_.get(), bytes_of<T>(samples));
+    if (wants_indices_)
+      copy_bytes<Kokkos::HostSpace, memory_space>(indices, received_indices_.get(), bytes_of<std::int32_t>(samples));
 
-    T* const keys = decided_keys_.at_least(own * cuts);
-    std::vector<std::int64_t> decided(static_cast<std::size_t>(own * cuts));
-    std::vector<sample> all;
-    for (std::int64_t s = 0; s < own; ++s) {
-      all.clear();
-      std::int64_t first = 0;
-      for (std::int64_t d = 0; d < how_.devices; ++d) {
-        const std::int64_t length = how_.length_of(d), count = how_.samples_of(length);
-        for (std::int64_t k = 0; k < count; ++k) {
-          const std::int64_t at = first + s * count + k, left = length - k * how_.stride();
-          all.push_back({sampled[at], wants_indices_ ? indices[at] : d * how_.block + place_of(k, length), std::min(left, how_.stride())});
-        }
-        first += own * count;
-      }
-      std::sort(all.begin(), all.end(), [&](const sample& a, const sample& b) {
-        return order_(a.key, b.key) || (!order_(b.key, a.key) && a.index < b.index);
-      });
-      // The cut before a block is the sample of about its rank: what comes before it, and half of what it stands for.
-      std::size_t next = 0;
-      std::int64_t before = 0;
-      for (std::int64_t c = 0; c < cuts; ++c) {
-        const std::int64_t rank = (c + 1) * how_.block;
-        for (; next < all.size() && before + all[next].weight / 2 < rank; ++next) before += all[next].weight;
-        const bool beyond = rank >= how_.extent || next == all.size();
-        keys[s * cuts + c] = beyond ? T{} : all[next].key;
-        decided[static_cast<std::size_t>(s * cuts + c)] = beyond ? count_before<T>::beyond_all : all[next].index;
-      }
-    }
-    const auto theirs = by_device([&](std::int64_t d) { return how_.decided_by(d) * cuts; });
-    small_.gather(keys, cut_keys_.at_least(how_.slices * cuts), theirs, element_, group_);
-    cut_indices_.resize(static_cast<std::size_t>(how_.slices * cuts));
+    T* const keys = decided_keys_.at_least(own * cuts());
+    auto decided = numbers::filled(own * cuts());
+    for (std::int64_t s = 0; s < own; ++s)
+      decide_cuts(samples_of_slice(s, own, sampled, indices), keys + s * cuts(), decided.data() + s * cuts());
+    const numbers theirs = by_device([&](std::int64_t d) { return how_.decided_by(d) * cuts(); });
+    small_.gather(keys, cut_keys_.at_least(how_.slices * cuts()), theirs, element_, group_);
+    cut_indices_ = numbers::filled(how_.slices * cuts());
     small_.gather(decided.data(), cut_indices_.data(), theirs, element::i64, group_);
+  }
+  /// Sends samples of every slice to the device that decides for the slice. How many this device receives for its `own`
+  /// slices.
+  std::int64_t show_samples(std::int64_t own) {
+    const std::int64_t shown = how_.samples_of(length_);
+    runs_.clear();
+    for (std::int64_t s = 0; s < how_.slices; ++s)
+      for (std::int64_t k = 0; k < shown; ++k)
+        runs_.add(s * length_ + position_of_sample(k, length_), s * shown + k, 1);
+    pack_runs();
+    const numbers to = by_device([&](std::int64_t d) { return how_.decided_by(d) * shown; });
+    const numbers from = by_device([&](std::int64_t d) { return own * how_.samples_of(how_.length_of(d)); });
+    const std::int64_t samples = comm::total_of(from);
+    exchange_elements(to, from, samples);
+    return samples;
+  }
+  /// The samples of one of the `own` slices that this device decides for, in order.
+  std::vector<sample> samples_of_slice(std::int64_t slice, std::int64_t own, const T* sampled,
+                                       const std::int32_t* indices) const {
+    std::vector<sample> all;
+    std::int64_t first = 0;
+    for (std::int64_t d = 0; d < how_.devices; ++d) {
+      const std::int64_t length = how_.length_of(d), count = how_.samples_of(length);
+      for (std::int64_t k = 0; k < count; ++k) {
+        const std::int64_t at = first + slice * count + k, left = length - k * how_.stride();
+        const std::int64_t index = wants_indices_ ? indices[at] : d * how_.block + position_of_sample(k, length);
+        all.push_back({sampled[at], index, std::min(left, how_.stride())});
+      }
+      first += own * count;
+    }
+    std::sort(all.begin(), all.end(), [&](const sample& a, const sample& b) {
+      return order_(a.key, b.key) || (!order_(b.key, a.key) && a.index < b.index);
+    });
+    return all;
+  }
+  /// The cut before a block is the sample of about its rank: what comes before it, and half of what it stands for.
+  void decide_cuts(const std::vector<sample>& all, T* keys, std::int64_t* indices) const {
+    std::size_t next = 0;
+    std::int64_t before = 0;
+    for (std::int64_t c = 0; c < cuts(); ++c) {
+      const std::int64_t rank = (c + 1) * how_.block;
+      for (; next < all.size() && before + all[next].weight / 2 < rank; ++next) before += all[next].weight;
+      const bool beyond = rank >= how_.extent || next == all.size();
+      keys[c] = beyond ? T{} : all[next].key;
+      indices[c] = beyond ? count_before<T>::beyond_all : all[next].index;
+    }
+  }
+  /// How many elements of each slice here come before each of its cuts.
+  void count_before_cuts() {
+    const std::int64_t n = how_.slices * cuts();
+    T* const cut_keys = sent_keys_.at_least(n);
+    copy_bytes<memory_space, Kokkos::HostSpace>(cut_keys, cut_keys_.get(), bytes_of<T>(n));
+    std::int64_t* const counted = counted_.at_least(n);
+    launch("cleave sort", n,
+           count_before<T>{keys_.get(), indices(), cut_keys, sources_.put(cut_indices_), counted, length_, cuts(),
+                           begin_, order_});
+    wait_for_kernels();
+    ends_ = numbers::filled(n);
+    copy_bytes<Kokkos::HostSpace, memory_space>(ends_.data(), counted, bytes_of<std::int64_t>(n));
   }
 
   /// Part d of every slice, as this device has it, goes to device d, which merges what comes.
   void exchange_parts() {
     find_cuts();
-    const std::int64_t cuts = how_.devices - 1, n = how_.slices * cuts;
-    T* const cut_keys = sent_keys_.at_least(n);
-    copy_bytes<memory_space, Kokkos::HostSpace>(cut_keys, cut_keys_.get(), n * static_cast<std::int64_t>(sizeof(T)));
-    std::int64_t* const counted = counted_.at_least(n);
-    launch("cleave sort", n, count_before<T>{keys_.get(), wants_indices_ ? indices_.get() : nullptr, cut_keys, sources_.put(cut_indices_), counted, length_, cuts, begin_, order_});
-    wait_for_kernels();
-    ends_.resize(static_cast<std::size_t>(n));
-    copy_bytes<Kokkos::HostSpace, memory_space>(ends_.data(), counted, n * 8);
-
-    std::vector<std::int64_t> sent, received(static_cast<std::size_t>(how_.devices * how_.slices));
-    std::vector<std::int64_t> to, from;
+    count_before_cuts();
+    numbers sent, to;
     runs_.clear();
     for (std::int64_t d = 0; d < how_.devices; ++d) {
       const std::int64_t before = runs_.elements;
       for (std::int64_t s = 0; s < how_.slices; ++s) {
-        const auto cut = [&](std::int64_t c) { return c < 0 ? 0 : c == cuts ? length_ : ends_[static_cast<std::size_t>(s * cuts + c)]; };
+        const auto cut = [&](std::int64_t c) { return c < 0 ? 0 : c == cuts() ? length_ : ends_[s * cuts() + c]; };
         sent.push_back(cut(d) - cut(d - 1));
         runs_.add(s * length_ + cut(d - 1), runs_.elements, cut(d) - cut(d - 1));
       }
       to.push_back(runs_.elements - before);
     }
-    copy_elements(keys_.get(), indices_.get(), sent_keys_.at_least(runs_.elements), wants_indices_ ? sent_indices_.at_least(runs_.elements) : nullptr);
-    const auto each = by_device([&](std::int64_t) { return how_.slices; });
-    exchange_on_host(sent.data(), each, received.data(), each, element::i64);
-    std::int64_t total = 0;
-    for (std::int64_t d = 0; d < how_.devices; ++d) {
-      const auto* const first = received.data() + d * how_.slices;
-      from.push_back(std::accumulate(first, first + how_.slices, std::int64_t{0}));
-      total += from.back();
-    }
-    exchange_elements(to, from, total);
-
-    // Runs of a slice, which come by device, side by side.
+    pack_runs();
+    const numbers each = by_device([&](std::int64_t) { return how_.slices; });
+    const numbers received = small_.exchanged(sent, each, each, group_);
+    const numbers from = by_device([&](std::int64_t d) {
+      const std::int64_t* const first = received.data() + slot(d, 0);
+      return std::accumulate(first, first + how_.slices, std::int64_t{0});
+    });
+    exchange_elements(to, from, comm::total_of(from));
+    merge_parts(received, from);
+  }
+  /// Merges the parts that came, whose runs come by device: puts the runs of each slice side by side first.
+  void merge_parts(const numbers& received, const numbers& from) {
     start_.assign(1, 0);
     run_start_.clear();
     sizes_.clear();
-    std::vector<std::int64_t> next(static_cast<std::size_t>(how_.devices), 0);
-    for (std::size_t d = 1; d < next.size(); ++d) next[d] = next[d - 1] + from[d - 1];
+    numbers next = numbers::filled(how_.devices, 0);
+    for (std::int64_t d = 1; d < how_.devices; ++d) next[d] = next[d - 1] + from[d - 1];
     runs_.clear();
     for (std::int64_t s = 0; s < how_.slices; ++s) {
-      for (std::size_t d = 0; d < next.size(); ++d) {
-        const std::int64_t length = received[d * static_cast<std::size_t>(how_.slices) + static_cast<std::size_t>(s)];
+      for (std::int64_t d = 0; d < how_.devices; ++d) {
+        const std::int64_t length = received[slot(d, s)];
         run_start_.push_back(runs_.elements);
         runs_.add(next[d], runs_.elements, length);
         next[d] += length;
@@ -295,50 +321,53 @@ class bound_sort final : public comm::data_routed {
       sizes_.push_back(runs_.elements - start_.back());
       start_.push_back(runs_.elements);
     }
-    T* const keys = keys_.at_least(total);
-    std::int32_t* const indices = wants_indices_ ? indices_.at_least(total) : nullptr;
+    T* const keys = keys_.at_least(runs_.elements);
+    std::int32_t* const indices = indices_in(indices_, runs_.elements);
     copy_elements(received_keys_.get(), received_indices_.get(), keys, indices);
     sort_slices<T>({keys, indices, start_, run_start_, how_.devices, order_});
   }
 
-  /// Parts are not quite blocks: every device hands on what lies beyond its own.
-  void hand_on(void* out) {
-    const auto each = by_device([&](std::int64_t) { return how_.slices; });
-    std::vector<std::int64_t> sizes(static_cast<std::size_t>(how_.devices * how_.slices));
-    small_.gather(sizes_.data(), sizes.data(), each, element::i64, group_);
-    const auto devices = static_cast<std::size_t>(how_.devices), slices = static_cast<std::size_t>(how_.slices);
-    // The ranks of each device's part of each slice.
-    std::vector<range> parts(devices * slices);
-    for (std::size_t s = 0; s < slices; ++s) {
+  /// The ranks of each device's part of each slice.
+  indexed_vector<range> ranks_of_parts() {
+    numbers sizes = numbers::filled(how_.devices * how_.slices);
+    small_.gather(sizes_.data(), sizes.data(), by_device([&](std::int64_t) { return how_.slices; }), element::i64,
+                  group_);
+    auto parts = indexed_vector<range>::filled(std::ssize(sizes));
+    for (std::int64_t s = 0; s < how_.slices; ++s) {
       std::int64_t next = 0;
-      for (std::size_t d = 0; d < devices; ++d) {
-        parts[d * slices + s] = {next, next + sizes[d * slices + s]};
-        next = parts[d * slices + s].end;
+      for (std::int64_t d = 0; d < how_.devices; ++d) {
+        const std::int64_t end = next + sizes[slot(d, s)];
+        parts[slot(d, s)] = {next, end};
+        next = end;
       }
     }
-    const auto block = [&](std::size_t d) {
-      const std::int64_t first = std::min(static_cast<std::int64_t>(d) * how_.block, how_.extent);
-      return range{first, first + how_.length_of(static_cast<std::int64_t>(d))};
+    return parts;
+  }
+  /// Parts are not quite blocks: every device forwards the elements outside its block to the devices that own them.
+  void forward(void* out) {
+    const indexed_vector<range> parts = ranks_of_parts();
+    const auto block = [&](std::int64_t d) {
+      const std::int64_t first = std::min(d * how_.block, how_.extent);
+      return range{first, first + how_.length_of(d)};
     };
-    std::vector<std::int64_t> to, from;
+    numbers to, from;
     runs_.clear();
-    for (std::size_t d = 0; d < devices; ++d) {
+    for (std::int64_t d = 0; d < how_.devices; ++d) {
       const std::int64_t before = runs_.elements;
-      for (std::size_t s = 0; s < slices; ++s) {
-        const range& own = parts[device() * slices + s];
-        const range wanted = intersect(own, block(d));
+      for (std::int64_t s = 0; s < how_.slices; ++s) {
+        const range own = parts[slot(group_.rank, s)], wanted = intersect(own, block(d));
         runs_.add(start_[s] + wanted.begin - own.begin, runs_.elements, wanted.size());
       }
       to.push_back(runs_.elements - before);
     }
-    copy_elements(keys_.get(), indices_.get(), sent_keys_.at_least(runs_.elements), wants_indices_ ? sent_indices_.at_least(runs_.elements) : nullptr);
+    pack_runs();
     runs_.clear();
-    const range mine = block(device());
-    for (std::size_t d = 0; d < devices; ++d) {
+    const range mine = block(group_.rank);
+    for (std::int64_t d = 0; d < how_.devices; ++d) {
       const std::int64_t before = runs_.elements;
-      for (std::size_t s = 0; s < slices; ++s) {
-        const range wanted = intersect(parts[d * slices + s], mine);
-        runs_.add(runs_.elements, result_at(static_cast<std::int64_t>(s), wanted.begin - mine.begin), wanted.size(), inner_);
+      for (std::int64_t s = 0; s < how_.slices; ++s) {
+        const range wanted = intersect(parts[slot(d, s)], mine);
+        runs_.add(runs_.elements, result_at(s, wanted.begin - mine.begin), wanted.size(), inner_);
       }
       from.push_back(runs_.elements - before);
     }
@@ -354,14 +383,15 @@ class bound_sort final : public comm::data_routed {
   comm::group group_{};
   comm::row_exchange large_{}, small_{};
   comm::device_numbers sources_{}, targets_{}, lengths_{};
-  kept_memory<T> keys_{}, sent_keys_{}, received_keys_{};
-  kept_memory<std::int32_t> indices_{}, sent_indices_{}, received_indices_{};
-  kept_memory<std::int64_t> counted_{};
-  kept_memory<T, Kokkos::HostSpace> host_keys_{}, decided_keys_{}, cut_keys_{};
-  kept_memory<std::int32_t, Kokkos::HostSpace> host_indices_{};
+  comm::kept_memory<T> keys_{}, sent_keys_{}, received_keys_{};
+  comm::kept_memory<std::int32_t> indices_{}, sent_indices_{}, received_indices_{};
+  comm::kept_memory<std::int64_t> counted_{};
+  comm::kept_memory<T, Kokkos::HostSpace> host_keys_{}, decided_keys_{}, cut_keys_{};
+  comm::kept_memory<std::int32_t, Kokkos::HostSpace> host_indices_{};
   run_list runs_{};
-  /// Where each slice of what is merged starts, and each run of it; how long the slices are; the cuts, and how much comes before them.
-  std::vector<std::int64_t> start_{}, run_start_{}, sizes_{}, cut_indices_{}, ends_{};
+  /// Where each slice of what is merged starts, and each run of it; how long the slices are; the cuts, and how much
+  /// comes before them.
+  numbers start_{}, run_start_{}, sizes_{}, cut_indices_{}, ends_{};
 };
 
 } // namespace cleave

@@ -5,12 +5,12 @@
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/program/addressing.hpp>
+#include <cleave/program/program_view.hpp>
 #include <cleave/simulate/scalar.hpp>
 #include <cleave/storage/element_type.hpp>
 #include <cleave/storage/inspect.hpp>
 
 #include <cstdio>
-#include <functional>
 #include <string>
 
 namespace cleave::detail {
@@ -28,13 +28,13 @@ inline std::string operation_of(const step& s) {
 /// A plan as checked mode compares and names it.
 class plan_identity {
  public:
-  plan_identity(std::span<const buffer> buffers, std::span<const step> steps) {
-    for (const buffer& b : buffers) {
+  explicit plan_identity(const program_view& p) {
+    for (const buffer& b : p.buffers) {
       mix(hash, static_cast<std::uint64_t>(b.type.element) + 64u * static_cast<std::uint64_t>(b.role) + 4096u * b.index);
       for (int i = 0; i < b.type.rank; ++i) mix(hash, b.type[i]);
       mix(hash, b.where.word);
     }
-    for (const step& s : steps) {
+    for (const step& s : p.steps) {
       mix(hash, static_cast<std::uint64_t>(s.kind) + 64u * static_cast<std::uint64_t>(s.move) + 4096u * s.axes + (std::uint64_t{s.out} << 32));
       for (std::uint16_t in : s.in) mix(hash, in);
       for (const tape_op& t : s.tape) mix(hash, static_cast<std::uint64_t>(t.code) + 1024u * static_cast<std::uint64_t>(t.type));
@@ -63,26 +63,23 @@ class plan_identity {
 /// whatever it waits for it waits for in vain no longer than the time limit.
 class call_checks {
  public:
-  using address_of = std::function<void*(std::size_t)>;
+  /// The address of each buffer.
+  using addresses = std::vector<void*>;
 
-  call_checks(grid_state& grid, const sizes& at, std::span<const dim_info> dims, std::span<const buffer> buffers, std::span<const step> steps,
-              std::span<const dim_map> maps)
-      : grid_(grid), at_(at), buffers_(buffers), steps_(steps), maps_(maps) {
-    for (const dim_info& d : dims) dims_.push_back(d);
-  }
+  call_checks(grid_state& grid, const sizes& at, const program_view& p) : grid_(grid), at_(at), p_(p) {}
 
   /// Before a call: the same replicas everywhere, and no NaN among the arguments.
-  void before_call(const address_of& address) {
+  void before_call(const addresses& address) {
     if (grid_.checked().calls && grid_.agreement().size() > 1) compare_replicas(address);
     if (grid_.checked().nans) look_for_nan_in_arguments(address);
   }
   /// Before a step that communicates: everybody is there.
-  void before_step(std::size_t i, const address_of& address) {
-    if (grid_.checked().calls && is_collective(steps_[i])) meet(i);
+  void before_step(std::size_t i, const addresses& address) {
+    if (grid_.checked().calls && is_collective(p_.steps[i])) meet(i);
     if (grid_.checked().nans) keep_what_is_overwritten(i, address);
   }
   /// After a step: no NaN in what it wrote.
-  void after_step(std::size_t i, const address_of& address) {
+  void after_step(std::size_t i, const addresses& address) {
     if (grid_.checked().nans) look_for_nan(i, address);
   }
   /// A number by which a loop goes on or ends.
@@ -113,10 +110,10 @@ class call_checks {
   }
 
   // Names for messages.
-  std::string type_name(const buffer& b) const { return to_string(b.type, b.where, dims_, grid_.mesh()); }
+  std::string type_name(const buffer& b) const { return to_string(b.type, b.where, p_.dims, grid_.mesh()); }
   /// Global indices of an element of a buffer, by its number in the shard.
   std::string index_name(const buffer& b, std::int64_t flat) const {
-    const box all = indices_of(b, maps_, at_, grid_.here());
+    const box all = indices_of(b, p_.maps, at_, grid_.here());
     std::string text;
     for (int i = b.type.rank; i-- > 0; flat /= std::max<std::int64_t>(all[i].size(), 1)) {
       const std::string one = std::to_string(all[i].begin + flat % std::max<std::int64_t>(all[i].size(), 1));
@@ -126,7 +123,7 @@ class call_checks {
   }
 
   // The same replicas. Of what lies in one word the word itself, so that a message can show it.
-  std::int64_t elements_of(const buffer& b) const { return indices_of(b, maps_, at_, grid_.here()).elements(); }
+  std::int64_t elements_of(const buffer& b) const { return indices_of(b, p_.maps, at_, grid_.here()).elements(); }
   bool is_word(const buffer& b) const { return b.type.rank == 0 && size_of(b.type.element) <= 8; }
   std::uint64_t word_or_hash(const buffer& b, const void* data) const {
     if (!is_word(b)) return hash_elements(data, elements_of(b), b.type.element);
@@ -148,14 +145,14 @@ class call_checks {
     });
     return text;
   }
-  void compare_replicas(const address_of& address) {
+  void compare_replicas(const addresses& address) {
     wait_for_kernels();
     std::vector<std::size_t> which;
     std::vector<std::uint64_t> mine;
-    for (std::size_t b = 0; b < buffers_.size(); ++b)
-      if (buffers_[b].role == role::input) {
+    for (std::size_t b = 0; b < p_.buffers.size(); ++b)
+      if (p_.buffers[b].role == role::input) {
         which.push_back(b);
-        mine.push_back(word_or_hash(buffers_[b], address(b)));
+        mine.push_back(word_or_hash(p_.buffers[b], address[b]));
       }
     if (mine.empty()) return;
     const std::vector<unsigned char> all = exchange(mine.data(), mine.size() * sizeof(std::uint64_t));
@@ -165,7 +162,7 @@ class call_checks {
     const auto by = [&](int r, std::size_t k) { return theirs[static_cast<std::size_t>(r) * mine.size() + k]; };
     for (std::size_t k = 0; k < which.size(); ++k)
       for (int r = 1; r < grid_.agreement().size(); ++r) {
-        const buffer& b = buffers_[which[k]];
+        const buffer& b = p_.buffers[which[k]];
         const int first = first_with_the_same(b.where.used(), r);
         if (by(first, k) == by(r, k)) continue;
         const std::string values = is_word(b) ? ": " + shown(b.type.element, by(first, k)) + " and " + shown(b.type.element, by(r, k)) : std::string();
@@ -181,7 +178,7 @@ class call_checks {
   }
   void meet(std::size_t i) {
     const auto mine = static_cast<std::int64_t>(i);
-    const step& s = steps_[i];
+    const step& s = p_.steps[i];
     exchange(&mine, sizeof mine, std::string(name_of(s.move)) + " of " + grid_.call_name() + ", for " + operation_of(s) + place_of(s));
   }
 
@@ -193,37 +190,37 @@ class call_checks {
     for (int r = 0; r < grid_.agreement().size(); ++r)
       if (const auto other = item<report>(all, r); other.text[0] != 0) throw nan_error(other.text);
   }
-  void look_for_nan_in_arguments(const address_of& address) {
+  void look_for_nan_in_arguments(const addresses& address) {
     wait_for_kernels();
     std::string found;
-    for (std::size_t b = 0; b < buffers_.size() && found.empty(); ++b) {
-      if (buffers_[b].role != role::input) continue;
-      const std::int64_t flat = first_nan(address(b), elements_of(buffers_[b]), buffers_[b].type.element);
-      if (flat >= 0) found = wording::argument_has_nan(buffers_[b].index, type_name(buffers_[b]), index_name(buffers_[b], flat), me());
+    for (std::size_t b = 0; b < p_.buffers.size() && found.empty(); ++b) {
+      if (p_.buffers[b].role != role::input) continue;
+      const std::int64_t flat = first_nan(address[b], elements_of(p_.buffers[b]), p_.buffers[b].type.element);
+      if (flat >= 0) found = wording::argument_has_nan(p_.buffers[b].index, type_name(p_.buffers[b]), index_name(p_.buffers[b], flat), me());
     }
     tell(found);
   }
   bool runs_tape(const step& s) const { return s.kind == step_kind::map || s.kind == step_kind::fold; }
-  void keep_what_is_overwritten(std::size_t i, const address_of& address) {
+  void keep_what_is_overwritten(std::size_t i, const addresses& address) {
     kept_.clear();
-    const step& s = steps_[i];
+    const step& s = p_.steps[i];
     if (!runs_tape(s)) return;
     wait_for_kernels();
     for (std::uint16_t b : s.in) {
-      if (address(b) != address(s.out) || buffers_[b].form == form::view) continue;
-      const std::int64_t bytes = elements_of(buffers_[b]) * size_of(buffers_[b].type.element);
+      if (address[b] != address[s.out] || p_.buffers[b].form == form::view) continue;
+      const std::int64_t bytes = elements_of(p_.buffers[b]) * size_of(p_.buffers[b].type.element);
       kept_.push_back({b, allocate(bytes)});
-      copy_bytes(kept_.back().memory.get(), address(b), bytes);
+      copy_bytes(kept_.back().memory.get(), address[b], bytes);
     }
   }
-  void look_for_nan(std::size_t i, const address_of& address) {
-    const step& s = steps_[i];
+  void look_for_nan(std::size_t i, const addresses& address) {
+    const step& s = p_.steps[i];
     // What an exchange brings is there when it is waited for.
     const std::size_t wrote = s.kind == step_kind::wait ? s.begun : i;
     if ((!writes(s) && s.kind != step_kind::wait) || s.in_flight) return;
-    const buffer& out = buffers_[steps_[wrote].out];
+    const buffer& out = p_.buffers[p_.steps[wrote].out];
     wait_for_kernels();
-    const std::int64_t flat = out.form == form::view ? -1 : first_nan(address(steps_[wrote].out), elements_of(out), out.type.element);
+    const std::int64_t flat = out.form == form::view ? -1 : first_nan(address[p_.steps[wrote].out], elements_of(out), out.type.element);
     if (flat < 0) return tell({});
     std::string op = operation_of(s), at = place_of(s);
     if (runs_tape(s)) name_the_op(s, flat, address, op, at);
@@ -231,7 +228,7 @@ class call_checks {
   }
 
   /// Of a fused chain: which of its operations made the NaN, found by computing that element once more on the host.
-  void name_the_op(const step& s, std::int64_t flat, const address_of& address, std::string& op, std::string& at) const {
+  void name_the_op(const step& s, std::int64_t flat, const addresses& address, std::string& op, std::string& at) const {
     for (const tape_op& t : s.tape)
       if (is_complex(t.type) || t.user != nullptr) return;
     const int kept = s.loop.rank - s.folded;
@@ -257,7 +254,7 @@ class call_checks {
     for (int d = 0; d < s.loop.rank; ++d) b.along[static_cast<std::size_t>(d)] = held(at_[s.loop[d]], s.space[d], grid_.here(), grid_.sizes());
     return b;
   }
-  int first_nan_of_tape(const step& s, const box& loop, const std::array<std::int64_t, max_rank>& index, const address_of& address) const {
+  int first_nan_of_tape(const step& s, const box& loop, const std::array<std::int64_t, max_rank>& index, const addresses& address) const {
     std::array<double, max_tape> value{};
     for (std::size_t t = 0; t < s.tape.size(); ++t) {
       const tape_op& o = s.tape[t];
@@ -275,17 +272,17 @@ class call_checks {
   }
   double count(dim_set over) const {
     double n = 1;
-    for (std::size_t d = 0; d < dims_.size(); ++d)
+    for (std::size_t d = 0; d < p_.dims.size(); ++d)
       if ((over >> d & 1) != 0) n *= static_cast<double>(at_.dims[d]);
     return n;
   }
-  double element_at(const step& s, std::size_t b, const std::array<std::int64_t, max_rank>& index, const address_of& address) const {
-    const buffer& from = buffers_[b];
-    const addressing where = addressing_of(from, buffers_, maps_, at_, grid_.here());
+  double element_at(const step& s, std::size_t b, const std::array<std::int64_t, max_rank>& index, const addresses& address) const {
+    const buffer& from = p_.buffers[b];
+    const addressing where = addressing_of(from, p_.buffers, p_.maps, at_, grid_.here());
     std::int64_t offset = 0;
     for (int d = 0; d < s.loop.rank; ++d)
       if (const int i = from.type.find(s.loop[d]); i >= 0) offset += index[static_cast<std::size_t>(d)] * where.stride[static_cast<std::size_t>(i)];
-    const char* data = static_cast<const char*>(address(b));
+    const char* data = static_cast<const char*>(address[b]);
     for (const kept_operand& k : kept_)
       if (k.buffer == b) data = static_cast<const char*>(k.memory.get());
     double number = 0;
@@ -306,10 +303,7 @@ class call_checks {
 
   grid_state& grid_;
   sizes at_;
-  dim_table dims_{};
-  std::span<const buffer> buffers_;
-  std::span<const step> steps_;
-  std::span<const dim_map> maps_;
+  program_view p_;
   std::vector<kept_operand> kept_{};
 };
 

@@ -33,10 +33,12 @@ constexpr std::vector<value> pulled_back(recorder& in, std::span<const value> re
   return pass.run(results, seeds, variables);
 }
 
-/// The number that is differentiated: the first leaf of what a function returns.
+} // namespace detail
+
+/// Inside a function: the number that is differentiated, the first value of what a loss returns. Fault: loss_not_scalar.
 template <class Result>
 constexpr value loss_of(Result& result) {
-  const std::vector<value> leaves = leaf_values(result);
+  const std::vector<value> leaves = detail::leaf_values(result);
   const value loss = leaves.front();
   if (!loss.ok()) return loss;
   const node& n = loss.in->at(loss);
@@ -44,6 +46,8 @@ constexpr value loss_of(Result& result) {
   return loss.in->fail(fault::loss_not_scalar, name_of(n.code), n.where,
                        n.type.rank > 0 ? loss.in->made().dims[n.type[0]].name : std::string_view{});
 }
+
+namespace detail {
 
 template <class First, class... Rest>
 constexpr auto one_or_tuple(std::tuple<First, Rest...> all) {

@@ -23,6 +23,7 @@ struct dim_info {
   std::int64_t extent = dynamic;
   bool divisible = false;
 };
+using dim_table = static_vector<dim_info, max_dims>;
 
 inline constexpr dim_id no_dim = 0xff;
 
@@ -148,7 +149,7 @@ struct node {
 /// A computation: operations in topological order. The only form that passes see.
 struct graph {
   mesh_value mesh{};
-  static_vector<dim_info, max_dims> dims{};
+  dim_table dims{};
   extent_rules rules{};
   std::vector<node> nodes{};
   std::vector<dim_map> maps{};

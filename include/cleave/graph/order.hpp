@@ -59,6 +59,7 @@ constexpr graph ordered(graph g) {
     if (g.nodes[v].loop == 0 && g.nodes[v].code != op::trip_count) o.place(static_cast<node_id>(v));
   std::vector<node_id> now(g.nodes.size(), no_node);
   std::vector<node> nodes;
+  nodes.reserve(g.nodes.size());
   for (node_id v : o.order) {
     now[v] = static_cast<node_id>(nodes.size());
     nodes.push_back(g.nodes[v]);

@@ -125,6 +125,7 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
   const std::size_t count = from.nodes.size();
   const std::vector<std::uint8_t> live = detail::live_nodes(from);
   graph to = detail::without_nodes(from);
+  to.nodes.reserve(count);
   std::size_t buckets = 16;
   while (buckets < 2 * count) buckets *= 2;
   std::vector<node_id> table(buckets, no_node);

@@ -7,13 +7,26 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <utility>
 
 // The chain of operations of a step as a type: a list of nodes, made of plain types and ints only, so that kernels are shared by
 // all steps that compute the same, whatever their layouts, and every compiler can name them.
 
 namespace cleave {
+
+/// What an entry of a tape is to a kernel: a load, a number that is known when the kernel starts, an index, or something computed.
+enum class tape_role : std::uint8_t { load, constant, count, index, user, operation };
+constexpr tape_role role_of(op code) {
+  switch (code) {
+    case op::input: return tape_role::load;
+    case op::constant: return tape_role::constant;
+    case op::count: return tape_role::count;
+    case op::iota: return tape_role::index;
+    case op::user: return tape_role::user;
+    default: return tape_role::operation;
+  }
+}
+constexpr bool is_literal(tape_role r) { return r == tape_role::constant || r == tape_role::count; }
 
 /// One entry of a tape. `Code` is an op; T the type of its result; the ints say where its operands are:
 /// op::input:    A the operand of the loop, B the class of its stride along the inner dim (0, 1, or 2: known when it runs)
@@ -24,6 +37,7 @@ template <int Code, class T, int A = 0, int B = 0, int C = 0>
 struct tape_node {
   using type = T;
   static constexpr op code = static_cast<op>(Code);
+  static constexpr tape_role role = role_of(code);
   static constexpr int arity = entry_of(code).arity;
   static constexpr int a = A, b = B, c = C;
 };
@@ -32,7 +46,7 @@ struct tape_node {
 template <auto Function, class T, int A, int B, int C>
 struct user_node {
   using type = T;
-  static constexpr op code = op::user;
+  static constexpr tape_role role = tape_role::user;
   static constexpr int a = A, b = B, c = C;
   CLEAVE_FUNCTION static computed<T> call(computed<T> x, computed<T> y, computed<T> z) { return Function(x, y, z); }
 };
@@ -67,44 +81,57 @@ CLEAVE_FUNCTION inline void set_value(cell<I, T>& c, T value) {
   c.value = value;
 }
 
+/// What an operation computes whose results are stored as `Stored`: the function of ops/scalar.hpp, but for the ops below.
+template <op Code, class Stored>
+struct operation {
+  template <class In>
+  CLEAVE_FUNCTION static auto of(In a) {
+    return scalar_op<Code, In>::of(a);
+  }
+  template <class In>
+  CLEAVE_FUNCTION static auto of(In a, In b) {
+    return scalar_op<Code, In>::of(a, b);
+  }
+};
+/// Only here are the digits dropped that a 16-bit type does not have: the program asks for it.
+template <class Stored>
+struct operation<op::cast, Stored> {
+  template <class In>
+  CLEAVE_FUNCTION static auto of(In a) {
+    return convert<Stored>(a);
+  }
+};
+template <class Stored>
+struct operation<op::select, Stored> : scalar_op<op::select, computed<Stored>> {};
+template <class Stored>
+struct operation<op::random, Stored> : random_op<op::random, element_of<Stored>> {};
+template <class Stored>
+struct operation<op::normal, Stored> : random_op<op::normal, element_of<Stored>> {};
+
 /// In the type in which the node's own type is computed.
 template <class Node, class Frame, class Row>
 CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& f, const Row& r, std::int64_t i) {
   using Stored = typename Node::type;
   using T = computed<Stored>;
-  constexpr op code = Node::code;
-  if constexpr (code == op::input) {
+  if constexpr (Node::role == tape_role::load) {
     const Stored* at = static_cast<const Stored*>(r.at[Node::a]);
     if constexpr (Node::b == 0) return *at;
     else if constexpr (Node::b == 1) return at[i];
     else return at[i * r.step[Node::a]];
-  } else if constexpr (code == op::constant || code == op::count) {
+  } else if constexpr (is_literal(Node::role)) {
     return convert<T>(r.literal[Node::a]);
-  } else if constexpr (code == op::iota) {
+  } else if constexpr (Node::role == tape_role::index) {
     return convert<T>(r.index[Node::a] + i * Node::b);
-  } else if constexpr (code == op::user) {
+  } else if constexpr (Node::role == tape_role::user) {
     return Node::call(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
-  } else if constexpr (code == op::cast) {
-    // Only here are the digits dropped that a 16-bit type does not have: the program asks for it.
-    return convert<Stored>(value_of<Node::a>(f));
-  } else if constexpr (code == op::select) {
-    return scalar_op<code, T>::of(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
-  } else if constexpr (code == op::random || code == op::normal) {
-    return random_op<code, element_of<Stored>>::of(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
   } else {
-    using In = decltype(value_of<Node::a>(f));
-    if constexpr (Node::arity == 1) return convert<T>(scalar_op<code, In>::of(value_of<Node::a>(f)));
-    else return convert<T>(scalar_op<code, In>::of(value_of<Node::a>(f), value_of<Node::b>(f)));
+    using call = operation<Node::code, Stored>;
+    if constexpr (Node::arity == 1) return convert<T>(call::of(value_of<Node::a>(f)));
+    else if constexpr (Node::arity == 2) return convert<T>(call::of(value_of<Node::a>(f), value_of<Node::b>(f)));
+    else return convert<T>(call::of(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f)));
   }
 }
 
-template <op... Codes>
-constexpr int count_codes(std::initializer_list<op> codes) {
-  int n = 0;
-  for (op code : codes)
-    n += (0 + ... + static_cast<int>(code == Codes));
-  return n;
-}
 template <class... T>
 struct last_of {
   using type = void;
@@ -125,10 +152,8 @@ struct tape_expression {
   using type = typename detail::last_of<Nodes...>::type::type;
   using value_type = computed<type>;
   static constexpr int loads = Loads;
-  static constexpr int indices = detail::count_codes<op::iota>({Nodes::code...});
-  static constexpr int literals = detail::count_codes<op::constant, op::count>({Nodes::code...});
-  /// Whether some load is not contiguous along the inner dim.
-  static constexpr bool strided = ((Nodes::code == op::input && Nodes::b == 2) || ...);
+  static constexpr int indices = (0 + ... + (Nodes::role == tape_role::index ? 1 : 0));
+  static constexpr int literals = (0 + ... + (is_literal(Nodes::role) ? 1 : 0));
   using row_type = operand_row<loads, indices, literals>;
 
   /// The value at position i of the inner loop.

@@ -3,29 +3,13 @@
 #pragma once
 
 #include <cleave/kernels/matrix.hpp>
-
-#include <KokkosKernels_config.h>
-#include <Kokkos_Core.hpp>
+#include <cleave/storage/blas_symbol.hpp>
 
 // Products through the BLAS that Kokkos Kernels was built with, called directly: KokkosBlas::gemm calls the same function, but
 // writes the name of its profiling region to the heap on every call and takes seconds to compile.
 
-/// 1 where all kernels run on the host and Kokkos Kernels has a BLAS whose integers are ints.
-#if defined(KOKKOSKERNELS_ENABLE_TPL_BLAS) && !defined(KOKKOSKERNELS_ENABLE_TPL_MKL) && defined(F77_BLAS_MANGLE) &&          \
-    !defined(KOKKOS_ENABLE_CUDA) && !defined(KOKKOS_ENABLE_HIP) && !defined(KOKKOS_ENABLE_SYCL) &&                           \
-    !defined(KOKKOS_ENABLE_OPENMPTARGET) && !defined(KOKKOS_ENABLE_OPENACC)
-#define CLEAVE_DIRECT_BLAS 1
-#else
-#define CLEAVE_DIRECT_BLAS 0
-#endif
-
 #if CLEAVE_DIRECT_BLAS
 
-// A program may declare the functions of BLAS itself, with other parameter types. So ours have their own names here, and the
-// name of BLAS for the linker.
-#define CLEAVE_TEXT_OF(text) #text
-#define CLEAVE_TEXT(text) CLEAVE_TEXT_OF(text)
-#define CLEAVE_BLAS_SYMBOL(name, NAME) __asm__(CLEAVE_TEXT(__USER_LABEL_PREFIX__) CLEAVE_TEXT(F77_BLAS_MANGLE(name, NAME)))
 #define CLEAVE_BLAS_FUNCTIONS(name_gemm, NAME_GEMM, name_gemv, NAME_GEMV, T)                                                \
   extern "C" void cleave_##name_gemm(const char*, const char*, const int*, const int*, const int*, const T*, const T*,      \
                                      const int*, const T*, const int*, const T*, T*, const int*)                            \

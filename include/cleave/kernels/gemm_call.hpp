@@ -7,7 +7,6 @@
 #include <cleave/kernels/gemm_kokkos.hpp>
 #endif
 
-#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -22,7 +21,9 @@ inline constexpr bool has_library_gemm = std::is_same_v<T, float> || std::is_sam
 
 /// Whether the library's integers hold all of these; where they do not, a plain kernel computes the product.
 inline bool library_takes(std::initializer_list<std::int64_t> numbers) {
-  return std::max(numbers) <= std::numeric_limits<int>::max();
+  for (std::int64_t n : numbers)
+    if (n > std::numeric_limits<int>::max()) return false;
+  return true;
 }
 
 /// c[m, n] = a[m, k] * b[k, n], none of the extents 0, all numbers within int.

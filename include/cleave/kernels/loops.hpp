@@ -2,88 +2,153 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/function.hpp>
-#include <cleave/layout/layout.hpp>
+#include <cleave/program/program.hpp>
 
-#include <array>
 #include <cstdint>
-#include <vector>
+
+// The loops of a map or a fold, bound to sizes. Nothing here depends on what is computed, so it is compiled once.
 
 namespace cleave {
 
-/// Nested loops over arrays with strides, the innermost last. Made when a step is bound: dims of extent 1 vanish, and
-/// neighbours merge where all arrays permit.
+/// The arrays that a kernel walks through: its loads, then its indices (whose "address" is the index itself), then the result.
+inline constexpr int max_walked = max_operands + max_tape + 1;
+
+/// One loop: its extent, and how far each array moves with it, in elements.
+struct loop_dim {
+  std::int64_t extent = 1;
+  std::int64_t stride[max_walked]{};
+};
+
+/// Nested loops, the innermost last.
 struct loop_nest {
-  struct dim {
-    std::int64_t extent = 1;
-    /// One for each operand, in elements.
-    std::vector<std::int64_t> stride{};
-  };
-  std::vector<dim> dims{};
+  int rank = 0;
+  loop_dim dims[max_rank + 1]{};
 
   std::int64_t size() const {
     std::int64_t n = 1;
-    for (const dim& d : dims) n *= d.extent;
+    for (int i = 0; i < rank; ++i) n *= dims[i].extent;
     return n;
   }
-  /// Merges dims. The innermost stays innermost, even with extent 1: the classes of its strides are known to the compiler.
-  void collapse() {
-    std::vector<dim> kept;
-    for (std::size_t i = dims.size(); i-- > 0;) {
-      if (kept.empty()) {
-        kept.push_back(dims[i]);
-        continue;
-      }
+  const loop_dim& back() const { return dims[rank - 1]; }
+  void append(const loop_dim& d) { dims[rank++] = d; }
+
+  /// Drops dims of extent 1 and merges neighbours where all arrays permit. The innermost stays innermost, even with extent 1: the classes of
+  /// its strides are known to the compiler.
+  void collapse(int walked) {
+    if (rank == 0) return;
+    int outermost = rank - 1;
+    for (int i = rank - 1; i-- > 0;) {
       if (dims[i].extent == 1) continue;
-      dim& inner = kept.back();
+      loop_dim& inner = dims[outermost];
       bool merges = true;
-      for (std::size_t k = 0; k < inner.stride.size(); ++k)
-        merges = merges && dims[i].stride[k] == inner.stride[k] * inner.extent;
+      for (int k = 0; k < walked; ++k) merges = merges && dims[i].stride[k] == inner.stride[k] * inner.extent;
       if (merges) inner.extent *= dims[i].extent;
-      else kept.push_back(dims[i]);
+      else dims[--outermost] = dims[i];
     }
-    dims.assign(kept.rbegin(), kept.rend());
+    for (int i = outermost; i < rank; ++i) dims[i - outermost] = dims[i];
+    rank -= outermost;
+  }
+  /// Moves dim `from` to the place of dim `to`, which comes after it.
+  void rotate(int from, int to) {
+    const loop_dim moved = dims[from];
+    for (int i = from; i < to; ++i) dims[i] = dims[i + 1];
+    dims[to] = moved;
   }
 };
 
-/// Loops as kernels take them: plain arrays, strides of `Operands` arrays.
-template <int Operands>
-struct kernel_loops {
-  int rank;
-  std::int64_t extent[max_rank];
-  std::int64_t stride[max_rank][Operands];
-
-  kernel_loops() = default;
-  explicit kernel_loops(const std::vector<loop_nest::dim>& dims, std::size_t count) : rank(static_cast<int>(count)) {
-    for (std::size_t i = 0; i < count; ++i) {
-      extent[i] = dims[i].extent;
-      for (std::size_t k = 0; k < Operands; ++k) stride[i][k] = dims[i].stride[k];
-    }
-  }
+/// The loops of a map or fold.
+struct bound_loops {
+  /// How many arrays are walked through.
+  int walked = 1;
+  /// map: all dims. fold: the kept dims, without the inner one if that is kept.
+  loop_nest outer{};
+  /// fold: the folded dims; the inner one is last in it if it is folded.
+  loop_nest folded{};
+  /// The inner dim; for a map the last of `outer`.
+  loop_dim inner{};
+  /// map: the dim before the inner one is contiguous for a load that the inner one strides through.
+  bool tiled = false;
+  std::int64_t index_base[max_tape]{};
+  double literals[max_tape]{};
+  /// fold: how many results there are; the folded range is cut in this many pieces of so many elements, for few results.
+  std::int64_t results = 1;
+  std::int64_t chunks = 1;
+  std::int64_t chunk = 0;
 };
 
-/// A position in loops: indices, and how far each operand is along.
-template <int Operands>
-struct odometer {
-  std::int64_t index[max_rank];
-  std::int64_t offset[Operands];
-
-  CLEAVE_FUNCTION odometer(const kernel_loops<Operands>& l, std::int64_t flat) {
-    for (int k = 0; k < Operands; ++k) offset[k] = 0;
-    for (int i = l.rank - 1; i >= 0; --i) {
-      index[i] = flat % l.extent[i];
-      flat /= l.extent[i];
-      for (int k = 0; k < Operands; ++k) offset[k] += index[i] * l.stride[i][k];
-    }
-  }
-  CLEAVE_FUNCTION void next(const kernel_loops<Operands>& l) {
-    for (int i = l.rank - 1; i >= 0; --i) {
-      for (int k = 0; k < Operands; ++k) offset[k] += l.stride[i][k];
-      if (++index[i] < l.extent[i]) return;
-      index[i] = 0;
-      for (int k = 0; k < Operands; ++k) offset[k] -= l.stride[i][k] * l.extent[i];
-    }
-  }
+/// A part of the lines of some loops: `rows` whole lines, or a piece of one.
+struct line_block {
+  const bound_loops* loops;
+  /// The addresses of the loads.
+  const void* const* from;
+  void* out;
+  /// How far each array is along at the first line, and how far the next line is from there.
+  const std::int64_t* offset;
+  const std::int64_t* apart;
+  std::int64_t rows;
+  /// The elements of each line.
+  std::int64_t begin, end;
 };
+
+/// A position in the outer loops of a nest: indices, and how far each array is along.
+class odometer {
+ public:
+  /// In the first `rank` dims, before iteration `flat`.
+  odometer(const loop_nest& nest, int rank, int walked, std::int64_t flat) : nest_(&nest), rank_(rank), walked_(walked) {
+    for (int k = 0; k < walked; ++k) offset_[k] = 0;
+    for (int i = rank - 1; i >= 0; --i) {
+      const loop_dim& d = nest.dims[i];
+      index_[i] = flat % d.extent;
+      flat /= d.extent;
+      for (int k = 0; k < walked; ++k) offset_[k] += index_[i] * d.stride[k];
+    }
+  }
+  const std::int64_t* offset() const { return offset_; }
+  /// Iterations from here to the end of the last loop.
+  std::int64_t left() const { return rank_ == 0 ? 1 : nest_->dims[rank_ - 1].extent - index_[rank_ - 1]; }
+  /// How far apart those are.
+  const std::int64_t* apart() const { return nest_->dims[rank_ == 0 ? 0 : rank_ - 1].stride; }
+  /// Goes on by no more than `left` iterations.
+  void advance(std::int64_t n) {
+    for (int i = rank_ - 1; i >= 0; --i, n = 1) {
+      const loop_dim& d = nest_->dims[i];
+      index_[i] += n;
+      const bool carries = index_[i] == d.extent;
+      const std::int64_t by = carries ? n - d.extent : n;
+      for (int k = 0; k < walked_; ++k) offset_[k] += by * d.stride[k];
+      if (!carries) return;
+      index_[i] = 0;
+    }
+  }
+
+ private:
+  const loop_nest* nest_;
+  int rank_, walked_;
+  std::int64_t index_[max_rank + 1];
+  std::int64_t offset_[max_walked];
+};
+
+/// Elements `flat` to `end` of a nest whose innermost loop has `inner` elements, block by block: `visit(at, rows, begin, end)`.
+template <class Visit>
+void for_each_block(const loop_nest& nest, int walked, std::int64_t flat, std::int64_t end, const Visit& visit) {
+  const std::int64_t inner = nest.back().extent;
+  if (flat >= end) return;
+  odometer at(nest, nest.rank - 1, walked, flat / inner);
+  std::int64_t i = flat % inner;
+  while (flat < end) {
+    if (i == 0 && end - flat >= inner) {
+      const std::int64_t whole = (end - flat) / inner, rows = whole < at.left() ? whole : at.left();
+      visit(at, rows, std::int64_t{0}, inner);
+      flat += rows * inner;
+      at.advance(rows);
+    } else {
+      const std::int64_t stop = inner - i < end - flat ? inner : i + (end - flat);
+      visit(at, std::int64_t{1}, i, stop);
+      flat += stop - i;
+      i = 0;
+      at.advance(1);
+    }
+  }
+}
 
 } // namespace cleave

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/kernels/operands.hpp>
+#include <cleave/kernels/flat_loops.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/vectorise.hpp>
 
@@ -18,117 +18,97 @@ void map_line(const typename Expression::row_type r, typename Expression::type* 
   for (; i < stop; ++i) to[i] = convert<typename Expression::type>(Expression::at(r, i));
 }
 
-/// out[i...] = expression(i...), a stretch of the iteration space for each unit; the inner loop is contiguous in the result.
+/// out[i...] = expression(i...) for a block of lines, each contiguous in the result. All of a map that depends on the expression.
 template <class Expression>
-struct map_functor {
-  using result_type = typename Expression::type;
-  using table = operand_table<Expression>;
+void map_lines(const line_block& b) {
   using rows = row_maker<Expression>;
-
-  table operands;
-  kernel_loops<table::count> outer;
-  result_type* out;
-  std::int64_t inner;
-  std::int64_t total;
-  std::int64_t chunk;
-
-  void operator()(std::int64_t unit) const {
-    std::int64_t flat = unit * chunk;
-    const std::int64_t end = flat + chunk < total ? flat + chunk : total;
-    const typename Expression::row_type start = rows::start(operands);
-    odometer<table::count> at(outer, flat / inner);
-    std::int64_t i = flat % inner;
-    while (flat < end) {
-      const std::int64_t stop = inner - i < end - flat ? inner : i + (end - flat);
-      map_line<Expression>(rows::moved(start, at.offset), out + at.offset[table::result], i, stop);
-      flat += stop - i;
-      i = 0;
-      at.next(outer);
-    }
+  typename Expression::row_type r = rows::start(b);
+  auto* to = static_cast<typename Expression::type*>(b.out) + b.offset[rows::result];
+  for (std::int64_t row = 0; row < b.rows; ++row) {
+    map_line<Expression>(r, to, b.begin, b.end);
+    r = rows::moved(r, b.apart);
+    to += b.apart[rows::result];
   }
-};
-
-/// Rows and columns of a tile: rows of a cache line of the load that is read across, few enough lines to stay in the cache.
-inline constexpr std::int64_t map_tile_rows = 16;
-inline constexpr std::int64_t map_tile_columns = 64;
-
-/// The same for operands that another dim than the inner one is contiguous for (transposed ones): tile by tile over both
-/// dims, so that every cache line read is used as a whole. A band of rows for each unit.
-template <class Expression>
-struct map_tiles_functor {
-  using result_type = typename Expression::type;
-  using table = operand_table<Expression>;
-  using rows = row_maker<Expression>;
-
-  table operands;
-  kernel_loops<table::count> outer;
-  std::int64_t across[table::count];
-  std::int64_t height;
-  result_type* out;
-  std::int64_t inner;
-
-  void operator()(std::int64_t unit) const {
-    const std::int64_t bands = (height + map_tile_rows - 1) / map_tile_rows;
-    const std::int64_t first = unit % bands * map_tile_rows;
-    const std::int64_t last = first + map_tile_rows < height ? first + map_tile_rows : height;
-    const odometer<table::count> at(outer, unit / bands);
-    const typename Expression::row_type start = rows::start(operands);
-    for (std::int64_t begin = 0; begin < inner; begin += map_tile_columns) {
-      const std::int64_t stop = begin + map_tile_columns < inner ? begin + map_tile_columns : inner;
-      for (std::int64_t i = first; i < last; ++i) {
-        std::int64_t offset[table::count];
-        for (int k = 0; k < table::count; ++k) offset[k] = at.offset[k] + i * across[k];
-        map_line<Expression>(rows::moved(start, offset), out + offset[table::result], begin, stop);
-      }
-    }
-  }
-};
+}
 
 /// The same with one element for each unit, for devices.
 template <class Expression>
 struct map_flat_functor {
   using result_type = typename Expression::type;
-  using table = operand_table<Expression>;
+  using rows = row_maker<Expression>;
 
-  table operands;
-  kernel_loops<table::count> outer;
+  typename Expression::row_type start;
+  flat_loops<rows::walked> outer;
   result_type* out;
   std::int64_t inner;
 
   KOKKOS_FUNCTION void operator()(std::int64_t flat) const {
-    const odometer<table::count> at(outer, flat / inner);
+    const flat_position<rows::walked> at(outer, flat / inner);
     const std::int64_t i = flat % inner;
-    out[at.offset[table::result] + i] =
-        convert<result_type>(Expression::at(row_maker<Expression>::moved(row_maker<Expression>::start(operands), at.offset), i));
+    out[at.offset[rows::result] + i] = convert<result_type>(Expression::at(rows::moved(start, at.offset), i));
   }
 };
+template <class Expression>
+void map_flat(const bound_loops& l, const void* const* from, void* to) {
+  using rows = row_maker<Expression>;
+  const flat_loops<rows::walked> outer(l.outer, l.outer.rank - 1);
+  launch("cleave map", l.outer.size(),
+         map_flat_functor<Expression>{rows::start(l, from), outer, static_cast<typename Expression::type*>(to), l.inner.extent});
+}
+
+namespace detail {
 
 /// Elements that are worth a unit of parallel work.
 inline constexpr std::int64_t map_grain = 1 << 14;
+/// Rows and columns of a tile: rows of a cache line of the load that is read across, few enough lines to stay in the cache.
+inline constexpr std::int64_t map_tile_rows = 16;
+inline constexpr std::int64_t map_tile_columns = 64;
 
-/// Runs a map. `Flat` forces the form for devices.
-template <class Expression, bool Flat = !on_host>
-void run_map(const bound_loops& b, const void* const* from, void* to) {
-  using table = operand_table<Expression>;
-  const std::int64_t total = b.outer.size();
+struct map_work {
+  const bound_loops& l;
+  const void* const* from;
+  void* to;
+  void (*lines)(const line_block&);
+
+  /// A stretch of the iteration space for each unit.
+  static void run_stretches(const void* work, std::int64_t begin, std::int64_t end) {
+    const map_work& w = *static_cast<const map_work*>(work);
+    const std::int64_t total = w.l.outer.size(), last = end * map_grain;
+    for_each_block(w.l.outer, w.l.walked, begin * map_grain, last < total ? last : total,
+                   [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
+                     w.lines({&w.l, w.from, w.to, at.offset(), at.apart(), rows, i, stop});
+                   });
+  }
+  /// Tile by tile over the two inner dims, so that every cache line read is used as a whole: a band of rows for each unit.
+  static void run_tiles(const void* work, std::int64_t begin, std::int64_t end) {
+    const map_work& w = *static_cast<const map_work*>(work);
+    const loop_dim& down = w.l.outer.dims[w.l.outer.rank - 2];
+    const std::int64_t bands = bands_of(w.l), inner = w.l.inner.extent;
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const std::int64_t first = unit % bands * map_tile_rows;
+      const std::int64_t rows = first + map_tile_rows < down.extent ? map_tile_rows : down.extent - first;
+      const odometer at(w.l.outer, w.l.outer.rank - 2, w.l.walked, unit / bands);
+      std::int64_t offset[max_walked];
+      for (int k = 0; k < w.l.walked; ++k) offset[k] = at.offset()[k] + first * down.stride[k];
+      for (std::int64_t i = 0; i < inner; i += map_tile_columns)
+        w.lines({&w.l, w.from, w.to, offset, down.stride, rows, i, i + map_tile_columns < inner ? i + map_tile_columns : inner});
+    }
+  }
+  static std::int64_t bands_of(const bound_loops& l) { return (l.outer.dims[l.outer.rank - 2].extent + map_tile_rows - 1) / map_tile_rows; }
+};
+
+} // namespace detail
+
+/// Runs a map on the host, from the function that computes lines of it.
+inline void run_map(const bound_loops& l, const void* const* from, void* to, void (*lines)(const line_block&)) {
+  const std::int64_t total = l.outer.size();
   if (total == 0) return;
-  const kernel_loops<table::count> outer(b.outer.dims, b.outer.dims.size() - 1);
-  auto* out = static_cast<typename Expression::type*>(to);
-  if constexpr (Flat) {
-    launch("cleave map", total, map_flat_functor<Expression>{table(b, from), outer, out, b.inner.extent});
+  const detail::map_work work{l, from, to, lines};
+  if (l.tiled) {
+    const std::int64_t bands = total / (l.outer.dims[l.outer.rank - 2].extent * l.inner.extent) * detail::map_work::bands_of(l);
+    detail::launch_units("cleave map", bands, &detail::map_work::run_tiles, &work);
   } else {
-    if constexpr (Expression::strided)
-      if (b.tiled) {
-        const std::size_t row = b.outer.dims.size() - 2;
-        map_tiles_functor<Expression> f{table(b, from), kernel_loops<table::count>(b.outer.dims, row), {}, b.outer.dims[row].extent,
-                                        out, b.inner.extent};
-        for (std::size_t k = 0; k < table::count; ++k) f.across[k] = b.outer.dims[row].stride[k];
-        const std::int64_t bands = total / (f.height * f.inner) * ((f.height + map_tile_rows - 1) / map_tile_rows);
-        launch("cleave map", bands, f);
-        return;
-      }
-    const map_functor<Expression> f{table(b, from), outer, out, b.inner.extent, total, map_grain};
-    launch("cleave map", (total + map_grain - 1) / map_grain, f);
+    detail::launch_units("cleave map", (total + detail::map_grain - 1) / detail::map_grain, &detail::map_work::run_stretches, &work);
   }
 }
 

@@ -5,50 +5,11 @@
 #include <cleave/kernels/expression.hpp>
 #include <cleave/kernels/loops.hpp>
 
-#include <array>
 #include <cstdint>
 
+// From the loops of a step to the operands of one line of its expression.
+
 namespace cleave {
-
-/// The loops of a map or fold bound to sizes. Operands: the loads, then the indices (whose "address" is the index itself), then
-/// the result.
-struct bound_loops {
-  /// map: all dims. fold: the kept dims, without the inner one if that is kept.
-  loop_nest outer{};
-  /// fold: the folded dims; the inner one is last in it if it is folded.
-  loop_nest folded{};
-  /// The inner dim; for a map the last of `outer`.
-  loop_nest::dim inner{};
-  /// map: the dim before the inner one is contiguous for a load that the inner one strides through.
-  bool tiled = false;
-  std::vector<std::int64_t> index_base{};
-  std::vector<double> literals{};
-  std::int64_t results = 1;
-  /// fold: the folded range is cut in this many pieces of so many elements, for few results.
-  std::int64_t chunks = 1;
-  std::int64_t chunk = 0;
-};
-
-/// What the loads, indices and literals of an expression are at the start of the loops.
-template <class Expression>
-struct operand_table {
-  static constexpr int loads = Expression::loads, indices = Expression::indices;
-  static constexpr int count = loads + indices + 1;
-  static constexpr int result = loads + indices;
-
-  const void* at[loads > 0 ? loads : 1];
-  std::int64_t index[indices > 0 ? indices : 1];
-  double literal[Expression::literals > 0 ? Expression::literals : 1];
-  std::int64_t step[count];
-
-  operand_table() = default;
-  operand_table(const bound_loops& b, const void* const* from) {
-    for (int k = 0; k < loads; ++k) at[k] = from[k];
-    for (int k = 0; k < indices; ++k) index[k] = b.index_base[static_cast<std::size_t>(k)];
-    for (int k = 0; k < Expression::literals; ++k) literal[k] = b.literals[static_cast<std::size_t>(k)];
-    for (int k = 0; k < count; ++k) step[k] = b.inner.stride[static_cast<std::size_t>(k)];
-  }
-};
 
 namespace detail {
 
@@ -59,12 +20,12 @@ CLEAVE_FUNCTION inline const void* advanced(const void* at, std::int64_t element
 
 template <class Row, class Node>
 CLEAVE_FUNCTION inline void advance_load(Row& r, const std::int64_t* offset) {
-  if constexpr (Node::code == op::input) r.at[Node::a] = advanced<typename Node::type>(r.at[Node::a], offset[Node::a]);
+  if constexpr (Node::role == tape_role::load) r.at[Node::a] = advanced<typename Node::type>(r.at[Node::a], offset[Node::a]);
 }
 
 } // namespace detail
 
-/// Rows of an expression at given offsets of its operands.
+/// Lines of an expression: where its operands are at position 0 of the inner loop.
 template <class Expression>
 struct row_maker;
 template <int Loads, class... Nodes>
@@ -72,17 +33,24 @@ struct row_maker<tape_expression<Loads, Nodes...>> {
   using expression_type = tape_expression<Loads, Nodes...>;
   using row_type = typename expression_type::row_type;
 
-  CLEAVE_FUNCTION static row_type start(const operand_table<expression_type>& t) {
+  /// The array of the result, among those that are walked through.
+  static constexpr int result = expression_type::loads + expression_type::indices;
+  static constexpr int walked = result + 1;
+
+  /// The line where all loops begin.
+  static row_type start(const bound_loops& l, const void* const* from) {
     row_type r;
     for (int k = 0; k < expression_type::loads; ++k) {
-      r.at[k] = t.at[k];
-      r.step[k] = t.step[k];
+      r.at[k] = from[k];
+      r.step[k] = l.inner.stride[k];
     }
-    for (int k = 0; k < expression_type::indices; ++k) r.index[k] = t.index[k];
-    for (int k = 0; k < expression_type::literals; ++k) r.literal[k] = t.literal[k];
+    for (int k = 0; k < expression_type::indices; ++k) r.index[k] = l.index_base[k];
+    for (int k = 0; k < expression_type::literals; ++k) r.literal[k] = l.literals[k];
     return r;
   }
-  /// The row that begins `offset` further along each operand, the loads' first.
+  /// The first line of a block.
+  static row_type start(const line_block& b) { return moved(start(*b.loops, b.from), b.offset); }
+  /// The line that begins `offset` further along each array, the loads' first.
   CLEAVE_FUNCTION static row_type moved(row_type r, const std::int64_t* offset) {
     (detail::advance_load<row_type, Nodes>(r, offset), ...);
     for (int k = 0; k < expression_type::indices; ++k) r.index[k] += offset[expression_type::loads + k];

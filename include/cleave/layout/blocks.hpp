@@ -34,8 +34,8 @@ struct shape {
   std::int64_t extent[max_rank]{};
   int rank = 0;
 
-  constexpr std::int64_t operator[](int i) const { return extent[i]; }
-  constexpr std::int64_t& operator[](int i) { return extent[i]; }
+  constexpr std::int64_t operator[](std::integral auto i) const { return extent[i]; }
+  constexpr std::int64_t& operator[](std::integral auto i) { return extent[i]; }
   constexpr std::int64_t elements() const {
     std::int64_t n = 1;
     for (int i = 0; i < rank; ++i) n = times(n, extent[i]);
@@ -44,10 +44,13 @@ struct shape {
   friend constexpr bool operator==(const shape&, const shape&) = default;
 };
 
-/// The largest block of `extent` divided in `parts`: ceil, once, over the product of all axes.
+/// The length of a block of `extent` in `parts` blocks: one division, rounded up, by the product of all axes.
 constexpr std::int64_t block_extent(std::int64_t extent, std::int64_t parts) { return (extent + parts - 1) / parts; }
 
 /// Block `index` of `parts`; the last blocks may be short or empty.
+/// @post (1) block(extent, parts, 0).begin == 0 and block(extent, parts, parts - 1).end == extent
+/// @post (2) block(extent, parts, i).end == block(extent, parts, i + 1).begin
+/// @post (3) block(extent, parts, i).size() <= block_extent(extent, parts)
 constexpr range block(std::int64_t extent, std::int64_t parts, std::int64_t index) {
   const std::int64_t b = block_extent(extent, parts);
   const std::int64_t begin = index * b < extent ? index * b : extent;
@@ -67,7 +70,7 @@ constexpr shape local_shape(const shape& global, const layout& l, const coordina
   return local;
 }
 
-/// Into how many blocks each position is divided.
+/// The number of blocks along each position.
 struct block_counts {
   std::int64_t of[max_rank] = {1, 1, 1, 1, 1, 1, 1, 1};
 
@@ -87,8 +90,10 @@ constexpr shape largest_shape(const shape& global, const layout& l, const axis_s
   return local;
 }
 
-/// Whether resharding between `coarse` and `fine` is local: every block over the axes of `fine` lies inside one block
-/// over its prefix `coarse`, in order and without gaps.
+/// Whether resharding along a dim from axes `coarse` to axes `fine` is local. `coarse` is a prefix of `fine`.
+/// @post (1) nests(extent, coarse, fine, sizes) if and only if on every device d the block held(extent, fine, d, sizes)
+///           is empty or inside held(extent, coarse, d, sizes)
+/// @post (2) nests(extent, {}, fine, sizes) and nests(extent, fine, fine, sizes)
 constexpr bool nests(std::int64_t extent, axis_list coarse, axis_list fine, const axis_sizes& sizes) {
   const std::int64_t p = sizes.product(coarse), q = sizes.product(fine);
   const std::int64_t wide = block_extent(extent, p), narrow = block_extent(extent, q);
@@ -98,11 +103,11 @@ constexpr bool nests(std::int64_t extent, axis_list coarse, axis_list fine, cons
 /// The list without axes of size 1, which divide nothing.
 constexpr axis_list essential(axis_list list, const axis_sizes& sizes) {
   axis_list kept;
-  int place = 0;
+  int shift = 0;
   for (std::uint32_t p = list.packed; p != 0; p >>= 4)
     if (sizes.of[(p & 15u) - 1u] != 1) {
-      kept.packed |= (p & 15u) << place;
-      place += 4;
+      kept.packed |= (p & 15u) << shift;
+      shift += 4;
     }
   return kept;
 }

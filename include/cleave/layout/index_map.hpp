@@ -20,7 +20,9 @@ constexpr std::string_view name_of(border b) {
 }
 
 namespace detail {
-constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
+constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
 constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return a - floor_div(a, b) * b; }
 } // namespace detail
 
@@ -30,17 +32,16 @@ struct index_run {
   friend constexpr bool operator==(const index_run&, const index_run&) = default;
 };
 
-/// From which index of an operand an index of a result is taken: (stride * index + offset) / divisor. Of the divisor's
-/// results only whole ones count, or, where it `floors`, all are rounded down. Either the stride is 1 or -1 or the
-/// divisor is 1.
+/// From which index of an operand an index of a result is taken: (stride * index + offset) / divisor. A quotient that
+/// is not an integer gives nothing, or, if `floors`, is rounded down. The divisor is 1, or the stride is 1 or -1.
 struct index_map {
   std::int64_t stride = 1, offset = 0, divisor = 1;
   bool floors = false;
   border outside = border::zero;
-  /// Of the dim of the operand.
+  /// The extent of the operand's dim.
   std::int64_t extent = 0;
 
-  /// -1 where it is taken from nowhere, and 0 is the value.
+  /// -1 if it is taken from nowhere; the element is 0 then.
   constexpr std::int64_t source(std::int64_t index) const {
     const std::int64_t n = stride * index + offset;
     if (extent == 0 || (!floors && detail::floor_mod(n, divisor) != 0)) return -1;
@@ -61,8 +62,10 @@ struct index_map {
   }
 };
 
-/// The runs that fill the indices `to` of a result, in ascending order of where they begin; `to` of a run counts from
-/// the beginning of the range. Each run lies within one period of the border.
+/// The runs that fill the indices `to` of a result; `to` of a run counts from the beginning of the range. Element k of
+/// a run goes to r.to + k * r.to_step and comes from r.from + k * r.from_step.
+/// @post (1) an index t of `to` is filled by one element of one run if m.source(t) >= 0, otherwise by none
+/// @post (2) this element comes from m.source(t)
 constexpr std::vector<index_run> runs_of(const index_map& m, range to) {
   std::vector<index_run> all;
   if (to.size() <= 0 || m.extent == 0) return all;
@@ -98,8 +101,10 @@ constexpr std::vector<index_run> runs_of(const index_map& m, range to) {
   return all;
 }
 
-/// Indices of an operand, each once: ascending, in runs of equal steps that do not meet. `to` of a run is its place in
-/// the set.
+/// The indices of an operand from which runs take elements, each once.
+/// @post (1) an index is in the result if and only if it is in some run
+/// @post (2) element number n of the result has r.to + k == n: runs are numbered one after another
+/// @post (3) no index is in the result twice
 constexpr std::vector<index_run> distinct_sources(std::vector<index_run> runs) {
   std::int64_t step = 1;
   for (index_run& r : runs) {
@@ -109,21 +114,24 @@ constexpr std::vector<index_run> distinct_sources(std::vector<index_run> runs) {
   }
   for (index_run& r : runs) r.from_step = step;
   const auto residue = [&](const index_run& r) { return r.from % step; };
-  std::sort(runs.begin(), runs.end(), [&](const index_run& a, const index_run& b) { return residue(a) != residue(b) ? residue(a) < residue(b) : a.from < b.from; });
+  std::sort(runs.begin(), runs.end(), [&](const index_run& a, const index_run& b) {
+    return residue(a) != residue(b) ? residue(a) < residue(b) : a.from < b.from;
+  });
   std::vector<index_run> merged;
   for (const index_run& r : runs) {
-    if (!merged.empty() && residue(merged.back()) == residue(r) && r.from <= merged.back().from + merged.back().count * step) {
+    if (!merged.empty() && residue(merged.back()) == residue(r) &&
+        r.from <= merged.back().from + merged.back().count * step) {
       const std::int64_t end = (r.from - merged.back().from) / step + r.count;
       merged.back().count = std::max(merged.back().count, end);
     } else {
       merged.push_back(r);
     }
   }
-  std::int64_t place = 0;
+  std::int64_t number = 0;
   for (index_run& r : merged) {
-    r.to = place;
+    r.to = number;
     r.to_step = 1;
-    place += r.count;
+    number += r.count;
   }
   return merged;
 }
@@ -135,6 +143,7 @@ constexpr std::int64_t count_of(const std::vector<index_run>& runs) {
 }
 
 /// The part of a run that is taken from a block.
+/// @post (1) it has the elements of the run that come from indices of the block, and no others
 constexpr index_run within(const index_run& r, range block) {
   index_run part = r;
   if (r.from_step == 0) {

@@ -25,7 +25,7 @@ constexpr std::string_view name_of(reduction r) {
 /// to be combined by `combine()`. Over every other axis the tensor is replicated.
 ///
 /// One word, so that constant evaluation copies, compares and hashes a layout in one operation. Seven bits an axis:
-/// from the lowest, four for the position that it shards, counted from 1 (0: none), and three for its place among the
+/// from the lowest, four for the position that it shards, counted from 1 (0: none), and three for its rank among the
 /// axes of that position. Above them the set of unreduced axes and their reduction, which is `sum` where there are
 /// none: equal layouts have equal words.
 struct layout {
@@ -50,18 +50,18 @@ struct layout {
   /// An axis that shards another position is taken from there.
   constexpr void set(int position, axis_list list) {
     clear(position);
-    std::uint64_t place = 0;
-    for (std::uint32_t p = list.packed; p != 0; p >>= 4, ++place) {
+    std::uint64_t rank = 0;
+    for (std::uint32_t p = list.packed; p != 0; p >>= 4, ++rank) {
       const int shift = bits_per_axis * static_cast<int>((p & 15u) - 1u);
-      word = (word & ~(std::uint64_t{127} << shift)) | (static_cast<std::uint64_t>(position + 1) | place << 4) << shift;
+      word = (word & ~(std::uint64_t{127} << shift)) | (static_cast<std::uint64_t>(position + 1) | rank << 4) << shift;
     }
   }
   constexpr void clear(int position) { word &= ~(127 * of_position(position)); }
   /// Shards a position over one more axis, its new minor one.
   constexpr void append(int position, int axis) {
-    std::uint64_t place = 0;
-    for (std::uint64_t rest = of_position(position); rest != 0; rest &= rest - 1) ++place;
-    word |= (static_cast<std::uint64_t>(position + 1) | place << 4) << (bits_per_axis * axis);
+    std::uint64_t rank = 0;
+    for (std::uint64_t rest = of_position(position); rest != 0; rest &= rest - 1) ++rank;
+    word |= (static_cast<std::uint64_t>(position + 1) | rank << 4) << (bits_per_axis * axis);
   }
   /// The set of axes that shard a position.
   constexpr axis_set axes(int position) const { return packed_set(of_position(position)); }
@@ -69,28 +69,31 @@ struct layout {
   constexpr void give_up(int position, unsigned set) {
     if ((axes(position) & set) == 0) return;
     axis_list list = (*this)[position];
-    while ((list.mask() & set) != 0) list.pop_back();
+    while ((list.bits() & set) != 0) list.pop_back();
     this->set(position, list);
   }
 
-  constexpr axis_set unreduced() const { return static_cast<axis_set>(word >> unreduced_at & 127u); }
+  constexpr axis_set unreduced() const { return word >> unreduced_at & 127u; }
+  /// Whether it has unreduced axes, and whether some axis shards a position; cheaper than the sets.
+  constexpr bool is_partial() const { return word >> unreduced_at != 0; }
+  constexpr bool is_sharded() const { return (word & dims_mask) != 0; }
   constexpr reduction combine() const { return static_cast<reduction>(word >> combine_at); }
   /// Makes values partial over a set of axes.
   constexpr void set_partial(axis_set over, reduction how = reduction::sum) {
-    word = (word & dims_mask) | static_cast<std::uint64_t>(over) << unreduced_at;
-    if (over != 0) word |= static_cast<std::uint64_t>(how) << combine_at;
+    word = (word & dims_mask) | std::uint64_t{over.word} << unreduced_at;
+    if (over.word != 0) word |= static_cast<std::uint64_t>(how) << combine_at;
   }
   /// The same sharding of values that are not partial.
   constexpr layout reduced() const { return {word & dims_mask}; }
 
   /// The axes that shard some position.
   constexpr axis_set sharded() const { return packed_set((word | word >> 1 | word >> 2 | word >> 3) & lowest_bits); }
-  constexpr axis_set used() const { return static_cast<axis_set>(sharded() | unreduced()); }
-  /// Whether every axis that shards a position of `coarse` is at the same place here: each position goes on where that
-  /// of `coarse` ends.
+  constexpr axis_set used() const { return sharded().word | (word >> unreduced_at & 127u); }
+  /// Whether every axis that shards a position of `coarse` has the same position and rank here: each list of axes
+  /// continues the one of `coarse`.
   constexpr bool continues(layout coarse) const {
-    const std::uint64_t there =
-        ((coarse.word | coarse.word >> 1 | coarse.word >> 2 | coarse.word >> 3) & lowest_bits) * 127;
+    const std::uint64_t there = ((coarse.word | coarse.word >> 1 | coarse.word >> 2 | coarse.word >> 3) & lowest_bits) *
+                                127;
     return ((word ^ coarse.word) & there) == 0;
   }
 
@@ -114,9 +117,7 @@ struct layout {
     return lowest_bits & ~(differs | differs >> 1 | differs >> 2 | differs >> 3);
   }
   /// Lowest bits as a set. The product brings bit 7a to 42 + a, and the others elsewhere.
-  static constexpr axis_set packed_set(std::uint64_t bits) {
-    return static_cast<axis_set>(bits * 0x0000'0410'4104'1040u >> 42 & 127u);
-  }
+  static constexpr axis_set packed_set(std::uint64_t bits) { return bits * 0x0000'0410'4104'1040u >> 42 & 127u; }
 };
 
 } // namespace cleave

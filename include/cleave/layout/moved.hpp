@@ -28,7 +28,7 @@ constexpr std::int64_t smallest_part(const shape& global, const layout& from, co
   // The last device along the scattered axes of the first block has the least of that block.
   coordinates last{};
   for (int a = 0; a < max_axes; ++a)
-    if ((axes >> a & 1) != 0) last[static_cast<std::size_t>(a)] = static_cast<std::int32_t>(sizes[a] - 1);
+    if (axes.contains(a)) last[a] = static_cast<std::int32_t>(sizes[a] - 1);
   std::int64_t kept = 1;
   for (int i = 0; i < global.rank; ++i)
     kept *= intersect(held(global[i], to[i], last, sizes), held(global[i], from[i], last, sizes)).size();
@@ -38,6 +38,11 @@ constexpr std::int64_t smallest_part(const shape& global, const layout& from, co
 /// Elements that the busiest device must receive to go from one layout to another (partial values aside): what it
 /// needs and does not hold. No collective can move less. For even blocks in closed form: either the lists of each dim
 /// nest and all devices keep the same overlap, or some device keeps nothing.
+/// @post (1) moved(global, a, b, sizes) is the largest missing(global, a, b, d, sizes) of all devices d
+/// @post (2) moved(global, a, a, sizes) == 0
+/// @post (3) moved(global, a, b, sizes) <= largest_shape(global, b, sizes).elements()
+/// @post (4) moved(global, a, c, sizes) <= moved(global, a, b, sizes) + moved(global, b, c, sizes)
+/// For uneven blocks over more than `enumerated_devices` it is the bound of (3), and (1), (2) and (4) need not hold.
 constexpr std::int64_t moved(const shape& global, const layout& from, const layout& to, const axis_sizes& sizes) {
   const block_counts p(from, sizes), q(to, sizes);
   const std::int64_t* extent = global.extent;
@@ -59,9 +64,9 @@ constexpr std::int64_t moved(const shape& global, const layout& from, const layo
     }
     return nested ? needed - common : needed;
   }
-  axis_set used = static_cast<axis_set>(from.sharded() | to.sharded());
+  const axis_set used = from.sharded() | to.sharded();
   axis_sizes walk;
-  for (int a = 0; a < max_axes; ++a) walk[a] = (used >> a & 1) != 0 ? sizes[a] : 1;
+  for (int a = 0; a < max_axes; ++a) walk[a] = used.contains(a) ? sizes[a] : 1;
   if (walk.devices() > enumerated_devices) return largest_shape(global, to, sizes).elements();
   std::int64_t busiest = 0;
   for (std::int64_t d = 0; d < walk.devices(); ++d) {

@@ -20,7 +20,9 @@ enum class promise : std::uint8_t { none, divisible };
 namespace detail {
 template <text Name, std::int64_t Extent>
 struct dim_verdict {
-  static constexpr verdict found = Extent == dynamic || Extent >= 0 ? verdict{} : verdict{fault::extent_negative, {}, "dim", Name.view(), {}, 0, Extent};
+  static constexpr verdict found = Extent == dynamic || Extent >= 0
+                                       ? verdict{}
+                                       : verdict{fault::extent_negative, {}, "dim", Name.view(), {}, 0, Extent};
 };
 } // namespace detail
 
@@ -29,7 +31,7 @@ struct dim_verdict {
 template <text Name, std::int64_t Extent = dynamic, promise Promise = promise::none>
 struct dim : dim_tag {
   static_assert(sizeof(typename detail::said<detail::dim_verdict<Name, Extent>>::type) != 0);
-  // An extent that was rejected goes no further, so that it is said once.
+  // A rejected extent is replaced, so that it is reported once.
   static constexpr dim_ref ref{Name.view(), Extent >= 0 ? Extent : dynamic, Promise == promise::divisible};
   /// The dim as an argument of functions.
   constexpr operator dim_ref() const { return ref; }
@@ -43,9 +45,10 @@ concept Dim = std::derived_from<std::remove_cvref_t<D>, dim_tag>;
 
 struct placement_tag {};
 
-/// A dim that is sharded over axes, major axis first: the type of `batch / data / fsdp`.
+/// A dim and the axes over which it is sharded, major axis first: the type of `batch / data / fsdp`. Without axes the
+/// dim is not sharded.
 template <class D, class... Axes>
-struct divided : placement_tag {
+struct sharded_dim : placement_tag {
   using dim_type = D;
   static constexpr placement value = [] {
     placement p(D::ref);
@@ -76,11 +79,11 @@ constexpr partial_over<Combine, std::remove_cvref_t<Axes>...> unreduced(const Ax
 
 /// `batch / data` shards a dim over an axis. `batch / data / fsdp` adds another axis, the new minor one.
 template <Dim D, MeshAxis A>
-constexpr divided<std::remove_cvref_t<D>, std::remove_cvref_t<A>> operator/(const D&, const A&) {
+constexpr sharded_dim<std::remove_cvref_t<D>, std::remove_cvref_t<A>> operator/(const D&, const A&) {
   return {};
 }
 template <class D, class... Axes, MeshAxis A>
-constexpr divided<D, Axes..., std::remove_cvref_t<A>> operator/(const divided<D, Axes...>&, const A&) {
+constexpr sharded_dim<D, Axes..., std::remove_cvref_t<A>> operator/(const sharded_dim<D, Axes...>&, const A&) {
   return {};
 }
 
@@ -90,25 +93,32 @@ template <class... Axes>
 struct mesh;
 
 /// A sharding as a type, the second argument of `tensor`. Equal layouts are one type: dims keep their written order, an
-/// unsharded dim is always `divided<D>`, and unreduced axes come last.
+/// unsharded dim is always `sharded_dim<D>`, and unreduced axes come last.
 template <class Mesh, class Unreduced, class... Placements>
 struct sharding;
 
-namespace detail {
-
+/// In place of `partial_over` in the type of a sharding without unreduced axes.
 struct nothing_unreduced : unreduced_tag {
   static constexpr reduction combine = reduction::sum;
   static constexpr static_vector<std::string_view, max_axes> names{};
 };
 
+namespace detail {
 template <class Entry>
 struct placement_type {
   using type = Entry;
 };
 template <Dim D>
 struct placement_type<D> {
-  using type = divided<D>;
+  using type = sharded_dim<D>;
 };
+} // namespace detail
+
+/// An entry of a layout, a dim or a dim that is sharded over axes, as its type in a sharding: always a `sharded_dim`.
+template <class Entry>
+using placement_of = typename detail::placement_type<Entry>::type;
+
+namespace detail {
 
 template <class Mesh, class Unreduced, class Done, class... Entries>
 struct sort_entries;
@@ -121,8 +131,7 @@ struct sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done...>,
     : std::conditional_t<
           std::derived_from<Entry, unreduced_tag>,
           sort_entries<Mesh, Entry, sharding<Mesh, nothing_unreduced, Done...>, Rest...>,
-          sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done..., typename placement_type<Entry>::type>,
-                       Rest...>> {};
+          sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done..., placement_of<Entry>>, Rest...>> {};
 
 template <class... Axes>
 struct mesh_verdict {
@@ -159,8 +168,8 @@ struct mesh {
   /// The sharding with these dims and unreduced axes: `mesh(batch / data, embed, unreduced(model))`.
   template <class... Entries>
   constexpr auto operator()(const Entries&...) const {
-    return typename detail::sort_entries<mesh, detail::nothing_unreduced, sharding<mesh, detail::nothing_unreduced>,
-                                         Entries...>::type{};
+    return
+        typename detail::sort_entries<mesh, nothing_unreduced, sharding<mesh, nothing_unreduced>, Entries...>::type{};
   }
 };
 template <class... Axes>
@@ -170,12 +179,12 @@ namespace detail {
 
 /// What is wrong with a specification in itself.
 constexpr verdict check_spec(const spec& s) {
-  axis_set used = 0;
+  axis_set used;
   const auto use = [&](std::string_view axis, std::string_view dim) -> verdict {
     const int a = s.mesh.find(axis);
     if (a < 0) return {fault::axis_not_in_mesh, {}, "layout", dim, axis};
-    if ((used >> a & 1) != 0) return {fault::axis_used_twice, {}, "layout", dim, axis};
-    used = static_cast<axis_set>(used | axis_bit(a));
+    if (used.contains(a)) return {fault::axis_used_twice, {}, "layout", dim, axis};
+    used = used.with(a);
     return {};
   };
   for (std::size_t i = 0; i < s.dims.size(); ++i) {
@@ -193,7 +202,8 @@ template <class Sharding>
 struct spec_verdict {
   static constexpr verdict found = [] {
     if (!Sharding::mesh_type::well_formed) return verdict{fault::already_said};
-    if (Sharding::written > max_rank) return verdict{fault::rank_too_high, {}, "layout", {}, {}, max_rank, Sharding::written};
+    if (Sharding::written > max_rank)
+      return verdict{fault::rank_too_high, {}, "layout", {}, {}, max_rank, Sharding::written};
     return check_spec(Sharding::value);
   }();
 };

@@ -2,25 +2,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/kernels/gemm_blas.hpp>
+#include <cleave/shards.hpp>
 
 #include <cstdint>
 #include <limits>
 
 #if CLEAVE_DIRECT_BLAS
 
-// Triangular solves and rank-k updates through the BLAS that products use, for matrices given by their two steps, one of which
-// is 1. As for products, the names here are ours, and those of BLAS are for the linker.
+// Triangular solves and rank-k updates through the BLAS that products use, for matrices given by their two steps, one
+// of which is 1. As for products, the names here are ours, and those of BLAS are for the linker.
 
-#define CLEAVE_BLAS_TRIANGLES(name_trsm, NAME_TRSM, name_syrk, NAME_SYRK, T)                                                    \
-  extern "C" void cleave_##name_trsm(const char*, const char*, const char*, const char*, const int*, const int*, const T*, const T*, \
-                                     const int*, T*, const int*) CLEAVE_BLAS_SYMBOL(name_trsm, NAME_TRSM);                      \
-  extern "C" void cleave_##name_syrk(const char*, const char*, const int*, const int*, const T*, const T*, const int*, const T*, \
-                                     T*, const int*) CLEAVE_BLAS_SYMBOL(name_syrk, NAME_SYRK);                                  \
-  template <>                                                                                                                   \
-  struct blas_triangles<T> {                                                                                                    \
-    static constexpr auto trsm = &cleave_##name_trsm;                                                                           \
-    static constexpr auto syrk = &cleave_##name_syrk;                                                                           \
+#define CLEAVE_BLAS_TRIANGLES(name_trsm, NAME_TRSM, name_syrk, NAME_SYRK, T)                                           \
+  extern "C" void cleave_##name_trsm(const char*, const char*, const char*, const char*, const int*, const int*,       \
+                                     const T*, const T*, const int*, T*, const int*)                                   \
+      CLEAVE_BLAS_SYMBOL(name_trsm, NAME_TRSM);                                                                        \
+  extern "C" void cleave_##name_syrk(const char*, const char*, const int*, const int*, const T*, const T*, const int*, \
+                                     const T*, T*, const int*) CLEAVE_BLAS_SYMBOL(name_syrk, NAME_SYRK);               \
+  template <>                                                                                                          \
+  struct blas_triangles<T> {                                                                                           \
+    static constexpr auto trsm = &cleave_##name_trsm;                                                                  \
+    static constexpr auto syrk = &cleave_##name_syrk;                                                                  \
   }
 
 namespace cleave::linalg {
@@ -38,7 +39,9 @@ struct stepped {
   T* at;
   std::int64_t row_step, column_step;
 
-  stepped part(std::int64_t i, std::int64_t j) const { return {at + i * row_step + j * column_step, row_step, column_step}; }
+  stepped part(std::int64_t i, std::int64_t j) const {
+    return {at + i * row_step + j * column_step, row_step, column_step};
+  }
   stepped turned() const { return {at, column_step, row_step}; }
   /// As BLAS has them: columns one after the other.
   bool by_columns() const { return row_step == 1; }
@@ -46,28 +49,34 @@ struct stepped {
   /// Whether BLAS can be told of `rows` x `columns` of it.
   bool fits(std::int64_t rows, std::int64_t columns) const {
     const std::int64_t most = std::numeric_limits<int>::max(), along = by_columns() ? rows : columns;
-    return (row_step == 1 || column_step == 1) && leading() >= along && leading() <= most && rows <= most && columns <= most;
+    return (row_step == 1 || column_step == 1) && leading() >= along && leading() <= most && rows <= most &&
+           columns <= most;
   }
 };
+
+/// A number that `fits` has found to be one of BLAS.
+constexpr int blas_int(std::int64_t n) { return static_cast<int>(n); }
 
 /// x = t^-1 x in place, t n x n and triangular, x n x m.
 template <class T>
 void blas_solve(std::int64_t n, std::int64_t m, stepped<const T> t, bool lower, stepped<T> x) {
   // What is stored by rows BLAS sees as its transpose; the system x^T t^T = b^T has t on the right.
   const bool left = x.by_columns(), transposed = t.by_columns() != left;
-  const int rows = static_cast<int>(left ? n : m), columns = static_cast<int>(left ? m : n);
-  const int ldt = static_cast<int>(t.leading()), ldx = static_cast<int>(x.leading());
+  const int rows = blas_int(left ? n : m), columns = blas_int(left ? m : n), ldt = blas_int(t.leading()),
+            ldx = blas_int(x.leading());
   const T one(1);
   const bool stored_lower = lower == t.by_columns();
-  detail::blas_triangles<T>::trsm(left ? "L" : "R", stored_lower ? "L" : "U", transposed ? "T" : "N", "N", &rows, &columns, &one, t.at, &ldt, x.at, &ldx);
+  detail::blas_triangles<T>::trsm(left ? "L" : "R", stored_lower ? "L" : "U", transposed ? "T" : "N", "N", &rows,
+                                  &columns, &one, t.at, &ldt, x.at, &ldx);
 }
 
 /// The lower half of c -= a a^T, c n x n, a n x k.
 template <class T>
 void blas_downdate(std::int64_t n, std::int64_t k, stepped<T> a, stepped<T> c) {
-  const int order = static_cast<int>(n), depth = static_cast<int>(k), lda = static_cast<int>(a.leading()), ldc = static_cast<int>(c.leading());
+  const int order = blas_int(n), depth = blas_int(k), lda = blas_int(a.leading()), ldc = blas_int(c.leading());
   const T minus(-1), one(1);
-  detail::blas_triangles<T>::syrk(c.by_columns() ? "L" : "U", a.by_columns() ? "N" : "T", &order, &depth, &minus, a.at, &lda, &one, c.at, &ldc);
+  detail::blas_triangles<T>::syrk(c.by_columns() ? "L" : "U", a.by_columns() ? "N" : "T", &order, &depth, &minus, a.at,
+                                  &lda, &one, c.at, &ldc);
 }
 
 } // namespace cleave::linalg

@@ -6,4 +6,4 @@
 
 #include <cleave/linalg/fft_kernels.hpp>
 #include <cleave/linalg/fft_recorded.hpp>
-#include <cleave/storage/complex.hpp>
+#include <cleave/shards.hpp>

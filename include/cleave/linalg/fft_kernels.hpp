@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/execute/local.hpp>
 #include <cleave/linalg/fft_recorded.hpp>
-#include <cleave/storage/memory.hpp>
+#include <cleave/shards.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -19,7 +18,8 @@
 #elif defined(CLEAVE_FFTW)
 #include <fftw3.h>
 #else
-#error "cleave: Fourier transforms need FFTW: link the target Cleave::fft, which is there where FFTW was found (libfftw3-dev)"
+#error \
+    "cleave: Fourier transforms need FFTW: link the target Cleave::fft, which is there where FFTW was found (libfftw3-dev)"
 #endif
 
 // Fourier transforms of shards by FFTW or cuFFT. Plans are made once for a shape and kept until the program ends.
@@ -28,7 +28,8 @@ namespace cleave::linalg {
 
 namespace detail {
 
-/// Transforms along one dim of a LayoutRight array: `outer` times `inner` of them, neighbours along the dim `inner` apart.
+/// Transforms along one dim of a LayoutRight array: `outer` times `inner` of them, neighbours along the dim `inner`
+/// apart.
 struct transforms {
   transform what;
   bool in_double;
@@ -60,8 +61,10 @@ class device_plan {
     std::size_t bytes = 0;
     cufftResult result = cufftCreate(&handle_);
     if (result == CUFFT_SUCCESS)
-      result = cufftMakePlanMany64(handle_, 1, &n, &from, step, t.inner == 1 ? from : 1, &to, step, t.inner == 1 ? to : 1, type(), batch, &bytes);
-    if (result != CUFFT_SUCCESS) throw transform_error(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
+      result = cufftMakePlanMany64(handle_, 1, &n, &from, step, t.inner == 1 ? from : 1, &to, step,
+                                   t.inner == 1 ? to : 1, type(), batch, &bytes);
+    if (result != CUFFT_SUCCESS)
+      throw transform_error(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
   }
   device_plan(const device_plan&) = delete;
   device_plan& operator=(const device_plan&) = delete;
@@ -69,21 +72,25 @@ class device_plan {
   void run(const void* in, void* out) {
     const transforms& t = made_for_;
     const std::size_t number = t.in_double ? sizeof(double) : sizeof(float);
-    const std::size_t in_bytes = number * (t.what == transform::of_real ? 1 : 2), out_bytes = number * (t.what == transform::to_real ? 1 : 2);
-    char* from = static_cast<char*>(const_cast<void*>(in));
-    const std::size_t size = in_bytes * static_cast<std::size_t>(t.outer * t.from * t.inner);
+    const std::size_t in_bytes = number * (t.what == transform::of_real ? 1 : 2),
+                      out_bytes = number * (t.what == transform::to_real ? 1 : 2);
+    char* from = as<char>(const_cast<void*>(in));
+    const std::size_t size = in_bytes * as_size(t.outer * t.from * t.inner);
     // To real numbers cuFFT may overwrite what it reads, which may be an argument of the user.
     if (t.what == transform::to_real) {
-      if (copy_.extent(0) < size) copy_ = Kokkos::View<char*, memory_space>(Kokkos::view_alloc("cleave: spectrum", Kokkos::WithoutInitializing), size);
+      if (copy_.extent(0) < size)
+        copy_ = Kokkos::View<char*, memory_space>(Kokkos::view_alloc("cleave: spectrum", Kokkos::WithoutInitializing),
+                                                  size);
       copy_bytes(copy_.data(), from, static_cast<std::int64_t>(size));
       from = copy_.data();
     }
-    cufftResult result = cufftSetStream(handle_, cleave::detail::kept_instance::made().cuda_stream());
+    cufftResult result = cufftSetStream(handle_, execution_instance().cuda_stream());
     const std::int64_t calls = t.inner == 1 ? 1 : t.outer;
     for (std::int64_t o = 0; o < calls && result == CUFFT_SUCCESS; ++o)
-      result = execute(from + in_bytes * static_cast<std::size_t>(o * t.from * t.inner),
-                            static_cast<char*>(out) + out_bytes * static_cast<std::size_t>(o * t.to * t.inner));
-    if (result != CUFFT_SUCCESS) throw transform_error(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
+      result = execute(from + in_bytes * as_size(o * t.from * t.inner),
+                       as<char>(out) + out_bytes * as_size(o * t.to * t.inner));
+    if (result != CUFFT_SUCCESS)
+      throw transform_error(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
   }
 
  private:
@@ -99,14 +106,14 @@ class device_plan {
     const bool wide = made_for_.in_double;
     switch (made_for_.what) {
       case transform::of_real:
-        return wide ? cufftExecD2Z(handle_, static_cast<cufftDoubleReal*>(from), static_cast<cufftDoubleComplex*>(to))
-                    : cufftExecR2C(handle_, static_cast<cufftReal*>(from), static_cast<cufftComplex*>(to));
+        return wide ? cufftExecD2Z(handle_, as<cufftDoubleReal>(from), as<cufftDoubleComplex>(to))
+                    : cufftExecR2C(handle_, as<cufftReal>(from), as<cufftComplex>(to));
       case transform::to_real:
-        return wide ? cufftExecZ2D(handle_, static_cast<cufftDoubleComplex*>(from), static_cast<cufftDoubleReal*>(to))
-                    : cufftExecC2R(handle_, static_cast<cufftComplex*>(from), static_cast<cufftReal*>(to));
+        return wide ? cufftExecZ2D(handle_, as<cufftDoubleComplex>(from), as<cufftDoubleReal>(to))
+                    : cufftExecC2R(handle_, as<cufftComplex>(from), as<cufftReal>(to));
       default:
-        return wide ? cufftExecZ2Z(handle_, static_cast<cufftDoubleComplex*>(from), static_cast<cufftDoubleComplex*>(to), direction)
-                    : cufftExecC2C(handle_, static_cast<cufftComplex*>(from), static_cast<cufftComplex*>(to), direction);
+        return wide ? cufftExecZ2Z(handle_, as<cufftDoubleComplex>(from), as<cufftDoubleComplex>(to), direction)
+                    : cufftExecC2C(handle_, as<cufftComplex>(from), as<cufftComplex>(to), direction);
     }
   }
 
@@ -125,20 +132,20 @@ inline void run_transforms(const transforms& t, const void* in, void* out) {
 /// FFTW's functions for a type of real numbers.
 template <class R>
 struct fftw_functions;
-#define CLEAVE_FFTW_FUNCTIONS(R, name)                                                                    \
-  template <>                                                                                             \
-  struct fftw_functions<R> {                                                                              \
-    using plan = name##_plan;                                                                             \
-    using dim = name##_iodim64;                                                                           \
-    using complex = name##_complex;                                                                       \
-    static constexpr auto of_complex = &name##_plan_guru64_dft;                                           \
-    static constexpr auto of_real = &name##_plan_guru64_dft_r2c;                                          \
-    static constexpr auto to_real = &name##_plan_guru64_dft_c2r;                                          \
-    static constexpr auto run_complex = &name##_execute_dft;                                              \
-    static constexpr auto run_of_real = &name##_execute_dft_r2c;                                          \
-    static constexpr auto run_to_real = &name##_execute_dft_c2r;                                          \
-    static constexpr auto alignment = &name##_alignment_of;                                               \
-    static constexpr auto destroy = &name##_destroy_plan;                                                 \
+#define CLEAVE_FFTW_FUNCTIONS(R, name)                           \
+  template <>                                                    \
+  struct fftw_functions<R> {                                     \
+    using plan = name##_plan;                                    \
+    using dim = name##_iodim64;                                  \
+    using complex = name##_complex;                              \
+    static constexpr auto of_complex = &name##_plan_guru64_dft;  \
+    static constexpr auto of_real = &name##_plan_guru64_dft_r2c; \
+    static constexpr auto to_real = &name##_plan_guru64_dft_c2r; \
+    static constexpr auto run_complex = &name##_execute_dft;     \
+    static constexpr auto run_of_real = &name##_execute_dft_r2c; \
+    static constexpr auto run_to_real = &name##_execute_dft_c2r; \
+    static constexpr auto alignment = &name##_alignment_of;      \
+    static constexpr auto destroy = &name##_destroy_plan;        \
   }
 CLEAVE_FFTW_FUNCTIONS(double, fftw);
 CLEAVE_FFTW_FUNCTIONS(float, fftwf);
@@ -155,12 +162,13 @@ class host_plan {
     const typename fftw::dim many[2]{{t.outer, t.from * t.inner, t.to * t.inner}, {t.inner, 1, 1}};
     // What is estimated, not measured, leaves the arrays alone and is the same on every run.
     const unsigned flags = FFTW_ESTIMATE | FFTW_PRESERVE_INPUT;
-    const auto numbers = [](void* at) { return static_cast<typename fftw::complex*>(at); };
+    const auto numbers = [](void* at) { return as<typename fftw::complex>(at); };
     switch (t.what) {
-      case transform::of_real: plan_ = fftw::of_real(1, &along, 2, many, static_cast<R*>(in), numbers(out), flags); break;
-      case transform::to_real: plan_ = fftw::to_real(1, &along, 2, many, numbers(in), static_cast<R*>(out), flags); break;
+      case transform::of_real: plan_ = fftw::of_real(1, &along, 2, many, as<R>(in), numbers(out), flags); break;
+      case transform::to_real: plan_ = fftw::to_real(1, &along, 2, many, numbers(in), as<R>(out), flags); break;
       default:
-        plan_ = fftw::of_complex(1, &along, 2, many, numbers(in), numbers(out), t.what == transform::forward ? FFTW_FORWARD : FFTW_BACKWARD, flags);
+        plan_ = fftw::of_complex(1, &along, 2, many, numbers(in), numbers(out),
+                                 t.what == transform::forward ? FFTW_FORWARD : FFTW_BACKWARD, flags);
     }
     if (plan_ == nullptr) throw transform_error(wording::transform_failed("FFTW", t.n, 0));
   }
@@ -169,10 +177,10 @@ class host_plan {
   host_plan& operator=(const host_plan&) = delete;
 
   void run(void* in, void* out) const {
-    const auto numbers = [](void* at) { return static_cast<typename fftw::complex*>(at); };
+    const auto numbers = [](void* at) { return as<typename fftw::complex>(at); };
     switch (what_) {
-      case transform::of_real: fftw::run_of_real(plan_, static_cast<R*>(in), numbers(out)); break;
-      case transform::to_real: fftw::run_to_real(plan_, numbers(in), static_cast<R*>(out)); break;
+      case transform::of_real: fftw::run_of_real(plan_, as<R>(in), numbers(out)); break;
+      case transform::to_real: fftw::run_to_real(plan_, numbers(in), as<R>(out)); break;
       default: fftw::run_complex(plan_, numbers(in), numbers(out));
     }
   }
@@ -185,10 +193,12 @@ class host_plan {
 template <class R>
 void run_on_host(const transforms& t, const void* from, void* out) {
   void* in = const_cast<void*>(from);
-  const auto aligned = [](void* at) { return fftw_functions<R>::alignment(static_cast<R*>(at)); };
+  const auto alignment = [](void* at) { return fftw_functions<R>::alignment(as<R>(at)); };
   // A plan is for memory that is aligned as that it was made with.
-  const auto key = std::tuple(t.key(), aligned(in), aligned(out));
-  kept<std::remove_const_t<decltype(key)>, host_plan<R>>(key, [&] { return std::make_unique<host_plan<R>>(t, in, out); }).run(in, out);
+  const auto key = std::tuple(t.key(), alignment(in), alignment(out));
+  kept<std::remove_const_t<decltype(key)>, host_plan<R>>(key, [&] {
+    return std::make_unique<host_plan<R>>(t, in, out);
+  }).run(in, out);
 }
 inline void run_transforms(const transforms& t, const void* in, void* out) {
   if (t.in_double) run_on_host<double>(t, in, out);
@@ -211,21 +221,24 @@ namespace detail {
 
 template <class R>
 void scale_by(void* at, std::int64_t numbers, double factor) {
-  const Kokkos::View<R*, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> all(static_cast<R*>(at), static_cast<std::size_t>(numbers));
+  const Kokkos::View<R*, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> all(as<R>(at),
+                                                                                                         as_size(
+                                                                                                             numbers));
   launch("ifft scale", numbers, scale_numbers<R>{all, static_cast<R>(factor)});
 }
 
 inline void run_transform(const shard& in, const shard& out, dim_ref from, dim_ref to, transform what) {
-  const int place = in.dims.find(from);
+  const int position = in.dims.find(from);
   const bool real = what == transform::of_real || what == transform::to_real;
-  const std::int64_t n = what == transform::to_real ? out.global[place] : in.global[place];
-  const std::int64_t half = what == transform::to_real ? in.global[place] : out.global[place];
+  const std::int64_t n = what == transform::to_real ? out.global[position] : in.global[position];
+  const std::int64_t half = what == transform::to_real ? in.global[position] : out.global[position];
   // Checked before anything else, so that all ranks throw, whatever they have.
-  if (real && half != n / 2 + 1) throw shape_error(wording::spectrum_extent(what == transform::to_real ? from.name : to.name, n / 2 + 1, n, half));
+  if (real && half != n / 2 + 1)
+    throw shape_error(wording::spectrum_extent(what == transform::to_real ? from.name : to.name, n / 2 + 1, n, half));
   const element complex = what == transform::of_real ? out.element : in.element;
-  transforms t{what, complex == element::c128, n, in.local[place], out.local[place], 1, 1};
+  transforms t{what, complex == element::c128, n, in.local[position], out.local[position], 1, 1};
   for (int i = 0; i < out.local.rank; ++i)
-    if (i != place) (i < place ? t.outer : t.inner) *= out.local[i];
+    if (i != position) (i < position ? t.outer : t.inner) *= out.local[i];
   if (t.outer * t.inner == 0) return;
   if (n == 0) {
     // The sum over nothing.
@@ -237,12 +250,14 @@ inline void run_transform(const shard& in, const shard& out, dim_ref from, dim_r
   run_transforms(t, in.data, out.data);
   if (what == transform::forward || what == transform::of_real || n == 1) return;
   const std::int64_t numbers = out.local.elements() * (what == transform::inverse ? 2 : 1);
-  if (t.in_double) scale_by<double>(out.data, numbers, 1 / static_cast<double>(n));
-  else scale_by<float>(out.data, numbers, 1 / static_cast<double>(n));
+  const double factor = 1 / static_cast<double>(n);
+  if (t.in_double) scale_by<double>(out.data, numbers, factor);
+  else scale_by<float>(out.data, numbers, factor);
 }
 
 template <class From, class To, transform What>
-void transform_kernel<From, To, What>::operator()(const local_context&, std::span<const shard> in, const shard& out) const {
+void transform_kernel<From, To, What>::operator()(const local_context&, std::span<const shard> in,
+                                                  const shard& out) const {
   run_transform(in[0], out, From::ref, To::ref, What);
 }
 

@@ -2,57 +2,61 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/operation.hpp>
-#include <cleave/ops/user.hpp>
+#include <cleave/expr/values.hpp>
 
-// Fourier transforms as programs record them: without Kokkos and FFTW. The kernels are in linalg/fft_kernels.hpp; programs
-// include linalg/fft.hpp, which is both.
+// Fourier transforms as programs record them: without Kokkos and FFTW. The kernels are in linalg/fft_kernels.hpp;
+// programs include linalg/fft.hpp, which is both.
 
 namespace cleave::linalg {
 
 /// What is transformed: complex numbers there and back, and the half spectra of real ones.
 enum class transform : std::uint8_t { forward, inverse, of_real, to_real };
 
+/// The name that errors and plans show.
+constexpr std::string_view name_of(transform t) {
+  constexpr std::string_view names[] = {"fft", "ifft", "rfft", "irfft"};
+  return names[static_cast<int>(t)];
+}
+
 namespace detail {
 
 /// From the dim `From` to the dim `To`; the same one where all numbers are complex.
 template <class From, class To, transform What>
 struct transform_kernel {
-  static constexpr std::string_view name = What == transform::forward   ? "fft"
-                                           : What == transform::inverse ? "ifft"
-                                           : What == transform::of_real ? "rfft"
-                                                                        : "irfft";
+  static constexpr std::string_view name = name_of(What);
   /// In linalg/fft_kernels.hpp.
   void operator()(const local_context&, std::span<const shard> in, const shard& out) const;
 };
 
 /// The element type of a result, none where there is no transform of such numbers.
 constexpr element transformed(element from, transform what) {
-  if (what != transform::of_real) return !is_complex(from) ? element::none : what == transform::to_real ? real_of(from) : from;
+  if (what != transform::of_real)
+    return !is_complex(from) ? element::none : what == transform::to_real ? real_of(from) : from;
   return from == element::f32 ? element::c64 : from == element::f64 ? element::c128 : element::none;
 }
 
-/// Whether a dim comes divided, as far as the program has said so: in the last layout that was written on the way to x.
-constexpr bool comes_divided(const recorder& in, value x, dim_id d) {
+/// Whether a dim comes sharded, as far as the program says: in the last layout that was written on the way to x.
+constexpr bool comes_sharded(const recorder& in, value x, dim_id d) {
   for (node_id id = x.id;;) {
     const node& n = in.made().nodes[id];
-    const int place = n.type.find(d);
-    if (place < 0) return false;
-    if ((n.pinned >> place & 1) != 0) return !n.pin[place].empty();
+    const int position = n.type.find(d);
+    if (position < 0) return false;
+    if ((n.pinned >> position & 1) != 0) return !n.pin[position].empty();
     if (n.arity == 0) return false;
     id = n.in[0];
   }
 }
 
-/// The order in which x is transformed along some dims, as indices of them. Transforms commute, and each needs its dim whole:
-/// dims that come undivided go first, from the last one to the first, so that the axes of a dim go where all is done.
+/// The order in which x is transformed along some dims, as indices of them. Transforms commute, and each needs its dim
+/// unsharded: dims that come unsharded go first, from the last one to the first, so that the axes of a dim go to a dim
+/// that is done.
 constexpr std::vector<std::size_t> order_of(const recorder& in, value x, std::span<const dim_id> dims) {
   std::vector<std::size_t> order;
   const tensor_type& t = in.at(x).type;
-  for (const bool divided : {false, true})
-    for (int place = t.rank - 1; place >= 0; --place)
+  for (const bool sharded : {false, true})
+    for (int position = t.rank - 1; position >= 0; --position)
       for (std::size_t k = 0; k < dims.size(); ++k)
-        if (dims[k] == t[place] && comes_divided(in, x, dims[k]) == divided) order.push_back(k);
+        if (dims[k] == t[position] && comes_sharded(in, x, dims[k]) == sharded) order.push_back(k);
   return order;
 }
 
@@ -60,40 +64,46 @@ constexpr std::vector<std::size_t> order_of(const recorder& in, value x, std::sp
 template <transform What, Dim... D>
 constexpr value transform_along(operand x, const D&...) {
   constexpr std::array<dim_ref, sizeof...(D)> dims{D::ref...};
-  constexpr std::array<const user_entry*, sizeof...(D)> kernels{&cleave::detail::shard_operation<transform_kernel<D, D, What>>...};
   recorder& in = *x.from.in;
   value y = x.from;
   if (!y.ok()) return y;
-  if (transformed(in.at(y).type.element, What) == element::none) return in.fail(fault::no_function_for_element, kernels[0]->name, x.where);
+  if (transformed(in.at(y).type.element, What) == element::none)
+    return in.fail(fault::no_function_for_element, name_of(What), x.where);
   std::array<dim_id, sizeof...(D)> ids{};
   for (std::size_t k = 0; k < dims.size(); ++k) {
     const int id = in.made().find_dim(dims[k].name);
-    if (id < 0 || !in.at(y).type.has(static_cast<dim_id>(id))) return in.fail(fault::dim_missing, kernels[0]->name, x.where, dims[k].name);
+    if (!in.at(y).type.has(id)) return in.fail(fault::dim_missing, name_of(What), x.where, dims[k].name);
     ids[k] = static_cast<dim_id>(id);
     for (std::size_t before = 0; before < k; ++before)
-      if (ids[before] == ids[k]) return in.fail(fault::dim_used_twice, kernels[0]->name, x.where, dims[k].name);
+      if (ids[before] == ids[k]) return in.fail(fault::dim_used_twice, name_of(What), x.where, dims[k].name);
   }
-  for (const std::size_t k : order_of(in, x.from, ids))
-    if (y.ok()) y = cleave::detail::recorded_call(in, *kernels[k], std::array{y}, std::array{dims[k]}, in.at(y).type, x.where);
+  const auto apply = [&]<class One>(const One&) {
+    if (y.ok())
+      y = call_with_type<transform_kernel<One, One, What>>(std::array{y}, std::array{One::ref}, in.at(y).type, x.where);
+  };
+  for (const std::size_t k : order_of(in, x.from, ids)) {
+    std::size_t next = 0;
+    ((next++ == k ? apply(D{}) : void()), ...);
+  }
   return y;
 }
 
 /// Between real numbers along one dim and complex ones along another.
 template <transform What, Dim From, Dim To>
 constexpr value half_spectrum(operand x, const From&, const To&) {
-  constexpr const user_entry& kernel = cleave::detail::shard_operation<transform_kernel<From, To, What>>;
   recorder& in = *x.from.in;
   if (!x.from.ok()) return x.from;
   tensor_type t = in.at(x.from).type;
   t.element = transformed(t.element, What);
-  if (t.element == element::none) return in.fail(fault::no_function_for_element, kernel.name, x.where);
-  const int from = in.made().find_dim(From::ref.name), place = from < 0 ? -1 : t.find(static_cast<dim_id>(from));
-  if (place < 0) return in.fail(fault::dim_missing, kernel.name, x.where, From::ref.name);
-  const tensor_type other = cleave::detail::type_named(in, t.element, std::array<dim_ref, 1>{To::ref}, x.where);
-  if (other.rank == 0) return {&in, no_node};
-  if (t.has(other[0])) return in.fail(fault::dim_used_twice, kernel.name, x.where, To::ref.name);
-  t.dims[static_cast<std::size_t>(place)] = other[0];
-  return cleave::detail::recorded_call(in, kernel, std::array{x.from}, std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
+  if (t.element == element::none) return in.fail(fault::no_function_for_element, name_of(What), x.where);
+  const int position = t.find(in.made().find_dim(From::ref.name));
+  if (position < 0) return in.fail(fault::dim_missing, name_of(What), x.where, From::ref.name);
+  const int other = in.dim(To::ref, name_of(What), x.where);
+  if (other < 0) return {&in, no_node};
+  if (t.has(other)) return in.fail(fault::dim_used_twice, name_of(What), x.where, To::ref.name);
+  t[position] = static_cast<dim_id>(other);
+  return call_with_type<transform_kernel<From, To, What>>(std::array{x.from},
+                                                          std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
 }
 
 } // namespace detail

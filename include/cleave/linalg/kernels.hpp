@@ -2,15 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/execute/local.hpp>
 #include <cleave/linalg/blas.hpp>
 #include <cleave/linalg/recorded.hpp>
-#include <cleave/storage/memory.hpp>
+#include <cleave/shards.hpp>
 
 #include <Kokkos_Core.hpp>
 
-// Cholesky factors and triangular systems on shards. Large matrices on the host go through BLAS one after another; all others
-// through kernels of Kokkos over the batch.
+// Cholesky factors and triangular systems on shards. Large matrices on the host go through BLAS one after another; all
+// others through kernels of Kokkos over the batch.
 
 namespace cleave::linalg {
 
@@ -18,6 +17,11 @@ namespace detail {
 
 template <class T>
 using raw_view = Kokkos::View<T*, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+/// All elements of a shard, in the order of its memory.
+template <class T>
+raw_view<T> raw_view_of(const shard& s) {
+  return raw_view<T>(as<T>(s.data), as_size(s.local.elements()));
+}
 
 /// From this order on a matrix is worth calls of BLAS.
 inline constexpr std::int64_t large = 24;
@@ -36,13 +40,14 @@ struct take_lower_half {
     const std::int64_t row = item % m.n;
     m.batch.at(item / m.n, at, unused);
     for (std::int64_t column = 0; column < m.n; ++column) {
-      const std::int64_t here = at + row * m.row_step + column * m.column_step, mirrored = at + column * m.row_step + row * m.column_step;
+      const std::int64_t here = at + row * m.row_step + column * m.column_step,
+                         mirrored = at + column * m.row_step + row * m.column_step;
       to(here) = column > row ? T(0) : (from(here) + from(mirrored)) / 2;
     }
   }
 };
 
-/// Factors one matrix a thread in place, on the host.
+/// Factors matrices in place, one in each thread, on the host.
 template <class T>
 struct factor_each {
   square_matrices m;
@@ -56,7 +61,7 @@ struct factor_each {
   }
 };
 
-/// Factors one matrix a team in place, a column at a time, on a GPU.
+/// Factors matrices in place, one in each team, column by column, on a GPU.
 template <class T>
 struct factor_in_teams {
   using member = Kokkos::TeamPolicy<execution_space>::member_type;
@@ -92,7 +97,8 @@ struct factor_in_teams {
       const T rest = column.rest(j);
       if (!(rest > T(0))) {
         team.team_barrier();
-        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, std::int64_t{0}, m.n), not_a_number{l, m.row_step, m.column_step});
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, std::int64_t{0}, m.n),
+                             not_a_number{l, m.row_step, m.column_step});
         return;
       }
       column.pivot = Kokkos::sqrt(rest);
@@ -123,8 +129,8 @@ namespace detail {
 
 #if CLEAVE_DIRECT_BLAS
 
-/// Factors a matrix in place, by blocks of columns: a small factor, a triangular solve below it, and a rank-k update of the rest.
-/// False where it is not positive definite.
+/// Factors a matrix in place, by blocks of columns: a small factor, a triangular solve below it, and a rank-k update of
+/// the rest. False where it is not positive definite.
 template <class T>
 bool factor_by_blocks(std::int64_t n, stepped<T> l) {
   constexpr std::int64_t block = 48;
@@ -189,24 +195,25 @@ template <class T>
 void run_factor(const shard& a, const shard& l, dim_ref rows, dim_ref columns) {
   const square_matrices m = matrices_of(l, rows, columns);
   const std::int64_t matrices = m.batch.count();
-  const auto size = static_cast<std::size_t>(l.local.elements());
-  if (size == 0) return;
-  const raw_view<T> to(static_cast<T*>(l.data), size);
-  launch("lower half", matrices * m.n, take_lower_half<T>{m, raw_view<const T>(static_cast<const T*>(a.data), size), to});
+  if (l.local.elements() == 0) return;
+  const raw_view<T> to = raw_view_of<T>(l);
+  launch("lower half", matrices * m.n, take_lower_half<T>{m, raw_view_of<const T>(a), to});
   if (factor_by_blas(m, to.data())) return;
   if constexpr (on_host) launch("cholesky", matrices, factor_each<T>{m, to});
   else
-    Kokkos::parallel_for("cholesky", Kokkos::TeamPolicy<execution_space>(static_cast<int>(matrices), Kokkos::AUTO), factor_in_teams<T>{m, to});
+    Kokkos::parallel_for("cholesky", Kokkos::TeamPolicy<execution_space>(static_cast<int>(matrices), Kokkos::AUTO),
+                         factor_in_teams<T>{m, to});
 }
 
 template <class T>
-void run_solve(const shard& b, const shard& l, const shard& x, dim_ref rows, dim_ref columns, bool lower, bool transposed) {
+void run_solve(const shard& b, const shard& l, const shard& x, dim_ref rows, dim_ref columns, bool lower,
+               bool transposed) {
   const triangular_systems s = systems_of(l, x, rows, columns, lower, transposed);
-  const auto size = static_cast<std::size_t>(x.local.elements()), matrix = static_cast<std::size_t>(l.local.elements());
+  const std::int64_t size = x.local.elements();
   if (size == 0) return;
-  const raw_view<const T> triangles(static_cast<const T*>(l.data), matrix);
-  const raw_view<T> to(static_cast<T*>(x.data), size);
-  copy_bytes(x.data, b.data, static_cast<std::int64_t>(size * sizeof(T)));
+  const raw_view<const T> triangles = raw_view_of<const T>(l);
+  const raw_view<T> to = raw_view_of<T>(x);
+  copy_bytes(x.data, b.data, bytes_of<T>(size));
   if (solve_by_blas(s, triangles.data(), to.data())) return;
   launch("trsm", s.columns.count(), substitute_each<T>{s, triangles, to});
 }
@@ -216,8 +223,9 @@ void factor_kernel<Rows, Columns>::operator()(const local_context&, std::span<co
   if (out.element == element::f32) run_factor<float>(in[0], out, Rows::ref, Columns::ref);
   else run_factor<double>(in[0], out, Rows::ref, Columns::ref);
 }
-template <class Rows, class Columns, triangle Which, form Form>
-void solve_kernel<Rows, Columns, Which, Form>::operator()(const local_context&, std::span<const shard> in, const shard& out) const {
+template <class Rows, class Columns, triangle Which, transpose Transposed>
+void solve_kernel<Rows, Columns, Which, Transposed>::operator()(const local_context&, std::span<const shard> in,
+                                                                const shard& out) const {
   if (out.element == element::f32) run_solve<float>(in[0], in[1], out, Rows::ref, Columns::ref, lower, transposed);
   else run_solve<double>(in[0], in[1], out, Rows::ref, Columns::ref, lower, transposed);
 }

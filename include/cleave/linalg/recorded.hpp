@@ -3,20 +3,21 @@
 #pragma once
 
 #include <cleave/expr/gradient.hpp>
-#include <cleave/expr/operation.hpp>
+#include <cleave/expr/movement.hpp>
+#include <cleave/expr/values.hpp>
 #include <cleave/linalg/strided.hpp>
 
 #include <algorithm>
 
-// Cholesky factors and triangular systems as programs record them: without Kokkos, for the planner, the evaluator and the
-// simulator. The kernels are in linalg/kernels.hpp; programs include linalg/linalg.hpp, which is both.
+// Cholesky factors and triangular systems as programs record them: without Kokkos, for the planner, the evaluator and
+// the simulator. The kernels are in linalg/kernels.hpp; programs include linalg/linalg.hpp, which is both.
 
 namespace cleave::linalg {
 
 /// Which half of the matrix is read. The other half counts as zero, whatever is stored there.
 enum class triangle : std::uint8_t { lower, upper };
 /// Whether a system is solved with the matrix or with its transpose.
-enum class form : std::uint8_t { plain, transposed };
+enum class transpose : bool { no, yes };
 
 namespace detail {
 
@@ -42,10 +43,10 @@ struct factor_kernel {
 };
 
 /// The solution of the triangular systems of two tensors: the right-hand sides and the matrices.
-template <class Rows, class Columns, triangle Which, form Form>
+template <class Rows, class Columns, triangle Which, transpose Transposed>
 struct solve_kernel {
   static constexpr std::string_view name = "triangular_solve";
-  static constexpr bool lower = Which == triangle::lower, transposed = Form == form::transposed;
+  static constexpr bool lower = Which == triangle::lower, transposed = Transposed == transpose::yes;
   /// In linalg/kernels.hpp.
   void operator()(const local_context&, std::span<const shard> in, const shard& out) const;
 
@@ -72,10 +73,7 @@ struct other_dim {
 };
 
 constexpr bool takes(element e) { return e == element::f32 || e == element::f64; }
-constexpr bool has(const recorder& in, value x, dim_ref d) {
-  const int id = in.made().find_dim(d.name);
-  return id >= 0 && in.at(x).type.has(static_cast<dim_id>(id));
-}
+constexpr bool has(const recorder& in, value x, dim_ref d) { return in.at(x).type.has(in.made().find_dim(d.name)); }
 /// A value under another name, which carries the line of the call.
 constexpr value named(const operand& x) { return x.from.in->alias(op::identity, x.from, x.where); }
 constexpr operand at(value x, source where) { return operand(x, where.file, where.line); }
@@ -96,42 +94,51 @@ constexpr value half_of(value x, dim_ref rows, dim_ref columns, bool lower, doub
   recorder& in = *x.in;
   if (!x.ok()) return x;
   const value row = in.iota(rows, element::i32, where), column = in.iota(columns, element::i32, where);
-  const auto compared = [&](op code) { return in.elementwise(code, std::array{row, column}, where, element::boolean, true); };
+  const auto compared = [&](op code) {
+    return in.elementwise(code, std::array{row, column}, where, element::boolean, true);
+  };
   const value strictly = compared(lower ? op::greater : op::less);
-  const value on = diagonal == 1 ? x : select(at(strictly, where), at(x, where), at(at(x, where) * operand(diagonal, where.file, where.line), where));
-  return select(at(compared(lower ? op::greater_equal : op::less_equal), where), at(on, where), operand(0.0, where.file, where.line));
+  const value on = diagonal == 1 ? x
+                                 : select(at(strictly, where), at(x, where),
+                                          at(at(x, where) * operand(diagonal, where.file, where.line), where));
+  return select(at(compared(lower ? op::greater_equal : op::less_equal), where), at(on, where),
+                operand(0.0, where.file, where.line));
 }
 
-template <class Rows, class Columns, triangle Which, form Form>
+template <class Rows, class Columns, triangle Which, transpose Transposed>
 constexpr value solved(value l, value b);
 
 /// The type of a right-hand side with the dim that is solved for in place of the one that is given.
 constexpr tensor_type solution_type(const recorder& in, value b, dim_ref given, dim_ref wanted) {
   tensor_type t = in.at(b).type;
-  t.dims[static_cast<std::size_t>(t.find(static_cast<dim_id>(in.made().find_dim(given.name))))] = static_cast<dim_id>(in.made().find_dim(wanted.name));
+  t[t.find(in.made().find_dim(given.name))] = static_cast<dim_id>(in.made().find_dim(wanted.name));
   return t;
 }
 
-template <class Rows, class Columns, triangle Which, form Form>
+template <class Rows, class Columns, triangle Which, transpose Transposed>
 struct solve_forward {
   constexpr auto operator()(const value& l, const value& b) const {
     value x = l.ok() ? b : l;
     if (x.ok()) {
       recorder& in = *b.in;
-      const dim_ref given = Form == form::plain ? Rows::ref : Columns::ref, wanted = Form == form::plain ? Columns::ref : Rows::ref;
-      x = cleave::detail::recorded_call(in, cleave::detail::shard_operation<solve_kernel<Rows, Columns, Which, Form>>, std::array{b, l}, std::array{Rows::ref, Columns::ref},
-                  solution_type(in, b, given, wanted), in.at(l).where);
+      const dim_ref given = Transposed == transpose::no ? Rows::ref : Columns::ref,
+                    wanted = Transposed == transpose::no ? Columns::ref : Rows::ref;
+      x = call_with_type<solve_kernel<Rows, Columns, Which, Transposed>>(std::array{b, l},
+                                                                         std::array{Rows::ref, Columns::ref},
+                                                                         solution_type(in, b, given, wanted),
+                                                                         in.at(l).where);
     }
     return std::pair(x, std::tuple(l, x));
   }
 };
-template <class Rows, class Columns, triangle Which, form Form>
+template <class Rows, class Columns, triangle Which, transpose Transposed>
 struct solve_backward {
   template <class Kept>
   constexpr auto operator()(const Kept& kept, const value& cotangent) const {
     const auto& [l, x] = kept;
     if (!cotangent.ok()) return std::tuple(cotangent, cotangent);
-    const value by_b = solved<Rows, Columns, Which, Form == form::plain ? form::transposed : form::plain>(l, cotangent);
+    const value by_b =
+        solved<Rows, Columns, Which, Transposed == transpose::no ? transpose::yes : transpose::no>(l, cotangent);
     if (!by_b.ok()) return std::tuple(by_b, by_b);
     recorder& in = *l.in;
     const source where = in.at(l).where;
@@ -142,9 +149,10 @@ struct solve_backward {
     return std::tuple(by_l, by_b);
   }
 };
-template <class Rows, class Columns, triangle Which, form Form>
+template <class Rows, class Columns, triangle Which, transpose Transposed>
 constexpr value solved(value l, value b) {
-  return custom_vjp(solve_forward<Rows, Columns, Which, Form>{}, solve_backward<Rows, Columns, Which, Form>{})(l, b);
+  return custom_vjp(solve_forward<Rows, Columns, Which, Transposed>{},
+                    solve_backward<Rows, Columns, Which, Transposed>{})(l, b);
 }
 
 template <class Rows, class Columns>
@@ -152,13 +160,13 @@ struct factor_forward {
   constexpr auto operator()(const value& a) const {
     value l = a;
     if (a.ok())
-      l = cleave::detail::recorded_call(*a.in, cleave::detail::shard_operation<factor_kernel<Rows, Columns>>, std::array{a}, std::array{Rows::ref, Columns::ref}, a.in->at(a).type,
-                     a.in->at(a).where);
+      l = call_with_type<factor_kernel<Rows, Columns>>(std::array{a}, std::array{Rows::ref, Columns::ref},
+                                                       a.in->at(a).type, a.in->at(a).where);
     return std::pair(l, std::tuple(l));
   }
 };
-/// Murray 2016, section 3.3: with P the lower half of L^T gL, its diagonal halved, and S = L^-T P L^-1, the cotangent of a
-/// symmetric matrix is (S + S^T) / 2. Products of L with its own transpose need two more names.
+/// Murray 2016, section 3.3: with P the lower half of L^T gL, its diagonal halved, and S = L^-T P L^-1, the cotangent
+/// of a symmetric matrix is (S + S^T) / 2. Products of L with its own transpose need two more names.
 template <class Rows, class Columns>
 struct factor_backward {
   template <class Kept>
@@ -170,12 +178,12 @@ struct factor_backward {
     recorder& in = *l.in;
     const source where = in.at(l).where;
     const dim_ref r = Rows::ref, c = Columns::ref, p = other_columns::ref, q = other_rows::ref;
-    const auto renamed = [&](value x, dim_ref from, dim_ref to) { return cleave::detail::recorded_rename(in, x, from, to, where); };
+    const auto renamed = [&](value x, dim_ref from, dim_ref to) { return rename(at(x, where), from, to); };
     const value product = dot(at(l, where), at(renamed(cotangent, c, p), where), r);
     const value halved = half_of(product, c, p, true, 0.5, where);
-    const value left = solved<Rows, Columns, triangle::lower, form::transposed>(l, halved);
+    const value left = solved<Rows, Columns, triangle::lower, transpose::yes>(l, halved);
     const value again = renamed(renamed(l, c, p), r, q);
-    const value s = solved<other_rows, other_columns, triangle::lower, form::transposed>(again, left);
+    const value s = solved<other_rows, other_columns, triangle::lower, transpose::yes>(again, left);
     const value plain = renamed(s, q, c), turned = renamed(renamed(s, r, c), q, r);
     return value(at(at(plain, where) + at(turned, where), where) * operand(0.5, where.file, where.line));
   }
@@ -197,11 +205,12 @@ struct factor_backward {
 template <Dim Rows, Dim Columns>
 constexpr value cholesky(operand a, const Rows& rows, const Columns& columns) {
   if (!detail::square(a, rows, columns, "cholesky")) return {a.from.in, no_node};
-  return custom_vjp(detail::factor_forward<Rows, Columns>{}, detail::factor_backward<Rows, Columns>{})(detail::named(a));
+  return custom_vjp(detail::factor_forward<Rows, Columns>{},
+                    detail::factor_backward<Rows, Columns>{})(detail::named(a));
 }
 CLEAVE_LIFT(cholesky)
 
-/// The solution x of triangular systems: dot(l, x, columns) is b; with form::transposed, dot(l, x, rows) is b.
+/// The solution x of triangular systems: dot(l, x, columns) is b; with transpose::yes, dot(l, x, rows) is b.
 ///
 /// Shapes: l has `rows` and `columns`, of one extent. b has `rows`, and in its position the result has `columns`
 /// (transposed: the other way round). Other dims of b are batch dims if l has them too, otherwise right-hand sides.
@@ -211,14 +220,16 @@ CLEAVE_LIFT(cholesky)
 /// A zero on the diagonal gives what division by zero gives. Faults: no_function_for_element, element_types_differ,
 /// dim_missing, dim_used_twice, extents_differ; shape_error if run-time extents differ. Algorithm: substitution; trsm
 /// of BLAS on the host.
-template <triangle Which = triangle::lower, form Form = form::plain, Dim Rows, Dim Columns>
+template <triangle Which = triangle::lower, transpose Transposed = transpose::no, Dim Rows, Dim Columns>
 constexpr value triangular_solve(operand l, operand b, const Rows& rows, const Columns& columns) {
   constexpr std::string_view what = "triangular_solve";
   recorder& in = *l.from.in;
   const value none{&in, no_node};
   if (!detail::square(l, rows, columns, what) || !b.from.ok()) return none;
-  const dim_ref given = Form == form::plain ? Rows::ref : Columns::ref, wanted = Form == form::plain ? Columns::ref : Rows::ref;
-  if (in.at(b.from).type.element != in.at(l.from).type.element) return in.fail(fault::element_types_differ, what, l.where);
+  const dim_ref given = Transposed == transpose::no ? Rows::ref : Columns::ref,
+                wanted = Transposed == transpose::no ? Columns::ref : Rows::ref;
+  if (in.at(b.from).type.element != in.at(l.from).type.element)
+    return in.fail(fault::element_types_differ, what, l.where);
   if (!detail::has(in, b.from, given)) return in.fail(fault::dim_missing, what, b.where, given.name);
   if (detail::has(in, b.from, wanted)) return in.fail(fault::dim_used_twice, what, b.where, wanted.name);
   tensor_type all;
@@ -231,12 +242,9 @@ constexpr value triangular_solve(operand l, operand b, const Rows& rows, const C
     }
   for (int i = 0; i < right.rank; ++i) all.append(right[i]);
   const value wide = in.broadcast(b.from, all, b.where);
-  return detail::solved<Rows, Columns, Which, Form>(detail::named(l), detail::named(operand(wide, b.where.file, b.where.line)));
+  return detail::solved<Rows, Columns, Which, Transposed>(detail::named(l),
+                                                          detail::named(operand(wide, b.where.file, b.where.line)));
 }
-template <triangle Which = triangle::lower, form Form = form::plain, class... A>
-  requires(Statement<A> || ...)
-constexpr auto triangular_solve(const A&... args) {
-  return cleave::detail::make_expression([](const auto&... x) -> decltype(triangular_solve<Which, Form>(x...)) { return triangular_solve<Which, Form>(x...); }, args...);
-}
+CLEAVE_LIFT_TEMPLATE(triangular_solve, auto... How, How...)
 
 } // namespace cleave::linalg

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/ops/user.hpp>
+#include <cleave/base/as_size.hpp>
+#include <cleave/expr/operation.hpp>
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
-// Where matrices lie in a shard. Dims are found by name and read with their strides, so that no order of dims needs a copy.
+// Matrices in a shard. Dims are found by name and read with their strides, so that no order of dims needs a copy.
 
 namespace cleave::linalg {
 
@@ -23,7 +24,7 @@ struct batch_loop {
     for (int d = 0; d < rank; ++d) n *= extent[d];
     return n;
   }
-  /// The places in both tensors of one iteration.
+  /// The offsets in both tensors of one iteration.
   CLEAVE_FUNCTION void at(std::int64_t i, std::int64_t& in_first, std::int64_t& in_second) const {
     in_first = in_second = 0;
     for (int d = rank - 1; d >= 0; --d) {
@@ -42,17 +43,14 @@ struct batch_loop {
 
 namespace detail {
 
-/// The elements between neighbours along a dim of a shard (of shard or reference_shard), 0 where it does not have the dim.
+/// The elements between neighbours along a dim of a shard (of shard or reference_shard), 0 where it does not have the
+/// dim.
 template <class Shard>
-std::int64_t step_along(const Shard& s, int place) {
-  if (place < 0) return 0;
+std::int64_t step_along(const Shard& s, int position) {
+  if (position < 0) return 0;
   std::int64_t step = 1;
-  for (int i = place + 1; i < s.local.rank; ++i) step *= s.local[i];
+  for (int i = position + 1; i < s.local.rank; ++i) step *= s.local[i];
   return step;
-}
-template <class Shard>
-std::int64_t extent_along(const Shard& s, dim_ref d) {
-  return s.local[s.dims.find(d)];
 }
 
 } // namespace detail
@@ -72,14 +70,15 @@ square_matrices matrices_of(const Shard& s, dim_ref rows, dim_ref columns) {
   return m;
 }
 
-/// The Cholesky factor of a matrix in place, of whose lower half alone is read and written; false where it is not positive definite,
-/// with the columns from there on undone. For the host.
+/// The Cholesky factor of a matrix in place. Only the lower half is read and written. False if the matrix is not
+/// positive definite; the later columns are not computed then. For the host.
 template <class T>
 bool factor_plainly(std::int64_t n, T* l, std::int64_t row_step, std::int64_t column_step) {
   for (std::int64_t j = 0; j < n; ++j)
     for (std::int64_t i = j; i < n; ++i) {
       T rest = l[i * row_step + j * column_step];
-      for (std::int64_t k = 0; k < j; ++k) rest -= l[i * row_step + k * column_step] * l[j * row_step + k * column_step];
+      for (std::int64_t k = 0; k < j; ++k)
+        rest -= l[i * row_step + k * column_step] * l[j * row_step + k * column_step];
       if (i == j && !(rest > T(0))) return false;
       l[i * row_step + j * column_step] = i == j ? std::sqrt(rest) : rest / l[j * row_step + j * column_step];
     }
@@ -91,8 +90,9 @@ void not_a_number_below(std::int64_t n, T* l, std::int64_t row_step, std::int64_
     for (std::int64_t j = 0; j <= i; ++j) l[i * row_step + j * column_step] = std::numeric_limits<T>::quiet_NaN();
 }
 
-/// Triangular systems, ready for substitution in place: matrix (i, j) is at i * row_step + j * column_step of the second tensor,
-/// element i of the right-hand side and of the solution at i * step of the first. Transposition is a change of steps.
+/// Triangular systems, ready for substitution in place: matrix (i, j) is at i * row_step + j * column_step of the
+/// second tensor, element i of the right-hand side and of the solution at i * step of the first. Transposition is a
+/// change of steps.
 struct triangular_systems {
   std::int64_t n = 0, row_step = 0, column_step = 0, step = 0;
   bool lower = true;
@@ -102,19 +102,22 @@ struct triangular_systems {
 
 /// `solved`: the dim of the result that takes the place of the right-hand side's.
 template <class Shard>
-triangular_systems systems_of(const Shard& l, const Shard& x, dim_ref rows, dim_ref columns, bool lower, bool transposed) {
+triangular_systems systems_of(const Shard& l, const Shard& x, dim_ref rows, dim_ref columns, bool lower,
+                              bool transposed) {
   const dim_ref solved = transposed ? rows : columns;
-  const std::int64_t along_rows = detail::step_along(l, l.dims.find(rows)), along_columns = detail::step_along(l, l.dims.find(columns));
-  const int place = x.dims.find(solved);
+  const std::int64_t along_rows = detail::step_along(l, l.dims.find(rows)),
+                     along_columns = detail::step_along(l, l.dims.find(columns));
+  const int position = x.dims.find(solved);
   triangular_systems s;
-  s.n = x.local[place];
+  s.n = x.local[position];
   s.row_step = transposed ? along_columns : along_rows;
   s.column_step = transposed ? along_rows : along_columns;
-  s.step = detail::step_along(x, place);
+  s.step = detail::step_along(x, position);
   s.lower = lower != transposed;
   for (int i = 0; i < x.local.rank; ++i)
-    if (i != place)
-      s.columns.add(x.local[i], detail::step_along(x, i), detail::step_along(l, l.dims.find({x.dims.names[static_cast<std::size_t>(i)]})));
+    if (i != position)
+      s.columns.add(x.local[i], detail::step_along(x, i),
+                    detail::step_along(l, l.dims.find({x.dims.names[as_size(i)]})));
   return s;
 }
 

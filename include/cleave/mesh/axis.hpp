@@ -15,7 +15,8 @@ struct axis_tag {};
 namespace detail {
 template <text Name, std::int64_t Size>
 struct axis_verdict {
-  static constexpr verdict found = Size == dynamic || Size > 0 ? verdict{} : verdict{fault::axis_empty, {}, "axis", {}, Name.view(), 1, Size};
+  static constexpr verdict found = Size == dynamic || Size > 0 ? verdict{} : verdict{fault::axis_empty, {}, "axis", {},
+                                                                                     Name.view(),       1,  Size};
 };
 } // namespace detail
 
@@ -23,7 +24,7 @@ struct axis_verdict {
 template <text Name, std::int64_t Size = dynamic>
 struct axis : axis_tag {
   static_assert(sizeof(typename detail::said<detail::axis_verdict<Name, Size>>::type) != 0);
-  // A size that was rejected goes no further, so that it is said once.
+  // A rejected size is replaced, so that it is reported once.
   static constexpr axis_info info{Name.view(), Size > 0 ? Size : dynamic};
   /// `data = 8`: a size by name, for the price of a plan.
   constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size}; }

@@ -2,19 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/mesh/axis_set.hpp>
+
 #include <cstdint>
 
 namespace cleave {
 
-/// The largest number of axes of a mesh.
-inline constexpr int max_axes = 7;
-
-/// A set of mesh axes, one bit each.
-using axis_set = std::uint8_t;
-
-constexpr axis_set axis_bit(int axis) { return static_cast<axis_set>(1u << axis); }
-
-/// The axes that divide one dim, major first. Four bits an axis, so that layouts copy and compare as integers.
+/// The axes that shard one dim, major first. Four bits an axis, so that layouts copy and compare as integers.
 struct axis_list {
   std::uint32_t packed = 0;
 
@@ -33,9 +27,9 @@ struct axis_list {
   constexpr int operator[](int i) const { return static_cast<int>((packed >> (4 * i)) & 15u) - 1; }
   /// Appends the new minor axis.
   constexpr void push_back(int axis) & {
-    int place = 0;
-    for (std::uint32_t p = packed; p != 0; p >>= 4) place += 4;
-    packed |= static_cast<std::uint32_t>(axis + 1) << place;
+    int shift = 0;
+    for (std::uint32_t p = packed; p != 0; p >>= 4) shift += 4;
+    packed |= static_cast<std::uint32_t>(axis + 1) << shift;
   }
   constexpr void pop_back() & { packed &= (1u << (4 * (size() - 1))) - 1u; }
   constexpr axis_list prefix(int n) const {
@@ -55,14 +49,16 @@ struct axis_list {
     rest.packed = n >= 8 ? 0 : packed >> (4 * n);
     return rest;
   }
-  constexpr axis_set mask() const {
+  constexpr axis_set mask() const { return bits(); }
+  /// The bits of the set, for inner loops of the planner.
+  constexpr unsigned bits() const {
     unsigned set = 0;
     for (std::uint32_t p = packed; p != 0; p >>= 4)
       if ((p & 15u) != 0) set |= 1u << ((p & 15u) - 1u);
-    return static_cast<axis_set>(set);
+    return set;
   }
-  constexpr bool contains(int axis) const { return (mask() >> axis & 1) != 0; }
-  /// Whether the first axes are those of another list: that ends before the first place at which they differ.
+  constexpr bool contains(int axis) const { return (bits() >> axis & 1u) != 0; }
+  /// Whether the first axes are those of another list: that ends before the first index at which they differ.
   constexpr bool starts_with(axis_list head) const {
     const std::uint32_t x = packed ^ head.packed, differs = (x | x >> 1 | x >> 2 | x >> 3) & 0x1111'1111u;
     return differs == 0 || head.packed < (differs & (0u - differs));

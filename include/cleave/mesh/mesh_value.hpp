@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/fixed_array.hpp>
 #include <cleave/base/static_vector.hpp>
 #include <cleave/mesh/axis_list.hpp>
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -35,10 +35,10 @@ struct mesh_value {
   /// The axis of that name, or -1.
   constexpr int find(std::string_view name) const {
     for (int a = 0; a < size(); ++a)
-      if (axes[static_cast<std::size_t>(a)].name == name) return a;
+      if (axes[a].name == name) return a;
     return -1;
   }
-  constexpr axis_set all() const { return static_cast<axis_set>((1u << size()) - 1u); }
+  constexpr axis_set all() const { return axis_set::first(size()); }
 
   friend constexpr bool operator==(const mesh_value&, const mesh_value&) = default;
 };
@@ -48,12 +48,12 @@ struct axis_sizes {
   // A plain array: constant evaluation indexes it at once, std::array through a call.
   std::int64_t of[max_axes] = {1, 1, 1, 1, 1, 1, 1};
 
-  constexpr std::int64_t operator[](int axis) const { return of[axis]; }
-  constexpr std::int64_t& operator[](int axis) { return of[axis]; }
+  constexpr std::int64_t operator[](std::integral auto axis) const { return of[axis]; }
+  constexpr std::int64_t& operator[](std::integral auto axis) { return of[axis]; }
   constexpr std::int64_t product(axis_set set) const {
     std::int64_t n = 1;
     int axis = 0;
-    for (unsigned rest = set; rest != 0; rest >>= 1, ++axis)
+    for (unsigned rest = set.bits(); rest != 0; rest >>= 1, ++axis)
       if ((rest & 1u) != 0) n *= of[axis];
     return n;
   }
@@ -62,18 +62,20 @@ struct axis_sizes {
     for (std::uint32_t p = list.packed; p != 0; p >>= 4) n *= of[(p & 15u) - 1u];
     return n;
   }
-  constexpr std::int64_t devices() const { return product(axis_set{127}); }
+  constexpr std::int64_t devices() const { return product(axis_set::first(max_axes)); }
 
   friend constexpr bool operator==(const axis_sizes&, const axis_sizes&) = default;
 };
 
 /// Position of a device on every axis.
-using coordinates = std::array<std::int32_t, max_axes>;
+using coordinates = fixed_array<std::int32_t, max_axes>;
 
+/// Where a device stands; the last axis runs fastest.
+/// @post (1) device_of(coordinates_of(device, sizes), sizes) == device
 constexpr coordinates coordinates_of(std::int64_t device, const axis_sizes& sizes) {
   coordinates at{};
   for (int a = max_axes - 1; a >= 0; --a) {
-    at[static_cast<std::size_t>(a)] = static_cast<std::int32_t>(device % sizes[a]);
+    at[a] = static_cast<std::int32_t>(device % sizes[a]);
     device /= sizes[a];
   }
   return at;
@@ -81,14 +83,40 @@ constexpr coordinates coordinates_of(std::int64_t device, const axis_sizes& size
 
 constexpr std::int64_t device_of(const coordinates& at, const axis_sizes& sizes) {
   std::int64_t device = 0;
-  for (int a = 0; a < max_axes; ++a) device = device * sizes[a] + at[static_cast<std::size_t>(a)];
+  for (int a = 0; a < max_axes; ++a) device = device * sizes[a] + at[a];
   return device;
+}
+
+/// Whether two devices have the same coordinates on some axes.
+constexpr bool same_along(axis_set axes, const coordinates& a, const coordinates& b) {
+  for (int axis : axes)
+    if (a[axis] != b[axis]) return false;
+  return true;
+}
+
+/// The coordinates of a device on some axes as one number, 0 to the product of their sizes; the first axis is the major
+/// one.
+constexpr std::int64_t index_along(axis_set axes, const coordinates& at, const axis_sizes& sizes) {
+  std::int64_t index = 0;
+  for (int a : axes) index = index * sizes[a] + at[a];
+  return index;
+}
+/// The device that stands at an index along some axes, and elsewhere as `at` does.
+/// @post (1) index_along(axes, moved_along(axes, at, index, sizes), sizes) == index
+/// @post (2) same_along(~axes, moved_along(axes, at, index, sizes), at)
+constexpr coordinates moved_along(axis_set axes, coordinates at, std::int64_t index, const axis_sizes& sizes) {
+  for (int a = max_axes - 1; a >= 0; --a) {
+    if (!axes.contains(a)) continue;
+    at[a] = static_cast<std::int32_t>(index % sizes[a]);
+    index /= sizes[a];
+  }
+  return at;
 }
 
 /// Which block along a dim a device has: the coordinates on the axes of the list, major first.
 constexpr std::int64_t block_index(axis_list list, const coordinates& at, const axis_sizes& sizes) {
   std::int64_t index = 0;
-  for (int i = 0; i < list.size(); ++i) index = index * sizes[list[i]] + at[static_cast<std::size_t>(list[i])];
+  for (int i = 0; i < list.size(); ++i) index = index * sizes[list[i]] + at[list[i]];
   return index;
 }
 

@@ -5,13 +5,14 @@
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
-#include <cleave/record/numbered_names.hpp>
+#include <cleave/expr/values.hpp>
 
 #include <functional>
 
-// Attention by names of dims: queries and keys share `head`, over which they are multiplied; what else they share, as batch and heads, is
-// common; queries alone have `position` (and what else they have, as the groups of grouped-query attention), keys and
-// values `source`. So the same lines are multi-head, multi-query and grouped-query attention (Ainslie et al. 2023).
+// Attention by names of dims: queries and keys share `head`, over which they are multiplied; what else they share, as
+// batch and heads, is common; queries alone have `position` (and what else they have, as the groups of grouped-query
+// attention), keys and values `source`. So the same lines are multi-head, multi-query and grouped-query attention
+// (Ainslie et al. 2023).
 
 namespace cleave::nn {
 
@@ -20,6 +21,15 @@ namespace cleave::nn {
 struct attention_dims {
   dim_ref position, source, head;
 };
+namespace detail {
+template <auto Position, auto Source, auto Head>
+struct attention_dims_constant {
+  constexpr operator attention_dims() const { return {Position, Source, Head}; }
+};
+} // namespace detail
+/// The dims of attention in a statement on tensors: `nn::attention_dims_c<position, source, head>`.
+template <auto Position, auto Source, auto Head>
+inline constexpr detail::attention_dims_constant<Position, Source, Head> attention_dims_c{};
 
 /// A mask that lets every position see every source. A mask is a function of two indices, of a position and of a
 /// source, that returns a predicate. It may capture values, such as sentence lengths:
@@ -53,21 +63,18 @@ struct around_ring {
 
 namespace detail {
 
-/// What is within a block, called by the numbers of the dims of sources and of blocks: a graph may attend in blocks of several lengths, and
-/// to several sources. And the turns of a ring.
-inline constexpr auto spans_of_dims = cleave::detail::names_of_pairs("span");
-inline constexpr auto turns_of_dims = cleave::detail::numbered_names("turn ");
-
 /// A score that weighs nothing beside any other, yet is a number in its type.
 constexpr double very_low(element e) { return e == element::f16 ? -6e4 : -1e30; }
 
-/// Scaled products of queries and keys; very low where the mask is false. `at` and `from` are indices with dims of queries and of keys.
+/// Scaled products of queries and keys; very low where the mask is false. `at` and `from` are indices with dims of
+/// queries and of keys.
 template <class Mask>
-constexpr value attention_scores(const value& q, const value& k, const attention_dims& d, const Mask& mask, const value& at, const value& from) {
+constexpr value attention_scores(const value& q, const value& k, const attention_dims& d, const Mask& mask,
+                                 const value& at, const value& from) {
   const value products = dot(q, k, d.head);
   if (!products.ok()) return products;
   recorder& in = *products.in;
-  const value scores = products * rsqrt(cast(count(q, d.head), in.at(products).type.element));
+  const value scores = products * rsqrt(cast(count(q, d.head), element_in(products)));
   if constexpr (std::same_as<Mask, no_mask>) {
     return scores;
   } else {
@@ -81,12 +88,12 @@ constexpr value attention_scores(const value& q, const value& k, const attention
       const recorder::outer_products any_dims(in);
       return mask(in.broadcast(at, pairs, where), from);
     }();
-    return select(seen, scores, very_low(in.at(scores).type.element));
+    return select(seen, scores, very_low(element_in(scores)));
   }
 }
 
-/// What has been seen of the sources so far (online softmax, Milakov and Gimelshein 2018): the largest score, and relative to it the sum of
-/// the exponentials and the values mixed by them.
+/// What has been seen of the sources so far (online softmax, Milakov and Gimelshein 2018): the largest score, and
+/// relative to it the sum of the exponentials and the values mixed by them.
 struct attended {
   value most, total, mixed;
 };
@@ -94,10 +101,11 @@ constexpr attended nothing_attended(const value& q, const value& v, const attent
   const value each = sum(q, d.head), values = sum(v, d.source);
   if (!each.ok() || !values.ok()) return {each, each, values};
   const value none = zeros_like(each);
-  return {none + very_low(q.in->at(none).type.element), none, zeros_like(dot(each, values))};
+  return {none + very_low(element_in(none)), none, zeros_like(dot(each, values))};
 }
 template <class Mask>
-constexpr attended attend(const attended& so_far, const value& q, const value& k, const value& v, const attention_dims& d, const Mask& mask, const value& at, const value& from) {
+constexpr attended attend(const attended& so_far, const value& q, const value& k, const value& v,
+                          const attention_dims& d, const Mask& mask, const value& at, const value& from) {
   const value scores = attention_scores(q, k, d, mask, at, from);
   // It cancels in the end, so it has no gradient.
   const value most = stop_gradient(maximum(so_far.most, max(scores, d.source)));
@@ -109,18 +117,20 @@ constexpr attended attend(const attended& so_far, const value& q, const value& k
 struct attention_result {
   value q, k, v, mixed, most, share;
 };
-constexpr std::pair<value, attention_result> finished(const attended& all, const value& q, const value& k, const value& v) {
+constexpr std::pair<value, attention_result> finished(const attended& all, const value& q, const value& k,
+                                                      const value& v) {
   const value mixed = all.mixed / all.total;
   return {mixed, {q, k, v, mixed, all.most, 1.0 / all.total}};
 }
-/// The cotangents of queries, keys and values that some sources cause (FlashAttention, Dao et al. 2022, section 3.1): their weights are computed again from
-/// the largest score and the total, and that all weights add up to 1 costs the result times their sum.
+/// The cotangents of queries, keys and values that some sources cause (FlashAttention, Dao et al. 2022, section 3.1):
+/// their weights are computed again from the largest score and the total, and that all weights add up to 1 costs the
+/// result times their sum.
 struct attention_slopes {
   value q, k, v;
 };
 template <class Mask>
-constexpr attention_slopes slopes_by(const attention_result& r, const value& slope, const value& k, const value& v, const attention_dims& d, const Mask& mask,
-                                     const value& at, const value& from) {
+constexpr attention_slopes slopes_by(const attention_result& r, const value& slope, const value& k, const value& v,
+                                     const attention_dims& d, const Mask& mask, const value& at, const value& from) {
   const auto part = [&](const value& q, const value& keys, const value& values) {
     const value weights = exp(attention_scores(q, keys, d, mask, at, from) - r.most) * r.share;
     return dot(weights, values, d.source) - r.mixed * sum(weights, d.source);
@@ -134,30 +144,35 @@ constexpr attention_slopes slopes_by(const attention_result& r, const value& slo
 /// softmax(q k / sqrt(extent of `head`)) v over `source`, with the dims of q. All scores exist at once. `drop` is
 /// applied to the weights. Communication: that of the products and of a softmax; none if batch or heads are sharded.
 template <class Mask = no_mask, class Drop = std::identity>
-constexpr value attention(operand q, operand k, operand v, const attention_dims& d, const Mask& mask = {}, const Drop& drop = {}) {
+constexpr value attention(operand q, operand k, operand v, const attention_dims& d, const Mask& mask = {},
+                          const Drop& drop = {}) {
   const called_at user(q);
   const value scores = detail::attention_scores(q.from, k.from, d, mask, iota(q, d.position), iota(q, d.source));
   return dot(drop(softmax(scores, d.source)), v, d.source);
 }
+CLEAVE_LIFT(attention)
 
 /// The same as `attention`, without all scores at once. Sources are taken in blocks, whose number is the fixed extent
 /// of dim `block`; the extent of `source` is a multiple of it (Rabe and Staats 2021). The backward pass keeps q, k, v,
 /// the result and two numbers for each query, and recomputes the scores of each block.
 template <class Mask = no_mask>
-constexpr value blocked_attention(operand q, operand k, operand v, const attention_dims& d, dim_ref block, const Mask& mask = {}) {
+constexpr value blocked_attention(operand q, operand k, operand v, const attention_dims& d, dim_ref block,
+                                  const Mask& mask = {}) {
   const called_at user(q);
   recorder& in = *q.from.in;
-  const int blocks = in.dim(block, "blocked_attention", q.where), sources = in.dim(d.source, "blocked_attention", q.where);
-  if (blocks < 0 || sources < 0) return {&in, no_node};
-  const dim_ref within{cleave::detail::name_of_pair(detail::spans_of_dims, sources, blocks)};
+  const dim_ref within = derived_dim<"span">(q, "blocked_attention", d.source, block);
+  if (within.name.empty()) return {&in, no_node};
   const auto cut = [&](const value& x) { return split(x, d.source, block, within); };
   // A fault if the extent is no multiple; they are cut again under the names that the derivative knows.
   if (!cut(k.from).ok() || !cut(v.from).ok() || !q.from.ok()) return {&in, no_node};
   const value at = iota(q, d.position), from = cut(iota(q, d.source));
   const attention_dims in_block{d.position, within, d.head};
   const auto forward = [&](const value& qs, const value& ks, const value& vs) {
-    const auto step = [&](const detail::attended& so_far, const std::array<value, 3>& kv) { return detail::attend(so_far, qs, kv[0], kv[1], in_block, mask, at, kv[2]); };
-    const auto all = scan(block, detail::nothing_attended(qs, vs, d), std::array{cut(ks), cut(vs), from}, remat(function(step)));
+    const auto step = [&](const detail::attended& so_far, const std::array<value, 3>& kv) {
+      return detail::attend(so_far, qs, kv[0], kv[1], in_block, mask, at, kv[2]);
+    };
+    const auto all = scan(block, detail::nothing_attended(qs, vs, d), std::array{cut(ks), cut(vs), from},
+                          remat(function(step)));
     return detail::finished(all, qs, ks, vs);
   };
   const auto backward = [&](const detail::attention_result& r, const value& slope) {
@@ -166,11 +181,12 @@ constexpr value blocked_attention(operand q, operand k, operand v, const attenti
       return std::pair(so_far + by.q, std::array{by.k, by.v});
     };
     const auto [dq, both] = scan(block, zeros_like(r.q), std::array{cut(r.k), cut(r.v), from}, step);
-    const auto joined = [&](const value& x) { return merge(x, block, within, d.source); };
-    return detail::attention_slopes{dq, joined(both[0]), joined(both[1])};
+    const auto whole = [&](const value& x) { return merge(x, block, within, d.source); };
+    return detail::attention_slopes{dq, whole(both[0]), whole(both[1])};
   };
   return custom_vjp(forward, backward)(q.from, k.from, v.from);
 }
+CLEAVE_LIFT(blocked_attention)
 
 /// The same as `blocked_attention`, for positions and sources in chunks along a dim `ring` that is sharded over an axis
 /// (Liu, Zaharia and Abbeel 2023): q is [ring, position, ...], k and v are [ring, source, ...]. Communication: keys and
@@ -179,36 +195,39 @@ constexpr value blocked_attention(operand q, operand k, operand v, const attenti
 /// values, and one chunk of scores. In the backward pass keys and values travel again, and their cotangents travel with
 /// them, in extent exchanges. The mask sees indices of the whole sequence.
 template <class Mask = no_mask>
-constexpr value ring_attention(operand q, operand k, operand v, const attention_dims& d, dim_ref ring, const Mask& mask = {}) {
+constexpr value ring_attention(operand q, operand k, operand v, const attention_dims& d, dim_ref ring,
+                               const Mask& mask = {}) {
   const called_at user(q);
   recorder& in = *q.from.in;
-  const int chunks = in.dim(ring, "ring_attention", q.where);
-  if (chunks < 0) return {&in, no_node};
-  const dim_ref turn{detail::turns_of_dims[static_cast<std::size_t>(chunks)].text()};
-  const int turns = in.dim(turn, "ring_attention", q.where);
-  if (turns < 0 || !q.from.ok() || !k.from.ok() || !v.from.ok()) return {&in, no_node};
-  if (!in.extent_follows({static_cast<dim_id>(turns), cleave::detail::sum_of(-1, static_cast<dim_id>(chunks)), 1}, "ring_attention", q.where)) return {&in, no_node};
-  const value place = iota(q, ring), number = cast<std::int32_t>(count(place, ring));
-  const auto index = [&](const value& chunk, dim_ref part) { return broadcast(chunk, ring, part) * cast<std::int32_t>(count(iota(q, part), part)) + iota(q, part); };
-  const value at = index(place, d.position);
+  const dim_ref turn = derived_dim<"turn ">(q, "ring_attention", ring);
+  if (turn.name.empty() || !q.from.ok() || !k.from.ok() || !v.from.ok()) return {&in, no_node};
+  if (!define_extent(q, "ring_attention", turn, -1, {{ring}})) return {&in, no_node};
+  const value own = iota(q, ring), number = cast<std::int32_t>(count(own, ring));
+  const auto index = [&](const value& chunk, dim_ref part) {
+    return broadcast(chunk, ring, part) * cast<std::int32_t>(count(iota(q, part), part)) + iota(q, part);
+  };
+  const value at = index(own, d.position);
   // After t turns chunk i holds what chunk i - t had.
   const auto sources = [&](const value& t) {
-    const value holds = place - t + number;
+    const value holds = own - t + number;
     return index(holds - holds / number * number, d.source);
   };
   const auto on = [&](const value& x) { return roll(x, ring, 1); };
-  // What travels is recorded first, so that it is under way while the chunk at hand is looked at.
+  // The exchange is recorded first, so that it runs while the current chunk is used.
   const auto forward = [&](const value& qs, const value& ks, const value& vs) {
     struct state {
       detail::attended so_far;
       value k, v;
     };
-    const auto look = [&](const state& s, const value& t) { return detail::attend(s.so_far, qs, s.k, s.v, d, mask, at, sources(t)); };
+    const auto look = [&](const state& s, const value& t) {
+      return detail::attend(s.so_far, qs, s.k, s.v, d, mask, at, sources(t));
+    };
     const auto step = [&](const state& s, const value& t) {
       const value k_next = on(s.k), v_next = on(s.v);
       return state{look(s, t), k_next, v_next};
     };
-    const state before = scan(turn, state{detail::nothing_attended(qs, vs, d), ks, vs}, iota(q, turn), remat(function(step)));
+    const state before = scan(turn, state{detail::nothing_attended(qs, vs, d), ks, vs}, iota(q, turn),
+                              remat(function(step)));
     return detail::finished(remat(function(look))(before, number - 1), qs, ks, vs);
   };
   const auto backward = [&](const detail::attention_result& r, const value& slope) {
@@ -224,10 +243,12 @@ constexpr value ring_attention(operand q, operand k, operand v, const attention_
       const value k_next = on(s.k), v_next = on(s.v);
       return state{k_next, v_next, look(s, t)};
     };
-    const state before = scan(turn, state{r.k, r.v, {zeros_like(r.q), zeros_like(r.k), zeros_like(r.v)}}, iota(q, turn), step);
+    const state before = scan(turn, state{r.k, r.v, {zeros_like(r.q), zeros_like(r.k), zeros_like(r.v)}}, iota(q, turn),
+                              step);
     return look(before, number - 1);
   };
   return custom_vjp(forward, backward)(q.from, k.from, v.from);
 }
+CLEAVE_LIFT(ring_attention)
 
 } // namespace cleave::nn

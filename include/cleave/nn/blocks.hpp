@@ -12,7 +12,8 @@ namespace cleave::nn {
 /// Communication: that of a layer, times the layers; in a pipeline also one exchange for each tick, and one for the
 /// results.
 template <class Layout, class X, class W, class F>
-constexpr value blocks(const Layout& layout, dim_ref layer, const X& x, const W& weights, const F& f, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+constexpr value blocks(const Layout& layout, dim_ref layer, const X& x, const W& weights, const F& f,
+                       const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
   using schedule = decltype(layout.schedule);
   const auto layers = [&](const value& h, const auto& w) {
     if constexpr (schedule::recompute) return scan(layer, h, w, remat(function(f)), direction::forward, file, line);
@@ -20,7 +21,8 @@ constexpr value blocks(const Layout& layout, dim_ref layer, const X& x, const W&
   };
   if constexpr (requires { schedule::stage; }) {
     const auto pin = [&](const value& h) { return constrain(h, layout.activations); };
-    return pipeline({x, file, line}, weights, {schedule::stage, schedule::microbatch, schedule::rounds, schedule::round}, layers, pin);
+    return pipeline({x, file, line}, weights,
+                    {schedule::stage, schedule::microbatch, schedule::rounds, schedule::round}, layers, pin);
   } else {
     return layers(x, weights);
   }

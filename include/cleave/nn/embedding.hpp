@@ -10,10 +10,12 @@ namespace cleave::nn {
 /// sharded, ids are sent to the devices that own the rows and rows come back, or each device contributes its own rows
 /// and the sums are reduced. No device has the whole table.
 constexpr value embedding(operand table, operand ids, dim_ref vocabulary) { return gather(table, vocabulary, ids); }
+CLEAVE_LIFT(embedding)
 
 /// The scores of all words from an embedding table: the product with it over its other dim (tied weights, Press and
 /// Wolf 2017). If the vocabulary is sharded, the scores are too.
 constexpr value unembedding(operand x, operand table, dim_ref embed) { return dot(x, table, embed); }
+CLEAVE_LIFT(unembedding)
 
 /// -log of the probability that softmax gives to each label, from scores along the vocabulary. Communication: if the
 /// vocabulary is sharded, three numbers for each label are reduced (maximum, sum of exponentials, score of the label),
@@ -28,14 +30,15 @@ constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary
   const value of = in.index_of(labels, "cross_entropy");
   const int classes = in.dim(vocabulary, "cross_entropy", scores.where);
   if (!of.ok() || classes < 0) return in.missing("cross_entropy", labels.where);
-  const dim_set asked = in.at(s).type.set() & ~dim_bit(static_cast<dim_id>(classes)), given = in.at(of).type.set();
+  const dim_set asked = in.at(s).type.set().without(classes), given = in.at(of).type.set();
   if (!is_integer(in.at(of).type.element)) return in.fail(fault::not_an_index, "cross_entropy", labels.where);
-  for (dim_id d = 0; d < in.made().dims.size(); ++d)
-    if (((asked ^ given) & dim_bit(d)) != 0) return in.fail(fault::label_dims_differ, "cross_entropy", labels.where, in.made().dims[d].name);
+  if (const dim_set differ = asked ^ given; !differ.empty())
+    return in.fail(fault::label_dims_differ, "cross_entropy", labels.where, in.made().dims[*differ.begin()].name);
   const value hit = one_hot(labels, vocabulary, s.in->at(s).type.element);
   const value of_label = sum(s * hit, vocabulary);
   if (smoothing == 0) return logsumexp(s, vocabulary) - of_label;
   return logsumexp(s, vocabulary) - (of_label * (1 - smoothing) + mean(s, vocabulary) * smoothing);
 }
+CLEAVE_LIFT(cross_entropy)
 
 } // namespace cleave::nn

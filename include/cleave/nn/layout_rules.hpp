@@ -12,8 +12,10 @@ namespace cleave::nn {
 
 namespace detail {
 
-/// Whether a rule may give an axis to its dim in a tensor with these dims: no rule before it gives the axis to another of them.
-constexpr bool keeps_axis(std::span<const placement> rules, std::size_t rule, std::string_view axis, std::span<const std::string_view> dims) {
+/// Whether a rule gives an axis to its dim in a tensor with these dims: it does, unless an earlier rule gives the axis
+/// to another of these dims.
+constexpr bool keeps_axis(std::span<const placement> rules, std::size_t rule, std::string_view axis,
+                          std::span<const std::string_view> dims) {
   for (std::size_t r = 0; r < rule; ++r) {
     bool applies = false, takes = false;
     for (std::string_view d : dims) applies = applies || d == rules[r].dim.name;
@@ -26,9 +28,9 @@ constexpr bool keeps_axis(std::span<const placement> rules, std::size_t rule, st
 template <class... Entries>
 struct dim_list {};
 template <class A, class B>
-struct joined;
+struct concatenated;
 template <class... A, class... B>
-struct joined<dim_list<A...>, dim_list<B...>> {
+struct concatenated<dim_list<A...>, dim_list<B...>> {
   using type = dim_list<A..., B...>;
 };
 
@@ -39,23 +41,25 @@ struct company {
   using after = dim_list<>;
 };
 
-/// A dim divided over those of the axes that it keeps.
+/// A dim sharded over those of the axes that it keeps.
 template <class Entry, class Tensor, std::size_t Rule, class... Axes>
 struct kept_axes {
   using type = Entry;
 };
 template <class Entry, class Tensor, std::size_t Rule, class A, class... Rest>
 struct kept_axes<Entry, Tensor, Rule, A, Rest...>
-    : kept_axes<typename std::conditional_t<Tensor::keeps(Rule, A::info.name), std::type_identity<decltype(Entry{} / A{})>, std::type_identity<Entry>>::type, Tensor,
-                Rule, Rest...> {};
+    : kept_axes<
+          typename std::conditional_t<Tensor::keeps(Rule, A::info.name), std::type_identity<decltype(Entry{} / A{})>,
+                                      std::type_identity<Entry>>::type,
+          Tensor, Rule, Rest...> {};
 
-/// A dim as its rule divides it, if it has one.
+/// A dim as its rule shards it, if it has one.
 template <class D, class Tensor, std::size_t Rule, class... Rules>
 struct ruled {
   using type = D;
 };
 template <class D, class Tensor, std::size_t Rule, class... Axes, class... Rest>
-struct ruled<D, Tensor, Rule, divided<D, Axes...>, Rest...> : kept_axes<D, Tensor, Rule, Axes...> {};
+struct ruled<D, Tensor, Rule, sharded_dim<D, Axes...>, Rest...> : kept_axes<D, Tensor, Rule, Axes...> {};
 template <class D, class Tensor, std::size_t Rule, class Other, class... Rest>
 struct ruled<D, Tensor, Rule, Other, Rest...> : ruled<D, Tensor, Rule + 1, Rest...> {};
 
@@ -66,34 +70,35 @@ struct ruled<D, Tensor, Rule, Other, Rest...> : ruled<D, Tensor, Rule + 1, Rest.
 template <class D, class Entry, bool Before>
 struct accompanied;
 template <class D, class Other, class... Axes, bool Before>
-struct accompanied<D, divided<Other, Axes...>, Before> {
-  static constexpr placement value = divided<Other, Axes...>::value;
+struct accompanied<D, sharded_dim<Other, Axes...>, Before> {
+  static constexpr placement value = sharded_dim<Other, Axes...>::value;
 };
 /// A rule: tensors that have the first dim have the second one before it. The second dim may be sharded, as in
 /// `stage / model`.
 template <Dim D, class Entry>
-constexpr accompanied<D, typename cleave::detail::placement_type<Entry>::type, true> before(const D&, const Entry&) {
+constexpr accompanied<D, placement_of<Entry>, true> before(const D&, const Entry&) {
   return {};
 }
 /// A rule: tensors that have the first dim have the second one after it.
 template <Dim D, class Entry>
-constexpr accompanied<D, typename cleave::detail::placement_type<Entry>::type, false> after(const D&, const Entry&) {
+constexpr accompanied<D, placement_of<Entry>, false> after(const D&, const Entry&) {
   return {};
 }
 
 namespace detail {
 template <class D, class Other, class... Axes>
-struct company<D, accompanied<D, divided<Other, Axes...>, true>> {
+struct company<D, accompanied<D, sharded_dim<Other, Axes...>, true>> {
   using before = dim_list<Other>;
   using after = dim_list<>;
 };
 template <class D, class Other, class... Axes>
-struct company<D, accompanied<D, divided<Other, Axes...>, false>> {
+struct company<D, accompanied<D, sharded_dim<Other, Axes...>, false>> {
   using before = dim_list<>;
   using after = dim_list<Other>;
 };
 template <class D, class Tensor, std::size_t Rule, class At, class... Axes, bool Before, class... Rest>
-struct ruled<D, Tensor, Rule, accompanied<At, divided<D, Axes...>, Before>, Rest...> : kept_axes<D, Tensor, Rule, Axes...> {};
+struct ruled<D, Tensor, Rule, accompanied<At, sharded_dim<D, Axes...>, Before>, Rest...>
+    : kept_axes<D, Tensor, Rule, Axes...> {};
 
 /// All dims of a tensor, with those that the rules put beside them.
 template <class Done, class Rules, class... D>
@@ -107,8 +112,9 @@ struct expanded<dim_list<Done...>, dim_list<Rules...>, D, Rest...> {
     using type = List;
   };
   template <class First, class Second, class... Lists>
-  struct all<First, Second, Lists...> : all<typename joined<First, Second>::type, Lists...> {};
-  using own = typename all<dim_list<Done...>, typename company<D, Rules>::before..., dim_list<D>, typename company<D, Rules>::after...>::type;
+  struct all<First, Second, Lists...> : all<typename concatenated<First, Second>::type, Lists...> {};
+  using own = typename all<dim_list<Done...>, typename company<D, Rules>::before..., dim_list<D>,
+                           typename company<D, Rules>::after...>::type;
   using type = typename expanded<own, dim_list<Rules...>, Rest...>::type;
 };
 
@@ -189,7 +195,8 @@ pipelined(const Stage&, const Microbatch&) -> pipelined<Stage, Microbatch>;
 /// The layout of a whole model as a small table: of its parameters, its activations and the state of the optimizer,
 /// which follows the parameters unless it has rules of its own (ZeRO); the schedule of its layers; and how attention is
 /// computed.
-template <class Parameters, class Activations, class State = Parameters, class Schedule = layer_by_layer<>, class Attention = all_scores>
+template <class Parameters, class Activations, class State = Parameters, class Schedule = layer_by_layer<>,
+          class Attention = all_scores>
 struct model_layout {
   Parameters parameters{};
   Activations activations{};

@@ -5,14 +5,18 @@
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/lookup.hpp>
 #include <cleave/expr/reductions.hpp>
-#include <cleave/record/numbered_names.hpp>
+#include <cleave/expr/values.hpp>
 
 #include <functional>
 
 namespace cleave::nn {
 
 /// The number of experts for each token: one (Switch, Fedus et al. 2021) or two (GShard, Lepikhin et al. 2020).
-enum class choices : std::uint8_t { top1, top2 };
+enum class experts_per_token : std::uint8_t { one, two };
+/// The former names of `experts_per_token`.
+struct choices {
+  static constexpr experts_per_token top1 = experts_per_token::one, top2 = experts_per_token::two;
+};
 
 /// The dims of a mixture of experts. Tokens along `token` compete for slots: each expert takes at most `capacity` of
 /// them from each group, which is an index of the other dims of the tokens. The extent of `capacity` is fixed, or an
@@ -32,23 +36,69 @@ struct moe_result {
 };
 
 namespace detail {
-/// All places of all experts, called by the numbers of the dims of experts and of places: layers may have several of either.
-inline constexpr auto slots_of_dims = cleave::detail::names_of_pairs("slot");
-
-/// A choice of one expert for every token, in order: which, with what probability, and the place among those who chose the same.
+/// A choice of one expert for every token, in order: which, with what probability, and the position among those who
+/// chose the same.
 struct routed {
-  value expert, gate, hits, place;
+  value expert, gate, hits, position;
 };
 constexpr routed route(const value& gates, const value& open, const value& taken, const moe_dims& d) {
   const value free = open.ok() ? gates * open : gates;
   routed r;
   r.expert = argmax(free, d.expert);
-  r.hits = cast(one_hot(r.expert, d.expert), gates.in->at(gates).type.element);
+  r.hits = cast(one_hot(r.expert, d.expert), element_in(gates));
   r.gate = sum(free * r.hits, d.expert);
-  const value whole = cast<std::int32_t>(r.hits);
-  const value before = cumulative_sum(whole, d.token, running::forward_exclusive);
-  r.place = sum((taken.ok() ? before + taken : before) * whole, d.expert);
+  const value hits = cast<std::int32_t>(r.hits);
+  const value before = cumulative_sum(hits, d.token, running::forward_exclusive);
+  r.position = sum((taken.ok() ? before + taken : before) * hits, d.expert);
   return r;
+}
+
+/// The slots of each token's experts, -1 where it got none, and the weights of their results.
+struct expert_slots {
+  int count = 0;
+  fixed_array<value, 2> slot{}, gate{};
+  value balancing{};
+};
+constexpr expert_slots choose_experts(const operand& x, const operand& router, const moe_dims& d,
+                                      experts_per_token how) {
+  const value likes = softmax(dot(x, router, d.embed), d.expert);
+  const routed first = route(likes, {}, {}, d);
+  if (!first.position.ok()) return {};
+  const value capacity = count<std::int32_t>(x, d.capacity);
+  const auto slot_of = [&](const routed& r) {
+    return select(r.position < capacity, r.expert * capacity + r.position, -1);
+  };
+  expert_slots chosen;
+  chosen.count = how == experts_per_token::one ? 1 : 2;
+  chosen.slot[0] = slot_of(first);
+  chosen.gate[0] = first.gate;
+  if (how == experts_per_token::two) {
+    // Second choices come after all first ones.
+    const routed second = route(likes, 1.0 - first.hits, sum(cast<std::int32_t>(first.hits), d.token), d);
+    chosen.slot[1] = slot_of(second);
+    const value both = first.gate + second.gate;
+    chosen.gate[0] = first.gate / both;
+    chosen.gate[1] = second.gate / both;
+  }
+  const value share = mean(first.hits, d.token), belief = mean(likes, d.token);
+  chosen.balancing = mean(sum(stop_gradient(share) * belief, d.expert) *
+                          cast(count<std::int32_t>(x, d.expert), element_in(x.from)));
+  return chosen;
+}
+/// Sends the tokens to their slots. Each group, an index of the dims of `slot` but the tokens, has slots of its own.
+constexpr value send_tokens(const operand& x, const expert_slots& to, const moe_dims& d, dim_ref slot) {
+  const recorder& in = *x.from.in;
+  const tensor_type competing = in.at(to.slot[0]).type;
+  static_vector<dim_ref, max_rank> groups;
+  for (int i = 0; i < competing.rank; ++i)
+    if (const std::string_view name = in.made().dims[competing[i]].name; name != d.token.name)
+      groups.push_back(dim_ref(name));
+  value sent;
+  for (int k = 0; k < to.count; ++k) {
+    const value part = scatter_add(x, to.slot[k], slot, {groups.begin(), groups.size()});
+    sent = k == 0 ? part : sent + part;
+  }
+  return split(sent, slot, d.expert, d.capacity);
 }
 } // namespace detail
 
@@ -58,56 +108,29 @@ constexpr routed route(const value& gates, const value& open, const value& taken
 /// shards `expert` over an axis that shards the groups of x, one all-to-all in each direction and nothing else. Tokens
 /// are moved by index, not by products with masks. Fault: dim_missing.
 template <class Experts, class Pin>
-constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dims& d, choices how, const Experts& experts, const Pin& pin) {
-  const source where = x.where;
-  recorder& in = *x.from.in;
-  if (!x.from.ok() || !router.from.ok()) return {{&in, no_node}, {&in, no_node}};
-  const int e = in.dim(d.expert, "mixture_of_experts", where), c = in.dim(d.capacity, "mixture_of_experts", where);
-  if (e < 0 || c < 0) return {{&in, no_node}, {&in, no_node}};
-  const dim_ref slot{cleave::detail::name_of_pair(detail::slots_of_dims, e, c)};
-  const element type = in.at(x.from).type.element;
-  std::array<value, 2> slots, gates;
-  const std::size_t count = how == choices::top1 ? 1 : 2;
-  value sent, balancing;
+constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dims& d, experts_per_token how,
+                                        const Experts& experts, const Pin& pin) {
+  const value none{x.from.in, no_node};
+  if (!x.from.ok() || !router.from.ok()) return {none, none};
+  const dim_ref slot = derived_dim<"slot">(x, "mixture_of_experts", d.expert, d.capacity);
+  if (slot.name.empty()) return {none, none};
+  detail::expert_slots to;
+  value sent;
   {
     const called_at user(x);
-    const value likes = softmax(dot(x, router, d.embed), d.expert);
-    const detail::routed first = detail::route(likes, {}, {}, d);
-    if (!first.place.ok()) return {{&in, no_node}, {&in, no_node}};
-    const value capacity = in.count(dim_bit(static_cast<dim_id>(c)), element::i32, where);
-    const auto place_of = [&](const detail::routed& r) { return select(r.place < capacity, r.expert * capacity + r.place, -1); };
-    slots[0] = place_of(first);
-    gates[0] = first.gate;
-    if (count == 2) {
-      // Second choices come after all first ones.
-      const detail::routed second = detail::route(likes, 1.0 - first.hits, sum(cast<std::int32_t>(first.hits), d.token), d);
-      slots[1] = place_of(second);
-      const value both = first.gate + second.gate;
-      gates = {first.gate / both, second.gate / both};
-    }
-    const value share = mean(first.hits, d.token), belief = mean(likes, d.token);
-    balancing = mean(sum(stop_gradient(share) * belief, d.expert) * cast(in.count(dim_bit(static_cast<dim_id>(e)), element::i32, where), type));
-
-    // Each group has places of its own.
-    const tensor_type competing = in.at(first.place).type;
-    static_vector<dim_ref, max_rank> groups;
-    for (int i = 0; i < competing.rank; ++i)
-      if (const std::string_view name = in.made().dims[competing[i]].name; name != d.token.name) groups.push_back(dim_ref(name));
-    for (std::size_t k = 0; k < count; ++k) {
-      const value part = scatter_add(x, slots[k], slot, {groups.begin(), groups.size()});
-      sent = k == 0 ? part : sent + part;
-    }
-    sent = pin(split(sent, slot, d.expert, d.capacity));
+    to = detail::choose_experts(x, router, d, how);
+    if (to.count == 0) return {none, none};
+    sent = pin(detail::send_tokens(x, to, d, slot));
   }
   const value made = pin(experts(sent));
   const called_at user(x);
   const value back = merge(made, d.expert, d.capacity, slot);
   value mixed;
-  for (std::size_t k = 0; k < count; ++k) {
-    const value part = gather(back, slot, slots[k]) * gates[k];
+  for (int k = 0; k < to.count; ++k) {
+    const value part = gather(back, slot, to.slot[k]) * to.gate[k];
     mixed = k == 0 ? part : mixed + part;
   }
-  return {mixed, balancing};
+  return {mixed, to.balancing};
 }
 
 } // namespace cleave::nn

@@ -28,5 +28,6 @@ constexpr value rms_norm(operand x, operand scale, dim_ref over, double epsilon 
   const called_at user(x);
   return x * rsqrt(mean(x * x, over) + epsilon) * scale;
 }
+CLEAVE_LIFT(rms_norm)
 
 } // namespace cleave::nn

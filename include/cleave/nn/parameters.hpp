@@ -8,10 +8,15 @@
 
 namespace cleave::nn {
 
+namespace detail {
+template <class A>
+struct is_parameter : std::bool_constant<is_tensor<A> || Number<A>> {};
+} // namespace detail
+
 /// Calls `f` with every tensor of nested aggregates, in the order in which they are written.
 template <class A, class F>
 void for_each_tensor(A& all, F&& f) {
-  for_each_leaf<cleave::detail::is_run_time_leaf>(all, [&]<class Leaf>(Leaf& leaf) {
+  for_each_leaf<detail::is_parameter>(all, [&]<class Leaf>(Leaf& leaf) {
     if constexpr (is_tensor<std::remove_const_t<Leaf>>) f(leaf);
   });
 }
@@ -24,7 +29,7 @@ A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
   A all{};
   for_each_tensor(all, [&]<class Tensor>(Tensor& t) {
     constexpr spec layout = typename Tensor::sharding_type{};
-    std::array<std::int64_t, static_cast<std::size_t>(Tensor::rank)> extents{};
+    std::array<std::int64_t, as_size(Tensor::rank)> extents{};
     for (std::size_t i = 0; i < extents.size(); ++i) {
       extents[i] = layout.dims[i].dim.extent;
       for (const named_size& s : sizes)

@@ -5,6 +5,8 @@
 #include <cleave/nn/attention.hpp>
 #include <cleave/nn/rotary.hpp>
 
+#include <functional>
+
 namespace cleave::nn {
 
 /// The weights of an attention layer: from `embed` to heads, and back.
@@ -17,38 +19,68 @@ struct attention_weights {
 template <class Q, class K, class O>
 attention_weights(Q, K, K, O) -> attention_weights<Q, K, O>;
 
-/// Options of `self_attention`.
+/// Options of `self_attention`: `{}`, `self_attention_options{nn::all_scores{}, nn::causal{}, pin}`.
+template <class How = all_scores, class Mask = no_mask, class Pin = std::identity>
 struct self_attention_options {
+  /// all_scores, in_blocks or around_ring.
+  How how{};
+  /// no_mask, causal, or a function of two indices.
+  Mask mask{};
+  /// Constrains queries, keys, values and the attention result.
+  Pin pin{};
   /// The base of rotary position embedding; 0: no rotation.
   double rotary_base = 0;
 };
+template <class H>
+self_attention_options(H) -> self_attention_options<H>;
+template <class H, class M>
+self_attention_options(H, M) -> self_attention_options<H, M>;
+template <class H, class M, class P>
+self_attention_options(H, M, P) -> self_attention_options<H, M, P>;
+template <class H, class M, class P>
+self_attention_options(H, M, P, double) -> self_attention_options<H, M, P>;
 
 /// Attention of a sequence to itself (Vaswani et al. 2017). x [position, embed, ...] is mapped to queries, keys and
 /// values, and the attention result is mapped back to `embed`. `heads` are the dims that the weights have beside
 /// `embed` and `head`: heads, or, for grouped queries, heads of keys and a dim that only queries have. `source` is the
-/// name of `position` for keys and values. `How` is all_scores, in_blocks or around_ring. `pin` constrains queries,
-/// keys, values and the attention result. If they are sharded along heads as the weights are, only the last product
-/// communicates: it leaves one partial sum (Shoeybi et al. 2019).
-template <class How, class Mask, class Pin, class Q, class K, class O, std::convertible_to<dim_ref>... Heads>
-constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d, const How&, const self_attention_options& options,
-                               const Mask& mask, const Pin& pin, const Heads&... heads) {
+/// name of `position` for keys and values. If queries, keys and values are sharded along heads as the weights are, only
+/// the last product communicates: it leaves one partial sum (Shoeybi et al. 2019).
+template <class Q, class K, class O, class How = all_scores, class Mask = no_mask, class Pin = std::identity,
+          std::convertible_to<dim_ref>... Heads>
+constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d,
+                               const self_attention_options<How, Mask, Pin>& o, const Heads&... heads) {
   const called_at user(x);
   if (!x.from.ok()) return x.from;
   using cleave::value;
   const auto turned = [&](const value& v, dim_ref along) {
-    if (options.rotary_base == 0) return v;
+    if (o.rotary_base == 0) return v;
     value at = iota(x, along);
-    if constexpr (requires { How::ring; }) at = broadcast(iota(x, How::ring), How::ring, along) * cast<std::int32_t>(count(v, along)) + at;
-    return rotary(v, at, d.head, options.rotary_base);
+    if constexpr (requires { How::ring; })
+      at = broadcast(iota(x, How::ring), How::ring, along) * cast<std::int32_t>(count(v, along)) + at;
+    return rotary(v, at, d.head, o.rotary_base);
   };
   const value other = rename(x, d.position, d.source);
-  const value q = turned(pin(dot(x, w.query, embed)), d.position), k = turned(pin(dot(other, w.key, embed)), d.source), v = pin(dot(other, w.value, embed));
+  const value q = turned(o.pin(dot(x, w.query, embed)), d.position),
+              k = turned(o.pin(dot(other, w.key, embed)), d.source), v = o.pin(dot(other, w.value, embed));
   const value mixed = [&] {
-    if constexpr (requires { How::ring; }) return ring_attention(q, k, v, d, How::ring, mask);
-    else if constexpr (requires { How::block; }) return blocked_attention(q, k, v, d, How::block, mask);
-    else return attention(q, k, v, d, mask);
+    if constexpr (requires { How::ring; }) return ring_attention(q, k, v, d, How::ring, o.mask);
+    else if constexpr (requires { How::block; }) return blocked_attention(q, k, v, d, How::block, o.mask);
+    else return attention(q, k, v, d, o.mask);
   }();
-  return dot(pin(mixed), w.out, heads..., d.head);
+  return dot(o.pin(mixed), w.out, heads..., d.head);
+}
+
+/// The base of rotary position embedding; 0: no rotation.
+struct attention_rotation {
+  double rotary_base = 0;
+};
+/// The same with each option as an argument of its own, as it was written before there was `self_attention_options`.
+template <class Q, class K, class O, class How, class Mask, class Pin, std::convertible_to<dim_ref>... Heads>
+constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d,
+                               const How& how, const attention_rotation& rotation, const Mask& mask, const Pin& pin,
+                               const Heads&... heads) {
+  return self_attention(x, w, embed, d, self_attention_options<How, Mask, Pin>{how, mask, pin, rotation.rotary_base},
+                        heads...);
 }
 
 } // namespace cleave::nn

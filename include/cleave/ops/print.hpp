@@ -9,8 +9,6 @@
 
 namespace cleave {
 
-using dim_table = static_vector<dim_info, max_dims>;
-
 /// `batch/data/fsdp`: a dim and the axes that shard it.
 inline std::string to_string(dim_id d, axis_list list, const dim_table& dims, const mesh_value& mesh) {
   std::string s(dims[d].name);

@@ -6,6 +6,7 @@
 #include <cleave/ops/formula.hpp>
 #include <cleave/ops/user.hpp>
 
+#include <array>
 #include <string_view>
 
 namespace cleave {
@@ -106,7 +107,15 @@ inline constexpr op_entry entries[] = {
 inline constexpr const auto& op_table = detail::op_list::entries;
 constexpr const op_entry& entry_of(op code) { return op_table[static_cast<std::size_t>(code)]; }
 
-constexpr std::string_view name_of(op code) { return entry_of(code).name; }
+namespace detail {
+/// The names alone, so that a program that prints one does not carry the whole table.
+inline constexpr auto op_names = [] {
+  std::array<std::string_view, std::size(op_list::entries)> names{};
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = op_list::entries[i].name;
+  return names;
+}();
+} // namespace detail
+constexpr std::string_view name_of(op code) { return detail::op_names[static_cast<std::size_t>(code)]; }
 constexpr std::string_view name_of(const node& n) { return n.user != nullptr ? n.user->name : name_of(n.code); }
 constexpr op_class class_of(op code) { return entry_of(code).what; }
 /// Which operands may be partial sums of such elements, of those that are (bit set). 0: none may.
@@ -124,26 +133,6 @@ constexpr std::uint8_t partial_operands_of(op code, element of, std::uint8_t par
   return 0;
 }
 
-/// Whether an op may be handed an operand with its dims in another memory order than was recorded: it goes by the names
-/// of dims. The others name the memory of their operand, keep its order, or are kernels of the user.
-constexpr bool reads_any_order(op_class what) {
-  switch (what) {
-    case op_class::source:
-    case op_class::elementwise:
-    case op_class::contraction:
-    case op_class::reduction:
-    case op_class::remap:
-    case op_class::gather:
-    case op_class::scatter: return true;
-    case op_class::call:
-    case op_class::cumulative:
-    case op_class::sort:
-    case op_class::loop:
-    case op_class::view:
-    case op_class::annotation: return false;
-  }
-  return false;
-}
 constexpr bool is_elementwise(op code) { return class_of(code) == op_class::elementwise; }
 constexpr bool has_trait(op code, std::uint8_t trait) { return (entry_of(code).traits & trait) != 0; }
 constexpr bool takes_complex(op code) { return has_trait(code, op_traits::complex_too); }

@@ -12,60 +12,63 @@ namespace cleave::optim {
 
 namespace detail {
 
-/// Where in a list of dims one is left out: so far from its end.
-enum class place : std::uint8_t { last = 1, before_last = 2 };
+/// Which dim of a list is left out, counted from its end.
+enum class position : std::uint8_t { last = 1, before_last = 2 };
 
 template <class Mesh, std::size_t Out, class Done, std::size_t At, class... Rest>
 struct without_entry {
   using type = Done;
 };
 template <class Mesh, std::size_t Out, class... Done, std::size_t At, class P, class... Rest>
-struct without_entry<Mesh, Out, sharding<Mesh, cleave::detail::nothing_unreduced, Done...>, At, P, Rest...>
+struct without_entry<Mesh, Out, sharding<Mesh, nothing_unreduced, Done...>, At, P, Rest...>
     : without_entry<Mesh, Out,
-                    std::conditional_t<At == Out, sharding<Mesh, cleave::detail::nothing_unreduced, Done...>,
-                                       sharding<Mesh, cleave::detail::nothing_unreduced, Done..., P>>,
+                    std::conditional_t<At == Out, sharding<Mesh, nothing_unreduced, Done...>,
+                                       sharding<Mesh, nothing_unreduced, Done..., P>>,
                     At + 1, Rest...> {};
 
-/// The layout of a mean over one of the last two dims: those that remain keep their axes. Tensors of one dim or none have one second moment,
-/// which is kept whole beside the rows; beside the columns there is a number that nothing reads.
-template <class Sharding, place Out>
+/// The layout of a mean over one of the last two dims: those that remain keep their axes. Tensors of one dim or none
+/// have one second moment, which is kept whole beside the rows; beside the columns there is a number that nothing
+/// reads.
+template <class Sharding, position Out>
 struct without_dim;
-template <class Mesh, class Unreduced, class... P, place Out>
+template <class Mesh, class Unreduced, class... P, position Out>
 struct without_dim<sharding<Mesh, Unreduced, P...>, Out> {
   static constexpr std::size_t rank = sizeof...(P);
-  static constexpr std::size_t out = rank >= 2 ? rank - static_cast<std::size_t>(Out) : Out == place::last ? rank : 0;
-  using type = typename without_entry<Mesh, out, sharding<Mesh, cleave::detail::nothing_unreduced>, 0, P...>::type;
+  static constexpr std::size_t out = rank >= 2               ? rank - static_cast<std::size_t>(Out)
+                                     : Out == position::last ? rank
+                                                             : 0;
+  using type = typename without_entry<Mesh, out, sharding<Mesh, nothing_unreduced>, 0, P...>::type;
 };
 
 template <class T>
 using moment_element = std::conditional_t<accumulator_of(element_of<T>) == element_of<T>, T, float>;
 
 /// A tensor template with the arguments of another, whose dims it takes but one.
-template <template <class, auto> class Tensor, place Out>
+template <template <class, auto> class Tensor, position Out>
 struct reduced {
   template <class T, auto Layout>
   using type = Tensor<moment_element<T>, typename without_dim<std::remove_cvref_t<decltype(Layout)>, Out>::type{}>;
 };
 
 /// An aggregate with `reduced` tensors.
-template <class Weights, place Out>
+template <class Weights, position Out>
 struct reduced_tree {
   using type = Weights;
 };
-template <template <class, auto> class Tensor, class T, auto Layout, place Out>
+template <template <class, auto> class Tensor, class T, auto Layout, position Out>
   requires TensorType<Tensor<T, Layout>>
 struct reduced_tree<Tensor<T, Layout>, Out> {
   using type = typename reduced<Tensor, Out>::template type<T, Layout>;
 };
-template <template <template <class, auto> class> class Aggregate, template <class, auto> class Tensor, place Out>
+template <template <template <class, auto> class> class Aggregate, template <class, auto> class Tensor, position Out>
 struct reduced_tree<Aggregate<Tensor>, Out> {
   using type = Aggregate<reduced<Tensor, Out>::template type>;
 };
-template <class T, std::size_t N, place Out>
+template <class T, std::size_t N, position Out>
 struct reduced_tree<std::array<T, N>, Out> {
   using type = std::array<typename reduced_tree<T, Out>::type, N>;
 };
-template <template <class...> class Aggregate, class... T, place Out>
+template <template <class...> class Aggregate, class... T, position Out>
 struct reduced_tree<Aggregate<T...>, Out> {
   using type = Aggregate<typename reduced_tree<T, Out>::type...>;
 };
@@ -76,10 +79,10 @@ struct reduced_tree<Aggregate<T...>, Out> {
 /// other dims keep their axes. float for 16-bit weights. `Weights` is a template over
 /// `template <class, auto> class Tensor`, a template over types, a std::array, or a tensor.
 template <class Weights>
-using rows_of = typename detail::reduced_tree<Weights, detail::place::last>::type;
+using rows_of = typename detail::reduced_tree<Weights, detail::position::last>::type;
 /// The same, without the dim before the last one.
 template <class Weights>
-using columns_of = typename detail::reduced_tree<Weights, detail::place::before_last>::type;
+using columns_of = typename detail::reduced_tree<Weights, detail::position::before_last>::type;
 
 /// The state of Adafactor: means of squared gradients over the last dim and over the dim before it, and the number of
 /// steps, a rank-0 tensor. A matrix has one number for each row and one for each column instead of one for each weight.
@@ -118,13 +121,47 @@ constexpr value mean_like(const value& x, const value& like) {
   return gone == 0 ? x : in.reduce(reduction::sum, x, gone, where) / in.count(gone, element_in(x), where);
 }
 
-/// A weight on its way.
+/// One weight and what is known of its update.
 struct adafactor_leaf {
   value weight, gradient, row, column;
-  /// Whether its second moment is kept as means over two dims; else it is kept in `row`.
+  /// Whether its second moment is kept as means over two dims; otherwise it is kept in `row`.
   bool factored;
+  /// The mean of the rows, then the mean square of the update; the mean square of the weight.
   value length{}, size{};
 };
+
+// Each of these functions computes one mean for all leaves, and only then what needs it: so the reductions of all
+// leaves are adjacent and share messages.
+
+/// The new means of squared gradients, along rows and along columns.
+constexpr void average_squares(std::vector<adafactor_leaf>& all, const value& fresh, double epsilon) {
+  std::vector<fixed_array<value, 2>> squares;
+  for (const auto& l : all) {
+    const value square = l.gradient * l.gradient + epsilon;
+    squares.push_back({mean_like(square, l.row), l.factored ? mean_like(square, l.column) : square});
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto& l = all[i];
+    l.row = l.row + fresh * (squares[i][0] - l.row);
+    if (l.factored) l.column = l.column + fresh * (squares[i][1] - l.column);
+  }
+}
+/// Makes rows relative to the mean of all rows: the second moment is row * column. The two are not multiplied with each
+/// other, because the product underflows in float if gradients are 0.
+constexpr void normalize_rows(std::vector<adafactor_leaf>& all) {
+  for (auto& l : all)
+    if (l.factored) l.length = mean_like(l.row, l.column);
+  for (auto& l : all)
+    if (l.factored) l.row = l.row / l.length;
+}
+/// The mean squares of whole updates and weights. The updates themselves are computed again later, so they are not
+/// stored.
+constexpr void measure(std::vector<adafactor_leaf>& all, bool weights_too) {
+  for (auto& l : all) {
+    l.length = mean((l.gradient / l.row) * (l.factored ? l.gradient / l.column : l.gradient));
+    if (weights_too) l.size = mean(l.weight * l.weight);
+  }
+}
 
 } // namespace detail
 
@@ -135,61 +172,44 @@ struct adafactor_leaf {
 /// the weights. Communication: three rounds of reductions, each for all leaves together, and no gather: means along
 /// sharded dims, then sums of these, then two numbers for each sharded tensor. Fault: result_count.
 template <class Weights, class State, class Rate>
-constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients, const Rate& rate,
-                                               const adafactor_options& o = {}, source where = source::here()) {
+constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients,
+                                               const Rate& rate, const adafactor_options& o = {},
+                                               source where = source::here()) {
   const called_at user(operand(state.steps, where.file, where.line));
   const value steps = detail::step_done(state.steps) + 1;
   const value fresh = detail::as_number(pow(steps, -o.decay));
   std::vector<detail::adafactor_leaf> all;
   const auto begin = [&](const value& w, const value& g, const value& r, const value& c) {
-    all.push_back({detail::widened(w), detail::widened(g), r, c, w.ok() && r.ok() && w.in->at(w).type.rank > r.in->at(r).type.rank});
+    all.push_back({detail::widened(w), detail::widened(g), r, c,
+                   w.ok() && r.ok() && w.in->at(w).type.rank > r.in->at(r).type.rank});
     return w;
   };
-  static_cast<void>(tree_map(begin, weights, gradients, state.rows, state.columns));
-  // Their numbers of leaves differ, which has been said.
+  tree_map(begin, weights, gradients, state.rows, state.columns);
+  // If the aggregates differ in their number of leaves, tree_map has reported it.
   if (all.empty()) return {weights, state};
 
-  // A mean of all leaves, and only then what needs it whole: so the reductions of all leaves are adjacent and share messages. Three times: of
-  // squares along rows and along columns;
-  std::vector<std::array<value, 2>> squares;
-  for (const auto& l : all) {
-    const value square = l.gradient * l.gradient + o.epsilon;
-    squares.push_back({detail::mean_like(square, l.row), l.factored ? detail::mean_like(square, l.column) : square});
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    auto& l = all[i];
-    l.row = l.row + fresh * (squares[i][0] - l.row);
-    if (l.factored) l.column = l.column + fresh * (squares[i][1] - l.column);
-  }
+  detail::average_squares(all, fresh, o.epsilon);
   State s = state;
   s.steps = state.steps + 1;
   s.rows = tree_map([&, i = std::size_t{0}](const value&) mutable { return all[i++].row; }, state.rows);
   s.columns = tree_map([&, i = std::size_t{0}](const value&) mutable { return all[i++].column; }, state.columns);
-  // of rows: the second moment is row * column, row being relative to the mean of all rows. The two are not multiplied with each other: where
-  // gradients are 0 the product underflows in float;
-  for (auto& l : all)
-    if (l.factored) l.length = detail::mean_like(l.row, l.column);
-  for (auto& l : all)
-    if (l.factored) l.row = l.row / l.length;
-  // and over whole leaves, of squares of updates, without the updates themselves, which so need not be stored, and of squares of weights.
-  for (auto& l : all) {
-    l.length = mean((l.gradient / l.row) * (l.factored ? l.gradient / l.column : l.gradient));
-    if (o.parameter_scale) l.size = mean(l.weight * l.weight);
-  }
+  detail::normalize_rows(all);
+  detail::measure(all, o.parameter_scale);
   auto updated = [&, i = std::size_t{0}](const value& w) mutable {
     const auto& l = all[i++];
     const value direction = l.gradient * (rsqrt(l.row) / maximum(sqrt(l.length) / o.clip, 1));
     value update = detail::as_number(rate) * (l.factored ? direction * rsqrt(l.column) : direction);
     if (o.parameter_scale) update = update * maximum(sqrt(l.size), o.least_scale);
     if (o.weight_decay != 0) update = update + detail::as_number(rate) * (o.weight_decay * l.weight);
-    return detail::in_type(l.weight - update, detail::element_in(w));
+    return detail::in_type(l.weight - update, element_in(w));
   };
   return {tree_map(updated, weights), s};
 }
 
 /// The same with the decreasing rate of the paper: min(0.01, 1 / sqrt(t)) times the root mean square of each tensor.
 template <class Weights, class State>
-constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients, source where = source::here()) {
+constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients,
+                                               source where = source::here()) {
   const called_at user(operand(state.steps, where.file, where.line));
   // 1 / sqrt(t) falls below 0.01 at t = 10^4.
   const value t = detail::step_done(state.steps) + 1;

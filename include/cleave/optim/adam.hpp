@@ -33,13 +33,16 @@ struct adam_numbers {
 /// One step of Adam (Kingma and Ba 2015), leaf by leaf: the new weights and state. The bias corrections 1 - decay^t are
 /// running averages of ones, which loses no digits when t is small.
 template <class Weights, class State, class Rate, class Options = adam_options>
-constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& state, const Weights& gradients, const Rate& rate,
-                                          const Options& o = {}, source where = source::here()) {
+constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& state, const Weights& gradients,
+                                          const Rate& rate, const Options& o = {}, source where = source::here()) {
   const called_at user(operand(state.mean_weight, where.file, where.line));
-  const auto averaged = [](const auto& decay, const value& average, const auto& next) { return decay * average + (1 - decay) * next; };
+  const auto averaged = [](const auto& decay, const value& average, const auto& next) {
+    return decay * average + (1 - decay) * next;
+  };
   State s = state;
   s.mean = tree_map([&](const value& m, const value& g) { return averaged(o.beta1, m, g); }, state.mean, gradients);
-  s.square = tree_map([&](const value& v, const value& g) { return averaged(o.beta2, v, g * g); }, state.square, gradients);
+  s.square = tree_map([&](const value& v, const value& g) { return averaged(o.beta2, v, g * g); }, state.square,
+                      gradients);
   s.mean_weight = averaged(o.beta1, state.mean_weight, 1);
   s.square_weight = averaged(o.beta2, state.square_weight, 1);
   const auto updated = [&](const value& w, const value& m, const value& v) {

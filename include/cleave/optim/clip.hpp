@@ -12,8 +12,9 @@ namespace cleave::optim {
 /// Nothing is gathered. An aggregate has at least one leaf. Fault: not_floating.
 template <class Gradients>
 constexpr value global_norm(const Gradients& gradients, source where = source::here()) {
-  const called_at user(operand(detail::leaf_values(gradients).front(), where.file, where.line));
-  return detail::as_number(sqrt(detail::total_of(gradients, "global_norm", where, [](const value& g) { return g * g; })));
+  const called_at user(operand(values_of(gradients).front(), where.file, where.line));
+  return detail::as_number(
+      sqrt(detail::total_of(gradients, "global_norm", where, [](const value& g) { return g * g; })));
 }
 
 /// The gradients, times limit / norm if their `global_norm` exceeds the limit (Pascanu, Mikolov and Bengio 2013;
@@ -25,9 +26,10 @@ constexpr Gradients clip_by_global_norm(const Gradients& gradients, const Limit&
   const value norm = global_norm(gradients, where);
   const called_at user(operand(norm, where.file, where.line));
   const auto most = detail::in_type_of(limit, norm);
-  // The quotient of a zero norm is not looked at.
+  // If the norm is zero, the quotient is not used.
   const value scale = detail::as_number(select(norm <= most, 1, most / norm));
-  return tree_map([&](const value& g) { return detail::in_type(detail::widened(g) * scale, detail::element_in(g)); }, gradients);
+  return tree_map([&](const value& g) { return detail::in_type(detail::widened(g) * scale, element_in(g)); },
+                  gradients);
 }
 
 } // namespace cleave::optim

@@ -2,18 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/expr/tree.hpp>
+#include <cleave/expr/values.hpp>
 
 #include <vector>
 
 // What optimizers need to know of the leaves of an aggregate.
 
 namespace cleave::optim::detail {
-
-using cleave::detail::leaf_values;
-
-/// none after a fault.
-constexpr element element_in(const value& x) { return x.ok() ? x.in->at(x).type.element : element::none; }
 
 /// x in an element type; as it is where it has that type already.
 constexpr value in_type(const value& x, element type) { return !x.ok() || element_in(x) == type ? x : cast(x, type); }
@@ -45,17 +40,20 @@ constexpr element common_type(const std::vector<value>& leaves, std::string_view
   for (const value& leaf : leaves) {
     if (!leaf.ok()) return element::none;
     const element type = accumulator_of(element_in(leaf));
-    if (!is_floating(type)) return static_cast<void>(leaf.in->fail(fault::not_floating, op, where)), element::none;
+    if (!is_floating(type)) {
+      leaf.in->fail(fault::not_floating, op, where);
+      return element::none;
+    }
     if (type == element::f64) widest = type;
   }
   return widest;
 }
 
-/// The sum of f(leaf) over all leaves. Partial sums of alike divided leaves are added up before one of them is reduced; what else is reduced
-/// is adjacent, so that it shares messages.
+/// The sum of f(leaf) over all leaves. Partial sums of leaves that are sharded alike are added up before they are
+/// reduced once. Other reductions are adjacent, so that they share messages.
 template <class Tree, class F>
 constexpr value total_of(const Tree& tree, std::string_view op, source where, F&& f) {
-  std::vector<value> leaves = leaf_values(tree);
+  std::vector<value> leaves = values_of(tree);
   const element type = common_type(leaves, op, where);
   if (type == element::none) return {leaves.front().in, no_node};
   for (value& leaf : leaves) leaf = sum(f(in_type(leaf, type)));

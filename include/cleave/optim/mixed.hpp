@@ -7,8 +7,9 @@
 
 #include <limits>
 
-// Mixed precision (Micikevicius et al. 2018): weights and their updates in float, products on 16-bit copies. Gradients of `half` are scaled up
-// lest small ones become 0, gradients of `bfloat16`, which has the range of float, need no scale.
+// Mixed precision (Micikevicius et al. 2018): weights and their updates in float, products on 16-bit copies. Gradients
+// of `half` are scaled up lest small ones become 0, gradients of `bfloat16`, which has the range of float, need no
+// scale.
 
 namespace cleave::optim {
 
@@ -16,16 +17,20 @@ namespace cleave::optim {
 /// `lowered<bfloat16>(weights)`. Other leaves stay as they are. Names and layouts are kept. No communication.
 template <class T, class Tree>
 constexpr Tree lowered(const Tree& tree, source where = source::here()) {
-  const called_at user(operand(detail::leaf_values(tree).front(), where.file, where.line));
-  return tree_map([](const value& x) { return is_floating(detail::element_in(x)) ? detail::in_type(x, element_of<T>) : x; }, tree);
+  const called_at user(operand(values_of(tree).front(), where.file, where.line));
+  return tree_map([](const value& x) { return is_floating(element_in(x)) ? detail::in_type(x, element_of<T>) : x; },
+                  tree);
 }
 
 /// The gradients converted to the types of the weights and divided by the scale of the loss, a number or a rank-0
 /// value.
 template <class Weights, class Scale>
-constexpr Weights unscaled(const Weights& gradients, const Weights& weights, const Scale& scale, source where = source::here()) {
-  const called_at user(operand(detail::leaf_values(gradients).front(), where.file, where.line));
-  const auto restored = [&](const value& g, const value& w) { return detail::in_type(g, detail::element_in(w)) / detail::as_number(scale); };
+constexpr Weights unscaled(const Weights& gradients, const Weights& weights, const Scale& scale,
+                           source where = source::here()) {
+  const called_at user(operand(values_of(gradients).front(), where.file, where.line));
+  const auto restored = [&](const value& g, const value& w) {
+    return detail::in_type(g, element_in(w)) / detail::as_number(scale);
+  };
   return tree_map(restored, gradients, weights);
 }
 
@@ -36,7 +41,7 @@ struct scaled_loss {
   template <class Weights, class Scale, class... Rest>
   constexpr auto operator()(const Weights& weights, const Scale& scale, const Rest&... rest) const {
     auto result = F{}(weights, rest...);
-    return std::tuple(widened(cleave::detail::loss_of(result)) * scale, result);
+    return std::tuple(widened(loss_of(result)) * scale, result);
   }
 };
 } // namespace detail
@@ -47,9 +52,11 @@ struct scaled_loss {
 /// The first tensor that `loss` returns is the loss.
 template <class T, class F, class Weights, class... Rest>
 constexpr auto mixed_value_and_grad(const function<F>&, operand scale, const Weights& weights, const Rest&... rest) {
-  const value first = detail::leaf_values(weights).front();
-  const value scaling = detail::as_number(scale.is_literal ? first.in->constant(scale.literal, element::f32, scale.where) : scale.from);
-  const auto [result, slope] = value_and_grad(function(detail::scaled_loss<F>{}))(lowered<T>(weights, scale.where), scaling, rest...);
+  const value first = values_of(weights).front();
+  const value scaling = detail::as_number(
+      scale.is_literal ? first.in->constant(scale.literal, element::f32, scale.where) : scale.from);
+  const auto [result, slope] = value_and_grad(function(detail::scaled_loss<F>{}))(lowered<T>(weights, scale.where),
+                                                                                  scaling, rest...);
   return std::tuple(std::get<1>(result), unscaled(slope, weights, scaling, scale.where));
 }
 
@@ -57,10 +64,10 @@ constexpr auto mixed_value_and_grad(const function<F>&, operand scale, const Wei
 /// is reduced for each set of axes that shards leaves. Fault: not_floating.
 template <class Tree>
 constexpr value all_finite(const Tree& tree, source where = source::here()) {
-  const called_at user(operand(detail::leaf_values(tree).front(), where.file, where.line));
+  const called_at user(operand(values_of(tree).front(), where.file, where.line));
   // Counted in floats: partial counts of all leaves stay partial until they are added up, and none wraps to 0.
   const auto not_finite = [](const value& x) {
-    const element type = detail::element_in(x);
+    const element type = element_in(x);
     return select(abs(x) < std::numeric_limits<double>::infinity(), x.in->constant(0, type, {}), 1);
   };
   return detail::total_of(tree, "all_finite", where, not_finite) == 0;
@@ -96,13 +103,15 @@ struct loss_scale_options {
 /// The state for the next step, given whether the gradients of this step were finite (Micikevicius et al. 2018). No
 /// communication.
 template <class State>
-constexpr State next_loss_scale(const State& state, const value& finite, const loss_scale_options& o = {}, source where = source::here()) {
+constexpr State next_loss_scale(const State& state, const value& finite, const loss_scale_options& o = {},
+                                source where = source::here()) {
   const called_at user(operand(finite, where.file, where.line));
   State s = state;
   const value good = state.good + 1;
   const value grows = good >= o.interval;
   s.good = select(finite & !grows, good, 0);
-  s.scale = select(finite, select(grows, minimum(state.scale * o.growth, o.most), state.scale), maximum(state.scale * o.shrink, o.least));
+  s.scale = select(finite, select(grows, minimum(state.scale * o.growth, o.most), state.scale),
+                   maximum(state.scale * o.shrink, o.least));
   return s;
 }
 

@@ -6,9 +6,10 @@
 
 #include <cmath>
 
-// Learning rates that follow the number of steps done, which counts from 0. A schedule is a value with a call operator: on the host it takes
-// a number and gives a double, inside a function it takes a rank-0 value of any real type and gives one, which takes the element type of
-// the tensor beside it. No communication. Faults: not_floating for complex and bool steps.
+// Learning rates that follow the number of steps done, which counts from 0. A schedule is a value with a call operator:
+// on the host it takes a number and gives a double, inside a function it takes a rank-0 value of any real type and
+// gives one, which takes the element type of the tensor beside it. No communication. Faults: not_floating for complex
+// and bool steps.
 
 namespace cleave::optim {
 
@@ -23,7 +24,8 @@ constexpr double step_done(Step step) {
 constexpr value step_done(const value& step) {
   const element type = element_in(step);
   if (type == element::none) return step;
-  if (type == element::boolean || is_complex(type)) return step.in->fail(fault::not_floating, "schedule", step.in->at(step).where);
+  if (type == element::boolean || is_complex(type))
+    return step.in->fail(fault::not_floating, "schedule", step.in->at(step).where);
   return in_type(step, type == element::f64 ? type : element::f32);
 }
 constexpr double like(double, double number) { return number; }
@@ -83,7 +85,8 @@ struct linear_decay {
   template <class Step>
   constexpr auto operator()(const Step& step) const {
     const auto at = detail::step_done(step);
-    return detail::rate_of(detail::part_done(at, 0, warmup) * (peak + (end - peak) * detail::part_done(at, warmup, detail::most(steps - warmup, 1))));
+    return detail::rate_of(detail::part_done(at, 0, warmup) *
+                           (peak + (end - peak) * detail::part_done(at, warmup, detail::most(steps - warmup, 1))));
   }
 };
 
@@ -100,7 +103,8 @@ struct cosine_decay {
   constexpr auto operator()(const Step& step) const {
     using std::cos;
     const auto at = detail::step_done(step);
-    const auto wave = 0.5 + 0.5 * cos(3.141592653589793 * detail::part_done(at, warmup, detail::most(steps - warmup, 1)));
+    const auto wave = 0.5 +
+                      0.5 * cos(3.141592653589793 * detail::part_done(at, warmup, detail::most(steps - warmup, 1)));
     return detail::rate_of(detail::part_done(at, 0, warmup) * (end + (peak - end) * wave));
   }
 };

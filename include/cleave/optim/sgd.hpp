@@ -9,18 +9,20 @@ namespace cleave::optim {
 /// One step of gradient descent, leaf by leaf: weights - rate * gradients. `rate` is a number or a rank-0 value.
 /// Layouts are those of the weights. Communication: only what brings the gradients there.
 template <class Weights, class Rate>
-constexpr Weights sgd(const Weights& weights, const Weights& gradients, const Rate& rate, source where = source::here()) {
-  const called_at user(operand(detail::leaf_values(weights).front(), where.file, where.line));
+constexpr Weights sgd(const Weights& weights, const Weights& gradients, const Rate& rate,
+                      source where = source::here()) {
+  const called_at user(operand(values_of(weights).front(), where.file, where.line));
   return tree_map([&](const value& w, const value& g) { return w - rate * g; }, weights, gradients);
 }
 
 /// The same with momentum (Polyak 1964): velocity = momentum * velocity + gradients; weights - rate * velocity. Returns
 /// the weights and the velocity. The velocity starts as zeros.
 template <class Weights, class Rate, class Momentum>
-constexpr std::tuple<Weights, Weights> sgd(const Weights& weights, const Weights& velocity, const Weights& gradients, const Rate& rate,
-                                           const Momentum& momentum, source where = source::here()) {
-  const called_at user(operand(detail::leaf_values(weights).front(), where.file, where.line));
-  const Weights faster = tree_map([&](const value& v, const value& g) { return momentum * v + g; }, velocity, gradients);
+constexpr std::tuple<Weights, Weights> sgd(const Weights& weights, const Weights& velocity, const Weights& gradients,
+                                           const Rate& rate, const Momentum& momentum, source where = source::here()) {
+  const called_at user(operand(values_of(weights).front(), where.file, where.line));
+  const Weights faster = tree_map([&](const value& v, const value& g) { return momentum * v + g; }, velocity,
+                                  gradients);
   return {sgd(weights, faster, rate), faster};
 }
 

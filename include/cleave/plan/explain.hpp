@@ -24,22 +24,22 @@ inline std::string grouped(std::int64_t number) {
 }
 
 /// Why a step communicates: a move as its collective says, the others as the rules of their operation say.
-inline std::string why(const program& p, const step& s) {
+inline std::string why(const program_view& p, const step& s) {
   if (s.kind == step_kind::move) {
-    std::string text(entry_of(s.move).reason);
+    std::string text(words_of(s.move).reason);
     if (const std::size_t place = text.find('%'); place != std::string::npos)
       text.replace(place, 1, to_string(s.axes, p.mesh));
     return text;
   }
   if (s.move == kind::none) return {};
-  const op_rules* rules = rules_of(s.kind);
-  std::string text(p.buffers[s.out].form == form::region ? "each device looks around its block" : rules->reason);
+  const bool region = p.buffers[s.out].form == form::region;
+  std::string text(region ? "each device reads the neighbours of its block" : pricing_of(s.kind).reason);
   return s.in_flight ? text + ", while others compute" : text;
 }
 
 /// Of a step in a loop: how often it runs.
-inline std::string times_trips(const program& p, const step& s, const sizes& at) {
-  return s.in_loop == 0 ? std::string() : " x " + grouped(step_trips(p, s, at));
+inline std::string times_iterations(const program_view& p, const step& s, const sizes& at) {
+  return s.in_loop == 0 ? std::string() : " x " + grouped(step_iterations(p, s, at));
 }
 
 inline std::string table(const std::vector<std::vector<std::string>>& rows) {
@@ -78,7 +78,7 @@ std::string explain_layouts(const function<F>&) {
 
 /// A table of every step that moves data or could move data: the collective, the layout before and after, the bytes of
 /// the busiest device for the given sizes, the operation and line that caused it, and the reason.
-inline std::string explain(const program& p, const sizes& at) {
+inline std::string explain(const program_view& p, const sizes& at) {
   std::vector<std::vector<std::string>> rows{{"collective", "over", "from", "to", "bytes", "for", "why"}};
   for (const step& s : p.steps) {
     if (s.move == kind::none) continue;
@@ -87,7 +87,8 @@ inline std::string explain(const program& p, const sizes& at) {
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
     rows.push_back({std::string(name_of(s.move)), to_string(s.axes, p.mesh),
                     to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
-                    detail::grouped(step_bytes(p, s, at)) + detail::times_trips(p, s, at), origin, detail::why(p, s)});
+                    detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin,
+                    detail::why(p, s)});
   }
   std::string text = detail::table(rows);
   if (rows.size() == 1) text = "no communication\n";
@@ -110,7 +111,7 @@ inline std::string explain(const program& p, const sizes& at) {
 /// fixed nor given are hints; they are listed below the table.
 template <class Plan, class Verdict>
 std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<named_size> named = {}) {
-  const program p = plan.thawed();
+  const program_view p = plan.view();
   const sizes at = plan.sized(named);
   std::string text = explain(p, at);
   std::string hints;

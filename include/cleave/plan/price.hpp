@@ -2,18 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/cost/exchange.hpp>
+#include <cleave/cost/region.hpp>
 #include <cleave/program/addressing.hpp>
+#include <cleave/program/program_view.hpp>
 #include <cleave/rules/all.hpp>
 
 namespace cleave {
 
 /// A step with the layouts of the buffers that it reads and writes.
-constexpr placed_op placed(const program& p, const step& s) {
+constexpr placed_op placed(const program_view& p, const step& s) {
   placed_op o;
   for (std::uint16_t b : s.in) o.in[o.arity++] = {&p.buffers[b].type, p.buffers[b].where};
   o.out = {&p.buffers[s.out].type, p.buffers[s.out].where};
-  o.maps = std::span(p.maps).subspan(s.first_map, s.maps);
+  o.maps = p.maps.subspan(s.first_map, s.maps);
   o.along = dim_along(s);
   o.over = s.axes;
   o.indices = s.indices;
@@ -21,7 +22,7 @@ constexpr placed_op placed(const program& p, const step& s) {
   return o;
 }
 /// What an exchange fetches that fills a region.
-constexpr region_shape region_of(const program& p, const step& s) {
+constexpr region_shape region_of(const program_view& p, const step& s) {
   const buffer& to = p.buffers[s.out];
   region_shape r{to.type, p.buffers[s.in[0]].where, to.where, {}, s.region_parts};
   for (int m = 0; m < to.maps; ++m) r.maps.push_back(p.maps[static_cast<std::size_t>(to.first_map + m)]);
@@ -29,50 +30,51 @@ constexpr region_shape region_of(const program& p, const step& s) {
 }
 
 /// What one step moves. Exact for any sizes: bytes of the busiest device.
-constexpr cost step_cost(const program& p, const step& s, const sizes& at) {
+constexpr cost step_cost(const program_view& p, const step& s, const sizes& at) {
   if (s.kind == step_kind::move) {
     const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
     return price_of({s.move, s.axes, to.where}, from.where, shape_of(from.type, at), size_of(from.type.element),
                     at.axes);
   }
   if (writes(s) && p.buffers[s.out].form == form::region) return region_cost(region_of(p, s), at);
-  const op_rules* rules = rules_of(s.kind);
-  return rules == nullptr || rules->moves == nullptr ? cost{} : rules->moves(placed(p, s), at);
+  const auto moves = pricing_of(s.kind).moves;
+  return moves == nullptr ? cost{} : moves(placed(p, s), at);
 }
 
-constexpr std::int64_t step_bytes(const program& p, const step& s, const sizes& at) {
+constexpr std::int64_t step_bytes(const program_view& p, const step& s, const sizes& at) {
   return step_cost(p, s, at).bytes;
 }
 
 /// How often a step runs; where values decide, as often as is assumed.
-constexpr std::int64_t step_trips(const program& p, const step& s, const sizes& at) {
+constexpr std::int64_t step_iterations(const program_view& p, const step& s, const sizes& at) {
   return iterations_of(p.loops, s.in_loop, at);
 }
 
-/// Bytes that a program moves: the sum over its steps of the bytes of each step's busiest device, times the trips of its loops.
-constexpr std::int64_t bytes(const program& p, const sizes& at) {
+/// Bytes that a program moves: the sum over its steps of the bytes of each step's busiest device, times the iterations
+/// of its loops.
+constexpr std::int64_t bytes(const program_view& p, const sizes& at) {
   std::int64_t total = 0;
-  for (const step& s : p.steps) total += step_trips(p, s, at) * step_bytes(p, s, at);
+  for (const step& s : p.steps) total += step_iterations(p, s, at) * step_bytes(p, s, at);
   return total;
 }
 
-constexpr std::int64_t messages(const program& p, const sizes& at) {
+constexpr std::int64_t messages(const program_view& p, const sizes& at) {
   std::int64_t total = 0;
-  for (const step& s : p.steps) total += step_trips(p, s, at) * step_cost(p, s, at).messages;
+  for (const step& s : p.steps) total += step_iterations(p, s, at) * step_cost(p, s, at).messages;
   return total;
 }
 
 /// Floating-point operations of the products on the busiest device.
-constexpr std::int64_t flops(const program& p, const sizes& at) {
+constexpr std::int64_t flops(const program_view& p, const sizes& at) {
   std::int64_t total = 0;
   for (const step& s : p.steps)
-    if (const op_rules* rules = rules_of(s.kind); rules != nullptr && rules->most_flops != nullptr)
-      total += step_trips(p, s, at) * rules->most_flops(placed(p, s), at);
+    if (const auto most_flops = pricing_of(s.kind).most_flops; most_flops != nullptr)
+      total += step_iterations(p, s, at) * most_flops(placed(p, s), at);
   return total;
 }
 
 /// Bytes of workspace on the busiest device: each slot is as large as its largest buffer.
-constexpr std::int64_t workspace(const program& p, const sizes& at) {
+constexpr std::int64_t workspace(const program_view& p, const sizes& at) {
   std::int64_t total = 0;
   for (std::uint16_t slot = 0; slot < p.slots; ++slot) {
     std::int64_t largest = 0;

@@ -8,41 +8,54 @@ namespace cleave {
 
 enum class role : std::uint8_t { input, output, workspace };
 
-/// What a buffer is on a device: its shard; a region, which is a shard and what is around it; the elements of a region under the dims
-/// of an operation that looks around; or what a stack has at the index of a trip, a shard in one piece.
-enum class form : std::uint8_t { shard, region, view, slice };
+/// What a buffer is on a device.
+enum class form : std::uint8_t {
+  /// Its shard.
+  shard,
+  /// A shard and the elements around it.
+  region,
+  /// The elements of a region under the dims of an operation that reads neighbours.
+  view,
+  /// What a stack has at the index of an iteration: one contiguous shard.
+  slice,
+};
 
-/// A buffer of a plan: on each device a LayoutRight array of its shard's extents, or another form of such.
+/// A buffer of a plan: on each device an array of its shard's extents in LayoutRight order, or another form of such.
 struct buffer {
   cleave::role role = role::workspace;
-  /// Which argument or result, or which workspace slot (slots may be shared by buffers that never live together).
+  /// Which argument or result, or which slot of the workspace. Buffers that never live together may share a slot.
   std::uint16_t index = 0;
   tensor_type type{};
   layout where{};
-  /// Of a region: maps with the range of each dim `from` that follows from the block of dim `to`: from stride * first + offset to
-  /// stride * last + offset + dilation. Of a view: maps from its dims to places in the region `of`. A slice is one of the buffer `of`, along the
-  /// first dim of that, at the index that `loop` is at.
   cleave::form form = cleave::form::shard;
+  /// view: the region. slice: the stack, whose first dim is indexed by the iteration of `loop`.
   std::uint16_t of = 0;
   std::uint8_t loop = 0;
+  /// region: for each dim `from` the range that follows from the block of dim `to`, see region_range. view: from its
+  /// dims to indices in the region.
   std::uint16_t first_map = 0;
   std::uint8_t maps = 0;
 };
 
-/// A partitioned program as data with run-time length; `plan_of` keeps the same as a constant.
-struct program {
+/// What a program is beside its lists of buffers, steps and maps.
+struct program_facts {
   mesh_value mesh{};
-  static_vector<dim_info, max_dims> dims{};
+  dim_table dims{};
   extent_rules rules{};
-  /// The arguments in order, the results in order, then the workspace and other names for the same memory.
-  std::vector<buffer> buffers{};
-  std::vector<step> steps{};
-  std::vector<dim_map> maps{};
   loop_list loops{};
   std::uint16_t arguments = 0;
   std::uint16_t results = 0;
   std::uint16_t slots = 0;
   verdict found{};
+};
+
+/// A partitioned program as data of run-time length: what the passes make and change. `plan_of` keeps it as a constant.
+/// Readers take either as a program_view.
+struct program : program_facts {
+  /// The arguments in order, the results in order, then the workspace and other names for the same memory.
+  std::vector<buffer> buffers{};
+  std::vector<step> steps{};
+  std::vector<dim_map> maps{};
 };
 
 } // namespace cleave

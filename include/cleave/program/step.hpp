@@ -9,11 +9,12 @@ namespace cleave {
 
 /// What a step does. The table below has one entry for each.
 enum class step_kind : std::uint8_t {
-  /// out[loop] = tape(in...): one pass over memory for a chain of elementwise ops.
+  /// out[loop] = expression(in...): one pass over memory for a chain of elementwise operations.
   map,
-  /// out[kept] = reduction over the last `folded` loop dims of tape(in...).
+  /// out[kept] = reduction of expression(in...) over the last `folded` dims of the loop.
   fold,
-  /// out[batch, m, n] = sum over k of in0[batch, m, k] * in1[batch, k, n], any memory order of the groups.
+  /// out[batch, m, n] = sum over k of in0[batch, m, k] * in1[batch, k, n], with the dims of each group in any memory
+  /// order.
   gemm,
   /// out = a user's kernel on the shards of in...
   call,
@@ -21,17 +22,18 @@ enum class step_kind : std::uint8_t {
   move,
   /// out = elements of in... under other indices, as the maps say; 0 where there is none.
   exchange,
-  /// out = rows of in0 at the places in1, along dim k.
+  /// out = rows of in0 at the indices in1, along one dim.
   gather,
-  /// out = a table of zeros to which the rows in0 are added at the places in1, along dim k.
+  /// out = a table of zeros to which the rows in0 are added at the indices in1, along one dim.
   scatter,
-  /// out = running totals of in0 along dim k, in the order of its indices or the reverse.
+  /// out = running totals of in0 along one dim, from the first index or from the last.
   scan,
-  /// out = in0 sorted along dim k, or the indices that its elements had.
+  /// out = in0 sorted along one dim, or the indices that its elements had.
   sort,
-  /// An exchange that began in step `begun` is over: what it writes is there, what it reads may be written again.
+  /// The exchange that began in step `begun` is over: its result may be read, and its operand written again.
   wait,
-  /// The steps up to the end run again and again: along a dim, or as often as in0 says. They end early where in0 of the end holds.
+  /// The steps up to the end run several times: along a dim, or as often as in0 says. They end early where in0 of the
+  /// end holds.
   loop_begin,
   loop_end,
 };
@@ -74,7 +76,7 @@ static_assert(step_kinds_in_order());
 
 constexpr const step_kind_entry& entry_of(step_kind k) { return detail::step_kinds[static_cast<std::size_t>(k)]; }
 
-/// One operation of a fused chain. Operands are indices of earlier entries of the tape.
+/// One operation of a fused expression. Its operands are earlier entries of the tape, by index.
 /// op::input loads in[arg]; op::constant is `scalar`; op::count is the product of the global extents of the dims in
 /// `over` (evaluated when the plan is bound to sizes); op::iota is the global index along dim `arg`.
 struct tape_op {
@@ -82,11 +84,11 @@ struct tape_op {
   element type = element::none;
   std::array<std::uint8_t, 3> in{};
   std::uint8_t arg = 0;
-  /// Of the user's operation, for checked mode; 0 where it is unknown or does not fit.
+  /// The line of the user's operation, for checked mode; 0 where it is unknown or does not fit.
   std::uint16_t line = 0;
   double scalar = 0;
   dim_set over = 0;
-  /// op::user: whose function.
+  /// op::user: the user's function.
   const user_entry* user = nullptr;
 };
 
@@ -94,44 +96,45 @@ inline constexpr int max_tape = 24;
 inline constexpr int max_operands = 6;
 static_assert(max_operands >= max_arity);
 
-/// One step of the program that every device runs. Self-contained up to the buffers it names.
+/// One step of the program that every device runs. Self-contained, apart from the buffers that it names. Which fields
+/// have a meaning depends on the kind; the views below name them.
 struct step {
   step_kind kind = step_kind::map;
   std::uint16_t out = 0;
   static_vector<std::uint16_t, max_operands> in{};
 
-  // map and fold
+  // map and fold: the expression
   static_vector<tape_op, max_tape> tape{};
-  /// The iteration space: dims and their layout; for a map the dims of `out`, for a fold those and then the folded ones.
+  /// The iteration space, dims and layout: the dims of `out`, and after them those that a fold reduces.
   tensor_type loop{};
   layout space{};
   std::uint8_t folded = 0;
   reduction combine = reduction::sum;
 
-  // gemm: the dims of each group, each in the order in which both tensors that have it store it. scan, sort: k is the dim
+  // gemm: see as_gemm. scan, sort, gather, scatter: k is the dim, see dim_along
   tensor_type batch{}, m{}, n{}, k{};
 
-  // scan; sort: in descending order, and whether the indices are wanted
+  // scan: from the last index. sort: in descending order, and whether the indices are asked for
   bool backwards = false, exclusive = false, indices = false;
 
   // call
   const user_entry* user = nullptr;
 
-  // exchange: the maps, in the program's table. For a region the parts of it that are needed (see region_part).
+  // exchange: the maps, in the program's table; where it fills a region, which of its parts are needed (region_shape)
   std::uint16_t first_map = 0;
   std::uint8_t maps = 0;
   std::uint32_t region_parts = 0;
 
-  // move and exchange; an exchange for which nobody fetches anything is none
+  /// The collective; none where no device needs anything of another one.
   cleave::kind move = cleave::kind::none;
   /// The axes whose devices take part together.
-  axis_set axes = 0;
-  /// An exchange: is not over before a later step, which waits for it, so that it goes on while what lies between is computed.
+  axis_set axes{};
+  /// exchange: it goes on while later steps compute, until a `wait`.
   bool in_flight = false;
   /// wait: the step in which the exchange began.
   std::uint16_t begun = 0;
 
-  /// The innermost loop that it is in; of a beginning and an end, their own.
+  /// The innermost loop that it is in; for the marks of a loop, that loop.
   std::uint8_t in_loop = 0;
 
   /// The operation that the user wrote, and whether this is part of its derivative.
@@ -144,7 +147,7 @@ struct step {
 constexpr bool writes(const step& s) { return entry_of(s.kind).writes; }
 constexpr bool computes(const step& s) { return entry_of(s.kind).computes; }
 constexpr bool is_routed(const step& s) { return entry_of(s.kind).routed; }
-constexpr bool is_collective(const step& s) { return entry_of(s.move).communicates; }
+constexpr bool is_collective(const step& s) { return words_of(s.move).communicates; }
 
 // Views of a step: the fields that its kind has, under their names.
 

@@ -10,16 +10,16 @@
 
 namespace cleave {
 
-namespace detail {
-
 /// Memory that no step may write: that of an argument.
-inline constexpr std::size_t read_only = ~std::size_t{0};
+inline constexpr std::size_t read_only_memory = ~std::size_t{0};
+
+namespace detail {
 
 /// The memory of each buffer: results, then slots.
 constexpr std::vector<std::size_t> memory_of_buffers(const program& p) {
   std::vector<std::size_t> memory;
   for (const buffer& b : p.buffers)
-    memory.push_back(b.role == role::input ? read_only : b.role == role::output ? b.index : p.results + b.index);
+    memory.push_back(b.role == role::input ? read_only_memory : b.role == role::output ? b.index : p.results + b.index);
   return memory;
 }
 
@@ -36,7 +36,7 @@ struct memory_state {
 /// Views of one piece of memory under other dims hold the same elements.
 constexpr bool can_read(const memory_state& m, std::uint16_t b) {
   if (b >= m.p.buffers.size()) return false;
-  if (m.memory[b] == read_only) return true;
+  if (m.memory[b] == read_only_memory) return true;
   const int have = m.last[m.memory[b]];
   return have >= 0 && m.p.buffers[static_cast<std::size_t>(have)].type.element == m.p.buffers[b].type.element;
 }
@@ -51,11 +51,15 @@ constexpr bool end_exchange(memory_state& m, const step& wait) {
   last = brought;
   return true;
 }
-/// Writes no argument, and nothing that an exchange in flight reads or writes.
+/// Whether a step may write over what it reads: element by element, or as an all-reduce in place.
+constexpr bool works_in_place(const step& s) { return s.kind == step_kind::map || s.move == kind::all_reduce; }
+/// Writes no argument, nothing that the step reads elsewhere, and nothing that an exchange in flight reads or writes.
 constexpr bool write(memory_state& m, std::size_t i) {
   const step& s = m.p.steps[i];
-  if (s.out >= m.p.buffers.size() || m.memory[s.out] == read_only) return false;
+  if (s.out >= m.p.buffers.size() || m.memory[s.out] == read_only_memory) return false;
   const std::size_t target = m.memory[s.out];
+  for (std::uint16_t in : s.in)
+    if (m.memory[in] == target && !works_in_place(s)) return false;
   for (std::size_t f : m.in_flight) {
     if (target == m.memory[m.p.steps[f].out]) return false;
     for (std::uint16_t sent : m.p.steps[f].in)
@@ -84,7 +88,7 @@ constexpr bool is_legal(const program& p, const step& s) {
 constexpr bool verify_steps(const program& p, const std::vector<std::size_t>& memory) {
   std::size_t most = 0;
   for (std::size_t m : memory)
-    if (m != detail::read_only) most = std::max(most, m + 1);
+    if (m != read_only_memory) most = std::max(most, m + 1);
   detail::memory_state state{p, memory, std::vector<int>(most, -1)};
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
     const step& s = p.steps[i];
@@ -101,7 +105,7 @@ constexpr bool verify_steps(const program& p, const std::vector<std::size_t>& me
   }
   if (!state.in_flight.empty()) return false;
   for (std::size_t b = p.arguments; b < static_cast<std::size_t>(p.arguments) + p.results; ++b)
-    if (memory[b] == detail::read_only || state.last[memory[b]] < 0) return false;
+    if (memory[b] == read_only_memory || state.last[memory[b]] < 0) return false;
   return true;
 }
 

@@ -59,7 +59,7 @@ constexpr bool offer(propagation& p, std::size_t v, int position, axis_list list
   const axis_list have = l[position];
   if (have.packed == list.packed || (p.fixed[v] >> position & 1) != 0 || !list.starts_with(have)) return false;
   if (p.g.dims[p.nodes[v].type[position]].extent == 1) return false;
-  const unsigned others = l.sharded() & ~have.mask();
+  const unsigned others = l.sharded() & ~have.bits();
   const int begin = have.size(), end = list.size();
   int j = begin;
   for (; j < end && (others >> list[j] & 1) == 0; ++j) l.append(position, list[j]);
@@ -114,8 +114,8 @@ constexpr bool visit_factor(propagation& p, const factor& f, const std::size_t* 
     if (list.starts_with(longest)) longest = list;
     else if (!longest.starts_with(list)) return false;
   }
-  if (longest.packed == 0 || (longest.mask() & taken) != 0) return false;
-  taken |= longest.mask();
+  if (longest.packed == 0 || (longest.bits() & taken) != 0) return false;
+  taken |= longest.bits();
   bool changed = false;
   for (int k = 0; k <= arity; ++k)
     if (const int position = f.at[k == arity ? in_result : k]; position >= 0)
@@ -124,16 +124,17 @@ constexpr bool visit_factor(propagation& p, const factor& f, const std::size_t* 
 }
 
 /// All factors of a node. Unless `from_narrow`, the operands that an elementwise op broadcasts are silent.
-constexpr bool visit(propagation& p, std::size_t v, op_class what, bool from_narrow) {
+constexpr bool visit(propagation& p, std::size_t v, const op_rules& rules, bool from_narrow) {
   const node& n = p.nodes[v];
   const int arity = n.arity;
   if (arity == 0) return false;
   std::size_t tensors[max_arity + 1]{};
   unsigned silent = 0;
+  const bool broadcasts = (rules.traits & planner::elementwise_op) != 0;
   const node_id* in = n.in.data();
   for (int k = 0; k < arity; ++k) {
     tensors[k] = in[k];
-    if (!from_narrow && what == op_class::elementwise && p.nodes[in[k]].type.rank < n.type.rank) silent |= 1u << k;
+    if (!from_narrow && broadcasts && p.nodes[in[k]].type.rank < n.type.rank) silent |= 1u << k;
   }
   tensors[arity] = v;
   unsigned taken = 0;
@@ -151,10 +152,8 @@ constexpr bool visit(propagation& p, std::size_t v, op_class what, bool from_nar
 constexpr bool visit_if_fresh(propagation& p, std::size_t v, bool products, bool from_narrow) {
   if (p.fresh[v] == 0) return false;
   p.fresh[v] = 0;
-  const op_class what = class_of(p.nodes[v].code);
-  if (what == op_class::source) return false;
-  if (!products && (what == op_class::contraction || what == op_class::reduction)) return false;
-  return visit(p, v, what, from_narrow);
+  const op_rules& rules = rules_of(p.nodes[v]);
+  return (products || !rules.propagates_late) && visit(p, v, rules, from_narrow);
 }
 
 /// Visits all nodes, forward and backward, until nothing changes.

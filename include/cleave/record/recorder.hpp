@@ -237,7 +237,7 @@ class recorder : public graph_writer {
   /// Reduction over the given dims, over all where none is given.
   constexpr value reduce(reduction how, value x, std::span<const dim_ref> over, source where) {
     if (!x.ok()) return missing(name_of(how), where);
-    dim_set set = over.empty() ? at(x).type.set() : 0;
+    dim_set set = over.empty() ? at(x).type.set() : dim_set{};
     for (const dim_ref& k : over) {
       const int d = dim_of(x, k, name_of(how), where);
       if (d < 0) return {this, no_node};

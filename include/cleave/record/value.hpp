@@ -31,9 +31,10 @@ struct value {
   /// False if a fault occurred on the way to this value. Operations on such a value report nothing more.
   constexpr bool ok() const { return id != no_node; }
 
-  // What follows are mistakes: what works on C++ numbers and on tensors. Each is one error at the line where it stands.
-  /// A mistake, in if, while, for and ?:, and where it is cast to a number. Fault: value_as_condition. The conversion is
-  /// explicit, because clang would prefer an implicit one, and its own operators, to the operators of values.
+  // What follows are mistakes: what works on C++ numbers and on tensors. Each is one error at the line where it
+  // stands.
+  /// A mistake, in if, while, for and ?:, and where it is cast to a number. Fault: value_as_condition. The conversion
+  /// is explicit, because clang would prefer an implicit one, and its own operators, to the operators of values.
   template <class T>
     requires std::is_arithmetic_v<T>
   explicit constexpr operator T() const {

@@ -18,18 +18,25 @@
 namespace cleave {
 
 /// The rules of every class, in the order of op_class.
-inline constexpr op_rules_table all_rules{rules::source,     rules::elementwise, rules::contraction, rules::reduction,
-                                          rules::call,       rules::remap,       rules::gather,      rules::scatter,
-                                          rules::cumulative, rules::sort,        rules::loop,        rules::view,
-                                          rules::annotated};
+inline constexpr op_rules_table all_rules{{rules::source, rules::elementwise, rules::contraction, rules::reduction,
+                                           rules::call, rules::remap, rules::gather, rules::scatter, rules::cumulative,
+                                           rules::sort, rules::loop, rules::view, rules::annotated}};
 
-constexpr const op_rules& rules_of(op_class what) { return all_rules[static_cast<std::size_t>(what)]; }
+constexpr const op_rules& rules_of(op_class what) { return all_rules.of[static_cast<std::size_t>(what)]; }
 constexpr const op_rules& rules_of(const node& n) { return rules_of(class_of(n.code)); }
 
 namespace detail {
+constexpr bool rules_in_order() {
+  std::size_t i = 0;
+  for (const op_rules& r : all_rules.of)
+    if (static_cast<std::size_t>(r.what) != i++) return false;
+  return true;
+}
+static_assert(rules_in_order());
+
 inline constexpr auto rules_by_step = [] {
   std::array<const op_rules*, std::size(step_kinds)> table{};
-  for (const op_rules& r : all_rules)
+  for (const op_rules& r : all_rules.of)
     if (const op_rules*& first = table[static_cast<std::size_t>(r.kind_of_step)];
         first == nullptr && (r.emit != nullptr || r.folds))
       first = &r;
@@ -39,6 +46,22 @@ inline constexpr auto rules_by_step = [] {
 
 /// The rules of the class that becomes a kind of step; null: it is a move, or a mark.
 constexpr const op_rules* rules_of(step_kind k) { return detail::rules_by_step[static_cast<std::size_t>(k)]; }
+
+/// Those that say what a step costs. By themselves, so that a program that prints a price does not compile all rules.
+struct step_pricing {
+  cost (*moves)(const placed_op&, const sizes&) = nullptr;
+  std::int64_t (*most_flops)(const placed_op&, const sizes&) = nullptr;
+  std::string_view reason{};
+};
+namespace detail {
+inline constexpr auto pricing_by_step = [] {
+  std::array<step_pricing, std::size(step_kinds)> table{};
+  for (std::size_t k = 0; k < table.size(); ++k)
+    if (const op_rules* r = rules_by_step[k]; r != nullptr) table[k] = {r->moves, r->most_flops, r->reason};
+  return table;
+}();
+} // namespace detail
+constexpr const step_pricing& pricing_of(step_kind k) { return detail::pricing_by_step[static_cast<std::size_t>(k)]; }
 
 constexpr factor_list factors_of(const graph& g, const node& n) {
   factor_list list;

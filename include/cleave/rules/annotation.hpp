@@ -75,8 +75,11 @@ constexpr std::uint32_t traits_of_annotation(const node& n) {
   return 0;
 }
 
-inline constexpr op_rules annotated{.adjoint = &detail::adjoint_of_annotation,
-                                    .factors = &factors_by_name,
-                                    .traits_of = &traits_of_annotation};
+inline constexpr op_rules annotated{
+    .what = op_class::annotation,
+    .adjoint = &detail::adjoint_of_annotation,
+    .factors = &factors_by_name,
+    .traits_of = &traits_of_annotation,
+};
 
 } // namespace cleave::rules

@@ -73,7 +73,7 @@ constexpr void factors_of_call(const graph& g, const node& n, factor_list& list)
     if ((n.over & dim_bit(n.type[i])) != 0) continue;
     factor f;
     f.at[in_result] = static_cast<std::int8_t>(i);
-    for (int k = 0; k < n.arity; ++k) f.at[k] = detail::position_of(detail::operand_type(g, n, k), n.type[i]);
+    for (int k = 0; k < n.arity; ++k) f.at[k] = position_of(operand_type(g, n, k), n.type[i]);
     list.push_back(f);
   }
   for (int k = 0; k < n.arity && n.local; ++k) {
@@ -111,6 +111,7 @@ constexpr void emit_call(const node& n, const placed_op& o, step& s) {
 }
 
 inline constexpr op_rules call{
+    .what = op_class::call,
     .adjoint = &detail::adjoint_of_call,
     .factors = &factors_of_call,
     .whole_dims = &whole_dims_of_call,

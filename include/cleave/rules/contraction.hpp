@@ -63,8 +63,12 @@ constexpr void emit_product(const node& n, const placed_op& o, step& s) {
 }
 
 inline constexpr op_rules contraction{
+    .what = op_class::contraction,
     .adjoint = &detail::adjoint_of_contraction,
     .factors = &factors_by_name,
+    .reads_any_order = true,
+    .gives_any_order = true,
+    .propagates_late = true,
     .traits = planner::contracting | planner::forced_in_turn | planner::leads_products,
     .flops = &flops_of_product,
     .most_flops = &most_flops_of_product,

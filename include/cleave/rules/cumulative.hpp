@@ -91,6 +91,7 @@ constexpr void emit_cumulative(const node& n, const placed_op& o, step& s) {
 }
 
 inline constexpr op_rules cumulative{
+    .what = op_class::cumulative,
     .adjoint = &detail::adjoint_of_cumulative,
     .factors = &factors_by_name,
     .place = &place_cumulative,

@@ -73,8 +73,11 @@ constexpr void express_elementwise(const node& n, const tensor_type&, tape_op& t
 }
 
 inline constexpr op_rules elementwise{
+    .what = op_class::elementwise,
     .adjoint = &detail::adjoint_of_elementwise,
     .factors = &factors_by_name,
+    .reads_any_order = true,
+    .gives_any_order = true,
     .traits = planner::elementwise_op,
     .is_expression = &is_elementwise_node,
     .express = &express_elementwise,

@@ -155,6 +155,7 @@ constexpr bool sets_carried(const node& n) { return n.code == op::carry; }
 constexpr void express_loop(const node&, const tensor_type&, tape_op& t) { t.code = op::identity; }
 
 inline constexpr op_rules loop{
+    .what = op_class::loop,
     .factors = &factors_of_loop,
     .whole_dims = &stacked_dim,
     .traits_of = &traits_of_loop,

@@ -46,8 +46,12 @@ namespace cleave::rules {
 constexpr bool is_reduction_node(const node&) { return true; }
 
 inline constexpr op_rules reduction{
+    .what = op_class::reduction,
     .adjoint = &detail::adjoint_of_reduction,
     .factors = &factors_by_name,
+    .reads_any_order = true,
+    .gives_any_order = true,
+    .propagates_late = true,
     .is_expression = &is_reduction_node,
     .folds = true,
     .kind_of_step = step_kind::fold,

@@ -5,6 +5,7 @@
 #include <cleave/cost/candidates.hpp>
 #include <cleave/cost/exchange.hpp>
 #include <cleave/program/step.hpp>
+#include <cleave/rules/by_name.hpp>
 #include <cleave/rules/remap_adjoint.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
@@ -136,8 +137,8 @@ constexpr void factors_of_remap(const graph& g, const node& n, factor_list& list
     const dim_map& map = g.maps[static_cast<std::size_t>(n.first_map + m)];
     factor f;
     f.type = factor_type::permutation;
-    f.at[map.operand] = detail::position_of(detail::operand_type(g, n, map.operand), map.from);
-    if ((mapped & dim_bit(map.to)) == 0) f.at[in_result] = detail::position_of(n.type, map.to);
+    f.at[map.operand] = position_of(operand_type(g, n, map.operand), map.from);
+    if ((mapped & dim_bit(map.to)) == 0) f.at[in_result] = position_of(n.type, map.to);
     f.taken = static_cast<std::int8_t>(m);
     list.push_back(f);
     mapped |= dim_bit(map.to);
@@ -147,7 +148,7 @@ constexpr void factors_of_remap(const graph& g, const node& n, factor_list& list
     if ((mapped & dim_bit(n.type[i])) != 0) continue;
     factor f;
     f.at[in_result] = static_cast<std::int8_t>(i);
-    for (int k = 0; k < n.arity; ++k) f.at[k] = detail::position_of(detail::operand_type(g, n, k), n.type[i]);
+    for (int k = 0; k < n.arity; ++k) f.at[k] = position_of(operand_type(g, n, k), n.type[i]);
     list.push_back(f);
   }
 }
@@ -204,9 +205,11 @@ constexpr void emit_exchange(const node& n, const placed_op&, step& s) {
 }
 
 inline constexpr op_rules remap{
+    .what = op_class::remap,
     .adjoint = &detail::adjoint_of_remap,
     .factors = &factors_of_remap,
     .whole_dims = &windows_of,
+    .reads_any_order = true,
     .traits = planner::special | planner::remaps | planner::fetches_operands,
     .place = &place_exchange,
     .moves = &moves_of_exchange,

@@ -95,7 +95,7 @@ constexpr void factors_of_gather(const graph& g, const node& n, factor_list& lis
   factors_by_name(g, n, list);
   factor f;
   f.type = factor_type::permutation;
-  f.at[0] = detail::position_of(detail::operand_type(g, n, 0), n.which[0]);
+  f.at[0] = position_of(operand_type(g, n, 0), n.which[0]);
   f.taken = 0;
   list.push_back(f);
 }
@@ -188,8 +188,10 @@ constexpr void offer_sent_rows(const planner::cost_model& m, planner::assignment
 }
 
 inline constexpr op_rules gather{
+    .what = op_class::gather,
     .adjoint = &detail::adjoint_of_gather,
     .factors = &factors_of_gather,
+    .reads_any_order = true,
     .traits = planner::special | planner::fetches_operands | planner::forced_in_turn | planner::leads_products,
     .place = &place_gather,
     .moves = &moves_of_gather,
@@ -201,8 +203,10 @@ inline constexpr op_rules gather{
 };
 /// Rows may be sent along axes that shard what they are sent to.
 inline constexpr op_rules scatter{
+    .what = op_class::scatter,
     .adjoint = &detail::adjoint_of_scatter,
     .factors = &factors_by_name,
+    .reads_any_order = true,
     .traits = planner::special | planner::forced_in_turn,
     .place = &place_scatter,
     .moves = &moves_of_scatter,
@@ -211,7 +215,7 @@ inline constexpr op_rules scatter{
     .emit = &emit_rows,
     .kind_of_step = step_kind::scatter,
     .collective = kind::exchange,
-    .reason = "rows go to the device that has their place",
+    .reason = "rows go to the device that has their index",
 };
 
 } // namespace cleave::rules

@@ -68,6 +68,7 @@ constexpr void emit_sort(const node& n, const placed_op& o, step& s) {
 }
 
 inline constexpr op_rules sort{
+    .what = op_class::sort,
     .adjoint = &detail::adjoint_of_sort,
     .factors = &factors_by_name,
     .place = &place_sort,

@@ -17,10 +17,14 @@ constexpr void express_source(const node& n, const tensor_type& loop, tape_op& t
   if (n.code == op::iota) t.arg = static_cast<std::uint8_t>(loop.find(n.which[0]));
 }
 
-inline constexpr op_rules source{.factors = &factors_of_source,
-                                 .traits = planner::is_source | planner::fixed_strategy,
-                                 .traits_of = &traits_of_source,
-                                 .is_expression = &is_made_everywhere,
-                                 .express = &express_source};
+inline constexpr op_rules source{
+    .what = op_class::source,
+    .factors = &factors_of_source,
+    .reads_any_order = true,
+    .traits = planner::is_source | planner::fixed_strategy,
+    .traits_of = &traits_of_source,
+    .is_expression = &is_made_everywhere,
+    .express = &express_source,
+};
 
 } // namespace cleave::rules

@@ -17,7 +17,7 @@ constexpr bool verify_op(const graph& g, const node& n) {
   for (const dim_map& m : maps_of(g, n)) {
     if (m.operand >= n.arity || m.at_run_time >= n.arity) return false;
     if (m.at_run_time >= entry.arity) offsets = 1;
-    if (!n.type.has(m.to) || !detail::operand_type(g, n, m.operand).has(m.from)) return false;
+    if (!n.type.has(m.to) || !rules::operand_type(g, n, m.operand).has(m.from)) return false;
   }
   if (entry.arity != 0 && n.arity != entry.arity + offsets) return false;
   unsigned seen[max_arity + 1]{};
@@ -26,7 +26,7 @@ constexpr bool verify_op(const graph& g, const node& n) {
     for (int k = 0; k <= max_arity; ++k) {
       if (f.at[k] < 0) continue;
       if (k != in_result && k >= n.arity) return false;
-      const tensor_type& type = k == in_result ? n.type : detail::operand_type(g, n, k);
+      const tensor_type& type = k == in_result ? n.type : rules::operand_type(g, n, k);
       if (f.at[k] >= type.rank || (seen[k] >> f.at[k] & 1u) != 0) return false;
       // Several maps may follow one dim of an operand.
       if (!f.is_fetched()) seen[k] |= 1u << f.at[k];

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/cost/op_rules.hpp>
+#include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
 namespace cleave::detail {
@@ -145,19 +145,19 @@ constexpr bool is_merge(const node& n) { return n.code == op::merge; }
 /// The same elements under other dims. The major part of a split or merged dim carries the whole dim's factor; blocks
 /// of the minor part follow from it.
 constexpr void factors_of_view(const graph& g, const node& n, factor_list& list) {
-  const tensor_type& from = detail::operand_type(g, n, 0);
+  const tensor_type& from = operand_type(g, n, 0);
   for (int i = 0; i < n.type.rank; ++i) {
     factor f;
     f.at[in_result] = static_cast<std::int8_t>(i);
     const dim_id d = n.type[i];
     if (n.code == op::rename) {
-      f.at[0] = detail::position_of(from, d == n.which[1] ? n.which[0] : d);
+      f.at[0] = position_of(from, d == n.which[1] ? n.which[0] : d);
     } else if (const view_dims dims = dims_of_view(n); n.code == op::split) {
-      if (d != dims.minor) f.at[0] = detail::position_of(from, d == dims.major ? dims.whole : d);
+      if (d != dims.minor) f.at[0] = position_of(from, d == dims.major ? dims.whole : d);
       if (d == dims.major) f.minor = static_cast<std::int8_t>(i + 1), f.minor_in_result = true;
     } else {
-      f.at[0] = detail::position_of(from, d == dims.whole ? dims.major : d);
-      if (d == dims.whole) f.minor = detail::position_of(from, dims.minor);
+      f.at[0] = position_of(from, d == dims.whole ? dims.major : d);
+      if (d == dims.whole) f.minor = position_of(from, dims.minor);
     }
     list.push_back(f);
   }
@@ -165,10 +165,13 @@ constexpr void factors_of_view(const graph& g, const node& n, factor_list& list)
 
 constexpr std::uint32_t traits_of_view(const node& n) { return is_merge(n) ? planner::merges : 0u; }
 
-inline constexpr op_rules view{.adjoint = &detail::adjoint_of_view,
-                               .factors = &factors_of_view,
-                               .parts = &parts_of_view,
-                               .traits = planner::special,
-                               .traits_of = &traits_of_view};
+inline constexpr op_rules view{
+    .what = op_class::view,
+    .adjoint = &detail::adjoint_of_view,
+    .factors = &factors_of_view,
+    .parts = &parts_of_view,
+    .traits = planner::special,
+    .traits_of = &traits_of_view,
+};
 
 } // namespace cleave::rules

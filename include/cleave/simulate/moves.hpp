@@ -78,8 +78,8 @@ class mover {
     const axis_set gone = static_cast<axis_set>(from_.where.unreduced() & ~to_.where.unreduced());
     const axis_set fresh = static_cast<axis_set>(to_.where.unreduced() & ~from_.where.unreduced());
     const bool reduces = s_.move == kind::all_reduce || s_.move == kind::reduce_scatter;
-    if (gone != (reduces ? s_.axes : 0)) problem = "resolves other partial axes than its own";
-    if (fresh != (s_.move == kind::mask ? s_.axes : 0)) problem = "makes a whole value partial";
+    if (gone != (reduces ? s_.axes : axis_set{})) problem = "resolves other partial axes than its own";
+    if (fresh != (s_.move == kind::mask ? s_.axes : axis_set{})) problem = "makes a whole value partial";
     if ((reduces || s_.move == kind::all_reduce || s_.move == kind::mask) && from_.where.unreduced() != 0 &&
         s_.combine != from_.where.combine())
       problem = "combines partial values by another reduction than their own";

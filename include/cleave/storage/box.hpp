@@ -5,29 +5,32 @@
 #include <cleave/layout/blocks.hpp>
 #include <cleave/storage/memory.hpp>
 
-#include <array>
 #include <cstdint>
 #include <cstring>
 
 namespace cleave {
 
-/// Strides of a LayoutRight array, in elements.
-inline std::array<std::int64_t, max_rank> strides_of(const shape& s) {
-  std::array<std::int64_t, max_rank> stride{};
+/// The strides of an array in elements, by position.
+using strides = fixed_array<std::int64_t, max_rank>;
+
+/// Strides of a LayoutRight array.
+inline strides strides_of(const shape& s) {
+  strides stride{};
   std::int64_t step = 1;
   for (int i = s.rank - 1; i >= 0; --i) {
-    stride[static_cast<std::size_t>(i)] = step;
+    stride[i] = step;
     step *= s[i];
   }
   return stride;
 }
 
-/// The copy of an N-d box between two strided arrays: dims collapsed where both permit, offsets and strides in elements.
+/// The copy of an N-d box between two strided arrays: dims collapsed where both permit, offsets and strides in
+/// elements.
 struct box_copy {
   int rank = 0;
-  std::array<std::int64_t, max_rank> extent{};
-  std::array<std::int64_t, max_rank> from{};
-  std::array<std::int64_t, max_rank> to{};
+  fixed_array<std::int64_t, max_rank> extent{};
+  strides from{};
+  strides to{};
   std::int64_t from_offset = 0;
   std::int64_t to_offset = 0;
   std::int64_t elements = 0;
@@ -37,28 +40,20 @@ struct box_copy {
 };
 
 /// Describes a copy. Dims of extent 1 vanish, neighbours merge.
-inline box_copy make_copy(const shape& extents, const std::array<std::int64_t, max_rank>& from, std::int64_t from_offset,
-                          const std::array<std::int64_t, max_rank>& to, std::int64_t to_offset) {
+inline box_copy make_copy(const shape& extents, const strides& from, std::int64_t from_offset, const strides& to,
+                          std::int64_t to_offset) {
   box_copy c;
   c.from_offset = from_offset;
   c.to_offset = to_offset;
   c.elements = extents.elements();
   for (int i = 0; i < extents.rank; ++i) {
-    const auto at = static_cast<std::size_t>(i);
     if (extents[i] == 1) continue;
-    if (c.rank > 0) {
-      const auto last = static_cast<std::size_t>(c.rank - 1);
-      if (c.from[last] == from[at] * extents[i] && c.to[last] == to[at] * extents[i]) {
-        c.extent[last] *= extents[i];
-        c.from[last] = from[at];
-        c.to[last] = to[at];
-        continue;
-      }
-    }
-    const auto next = static_cast<std::size_t>(c.rank++);
-    c.extent[next] = extents[i];
-    c.from[next] = from[at];
-    c.to[next] = to[at];
+    const int last = c.rank - 1;
+    const bool merges = last >= 0 && c.from[last] == from[i] * extents[i] && c.to[last] == to[i] * extents[i];
+    const int at = merges ? last : c.rank++;
+    c.extent[at] = merges ? c.extent[at] * extents[i] : extents[i];
+    c.from[at] = from[i];
+    c.to[at] = to[i];
   }
   return c;
 }
@@ -95,20 +90,19 @@ namespace detail {
 
 template <class T>
 void copy_box_flat(const box_copy& c, const void* from, void* to) {
-  box_functor<T> f{static_cast<const T*>(from) + c.from_offset, static_cast<T*>(to) + c.to_offset, c.rank, {}, {}, {}};
+  box_functor<T> f{as<T>(from) + c.from_offset, as<T>(to) + c.to_offset, c.rank, {}, {}, {}};
   for (int i = 0; i < c.rank; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    f.extent[i] = c.extent[at];
-    f.from_stride[i] = c.from[at];
-    f.to_stride[i] = c.to[at];
+    f.extent[i] = c.extent[i];
+    f.from_stride[i] = c.from[i];
+    f.to_stride[i] = c.to[i];
   }
   launch("cleave copy", c.elements, f);
 }
 
 /// The two innermost loops of a copy that transposes, in tiles that stay in the first cache.
 template <class T>
-void copy_tiles(const T* from, T* to, std::int64_t rows, std::int64_t columns, std::int64_t from_row, std::int64_t from_column,
-                std::int64_t to_row, std::int64_t to_column) {
+void copy_tiles(const T* from, T* to, std::int64_t rows, std::int64_t columns, std::int64_t from_row,
+                std::int64_t from_column, std::int64_t to_row, std::int64_t to_column) {
   constexpr std::int64_t tile = 32;
   for (std::int64_t i0 = 0; i0 < rows; i0 += tile)
     for (std::int64_t j0 = 0; j0 < columns; j0 += tile) {
@@ -120,41 +114,40 @@ void copy_tiles(const T* from, T* to, std::int64_t rows, std::int64_t columns, s
 
 template <class T>
 void copy_box_host(const box_copy& c, const void* from_bytes, void* to_bytes) {
-  const T* from = static_cast<const T*>(from_bytes) + c.from_offset;
-  T* to = static_cast<T*>(to_bytes) + c.to_offset;
+  const T* from = as<T>(from_bytes) + c.from_offset;
+  T* to = as<T>(to_bytes) + c.to_offset;
   if (c.rank == 0) {
     *to = *from;
     return;
   }
-  // The innermost loop is contiguous where it is written; the one around it contiguous where it is read, if there is one.
+  // The innermost loop is contiguous where it is written; the one around it contiguous where it is read, if there is
+  // one.
   int inner = c.rank - 1, second = -1;
   for (int i = 0; i < c.rank; ++i)
-    if (c.to[static_cast<std::size_t>(i)] == 1) inner = i;
-  const bool runs = c.from[static_cast<std::size_t>(inner)] == 1 && c.to[static_cast<std::size_t>(inner)] == 1;
+    if (c.to[i] == 1) inner = i;
+  const bool runs = c.from[inner] == 1 && c.to[inner] == 1;
   if (!runs)
     for (int i = 0; i < c.rank; ++i)
-      if (i != inner && (second < 0 || c.from[static_cast<std::size_t>(i)] == 1)) second = i;
-  const auto at = static_cast<std::size_t>(inner);
-  std::array<std::int64_t, max_rank> index{};
+      if (i != inner && (second < 0 || c.from[i] == 1)) second = i;
+  fixed_array<std::int64_t, max_rank> index{};
   while (true) {
     if (runs) {
-      std::memcpy(to, from, static_cast<std::size_t>(c.extent[at]) * sizeof(T));
+      std::memcpy(to, from, as_size(bytes_of<T>(c.extent[inner])));
     } else if (second < 0) {
-      copy_tiles<T>(from, to, 1, c.extent[at], 0, c.from[at], 0, c.to[at]);
+      copy_tiles<T>(from, to, 1, c.extent[inner], 0, c.from[inner], 0, c.to[inner]);
     } else {
-      const auto row = static_cast<std::size_t>(second);
-      copy_tiles<T>(from, to, c.extent[row], c.extent[at], c.from[row], c.from[at], c.to[row], c.to[at]);
+      copy_tiles<T>(from, to, c.extent[second], c.extent[inner], c.from[second], c.from[inner], c.to[second],
+                    c.to[inner]);
     }
     int i = c.rank - 1;
     for (; i >= 0; --i) {
       if (i == inner || i == second) continue;
-      const auto d = static_cast<std::size_t>(i);
-      from += c.from[d];
-      to += c.to[d];
-      if (++index[d] < c.extent[d]) break;
-      index[d] = 0;
-      from -= c.from[d] * c.extent[d];
-      to -= c.to[d] * c.extent[d];
+      from += c.from[i];
+      to += c.to[i];
+      if (++index[i] < c.extent[i]) break;
+      index[i] = 0;
+      from -= c.from[i] * c.extent[i];
+      to -= c.to[i] * c.extent[i];
     }
     if (i < 0) return;
   }

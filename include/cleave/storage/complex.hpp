@@ -9,8 +9,8 @@
 
 #include <complex>
 
-// Complex elements: Kokkos' type, which the rooms that plan do not see. std::complex, which is not for devices and whose
-// namespace meddles with calls of max and the like, is taken for single numbers only.
+// Complex elements: Kokkos' type, which the rooms that plan do not see. std::complex, which is not for devices and
+// whose namespace meddles with calls of max and the like, is taken for single numbers only.
 
 namespace cleave {
 

@@ -37,7 +37,7 @@ inline void fill_identity(void* at, std::int64_t elements, element e, reduction 
       case reduction::min: value = identity_of<reduction::min, T>; break;
       case reduction::prod: value = identity_of<reduction::prod, T>; break;
     }
-    fill_elements(static_cast<T*>(at), elements, value);
+    fill_elements(as<T>(at), elements, value);
   });
 }
 

@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/type/narrow.hpp>
 
 #include <algorithm>
 #include <vector>
 
-// What checked mode reads of the memory of a shard. Element types are told apart inside of one kernel, not by one kernel each: programs
-// that are not checked compile these too.
+// What checked mode reads of the memory of a shard. Element types are told apart inside of one kernel, not by one
+// kernel each: programs that are not checked compile these too.
 
 namespace cleave {
 
@@ -22,7 +23,7 @@ struct number_array {
   element type = element::none;
 
   number_array(const void* data, std::int64_t elements, element e)
-      : at(static_cast<const char*>(data)), count(is_complex(e) ? 2 * elements : elements), type(real_of(e)) {}
+      : at(as<char>(data)), count(is_complex(e) ? 2 * elements : elements), type(real_of(e)) {}
 
   CLEAVE_FUNCTION std::uint64_t bits(std::int64_t i) const {
     switch (type) {
@@ -55,12 +56,13 @@ struct hash_functor {
   std::int64_t units;
   std::uint64_t* sums;
 
-  /// Sums a mixture of each number and its index (the finaliser of SplitMix64), so that the order of additions does not matter. All NaN are
-  /// one, since nobody promises the payload of a NaN.
+  /// Sums a mixture of each number and its index (the finaliser of SplitMix64), so that the order of additions does not
+  /// matter. All NaN are one, since nobody promises the payload of a NaN.
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
     std::uint64_t sum = 0;
     for (std::int64_t i = unit; i < all.count; i += units) {
-      std::uint64_t h = (all.is_nan(i) ? ~std::uint64_t{0} : all.bits(i)) + 0x9E3779B97F4A7C15u * (static_cast<std::uint64_t>(i) + 1u);
+      std::uint64_t h = (all.is_nan(i) ? ~std::uint64_t{0} : all.bits(i)) +
+                        0x9E3779B97F4A7C15u * (static_cast<std::uint64_t>(i) + 1u);
       h = (h ^ h >> 30) * 0xBF58476D1CE4E5B9u;
       h = (h ^ h >> 27) * 0x94D049BB133111EBu;
       sum += h ^ h >> 31;
@@ -71,24 +73,24 @@ struct hash_functor {
 struct first_nan_functor {
   number_array all;
   std::int64_t units;
-  std::uint64_t* firsts;
+  std::int64_t* firsts;
 
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
     std::int64_t i = unit;
     while (i < all.count && !all.is_nan(i)) i += units;
-    firsts[unit] = static_cast<std::uint64_t>(i < all.count ? i : all.count);
+    firsts[unit] = i < all.count ? i : all.count;
   }
 };
 
 /// What a functor finds in each stretch, on the host.
-template <class Functor>
-std::vector<std::uint64_t> inspected(const number_array& all) {
+template <class Functor, class Found>
+std::vector<Found> inspected(const number_array& all) {
   const std::int64_t units = std::min<std::int64_t>(all.count, 4096);
-  std::vector<std::uint64_t> found(static_cast<std::size_t>(units));
-  const auto kept = allocate(units * static_cast<std::int64_t>(sizeof(std::uint64_t)));
-  launch("cleave inspect", units, Functor{all, units, static_cast<std::uint64_t*>(kept.get())});
+  auto found = indexed_vector<Found>::filled(units);
+  const auto kept = allocate(bytes_of<Found>(units));
+  launch("cleave inspect", units, Functor{all, units, as<Found>(kept.get())});
   wait_for_kernels();
-  copy_bytes<Kokkos::HostSpace, memory_space>(found.data(), kept.get(), units * static_cast<std::int64_t>(sizeof(std::uint64_t)));
+  copy_bytes<Kokkos::HostSpace, memory_space>(found.data(), kept.get(), bytes_of<Found>(units));
   return found;
 }
 
@@ -97,17 +99,17 @@ std::vector<std::uint64_t> inspected(const number_array& all) {
 /// A number that is the same for the same elements in the same order, and hardly ever for others.
 inline std::uint64_t hash_elements(const void* at, std::int64_t elements, element e) {
   std::uint64_t sum = 0;
-  for (std::uint64_t s : detail::inspected<detail::hash_functor>({at, elements, e})) sum += s;
+  for (std::uint64_t s : detail::inspected<detail::hash_functor, std::uint64_t>({at, elements, e})) sum += s;
   return sum;
 }
 
-/// The index of the first element that is, or has a part that is, NaN; -1 where there is none.
+/// The index of the first element that is, or has a part that is, NaN; -1 if there is none.
 inline std::int64_t first_nan(const void* at, std::int64_t elements, element e) {
   const detail::number_array all(at, elements, e);
   if (!is_floating(all.type)) return -1;
-  auto first = static_cast<std::uint64_t>(all.count);
-  for (std::uint64_t f : detail::inspected<detail::first_nan_functor>(all)) first = std::min(first, f);
-  return first == static_cast<std::uint64_t>(all.count) ? -1 : static_cast<std::int64_t>(first) / (is_complex(e) ? 2 : 1);
+  std::int64_t first = all.count;
+  for (std::int64_t f : detail::inspected<detail::first_nan_functor, std::int64_t>(all)) first = std::min(first, f);
+  return first == all.count ? -1 : first / (is_complex(e) ? 2 : 1);
 }
 
 } // namespace cleave

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/base/error.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -16,6 +17,24 @@
 #include <unordered_set>
 
 namespace cleave {
+
+/// Memory as an array of T.
+template <class T>
+T* as(void* at) {
+  return static_cast<T*>(at);
+}
+template <class T>
+const T* as(const void* at) {
+  return static_cast<const T*>(at);
+}
+/// The bytes of so many elements of type T.
+template <class T>
+constexpr std::int64_t bytes_of(std::int64_t elements) {
+  return elements * std::int64_t{sizeof(T)};
+}
+
+/// Rounds bytes up to whole cache lines, so that the next buffer starts at one.
+constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// The execution space in which kernels run: Kokkos' default.
 using execution_space = Kokkos::DefaultExecutionSpace;
@@ -33,8 +52,8 @@ inline void require_kokkos() {
 
 namespace detail {
 
-/// The instance of the execution space that everything runs on. Making one allocates, so it is made at first use; a hook
-/// gives it back, since instances must not outlive Kokkos.
+/// The instance of the execution space that everything runs on. Making one allocates, so it is made at first use; a
+/// hook gives it back, since instances must not outlive Kokkos.
 struct kept_instance {
   static execution_space*& get() {
     static execution_space* kept = nullptr;
@@ -59,18 +78,51 @@ struct kept_instance {
 
 } // namespace detail
 
-/// Runs f(i) for 0 <= i < n on Kokkos' default execution space. The label has at most 15 characters, so that passing it on
-/// allocates nothing. One thread, or one unit, needs no parallel region, for which OpenMP would allocate; tools see all.
+/// The instance of the execution space on which all kernels of the library run, one after another.
+inline const execution_space& execution_instance() { return detail::kept_instance::made(); }
+
+namespace detail {
+
+/// Units `begin` to `end` of some work on the host. Behind a pointer, so that the parallel region is compiled once for
+/// all kernels.
+using unit_range = void (*)(const void* work, std::int64_t begin, std::int64_t end);
+
+/// An equal share of the units for each thread.
+struct shared_units {
+  unit_range run;
+  const void* work;
+  std::int64_t units, threads;
+  void operator()(std::int64_t thread) const { run(work, units * thread / threads, units * (thread + 1) / threads); }
+};
+
+/// One thread, or one unit, needs no parallel region, for which OpenMP would allocate; tools see all.
+inline void launch_units(const char* label, std::int64_t units, unit_range run, const void* work) {
+  const execution_space& on = execution_instance();
+  const std::int64_t threads = on.concurrency();
+  if ((units <= 1 || threads == 1) && !Kokkos::Tools::profileLibraryLoaded()) return run(work, 0, units);
+  const std::int64_t shares = units < threads ? units : threads;
+  using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
+  Kokkos::parallel_for(label, policy(on, 0, shares), shared_units{run, work, units, shares});
+}
+
+template <class Functor>
+void run_units(const void* work, std::int64_t begin, std::int64_t end) {
+  const Functor& f = *static_cast<const Functor*>(work);
+  for (std::int64_t i = begin; i < end; ++i) f(i);
+}
+
+} // namespace detail
+
+/// Runs f(i) for 0 <= i < n on Kokkos' default execution space. The label has at most 15 characters, so that passing it
+/// on allocates nothing.
 template <class Functor>
 void launch(const char* label, std::int64_t n, const Functor& f) {
-  using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
-  const execution_space& on = detail::kept_instance::made();
-  if constexpr (on_host)
-    if ((n == 1 || on.concurrency() == 1) && !Kokkos::Tools::profileLibraryLoaded()) {
-      for (std::int64_t i = 0; i < n; ++i) f(i);
-      return;
-    }
-  Kokkos::parallel_for(label, policy(on, 0, n), f);
+  if constexpr (on_host) {
+    detail::launch_units(label, n, &detail::run_units<Functor>, &f);
+  } else {
+    using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
+    Kokkos::parallel_for(label, policy(execution_instance(), 0, n), f);
+  }
 }
 
 /// Waits for kernels before somebody else (MPI, the host) touches their memory.
@@ -83,19 +135,19 @@ template <class To = memory_space, class From = memory_space>
 inline void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   if (bytes == 0 || to == from) return;
   if constexpr (on_host) {
-    std::memmove(to, from, static_cast<std::size_t>(bytes));
+    std::memmove(to, from, as_size(bytes));
   } else {
     using unmanaged = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
-    const Kokkos::View<char*, To, unmanaged> target(static_cast<char*>(to), static_cast<std::size_t>(bytes));
-    const Kokkos::View<const char*, From, unmanaged> source(static_cast<const char*>(from), static_cast<std::size_t>(bytes));
+    const Kokkos::View<char*, To, unmanaged> target(as<char>(to), as_size(bytes));
+    const Kokkos::View<const char*, From, unmanaged> source(as<char>(from), as_size(bytes));
     Kokkos::deep_copy(target, source);
   }
 }
 
 namespace detail {
 
-/// Live allocations of one memory space. Kokkos aborts when memory is freed after finalize, and users' objects often live that
-/// long; so what is alive at finalize is freed by a hook, and its owner finds nothing left to do.
+/// Live allocations of one memory space. Kokkos aborts when memory is freed after finalize, and users' objects often
+/// live that long; so what is alive at finalize is freed by a hook, and its owner finds nothing left to do.
 template <class Space>
 struct live_memory {
   std::mutex lock{};
@@ -124,7 +176,7 @@ struct live_memory {
     }
     void* block = nullptr;
     try {
-      block = Kokkos::kokkos_malloc<Space>("cleave", static_cast<std::size_t>(bytes));
+      block = Kokkos::kokkos_malloc<Space>("cleave", as_size(bytes));
     } catch (const std::exception&) {
       // What Kokkos throws where there is no memory is of another type in each release.
     }
@@ -162,10 +214,10 @@ bool try_allocate(std::int64_t bytes, std::shared_ptr<void>& memory) {
 inline void zero_bytes(void* at, std::int64_t bytes) {
   if (bytes == 0) return;
   if constexpr (on_host) {
-    std::memset(at, 0, static_cast<std::size_t>(bytes));
+    std::memset(at, 0, as_size(bytes));
   } else {
-    const Kokkos::View<char*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> target(
-        static_cast<char*>(at), static_cast<std::size_t>(bytes));
+    const Kokkos::View<char*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> target(as<char>(at),
+                                                                                            as_size(bytes));
     Kokkos::deep_copy(target, char{0});
   }
 }

@@ -9,11 +9,11 @@
 
 #include <cstdint>
 
-// Rows that lie anywhere in two arrays, by their offsets: look-ups, and sums at places.
+// Rows at any offsets of two arrays: look-ups, and sums at indices.
 
 namespace cleave {
 
-/// Loops over the elements of a row, or over places: extents, and strides in up to three arrays.
+/// Loops over the elements of a row, or over indices: extents, and strides in up to three arrays.
 struct strided_dims {
   int rank = 0;
   std::int64_t extent[max_rank] = {};
@@ -39,8 +39,8 @@ struct strided_dims {
     }
     return offset;
   }
-  /// Of two arrays: without dims of extent 1, and with those joined that lie in one piece in both.
-  strided_dims joined() const {
+  /// For two arrays: without dims of extent 1, and with neighbours merged that are contiguous in both.
+  strided_dims merged() const {
     strided_dims d;
     for (int i = 0; i < rank; ++i) {
       if (extent[i] == 1) continue;
@@ -70,7 +70,8 @@ inline std::int64_t sums_grain(std::int64_t length) {
 }
 
 template <class From, class To, class F>
-CLEAVE_FUNCTION void along_line(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride, std::int64_t n, const F& f) {
+CLEAVE_FUNCTION void along_line(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride,
+                                std::int64_t n, const F& f) {
   std::int64_t i = 0;
   if (from_stride == 1 && to_stride == 1)
     for (; i + vector_block <= n; i += vector_block) {
@@ -98,7 +99,7 @@ struct rows_functor {
   strided_dims row;
   std::int64_t length;
 
-  /// How many elements from k on, at most so many, lie in one line.
+  /// The number of elements from k on, at most so many, along the innermost dim.
   CLEAVE_FUNCTION std::int64_t in_line(std::int64_t k, std::int64_t most) const {
     const std::int64_t inner = row.extent[row.rank - 1], left = inner - k % inner;
     return left < most ? left : most;
@@ -117,7 +118,9 @@ struct copy_rows_functor : rows_functor<T, T> {
       const std::int64_t r = flat / this->length, k = flat % this->length;
       n = this->in_line(k, end - flat);
       T* const into = this->to + this->target[r] + this->row.at(0, k);
-      if (this->source[r] >= 0) along_line(this->from + this->source[r] + this->row.at(1, k), from_stride, into, to_stride, n, put_element<T>{});
+      if (this->source[r] >= 0)
+        along_line(this->from + this->source[r] + this->row.at(1, k), from_stride, into, to_stride, n,
+                   put_element<T>{});
       else
         for (std::int64_t i = 0; i < n; ++i) into[i * to_stride] = T{};
     }
@@ -136,29 +139,35 @@ struct add_rows_functor : rows_functor<From, To> {
       const std::int64_t in = this->row.at(1, k), out = this->row.at(0, k);
       n = this->in_line(k, end - k);
       for (std::int64_t r = 0; r < rows; ++r)
-        if (this->target[r] >= 0) along_line(this->from + this->source[r] + in, from_stride, this->to + this->target[r] + out, to_stride, n, add_element<From, To>{});
+        if (this->target[r] >= 0)
+          along_line(this->from + this->source[r] + in, from_stride, this->to + this->target[r] + out, to_stride, n,
+                     add_element<From, To>{});
     }
   }
 };
 
 } // namespace detail
 
-/// Copies rows: row r from from[source[r] + ...] to to[target[r] + ...]; a source below 0 gives zeros. Of the strides of a row, array 0 is
-/// the target's and array 1 the source's. Offsets are where kernels run.
+/// Copies rows: row r from from[source[r] + ...] to to[target[r] + ...]; a source below 0 gives zeros. Of the strides
+/// of a row, array 0 is the target's and array 1 the source's. Offsets are where kernels run.
 template <class T>
-void copy_rows(const T* from, T* to, const std::int64_t* source, const std::int64_t* target, const strided_dims& row, std::int64_t rows) {
+void copy_rows(const T* from, T* to, const std::int64_t* source, const std::int64_t* target, const strided_dims& row,
+               std::int64_t rows) {
   const std::int64_t length = row.size(), total = rows * length;
   if (total == 0) return;
-  launch("cleave rows", (total + detail::rows_grain - 1) / detail::rows_grain, detail::copy_rows_functor<T>{{from, to, source, target, row.joined(), length}, total});
+  launch("cleave rows", (total + detail::rows_grain - 1) / detail::rows_grain,
+         detail::copy_rows_functor<T>{{from, to, source, target, row.merged(), length}, total});
 }
-/// Adds rows: every element of a row in the order of the rows, so that the sum is the same in every run; rows whose target is below 0
-/// are left out. The sums may be wider than the rows: those of 16-bit numbers are added up in float.
+/// Adds rows: every element of a row in the order of the rows, so that the sum is the same in every run; rows whose
+/// target is below 0 are left out. The sums may be wider than the rows: those of 16-bit numbers are added up in float.
 template <class From, class To>
-void add_rows(const From* from, To* to, const std::int64_t* source, const std::int64_t* target, const strided_dims& row, std::int64_t rows) {
+void add_rows(const From* from, To* to, const std::int64_t* source, const std::int64_t* target, const strided_dims& row,
+              std::int64_t rows) {
   const std::int64_t length = row.size();
   if (length * rows == 0) return;
   const std::int64_t grain = detail::sums_grain(length);
-  launch("cleave add rows", (length + grain - 1) / grain, detail::add_rows_functor<From, To>{{from, to, source, target, row.joined(), length}, rows, grain});
+  launch("cleave add rows", (length + grain - 1) / grain,
+         detail::add_rows_functor<From, To>{{from, to, source, target, row.merged(), length}, rows, grain});
 }
 
 } // namespace cleave

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-/// Says that the iterations of the loop that follows do not depend on each other, so that no check of overlap is needed.
-/// Loops of a constant number of iterations so marked become vector code at -O2 too.
+/// Says that the iterations of the loop that follows do not depend on each other, so that no check of overlap is
+/// needed. Loops of a constant number of iterations so marked become vector code at -O2 too.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define CLEAVE_INDEPENDENT
 #elif defined(__clang__)

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cleave/comm/grid_copy.hpp>
-#include <cleave/execute/executor.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave {
 
 namespace detail {
+
+/// Its address stands for the copies between two types of tensor.
+template <class Types>
+inline constexpr char copy_key = 0;
 
 /// What a copy between two types of tensor has to be told, by name: which dim is which.
 template <class From, class To>
@@ -22,7 +25,8 @@ struct copy_types {
     return -1;
   }
   static constexpr verdict found = [] {
-    if (element_of<typename From::element_type> != element_of<typename To::element_type>) return verdict{fault::element_types_differ, {}, "copy"};
+    if (element_of<typename From::element_type> != element_of<typename To::element_type>)
+      return verdict{fault::element_types_differ, {}, "copy"};
     for (const placement& p : source.dims)
       if (find(target, p.dim.name) < 0) return verdict{fault::assignment_to_other_dims, {}, "copy", p.dim.name};
     for (const placement& p : target.dims)
@@ -46,12 +50,14 @@ struct copy_types {
 template <class Types>
 void check_copy(const tensor_state& from, const tensor_state& to) {
   int related = MPI_UNEQUAL;
-  comm::check(MPI_Comm_compare(from.grid.state().everyone().handle, to.grid.state().everyone().handle, &related), "MPI_Comm_compare");
+  comm::check(MPI_Comm_compare(from.grid.state().everyone().handle, to.grid.state().everyone().handle, &related),
+              "MPI_Comm_compare");
   if (related != MPI_CONGRUENT && related != MPI_IDENT) throw grid_error(wording::grids_unrelated());
   for (int i = 0; i < to.global.rank; ++i) {
     const std::string_view name = Types::target.dims[static_cast<std::size_t>(i)].dim.name;
     const int at = Types::find(Types::source, name);
-    if (from.global[at] != to.global[i]) throw shape_error(wording::extents_differ(name, from.global[at], to.global[i]));
+    if (from.global[at] != to.global[i])
+      throw shape_error(wording::extents_differ(name, from.global[at], to.global[i]));
   }
 }
 
@@ -82,10 +88,10 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
     if (here.everyone().size == here.world().size) here.same_call("a copy between grids", 0, 0);
     here.guarded([&] {
       there.guarded([&] {
-        void* bound = here.find_bound(&detail::plan_key<types>, key);
+        void* bound = here.find_bound(&detail::copy_key<types>, key);
         if (bound == nullptr) {
           detail::check_copy<types>(source, target);
-          bound = here.keep_bound(&detail::plan_key<types>, key,
+          bound = here.keep_bound(&detail::copy_key<types>, key,
                                   std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target)));
         }
         static_cast<comm::grid_copy*>(bound)->run(source.data, target.data);

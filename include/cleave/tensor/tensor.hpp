@@ -60,7 +60,8 @@ class tensor {
   tensor(const grid& g, std::initializer_list<std::int64_t> extents)
       : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end())) {}
   tensor(const grid& g, const extents_type& extents) : tensor(g, std::span<const std::int64_t>(extents)) {}
-  tensor(const grid& g, std::span<const std::int64_t> extents) : state_(std::make_shared<tensor_state>(made(g, extents, nullptr))) {
+  tensor(const grid& g, std::span<const std::int64_t> extents)
+      : state_(std::make_shared<tensor_state>(made(g, extents, nullptr))) {
     state_->data = state_->memory.get();
     zero_bytes(state_->data, state_->bytes());
   }
@@ -137,7 +138,8 @@ class tensor {
     requires(!std::is_same_v<std::remove_cvref_t<Expression>, tensor>)
   tensor& operator=(const Expression& expression) {
     // First, because compilers print every template between an error and the user's line.
-    if constexpr (is_expression<Expression>) static_assert(sizeof(typename detail::recording_of<tensor, Expression>::type) != 0);
+    if constexpr (is_expression<Expression>)
+      static_assert(sizeof(typename detail::recording_of<tensor, Expression>::type) != 0);
     assign(*this, expression);
     return *this;
   }
@@ -154,7 +156,8 @@ class tensor {
   template <Dim D>
   std::int64_t extent(const D&) const {
     constexpr int position = position_of(D::ref.name);
-    if constexpr (position < 0) return say(static_cast<rejected<fault::dim_missing, std::remove_cvref_t<D>>*>(nullptr)), 0;
+    if constexpr (position < 0)
+      return say(static_cast<rejected<fault::dim_missing, std::remove_cvref_t<D>>*>(nullptr)), 0;
     else return state().global[position];
   }
   /// The number of elements of the whole tensor.
@@ -252,7 +255,8 @@ class tensor {
     for (int i = 0; i < rank; ++i) {
       same = same && mine.global[i] == theirs.global[i];
       if (mine.wraps && mine.global[i] != theirs.global[i])
-        throw shape_error(wording::extents_differ(s.dims[static_cast<std::size_t>(i)].dim.name, mine.global[i], theirs.global[i]));
+        throw shape_error(
+            wording::extents_differ(s.dims[static_cast<std::size_t>(i)].dim.name, mine.global[i], theirs.global[i]));
     }
     return same;
   }

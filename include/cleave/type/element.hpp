@@ -47,11 +47,13 @@ constexpr bool is_complex(element e) { return e >= element::c64; }
 constexpr bool is_integer(element e) { return e >= element::i8 && e <= element::u64; }
 
 /// What the parts of a complex number are; other types are their own.
-constexpr element real_of(element e) { return e == element::c64 ? element::f32 : e == element::c128 ? element::f64 : e; }
+constexpr element real_of(element e) {
+  return e == element::c64 ? element::f32 : e == element::c128 ? element::f64 : e;
+}
 /// What numbers of an element type are computed in, and added up.
 constexpr element accumulator_of(element e) { return e == element::bf16 || e == element::f16 ? element::f32 : e; }
 
-/// The C++ types of single numbers, which may stand beside tensors.
+/// The C++ types of single numbers, which may be operands beside tensors.
 template <class T>
 inline constexpr bool is_number = std::is_arithmetic_v<T>;
 
@@ -78,18 +80,20 @@ inline constexpr element element_of<float> = element::f32;
 template <>
 inline constexpr element element_of<double> = element::f64;
 
-/// The element type that a literal of type T is written in: integers of other names, as long long, by their size and sign.
+/// The element type that a literal of type T is written in: integers of other names, as long long, by their size and
+/// sign.
 template <class T>
 inline constexpr element literal_element = element_of<T> != element::none ? element_of<T>
                                            : !std::is_arithmetic_v<T>     ? element::none
                                            : std::is_floating_point_v<T>  ? element::f64
-                                           : sizeof(T) == 8               ? (std::is_signed_v<T> ? element::i64 : element::u64)
-                                                                          : element::i32;
+                                           : sizeof(T) == 8 ? (std::is_signed_v<T> ? element::i64 : element::u64)
+                                                            : element::i32;
 
 namespace detail {
-/// Says, where it is complete, that T is no element type, if it is none.
+/// Reports, when it is completed, that T is no element type.
 template <class T>
-using element_said = std::conditional_t<element_of<T> != element::none, rejected<fault::none>, rejected<fault::not_an_element, T>>;
+using element_said =
+    std::conditional_t<element_of<T> != element::none, rejected<fault::none>, rejected<fault::not_an_element, T>>;
 } // namespace detail
 
 } // namespace cleave

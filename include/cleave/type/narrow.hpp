@@ -16,19 +16,22 @@ namespace detail {
 CLEAVE_FUNCTION constexpr std::uint32_t word_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
 CLEAVE_FUNCTION constexpr float float_of_word(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
-// To the nearest, ties to even. Integers are selected, not floats: loops over these become vector code. No step relies on
-// subnormal floats, which some programs flush to zero.
+// To the nearest, ties to even. Integers are selected, not floats: loops over these become vector code. No step relies
+// on subnormal floats, which some programs flush to zero.
 CLEAVE_FUNCTION constexpr std::uint16_t bfloat16_bits(float x) {
   const std::uint32_t bits = word_of(x);
   const std::uint32_t rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
   // NaN keeps its sign and upper digits, and stays NaN if those are 0.
   return static_cast<std::uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? (bits >> 16 | 0x40u) : rounded);
 }
-CLEAVE_FUNCTION constexpr float float_of_bfloat16(std::uint16_t bits) { return float_of_word(static_cast<std::uint32_t>(bits) << 16); }
+CLEAVE_FUNCTION constexpr float float_of_bfloat16(std::uint16_t bits) {
+  return float_of_word(static_cast<std::uint32_t>(bits) << 16);
+}
 
 CLEAVE_FUNCTION constexpr std::uint16_t half_bits(float x) {
   const std::uint32_t sign = word_of(x) >> 16 & 0x8000u, size = word_of(x) & 0x7FFFFFFFu;
-  // The exponent loses its bias of 127 - 15; a carry of the rounding goes to the exponent, and from the largest to infinity.
+  // The exponent loses its bias of 127 - 15; a carry of the rounding goes to the exponent, and from the largest to
+  // infinity.
   const std::uint32_t normal = (size + 0xFFFu + (size >> 13 & 1u) - (112u << 23)) >> 13;
   // Below 2^-14 an addition rounds to the multiples of 2^-24 that half has there.
   const std::uint32_t tiny = word_of(float_of_word(size) + 0.5f) - word_of(0.5f);
@@ -38,7 +41,8 @@ CLEAVE_FUNCTION constexpr std::uint16_t half_bits(float x) {
   return static_cast<std::uint16_t>(sign | result);
 }
 CLEAVE_FUNCTION constexpr float float_of_half(std::uint16_t bits) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16, size = static_cast<std::uint32_t>(bits & 0x7FFFu) << 13;
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16,
+                      size = static_cast<std::uint32_t>(bits & 0x7FFFu) << 13;
   const std::uint32_t normal = size + (112u << 23);
   // 2^-14 (1 + m) - 2^-14
   const std::uint32_t tiny = word_of(float_of_word(size + (113u << 23)) - float_of_word(113u << 23));
@@ -100,7 +104,9 @@ struct narrow {
     else if constexpr (std::is_floating_point_v<T>) x = detail::float_to_odd(static_cast<double>(number));
     else if constexpr (sizeof(T) < 4) x = static_cast<float>(number);
     else if constexpr (std::is_signed_v<T>)
-      x = detail::float_to_odd(number < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number), number < 0);
+      x = detail::float_to_odd(number < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(number)
+                                          : static_cast<std::uint64_t>(number),
+                               number < 0);
     else x = detail::float_to_odd(number, false);
     if constexpr (Format == element::bf16) return detail::bfloat16_bits(x);
     else return detail::half_bits(x);

@@ -22,9 +22,9 @@ struct emission {
   const assigned_graph& in;
   const partitioned& p;
   const fusion& f;
-  const placement& m;
+  const storage_plan& m;
   emitted out{};
-  /// By value: its buffer, and for one that reads a region at a distance the buffer of what it sees there; -1: none yet.
+  /// By value: its buffer; and of one that reads a region, the view of that which it reads. -1: none yet.
   std::vector<int> buffers{}, views{};
   /// By region: its first map in the program, counted from 1; 0: not there yet.
   std::vector<std::uint16_t> region_maps{};
@@ -100,7 +100,7 @@ constexpr int view_of(emission& e, std::size_t i) {
 
 /// The first buffers are the arguments and then the results, as the caller knows them.
 constexpr void emit_outer_buffers(emission& e) {
-  for (node_id i : e.in.g.inputs) buffer_of(e, computed(e.p, i));
+  for (node_id i : e.in.g.inputs) buffer_of(e, as_computed(e.p, i));
   for (std::size_t r = 0; r < e.p.results.size(); ++r) {
     if (written_in_place(e.p, e.m, r)) {
       buffer_of(e, e.p.results[r]);

@@ -44,7 +44,7 @@ constexpr std::uint8_t express(emission& e, step& s, std::vector<expressed>& kno
     t.over = n.over;
     t.line = n.where.line <= 0xFFFFu ? static_cast<std::uint16_t>(n.where.line) : std::uint16_t{0};
     if (const auto own = rules_of(n).express; own != nullptr) own(n, s.loop, t);
-    if (t.code == op::identity) return express(e, s, known, v.in[0], false);
+    if (is_alias(t.code)) return express(e, s, known, v.in[0], false);
     for (std::size_t k = 0; k < v.arity; ++k) t.in[k] = express(e, s, known, v.in[k], false);
     // A user's function takes three numbers, whatever it needs.
     for (std::size_t k = v.arity; k < t.in.size() && n.user != nullptr; ++k) t.in[k] = t.in[0];
@@ -195,7 +195,7 @@ constexpr void emit_copy(emission& e, std::size_t result) {
 }
 
 /// The steps that compute the values, over buffers in memory that is not yet shared between values of other times.
-constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fusion& f, const placement& m) {
+constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fusion& f, const storage_plan& m) {
   emission e{in, p, f, m};
   program& made = e.out.made;
   made.mesh = in.g.mesh;

@@ -29,7 +29,7 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   check(in, values);
   const lowering::fusion fused = lowering::fuse(in, values);
   check(in, values, fused);
-  const lowering::placement placed = lowering::place(in, values, fused);
+  const lowering::storage_plan placed = lowering::place(in, values, fused);
   check(values, fused, placed);
   lowering::emitted steps = lowering::emit(in, values, fused, placed);
   check(steps);

@@ -21,14 +21,14 @@ struct storage {
 };
 
 /// In which memory values are.
-struct placement {
+struct storage_plan {
   std::vector<storage> storages{};
   /// By value.
   std::vector<std::size_t> of{};
 };
 
 /// Whether the caller's memory of a result is where it is computed.
-constexpr bool written_in_place(const partitioned& p, const placement& m, std::size_t result) {
+constexpr bool written_in_place(const partitioned& p, const storage_plan& m, std::size_t result) {
   const storage& s = m.storages[m.of[p.results[result]]];
   return s.role == role::output && s.index == result;
 }
@@ -37,7 +37,7 @@ constexpr bool same_order(const tensor_type& a, const tensor_type& b) { return a
 
 /// The value whose memory a value has too: that of which it is a view or a part, that which it carries on, or the
 /// partial sums that an all-reduce finishes and nothing else reads.
-constexpr std::size_t shares_memory_with(const partitioned& p, const fusion& f, const placement& m, std::size_t i) {
+constexpr std::size_t shares_memory_with(const partitioned& p, const fusion& f, const storage_plan& m, std::size_t i) {
   const partitioned_value& v = p.values[i];
   switch (v.origin) {
     case origin::rename:
@@ -69,8 +69,8 @@ constexpr std::int64_t memory_of(const assigned_graph& in, const partitioned& p,
 }
 
 /// Places values in memory: arguments and results in that of the caller, the rest in workspace.
-constexpr placement place(const assigned_graph& in, const partitioned& p, const fusion& f) {
-  placement m;
+constexpr storage_plan place(const assigned_graph& in, const partitioned& p, const fusion& f) {
+  storage_plan m;
   m.of.assign(p.values.size(), 0);
   for (std::size_t i = 0; i < p.values.size(); ++i) {
     if (f.fused[i] != 0) continue;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/cost/exchange.hpp>
+#include <cleave/cost/region.hpp>
 #include <cleave/cost/strategy.hpp>
 #include <cleave/rules/all.hpp>
 

@@ -53,7 +53,7 @@ constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id
   }
   const shape global = shape_of(v.type, in.at);
   const std::int64_t element_bytes = size_of(v.type.element);
-  std::size_t start = computed(p, u);
+  std::size_t start = as_computed(p, u);
   path best = find_path(global, element_bytes, p.values[start].where, want, in.at.axes, in.rule);
   for (std::size_t e = p.versions[p.first_of[u]].next; e != none; e = p.versions[e].next) {
     const std::size_t i = p.versions[e].value;
@@ -97,11 +97,11 @@ constexpr void split_loop(const assigned_graph& in, partitioned& p, partitioned_
     case op::loop_yield:
       v.origin = origin::next;
       v.arity = 1;
-      v.in[1] = computed(p, n.in[1]);
+      v.in[1] = as_computed(p, n.in[1]);
       break;
     case op::loop_result:
       v.origin = origin::rename;
-      v.in[0] = computed(p, n.in[0]);
+      v.in[0] = as_computed(p, n.in[0]);
       break;
     case op::loop_stack: {
       partitioned_value each = v;

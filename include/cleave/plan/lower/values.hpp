@@ -67,7 +67,7 @@ struct partitioned {
 };
 
 /// A node as it is computed.
-constexpr std::size_t computed(const partitioned& p, node_id u) { return p.versions[p.first_of[u]].value; }
+constexpr std::size_t as_computed(const partitioned& p, node_id u) { return p.versions[p.first_of[u]].value; }
 /// The value that has the elements of another one under its own dims.
 constexpr std::size_t root_of(const partitioned& p, std::size_t i) {
   while (p.values[i].origin == origin::rename) i = p.values[i].in[0];

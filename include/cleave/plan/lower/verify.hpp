@@ -68,7 +68,7 @@ constexpr bool verify(const assigned_graph& in, const partitioned& p, const fusi
 
 /// After place: every value that has a step has memory; a piece of memory that several have holds elements of one type;
 /// each result has its own or none of the caller's.
-constexpr bool verify(const partitioned& p, const fusion& f, const placement& m) {
+constexpr bool verify(const partitioned& p, const fusion& f, const storage_plan& m) {
   std::vector<element> held(m.storages.size(), element::none);
   for (std::size_t i = 0; i < p.values.size(); ++i) {
     if (f.fused[i] != 0) continue;
@@ -86,7 +86,7 @@ constexpr bool verify(const partitioned& p, const fusion& f, const placement& m)
 /// After emission, and after steps were reordered: they can run in their order.
 constexpr bool verify(const emitted& e) {
   std::vector<std::size_t> memory;
-  for (std::size_t m : e.memory) memory.push_back(e.storages[m].role == role::input ? cleave::detail::read_only : m);
+  for (std::size_t m : e.memory) memory.push_back(e.storages[m].role == role::input ? read_only_memory : m);
   return verify_steps(e.made, memory);
 }
 

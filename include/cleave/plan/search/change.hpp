@@ -44,7 +44,7 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
   set_strategy(m, a, v, s);
   if (a.undo.count > m.limits.ripple) return;
   const int rank = m.rank.at[v];
-  const bool whole_sums = s.out.unreduced() == 0;
+  const bool whole_sums = !s.out.is_partial();
   const std::uint32_t end = m.first_edge.at[v + 1];
   for (std::uint32_t e = m.first_edge.at[v]; e < end; ++e) {
     const std::size_t w = m.edges.at[e].to;

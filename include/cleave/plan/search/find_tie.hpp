@@ -34,7 +34,7 @@ constexpr verdict find_tie(const cost_model& m, assignment& a, fingerprints& f) 
     for (int k = 0; k < n.arity; ++k) {
       const std::size_t u = n.in[static_cast<std::size_t>(k)];
       const layout own = a.chosen.at[u].out;
-      if (own.used() == 0 || own.unreduced() != 0 || m.node_at(u).type.rank != n.type.rank) continue;
+      if (own.used() == 0 || own.is_partial() || m.node_at(u).type.rank != n.type.rank) continue;
       if (!written_by_user(m, u, m.limits.written_through)) continue;
       strategy s;
       project(m, v, k, own, s);

@@ -41,7 +41,7 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
   std::uint64_t* of = f.of.at;
   for (std::size_t v = 0; v < m.count; ++v) {
     const strategy& s = a.chosen.at[v];
-    const std::uint64_t h = mixed(m.looks.at[v], s.out.word);
+    const std::uint64_t h = mixed(m.own_fingerprint.at[v], s.out.word);
     of[v] = mixed(h, s.over.word + (std::uint64_t{s.forwarded} << 49) + (std::uint64_t{s.partial_operands} << 56));
   }
   for (std::size_t r = 0; r < m.g.outputs.size(); ++r) {

@@ -9,7 +9,7 @@ namespace cleave::planner {
 /// What it costs to gather a value that is sharded and not partial.
 constexpr double gathered_price(const cost_model& m, const assignment& a, std::size_t v) {
   const layout own = produced(m, a, v);
-  return own.unreduced() == 0 && own.sharded() != 0 ? a.price.at[v] : 0;
+  return !own.is_partial() && own.is_sharded() ? a.price.at[v] : 0;
 }
 /// At most what it costs to move what elementwise ops make of each value. What is reached in two ways counts twice.
 constexpr std::vector<double> moved_later(const cost_model& m, const assignment& a) {
@@ -34,7 +34,7 @@ constexpr bool gather_pays(const cost_model& m, assignment& a, std::size_t v, do
     return false;
   for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e)
     if ((m.traits.at[m.edges.at[e].to] & elementwise_op) == 0) return false;
-  const double once = way(m, v, own, layout{own.word & ~layout::dims_mask}) * (1 + m.limits.equal_work);
+  const double once = reshard_price(m, v, own, layout{own.word & ~layout::dims_mask}) * (1 + m.limits.equal_work);
   if (at_most <= once) return false;
   ++a.round;
   double later = 0;

@@ -24,7 +24,7 @@ constexpr double least_price(const cost_model& m, const assignment& a, std::size
     if ((m.traits.at[u] & (rematerialised | remaps)) != 0) continue;
     const layout need = required(m, v, s, static_cast<int>(slot - first)), own = produced(m, a, u);
     if (need.word == own.word || read_elsewhere(m, a, u, v, need)) continue;
-    total += way(m, u, own, need);
+    total += reshard_price(m, u, own, need);
   }
   return total;
 }
@@ -46,7 +46,7 @@ constexpr bool must_move(const cost_model& m, const assignment& a, std::size_t v
     const std::size_t u = m.operand.at[slot];
     if ((m.traits.at[u] & rematerialised) != 0) continue;
     const layout need = a.need.at[m.edge_of.at[slot]], own = produced(m, a, u);
-    if (need.word != own.word && way(m, u, own, need) > 0) return true;
+    if (need.word != own.word && reshard_price(m, u, own, need) > 0) return true;
   }
   // What a carried value becomes must come back in its layout.
   if ((m.traits.at[v] & begins_loop) == 0 || m.next_of.at[v] == no_node) return false;

@@ -72,8 +72,7 @@ constexpr void keep_sums_partial(const cost_model& m, assignment& a, std::size_t
   const node& n = m.node_at(v);
   if (n.arity == 0 || (m.traits.at[v] & (is_linear | contracting | remaps)) != is_linear || is_fixed(m, a, v)) return;
   bool partial = false;
-  for (int k = 0; k < n.arity; ++k)
-    partial = partial || produced(m, a, n.in[static_cast<std::size_t>(k)]).unreduced() != 0;
+  for (int k = 0; k < n.arity; ++k) partial = partial || produced(m, a, n.in[static_cast<std::size_t>(k)]).is_partial();
   if (!partial) return;
   a.candidates.clear();
   add_with_forwarding(m, a, v, a.chosen.at[v], a.candidates);
@@ -107,7 +106,7 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
   if (total.in[static_cast<std::size_t>(own)] != carried || term == carried || is_fixed(m, a, sum)) return;
   // So may be what is added up at indices, and what an inner loop stacks. Only here: a stack of partial sums is as
   // large on every device as the whole, so where nothing accumulates each is reduced in its iteration.
-  for (int k = 0; k < m.node_at(term).arity && a.chosen.at[term].out.unreduced() == 0; ++k) {
+  for (int k = 0; k < m.node_at(term).arity && !a.chosen.at[term].out.is_partial(); ++k) {
     const layout from = produced(m, a, m.node_at(term).in[static_cast<std::size_t>(k)]);
     strategy as_it_comes = a.chosen.at[term];
     project(m, term, k, from, as_it_comes);
@@ -119,7 +118,7 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
       if (s.forwarded != 0 && !is_fixed(m, a, term)) assign(m, a, term, s);
   }
   const layout part = produced(m, a, term);
-  if (part.unreduced() == 0 || part.combine() != reduction::sum) return;
+  if (!part.is_partial() || part.combine() != reduction::sum) return;
   strategy s;
   project(m, sum, 1 - own, part, s);
   const strategy before = a.chosen.at[carried];

@@ -4,20 +4,21 @@
 
 #include <cleave/comm/all_reduce.hpp>
 
+#include <utility>
 #include <vector>
 
 namespace cleave::comm {
 
-/// All-reduces of no more than so many bytes travel together, up to so many bytes at once. Larger ones would gain nothing, and
-/// what travels together must be in memory together.
-inline constexpr std::int64_t joined_part = 1 << 18;
-inline constexpr std::int64_t joined_total = 1 << 20;
+/// The largest value, in bytes, that shares a message with others, and the longest message of several values. Larger
+/// ones would gain nothing, and the values of one message must be in memory together.
+inline constexpr std::int64_t bucketed_value_bytes = 1 << 18;
+inline constexpr std::int64_t bucket_bytes = 1 << 20;
 
-/// Several small all-reduces over the same axes as one message.
+/// Several small all-reduces over the same axes as one message, their bucket.
 /// Communication: one MPI_Allreduce of all of them.
-class joined_reduce {
+class bucketed_all_reduce {
  public:
-  /// A value and its place in the message, in bytes. A value that lives there is not copied.
+  /// A value and its offset in the bucket, in bytes. A value that is stored in the bucket is not copied.
   struct part {
     std::size_t from = 0;
     std::size_t to = 0;
@@ -26,26 +27,26 @@ class joined_reduce {
     bool lives_there = false;
   };
 
-  /// `like` is any of the transfers; `bytes` the length of the message.
-  joined_reduce(grid_state& grid, const transfer& like, std::vector<part> parts, std::int64_t bytes)
+  /// `like` is any of the transfers; `bytes` the length of the bucket.
+  bucketed_all_reduce(grid_state& grid, const transfer& like, std::vector<part> parts, std::int64_t bytes)
       : parts_(std::move(parts)), bytes_(bytes), all_(grid, whole(like, bytes / size_of(like.element))) {}
 
   const std::vector<part>& parts() const { return parts_; }
   std::int64_t bytes() const { return bytes_; }
   scratch_bytes needs() const { return all_.needs(); }
 
-  /// `at` gives the address of a buffer; `message` is memory of its own.
+  /// `at` gives the address of a buffer; `bucket` is memory of its own.
   template <class Address>
-  void run(const Address& at, char* message, const scratch& s) const {
+  void run(const Address& at, char* bucket, const scratch& s) const {
     for (const part& p : parts_)
-      if (!p.lives_there) copy_bytes(message + p.offset, at(p.from), p.bytes);
-    all_.run(message, message, s);
+      if (!p.lives_there) copy_bytes(bucket + p.offset, at(p.from), p.bytes);
+    all_.run(bucket, bucket, s);
     for (const part& p : parts_)
-      if (!p.lives_there) copy_bytes(at(p.to), message + p.offset, p.bytes);
+      if (!p.lives_there) copy_bytes(at(p.to), bucket + p.offset, p.bytes);
   }
 
  private:
-  /// A value without dims that are divided, as long as the message.
+  /// The transfer of one unsharded value, as long as the bucket.
   static transfer whole(const transfer& like, std::int64_t elements) {
     transfer t = like;
     t.global = {};

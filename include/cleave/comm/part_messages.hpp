@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/parts.hpp>
+
+#include <vector>
+
+namespace cleave::comm {
+
+/// Parts of shards on their way between devices, one box a message. A part that is one run of memory is neither packed
+/// nor unpacked.
+class part_messages {
+ public:
+  part_messages(const group& ranks, element e) : ranks_(ranks), element_(e) {}
+
+  /// The part of the operand's shard that stays on this device, and where it goes in the result's.
+  void keep(const box_copy& c) { keep_ = c; }
+  /// Adds a part of the operand's shard, whose array has these strides, for another rank.
+  void send(int rank, const box& part, const box& shard, const strides& stride) {
+    sent_.add(rank, part,
+              make_copy(part.extents(), stride, position_in(shard, part, stride), strides_of(part.extents()),
+                        sent_.elements));
+  }
+  /// Adds a part of the result's shard that another rank sends.
+  void receive(int rank, const box& part, const box& shard) {
+    received_.add(rank, part, copy_from_packed(part, shard, received_.elements));
+  }
+  /// Keeps room for the requests of all messages. To be called after the last one was added.
+  void reserve() { messages_.reserve(sent_.requests + received_.requests); }
+
+  scratch_bytes needs() const {
+    const std::int64_t bytes = aligned(sent_.elements * size()) + aligned(received_.elements * size());
+    return {bytes, port_.staged() ? bytes : 0};
+  }
+  void run(const void* in, void* out, const scratch& s) {
+    const std::int64_t second = aligned(sent_.elements * size());
+    const scratch receiving{s.memory + second, s.host + second};
+    const auto landing = [&](const message& m) -> void* {
+      return m.copy.contiguous() ? element_at(out, m.copy.to_offset, element_) : receiving.memory + m.offset * size();
+    };
+    for (const message& m : received_.all)
+      messages_.receive(port_.incoming(landing(m), receiving.host + m.offset * size()), m.elements, element_, m.rank,
+                        ranks_.handle);
+    for (const message& m : sent_.all)
+      if (!m.copy.contiguous()) copy_box(m.copy, in, s.memory, size());
+    for (const message& m : sent_.all) {
+      const void* from = m.copy.contiguous() ? element_at(in, m.copy.from_offset, element_)
+                                             : s.memory + m.offset * size();
+      messages_.send(port_.outgoing(from, s.host + m.offset * size(), m.elements * size()), m.elements, element_,
+                     m.rank, ranks_.handle);
+    }
+    copy_box(keep_, in, out, size());
+    messages_.wait();
+    for (const message& m : received_.all) {
+      port_.arrived(landing(m), receiving.host + m.offset * size(), m.elements * size());
+      if (!m.copy.contiguous()) copy_box(m.copy, receiving.memory, out, size());
+    }
+  }
+
+ private:
+  struct message {
+    int rank;
+    std::int64_t elements;
+    /// The offset among the packed messages of its direction.
+    std::int64_t offset;
+    box_copy copy;
+  };
+  /// The messages of one direction.
+  struct direction {
+    std::vector<message> all{};
+    std::int64_t elements = 0, requests = 0;
+
+    void add(int rank, const box& part, const box_copy& copy) {
+      all.push_back({rank, part.elements(), elements, copy});
+      elements += part.elements();
+      requests += messages::requests_for(part.elements());
+    }
+  };
+
+  std::int64_t size() const { return size_of(element_); }
+
+  group ranks_;
+  element element_;
+  port port_{};
+  box_copy keep_{};
+  direction sent_{}, received_{};
+  messages messages_{};
+};
+
+} // namespace cleave::comm

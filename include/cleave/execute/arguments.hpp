@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/binder.hpp>
+#include <cleave/storage/memory.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace cleave::detail {
+
+/// The memory of a program's arguments and results: which results must be computed beside it, because the caller gave the memory of an argument
+/// that is still to be read.
+class argument_memory {
+ public:
+  explicit argument_memory(const binder& b) {
+    const program_view& p = b.program;
+    aside_.resize(p.results);
+    argument_bytes_.resize(p.arguments, 0);
+    for (std::size_t i = 0; i < p.buffers.size(); ++i) {
+      const buffer& x = p.buffers[i];
+      if (x.role == role::workspace) continue;
+      (x.role == role::input ? inputs_ : outputs_).push_back({i, x.index});
+      if (x.form == form::slice) continue;
+      (x.role == role::input ? argument_bytes_[x.index] : aside_[x.index].bytes) = b.bytes(x);
+    }
+    for (std::size_t r = 0; r < p.results; ++r) by_address_.push_back(r);
+    apart_.resize(p.results, nullptr);
+  }
+
+  void find_hazards(const program_view& p) {
+    const std::vector<range> uses = uses_of(p);
+    for (std::size_t a = 0; a < p.arguments; ++a)
+      for (std::size_t r = 0; r < p.results; ++r) {
+        const std::int64_t last_read = uses[a].end, first_write = uses[p.arguments + r].begin;
+        if (last_read < 0 || first_write < 0 || last_read < first_write) continue;
+        hazards_.push_back({a, r, last_read == first_write && pointwise(p, p.steps[static_cast<std::size_t>(last_read)], a)});
+      }
+  }
+
+  /// Writes the addresses of a run. Throws overlap_error where two results share memory.
+  void take(const void* const* inputs, void* const* outputs, std::vector<void*>& at) {
+    refuse_overlap(outputs);
+    for (const place& p : inputs_) at[p.buffer] = const_cast<void*>(inputs[p.index]);
+    for (aside& a : aside_) a.used = false;
+    for (const hazard& h : hazards_) {
+      const auto from = reinterpret_cast<std::uintptr_t>(inputs[h.argument]), to = reinterpret_cast<std::uintptr_t>(outputs[h.result]);
+      const auto read = static_cast<std::uintptr_t>(argument_bytes_[h.argument]);
+      const auto written = static_cast<std::uintptr_t>(aside_[h.result].bytes);
+      if (from < to + written && to < from + read && !(h.same_place_is_safe && from == to)) aside_[h.result].used = true;
+    }
+    for (aside& a : aside_)
+      if (a.used && !a.memory) a.memory = allocate(a.bytes);
+    for (const place& p : outputs_) at[p.buffer] = aside_[p.index].used ? aside_[p.index].memory.get() : outputs[p.index];
+  }
+  /// Moves what was computed beside a result to it.
+  void give(void* const* outputs) const {
+    for (std::size_t r = 0; r < aside_.size(); ++r)
+      if (aside_[r].used) copy_bytes(outputs[r], aside_[r].memory.get(), aside_[r].bytes);
+  }
+
+ private:
+  struct place {
+    std::size_t buffer;
+    std::size_t index;
+  };
+  /// A result that is written while an argument is still read.
+  struct hazard {
+    std::size_t argument;
+    std::size_t result;
+    bool same_place_is_safe;
+  };
+  struct aside {
+    std::int64_t bytes = 0;
+    bool used = false;
+    std::shared_ptr<void> memory{};
+  };
+
+  /// Two results in one memory would overwrite each other. What was found for the same addresses before holds still.
+  void refuse_overlap(void* const* outputs) {
+    if (std::equal(apart_.begin(), apart_.end(), outputs)) return;
+    // They keep their order from call to call, so that insertion finds them sorted.
+    for (std::size_t i = 1; i < by_address_.size(); ++i)
+      for (std::size_t j = i; j > 0 && std::less<void*>()(outputs[by_address_[j]], outputs[by_address_[j - 1]]); --j)
+        std::swap(by_address_[j], by_address_[j - 1]);
+    std::size_t last = by_address_.size();
+    for (std::size_t r : by_address_) {
+      if (aside_[r].bytes == 0) continue;
+      if (last < by_address_.size() && static_cast<char*>(outputs[last]) + aside_[last].bytes > static_cast<char*>(outputs[r]))
+        throw overlap_error(wording::results_overlap(static_cast<std::int64_t>(std::min(last, r)), static_cast<std::int64_t>(std::max(last, r))));
+      last = r;
+    }
+    std::copy(outputs, outputs + apart_.size(), apart_.begin());
+  }
+
+  /// For each argument, then each result: the step that writes it first (begin) and the one that reads it last (end), or -1. What a loop reads is
+  /// read until it ends, and what it writes may be written as soon as it begins.
+  static std::vector<range> uses_of(const program_view& p) {
+    std::vector<range> uses(p.arguments + p.results, range{-1, -1});
+    std::int64_t depth = 0, begin = 0;
+    for (std::size_t i = 0; i < p.steps.size(); ++i) {
+      const step& s = p.steps[i];
+      if (s.kind == step_kind::loop_begin && depth++ == 0) begin = static_cast<std::int64_t>(i);
+      if (s.kind == step_kind::loop_end) --depth;
+      const std::int64_t end = end_of_loops(p, i, depth);
+      for (std::uint16_t b : s.in)
+        if (p.buffers[b].role == role::input) uses[p.buffers[b].index].end = end;
+      if (!writes(s)) continue;
+      const buffer& out = p.buffers[s.out];
+      if (out.role != role::output) continue;
+      range& use = uses[p.arguments + out.index];
+      if (use.begin < 0) use.begin = depth > 0 ? begin : static_cast<std::int64_t>(i);
+    }
+    return uses;
+  }
+  /// The end of all loops around a step.
+  static std::int64_t end_of_loops(const program_view& p, std::size_t i, std::int64_t depth) {
+    while (depth > 0) {
+      ++i;
+      if (p.steps[i].kind == step_kind::loop_begin) ++depth;
+      if (p.steps[i].kind == step_kind::loop_end) --depth;
+    }
+    return static_cast<std::int64_t>(i);
+  }
+  /// Whether within one step an argument may be overwritten in place: element i of the result needs element i of it alone.
+  static bool pointwise(const program_view& p, const step& s, std::size_t argument) {
+    if (s.kind == step_kind::move) return s.move == kind::all_reduce || s.move == kind::mask;
+    if (s.kind != step_kind::map) return false;
+    for (std::uint16_t b : s.in) {
+      const buffer& x = p.buffers[b];
+      if (x.role == role::input && x.index == argument &&
+          (x.type.rank != s.loop.rank || x.type.dims != s.loop.dims || x.type.element != p.buffers[s.out].type.element))
+        return false;
+    }
+    return true;
+  }
+
+  std::vector<place> inputs_{}, outputs_{};
+  std::vector<std::int64_t> argument_bytes_{};
+  std::vector<hazard> hazards_{};
+  std::vector<aside> aside_{};
+  std::vector<void*> apart_{};
+  std::vector<std::size_t> by_address_{};
+};
+
+} // namespace cleave::detail

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/grid_state.hpp>
+#include <cleave/program/addressing.hpp>
+#include <cleave/program/program_view.hpp>
+
+namespace cleave {
+
+/// What a step is bound from: the program, the sizes, and the device. Computed once, when a plan meets sizes.
+struct binder {
+  grid_state& grid;
+  program_view program;
+  const sizes& at;
+
+  const buffer& operand(const step& s, std::size_t k) const { return program.buffers[s.in[k]]; }
+  const buffer& result(const step& s) const { return program.buffers[s.out]; }
+  /// The number of a step of this program.
+  std::size_t number_of(const step& s) const { return static_cast<std::size_t>(&s - program.steps.data()); }
+
+  /// Extents of this device's shard of a buffer, and its bytes.
+  shape local(const buffer& b) const { return indices_of(b, program.maps, at, grid.here()).extents(); }
+  std::int64_t bytes(const buffer& b) const { return local(b).elements() * size_of(b.type.element); }
+  addressing addresses(const buffer& b) const { return addressing_of(b, program.buffers, program.maps, at, grid.here()); }
+  /// The indices of this device along dim `i` of a loop.
+  range held_along(const tensor_type& loop, const layout& space, int i) const { return held(at[loop[i]], space[i], grid.here(), grid.sizes()); }
+};
+
+/// The stride of a buffer along a dim, 0 where it does not have it.
+inline std::int64_t stride_along(const buffer& b, const addressing& a, dim_id d) {
+  const int position = b.type.find(d);
+  return position < 0 ? 0 : a.stride[static_cast<std::size_t>(position)];
+}
+
+} // namespace cleave

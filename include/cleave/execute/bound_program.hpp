@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/arguments.hpp>
+#include <cleave/execute/runnable.hpp>
+
+namespace cleave {
+
+/// A plan bound to a grid and to sizes. Buffers that live in one workspace slot share its memory; one allocation holds all slots and the
+/// memory of the steps.
+class bound_program {
+ public:
+  /// Collective over the grid: sub-communicators may be made.
+  bound_program(grid_state& grid, const sizes& at, const runnable& code)
+      : running_{grid}, arguments_(binder{grid, code.program, at}), checks_(grid, at, code.program) {
+    const binder b{grid, code.program, at};
+    bind_steps(b, code);
+    allocate_memory(b);
+    arguments_.find_hazards(code.program);
+  }
+  bound_program(const bound_program&) = delete;
+  bound_program& operator=(const bound_program&) = delete;
+
+  /// Takes the addresses of a run. A result whose memory is that of an argument that is still to be read is computed beside it.
+  void start(const void* const* inputs, void* const* outputs) {
+    running_.grid.require_usable();
+    arguments_.take(inputs, outputs, running_.at);
+    running_.checks = running_.grid.checked().any() ? &checks_ : nullptr;
+    if (running_.checks != nullptr) checks_.before_call(running_.at);
+  }
+  void run() { running_.run_steps(0, running_.steps.size()); }
+  void finish(void* const* outputs) { arguments_.give(outputs); }
+  /// After an exception that all ranks throw: nothing is left under way, so that the plan can run again.
+  void finish_exchanges() {
+    while (!running_.in_flight.empty()) {
+      running_.in_flight.back()->finish();
+      running_.in_flight.pop_back();
+    }
+  }
+
+  run_state& state() { return running_; }
+  /// Bytes of this device's workspace.
+  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+
+ private:
+  void bind_steps(const binder& b, const runnable& code) {
+    for (std::size_t i = 0; i < b.program.steps.size(); ++i) {
+      running_.names.push_back(profile_name(b.program.steps[i]));
+      running_.steps.push_back(code.bind(b, i));
+    }
+    if (code.join_reduces != nullptr) code.join_reduces(b, running_.steps);
+    running_.in_flight.reserve(running_.steps.size());
+  }
+  static std::string profile_name(const step& s) {
+    std::string name;
+    if (s.move != kind::none) name.append(name_of(s.move)).append(" for ");
+    name.append(name_of(s.code));
+    if (s.move != kind::none) name.append(" line ").append(std::to_string(s.where.line));
+    return name;
+  }
+
+  /// The workspace: the slots, then what steps have of their own, then what they share.
+  void allocate_memory(const binder& b) {
+    const program_view& p = b.program;
+    std::vector<std::int64_t> slot_at(p.slots, 0);
+    for (const buffer& x : p.buffers)
+      if (has_slot(x)) slot_at[x.index] = std::max(slot_at[x.index], b.bytes(x));
+    std::int64_t memory = 0, host = 0;
+    for (std::int64_t& slot : slot_at) {
+      const std::int64_t bytes = slot;
+      slot = memory;
+      memory += comm::aligned(bytes);
+    }
+    const std::int64_t first_own = memory;
+    comm::scratch_bytes shared;
+    for (const auto& s : running_.steps) {
+      const comm::scratch_bytes own = s->own_bytes(), needs = s->shared_bytes();
+      memory += comm::aligned(own.memory);
+      host += comm::aligned(own.host);
+      shared.memory = std::max(shared.memory, needs.memory);
+      shared.host = std::max(shared.host, needs.host);
+    }
+    workspace_bytes_ = memory + shared.memory;
+    const bool allocated = try_allocate(workspace_bytes_, workspace_) && try_allocate<Kokkos::HostSpace>(host + shared.host, host_);
+    b.grid.agree_on_memory(allocated, workspace_bytes_ + host + shared.host, "the workspace of a plan");
+
+    char* const base = static_cast<char*>(workspace_.get());
+    running_.at.resize(p.buffers.size(), nullptr);
+    for (std::size_t i = 0; i < p.buffers.size(); ++i)
+      if (const buffer& x = p.buffers[i]; base != nullptr && x.role == role::workspace)
+        running_.at[i] = base + slot_at[x.index] + b.addresses(x).offset * size_of(x.type.element);
+    settle_steps(first_own, memory, host);
+  }
+  static bool has_slot(const buffer& x) { return x.role == role::workspace && x.form != form::view && x.form != form::slice; }
+  /// Gives the steps their own memory, which begins at `memory` bytes, and the shared one after it.
+  void settle_steps(std::int64_t memory, std::int64_t shared, std::int64_t shared_host) {
+    char *const base = static_cast<char*>(workspace_.get()), *const host_base = static_cast<char*>(host_.get());
+    const auto at = [](char* from, std::int64_t offset) { return from == nullptr ? nullptr : from + offset; };
+    std::int64_t host = 0;
+    for (const auto& s : running_.steps) {
+      const comm::scratch_bytes own = s->own_bytes();
+      s->settle({at(base, memory), at(host_base, host)}, running_);
+      memory += comm::aligned(own.memory);
+      host += comm::aligned(own.host);
+    }
+    running_.scratch = {at(base, shared), at(host_base, shared_host)};
+  }
+
+  run_state running_;
+  detail::argument_memory arguments_;
+  detail::call_checks checks_;
+  std::int64_t workspace_bytes_ = 0;
+  std::shared_ptr<void> workspace_{}, host_{};
+};
+
+} // namespace cleave

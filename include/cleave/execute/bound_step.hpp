@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/exchange_spec.hpp>
+#include <cleave/comm/grid_state.hpp>
+#include <cleave/execute/call_checks.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cleave {
+
+struct run_state;
+
+/// A step with everything that depends on sizes and on the device. Each kind of step is a class in execute/steps/, which says there how it is
+/// bound and what it does.
+class bound_step {
+ public:
+  bound_step() = default;
+  bound_step(const bound_step&) = delete;
+  bound_step& operator=(const bound_step&) = delete;
+  virtual ~bound_step() = default;
+
+  virtual void run(run_state& r) = 0;
+  /// Scratch memory, which all steps share.
+  virtual comm::scratch_bytes shared_bytes() const { return {}; }
+  /// Memory of its own. `settle` gives it, when the addresses of the workspace are known.
+  virtual comm::scratch_bytes own_bytes() const { return {}; }
+  virtual void settle([[maybe_unused]] const comm::scratch& own, [[maybe_unused]] run_state& r) {}
+  /// The step that comes next; `number` is its own.
+  virtual std::size_t next(std::size_t number) const { return number + 1; }
+};
+
+/// What the steps of a program share while it runs.
+struct run_state {
+  grid_state& grid;
+  /// The address of each buffer.
+  std::vector<void*> at{};
+  comm::scratch scratch{};
+  std::vector<std::unique_ptr<bound_step>> steps{};
+  /// Names of the steps in profiles.
+  std::vector<std::string> names{};
+  /// Exchanges that go on while other steps compute.
+  std::vector<comm::bound_exchange*> in_flight{};
+  /// In checked mode.
+  detail::call_checks* checks = nullptr;
+
+  /// Runs steps `first` to `last`, loops among them.
+  void run_steps(std::size_t first, std::size_t last) {
+    while (first < last) {
+      const std::size_t next = steps[first]->next(first);
+      if (next == first + 1) run_step(first);
+      else steps[first]->run(*this);
+      first = next;
+    }
+  }
+
+ private:
+  void run_step(std::size_t i) {
+    if (checks != nullptr) checks->before_step(i, at);
+    Kokkos::Profiling::pushRegion(names[i]);
+    steps[i]->run(*this);
+    for (comm::bound_exchange* e : in_flight) e->progress();
+    Kokkos::Profiling::popRegion();
+    if (checks != nullptr) checks->after_step(i, at);
+  }
+};
+
+/// The addresses that a step reads.
+struct operand_addresses {
+  const void* from[max_operands];
+  operand_addresses(const run_state& r, const step& s) {
+    for (std::size_t k = 0; k < s.in.size(); ++k) from[k] = r.at[s.in[k]];
+  }
+};
+
+} // namespace cleave

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/strides.hpp>
+#include <cleave/kernels/expression.hpp>
+#include <cleave/ops/user.hpp>
+#include <cleave/program/program_view.hpp>
+#include <cleave/storage/element_type.hpp>
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+// From the tape of a step, a constant, to the type of its expression. Tapes that compute the same are one type.
+
+namespace cleave::detail {
+
+/// The parts of a node of an expression: its op, the element type of its result, and where its operands are (see tape_node).
+constexpr std::uint64_t word_of(op code, element type, int a, int b, int c) {
+  return static_cast<std::uint64_t>(code) | static_cast<std::uint64_t>(type) << 8 | static_cast<std::uint64_t>(a) << 16 |
+         static_cast<std::uint64_t>(b) << 24 | static_cast<std::uint64_t>(c) << 32;
+}
+
+/// All that the code of a tape depends on, one word for each entry.
+struct tape_code {
+  int size = 0, loads = 0;
+  std::uint64_t word[max_tape]{};
+  const user_entry* user[max_tape]{};
+
+  /// Of equal tapes the same.
+  constexpr std::uint64_t hash() const {
+    std::uint64_t h = static_cast<std::uint64_t>(loads);
+    for (int j = 0; j < size; ++j) h = (h ^ word[j]) * 0x9E3779B97F4A7C15u ^ h >> 31;
+    return h;
+  }
+  friend constexpr bool operator==(const tape_code& a, const tape_code& b) {
+    if (a.size != b.size || a.loads != b.loads) return false;
+    for (int j = 0; j < a.size; ++j)
+      if (a.word[j] != b.word[j] || a.user[j] != b.user[j]) return false;
+    return true;
+  }
+};
+
+constexpr tape_code tape_code_of(const program_view& p, const step& s) {
+  const inner_dim inner = inner_dim_of(s, p.buffers, p.maps);
+  tape_code t;
+  t.loads = static_cast<int>(s.in.size());
+  int literals = 0, indices = 0;
+  for (const tape_op& o : s.tape) {
+    std::uint64_t& word = t.word[t.size];
+    switch (role_of(o.code)) {
+      case tape_role::load: word = word_of(o.code, o.type, o.arg, inner.stride[o.arg], 0); break;
+      case tape_role::constant:
+      case tape_role::count: word = word_of(o.code, o.type, literals++, 0, 0); break;
+      case tape_role::index: word = word_of(o.code, o.type, indices++, o.arg == inner.position ? 1 : 0, 0); break;
+      case tape_role::user: t.user[t.size] = o.user; [[fallthrough]];
+      case tape_role::operation: word = word_of(o.code, o.type, o.in[0], o.in[1], o.in[2]); break;
+    }
+    ++t.size;
+  }
+  return t;
+}
+
+/// Whether the inner dim of a fold is a folded one.
+constexpr bool folds_inner(const program_view& p, std::size_t i) {
+  const inner_dim inner = inner_dim_of(p.steps[i], p.buffers, p.maps);
+  return inner.folded || inner.position < 0;
+}
+
+/// The function of a user's operation for an element type.
+template <class T>
+constexpr auto function_of(const user_entry& e) {
+  if constexpr (std::is_same_v<T, double>) return e.f64;
+  else if constexpr (std::is_same_v<T, float>) return e.f32;
+  else if constexpr (std::is_same_v<T, std::int64_t>) return e.i64;
+  else return e.i32;
+}
+
+constexpr int byte_of(std::uint64_t word, int i) { return static_cast<int>(word >> 8 * i & 0xff); }
+template <std::uint64_t Word>
+using element_of_word = typename element_type<static_cast<element>(byte_of(Word, 1))>::type;
+
+template <std::uint64_t Word, const user_entry* User>
+struct node_of_word {
+  using value_type = element_of_word<Word>;
+  using type = user_node<function_of<computed<value_type>>(*User), value_type, byte_of(Word, 2), byte_of(Word, 3), byte_of(Word, 4)>;
+};
+template <std::uint64_t Word>
+struct node_of_word<Word, nullptr> {
+  using type = tape_node<byte_of(Word, 0), element_of_word<Word>, byte_of(Word, 2), byte_of(Word, 3), byte_of(Word, 4)>;
+};
+
+/// The expression of a map or fold, step I of a plan.
+template <class Plan, std::size_t I>
+struct expression_of {
+  static constexpr tape_code tape = tape_code_of(Plan::frozen, Plan::frozen.steps[I]);
+  template <std::size_t... J>
+  static auto nodes(std::index_sequence<J...>) -> tape_expression<tape.loads, typename node_of_word<tape.word[J], tape.user[J]>::type...>;
+  using type = decltype(nodes(std::make_index_sequence<static_cast<std::size_t>(tape.size)>{}));
+};
+
+} // namespace cleave::detail

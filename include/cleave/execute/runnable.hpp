@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/steps/all.hpp>
+
+#include <array>
+#include <span>
+
+// From a plan, a constant, to what runs it: the program, and the code of its steps. The rest of the run time is compiled once.
+
+namespace cleave {
+
+/// What the run time knows of a plan. Its address stands for the plan.
+struct runnable {
+  program_view program;
+  /// The form of each step, by its number.
+  std::span<const std::uint16_t> form_of;
+  std::span<const step_form> forms;
+  /// Joins small all-reduces; null where there is nothing to join.
+  void (*join_reduces)(const binder&, std::vector<std::unique_ptr<bound_step>>&) = nullptr;
+
+  std::unique_ptr<bound_step> bind(const binder& b, std::size_t i) const {
+    const step_form& f = forms[form_of[i]];
+    return f.bind(b, program.steps[i], f.code);
+  }
+};
+
+namespace detail {
+
+/// The forms of a program's steps: which steps share their code, and one example of each.
+template <std::size_t Steps>
+struct form_list {
+  std::uint16_t form_of[Steps + 1]{};
+  std::uint16_t example[Steps + 1]{};
+  std::size_t count = 0;
+};
+
+/// Of steps that share their code the same; of others nearly always another one.
+constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
+  const step& s = p.steps[i];
+  const auto element_of_buffer = [&](std::size_t b) { return static_cast<std::uint64_t>(p.buffers[b].type.element); };
+  std::uint64_t h = static_cast<std::uint64_t>(s.kind) | static_cast<std::uint64_t>(s.move) << 8 | static_cast<std::uint64_t>(s.combine) << 16;
+  if (writes(s)) h |= element_of_buffer(s.out) << 24;
+  if (!s.in.empty()) h |= element_of_buffer(s.in[0]) << 32;
+  if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
+  return s.tape.empty() ? h : h ^ tape_code_of(p, s).hash() << 1;
+}
+constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
+  const step &a = p.steps[i], &b = p.steps[j];
+  if (a.kind != b.kind || a.move != b.move || a.combine != b.combine) return false;
+  if (writes(a) && p.buffers[a.out].type.element != p.buffers[b.out].type.element) return false;
+  if (a.in.empty() != b.in.empty()) return false;
+  if (!a.in.empty() && p.buffers[a.in[0]].type.element != p.buffers[b.in[0]].type.element) return false;
+  if (a.kind == step_kind::fold && folds_inner(p, i) != folds_inner(p, j)) return false;
+  return a.tape.empty() == b.tape.empty() && (a.tape.empty() || tape_code_of(p, a) == tape_code_of(p, b));
+}
+template <std::size_t Steps>
+constexpr form_list<Steps> forms_of(const program_view& p) {
+  form_list<Steps> list;
+  std::uint64_t hash[Steps + 1]{};
+  for (std::size_t i = 0; i < Steps; ++i) {
+    const std::uint64_t own = form_hash(p, i);
+    std::size_t f = 0;
+    while (f < list.count && (hash[f] != own || !same_form(p, list.example[f], i))) ++f;
+    if (f == list.count) {
+      hash[f] = own;
+      list.example[list.count++] = static_cast<std::uint16_t>(i);
+    }
+    list.form_of[i] = static_cast<std::uint16_t>(f);
+  }
+  return list;
+}
+
+template <class Plan>
+struct forms_of_plan {
+  static constexpr std::size_t steps = Plan::frozen.steps.size();
+  static constexpr form_list<steps> list = forms_of<steps>(Plan::frozen);
+  template <std::size_t... F>
+  static constexpr std::array<step_form, sizeof...(F)> table(std::index_sequence<F...>) {
+    return {step_code<Plan::frozen.steps[list.example[F]].kind>::template form<Plan, list.example[F]>()...};
+  }
+  static constexpr auto all = table(std::make_index_sequence<list.count>{});
+};
+
+constexpr auto reduce_joiner_of(const program_view& p) -> void (*)(const binder&, std::vector<std::unique_ptr<bound_step>>&) {
+  return has_reduces_to_join(p) ? &join_reduces : nullptr;
+}
+
+} // namespace detail
+
+/// Of a type with a constant `frozen`, a program.
+template <class Plan>
+inline constexpr runnable runnable_of{Plan::frozen, std::span(detail::forms_of_plan<Plan>::list.form_of, detail::forms_of_plan<Plan>::steps),
+                                      detail::forms_of_plan<Plan>::all, detail::reduce_joiner_of(Plan::frozen)};
+
+} // namespace cleave

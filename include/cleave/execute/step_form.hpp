@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/binder.hpp>
+#include <cleave/execute/bound_step.hpp>
+#include <cleave/storage/element_type.hpp>
+
+#include <memory>
+
+namespace cleave {
+
+struct elementwise_code;
+
+/// How steps of one form are bound: steps that need the same code, whatever their sizes and layouts, in whatever plan.
+struct step_form {
+  std::unique_ptr<bound_step> (*bind)(const binder&, const step&, const elementwise_code*) = nullptr;
+  /// Of maps and folds.
+  const elementwise_code* code = nullptr;
+};
+
+/// The form of the steps of a kind: `step_code<Kind>::form<Plan, I>()` for step I of a plan. Each kind specialises it in its file in
+/// execute/steps/, from nothing of the plan but what the code of the step depends on.
+template <step_kind Kind>
+struct step_code;
+
+namespace detail {
+
+template <class Step>
+std::unique_ptr<bound_step> bind_as(const binder& b, const step& s, const elementwise_code*) {
+  return std::make_unique<Step>(b, s);
+}
+/// The form of steps whose code is one class.
+template <class Step>
+inline constexpr step_form form_as{&bind_as<Step>, nullptr};
+
+/// The C++ type of the elements of a buffer of a plan.
+template <class Plan, std::size_t Buffer>
+using element_at = typename element_type<Plan::frozen.buffers[Buffer].type.element>::type;
+
+} // namespace detail
+
+} // namespace cleave

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/local.hpp>
+#include <cleave/execute/step_form.hpp>
+
+// Kernels of the user on shards.
+
+namespace cleave {
+
+class call_step final : public bound_step {
+ public:
+  call_step(const binder& b, const step& s) : step_(s) {
+    for (std::uint16_t in : s.in) shards_.push_back(shard_of(b, b.program.buffers[in]));
+    shards_.push_back(shard_of(b, b.result(s)));
+  }
+  void run(run_state& r) override {
+    const std::size_t operands = step_.in.size();
+    for (std::size_t k = 0; k < operands; ++k) shards_[k].data = r.at[step_.in[k]];
+    shards_[operands].data = r.at[step_.out];
+    step_.user->on_shards(local_context(r.grid), std::span<const shard>(shards_.data(), operands), shards_[operands]);
+  }
+
+ private:
+  static shard shard_of(const binder& b, const buffer& x) {
+    shard s{x.type.element, shape_of(x.type, b.at), b.local(x), {}, nullptr, detail::named_dims(x.type, b.program.dims)};
+    s.offset.rank = x.type.rank;
+    for (int i = 0; i < x.type.rank; ++i) s.offset[i] = b.held_along(x.type, x.where, i).begin;
+    return s;
+  }
+
+  const step& step_;
+  /// The operands, then the result.
+  std::vector<shard> shards_{};
+};
+
+template <>
+struct step_code<step_kind::call> {
+  template <class Plan, std::size_t I>
+  static constexpr step_form form() {
+    return detail::form_as<call_step>;
+  }
+};
+
+} // namespace cleave

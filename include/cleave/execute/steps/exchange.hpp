@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/exchange.hpp>
+#include <cleave/execute/step_form.hpp>
+
+// Elements under other indices, and the end of such an exchange that goes on while other steps compute.
+
+namespace cleave {
+
+class exchange_step final : public bound_step {
+ public:
+  exchange_step(const binder& b, const step& s) : step_(s), exchange_(b.grid, spec_of(b, s)) {}
+  // While it is in flight others use the common scratch memory.
+  comm::scratch_bytes shared_bytes() const override { return step_.in_flight ? comm::scratch_bytes{} : exchange_.needs(); }
+  comm::scratch_bytes own_bytes() const override { return step_.in_flight ? exchange_.needs() : comm::scratch_bytes{}; }
+  void settle(const comm::scratch& own, run_state&) override { own_ = own; }
+  void run(run_state& r) override {
+    const operand_addresses in(r, step_);
+    if (!step_.in_flight) return exchange_.run(in.from, r.at[step_.out], r.scratch);
+    exchange_.begin(in.from, r.at[step_.out], own_);
+    r.in_flight.push_back(&exchange_);
+  }
+  void finish(run_state& r) {
+    std::erase(r.in_flight, &exchange_);
+    exchange_.finish();
+  }
+
+ private:
+  static comm::exchange_spec spec_of(const binder& b, const step& s) {
+    const program_view& p = b.program;
+    comm::exchange_spec e;
+    for (std::uint16_t in : s.in) e.in.push_back(p.buffers[in]);
+    e.out = b.result(s);
+    for (const dim_map& m : p.maps.subspan(s.first_map, s.maps)) e.maps.push_back(m);
+    if (e.is_region())
+      for (const dim_map& m : p.maps.subspan(e.out.first_map, e.out.maps)) e.region.push_back(m);
+    e.out.first_map = 0;
+    e.parts = s.region_parts;
+    e.at = b.at;
+    return e;
+  }
+
+  const step& step_;
+  comm::exchange exchange_;
+  comm::scratch own_{};
+};
+
+class wait_step final : public bound_step {
+ public:
+  wait_step(const binder&, const step& s) : begun_(s.begun) {}
+  void run(run_state& r) override { static_cast<exchange_step&>(*r.steps[begun_]).finish(r); }
+
+ private:
+  std::size_t begun_;
+};
+
+template <>
+struct step_code<step_kind::exchange> {
+  template <class Plan, std::size_t I>
+  static constexpr step_form form() {
+    return detail::form_as<exchange_step>;
+  }
+};
+template <>
+struct step_code<step_kind::wait> {
+  template <class Plan, std::size_t I>
+  static constexpr step_form form() {
+    return detail::form_as<wait_step>;
+  }
+};
+
+} // namespace cleave

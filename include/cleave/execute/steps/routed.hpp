@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/distributed/row_routes.hpp>
+#include <cleave/execute/step_form.hpp>
+
+#include <utility>
+
+namespace cleave {
+
+/// A step that finds out when it runs what goes where.
+class routed_step final : public bound_step {
+ public:
+  routed_step(const step& s, std::unique_ptr<comm::data_routed> routed) : step_(s), routed_(std::move(routed)) {}
+  void run(run_state& r) override { routed_->run(operand_addresses(r, step_).from, r.at[step_.out]); }
+
+ private:
+  const step& step_;
+  std::unique_ptr<comm::data_routed> routed_;
+};
+
+} // namespace cleave

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/distributed/row_lookup.hpp>
+#include <cleave/execute/steps/routed.hpp>
+
+// Rows of a table at places, and rows added to a table at places.
+
+namespace cleave {
+
+namespace detail {
+
+template <class T, bool Scatters>
+std::unique_ptr<bound_step> bind_rows(const binder& b, const step& s, const elementwise_code*) {
+  const buffer &first = b.operand(s, 0), &places = b.operand(s, 1), &out = b.result(s);
+  const buffer &table = Scatters ? out : first, &rows = Scatters ? first : out;
+  const comm::row_tensors t{table.type, rows.type, places.type, table.where, rows.where, places.where, dim_along(s), b.at};
+  return std::make_unique<routed_step>(s, std::make_unique<comm::row_lookup<T>>(b.grid, t, s.axes, Scatters));
+}
+template <bool Scatters>
+struct rows_code {
+  template <class Plan, std::size_t I>
+  static constexpr step_form form() {
+    return {&bind_rows<element_at<Plan, Plan::frozen.steps[I].out>, Scatters>, nullptr};
+  }
+};
+
+} // namespace detail
+
+template <>
+struct step_code<step_kind::gather> : detail::rows_code<false> {};
+template <>
+struct step_code<step_kind::scatter> : detail::rows_code<true> {};
+
+} // namespace cleave

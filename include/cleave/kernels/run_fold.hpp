@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/kernels/fold.hpp>
+
+// The loops around a fold's expression, on the host. Compiled once.
+
+namespace cleave {
+
+/// Elements that are worth a unit of parallel work, and the most pieces of one range.
+inline constexpr std::int64_t fold_grain = 1 << 13;
+inline constexpr std::int64_t fold_chunks = 256;
+
+/// Cuts the folded range in pieces where there are few results. Depends on the shape only, never on the number of threads, so
+/// that the order of summation does not either.
+inline void cut_fold(bound_loops& b, bool inner_folded) {
+  const std::int64_t range = b.folded.size();
+  b.results = b.outer.size() * (inner_folded ? 1 : b.inner.extent);
+  const std::int64_t width = inner_folded ? 1 : b.inner.extent < fold_width ? b.inner.extent : fold_width;
+  const std::int64_t units = width == 0 ? 0 : b.results / width;
+  b.chunks = 1;
+  b.chunk = range;
+  if (units == 0 || units > 64 || range == 0) return;
+  std::int64_t pieces = range * width / fold_grain;
+  if (pieces > fold_chunks) pieces = fold_chunks;
+  if (pieces > range) pieces = range;
+  if (pieces < 2) return;
+  b.chunk = (range + pieces - 1) / pieces;
+  b.chunks = (range + b.chunk - 1) / b.chunk;
+}
+
+/// Scratch memory that a fold needs for its pieces.
+inline std::int64_t fold_scratch(const bound_loops& b, std::int64_t element_bytes) {
+  return b.chunks > 1 ? b.chunks * b.results * element_bytes : 0;
+}
+
+/// The functions of a fold's expression.
+struct fold_functions {
+  /// Whether the inner dim is a folded one.
+  bool inner_folded = false;
+  /// Blocks of lines, for results and for pieces of them.
+  void (*block)(const fold_block&) = nullptr;
+  void (*block_of_pieces)(const fold_block&) = nullptr;
+  /// Short folded dims; null where the expression does not permit it.
+  void (*shortly)(const bound_loops&, const void* const*, void*, std::int64_t, std::int64_t) = nullptr;
+  void (*join)(const bound_loops&, const void*, void*) = nullptr;
+  /// Bytes of a result, and of what it is computed in.
+  std::int64_t stored_bytes = 0, computed_bytes = 0;
+};
+
+template <class Expression, reduction How, bool InnerFolded>
+inline constexpr fold_functions fold_functions_of = [] {
+  using T = typename Expression::value_type;
+  using Out = typename Expression::type;
+  fold_functions f{InnerFolded, nullptr, nullptr, nullptr, &join_pieces<T, How, Out>, sizeof(Out), sizeof(T)};
+  if constexpr (InnerFolded) {
+    f.block = &fold_rows<Expression, How, Out>::run;
+    f.block_of_pieces = &fold_rows<Expression, How, T>::run;
+    if constexpr (Expression::indices == 0) f.shortly = &fold_shortly<Expression, How, Out>::run;
+  } else {
+    f.block = &fold_columns<Expression, How, Out>::run;
+    f.block_of_pieces = &fold_columns<Expression, How, T>::run;
+  }
+  return f;
+}();
+
+namespace detail {
+
+struct fold_work {
+  const bound_loops& l;
+  const void* const* from;
+  void* to;
+  void (*block)(const fold_block&);
+  std::int64_t bytes;
+  void (*shortly)(const bound_loops&, const void* const*, void*, std::int64_t, std::int64_t);
+  /// Enough for a vector of sums, or a line of them.
+  struct alignas(64) sums_memory {
+    char bytes[fold_width * 16];
+  };
+
+  void* piece(std::int64_t number) const { return static_cast<char*>(to) + number * l.results * bytes; }
+
+  /// One piece of one result for each unit. Where a piece is one block, results beside each other are one call.
+  static void run_rows(const void* work, std::int64_t begin, std::int64_t end) {
+    const fold_work& w = *static_cast<const fold_work*>(work);
+    const bound_loops& l = w.l;
+    const bool one_block = l.chunks == 1 && l.folded.rank <= 2;
+    sums_memory sums;
+    for (std::int64_t unit = begin; unit < end;) {
+      odometer kept(l.outer, l.outer.rank, l.walked, unit % l.results);
+      if (one_block) {
+        for (std::int64_t n = 0; unit < end; unit += n, kept.advance(n)) {
+          n = end - unit < kept.left() ? end - unit : kept.left();
+          const std::int64_t rows = l.folded.rank == 2 ? l.folded.dims[0].extent : 1;
+          w.block({{&l, w.from, w.to, kept.offset(), l.folded.dims[0].stride, rows, 0, l.inner.extent}, &sums, true, true, n, kept.apart()});
+        }
+      } else {
+        w.run_blocks(kept, l.chunk * (unit / l.results), w.piece(unit / l.results), &sums);
+        ++unit;
+      }
+    }
+  }
+  /// The folded elements from `flat` on of one result, a piece of them.
+  void run_blocks(const odometer& kept, std::int64_t flat, void* out, void* sums) const {
+    const std::int64_t range = l.folded.size(), end = flat + l.chunk < range ? flat + l.chunk : range;
+    std::int64_t done = flat;
+    std::int64_t offset[max_walked];
+    if (flat >= end) return block({{&l, from, out, kept.offset(), kept.apart(), 0, 0, 0}, sums, true, true, 1, kept.apart()});
+    for_each_block(l.folded, l.walked, flat, end, [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
+      for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k] + at.offset()[k];
+      const bool first = done == flat;
+      done += rows * (stop - i);
+      block({{&l, from, out, offset, at.apart(), rows, i, stop}, sums, first, done == end, 1, kept.apart()});
+    });
+  }
+  /// A piece of a stretch of results beside each other for each unit.
+  static void run_columns(const void* work, std::int64_t begin, std::int64_t end) {
+    const fold_work& w = *static_cast<const fold_work*>(work);
+    const bound_loops& l = w.l;
+    const std::int64_t inner = l.inner.extent, stretches = (inner + fold_width - 1) / fold_width, outers = l.results / inner;
+    sums_memory sums;
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const std::int64_t piece = unit / (stretches * outers), first = unit % stretches * fold_width;
+      const odometer kept(l.outer, l.outer.rank, l.walked, unit / stretches % outers);
+      w.run_stretch(kept, piece, first, inner - first < fold_width ? inner : first + fold_width, &sums);
+    }
+  }
+  void run_stretch(const odometer& kept, std::int64_t piece_number, std::int64_t first, std::int64_t stop, void* sums) const {
+    const std::int64_t range = l.folded.size(), begin = piece_number * l.chunk, end = begin + l.chunk < range ? begin + l.chunk : range;
+    void* const out = static_cast<char*>(piece(piece_number)) + kept.offset()[l.walked - 1] * bytes;
+    std::int64_t offset[max_walked];
+    if (begin >= end) return block({{&l, from, out, kept.offset(), kept.apart(), 0, first, stop}, sums, true, true, 1, kept.apart()});
+    odometer at(l.folded, l.folded.rank, l.walked, begin);
+    for (std::int64_t f = begin; f < end;) {
+      const std::int64_t rows = at.left() < end - f ? at.left() : end - f;
+      for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k] + at.offset()[k];
+      block({{&l, from, out, offset, at.apart(), rows, first, stop}, sums, f == begin, f + rows == end, 1, kept.apart()});
+      f += rows;
+      at.advance(rows);
+    }
+  }
+  /// A vector of results for each unit.
+  static void run_shortly(const void* work, std::int64_t begin, std::int64_t end) {
+    const fold_work& w = *static_cast<const fold_work*>(work);
+    const std::int64_t last = end * vector_block;
+    w.shortly(w.l, w.from, w.to, begin * vector_block, last < w.l.results ? last : w.l.results);
+  }
+};
+
+inline void run_fold_into(const bound_loops& l, const fold_work& w, bool inner_folded) {
+  unit_range run = inner_folded ? &fold_work::run_rows : &fold_work::run_columns;
+  std::int64_t units = l.chunks * l.results;
+  if (!inner_folded) {
+    units = l.chunks * (l.results / l.inner.extent) * ((l.inner.extent + fold_width - 1) / fold_width);
+  } else if (w.shortly != nullptr && l.chunks == 1 && l.outer.rank == 1 && l.folded.rank == 1) {
+    const loop_dim &kept = l.outer.dims[0], &folded = l.folded.dims[0];
+    if (folded.extent < fold_short && kept.extent >= vector_block && kept.stride[l.walked - 1] == 1) {
+      run = &fold_work::run_shortly;
+      units = (l.results + vector_block - 1) / vector_block;
+    }
+  }
+  if (l.results * l.folded.size() <= fold_grain) run(&w, 0, units);
+  else launch_units("cleave fold", units, run, &w);
+}
+
+} // namespace detail
+
+/// Runs a fold on the host. `pieces` is scratch memory for the pieces of results, in the type in which the expression is computed.
+inline void run_fold(const bound_loops& l, const void* const* from, void* to, void* pieces, const fold_functions& f) {
+  if (l.results == 0) return;
+  if (l.chunks == 1) return detail::run_fold_into(l, {l, from, to, f.block, f.stored_bytes, f.shortly}, f.inner_folded);
+  detail::run_fold_into(l, {l, from, pieces, f.block_of_pieces, f.computed_bytes, nullptr}, f.inner_folded);
+  f.join(l, pieces, to);
+}
+
+} // namespace cleave

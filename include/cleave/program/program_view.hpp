@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/program/program.hpp>
+
+#include <array>
+#include <concepts>
+#include <span>
+
+namespace cleave {
+
+/// A program as everybody reads it, whether its lists are vectors or arrays of a constant. It is small and refers to the program, which must
+/// live as long.
+struct program_view {
+  const program_facts& facts;
+  std::span<const buffer> buffers;
+  std::span<const step> steps;
+  std::span<const dim_map> maps;
+  const mesh_value& mesh = facts.mesh;
+  const dim_table& dims = facts.dims;
+  const extent_rules& rules = facts.rules;
+  const loop_list& loops = facts.loops;
+  std::size_t arguments = facts.arguments, results = facts.results, slots = facts.slots;
+
+  constexpr program_view(const program_facts& f, std::span<const buffer> b, std::span<const step> s,
+                         std::span<const dim_map> m)
+      : facts(f), buffers(b), steps(s), maps(m) {}
+  /// Of a program or a frozen program.
+  template <class Program>
+    requires std::derived_from<Program, program_facts>
+  constexpr program_view(const Program& p) : program_view(p, p.buffers, p.steps, p.maps) {}
+};
+
+/// A program of fixed size, for a constant.
+template <std::size_t Buffers, std::size_t Steps, std::size_t Maps>
+struct frozen_program : program_facts {
+  std::array<buffer, Buffers> buffers{};
+  std::array<step, Steps> steps{};
+  std::array<dim_map, Maps> maps{};
+};
+
+/// A program whose lists may be shorter than the arrays that hold them, because nobody knows their lengths before it is made.
+template <std::size_t Buffers, std::size_t Steps, std::size_t Maps>
+struct roomy_program {
+  frozen_program<Buffers, Steps, Maps> all{};
+  std::size_t buffers = 0, steps = 0, maps = 0;
+
+  constexpr program_view view() const {
+    return {all, std::span(all.buffers).first(buffers), std::span(all.steps).first(steps),
+            std::span(all.maps).first(maps)};
+  }
+};
+
+namespace detail {
+template <class To, class From>
+constexpr void copy_list(To& to, From from) {
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i];
+}
+} // namespace detail
+
+/// Writes a program into one of fixed size, whose arrays are at least as long as the lists.
+template <class Frozen>
+constexpr void freeze_into(Frozen& f, const program_view& p) {
+  static_cast<program_facts&>(f) = p.facts;
+  detail::copy_list(f.buffers, p.buffers);
+  detail::copy_list(f.steps, p.steps);
+  detail::copy_list(f.maps, p.maps);
+}
+
+/// A copy with run-time length, for tools that change it.
+constexpr program thawed(const program_view& p) {
+  program t;
+  static_cast<program_facts&>(t) = p.facts;
+  t.buffers.assign(p.buffers.begin(), p.buffers.end());
+  t.steps.assign(p.steps.begin(), p.steps.end());
+  t.maps.assign(p.maps.begin(), p.maps.end());
+  return t;
+}
+
+} // namespace cleave

@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/executor.hpp>
+#include <cleave/tensor/storage.hpp>
+
+#include <span>
+#include <vector>
+
+// A call of a plan, from the tensors that it was given. Nothing here depends on their types, so it is compiled once.
+
+namespace cleave::detail {
+
+/// An argument or a result: a tensor, or a number in the caller's memory.
+struct call_operand {
+  const tensor_state* tensor = nullptr;
+  const void* data = nullptr;
+};
+
+/// What a call learns from its tensors before it runs: the grid and the sizes.
+class call_site {
+ public:
+  /// The arguments of the program, then its results. Throws grid_error or shape_error where they do not fit each other.
+  call_site(const program_view& p, const call_operand* operands) : p_(p) {
+    for (std::size_t d = 0; d < p.dims.size(); ++d) extents_[d] = dynamic;
+    for (std::size_t i = 0; i < p.arguments + p.results; ++i)
+      if (operands[i].tensor != nullptr) learn(*operands[i].tensor, p.buffers[i].type);
+  }
+
+  grid_state& grid() const { return *grid_; }
+  /// As the tensors have them; `dynamic` for a dim that no tensor has.
+  std::span<const std::int64_t> extents() const { return {extents_, p_.dims.size()}; }
+
+  /// With the extents that no tensor has, fixed ones and those that follow from splits and merges, all checked.
+  sizes complete() const {
+    sizes at;
+    at.axes = grid_->sizes();
+    for (std::size_t d = 0; d < p_.dims.size(); ++d) {
+      const std::int64_t fixed = p_.dims[d].extent;
+      at.dims[d] = fixed == dynamic ? extents_[d] : fixed;
+      if (extents_[d] != dynamic && at.dims[d] != extents_[d])
+        throw shape_error(wording::extents_differ(p_.dims[d].name, fixed, extents_[d]));
+    }
+    const bool fits = derive_extents(p_.rules, at);
+    for (const dim_product& p : p_.rules.products)
+      for (const dim_id part : {p[1], p[2]})
+        if (p[2] != no_dim && at.dims[p[0]] != dynamic && at.dims[part] > 0 && at.dims[p[0]] % at.dims[part] != 0)
+          throw shape_error(
+              wording::extent_no_multiple(name_of_dim(p[0]), at.dims[p[0]], name_of_dim(part), at.dims[part]));
+    for (std::size_t d = 0; d < p_.dims.size(); ++d)
+      if (at.dims[d] == dynamic) throw shape_error(wording::extent_unknown(p_.dims[d].name));
+    if (!fits) refuse(at);
+    check_promises(at);
+    return at;
+  }
+
+ private:
+  std::string_view name_of_dim(dim_id d) const { return p_.dims[d].name; }
+  void learn(const tensor_state& t, const tensor_type& type) {
+    grid_state& on = t.grid.state();
+    if (grid_ == nullptr) grid_ = &on;
+    if (grid_ != &on) throw grid_error(wording::grids_differ());
+    for (int i = 0; i < type.rank; ++i) {
+      std::int64_t& extent = extents_[type[i]];
+      if (extent == dynamic) extent = t.global[i];
+      if (extent != t.global[i]) throw shape_error(wording::extents_differ(name_of_dim(type[i]), extent, t.global[i]));
+    }
+  }
+  /// Says which extents do not follow from the others as the program needs it.
+  void refuse(const sizes& at) const {
+    for (const dim_product& p : p_.rules.products)
+      if (const std::int64_t parts = at.dims[p[1]] * (p[2] == no_dim ? 1 : at.dims[p[2]]); parts != at.dims[p[0]])
+        throw shape_error(wording::extents_differ(name_of_dim(p[0]), parts, at.dims[p[0]]));
+    for (const derived_extent& d : p_.rules.derived)
+      if (const std::int64_t follows = extent_of(d, at); follows != at.dims[d.dim])
+        throw shape_error(wording::extents_differ(name_of_dim(d.dim), follows, at.dims[d.dim]));
+    for (const least_extent& l : p_.rules.least)
+      if (at.dims[l.dim] < l.least)
+        throw shape_error(wording::extent_too_small(name_of_dim(l.dim), l.least, at.dims[l.dim]));
+  }
+  /// Dims that promise to divide evenly are held to it wherever the plan shards them.
+  void check_promises(const sizes& at) const {
+    for (const buffer& b : p_.buffers)
+      for (int i = 0; i < b.type.rank; ++i) {
+        if (!p_.dims[b.type[i]].divisible) continue;
+        if (const std::int64_t parts = at.axes.product(b.where[i]); at.dims[b.type[i]] % parts != 0)
+          throw shape_error(wording::extent_not_divisible(name_of_dim(b.type[i]), parts, at.dims[b.type[i]]));
+      }
+  }
+
+  program_view p_;
+  grid_state* grid_ = nullptr;
+  std::int64_t extents_[max_dims];
+};
+
+/// Addresses of a call; without a heap where there are no more than usual.
+class call_addresses {
+ public:
+  explicit call_addresses(std::size_t n) : many_(n > usual ? n : 0), at_(n > usual ? many_.data() : few_) {}
+  call_addresses(const call_addresses&) = delete;
+  call_addresses& operator=(const call_addresses&) = delete;
+  void*& operator[](std::size_t i) { return at_[i]; }
+  void** data() { return at_; }
+
+ private:
+  static constexpr std::size_t usual = 64;
+  void* few_[usual];
+  std::vector<void*> many_;
+  void** at_;
+};
+
+/// Runs a plan on its arguments and results. Collective over the devices.
+inline void run_program(const runnable& code, const call_operand* operands) {
+  const program_view& p = code.program;
+  const call_site site(p, operands);
+  // Checked everywhere, so that all ranks throw alike.
+  if (!site.grid().active()) return static_cast<void>(site.complete());
+  if (site.grid().checked().any()) {
+    const plan_identity plan(p);
+    site.grid().same_call(plan.name, plan.hash, plan_identity::hash_of(site.extents()));
+  }
+  const std::size_t all = p.arguments + p.results;
+  call_addresses at(all);
+  // Numbers are where kernels can read them: on the host where they are.
+  std::vector<std::shared_ptr<void>> numbers;
+  for (std::size_t i = 0; i < all; ++i) {
+    at[i] = const_cast<void*>(operands[i].data);
+    if constexpr (!Kokkos::SpaceAccessibility<execution_space, Kokkos::HostSpace>::accessible)
+      if (operands[i].tensor == nullptr) {
+        const std::int64_t bytes = size_of(p.buffers[i].type.element);
+        numbers.push_back(allocate(bytes));
+        copy_bytes<memory_space, Kokkos::HostSpace>(numbers.back().get(), at[i], bytes);
+        at[i] = numbers.back().get();
+      }
+  }
+  executor_for(site.grid(), code, site.extents(), [&] {
+    return site.complete();
+  }).run(at.data(), at.data() + p.arguments);
+}
+
+} // namespace cleave::detail

@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/small_set.hpp>
+
+namespace cleave {
+
+/// A dim of a graph: an index into its table of dims.
+using dim_id = std::uint8_t;
+/// The largest number of dims of a graph.
+inline constexpr int max_dims = 64;
+/// A set of dims of a graph.
+using dim_set = small_set<struct dims_of_graph, std::uint64_t, max_dims>;
+
+constexpr dim_set dim_bit(std::integral auto d) { return std::uint64_t{1} << d; }
+
+} // namespace cleave

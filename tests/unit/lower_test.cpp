@@ -1,0 +1,376 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The passes that turn strategies into steps, one by one. Each is followed by its verification, which must also see
+// what is broken on purpose.
+#include <cleave/expr/functions.hpp>
+#include <cleave/expr/loops.hpp>
+#include <cleave/expr/movement.hpp>
+#include <cleave/expr/reductions.hpp>
+#include <cleave/plan/plan.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace {
+
+using namespace cleave;
+using namespace cleave::lowering;
+
+constexpr std::string_view x = "x", y = "y";
+const dim_ref batch{"batch", 256}, embed{"embed", 64}, hidden{"hidden", 128}, layer{"layer", 8};
+
+using named_dims = std::initializer_list<std::pair<dim_ref, std::string_view>>;
+spec layout_named(named_dims dims, std::string_view unreduced = "") {
+  spec s;
+  s.mesh.axes = {{x, 4}, {y, 2}};
+  for (const auto& [d, axis] : dims) {
+    placement p(d);
+    if (!axis.empty()) p.axes.push_back(axis);
+    s.dims.push_back(p);
+  }
+  if (!unreduced.empty()) s.unreduced.push_back(unreduced);
+  return s;
+}
+
+/// A program that is recorded, with its strategies, and what the passes make of it.
+struct lowered {
+  recorder in{layout_named({}).mesh};
+  graph g{};
+  sizes at{};
+  policy rule = policy::time();
+  choice chosen{};
+
+  value input(named_dims dims) { return in.input(element::f32, layout_named(dims)); }
+  void output(const value& v, named_dims dims) { in.output(v, element::f32, layout_named(dims)); }
+  void choose_strategies() {
+    g = simplify(in.take());
+    at = sizes_for(g);
+    chosen = choose(g, at, rule);
+    ASSERT_TRUE(chosen.found.ok());
+  }
+  assigned_graph assigned() const { return {g, chosen.by_node, chosen.factors, at, rule}; }
+  partitioned split() const { return split_values(assigned()); }
+  storage_plan place_all(const partitioned& p, const fusion& f) const { return place(assigned(), p, f); }
+  emitted emit_all() const {
+    const partitioned p = split();
+    const fusion f = fuse(assigned(), p);
+    const storage_plan m = place_all(p, f);
+    EXPECT_TRUE(verify(assigned(), p));
+    EXPECT_TRUE(verify(assigned(), p, f));
+    EXPECT_TRUE(verify(p, f, m));
+    return emit(assigned(), p, f, m);
+  }
+};
+
+std::size_t count_of(const partitioned& p, origin o) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(p.values, [&](const partitioned_value& v) { return v.origin == o; }));
+}
+std::size_t value_of(const lowered& l, const partitioned& p, op code) {
+  for (std::size_t i = 0; i < p.values.size(); ++i)
+    if (p.values[i].origin == origin::node && l.g.nodes[p.values[i].node].code == code) return i;
+  return none;
+}
+std::vector<step_kind> kinds_of(const std::vector<step>& steps) {
+  std::vector<step_kind> kinds;
+  for (const step& s : steps) kinds.push_back(s.kind);
+  return kinds;
+}
+std::size_t step_of(const std::vector<step>& steps, step_kind kind) {
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].kind == kind) return i;
+  return none;
+}
+
+/// One residual layer: two products, of which the second is partial over y.
+void residual_layer(lowered& l) {
+  const value v = l.input({{batch, x}, {embed, ""}});
+  const value up = l.input({{embed, ""}, {hidden, y}}), down = l.input({{hidden, y}, {embed, ""}});
+  l.output(tanh(v + dot(gelu(dot(v, up, embed)), down, hidden)), {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+}
+
+/// Every hop of a path takes the value from where the one before it leaves it, and no hop is legal over other axes or
+/// from another layout.
+TEST(Lower, HopsOfPathsAreLegalCollectives) {
+  std::mt19937 random(11);
+  axis_sizes sizes;
+  sizes[0] = 2, sizes[1] = 3, sizes[2] = 4;
+  const auto some = [&] {
+    layout l;
+    axis_set partial = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+      const auto where = static_cast<int>(random() % 5);
+      if (where < 3) l.append(where, axis);
+      if (where == 3) partial = static_cast<axis_set>(partial | axis_bit(axis));
+    }
+    l.set_partial(partial);
+    return l;
+  };
+  int hops = 0;
+  for (int n = 0; n < 3000; ++n) {
+    const shape s{{12, 12, 24}, 3};
+    layout at = some();
+    for (const hop& h : find_path(s, 4, at, some(), sizes, policy::time()).hops) {
+      ++hops;
+      EXPECT_TRUE(is_legal(h, at)) << name_of(h.move);
+      hop other = h;
+      other.axes = static_cast<axis_set>(h.axes ^ 8);
+      EXPECT_TRUE(h.move == kind::collective_permute || !is_legal(other, at)) << name_of(h.move);
+      layout partial = at;
+      partial.set_partial(static_cast<axis_set>(at.unreduced() | 8));
+      EXPECT_FALSE(is_legal(h, partial)) << name_of(h.move);
+      at = h.to;
+    }
+  }
+  EXPECT_GT(hops, 3000);
+  EXPECT_FALSE(is_legal({kind::exchange, 1, {}}, {}));
+}
+
+TEST(Lower, ValuesAreMovedOnceForAllWhoNeedThemInALayout) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}});
+  l.output(exp(v), {{batch, ""}, {embed, ""}});
+  l.output(sin(v), {{batch, ""}, {embed, ""}});
+  l.choose_strategies();
+  // As if the search had decided so: v comes sharded, and both read it whole.
+  for (strategy& s : l.chosen.by_node) s.out = layout{};
+  l.chosen.by_node[0].out.append(0, 0);
+  partitioned p = l.split();
+  EXPECT_TRUE(verify(l.assigned(), p));
+  ASSERT_EQ(count_of(p, origin::move), 1u);
+  const std::size_t sine = value_of(l, p, op::sin), moved = p.values[sine].in[0];
+  EXPECT_EQ(p.values[moved].by.move, kind::all_gather);
+  EXPECT_EQ(p.values[value_of(l, p, op::exp)].in[0], moved);
+  // Not the layout that its strategy requires; another collective; a value that comes later.
+  const auto rejects = [&](auto&& change) {
+    partitioned broken = p;
+    change(broken);
+    return !verify(l.assigned(), broken);
+  };
+  EXPECT_TRUE(rejects([&](partitioned& b) { b.values[sine].in[0] = as_computed(p, 0); }));
+  EXPECT_TRUE(rejects([&](partitioned& b) { b.values[moved].by.move = kind::slice; }));
+  EXPECT_TRUE(rejects([&](partitioned& b) { b.values[moved].in[0] = sine; }));
+  EXPECT_TRUE(rejects([&](partitioned& b) { b.values[moved].where.append(0, 1); }));
+  EXPECT_TRUE(rejects([&](partitioned& b) { b.results.pop_back(); }));
+}
+
+TEST(Lower, NeighboursShareOneRegion) {
+  lowered l;
+  const value v = exp(l.input({{batch, x}, {embed, ""}}));
+  l.output(shift(v, batch, 1) + shift(v, batch, -1) - v, {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  const partitioned p = l.split();
+  EXPECT_TRUE(verify(l.assigned(), p));
+  EXPECT_EQ(p.regions.all.size(), 1u);
+  EXPECT_EQ(p.regions.all[0].members.size(), 2u);
+  EXPECT_EQ(count_of(p, origin::region), 1u);
+  // One element before and one after each block, of every row.
+  EXPECT_EQ(p.regions.all[0].bytes, 2 * 64 * 4);
+}
+
+TEST(Lower, FusesWhatOneStepReads) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}});
+  const value once = exp(v), twice = sin(v);
+  l.output(sum(tanh(once), embed), {{batch, x}});
+  l.output(twice * 2.0f, {{batch, x}, {embed, ""}});
+  l.output(sum(twice, batch), {{embed, ""}});
+  l.choose_strategies();
+  const partitioned p = l.split();
+  const fusion f = fuse(l.assigned(), p);
+  EXPECT_TRUE(verify(l.assigned(), p, f));
+  EXPECT_TRUE(f.fused[value_of(l, p, op::exp)]);
+  EXPECT_TRUE(f.fused[value_of(l, p, op::tanh)]);
+  EXPECT_TRUE(f.fused[value_of(l, p, op::constant)]);
+  // Two steps read it.
+  EXPECT_FALSE(f.fused[value_of(l, p, op::sin)]);
+  EXPECT_FALSE(f.fused[value_of(l, p, op::reduce)]);
+  const auto rejects = [&](op code, bool fused) {
+    fusion broken = f;
+    broken.fused[value_of(l, p, code)] = fused;
+    return !verify(l.assigned(), p, broken);
+  };
+  EXPECT_TRUE(rejects(op::sin, true));
+  EXPECT_TRUE(rejects(op::reduce, true));
+}
+
+TEST(Lower, ExpressionsAreCutWhereAStepIsFull) {
+  lowered l;
+  value v = l.input({{batch, x}, {embed, ""}});
+  for (int i = 0; i < 3 * max_tape; ++i) v = i % 2 == 0 ? exp(v) : sin(v);
+  l.output(v, {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  const emitted e = l.emit_all();
+  EXPECT_TRUE(verify(e));
+  EXPECT_EQ(e.made.steps.size(), 4u);
+  for (const step& s : e.made.steps) EXPECT_LE(s.tape.size(), static_cast<std::size_t>(max_tape));
+}
+
+TEST(Lower, AllReducesRunInPlaceAndResultsWhereTheCallerWantsThem) {
+  lowered l;
+  residual_layer(l);
+  const partitioned p = l.split();
+  const fusion f = fuse(l.assigned(), p);
+  const storage_plan m = l.place_all(p, f);
+  EXPECT_TRUE(verify(p, f, m));
+  for (std::size_t i = 0; i < p.values.size(); ++i)
+    if (p.values[i].origin == origin::move && p.values[i].by.move == kind::all_reduce) {
+      EXPECT_EQ(m.of[i], m.of[p.values[i].in[0]]);
+    }
+  EXPECT_TRUE(written_in_place(p, m, 0));
+  EXPECT_EQ(m.storages[m.of[as_computed(p, l.g.inputs[1])]].role, role::input);
+  storage_plan broken = m;
+  broken.storages[m.of[as_computed(p, l.g.inputs[1])]] = broken.storages[m.of[p.results[0]]];
+  EXPECT_FALSE(verify(p, f, broken));
+  broken = m;
+  broken.of[p.results[0]] = m.storages.size();
+  EXPECT_FALSE(verify(p, f, broken));
+}
+
+TEST(Lower, ArgumentsThatAreResultsAreCopied) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}});
+  l.output(v, {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  const emitted e = l.emit_all();
+  EXPECT_TRUE(verify(e));
+  ASSERT_EQ(kinds_of(e.made.steps), std::vector{step_kind::map});
+  EXPECT_EQ(e.made.steps[0].in[0], 0);
+  EXPECT_EQ(e.made.steps[0].out, 1);
+}
+
+TEST(Lower, EmitsWhatTheRulesSay) {
+  lowered l;
+  residual_layer(l);
+  const emitted e = l.emit_all();
+  EXPECT_TRUE(verify(e));
+  EXPECT_EQ(kinds_of(e.made.steps),
+            (std::vector{step_kind::gemm, step_kind::map, step_kind::gemm, step_kind::move, step_kind::map}));
+  const gemm_dims first = as_gemm(e.made.steps[0]);
+  EXPECT_EQ(first.batch.rank, 0);
+  EXPECT_EQ(first.k.rank, 1);
+  EXPECT_EQ(e.made.dims[first.k[0]].name, "embed");
+  emitted broken = e;
+  std::swap(broken.made.steps[0], broken.made.steps[1]);
+  EXPECT_FALSE(verify(broken));
+  broken = e;
+  broken.made.steps[3].move = kind::all_gather;
+  EXPECT_FALSE(verify(broken));
+}
+
+TEST(Lower, StepsOfALoopAreBetweenItsMarks) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}}), w = l.input({{layer, ""}, {embed, ""}});
+  l.output(scan(layer, v, w, [](const value& h, const value& row) { return tanh(h * row); }),
+           {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  const emitted e = l.emit_all();
+  EXPECT_TRUE(verify(e));
+  const std::size_t begin = step_of(e.made.steps, step_kind::loop_begin),
+                    end = step_of(e.made.steps, step_kind::loop_end);
+  ASSERT_LT(begin, end);
+  for (std::size_t i = 0; i < e.made.steps.size(); ++i)
+    EXPECT_EQ(e.made.steps[i].in_loop != 0, i >= begin && i <= end) << i;
+}
+
+/// Sums over x of two values, of which the second may depend on the first.
+void two_sums(lowered& l, bool dependent) {
+  const value v = l.input({{batch, x}, {embed, ""}});
+  const value first = sum(v, batch), second = sum(dependent ? sin(v * first) : sin(v), batch);
+  l.output(exp(first), {{embed, ""}});
+  l.output(exp(second), {{embed, ""}});
+  l.choose_strategies();
+}
+bool reduces(const step& s) { return s.kind == step_kind::move && s.move == kind::all_reduce; }
+TEST(Lower, IndependentAllReducesAreCombined) {
+  for (bool dependent : {false, true}) {
+    lowered l;
+    two_sums(l, dependent);
+    emitted e = l.emit_all();
+    std::vector<step>& steps = e.made.steps;
+    ASSERT_EQ(std::ranges::count_if(steps, reduces), 2);
+    // Each is emitted just before its first reader.
+    const std::size_t first = static_cast<std::size_t>(std::ranges::find_if(steps, reduces) - steps.begin());
+    ASSERT_FALSE(reduces(steps[first + 1]));
+    const std::vector<step> before = steps;
+    combine_all_reduces(steps, e.made.buffers, e.memory);
+    EXPECT_TRUE(verify(e));
+    const auto adjacent = std::ranges::adjacent_find(steps, [](const step& a, const step& b) {
+      return reduces(a) && reduces(b);
+    });
+    EXPECT_EQ(adjacent != steps.end(), !dependent);
+    EXPECT_EQ(kinds_of(steps) == kinds_of(before), dependent);
+  }
+}
+
+TEST(Lower, ExchangesOverlapWithWorkThatDoesNotNeedThem) {
+  for (bool work : {true, false}) {
+    lowered l;
+    const value v = exp(l.input({{batch, x}, {embed, ""}})), w = l.input({{embed, ""}, {hidden, ""}});
+    const value rolled = roll(v, batch, 1), product = dot(v, w, embed), total = sum(rolled, embed);
+    l.output(work ? sum(product, hidden) + total : total, {{batch, x}});
+    l.choose_strategies();
+    emitted e = l.emit_all();
+    std::vector<step>& steps = e.made.steps;
+    overlap_exchanges(steps, e.made.maps, e.memory);
+    EXPECT_TRUE(verify(e));
+    const std::size_t exchange = step_of(steps, step_kind::exchange), wait = step_of(steps, step_kind::wait);
+    ASSERT_NE(exchange, none);
+    EXPECT_EQ(steps[exchange].in_flight, work);
+    ASSERT_EQ(wait != none, work);
+    if (!work) continue;
+    EXPECT_EQ(steps[wait].begun, exchange);
+    EXPECT_TRUE(std::any_of(steps.begin() + static_cast<std::ptrdiff_t>(exchange),
+                            steps.begin() + static_cast<std::ptrdiff_t>(wait), computes));
+    // Waited for too late.
+    std::swap(steps[wait], steps[wait + 1]);
+    EXPECT_FALSE(verify(e));
+  }
+}
+
+TEST(Lower, MemoryIsSharedByValuesOfOtherTimes) {
+  lowered l;
+  value v = l.input({{batch, x}, {embed, ""}});
+  const value up = l.input({{embed, ""}, {hidden, ""}}), down = l.input({{hidden, ""}, {embed, ""}});
+  for (int i = 0; i < 6; ++i) v = dot(dot(v, up, embed), down, hidden);
+  l.output(v, {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  const program p = allocate(l.emit_all());
+  EXPECT_TRUE(verify(p));
+  // Eleven products in workspace, of which one is read while the next is written.
+  EXPECT_GE(std::ranges::count(p.buffers, role::workspace, &buffer::role), 11);
+  EXPECT_EQ(p.slots, 2);
+  // Everything in one slot: a product would overwrite what it reads.
+  program broken = p;
+  for (buffer& b : broken.buffers)
+    if (b.role == role::workspace) b.index = 0;
+  EXPECT_FALSE(verify(broken));
+}
+
+TEST(Lower, WhatALoopReadsInEveryIterationKeepsItsMemory) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}}), w = l.input({{layer, ""}, {embed, ""}});
+  const value kept = dot(v, l.input({{embed, ""}, {hidden, ""}}), embed);
+  l.output(scan(layer, v, w,
+                [&](const value& h, const value& row) { return tanh(h * row) * sum(h * sum(kept, hidden), embed); }),
+           {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  const emitted e = l.emit_all();
+  const std::vector<lifetime> lives = lifetimes_of(e);
+  const std::size_t begin = step_of(e.made.steps, step_kind::loop_begin),
+                    end = step_of(e.made.steps, step_kind::loop_end);
+  for (std::size_t i = begin; i < end; ++i)
+    for (std::uint16_t b : e.made.steps[i].in) {
+      const lifetime& life = lives[e.memory[b]];
+      if (life.first_written < begin) {
+        EXPECT_GE(life.last_read, end);
+      }
+    }
+  EXPECT_TRUE(verify(allocate(emitted(e))));
+}
+
+} // namespace
