@@ -4,6 +4,7 @@
 
 // Everything that most programs need: tensors, grids, functions, their derivatives, operations of your own, plans.
 
+#include <cleave/base/rejected.hpp>
 #include <cleave/expr/associative_scan.hpp>
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes if a program does not compile, for the reason it says, with exactly one error.
+"""Passes if a program does not compile, for the reason it says, with exactly one error in few lines, which name its file.
 
 Lines of the program that this script reads:
   // expect: some words "a phrase"   every word, and every quoted phrase, must occur in what the compiler prints
   // expect: op=dot dim=embed        facts by their roles (op, dim, axis, collective), which the compiler prints as types
   // expect-gcc:  // expect-clang:   the same, for one compiler
+  // lines: 30 why                   the most lines that the compiler may print, where they are more than 25; lines-clang, lines-gcc
+  // errors-gcc: 2 why               the same for errors that are no fault of the library, where a compiler counts one as several
+  // of: the compiler                no sentence of the library: catalogue.py leaves the program out
   // needs: runtime                  compile with Kokkos, Kokkos Kernels and MPI, else with the core headers alone
   ... // here                        marks the user's line; the word @here in an expectation is its number
   // mend: what to write instead     not checked here, for catalogue.py, which makes docs/errors.md of these programs
@@ -19,6 +22,8 @@ import subprocess
 import sys
 
 
+# More than fits on a screen is not read.
+MOST_LINES = 25
 FACT = re.compile(r"(op|dim|axis|collective)=(.*)")
 
 
@@ -43,13 +48,19 @@ def main() -> int:
     with open(arguments.source, encoding="utf-8") as file:
         lines = file.read().splitlines()
     clang = "Clang" in arguments.id
-    wanted, runtime, here = [], False, None
+    wanted, runtime, here, most, count = [], False, None, MOST_LINES, 1
     for number, line in enumerate(lines, 1):
-        match = re.match(r"\s*//\s*(expect|expect-gcc|expect-clang|needs):\s*(.*)", line)
+        match = re.match(r"\s*//\s*(expect|expect-gcc|expect-clang|lines|lines-gcc|lines-clang|errors-gcc|errors-clang|needs):\s*(.*)", line)
         if match:
             key, text = match.groups()
             if key == "needs":
                 runtime = runtime or "runtime" in text
+            elif key.startswith("lines"):
+                if key == "lines" or clang == (key == "lines-clang"):
+                    most = int(text.split()[0])
+            elif key.startswith("errors"):
+                if clang == (key == "errors-clang"):
+                    count = int(text.split()[0])
             elif key == "expect" or clang == (key == "expect-clang"):
                 lexer = shlex.shlex(text, posix=True)
                 lexer.whitespace_split, lexer.commenters, lexer.quotes, lexer.escape = True, "", '"', ""
@@ -79,10 +90,17 @@ def main() -> int:
     if result.returncode == 0:
         faults.append("it compiles")
     faults += [f"the diagnostics lack: {word}" for word in wanted if not occurs(word, output)]
-    if len(errors) != 1:
-        faults.append(f"{len(errors)} errors instead of 1")
+    if len(errors) != count:
+        faults.append(f"{len(errors)} errors instead of {count}")
+    name = os.path.basename(arguments.source)
+    if f"{name}:" not in output and f'"{name}"' not in output:
+        faults.append("the diagnostics do not name the file")
+    # Its lines that say which file includes which are not counted: they depend on what the program includes.
+    lines = [line for line in output.splitlines() if not re.match(r"In file included from |\s+from ", line)]
+    if len(lines) > most:
+        faults.append(f"{len(lines)} lines of diagnostics, more than {most}")
     print(output)
-    print(f"{len(output.splitlines())} lines of diagnostics")
+    print(f"{len(lines)} lines of diagnostics")
     for fault in faults:
         print(f"{arguments.source}: {fault}")
     return 1 if faults else 0

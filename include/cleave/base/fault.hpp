@@ -71,6 +71,19 @@ enum class fault : std::uint8_t {
   not_a_key,
   not_a_probability,
   not_floating,
+  /// Mistakes of C++ in the body of a function.
+  captures,
+  arguments_do_not_fit,
+  result_missing,
+  value_as_condition,
+  value_indexed,
+  changed_in_place,
+  member_of_tensor,
+  not_an_operand,
+  no_operator,
+  short_circuit,
+  larger_of_two,
+  wrong_arguments,
   /// A pass broke an invariant: a fault of the library.
   internal,
 };

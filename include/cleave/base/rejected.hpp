@@ -16,6 +16,8 @@ namespace cleave {
 template <unsigned Line>
 struct line {};
 template <text Name>
+struct in_file {};
+template <text Name>
 struct op_named {};
 template <text Name>
 struct dim_named {};
@@ -28,125 +30,165 @@ struct expected {};
 template <std::int64_t Number>
 struct got {};
 
+/// Compared by name: beside `!=` compilers would add the numbers of the two faults.
+template <fault Found, fault Other>
+inline constexpr bool is_not = Found != Other;
+
 /// Every compile error of the library: one literal sentence for each fault, with the facts in the template arguments.
 /// No other header words faults for the compiler.
 template <fault Fault, class... Facts>
 struct rejected {
-  static_assert(Fault != fault::axis_not_in_mesh, "cleave: this axis is not in the mesh of this layout");
+  static_assert(is_not<Fault, fault::axis_not_in_mesh>, "cleave: this axis is not in the mesh of this layout");
   static_assert(
-      Fault != fault::axis_used_twice,
+      is_not<Fault, fault::axis_used_twice>,
       "cleave: this axis is used twice; a mesh has each axis once, and in a layout an axis shards one dim only");
-  static_assert(Fault != fault::dim_used_twice,
+  static_assert(is_not<Fault, fault::dim_used_twice>,
                 "cleave: this dim appears twice in one tensor; dims of a tensor have different names");
-  static_assert(Fault != fault::dim_missing, "cleave: the tensor does not have this dim");
-  static_assert(Fault != fault::contracted_dim_missing,
+  static_assert(is_not<Fault, fault::dim_missing>, "cleave: the tensor does not have this dim");
+  static_assert(is_not<Fault, fault::contracted_dim_missing>,
                 "cleave: dot sums over this dim, but one of its operands does not have it");
-  static_assert(Fault != fault::extents_differ, "cleave: this dim has two different fixed extents in one computation");
+  static_assert(is_not<Fault, fault::extents_differ>,
+                "cleave: this dim has two different fixed extents in one computation");
   static_assert(
-      Fault != fault::dims_do_not_broadcast,
+      is_not<Fault, fault::dims_do_not_broadcast>,
       "cleave: the operands do not broadcast: neither has all the dims of the other; one of them lacks this dim");
-  static_assert(Fault != fault::unreduced_into_nonlinear,
+  static_assert(is_not<Fault, fault::unreduced_into_nonlinear>,
                 "cleave: a value that is unreduced over this axis is used by an operation that needs the complete "
                 "value; reshard it first");
   static_assert(
-      Fault != fault::assignment_to_other_dims,
+      is_not<Fault, fault::assignment_to_other_dims>,
       "cleave: the result and the tensor it is assigned to have different dims; this dim is only on one side");
   static_assert(
-      Fault != fault::pinned_layouts_conflict,
+      is_not<Fault, fault::pinned_layouts_conflict>,
       "cleave: a value is constrained twice, to two different layouts of this dim; use reshard to change its layout");
-  static_assert(Fault != fault::element_types_differ,
+  static_assert(is_not<Fault, fault::element_types_differ>,
                 "cleave: the element types do not match, and there is no implicit conversion; use cast");
-  static_assert(Fault != fault::meshes_differ,
+  static_assert(is_not<Fault, fault::meshes_differ>,
                 "cleave: one computation uses tensors of two different meshes; write all layouts with one mesh");
-  static_assert(Fault != fault::contract_broken, "cleave: the plan needs a collective that the contract forbids");
-  static_assert(Fault != fault::too_many_dims, "cleave: a computation has at most 64 dims with different names");
-  static_assert(Fault != fault::too_many_nodes, "cleave: a computation has at most 65535 operations");
-  static_assert(Fault != fault::too_many_views,
+  static_assert(is_not<Fault, fault::contract_broken>, "cleave: the plan needs a collective that the contract forbids");
+  static_assert(is_not<Fault, fault::too_many_dims>, "cleave: a computation has at most 64 dims with different names");
+  static_assert(is_not<Fault, fault::too_many_nodes>, "cleave: a computation has at most 65535 operations");
+  static_assert(is_not<Fault, fault::too_many_views>,
                 "cleave: a computation relates at most 64 dims by rename, split and merge");
-  static_assert(Fault != fault::too_many_loops, "cleave: a computation and its derivatives have at most 64 loops");
+  static_assert(is_not<Fault, fault::too_many_loops>,
+                "cleave: a computation and its derivatives have at most 64 loops");
   static_assert(
-      Fault != fault::carry_changes,
+      is_not<Fault, fault::carry_changes>,
       "cleave: a loop carry must keep its element type and dims; the body changes the type, or adds or drops this dim");
-  static_assert(Fault != fault::not_a_count, "cleave: the number of iterations must be a rank-0 integer");
-  static_assert(Fault != fault::not_a_predicate, "cleave: a loop or cond predicate must be a rank-0 bool");
+  static_assert(is_not<Fault, fault::not_a_count>, "cleave: the number of iterations must be a rank-0 integer");
+  static_assert(is_not<Fault, fault::not_a_predicate>, "cleave: a loop or cond predicate must be a rank-0 bool");
   static_assert(
-      Fault != fault::iterations_not_known,
+      is_not<Fault, fault::iterations_not_known>,
       "cleave: a loop whose number of iterations is known only at run time has no derivative; use scan or custom_vjp");
-  static_assert(Fault != fault::window_open, "cleave: this dim needs a fixed extent, because the plan depends on it");
-  static_assert(Fault != fault::step_too_small,
+  static_assert(is_not<Fault, fault::window_open>,
+                "cleave: this dim needs a fixed extent, because the plan depends on it");
+  static_assert(is_not<Fault, fault::step_too_small>,
                 "cleave: steps, strides, dilations and repeat counts must be at least 1, paddings at least 0, and a "
                 "slice must begin and end within the dim");
-  static_assert(Fault != fault::not_a_start_index, "cleave: a dynamic start index must be a rank-0 integer");
-  static_assert(Fault != fault::not_an_index, "cleave: indices and labels must have an integer element type");
-  static_assert(Fault != fault::value_missing,
+  static_assert(is_not<Fault, fault::not_a_start_index>, "cleave: a dynamic start index must be a rank-0 integer");
+  static_assert(is_not<Fault, fault::not_an_index>, "cleave: indices and labels must have an integer element type");
+  static_assert(is_not<Fault, fault::value_missing>,
                 "cleave: an operand or a result of the function was never given a value");
-  static_assert(Fault != fault::not_in_statement,
+  static_assert(is_not<Fault, fault::not_in_statement>,
                 "cleave: these arguments do not fit the function in a statement, where a plain number is known only at "
                 "run time; write a number that shapes the plan as constant<1>{}");
   static_assert(
-      Fault != fault::label_dims_differ,
+      is_not<Fault, fault::label_dims_differ>,
       "cleave: labels must have the dims of the scores except the dim of the classes; they are not broadcast");
-  static_assert(Fault != fault::too_many_pieces,
+  static_assert(is_not<Fault, fault::too_many_pieces>,
                 "cleave: too many operands: concat takes at most 6, windows at most 3");
-  static_assert(Fault != fault::rank_too_high, "cleave: a tensor has at most 8 dims");
-  static_assert(Fault != fault::too_many_axes, "cleave: a mesh has at most 7 axes");
-  static_assert(Fault != fault::axis_empty, "cleave: a mesh axis has at least one device");
-  static_assert(Fault != fault::extent_negative, "cleave: the extent of a dim must not be negative");
-  static_assert(Fault != fault::not_an_element, "cleave: this type cannot be the element of a tensor");
-  static_assert(Fault != fault::not_an_argument,
+  static_assert(is_not<Fault, fault::rank_too_high>, "cleave: a tensor has at most 8 dims");
+  static_assert(is_not<Fault, fault::too_many_axes>, "cleave: a mesh has at most 7 axes");
+  static_assert(is_not<Fault, fault::axis_empty>, "cleave: a mesh axis has at least one device");
+  static_assert(is_not<Fault, fault::extent_negative>, "cleave: the extent of a dim must not be negative");
+  static_assert(is_not<Fault, fault::not_an_element>, "cleave: this type cannot be the element of a tensor");
+  static_assert(is_not<Fault, fault::not_an_argument>,
                 "cleave: an argument or result must be a tensor, a number, or an aggregate of these (struct, "
-                "std::array, std::tuple)");
-  static_assert(Fault != fault::too_many_fields,
+                "std::array, std::tuple); wrap a View in a tensor");
+  static_assert(is_not<Fault, fault::too_many_fields>,
                 "cleave: an aggregate of tensors has at most 64 fields; nest structs or use std::array");
-  static_assert(Fault != fault::not_for_make,
+  static_assert(is_not<Fault, fault::not_for_make>,
                 "cleave: make() works for gradients with respect to tensors, of functions that return the loss alone; "
                 "use into()");
-  static_assert(Fault != fault::view_elements_differ,
+  static_assert(is_not<Fault, fault::view_elements_differ>,
                 "cleave: the View and the tensor that wraps it have different element types");
-  static_assert(Fault != fault::view_out_of_reach,
+  static_assert(is_not<Fault, fault::view_out_of_reach>,
                 "cleave: the View is in memory that Kokkos' default execution space cannot access");
-  static_assert(Fault != fault::no_such_argument,
+  static_assert(is_not<Fault, fault::no_such_argument>,
                 "cleave: a gradient is taken with respect to an argument that the function does not have");
-  static_assert(Fault != fault::layouts_tie, "cleave: two layouts of this value cost the same; constrain it to choose");
-  static_assert(Fault != fault::internal,
+  static_assert(is_not<Fault, fault::layouts_tie>,
+                "cleave: two layouts of this value cost the same; constrain it to choose");
+  static_assert(is_not<Fault, fault::internal>,
                 "cleave: a pass of the planner broke its invariants; please report this program");
   static_assert(
-      Fault != fault::loss_not_scalar,
+      is_not<Fault, fault::loss_not_scalar>,
       "cleave: a gradient needs a loss: the first result of the function must be a rank-0 floating-point number");
-  static_assert(Fault != fault::not_differentiable,
+  static_assert(is_not<Fault, fault::not_differentiable>,
                 "cleave: a gradient is taken with respect to, or flows through, a value that is not a real "
                 "floating-point number");
-  static_assert(Fault != fault::cotangent_does_not_fit,
+  static_assert(is_not<Fault, fault::cotangent_does_not_fit>,
                 "cleave: a cotangent has other dims or another element type than its value");
-  static_assert(Fault != fault::no_derivative,
+  static_assert(is_not<Fault, fault::no_derivative>,
                 "cleave: this user-defined operation has no derivative; add one to its entry or use custom_vjp");
-  static_assert(Fault != fault::no_function_for_element, "cleave: this operation is not defined for this element type");
-  static_assert(Fault != fault::not_elementwise,
+  static_assert(is_not<Fault, fault::no_function_for_element>,
+                "cleave: this operation is not defined for this element type");
+  static_assert(is_not<Fault, fault::not_elementwise>,
                 "cleave: a user-defined elementwise operation must take one, two or three numbers of one type and "
                 "return that type");
-  static_assert(Fault != fault::operand_count, "cleave: this operation was called with the wrong number of operands");
-  static_assert(Fault != fault::not_a_view, "cleave: a collective on shards takes Views");
+  static_assert(is_not<Fault, fault::operand_count>,
+                "cleave: this operation was called with the wrong number of operands");
+  static_assert(is_not<Fault, fault::not_a_view>, "cleave: a collective on shards takes Views");
   static_assert(
-      Fault != fault::not_for_complex,
+      is_not<Fault, fault::not_for_complex>,
       "cleave: complex numbers have no order and are not converted to real numbers implicitly; use real, imag or abs");
-  static_assert(Fault != fault::complex_parts,
+  static_assert(is_not<Fault, fault::complex_parts>,
                 "cleave: the parts of a complex number must be float or double; use cast");
   static_assert(
-      Fault != fault::not_a_key,
+      is_not<Fault, fault::not_a_key>,
       "cleave: a random key must be an integer from 0 to 2^52, and so must a number that is folded into a key");
-  static_assert(Fault != fault::not_a_probability,
+  static_assert(is_not<Fault, fault::not_a_probability>,
                 "cleave: a probability must be from 0 to 1, and a dropout rate must be below 1");
-  static_assert(Fault != fault::not_floating, "cleave: this operation needs real floating-point numbers; use cast");
-  static_assert(Fault != fault::result_count,
+  static_assert(is_not<Fault, fault::not_floating>,
+                "cleave: this operation needs real floating-point numbers; use cast");
+  static_assert(is_not<Fault, fault::captures>,
+                "cleave: a function must not capture; write [] and pass what it needs as an argument");
+  static_assert(
+      is_not<Fault, fault::arguments_do_not_fit>,
+      "cleave: this function cannot be called with these arguments: it takes another number of them, or other types");
+  static_assert(is_not<Fault, fault::result_missing>,
+                "cleave: the function returns nothing; return the value that it computes");
+  static_assert(is_not<Fault, fault::value_as_condition>,
+                "cleave: a value has no number yet, so it cannot be a condition or a loop bound of C++; use select or "
+                "cond, repeat_times or repeat_until");
+  static_assert(is_not<Fault, fault::value_indexed>,
+                "cleave: a value has no elements yet, so it cannot be indexed or iterated over; use shift for a "
+                "neighbour, and slice, gather or dynamic_slice for elements");
+  static_assert(is_not<Fault, fault::changed_in_place>,
+                "cleave: values and tensors are not changed in place; write x = x + y, and start a value with its "
+                "first term or with zeros_like(x)");
+  static_assert(is_not<Fault, fault::member_of_tensor>,
+                "cleave: a value has no elements and no extents yet; this member belongs to tensors outside of "
+                "functions; inside use count(x, row) for an extent");
+  static_assert(is_not<Fault, fault::not_an_operand>,
+                "cleave: this cannot be an operand here; in a function, operands are its values and numbers, so pass "
+                "tensors, Views and other data as its arguments");
+  static_assert(is_not<Fault, fault::no_operator>,
+                "cleave: values and tensors have no such operator; see the list of operations");
+  static_assert(is_not<Fault, fault::short_circuit>,
+                "cleave: values and tensors have no && and ||; write & and |, with each comparison in parentheses");
+  static_assert(is_not<Fault, fault::larger_of_two>,
+                "cleave: max and min reduce over dims; for the larger or the smaller of two values write maximum(a, b) "
+                "or minimum(a, b)");
+  static_assert(is_not<Fault, fault::wrong_arguments>,
+                "cleave: these arguments do not fit this function; numbers that shape the plan must be literals or "
+                "constants of C++, not values");
+  static_assert(is_not<Fault, fault::result_count>,
                 "cleave: the function returns or takes a different number of tensors than is expected of it");
 };
 
-/// Reports a fault from within a function. A static_assert in the function itself would end its constant evaluation in
-/// clang.
-template <fault Fault, class... Facts>
-struct refusal {
-  static_assert(sizeof(rejected<Fault, Facts...>) != 0);
-};
+/// Says a fault from within a function: `say(static_cast<rejected<fault::name>*>(nullptr))`. The lookup of `say`
+/// completes the class. Where an expression needed it complete, clang would have no constant expression any more.
+constexpr void say(const void*) {}
 
 /// What functions of a rejected plan return. It satisfies every comparison, so that one fault gives one error.
 struct absorbed {
@@ -206,7 +248,9 @@ struct reject {
   // If a contract forbids a collective, its name is where other faults have a dim.
   using about = std::conditional_t<found.fault == fault::contract_broken, collective_named<dim>, dim_named<dim>>;
   static constexpr bool sized = found.expected != found.got;
-  using where = typename with_fact<rejected<found.fault>, found.where.line != 0, line<found.where.line>>::type;
+  static constexpr auto file = text_of<found.where.name().size()>(found.where.name());
+  using line_of = typename with_fact<rejected<found.fault>, found.where.line != 0, line<found.where.line>>::type;
+  using where = typename with_fact<line_of, found.where.line != 0, in_file<file>>::type;
   using what = typename with_fact<where, !found.op.empty(), op_named<op>>::type;
   using which = typename with_fact<what, !found.dim.empty(), about>::type;
   using over = typename with_fact<which, !found.axis.empty(), axis_named<axis>>::type;

@@ -61,9 +61,25 @@ struct trace_type<Aggregate<T...>> {
   using type = Aggregate<typename trace_type<T>::type...>;
 };
 
+/// What the body receives: a tensor or a number is a plain value there, so that all values have one type and errors
+/// have short names.
+template <class A>
+struct given_type {
+  using type = typename trace_type<std::remove_cvref_t<A>>::type;
+};
+template <class A>
+  requires std::derived_from<typename trace_type<std::remove_cvref_t<A>>::type, value>
+struct given_type<A> {
+  using type = value;
+};
+template <class A>
+using given = typename given_type<A>::type;
+
 /// Already recording: equal to its own traced form.
 template <class A>
-inline constexpr bool is_traced = std::same_as<typename trace_type<A>::type, A>;
+inline constexpr bool is_traced = std::same_as<typename trace_type<A>::type, A> &&
+                                  (std::derived_from<A, value> || std::is_aggregate_v<A> || is_tuple<A> ||
+                                   std::is_empty_v<A>);
 
 /// The mesh of the first tensor among the leaves.
 template <class... Args>
@@ -91,10 +107,95 @@ constexpr spec spec_of(const mesh_value& mesh) {
   }
 }
 
+/// How a body takes arguments. Where it captures, or where the compiler has found an error in it, that has been said.
+enum class call_fit : std::uint8_t { fits, does_not_fit, gives_nothing, said };
+struct no_fit {};
+template <class F>
+struct or_no_fit : F {
+  using F::operator();
+  no_fit operator()(...) const;
+};
+template <class F>
+  requires std::is_final_v<F>
+struct or_no_fit<F> {
+  template <class... A>
+  auto operator()(A&&... args) const -> decltype(F{}(args...));
+  no_fit operator()(...) const;
+};
+/// What a call gives, or no_fit. Only the parameters decide whether a call fits. After an error in the body, which the
+/// compiler has said, there is no result.
+template <class F, class... A>
+inline constexpr call_fit fit_of = [] {
+  if constexpr (!requires(or_no_fit<F>& f) { f(std::declval<A>()...); }) return call_fit::said;
+  else if constexpr (std::is_void_v<decltype(std::declval<or_no_fit<F>&>()(std::declval<A>()...))>)
+    return call_fit::gives_nothing;
+  else
+    return std::is_same_v<decltype(std::declval<or_no_fit<F>&>()(std::declval<A>()...)), no_fit>
+               ? call_fit::does_not_fit
+               : call_fit::fits;
+}();
+
+/// Whether an object can be the body of a function: its type says everything. A closure that captures is not.
+template <class F>
+inline constexpr bool is_body = std::is_default_constructible_v<F>;
+/// What is wrong with a body, or with a call of it.
+template <class F>
+using body_verdict = rejected<is_body<F> ? fault::none : fault::captures, F>;
+constexpr fault fault_of(call_fit fit) {
+  return fit == call_fit::does_not_fit    ? fault::arguments_do_not_fit
+         : fit == call_fit::gives_nothing ? fault::result_missing
+                                          : fault::none;
+}
+
+/// In place of a body that captures, of which no more is said.
+struct refused_body {
+  constexpr value operator()(const auto&...) const { return {}; }
+};
+/// Whether a body can receive this: a tensor, a number, or an aggregate. A closure that captures is neither.
+template <class A>
+inline constexpr bool is_argument = std::derived_from<given<A>, value> || std::is_aggregate_v<given<A>> ||
+                                    is_tuple<given<A>> || std::is_empty_v<given<A>>;
+template <class A>
+using argument_verdict = rejected<is_argument<A>                       ? fault::none
+                                  : std::is_default_constructible_v<A> ? fault::not_an_argument
+                                                                       : fault::captures,
+                                  A>;
+template <class A>
+inline constexpr bool is_result = std::derived_from<A, value> || std::is_aggregate_v<A> || is_tuple<A>;
+template <class A>
+using result_verdict = rejected<is_result<A> ? fault::none : fault::not_an_argument, A>;
+/// What a recording gives, if it gives something.
+template <bool Known, class Recording>
+struct result_if : std::type_identity<value> {};
+template <class Recording>
+struct result_if<true, Recording> : std::type_identity<std::remove_cvref_t<typename Recording::taken>> {};
+template <class F, class... Args>
+using checked_body = std::conditional_t<is_body<F> && (is_argument<Args> && ...), F, refused_body>;
+
+/// A value in place of the result of a call that has been refused.
+template <class... Args>
+constexpr value refused_call(const Args&... args) {
+  recorder* in = nullptr;
+  std::tuple<Args...> all(args...);
+  for_each_leaf<is_value>(all, [&](const auto& leaf) {
+    if constexpr (requires { leaf.in; })
+      if (leaf.in != nullptr) in = leaf.in;
+  });
+  return in == nullptr ? value{} : reported(*in);
+}
+
+/// Calls the body of a function or of a loop. A call that does not fit is one error, with the line where it stands.
+template <class F, class... Args>
+constexpr decltype(auto) called(const F& f, Args&... args) {
+  constexpr call_fit fit = fit_of<const F, Args&...>;
+  if constexpr (fit == call_fit::fits) return f(args...);
+  else return say(static_cast<rejected<fault_of(fit), F, got<sizeof...(Args)>>*>(nullptr)), refused_call(args...);
+}
+
 } // namespace detail
 
-/// A program that is partitioned as a whole: a captureless generic lambda. Calling it with values, inside another
-/// function, inlines it. Calling it with tensors gives a statement.
+/// A program that is partitioned as a whole: a captureless generic lambda. One that is only called inside of others may
+/// capture. Calling it with values, inside another function, inlines it. Calling it with tensors gives a statement.
 template <class F>
 struct function {
   using body_type = F;
@@ -108,7 +209,7 @@ struct function {
   template <class... Args>
     requires(detail::is_traced<Args> || ...)
   constexpr auto operator()(const Args&... args) const {
-    return body(args...);
+    return detail::called(body, args...);
   }
   /// For tensors and aggregates of them: a statement that runs when it is assigned.
   template <class... Args>
@@ -131,25 +232,65 @@ template <class Body, class Signature>
 struct recording;
 template <class Body, class R, class... Args>
 struct recording<Body, R(Args...)> {
-  static constexpr graph record() {
-    const mesh_value mesh = detail::mesh_of<R, Args...>();
-    recorder in(mesh);
-    std::tuple<typename detail::trace_type<std::remove_cvref_t<Args>>::type...> args{};
-    const auto give = [&](auto& arg) {
-      bool any = false;
-      for_each_leaf<detail::is_value>(arg, [&]<class Leaf>(Leaf& leaf) {
-        leaf = Leaf(in.input(element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh)));
-        any = true;
-      });
-      // An aggregate whose fields were refused: the compiler has said why.
-      if (!any && !std::is_empty_v<std::remove_cvref_t<decltype(arg)>>) in.fail(fault::already_said, "input", {});
-    };
-    std::apply([&](auto&... each) { (give(each), ...); }, args);
-    auto result = std::apply([](auto&... a) { return Body{}(a...); }, args);
-    typename detail::trace_type<std::remove_cvref_t<R>>::type asked{};
+  template <class A>
+  using traced_form = typename detail::trace_type<std::remove_cvref_t<A>>::type;
+  static_assert(sizeof(detail::body_verdict<Body>) != 0);
+  /// Here the body is instantiated, before anything else is asked of it, and with few templates around it: compilers
+  /// print them all.
+  using body = detail::checked_body<Body, Args...>;
+  using taken = decltype(std::declval<detail::or_no_fit<body>&>()(std::declval<detail::given<Args>&>()...));
+  static constexpr detail::call_fit fit = [] {
+    if constexpr (!requires { typename recording::taken; }) return detail::call_fit::said;
+    else {
+      // After an error clang finds no call that fits.
+      constexpr detail::call_fit found = detail::fit_of<body, detail::given<Args>&...>;
+      return found == detail::call_fit::does_not_fit && !std::is_same_v<taken, detail::no_fit> ? detail::call_fit::said
+                                                                                               : found;
+    }
+  }();
+  using taken_or_value = typename detail::result_if<fit == detail::call_fit::fits, recording>::type;
+  static_assert((sizeof(detail::argument_verdict<std::remove_cvref_t<Args>>) + ... + 1) != 0);
+  static_assert(sizeof(rejected<detail::fault_of(fit), Body, got<sizeof...(Args)>>) != 0);
+
+  static_assert(sizeof(detail::result_verdict<taken_or_value>) != 0);
+
+  static constexpr graph record() { return recorded(std::index_sequence_for<Args...>{}); }
+
+ private:
+  template <std::size_t... I>
+  static constexpr graph recorded(std::index_sequence<I...>) {
+    if constexpr (!std::is_same_v<body, Body> || fit != detail::call_fit::fits) {
+      recorder in(mesh_value{});
+      in.fail(fault::already_said, "function", {});
+      return in.take();
+    } else {
+      const mesh_value mesh = detail::mesh_of<R, Args...>();
+      recorder in(mesh);
+      std::tuple<traced_form<Args>...> args{};
+      (give(in, mesh, std::get<I>(args)), ...);
+      auto result = Body{}(static_cast<detail::given<Args>&>(std::get<I>(args))...);
+      give_results(in, mesh, result);
+      return in.take();
+    }
+  }
+  template <class Arg>
+  static constexpr void give(recorder& in, const mesh_value& mesh, Arg& arg) {
+    bool any = false;
+    for_each_leaf<detail::is_value>(arg, [&]<class Leaf>(Leaf& leaf) {
+      leaf = Leaf(in.input(element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh)));
+      any = true;
+    });
+    // An aggregate whose fields were refused: the compiler has said why.
+    if (!any && !std::is_empty_v<Arg>) in.fail(fault::already_said, "input", {});
+  }
+  template <class Result>
+  static constexpr void give_results(recorder& in, const mesh_value& mesh, Result& result) {
+    traced_form<R> asked{};
     // Results and what is asked of them are walked side by side, leaf by leaf.
     std::vector<value> leaves;
-    for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });
+    if constexpr (detail::is_result<Result>)
+      for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });
+    else in.fail(fault::already_said, "function", {});
     std::size_t next = 0;
     for_each_leaf<detail::is_value>(asked, [&]<class Leaf>(Leaf&) {
       if (next < leaves.size())
@@ -159,8 +300,33 @@ struct recording<Body, R(Args...)> {
     if (next != leaves.size())
       in.fail(fault::result_count, "function", {}, {}, {}, static_cast<std::int64_t>(next),
               static_cast<std::int64_t>(leaves.size()));
-    return in.take();
   }
 };
+
+namespace detail {
+
+/// The body and the arguments of a statement. A call of a function with tensors alone has the function's own body, and
+/// so shares its plan with `plan<...>(f)`.
+template <class E>
+struct body_of {
+  using type = statement_body<E>;
+};
+template <class F, class... Args>
+  requires(!is_lifted<F> && !(is_expression<Args> || ...) && !(is_constant_argument<Args> || ...))
+struct body_of<expression<F, Args...>> {
+  using type = F;
+};
+
+/// The recording of a statement into a result.
+template <class R, class E, class Leaves = decltype(leaves_of(std::declval<const E&>()))>
+struct recording_of;
+template <class R, class E, class... Leaves>
+struct recording_of<R, E, std::tuple<Leaves...>> {
+  using body = typename body_of<E>::type;
+  using signature = R(std::remove_cvref_t<Leaves>...);
+  using type = recording<body, signature>;
+};
+
+} // namespace detail
 
 } // namespace cleave

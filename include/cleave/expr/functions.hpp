@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/expr/mistakes.hpp>
 #include <cleave/expr/statement.hpp>
 #include <cleave/record/recorder.hpp>
 #include <cleave/rules/annotation.hpp>
@@ -68,6 +69,10 @@ constexpr value record_elementwise(op code, const std::array<operand, N>& args, 
   return in->elementwise(code, values, where, result);
 }
 
+/// The line of the operation that made a value. `!x` has no other, because a value converts to bool, if only to say an
+/// error.
+constexpr source made_at(const value& x) { return x.ok() ? x.in->at(x).where : source{}; }
+
 constexpr value record(op code, operand a) { return record_elementwise(code, std::array{a}); }
 constexpr value record(op code, operand a, operand b) { return record_elementwise(code, std::array{a, b}); }
 
@@ -85,7 +90,10 @@ constexpr std::array<dim_ref, sizeof...(D)> dims_of(const D&... d) {
 /// logic give bool. No communication.
 constexpr value operator-(operand x) { return detail::record(op::neg, x); }
 CLEAVE_LIFT_UNARY(-)
-constexpr value operator!(operand x) { return detail::record(op::logical_not, x); }
+template <Recorded X>
+constexpr value operator!(const X& x) {
+  return detail::record(op::logical_not, operand(x, detail::made_at(x).file, detail::made_at(x).line));
+}
 CLEAVE_LIFT_UNARY(!)
 /// The absolute value. Of complex numbers: the modulus, a real number.
 constexpr value abs(operand x) { return detail::record(op::abs, x); }
@@ -188,7 +196,7 @@ CLEAVE_LIFT(select)
 constexpr value cast(operand x, element to) { return detail::record_elementwise(op::cast, std::array{x}, to); }
 template <class T>
 constexpr value cast(operand x) {
-  if constexpr (element_of<T> == element::none) static_cast<void>(refusal<fault::not_an_element, T>{});
+  if constexpr (element_of<T> == element::none) say(static_cast<rejected<fault::not_an_element, T>*>(nullptr));
   return cast(x, element_of<T>);
 }
 CLEAVE_LIFT_TEMPLATE(cast, class T, T)

@@ -59,10 +59,11 @@ template <class F, bool WithValue, std::size_t... Which>
 struct gradient_body {
   template <class... Args>
   constexpr auto operator()(const Args&... args) const {
-    if constexpr (((Which < sizeof...(Args)) && ...)) return of(args...);
+    if constexpr (!is_body<F>) return say(static_cast<rejected<fault::captures, F>*>(nullptr)), refused(args...);
+    else if constexpr (((Which < sizeof...(Args)) && ...)) return of(args...);
     else
-      return static_cast<void>(
-                 refusal<fault::no_such_argument, expected<sizeof...(Args)>, got<std::max({Which...})>>{}),
+      return say(static_cast<rejected<fault::no_such_argument, expected<sizeof...(Args)>, got<std::max({Which...})>>*>(
+                 nullptr)),
              refused(args...);
   }
 
@@ -77,7 +78,7 @@ struct gradient_body {
     std::tuple<Args...> all(args...);
     std::vector<value> variables;
     (make_variables(std::get<Which>(all), variables), ...);
-    auto result = std::apply([](auto&... a) { return F{}(a...); }, all);
+    auto result = std::apply([](auto&... a) { return called(F{}, a...); }, all);
     const value loss = loss_of(result);
     std::vector<value> cotangents(variables.size(), value{loss.in, no_node});
     if (loss.ok()) {

@@ -171,7 +171,7 @@ constexpr C repeat_until(const C& init, const F& f, const P& done, operand most)
       "repeat_until", in, info, times, init,
       [&](const C& carried, std::uint8_t loop) {
         const C next = f(carried);
-        detail::set_break(in, "repeat_until", loop, done(next), most.where);
+        detail::set_break(in, "repeat_until", loop, detail::called(done, next), most.where);
         return next;
       },
       most.where);
@@ -201,7 +201,7 @@ constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F
       "repeat_until_reported", in, info, times, before,
       [&](const state& carried, std::uint8_t loop) {
         const C next = f(std::get<0>(carried));
-        const value holds = done(next);
+        const value holds = detail::called(done, next);
         detail::set_break(in, "repeat_until_reported", loop, holds, most.where);
         return state{next,
                      in.elementwise(op::add, std::array{std::get<1>(carried), in.constant(1, element::i32, most.where)},

@@ -119,8 +119,8 @@ constexpr value below_share(value bits, operand p, std::string_view name) {
 
 template <class T>
 constexpr element floating_of() {
-  if constexpr (element_of<T> == element::none) static_cast<void>(refusal<fault::not_an_element, T>{});
-  else if constexpr (!is_floating(element_of<T>)) static_cast<void>(refusal<fault::not_floating, T>{});
+  if constexpr (element_of<T> == element::none) say(static_cast<rejected<fault::not_an_element, T>*>(nullptr));
+  else if constexpr (!is_floating(element_of<T>)) say(static_cast<rejected<fault::not_floating, T>*>(nullptr));
   return element_of<T>;
 }
 

@@ -43,6 +43,10 @@ concept StatementPair = (Statement<A> && (Statement<B> || Number<B>)) || (Number
 template <class A>
 concept StatementOperand = Statement<A> || Number<A>;
 
+/// A value in the body of a function.
+template <class A>
+concept Recorded = std::derived_from<A, value>;
+
 /// A number that shapes a plan, in a statement: `shift(x, row, cleave::constant<1>{})`. A plain number in a statement
 /// is known only at run time.
 template <auto V>
@@ -120,7 +124,7 @@ struct rebuild<expression<lifted<F>, Args...>, First> {
   template <class... X>
   static constexpr auto record(const X&... x) {
     if constexpr (std::is_invocable_v<F, const X&...>) return F{}(x...);
-    else return static_cast<void>(refusal<fault::not_in_statement, Args...>{}), refused(x...);
+    else return say(static_cast<rejected<fault::not_in_statement, Args...>*>(nullptr)), refused(x...);
   }
   /// A value that is no result: the fault has been reported above.
   template <class... X>
@@ -133,6 +137,33 @@ struct rebuild<expression<lifted<F>, Args...>, First> {
     return reported(*in);
   }
 };
+
+template <class A>
+constexpr decltype(auto) as_operand(const A& a) {
+  if constexpr (Recorded<A>) return operand(a, "", 0);
+  else return (a);
+}
+template <class Op, class... A>
+inline constexpr fault misuse = fault::wrong_arguments;
+template <class A, class B>
+inline constexpr fault misuse<op_named<"max">, A, B> =
+    std::convertible_to<A, operand> && std::convertible_to<B, operand> ? fault::larger_of_two : fault::wrong_arguments;
+template <class A, class B>
+inline constexpr fault misuse<op_named<"min">, A, B> = misuse<op_named<"max">, A, B>;
+/// A value in place of the result of an operation that has been refused.
+template <class... A>
+constexpr value reported_beside(const A&... args) {
+  value beside;
+  const auto take = [&](const auto& each) {
+    if constexpr (Recorded<std::remove_cvref_t<decltype(each)>>)
+      if (each.in != nullptr) beside = each;
+  };
+  (take(args), ...);
+  return reported(beside);
+}
+
+/// In place of a statement that has been refused: assigning it does nothing.
+struct absorbed_statement {};
 
 /// The body of the function that a statement is: takes the leaves, records the tree.
 template <class E>
@@ -160,12 +191,19 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
 // recorded when the statement is assigned.
 
 /// The function of this name on tensors, statements, and what may stand beside them.
-#define CLEAVE_LIFT(name)                                                                                       \
-  template <class... A>                                                                                         \
-    requires(cleave::Statement<A> || ...)                                                                       \
-  constexpr auto name(const A&... args) {                                                                       \
-    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); }, \
-                                           args...);                                                            \
+#define CLEAVE_LIFT(name)                                                                                          \
+  template <class... A>                                                                                            \
+    requires(cleave::Statement<A> || ...)                                                                          \
+  constexpr auto name(const A&... args) {                                                                          \
+    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); },    \
+                                           args...);                                                               \
+  }                                                                                                                \
+  template <class... A>                                                                                            \
+    requires((cleave::Recorded<A> || ...) && !requires(const A&... x) { name(cleave::detail::as_operand(x)...); }) \
+  constexpr cleave::value name(const A&... args) {                                                                 \
+    using op = cleave::op_named<#name>;                                                                            \
+    say(static_cast<cleave::rejected<cleave::detail::misuse<op, A...>, op, A...>*>(nullptr));                      \
+    return cleave::detail::reported_beside(args...);                                                               \
   }
 /// The same for a function with template arguments: `CLEAVE_LIFT_TEMPLATE(cast, class T, T)`.
 #define CLEAVE_LIFT_TEMPLATE(name, parameter, argument)                                                    \

@@ -121,7 +121,7 @@ inline constexpr user_entry elementwise_operation = [] {
   constexpr int by_type[] = {arity_for<Op, double>(), arity_for<Op, float>(), arity_for<Op, std::int32_t>(),
                              arity_for<Op, std::int64_t>()};
   if constexpr (by_type[0] + by_type[1] + by_type[2] + by_type[3] == 0)
-    static_cast<void>(refusal<fault::not_elementwise, Op>{});
+    say(static_cast<rejected<fault::not_elementwise, Op>*>(nullptr));
   user_entry e;
   e.name = Op::entry.name;
   for (int i = 0; i < 3; ++i) {

@@ -23,9 +23,9 @@ inline constexpr std::size_t program_room = 8192;
 inline constexpr std::size_t program_room = 512;
 #endif
 
-/// A program as a constant: made in more room than it needs, then copied without.
+/// A program as a constant, made in more room than it needs.
 template <class Plan>
-struct frozen_form {
+struct roomy_form {
   template <std::size_t Buffers, std::size_t Steps, std::size_t Maps>
   static constexpr auto made() {
     const program p = Plan::make();
@@ -35,16 +35,33 @@ struct frozen_form {
     return r;
   }
   static constexpr auto first = made<program_room, program_room, program_room>();
+};
+/// The program copied without that room.
+template <class Plan>
+struct frozen_form {
+  static constexpr const auto& first = roomy_form<Plan>::first;
   static constexpr bool fits = first.buffers <= program_room && first.steps <= program_room &&
                                first.maps <= program_room;
   static constexpr auto cut() {
     frozen_program<first.buffers, first.steps, first.maps> f;
     if constexpr (fits) freeze_into(f, first.view());
-    else f = made<first.buffers, first.steps, first.maps>().all;
+    else f = roomy_form<Plan>::template made<first.buffers, first.steps, first.maps>().all;
     return f;
   }
   static constexpr auto value = cut();
 };
+/// Nothing where the compiler cannot run the function. It has said why; without this it would say it again for each
+/// member of the plan.
+template <class Plan, class = void>
+struct frozen_or_said {
+  static constexpr auto value = [] {
+    frozen_program<0, 0, 0> none;
+    none.found.fault = fault::already_said;
+    return none;
+  }();
+};
+template <class Plan>
+struct frozen_or_said<Plan, std::enable_if_t<(roomy_form<Plan>::first.buffers + 1 > 0)>> : frozen_form<Plan> {};
 
 } // namespace detail
 
@@ -77,7 +94,7 @@ struct plan_of {
     if (p.found.ok()) p.found = options::check(p, hints);
     return p;
   }
-  static constexpr const auto& frozen = detail::frozen_form<plan_of>::value;
+  static constexpr const auto& frozen = detail::frozen_or_said<plan_of>::value;
   static constexpr verdict found = frozen.found;
   static constexpr const auto& buffers = frozen.buffers;
   static constexpr const auto& steps = frozen.steps;
@@ -140,6 +157,7 @@ struct planned {
 /// The plan of a function for a signature of tensor types: `plan<Y(X, W)>(f)`. A fault is a compile error here.
 template <class Signature, class F, PlanOption... Options>
 constexpr auto plan(const function<F>&, const Options&...) {
+  static_assert(sizeof(recording<F, Signature>) != 0);
   using made = plan_of<F, Signature, Options...>;
   return planned<made, typename detail::said<made>::type>{};
 }

@@ -441,6 +441,7 @@ class recorder : public graph_writer {
 
 namespace detail {
 constexpr value reported(recorder& in) { return in.fail(fault::already_said, "statement", {}); }
+constexpr value reported(const value& beside) { return beside.in == nullptr ? value{} : reported(*beside.in); }
 } // namespace detail
 
 } // namespace cleave

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/rejected.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/layout/spec.hpp>
 #include <cleave/type/element.hpp>
@@ -11,6 +12,13 @@
 namespace cleave {
 
 class recorder;
+struct value;
+
+namespace detail {
+/// A value in place of what has been reported as wrong already. Defined with the recorder.
+constexpr value reported(recorder& in);
+constexpr value reported(const value& beside);
+} // namespace detail
 
 /// A value being recorded: what the body of a function computes with. All values have one type, so that a loop over
 /// layers is an ordinary loop.
@@ -22,12 +30,61 @@ struct value {
 
   /// False if a fault occurred on the way to this value. Operations on such a value report nothing more.
   constexpr bool ok() const { return id != no_node; }
-};
 
-namespace detail {
-/// A value in place of what has been reported as wrong already. Defined with the recorder.
-constexpr value reported(recorder& in);
-} // namespace detail
+  // What follows are mistakes: what works on C++ numbers and on tensors. Each is one error at the line where it
+  // stands.
+  /// A mistake, in if, while, for and ?:, and where it is cast to a number. Fault: value_as_condition. The conversion
+  /// is explicit, because clang would prefer an implicit one, and its own operators, to the operators of values.
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  explicit constexpr operator T() const {
+    return say(static_cast<rejected<fault::value_as_condition, T>*>(nullptr)),
+           static_cast<void>(detail::reported(*this)), T{};
+  }
+  /// A mistake: a value has no elements yet. Fault: value_indexed.
+  template <class... X>
+  constexpr value operator()(const X&...) const {
+    return say(static_cast<rejected<fault::value_indexed, got<sizeof...(X)>>*>(nullptr)), detail::reported(*this);
+  }
+  template <class X>
+  constexpr value operator[](const X&) const {
+    return say(static_cast<rejected<fault::value_indexed, got<1>, X>*>(nullptr)), detail::reported(*this);
+  }
+  template <class X>
+    requires std::is_arithmetic_v<X>
+  constexpr value& operator=(X) {
+    return say(static_cast<rejected<fault::changed_in_place, X>*>(nullptr)), *this = detail::reported(*this);
+  }
+#define CLEAVE_MEMBER_OF_TENSOR(name)                                                                         \
+  template <class... X>                                                                                       \
+  constexpr value name(const X&...) const {                                                                   \
+    return say(static_cast<rejected<fault::member_of_tensor, op_named<#name>, got<sizeof...(X)>>*>(nullptr)), \
+           detail::reported(*this);                                                                           \
+  }
+  CLEAVE_MEMBER_OF_TENSOR(extents)
+  CLEAVE_MEMBER_OF_TENSOR(extent)
+  CLEAVE_MEMBER_OF_TENSOR(shape)
+  CLEAVE_MEMBER_OF_TENSOR(size)
+  CLEAVE_MEMBER_OF_TENSOR(view)
+  CLEAVE_MEMBER_OF_TENSOR(data)
+  CLEAVE_MEMBER_OF_TENSOR(fill)
+  CLEAVE_MEMBER_OF_TENSOR(fill_by)
+  CLEAVE_MEMBER_OF_TENSOR(to_global)
+  CLEAVE_MEMBER_OF_TENSOR(alias)
+  CLEAVE_MEMBER_OF_TENSOR(get_grid)
+#undef CLEAVE_MEMBER_OF_TENSOR
+  /// A mistake: a value has no elements to iterate over. Fault: value_indexed.
+  template <class... X>
+  constexpr const value* begin(const X&...) const {
+    return say(static_cast<rejected<fault::value_indexed, got<sizeof...(X)>>*>(nullptr)),
+           static_cast<void>(detail::reported(*this)), this;
+  }
+  /// As begin().
+  template <class... X>
+  constexpr const value* end(const X&...) const {
+    return this;
+  }
+};
 
 /// The argument of an operation: a value or a literal. Its converting constructors record the user's line, because
 /// operators cannot have default arguments.

@@ -32,25 +32,6 @@ void run_plan(Leaves& leaves, Results&... results) {
   }
 }
 
-/// The body and the arguments of a statement. A call of a function with tensors alone has the function's own body, and so
-/// shares its plan with `plan<...>(f)`.
-template <class E>
-struct body_of {
-  using type = statement_body<E>;
-};
-template <class F, class... Args>
-  requires(!is_lifted<F> && !(is_expression<Args> || ...) && !(is_constant_argument<Args> || ...))
-struct body_of<expression<F, Args...>> {
-  using type = F;
-};
-
-template <class R, class E, class Leaves>
-struct plan_for;
-template <class R, class E, class... Leaves>
-struct plan_for<R, E, std::tuple<Leaves...>> {
-  using type = plan_of<typename body_of<E>::type, R(std::remove_cvref_t<Leaves>...)>;
-};
-
 template <class... Results>
 struct result_of {
   using type = std::tuple<Results...>;
@@ -76,7 +57,9 @@ template <class F, class... Args, class... Results>
 void run(const expression<F, Args...>& statement, Results&... results) {
   auto leaves = detail::leaves_of(statement);
   using result = typename detail::result_of<std::remove_cvref_t<Results>...>::type;
-  detail::run_plan<typename detail::plan_for<result, expression<F, Args...>, decltype(leaves)>::type>(leaves, results...);
+  using recorded = detail::recording_of<result, expression<F, Args...>>;
+  static_assert(sizeof(typename recorded::type) != 0);
+  detail::run_plan<plan_of<typename recorded::body, typename recorded::signature>>(leaves, results...);
 }
 
 template <class T, auto Layout, class F, class... Args>
@@ -88,6 +71,8 @@ template <class T, auto Layout, class U, auto From>
 void assign(tensor<T, Layout>& to, const tensor<U, From>& from) {
   run(function(detail::identity_body{})(from), to);
 }
+template <class T, auto Layout>
+void assign(tensor<T, Layout>&, detail::absorbed_statement) {}
 template <class T, auto Layout, Number N>
 void assign(tensor<T, Layout>& to, N number) {
   to.fill(static_cast<T>(number));

@@ -15,7 +15,7 @@ A made_like(const A& given) {
   A made = shared_with(given);
   for_each_leaf<is_run_time_leaf>(made, []<class Leaf>(Leaf& leaf) {
     if constexpr (is_tensor<Leaf>) leaf.rebind(Leaf(leaf.get_grid(), leaf.extents()));
-    else static_cast<void>(refusal<fault::not_for_make, Leaf>{});
+    else say(static_cast<rejected<fault::not_for_make, Leaf>*>(nullptr));
   });
   return made;
 }
@@ -44,13 +44,13 @@ auto made(const expression<detail::gradient_body<F, WithValue, Which...>, Args..
   std::tuple all(detail::made_like(std::get<Which>(statement.args).it)...);
   auto gradients = detail::one_or_tuple(std::move(all));
   if constexpr (WithValue) {
-    using returned = decltype(F{}(std::declval<typename detail::trace_type<Args>::type&>()...));
+    using returned = decltype(F{}(std::declval<detail::given<Args>&>()...));
     if constexpr (std::derived_from<returned, value>) {
       auto loss = detail::number_beside(detail::first_tensor(gradients));
       run(statement, loss, gradients);
       return std::tuple(std::move(loss), std::move(gradients));
     } else {
-      return static_cast<void>(refusal<fault::not_for_make, returned>{}), std::tuple<>();
+      return say(static_cast<rejected<fault::not_for_make, returned>*>(nullptr)), std::tuple<>();
     }
   } else {
     run(statement, gradients);

@@ -26,7 +26,8 @@ constexpr layout layout_of(const spec& s) {
     for (std::string_view name : s.dims[i].axes)
       if (s.mesh.find(name) >= 0) l.append(static_cast<int>(i), s.mesh.find(name));
   for (std::string_view name : s.unreduced)
-    if (s.mesh.find(name) >= 0) l.set_partial(static_cast<axis_set>(l.unreduced() | axis_bit(s.mesh.find(name))), s.combine);
+    if (s.mesh.find(name) >= 0)
+      l.set_partial(static_cast<axis_set>(l.unreduced() | axis_bit(s.mesh.find(name))), s.combine);
   return l;
 }
 /// A tensor's data on one device, and where they belong.
@@ -121,7 +122,9 @@ inline tensor_state make_state(const grid& g, const spec& s, element e, std::spa
   mine[2 * fields] = misfit.what == detail::view_fault::none ? -everyone.size : -everyone.rank;
   mine[2 * fields + 1] = allocated ? 0 : t.bytes();
   mine[2 * fields + 2] = allocated ? -1 : everyone.rank;
-  on.guarded([&] { comm::check(MPI_Allreduce(mine, all, told_fields, MPI_INT64_T, MPI_MAX, everyone.handle), "MPI_Allreduce"); });
+  on.guarded([&] {
+    comm::check(MPI_Allreduce(mine, all, told_fields, MPI_INT64_T, MPI_MAX, everyone.handle), "MPI_Allreduce");
+  });
 
   if (all[0] != t.global.rank || -all[fields] != t.global.rank)
     throw shape_error(wording::extents_needed(t.global.rank, all[0] != t.global.rank ? all[0] : -all[fields]));
@@ -130,16 +133,19 @@ inline tensor_state make_state(const grid& g, const spec& s, element e, std::spa
     const std::int64_t most = all[i + 1], least = -all[fields + i + 1];
     if (most != least) throw shape_error(wording::extents_disagree(dim.name, least, most));
     if (most < 0) throw shape_error(wording::extent_negative(dim.name, most));
-    if (dim.extent != dynamic && dim.extent != most) throw shape_error(wording::extent_fixed(dim.name, dim.extent, most));
+    if (dim.extent != dynamic && dim.extent != most)
+      throw shape_error(wording::extent_fixed(dim.name, dim.extent, most));
     if (const std::int64_t parts = on.sizes().product(layout_of(s)[i]); dim.divisible && most % parts != 0)
       throw shape_error(wording::extent_not_divisible(dim.name, parts, most));
   }
   if (!detail::countable(extents, e)) throw shape_error(wording::too_many_bytes());
-  if (all[2 * fields + 2] >= 0) throw memory_error(wording::rank_out_of_memory(all[2 * fields + 1], "the shard of a tensor", all[2 * fields + 2]));
+  if (all[2 * fields + 2] >= 0)
+    throw memory_error(wording::rank_out_of_memory(all[2 * fields + 1], "the shard of a tensor", all[2 * fields + 2]));
   const std::int64_t teller = -all[2 * fields];
   if (teller < everyone.size) {
     std::int64_t told[4] = {misfit.what, misfit.dim, misfit.expected, misfit.got};
-    on.guarded([&] { comm::check(MPI_Bcast(told, 4, MPI_INT64_T, static_cast<int>(teller), everyone.handle), "MPI_Bcast"); });
+    on.guarded(
+        [&] { comm::check(MPI_Bcast(told, 4, MPI_INT64_T, static_cast<int>(teller), everyone.handle), "MPI_Bcast"); });
     if (told[0] == detail::view_fault::rank) throw view_error(wording::view_rank(told[2], told[3]));
     const std::string_view dim = s.dims[static_cast<std::size_t>(told[1])].dim.name;
     throw view_error(told[0] == detail::view_fault::extent ? wording::view_extent(dim, told[2], told[3], teller)
@@ -154,8 +160,8 @@ inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layo
   require_kokkos();
   if (!on.active()) return {};
   on.same_call("the gathering of a whole tensor", 0, 0);
-  const auto through = [&]<class Call>(std::type_identity<Call>, const layout& from, const layout& to, const void* in, std::int64_t bytes,
-                                       axis_set axes) {
+  const auto through = [&]<class Call>(std::type_identity<Call>, const layout& from, const layout& to, const void* in,
+                                       std::int64_t bytes, axis_set axes) {
     Call m(on, {t.element, t.global, from, to, axes, from.combine()});
     const comm::scratch_bytes needs = m.needs();
     const auto memory = allocate(needs.memory);
@@ -172,7 +178,8 @@ inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layo
     from = reduced.get();
   }
   const std::int64_t bytes = t.global.elements() * size_of(t.element);
-  const auto gathered = through(std::type_identity<comm::collective_permute>{}, whole, layout{}, from, bytes, on.mesh().all());
+  const auto gathered = through(std::type_identity<comm::collective_permute>{}, whole, layout{}, from, bytes,
+                                on.mesh().all());
   std::vector<unsigned char> host(static_cast<std::size_t>(bytes), 0);
   copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), gathered.get(), bytes);
   return host;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/expr/function.hpp>
 #include <cleave/layout/sharding.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/type/abstract.hpp>
@@ -59,7 +60,8 @@ class tensor {
   tensor(const grid& g, std::initializer_list<std::int64_t> extents)
       : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end())) {}
   tensor(const grid& g, const extents_type& extents) : tensor(g, std::span<const std::int64_t>(extents)) {}
-  tensor(const grid& g, std::span<const std::int64_t> extents) : state_(std::make_shared<tensor_state>(made(g, extents, nullptr))) {
+  tensor(const grid& g, std::span<const std::int64_t> extents)
+      : state_(std::make_shared<tensor_state>(made(g, extents, nullptr))) {
     state_->data = state_->memory.get();
     zero_bytes(state_->data, state_->bytes());
   }
@@ -76,9 +78,9 @@ class tensor {
   tensor(const grid& g, std::span<const std::int64_t> extents, const Kokkos::View<Data, Properties...>& view) {
     using user_view = Kokkos::View<Data, Properties...>;
     if constexpr (!std::is_same_v<typename user_view::value_type, T>)
-      static_cast<void>(refusal<fault::view_elements_differ, typename user_view::value_type, T>{});
+      say(static_cast<rejected<fault::view_elements_differ, typename user_view::value_type, T>*>(nullptr));
     if constexpr (!Kokkos::SpaceAccessibility<execution_space, typename user_view::memory_space>::accessible)
-      static_cast<void>(refusal<fault::view_out_of_reach, typename user_view::memory_space>{});
+      say(static_cast<rejected<fault::view_out_of_reach, typename user_view::memory_space>*>(nullptr));
     given_view given;
     given.rank = static_cast<int>(user_view::rank());
     for (std::size_t i = 0; i < user_view::rank(); ++i) {
@@ -135,6 +137,9 @@ class tensor {
   template <class Expression>
     requires(!std::is_same_v<std::remove_cvref_t<Expression>, tensor>)
   tensor& operator=(const Expression& expression) {
+    // First, because compilers print every template between an error and the user's line.
+    if constexpr (is_expression<Expression>)
+      static_assert(sizeof(typename detail::recording_of<tensor, Expression>::type) != 0);
     assign(*this, expression);
     return *this;
   }
@@ -151,7 +156,8 @@ class tensor {
   template <Dim D>
   std::int64_t extent(const D&) const {
     constexpr int position = position_of(D::ref.name);
-    if constexpr (position < 0) return static_cast<void>(refusal<fault::dim_missing, std::remove_cvref_t<D>>{}), 0;
+    if constexpr (position < 0)
+      return say(static_cast<rejected<fault::dim_missing, std::remove_cvref_t<D>>*>(nullptr)), 0;
     else return state().global[position];
   }
   /// The number of elements of the whole tensor.
@@ -249,7 +255,8 @@ class tensor {
     for (int i = 0; i < rank; ++i) {
       same = same && mine.global[i] == theirs.global[i];
       if (mine.wraps && mine.global[i] != theirs.global[i])
-        throw shape_error(wording::extents_differ(s.dims[static_cast<std::size_t>(i)].dim.name, mine.global[i], theirs.global[i]));
+        throw shape_error(
+            wording::extents_differ(s.dims[static_cast<std::size_t>(i)].dim.name, mine.global[i], theirs.global[i]));
     }
     return same;
   }
