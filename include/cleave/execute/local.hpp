@@ -31,10 +31,12 @@ struct shard {
     using view_type = Kokkos::View<Data, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
     using value_type = std::remove_const_t<typename view_type::value_type>;
     constexpr int rank = static_cast<int>(view_type::rank());
-    if (element != element_of<value_type>) throw view_error(wording::shard_element(name_of(element), name_of(element_of<value_type>)));
+    if (element != element_of<value_type>)
+      throw view_error(wording::shard_element(name_of(element), name_of(element_of<value_type>)));
     if (rank != local.rank) throw view_error(wording::view_rank(local.rank, rank));
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return view_type(static_cast<typename view_type::pointer_type>(data), static_cast<std::size_t>(local[static_cast<int>(I)])...);
+      return view_type(static_cast<typename view_type::pointer_type>(data),
+                       static_cast<std::size_t>(local[static_cast<int>(I)])...);
     }(std::make_index_sequence<static_cast<std::size_t>(rank)>{});
   }
 };
@@ -109,8 +111,9 @@ class local_context {
     const detail::span_of_view v = detail::span_of(view);
     detail::reached memory(v, true, true);
     for (std::int64_t done = 0; done < v.elements; done += comm::count_limit())
-      comm::check(CLEAVE_MPI_CALL(MPI_Allreduce)(MPI_IN_PLACE, comm::element_at(memory.data(), done, v.element), part_of(v.elements - done),
-                                                 comm::reduced_datatype_of(how, v.element), comm::operation_of(how, v.element), group(axes...).handle),
+      comm::check(CLEAVE_MPI_CALL(MPI_Allreduce)(MPI_IN_PLACE, comm::element_at(memory.data(), done, v.element),
+                                                 part_of(v.elements - done), comm::reduced_datatype_of(how, v.element),
+                                                 comm::operation_of(how, v.element), group(axes...).handle),
                   "MPI_Allreduce");
     memory.done();
   }
@@ -121,7 +124,8 @@ class local_context {
     check_parts(from, to, size(axis));
     detail::reached in(from, true, false), out(to, false, true);
     const MPI_Datatype type = comm::datatype_of(from.element);
-    comm::check(CLEAVE_MPI_CALL(MPI_Allgather)(in.data(), one_call(from.elements), type, out.data(), one_call(from.elements), type, group(axis).handle),
+    comm::check(CLEAVE_MPI_CALL(MPI_Allgather)(in.data(), one_call(from.elements), type, out.data(),
+                                               one_call(from.elements), type, group(axis).handle),
                 "MPI_Allgather");
     out.done();
   }
@@ -132,7 +136,8 @@ class local_context {
     const detail::span_of_view from = detail::span_of(all), to = detail::span_of(part);
     check_parts(to, from, size(axis));
     detail::reached in(from, true, false), out(to, false, true);
-    comm::check(CLEAVE_MPI_CALL(MPI_Reduce_scatter_block)(in.data(), out.data(), one_call(to.elements), comm::reduced_datatype_of(how, to.element),
+    comm::check(CLEAVE_MPI_CALL(MPI_Reduce_scatter_block)(in.data(), out.data(), one_call(to.elements),
+                                                          comm::reduced_datatype_of(how, to.element),
                                                           comm::operation_of(how, to.element), group(axis).handle),
                 "MPI_Reduce_scatter_block");
     out.done();
@@ -144,7 +149,9 @@ class local_context {
     check_parts(sent, received, 1);
     detail::reached in(sent, true, false), out(received, false, true);
     const comm::group& g = group(axis);
-    const auto neighbour = [&](std::int64_t step) { return static_cast<int>(((g.rank + step) % g.size + g.size) % g.size); };
+    const auto neighbour = [&](std::int64_t step) {
+      return static_cast<int>(((g.rank + step) % g.size + g.size) % g.size);
+    };
     comm::messages m;
     m.receive(out.data(), received.elements, received.element, neighbour(-by), g.handle);
     m.send(in.data(), sent.elements, sent.element, neighbour(by), g.handle);
@@ -165,14 +172,18 @@ class local_context {
     ((set |= 1u << number(axes)), ...);
     return grid_->group_of(static_cast<axis_set>(set));
   }
-  static comm::call_count part_of(std::int64_t n) { return static_cast<comm::call_count>(n < comm::count_limit() ? n : comm::count_limit()); }
+  static comm::call_count part_of(std::int64_t n) {
+    return static_cast<comm::call_count>(n < comm::count_limit() ? n : comm::count_limit());
+  }
   static comm::call_count one_call(std::int64_t n) {
     if (n > comm::count_limit()) throw shape_error(wording::too_many_for_one_call(comm::count_limit(), n));
     return static_cast<comm::call_count>(n);
   }
   static void check_parts(const detail::span_of_view& part, const detail::span_of_view& all, std::int64_t parts) {
-    if (part.element != all.element) throw view_error(wording::shard_element(name_of(part.element), name_of(all.element)));
-    if (part.elements * parts != all.elements) throw view_error(wording::parts_do_not_fit(part.elements * parts, all.elements));
+    if (part.element != all.element)
+      throw view_error(wording::shard_element(name_of(part.element), name_of(all.element)));
+    if (part.elements * parts != all.elements)
+      throw view_error(wording::parts_do_not_fit(part.elements * parts, all.elements));
   }
 
   grid_state* grid_;

@@ -76,7 +76,8 @@ template <class F, class... Args, class... Results>
 void run(const expression<F, Args...>& statement, Results&... results) {
   auto leaves = detail::leaves_of(statement);
   using result = typename detail::result_of<std::remove_cvref_t<Results>...>::type;
-  detail::run_plan<typename detail::plan_for<result, expression<F, Args...>, decltype(leaves)>::type>(leaves, results...);
+  detail::run_plan<typename detail::plan_for<result, expression<F, Args...>, decltype(leaves)>::type>(leaves,
+                                                                                                      results...);
 }
 
 template <class T, auto Layout, class F, class... Args>

@@ -46,7 +46,8 @@ class call_site {
     for (const dim_product& p : p_.rules.products)
       for (const dim_id part : {p[1], p[2]})
         if (p[2] != no_dim && at.dims[p[0]] != dynamic && at.dims[part] > 0 && at.dims[p[0]] % at.dims[part] != 0)
-          throw shape_error(wording::extent_no_multiple(name_of_dim(p[0]), at.dims[p[0]], name_of_dim(part), at.dims[part]));
+          throw shape_error(
+              wording::extent_no_multiple(name_of_dim(p[0]), at.dims[p[0]], name_of_dim(part), at.dims[part]));
     for (std::size_t d = 0; d < p_.dims.size(); ++d)
       if (at.dims[d] == dynamic) throw shape_error(wording::extent_unknown(p_.dims[d].name));
     if (!fits) refuse(at);
@@ -75,7 +76,8 @@ class call_site {
       if (const std::int64_t follows = extent_of(d, at); follows != at.dims[d.dim])
         throw shape_error(wording::extents_differ(name_of_dim(d.dim), follows, at.dims[d.dim]));
     for (const least_extent& l : p_.rules.least)
-      if (at.dims[l.dim] < l.least) throw shape_error(wording::extent_too_small(name_of_dim(l.dim), l.least, at.dims[l.dim]));
+      if (at.dims[l.dim] < l.least)
+        throw shape_error(wording::extent_too_small(name_of_dim(l.dim), l.least, at.dims[l.dim]));
   }
   /// Dims that promise to divide evenly are held to it wherever the plan shards them.
   void check_promises(const sizes& at) const {
@@ -132,7 +134,9 @@ inline void run_program(const runnable& code, const call_operand* operands) {
         at[i] = numbers.back().get();
       }
   }
-  executor_for(site.grid(), code, site.extents(), [&] { return site.complete(); }).run(at.data(), at.data() + p.arguments);
+  executor_for(site.grid(), code, site.extents(), [&] {
+    return site.complete();
+  }).run(at.data(), at.data() + p.arguments);
 }
 
 } // namespace cleave::detail

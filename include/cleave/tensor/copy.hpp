@@ -25,7 +25,8 @@ struct copy_types {
     return -1;
   }
   static constexpr verdict found = [] {
-    if (element_of<typename From::element_type> != element_of<typename To::element_type>) return verdict{fault::element_types_differ, {}, "copy"};
+    if (element_of<typename From::element_type> != element_of<typename To::element_type>)
+      return verdict{fault::element_types_differ, {}, "copy"};
     for (const placement& p : source.dims)
       if (find(target, p.dim.name) < 0) return verdict{fault::assignment_to_other_dims, {}, "copy", p.dim.name};
     for (const placement& p : target.dims)
@@ -49,12 +50,14 @@ struct copy_types {
 template <class Types>
 void check_copy(const tensor_state& from, const tensor_state& to) {
   int related = MPI_UNEQUAL;
-  comm::check(MPI_Comm_compare(from.grid.state().everyone().handle, to.grid.state().everyone().handle, &related), "MPI_Comm_compare");
+  comm::check(MPI_Comm_compare(from.grid.state().everyone().handle, to.grid.state().everyone().handle, &related),
+              "MPI_Comm_compare");
   if (related != MPI_CONGRUENT && related != MPI_IDENT) throw grid_error(wording::grids_unrelated());
   for (int i = 0; i < to.global.rank; ++i) {
     const std::string_view name = Types::target.dims[static_cast<std::size_t>(i)].dim.name;
     const int at = Types::find(Types::source, name);
-    if (from.global[at] != to.global[i]) throw shape_error(wording::extents_differ(name, from.global[at], to.global[i]));
+    if (from.global[at] != to.global[i])
+      throw shape_error(wording::extents_differ(name, from.global[at], to.global[i]));
   }
 }
 

@@ -62,7 +62,7 @@ class gemm_step final : public bound_step {
 
 namespace detail {
 template <class T>
-std::unique_ptr<bound_step> bind_gemm_of(const binder& b, const step& s, const elementwise_code*) {
+std::unique_ptr<bound_step> bind_gemm_of(const binder& b, const step& s, const void*) {
   return std::make_unique<gemm_step>(b, s, &run_gemm<T>);
 }
 } // namespace detail
