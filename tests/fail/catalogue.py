@@ -142,10 +142,10 @@ def expression_text(expression: str) -> str:
         call = re.fullmatch(r"([\w:]+)\((\w*(?: [-+] \d+)?)\)", part)
         if part.startswith('"'):
             text += part[1:-1]
+        elif part == "sentence":
+            text += "cleave: "
         elif not call:
             text += f"<{part}>"
-        elif call.group(1) == "prefix":
-            text += "cleave: "
         elif call.group(1) == "quoted":
             text += f"'<{call.group(2)}>'"
         elif call.group(1) in ("number", "std::string", "name_of"):
@@ -165,7 +165,7 @@ def run_time() -> list[str]:
                 thrown[name] = kind
     wordings: dict[str, list[tuple[str, str]]] = {}
     for notes, name, body in re.findall(r"((?:^///[^\n]*\n)*)^inline std::string (\w+)\([^)]*\) \{(.*?)\}$", text, re.MULTILINE | re.DOTALL):
-        if name in ("quoted", "number", "prefix"):
+        if name == "sentence":
             continue
         # A sentence that is sent to the other ranks before it is thrown.
         for kind in re.findall(r"^/// thrown: (\w+)", notes, re.MULTILINE):

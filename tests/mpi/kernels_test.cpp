@@ -104,7 +104,8 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
     p.start(from.data(), &to);
     run_state& r = p.state();
     const operand_addresses operands(r, one);
-    const bound_loops& loops = static_cast<const elementwise_step&>(*r.steps[0]).loops();
+    using step_class = std::conditional_t<one.kind == step_kind::map, map_step, fold_step>;
+    const bound_loops& loops = static_cast<const step_class&>(*r.steps[0]).loops();
     if constexpr (one.kind == step_kind::map) map_flat<kernel>(loops, operands.from, to);
     else fold_flat<kernel, one.combine, detail::folds_inner(Plan::frozen, 0)>(loops, operands.from, to, r.scratch.memory);
     expect_equal(result, *out, s, g.state(), want, tolerance, "form for devices");

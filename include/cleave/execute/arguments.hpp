@@ -37,7 +37,8 @@ class argument_memory {
       for (std::size_t r = 0; r < p.results; ++r) {
         const std::int64_t last_read = uses[a].end, first_write = uses[p.arguments + r].begin;
         if (last_read < 0 || first_write < 0 || last_read < first_write) continue;
-        hazards_.push_back({a, r, last_read == first_write && pointwise(p, p.steps[static_cast<std::size_t>(last_read)], a)});
+        hazards_.push_back(
+            {a, r, last_read == first_write && pointwise(p, p.steps[static_cast<std::size_t>(last_read)], a)});
       }
   }
 
@@ -47,14 +48,17 @@ class argument_memory {
     for (const place& p : inputs_) at[p.buffer] = const_cast<void*>(inputs[p.index]);
     for (aside& a : aside_) a.used = false;
     for (const hazard& h : hazards_) {
-      const auto from = reinterpret_cast<std::uintptr_t>(inputs[h.argument]), to = reinterpret_cast<std::uintptr_t>(outputs[h.result]);
+      const auto from = reinterpret_cast<std::uintptr_t>(inputs[h.argument]),
+                 to = reinterpret_cast<std::uintptr_t>(outputs[h.result]);
       const auto read = static_cast<std::uintptr_t>(argument_bytes_[h.argument]);
       const auto written = static_cast<std::uintptr_t>(aside_[h.result].bytes);
-      if (from < to + written && to < from + read && !(h.same_place_is_safe && from == to)) aside_[h.result].used = true;
+      if (from < to + written && to < from + read && !(h.same_place_is_safe && from == to))
+        aside_[h.result].used = true;
     }
     for (aside& a : aside_)
       if (a.used && !a.memory) a.memory = allocate(a.bytes);
-    for (const place& p : outputs_) at[p.buffer] = aside_[p.index].used ? aside_[p.index].memory.get() : outputs[p.index];
+    for (const place& p : outputs_)
+      at[p.buffer] = aside_[p.index].used ? aside_[p.index].memory.get() : outputs[p.index];
   }
   /// Moves what was computed beside a result to it.
   void give(void* const* outputs) const {
@@ -89,8 +93,10 @@ class argument_memory {
     std::size_t last = by_address_.size();
     for (std::size_t r : by_address_) {
       if (aside_[r].bytes == 0) continue;
-      if (last < by_address_.size() && static_cast<char*>(outputs[last]) + aside_[last].bytes > static_cast<char*>(outputs[r]))
-        throw overlap_error(wording::results_overlap(static_cast<std::int64_t>(std::min(last, r)), static_cast<std::int64_t>(std::max(last, r))));
+      if (last < by_address_.size() &&
+          static_cast<char*>(outputs[last]) + aside_[last].bytes > static_cast<char*>(outputs[r]))
+        throw overlap_error(wording::results_overlap(static_cast<std::int64_t>(std::min(last, r)),
+                                                     static_cast<std::int64_t>(std::max(last, r))));
       last = r;
     }
     std::copy(outputs, outputs + apart_.size(), apart_.begin());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/comm/grid_state.hpp>
+#include <cleave/kernels/expression.hpp>
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/program_view.hpp>
 
@@ -22,15 +23,28 @@ struct binder {
   /// Extents of this device's shard of a buffer, and its bytes.
   shape local(const buffer& b) const { return indices_of(b, program.maps, at, grid.here()).extents(); }
   std::int64_t bytes(const buffer& b) const { return local(b).elements() * size_of(b.type.element); }
-  addressing addresses(const buffer& b) const { return addressing_of(b, program.buffers, program.maps, at, grid.here()); }
+  addressing addresses(const buffer& b) const {
+    return addressing_of(b, program.buffers, program.maps, at, grid.here());
+  }
   /// The indices of this device along dim `i` of a loop.
-  range held_along(const tensor_type& loop, const layout& space, int i) const { return held(at[loop[i]], space[i], grid.here(), grid.sizes()); }
+  range held_along(const tensor_type& loop, const layout& space, int i) const {
+    return held(at[loop[i]], space[i], grid.here(), grid.sizes());
+  }
 };
 
 /// The stride of a buffer along a dim, 0 where it does not have it.
 inline std::int64_t stride_along(const buffer& b, const addressing& a, dim_id d) {
   const int position = b.type.find(d);
   return position < 0 ? 0 : a.stride[static_cast<std::size_t>(position)];
+}
+
+/// A number that is known when a kernel starts: a constant as its type stores it, or a product of extents.
+inline double literal_of(const tape_op& t, const sizes& at) {
+  if (role_of(t.code) == tape_role::constant) return rounded_to(t.type, t.scalar);
+  double product = 1;
+  for (dim_id d = 0; d < max_dims; ++d)
+    if (t.over.contains(d)) product *= static_cast<double>(at[d]);
+  return product;
 }
 
 } // namespace cleave

@@ -82,7 +82,8 @@ class bound_program {
       shared.host = std::max(shared.host, needs.host);
     }
     workspace_bytes_ = memory + shared.memory;
-    const bool allocated = try_allocate(workspace_bytes_, workspace_) && try_allocate<Kokkos::HostSpace>(host + shared.host, host_);
+    const bool allocated = try_allocate(workspace_bytes_, workspace_) &&
+                           try_allocate<Kokkos::HostSpace>(host + shared.host, host_);
     b.grid.agree_on_memory(allocated, workspace_bytes_ + host + shared.host, "the workspace of a plan");
 
     char* const base = static_cast<char*>(workspace_.get());
@@ -92,7 +93,9 @@ class bound_program {
         running_.at[i] = base + slot_at[x.index] + b.addresses(x).offset * size_of(x.type.element);
     settle_steps(first_own, memory, host);
   }
-  static bool has_slot(const buffer& x) { return x.role == role::workspace && x.form != form::view && x.form != form::slice; }
+  static bool has_slot(const buffer& x) {
+    return x.role == role::workspace && x.form != form::view && x.form != form::slice;
+  }
   /// Gives the steps their own memory, which begins at `memory` bytes, and the shared one after it.
   void settle_steps(std::int64_t memory, std::int64_t shared, std::int64_t shared_host) {
     char *const base = static_cast<char*>(workspace_.get()), *const host_base = static_cast<char*>(host_.get());

@@ -43,7 +43,8 @@ class executor {
 /// number for each dim of the plan; `complete` turns them into the sizes to bind and is called only where there is no
 /// executor yet.
 template <class Complete>
-executor& executor_for(grid_state& grid, const runnable& code, std::span<const std::int64_t> extents, const Complete& complete) {
+executor& executor_for(grid_state& grid, const runnable& code, std::span<const std::int64_t> extents,
+                       const Complete& complete) {
   void* found = grid.find_bound(&code, extents);
   if (found == nullptr) {
     // Completing may throw; nothing is kept then.

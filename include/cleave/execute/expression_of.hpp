@@ -18,8 +18,9 @@ namespace cleave::detail {
 
 /// The parts of a node of an expression: its op, the element type of its result, and where its operands are (see tape_node).
 constexpr std::uint64_t word_of(op code, element type, int a, int b, int c) {
-  return static_cast<std::uint64_t>(code) | static_cast<std::uint64_t>(type) << 8 | static_cast<std::uint64_t>(a) << 16 |
-         static_cast<std::uint64_t>(b) << 24 | static_cast<std::uint64_t>(c) << 32;
+  return static_cast<std::uint64_t>(code) | static_cast<std::uint64_t>(type) << 8 |
+         static_cast<std::uint64_t>(a) << 16 | static_cast<std::uint64_t>(b) << 24 |
+         static_cast<std::uint64_t>(c) << 32;
 }
 
 /// All that the code of a tape depends on, one word for each entry.
@@ -84,7 +85,8 @@ using element_of_word = typename element_type<static_cast<element>(byte_of(Word,
 template <std::uint64_t Word, const user_entry* User>
 struct node_of_word {
   using value_type = element_of_word<Word>;
-  using type = user_node<function_of<computed<value_type>>(*User), value_type, byte_of(Word, 2), byte_of(Word, 3), byte_of(Word, 4)>;
+  using type = user_node<function_of<computed<value_type>>(*User), value_type, byte_of(Word, 2), byte_of(Word, 3),
+                         byte_of(Word, 4)>;
 };
 template <std::uint64_t Word>
 struct node_of_word<Word, nullptr> {
@@ -96,7 +98,8 @@ template <class Plan, std::size_t I>
 struct expression_of {
   static constexpr tape_code tape = tape_code_of(Plan::frozen, Plan::frozen.steps[I]);
   template <std::size_t... J>
-  static auto nodes(std::index_sequence<J...>) -> tape_expression<tape.loads, typename node_of_word<tape.word[J], tape.user[J]>::type...>;
+  static auto nodes(std::index_sequence<J...>)
+      -> tape_expression<tape.loads, typename node_of_word<tape.word[J], tape.user[J]>::type...>;
   using type = decltype(nodes(std::make_index_sequence<static_cast<std::size_t>(tape.size)>{}));
 };
 

@@ -40,7 +40,8 @@ struct form_list {
 constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   const step& s = p.steps[i];
   const auto element_of_buffer = [&](std::size_t b) { return static_cast<std::uint64_t>(p.buffers[b].type.element); };
-  std::uint64_t h = static_cast<std::uint64_t>(s.kind) | static_cast<std::uint64_t>(s.move) << 8 | static_cast<std::uint64_t>(s.combine) << 16;
+  std::uint64_t h = static_cast<std::uint64_t>(s.kind) | static_cast<std::uint64_t>(s.move) << 8 |
+                    static_cast<std::uint64_t>(s.combine) << 16;
   if (writes(s)) h |= element_of_buffer(s.out) << 24;
   if (!s.in.empty()) h |= element_of_buffer(s.in[0]) << 32;
   if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
@@ -83,7 +84,8 @@ struct forms_of_plan {
   static constexpr auto all = table(std::make_index_sequence<list.count>{});
 };
 
-constexpr auto reduce_joiner_of(const program_view& p) -> void (*)(const binder&, std::vector<std::unique_ptr<bound_step>>&) {
+constexpr auto reduce_joiner_of(const program_view& p)
+    -> void (*)(const binder&, std::vector<std::unique_ptr<bound_step>>&) {
   return has_reduces_to_join(p) ? &join_reduces : nullptr;
 }
 
@@ -91,7 +93,9 @@ constexpr auto reduce_joiner_of(const program_view& p) -> void (*)(const binder&
 
 /// Of a type with a constant `frozen`, a program.
 template <class Plan>
-inline constexpr runnable runnable_of{Plan::frozen, std::span(detail::forms_of_plan<Plan>::list.form_of, detail::forms_of_plan<Plan>::steps),
+inline constexpr runnable runnable_of{Plan::frozen,
+                                      std::span(detail::forms_of_plan<Plan>::list.form_of,
+                                                detail::forms_of_plan<Plan>::steps),
                                       detail::forms_of_plan<Plan>::all, detail::reduce_joiner_of(Plan::frozen)};
 
 } // namespace cleave

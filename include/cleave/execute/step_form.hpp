@@ -10,13 +10,11 @@
 
 namespace cleave {
 
-struct elementwise_code;
-
 /// How steps of one form are bound: steps that need the same code, whatever their sizes and layouts, in whatever plan.
 struct step_form {
-  std::unique_ptr<bound_step> (*bind)(const binder&, const step&, const elementwise_code*) = nullptr;
-  /// Of maps and folds.
-  const elementwise_code* code = nullptr;
+  std::unique_ptr<bound_step> (*bind)(const binder&, const step&, const void*) = nullptr;
+  /// What `bind` is given last: of maps and folds the functions of their expression.
+  const void* code = nullptr;
 };
 
 /// The form of the steps of a kind: `step_code<Kind>::form<Plan, I>()` for step I of a plan. Each kind specialises it in its file in
@@ -27,7 +25,7 @@ struct step_code;
 namespace detail {
 
 template <class Step>
-std::unique_ptr<bound_step> bind_as(const binder& b, const step& s, const elementwise_code*) {
+std::unique_ptr<bound_step> bind_as(const binder& b, const step& s, const void*) {
   return std::make_unique<Step>(b, s);
 }
 /// The form of steps whose code is one class.

@@ -54,7 +54,8 @@ constexpr inner_dim inner_dim_of(const step& s, const Buffers& buffers, const Ma
   }
   inner.folded = inner.position >= s.loop.rank - s.folded;
   for (std::size_t k = 0; k < s.in.size(); ++k) {
-    inner.stride[k] = inner.position < 0 ? 0 : detail::stride_kind(buffers[s.in[k]], s.loop[inner.position], buffers, maps);
+    inner.stride[k] = inner.position < 0 ? 0
+                                         : detail::stride_kind(buffers[s.in[k]], s.loop[inner.position], buffers, maps);
   }
   return inner;
 }

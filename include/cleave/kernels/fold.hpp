@@ -126,7 +126,8 @@ struct fold_shortly {
     for (; first < last; first += vector_block) {
       std::int64_t offset[rows::walked];
       for (int k = 0; k < rows::walked; ++k) offset[k] = first * kept.stride[k];
-      vector(l.folded.dims[0], rows::moved(start, offset), out + first, last - first < vector_block ? last - first : vector_block);
+      vector(l.folded.dims[0], rows::moved(start, offset), out + first,
+             last - first < vector_block ? last - first : vector_block);
     }
   }
 
@@ -164,7 +165,8 @@ struct join_functor {
 };
 template <class T, reduction How, class Out>
 void join_pieces(const bound_loops& l, const void* pieces, void* to) {
-  const join_functor<T, static_cast<int>(How), Out> join{static_cast<const T*>(pieces), static_cast<Out*>(to), l.results, l.chunks};
+  const join_functor<T, static_cast<int>(How), Out> join{static_cast<const T*>(pieces), static_cast<Out*>(to),
+                                                         l.results, l.chunks};
   if constexpr (on_host)
     for (std::int64_t i = 0; i < l.results; ++i) join(i);
   else launch("cleave fold", l.results, join);
@@ -206,7 +208,8 @@ void fold_flat_into(const bound_loops& l, const void* const* from, Out* out) {
   if (!InnerFolded) outer.append(l.inner);
   const flat_loops<rows::walked> folded(l.folded, l.folded.rank);
   using functor = fold_flat_functor<Expression, static_cast<int>(How), Out>;
-  launch("cleave fold", l.chunks * l.results, functor{rows::start(l, from), outer, folded, out, l.results, l.folded.size(), l.chunk});
+  launch("cleave fold", l.chunks * l.results,
+         functor{rows::start(l, from), outer, folded, out, l.results, l.folded.size(), l.chunk});
 }
 
 /// Runs a fold on a device. `pieces` is scratch memory for the pieces of results.

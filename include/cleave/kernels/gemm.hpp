@@ -74,7 +74,8 @@ struct bound_gemm {
 namespace detail {
 
 /// Whether an array is a matrix for the library: rows over `rows`, columns over `columns`, one of them with stride 1.
-inline bool matrix_of(const gemm_group& rows, const gemm_group& columns, int array, bool may_transpose, bound_gemm::operand& o) {
+inline bool matrix_of(const gemm_group& rows, const gemm_group& columns, int array, bool may_transpose,
+                      bound_gemm::operand& o) {
   const std::int64_t r = rows.single(array), c = columns.single(array);
   if (r < 0 || c < 0) return false;
   // Of a single column, any stride between the rows will do.
@@ -96,12 +97,14 @@ inline void batch_offsets(const gemm_group& batch, int array, std::vector<std::i
   for (std::int64_t& offset : out) {
     offset = 0;
     std::int64_t rest = flat++;
-    for (int d = batch.rank; d-- > 0; rest /= batch.extent[d]) offset += rest % batch.extent[d] * batch.stride[array][d];
+    for (int d = batch.rank; d-- > 0; rest /= batch.extent[d])
+      offset += rest % batch.extent[d] * batch.stride[array][d];
   }
 }
 
 /// The copy between an array and a packed one with dims batch, rows, columns.
-inline box_copy pack_of(const gemm_group& batch, const gemm_group& rows, const gemm_group& columns, int array, bool unpack) {
+inline box_copy pack_of(const gemm_group& batch, const gemm_group& rows, const gemm_group& columns, int array,
+                        bool unpack) {
   shape extents;
   strides own{};
   for (const gemm_group* g : {&batch, &rows, &columns})
@@ -116,7 +119,8 @@ inline box_copy pack_of(const gemm_group& batch, const gemm_group& rows, const g
 } // namespace detail
 
 /// Decides how a product is computed. Operands that are no matrices in memory are packed, the result unpacked.
-inline bound_gemm bind_gemm(const gemm_group& batch, gemm_group m, gemm_group n, const gemm_group& k, std::int64_t element_bytes) {
+inline bound_gemm bind_gemm(const gemm_group& batch, gemm_group m, gemm_group n, const gemm_group& k,
+                            std::int64_t element_bytes) {
   bound_gemm g;
   g.element_bytes = element_bytes;
   g.results = batch.size() * m.size() * n.size();
@@ -175,7 +179,8 @@ struct plain_gemm_functor {
     const std::int64_t i = flat / n, j = flat % n;
     T sum = T(0);
     for (std::int64_t l = 0; l < k; ++l)
-      sum = combined<reduction::sum>(sum, scalar_op<op::mul, T>::of(a[i * a_row + l * a_column], b[l * b_row + j * b_column]));
+      sum = combined<reduction::sum>(sum, scalar_op<op::mul, T>::of(a[i * a_row + l * a_column],
+                                                                    b[l * b_row + j * b_column]));
     c[i * c_row + j] = sum;
   }
 };
@@ -188,12 +193,13 @@ void multiply(const bound_gemm& g, const void* left, const void* right, void* re
   const auto& [a, b, c] = g.array;
   if constexpr (has_library_gemm<T>)
     if (library_takes({g.m, g.n, g.k, a.leading, b.leading, c.leading}))
-      return gemm_call<T>(g.m, g.n, g.k, {left, a.leading, a.transposed}, {right, b.leading, b.transposed}, static_cast<T*>(result), c.leading);
+      return gemm_call<T>(g.m, g.n, g.k, {left, a.leading, a.transposed}, {right, b.leading, b.transposed},
+                          static_cast<T*>(result), c.leading);
   const auto row = [](const bound_gemm::operand& o) { return o.transposed ? 1 : o.leading; };
   const auto column = [](const bound_gemm::operand& o) { return o.transposed ? o.leading : 1; };
   launch("cleave gemm", g.m * g.n,
-         plain_gemm_functor<T>{static_cast<const T*>(left), static_cast<const T*>(right), static_cast<T*>(result), g.n, g.k, row(a), column(a),
-                               row(b), column(b), c.leading});
+         plain_gemm_functor<T>{static_cast<const T*>(left), static_cast<const T*>(right), static_cast<T*>(result), g.n,
+                               g.k, row(a), column(a), row(b), column(b), c.leading});
 }
 
 /// All batches, around the copies of what is packed.
@@ -211,7 +217,8 @@ inline void run_gemm_with(const bound_gemm& g, const void* left, const void* rig
   const char* const b_at = packed(b, g.swapped ? left : right);
   char* const c_at = c.packed ? scratch + c.scratch_at : static_cast<char*>(result);
   for (std::size_t i = 0; i < c.offset.size(); ++i)
-    one(g, a_at + a.offset[i] * g.element_bytes, b_at + b.offset[i] * g.element_bytes, c_at + c.offset[i] * g.element_bytes);
+    one(g, a_at + a.offset[i] * g.element_bytes, b_at + b.offset[i] * g.element_bytes,
+        c_at + c.offset[i] * g.element_bytes);
   if (c.packed) copy_box(c.copy, c_at, result, g.element_bytes);
 }
 

@@ -10,16 +10,16 @@
 
 #if CLEAVE_DIRECT_BLAS
 
-#define CLEAVE_BLAS_FUNCTIONS(name_gemm, NAME_GEMM, name_gemv, NAME_GEMV, T)                                                \
-  extern "C" void cleave_##name_gemm(const char*, const char*, const int*, const int*, const int*, const T*, const T*,      \
-                                     const int*, const T*, const int*, const T*, T*, const int*)                            \
-      CLEAVE_BLAS_SYMBOL(name_gemm, NAME_GEMM);                                                                              \
-  extern "C" void cleave_##name_gemv(const char*, const int*, const int*, const T*, const T*, const int*, const T*,         \
-                                     const int*, const T*, T*, const int*) CLEAVE_BLAS_SYMBOL(name_gemv, NAME_GEMV);        \
-  template <>                                                                                                                \
-  struct blas_functions<T> {                                                                                                 \
-    static constexpr auto gemm = &cleave_##name_gemm;                                                                        \
-    static constexpr auto gemv = &cleave_##name_gemv;                                                                        \
+#define CLEAVE_BLAS_FUNCTIONS(name_gemm, NAME_GEMM, name_gemv, NAME_GEMV, T)                                           \
+  extern "C" void cleave_##name_gemm(const char*, const char*, const int*, const int*, const int*, const T*, const T*, \
+                                     const int*, const T*, const int*, const T*, T*, const int*)                       \
+      CLEAVE_BLAS_SYMBOL(name_gemm, NAME_GEMM);                                                                        \
+  extern "C" void cleave_##name_gemv(const char*, const int*, const int*, const T*, const T*, const int*, const T*,    \
+                                     const int*, const T*, T*, const int*) CLEAVE_BLAS_SYMBOL(name_gemv, NAME_GEMV);   \
+  template <>                                                                                                          \
+  struct blas_functions<T> {                                                                                           \
+    static constexpr auto gemm = &cleave_##name_gemm;                                                                  \
+    static constexpr auto gemv = &cleave_##name_gemv;                                                                  \
   }
 
 namespace cleave {
@@ -45,14 +45,16 @@ void blas_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref&
   const int next = 1;
   // BLAS stores columns one after the other: what it sees of a row-major matrix is the transpose.
   if (n == 1)
-    detail::blas_functions<T>::gemv(a.transposed ? "N" : "T", a.transposed ? &rows : &depth, a.transposed ? &depth : &rows, &one, left,
-                                    &lda, right, b.transposed ? &next : &ldb, &zero, c, &ldc);
+    detail::blas_functions<T>::gemv(a.transposed ? "N" : "T", a.transposed ? &rows : &depth,
+                                    a.transposed ? &depth : &rows, &one, left, &lda, right, b.transposed ? &next : &ldb,
+                                    &zero, c, &ldc);
   else if (m == 1)
-    detail::blas_functions<T>::gemv(b.transposed ? "T" : "N", b.transposed ? &depth : &columns, b.transposed ? &columns : &depth, &one,
-                                    right, &ldb, left, a.transposed ? &lda : &next, &zero, c, &next);
+    detail::blas_functions<T>::gemv(b.transposed ? "T" : "N", b.transposed ? &depth : &columns,
+                                    b.transposed ? &columns : &depth, &one, right, &ldb, left,
+                                    a.transposed ? &lda : &next, &zero, c, &next);
   else
-    detail::blas_functions<T>::gemm(b.transposed ? "T" : "N", a.transposed ? "T" : "N", &columns, &rows, &depth, &one, right, &ldb,
-                                    left, &lda, &zero, c, &ldc);
+    detail::blas_functions<T>::gemm(b.transposed ? "T" : "N", a.transposed ? "T" : "N", &columns, &rows, &depth, &one,
+                                    right, &ldb, left, &lda, &zero, c, &ldc);
 }
 
 } // namespace cleave

@@ -17,7 +17,8 @@ namespace cleave {
 /// Elements that the library of products knows.
 template <class T>
 inline constexpr bool has_library_gemm = std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                                         std::is_same_v<T, Kokkos::complex<float>> || std::is_same_v<T, Kokkos::complex<double>>;
+                                         std::is_same_v<T, Kokkos::complex<float>> ||
+                                         std::is_same_v<T, Kokkos::complex<double>>;
 
 /// Whether the library's integers hold all of these; where they do not, a plain kernel computes the product.
 inline bool library_takes(std::initializer_list<std::int64_t> numbers) {

@@ -22,7 +22,8 @@ using matrix_view = Kokkos::View<T**, Kokkos::LayoutRight, memory_space, Kokkos:
 template <class T>
 auto view_of(T* at, std::int64_t rows, std::int64_t columns, std::int64_t leading) {
   const matrix_view<T> padded(at, static_cast<std::size_t>(rows), static_cast<std::size_t>(leading));
-  return Kokkos::subview(padded, Kokkos::ALL, std::pair<std::size_t, std::size_t>(0, static_cast<std::size_t>(columns)));
+  return Kokkos::subview(padded, Kokkos::ALL,
+                         std::pair<std::size_t, std::size_t>(0, static_cast<std::size_t>(columns)));
 }
 
 } // namespace detail
@@ -32,9 +33,11 @@ template <class T>
 void kokkos_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref& a, const matrix_ref& b, T* c,
                  std::int64_t leading) {
   const auto left = detail::view_of(static_cast<const T*>(a.at), a.transposed ? k : m, a.transposed ? m : k, a.leading);
-  const auto right = detail::view_of(static_cast<const T*>(b.at), b.transposed ? n : k, b.transposed ? k : n, b.leading);
+  const auto right = detail::view_of(static_cast<const T*>(b.at), b.transposed ? n : k, b.transposed ? k : n,
+                                     b.leading);
   const auto result = detail::view_of(c, m, n, leading);
-  KokkosBlas::gemm(execution_space(), a.transposed ? "T" : "N", b.transposed ? "T" : "N", T(1), left, right, T(0), result);
+  KokkosBlas::gemm(execution_space(), a.transposed ? "T" : "N", b.transposed ? "T" : "N", T(1), left, right, T(0),
+                   result);
 }
 
 } // namespace cleave

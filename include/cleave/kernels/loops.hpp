@@ -94,7 +94,8 @@ struct line_block {
 class odometer {
  public:
   /// In the first `rank` dims, before iteration `flat`.
-  odometer(const loop_nest& nest, int rank, int walked, std::int64_t flat) : nest_(&nest), rank_(rank), walked_(walked) {
+  odometer(const loop_nest& nest, int rank, int walked, std::int64_t flat)
+      : nest_(&nest), rank_(rank), walked_(walked) {
     for (int k = 0; k < walked; ++k) offset_[k] = 0;
     for (int i = rank - 1; i >= 0; --i) {
       const loop_dim& d = nest.dims[i];

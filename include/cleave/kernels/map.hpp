@@ -53,8 +53,22 @@ void map_flat(const bound_loops& l, const void* const* from, void* to) {
   using rows = row_maker<Expression>;
   const flat_loops<rows::walked> outer(l.outer, l.outer.rank - 1);
   launch("cleave map", l.outer.size(),
-         map_flat_functor<Expression>{rows::start(l, from), outer, static_cast<typename Expression::type*>(to), l.inner.extent});
+         map_flat_functor<Expression>{rows::start(l, from), outer, static_cast<typename Expression::type*>(to),
+                                      l.inner.extent});
 }
+
+/// The functions of a map's expression: of its lines on the host, of all of it on a device.
+struct map_functions {
+  void (*lines)(const line_block&) = nullptr;
+  void (*flat)(const bound_loops&, const void* const* from, void* to) = nullptr;
+};
+template <class Expression>
+inline constexpr map_functions map_functions_of = [] {
+  map_functions f;
+  if constexpr (on_host) f.lines = &map_lines<Expression>;
+  else f.flat = &map_flat<Expression>;
+  return f;
+}();
 
 namespace detail {
 
@@ -91,24 +105,30 @@ struct map_work {
       std::int64_t offset[max_walked];
       for (int k = 0; k < w.l.walked; ++k) offset[k] = at.offset()[k] + first * down.stride[k];
       for (std::int64_t i = 0; i < inner; i += map_tile_columns)
-        w.lines({&w.l, w.from, w.to, offset, down.stride, rows, i, i + map_tile_columns < inner ? i + map_tile_columns : inner});
+        w.lines({&w.l, w.from, w.to, offset, down.stride, rows, i,
+                 i + map_tile_columns < inner ? i + map_tile_columns : inner});
     }
   }
-  static std::int64_t bands_of(const bound_loops& l) { return (l.outer.dims[l.outer.rank - 2].extent + map_tile_rows - 1) / map_tile_rows; }
+  static std::int64_t bands_of(const bound_loops& l) {
+    return (l.outer.dims[l.outer.rank - 2].extent + map_tile_rows - 1) / map_tile_rows;
+  }
 };
 
 } // namespace detail
 
-/// Runs a map on the host, from the function that computes lines of it.
-inline void run_map(const bound_loops& l, const void* const* from, void* to, void (*lines)(const line_block&)) {
+/// Runs a map.
+inline void run_map(const bound_loops& l, const void* const* from, void* to, const map_functions& f) {
   const std::int64_t total = l.outer.size();
   if (total == 0) return;
-  const detail::map_work work{l, from, to, lines};
+  if constexpr (!on_host) return f.flat(l, from, to);
+  const detail::map_work work{l, from, to, f.lines};
   if (l.tiled) {
-    const std::int64_t bands = total / (l.outer.dims[l.outer.rank - 2].extent * l.inner.extent) * detail::map_work::bands_of(l);
+    const std::int64_t bands = total / (l.outer.dims[l.outer.rank - 2].extent * l.inner.extent) *
+                               detail::map_work::bands_of(l);
     detail::launch_units("cleave map", bands, &detail::map_work::run_tiles, &work);
   } else {
-    detail::launch_units("cleave map", (total + detail::map_grain - 1) / detail::map_grain, &detail::map_work::run_stretches, &work);
+    const std::int64_t stretches = (total + detail::map_grain - 1) / detail::map_grain;
+    detail::launch_units("cleave map", stretches, &detail::map_work::run_stretches, &work);
   }
 }
 

@@ -20,7 +20,8 @@ CLEAVE_FUNCTION inline const void* advanced(const void* at, std::int64_t element
 
 template <class Row, class Node>
 CLEAVE_FUNCTION inline void advance_load(Row& r, const std::int64_t* offset) {
-  if constexpr (Node::role == tape_role::load) r.at[Node::a] = advanced<typename Node::type>(r.at[Node::a], offset[Node::a]);
+  if constexpr (Node::role == tape_role::load)
+    r.at[Node::a] = advanced<typename Node::type>(r.at[Node::a], offset[Node::a]);
 }
 
 } // namespace detail

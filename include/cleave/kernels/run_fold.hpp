@@ -35,7 +35,7 @@ inline std::int64_t fold_scratch(const bound_loops& b, std::int64_t element_byte
   return b.chunks > 1 ? b.chunks * b.results * element_bytes : 0;
 }
 
-/// The functions of a fold's expression.
+/// The functions of a fold's expression: of its parts on the host, of all of it on a device.
 struct fold_functions {
   /// Whether the inner dim is a folded one.
   bool inner_folded = false;
@@ -45,6 +45,7 @@ struct fold_functions {
   /// Short folded dims; null where the expression does not permit it.
   void (*shortly)(const bound_loops&, const void* const*, void*, std::int64_t, std::int64_t) = nullptr;
   void (*join)(const bound_loops&, const void*, void*) = nullptr;
+  void (*flat)(const bound_loops&, const void* const* from, void* to, void* pieces) = nullptr;
   /// Bytes of a result, and of what it is computed in.
   std::int64_t stored_bytes = 0, computed_bytes = 0;
 };
@@ -53,14 +54,22 @@ template <class Expression, reduction How, bool InnerFolded>
 inline constexpr fold_functions fold_functions_of = [] {
   using T = typename Expression::value_type;
   using Out = typename Expression::type;
-  fold_functions f{InnerFolded, nullptr, nullptr, nullptr, &join_pieces<T, How, Out>, sizeof(Out), sizeof(T)};
-  if constexpr (InnerFolded) {
-    f.block = &fold_rows<Expression, How, Out>::run;
-    f.block_of_pieces = &fold_rows<Expression, How, T>::run;
-    if constexpr (Expression::indices == 0) f.shortly = &fold_shortly<Expression, How, Out>::run;
+  fold_functions f;
+  f.inner_folded = InnerFolded;
+  f.stored_bytes = sizeof(Out);
+  f.computed_bytes = sizeof(T);
+  if constexpr (!on_host) {
+    f.flat = &fold_flat<Expression, How, InnerFolded>;
   } else {
-    f.block = &fold_columns<Expression, How, Out>::run;
-    f.block_of_pieces = &fold_columns<Expression, How, T>::run;
+    f.join = &join_pieces<T, How, Out>;
+    if constexpr (InnerFolded) {
+      f.block = &fold_rows<Expression, How, Out>::run;
+      f.block_of_pieces = &fold_rows<Expression, How, T>::run;
+      if constexpr (Expression::indices == 0) f.shortly = &fold_shortly<Expression, How, Out>::run;
+    } else {
+      f.block = &fold_columns<Expression, How, Out>::run;
+      f.block_of_pieces = &fold_columns<Expression, How, T>::run;
+    }
   }
   return f;
 }();
@@ -93,7 +102,12 @@ struct fold_work {
         for (std::int64_t n = 0; unit < end; unit += n, kept.advance(n)) {
           n = end - unit < kept.left() ? end - unit : kept.left();
           const std::int64_t rows = l.folded.rank == 2 ? l.folded.dims[0].extent : 1;
-          w.block({{&l, w.from, w.to, kept.offset(), l.folded.dims[0].stride, rows, 0, l.inner.extent}, &sums, true, true, n, kept.apart()});
+          w.block({{&l, w.from, w.to, kept.offset(), l.folded.dims[0].stride, rows, 0, l.inner.extent},
+                   &sums,
+                   true,
+                   true,
+                   n,
+                   kept.apart()});
         }
       } else {
         w.run_blocks(kept, l.chunk * (unit / l.results), w.piece(unit / l.results), &sums);
@@ -106,19 +120,22 @@ struct fold_work {
     const std::int64_t range = l.folded.size(), end = flat + l.chunk < range ? flat + l.chunk : range;
     std::int64_t done = flat;
     std::int64_t offset[max_walked];
-    if (flat >= end) return block({{&l, from, out, kept.offset(), kept.apart(), 0, 0, 0}, sums, true, true, 1, kept.apart()});
-    for_each_block(l.folded, l.walked, flat, end, [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
-      for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k] + at.offset()[k];
-      const bool first = done == flat;
-      done += rows * (stop - i);
-      block({{&l, from, out, offset, at.apart(), rows, i, stop}, sums, first, done == end, 1, kept.apart()});
-    });
+    if (flat >= end)
+      return block({{&l, from, out, kept.offset(), kept.apart(), 0, 0, 0}, sums, true, true, 1, kept.apart()});
+    for_each_block(
+        l.folded, l.walked, flat, end, [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
+          for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k] + at.offset()[k];
+          const bool first = done == flat;
+          done += rows * (stop - i);
+          block({{&l, from, out, offset, at.apart(), rows, i, stop}, sums, first, done == end, 1, kept.apart()});
+        });
   }
   /// A piece of a stretch of results beside each other for each unit.
   static void run_columns(const void* work, std::int64_t begin, std::int64_t end) {
     const fold_work& w = *static_cast<const fold_work*>(work);
     const bound_loops& l = w.l;
-    const std::int64_t inner = l.inner.extent, stretches = (inner + fold_width - 1) / fold_width, outers = l.results / inner;
+    const std::int64_t inner = l.inner.extent, stretches = (inner + fold_width - 1) / fold_width,
+                       outers = l.results / inner;
     sums_memory sums;
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t piece = unit / (stretches * outers), first = unit % stretches * fold_width;
@@ -126,16 +143,20 @@ struct fold_work {
       w.run_stretch(kept, piece, first, inner - first < fold_width ? inner : first + fold_width, &sums);
     }
   }
-  void run_stretch(const odometer& kept, std::int64_t piece_number, std::int64_t first, std::int64_t stop, void* sums) const {
-    const std::int64_t range = l.folded.size(), begin = piece_number * l.chunk, end = begin + l.chunk < range ? begin + l.chunk : range;
+  void run_stretch(const odometer& kept, std::int64_t piece_number, std::int64_t first, std::int64_t stop,
+                   void* sums) const {
+    const std::int64_t range = l.folded.size(), begin = piece_number * l.chunk,
+                       end = begin + l.chunk < range ? begin + l.chunk : range;
     void* const out = static_cast<char*>(piece(piece_number)) + kept.offset()[l.walked - 1] * bytes;
     std::int64_t offset[max_walked];
-    if (begin >= end) return block({{&l, from, out, kept.offset(), kept.apart(), 0, first, stop}, sums, true, true, 1, kept.apart()});
+    if (begin >= end)
+      return block({{&l, from, out, kept.offset(), kept.apart(), 0, first, stop}, sums, true, true, 1, kept.apart()});
     odometer at(l.folded, l.folded.rank, l.walked, begin);
     for (std::int64_t f = begin; f < end;) {
       const std::int64_t rows = at.left() < end - f ? at.left() : end - f;
       for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k] + at.offset()[k];
-      block({{&l, from, out, offset, at.apart(), rows, first, stop}, sums, f == begin, f + rows == end, 1, kept.apart()});
+      block(
+          {{&l, from, out, offset, at.apart(), rows, first, stop}, sums, f == begin, f + rows == end, 1, kept.apart()});
       f += rows;
       at.advance(rows);
     }
@@ -166,9 +187,10 @@ inline void run_fold_into(const bound_loops& l, const fold_work& w, bool inner_f
 
 } // namespace detail
 
-/// Runs a fold on the host. `pieces` is scratch memory for the pieces of results, in the type in which the expression is computed.
+/// Runs a fold. `pieces` is scratch memory for the pieces of results, in the type in which the expression is computed.
 inline void run_fold(const bound_loops& l, const void* const* from, void* to, void* pieces, const fold_functions& f) {
   if (l.results == 0) return;
+  if constexpr (!on_host) return f.flat(l, from, to, pieces);
   if (l.chunks == 1) return detail::run_fold_into(l, {l, from, to, f.block, f.stored_bytes, f.shortly}, f.inner_folded);
   detail::run_fold_into(l, {l, from, pieces, f.block_of_pieces, f.computed_bytes, nullptr}, f.inner_folded);
   f.join(l, pieces, to);

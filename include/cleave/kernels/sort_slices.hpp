@@ -73,7 +73,8 @@ struct sort_slice {
       return run >= all.runs ? to : from + (all.run_start[static_cast<std::size_t>(s * all.runs + run)] - begin);
     };
     for (std::int64_t width = 1; width < all.runs; width *= 2)
-      for (std::int64_t run = 0; run + width < all.runs; run += 2 * width) std::inplace_merge(at(run), at(run + width), at(run + 2 * width), before);
+      for (std::int64_t run = 0; run + width < all.runs; run += 2 * width)
+        std::inplace_merge(at(run), at(run + width), at(run + 2 * width), before);
   }
   template <class X>
   static void reorder(X* x, const std::vector<std::int32_t>& place) {
@@ -139,7 +140,8 @@ void sort_on_device(const slices_to_sort<T>& all) {
   auto* const place = static_cast<std::int64_t*>(places.get());
   auto* const slice = static_cast<std::int32_t*>(numbers.get());
   launch("cleave sort", slices, number_slices{static_cast<const std::int64_t*>(starts.get()), place, slice});
-  const Kokkos::View<std::int64_t*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> view(place, static_cast<std::size_t>(n));
+  const Kokkos::View<std::int64_t*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> view(
+      place, static_cast<std::size_t>(n));
   Kokkos::sort(kept_instance::made(), view, by_slice_and_key<T>{all.keys, all.indices, slice, all.order});
   reorder_elements(all.keys, place, n);
   if (all.indices != nullptr) reorder_elements(all.indices, place, n);
@@ -150,7 +152,8 @@ void sort_on_device(const slices_to_sort<T>& all) {
 /// Sorts each slice by its keys, equal ones by their indices where there are any.
 template <class T>
 void sort_slices(const slices_to_sort<T>& all) {
-  if constexpr (on_host) launch("cleave sort", static_cast<std::int64_t>(all.start.size()) - 1, detail::sort_slice<T>{all});
+  if constexpr (on_host)
+    launch("cleave sort", static_cast<std::int64_t>(all.start.size()) - 1, detail::sort_slice<T>{all});
   else detail::sort_on_device(all);
 }
 

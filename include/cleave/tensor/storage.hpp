@@ -33,6 +33,9 @@ constexpr layout layout_of(const spec& s) {
 /// A tensor's data on one device, and where they belong.
 struct tensor_state {
   cleave::grid grid{};
+  /// The dims and the layout of its type.
+  const spec* dims = nullptr;
+  layout where{};
   cleave::element element = cleave::element::none;
   shape global{};
   shape local{};
@@ -49,8 +52,8 @@ struct tensor_state {
 /// Extents and strides of a View that is to become a shard.
 struct given_view {
   int rank = 0;
-  std::array<std::int64_t, max_rank> extent{};
-  std::array<std::int64_t, max_rank> stride{};
+  fixed_array<std::int64_t, max_rank> extent{};
+  fixed_array<std::int64_t, max_rank> stride{};
 };
 
 namespace detail {
@@ -65,12 +68,10 @@ inline view_fault check_view(const given_view& v, const shape& local) {
   if (v.rank != local.rank) return {view_fault::rank, 0, local.rank, v.rank};
   const auto stride = strides_of(local);
   for (int i = 0; i < local.rank; ++i)
-    if (v.extent[static_cast<std::size_t>(i)] != local[i])
-      return {view_fault::extent, i, local[i], v.extent[static_cast<std::size_t>(i)]};
+    if (v.extent[i] != local[i]) return {view_fault::extent, i, local[i], v.extent[i]};
   if (local.elements() != 0)
     for (int i = 0; i < local.rank; ++i)
-      if (local[i] > 1 && v.stride[static_cast<std::size_t>(i)] != stride[static_cast<std::size_t>(i)])
-        return {view_fault::stride, i, stride[static_cast<std::size_t>(i)], v.stride[static_cast<std::size_t>(i)]};
+      if (local[i] > 1 && v.stride[i] != stride[i]) return {view_fault::stride, i, stride[i], v.stride[i]};
   return {};
 }
 
@@ -84,73 +85,98 @@ inline bool countable(std::span<const std::int64_t> extents, element e) {
   return true;
 }
 
+/// What the ranks tell each other when a tensor is made: the largest and, negated, the smallest of every number; the
+/// lowest rank whose View does not fit; the bytes that could not be had, and where.
+class shard_agreement {
+ public:
+  shard_agreement(std::span<const std::int64_t> extents, const view_fault& misfit, std::int64_t missing_bytes,
+                  const comm::group& everyone)
+      : everyone_(everyone) {
+    mine_[0] = static_cast<std::int64_t>(extents.size());
+    for (std::size_t i = 0; i < max_rank && i < extents.size(); ++i) mine_[i + 1] = extents[i];
+    for (int i = 0; i < fields; ++i) mine_[fields + i] = -mine_[i];
+    mine_[teller] = misfit.what == view_fault::none ? -everyone.size : -everyone.rank;
+    mine_[bytes] = missing_bytes;
+    mine_[without] = missing_bytes == 0 ? -1 : everyone.rank;
+  }
+  void reach(grid_state& on) {
+    on.guarded([&] {
+      comm::check(MPI_Allreduce(mine_, all_, told, MPI_INT64_T, MPI_MAX, everyone_.handle), "MPI_Allreduce");
+    });
+  }
+  /// Throws where the extents differ between ranks or do not fit the dims.
+  void check_extents(const spec& s, const layout& where, const axis_sizes& sizes) const {
+    const auto rank = static_cast<std::int64_t>(s.dims.size());
+    if (all_[0] != rank || -all_[fields] != rank)
+      throw shape_error(wording::extents_needed(rank, all_[0] != rank ? all_[0] : -all_[fields]));
+    for (int i = 0; i < rank; ++i) {
+      const dim_ref dim = s.dims[i].dim;
+      const std::int64_t most = all_[i + 1], least = -all_[fields + i + 1];
+      if (most != least) throw shape_error(wording::extents_disagree(dim.name, least, most));
+      if (most < 0) throw shape_error(wording::extent_negative(dim.name, most));
+      if (dim.extent != dynamic && dim.extent != most)
+        throw shape_error(wording::extent_fixed(dim.name, dim.extent, most));
+      if (const std::int64_t parts = sizes.product(where[i]); dim.divisible && most % parts != 0)
+        throw shape_error(wording::extent_not_divisible(dim.name, parts, most));
+    }
+  }
+  void check_memory() const {
+    if (all_[without] >= 0)
+      throw memory_error(wording::rank_out_of_memory(all_[bytes], "the shard of a tensor", all_[without]));
+  }
+  /// Throws what the lowest rank found whose View does not fit.
+  void check_views(grid_state& on, const spec& s, const view_fault& misfit) const {
+    const std::int64_t who = -all_[teller];
+    if (who >= everyone_.size) return;
+    std::int64_t words[4] = {misfit.what, misfit.dim, misfit.expected, misfit.got};
+    on.guarded(
+        [&] { comm::check(MPI_Bcast(words, 4, MPI_INT64_T, static_cast<int>(who), everyone_.handle), "MPI_Bcast"); });
+    if (words[0] == view_fault::rank) throw view_error(wording::view_rank(words[2], words[3]));
+    const std::string_view dim = s.dims[words[1]].dim.name;
+    throw view_error(words[0] == view_fault::extent ? wording::view_extent(dim, words[2], words[3], who)
+                                                    : wording::view_stride(dim, words[2], words[3], who));
+  }
+
+ private:
+  static constexpr int fields = max_rank + 1, teller = 2 * fields, bytes = teller + 1, without = teller + 2,
+                       told = teller + 3;
+  const comm::group& everyone_;
+  std::int64_t mine_[told] = {}, all_[told] = {};
+};
+
 } // namespace detail
 
-/// A tensor's state, agreed on by all ranks: one small MPI_Allreduce. Without a View its memory is allocated. Throws shape_error,
-/// view_error or memory_error on all ranks alike.
-inline tensor_state make_state(const grid& g, const spec& s, element e, std::span<const std::int64_t> extents,
-                               const given_view* view) {
+/// A tensor's state, agreed on by all ranks: one small MPI_Allreduce. Without a View its memory is allocated. Throws
+/// shape_error, view_error or memory_error on all ranks alike.
+inline tensor_state make_state(const grid& g, const spec& s, const layout& where, element e,
+                               std::span<const std::int64_t> extents, const given_view* view) {
+  if (g.mesh() != s.mesh) throw grid_error(wording::grid_of_another_mesh());
   require_kokkos();
   grid_state& on = g.state();
   if (on.everyone().size == on.world().size) on.same_call("the construction of a tensor", 0, 0);
   tensor_state t;
   t.grid = g;
+  t.dims = &s;
+  t.where = where;
   t.element = e;
   t.global.rank = static_cast<int>(s.dims.size());
-  const bool counted = extents.size() == s.dims.size();
   detail::view_fault misfit;
-  bool allocated = true;
-  if (counted) {
+  bool allocated = true, usable = extents.size() == s.dims.size() && detail::countable(extents, e);
+  for (std::int64_t n : extents) usable = usable && n >= 0;
+  if (usable) {
     for (int i = 0; i < t.global.rank; ++i) t.global[i] = extents[static_cast<std::size_t>(i)];
-    bool negative = false;
-    for (std::int64_t n : extents) negative = negative || n < 0;
-    if (!negative && detail::countable(extents, e)) {
-      if (on.active()) t.held = box_of(t.global, layout_of(s), on.here(), on.sizes());
-      t.held.rank = t.global.rank;
-      t.local = t.held.extents();
-      if (view != nullptr) misfit = detail::check_view(*view, t.local);
-      else allocated = try_allocate(t.bytes(), t.memory);
-    }
+    if (on.active()) t.held = box_of(t.global, where, on.here(), on.sizes());
+    t.held.rank = t.global.rank;
+    t.local = t.held.extents();
+    if (view != nullptr) misfit = detail::check_view(*view, t.local);
+    else allocated = try_allocate(t.bytes(), t.memory);
   }
-  // Largest and, negated, smallest of every number; the lowest rank whose View does not fit; the bytes that could not be had, and where.
-  constexpr int fields = max_rank + 1, told_fields = 2 * fields + 3;
-  std::int64_t mine[told_fields] = {}, all[told_fields] = {};
-  mine[0] = static_cast<std::int64_t>(extents.size());
-  for (std::size_t i = 0; i < max_rank && i < extents.size(); ++i) mine[i + 1] = extents[i];
-  for (int i = 0; i < fields; ++i) mine[fields + i] = -mine[i];
-  const comm::group& everyone = on.everyone();
-  mine[2 * fields] = misfit.what == detail::view_fault::none ? -everyone.size : -everyone.rank;
-  mine[2 * fields + 1] = allocated ? 0 : t.bytes();
-  mine[2 * fields + 2] = allocated ? -1 : everyone.rank;
-  on.guarded([&] {
-    comm::check(MPI_Allreduce(mine, all, told_fields, MPI_INT64_T, MPI_MAX, everyone.handle), "MPI_Allreduce");
-  });
-
-  if (all[0] != t.global.rank || -all[fields] != t.global.rank)
-    throw shape_error(wording::extents_needed(t.global.rank, all[0] != t.global.rank ? all[0] : -all[fields]));
-  for (int i = 0; i < t.global.rank; ++i) {
-    const dim_ref dim = s.dims[static_cast<std::size_t>(i)].dim;
-    const std::int64_t most = all[i + 1], least = -all[fields + i + 1];
-    if (most != least) throw shape_error(wording::extents_disagree(dim.name, least, most));
-    if (most < 0) throw shape_error(wording::extent_negative(dim.name, most));
-    if (dim.extent != dynamic && dim.extent != most)
-      throw shape_error(wording::extent_fixed(dim.name, dim.extent, most));
-    if (const std::int64_t parts = on.sizes().product(layout_of(s)[i]); dim.divisible && most % parts != 0)
-      throw shape_error(wording::extent_not_divisible(dim.name, parts, most));
-  }
+  detail::shard_agreement all(extents, misfit, allocated ? 0 : t.bytes(), on.everyone());
+  all.reach(on);
+  all.check_extents(s, where, on.sizes());
   if (!detail::countable(extents, e)) throw shape_error(wording::too_many_bytes());
-  if (all[2 * fields + 2] >= 0)
-    throw memory_error(wording::rank_out_of_memory(all[2 * fields + 1], "the shard of a tensor", all[2 * fields + 2]));
-  const std::int64_t teller = -all[2 * fields];
-  if (teller < everyone.size) {
-    std::int64_t told[4] = {misfit.what, misfit.dim, misfit.expected, misfit.got};
-    on.guarded(
-        [&] { comm::check(MPI_Bcast(told, 4, MPI_INT64_T, static_cast<int>(teller), everyone.handle), "MPI_Bcast"); });
-    if (told[0] == detail::view_fault::rank) throw view_error(wording::view_rank(told[2], told[3]));
-    const std::string_view dim = s.dims[static_cast<std::size_t>(told[1])].dim.name;
-    throw view_error(told[0] == detail::view_fault::extent ? wording::view_extent(dim, told[2], told[3], teller)
-                                                           : wording::view_stride(dim, told[2], told[3], teller));
-  }
+  all.check_memory();
+  all.check_views(on, s, misfit);
   return t;
 }
 

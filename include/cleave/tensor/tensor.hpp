@@ -4,7 +4,7 @@
 
 #include <cleave/expr/function.hpp>
 #include <cleave/layout/sharding.hpp>
-#include <cleave/tensor/storage.hpp>
+#include <cleave/tensor/handle.hpp>
 #include <cleave/type/abstract.hpp>
 
 #include <algorithm>
@@ -61,10 +61,7 @@ class tensor {
       : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end())) {}
   tensor(const grid& g, const extents_type& extents) : tensor(g, std::span<const std::int64_t>(extents)) {}
   tensor(const grid& g, std::span<const std::int64_t> extents)
-      : state_(std::make_shared<tensor_state>(made(g, extents, nullptr))) {
-    state_->data = state_->memory.get();
-    zero_bytes(state_->data, state_->bytes());
-  }
+      : handle_(g, sharding_type::value, where, element_of<T>, extents) {}
   /// Wraps a shard that the caller owns. The View is kept alive and not copied. Collective over the communicator of the
   /// grid. Throws view_error on all ranks if the View of any rank does not have the extents of its shard or is not
   /// contiguous in LayoutRight order.
@@ -87,49 +84,33 @@ class tensor {
       given.extent[i] = static_cast<std::int64_t>(view.extent(i));
       given.stride[i] = static_cast<std::int64_t>(view.stride(i));
     }
-    state_ = std::make_shared<tensor_state>(made(g, extents, &given));
+    handle_ = detail::tensor_handle(g, sharding_type::value, where, element_of<T>, extents, given);
     // After finalize Kokkos would abort where a View is destroyed.
-    state_->memory = std::shared_ptr<void>(new user_view(view), [](void* kept) {
-      if (!Kokkos::is_finalized()) delete static_cast<user_view*>(kept);
-    });
-    state_->data = view.data();
-    state_->wraps = true;
+    handle_.own(std::shared_ptr<void>(new user_view(view),
+                                      [](void* kept) {
+                                        if (!Kokkos::is_finalized()) delete static_cast<user_view*>(kept);
+                                      }),
+                view.data());
   }
 
   /// A tensor with the same values in memory of its own. No communication.
-  tensor(const tensor& other) {
-    if (!other.state_) return;
-    state_ = std::make_shared<tensor_state>(*other.state_);
-    state_->wraps = false;
-    state_->memory = allocate(state_->bytes());
-    state_->data = state_->memory.get();
-    copy_values(other);
-  }
+  tensor(const tensor& other) = default;
   tensor(tensor&&) noexcept = default;
-  /// Copies the values into the memory of this tensor. If that has other extents or another grid, it gets new memory; but
-  /// a tensor that wraps a View never does, and throws shape_error or grid_error. No communication.
-  tensor& operator=(const tensor& other) {
-    if (state_ == other.state_) return *this;
-    if (!state_ || !other.state_ || !takes(other)) return rebind(tensor(other));
-    copy_values(other);
-    return *this;
-  }
+  /// Copies the values into the memory of this tensor. If that has other extents or another grid, it gets new memory;
+  /// but a tensor that wraps a View never does, and throws shape_error or grid_error. No communication.
+  tensor& operator=(const tensor& other) = default;
   /// Takes over the memory of the other tensor, which has no data afterwards. If one of the two wraps a View, the values
   /// are copied instead, so that the View gets them. A tensor without data takes over a wrapped View too.
-  tensor& operator=(tensor&& other) {
-    if (state_ == other.state_) return *this;
-    if (!state_ || (other.state_ && !state_->wraps && !other.state_->wraps)) return rebind(std::move(other));
-    return *this = std::as_const(other);
-  }
+  tensor& operator=(tensor&& other) = default;
   /// Another handle on the same elements: what is written through one handle is read through both.
   tensor alias() const {
     tensor same;
-    same.state_ = state_;
+    same.handle_ = handle_.alias();
     return same;
   }
   /// Makes this the handle of another tensor's elements, whatever it had before. It releases a View that it wrapped.
   tensor& rebind(tensor&& other) noexcept {
-    state_ = std::move(other.state_);
+    handle_.rebind(std::move(other.handle_));
     return *this;
   }
   /// Assigning anything else (a statement, a number, a tensor in another layout) computes into the memory of this tensor.
@@ -145,7 +126,7 @@ class tensor {
   }
 
   /// Whether the tensor has data.
-  explicit operator bool() const { return state_ != nullptr; }
+  explicit operator bool() const { return handle_.has_data(); }
   /// The grid on which the tensor lives.
   const grid& get_grid() const { return state().grid; }
 
@@ -175,25 +156,22 @@ class tensor {
 
   /// A pointer to this device's shard. The shard is empty on ranks that are not devices of the grid. Throws
   /// environment_error after Kokkos::finalize, which frees it.
-  T* data() const {
-    if (Kokkos::is_finalized()) throw environment_error(wording::finalised("Kokkos"));
-    return static_cast<T*>(state().data);
-  }
+  T* data() const { return static_cast<T*>(handle_.data()); }
   /// This device's shard as an unmanaged LayoutRight View in Kokkos' default memory space. It stays valid while a
   /// handle of the tensor exists.
   view_type view() const { return make_view(std::make_index_sequence<static_cast<std::size_t>(rank)>{}); }
 
   /// Sets all elements to one value. No communication.
   const tensor& fill(T value) const {
-    if (carries_value()) fill_elements(data(), local_size(), value);
-    else fill_identity(data(), local_size(), element_of<T>, where.combine());
+    if (is_identity_here()) fill_identity(data(), local_size(), element_of<T>, where.combine());
+    else fill_elements(data(), local_size(), value);
     return *this;
   }
   /// Sets every element to `f(indices)`, where `indices` is the array of its global indices. `f` is evaluated on the
   /// host. No communication.
   template <class F>
   const tensor& fill_by(F&& f) const {
-    if (!carries_value()) {
+    if (is_identity_here()) {
       fill_identity(data(), local_size(), element_of<T>, where.combine());
       return *this;
     }
@@ -207,8 +185,7 @@ class tensor {
         at[i] = first[i];
       }
     }
-    wait_for_kernels();
-    copy_bytes<memory_space, Kokkos::HostSpace>(data(), host.get(), state().bytes());
+    handle_.write(host.get());
     return *this;
   }
   /// The whole tensor in host memory, row-major, on every device of the grid; partial values are reduced first. Empty
@@ -234,10 +211,7 @@ class tensor {
   }
 
   /// The state behind the handle, for the library. Throws grid_error if the tensor has no data.
-  const tensor_state& state() const {
-    if (!state_) throw grid_error(wording::grid_missing());
-    return *state_;
-  }
+  const tensor_state& state() const { return handle_.state(); }
 
  private:
   static constexpr int position_of(std::string_view name) {
@@ -246,45 +220,22 @@ class tensor {
       if (s.dims[i].dim.name == name) return static_cast<int>(i);
     return -1;
   }
-  /// Whether the values of another tensor fit into the memory of this one. Throws where they do not and this wraps a View.
-  bool takes(const tensor& other) const {
-    const tensor_state &mine = *state_, &theirs = *other.state_;
-    if (mine.wraps && !(mine.grid == theirs.grid)) throw grid_error(wording::grids_differ());
-    const spec s = sharding_type::value;
-    bool same = mine.grid == theirs.grid;
-    for (int i = 0; i < rank; ++i) {
-      same = same && mine.global[i] == theirs.global[i];
-      if (mine.wraps && mine.global[i] != theirs.global[i])
-        throw shape_error(
-            wording::extents_differ(s.dims[static_cast<std::size_t>(i)].dim.name, mine.global[i], theirs.global[i]));
-    }
-    return same;
-  }
-  void copy_values(const tensor& other) {
-    wait_for_kernels();
-    copy_bytes(state_->data, other.state_->data, state_->bytes());
-  }
-  static tensor_state made(const grid& g, std::span<const std::int64_t> extents, const given_view* view) {
-    if (g.mesh() != sharding_type::mesh_type::value) throw grid_error(wording::grid_of_another_mesh());
-    return make_state(g, sharding_type::value, element_of<T>, extents, view);
-  }
   static extents_type cut(const shape& s) {
     extents_type e{};
     for (int i = 0; i < rank; ++i) e[static_cast<std::size_t>(i)] = s[i];
     return e;
   }
-  /// Of a partial value the device with coordinate 0 on the partial axes carries all, the others the identity.
-  bool carries_value() const {
-    for (std::size_t a = 0; a < max_axes; ++a)
-      if ((where.unreduced() >> a & 1) != 0 && get_grid().here()[a] != 0) return false;
-    return true;
+  /// Whether this device holds the identity of a partial value, which another one carries.
+  bool is_identity_here() const {
+    if constexpr (where.unreduced().empty()) return false;
+    else return !handle_.carries_value();
   }
   template <std::size_t... I>
   view_type make_view(std::index_sequence<I...>) const {
     return view_type(data(), static_cast<std::size_t>(state().local[static_cast<int>(I)])...);
   }
 
-  std::shared_ptr<tensor_state> state_{};
+  detail::tensor_handle handle_{};
 };
 
 } // namespace cleave

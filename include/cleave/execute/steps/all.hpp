@@ -4,10 +4,11 @@
 
 // One line for each file of steps.
 #include <cleave/execute/steps/call.hpp>
-#include <cleave/execute/steps/elementwise.hpp>
 #include <cleave/execute/steps/exchange.hpp>
+#include <cleave/execute/steps/fold.hpp>
 #include <cleave/execute/steps/gemm.hpp>
 #include <cleave/execute/steps/loop.hpp>
+#include <cleave/execute/steps/map.hpp>
 #include <cleave/execute/steps/move.hpp>
 #include <cleave/execute/steps/rows.hpp>
 #include <cleave/execute/steps/scan.hpp>

@@ -24,7 +24,9 @@ class call_step final : public bound_step {
 
  private:
   static shard shard_of(const binder& b, const buffer& x) {
-    shard s{x.type.element, shape_of(x.type, b.at), b.local(x), {}, nullptr, detail::named_dims(x.type, b.program.dims)};
+    shard s{x.type.element, shape_of(x.type, b.at),
+            b.local(x),     {},
+            nullptr,        detail::named_dims(x.type, b.program.dims)};
     s.offset.rank = x.type.rank;
     for (int i = 0; i < x.type.rank; ++i) s.offset[i] = b.held_along(x.type, x.where, i).begin;
     return s;

@@ -13,7 +13,9 @@ class exchange_step final : public bound_step {
  public:
   exchange_step(const binder& b, const step& s) : step_(s), exchange_(b.grid, spec_of(b, s)) {}
   // While it is in flight others use the common scratch memory.
-  comm::scratch_bytes shared_bytes() const override { return step_.in_flight ? comm::scratch_bytes{} : exchange_.needs(); }
+  comm::scratch_bytes shared_bytes() const override {
+    return step_.in_flight ? comm::scratch_bytes{} : exchange_.needs();
+  }
   comm::scratch_bytes own_bytes() const override { return step_.in_flight ? exchange_.needs() : comm::scratch_bytes{}; }
   void settle(const comm::scratch& own, run_state&) override { own_ = own; }
   void run(run_state& r) override {

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/execute/host_number.hpp>
 #include <cleave/execute/step_form.hpp>
-
-#include <cstring>
 
 // Loops: the steps up to the end run again and again.
 
@@ -19,21 +18,22 @@ class loop_step final : public bound_step {
       if (p.steps[end_].kind == step_kind::loop_end) --depth;
     }
     const loop_info& l = p.loops[s.in_loop - 1u];
-    trips_ = l.along != no_dim ? b.at[l.along] : l.iterations;
+    iterations_ = l.along != no_dim ? b.at[l.along] : l.iterations;
     backwards_ = l.backwards;
     if (!s.in.empty()) count_ = number_at{s.in[0], b.operand(s, 0).type.element};
     if (const step& last = p.steps[end_ - 1]; !last.in.empty()) until_ = number_at{last.in[0], element::boolean};
     for (std::size_t i = 0; i < p.buffers.size(); ++i)
-      if (const buffer& x = p.buffers[i]; x.form == form::slice && x.loop == s.in_loop) slices_.push_back({i, x.of, b.bytes(x)});
+      if (const buffer& x = p.buffers[i]; x.form == form::slice && x.loop == s.in_loop)
+        slices_.push_back({i, x.of, b.bytes(x)});
   }
   std::size_t next(std::size_t) const override { return end_; }
   void run(run_state& r) override {
-    const std::int64_t trips = count_.known() ? agreed(r, count_.read(r)) : trips_;
-    for (std::int64_t trip = 0; trip < trips; ++trip) {
-      const std::int64_t index = backwards_ ? trips - 1 - trip : trip;
+    const std::int64_t iterations = count_.known() ? count_.read(r) : iterations_;
+    for (std::int64_t i = 0; i < iterations; ++i) {
+      const std::int64_t index = backwards_ ? iterations - 1 - i : i;
       for (const slice& s : slices_) r.at[s.buffer] = static_cast<char*>(r.at[s.stack]) + index * s.bytes;
       r.run_steps(begin_ + 1, end_ - 1);
-      if (until_.known() && agreed(r, until_.read(r)) != 0) break;
+      if (until_.known() && until_.read(r) != 0) break;
     }
   }
 
@@ -44,27 +44,9 @@ class loop_step final : public bound_step {
     cleave::element element = cleave::element::none;
 
     bool known() const { return element != cleave::element::none; }
-    /// As the host sees it.
     std::int64_t read(const run_state& r) const {
-      char bytes[8] = {};
-      wait_for_kernels();
-      copy_bytes<Kokkos::HostSpace, memory_space>(bytes, r.at[buffer], size_of(element));
-      switch (element) {
-        case cleave::element::i8: return number_in<std::int8_t>(bytes);
-        case cleave::element::i32: return number_in<std::int32_t>(bytes);
-        case cleave::element::u32: return number_in<std::uint32_t>(bytes);
-        case cleave::element::i64:
-        case cleave::element::u64: return number_in<std::int64_t>(bytes);
-        default: return number_in<std::uint8_t>(bytes);
-      }
-    }
-
-   private:
-    template <class T>
-    static std::int64_t number_in(const char* bytes) {
-      T number;
-      std::memcpy(&number, bytes, sizeof number);
-      return static_cast<std::int64_t>(number);
+      const std::int64_t number = host_number(r.at[buffer], element).integer();
+      return r.checks == nullptr ? number : r.checks->agreed(number);
     }
   };
   struct slice {
@@ -72,13 +54,11 @@ class loop_step final : public bound_step {
     std::size_t stack;
     std::int64_t bytes;
   };
-  static std::int64_t agreed(run_state& r, std::int64_t number) { return r.checks == nullptr ? number : r.checks->agreed(number); }
-
   std::size_t begin_, end_;
-  std::int64_t trips_ = 0;
+  std::int64_t iterations_ = 0;
   bool backwards_ = false;
   number_at count_{}, until_{};
-  /// What is read or written at the index of each trip.
+  /// What is read or written at the index of each iteration.
   std::vector<slice> slices_{};
 };
 

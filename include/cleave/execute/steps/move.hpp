@@ -74,7 +74,9 @@ class reduce_joiner {
   }
 
  private:
-  bool alike(const step& a, const step& b) const { return reduce_alike(a, b_.result(a).type.element, b, b_.result(b).type.element); }
+  bool alike(const step& a, const step& b) const {
+    return reduce_alike(a, b_.result(a).type.element, b, b_.result(b).type.element);
+  }
   void join_within(std::size_t first, std::size_t end) {
     for (std::size_t i = first; i < end; ++i) {
       const step& s = b_.program.steps[i];
@@ -117,17 +119,21 @@ class reduce_joiner {
   std::int64_t length_ = 0;
 };
 
-inline void join_reduces(const binder& b, std::vector<std::unique_ptr<bound_step>>& bound) { reduce_joiner(b, bound).join(); }
+inline void join_reduces(const binder& b, std::vector<std::unique_ptr<bound_step>>& bound) {
+  reduce_joiner(b, bound).join();
+}
 
 /// Whether a program has all-reduces that may be joined. Those that have none do not compile it.
 constexpr bool has_reduces_to_join(const program_view& p) {
   for (std::size_t i = 1; i < p.steps.size(); ++i)
-    if (reduce_alike(p.steps[i - 1], p.buffers[p.steps[i - 1].out].type.element, p.steps[i], p.buffers[p.steps[i].out].type.element)) return true;
+    if (reduce_alike(p.steps[i - 1], p.buffers[p.steps[i - 1].out].type.element, p.steps[i],
+                     p.buffers[p.steps[i].out].type.element))
+      return true;
   return false;
 }
 
 template <kind Move>
-std::unique_ptr<bound_step> bind_move(const binder& b, const step& s, const elementwise_code*) {
+std::unique_ptr<bound_step> bind_move(const binder& b, const step& s, const void*) {
   return std::make_unique<move_step>(s, comm::make_move<Move>(b.grid, transfer_of(b, s)));
 }
 

@@ -24,7 +24,8 @@ class scan_step final : public bound_step {
     scan_.backwards = s.backwards;
     scan_.exclusive = s.exclusive;
     scan_.stored = out.type.element;
-    scan_.over = std::make_unique<comm::prefix_scan>(b.grid, out.where[along], s.backwards, s.combine, out.type.element, scan_.slices());
+    scan_.over = std::make_unique<comm::prefix_scan>(b.grid, out.where[along], s.backwards, s.combine, out.type.element,
+                                                     scan_.slices());
   }
   comm::scratch_bytes shared_bytes() const override { return scan_.needs(); }
   void run(run_state& r) override { run_(scan_, r.at[step_.in[0]], r.at[step_.out], r.scratch); }
@@ -37,7 +38,7 @@ class scan_step final : public bound_step {
 
 namespace detail {
 template <class T, reduction How>
-std::unique_ptr<bound_step> bind_scan(const binder& b, const step& s, const elementwise_code*) {
+std::unique_ptr<bound_step> bind_scan(const binder& b, const step& s, const void*) {
   return std::make_unique<scan_step>(b, s, &run_scan<T, How>);
 }
 } // namespace detail
@@ -46,7 +47,8 @@ template <>
 struct step_code<step_kind::scan> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return {&detail::bind_scan<detail::element_at<Plan, Plan::frozen.steps[I].out>, Plan::frozen.steps[I].combine>, nullptr};
+    return {&detail::bind_scan<detail::element_at<Plan, Plan::frozen.steps[I].out>, Plan::frozen.steps[I].combine>,
+            nullptr};
   }
 };
 

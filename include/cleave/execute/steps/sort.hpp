@@ -11,7 +11,7 @@ namespace cleave {
 
 namespace detail {
 template <class T>
-std::unique_ptr<bound_step> bind_sort(const binder& b, const step& s, const elementwise_code*) {
+std::unique_ptr<bound_step> bind_sort(const binder& b, const step& s, const void*) {
   const buffer& in = b.operand(s, 0);
   const sorted_tensor t{in.type, in.where, dim_along(s), s.backwards, s.indices, b.at};
   return std::make_unique<routed_step>(s, std::make_unique<bound_sort<T>>(b.grid, t));

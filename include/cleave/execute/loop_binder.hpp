@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/binder.hpp>
+#include <cleave/execute/strides.hpp>
+#include <cleave/kernels/expression.hpp>
+#include <cleave/kernels/loops.hpp>
+
+namespace cleave::detail {
+
+/// The loops of a map or fold for the sizes of a binder.
+class loop_binder {
+ public:
+  loop_binder(const binder& b, const step& s)
+      : b_(b), s_(s), inner_(inner_dim_of(s, b.program.buffers, b.program.maps)) {
+    for (std::size_t k = 0; k < s.in.size(); ++k) add(b.operand(s, k), k);
+    add(b.result(s), s.in.size());
+  }
+
+  void bind_map(bound_loops& l) const {
+    append_dims(l, s_.loop.rank);
+    l.outer.append(innermost());
+    l.outer.collapse(l.walked);
+    find_tile(l);
+    l.inner = l.outer.back();
+    bind_values(l);
+  }
+  /// `inner_folded`: the inner dim is a folded one, or there is none.
+  void bind_fold(bound_loops& l, bool inner_folded) const {
+    append_dims(l, s_.loop.rank - s_.folded);
+    loop_nest& with_inner = inner_folded ? l.folded : l.outer;
+    with_inner.append(innermost());
+    l.outer.collapse(l.walked);
+    l.folded.collapse(l.walked);
+    l.inner = with_inner.back();
+    if (!inner_folded) --l.outer.rank;
+    bind_values(l);
+  }
+
+ private:
+  /// All dims but the inner one: the first `kept` among the outer ones, the others among the folded ones.
+  void append_dims(bound_loops& l, int kept) const {
+    l.walked = static_cast<int>(s_.in.size()) + indices() + 1;
+    for (int i = 0; i < s_.loop.rank; ++i)
+      if (i != inner_.position) (i < kept ? l.outer : l.folded).append(loop_dim_at(i));
+  }
+  loop_dim innermost() const { return inner_.position >= 0 ? loop_dim_at(inner_.position) : loop_dim{}; }
+  /// A plan whose operands do not fit its loops would read wrong memory.
+  void add(const buffer& x, std::size_t k) {
+    address_[k] = b_.addresses(x);
+    const shape extents = b_.local(x);
+    for (int i = 0; i < s_.loop.rank; ++i) {
+      const int position = x.type.find(s_.loop[i]);
+      const std::int64_t wanted = b_.held_along(s_.loop, s_.space, i).size();
+      if (position >= 0 && extents[position] != wanted)
+        throw shape_error(
+            wording::plan_inconsistent(name_of(s_.code), b_.program.dims[s_.loop[i]].name, wanted, extents[position]));
+    }
+  }
+  /// A loop dim with the strides of loads, indices and result.
+  loop_dim loop_dim_at(int i) const {
+    loop_dim d;
+    d.extent = b_.held_along(s_.loop, s_.space, i).size();
+    int next = 0;
+    for (std::size_t k = 0; k < s_.in.size(); ++k)
+      d.stride[next++] = stride_along(b_.operand(s_, k), address_[k], s_.loop[i]);
+    for (const tape_op& t : s_.tape)
+      if (role_of(t.code) == tape_role::index) d.stride[next++] = t.arg == i ? 1 : 0;
+    d.stride[next] = stride_along(b_.result(s_), address_[s_.in.size()], s_.loop[i]);
+    return d;
+  }
+  /// Puts the dim along which a transposed operand is contiguous beside the inner one.
+  void find_tile(bound_loops& l) const {
+    const loop_dim& inner = l.outer.back();
+    for (std::size_t k = 0; k < s_.in.size(); ++k) {
+      if (inner.stride[k] < 2 || inner.extent < 2) continue;
+      for (int d = 0; d + 1 < l.outer.rank; ++d)
+        if (l.outer.dims[d].stride[k] == 1) {
+          l.outer.rotate(d, l.outer.rank - 2);
+          l.tiled = true;
+          return;
+        }
+    }
+  }
+  int indices() const {
+    int n = 0;
+    for (const tape_op& t : s_.tape) n += role_of(t.code) == tape_role::index ? 1 : 0;
+    return n;
+  }
+  void bind_values(bound_loops& l) const {
+    int indices = 0, literals = 0;
+    for (const tape_op& t : s_.tape) {
+      if (role_of(t.code) == tape_role::index) l.index_base[indices++] = b_.held_along(s_.loop, s_.space, t.arg).begin;
+      if (is_literal(role_of(t.code))) l.literals[literals++] = literal_of(t, b_.at);
+    }
+  }
+
+  const binder& b_;
+  const step& s_;
+  cleave::inner_dim inner_;
+  addressing address_[max_operands + 1];
+};
+
+} // namespace cleave::detail

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/binder.hpp>
+#include <cleave/execute/host_number.hpp>
+#include <cleave/kernels/expression.hpp>
+#include <cleave/simulate/scalar.hpp>
+
+#include <memory>
+#include <vector>
+
+namespace cleave::detail {
+
+/// Which operation of a fused chain made a NaN: computes one element of the chain once more, on the host.
+class nan_search {
+ public:
+  nan_search(grid_state& grid, const sizes& at, const program_view& p) : b_{grid, p, at} {}
+
+  /// Before a step: a copy of what it overwrites.
+  void keep_operands(const step& s, const std::vector<void*>& address) {
+    kept_.clear();
+    if (s.tape.empty()) return;
+    wait_for_kernels();
+    for (std::uint16_t b : s.in) {
+      const buffer& x = b_.program.buffers[b];
+      if (address[b] != address[s.out] || x.form == form::view) continue;
+      kept_.push_back({b, allocate(b_.bytes(x))});
+      copy_bytes(kept_.back().memory.get(), address[b], b_.bytes(x));
+    }
+  }
+
+  /// The entry of the tape of step `s` that made element `flat` of its result NaN; null where it cannot be told.
+  const tape_op* find(const step& s, std::int64_t flat, const std::vector<void*>& address) const {
+    for (const tape_op& t : s.tape)
+      if (is_complex(t.type) || t.user != nullptr) return nullptr;
+    const int kept = s.loop.rank - s.folded;
+    point at;
+    at.set(extents(s), 0, kept, flat);
+    std::int64_t folded = 1;
+    for (int d = kept; d < s.loop.rank; ++d) folded *= extents(s)[d].size();
+    for (std::int64_t f = 0; f < folded; ++f) {
+      at.set(extents(s), kept, s.loop.rank, f);
+      if (const tape_op* made = first_nan_of(s, at, address); made != nullptr) return made;
+    }
+    return nullptr;
+  }
+
+ private:
+  /// Indices along the loop dims of a step, counted from this device's first.
+  struct point {
+    std::int64_t index[max_rank] = {};
+
+    /// Dims `first` to `last` from their common index.
+    void set(const box& extents, int first, int last, std::int64_t flat) {
+      for (int d = last; d-- > first; flat /= extents[d].size()) index[d] = flat % extents[d].size();
+    }
+  };
+  struct kept_operand {
+    std::size_t buffer;
+    std::shared_ptr<void> memory;
+  };
+
+  box extents(const step& s) const {
+    box e;
+    e.rank = s.loop.rank;
+    for (int d = 0; d < s.loop.rank; ++d) e.along[d] = b_.held_along(s.loop, s.space, d);
+    return e;
+  }
+  const tape_op* first_nan_of(const step& s, const point& at, const std::vector<void*>& address) const {
+    double value[max_tape] = {};
+    for (std::size_t t = 0; t < s.tape.size(); ++t) {
+      const tape_op& o = s.tape[t];
+      value[t] = entry_at(s, o, at, address, value);
+      if (value[t] != value[t] && role_of(o.code) != tape_role::load) return &o;
+    }
+    return nullptr;
+  }
+  double entry_at(const step& s, const tape_op& o, const point& at, const std::vector<void*>& address,
+                  const double* value) const {
+    switch (role_of(o.code)) {
+      case tape_role::load: return element_at(s, s.in[o.arg], at, address);
+      case tape_role::index:
+        return simulation::stored(o.type, static_cast<double>(extents(s)[o.arg].begin + at.index[o.arg]));
+      case tape_role::constant: return simulation::stored(o.type, o.scalar);
+      case tape_role::count: return literal_of(o, b_.at);
+      default:
+        return simulation::applied(o.code, s.tape[o.in[typed_operand(o.code)]].type, o.type, value[o.in[0]],
+                                   value[o.in[1]], value[o.in[2]]);
+    }
+  }
+  double element_at(const step& s, std::size_t b, const point& at, const std::vector<void*>& address) const {
+    const buffer& from = b_.program.buffers[b];
+    const addressing where = b_.addresses(from);
+    std::int64_t offset = 0;
+    for (int d = 0; d < s.loop.rank; ++d) offset += at.index[d] * stride_along(from, where, s.loop[d]);
+    const void* data = address[b];
+    for (const kept_operand& k : kept_)
+      if (k.buffer == b) data = k.memory.get();
+    return host_number(static_cast<const char*>(data) + offset * size_of(from.type.element), from.type.element)
+        .floating();
+  }
+
+  binder b_;
+  std::vector<kept_operand> kept_{};
+};
+
+} // namespace cleave::detail

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/expression_of.hpp>
+#include <cleave/execute/loop_binder.hpp>
+#include <cleave/execute/step_form.hpp>
+#include <cleave/kernels/map.hpp>
+
+// One pass over memory for a chain of elementwise operations.
+
+namespace cleave {
+
+class map_step final : public bound_step {
+ public:
+  map_step(const binder& b, const step& s, const map_functions& code) : step_(s), code_(code) {
+    detail::loop_binder(b, s).bind_map(loops_);
+  }
+  void run(run_state& r) override { run_map(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_); }
+  const bound_loops& loops() const { return loops_; }
+
+ private:
+  const step& step_;
+  const map_functions& code_;
+  bound_loops loops_{};
+};
+
+namespace detail {
+inline std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
+  return std::make_unique<map_step>(b, s, *static_cast<const map_functions*>(code));
+}
+} // namespace detail
+
+template <>
+struct step_code<step_kind::map> {
+  template <class Plan, std::size_t I>
+  static constexpr step_form form() {
+    return {&detail::bind_map, &map_functions_of<typename detail::expression_of<Plan, I>::type>};
+  }
+};
+
+} // namespace cleave

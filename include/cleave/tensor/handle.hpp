@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/tensor/storage.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace cleave::detail {
+
+/// What a tensor is whatever its type: a value, whose copies have memory of their own. Compiled once for all types.
+class tensor_handle {
+ public:
+  tensor_handle() = default;
+  /// New memory, filled with zeros.
+  tensor_handle(const grid& g, const spec& s, const layout& where, element e, std::span<const std::int64_t> extents)
+      : state_(std::make_shared<tensor_state>(make_state(g, s, where, e, extents, nullptr))) {
+    state_->data = state_->memory.get();
+    zero_bytes(state_->data, state_->bytes());
+  }
+  /// The memory of a View, which `owner` keeps.
+  tensor_handle(const grid& g, const spec& s, const layout& where, element e, std::span<const std::int64_t> extents,
+                const given_view& view)
+      : state_(std::make_shared<tensor_state>(make_state(g, s, where, e, extents, &view))) {
+    state_->wraps = true;
+  }
+  void own(std::shared_ptr<void> owner, void* data) {
+    state_->memory = std::move(owner);
+    state_->data = data;
+  }
+
+  tensor_handle(const tensor_handle& other) {
+    if (!other.state_) return;
+    state_ = std::make_shared<tensor_state>(*other.state_);
+    state_->wraps = false;
+    state_->memory = allocate(state_->bytes());
+    state_->data = state_->memory.get();
+    copy_values(other);
+  }
+  tensor_handle(tensor_handle&&) noexcept = default;
+  tensor_handle& operator=(const tensor_handle& other) {
+    if (state_ == other.state_) return *this;
+    if (!state_ || !other.state_ || !takes(other)) return rebind(tensor_handle(other));
+    copy_values(other);
+    return *this;
+  }
+  tensor_handle& operator=(tensor_handle&& other) {
+    if (state_ == other.state_) return *this;
+    if (!state_ || (other.state_ && !state_->wraps && !other.state_->wraps)) return rebind(std::move(other));
+    return *this = std::as_const(other);
+  }
+  ~tensor_handle() = default;
+
+  tensor_handle alias() const {
+    tensor_handle same;
+    same.state_ = state_;
+    return same;
+  }
+  tensor_handle& rebind(tensor_handle&& other) noexcept {
+    state_ = std::move(other.state_);
+    return *this;
+  }
+
+  bool has_data() const { return state_ != nullptr; }
+  /// Throws grid_error if there is no data.
+  const tensor_state& state() const {
+    if (!state_) throw grid_error(wording::grid_missing());
+    return *state_;
+  }
+  /// The shard. Throws environment_error after Kokkos::finalize, which frees it.
+  void* data() const {
+    if (Kokkos::is_finalized()) throw environment_error(wording::finalised("Kokkos"));
+    return state().data;
+  }
+  /// Of a partial value the device with coordinate 0 on the partial axes carries all, the others the identity.
+  bool carries_value() const {
+    for (int a = 0; a < max_axes; ++a)
+      if (state().where.unreduced().contains(a) && state().grid.here()[a] != 0) return false;
+    return true;
+  }
+  /// Fills the shard from the host.
+  void write(const void* host) const {
+    wait_for_kernels();
+    copy_bytes<memory_space, Kokkos::HostSpace>(data(), host, state().bytes());
+  }
+
+ private:
+  /// Whether the values of another tensor fit into the memory of this one. Throws where they do not and this wraps a
+  /// View.
+  bool takes(const tensor_handle& other) const {
+    const tensor_state &mine = *state_, &theirs = *other.state_;
+    if (mine.wraps && !(mine.grid == theirs.grid)) throw grid_error(wording::grids_differ());
+    bool same = mine.grid == theirs.grid;
+    for (int i = 0; i < mine.global.rank; ++i) {
+      same = same && mine.global[i] == theirs.global[i];
+      if (mine.wraps && mine.global[i] != theirs.global[i])
+        throw shape_error(wording::extents_differ(mine.dims->dims[i].dim.name, mine.global[i], theirs.global[i]));
+    }
+    return same;
+  }
+  void copy_values(const tensor_handle& other) {
+    wait_for_kernels();
+    copy_bytes(state_->data, other.state_->data, state_->bytes());
+  }
+
+  std::shared_ptr<tensor_state> state_{};
+};
+
+} // namespace cleave::detail
