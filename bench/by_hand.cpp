@@ -37,7 +37,8 @@ ranks::~ranks() {
   MPI_Comm_free(&along_model);
 }
 
-mlp::mlp(const ranks& on, long batch, long embed, long hidden) : on_(on), elements_(static_cast<double>(batch * embed)) {
+mlp::mlp(const ranks& on, long batch, long embed, long hidden)
+    : on_(on), elements_(static_cast<double>(batch * embed)) {
   const auto b = static_cast<std::size_t>(batch / on.data), e = static_cast<std::size_t>(embed);
   const auto h = static_cast<std::size_t>(hidden / on.model);
   x = matrix("x", b, e);
@@ -58,7 +59,8 @@ mlp::mlp(const ranks& on, long batch, long embed, long hidden) : on_(on), elemen
 void mlp::forward() {
   product("N", "N", x, up, hidden_);
   float* h = hidden_.data();
-  Kokkos::parallel_for("relu", rows(0, static_cast<long>(hidden_.size())), KOKKOS_LAMBDA(long i) { h[i] = h[i] > 0 ? h[i] : 0; });
+  Kokkos::parallel_for(
+      "relu", rows(0, static_cast<long>(hidden_.size())), KOKKOS_LAMBDA(long i) { h[i] = h[i] > 0 ? h[i] : 0; });
   product("N", "N", hidden_, down, y);
   sum_over(on_.along_model, on_.model, y.data(), y.size());
 }
@@ -87,15 +89,17 @@ void mlp::step(float rate) {
   product("N", "T", y_gradient_, down, hidden_gradient_);
   const float* h = hidden_.data();
   float* dh = hidden_gradient_.data();
-  Kokkos::parallel_for("relu gradient", rows(0, static_cast<long>(hidden_.size())),
-                       KOKKOS_LAMBDA(long i) { dh[i] = h[i] > 0 ? dh[i] : 0; });
+  Kokkos::parallel_for(
+      "relu gradient", rows(0, static_cast<long>(hidden_.size())),
+      KOKKOS_LAMBDA(long i) { dh[i] = h[i] > 0 ? dh[i] : 0; });
   product("T", "N", x, hidden_gradient_, up_gradient_);
   float* g = gradients_.data();
   g[weights.size()] = square / static_cast<float>(elements_);
   sum_over(on_.along_data, on_.data, g, gradients_.size());
   loss = g[weights.size()];
   float* w = weights.data();
-  Kokkos::parallel_for("update", rows(0, static_cast<long>(weights.size())), KOKKOS_LAMBDA(long i) { w[i] -= rate * g[i]; });
+  Kokkos::parallel_for(
+      "update", rows(0, static_cast<long>(weights.size())), KOKKOS_LAMBDA(long i) { w[i] -= rate * g[i]; });
 }
 
 digits::digits(const ranks& on, long batch, long hidden)
@@ -125,12 +129,13 @@ void digits::step(float rate) {
   const int* label = labels.data();
 
   product("N", "N", images, up, hidden_);
-  Kokkos::parallel_for("bias and relu", rows(0, b), KOKKOS_LAMBDA(long i) {
-    for (long j = 0; j < nh; ++j) {
-      const float sum = h[i * nh + j] + up_bias[j];
-      h[i * nh + j] = sum > 0 ? sum : 0;
-    }
-  });
+  Kokkos::parallel_for(
+      "bias and relu", rows(0, b), KOKKOS_LAMBDA(long i) {
+        for (long j = 0; j < nh; ++j) {
+          const float sum = h[i * nh + j] + up_bias[j];
+          h[i * nh + j] = sum > 0 ? sum : 0;
+        }
+      });
   product("N", "N", hidden_, down, scores_);
   sum_over(on_.along_model, on_.model, s, scores_.size());
 
@@ -162,23 +167,25 @@ void digits::step(float rate) {
   Kokkos::parallel_for("relu gradient", rows(0, b * nh), KOKKOS_LAMBDA(long i) { dh[i] = h[i] > 0 ? dh[i] : 0; });
   product("T", "N", images, hidden_gradient_, up_gradient_);
   float *up_bias_gradient = g + bias_at, *down_bias_gradient = g + down_bias_at;
-  Kokkos::parallel_for("bias gradients", rows(0, 1), KOKKOS_LAMBDA(long) {
-    for (long j = 0; j < nh; ++j) up_bias_gradient[j] = 0;
-    for (int j = 0; j < classes; ++j) down_bias_gradient[j] = 0;
-    for (long i = 0; i < b; ++i) {
-      for (long j = 0; j < nh; ++j) up_bias_gradient[j] += dh[i * nh + j];
-      for (int j = 0; j < classes; ++j) down_bias_gradient[j] += s[i * classes + j];
-    }
-  });
+  Kokkos::parallel_for(
+      "bias gradients", rows(0, 1), KOKKOS_LAMBDA(long) {
+        for (long j = 0; j < nh; ++j) up_bias_gradient[j] = 0;
+        for (int j = 0; j < classes; ++j) down_bias_gradient[j] = 0;
+        for (long i = 0; i < b; ++i) {
+          for (long j = 0; j < nh; ++j) up_bias_gradient[j] += dh[i * nh + j];
+          for (int j = 0; j < classes; ++j) down_bias_gradient[j] += s[i * classes + j];
+        }
+      });
   g[weights.size()] = entropy * share;
   sum_over(on_.along_data, on_.data, g, gradients_.size());
   loss = g[weights.size()];
 
   float *w = weights.data(), *v = momentum.data();
-  Kokkos::parallel_for("update", rows(0, static_cast<long>(weights.size())), KOKKOS_LAMBDA(long i) {
-    v[i] = 0.9f * v[i] + g[i];
-    w[i] -= rate * v[i];
-  });
+  Kokkos::parallel_for(
+      "update", rows(0, static_cast<long>(weights.size())), KOKKOS_LAMBDA(long i) {
+        v[i] = 0.9f * v[i] + g[i];
+        w[i] -= rate * v[i];
+      });
 }
 
 void dot_and_all_reduce(const matrix& a, const matrix& b, const matrix& c, MPI_Comm comm) {

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The same programs as an expert writes them with MPI, Kokkos and Kokkos Kernels: what Cleave is measured against. Buffers
-// are allocated once, elementwise work is fused, weights and gradients lie in one piece each, so that one kernel updates all of
-// them and one all-reduce over the data axis takes all gradients.
+// The same programs as an expert writes them with MPI, Kokkos and Kokkos Kernels: what Cleave is measured against.
+// Buffers are allocated once, elementwise work is fused, weights and gradients lie in one piece each, so that one
+// kernel updates all of them and one all-reduce over the data axis takes all gradients.
 #pragma once
 
-#include <Kokkos_Core.hpp>
 #include <mpi.h>
+#include <Kokkos_Core.hpp>
 
 namespace by_hand {
 
@@ -27,7 +27,8 @@ struct ranks {
   int data, model, data_rank, model_rank;
 };
 
-/// y = relu(x up) down, the batch divided over data, the hidden dim over model. Trained on the mean square of y - wanted.
+/// y = relu(x up) down, the batch divided over data, the hidden dim over model. Trained on the mean square of y -
+/// wanted.
 class mlp {
  public:
   mlp(const ranks& on, long batch, long embed, long hidden);

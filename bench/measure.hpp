@@ -19,8 +19,8 @@ inline double median(std::vector<double> values) {
   return n == 0 ? 0 : n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/// Seconds of a call of the slowest rank, and ours over theirs: medians over repetitions. The ratio is taken within each
-/// repetition, so that other work on the machine, which comes and goes, meets both alike.
+/// Seconds of a call of the slowest rank, and ours over theirs: medians over repetitions. The ratio is taken within
+/// each repetition, so that other work on the machine, which comes and goes, meets both alike.
 struct timing {
   double ours = 0, theirs = 0, ratio = 0;
   int repetitions = 0;
@@ -79,11 +79,12 @@ class results {
   }
 
  private:
-  void write(const std::string& name, double value, const char* unit, double reference, const timing& t, const char* limit_name,
-             double limit) {
+  void write(const std::string& name, double value, const char* unit, double reference, const timing& t,
+             const char* limit_name, double limit) {
     if (file_ == nullptr) return;
     std::fprintf(file_,
-                 "{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"reference\": \"hand-written\", \"reference_value\": %.6g, "
+                 "{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"reference\": \"hand-written\", "
+                 "\"reference_value\": %.6g, "
                  "\"ratio\": %.4f, \"%s\": %g, \"repetitions\": %d}\n",
                  name.c_str(), value, unit, reference, t.ratio, limit_name, limit, t.repetitions);
     std::fflush(file_);

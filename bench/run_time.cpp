@@ -21,12 +21,16 @@ constexpr long mlp_batch = 1024, mlp_embed = 1024, mlp_hidden = 4096;
 constexpr long digits_batch = 180, digits_hidden = 256;
 
 /// A number for a global position, the same in both programs.
-float number(long i, long j, float scale) { return scale * std::sin(static_cast<float>(i % 1009) * 0.7f + static_cast<float>(j) * 1.3f); }
+float number(long i, long j, float scale) {
+  return scale * std::sin(static_cast<float>(i % 1009) * 0.7f + static_cast<float>(j) * 1.3f);
+}
 
 /// Fills a tensor and the hand-written program's shard of it alike.
 template <class Tensor, class View>
 void fill(const Tensor& t, const View& v, float scale) {
-  t.fill_by([&](const auto& at) { return number(static_cast<long>(at[0]), Tensor::rank > 1 ? static_cast<long>(at[1 % Tensor::rank]) : 0, scale); });
+  t.fill_by([&](const auto& at) {
+    return number(static_cast<long>(at[0]), Tensor::rank > 1 ? static_cast<long>(at[1 % Tensor::rank]) : 0, scale);
+  });
   for (std::size_t i = 0; i < v.size(); ++i) v.data()[i] = t.data()[i];
 }
 /// Both programs must have computed the same, or their times say nothing.
@@ -42,7 +46,8 @@ void expect_same(const Tensor& t, const float* theirs, const char* what) {
 
 void run_mlp(measure::results& out, MPI_Comm comm, int data, int model, double seconds) {
   const cleave::grid grid(mlp::mesh, comm, {data, model});
-  mlp::Activations x(grid, {mlp_batch, mlp_embed}), wanted(grid, {mlp_batch, mlp_embed}), y(grid, {mlp_batch, mlp_embed});
+  mlp::Activations x(grid, {mlp_batch, mlp_embed}), wanted(grid, {mlp_batch, mlp_embed}),
+      y(grid, {mlp_batch, mlp_embed});
   mlp::Weights w{{grid, {mlp_embed, mlp_hidden}}, {grid, {mlp_hidden, mlp_embed}}};
   mlp::Scalar loss(grid, {});
   const by_hand::ranks on(comm, data, model);
@@ -72,7 +77,10 @@ void run_digits(measure::results& out, MPI_Comm comm, int data, int model, doubl
   using types = digits::of<float>;
   const cleave::grid grid(digits::mesh, comm, {data, model});
   const auto made = [&] {
-    return types::Weights{{grid, {64, digits_hidden}}, {grid, {digits_hidden}}, {grid, {digits_hidden, 10}}, {grid, {10}}};
+    return types::Weights{{grid, {64, digits_hidden}},
+                          {grid, {digits_hidden}},
+                          {grid, {digits_hidden, 10}},
+                          {grid, {10}}};
   };
   types::Weights w = made(), momentum = made();
   types::Images images(grid, {digits_batch, 64});
@@ -111,8 +119,10 @@ void run_add(measure::results& out, double seconds) {
   const by_hand::matrix x("x", 64, 64), y("y", 64, 64), z("z", 64, 64);
   fill(a, x, 1.0f);
   fill(b, y, 0.5f);
-  out.above("call: 64x64 add on 1 rank", measure::compare(MPI_COMM_SELF, 1000, seconds, [&] { c = a + b; },
-                                                          [&] { by_hand::add(x.data(), y.data(), z.data(), 64 * 64); }),
+  out.above("call: 64x64 add on 1 rank",
+            measure::compare(
+                MPI_COMM_SELF, 1000, seconds, [&] { c = a + b; },
+                [&] { by_hand::add(x.data(), y.data(), z.data(), 64 * 64); }),
             1.0);
   expect_same(c, z.data(), "the sum");
 }
@@ -131,7 +141,9 @@ void run_dot(measure::results& out, MPI_Comm comm, int ranks, double seconds) {
   fill(a, x, 1.0f);
   fill(b, y, 0.5f);
   out.above("call: 64x64 dot with all-reduce on " + std::to_string(ranks) + " ranks",
-            measure::compare(comm, 200, seconds, [&] { c = dot(a, b, dk); }, [&] { by_hand::dot_and_all_reduce(x, y, z, comm); }), 1.0);
+            measure::compare(
+                comm, 200, seconds, [&] { c = dot(a, b, dk); }, [&] { by_hand::dot_and_all_reduce(x, y, z, comm); }),
+            1.0);
   expect_same(c, z.data(), "the product");
 }
 

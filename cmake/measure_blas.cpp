@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How fast a BLAS is: prints the GFLOP/s of sgemm on square matrices of order 1024, on the threads that the environment allows, and of a
-// smaller product by plain loops, both as whole numbers. A reference BLAS is no faster than those when they
-// are compiled for this processor.
+// How fast a BLAS is: prints the GFLOP/s of sgemm on square matrices of order 1024, on the threads that the environment
+// allows, and of a smaller product by plain loops, both as whole numbers. A reference BLAS is no faster than those when
+// they are compiled for this processor.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,12 +11,13 @@
 #include <ctime>
 #include <vector>
 
-extern "C" void CLEAVE_SGEMM(const char*, const char*, const int*, const int*, const int*, const float*, const float*, const int*, const float*,
-                             const int*, const float*, float*, const int*);
+extern "C" void CLEAVE_SGEMM(const char*, const char*, const int*, const int*, const int*, const float*, const float*,
+                             const int*, const float*, const int*, const float*, float*, const int*);
 
 namespace {
 
-// The least time of some runs that take about `budget` seconds together; of the processor, since others may use the machine.
+// The least time of some runs that take about `budget` seconds together; of the processor, since others may use the
+// machine.
 template <class Run>
 double seconds(double budget, Run run) {
   double best = 1e30, spent = 0;
@@ -51,7 +52,9 @@ int main() {
     b[i] = static_cast<float>(i * 5 % 29) / 32 - 0.5f;
   }
   const float one = 1, zero = 0;
-  const auto product = [&](int m) { CLEAVE_SGEMM("N", "N", &m, &m, &m, &one, a.data(), &m, b.data(), &m, &zero, c.data(), &m); };
+  const auto product = [&](int m) {
+    CLEAVE_SGEMM("N", "N", &m, &m, &m, &one, a.data(), &m, b.data(), &m, &zero, c.data(), &m);
+  };
   const auto gflops = [](double m, double s) { return 2 * m * m * m / s * 1e-9; };
   // One that computes something else has other names or other integers than we believe.
   product(few);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A small convolution net on the handwritten digits, divided over space: every process has a part of each image. Neighbours
-// exchange the edges of their parts. One line, `Images`, decides that; everything else follows.
+// A small convolution net on the handwritten digits, divided over space: every process has a part of each image.
+// Neighbours exchange the edges of their parts. One line, `Images`, decides that; everything else follows.
 //
 //   mpirun -n 4 convnet examples/data/digits.csv [--mesh 2x2] [--epochs 4]
 #include "digits_data.hpp"
@@ -29,21 +29,21 @@ inline constexpr cleave::mesh mesh{ay, ax};
 inline constexpr cleave::dim<"image"> image;
 inline constexpr cleave::dim<"row", 8> row;
 inline constexpr cleave::dim<"col", 8> col;
-inline constexpr cleave::dim<"feature", 8> feature;  // what the first convolution finds,
-inline constexpr cleave::dim<"shape", 16> shape;     // and the second
-inline constexpr cleave::dim<"kr", 3> kr;            // the windows of the convolutions
+inline constexpr cleave::dim<"feature", 8> feature; // what the first convolution finds,
+inline constexpr cleave::dim<"shape", 16> shape; // and the second
+inline constexpr cleave::dim<"kr", 3> kr; // the windows of the convolutions
 inline constexpr cleave::dim<"kc", 3> kc;
-inline constexpr cleave::dim<"pr", 2> pr;  // and of the pooling, which leaves
+inline constexpr cleave::dim<"pr", 2> pr; // and of the pooling, which leaves
 inline constexpr cleave::dim<"pc", 2> pc;
-inline constexpr cleave::dim<"half_row", 4> half_row;  // half as many rows
-inline constexpr cleave::dim<"half_col", 4> half_col;  // and columns
+inline constexpr cleave::dim<"half_row", 4> half_row; // half as many rows
+inline constexpr cleave::dim<"half_col", 4> half_col; // and columns
 inline constexpr cleave::dim<"digit", 10> digit;
 
 using OverSpace = cleave::tensor<float, mesh(image, row / ay, col / ax)>;
 using OverBatch = cleave::tensor<float, mesh(image / ay / ax, row, col)>;
-using Images    = OverSpace;  // change this line to divide the batch
-using Labels    = cleave::tensor<int, mesh(image)>;
-using Number    = cleave::tensor<float, mesh()>;
+using Images = OverSpace; // change this line to divide the batch
+using Labels = cleave::tensor<int, mesh(image)>;
+using Number = cleave::tensor<float, mesh()>;
 
 template <template <class, auto> class Tensor = cleave::tensor>
 struct weights {
@@ -82,12 +82,13 @@ constexpr cleave::function accuracy([](auto w, auto images, auto labels) {
   return mean(cast<float>(sum(one_hot<float>(labels, digit) * s, digit) >= max(s, digit)), image);
 });
 
-// Forward over space: each convolution looks around its block once, pooling does only where blocks end at an odd place, and the
-// scores, 10 numbers an image, are summed. Images and maps never move as a whole.
+// Forward over space: each convolution looks around its block once, pooling does only where blocks end at an odd place,
+// and the scores, 10 numbers an image, are summed. Images and maps never move as a whole.
 constexpr auto over_space = cleave::plan<Number(Weights, OverSpace, Labels)>(loss);
 static_assert(over_space.count(cleave::kind::exchange) == 3 && over_space.count(cleave::kind::all_reduce) == 1);
 static_assert(over_space.collectives() == 4);
-// On 2 x 2 processes: 9 places around a block of 4 x 4, with 1 number of the image, then 8 features; and the sum of the scores.
+// On 2 x 2 processes: 9 places around a block of 4 x 4, with 1 number of the image, then 8 features; and the sum of the
+// scores.
 static_assert(over_space.bytes({image = 60, ay = 2, ax = 2}) == 60 * 9 * (1 + 8) * 4 + 2 * 3 * (60 * 10 * 4) / 4);
 // Forward over the batch: only the losses are summed.
 constexpr auto over_batch = cleave::plan<Number(Weights, OverBatch, Labels)>(loss);
@@ -149,7 +150,7 @@ int learn(examples::options& given, int ranks, bool speaks) {
 
   // Random numbers follow from key and place alone: every mesh starts from the same weights.
   Weights w = make_weights(grid), momentum = make_weights(grid);
-  w.first = 0.47f * cleave::normal<float>(1, kr, kc, feature);  // sqrt(2 / fan-in)
+  w.first = 0.47f * cleave::normal<float>(1, kr, kc, feature); // sqrt(2 / fan-in)
   w.second = 0.17f * cleave::normal<float>(2, kr, kc, feature, shape);
   w.dense = 0.06f * cleave::normal<float>(3, half_row, half_col, shape, digit);
 
@@ -159,7 +160,8 @@ int learn(examples::options& given, int ranks, bool speaks) {
   for (long epoch = 0; epoch < epochs; ++epoch) {
     double total = 0;
     for (std::size_t b = 0; b < training.size(); ++b) {
-      const double done = static_cast<double>(epoch * count + static_cast<long>(b)) / static_cast<double>(epochs * count);
+      const double done = static_cast<double>(epoch * count + static_cast<long>(b)) /
+                          static_cast<double>(epochs * count);
       const float rate = static_cast<float>(highest * 0.5 * (1 + std::cos(std::acos(-1.0) * done)));
       train(w, momentum, training[b].images, training[b].labels, rate).into(w, momentum, value);
       total += static_cast<double>(value.item());
@@ -172,7 +174,8 @@ int learn(examples::options& given, int ranks, bool speaks) {
   value = accuracy(w, test.images, test.labels);
   const double right = static_cast<double>(value.item());
   if (speaks)
-    std::printf("%.2f milliseconds a step\ntest accuracy %.3f\n", 1e3 * seconds / static_cast<double>(epochs * count), right);
+    std::printf("%.2f milliseconds a step\ntest accuracy %.3f\n", 1e3 * seconds / static_cast<double>(epochs * count),
+                right);
   return right >= 0.9 ? 0 : 1;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A decoder of text (Radford et al. 2019): normalization before each part, learned positions, the embedding table also as the output.
-// Written once; how it is divided is one of the tables below.
+// A decoder of text (Radford et al. 2019): normalization before each part, learned positions, the embedding table also
+// as the output. Written once; how it is divided is one of the tables below.
 #pragma once
 
 #include <cleave/expr/gradient.hpp>
@@ -20,11 +20,11 @@ inline constexpr cleave::mesh mesh{data, model};
 
 inline constexpr cleave::dim<"batch"> batch;
 inline constexpr cleave::dim<"position"> position;
-inline constexpr cleave::dim<"source"> source;  // a position that is looked at
-inline constexpr cleave::dim<"ring"> ring;              // chunks of a sequence
+inline constexpr cleave::dim<"source"> source; // a position that is looked at
+inline constexpr cleave::dim<"ring"> ring; // chunks of a sequence
 inline constexpr cleave::dim<"layer"> layer;
-inline constexpr cleave::dim<"stage"> stage;            // of a pipeline: some layers
-inline constexpr cleave::dim<"microbatch"> microbatch;  // and the parts of a batch that go through it
+inline constexpr cleave::dim<"stage"> stage; // of a pipeline: some layers
+inline constexpr cleave::dim<"microbatch"> microbatch; // and the parts of a batch that go through it
 inline constexpr cleave::dim<"embed"> embed;
 inline constexpr cleave::dim<"heads"> heads;
 inline constexpr cleave::dim<"head"> head;
@@ -33,27 +33,35 @@ inline constexpr cleave::dim<"vocabulary"> vocabulary;
 
 namespace nn = cleave::nn;
 
-// The layout of the whole model, of its parameters and of what is computed, as tables from dims to mesh axes. Batches are divided over `data`.
+// The layout of the whole model, of its parameters and of what is computed, as tables from dims to mesh axes. Batches
+// are divided over `data`.
 /// Megatron: heads, hidden units and words are divided over `model`.
-inline constexpr nn::model_layout tensor_parallel{nn::layout_rules{mesh, heads / model, hidden / model, vocabulary / model},
-                                                  nn::layout_rules{mesh, batch / data, heads / model, hidden / model, vocabulary / model}};
+inline constexpr nn::model_layout tensor_parallel{nn::layout_rules{mesh, heads / model, hidden / model,
+                                                                   vocabulary / model},
+                                                  nn::layout_rules{mesh, batch / data, heads / model, hidden / model,
+                                                                   vocabulary / model}};
 /// The same, and between layers each device has some of the positions.
-inline constexpr nn::model_layout sequence_parallel{
-    nn::layout_rules{mesh, heads / model, hidden / model, vocabulary / model},
-    nn::layout_rules{mesh, batch / data, heads / model, hidden / model, vocabulary / model, position / model}};
+inline constexpr nn::model_layout sequence_parallel{nn::layout_rules{mesh, heads / model, hidden / model,
+                                                                     vocabulary / model},
+                                                    nn::layout_rules{mesh, batch / data, heads / model, hidden / model,
+                                                                     vocabulary / model, position / model}};
 /// FSDP, ZeRO-3: the batch over all devices, and so is every parameter.
-inline constexpr nn::model_layout fully_sharded{nn::layout_rules{mesh, embed / data / model, hidden / data / model}, nn::layout_rules{mesh, batch / data / model}};
+inline constexpr nn::model_layout fully_sharded{nn::layout_rules{mesh, embed / data / model, hidden / data / model},
+                                                nn::layout_rules{mesh, batch / data / model}};
 /// ZeRO-1: parameters are replicated, the state of the optimizer is divided.
-inline constexpr nn::model_layout zero1{nn::layout_rules{mesh}, nn::layout_rules{mesh, batch / data / model}, nn::layout_rules{mesh, embed / data / model, hidden / data / model}};
+inline constexpr nn::model_layout zero1{nn::layout_rules{mesh}, nn::layout_rules{mesh, batch / data / model},
+                                        nn::layout_rules{mesh, embed / data / model, hidden / data / model}};
 
 /// A pipeline: each device of `model` has some of the layers.
-inline constexpr auto pipeline_parallel = nn::model_layout{nn::layout_rules{mesh, nn::after(layer, stage / model), vocabulary / model},
-                                                           nn::layout_rules{mesh, stage / model, nn::before(batch, microbatch), batch / data, vocabulary / model}}
-                                              .scheduled(nn::pipelined{stage, microbatch});
+inline constexpr auto pipeline_parallel = nn::model_layout{
+    nn::layout_rules{mesh, nn::after(layer, stage / model), vocabulary / model},
+    nn::layout_rules{mesh, stage / model, nn::before(batch, microbatch), batch / data,
+                     vocabulary / model}}.scheduled(nn::pipelined{stage, microbatch});
 
 /// Long sequences: each device has a chunk of the positions, and keys and values go around.
 inline constexpr auto ring_attention = nn::model_layout{nn::layout_rules{mesh, nn::before(position, ring / model)},
-                                                        nn::layout_rules{mesh, batch / data, nn::before(position, ring / model)}}
+                                                        nn::layout_rules{mesh, batch / data,
+                                                                         nn::before(position, ring / model)}}
                                            .attending(nn::around_ring{ring});
 
 /// Whether a layout has layers follow one another in the stages of a pipeline.
@@ -69,7 +77,9 @@ struct parameters {
   template <template <class, auto> class Tensor>
   struct blocks {
     nn::norm_weights<Tensor<T, Rules(layer, embed)>> before_attention;
-    nn::attention_weights<Tensor<T, Rules(layer, embed, heads, head)>, Tensor<T, Rules(layer, embed, heads, head)>, Tensor<T, Rules(layer, heads, head, embed)>> attention;
+    nn::attention_weights<Tensor<T, Rules(layer, embed, heads, head)>, Tensor<T, Rules(layer, embed, heads, head)>,
+                          Tensor<T, Rules(layer, heads, head, embed)>>
+        attention;
     nn::norm_weights<Tensor<T, Rules(layer, embed)>> before_feed_forward;
     nn::linear_weights<Tensor<T, Rules(layer, embed, hidden)>, Tensor<T, Rules(layer, hidden)>> up;
     nn::linear_weights<Tensor<T, Rules(layer, hidden, embed)>, Tensor<T, Rules(layer, embed)>> down;
@@ -83,12 +93,15 @@ struct parameters {
   };
 };
 
-/// One layer: attention and a perceptron, each after a normalization, added to the residual stream x [batch, position, embed].
+/// One layer: attention and a perceptron, each after a normalization, added to the residual stream x [batch, position,
+/// embed].
 template <auto Layout, class X, class W>
 constexpr auto layer_of(const X& x, const W& w) {
   constexpr auto pin = [](const auto& v) { return constrain(v, Layout.activations); };
   const auto a = nn::layer_norm(x, w.before_attention, embed);
-  const auto mixed = pin(x + nn::self_attention(a, w.attention, embed, {position, source, head}, nn::self_attention_options{Layout.attention, nn::causal{}, pin}, heads));
+  const auto mixed = pin(x + nn::self_attention(a, w.attention, embed, {position, source, head},
+                                                nn::self_attention_options{Layout.attention, nn::causal{}, pin},
+                                                heads));
   const auto f = nn::layer_norm(mixed, w.before_feed_forward, embed);
   return pin(mixed + nn::feed_forward(f, w.up, w.down, embed, hidden, [](const auto& h) { return gelu(h); }, pin));
 }

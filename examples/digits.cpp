@@ -40,7 +40,9 @@ double train(const settings& s, const digits::data_set& all, bool speaks) {
 
   if (speaks) {
     std::printf("mesh data %ld x model %ld; the plan of one training step on 180 images:\n\n%s\n", s.mesh[0], s.mesh[1],
-                explain(types::train_plan, {digits::batch = 180, digits::hidden = s.hidden, digits::data = s.mesh[0], digits::model = s.mesh[1]}).c_str());
+                explain(types::train_plan, {digits::batch = 180, digits::hidden = s.hidden, digits::data = s.mesh[0],
+                                            digits::model = s.mesh[1]})
+                    .c_str());
   }
 
   auto state = digits::start<Real>(grid, s.hidden);
@@ -51,7 +53,9 @@ double train(const settings& s, const digits::data_set& all, bool speaks) {
   for (long epoch = 1; epoch <= s.epochs; ++epoch) {
     double total = 0;
     // The rate falls along half a cosine.
-    const Real rate = static_cast<Real>(s.rate * 0.5 * (1 + std::cos(3.14159265358979 * static_cast<double>(epoch - 1) / static_cast<double>(s.epochs))));
+    const Real rate = static_cast<Real>(
+        s.rate * 0.5 *
+        (1 + std::cos(3.14159265358979 * static_cast<double>(epoch - 1) / static_cast<double>(s.epochs))));
     for (const auto& b : batches) {
       types::train(state.weights, state.momentum, b.images, b.labels, rate).into(state.weights, state.momentum, loss);
       total += static_cast<double>(loss.item());
@@ -67,7 +71,8 @@ double train(const settings& s, const digits::data_set& all, bool speaks) {
 }
 
 int run(examples::options& given, int ranks, bool speaks) {
-  const settings s{examples::mesh_of(given.sizes("--mesh"), ranks), given.number("--epochs", 60L), given.number("--hidden", 256L), given.number("--rate", 0.2)};
+  const settings s{examples::mesh_of(given.sizes("--mesh"), ranks), given.number("--epochs", 60L),
+                   given.number("--hidden", 256L), given.number("--rate", 0.2)};
   const bool in_double = given.flag("--double");
   const std::string file = given.word();
   given.done();

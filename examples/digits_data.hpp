@@ -35,7 +35,7 @@ struct data_set {
     return some;
   }
 
-private:
+ private:
   std::vector<image> pick(bool test) const {
     std::vector<image> some;
     for (std::size_t i = 0; i < rows.size(); ++i)
@@ -64,7 +64,8 @@ inline data_set read(const std::string& path) {
       int value = 0;
       const auto [next, code] = std::from_chars(at, end, value);
       if (code != std::errc() || (column < 64 ? next == end || *next != ',' : next != end))
-        throw fault("expected 65 whole numbers separated by commas, column " + std::to_string(column + 1) + " is wrong");
+        throw fault("expected 65 whole numbers separated by commas, column " + std::to_string(column + 1) +
+                    " is wrong");
       if (value < 0 || value > (column < 64 ? 16 : 9))
         throw fault("column " + std::to_string(column + 1) + " is " + std::to_string(value) + ", out of range");
       (column < 64 ? one.pixels[static_cast<std::size_t>(column)] : one.label) = value;
@@ -72,7 +73,8 @@ inline data_set read(const std::string& path) {
     }
     all.rows.push_back(one);
   }
-  if (all.rows.size() < 10) throw std::runtime_error("digits: " + path + " has only " + std::to_string(all.rows.size()) + " rows");
+  if (all.rows.size() < 10)
+    throw std::runtime_error("digits: " + path + " has only " + std::to_string(all.rows.size()) + " rows");
   return all;
 }
 
@@ -90,8 +92,11 @@ std::vector<batch_of<Real>> batches(const cleave::grid& grid, const std::vector<
   for (long b = 0; b < count; ++b) {
     const long first = b * total / count, size = (b + 1) * total / count - first;
     batch_of<Real> one{{grid, {size, 64}}, {grid, {size}}};
-    const auto row = [&](auto i) -> const image& { return rows[static_cast<std::size_t>(first + static_cast<long>(i))]; };
-    one.images.fill_by([&](const auto& at) { return static_cast<Real>(row(at[0]).pixels[static_cast<std::size_t>(at[1])]) / 16; });
+    const auto row = [&](auto i) -> const image& {
+      return rows[static_cast<std::size_t>(first + static_cast<long>(i))];
+    };
+    one.images.fill_by(
+        [&](const auto& at) { return static_cast<Real>(row(at[0]).pixels[static_cast<std::size_t>(at[1])]) / 16; });
     one.labels.fill_by([&](const auto& at) { return row(at[0]).label; });
     list.push_back(one);
   }
@@ -108,7 +113,10 @@ struct state_of {
 template <class Real>
 state_of<Real> start(const cleave::grid& grid, long hidden_extent) {
   const auto make = [&] {
-    return typename of<Real>::Weights{{grid, {64, hidden_extent}}, {grid, {hidden_extent}}, {grid, {hidden_extent, 10}}, {grid, {10}}};
+    return typename of<Real>::Weights{{grid, {64, hidden_extent}},
+                                      {grid, {hidden_extent}},
+                                      {grid, {hidden_extent, 10}},
+                                      {grid, {10}}};
   };
   state_of<Real> s{make(), make()};
   const auto noise = [](std::uint64_t key, double scale) {

@@ -47,10 +47,11 @@ struct of {
   });
 
   /// One step of gradient descent with momentum.
-  static constexpr cleave::function train = cleave::function([](auto w, auto momentum, auto images, auto labels, auto rate) {
-    const auto [value, slope] = cleave::value_and_grad(loss)(w, images, labels);
-    return std::tuple_cat(cleave::optim::sgd(w, momentum, slope, rate, 0.9), std::tuple(value));
-  });
+  static constexpr cleave::function train = cleave::function(
+      [](auto w, auto momentum, auto images, auto labels, auto rate) {
+        const auto [value, slope] = cleave::value_and_grad(loss)(w, images, labels);
+        return std::tuple_cat(cleave::optim::sgd(w, momentum, slope, rate, 0.9), std::tuple(value));
+      });
 
   /// The fraction of a batch whose label has the highest score.
   static constexpr cleave::function accuracy = cleave::function([](auto w, auto images, auto labels) {

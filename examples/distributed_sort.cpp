@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Particles put in the order of their keys, as space-filling curves and load balancing need it: keys are sorted along a divided dim, and
-// what belongs to them follows. Whatever the keys are, every process has as many particles after as before.
+// Particles put in the order of their keys, as space-filling curves and load balancing need it: keys are sorted along a
+// divided dim, and what belongs to them follows. Whatever the keys are, every process has as many particles after as
+// before.
 //
 //   mpirun -n 4 distributed_sort [--particles 100000] [--equal]
 #include "options.hpp"
@@ -18,9 +19,9 @@ inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::mesh mesh{ax};
 inline constexpr cleave::dim<"particle"> particle;
 
-using Keys   = cleave::tensor<double, mesh(particle / ax)>;
+using Keys = cleave::tensor<double, mesh(particle / ax)>;
 using Masses = cleave::tensor<float, mesh(particle / ax)>;
-using Flag   = cleave::tensor<bool, mesh()>;
+using Flag = cleave::tensor<bool, mesh()>;
 using Number = cleave::tensor<double, mesh()>;
 
 // The keys in order, and the masses in the order of their keys.
@@ -36,7 +37,9 @@ constexpr cleave::function keys_alone([](auto keys) { return sort(keys, particle
 static_assert(cleave::plan<Keys(Keys)>(keys_alone).bytes({particle = 1 << 24, ax = 64}) < (1 << 24) / 64 * 9);
 
 // Whether no key is larger than the one after it, which may be on another process.
-constexpr cleave::function rises([](auto keys) { return all(shift(keys, particle, -1, cleave::border::edge) >= keys); });
+constexpr cleave::function rises([](auto keys) {
+  return all(shift(keys, particle, -1, cleave::border::edge) >= keys);
+});
 constexpr cleave::function moment([](auto keys, auto masses) { return sum(keys * cast<double>(masses)); });
 
 constexpr std::string_view usage =
@@ -49,7 +52,9 @@ int run(examples::options& given, int ranks, bool speaks) {
   const bool equal = given.flag("--equal");
   given.done();
   cleave::grid grid(mesh, MPI_COMM_WORLD, {ranks});
-  if (speaks) std::printf("%ld particles on %d processes; the plan:\n\n%s\n", particles, ranks, explain(plan, {particle = particles, ax = ranks}).c_str());
+  if (speaks)
+    std::printf("%ld particles on %d processes; the plan:\n\n%s\n", particles, ranks,
+                explain(plan, {particle = particles, ax = ranks}).c_str());
 
   Keys keys(grid, {particles}), ordered(grid, {particles});
   Masses masses(grid, {particles}), followed(grid, {particles});
@@ -69,7 +74,9 @@ int run(examples::options& given, int ranks, bool speaks) {
   // The same pairs, added in another order.
   const double difference = std::abs(before.item() - after.item()) / (1 + std::abs(before.item()));
   const bool right = risen.item() && difference < 1e-12;
-  if (speaks) std::printf("%.1f million particles a second; %s\n", 1e-6 * static_cast<double>(particles) / seconds, right ? "in order" : "WRONG");
+  if (speaks)
+    std::printf("%.1f million particles a second; %s\n", 1e-6 * static_cast<double>(particles) / seconds,
+                right ? "in order" : "WRONG");
   return right ? 0 : 1;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The heat equation on a plate whose border has fixed temperatures, until nothing changes any more. The plate is divided in
-// both directions; each sweep sets its interior and keeps its border.
+// The heat equation on a plate whose border has fixed temperatures, until nothing changes any more. The plate is
+// divided in both directions; each sweep sets its interior and keeps its border.
 //
 //   mpirun -n 4 heat [--rows 48] [--cols 64] [--mesh 2x2]
 #include "options.hpp"
@@ -24,10 +24,11 @@ inline constexpr cleave::mesh mesh{ay, ax};
 inline constexpr cleave::dim<"row"> row;
 inline constexpr cleave::dim<"col"> col;
 
-using Plate  = cleave::tensor<double, mesh(row / ay, col / ax)>;
+using Plate = cleave::tensor<double, mesh(row / ay, col / ax)>;
 using Number = cleave::tensor<double, mesh()>;
 
-// The longest explicit time step that is stable: every point of the interior becomes the mean of its four neighbours (Jacobi).
+// The longest explicit time step that is stable: every point of the interior becomes the mean of its four neighbours
+// (Jacobi).
 constexpr cleave::function sweep([](auto u) {
   const auto next = 0.25 * (shift(u, row, 1) + shift(u, row, -1) + shift(u, col, 1) + shift(u, col, -1));
   return cleave::interior(next, u, 1, row, col);
@@ -36,7 +37,8 @@ constexpr cleave::function sweep([](auto u) {
 constexpr cleave::function change([](auto u) { return max(abs(sweep(u) - u), row, col); });
 constexpr cleave::function distance([](auto u, auto v) { return max(abs(u - v), row, col); });
 
-// All four neighbours come in one exchange, the edges of a shard without its corners: two rows and two columns of 128 doubles.
+// All four neighbours come in one exchange, the edges of a shard without its corners: two rows and two columns of 128
+// doubles.
 constexpr auto plan = cleave::plan<Plate(Plate)>(sweep);
 static_assert(plan.count(cleave::kind::exchange) == 1 && plan.collectives() == 1);
 static_assert(plan.bytes({row = 512, col = 512, ay = 4, ax = 4}) == 4 * 128 * 8);
@@ -58,7 +60,8 @@ constexpr std::string_view usage =
     "  --sweeps N       give up after so many (100000)\n";
 
 int solve(examples::options& given, int ranks, bool speaks) {
-  const long rows = given.number("--rows", 48L), cols = given.number("--cols", 64L), most = given.number("--sweeps", 100000L);
+  const long rows = given.number("--rows", 48L), cols = given.number("--cols", 64L),
+             most = given.number("--sweeps", 100000L);
   const double tolerance = given.number("--tolerance", 1e-10);
   const std::array<long, 2> sizes = examples::mesh_of(given.sizes("--mesh"), ranks);
   given.done();
@@ -78,7 +81,7 @@ int solve(examples::options& given, int ranks, bool speaks) {
   target.fill_by(solution);
   u.fill_by([&](const auto& at) {
     const bool border = at[0] == 0 || at[0] == rows - 1 || at[1] == 0 || at[1] == cols - 1;
-    return border ? solution(at) : 0.0;  // cold inside
+    return border ? solution(at) : 0.0; // cold inside
   });
 
   Number largest(grid, {});
@@ -87,7 +90,7 @@ int solve(examples::options& given, int ranks, bool speaks) {
   for (long report = 500; sweeps < most;) {
     const double start = MPI_Wtime();
     const long until = std::min(sweeps + 100, most);
-    for (; sweeps < until; ++sweeps) u = sweep(u);  // in place
+    for (; sweeps < until; ++sweeps) u = sweep(u); // in place
     seconds += MPI_Wtime() - start;
     largest = change(u);
     changes = largest.item();
@@ -97,13 +100,15 @@ int solve(examples::options& given, int ranks, bool speaks) {
   }
   if (speaks) std::printf("%.2f microseconds a sweep\n", 1e6 * seconds / static_cast<double>(sweeps));
 
-  // A sweep shrinks the slowest wave of the error by this factor, so what is left is the geometric series of the changes.
+  // A sweep shrinks the slowest wave of the error by this factor, so what is left is the geometric series of the
+  // changes.
   const double pi = std::acos(-1.0);
-  const double factor = 0.5 * (std::cos(pi / static_cast<double>(rows - 1)) + std::cos(pi / static_cast<double>(cols - 1)));
+  const double factor = 0.5 *
+                        (std::cos(pi / static_cast<double>(rows - 1)) + std::cos(pi / static_cast<double>(cols - 1)));
   const double allowed = 2 * tolerance / (1 - factor) + 1e-14;
   largest = distance(u, target);
   const double error = largest.item();
-  const bool right = changes <= tolerance && error <= allowed;  // false for NaN
+  const bool right = changes <= tolerance && error <= allowed; // false for NaN
   if (speaks) std::printf("error %.3e, at most %.3e allowed: %s\n", error, allowed, right ? "right" : "WRONG");
   return right ? 0 : 1;
 }

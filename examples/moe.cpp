@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A mixture of experts, divided over the processes along one axis, while the batch is divided along both: tokens travel to the two experts that
-// they like best and back, by one all-to-all each way. It learns a map that is another matrix in each of several regions, which one
-// perceptron of the same size per token cannot follow: the experts share the regions out among themselves, and the loss that balances
-// them keeps all of them at work.
+// A mixture of experts, divided over the processes along one axis, while the batch is divided along both: tokens travel
+// to the two experts that they like best and back, by one all-to-all each way. It learns a map that is another matrix
+// in each of several regions, which one perceptron of the same size per token cannot follow: the experts share the
+// regions out among themselves, and the loss that balances them keeps all of them at work.
 //
-//   mpirun -n 4 moe [--experts 8] [--batch 16] [--tokens 64] [--embed 16] [--hidden 32] [--steps 300] [--top 2] [--mesh 2x2] [--log FILE.csv]
+//   mpirun -n 4 moe [--experts 8] [--batch 16] [--tokens 64] [--embed 16] [--hidden 32] [--steps 300] [--top 2] [--mesh
+// 2x2] [--log FILE.csv]
 #include "options.hpp"
 #include "progress.hpp"
 
@@ -26,12 +27,13 @@ namespace nn = cleave::nn;
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"expert axis"> owners;
 inline constexpr cleave::mesh mesh{data, owners};
-inline constexpr cleave::dim<"batch"> batch;        // groups of tokens, each of which has places of its own
+inline constexpr cleave::dim<"batch"> batch; // groups of tokens, each of which has places of its own
 inline constexpr cleave::dim<"token"> token;
 inline constexpr cleave::dim<"embed"> embed;
 inline constexpr cleave::dim<"hidden"> hidden;
 inline constexpr cleave::dim<"expert"> expert;
-inline constexpr cleave::dim<"capacity"> capacity;  // places of an expert; a tensor has it, so that the run says how many
+inline constexpr cleave::dim<"capacity">
+    capacity; // places of an expert; a tensor has it, so that the run says how many
 
 inline constexpr nn::layout_rules tokens{mesh, batch / data / owners};
 inline constexpr nn::layout_rules at_experts{mesh, expert / owners, batch / data};
@@ -53,7 +55,9 @@ template <nn::experts_per_token Choices>
 struct layer {
   template <class P, class X, class C>
   constexpr auto operator()(const P& p, const X& x, const C&) const {
-    const auto perceptrons = [&](const cleave::value& sent) { return dot(relu(dot(sent, p.up, embed)), p.down, hidden); };
+    const auto perceptrons = [&](const cleave::value& sent) {
+      return dot(relu(dot(sent, p.up, embed)), p.down, hidden);
+    };
     const auto pin = [](const cleave::value& v) { return constrain(v, at_experts); };
     return nn::mixture_of_experts(x, p.router, {token, embed, expert, capacity}, Choices, perceptrons, pin);
   }
@@ -78,7 +82,8 @@ struct loss {
 template <nn::experts_per_token Choices>
 struct step {
   template <class P, class S, class X, class C, class R>
-  constexpr auto operator()(const P& p, const S& state, const X& x, const X& wanted, const C& places, const R& rate) const {
+  constexpr auto operator()(const P& p, const S& state, const X& x, const X& wanted, const C& places,
+                            const R& rate) const {
     auto [values, slope] = cleave::value_and_grad(cleave::function{loss<Choices>{}})(p, x, wanted, places);
     auto [updated, after] = cleave::optim::adam(p, state, slope, rate);
     return std::tuple(updated, after, std::get<1>(values), std::get<2>(values));
@@ -87,15 +92,18 @@ struct step {
 template <class Body>
 constexpr auto planned(Body) {
   using cleave::expect;
-  return cleave::with(cleave::function{Body{}}, expect<batch, 16>{}, expect<token, 64>{}, expect<embed, 16>{}, expect<hidden, 32>{}, expect<expert, 8>{},
-                      expect<capacity, 24>{}, expect<data, 2>{}, expect<owners, 2>{});
+  return cleave::with(cleave::function{Body{}}, expect<batch, 16>{}, expect<token, 64>{}, expect<embed, 16>{},
+                      expect<hidden, 32>{}, expect<expert, 8>{}, expect<capacity, 24>{}, expect<data, 2>{},
+                      expect<owners, 2>{});
 }
 
 // There and back, and nothing else.
 template <nn::experts_per_token Choices>
 constexpr auto forward_plan = cleave::plan<Tokens(Parameters, Tokens, Places)>(planned(apply<Choices>{}));
-static_assert(forward_plan<nn::experts_per_token::two>.count(cleave::kind::all_to_all) == 2 && forward_plan<nn::experts_per_token::two>.collectives() == 2);
-static_assert(forward_plan<nn::experts_per_token::one>.count(cleave::kind::all_to_all) == 2 && forward_plan<nn::experts_per_token::one>.collectives() == 2);
+static_assert(forward_plan<nn::experts_per_token::two>.count(cleave::kind::all_to_all) == 2 &&
+              forward_plan<nn::experts_per_token::two>.collectives() == 2);
+static_assert(forward_plan<nn::experts_per_token::one>.count(cleave::kind::all_to_all) == 2 &&
+              forward_plan<nn::experts_per_token::one>.collectives() == 2);
 
 struct sizes {
   long experts, batch, tokens, embed, hidden, steps;
@@ -107,12 +115,15 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
   // A quarter more than an even share.
   const long places = (s.tokens * (Choices == nn::experts_per_token::two ? 2 : 1) * 5 / 4 + s.experts - 1) / s.experts;
   const auto made = [&]<class A>(A) {
-    return nn::make_parameters<A>(grid, {batch = s.batch, token = s.tokens, embed = s.embed, hidden = s.hidden, expert = s.experts, capacity = places});
+    return nn::make_parameters<A>(grid, {batch = s.batch, token = s.tokens, embed = s.embed, hidden = s.hidden,
+                                         expert = s.experts, capacity = places});
   };
   if (speaks)
-    std::printf("%ld experts with %ld places for each group of %ld tokens; the plan of the forward pass:\n\n%s\n", s.experts, places, s.tokens,
-                explain(forward_plan<Choices>, {batch = s.batch, token = s.tokens, embed = s.embed, hidden = s.hidden, expert = s.experts, capacity = places,
-                                                data = grid.size(data), owners = grid.size(owners)})
+    std::printf("%ld experts with %ld places for each group of %ld tokens; the plan of the forward pass:\n\n%s\n",
+                s.experts, places, s.tokens,
+                explain(forward_plan<Choices>,
+                        {batch = s.batch, token = s.tokens, embed = s.embed, hidden = s.hidden, expert = s.experts,
+                         capacity = places, data = grid.size(data), owners = grid.size(owners)})
                     .c_str());
   auto p = made(Parameters{});
   nn::for_each_tensor(p, [&, first = std::int64_t{0}](auto& t) mutable {
@@ -137,7 +148,8 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
     std::int64_t region = 0;
     for (std::int64_t e = 0; e < 3; ++e) region = 2 * region + (number(step, at, e) > 0 ? 1 : 0);
     double total = 0;
-    for (std::int64_t e = 0; e < s.embed; ++e) total += number(step, at, e) * (2 * examples::noise((region * s.embed + at[2]) * s.embed + e + 5000000) - 1);
+    for (std::int64_t e = 0; e < s.embed; ++e)
+      total += number(step, at, e) * (2 * examples::noise((region * s.embed + at[2]) * s.embed + e + 5000000) - 1);
     return static_cast<float>(total / std::sqrt(static_cast<double>(s.embed)) * 1.7);
   };
   constexpr auto train_step = planned(step<Choices>{});
@@ -156,7 +168,9 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
   }
   shown.leave();
   const bool right = last < 0.7 * first;
-  if (speaks) std::printf("%.2f ms a step; %s\n", 1e3 * (MPI_Wtime() - start) / static_cast<double>(s.steps), right ? "learned" : "WRONG");
+  if (speaks)
+    std::printf("%.2f ms a step; %s\n", 1e3 * (MPI_Wtime() - start) / static_cast<double>(s.steps),
+                right ? "learned" : "WRONG");
   return right ? 0 : 1;
 }
 
@@ -188,7 +202,8 @@ int run(examples::options& given, int ranks, bool speaks) {
   if (top != 1 && top != 2) throw std::runtime_error("--top takes 1 or 2, got " + std::to_string(top));
   if (top > s.experts) throw std::runtime_error("--top 2 needs at least two experts");
   const cleave::grid grid(mesh, MPI_COMM_WORLD, {shape[0], shape[1]});
-  return top == 2 ? train<nn::experts_per_token::two>(grid, s, speaks) : train<nn::experts_per_token::one>(grid, s, speaks);
+  return top == 2 ? train<nn::experts_per_token::two>(grid, s, speaks)
+                  : train<nn::experts_per_token::one>(grid, s, speaks);
 }
 
 } // namespace experts

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the examples share besides Cleave: options of the form `--name value`, numbers that look random, and a main() that reports
-// faults once.
+// What the examples share besides Cleave: options of the form `--name value`, numbers that look random, and a main()
+// that reports faults once.
 #pragma once
 
 #include <mpi.h>
@@ -65,11 +65,14 @@ class options {
   static std::vector<long> numbers_in(std::string_view name, std::string_view text, std::size_t count) {
     std::vector<long> all;
     std::string_view rest = text;
-    for (std::size_t x = 0; x != std::string_view::npos; rest.remove_prefix(x == std::string_view::npos ? rest.size() : x + 1)) {
+    for (std::size_t x = 0; x != std::string_view::npos;
+         rest.remove_prefix(x == std::string_view::npos ? rest.size() : x + 1)) {
       x = rest.find('x');
       all.push_back(parsed<long>(name, rest.substr(0, x)));
     }
-    if (all.size() != count) throw std::runtime_error(std::string(name) + " takes " + std::to_string(count) + " sizes, as 2x2, got '" + std::string(text) + "'");
+    if (all.size() != count)
+      throw std::runtime_error(std::string(name) + " takes " + std::to_string(count) + " sizes, as 2x2, got '" +
+                               std::string(text) + "'");
     return all;
   }
   /// A word that is not an option: the name of a file.
@@ -97,9 +100,11 @@ class options {
   static Number parsed(std::string_view name, std::string_view text, bool zero = false) {
     Number number{};
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool whole = code == std::errc() && end == text.data() + text.size(), fits = number > 0 || (zero && number == 0);
+    const bool whole = code == std::errc() && end == text.data() + text.size(),
+               fits = number > 0 || (zero && number == 0);
     if (!whole || !fits || !std::isfinite(static_cast<double>(number)))
-      throw std::runtime_error(std::string(name) + " takes a positive number" + (zero ? " or 0" : "") + ", got '" + std::string(text) + "'");
+      throw std::runtime_error(std::string(name) + " takes a positive number" + (zero ? " or 0" : "") + ", got '" +
+                               std::string(text) + "'");
     return number;
   }
   std::vector<std::string> words_;
@@ -127,8 +132,9 @@ inline std::array<long, 2> mesh_of(std::array<long, 2> asked, int ranks) {
   return {some[0], some[1]};
 }
 
-/// What is not in the environment yet: Kokkos warns on every rank that OpenMP threads are not bound, and that there are more ranks than
-/// cores, 40 lines on 4 ranks; and it starts a thread for each core on each of them, where the ranks of a node are to share its cores.
+/// What is not in the environment yet: Kokkos warns on every rank that OpenMP threads are not bound, and that there are
+/// more ranks than cores, 40 lines on 4 ranks; and it starts a thread for each core on each of them, where the ranks of
+/// a node are to share its cores.
 inline void quiet_kokkos() {
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
@@ -137,11 +143,12 @@ inline void quiet_kokkos() {
   MPI_Comm_free(&node);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   setenv("KOKKOS_DISABLE_WARNINGS", "true", 0);
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) setenv("KOKKOS_NUM_THREADS", std::to_string(std::max(cores / neighbours, 1)).c_str(), 0);
+  if (std::getenv("OMP_NUM_THREADS") == nullptr)
+    setenv("KOKKOS_NUM_THREADS", std::to_string(std::max(cores / neighbours, 1)).c_str(), 0);
 }
 
-/// Starts MPI and Kokkos and calls `body(options, ranks, speaks)`; rank 0 speaks. What the body returns is the exit status.
-/// Every rank meets the same fault, so one of them says it.
+/// Starts MPI and Kokkos and calls `body(options, ranks, speaks)`; rank 0 speaks. What the body returns is the exit
+/// status. Every rank meets the same fault, so one of them says it.
 template <class Body>
 int run(int argc, char** argv, std::string_view usage, Body body) {
   int provided = 0;
@@ -149,7 +156,7 @@ int run(int argc, char** argv, std::string_view usage, Body body) {
   int rank = 0, ranks = 1, status = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (options(argc, argv).flag("--help")) {  // before Kokkos, which has a --help of its own
+  if (options(argc, argv).flag("--help")) { // before Kokkos, which has a --help of its own
     if (rank == 0) std::printf("%.*s", static_cast<int>(usage.size()), usage.data());
   } else {
     quiet_kokkos();

@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How far a run is: one line that is written again and again on a terminal, else a line for every 5 % of the steps. And its numbers as a file.
+// How far a run is: one line that is written again and again on a terminal, else a line for every 5 % of the steps. And
+// its numbers as a file.
 #pragma once
 
 #include "options.hpp"
 
 #include <mpi.h>
 
+#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -20,12 +22,11 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <unistd.h>
 
 namespace examples {
 
-/// Whether someone watches. Open MPI gives every rank a terminal of its own, wherever its output goes; then what counts is
-/// the output of mpirun, which is our parent on the first node.
+/// Whether someone watches. Open MPI gives every rank a terminal of its own, wherever its output goes; then what counts
+/// is the output of mpirun, which is our parent on the first node.
 inline bool on_terminal() {
   if (isatty(STDOUT_FILENO) == 0) return false;
   std::error_code none;
@@ -37,7 +38,8 @@ class progress {
  public:
   /// A step takes so many of a thing, whose rate is shown.
   progress(bool speaks, std::int64_t steps, std::int64_t each, std::string_view things)
-      : speaks_(speaks), terminal_(speaks && on_terminal()), steps_(steps), each_(each), things_(things), start_(MPI_Wtime()) {}
+      : speaks_(speaks), terminal_(speaks && on_terminal()), steps_(steps), each_(each), things_(things),
+        start_(MPI_Wtime()) {}
   ~progress() { leave(); }
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
@@ -79,7 +81,8 @@ class progress {
  private:
   static std::string time(double seconds) {
     const auto whole = static_cast<long long>(std::ceil(seconds));
-    return whole < 100 ? std::to_string(whole) + " s" : std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
+    return whole < 100 ? std::to_string(whole) + " s"
+                       : std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
   }
 
   bool speaks_, terminal_, open_ = false;
@@ -88,7 +91,8 @@ class progress {
   double start_;
 };
 
-/// Lines of numbers, written by rank 0 as they come. Collective; throws on every rank where the file cannot be written. No path: no file.
+/// Lines of numbers, written by rank 0 as they come. Collective; throws on every rank where the file cannot be written.
+/// No path: no file.
 class csv_log {
  public:
   csv_log(bool speaks, const std::string& path, std::string_view columns) {

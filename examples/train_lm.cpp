@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A language model of bytes, trained on any text and then asked to go on with a prompt. The model is written once (decoder.hpp); how it
-// is divided over the processes is one of six tables, chosen per run: tensor or sequence parallel, FSDP, ZeRO-1, a pipeline or a ring. For the
-// same seed all of them, on any mesh, go through the same losses but for rounding: parameters and windows follow from the seed alone.
+// A language model of bytes, trained on any text and then asked to go on with a prompt. The model is written once
+// (decoder.hpp); how it is divided over the processes is one of six tables, chosen per run: tensor or sequence
+// parallel, FSDP, ZeRO-1, a pipeline or a ring. For the same seed all of them, on any mesh, go through the same losses
+// but for rounding: parameters and windows follow from the seed alone.
 //
-//   mpirun -n 4 train_lm FILE [--layout tensor] [--mesh 2x2] [--steps 600] [--sample 200] [--prompt TEXT] ..., see --help
+//   mpirun -n 4 train_lm FILE [--layout tensor] [--mesh 2x2] [--steps 600] [--sample 200] [--prompt TEXT] ..., see
+// --help
 #include "decoder.hpp"
 #include "options.hpp"
 #include "progress.hpp"
@@ -23,7 +25,8 @@ constexpr std::string_view usage =
     "usage: train_lm FILE [options]\n"
     "  FILE               the text; its last tenth is held out, to measure the validation loss\n"
     "  --layout NAME      tensor, sequence, fsdp, zero1, pipeline or ring (tensor)\n"
-    "  --mesh DxM         processes along data x model (as square as possible); the stages of a pipeline, and the chunks of a ring, are along model\n"
+    "  --mesh DxM         processes along data x model (as square as possible); the stages of a pipeline, and the "
+    "chunks of a ring, are along model\n"
     "  --layers N         layers (2); with pipeline a multiple of M\n"
     "  --embed N          width of the model (64)\n"
     "  --heads N          attention heads; N divides --embed (4)\n"
@@ -33,7 +36,8 @@ constexpr std::string_view usage =
     "  --microbatches N   parts of a batch that follow each other through a pipeline; N divides --batch (4)\n"
     "  --steps N          steps of training (600)\n"
     "  --rate X           highest rate of learning (0.003)\n"
-    "  --warmup N         steps until that is reached (a tenth of --steps); then it falls along half a cosine to a tenth of --rate\n"
+    "  --warmup N         steps until that is reached (a tenth of --steps); then it falls along half a cosine to a "
+    "tenth of --rate\n"
     "  --decay X          decoupled weight decay (0)\n"
     "  --clip X           highest norm of all gradients together (1)\n"
     "  --seed N           of parameters, windows and samples (0)\n"
@@ -48,8 +52,9 @@ struct layout_entry {
   std::string_view name;
   made (*make)(const cleave::grid&, const settings&);
 };
-constexpr layout_entry layouts[] = {
-    {"tensor", tensor_parallel}, {"sequence", sequence_parallel}, {"fsdp", fully_sharded}, {"zero1", zero1}, {"pipeline", pipeline_parallel}, {"ring", ring_attention}};
+constexpr layout_entry layouts[] = {{"tensor", tensor_parallel},     {"sequence", sequence_parallel},
+                                    {"fsdp", fully_sharded},         {"zero1", zero1},
+                                    {"pipeline", pipeline_parallel}, {"ring", ring_attention}};
 
 const layout_entry& layout_named(std::string_view name) {
   std::string known;
@@ -68,7 +73,8 @@ double validation(language_model& model, const corpus& text, const settings& s) 
   return total / static_cast<double>(batches);
 }
 
-/// A byte by the probabilities that the scores give. All ranks have the same scores and the same random numbers, so all choose the same.
+/// A byte by the probabilities that the scores give. All ranks have the same scores and the same random numbers, so all
+/// choose the same.
 unsigned char chosen(const std::vector<float>& scores, double temperature, std::mt19937_64& random) {
   const auto most = std::max_element(scores.begin(), scores.end());
   if (temperature == 0) return static_cast<unsigned char>(most - scores.begin());
@@ -80,13 +86,15 @@ unsigned char chosen(const std::vector<float>& scores, double temperature, std::
   return static_cast<unsigned char>(found - up_to.begin());
 }
 
-/// Goes on with a text, byte by byte. Each is foretold from as many bytes before it as the model has positions. The window is computed
-/// anew for each: simple, and one plan, at the price of a forward pass a byte.
-void sample(language_model& model, const settings& s, std::string text, std::int64_t count, double temperature, bool speaks) {
+/// Goes on with a text, byte by byte. Each is foretold from as many bytes before it as the model has positions. The
+/// window is computed anew for each: simple, and one plan, at the price of a forward pass a byte.
+void sample(language_model& model, const settings& s, std::string text, std::int64_t count, double temperature,
+            bool speaks) {
   std::mt19937_64 random(s.seed + 1);
   if (speaks) std::printf("\n%s", text.c_str());
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t size = static_cast<std::int64_t>(text.size()), begin = std::max(size - s.positions, std::int64_t{0});
+    const std::int64_t size = static_cast<std::int64_t>(text.size()),
+                       begin = std::max(size - s.positions, std::int64_t{0});
     const auto byte = [&](std::int64_t, std::int64_t position) {
       const std::int64_t at = begin + position;
       return at < size ? static_cast<std::int32_t>(static_cast<unsigned char>(text[static_cast<std::size_t>(at)])) : 0;
@@ -116,7 +124,8 @@ int run(examples::options& given, int ranks, bool speaks) {
   const auto samples = given.number_or_zero("--sample", std::int64_t{200});
   const double rate = given.number("--rate", 0.003), temperature = given.number_or_zero("--temperature", 0.8);
   const double bound = given.number_or_zero("--expect-below", 0.0);
-  const std::string log_path = given.text("--log"), prompt = given.text("--prompt", "\n"), layout = given.text("--layout", "tensor");
+  const std::string log_path = given.text("--log"), prompt = given.text("--prompt", "\n"),
+                    layout = given.text("--layout", "tensor");
   const std::array<long, 2> mesh = examples::mesh_of(given.sizes("--mesh"), ranks);
   const bool shows_plan = given.flag("--plan");
   const std::string path = given.word();
@@ -132,7 +141,8 @@ int run(examples::options& given, int ranks, bool speaks) {
   if (speaks) {
     const auto bytes = static_cast<long long>(text.size()), held_out = static_cast<long long>(text.held_out());
     std::printf("%s: %lld bytes, %lld of them held out\n", path.c_str(), bytes, held_out);
-    std::printf("%lld parameters, layout %s on a mesh of %ld x %ld\n", static_cast<long long>(model->parameters()), layout.c_str(), mesh[0], mesh[1]);
+    std::printf("%lld parameters, layout %s on a mesh of %ld x %ld\n", static_cast<long long>(model->parameters()),
+                layout.c_str(), mesh[0], mesh[1]);
     if (shows_plan) std::printf("\n%s\n", model->plan().c_str());
   }
 
@@ -148,7 +158,8 @@ int run(examples::options& given, int ranks, bool speaks) {
     loss = model->step(text.random_windows(random, s.batch), static_cast<float>(now));
     // Every rank has the same loss, so all of them stop here.
     if (!std::isfinite(loss))
-      throw std::runtime_error("the loss is no number any more at step " + std::to_string(step + 1) + ": try a lower --rate");
+      throw std::runtime_error("the loss is no number any more at step " + std::to_string(step + 1) +
+                               ": try a lower --rate");
     const bool judges = (step + 1) % between == 0 || step + 1 == steps;
     if (judges) judged = validation(*model, text, s);
     log.write({static_cast<double>(step + 1), loss, judges ? judged : unknown, now, shown.seconds()});
@@ -156,7 +167,8 @@ int run(examples::options& given, int ranks, bool speaks) {
   }
   shown.leave();
   if (speaks)
-    std::printf("%lld steps in %.1f s: loss %.4f, validation loss %.4f\n", static_cast<long long>(steps), shown.seconds(), loss, judged);
+    std::printf("%lld steps in %.1f s: loss %.4f, validation loss %.4f\n", static_cast<long long>(steps),
+                shown.seconds(), loss, judged);
   if (samples > 0) sample(*model, s, prompt, samples, temperature, speaks);
   if (bound > 0 && !(judged < bound)) {
     if (speaks) std::printf("WRONG: the validation loss is not below %g\n", bound);

@@ -12,8 +12,8 @@
 
 namespace differences {
 
-/// Of a graph of one input and two results, a number and its gradient: planned and simulated they are as evaluated, and the gradient is
-/// what differences of the number give.
+/// Of a graph of one input and two results, a number and its gradient: planned and simulated they are as evaluated, and
+/// the gradient is what differences of the number give.
 inline void expect_gradient(const cleave::graph& g, const cleave::sizes& at, const cleave::host_array& a) {
   const auto want = cleave::evaluate(g, at, std::array{a});
   const cleave::simulated got = cleave::simulate(cleave::partition(g, at), at, std::array{a});
@@ -23,7 +23,9 @@ inline void expect_gradient(const cleave::graph& g, const cleave::sizes& at, con
     cleave::host_array up = a, down = a;
     up.data[i] += 1e-6;
     down.data[i] -= 1e-6;
-    const double slope = (cleave::evaluate(g, at, std::array{up})[0].data[0] - cleave::evaluate(g, at, std::array{down})[0].data[0]) / 2e-6;
+    const double slope = (cleave::evaluate(g, at, std::array{up})[0].data[0] -
+                          cleave::evaluate(g, at, std::array{down})[0].data[0]) /
+                         2e-6;
     EXPECT_NEAR(want[1].data[i], slope, 1e-6 * (1 + std::fabs(slope)));
   }
 }

@@ -96,7 +96,10 @@ class random_movement {
     const int place = below(40) - 20;
     for (node_id i : made().inputs) {
       host_array a(shape_of(made().nodes[i].type, at()));
-      for (double& x : a.data) x = made().nodes[i].type.element == element::i64 ? place : made().nodes[i].type.element == element::i32 ? below(9) - 1 : std::uniform_real_distribution<double>(0.1, 1)(random_);
+      for (double& x : a.data)
+        x = made().nodes[i].type.element == element::i64   ? place
+            : made().nodes[i].type.element == element::i32 ? below(9) - 1
+                                                           : std::uniform_real_distribution<double>(0.1, 1)(random_);
       inputs.push_back(a);
     }
     return inputs;
@@ -134,7 +137,9 @@ class random_movement {
       if (in_.at(v).type.rank == 0) continue;
       const dim_ref d = some_dim(v);
       const std::int64_t n = extent(d);
-      const auto somewhere = [&](std::int64_t most) { return static_cast<std::int64_t>(below(static_cast<int>(most) + 1)); };
+      const auto somewhere = [&](std::int64_t most) {
+        return static_cast<std::int64_t>(below(static_cast<int>(most) + 1));
+      };
       const border edge = static_cast<border>(below(4));
       value r;
       switch (below(20)) {
@@ -179,7 +184,10 @@ class random_movement {
         case 14: {
           const auto order = static_cast<running>(below(4));
           const int which = below(4);
-          r = which == 0 ? cumulative_max(v, d, order) : which == 1 ? cumulative_min(v, d, order) : which == 2 ? cumulative_prod(sin(v), d, order) : cumulative_sum(v, d, order);
+          r = which == 0   ? cumulative_max(v, d, order)
+              : which == 1 ? cumulative_min(v, d, order)
+              : which == 2 ? cumulative_prod(sin(v), d, order)
+                           : cumulative_sum(v, d, order);
           // The maximum of nothing is no number that arithmetic keeps.
           if (which < 2) r = minimum(maximum(r, -100.0), 100.0);
           break;
@@ -198,7 +206,8 @@ class random_movement {
         }
         case 17: {
           const dim_ref e = some_dim(v);
-          if (e.name == d.name || made().dims[static_cast<std::size_t>(made().find_dim(e.name))].extent == dynamic) break;
+          if (e.name == d.name || made().dims[static_cast<std::size_t>(made().find_dim(e.name))].extent == dynamic)
+            break;
           r = merge(v, d, e, fresh());
           break;
         }

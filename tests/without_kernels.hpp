@@ -4,13 +4,15 @@
 
 #include <cleave/linalg/recorded.hpp>
 
-// Programs on Cleave::core plan and simulate linear algebra and never run it: their plans point to kernels that do nothing.
+// Programs on Cleave::core plan and simulate linear algebra and never run it: their plans point to kernels that do
+// nothing.
 
 namespace cleave::linalg::detail {
 
 template <class Rows, class Columns>
 void factor_kernel<Rows, Columns>::operator()(const local_context&, std::span<const shard>, const shard&) const {}
 template <class Rows, class Columns, triangle Which, transpose Transposed>
-void solve_kernel<Rows, Columns, Which, Transposed>::operator()(const local_context&, std::span<const shard>, const shard&) const {}
+void solve_kernel<Rows, Columns, Which, Transposed>::operator()(const local_context&, std::span<const shard>,
+                                                                const shard&) const {}
 
 } // namespace cleave::linalg::detail

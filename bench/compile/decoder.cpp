@@ -1,16 +1,18 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What compile_time.py compiles: a training step of a Transformer of LAYERS layers, planned for DATA x MODEL devices, with Adam, and what it
-// takes to call it. Layers are one loop.
+// What compile_time.py compiles: a training step of a Transformer of LAYERS layers, planned for DATA x MODEL devices,
+// with Adam, and what it takes to call it. Layers are one loop.
 #include "../../examples/decoder_training.hpp"
 
 namespace decoder {
 
 constexpr auto step_of_many = [] {
   using cleave::expect;
-  return cleave::with(cleave::function{step_body<tensor_parallel>{}}, expect<batch, 64>{}, expect<position, 2048>{}, expect<layer, LAYERS>{}, expect<embed, 8192>{},
-                      expect<heads, 64>{}, expect<head, 128>{}, expect<hidden, 32768>{}, expect<vocabulary, 32768>{}, expect<data, DATA>{}, expect<model, MODEL>{});
+  return cleave::with(cleave::function{step_body<tensor_parallel>{}}, expect<batch, 64>{}, expect<position, 2048>{},
+                      expect<layer, LAYERS>{}, expect<embed, 8192>{}, expect<heads, 64>{}, expect<head, 128>{},
+                      expect<hidden, 32768>{}, expect<vocabulary, 32768>{}, expect<data, DATA>{},
+                      expect<model, MODEL>{});
 }();
 using types = of<tensor_parallel>;
 

@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What any program with Kokkos and MPI pays for its headers.
-#include <Kokkos_Core.hpp>
 #include <mpi.h>
+#include <Kokkos_Core.hpp>

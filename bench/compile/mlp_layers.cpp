@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What compile_time.py compiles: LAYERS blocks of the README's mlp, on a mesh of DATA x MODEL devices (-1: known when it runs),
-// forward or, with GRADIENT, a whole training step. Every step is a call in the object code.
+// What compile_time.py compiles: LAYERS blocks of the README's mlp, on a mesh of DATA x MODEL devices (-1: known when
+// it runs), forward or, with GRADIENT, a whole training step. Every step is a call in the object code.
 #include <cleave/cleave.hpp>
 #include <cleave/optim/sgd.hpp>
 

@@ -29,7 +29,8 @@ inline constexpr cleave::dim<"head"> head;
 inline constexpr cleave::dim<"hidden"> hidden;
 inline constexpr auto layout =
     nn::model_layout{nn::layout_rules{mesh, nn::after(layer, stage / p), embed / x, heads / y, hidden / y},
-                     nn::layout_rules{mesh, stage / p, nn::before(batch, microbatch), batch / x, heads / y, hidden / y, embed / y}}
+                     nn::layout_rules{mesh, stage / p, nn::before(batch, microbatch), batch / x, heads / y, hidden / y,
+                                      embed / y}}
         .scheduled(nn::pipelined<cleave::dim<"stage">, cleave::dim<"microbatch">, 1, cleave::dim<"round", 1>, true>{});
 
 template <template <class, auto> class Tensor>
@@ -46,7 +47,8 @@ constexpr auto pin = [](const auto& v) { return constrain(v, layout.activations)
 constexpr auto block = [](const auto& h, const auto& stored) {
   const auto w = cleave::optim::lowered<Element>(stored);
   const auto sources = rename(h, position, source);
-  const auto q = pin(dot(h, w.query, embed)), k = pin(dot(sources, w.key, embed)), v = pin(dot(sources, w.value, embed));
+  const auto q = pin(dot(h, w.query, embed)), k = pin(dot(sources, w.key, embed)),
+             v = pin(dot(sources, w.value, embed));
   const auto seen = pin(dot(softmax(dot(q, k, head), source), v, source));
   const auto m = pin(h + dot(seen, w.out, heads, head));
   return pin(m + dot(pin(relu(dot(m, w.up, embed))), w.down, hidden));
@@ -59,10 +61,12 @@ constexpr cleave::function step([](const auto& w, const auto& s, const auto& in)
   const auto [value, slope] = cleave::value_and_grad(loss)(w, in);
   return std::tuple_cat(cleave::optim::adafactor(w, s, slope), std::tuple(value));
 });
-constexpr auto sized =
-    cleave::with(step, cleave::expect<batch, 8>{}, cleave::expect<position, 1024>{}, cleave::expect<source, 1024>{}, cleave::expect<layer, 16>{},
-                 cleave::expect<stage, 4>{}, cleave::expect<microbatch, 32>{}, cleave::expect<embed, 8192>{}, cleave::expect<heads, 128>{},
-                 cleave::expect<head, 256>{}, cleave::expect<hidden, 65536>{}, cleave::expect<p, 4>{}, cleave::expect<x, 4>{}, cleave::expect<y, 8>{});
+constexpr auto sized = cleave::with(step, cleave::expect<batch, 8>{}, cleave::expect<position, 1024>{},
+                                    cleave::expect<source, 1024>{}, cleave::expect<layer, 16>{},
+                                    cleave::expect<stage, 4>{}, cleave::expect<microbatch, 32>{},
+                                    cleave::expect<embed, 8192>{}, cleave::expect<heads, 128>{},
+                                    cleave::expect<head, 256>{}, cleave::expect<hidden, 65536>{},
+                                    cleave::expect<p, 4>{}, cleave::expect<x, 4>{}, cleave::expect<y, 8>{});
 constexpr auto plan = cleave::plan<std::tuple<Weights, State, Number>(Weights, State, Activations)>(sized);
 static_assert(plan.collectives() > 0);
 

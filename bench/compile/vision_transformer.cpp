@@ -42,13 +42,20 @@ inline constexpr nn::model_layout layout{nn::layout_rules{mesh, heads / model, h
 
 template <template <class, auto> class Tensor>
 struct block_weights {
-  nn::norm_weights<Tensor<float, layout.parameters(layer, embed)>, Tensor<float, layout.parameters(layer, embed)>> before_attention;
+  nn::norm_weights<Tensor<float, layout.parameters(layer, embed)>, Tensor<float, layout.parameters(layer, embed)>>
+      before_attention;
   nn::attention_weights<Tensor<float, layout.parameters(layer, embed, heads, head)>,
                         Tensor<float, layout.parameters(layer, embed, heads, head)>,
-                        Tensor<float, layout.parameters(layer, heads, head, embed)>> attention;
-  nn::norm_weights<Tensor<float, layout.parameters(layer, embed)>, Tensor<float, layout.parameters(layer, embed)>> before_feed_forward;
-  nn::linear_weights<Tensor<float, layout.parameters(layer, embed, hidden)>, Tensor<float, layout.parameters(layer, hidden)>> up;
-  nn::linear_weights<Tensor<float, layout.parameters(layer, hidden, embed)>, Tensor<float, layout.parameters(layer, embed)>> down;
+                        Tensor<float, layout.parameters(layer, heads, head, embed)>>
+      attention;
+  nn::norm_weights<Tensor<float, layout.parameters(layer, embed)>, Tensor<float, layout.parameters(layer, embed)>>
+      before_feed_forward;
+  nn::linear_weights<Tensor<float, layout.parameters(layer, embed, hidden)>,
+                     Tensor<float, layout.parameters(layer, hidden)>>
+      up;
+  nn::linear_weights<Tensor<float, layout.parameters(layer, hidden, embed)>,
+                     Tensor<float, layout.parameters(layer, embed)>>
+      down;
 };
 template <template <class, auto> class Tensor>
 struct network {
@@ -65,7 +72,8 @@ using Number = cleave::tensor<float, mesh()>;
 using State = cleave::optim::adam_state<Network, Number>;
 
 constexpr auto patched = [](auto images) {
-  const auto seen = windows(images, cleave::window{row, patch_row, row_in_patch, 2}, cleave::window{col, patch_col, col_in_patch, 2});
+  const auto seen = windows(images, cleave::window{row, patch_row, row_in_patch, 2},
+                            cleave::window{col, patch_col, col_in_patch, 2});
   return merge(seen, patch_row, patch_col, patch);
 };
 constexpr cleave::function scores([](auto p, auto images) {
@@ -73,9 +81,11 @@ constexpr cleave::function scores([](auto p, auto images) {
   const auto x = dot(patched(images), p.patches, row_in_patch, col_in_patch) + p.positions;
   const auto y = nn::blocks(layout, layer, x, p.layers, [=](const auto& h, const auto& w) {
     const auto normed = nn::layer_norm(h, w.before_attention, embed);
-    const auto m = h + nn::self_attention(normed, w.attention, embed, {patch, source, head}, layout.attention, {}, nn::no_mask{}, pin, heads);
-    return m + nn::feed_forward(nn::layer_norm(m, w.before_feed_forward, embed), w.up, w.down, embed, hidden,
-                                [](const auto& v) { return gelu(v); }, pin);
+    const auto m = h + nn::self_attention(normed, w.attention, embed, {patch, source, head}, layout.attention, {},
+                                          nn::no_mask{}, pin, heads);
+    return m + nn::feed_forward(
+                   nn::layer_norm(m, w.before_feed_forward, embed), w.up, w.down, embed, hidden,
+                   [](const auto& v) { return gelu(v); }, pin);
   });
   return nn::linear(mean(nn::layer_norm(y, p.end, embed), patch), p.classes, embed);
 });
@@ -84,11 +94,13 @@ constexpr cleave::function loss([](auto p, auto images, auto labels) {
 });
 constexpr cleave::function step([](auto p, auto s, auto images, auto labels, auto rate) {
   const auto [value, slope] = cleave::value_and_grad(loss)(p, images, labels);
-  return std::tuple_cat(cleave::optim::adam(p, s, cleave::optim::clip_by_global_norm(slope, 1.0), rate), std::tuple(value));
+  return std::tuple_cat(cleave::optim::adam(p, s, cleave::optim::clip_by_global_norm(slope, 1.0), rate),
+                        std::tuple(value));
 });
-constexpr auto sized = cleave::with(step, cleave::expect<batch, 48>{}, cleave::expect<layer, 2>{}, cleave::expect<embed, 32>{},
-                                    cleave::expect<heads, 4>{}, cleave::expect<head, 8>{}, cleave::expect<hidden, 64>{},
-                                    cleave::expect<data, 2>{}, cleave::expect<model, 2>{});
+constexpr auto sized = cleave::with(step, cleave::expect<batch, 48>{}, cleave::expect<layer, 2>{},
+                                    cleave::expect<embed, 32>{}, cleave::expect<heads, 4>{}, cleave::expect<head, 8>{},
+                                    cleave::expect<hidden, 64>{}, cleave::expect<data, 2>{},
+                                    cleave::expect<model, 2>{});
 
 #ifdef PLAN_ONLY
 constexpr auto plan = cleave::plan<std::tuple<Network, State, Number>(Network, State, Images, Labels, float)>(sized);

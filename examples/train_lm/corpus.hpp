@@ -25,7 +25,8 @@ struct windows {
   std::vector<std::int64_t> starts{};
 
   std::int32_t operator()(std::int64_t sentence, std::int64_t position) const {
-    return static_cast<unsigned char>((*text)[static_cast<std::size_t>(starts[static_cast<std::size_t>(sentence)] + position)]);
+    return static_cast<unsigned char>(
+        (*text)[static_cast<std::size_t>(starts[static_cast<std::size_t>(sentence)] + position)]);
   }
 };
 
@@ -55,8 +56,9 @@ class corpus {
     // A window, and the byte behind it.
     const std::int64_t least = 10 * (positions + 1);
     if (size < least)
-      throw std::runtime_error("the file '" + path + "' has " + std::to_string(size) + " bytes; windows of " + std::to_string(positions) +
-                               " positions need at least " + std::to_string(least) + ", since a tenth is held out");
+      throw std::runtime_error("the file '" + path + "' has " + std::to_string(size) + " bytes; windows of " +
+                               std::to_string(positions) + " positions need at least " + std::to_string(least) +
+                               ", since a tenth is held out");
   }
 
   std::int64_t size() const { return static_cast<std::int64_t>(text_.size()); }

@@ -23,17 +23,14 @@ class in_layout final : public language_model {
 
  public:
   in_layout(const cleave::grid& grid, const settings& s)
-      : grid_(grid),
-        sizes_(sizes_of(grid, s)),
+      : grid_(grid), sizes_(sizes_of(grid, s)),
         // Runs are short: the average of the squares forgets in some hundred steps, not in a thousand.
-        numbers_{0.9f, 0.99f, 1e-8f, s.weight_decay},
-        limit_(s.limit),
+        numbers_{0.9f, 0.99f, 1e-8f, s.weight_decay}, limit_(s.limit),
         weights_(decoder::initial<Layout>(grid, sizes_, s.seed)),
-        state_{decoder::made<Averages>(grid, sizes_), decoder::made<Averages>(grid, sizes_), Scalar(grid, {}), Scalar(grid, {})},
-        words_(decoder::made<Words>(grid, sizes_)),
-        next_(decoder::made<Words>(grid, sizes_)),
-        sentence_(decoder::made<Words>(grid, one_sentence())),
-        row_(decoder::made<Row>(grid, sizes_)),
+        state_{decoder::made<Averages>(grid, sizes_), decoder::made<Averages>(grid, sizes_), Scalar(grid, {}),
+               Scalar(grid, {})},
+        words_(decoder::made<Words>(grid, sizes_)), next_(decoder::made<Words>(grid, sizes_)),
+        sentence_(decoder::made<Words>(grid, one_sentence())), row_(decoder::made<Row>(grid, sizes_)),
         value_(grid, {}) {}
 
   std::int64_t parameters() const override { return cleave::nn::count_parameters(weights_); }
@@ -42,9 +39,11 @@ class in_layout final : public language_model {
     constexpr auto step_plan = cleave::plan<Step>(decoder::step<Layout>);
     using namespace decoder;
     const decoder::sizes& s = sizes_;
-    return explain(step_plan, {batch = s.sentences_of_a_microbatch(), microbatch = s.microbatches, ring = s.chunks, position = s.positions_of_a_chunk(),
-                               source = s.positions_of_a_chunk(), layer = s.layers_of_a_stage(), stage = s.stages, embed = s.embed, heads = s.heads, head = s.embed / s.heads, hidden = s.hidden, vocabulary = s.vocabulary, data = grid_.size(data),
-                               model = grid_.size(model)});
+    return explain(step_plan, {batch = s.sentences_of_a_microbatch(), microbatch = s.microbatches, ring = s.chunks,
+                               position = s.positions_of_a_chunk(), source = s.positions_of_a_chunk(),
+                               layer = s.layers_of_a_stage(), stage = s.stages, embed = s.embed, heads = s.heads,
+                               head = s.embed / s.heads, hidden = s.hidden, vocabulary = s.vocabulary,
+                               data = grid_.size(data), model = grid_.size(model)});
   }
 
   double step(const bytes& batch, float rate) override {
@@ -87,8 +86,12 @@ class in_layout final : public language_model {
   /// Microbatch m has the sentences from m * its size on; chunks of a ring have their positions likewise.
   void fill(const Words& words, const bytes& from, std::int64_t later) const {
     words.fill_by([&](const auto& at) {
-      const std::int64_t sentence = decoder::staged<Layout> ? at[0] * sizes_.sentences_of_a_microbatch() + at[Words::rank - 2] : at[0];
-      const std::int64_t position = decoder::rings<Layout> ? at[Words::rank - 2] * sizes_.positions_of_a_chunk() + at[Words::rank - 1] : at[Words::rank - 1];
+      const std::int64_t sentence = decoder::staged<Layout>
+                                        ? at[0] * sizes_.sentences_of_a_microbatch() + at[Words::rank - 2]
+                                        : at[0];
+      const std::int64_t position = decoder::rings<Layout>
+                                        ? at[Words::rank - 2] * sizes_.positions_of_a_chunk() + at[Words::rank - 1]
+                                        : at[Words::rank - 1];
       return from(sentence, position + later);
     });
   }

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A decoder in some layout, as the program sees it, which chooses the layout per run. Each layout is compiled by a source of its own.
+// A decoder in some layout, as the program sees it, which chooses the layout per run. Each layout is compiled by a
+// source of its own.
 #pragma once
 
 #include <cleave/grid.hpp>
@@ -33,7 +34,8 @@ class language_model {
   /// The mean loss of a batch; a step then learns from it.
   virtual double step(const bytes& batch, float rate) = 0;
   virtual double loss(const bytes& batch) = 0;
-  /// The scores of the byte that follows `at` in one sentence, the same on every rank. What lies behind `at` plays no part.
+  /// The scores of the byte that follows `at` in one sentence, the same on every rank. What lies behind `at` plays no
+  /// part.
   virtual std::vector<float> scores(const bytes& sentence, std::int64_t at) = 0;
 };
 

@@ -11,7 +11,8 @@
 using namespace fail_test;
 
 constexpr cleave::function loss([](auto x) {
-  return sum(cleave::repeat_until(x, [](auto v) { return 0.5f * v; }, [](auto v) { return max(v) < 1.0f; }, 100)); // here
+  return sum(
+      cleave::repeat_until(x, [](auto v) { return 0.5f * v; }, [](auto v) { return max(v) < 1.0f; }, 100)); // here
 });
 constexpr auto plan = cleave::plan<X(X)>(cleave::grad(loss));
 

@@ -10,7 +10,8 @@ using namespace fail_test;
 
 constexpr cleave::function f([](auto x) {
   cleave::value h = sum(x, batch);
-  for (int i = 0; i < 65; ++i) h = cleave::scan(batch, h, cleave::value(x), [](const auto& v, const auto& row) { return v + row; }); // here
+  for (int i = 0; i < 65; ++i)
+    h = cleave::scan(batch, h, cleave::value(x), [](const auto& v, const auto& row) { return v + row; }); // here
   return x + h;
 });
 constexpr auto plan = cleave::plan<X(X)>(f);

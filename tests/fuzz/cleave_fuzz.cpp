@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random programs on random meshes, layouts and extents: their plans, simulated, must give what the plain evaluator gives and move what
-// they were priced at. What fails is cut down to a small program and printed as C++.
+// Random programs on random meshes, layouts and extents: their plans, simulated, must give what the plain evaluator
+// gives and move what they were priced at. What fails is cut down to a small program and printed as C++.
 //
 //   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print] [--plans FILE]
 #include "../plan_text.hpp"
@@ -26,7 +26,17 @@ using namespace fuzz;
 enum class outcome { fine, refused, wild, tie, unstable, no_plan, problem, values, bytes, slope, threw };
 
 constexpr std::string_view name_of(outcome o) {
-  constexpr std::string_view names[] = {"fine", "refused", "not tame", "tie", "unstable", "no plan", "problem of the simulator", "values differ", "bytes differ", "gradient is not the slope", "exception"};
+  constexpr std::string_view names[] = {"fine",
+                                        "refused",
+                                        "not tame",
+                                        "tie",
+                                        "unstable",
+                                        "no plan",
+                                        "problem of the simulator",
+                                        "values differ",
+                                        "bytes differ",
+                                        "gradient is not the slope",
+                                        "exception"};
   return names[static_cast<int>(o)];
 }
 
@@ -36,14 +46,18 @@ struct finding {
   bool wrong() const { return what >= outcome::no_plan; }
 };
 
-/// The graph with every result of arithmetic off by a few roundings: what differs from the plain evaluator here does not follow from the
-/// arguments to any accuracy, as the floor of a softmax's sum.
-std::vector<host_array> evaluate_roughly(const graph& g, const sizes& at, std::span<const host_array> arguments, unsigned seed) {
+/// The graph with every result of arithmetic off by a few roundings: what differs from the plain evaluator here does
+/// not follow from the arguments to any accuracy, as the floor of a softmax's sum.
+std::vector<host_array> evaluate_roughly(const graph& g, const sizes& at, std::span<const host_array> arguments,
+                                         unsigned seed) {
   std::mt19937 random(seed);
   return evaluate(g, at, arguments, [&](const node& n, host_array& made) {
     const op_class what = class_of(n.code);
-    const bool rounds = n.code == op::input || what == op_class::contraction || what == op_class::reduction || what == op_class::cumulative || what == op_class::sort || what == op_class::scatter ||
-                        n.code == op::fold_windows || (what == op_class::elementwise && n.code != op::select && n.code != op::cast && n.code != op::broadcast && n.code != op::neg);
+    const bool rounds = n.code == op::input || what == op_class::contraction || what == op_class::reduction ||
+                        what == op_class::cumulative || what == op_class::sort || what == op_class::scatter ||
+                        n.code == op::fold_windows ||
+                        (what == op_class::elementwise && n.code != op::select && n.code != op::cast &&
+                         n.code != op::broadcast && n.code != op::neg);
     if (!rounds || !is_floating(n.type.element)) return;
     std::uniform_real_distribution<double> off(-1e-13, 1e-13);
     // What is exactly 0 in one order of summation need not be in another: its root may be no number.
@@ -68,8 +82,10 @@ bool smooth(const sketch& s) {
   return std::all_of(s.steps.begin(), s.steps.end(), [](const step_line& l) { return (table[l.what].flags & 1) != 0; });
 }
 
-/// The gradient against central differences along a direction, in the plain evaluator. Where two widths disagree nothing is said.
-finding check_slope(const sketch& s, const recorded& r, const std::vector<host_array>& in, const std::vector<host_array>& want) {
+/// The gradient against central differences along a direction, in the plain evaluator. Where two widths disagree
+/// nothing is said.
+finding check_slope(const sketch& s, const recorded& r, const std::vector<host_array>& in,
+                    const std::vector<host_array>& want) {
   std::vector<host_array> direction;
   double slope = 0;
   std::size_t input = 0, by = 0;
@@ -95,13 +111,16 @@ finding check_slope(const sketch& s, const recorded& r, const std::vector<host_a
   const auto moved = [&](double step) {
     std::vector<host_array> there = in;
     for (std::size_t k = 0; k < places.size(); ++k)
-      for (std::size_t i = 0; i < there[places[k]].data.size(); ++i) there[places[k]].data[i] += step * direction[k].data[i];
+      for (std::size_t i = 0; i < there[places[k]].data.size(); ++i)
+        there[places[k]].data[i] += step * direction[k].data[i];
     return evaluate(r.g(), r.at, there)[0].data[0];
   };
   const auto difference = [&](double step) { return (moved(step) - moved(-step)) / (2 * step); };
-  const double coarse = difference(2e-5), fine = difference(1e-5), scale = 1 + std::fabs(fine) + std::fabs(want[0].data[0]);
+  const double coarse = difference(2e-5), fine = difference(1e-5),
+               scale = 1 + std::fabs(fine) + std::fabs(want[0].data[0]);
   if (!(std::fabs(coarse - fine) <= 1e-6 * scale) || std::fabs(slope - fine) <= 1e-4 * scale) return {};
-  return {outcome::slope, "the gradient gives " + std::to_string(slope) + " along a direction, differences " + std::to_string(fine)};
+  return {outcome::slope,
+          "the gradient gives " + std::to_string(slope) + " along a direction, differences " + std::to_string(fine)};
 }
 
 /// Where `plans` is given, the plan goes there as text.
@@ -123,20 +142,27 @@ finding check(const sketch& s, std::ostream* plans = nullptr) {
     const program p = partition(g, hints, rule);
     if (plans != nullptr) *plans << plan_text("seed " + std::to_string(s.seed), p, hints, rule);
     if (p.found.fault == fault::layouts_tie) return {outcome::tie, {}};
-    if (!p.found.ok()) return {outcome::no_plan, "fault " + std::to_string(static_cast<int>(p.found.fault)) + " in " + std::string(p.found.op)};
+    if (!p.found.ok())
+      return {outcome::no_plan,
+              "fault " + std::to_string(static_cast<int>(p.found.fault)) + " in " + std::string(p.found.op)};
     const simulated got = simulate(p, r.at, in, s.seed);
     if (!got.problem.empty()) return {outcome::problem, got.problem};
     for (std::size_t k = 0; k < want.size(); ++k) {
-      if (!(want[k].extents == got.results[k].extents)) return {outcome::values, "result " + std::to_string(k) + " has other extents"};
-      const std::int64_t i = first_difference(want[k].data, got.results[k].data, tolerance_of(g.output_types[k].element));
+      if (!(want[k].extents == got.results[k].extents))
+        return {outcome::values, "result " + std::to_string(k) + " has other extents"};
+      const std::int64_t i = first_difference(want[k].data, got.results[k].data,
+                                              tolerance_of(g.output_types[k].element));
       if (i < 0) continue;
       if (!stable(g, r.at, in, want)) return {outcome::unstable, {}};
       const auto place = static_cast<std::size_t>(i);
-      return {outcome::values, "result " + std::to_string(k) + " element " + std::to_string(i) + " is " + std::to_string(got.results[k].data[place]) + " instead of " + std::to_string(want[k].data[place])};
+      return {outcome::values, "result " + std::to_string(k) + " element " + std::to_string(i) + " is " +
+                                   std::to_string(got.results[k].data[place]) + " instead of " +
+                                   std::to_string(want[k].data[place])};
     }
     for (std::size_t k = 0; k < p.steps.size(); ++k)
       if (const std::int64_t priced = step_bytes(p, p.steps[k], r.at); priced != got.step_bytes[k])
-        return {outcome::bytes, "step " + std::to_string(k) + " moves " + std::to_string(got.step_bytes[k]) + " bytes, its price is " + std::to_string(priced)};
+        return {outcome::bytes, "step " + std::to_string(k) + " moves " + std::to_string(got.step_bytes[k]) +
+                                    " bytes, its price is " + std::to_string(priced)};
   } catch (const std::exception& e) {
     return {outcome::threw, e.what()};
   }
@@ -154,10 +180,15 @@ std::vector<sketch> smaller(const sketch& s) {
   if (!s.by.empty()) {
     add([](sketch& t) { t.by.clear(), t.gradients.clear(), t.loss = -1; });
     if (s.by.size() > 1)
-      for (std::size_t k = 0; k < 2; ++k) add([&](sketch& t) { t.by.erase(t.by.begin() + static_cast<std::ptrdiff_t>(k)), t.gradients.erase(t.gradients.begin() + static_cast<std::ptrdiff_t>(k)); });
+      for (std::size_t k = 0; k < 2; ++k)
+        add([&](sketch& t) {
+          t.by.erase(t.by.begin() + static_cast<std::ptrdiff_t>(k)),
+              t.gradients.erase(t.gradients.begin() + static_cast<std::ptrdiff_t>(k));
+        });
     for (int i = 0; i < s.loss; ++i) add([&](sketch& t) { t.loss = i; });
   }
-  for (std::size_t k = 0; k < s.results.size(); ++k) add([&](sketch& t) { t.results.erase(t.results.begin() + static_cast<std::ptrdiff_t>(k)); });
+  for (std::size_t k = 0; k < s.results.size(); ++k)
+    add([&](sketch& t) { t.results.erase(t.results.begin() + static_cast<std::ptrdiff_t>(k)); });
   // A step gone: what read it reads one of its operands, or any earlier step.
   for (int i = static_cast<int>(s.steps.size()); i-- > 0;)
     for (int other = i; other-- > -1;) {
@@ -216,16 +247,23 @@ std::vector<sketch> smaller(const sketch& s) {
     const step_line& l = s.steps[i];
     shorter(l.where, [i](sketch& t) -> written_layout& { return t.steps[i].where; });
     // An input with a dim less.
-    for (std::size_t e = 0; l.what == 0 && e < l.where.dims.size(); ++e) add([&](sketch& t) { t.steps[i].where.dims.erase(t.steps[i].where.dims.begin() + static_cast<std::ptrdiff_t>(e)); });
-    if (l.what == 0 && l.type != element::f64 && l.type != element::i32) add([&](sketch& t) { t.steps[i].type = is_floating(l.type) ? element::f64 : element::i32; });
+    for (std::size_t e = 0; l.what == 0 && e < l.where.dims.size(); ++e)
+      add([&](sketch& t) {
+        t.steps[i].where.dims.erase(t.steps[i].where.dims.begin() + static_cast<std::ptrdiff_t>(e));
+      });
+    if (l.what == 0 && l.type != element::f64 && l.type != element::i32)
+      add([&](sketch& t) { t.steps[i].type = is_floating(l.type) ? element::f64 : element::i32; });
     if (l.what == 0) continue;
-    for (std::size_t k = 0; k < l.dims.size() && table[l.what].text.find("%*") != std::string_view::npos; ++k) add([&](sketch& t) { t.steps[i].dims.erase(t.steps[i].dims.begin() + static_cast<std::ptrdiff_t>(k)); });
+    for (std::size_t k = 0; k < l.dims.size() && table[l.what].text.find("%*") != std::string_view::npos; ++k)
+      add([&](sketch& t) { t.steps[i].dims.erase(t.steps[i].dims.begin() + static_cast<std::ptrdiff_t>(k)); });
     for (std::size_t k = 0; k < l.numbers.size(); ++k)
       for (std::int64_t n : {std::int64_t{0}, std::int64_t{1}, l.numbers[k] - 1})
         if (n >= 0 && n < l.numbers[k]) add([&](sketch& t) { t.steps[i].numbers[k] = n; });
   }
-  for (std::size_t k = 0; k < s.results.size(); ++k) shorter(s.results[k].where, [k](sketch& t) -> written_layout& { return t.results[k].where; });
-  for (std::size_t k = 0; k < s.gradients.size(); ++k) shorter(s.gradients[k], [k](sketch& t) -> written_layout& { return t.gradients[k]; });
+  for (std::size_t k = 0; k < s.results.size(); ++k)
+    shorter(s.results[k].where, [k](sketch& t) -> written_layout& { return t.results[k].where; });
+  for (std::size_t k = 0; k < s.gradients.size(); ++k)
+    shorter(s.gradients[k], [k](sketch& t) -> written_layout& { return t.gradients[k]; });
   if (s.repeat > 0) add([](sketch& t) { t.repeat = 0; });
   if (!s.expects) add([](sketch& t) { t.expects = true; });
   return all;
@@ -259,7 +297,8 @@ int main(int argc, char** argv) {
     const std::string option = argv[i];
     if (option == "--seed" && i + 1 < argc) seed = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
     else if (option == "--cases" && i + 1 < argc) cases = std::strtol(argv[++i], nullptr, 10);
-    else if (option == "--minutes" && i + 1 < argc) minutes = std::strtod(argv[++i], nullptr), cases = minutes > 0 ? 2000000000L : cases;
+    else if (option == "--minutes" && i + 1 < argc)
+      minutes = std::strtod(argv[++i], nullptr), cases = minutes > 0 ? 2000000000L : cases;
     else if (option == "--print") print = true;
     else if (option == "--plans" && i + 1 < argc) plans = argv[++i];
     else understood = false;
@@ -280,7 +319,8 @@ int main(int argc, char** argv) {
   std::set<std::string> seen;
   long done = 0, wrong = 0, gradients = 0;
   for (; done < cases; ++done) {
-    if (minutes > 0 && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > 60 * minutes) break;
+    if (minutes > 0 && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > 60 * minutes)
+      break;
     // Any case again by itself: --seed of it, --cases 1.
     const unsigned its = seed + static_cast<unsigned>(done);
     const sketch s = random_sketch(its).make();
@@ -302,7 +342,8 @@ int main(int argc, char** argv) {
     for (std::string_view o : ops)
       if (f.what != outcome::problem) sort.append(" ").append(o);
     if (!seen.insert(sort).second) continue;
-    const std::string text = to_cpp(small, "seed " + std::to_string(its) + ", " + std::string(name_of(f.what)) + ": " + last.text);
+    const std::string text = to_cpp(small, "seed " + std::to_string(its) + ", " + std::string(name_of(f.what)) + ": " +
+                                               last.text);
     std::printf("%s\n", text.c_str());
     std::fflush(stdout);
   }

@@ -11,13 +11,15 @@
 
 namespace fuzz {
 
-/// Numbers that every way of computing agrees upon: finite, and of integers those that doubles hold with all their products.
+/// Numbers that every way of computing agrees upon: finite, and of integers those that doubles hold with all their
+/// products.
 inline bool tame(element e, std::span<const double> numbers) {
   const double most = is_floating(e) ? 1e3 : size_of(e) == 8 ? 1048576.0 : 4294967296.0;
   return std::all_of(numbers.begin(), numbers.end(), [&](double x) { return std::fabs(x) <= most; });
 }
 
-/// Makes a random program, step by step: what the recorder refuses, or what gives numbers that are not tame, is thrown again.
+/// Makes a random program, step by step: what the recorder refuses, or what gives numbers that are not tame, is thrown
+/// again.
 class random_sketch {
  public:
   explicit random_sketch(unsigned seed) : random_(seed) { made_.seed = seed; }
@@ -41,7 +43,8 @@ class random_sketch {
   int below(int n) { return n <= 0 ? 0 : static_cast<int>(random_() % static_cast<unsigned>(n)); }
   template <class T>
   void shuffle(std::vector<T>& all) {
-    for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[static_cast<std::size_t>(below(static_cast<int>(i)))]);
+    for (std::size_t i = all.size(); i > 1; --i)
+      std::swap(all[i - 1], all[static_cast<std::size_t>(below(static_cast<int>(i)))]);
   }
 
   void mesh() {
@@ -87,8 +90,10 @@ class random_sketch {
     return w;
   }
   element some_type() {
-    constexpr element types[] = {element::f64, element::f64, element::f64, element::f64, element::f64, element::f64, element::f32,     element::f32, element::bf16, element::f16,
-                                 element::i32, element::i32, element::i64, element::i64, element::u8,  element::i8,  element::boolean, element::u32, element::u64};
+    constexpr element types[] = {element::f64, element::f64,     element::f64, element::f64,  element::f64,
+                                 element::f64, element::f32,     element::f32, element::bf16, element::f16,
+                                 element::i32, element::i32,     element::i64, element::i64,  element::u8,
+                                 element::i8,  element::boolean, element::u32, element::u64};
     return types[below(19)];
   }
 
@@ -104,13 +109,15 @@ class random_sketch {
       step_line line{0, {}, {}, {}, type, layout_for(dims, partial, true)};
       // Doubles cannot hold what is beside 2^64, as terms of a sum are.
       if (type == element::u64 && line.where.combine == reduction::sum) line.where.unreduced.clear();
-      if (is_floating(type)) line.numbers = below(3) == 0 ? std::vector<std::int64_t>{-4, 4} : std::vector<std::int64_t>{1, 5};
+      if (is_floating(type))
+        line.numbers = below(3) == 0 ? std::vector<std::int64_t>{-4, 4} : std::vector<std::int64_t>{1, 5};
       else if (type == element::boolean) line.numbers = {0, 8};
       else line.numbers = {type == element::u8 || type == element::u32 || type == element::u64 ? 0 : -12, 24};
       take(line);
     }
     if (made_.steps.empty()) take({0, {}, {}, {1, 5}, element::f64, layout_for({}, false, true)});
-    if (below(3) == 0) take({0, {}, {}, {-60, 80}, below(2) != 0 ? element::i64 : element::i32, layout_for({}, false, true)});
+    if (below(3) == 0)
+      take({0, {}, {}, {-60, 80}, below(2) != 0 ? element::i64 : element::i32, layout_for({}, false, true)});
     if (below(3) == 0) take({0, {}, {}, {0, 400}, element::u32, layout_for({}, false, true)});
     if (below(3) == 0) {
       std::vector<int> dims{0, 1, 2, 3, 4};
@@ -177,7 +184,13 @@ class random_sketch {
       const tensor_type& t = now_.in->at(now_.made[static_cast<std::size_t>(i)]).type;
       const element e = t.element;
       const bool whole = !is_floating(e) && e != element::boolean;
-      const bool fit = c == 'f' ? is_floating(e) : c == 'n' ? e != element::boolean : c == 'b' ? e == element::boolean : c == 'i' ? whole && t.rank > 0 : c == 'k' ? whole && t.rank == 0 : c == 's' ? e == like : true;
+      const bool fit = c == 'f'   ? is_floating(e)
+                       : c == 'n' ? e != element::boolean
+                       : c == 'b' ? e == element::boolean
+                       : c == 'i' ? whole && t.rank > 0
+                       : c == 'k' ? whole && t.rank == 0
+                       : c == 's' ? e == like
+                                  : true;
       if (!fit) continue;
       fits.push_back(i);
       // Later values more often, so that programs get deep.
@@ -221,8 +234,11 @@ class random_sketch {
         dims.push_back(now_.dims_of(v));
         continue;
       }
-      const std::vector<int> first = dims.empty() ? std::vector<int>{} : dims[0], second = dims.size() > 1 ? dims[1] : std::vector<int>{};
-      const auto some = [&](const std::vector<int>& of) { return of[static_cast<std::size_t>(below(static_cast<int>(of.size())))]; };
+      const std::vector<int> first = dims.empty() ? std::vector<int>{} : dims[0],
+                             second = dims.size() > 1 ? dims[1] : std::vector<int>{};
+      const auto some = [&](const std::vector<int>& of) {
+        return of[static_cast<std::size_t>(below(static_cast<int>(of.size())))];
+      };
       switch (c) {
         case 'd':
         case 'e': {
@@ -246,7 +262,9 @@ class random_sketch {
           std::vector<int> others{0, 1, 2, 3, 4};
           shuffle(others);
           for (int d : others)
-            if (line.dims.size() < 4 && below(3) == 0 && std::find(line.dims.begin(), line.dims.end(), d) == line.dims.end()) line.dims.push_back(d);
+            if (line.dims.size() < 4 && below(3) == 0 &&
+                std::find(line.dims.begin(), line.dims.end(), d) == line.dims.end())
+              line.dims.push_back(d);
           if (below(2) != 0) shuffle(line.dims);
           if (line.dims.empty()) return false;
           break;
@@ -263,7 +281,8 @@ class random_sketch {
           while (m > 1 && n % m != 0) --m;
           line.dims.push_back(fresh(m, below(2) != 0));
           // The major part is said too, sometimes.
-          if (below(2) != 0 || n == 0) made_.dims[static_cast<std::size_t>(line.dims[1])] = {n / m, below(2) != 0, false};
+          if (below(2) != 0 || n == 0)
+            made_.dims[static_cast<std::size_t>(line.dims[1])] = {n / m, below(2) != 0, false};
           break;
         }
         case 'I': line.numbers.push_back(1 + below(3)); break;
@@ -304,7 +323,8 @@ class random_sketch {
   void same_dims(step_line& line) {
     for (std::size_t k = 0; 3 * k < line.dims.size(); ++k) {
       if (below(2) != 0) continue;
-      const std::int64_t reach = line.numbers[5 * k + 1] * (made_.dims[static_cast<std::size_t>(line.dims[3 * k + 2])].size - 1);
+      const std::int64_t reach = line.numbers[5 * k + 1] *
+                                 (made_.dims[static_cast<std::size_t>(line.dims[3 * k + 2])].size - 1);
       line.dims[3 * k + 1] = line.dims[3 * k];
       line.numbers[5 * k] = 1;
       line.numbers[5 * k + 2] = below(static_cast<int>(reach) + 1);
@@ -337,7 +357,8 @@ class random_sketch {
     }
     if (with.by.empty() || last == 0) return;
     with.loss = last;
-    for (int i : with.by) with.gradients.push_back(layout_for(now_.dims_of(now_.made[static_cast<std::size_t>(i)]), below(6) == 0, true));
+    for (int i : with.by)
+      with.gradients.push_back(layout_for(now_.dims_of(now_.made[static_cast<std::size_t>(i)]), below(6) == 0, true));
     if (below(2) != 0) with.results.clear();
     recorded r;
     if (record(with, r)) made_ = with;

@@ -25,8 +25,10 @@ using namespace cleave;
 
 inline constexpr std::string_view axis_names[] = {"x", "y", "z", "w"};
 /// Names live as long as graphs do.
-inline constexpr std::string_view dim_names[] = {"a",   "b",   "c",   "d",   "e",   "n5",  "n6",  "n7",  "n8",  "n9",  "n10", "n11", "n12", "n13", "n14", "n15",
-                                                 "n16", "n17", "n18", "n19", "n20", "n21", "n22", "n23", "n24", "n25", "n26", "n27", "n28", "n29", "n30", "n31"};
+inline constexpr std::string_view dim_names[] = {"a",   "b",   "c",   "d",   "e",   "n5",  "n6",  "n7",
+                                                 "n8",  "n9",  "n10", "n11", "n12", "n13", "n14", "n15",
+                                                 "n16", "n17", "n18", "n19", "n20", "n21", "n22", "n23",
+                                                 "n24", "n25", "n26", "n27", "n28", "n29", "n30", "n31"};
 inline constexpr int most_dims = 32;
 inline constexpr int base_dims = 5;
 
@@ -52,7 +54,8 @@ struct written_layout {
   reduction combine = reduction::sum;
 };
 
-/// One operation: which one of the table, its operands (earlier steps), dims, numbers, and for a few a type or a layout.
+/// One operation: which one of the table, its operands (earlier steps), dims, numbers, and for a few a type or a
+/// layout.
 struct step_line {
   int what = 0;
   std::vector<int> in{};
@@ -117,7 +120,9 @@ struct step_call {
     for (int a : w.unreduced) s.unreduced.push_back(axis_names[a]);
     return s;
   }
-  window look(std::size_t k) const { return {d(3 * k), d(3 * k + 1), d(3 * k + 2), n(5 * k), n(5 * k + 1), n(5 * k + 2), n(5 * k + 3), edge(5 * k + 4)}; }
+  window look(std::size_t k) const {
+    return {d(3 * k), d(3 * k + 1), d(3 * k + 2), n(5 * k), n(5 * k + 1), n(5 * k + 2), n(5 * k + 3), edge(5 * k + 4)};
+  }
 };
 
 /// Functions under remat and custom_vjp, which take theirs by type.
@@ -129,16 +134,18 @@ inline constexpr auto own = custom_vjp([](auto v) { return std::pair(tanh(v), v)
                                        [](auto v, auto g) { return g * (1 - tanh(v) * tanh(v)); });
 } // namespace bodies
 
-/// An operation: how it is written, what a random step of it takes, and how it is recorded. Text and recording stand side by side so that
-/// the program that is printed is the one that failed.
+/// An operation: how it is written, what a random step of it takes, and how it is recorded. Text and recording stand
+/// side by side so that the program that is printed is the one that failed.
 ///
-/// Text: $k operand, %k dim, %* all dims, #k number, &k number of quarters, ?k border, !k order, ^ element type, ~ layout.
+/// Text: $k operand, %k dim, %* all dims, #k number, &k number of quarters, ?k border, !k order, ^ element type, ~
+/// layout.
 ///
-/// Recipe: operands f (floating), n (numeric), b (bool), i (whole numbers), v (any), s (element type of the one before), k (rank 0, whole);
-/// dims d (of the first operand), e (of the second), C (some that the first two share), D (some of the first), O (any), Q (those of the
-/// first and others), g (new, follows from others), G (new, of some extent), F and W (new, short and fixed), U and V (new, of 2 and 3), S
-/// (new, divides the first); numbers 0-9 (up to), I (1 to 3), A (-4 to 4), T (-20 to 20), B (border), R (order), L (a place in the first
-/// dim), E (the same, or the end); t (type), l (whole layout), p (partial layout), c (layout of some dims).
+/// Recipe: operands f (floating), n (numeric), b (bool), i (whole numbers), v (any), s (element type of the one
+/// before), k (rank 0, whole); dims d (of the first operand), e (of the second), C (some that the first two share), D
+/// (some of the first), O (any), Q (those of the first and others), g (new, follows from others), G (new, of some
+/// extent), F and W (new, short and fixed), U and V (new, of 2 and 3), S (new, divides the first); numbers 0-9 (up to),
+/// I (1 to 3), A (-4 to 4), T (-20 to 20), B (border), R (order), L (a place in the first dim), E (the same, or the
+/// end); t (type), l (whole layout), p (partial layout), c (layout of some dims).
 struct table_entry {
   std::string_view text;
   std::string_view recipe;
@@ -311,7 +318,8 @@ inline written_layout fitted(const written_layout& w, const std::vector<int>& di
   for (const auto& e : w.dims)
     if (std::find(dims.begin(), dims.end(), e.dim) != dims.end()) r.dims.push_back(e);
   for (int d : dims)
-    if (std::none_of(r.dims.begin(), r.dims.end(), [&](const auto& e) { return e.dim == d; })) r.dims.push_back({d, {}});
+    if (std::none_of(r.dims.begin(), r.dims.end(), [&](const auto& e) { return e.dim == d; }))
+      r.dims.push_back({d, {}});
   return r;
 }
 
@@ -338,7 +346,8 @@ struct recorded {
 
 inline mesh_value mesh_of(const sketch& s) {
   mesh_value m;
-  for (std::size_t a = 0; a < s.axes.size(); ++a) m.axes.push_back({axis_names[a], s.axes[a].fixed ? s.axes[a].size : dynamic});
+  for (std::size_t a = 0; a < s.axes.size(); ++a)
+    m.axes.push_back({axis_names[a], s.axes[a].fixed ? s.axes[a].size : dynamic});
   return m;
 }
 
@@ -429,7 +438,9 @@ inline double argument(unsigned seed, std::size_t which, std::size_t element, do
   return whole ? static_cast<double>(static_cast<std::int64_t>(u < 0 ? u - 1 : u)) : u;
 }
 /// From where to where the numbers of an input are.
-inline std::pair<double, double> range_of(const step_line& line) { return {static_cast<double>(line.numbers[0]) / 4, static_cast<double>(line.numbers[1]) / 4}; }
+inline std::pair<double, double> range_of(const step_line& line) {
+  return {static_cast<double>(line.numbers[0]) / 4, static_cast<double>(line.numbers[1]) / 4};
+}
 
 inline std::vector<host_array> arguments_of(const sketch& s, const recorded& r) {
   std::vector<host_array> all;
@@ -438,7 +449,8 @@ inline std::vector<host_array> arguments_of(const sketch& s, const recorded& r) 
     const std::size_t k = all.size();
     host_array a(shape_of(r.g().nodes[r.g().inputs[k]].type, r.at));
     const auto [low, high] = range_of(line);
-    for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] = argument(s.seed, k, i, low, high, !is_floating(line.type));
+    for (std::size_t i = 0; i < a.data.size(); ++i)
+      a.data[i] = argument(s.seed, k, i, low, high, !is_floating(line.type));
     all.push_back(a);
   }
   return all;

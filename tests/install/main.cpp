@@ -5,9 +5,9 @@
 #include <cleave/linalg/fft.hpp>
 #endif
 
+#include <mpi.h>
 #include <Kokkos_Core.hpp>
 #include <cstdio>
-#include <mpi.h>
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);

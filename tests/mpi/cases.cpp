@@ -68,7 +68,8 @@ cleave::sizes shrunk(const cleave::program& p, const cleave::sizes& real) {
   for (std::size_t d = 0; d < p.dims.size(); ++d) {
     if (!open(static_cast<cleave::dim_id>(d))) continue;
     const std::int64_t least = shrunk_extent(real.dims[d], real.axes);
-    small.dims[d] = d % 2 == 1 && 2 * least <= real.dims[d] && shrunk_extent(2 * least, real.axes) == least ? 2 * least : least;
+    small.dims[d] = d % 2 == 1 && 2 * least <= real.dims[d] && shrunk_extent(2 * least, real.axes) == least ? 2 * least
+                                                                                                            : least;
   }
   for (const cleave::derived_extent& rule : p.rules.derived)
     if (open(rule.dim)) small.dims[rule.dim] = cleave::dynamic;
@@ -78,7 +79,9 @@ cleave::sizes shrunk(const cleave::program& p, const cleave::sizes& real) {
   return small;
 }
 
-double wave(std::int64_t i, std::size_t which) { return std::sin(0.3 + 1.7 * static_cast<double>(which) + 0.71 * static_cast<double>(i)); }
+double wave(std::int64_t i, std::size_t which) {
+  return std::sin(0.3 + 1.7 * static_cast<double>(which) + 0.71 * static_cast<double>(i));
+}
 /// Whole numbers below n, as evenly over blocks of 0..n as can be among any consecutive ones.
 std::int64_t place(std::int64_t i, std::int64_t n) { return n % 8 != 0 ? i % n : i % 8 * (n / 8) + i / 8 % (n / 8); }
 
@@ -120,7 +123,10 @@ std::vector<double> whole(const cleave::tensor_state& t, const cleave::layout& w
   return all;
 }
 double tolerance_of(cleave::element e) {
-  return !is_floating(e) && e != cleave::element::c64 ? 0 : e == cleave::element::bf16 ? 2e-2 : e == cleave::element::c64 ? 1e-4 : 2e-5;
+  return !is_floating(e) && e != cleave::element::c64 ? 0
+         : e == cleave::element::bf16                 ? 2e-2
+         : e == cleave::element::c64                  ? 1e-4
+                                                      : 2e-5;
 }
 
 bool is(const cleave::step& s, cleave::step_kind what) { return s.kind == what; }
@@ -165,14 +171,17 @@ trial::trial(compiled program, reference serial) : program_(std::move(program)),
   if (!c.is_object()) return;
 
   EXPECT_EQ(mesh_sizes_, c.at("mesh").at("sizes").get<std::vector<std::int64_t>>());
-  for (std::size_t a = 0; a < p.mesh.axes.size(); ++a) EXPECT_EQ(p.mesh.axes[a].name, c.at("mesh").at("axes").at(a).get<std::string>());
+  for (std::size_t a = 0; a < p.mesh.axes.size(); ++a)
+    EXPECT_EQ(p.mesh.axes[a].name, c.at("mesh").at("axes").at(a).get<std::string>());
   EXPECT_EQ(p.arguments, c.at("inputs").size());
   EXPECT_EQ(p.results, c.at("outputs").size());
-  for (std::size_t b = 0; b < std::min<std::size_t>(p.arguments + p.results, c.at("inputs").size() + c.at("outputs").size()); ++b) {
+  for (std::size_t b = 0;
+       b < std::min<std::size_t>(p.arguments + p.results, c.at("inputs").size() + c.at("outputs").size()); ++b) {
     const bool argument = b < p.arguments;
     const std::size_t r = b - p.arguments;
     const json& tensor = argument ? c.at("inputs").at(b) : c.at("outputs").at(r);
-    const json& asked = argument || c.at("outputs_requested").at(r).is_null() ? tensor.at("spec") : c.at("outputs_requested").at(r);
+    const json& asked = argument || c.at("outputs_requested").at(r).is_null() ? tensor.at("spec")
+                                                                              : c.at("outputs_requested").at(r);
     const auto shape = tensor.at(argument ? "shape" : "global_shape").get<std::vector<std::int64_t>>();
     EXPECT_EQ(extents_of(p.buffers[b].type, program_.real), shape) << "tensor " << b;
     EXPECT_TRUE(p.buffers[b].where == layout_of(asked, p.mesh)) << "tensor " << b;
@@ -183,18 +192,24 @@ trial::trial(compiled program, reference serial) : program_(std::move(program)),
   EXPECT_EQ(program_.repeat, number(c, "redundancy").value_or(unlimited ? 0 : 1));
 
   // What the oracle finds, which looks as far as the policy goes.
-  EXPECT_EQ(bytes(p, program_.real), bytes(partition(program_.recorded, program_.real, cleave::policy::bytes_first(program_.repeat)), program_.real));
+  EXPECT_EQ(bytes(p, program_.real),
+            bytes(partition(program_.recorded, program_.real, cleave::policy::bytes_first(program_.repeat)),
+                  program_.real));
   // XLA's CPU pipeline widens bf16 to f32.
   const double widened = c.at("inputs").at(0).at("dtype") == "bfloat16" ? 0.5 : 1.0;
-  if (const auto gspmd = number(c.at("gspmd"), "bytes_with_reduce_scatter")) price_at_most(*gspmd * widened + 64, "GSPMD moves");
-  if (const auto bound = number(c, "bound_bytes")) price_at_most(*bound + number(c, "tolerance_bytes").value_or(0), "the bound is");
+  if (const auto gspmd = number(c.at("gspmd"), "bytes_with_reduce_scatter"))
+    price_at_most(*gspmd * widened + 64, "GSPMD moves");
+  if (const auto bound = number(c, "bound_bytes"))
+    price_at_most(*bound + number(c, "tolerance_bytes").value_or(0), "the bound is");
 }
 
 void trial::price_at_most(double recorded, const char* whose) const {
   EXPECT_LE(static_cast<double>(bytes(program_.plan, program_.real)), recorded) << whose << " less";
 }
 
-std::vector<std::int64_t> trial::extents(std::size_t tensor) const { return extents_of(program_.plan.buffers[tensor].type, small_); }
+std::vector<std::int64_t> trial::extents(std::size_t tensor) const {
+  return extents_of(program_.plan.buffers[tensor].type, small_);
+}
 
 void trial::fill(const cleave::tensor_state& t, const cleave::layout& where) {
   const std::size_t which = arguments_.size();
@@ -202,10 +217,14 @@ void trial::fill(const cleave::tensor_state& t, const cleave::layout& where) {
   const int v = program_.recorded.find_dim("v");
   const bool places = !is_floating(t.element) && t.element != cleave::element::c64;
   const bool solved = std::any_of(program_.recorded.nodes.begin(), program_.recorded.nodes.end(),
-                                  [](const cleave::node& n) { return n.code == cleave::op::call && n.type.element == cleave::element::f32; });
+                                  [](const cleave::node& n) {
+                                    return n.code == cleave::op::call && n.type.element == cleave::element::f32;
+                                  });
   const std::int64_t numbers = numbers_in(t.element), size = size_of(t.element) / numbers;
   const auto value = [&](std::int64_t flat) {
-    if (places) return static_cast<double>(t.global.rank == 0 || v < 0 ? 5 + flat : place(flat, small_.dims[static_cast<std::size_t>(v)]));
+    if (places)
+      return static_cast<double>(t.global.rank == 0 || v < 0 ? 5 + flat
+                                                             : place(flat, small_.dims[static_cast<std::size_t>(v)]));
     // What is factored or solved with must be far from singular.
     const bool diagonal = solved && t.global.rank == 2 && t.global[0] == t.global[1] && flat % (t.global[1] + 1) == 0;
     return wave(flat, which) + (diagonal ? static_cast<double>(t.global[0]) : 0);
@@ -213,7 +232,8 @@ void trial::fill(const cleave::tensor_state& t, const cleave::layout& where) {
   std::int64_t mine = 0;
   support::for_owned(t.global, where, t.grid.here(), t.grid.sizes(), [&](std::int64_t flat) {
     for (std::int64_t k = 0; k < numbers; ++k)
-      set_element(static_cast<unsigned char*>(t.data) + (mine * numbers + k) * size, t.element, value(flat * numbers + k));
+      set_element(static_cast<unsigned char*>(t.data) + (mine * numbers + k) * size, t.element,
+                  value(flat * numbers + k));
     ++mine;
   });
   cleave::host_array a(t.global);
@@ -250,8 +270,8 @@ void trial::run(const std::function<void()>& program) {
     offsets += at_run_time(p, s) ? 1 : 0;
     reduces += s.move == cleave::kind::all_reduce ? 1 : 0;
   }
-  // Where traffic depends on values the price is that of the worst, or of even places, beside which each device says how many it asks for.
-  // Which device has the most to send is chance where so few elements are sorted.
+  // Where traffic depends on values the price is that of the worst, or of even places, beside which each device says
+  // how many it asks for. Which device has the most to send is chance where so few elements are sorted.
   // Small all-reduces travel as one, whose bytes are rounded down once.
   EXPECT_LE(moved, priced + asks * 8 * support::ranks() + std::max<std::int64_t>(reduces - 1, 0) + sorted / 4);
   if (asks + offsets + sorted == 0) {
@@ -265,8 +285,8 @@ void trial::compare(std::size_t result, const cleave::tensor_state& t, const cle
   const std::vector<double>& wanted = wanted_.at(result);
   const std::int64_t i = cleave::first_difference(wanted, got, tolerance_of(t.element));
   if (i >= 0 && static_cast<std::size_t>(i) < std::min(wanted.size(), got.size()))
-    ADD_FAILURE() << "result " << result << ": element " << i << " is " << got[static_cast<std::size_t>(i)] << " instead of "
-                  << wanted[static_cast<std::size_t>(i)];
+    ADD_FAILURE() << "result " << result << ": element " << i << " is " << got[static_cast<std::size_t>(i)]
+                  << " instead of " << wanted[static_cast<std::size_t>(i)];
   EXPECT_EQ(wanted.size(), got.size()) << "result " << result;
 }
 

@@ -13,8 +13,9 @@
 #include <string>
 #include <vector>
 
-// The cases of tests/oracle/cases.json as programs. A line of the tables in cases_*_test.cpp is one case: its id, the tensors in the layouts
-// that it gives, the function. The driver reads the rest from the file, so that no test drifts from it. Checked of every case:
+// The cases of tests/oracle/cases.json as programs. A line of the tables in cases_*_test.cpp is one case: its id, the
+// tensors in the layouts that it gives, the function. The driver reads the rest from the file, so that no test drifts
+// from it. Checked of every case:
 //
 //   the program is the case's: mesh, shapes, element types, layouts and allowed redundancy
 //   its price at the case's sizes is within the recorded bound and not above what GSPMD moves
@@ -67,7 +68,8 @@ struct compiled {
   int repeat = 1;
 };
 
-/// Whole results from whole arguments, where the evaluator cannot compute them. Complex numbers are two elements, one after the other.
+/// Whole results from whole arguments, where the evaluator cannot compute them. Complex numbers are two elements, one
+/// after the other.
 using reference = std::function<std::vector<std::vector<double>>(const std::vector<cleave::host_array>&)>;
 
 /// One case on the ranks.
@@ -133,7 +135,9 @@ struct tensors_of<R(Args...)> {
   using results = typename results_of<R>::type;
   static constexpr named_sizes real = [] {
     named_sizes all;
-    const auto add = [&]<class... T>(std::type_identity<std::tuple<T...>>) { (sizes_in<typename T::sharding_type>::add(all), ...); };
+    const auto add = [&]<class... T>(std::type_identity<std::tuple<T...>>) {
+      (sizes_in<typename T::sharding_type>::add(all), ...);
+    };
     add(std::type_identity<arguments>{});
     add(std::type_identity<results>{});
     return all;
@@ -154,17 +158,20 @@ auto plan_at(std::index_sequence<I...>) -> cleave::plan_of<Body, Signature, real
 
 /// The plan of a case: for its sizes, and for the fewest bytes.
 template <class Body, class Signature, int Repeat, int Effort>
-using plan_of = decltype(detail::plan_at<Body, Signature, cleave::fewest_bytes<Repeat, Effort>>(std::make_index_sequence<detail::tensors_of<Signature>::real.size()>{}));
+using plan_of = decltype(detail::plan_at<Body, Signature, cleave::fewest_bytes<Repeat, Effort>>(
+    std::make_index_sequence<detail::tensors_of<Signature>::real.size()>{}));
 
-/// Compiles a function for the tensors of a case and runs it: `check<"mm/x.____.___to__x._/m8", Y(A, B)>(product)`. `Effort` is that of
-/// cleave::policy: compilers are slow at looking far, and nearly all of these plans are found at once.
+/// Compiles a function for the tensors of a case and runs it: `check<"mm/x.____.___to__x._/m8", Y(A, B)>(product)`.
+/// `Effort` is that of cleave::policy: compilers are slow at looking far, and nearly all of these plans are found at
+/// once.
 template <cleave::text Id, class Signature, int Repeat = 1, int Effort = 0, class F>
 void check(const cleave::function<F>&, const reference& serial = {}) {
   using plan = plan_of<F, Signature, Repeat, Effort>;
   using tensors = detail::tensors_of<Signature>;
   const testing::ScopedTrace trace(__FILE__, __LINE__, std::string(Id.view()));
   const cleave::graph recorded = cleave::recording<F, Signature>::record();
-  trial t({std::string(Id.view()), recorded, cleave::planned<plan>{}.thawed(), plan::hints_for(recorded), Repeat}, serial);
+  trial t({std::string(Id.view()), recorded, cleave::planned<plan>{}.thawed(), plan::hints_for(recorded), Repeat},
+          serial);
   const cleave::grid grid(t.mesh(), MPI_COMM_WORLD, t.mesh_sizes());
   std::size_t next = 0;
   const auto make = [&]<class T>(T& tensor) { tensor = T(grid, std::span<const std::int64_t>(t.extents(next++))); };
@@ -181,9 +188,7 @@ void check(const cleave::function<F>&, const reference& serial = {}) {
 /// The cases have 8 devices.
 class Cases : public testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(support::ranks(), 8) << "run with mpirun -n 8";
-  }
+  void SetUp() override { ASSERT_EQ(support::ranks(), 8) << "run with mpirun -n 8"; }
 };
 
 } // namespace cases

@@ -64,7 +64,8 @@ TEST_F(Cases, fft_along_three_dims) {
     check<"fft/3d_slab__x._.___to____x._/m8", c64<mesh(a, b / x, c)>(c64<mesh(a / x, b, c)>)>(along, by_sums<0, 2>);
   }
   using namespace on2x4;
-  check<"fft/3d_auto__x.y.___to____x.y/m2x4", c64<mesh(a, b / x, c / y)>(c64<mesh(a / x, b / y, c)>)>(along, by_sums<0, 2>);
+  check<"fft/3d_auto__x.y.___to____x.y/m2x4", c64<mesh(a, b / x, c / y)>(c64<mesh(a / x, b / y, c)>)>(along,
+                                                                                                      by_sums<0, 2>);
 }
 
 } // namespace

@@ -4,7 +4,8 @@
 
 #include <cleave/linalg/linalg.hpp>
 
-// Recorded cases: look-ups, places of the largest, running totals, sums, random numbers, linear algebra. Whole numbers count along dim v.
+// Recorded cases: look-ups, places of the largest, running totals, sums, random numbers, linear algebra. Whole numbers
+// count along dim v.
 
 namespace {
 
@@ -29,7 +30,8 @@ TEST_F(Cases, embed) {
   }
   using namespace on2x4;
   check<"embed/y.___x.___to__x._._/m2x4", f32<mesh(b / x, s, d)>(f32<mesh(v / y, d)>, i32<mesh(b / x, s)>)>(look_up);
-  check<"embed/onehot__y.___x.___to__x._._/m2x4", f32<mesh(b / x, s, d)>(f32<mesh(v / y, d)>, i32<mesh(b / x, s)>)>(by_product);
+  check<"embed/onehot__y.___x.___to__x._._/m2x4", f32<mesh(b / x, s, d)>(f32<mesh(v / y, d)>, i32<mesh(b / x, s)>)>(
+      by_product);
 }
 TEST_F(Cases, embedgrad) {
   using namespace tables;
@@ -128,7 +130,8 @@ TEST_F(Cases, dynupdate) {
   static constexpr cleave::dim<"a", 512> a;
   static constexpr cleave::dim<"w", 1> w;
   static constexpr cases::dim<"b", 128> b;
-  constexpr cleave::function updated([](auto u, auto part, auto start) { return dynamic_update(u, a, part, w, start); });
+  constexpr cleave::function updated(
+      [](auto u, auto part, auto start) { return dynamic_update(u, a, part, w, start); });
   check<"dynupdate/kvcache__x/m8", f32<mesh(a / x, b)>(f32<mesh(a / x, b)>, f32<mesh(w, b)>, i32<mesh()>)>(updated);
 }
 TEST_F(Cases, random) {

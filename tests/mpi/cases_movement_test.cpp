@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "cases.hpp"
 
-// Recorded cases: the same elements in other layouts, orders and places. Dims that are cut at places have the case's extents.
+// Recorded cases: the same elements in other layouts, orders and places. Dims that are cut at places have the case's
+// extents.
 
 namespace {
 
@@ -49,7 +50,8 @@ TEST_F(Cases, transpose) {
     check<"transpose/p10__x.y__to__x.y/m2x4", f32<mesh(b / x, a / y)>(f32<mesh(a / x, b / y)>)>(same);
   }
   using namespace on2x2x2;
-  check<"transpose/p201__x.y.z__to__x.y.z/m2x2x2", f32<mesh(k / x, i / y, j / z)>(f32<mesh(i / x, j / y, k / z)>)>(same);
+  check<"transpose/p201__x.y.z__to__x.y.z/m2x2x2", f32<mesh(k / x, i / y, j / z)>(f32<mesh(i / x, j / y, k / z)>)>(
+      same);
 }
 
 namespace reshaped {
@@ -70,7 +72,8 @@ TEST_F(Cases, reshape) {
   {
     using namespace on8;
     check<"reshape/64x128_to_8192___.x__to__x/m8", f32<mesh(whole / x)>(f32<mesh(a, b / x)>)>(merged);
-    check<"reshape/4x16x32_to_64x32___.x.___to__x._/m8", f32<mesh(short_whole / x, k)>(f32<mesh(i, j / x, k)>)>(merged_first);
+    check<"reshape/4x16x32_to_64x32___.x.___to__x._/m8", f32<mesh(short_whole / x, k)>(f32<mesh(i, j / x, k)>)>(
+        merged_first);
   }
   using namespace on2x4;
   check<"reshape/8192_to_64x128__xy__to__x.y/m2x4", f32<mesh(a / x, b / y)>(f32<mesh(whole / x / y)>)>(halved);
@@ -112,13 +115,16 @@ TEST_F(Cases, pad) {
 }
 TEST_F(Cases, concat) {
   using namespace rows;
-  constexpr cleave::function joined([](auto u, auto v) { return concat(twice, cleave::piece(u, a), cleave::piece(v, other)); });
+  constexpr cleave::function joined(
+      [](auto u, auto v) { return concat(twice, cleave::piece(u, a), cleave::piece(v, other)); });
   {
     using namespace on8;
-    check<"concat/sharded_dim__x.___x.___to___.x/m8", f32<mesh(twice, b / x)>(f32<mesh(a / x, b)>, f32<mesh(other / x, b)>)>(joined);
+    check<"concat/sharded_dim__x.___x.___to___.x/m8",
+          f32<mesh(twice, b / x)>(f32<mesh(a / x, b)>, f32<mesh(other / x, b)>)>(joined);
   }
   using namespace on2x4;
-  check<"concat/two_d__x.y__x.y__to__x.y/m2x4", f32<mesh(twice / x, b / y)>(f32<mesh(a / x, b / y)>, f32<mesh(other / x, b / y)>)>(joined);
+  check<"concat/two_d__x.y__x.y__to__x.y/m2x4",
+        f32<mesh(twice / x, b / y)>(f32<mesh(a / x, b / y)>, f32<mesh(other / x, b / y)>)>(joined);
 }
 TEST_F(Cases, roll) {
   using namespace rows;

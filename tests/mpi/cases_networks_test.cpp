@@ -27,7 +27,8 @@ TEST_F(Cases, softmax) {
 TEST_F(Cases, layernorm) {
   using namespace rows;
   using namespace on2x4;
-  check<"layernorm/x.y__y__to__xy._/m2x4", f32<mesh(a / x / y, b)>(f32<mesh(a / x, b / y)>, f32<mesh(b / y)>, f32<mesh(b / y)>)>(normed);
+  check<"layernorm/x.y__y__to__xy._/m2x4",
+        f32<mesh(a / x / y, b)>(f32<mesh(a / x, b / y)>, f32<mesh(b / y)>, f32<mesh(b / y)>)>(normed);
 }
 
 namespace layers {
@@ -97,7 +98,8 @@ constexpr cleave::function tick([](auto state, auto weights, auto batches) {
 TEST_F(Cases, pipeline) {
   using namespace stages;
   using namespace on8;
-  check<"pipeline/step/m8", f32<mesh(p / x, b, d)>(f32<mesh(p / x, b, d)>, f32<mesh(p / x, d, f)>, f32<mesh(t, b, d)>)>(tick);
+  check<"pipeline/step/m8", f32<mesh(p / x, b, d)>(f32<mesh(p / x, b, d)>, f32<mesh(p / x, d, f)>, f32<mesh(t, b, d)>)>(
+      tick);
 }
 
 namespace attention {
@@ -133,8 +135,12 @@ constexpr auto cross_entropy = [](auto logits, auto labels) {
 };
 constexpr cleave::function loss(cross_entropy);
 constexpr cleave::function slope([](auto logits, auto labels) { return cleave::grad(loss)(logits, labels); });
-constexpr cleave::function head([](auto hidden, auto table, auto labels) { return cross_entropy(dot(hidden, table, d), labels); });
-constexpr cleave::function head_slope([](auto hidden, auto table, auto labels) { return cleave::grad<0, 1>(head)(hidden, table, labels); });
+constexpr cleave::function head([](auto hidden, auto table, auto labels) {
+  return cross_entropy(dot(hidden, table, d), labels);
+});
+constexpr cleave::function head_slope([](auto hidden, auto table, auto labels) {
+  return cleave::grad<0, 1>(head)(hidden, table, labels);
+});
 } // namespace words
 
 TEST_F(Cases, xent) {
@@ -160,8 +166,8 @@ inline constexpr cases::dim<"m", 128> m;
 inline constexpr cases::dim<"e", 16> e;
 inline constexpr cases::dim<"h", 512> h;
 inline constexpr cleave::dim<"c", 32> c;
-// GShard's layer (Lepikhin et al. 2020): the two best experts of every token, as far as their capacity goes. Those of the second choice
-// come after all of the first.
+// GShard's layer (Lepikhin et al. 2020): the two best experts of every token, as far as their capacity goes. Those of
+// the second choice come after all of the first.
 constexpr cleave::function moe([](auto u, auto wg, auto up, auto down) {
   const auto gates = softmax(dot(u, wg, m), e);
   const auto chosen = [](auto of) { return cleave::one_hot(argmax(of, e), e); };

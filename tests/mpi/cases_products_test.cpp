@@ -30,8 +30,10 @@ TEST_F(Cases, mm_on_one_axis) {
 TEST_F(Cases, mm_on_two_axes) {
   using namespace matrices;
   using namespace on2x4;
-  check<"mm/x.y__y.x__to__x.y/m2x4", f32<mesh(b / x, f / y)>(f32<mesh(b / x, d / y)>, f32<mesh(d / y, f / x)>)>(product);
-  check<"mm/_.xy__xy.___to__xy._/m2x4", f32<mesh(b / x / y, f)>(f32<mesh(b, d / x / y)>, f32<mesh(d / x / y, f)>)>(product);
+  check<"mm/x.y__y.x__to__x.y/m2x4", f32<mesh(b / x, f / y)>(f32<mesh(b / x, d / y)>, f32<mesh(d / y, f / x)>)>(
+      product);
+  check<"mm/_.xy__xy.___to__xy._/m2x4", f32<mesh(b / x / y, f)>(f32<mesh(b, d / x / y)>, f32<mesh(d / x / y, f)>)>(
+      product);
   check<"mm/y.___x.___to__x.y/m2x4", f32<mesh(b / x, f / y)>(f32<mesh(b / y, d)>, f32<mesh(d / x, f)>)>(product);
   check<"mm/x.y__x.___to__x._/m2x4", f32<mesh(b / x, f)>(f32<mesh(b / x, d / y)>, f32<mesh(d / x, f)>)>(product);
 }
@@ -39,10 +41,12 @@ TEST_F(Cases, mm_on_two_axes_the_other_way_and_on_three) {
   using namespace matrices;
   {
     using namespace on4x2;
-    check<"mm/x.y__x.y__to__x.y/m4x2", f32<mesh(b / x, f / y)>(f32<mesh(b / x, d / y)>, f32<mesh(d / x, f / y)>)>(product);
+    check<"mm/x.y__x.y__to__x.y/m4x2", f32<mesh(b / x, f / y)>(f32<mesh(b / x, d / y)>, f32<mesh(d / x, f / y)>)>(
+        product);
   }
   using namespace on2x2x2;
-  check<"mm/x.z__z.y__to__x.yz/m2x2x2", f32<mesh(b / x, f / y / z)>(f32<mesh(b / x, d / z)>, f32<mesh(d / z, f / y)>)>(product);
+  check<"mm/x.z__z.y__to__x.yz/m2x2x2", f32<mesh(b / x, f / y / z)>(f32<mesh(b / x, d / z)>, f32<mesh(d / z, f / y)>)>(
+      product);
 }
 
 namespace heads {
@@ -59,14 +63,18 @@ constexpr cleave::function back([](auto l, auto r) { return dot(l, r, h, k); });
 TEST_F(Cases, qkv) {
   using namespace heads;
   using namespace on2x4;
-  check<"qkv/x._.y__y._.___to__x._.y._/m2x4", f32<mesh(b / x, s, h / y, k)>(f32<mesh(b / x, s, d / y)>, f32<mesh(d / y, h, k)>)>(projected);
-  check<"qkv/xy._.____._.___to__x._.y._/m2x4", f32<mesh(b / x, s, h / y, k)>(f32<mesh(b / x / y, s, d)>, f32<mesh(d, h, k)>)>(projected);
+  check<"qkv/x._.y__y._.___to__x._.y._/m2x4",
+        f32<mesh(b / x, s, h / y, k)>(f32<mesh(b / x, s, d / y)>, f32<mesh(d / y, h, k)>)>(projected);
+  check<"qkv/xy._.____._.___to__x._.y._/m2x4",
+        f32<mesh(b / x, s, h / y, k)>(f32<mesh(b / x / y, s, d)>, f32<mesh(d, h, k)>)>(projected);
 }
 TEST_F(Cases, twoc) {
   using namespace heads;
   using namespace on2x4;
-  check<"twoc/_.x.y__x.y.___to__x.y/m2x4", f32<mesh(rows / x, d / y)>(f32<mesh(rows, h / x, k / y)>, f32<mesh(h / x, k / y, d)>)>(back);
-  check<"twoc/_.x.y__y.x.___to___._/m2x4", f32<mesh(rows, d)>(f32<mesh(rows, h / x, k / y)>, f32<mesh(h / y, k / x, d)>)>(back);
+  check<"twoc/_.x.y__x.y.___to__x.y/m2x4",
+        f32<mesh(rows / x, d / y)>(f32<mesh(rows, h / x, k / y)>, f32<mesh(h / x, k / y, d)>)>(back);
+  check<"twoc/_.x.y__y.x.___to___._/m2x4",
+        f32<mesh(rows, d)>(f32<mesh(rows, h / x, k / y)>, f32<mesh(h / y, k / x, d)>)>(back);
 }
 
 namespace weighted_values {
@@ -99,10 +107,12 @@ TEST_F(Cases, bmm) {
   using namespace batches;
   {
     using namespace on8;
-    check<"bmm/_.x.____._.x__to___.x._/m8", f32<mesh(b, i / x, k)>(f32<mesh(b, i / x, j)>, f32<mesh(b, j, k / x)>)>(product);
+    check<"bmm/_.x.____._.x__to___.x._/m8", f32<mesh(b, i / x, k)>(f32<mesh(b, i / x, j)>, f32<mesh(b, j, k / x)>)>(
+        product);
   }
   using namespace on2x4;
-  check<"bmm/x.y.___x._.y__to__prop/m2x4", f32<mesh(b / x, i / y, k)>(f32<mesh(b / x, i / y, j)>, f32<mesh(b / x, j, k / y)>)>(product);
+  check<"bmm/x.y.___x._.y__to__prop/m2x4",
+        f32<mesh(b / x, i / y, k)>(f32<mesh(b / x, i / y, j)>, f32<mesh(b / x, j, k / y)>)>(product);
 }
 
 namespace vectors {
@@ -147,12 +157,16 @@ TEST_F(Cases, elementwise) {
   {
     using namespace on8;
     check<"elementwise/chain_ar__two_partials/m8",
-          f32<mesh(a, c)>(f32<mesh(a, b / x)>, f32<mesh(b / x, c)>, f32<mesh(a, d / x)>, f32<mesh(d / x, c)>)>(two_products);
-    check<"elementwise/scale_partial/m8", f32<mesh(a / x, c)>(f32<mesh(a, b / x)>, f32<mesh(b / x, c)>, f32<mesh(a / x, c)>)>(scaled);
+          f32<mesh(a, c)>(f32<mesh(a, b / x)>, f32<mesh(b / x, c)>, f32<mesh(a, d / x)>, f32<mesh(d / x, c)>)>(
+        two_products);
+    check<"elementwise/scale_partial/m8",
+          f32<mesh(a / x, c)>(f32<mesh(a, b / x)>, f32<mesh(b / x, c)>, f32<mesh(a / x, c)>)>(scaled);
   }
   using namespace on2x4;
-  check<"elementwise/mismatch2__x.y__y.x/m2x4", f32<mesh(r / x, s / y)>(f32<mesh(r / x, s / y)>, f32<mesh(r / y, s / x)>)>(sums::sum);
-  check<"elementwise/bcast_row__x.y__x/m2x4", f32<mesh(r / x, s / y)>(f32<mesh(r / x, s / y)>, f32<mesh(s / x)>)>(sums::sum);
+  check<"elementwise/mismatch2__x.y__y.x/m2x4",
+        f32<mesh(r / x, s / y)>(f32<mesh(r / x, s / y)>, f32<mesh(r / y, s / x)>)>(sums::sum);
+  check<"elementwise/bcast_row__x.y__x/m2x4", f32<mesh(r / x, s / y)>(f32<mesh(r / x, s / y)>, f32<mesh(s / x)>)>(
+      sums::sum);
 }
 
 } // namespace

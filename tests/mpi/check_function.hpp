@@ -31,7 +31,8 @@ void check(const F& f, std::tuple<Results&...> results, double tolerance, const 
   // Extents that no tensor has follow from the others.
   std::vector<cleave::named_size> named;
   const auto note = [&](const cleave::tensor_type& type, const auto& t) {
-    for (int i = 0; i < type.rank; ++i) named.push_back({g.dims[type[i]].name, t.extents()[static_cast<std::size_t>(i)]});
+    for (int i = 0; i < type.rank; ++i)
+      named.push_back({g.dims[type[i]].name, t.extents()[static_cast<std::size_t>(i)]});
   };
   std::size_t a = 0, r = 0;
   (note(g.nodes[g.inputs[a++]].type, args), ...);
@@ -50,14 +51,18 @@ void check(const F& f, std::tuple<Results&...> results, double tolerance, const 
   for (int times = 0; times < 2; ++times) {
     std::apply([&](auto&... t) { f(args...).into(t...); }, results);
     r = 0;
-    std::apply([&](auto&... t) {
-      const auto same = [&](const auto& tensor) {
-        const auto got = tensor.to_global();
-        EXPECT_EQ(cleave::first_difference(wanted[r].data, std::vector<double>(got.begin(), got.end()), tolerance), -1) << "result " << r;
-        ++r;
-      };
-      (same(t), ...);
-    }, results);
+    std::apply(
+        [&](auto&... t) {
+          const auto same = [&](const auto& tensor) {
+            const auto got = tensor.to_global();
+            EXPECT_EQ(cleave::first_difference(wanted[r].data, std::vector<double>(got.begin(), got.end()), tolerance),
+                      -1)
+                << "result " << r;
+            ++r;
+          };
+          (same(t), ...);
+        },
+        results);
   }
 }
 

@@ -101,7 +101,9 @@ TEST(checked, replicas_that_differ) {
   EXPECT_EQ(n.item(), 24);
   if (support::rank() == support::ranks() - 1) x.data()[7] = 3;
   const std::string what = error_of<cleave::agreement_error>([&] { n = total(x); });
-  EXPECT_TRUE(contains(what, "argument 0, f64[row, col], differs between ranks 0 and " + std::to_string(support::ranks() - 1))) << what;
+  EXPECT_TRUE(
+      contains(what, "argument 0, f64[row, col], differs between ranks 0 and " + std::to_string(support::ranks() - 1)))
+      << what;
   // Shards are no replicas.
   const cleave::grid h = sharded_grid(calls);
   Rows y(h, {6, 4});
@@ -144,7 +146,8 @@ TEST(checked, a_rank_that_does_not_come) {
       n = total(x);
       ADD_FAILURE() << "no error";
     } catch (const cleave::agreement_error& e) {
-      EXPECT_TRUE(contains(e.what(), "rank 1 did not arrive within 1 s at call 4, sum at checked_test.cpp:")) << e.what();
+      EXPECT_TRUE(contains(e.what(), "rank 1 did not arrive within 1 s at call 4, sum at checked_test.cpp:"))
+          << e.what();
     }
     // The ranks are out of step.
     EXPECT_THROW((n = total(x)), cleave::mpi_error);
@@ -153,7 +156,8 @@ TEST(checked, a_rank_that_does_not_come) {
 }
 
 constexpr cleave::function halved([](auto x, auto tolerance) {
-  return cleave::repeat_until(x, [](const auto& v) { return v * 0.5; }, [&](const auto& v) { return max(abs(v)) < tolerance; }, 100);
+  return cleave::repeat_until(
+      x, [](const auto& v) { return v * 0.5; }, [&](const auto& v) { return max(abs(v)) < tolerance; }, 100);
 });
 TEST(checked, tolerances_that_differ) {
   if (support::ranks() == 1) return;
@@ -217,8 +221,10 @@ TEST(checked, results_in_one_memory) {
     EXPECT_EQ(v.to_global()[0], 1);
     // Views that overlap by an element, too; those that touch do not.
     Kokkos::View<double*, cleave::memory_space> all("all", 48);
-    using Raw = Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-    Whole first(g, {6, 4}, Raw(all.data(), 6, 4)), second(g, {6, 4}, Raw(all.data() + 23, 6, 4)), third(g, {6, 4}, Raw(all.data() + 24, 6, 4));
+    using Raw =
+        Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+    Whole first(g, {6, 4}, Raw(all.data(), 6, 4)), second(g, {6, 4}, Raw(all.data() + 23, 6, 4)),
+        third(g, {6, 4}, Raw(all.data() + 24, 6, 4));
     EXPECT_THROW(two(x).into(second, first), cleave::overlap_error);
     two(x).into(third, first);
     two(x).into(x, w);
@@ -228,7 +234,8 @@ TEST(checked, results_in_one_memory) {
 
 // A loop says how it ended.
 constexpr cleave::function relaxed([](auto x, auto tolerance, auto most) {
-  auto [y, report] = cleave::repeat_until_reported(x, [](const auto& v) { return v * 0.5; }, [&](const auto& v) { return max(abs(v)) < tolerance; }, most);
+  auto [y, report] = cleave::repeat_until_reported(
+      x, [](const auto& v) { return v * 0.5; }, [&](const auto& v) { return max(abs(v)) < tolerance; }, most);
   return std::tuple(y, report.iterations, report.converged);
 });
 TEST(checked, loops_report) {

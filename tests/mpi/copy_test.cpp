@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-// Grids on a part of the ranks, and copies between grids: every pair of layouts, meshes and parts, each element counted.
+// Grids on a part of the ranks, and copies between grids: every pair of layouts, meshes and parts, each element
+// counted.
 
 namespace {
 
@@ -69,12 +70,14 @@ void check_pair(bool transposed, bool partial_source, bool partial_target) {
           to.fill(-1);
           support::reset_charges();
           copy(from, to);
-          if (!partial_source && !partial_target) dearer += support::charged_bytes() == lacking(from, to, transposed) ? 0 : 1;
+          if (!partial_source && !partial_target)
+            dearer += support::charged_bytes() == lacking(from, to, transposed) ? 0 : 1;
           const auto all = to.to_global();
           if (all.size() != (h.active() ? static_cast<std::size_t>(e[0] * e[1]) : 0u)) ++wrong;
           for (std::size_t k = 0; k < all.size(); ++k) {
             const auto flat = static_cast<std::int64_t>(k), width = transposed ? e[0] : e[1];
-            const std::int64_t i = transposed ? flat % width : flat / width, j = transposed ? flat / width : flat % width;
+            const std::int64_t i = transposed ? flat % width : flat / width,
+                               j = transposed ? flat / width : flat % width;
             wrong += all[k] == scale * value_at(i, j) ? 0 : 1;
           }
         }
@@ -92,9 +95,14 @@ TEST(copy, from_every_layout_to_every_layout) {
   check_pair<tensor<double, square(row, col)>, tensor<double, line(row / stage, col)>>(false, false, false);
 }
 TEST(copy, partial_values) {
-  check_pair<tensor<double, square(row / a, col, cleave::unreduced(b))>, tensor<double, line(row, col / stage)>>(false, true, false);
-  check_pair<tensor<double, square(row, col, cleave::unreduced(a, b))>, tensor<double, line(col, row)>>(true, true, false);
-  check_pair<tensor<double, square(row / a, col)>, tensor<double, line(row, col, cleave::unreduced(stage))>>(false, false, true);
+  check_pair<tensor<double, square(row / a, col, cleave::unreduced(b))>, tensor<double, line(row, col / stage)>>(false,
+                                                                                                                 true,
+                                                                                                                 false);
+  check_pair<tensor<double, square(row, col, cleave::unreduced(a, b))>, tensor<double, line(col, row)>>(true, true,
+                                                                                                        false);
+  check_pair<tensor<double, square(row / a, col)>, tensor<double, line(row, col, cleave::unreduced(stage))>>(false,
+                                                                                                             false,
+                                                                                                             true);
   check_pair<tensor<double, square(row / b, col, cleave::unreduced<cleave::reduction::max>(a))>,
              tensor<double, line(row, col, cleave::unreduced<cleave::reduction::min>(stage))>>(false, true, true);
 }
@@ -104,7 +112,8 @@ TEST(copy, owners_of_replicas_take_turns) {
   if (n < 4) return;
   // Half of the ranks have all, the other half get it: each of the first sends to one of the second.
   const int half = n / 2;
-  const grid first(line, MPI_COMM_WORLD, {half}, on_ranks{0, 1}), second(line, MPI_COMM_WORLD, {half}, on_ranks{half, 1});
+  const grid first(line, MPI_COMM_WORLD, {half}, on_ranks{0, 1}),
+      second(line, MPI_COMM_WORLD, {half}, on_ranks{half, 1});
   tensor<float, line(row)> x(first, {1000}), y(second, {1000});
   x.fill(2);
   support::reset_charges();
@@ -144,16 +153,19 @@ TEST(copy, memory_that_overlaps) {
   const Kokkos::View<double*> memory("memory", static_cast<std::size_t>(6 * n));
   using flat = Kokkos::View<double*, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   // Both begin in the same memory, one shard later on every device.
-  const tensor<double, square(row / a)> x(g, {5 * n}, flat(memory.data(), 5)), y(g, {5 * n}, flat(memory.data() + 1, 5));
+  const tensor<double, square(row / a)> x(g, {5 * n}, flat(memory.data(), 5)),
+      y(g, {5 * n}, flat(memory.data() + 1, 5));
   x.fill_by([](const auto& at) { return static_cast<double>(at[0]); });
   copy(x, y);
-  for (std::int64_t i = 0; i < 5 * n; ++i) EXPECT_EQ(y.to_global()[static_cast<std::size_t>(i)], static_cast<double>(i));
+  for (std::int64_t i = 0; i < 5 * n; ++i)
+    EXPECT_EQ(y.to_global()[static_cast<std::size_t>(i)], static_cast<double>(i));
   copy(y, y);
   EXPECT_EQ(y.to_global()[4], 4);
 }
 
 TEST(copy, errors_on_all_ranks_before_any_communication) {
-  const grid g(square, MPI_COMM_WORLD, {support::ranks(), 1}), h(line, MPI_COMM_SELF, {1}), p(line, MPI_COMM_WORLD, {1}, on_ranks{0, 1});
+  const grid g(square, MPI_COMM_WORLD, {support::ranks(), 1}), h(line, MPI_COMM_SELF, {1}),
+      p(line, MPI_COMM_WORLD, {1}, on_ranks{0, 1});
   const tensor<double, square(row / a, col)> x(g, {4, 6});
   const tensor<double, line(col, row)> small(p, {6, 5}), elsewhere(h, {6, 4});
   support::reset_charges();
@@ -206,9 +218,11 @@ TEST(parts, statements_run_on_the_devices_only) {
 TEST(parts, stages_of_a_pipeline) {
   const int n = support::ranks();
   const int half = n > 1 ? n / 2 : 1, second = n > 1 ? half : 0;
-  const grid first_stage(line, MPI_COMM_WORLD, {half}, on_ranks{0, 1}), second_stage(line, MPI_COMM_WORLD, {half}, on_ranks{second, 1});
+  const grid first_stage(line, MPI_COMM_WORLD, {half}, on_ranks{0, 1}),
+      second_stage(line, MPI_COMM_WORLD, {half}, on_ranks{second, 1});
   using activations = tensor<double, line(row / stage, col)>;
-  activations x(first_stage, {10, 3}), hidden(first_stage, {10, 3}), received(second_stage, {10, 3}), y(second_stage, {10, 3});
+  activations x(first_stage, {10, 3}), hidden(first_stage, {10, 3}), received(second_stage, {10, 3}),
+      y(second_stage, {10, 3});
   x.fill(0.5);
   for (int i = 0; i < 3; ++i) {
     hidden = x * (i + 1.0);

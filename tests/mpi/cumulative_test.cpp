@@ -23,7 +23,8 @@ std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
 /// What a running total is, of numbers that every element type holds.
 template <class T, class Combine>
-std::vector<T> totals(const std::vector<T>& x, std::int64_t rows, std::int64_t cols, running order, T start, Combine combine) {
+std::vector<T> totals(const std::vector<T>& x, std::int64_t rows, std::int64_t cols, running order, T start,
+                      Combine combine) {
   std::vector<T> result(x.size());
   const bool backwards = order == running::backward || order == running::backward_exclusive;
   const bool exclusive = order == running::forward_exclusive || order == running::backward_exclusive;
@@ -46,10 +47,13 @@ void check_sum(const cleave::grid& g, std::int64_t rows, std::int64_t cols) {
   X x(g, {rows, cols}), y(g, {rows, cols});
   x.fill_by([](const auto& at) { return static_cast<T>((at[0] * 7 + at[1] * 3) % 5 - 1); });
   y = f(x);
-  EXPECT_EQ(y.to_global(), totals<T>(x.to_global(), rows, cols, Order, T(0), [](T a, T b) { return static_cast<T>(a + b); })) << rows << " x " << cols;
+  EXPECT_EQ(y.to_global(),
+            totals<T>(x.to_global(), rows, cols, Order, T(0), [](T a, T b) { return static_cast<T>(a + b); }))
+      << rows << " x " << cols;
   support::reset_charges();
   y = f(x);
-  EXPECT_EQ(support::over_ranks(support::charged_bytes()), (cleave::plan<X(X)>(f).bytes({row = rows, col = cols, ax = g.size(ax), ay = g.size(ay)})));
+  EXPECT_EQ(support::over_ranks(support::charged_bytes()),
+            (cleave::plan<X(X)>(f).bytes({row = rows, col = cols, ax = g.size(ax), ay = g.size(ay)})));
 }
 template <class T, auto Layout>
 void check_orders() {
@@ -77,11 +81,14 @@ TEST(cumulative, products_and_extrema) {
     x.fill_by([](const auto& at) { return std::sin(static_cast<double>(at[0] * 5 + at[1])); });
     const auto whole = x.to_global();
     y = most(x);
-    EXPECT_EQ(y.to_global(), totals<double>(whole, 11, 3, running::forward, -1e300, [](double a, double b) { return std::fmax(a, b); }));
+    EXPECT_EQ(y.to_global(), totals<double>(whole, 11, 3, running::forward, -1e300,
+                                            [](double a, double b) { return std::fmax(a, b); }));
     y = least(x);
-    EXPECT_EQ(y.to_global(), totals<double>(whole, 11, 3, running::backward, 1e300, [](double a, double b) { return std::fmin(a, b); }));
+    EXPECT_EQ(y.to_global(), totals<double>(whole, 11, 3, running::backward, 1e300,
+                                            [](double a, double b) { return std::fmin(a, b); }));
     y = product(x);
-    const auto got = y.to_global(), wanted = totals<double>(whole, 11, 3, running::forward, 1.0, [](double a, double b) { return a * b; });
+    const auto got = y.to_global(),
+               wanted = totals<double>(whole, 11, 3, running::forward, 1.0, [](double a, double b) { return a * b; });
     for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-14);
   }
 }
@@ -98,7 +105,8 @@ TEST(cumulative, the_gradient_of_a_sum_is_the_sum_from_the_other_end) {
     for (std::int64_t j = 0; j < 4; ++j) {
       double all = 0;
       for (std::int64_t i = 0; i < 9; ++i) all += whole[static_cast<std::size_t>(i * 4 + j)];
-      for (std::int64_t i = 0; i < 9; ++i) EXPECT_NEAR(by[static_cast<std::size_t>(i * 4 + j)], all + whole[static_cast<std::size_t>(i * 4 + j)], 1e-12);
+      for (std::int64_t i = 0; i < 9; ++i)
+        EXPECT_NEAR(by[static_cast<std::size_t>(i * 4 + j)], all + whole[static_cast<std::size_t>(i * 4 + j)], 1e-12);
     }
   }
 }

@@ -14,8 +14,8 @@
 #include <limits>
 #include <vector>
 
-// What is particular to element types: 16-bit numbers are computed in float, complex numbers, integers that wrap, what literals
-// become, and NaN and signed zeros in reductions between devices.
+// What is particular to element types: 16-bit numbers are computed in float, complex numbers, integers that wrap, what
+// literals become, and NaN and signed zeros in reductions between devices.
 
 namespace {
 
@@ -91,7 +91,8 @@ TYPED_TEST(narrow_elements, sums_run_in_float) {
   EXPECT_EQ(run(alone(), n).bits, T(static_cast<double>(n) * 2.5 / 3).bits);
   // Each device rounds what it adds up, and so does each addition between two devices.
   const double exact = 2.5 * 1000 * support::ranks();
-  EXPECT_NEAR(static_cast<double>(run(line(), 3000 * support::ranks())), exact, exact * (std::is_same_v<T, cleave::half> ? 0.002 : 0.02));
+  EXPECT_NEAR(static_cast<double>(run(line(), 3000 * support::ranks())), exact,
+              exact * (std::is_same_v<T, cleave::half> ? 0.002 : 0.02));
   // Columns, whose results are kept side by side.
   matrix<T> x(alone(), {5000, 40});
   vector<T> down(x.get_grid(), {40});
@@ -170,7 +171,8 @@ TYPED_TEST(complex_elements, elementwise) {
   using S = std::complex<R>;
   const cleave::grid g = line();
   const auto wave = [](std::int64_t i, double shift) {
-    return S(static_cast<R>(std::sin(0.7 * static_cast<double>(i) + shift)), static_cast<R>(std::cos(1.3 * static_cast<double>(i))));
+    return S(static_cast<R>(std::sin(0.7 * static_cast<double>(i) + shift)),
+             static_cast<R>(std::cos(1.3 * static_cast<double>(i))));
   };
   rows<C> x(g, {17}), y(g, {17}), z(g, {17});
   rows<R> re(g, {17}), size(g, {17});
@@ -192,7 +194,8 @@ TYPED_TEST(complex_elements, elementwise) {
   size = abs(x);
   z = complex(re, size);
   check([](S a, S b) { return S(a.real() - b.imag(), std::abs(a)); });
-  constexpr cleave::function turned([](auto a, auto b) { return select(a != b, a * Kokkos::complex<double>(0, 2), b); });
+  constexpr cleave::function turned(
+      [](auto a, auto b) { return select(a != b, a * Kokkos::complex<double>(0, 2), b); });
   z = turned(x, y);
   check([](S a, S) { return a * S(0, 2); });
   equal = x == y;
@@ -213,8 +216,12 @@ TYPED_TEST(complex_elements, sums_products_and_moves) {
   cleave::tensor<C, mesh(col, row / data)> turned(g, {4, 3});
   cleave::tensor<C, mesh(row)> total(g, {3});
   // Integers, so that every order of additions gives the same.
-  const auto left = [](std::int64_t i, std::int64_t k) { return std::complex<R>(static_cast<R>(i - k % 3), static_cast<R>(k % 5)); };
-  const auto right = [](std::int64_t k, std::int64_t j) { return std::complex<R>(static_cast<R>(k % 2), static_cast<R>(j - k % 4)); };
+  const auto left = [](std::int64_t i, std::int64_t k) {
+    return std::complex<R>(static_cast<R>(i - k % 3), static_cast<R>(k % 5));
+  };
+  const auto right = [](std::int64_t k, std::int64_t j) {
+    return std::complex<R>(static_cast<R>(k % 2), static_cast<R>(j - k % 4));
+  };
   a.fill_by([&](const auto& at) { return C(left(at[0], at[1])); });
   b.fill_by([&](const auto& at) { return C(right(at[0], at[1])); });
   c = dot(a, b, deep);
@@ -263,7 +270,8 @@ TEST(elements, integers_wrap) {
 /// MPI libraries reduce long messages by vector instructions, some of which saturate where others wrap.
 template <class T>
 class integers : public testing::Test {};
-using integer_types = testing::Types<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
+using integer_types =
+    testing::Types<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
 TYPED_TEST_SUITE(integers, integer_types);
 
 TYPED_TEST(integers, reductions_over_ranks_wrap_in_messages_of_any_length) {
@@ -330,7 +338,9 @@ TEST(elements, nan_and_zeros_in_reductions_between_devices) {
     matrix<float> x(g, {n, 2});
     vector<float> most(g, {2}), least(g, {2});
     // Column 0: NaN on one device. Column 1: zeros, one of them negative.
-    x.fill_by([&](const auto& at) { return at[1] == 0 ? (at[0] == odd ? nan : static_cast<float>(at[0])) : at[0] == odd ? -0.0f : 0.0f; });
+    x.fill_by([&](const auto& at) {
+      return at[1] == 0 ? (at[0] == odd ? nan : static_cast<float>(at[0])) : at[0] == odd ? -0.0f : 0.0f;
+    });
     most = max(x, row);
     least = min(x, row);
     const auto up = most.to_global(), down = least.to_global();

@@ -8,7 +8,8 @@
 
 #include <cmath>
 
-// Elementwise operations and small functions made of them that no other program here uses, by name, on operands divided differently.
+// Elementwise operations and small functions made of them that no other program here uses, by name, on operands divided
+// differently.
 
 namespace {
 
@@ -25,8 +26,12 @@ using A = f64<mesh(row / ax, col / ay)>;
 using B = f64<mesh(row, col / ay / ax)>;
 using Y = f64<mesh(row / ay, col / ax)>;
 
-double a_at(std::int64_t i, std::int64_t j) { return 2 * std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.3 * static_cast<double>(j)); }
-double b_at(std::int64_t i, std::int64_t j) { return 2 * std::cos(0.1 + 1.1 * static_cast<double>(i) + 0.4 * static_cast<double>(j)); }
+double a_at(std::int64_t i, std::int64_t j) {
+  return 2 * std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.3 * static_cast<double>(j));
+}
+double b_at(std::int64_t i, std::int64_t j) {
+  return 2 * std::cos(0.1 + 1.1 * static_cast<double>(i) + 0.4 * static_cast<double>(j));
+}
 
 /// Calls f(grid, rows, cols, a, b) for meshes of two axes and extents that divide and that do not.
 template <class F>
@@ -52,8 +57,10 @@ void expect_near(const Tensor& got, std::int64_t cols, Wanted wanted) {
 
 // Several in one result: none is 0 where another one is wrong.
 constexpr cleave::function functions([](auto a, auto b) {
-  return std::tuple(abs(a) + 3 * erf(a) + 5 * sigmoid(b) + 7 * sin(a) + 11 * cos(b), log(a * a + 1) + 3 * rsqrt(b * b + 1) + 5 * pow(abs(a) + 1, b) + 7 * expm1(a * b),
-                    sign(a) + 3 * floor(3 * b) + 7 * maximum(a, b) + 11 * minimum(a, b) + 0.5 * relu(b) + gelu(a) + tanh(b));
+  return std::tuple(abs(a) + 3 * erf(a) + 5 * sigmoid(b) + 7 * sin(a) + 11 * cos(b),
+                    log(a * a + 1) + 3 * rsqrt(b * b + 1) + 5 * pow(abs(a) + 1, b) + 7 * expm1(a * b),
+                    sign(a) + 3 * floor(3 * b) + 7 * maximum(a, b) + 11 * minimum(a, b) + 0.5 * relu(b) + gelu(a) +
+                        tanh(b));
 });
 TEST(elementwise, functions) {
   on_every_mesh([](const cleave::grid& g, std::int64_t rows, std::int64_t cols, const A& a, const B& b) {
@@ -62,10 +69,13 @@ TEST(elementwise, functions) {
     expect_near(p, cols, [](double x, double y) {
       return std::fabs(x) + 3 * std::erf(x) + 5 / (1 + std::exp(-y)) + 7 * std::sin(x) + 11 * std::cos(y);
     });
-    expect_near(q, cols, [](double x, double y) { return std::log(x * x + 1) + 3 / std::sqrt(y * y + 1) + 5 * std::pow(std::fabs(x) + 1, y) + 7 * std::expm1(x * y); });
+    expect_near(q, cols, [](double x, double y) {
+      return std::log(x * x + 1) + 3 / std::sqrt(y * y + 1) + 5 * std::pow(std::fabs(x) + 1, y) + 7 * std::expm1(x * y);
+    });
     expect_near(r, cols, [](double x, double y) {
       const double gelu = 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-      return (x > 0 ? 1 : -1) + 3 * std::floor(3 * y) + 7 * std::fmax(x, y) + 11 * std::fmin(x, y) + 0.5 * std::fmax(y, 0) + gelu + std::tanh(y);
+      return (x > 0 ? 1 : -1) + 3 * std::floor(3 * y) + 7 * std::fmax(x, y) + 11 * std::fmin(x, y) +
+             0.5 * std::fmax(y, 0) + gelu + std::tanh(y);
     });
   });
 }
@@ -88,7 +98,8 @@ TEST(elementwise, logic_and_complex_parts) {
   });
 }
 
-// Along the dim that is divided: rows less their logarithmic sum and over their variance; the mean of each taken as given.
+// Along the dim that is divided: rows less their logarithmic sum and over their variance; the mean of each taken as
+// given.
 constexpr cleave::function rows_of([](auto a) {
   const auto squares = cleave::count<double>(a, col) * broadcast(variance(a, col), row, col);
   return log_softmax(a, col) + 3 * squares;
@@ -108,7 +119,8 @@ TEST(elementwise, functions_along_dims_and_stacks) {
     const auto got = y.to_global();
     for (std::int64_t i = 0; i < rows; ++i) {
       double exps = 0, mean = 0, squares = 0;
-      for (std::int64_t j = 0; j < cols; ++j) exps += std::exp(a_at(i, j)), mean += a_at(i, j) / static_cast<double>(cols);
+      for (std::int64_t j = 0; j < cols; ++j)
+        exps += std::exp(a_at(i, j)), mean += a_at(i, j) / static_cast<double>(cols);
       for (std::int64_t j = 0; j < cols; ++j) squares += (a_at(i, j) - mean) * (a_at(i, j) - mean);
       for (std::int64_t j = 0; j < cols; ++j)
         EXPECT_NEAR(got[static_cast<std::size_t>(i * cols + j)], a_at(i, j) - std::log(exps) + 3 * squares, 1e-11);

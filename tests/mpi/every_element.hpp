@@ -6,8 +6,9 @@
 
 #include <cleave/optim/leaves.hpp>
 
-// What can be planned must compile and run: every operation with every element type that the recorder takes it with, and its derivative.
-// Which those are is asked of the recorder, so that an operation that is added to the table is compiled here too.
+// What can be planned must compile and run: every operation with every element type that the recorder takes it with,
+// and its derivative. Which those are is asked of the recorder, so that an operation that is added to the table is
+// compiled here too.
 
 namespace every_element {
 
@@ -49,7 +50,8 @@ struct table_operation {
 /// Those that are elementwise and that functions have under their own name.
 constexpr bool is_plain(cleave::op code) {
   using cleave::op;
-  return cleave::class_of(code) == cleave::op_class::elementwise && code != op::cast && code != op::user && code != op::random && code != op::normal;
+  return cleave::class_of(code) == cleave::op_class::elementwise && code != op::cast && code != op::user &&
+         code != op::random && code != op::normal;
 }
 template <std::size_t... Code>
 constexpr auto plain_operations(std::index_sequence<Code...>) {
@@ -71,8 +73,19 @@ struct cast_to {
 };
 /// Of every other class at least one way in which elements of a type are moved, compared or added up.
 inline constexpr std::tuple others{
-    cast_to<bool>{}, cast_to<std::int8_t>{}, cast_to<std::uint8_t>{}, cast_to<std::int32_t>{}, cast_to<std::uint32_t>{}, cast_to<std::int64_t>{}, cast_to<std::uint64_t>{},
-    cast_to<cleave::bfloat16>{}, cast_to<cleave::half>{}, cast_to<float>{}, cast_to<double>{}, cast_to<Kokkos::complex<float>>{}, cast_to<Kokkos::complex<double>>{},
+    cast_to<bool>{},
+    cast_to<std::int8_t>{},
+    cast_to<std::uint8_t>{},
+    cast_to<std::int32_t>{},
+    cast_to<std::uint32_t>{},
+    cast_to<std::int64_t>{},
+    cast_to<std::uint64_t>{},
+    cast_to<cleave::bfloat16>{},
+    cast_to<cleave::half>{},
+    cast_to<float>{},
+    cast_to<double>{},
+    cast_to<Kokkos::complex<float>>{},
+    cast_to<Kokkos::complex<double>>{},
     [](auto x, auto, auto) { return sum(x, row); },
     [](auto x, auto, auto) { return prod(x, row); },
     [](auto x, auto, auto) { return max(x, row); },
@@ -121,9 +134,16 @@ inline constexpr std::tuple others{
     [](auto x, auto, auto) { return cleave::broadcast(sum(x, row), row, col); },
     [](auto x, auto, auto) { return reshard(x, mesh(row, col / data)); },
     [](auto x, auto y, auto) { return reshard(dot(x, rename(y, row, third), col), mesh(row / model, third)); },
-    [](auto x, auto y, auto) { return cleave::scan(row, sum(y, row), x, [](auto carry, auto each) { return std::pair(carry + each, carry * each); }).second; },
+    [](auto x, auto y, auto) {
+      return cleave::scan(row, sum(y, row), x,
+                          [](auto carry, auto each) { return std::pair(carry + each, carry * each); })
+          .second;
+    },
     [](auto x, auto, auto) { return cleave::repeat_times(3, x, [](auto v) { return v + 1; }); },
-    [](auto x, auto y, auto) { return cleave::cond(sum(x) == sum(y), [](auto a, auto b) { return a + b; }, [](auto a, auto b) { return a * b; }, x, y); },
+    [](auto x, auto y, auto) {
+      return cleave::cond(
+          sum(x) == sum(y), [](auto a, auto b) { return a + b; }, [](auto a, auto b) { return a * b; }, x, y);
+    },
 };
 
 /// What an operation comes to, as one number of the type in which it came out: how it is summed does not matter here.
@@ -148,14 +168,16 @@ struct trial {
   };
   static constexpr outcome found = [] {
     cleave::recorder in(mesh.value);
-    const cleave::value x = in.input(cleave::element_of<T>, typename X<T>::sharding_type{}), y = in.input(cleave::element_of<T>, typename Y<T>::sharding_type{}),
+    const cleave::value x = in.input(cleave::element_of<T>, typename X<T>::sharding_type{}),
+                        y = in.input(cleave::element_of<T>, typename Y<T>::sharding_type{}),
                         i = in.input(cleave::element::i32, typename Indices::sharding_type{});
     const cleave::value v = summed(F{}(x, y, i));
     return v.ok() && in.made().found.ok() ? outcome{true, in.at(v).type.element} : outcome{};
   }();
 };
 
-/// All operations of a list that are taken with elements of a type and give complex numbers, or others, as one function, and its results.
+/// All operations of a list that are taken with elements of a type and give complex numbers, or others, as one
+/// function, and its results.
 template <class T, bool Complex, class... F>
 struct all_taken {
   template <class G>
@@ -171,7 +193,8 @@ struct all_taken {
   }
   static auto results(const cleave::grid& g) {
     const auto one = [&]<class G>(const G&) {
-      if constexpr (has<G>) return std::tuple(Number<typename cleave::element_type<trial<G, T>::found.result>::type>(g, {}));
+      if constexpr (has<G>)
+        return std::tuple(Number<typename cleave::element_type<trial<G, T>::found.result>::type>(g, {}));
       else return std::tuple<>();
     };
     return std::tuple_cat(one(F{})...);
@@ -183,7 +206,8 @@ void fill(T& t) {
   using E = typename T::element_type;
   t.fill_by([](const auto& at) {
     double sum = 1;
-    for (std::size_t i = 0; i < at.size(); ++i) sum += static_cast<double>(at[i] * static_cast<std::int64_t>(2 * i + 1));
+    for (std::size_t i = 0; i < at.size(); ++i)
+      sum += static_cast<double>(at[i] * static_cast<std::int64_t>(2 * i + 1));
     // Small integers, so that sums and products of them are exact in every type; fractions where the type has them.
     const double small = static_cast<double>(static_cast<std::int64_t>(sum) % 3) + 1;
     if constexpr (cleave::is_complex(cleave::element_of<E>)) return E(static_cast<typename E::value_type>(small));
@@ -191,7 +215,8 @@ void fill(T& t) {
   });
 }
 
-/// How far the results may be from those computed in double: a few units in the last place, times the number of elements.
+/// How far the results may be from those computed in double: a few units in the last place, times the number of
+/// elements.
 template <class T>
 constexpr double tolerance() {
   constexpr cleave::element e = cleave::element_of<T>;
@@ -220,7 +245,8 @@ void run_some(const std::tuple<F...>&) {
 }
 template <class T, class... F>
 void run(const std::tuple<F...>& list) {
-  constexpr std::size_t real = std::tuple_size_v<decltype(all_taken<T, false, F...>::results({}))>, complex = std::tuple_size_v<decltype(all_taken<T, true, F...>::results({}))>;
+  constexpr std::size_t real = std::tuple_size_v<decltype(all_taken<T, false, F...>::results({}))>,
+                        complex = std::tuple_size_v<decltype(all_taken<T, true, F...>::results({}))>;
   static_assert(real + complex > 0);
   if constexpr (real > 0) run_some<T, false>(list);
   if constexpr (complex > 0) run_some<T, true>(list);

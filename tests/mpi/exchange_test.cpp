@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Exchanges of random programs, each run by itself on real ranks: every element is the one that its map names, and what MPI was
-// charged is the price.
+// Exchanges of random programs, each run by itself on real ranks: every element is the one that its map names, and what
+// MPI was charged is the price.
 // g++ 12 warns of strings of the library, inlined here, where there is nothing to warn of (its bug 105329).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Warray-bounds"
@@ -24,7 +24,9 @@ namespace {
 using namespace cleave;
 
 /// A number for each element of an operand, not 0.
-double number(std::size_t operand, std::size_t flat) { return 1000.0 * static_cast<double>(operand + 1) + static_cast<double>(flat); }
+double number(std::size_t operand, std::size_t flat) {
+  return 1000.0 * static_cast<double>(operand + 1) + static_cast<double>(flat);
+}
 
 bool is_offset(const comm::exchange_spec& e, std::size_t operand) {
   for (const dim_map& m : e.maps)
@@ -55,13 +57,17 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
   for (std::size_t k = 0; k < e.in.size(); ++k) {
     const box mine = box_of(shape_of(e.in[k].type, at), e.in[k].where, here, at.axes);
     std::vector<double> shard(static_cast<std::size_t>(mine.elements()) + 1, 0);
-    simulation::for_each_index(mine, [&](const simulation::position& i, std::size_t flat) { shard[flat] = number(k, simulation::offset_in(whole(e.in[k].type), i)); });
+    simulation::for_each_index(mine, [&](const simulation::position& i, std::size_t flat) {
+      shard[flat] = number(k, simulation::offset_in(whole(e.in[k].type), i));
+    });
     shards.push_back(std::move(shard));
   }
-  for (std::size_t k = 0; k < e.in.size(); ++k) in.push_back(is_offset(e, k) ? static_cast<const void*>(&place) : shards[k].data());
+  for (std::size_t k = 0; k < e.in.size(); ++k)
+    in.push_back(is_offset(e, k) ? static_cast<const void*>(&place) : shards[k].data());
 
   comm::exchange x(grid, e);
-  std::vector<char> memory(static_cast<std::size_t>(x.needs().memory), 0), host(static_cast<std::size_t>(x.needs().host), 0);
+  std::vector<char> memory(static_cast<std::size_t>(x.needs().memory), 0),
+      host(static_cast<std::size_t>(x.needs().host), 0);
   const box mine = indices_of(e.out, e.region, at, here);
   constexpr double untouched = -7;
   for (int times = 0; times < 2; ++times) {
@@ -88,7 +94,8 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
       double wanted = 0;
       for (std::size_t k = 0; k < e.in.size(); ++k) {
         if (!e.takes_from(k)) continue;
-        const auto source = simulation::source_of(e.maps, static_cast<std::uint8_t>(k), e.in[k].type, e.out.type, i, at, offsets);
+        const auto source = simulation::source_of(e.maps, static_cast<std::uint8_t>(k), e.in[k].type, e.out.type, i, at,
+                                                  offsets);
         if (source) wanted = number(k, simulation::offset_in(whole(e.in[k].type), *source));
       }
       wrong += out[flat] != wanted;
@@ -98,7 +105,8 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
 }
 
 /// Not inlined: g++ 12 warns of its strings where there is nothing to warn of.
-[[gnu::noinline]] std::shared_ptr<grid_state> made_apart(const mesh_value& mesh, const std::vector<std::int64_t>& axis_extents) {
+[[gnu::noinline]] std::shared_ptr<grid_state> made_apart(const mesh_value& mesh,
+                                                         const std::vector<std::int64_t>& axis_extents) {
   return std::make_shared<grid_state>(mesh, MPI_COMM_WORLD, axis_extents);
 }
 

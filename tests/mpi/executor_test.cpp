@@ -21,8 +21,8 @@ struct product {
     program_of<5, 3> p;
     p.dims = {{"i", dynamic}, {"j", dynamic}, {"k", dynamic}};
     p.buffers = {buffer_of(role::input, 0, type_of(f32, {0, 2}), 2), buffer_of(role::input, 1, type_of(f32, {2, 1}), 2),
-                 buffer_of(role::workspace, 0, type_of(f32, {0, 1})), buffer_of(role::workspace, 0, type_of(f32, {0, 1})),
-                 buffer_of(role::output, 0, type_of(f32, {0, 1}))};
+                 buffer_of(role::workspace, 0, type_of(f32, {0, 1})),
+                 buffer_of(role::workspace, 0, type_of(f32, {0, 1})), buffer_of(role::output, 0, type_of(f32, {0, 1}))};
     p.buffers[2].where.set_partial(1);
     step& gemm = p.steps[0];
     gemm.kind = step_kind::gemm;
@@ -55,7 +55,8 @@ struct product {
 
 TEST(executor, product_all_reduce_map) {
   const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
-  for (const auto& [ni, nj, nk] : std::vector<std::array<std::int64_t, 3>>{{3, 5, 7}, {4, 1, 16}, {1, 6, 0}, {0, 2, 3}, {33, 17, 9}}) {
+  for (const auto& [ni, nj, nk] :
+       std::vector<std::array<std::int64_t, 3>>{{3, 5, 7}, {4, 1, 16}, {1, 6, 0}, {0, 2, 3}, {33, 17, 9}}) {
     sizes s;
     s.axes = g.sizes();
     s.dims[0] = ni;
@@ -65,7 +66,8 @@ TEST(executor, product_all_reduce_map) {
     const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
     std::vector<float> a(at(ni * mine.size())), b(at(mine.size() * nj)), y(at(ni * nj), -1);
     for (std::int64_t i = 0; i < ni; ++i)
-      for (std::int64_t k = 0; k < mine.size(); ++k) a[at(i * mine.size() + k)] = static_cast<float>(i + k + mine.begin);
+      for (std::int64_t k = 0; k < mine.size(); ++k)
+        a[at(i * mine.size() + k)] = static_cast<float>(i + k + mine.begin);
     for (std::int64_t k = 0; k < mine.size(); ++k)
       for (std::int64_t j = 0; j < nj; ++j) b[at(k * nj + j)] = static_cast<float>(k + mine.begin - 2 * j);
     const void* in[] = {a.data(), b.data()};

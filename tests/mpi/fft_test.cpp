@@ -74,7 +74,8 @@ number wave(std::int64_t i) {
   return {std::sin(0.3 + 0.7 * t), std::cos(1.1 + 1.9 * t)};
 }
 /// The sum that defines the transform, along one dim of a LayoutRight array.
-std::vector<number> transformed(const std::vector<number>& a, const std::vector<std::int64_t>& extents, std::size_t along, double sign) {
+std::vector<number> transformed(const std::vector<number>& a, const std::vector<std::int64_t>& extents,
+                                std::size_t along, double sign) {
   std::int64_t inner = 1, outer = 1;
   for (std::size_t d = 0; d < extents.size(); ++d) (d < along ? outer : inner) *= d == along ? 1 : extents[d];
   const std::int64_t n = extents[along];
@@ -85,7 +86,8 @@ std::vector<number> transformed(const std::vector<number>& a, const std::vector<
         number total = 0;
         for (std::int64_t j = 0; j < n; ++j)
           total += a[static_cast<std::size_t>((o * n + j) * inner + s)] *
-                   std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
+                   std::polar(1.0,
+                              sign * 2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
         b[static_cast<std::size_t>((o * n + k) * inner + s)] = sign < 0 ? total : total / static_cast<double>(n);
       }
   return b;
@@ -111,14 +113,16 @@ void expect_near(const std::vector<T>& got, const std::vector<number>& want, dou
   ASSERT_EQ(got.size(), want.size());
   double worst = 0;
   for (std::size_t i = 0; i < got.size(); ++i)
-    worst = std::max(worst, std::abs(number(static_cast<double>(got[i].real()), static_cast<double>(got[i].imag())) - want[i]));
+    worst = std::max(worst, std::abs(number(static_cast<double>(got[i].real()), static_cast<double>(got[i].imag())) -
+                                     want[i]));
   EXPECT_LT(worst, tolerance);
 }
 
 template <class In, class Out>
 void check_one(double tolerance) {
   for (const cleave::grid& g : grids())
-    for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{6, 8}, {5, 7}, {1, 12}, {3, 1}, {0, 4}, {4, 0}, {9, 30}}) {
+    for (const auto& [rows, n] :
+         {std::pair<std::int64_t, std::int64_t>{6, 8}, {5, 7}, {1, 12}, {3, 1}, {0, 4}, {4, 0}, {9, 30}}) {
       In a(g, {rows, n});
       Out y(g, {rows, n}), back(g, {rows, n});
       const std::vector<number> before = fill(a, {rows, n});
@@ -131,10 +135,18 @@ void check_one(double tolerance) {
     }
 }
 // Trap 2 of traps_test.cpp: across divided dims and along them.
-TEST(fft, of_rows_that_are_divided) { check_one<tensor<c128, mesh(x_dim / data / model, y_dim)>, tensor<c128, mesh(x_dim / data, y_dim)>>(1e-12); }
-TEST(fft, along_a_divided_dim) { check_one<tensor<c128, mesh(x_dim, y_dim / data / model)>, tensor<c128, mesh(x_dim, y_dim / data / model)>>(1e-12); }
-TEST(fft, along_a_divided_dim_and_turned) { check_one<tensor<c128, mesh(x_dim / model, y_dim / data)>, tensor<c128, mesh(x_dim / data, y_dim / model)>>(1e-12); }
-TEST(fft, in_float) { check_one<tensor<c64, mesh(x_dim / data, y_dim / model)>, tensor<c64, mesh(x_dim, y_dim)>>(1e-4); }
+TEST(fft, of_rows_that_are_divided) {
+  check_one<tensor<c128, mesh(x_dim / data / model, y_dim)>, tensor<c128, mesh(x_dim / data, y_dim)>>(1e-12);
+}
+TEST(fft, along_a_divided_dim) {
+  check_one<tensor<c128, mesh(x_dim, y_dim / data / model)>, tensor<c128, mesh(x_dim, y_dim / data / model)>>(1e-12);
+}
+TEST(fft, along_a_divided_dim_and_turned) {
+  check_one<tensor<c128, mesh(x_dim / model, y_dim / data)>, tensor<c128, mesh(x_dim / data, y_dim / model)>>(1e-12);
+}
+TEST(fft, in_float) {
+  check_one<tensor<c64, mesh(x_dim / data, y_dim / model)>, tensor<c64, mesh(x_dim, y_dim)>>(1e-4);
+}
 
 TEST(fft, of_one_dim) {
   for (const cleave::grid& g : grids())
@@ -167,13 +179,16 @@ void check_three() {
     }
 }
 TEST(fft, of_three_dims_in_slabs) {
-  check_three<tensor<c128, mesh(x_dim / data / model, y_dim, z_dim)>, tensor<c128, mesh(x_dim, y_dim / data / model, z_dim)>>();
+  check_three<tensor<c128, mesh(x_dim / data / model, y_dim, z_dim)>,
+              tensor<c128, mesh(x_dim, y_dim / data / model, z_dim)>>();
 }
 TEST(fft, of_three_dims_in_pencils) {
-  check_three<tensor<c128, mesh(x_dim / data, y_dim / model, z_dim)>, tensor<c128, mesh(x_dim, y_dim / data, z_dim / model)>>();
+  check_three<tensor<c128, mesh(x_dim / data, y_dim / model, z_dim)>,
+              tensor<c128, mesh(x_dim, y_dim / data, z_dim / model)>>();
 }
 TEST(fft, of_three_dims_in_pencils_that_stay) {
-  check_three<tensor<c128, mesh(x_dim / data, y_dim / model, z_dim)>, tensor<c128, mesh(x_dim / data, y_dim / model, z_dim)>>();
+  check_three<tensor<c128, mesh(x_dim / data, y_dim / model, z_dim)>,
+              tensor<c128, mesh(x_dim / data, y_dim / model, z_dim)>>();
 }
 TEST(fft, of_three_dims_the_last_divided) {
   check_three<tensor<c128, mesh(x_dim, y_dim, z_dim / data)>, tensor<c128, mesh(x_dim / model, y_dim, z_dim / data)>>();
@@ -196,7 +211,8 @@ void check_real(double tolerance) {
       if (n == 0) continue;
       again = irfft(y, frequency, x_dim);
       const auto got = again.to_global();
-      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(static_cast<double>(got[i]), before[i].real(), tolerance);
+      for (std::size_t i = 0; i < got.size(); ++i)
+        EXPECT_NEAR(static_cast<double>(got[i]), before[i].real(), tolerance);
       // What was read is as it was.
       expect_near(y.to_global(), want, tolerance);
     }

@@ -44,7 +44,8 @@ void check(bool columns_apart, F&& f) {
             }
             for (std::int64_t j = n; j < ldc; ++j) wrong += c[at(i * ldc + j)] == T(7) ? 0 : 1;
           }
-          EXPECT_EQ(wrong, 0) << m << " x " << n << " x " << k << (a_turned ? " a'" : " a") << (b_turned ? " b'" : " b") << " +" << apart;
+          EXPECT_EQ(wrong, 0) << m << " x " << n << " x " << k << (a_turned ? " a'" : " a") << (b_turned ? " b'" : " b")
+                              << " +" << apart;
         }
 }
 

@@ -27,7 +27,9 @@ using f64 = cleave::tensor<double, Layout>;
 using Batch = f64<mesh(batch / data, embed)>;
 using Number = f64<mesh()>;
 
-constexpr cleave::function layer([](auto x, auto w) { return dot(gelu(dot(x, w.up, embed) + w.bias), w.down, hidden) + x; });
+constexpr cleave::function layer([](auto x, auto w) {
+  return dot(gelu(dot(x, w.up, embed) + w.bias), w.down, hidden) + x;
+});
 constexpr cleave::function loss([](auto w, auto x, auto y) {
   const auto off = layer(layer(x, w), w) - y;
   return mean(off * off);
@@ -83,12 +85,14 @@ std::vector<std::vector<double>> global(const Leaves&... leaves) {
   return {leaves.to_global()...};
 }
 
-void expect_near(const std::vector<std::vector<double>>& got, const std::vector<cleave::host_array>& wanted, double tolerance) {
+void expect_near(const std::vector<std::vector<double>>& got, const std::vector<cleave::host_array>& wanted,
+                 double tolerance) {
   ASSERT_EQ(got.size(), wanted.size());
   for (std::size_t r = 0; r < got.size(); ++r) {
     ASSERT_EQ(got[r].size(), wanted[r].data.size());
     for (std::size_t i = 0; i < got[r].size(); ++i)
-      ASSERT_NEAR(got[r][i], wanted[r].data[i], tolerance * (1 + std::fabs(wanted[r].data[i]))) << "result " << r << " element " << i;
+      ASSERT_NEAR(got[r][i], wanted[r].data[i], tolerance * (1 + std::fabs(wanted[r].data[i])))
+          << "result " << r << " element " << i;
   }
 }
 

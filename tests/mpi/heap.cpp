@@ -7,8 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
-// Counts what a thread takes from the heap. With glibc this program's own malloc stands before the C library's, for every
-// library of the process, so that operator new is seen as well; elsewhere only operator new is counted, in main.cpp.
+// Counts what a thread takes from the heap. With glibc this program's own malloc stands before the C library's, for
+// every library of the process, so that operator new is seen as well; elsewhere only operator new is counted, in
+// main.cpp.
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CLEAVE_OWN_MALLOC 0
@@ -27,7 +28,8 @@
 
 namespace {
 
-// Plain thread-local numbers of the program itself: they are there before the first malloc and take no memory of the heap.
+// Plain thread-local numbers of the program itself: they are there before the first malloc and take no memory of the
+// heap.
 thread_local int counting = 0;
 thread_local int paused = 0;
 thread_local std::int64_t taken = 0;

@@ -87,11 +87,14 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
   for (const buffer& b : Plan::frozen.buffers) {
     if (b.role == role::output) out = &b;
     if (b.role != role::input) continue;
-    with_element(b.type.element, [&](auto zero) { in[b.index] = bytes_of<decltype(zero)>(b, s, g.state(), inputs[b.index]); });
+    with_element(b.type.element,
+                 [&](auto zero) { in[b.index] = bytes_of<decltype(zero)>(b, s, g.state(), inputs[b.index]); });
   }
   std::vector<const void*> from;
   for (const auto& bytes : in) from.push_back(bytes.data());
-  std::vector<unsigned char> result(indices_of(*out, s, g.state()).size() * static_cast<std::size_t>(size_of(out->type.element)), 0x55);
+  std::vector<unsigned char> result(indices_of(*out, s, g.state()).size() *
+                                        static_cast<std::size_t>(size_of(out->type.element)),
+                                    0x55);
   void* to = result.data();
   executor_for<Plan>(g.state(), s).run(from.data(), &to);
   expect_equal(result, *out, s, g.state(), want, tolerance, "host form");
@@ -107,7 +110,8 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
     using step_class = std::conditional_t<one.kind == step_kind::map, map_step, fold_step>;
     const bound_loops& loops = static_cast<const step_class&>(*r.steps[0]).loops();
     if constexpr (one.kind == step_kind::map) map_flat<kernel>(loops, operands.from, to);
-    else fold_flat<kernel, one.combine, detail::folds_inner(Plan::frozen, 0)>(loops, operands.from, to, r.scratch.memory);
+    else
+      fold_flat<kernel, one.combine, detail::folds_inner(Plan::frozen, 0)>(loops, operands.from, to, r.scratch.memory);
     expect_equal(result, *out, s, g.state(), want, tolerance, "form for devices");
   }
 }
@@ -118,7 +122,8 @@ struct long_chain {
     program_of<4, 1> p;
     p.dims = {{"i", dynamic}, {"j", dynamic}};
     p.buffers = {buffer_of(role::input, 0, type_of(f32, {0, 1}), 0), buffer_of(role::input, 1, type_of(f32, {1}), 0),
-                 buffer_of(role::input, 2, type_of(f32, {1, 0}), 0), buffer_of(role::output, 0, type_of(f32, {0, 1}), 0)};
+                 buffer_of(role::input, 2, type_of(f32, {1, 0}), 0),
+                 buffer_of(role::output, 0, type_of(f32, {0, 1}), 0)};
     step& s = p.steps[0];
     s.kind = step_kind::map;
     s.code = op::div;
@@ -126,8 +131,16 @@ struct long_chain {
     s.out = 3;
     s.loop = p.buffers[3].type;
     s.space = space_of(s.loop, 0);
-    s.tape = {load(f32, 0),        load(f32, 1),   apply(op::less, b8, 0, 1), literal(f32, 2),           apply(op::mul, f32, 0, 3),
-              load(f32, 2),        apply(op::add, f32, 4, 5), iota(f32, 0),      apply(op::select, f32, 2, 6, 7), count(f32, {0, 1}),
+    s.tape = {load(f32, 0),
+              load(f32, 1),
+              apply(op::less, b8, 0, 1),
+              literal(f32, 2),
+              apply(op::mul, f32, 0, 3),
+              load(f32, 2),
+              apply(op::add, f32, 4, 5),
+              iota(f32, 0),
+              apply(op::select, f32, 2, 6, 7),
+              count(f32, {0, 1}),
               apply(op::div, f32, 8, 9)};
     p.arguments = 3;
     p.results = 1;
@@ -136,7 +149,8 @@ struct long_chain {
 };
 
 TEST(kernels, fused_chain) {
-  for (const auto& [i, j] : std::vector<std::pair<std::int64_t, std::int64_t>>{{8, 33}, {5, 1}, {1, 5}, {0, 4}, {4, 0}, {3, 16}, {600, 40}}) {
+  for (const auto& [i, j] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {8, 33}, {5, 1}, {1, 5}, {0, 4}, {4, 0}, {3, 16}, {600, 40}}) {
     const formula x = [](const auto& a) { return static_cast<double>((a[0] * 7 + a[1] * 3) % 11); };
     const formula bias = [](const auto& a) { return static_cast<double>(a[1] % 9); };
     const formula y = [](const auto& a) { return static_cast<double>(a[0] - 2 * a[1]); };
@@ -169,7 +183,8 @@ TEST(kernels, rank_0) {
   check<scalar_cast>({}, {[](const auto&) { return 41.75; }}, [](const auto&) { return 41; });
 }
 
-// Folds of a[i, j, k] in every memory order over every set of dims; dim 0 is divided where it is kept, dim 2 where it is not.
+// Folds of a[i, j, k] in every memory order over every set of dims; dim 0 is divided where it is kept, dim 2 where it
+// is not.
 template <int A, int B, int C, int Folded, reduction How, element E>
 struct folding {
   static constexpr int divided = (Folded & 1) != 0 ? ((Folded & 2) != 0 ? ((Folded & 4) != 0 ? -1 : 2) : 1) : 0;
@@ -203,15 +218,23 @@ template <int A, int B, int C, int Folded, reduction How, element E>
 void check_fold(std::array<std::int64_t, 3> extent) {
   const formula x = [](const auto& a) { return static_cast<double>((a[0] * 5 + a[1] * 3 + a[2] * 7) % 4 - 1); };
   const formula want = [&](const std::array<std::int64_t, 8>& kept) {
-    double total = How == reduction::sum ? 0 : How == reduction::prod ? 1 : How == reduction::max ? -HUGE_VAL : HUGE_VAL;
+    double total = How == reduction::sum    ? 0
+                   : How == reduction::prod ? 1
+                   : How == reduction::max  ? -HUGE_VAL
+                                            : HUGE_VAL;
     if (E == i32 && How == reduction::max) total = std::numeric_limits<std::int32_t>::lowest();
     std::array<std::int64_t, 8> at = kept;
-    const auto range_of = [&](std::size_t d) { return (Folded >> d & 1) != 0 ? range{0, extent[d]} : range{kept[d], kept[d] + 1}; };
+    const auto range_of = [&](std::size_t d) {
+      return (Folded >> d & 1) != 0 ? range{0, extent[d]} : range{kept[d], kept[d] + 1};
+    };
     for (at[0] = range_of(0).begin; at[0] < range_of(0).end; ++at[0])
       for (at[1] = range_of(1).begin; at[1] < range_of(1).end; ++at[1])
         for (at[2] = range_of(2).begin; at[2] < range_of(2).end; ++at[2]) {
           const double v = x(at) * x(at);
-          total = How == reduction::sum ? total + v : How == reduction::prod ? total * v : How == reduction::max ? std::max(total, v) : std::min(total, v);
+          total = How == reduction::sum    ? total + v
+                  : How == reduction::prod ? total * v
+                  : How == reduction::max  ? std::max(total, v)
+                                           : std::min(total, v);
         }
     return total;
   };
@@ -229,7 +252,8 @@ void check_folds(std::array<std::int64_t, 3> extent) {
   check_fold<A, B, C, 7, reduction::sum, f64>(extent);
 }
 TEST(kernels, folds_in_every_order) {
-  for (const std::array<std::int64_t, 3>& extent : {std::array<std::int64_t, 3>{4, 3, 21}, {17, 1, 5}, {2, 0, 3}, {1, 1, 1}, {9, 40, 33}}) {
+  for (const std::array<std::int64_t, 3>& extent :
+       {std::array<std::int64_t, 3>{4, 3, 21}, {17, 1, 5}, {2, 0, 3}, {1, 1, 1}, {9, 40, 33}}) {
     check_folds<0, 1, 2>(extent);
     check_folds<2, 0, 1>(extent);
     check_folds<1, 2, 0>(extent);
@@ -246,7 +270,8 @@ TEST(kernels, long_folds) {
 
 // Few elements of many results: a vector holds results.
 TEST(kernels, short_folds) {
-  for (const std::array<std::int64_t, 3>& extent : {std::array<std::int64_t, 3>{13, 7, 10}, {40, 31, 31}, {64, 4, 1}, {50, 9, 0}}) {
+  for (const std::array<std::int64_t, 3>& extent :
+       {std::array<std::int64_t, 3>{13, 7, 10}, {40, 31, 31}, {64, 4, 1}, {50, 9, 0}}) {
     check_fold<0, 1, 2, 4, reduction::sum, f32>(extent);
     check_fold<0, 1, 2, 4, reduction::max, f64>(extent);
     check_fold<1, 0, 2, 4, reduction::min, f32>(extent);
@@ -263,7 +288,8 @@ void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c
   s.axes = g.sizes();
   for (std::size_t d = 0; d < 8; ++d) s.dims[d] = extent[d];
   program_of<3, 1> p;
-  p.buffers = {buffer_of(role::input, 0, a, divided), buffer_of(role::input, 1, b, divided), buffer_of(role::output, 0, c, divided)};
+  p.buffers = {buffer_of(role::input, 0, a, divided), buffer_of(role::input, 1, b, divided),
+               buffer_of(role::output, 0, c, divided)};
   for (int d = 0; d < 8; ++d) p.dims.push_back({"d", dynamic});
   step& one = p.steps[0];
   one.kind = step_kind::gemm;
@@ -286,7 +312,8 @@ void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c
     for (int d = 0; d < b.rank; ++d) v += i[b[d]] * (b[d] + 2);
     return static_cast<double>(v % 7 - 3);
   };
-  const auto in_a = bytes_of<T>(p.buffers[0], s, g.state(), left), in_b = bytes_of<T>(p.buffers[1], s, g.state(), right);
+  const auto in_a = bytes_of<T>(p.buffers[0], s, g.state(), left),
+             in_b = bytes_of<T>(p.buffers[1], s, g.state(), right);
   std::vector<unsigned char> out(indices_of(p.buffers[2], s, g.state()).size() * sizeof(T), 0x55);
   const void* from[] = {in_a.data(), in_b.data()};
   void* to[] = {out.data()};
@@ -312,7 +339,8 @@ void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c
   std::string what = "product";
   for (const buffer& x : p.buffers) {
     what += " [";
-    for (int i = 0; i < x.type.rank; ++i) what += " " + std::to_string(x.type[i]) + ":" + std::to_string(extent[x.type[i]]);
+    for (int i = 0; i < x.type.rank; ++i)
+      what += " " + std::to_string(x.type[i]) + ":" + std::to_string(extent[x.type[i]]);
     what += " ]";
   }
   expect_equal(out, p.buffers[2], s, g.state(), want, 0, what.c_str());
@@ -329,14 +357,21 @@ std::vector<tensor_type> orders(tensor_type t) {
 
 TEST(kernels, products_in_every_order) {
   // m = 0, n = 1, k = 2, batch = 3; the batch dim or m is divided.
-  for (const std::array<std::int64_t, 8>& extent :
-       {std::array<std::int64_t, 8>{5, 4, 3, 2}, {1, 4, 3, 2}, {5, 1, 3, 3}, {5, 4, 1, 2}, {0, 4, 3, 2}, {5, 4, 0, 2}, {1, 1, 6, 1}, {3, 1, 1, 5}}) {
+  for (const std::array<std::int64_t, 8>& extent : {std::array<std::int64_t, 8>{5, 4, 3, 2},
+                                                    {1, 4, 3, 2},
+                                                    {5, 1, 3, 3},
+                                                    {5, 4, 1, 2},
+                                                    {0, 4, 3, 2},
+                                                    {5, 4, 0, 2},
+                                                    {1, 1, 6, 1},
+                                                    {3, 1, 1, 5}}) {
     for (const tensor_type& a : orders(type_of(f32, {0, 2})))
       for (const tensor_type& b : orders(type_of(f32, {1, 2})))
         for (const tensor_type& c : orders(type_of(f32, {0, 1}))) check_gemm<float>(a, b, c, 0, dim_bit(2), extent, 0);
     for (const tensor_type& a : orders(type_of(f64, {0, 2, 3})))
       for (const tensor_type& b : orders(type_of(f64, {1, 2, 3})))
-        for (const tensor_type& c : orders(type_of(f64, {0, 1, 3}))) check_gemm<double>(a, b, c, dim_bit(3), dim_bit(2), extent, 3);
+        for (const tensor_type& c : orders(type_of(f64, {0, 1, 3})))
+          check_gemm<double>(a, b, c, dim_bit(3), dim_bit(2), extent, 3);
     for (const tensor_type& a : orders(type_of(i32, {0, 2})))
       for (const tensor_type& b : orders(type_of(i32, {1, 2})))
         check_gemm<std::int32_t>(a, b, type_of(i32, {0, 1}), 0, dim_bit(2), extent, 1);
@@ -349,8 +384,8 @@ TEST(kernels, products_of_many_dims) {
   const auto all_a = orders(type_of(f32, {0, 1, 2, 3, 5})), all_b = orders(type_of(f32, {4, 2, 3, 5})),
              all_c = orders(type_of(f32, {0, 1, 4, 5}));
   for (std::size_t i = 0; i < 240; ++i)
-    check_gemm<float>(all_a[i * 7 % all_a.size()], all_b[i * 5 % all_b.size()], all_c[i * 11 % all_c.size()], dim_bit(5),
-                      dim_bit(2) | dim_bit(3), extent, i % 2 == 0 ? 0 : 5);
+    check_gemm<float>(all_a[i * 7 % all_a.size()], all_b[i * 5 % all_b.size()], all_c[i * 11 % all_c.size()],
+                      dim_bit(5), dim_bit(2) | dim_bit(3), extent, i % 2 == 0 ? 0 : 5);
   // matrix times vector, dot product of vectors, outer product of a batch
   check_gemm<float>(type_of(f32, {0, 2}), type_of(f32, {2}), type_of(f32, {0}), 0, dim_bit(2), extent, 0);
   check_gemm<float>(type_of(f32, {2, 0}), type_of(f32, {2}), type_of(f32, {0}), 0, dim_bit(2), extent, 0);
@@ -361,8 +396,10 @@ TEST(kernels, products_of_many_dims) {
 // Rows of all lengths, in one piece and in several, at any places.
 template <class T>
 void check_rows(const strided_dims& row, std::int64_t source_size, std::int64_t target_size, std::int64_t rows) {
-  Kokkos::View<T*, memory_space> from("from", static_cast<std::size_t>(source_size)), to("to", static_cast<std::size_t>(target_size));
-  Kokkos::View<std::int64_t*, memory_space> source("source", static_cast<std::size_t>(rows)), target("target", static_cast<std::size_t>(rows));
+  Kokkos::View<T*, memory_space> from("from", static_cast<std::size_t>(source_size)),
+      to("to", static_cast<std::size_t>(target_size));
+  Kokkos::View<std::int64_t*, memory_space> source("source", static_cast<std::size_t>(rows)),
+      target("target", static_cast<std::size_t>(rows));
   auto all = Kokkos::create_mirror_view(from), made = Kokkos::create_mirror_view(to);
   auto in = Kokkos::create_mirror_view(source), out = Kokkos::create_mirror_view(target);
   for (std::size_t i = 0; i < all.size(); ++i) all(i) = static_cast<T>(i % 101);
@@ -378,7 +415,9 @@ void check_rows(const strided_dims& row, std::int64_t source_size, std::int64_t 
       for (std::int64_t k = 0; k < row.size(); ++k) {
         const std::int64_t i = in(static_cast<std::size_t>(r)), o = out(static_cast<std::size_t>(r));
         const T x = i < 0 ? T{} : all(static_cast<std::size_t>(i + row.at(1, k)));
-        if (o >= 0) want[static_cast<std::size_t>(o + row.at(0, k))] = adds ? static_cast<T>(want[static_cast<std::size_t>(o + row.at(0, k))] + x) : x;
+        if (o >= 0)
+          want[static_cast<std::size_t>(o + row.at(0, k))] =
+              adds ? static_cast<T>(want[static_cast<std::size_t>(o + row.at(0, k))] + x) : x;
       }
     }
     Kokkos::deep_copy(made, T(7));
@@ -399,7 +438,8 @@ TEST(kernels, rows) {
     for (const auto& [extent, to, from] : all) row.add(extent, to, from);
     return row;
   };
-  // One element; one piece that is longer than a unit of work; dims that join; every other element; turned around; gaps in one of them.
+  // One element; one piece that is longer than a unit of work; dims that join; every other element; turned around; gaps
+  // in one of them.
   check_rows<double>(dims({}), 50, 50, 7);
   check_rows<float>(dims({{300, 1, 1}}), 1000, 40000, 120);
   check_rows<float>(dims({{20000, 1, 1}}), 20100, 70000, 3);

@@ -49,7 +49,8 @@ constexpr cleave::function squared([](auto a) {
 template <class T, class A>
 void check_factors(double tolerance) {
   for (const cleave::grid& g : grids())
-    for (const auto& [batches, n] : {std::pair<std::int64_t, std::int64_t>{3, 5}, {0, 4}, {2, 0}, {2, 1}, {1, 57}, {5, 24}}) {
+    for (const auto& [batches, n] :
+         {std::pair<std::int64_t, std::int64_t>{3, 5}, {0, 4}, {2, 0}, {2, 1}, {1, 57}, {5, 24}}) {
       A a(g, {batches, n, n}), l(g, {batches, n, n}), again(g, {batches, n, n});
       a.fill_by([&](const auto& at) { return static_cast<T>(definite(at[0], at[1], at[2], n)); });
       l = factor(a);
@@ -58,14 +59,20 @@ void check_factors(double tolerance) {
       for (std::int64_t b = 0, e = 0; b < batches; ++b)
         for (std::int64_t i = 0; i < n; ++i)
           for (std::int64_t j = 0; j < n; ++j, ++e) {
-            EXPECT_NEAR(static_cast<double>(got[static_cast<std::size_t>(e)]), static_cast<double>(static_cast<T>(definite(b, i, j, n))), tolerance * static_cast<double>(n + 2));
+            EXPECT_NEAR(static_cast<double>(got[static_cast<std::size_t>(e)]),
+                        static_cast<double>(static_cast<T>(definite(b, i, j, n))),
+                        tolerance * static_cast<double>(n + 2));
             const T here = lower[static_cast<std::size_t>(e)];
             EXPECT_TRUE(j < i || (j > i ? here == T(0) : here > T(0)));
           }
     }
 }
-TEST(linalg, factors_of_a_divided_batch) { check_factors<double, tensor<double, mesh(batch / data / model, row, col)>>(1e-14); }
-TEST(linalg, factors_of_divided_rows_and_columns) { check_factors<double, tensor<double, mesh(batch, row / data, col / model)>>(1e-14); }
+TEST(linalg, factors_of_a_divided_batch) {
+  check_factors<double, tensor<double, mesh(batch / data / model, row, col)>>(1e-14);
+}
+TEST(linalg, factors_of_divided_rows_and_columns) {
+  check_factors<double, tensor<double, mesh(batch, row / data, col / model)>>(1e-14);
+}
 TEST(linalg, factors_in_float) { check_factors<float, tensor<float, mesh(batch / model, row / data, col)>>(1e-6); }
 
 // Neither rows nor columns side by side in memory, and rows side by side.
@@ -100,26 +107,32 @@ TEST(linalg, what_is_not_positive_definite_is_not_a_number) {
   for (const cleave::grid& g : grids())
     for (std::int64_t n : {4, 50}) {
       A a(g, {3, n, n});
-      a.fill_by([&](const auto& at) { return at[0] == 1 && at[1] == n - 2 && at[2] == n - 2 ? -1.0 : definite(at[0], at[1], at[2], n); });
+      a.fill_by([&](const auto& at) {
+        return at[0] == 1 && at[1] == n - 2 && at[2] == n - 2 ? -1.0 : definite(at[0], at[1], at[2], n);
+      });
       a = factor(a);
       const auto got = a.to_global();
       for (std::int64_t b = 0, e = 0; b < 3; ++b)
         for (std::int64_t i = 0; i < n; ++i)
-          for (std::int64_t j = 0; j < n; ++j, ++e) EXPECT_EQ(std::isnan(got[static_cast<std::size_t>(e)]), b == 1 && j <= i);
+          for (std::int64_t j = 0; j < n; ++j, ++e)
+            EXPECT_EQ(std::isnan(got[static_cast<std::size_t>(e)]), b == 1 && j <= i);
     }
 }
 
 // The kernel for GPUs, which nothing on the host calls.
 TEST(linalg, factors_in_teams) {
   const std::int64_t n = 19, matrices = 3;
-  Kokkos::View<double*, Kokkos::LayoutRight, cleave::memory_space> one("one", static_cast<std::size_t>(matrices * n * n)), two("two", one.size());
+  Kokkos::View<double*, Kokkos::LayoutRight, cleave::memory_space> one("one",
+                                                                       static_cast<std::size_t>(matrices * n * n)),
+      two("two", one.size());
   for (std::int64_t b = 0; b < matrices; ++b)
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j <= i; ++j)
         one((b * n + i) * n + j) = two((b * n + i) * n + j) = b == 1 && i == 7 && j == 7 ? -1 : definite(b, i, j, n);
   cleave::linalg::square_matrices m{n, n, 1, {}};
   m.batch.add(matrices, n * n, 0);
-  Kokkos::parallel_for("teams", Kokkos::TeamPolicy<cleave::execution_space>(static_cast<int>(matrices), 1), cleave::linalg::factor_in_teams<double>{m, one});
+  Kokkos::parallel_for("teams", Kokkos::TeamPolicy<cleave::execution_space>(static_cast<int>(matrices), 1),
+                       cleave::linalg::factor_in_teams<double>{m, one});
   Kokkos::fence();
   for (std::int64_t b = 0; b < matrices; ++b) cleave::linalg::factor_each<double>{m, two}(b);
   for (std::size_t e = 0; e < one.size(); ++e)
@@ -154,7 +167,9 @@ void check_systems() {
       L l(g, {2, n, n});
       B b(g, {n, 2, m});
       X x(g, {n, 2, m});
-      const auto matrix = [n = n](std::int64_t at, std::int64_t i, std::int64_t j) { return i == j ? 2 + static_cast<double>(n) / 4 : wave(at, i, j); };
+      const auto matrix = [n = n](std::int64_t at, std::int64_t i, std::int64_t j) {
+        return i == j ? 2 + static_cast<double>(n) / 4 : wave(at, i, j);
+      };
       l.fill_by([&](const auto& at) { return matrix(at[0], at[1], at[2]); });
       b.fill_by([](const auto& at) { return wave(at[1], at[0], at[2] + 50); });
       x = solve(l, b);
@@ -165,37 +180,42 @@ void check_systems() {
             double total = 0;
             for (std::int64_t j = 0; j < n; ++j) {
               const std::int64_t r = Transposed == transpose::no ? i : j, c = Transposed == transpose::no ? j : i;
-              if (Which == triangle::lower ? r >= c : r <= c) total += matrix(s, r, c) * got[static_cast<std::size_t>((j * 2 + s) * m + k)];
+              if (Which == triangle::lower ? r >= c : r <= c)
+                total += matrix(s, r, c) * got[static_cast<std::size_t>((j * 2 + s) * m + k)];
             }
             EXPECT_NEAR(total, wave(s, i, k + 50), 1e-11);
           }
     }
 }
 TEST(linalg, systems_lower) {
-  check_systems<triangle::lower, transpose::no, tensor<double, mesh(batch / data, row, col)>, tensor<double, mesh(row, batch / data, rhs / model)>,
+  check_systems<triangle::lower, transpose::no, tensor<double, mesh(batch / data, row, col)>,
+                tensor<double, mesh(row, batch / data, rhs / model)>,
                 tensor<double, mesh(col, batch / data, rhs / model)>>();
 }
 TEST(linalg, systems_upper) {
-  check_systems<triangle::upper, transpose::no, tensor<double, mesh(batch, row / data, col)>, tensor<double, mesh(row / data, batch, rhs)>,
-                tensor<double, mesh(col / model, batch, rhs)>>();
+  check_systems<triangle::upper, transpose::no, tensor<double, mesh(batch, row / data, col)>,
+                tensor<double, mesh(row / data, batch, rhs)>, tensor<double, mesh(col / model, batch, rhs)>>();
 }
 TEST(linalg, systems_lower_transposed) {
-  check_systems<triangle::lower, transpose::yes, tensor<double, mesh(batch, row, col / model)>, tensor<double, mesh(col / data, batch / model, rhs)>,
+  check_systems<triangle::lower, transpose::yes, tensor<double, mesh(batch, row, col / model)>,
+                tensor<double, mesh(col / data, batch / model, rhs)>,
                 tensor<double, mesh(row, batch, rhs / data / model)>>();
 }
 TEST(linalg, systems_upper_transposed) {
-  check_systems<triangle::upper, transpose::yes, tensor<double, mesh(batch, row, col)>, tensor<double, mesh(col, batch, rhs / model)>,
-                tensor<double, mesh(row / data, batch, rhs)>>();
+  check_systems<triangle::upper, transpose::yes, tensor<double, mesh(batch, row, col)>,
+                tensor<double, mesh(col, batch, rhs / model)>, tensor<double, mesh(row / data, batch, rhs)>>();
 }
 
-// One matrix for a batch and several dims of right-hand sides, a single right-hand side, and right-hand sides side by side with
-// the rows last.
+// One matrix for a batch and several dims of right-hand sides, a single right-hand side, and right-hand sides side by
+// side with the rows last.
 TEST(linalg, systems_of_every_shape) {
   using L = tensor<float, mesh(row, col)>;
   for (const cleave::grid& g : grids())
     for (std::int64_t n : {4, 33}) {
       L l(g, {n, n});
-      l.fill_by([&](const auto& at) { return at[0] == at[1] ? static_cast<float>(n) : static_cast<float>(wave(0, at[0], at[1])); });
+      l.fill_by([&](const auto& at) {
+        return at[0] == at[1] ? static_cast<float>(n) : static_cast<float>(wave(0, at[0], at[1]));
+      });
       tensor<float, mesh(row)> one(g, {n});
       tensor<float, mesh(batch / data, rhs / model, row)> last(g, {3, 2, n});
       tensor<float, mesh(batch / data, row, rhs)> middle(g, {3, n, 2});
@@ -212,11 +232,13 @@ TEST(linalg, systems_of_every_shape) {
       for (std::int64_t i = 0; i < n; ++i) {
         float total = 0;
         for (std::int64_t j = 0; j <= i; ++j)
-          total += (i == j ? static_cast<float>(n) : static_cast<float>(wave(0, i, j))) * want[static_cast<std::size_t>(j)];
+          total += (i == j ? static_cast<float>(n) : static_cast<float>(wave(0, i, j))) *
+                   want[static_cast<std::size_t>(j)];
         EXPECT_NEAR(total, wave(i, 0, 0), 1e-5);
         for (std::int64_t k = 0; k < 6; ++k) {
           EXPECT_NEAR(a[static_cast<std::size_t>(k * n + i)], want[static_cast<std::size_t>(i)], 1e-5);
-          EXPECT_NEAR(b[static_cast<std::size_t>((k / 2 * n + i) * 2 + k % 2)], want[static_cast<std::size_t>(i)], 1e-5);
+          EXPECT_NEAR(b[static_cast<std::size_t>((k / 2 * n + i) * 2 + k % 2)], want[static_cast<std::size_t>(i)],
+                      1e-5);
         }
       }
     }
@@ -239,7 +261,8 @@ TEST(linalg, gradients_are_those_of_the_log_determinant) {
       for (std::int64_t i = 0; i < n; ++i)
         for (std::int64_t j = 0; j < n; ++j) {
           double total = 0;
-          for (std::int64_t k = 0; k < n; ++k) total += definite(b, i, k, n) * slope[static_cast<std::size_t>((b * n + k) * n + j)];
+          for (std::int64_t k = 0; k < n; ++k)
+            total += definite(b, i, k, n) * slope[static_cast<std::size_t>((b * n + k) * n + j)];
           EXPECT_NEAR(total, i == j ? 1 : 0, 1e-12);
         }
   }

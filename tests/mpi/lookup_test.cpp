@@ -9,8 +9,8 @@
 
 #include <cmath>
 
-// Rows looked up in tables and added up in them, with tables, places and results divided in many ways, on real ranks: what the
-// plain evaluator gives.
+// Rows looked up in tables and added up in them, with tables, places and results divided in many ways, on real ranks:
+// what the plain evaluator gives.
 
 namespace {
 
@@ -68,7 +68,8 @@ void check(const F& f, Result& result, const Args&... args) {
     in.push_back(a);
   };
   (take(args), ...);
-  for (int i = 0; i < g.output_types[0].rank; ++i) at.dims[g.output_types[0][i]] = result.extents()[static_cast<std::size_t>(i)];
+  for (int i = 0; i < g.output_types[0].rank; ++i)
+    at.dims[g.output_types[0][i]] = result.extents()[static_cast<std::size_t>(i)];
   for (auto& a : at.axes.of) a = 1;
   const std::vector<cleave::host_array> wanted = evaluate(g, at, in);
   for (int times = 0; times < 2; ++times) {
@@ -80,7 +81,8 @@ void check(const F& f, Result& result, const Args&... args) {
 
 constexpr cleave::function look_up([](auto table, auto ids) { return 2 * gather(table, word, ids); });
 constexpr cleave::function table_gradient([](auto table, auto ids, auto weight) {
-  return cleave::grad(cleave::function([](auto t, auto i, auto w) { return sum(gather(t, word, i) * w); }))(table, ids, weight);
+  return cleave::grad(cleave::function([](auto t, auto i, auto w) { return sum(gather(t, word, i) * w); }))(table, ids,
+                                                                                                            weight);
 });
 constexpr cleave::function segments([](auto rows, auto ids) { return scatter_add(rows, ids, word); });
 
@@ -102,16 +104,27 @@ void check_layouts() {
       check(segments, slope, weight, ids);
     }
 }
-TEST(lookup, table_divided_by_rows) { check_layouts<mesh(word / ax, embed), mesh(batch, place), mesh(batch, place, embed)>(); }
-TEST(lookup, table_and_places_divided_alike) { check_layouts<mesh(word / ax, embed), mesh(batch / ax, place), mesh(batch / ax, place, embed)>(); }
-TEST(lookup, table_and_places_divided_differently) { check_layouts<mesh(word / ay, embed), mesh(batch / ax, place), mesh(batch / ax, place, embed)>(); }
-TEST(lookup, table_divided_by_columns) { check_layouts<mesh(word, embed / ax), mesh(batch, place / ay), mesh(batch, place / ay, embed / ax)>(); }
-TEST(lookup, table_divided_over_both_axes) { check_layouts<mesh(word / ay / ax, embed), mesh(batch / ax, place / ay), mesh(batch / ax / ay, place, embed)>(); }
+TEST(lookup, table_divided_by_rows) {
+  check_layouts<mesh(word / ax, embed), mesh(batch, place), mesh(batch, place, embed)>();
+}
+TEST(lookup, table_and_places_divided_alike) {
+  check_layouts<mesh(word / ax, embed), mesh(batch / ax, place), mesh(batch / ax, place, embed)>();
+}
+TEST(lookup, table_and_places_divided_differently) {
+  check_layouts<mesh(word / ay, embed), mesh(batch / ax, place), mesh(batch / ax, place, embed)>();
+}
+TEST(lookup, table_divided_by_columns) {
+  check_layouts<mesh(word, embed / ax), mesh(batch, place / ay), mesh(batch, place / ay, embed / ax)>();
+}
+TEST(lookup, table_divided_over_both_axes) {
+  check_layouts<mesh(word / ay / ax, embed), mesh(batch / ax, place / ay), mesh(batch / ax / ay, place, embed)>();
+}
 
 // A dim that table and places share is common to both: NumPy's take_along_axis.
 constexpr cleave::function take_along([](auto table, auto ids) { return gather(table, word, ids); });
 constexpr cleave::function take_along_gradient([](auto table, auto ids, auto weight) {
-  return cleave::grad(cleave::function([](auto t, auto i, auto w) { return sum(gather(t, word, i) * w); }))(table, ids, weight);
+  return cleave::grad(cleave::function([](auto t, auto i, auto w) { return sum(gather(t, word, i) * w); }))(table, ids,
+                                                                                                            weight);
 });
 TEST(lookup, along_a_dim_of_both) {
   using Table = f64<mesh(batch / ax, word / ay)>;
@@ -166,7 +179,8 @@ TEST(lookup, moves_no_more_than_its_price_where_places_are_even) {
     support::reset_charges();
     rows = f(table, ids);
     const std::int64_t moved = support::over_ranks(support::charged_bytes());
-    const std::int64_t priced = cleave::plan<Rows(Table, Places)>(f).bytes({word = 24 * n, batch = 24 * n, embed = 8, ax = n, ay = g.size(ay)});
+    const std::int64_t priced = cleave::plan<Rows(Table, Places)>(f).bytes(
+        {word = 24 * n, batch = 24 * n, embed = 8, ax = n, ay = g.size(ay)});
     // Beside the price: how many each device asks for.
     EXPECT_LE(moved, priced + (n > 1 ? 8 * n : 0)) << n;
     EXPECT_GE(moved, priced);

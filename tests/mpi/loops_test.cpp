@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-// Loops on real ranks: scans and their derivatives, loops that end when their values say so, branches; what the plain evaluator gives, and
-// as many bytes as the plan says.
+// Loops on real ranks: scans and their derivatives, loops that end when their values say so, branches; what the plain
+// evaluator gives, and as many bytes as the plan says.
 
 namespace {
 
@@ -94,17 +94,21 @@ TEST(loops, charge_is_the_price) {
     residual(x, w1, w2).into(y, means);
     support::reset_charges();
     residual(x, w1, w2).into(y, means);
-    EXPECT_EQ(support::over_ranks(support::charged_bytes()), plan.bytes({layer = 5, batch = 12, embed = 4, hidden = 8, ax = g.size(ax), ay = g.size(ay)}));
+    EXPECT_EQ(support::over_ranks(support::charged_bytes()),
+              plan.bytes({layer = 5, batch = 12, embed = 4, hidden = 8, ax = g.size(ax), ay = g.size(ay)}));
   }
 }
 
 // A recurrence whose input is divided over another dim of the sequence, and weights that all trips read.
 constexpr cleave::function recurrence([](auto xs, auto w) {
   auto zero = zeros_like(sum(xs, time_dim));
-  auto [last, all] = scan(time_dim, zero, xs, [w](auto h, auto x) {
-    auto next = tanh(rename(dot(h, w, embed), hidden, embed) + x);
-    return std::pair(next, next);
-  }, cleave::direction::backward);
+  auto [last, all] = scan(
+      time_dim, zero, xs,
+      [w](auto h, auto x) {
+        auto next = tanh(rename(dot(h, w, embed), hidden, embed) + x);
+        return std::pair(next, next);
+      },
+      cleave::direction::backward);
   return std::tuple(last, all);
 });
 constexpr cleave::function recurrence_gradient([](auto xs, auto w) {
@@ -134,11 +138,15 @@ constexpr cleave::function swaps([](auto x) {
   });
   return a - b;
 });
-constexpr cleave::function doubled([](auto times, auto x) { return repeat_times(times, x, [](auto v) { return 2 * v + 1; }); });
+constexpr cleave::function doubled([](auto times, auto x) {
+  return repeat_times(times, x, [](auto v) { return 2 * v + 1; });
+});
 constexpr cleave::function halved([](auto x, auto most) {
   return repeat_until(x, [](auto v) { return 0.5 * v; }, [](auto v) { return max(abs(v)) < 0.01; }, most);
 });
-constexpr cleave::function either([](auto x) { return cond(sum(x) > 0.0, [](auto v) { return 2.0 * v; }, [](auto v) { return v - sum(v); }, x); });
+constexpr cleave::function either([](auto x) {
+  return cond(sum(x) > 0.0, [](auto v) { return 2.0 * v; }, [](auto v) { return v - sum(v); }, x);
+});
 
 TEST(loops, that_values_decide) {
   for (const cleave::grid& g : grids()) {

@@ -9,8 +9,8 @@
 
 #include <cmath>
 
-// Functions that take elements from other indices, on real ranks: what the plain evaluator gives for the same graph, and as many bytes
-// as the plan says.
+// Functions that take elements from other indices, on real ranks: what the plain evaluator gives for the same graph,
+// and as many bytes as the plan says.
 
 namespace {
 
@@ -50,7 +50,8 @@ Tensor filled(const cleave::grid& g, const typename Tensor::extents_type& extent
   return t;
 }
 
-/// Runs a function and compares with the evaluator. Only what rounding leaves differs: sums over devices have another order.
+/// Runs a function and compares with the evaluator. Only what rounding leaves differs: sums over devices have another
+/// order.
 template <class Result, class F, class... Args>
 void check(const F& f, Result& result, const Args&... args) {
   const cleave::graph g = cleave::recording<F, Result(Args...)>::record();
@@ -86,7 +87,9 @@ std::int64_t charged(F&& f) {
 
 constexpr std::array<std::array<std::int64_t, 2>, 6> shapes{{{16, 24}, {7, 5}, {3, 11}, {2, 2}, {1, 9}, {0, 4}}};
 
-constexpr cleave::function laplace([](auto u) { return shift(u, row, 1) + shift(u, row, -1) + shift(u, col, 1) + shift(u, col, -1) - 4 * u; });
+constexpr cleave::function laplace([](auto u) {
+  return shift(u, row, 1) + shift(u, row, -1) + shift(u, col, 1) + shift(u, col, -1) - 4 * u;
+});
 constexpr cleave::function jacobi([](auto u) {
   const auto next = 0.25 * (roll(u, row, 1) + roll(u, row, -1) + roll(u, col, 1) + roll(u, col, -1));
   return cleave::interior(next, u, 1, row, col);
@@ -108,7 +111,8 @@ TEST(movement, stencils) {
       v = u;
       v = laplace(v);
       EXPECT_EQ(v.to_global(), w.to_global());
-      const std::int64_t priced = laplace_plan.bytes({row = extents[0], col = extents[1], ax = g.size(ax), ay = g.size(ay)});
+      const std::int64_t priced = laplace_plan.bytes(
+          {row = extents[0], col = extents[1], ax = g.size(ax), ay = g.size(ay)});
       EXPECT_EQ(charged([&] { v = laplace(u); }), priced);
     }
 }
@@ -138,7 +142,8 @@ TEST(movement, halves_rotate) {
       v = cleave::grad(weighed)(u, w);
       const auto slope = v.to_global();
       for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(slope[i], -wanted[i]);
-      const std::int64_t priced = rotated_plan.bytes({row = extents[0], col = extents[1], ax = g.size(ax), ay = g.size(ay)});
+      const std::int64_t priced = rotated_plan.bytes(
+          {row = extents[0], col = extents[1], ax = g.size(ax), ay = g.size(ay)});
       EXPECT_EQ(charged([&] { v = rotated(u); }), priced);
     }
   // An odd extent has no halves.
@@ -151,7 +156,9 @@ TEST(movement, halves_rotate) {
 
 template <cleave::border Border>
 constexpr cleave::function smooth([](auto u) {
-  return sum(windows(u, cleave::window{row, row, kr, 1, 1, 1, 1, Border}, cleave::window{col, col, kc, 1, 1, 1, 1, Border}), kr, kc);
+  return sum(windows(u, cleave::window{row, row, kr, 1, 1, 1, 1, Border},
+                     cleave::window{col, col, kc, 1, 1, 1, 1, Border}),
+             kr, kc);
 });
 TEST(movement, windows_with_corners_and_every_border) {
   using cleave::border;
@@ -171,10 +178,15 @@ using Images = f64<mesh(batch, row / ax, col / ay, channels)>;
 using Kernel = f64<mesh(kr, kc, channels, features)>;
 using Maps = f64<mesh(batch, row / ax, col / ay, features)>;
 constexpr cleave::function convolution([](auto x, auto w) {
-  return dot(windows(x, cleave::window{row, row, kr, 1, 1, 1, 1}, cleave::window{col, col, kc, 1, 1, 1, 1}), w, kr, kc, channels);
+  return dot(windows(x, cleave::window{row, row, kr, 1, 1, 1, 1}, cleave::window{col, col, kc, 1, 1, 1, 1}), w, kr, kc,
+             channels);
 });
-constexpr cleave::function by_kernel([](auto x, auto w) { return cleave::grad<1>(cleave::function([](auto a, auto b) { return sum(tanh(convolution(a, b))); }))(x, w); });
-constexpr cleave::function by_input([](auto x, auto w) { return cleave::grad(cleave::function([](auto a, auto b) { return sum(tanh(convolution(a, b))); }))(x, w); });
+constexpr cleave::function by_kernel([](auto x, auto w) {
+  return cleave::grad<1>(cleave::function([](auto a, auto b) { return sum(tanh(convolution(a, b))); }))(x, w);
+});
+constexpr cleave::function by_input([](auto x, auto w) {
+  return cleave::grad(cleave::function([](auto a, auto b) { return sum(tanh(convolution(a, b))); }))(x, w);
+});
 constexpr auto convolution_plan = cleave::plan<Maps(Images, Kernel)>(convolution);
 static_assert(convolution_plan.count(cleave::kind::exchange) == 1 && convolution_plan.collectives() == 1);
 
@@ -194,7 +206,9 @@ TEST(movement, convolution_and_its_gradients) {
 
 using Coarse = f64<mesh(batch, coarse_row / ax, coarse_col / ay, channels)>;
 constexpr cleave::function pooling([](auto x) {
-  return max(windows(x, cleave::window{row, coarse_row, kr, 2, 1, 0, 1}, cleave::window{col, coarse_col, kc, 2, 1, 0, 1}), kr, kc);
+  return max(windows(x, cleave::window{row, coarse_row, kr, 2, 1, 0, 1},
+                     cleave::window{col, coarse_col, kc, 2, 1, 0, 1}),
+             kr, kc);
 });
 TEST(movement, pooling_with_strides) {
   for (const cleave::grid& g : grids())
@@ -211,7 +225,9 @@ using Other = f64<mesh(other / ay, col)>;
 constexpr cleave::function sliced([](auto u) { return slice(u, row, inner, 1, -1) * 2; });
 constexpr cleave::function strided([](auto u) { return slice(u, row, inner, 0, cleave::to_the_end, 3) + 1; });
 constexpr cleave::function padded([](auto u) { return pad(u, row, both, 2, 1, 1, 7.0); });
-constexpr cleave::function joined([](auto u, auto v) { return concat(both, cleave::piece(u, row), cleave::piece(v, other), cleave::piece(flip(u, row), row)); });
+constexpr cleave::function joined([](auto u, auto v) {
+  return concat(both, cleave::piece(u, row), cleave::piece(v, other), cleave::piece(flip(u, row), row));
+});
 constexpr cleave::function copies([](auto u) { return tile(u, row, both, 3) - repeat(u, row, both, 3); });
 constexpr auto joined_plan = cleave::plan<Both(Grid, Other)>(joined);
 
@@ -222,13 +238,15 @@ TEST(movement, dims_that_change_their_extent) {
       const Grid u = filled<Grid>(g, extents);
       const Other v = filled<Other>(g, {5, extents[1]});
       Inner less(g, {extents[0] - 2, extents[1]}), third(g, {(extents[0] + 2) / 3, extents[1]});
-      Both more(g, {2 * extents[0] + 2, extents[1]}), all(g, {2 * extents[0] + 5, extents[1]}), thrice(g, {3 * extents[0], extents[1]});
+      Both more(g, {2 * extents[0] + 2, extents[1]}), all(g, {2 * extents[0] + 5, extents[1]}),
+          thrice(g, {3 * extents[0], extents[1]});
       check(sliced, less, u);
       check(strided, third, u);
       check(padded, more, u);
       check(joined, all, u, v);
       check(copies, thrice, u);
-      const std::int64_t priced = joined_plan.bytes({row = extents[0], other = 5, col = extents[1], ax = g.size(ax), ay = g.size(ay)});
+      const std::int64_t priced = joined_plan.bytes(
+          {row = extents[0], other = 5, col = extents[1], ax = g.size(ax), ay = g.size(ay)});
       // The sum over the two exchanges of the busiest device of each, which need not be the same.
       EXPECT_LE(charged([&] { all = joined(u, v); }), priced);
       EXPECT_THROW((Inner(g, {extents[0] - 1, extents[1]}) = sliced(u)), cleave::shape_error);
@@ -237,9 +255,12 @@ TEST(movement, dims_that_change_their_extent) {
 
 using Part = f64<mesh(part, col / ay)>;
 constexpr cleave::function window_at([](auto u, auto start) { return cleave::dynamic_slice(u, row, part, start); });
-constexpr cleave::function updated([](auto u, auto p, auto start) { return cleave::dynamic_update(u, row, p, part, start); });
+constexpr cleave::function updated([](auto u, auto p, auto start) {
+  return cleave::dynamic_update(u, row, p, part, start);
+});
 constexpr cleave::function rolled([](auto u, auto by) { return roll(u, row, by); });
-// Trap 5 of traps_test.cpp: places before and beyond the dim, of slices and of updates, are moved into it, the same for all shards.
+// Trap 5 of traps_test.cpp: places before and beyond the dim, of slices and of updates, are moved into it, the same for
+// all shards.
 TEST(movement, places_that_the_run_decides) {
   for (const cleave::grid& g : grids())
     for (const auto& extents : shapes) {
@@ -267,7 +288,8 @@ TEST(movement, diagonal) {
       const Square a = filled<Square>(g, {n, n});
       Line d(g, {n});
       check(diagonal_of, d, a);
-      EXPECT_EQ(charged([&] { d = diagonal_of(a); }), (cleave::plan<Line(Square)>(diagonal_of).bytes({row = n, col = n, ax = g.size(ax), ay = g.size(ay)})));
+      EXPECT_EQ(charged([&] { d = diagonal_of(a); }),
+                (cleave::plan<Line(Square)>(diagonal_of).bytes({row = n, col = n, ax = g.size(ax), ay = g.size(ay)})));
     }
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-// Every kind of move, between all pairs of layouts between which it may be planned, on all meshes of this many ranks, against
-// the ownership of every element enumerated from the definition of blocks.
+// Every kind of move, between all pairs of layouts between which it may be planned, on all meshes of this many ranks,
+// against the ownership of every element enumerated from the definition of blocks.
 
 namespace {
 
@@ -45,7 +45,8 @@ T with_identity(reduction how) {
 
 /// All partial values over `gone` combined, on a device with the given coordinates on the axes that stay partial.
 template <class T>
-T combined_value(std::int64_t flat, axis_set before, axis_set gone, reduction how, coordinates at, const axis_sizes& sizes) {
+T combined_value(std::int64_t flat, axis_set before, axis_set gone, reduction how, coordinates at,
+                 const axis_sizes& sizes) {
   T total = with_identity<T>(how);
   const std::int64_t n = sizes.product(gone);
   for (std::int64_t i = 0; i < n; ++i) {
@@ -84,12 +85,14 @@ template <class T>
 void check_move(grid_state& grid, kind move, const comm::transfer& t, tally& total) {
   const axis_sizes& sizes = grid.sizes();
   std::vector<T> in, want;
-  support::for_owned(t.global, t.from, grid.here(), sizes,
-                     [&](std::int64_t flat) { in.push_back(value_of<T>(flat, t.from.unreduced(), t.combine, grid.here(), sizes)); });
+  support::for_owned(t.global, t.from, grid.here(), sizes, [&](std::int64_t flat) {
+    in.push_back(value_of<T>(flat, t.from.unreduced(), t.combine, grid.here(), sizes));
+  });
   const axis_set gone = static_cast<axis_set>(t.from.unreduced() & ~t.to.unreduced());
   const axis_set fresh = static_cast<axis_set>(t.to.unreduced() & ~t.from.unreduced());
   bool keeps = true;
-  for (int a = 0; a < max_axes; ++a) keeps = keeps && ((fresh >> a & 1) == 0 || grid.here()[static_cast<std::size_t>(a)] == 0);
+  for (int a = 0; a < max_axes; ++a)
+    keeps = keeps && ((fresh >> a & 1) == 0 || grid.here()[static_cast<std::size_t>(a)] == 0);
   support::for_owned(t.global, t.to, grid.here(), sizes, [&](std::int64_t flat) {
     want.push_back(keeps ? combined_value<T>(flat, t.from.unreduced(), gone, t.combine, grid.here(), sizes)
                          : with_identity<T>(t.combine));
@@ -108,7 +111,8 @@ void check_move(grid_state& grid, kind move, const comm::transfer& t, tally& tot
   total.dearer += charged > price ? 1 : 0;
   total.cheaper += charged < price ? 1 : 0;
   const auto where = [&] {
-    std::string s = std::string(name_of(move)) + " " + print(t.from, t.global.rank) + " -> " + print(t.to, t.global.rank) + " of";
+    std::string s = std::string(name_of(move)) + " " + print(t.from, t.global.rank) + " -> " +
+                    print(t.to, t.global.rank) + " of";
     for (int i = 0; i < t.global.rank; ++i) s += " " + std::to_string(t.global[i]);
     s += " on";
     for (int a = 0; a < grid.mesh().size(); ++a) s += " " + std::to_string(sizes[a]);
@@ -142,7 +146,8 @@ bool turns(const layout& from, const layout& to, int rank, axis_set& moving) {
 
 /// All moves between two layouts of a shape; `partial` axes are free in both.
 template <class T>
-void check_pair(grid_state& grid, const shape& global, layout from, layout to, reduction how, bool partial_too, tally& total) {
+void check_pair(grid_state& grid, const shape& global, layout from, layout to, reduction how, bool partial_too,
+                tally& total) {
   const element e = element_of<T>;
   axis_set axes = 0;
   const axis_set used = static_cast<axis_set>(from.sharded() | to.sharded());
@@ -154,7 +159,8 @@ void check_pair(grid_state& grid, const shape& global, layout from, layout to, r
     partial.set_partial(axes, how);
     check_move<T>(grid, kind::reduce_scatter, {e, global, partial, to, axes, how}, total);
   }
-  if (turns(from, to, global.rank, axes)) check_move<T>(grid, kind::all_to_all, {e, global, from, to, axes, how}, total);
+  if (turns(from, to, global.rank, axes))
+    check_move<T>(grid, kind::all_to_all, {e, global, from, to, axes, how}, total);
   if (!partial_too) return;
   // Partial values over the axes that neither side uses.
   const axis_set rest = static_cast<axis_set>(grid.mesh().all() & ~used);
@@ -206,7 +212,8 @@ void check_all(std::size_t axes, const std::vector<shape>& shapes, reduction how
 
 TEST(moves, one_axis) {
   check_all<float>(1, {shape_with({8}), shape_with({7}), shape_with({1}), shape_with({0})}, reduction::sum, 1);
-  check_all<double>(1, {shape_with({8, 16}), shape_with({5, 3}), shape_with({0, 4}), shape_with({1, 9})}, reduction::max, 1);
+  check_all<double>(1, {shape_with({8, 16}), shape_with({5, 3}), shape_with({0, 4}), shape_with({1, 9})},
+                    reduction::max, 1);
   check_all<std::int32_t>(1, {shape_with({2, 3, 8}), shape_with({8, 1, 5})}, reduction::min, 1);
 }
 TEST(moves, two_axes) {
@@ -269,10 +276,14 @@ TEST(moves, nothing_is_called_for_one_device) {
   divided.set(0, axis_list(1));
   std::vector<float> in(24, 1), out(24, 0);
   support::reset_charges();
-  support::run_move(g.state(), kind::all_reduce, {element::f32, global, partial, {}, 2, reduction::sum}, in.data(), out.data());
-  support::run_move(g.state(), kind::reduce_scatter, {element::f32, global, partial, divided, 2, reduction::sum}, in.data(), out.data());
-  support::run_move(g.state(), kind::all_gather, {element::f32, global, divided, {}, 2, reduction::sum}, in.data(), out.data());
-  support::run_move(g.state(), kind::collective_permute, {element::f32, global, divided, {}, 2, reduction::sum}, in.data(), out.data());
+  support::run_move(g.state(), kind::all_reduce, {element::f32, global, partial, {}, 2, reduction::sum}, in.data(),
+                    out.data());
+  support::run_move(g.state(), kind::reduce_scatter, {element::f32, global, partial, divided, 2, reduction::sum},
+                    in.data(), out.data());
+  support::run_move(g.state(), kind::all_gather, {element::f32, global, divided, {}, 2, reduction::sum}, in.data(),
+                    out.data());
+  support::run_move(g.state(), kind::collective_permute, {element::f32, global, divided, {}, 2, reduction::sum},
+                    in.data(), out.data());
   EXPECT_EQ(support::charged_calls(), 0);
   EXPECT_EQ(out, in);
 }
@@ -283,7 +294,8 @@ TEST(moves, in_place_all_reduce) {
   layout partial;
   partial.set_partial(1);
   std::vector<double> data(5, g.rank() + 1);
-  support::run_move(g.state(), kind::all_reduce, {element::f64, shape_with({5}), partial, {}, 1, reduction::sum}, data.data(), data.data());
+  support::run_move(g.state(), kind::all_reduce, {element::f64, shape_with({5}), partial, {}, 1, reduction::sum},
+                    data.data(), data.data());
   const double n = support::ranks();
   EXPECT_EQ(data, std::vector<double>(5, n * (n + 1) / 2));
 }

@@ -49,7 +49,9 @@ inline constexpr cleave::operation<common_divisor> gcd;
 
 /// a * b + c in one function of three operands.
 struct multiply_add {
-  static constexpr cleave::elementwise_entry entry{"multiply_add", {cleave::symbols::g * cleave::symbols::y, cleave::symbols::g * cleave::symbols::x, cleave::symbols::g}};
+  static constexpr cleave::elementwise_entry entry{"multiply_add",
+                                                   {cleave::symbols::g * cleave::symbols::y,
+                                                    cleave::symbols::g * cleave::symbols::x, cleave::symbols::g}};
   template <class T>
     requires std::floating_point<T>
   CLEAVE_FUNCTION T operator()(T a, T b, T c) const {
@@ -58,7 +60,9 @@ struct multiply_add {
 };
 inline constexpr cleave::operation<multiply_add> fma3;
 
-double wave(std::int64_t i, std::int64_t j) { return std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.3 * static_cast<double>(j)); }
+double wave(std::int64_t i, std::int64_t j) {
+  return std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.3 * static_cast<double>(j));
+}
 
 std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
@@ -74,15 +78,20 @@ void check_elementwise(double tolerance) {
     const auto got = y.to_global();
     for (std::int64_t i = 0; i < 5; ++i)
       for (std::int64_t j = 0; j < 7; ++j) {
-        const double v = static_cast<double>(static_cast<T>(wave(i, j))), b = static_cast<double>(static_cast<T>(wave(j, 0)));
-        ASSERT_NEAR(static_cast<double>(got[static_cast<std::size_t>(i * 7 + j)]), std::log(1 + std::exp(2 * v)) + 0.5 * v + b, tolerance);
+        const double v = static_cast<double>(static_cast<T>(wave(i, j))),
+                     b = static_cast<double>(static_cast<T>(wave(j, 0)));
+        ASSERT_NEAR(static_cast<double>(got[static_cast<std::size_t>(i * 7 + j)]),
+                    std::log(1 + std::exp(2 * v)) + 0.5 * v + b, tolerance);
       }
-    const auto slope = cleave::grad(cleave::function([](auto v, auto u) { return sum(soft(v) * fma3(v, v, u)); }))(x, bias).make();
+    const auto slope =
+        cleave::grad(cleave::function([](auto v, auto u) { return sum(soft(v) * fma3(v, v, u)); }))(x, bias).make();
     const auto by = slope.to_global();
     for (std::int64_t i = 0; i < 5; ++i)
       for (std::int64_t j = 0; j < 7; ++j) {
-        const double v = static_cast<double>(static_cast<T>(wave(i, j))), b = static_cast<double>(static_cast<T>(wave(j, 0)));
-        ASSERT_NEAR(static_cast<double>(by[static_cast<std::size_t>(i * 7 + j)]), (v * v + b) / (1 + std::exp(-v)) + std::log(1 + std::exp(v)) * 2 * v, tolerance * 4);
+        const double v = static_cast<double>(static_cast<T>(wave(i, j))),
+                     b = static_cast<double>(static_cast<T>(wave(j, 0)));
+        ASSERT_NEAR(static_cast<double>(by[static_cast<std::size_t>(i * 7 + j)]),
+                    (v * v + b) / (1 + std::exp(-v)) + std::log(1 + std::exp(v)) * 2 * v, tolerance * 4);
       }
   }
 }
@@ -119,7 +128,8 @@ template <bool Backwards>
 struct cumulative {
   static constexpr std::string_view name = Backwards ? "cumulative_backwards" : "cumulative";
   void operator()(const cleave::local_context&, std::span<const cleave::shard> in, const cleave::shard& out) const {
-    Kokkos::parallel_for("add_up", Kokkos::RangePolicy<cleave::execution_space>(0, static_cast<std::size_t>(out.local[0])),
+    Kokkos::parallel_for("add_up",
+                         Kokkos::RangePolicy<cleave::execution_space>(0, static_cast<std::size_t>(out.local[0])),
                          add_up{in[0].view<const double**>(), out.view<double**>(), Backwards});
     Kokkos::fence();
   }
@@ -164,15 +174,19 @@ TEST(operations, on_shards_that_the_planner_divides) {
 /// In manual mode: the largest magnitude of all, by hand.
 struct fold_magnitude {
   Kokkos::View<const double*, Kokkos::LayoutRight, cleave::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> from;
-  CLEAVE_FUNCTION void operator()(std::size_t i, double& most) const { most = Kokkos::fmax(most, Kokkos::fabs(from(i))); }
+  CLEAVE_FUNCTION void operator()(std::size_t i, double& most) const {
+    most = Kokkos::fmax(most, Kokkos::fabs(from(i)));
+  }
 };
 struct largest_magnitude {
   static constexpr std::string_view name = "largest_magnitude";
-  void operator()(const cleave::local_context& here, std::span<const cleave::shard> in, const cleave::shard& out) const {
+  void operator()(const cleave::local_context& here, std::span<const cleave::shard> in,
+                  const cleave::shard& out) const {
     const auto x = in[0].view<const double*>();
     const auto result = out.view<double>();
     double most = 0;
-    Kokkos::parallel_reduce("fold_magnitude", Kokkos::RangePolicy<cleave::execution_space>(0, x.extent(0)), fold_magnitude{x}, Kokkos::Max<double>(most));
+    Kokkos::parallel_reduce("fold_magnitude", Kokkos::RangePolicy<cleave::execution_space>(0, x.extent(0)),
+                            fold_magnitude{x}, Kokkos::Max<double>(most));
     Kokkos::deep_copy(result, x.extent(0) == 0 ? 0.0 : most);
     here.all_reduce(result, cleave::reduction::max, data, model);
   }
@@ -185,8 +199,9 @@ struct largest_magnitude {
 TEST(operations, in_manual_mode_with_a_collective) {
   using X = tensor<double, mesh(row / data / model)>;
   using Number = tensor<double, mesh()>;
-  constexpr cleave::function f(
-      [](auto x) { return 2 * cleave::local<largest_magnitude>(cleave::result<double>(mesh()), reshard(x, mesh(row / data / model))); });
+  constexpr cleave::function f([](auto x) {
+    return 2 * cleave::local<largest_magnitude>(cleave::result<double>(mesh()), reshard(x, mesh(row / data / model)));
+  });
   for (const cleave::grid& g : grids()) {
     X x(g, {11});
     Number y(g, {});
@@ -213,7 +228,8 @@ struct may_throw {
 TEST(operations, may_throw_while_an_exchange_is_under_way) {
   using X = tensor<double, mesh(row / data / model, time_dim)>;
   constexpr cleave::function f([](auto x) {
-    const cleave::value turned = roll(x, row, 1), copied = cleave::call<may_throw>(cleave::whole(time_dim), cleave::value(x));
+    const cleave::value turned = roll(x, row, 1),
+                        copied = cleave::call<may_throw>(cleave::whole(time_dim), cleave::value(x));
     return turned * copied;
   });
   constexpr auto plan = cleave::plan<X(X)>(f);
@@ -244,10 +260,12 @@ TEST(operations, may_throw_while_an_exchange_is_under_way) {
 /// Each device's shard replaced by that of its neighbour, its rows counted, and all of it gathered.
 struct exchange {
   static constexpr std::string_view name = "exchange";
-  void operator()(const cleave::local_context& here, std::span<const cleave::shard> in, const cleave::shard& out) const {
+  void operator()(const cleave::local_context& here, std::span<const cleave::shard> in,
+                  const cleave::shard& out) const {
     const auto mine = in[0].view<const double*>();
     const auto all = out.view<double*>();
-    Kokkos::View<double*, Kokkos::LayoutRight, cleave::memory_space> theirs("theirs", mine.extent(0)), parts("parts", all.extent(0));
+    Kokkos::View<double*, Kokkos::LayoutRight, cleave::memory_space> theirs("theirs", mine.extent(0)),
+        parts("parts", all.extent(0));
     here.shift(mine, theirs, 1, data);
     here.all_gather(theirs, parts, data);
     // Every device adds the same: the sum of equal parts is their number times as much.

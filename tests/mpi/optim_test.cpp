@@ -14,7 +14,8 @@
 
 #include <cmath>
 
-// Optimizers on tensors: their states are made from the types of the weights, and every mesh computes what the plain evaluator does.
+// Optimizers on tensors: their states are made from the types of the weights, and every mesh computes what the plain
+// evaluator does.
 
 namespace {
 
@@ -74,13 +75,15 @@ void append(A& all, std::vector<std::vector<double>>& to) {
 
 constexpr cleave::function adafactor_step([](auto w, auto state, auto slope, auto limit, auto rate) {
   constexpr optim::inverse_square_root schedule{1, 2};
-  return optim::adafactor(w, state, optim::clip_by_global_norm(slope, limit), rate * schedule(state.steps), {.weight_decay = 0.01});
+  return optim::adafactor(w, state, optim::clip_by_global_norm(slope, limit), rate * schedule(state.steps),
+                          {.weight_decay = 0.01});
 });
 
 TEST(optim, adafactor_of_clipped_gradients_is_what_it_means_on_every_mesh) {
   using State = optim::adafactor_state<Weights<double>, Number<double>>;
   using Signature = std::tuple<Weights<double>, State>(Weights<double>, State, Weights<double>, double, double);
-  const cleave::graph graph = cleave::recording<std::remove_cvref_t<decltype(adafactor_step)>::body_type, Signature>::record();
+  const cleave::graph graph =
+      cleave::recording<std::remove_cvref_t<decltype(adafactor_step)>::body_type, Signature>::record();
   const std::vector<cleave::named_size> named{{"batch", b}, {"layer", l}, {"embed", e}, {"hidden", h}};
   const cleave::sizes at = cleave::sizes_for(graph, named);
   for (const auto& sizes : support::factorings(support::ranks(), 2)) {
@@ -124,7 +127,8 @@ constexpr cleave::function mixed_step([](auto w, auto state, auto scale, auto x)
   const auto finite = optim::all_finite(slope);
   const auto [moved, next] = optim::adam(w, state, slope, 0.02);
   const auto after = optim::next_loss_scale(scale, finite);
-  return std::tuple(optim::select_tree(finite, moved, w), optim::select_tree(finite, next, state), after, value, finite);
+  return std::tuple(optim::select_tree(finite, moved, w), optim::select_tree(finite, next, state), after, value,
+                    finite);
 });
 
 TEST(optim, steps_whose_gradients_overflow_are_skipped_on_all_devices) {

@@ -112,7 +112,8 @@ int MPI_Exscan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op o
   charge(ranks_of(comm) > 1 ? count * size_of(type) : 0);
   return PMPI_Exscan(in, out, count, type, op, comm);
 }
-int MPI_Allgather(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type, MPI_Comm comm) {
+int MPI_Allgather(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type,
+                  MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
@@ -127,7 +128,8 @@ int MPI_Allgatherv(const void* in, int sent, MPI_Datatype sent_type, void* out, 
   charge(from_others(counts, type, comm));
   return PMPI_Allgatherv(in, sent, sent_type, out, counts, offsets, type, comm);
 }
-int MPI_Alltoall(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type, MPI_Comm comm) {
+int MPI_Alltoall(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type,
+                 MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
@@ -188,22 +190,24 @@ int MPI_Allreduce_c(const void* in, void* out, MPI_Count count, MPI_Datatype typ
   charge_all_reduce(count, type, comm);
   return PMPI_Allreduce_c(in, out, count, type, op, comm);
 }
-int MPI_Reduce_scatter_block_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+int MPI_Reduce_scatter_block_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op,
+                               MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
   charge_blocks(count, type, comm);
   return PMPI_Reduce_scatter_block_c(in, out, count, type, op, comm);
 }
-int MPI_Reduce_scatter_c(const void* in, void* out, const MPI_Count counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+int MPI_Reduce_scatter_c(const void* in, void* out, const MPI_Count counts[], MPI_Datatype type, MPI_Op op,
+                         MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
   charge(from_others(counts, type, comm));
   return PMPI_Reduce_scatter_c(in, out, counts, type, op, comm);
 }
-int MPI_Allgather_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count, MPI_Datatype type,
-                    MPI_Comm comm) {
+int MPI_Allgather_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count,
+                    MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
@@ -218,29 +222,31 @@ int MPI_Allgatherv_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, voi
   charge(from_others(counts, type, comm));
   return PMPI_Allgatherv_c(in, sent, sent_type, out, counts, offsets, type, comm);
 }
-int MPI_Alltoall_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count, MPI_Datatype type,
-                   MPI_Comm comm) {
+int MPI_Alltoall_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count,
+                   MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
   charge_blocks(count, type, comm);
   return PMPI_Alltoall_c(in, sent, sent_type, out, count, type, comm);
 }
-int MPI_Alltoallv_c(const void* in, const MPI_Count sent[], const MPI_Aint sent_offsets[], MPI_Datatype sent_type, void* out,
-                    const MPI_Count counts[], const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
+int MPI_Alltoallv_c(const void* in, const MPI_Count sent[], const MPI_Aint sent_offsets[], MPI_Datatype sent_type,
+                    void* out, const MPI_Count counts[], const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
   charge(from_others(counts, type, comm));
   return PMPI_Alltoallv_c(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
 }
-int MPI_Irecv_c(void* out, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Irecv_c(void* out, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                MPI_Request* request) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   charge_message(count, type, source, comm);
   return PMPI_Irecv_c(out, count, type, source, tag, comm, request);
 }
-int MPI_Isend_c(const void* in, MPI_Count count, MPI_Datatype type, int target, int tag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Isend_c(const void* in, MPI_Count count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
+                MPI_Request* request) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   ++messages_sent;

@@ -30,7 +30,9 @@ using X = f64<mesh(batch / data, embed)>;
 using Up = f64<mesh(embed, hidden / model)>;
 using Down = f64<mesh(hidden / model, embed)>;
 
-constexpr cleave::function mlp([](auto x, auto up, auto down) { return dot(gelu(dot(x, up, embed)), down, hidden) + x; });
+constexpr cleave::function mlp([](auto x, auto up, auto down) {
+  return dot(gelu(dot(x, up, embed)), down, hidden) + x;
+});
 constexpr auto mlp_plan = cleave::plan<X(X, Up, Down)>(mlp);
 
 /// A smooth function of the position, different along every dim.
@@ -45,7 +47,8 @@ double wave(const At& at, double scale) {
 std::vector<cleave::grid> grids() { return support::grids(mesh); }
 cleave::grid alone() { return {mesh, MPI_COMM_SELF, {1, 1}}; }
 
-void expect_near(const std::vector<double>& got, const std::vector<double>& wanted, double tolerance, const char* what) {
+void expect_near(const std::vector<double>& got, const std::vector<double>& wanted, double tolerance,
+                 const char* what) {
   EXPECT_EQ(got.size(), wanted.size()) << what;
   double worst = 0;
   for (std::size_t i = 0; i < std::min(got.size(), wanted.size()); ++i)
@@ -65,7 +68,8 @@ std::vector<double> run_mlp(const cleave::grid& grid, std::int64_t b, std::int64
 }
 
 TEST(programs, mlp_is_the_same_on_every_mesh) {
-  const std::array<std::int64_t, 3> shapes[] = {{8, 16, 24}, {7, 5, 9}, {1, 3, 2}, {0, 4, 4}, {5, 0, 3}, {3, 4, 0}, {24, 1, 8}};
+  const std::array<std::int64_t, 3> shapes[] = {{8, 16, 24}, {7, 5, 9}, {1, 3, 2}, {0, 4, 4},
+                                                {5, 0, 3},   {3, 4, 0}, {24, 1, 8}};
   for (const auto& [b, e, h] : shapes) {
     const auto wanted = run_mlp(alone(), b, e, h);
     for (const cleave::grid& g : grids()) expect_near(run_mlp(g, b, e, h), wanted, 1e-13, "mlp");
@@ -100,7 +104,9 @@ TEST(programs, training_moves_what_the_plan_says) {
     types::Images images(g, {48, 64});
     types::Labels labels(g, {48});
     types::Scalar loss(g, {});
-    const auto step = [&] { types::train(s.weights, s.momentum, images, labels, 0.1).into(s.weights, s.momentum, loss); };
+    const auto step = [&] {
+      types::train(s.weights, s.momentum, images, labels, 0.1).into(s.weights, s.momentum, loss);
+    };
     step();
     const std::int64_t priced = types::train_plan.bytes(
         {digits::data = sizes[0], digits::model = sizes[1], digits::batch = 48, digits::hidden = 48});
@@ -186,7 +192,8 @@ TEST(programs, statements) {
       double all = 0, exps = 0;
       for (std::int64_t e = 0; e < 10; ++e) all += wave_at(b, e), exps += std::exp(wave_at(b, e));
       for (std::int64_t e = 0; e < 10; ++e)
-        EXPECT_NEAR(again[static_cast<std::size_t>(b * 10 + e)], std::exp(wave_at(b, e)) / exps + all - wave_at(b, e), 1e-13);
+        EXPECT_NEAR(again[static_cast<std::size_t>(b * 10 + e)], std::exp(wave_at(b, e)) / exps + all - wave_at(b, e),
+                    1e-13);
     }
   }
 }
@@ -278,7 +285,8 @@ TEST(programs, errors_on_every_rank) {
 
 TEST(digits, malformed_files_are_named_with_their_line) {
   EXPECT_THROW(digits::read("no such file.csv"), std::runtime_error);
-  const std::string path = "digits_" + std::to_string(support::rank()) + "_of_" + std::to_string(support::ranks()) + ".csv";
+  const std::string path = "digits_" + std::to_string(support::rank()) + "_of_" + std::to_string(support::ranks()) +
+                           ".csv";
   std::ofstream(path) << "1,2,3\n";
   try {
     digits::read(path);

@@ -10,8 +10,8 @@
 #include <cmath>
 #include <limits>
 
-// Random numbers and the reductions made of others, on tensors: the same bits on every mesh and layout as the definition gives on one
-// device, without communication.
+// Random numbers and the reductions made of others, on tensors: the same bits on every mesh and layout as the
+// definition gives on one device, without communication.
 
 namespace {
 
@@ -40,7 +40,8 @@ std::vector<double> by_rows(const Tensor& x, bool turned) {
   const auto got = x.to_global();
   std::vector<double> all;
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) all.push_back(static_cast<double>(got[static_cast<std::size_t>(turned ? j * rows + i : i * columns + j)]));
+    for (std::int64_t j = 0; j < columns; ++j)
+      all.push_back(static_cast<double>(got[static_cast<std::size_t>(turned ? j * rows + i : i * columns + j)]));
   return all;
 }
 
@@ -69,17 +70,21 @@ void check_layout(const cleave::grid& g) {
     else kept = x * uniform_like(x, key) + 1;
   }
   EXPECT_EQ(support::over_ranks(support::charged_bytes()), 0);
-  const auto all_bits = by_rows(bits, Turned), all_u = by_rows(u, Turned), all_long = by_rows(long_u, Turned), all_short = by_rows(short_u, Turned);
-  const auto all_z = by_rows(z, Turned), all_long_z = by_rows(long_z, Turned), all_coin = by_rows(coin, Turned), all_kept = by_rows(kept, Turned);
+  const auto all_bits = by_rows(bits, Turned), all_u = by_rows(u, Turned), all_long = by_rows(long_u, Turned),
+             all_short = by_rows(short_u, Turned);
+  const auto all_z = by_rows(z, Turned), all_long_z = by_rows(long_z, Turned), all_coin = by_rows(coin, Turned),
+             all_kept = by_rows(kept, Turned);
   const std::uint64_t row_of_key = 4503599627370496u + 3u;
   const auto folded_word = [&](std::int64_t column) {
-    return static_cast<std::uint64_t>(number(cleave::op::random, cleave::element::u32, key, static_cast<std::int64_t>(row_of_key), column));
+    return static_cast<std::uint64_t>(
+        number(cleave::op::random, cleave::element::u32, key, static_cast<std::int64_t>(row_of_key), column));
   };
   const std::uint64_t folded = (folded_word(0) >> 12 << 32) + folded_word(1);
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) {
       const auto at = static_cast<std::size_t>(i * columns + j);
-      const double word = number(cleave::op::random, cleave::element::u32, key, i, j), f = number(cleave::op::random, cleave::element::f32, key, i, j);
+      const double word = number(cleave::op::random, cleave::element::u32, key, i, j),
+                   f = number(cleave::op::random, cleave::element::f32, key, i, j);
       ASSERT_EQ(all_bits[at], word);
       ASSERT_EQ(all_u[at], f);
       ASSERT_EQ(all_long[at], number(cleave::op::random, cleave::element::f64, key, i, j));
@@ -115,7 +120,8 @@ TEST(random, normal_numbers_do_not_depend_on_the_layout) {
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j)
         for (std::int64_t k = 0; k < depth; ++k) {
-          ASSERT_EQ(a[static_cast<std::size_t>((i * columns + j) * depth + k)], b[static_cast<std::size_t>((i * depth + k) * columns + j)]);
+          ASSERT_EQ(a[static_cast<std::size_t>((i * columns + j) * depth + k)],
+                    b[static_cast<std::size_t>((i * depth + k) * columns + j)]);
           ASSERT_NEAR(static_cast<double>(a[static_cast<std::size_t>((i * columns + j) * depth + k)]),
                       number(cleave::op::normal, cleave::element::f32, key, i * columns + j, k), 3e-6);
         }
@@ -166,7 +172,9 @@ TEST(random, reductions_made_of_others) {
     tensor<int, mesh(row / model)> along(g, {rows});
     tensor<bool, mesh(row)> some(g, {rows}), every(g, {rows});
     tensor<float, mesh(col)> product(g, {columns}), middle(g, {columns}), spread(g, {columns});
-    const auto value = [&](std::int64_t i, std::int64_t j) { return j == 4 && i > 5 ? nan : static_cast<float>((i * 5 + j * 3) % 4) + 1; };
+    const auto value = [&](std::int64_t i, std::int64_t j) {
+      return j == 4 && i > 5 ? nan : static_cast<float>((i * 5 + j * 3) % 4) + 1;
+    };
     x.fill_by([&](const auto& at) { return value(at[0], at[1]); });
     most = argmax(x, row);
     least = argmin(x, row);
@@ -187,7 +195,8 @@ TEST(random, reductions_made_of_others) {
         total += static_cast<double>(value(i, j));
         times *= static_cast<double>(value(i, j));
       }
-      for (std::int64_t i = 0; i < rows; ++i) off += std::pow(static_cast<double>(value(i, j)) - total / rows, 2) / rows;
+      for (std::int64_t i = 0; i < rows; ++i)
+        off += std::pow(static_cast<double>(value(i, j)) - total / rows, 2) / rows;
       const auto at = static_cast<std::size_t>(j);
       EXPECT_EQ(most_at[at], j == 4 ? 6 : high);
       EXPECT_EQ(least_at[at], j == 4 ? 6 : low);

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-// The promises of docs/13-semantics.md that do not depend on element types or on several grids: memory, aliasing, repeatability,
-// errors, and the cases at the edge.
+// The promises of docs/13-semantics.md that do not depend on element types or on several grids: memory, aliasing,
+// repeatability, errors, and the cases at the edge.
 
 namespace {
 
@@ -118,7 +118,9 @@ TEST(semantics, wrapped_views_get_the_values) {
     Rows x(g, {6, 4});
     x.fill(3);
     const auto local = x.local_extents();
-    const Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space> view("v", static_cast<std::size_t>(local[0]), static_cast<std::size_t>(local[1]));
+    const Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space> view("v",
+                                                                                 static_cast<std::size_t>(local[0]),
+                                                                                 static_cast<std::size_t>(local[1]));
     Rows wrapped(g, {6, 4}, view);
     const auto first = [&] { return view.extent(0) == 0 ? -1.0 : view(0, 0); };
     const double empty = view.extent(0) == 0 ? -1.0 : 0.0;
@@ -187,7 +189,8 @@ TEST(semantics, results_may_be_arguments) {
     const auto expect = [&](const auto& got, const char* what, const auto& want) {
       const auto all = got.to_global();
       for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t j = 0; j < n; ++j) EXPECT_NEAR(all[static_cast<std::size_t>(i * n + j)], want(i, j), 1e-12) << what;
+        for (std::int64_t j = 0; j < n; ++j)
+          EXPECT_NEAR(all[static_cast<std::size_t>(i * n + j)], want(i, j), 1e-12) << what;
     };
     restart();
     y = y * y - y;
@@ -205,8 +208,9 @@ TEST(semantics, results_may_be_arguments) {
     });
     // A product into one of its operands.
     restart();
-    f64<mesh(row / data, deep)> c(g, {n, n}, Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
-                                                 x.data(), x.view().extent(0), x.view().extent(1)));
+    f64<mesh(row / data, deep)> c(g, {n, n},
+                                  Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
+                                      x.data(), x.view().extent(0), x.view().extent(1)));
     c = mixed(x, y);
     expect(c, "a product over its operand", [&](auto i, auto j) {
       double total = 0;
@@ -226,7 +230,9 @@ TEST(semantics, wrapped_memory_may_overlap) {
     const auto size = static_cast<std::size_t>(n * n);
     const Kokkos::View<double*> memory("memory", size + 5);
     const auto wrap = [&](const auto& like, std::size_t at) {
-      return std::remove_cvref_t<decltype(like)>(g, {n, n}, flat_view(memory.data() + at, like.view().extent(0), like.view().extent(1)));
+      return std::remove_cvref_t<decltype(like)>(g, {n, n},
+                                                 flat_view(memory.data() + at, like.view().extent(0),
+                                                           like.view().extent(1)));
     };
     const auto check = [&](auto to, const char* what, bool turned) {
       Rows x = wrap(shape, 0);
@@ -284,7 +290,9 @@ TEST(semantics, replicas_are_the_same_bits) {
     for (const std::int64_t n : {1, 7, 1000, 70000}) {
       cleave::tensor<float, mesh(deep / data / model, col)> x(g, {support::ranks(), n});
       cleave::tensor<float, mesh(col)> total(g, {n}), most(g, {n});
-      x.fill_by([](const auto& at) { return static_cast<float>(wave(at)) * std::ldexp(1.0f, static_cast<int>(at[0] * 7 % 13)); });
+      x.fill_by([](const auto& at) {
+        return static_cast<float>(wave(at)) * std::ldexp(1.0f, static_cast<int>(at[0] * 7 % 13));
+      });
       total = sum(x, deep);
       most = max(x, deep);
       EXPECT_TRUE(replicas_agree(total)) << n;
@@ -365,7 +373,9 @@ TEST(semantics, static_objects_outlive_mpi_and_kokkos) {
   static cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
   static Rows x(g, {8, 8});
   static Square y(g, {8, 8});
-  static const Rows wrapped(g, {8, 8}, Kokkos::View<double**, Kokkos::LayoutRight>("mine", x.view().extent(0), x.view().extent(1)));
+  static const Rows wrapped(g, {8, 8},
+                            Kokkos::View<double**, Kokkos::LayoutRight>("mine", x.view().extent(0),
+                                                                        x.view().extent(1)));
   static cleave::grid part(mesh, MPI_COMM_WORLD, {1, 1}, cleave::on_ranks{support::ranks() - 1, 1});
   static Rows z(part, {8, 8});
   x.fill(1);

@@ -11,8 +11,8 @@
 #include <limits>
 #include <numeric>
 
-// Slices sorted along divided and undivided dims on real ranks, against std::stable_sort: spread evenly, all equal, in order, reversed, with
-// NaN, and in blocks that are uneven or empty.
+// Slices sorted along divided and undivided dims on real ranks, against std::stable_sort: spread evenly, all equal, in
+// order, reversed, with NaN, and in blocks that are uneven or empty.
 
 namespace {
 
@@ -29,7 +29,8 @@ std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
 /// What to sort.
 enum class order_of { noise, equal, sorted, reversed, few, skewed };
-constexpr order_of all_orders[] = {order_of::noise, order_of::equal, order_of::sorted, order_of::reversed, order_of::few, order_of::skewed};
+constexpr order_of all_orders[] = {order_of::noise,    order_of::equal, order_of::sorted,
+                                   order_of::reversed, order_of::few,   order_of::skewed};
 
 double noise(std::int64_t i, std::int64_t j) {
   std::uint64_t x = static_cast<std::uint64_t>(i * 1000003 + j) * 0x9e3779b97f4a7c15u;
@@ -83,11 +84,14 @@ bool same(T a, T b) {
 
 template <class T, auto Layout>
 void check(const cleave::grid& g, std::int64_t rows, std::int64_t columns, bool row_first = true) {
-  const auto extents = [&]() -> std::array<std::int64_t, 2> { return row_first ? std::array{rows, columns} : std::array{columns, rows}; }();
+  const auto extents = [&]() -> std::array<std::int64_t, 2> {
+    return row_first ? std::array{rows, columns} : std::array{columns, rows};
+  }();
   tensor<T, Layout> x(g, extents), up(g, extents), down(g, extents);
   tensor<int, Layout> from(g, extents), from_down(g, extents);
   for (order_of what : all_orders) {
-    x.fill_by([&](const auto& at) { return row_first ? element<T>(what, at[0], at[1]) : element<T>(what, at[1], at[0]); });
+    x.fill_by(
+        [&](const auto& at) { return row_first ? element<T>(what, at[0], at[1]) : element<T>(what, at[1], at[0]); });
     up = sorted(x);
     down = sorted_down(x);
     from = places_of(x);

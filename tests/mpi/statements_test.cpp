@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What functions offer, statements offer too: each lambda below is run once on tensors, as a statement, and once as the body of a function.
+// What functions offer, statements offer too: each lambda below is run once on tensors, as a statement, and once as the
+// body of a function.
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
@@ -43,19 +44,29 @@ inline constexpr std::tuple operations{
     [](const auto& x, const auto& y, const auto&) { return tanh(x) + gelu(y) * sigmoid(-x); },
     [](const auto& x, const auto& y, const auto&) { return select(!(x < y), maximum(x, 0.25), pow(abs(y), 2)); },
     [](const auto& x, const auto&, const auto&) { return cleave::shift(x, row, constant<1>{}); },
-    [](const auto& x, const auto&, const auto&) { return cleave::shift(x, row, constant<std::int64_t{-2}>{}, constant<cleave::border::edge>{}); },
+    [](const auto& x, const auto&, const auto&) {
+      return cleave::shift(x, row, constant<std::int64_t{-2}>{}, constant<cleave::border::edge>{});
+    },
     [](const auto& x, const auto&, const auto&) { return cleave::roll(x, row, 2); },
     [](const auto& x, const auto&, const auto&) { return cleave::roll(x, row, constant<2>{}); },
-    [](const auto& x, const auto&, const auto&) { return cleave::slice(x, row, third, constant<1>{}, constant<-1>{}, constant<2>{}); },
+    [](const auto& x, const auto&, const auto&) {
+      return cleave::slice(x, row, third, constant<1>{}, constant<-1>{}, constant<2>{});
+    },
     [](const auto& x, const auto&, const auto&) { return cleave::pad(x, row, third, constant<1>{}, constant<2>{}); },
     [](const auto& x, const auto&, const auto&) { return cleave::flip(x, row); },
     [](const auto& x, const auto&, const auto&) { return cleave::repeat(x, row, third, constant<2>{}); },
     [](const auto& x, const auto&, const auto&) { return cleave::tile(x, row, third, constant<2>{}); },
-    [](const auto& x, const auto& y, const auto&) { return cleave::concat(third, cleave::piece(x, row), cleave::piece(2.0 * y, row)); },
+    [](const auto& x, const auto& y, const auto&) {
+      return cleave::concat(third, cleave::piece(x, row), cleave::piece(2.0 * y, row));
+    },
     [](const auto& x, const auto& y, const auto&) { return cleave::stack(part, x, y); },
-    [](const auto& x, const auto&, const auto&) { return sum(cleave::windows(x, cleave::window_c<row, row, around, 1, 1, 1, 1>), around); },
+    [](const auto& x, const auto&, const auto&) {
+      return sum(cleave::windows(x, cleave::window_c<row, row, around, 1, 1, 1, 1>), around);
+    },
     [](const auto& x, const auto&, const auto&) { return cleave::dynamic_slice(x, row, part, 3); },
-    [](const auto& x, const auto& y, const auto&) { return cleave::dynamic_update(x, row, cleave::slice(y, row, part, constant<0>{}, constant<2>{}), part, 3); },
+    [](const auto& x, const auto& y, const auto&) {
+      return cleave::dynamic_update(x, row, cleave::slice(y, row, part, constant<0>{}, constant<2>{}), part, 3);
+    },
     [](const auto& x, const auto& y, const auto&) { return cleave::interior(x, y, constant<1>{}, row, col); },
     [](const auto& x, const auto&, const auto& i) { return gather(x, row, i); },
     [](const auto& x, const auto&, const auto&) { return gather(x, row, 3); },
@@ -63,7 +74,9 @@ inline constexpr std::tuple operations{
     [](const auto& x, const auto&, const auto&) { return cleave::take_along(x, cleave::argsort(x, row), row); },
     [](const auto& x, const auto&, const auto&) { return cleave::sort(x, row, constant<cleave::order::descending>{}); },
     [](const auto& x, const auto&, const auto&) { return cleave::cumulative_prod(x, row); },
-    [](const auto& x, const auto&, const auto&) { return cleave::cumulative_max(x, row, constant<cleave::running::backward>{}); },
+    [](const auto& x, const auto&, const auto&) {
+      return cleave::cumulative_max(x, row, constant<cleave::running::backward>{});
+    },
     [](const auto& x, const auto&, const auto&) { return cleave::cumulative_min(x, row); },
     [](const auto& x, const auto&, const auto&) { return argmax(x, row); },
     [](const auto& x, const auto& y, const auto&) { return dot(x, rename(y, row, third), col); },
@@ -76,25 +89,44 @@ inline constexpr std::tuple operations{
     [](const auto& x, const auto&, const auto&) { return merge(x, row, col, whole); },
     [](const auto& x, const auto&, const auto&) { return reshard(x, mesh(row, col / data)); },
     [](const auto& x, const auto&, const auto&) { return cleave::dropout(x, 0.25, 7); },
-    [](const auto& x, const auto&, const auto&) { return cleave::repeat_times(3, x, [](const auto& v) { return v * 0.5 + 1; }); },
     [](const auto& x, const auto&, const auto&) {
-      return cleave::repeat_until(x, [](const auto& v) { return v * 0.5; }, [](const auto& v) { return max(abs(v)) < 0.01; }, 100);
+      return cleave::repeat_times(3, x, [](const auto& v) { return v * 0.5 + 1; });
     },
-    [](const auto& x, const auto& y, const auto&) { return cleave::scan(row, sum(y, row), x, [](const auto& carry, const auto& each) { return carry * 0.5 + each; }); },
+    [](const auto& x, const auto&, const auto&) {
+      return cleave::repeat_until(
+          x, [](const auto& v) { return v * 0.5; }, [](const auto& v) { return max(abs(v)) < 0.01; }, 100);
+    },
+    [](const auto& x, const auto& y, const auto&) {
+      return cleave::scan(row, sum(y, row), x, [](const auto& carry, const auto& each) { return carry * 0.5 + each; });
+    },
     [](const auto& x, const auto& y, const auto&) { return cleave::nn::silu(x) + cleave::nn::gelu_exact(y); },
-    [](const auto& x, const auto& y, const auto&) { return cleave::nn::rms_norm(x, sum(y, row), col, constant<0.5>{}); },
-    [](const auto& x, const auto& y, const auto&) { return cleave::nn::linear(x, cleave::nn::linear_weights{y, x}, row, col); },
     [](const auto& x, const auto& y, const auto&) {
-      return cleave::nn::gated_feed_forward(x, rename(y, row, third), rename(x, row, third), rename(y, row, third), col, third, [](const auto& v) { return cleave::nn::silu(v); });
-    },
-    [](const auto& x, const auto& y, const auto& i) { return cleave::nn::unembedding(cleave::nn::embedding(x, i, row), y, col); },
-    [](const auto& x, const auto&, const auto&) { return cleave::nn::cross_entropy(x, argmax(x, col), col, constant<0.25>{}); },
-    [](const auto& x, const auto&, const auto&) { return cleave::nn::rotary(cleave::slice(x, col, third, constant<0>{}, constant<2>{}), iota(x, row), third); },
-    [](const auto& x, const auto& y, const auto&) {
-      return cleave::nn::attention(x, rename(y, row, third), rename(x, row, third), cleave::nn::attention_dims_c<row, third, col>, cleave::nn::causal{});
+      return cleave::nn::rms_norm(x, sum(y, row), col, constant<0.5>{});
     },
     [](const auto& x, const auto& y, const auto&) {
-      return cleave::cond(sum(x) < sum(y), [](const auto& a, const auto& b) { return a + b; }, [](const auto& a, const auto& b) { return a * b; }, x, y);
+      return cleave::nn::linear(x, cleave::nn::linear_weights{y, x}, row, col);
+    },
+    [](const auto& x, const auto& y, const auto&) {
+      return cleave::nn::gated_feed_forward(x, rename(y, row, third), rename(x, row, third), rename(y, row, third), col,
+                                            third, [](const auto& v) { return cleave::nn::silu(v); });
+    },
+    [](const auto& x, const auto& y, const auto& i) {
+      return cleave::nn::unembedding(cleave::nn::embedding(x, i, row), y, col);
+    },
+    [](const auto& x, const auto&, const auto&) {
+      return cleave::nn::cross_entropy(x, argmax(x, col), col, constant<0.25>{});
+    },
+    [](const auto& x, const auto&, const auto&) {
+      return cleave::nn::rotary(cleave::slice(x, col, third, constant<0>{}, constant<2>{}), iota(x, row), third);
+    },
+    [](const auto& x, const auto& y, const auto&) {
+      return cleave::nn::attention(x, rename(y, row, third), rename(x, row, third),
+                                   cleave::nn::attention_dims_c<row, third, col>, cleave::nn::causal{});
+    },
+    [](const auto& x, const auto& y, const auto&) {
+      return cleave::cond(
+          sum(x) < sum(y), [](const auto& a, const auto& b) { return a + b; },
+          [](const auto& a, const auto& b) { return a * b; }, x, y);
     },
 };
 /// These give several tensors.
@@ -114,7 +146,11 @@ struct arguments {
   Y y;
   Indices i;
   explicit arguments(const cleave::grid& g) : x(g, {6, 4}), y(g, {6, 4}), i(g, {5}) {
-    const auto wave = [](double phase) { return [phase](const auto& at) { return std::sin(phase + 1.7 * static_cast<double>(at[0]) + 0.9 * static_cast<double>(at[1])); }; };
+    const auto wave = [](double phase) {
+      return [phase](const auto& at) {
+        return std::sin(phase + 1.7 * static_cast<double>(at[0]) + 0.9 * static_cast<double>(at[1]));
+      };
+    };
     x.fill_by(wave(0.3));
     y.fill_by(wave(1.1));
     i.fill_by([](const auto& at) { return static_cast<int>(at[0] * 2 % 3); });
@@ -153,7 +189,9 @@ TEST(statements, give_several_tensors) {
     cleave::tensor<int, mesh()> iterations(g, {});
     Flag converged(g, {});
     X halved(g, {6, 4});
-    cleave::repeat_until_reported(a.x, [](const auto& v) { return v * 0.5; }, [](const auto& v) { return max(abs(v)) < 0.2; }, 100).into(halved, iterations, converged);
+    cleave::repeat_until_reported(
+        a.x, [](const auto& v) { return v * 0.5; }, [](const auto& v) { return max(abs(v)) < 0.2; }, 100)
+        .into(halved, iterations, converged);
     EXPECT_EQ(iterations.item(), 3);
     EXPECT_TRUE(converged.item());
   }

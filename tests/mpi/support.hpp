@@ -20,7 +20,8 @@ std::int64_t charged_bytes();
 std::int64_t charged_calls();
 /// Messages sent by this rank, which are charged to their receiver.
 std::int64_t sent_messages();
-/// A number made of the collective calls of MPI since the last reset, in their order. Equal on all ranks, or they would wait for each other.
+/// A number made of the collective calls of MPI since the last reset, in their order. Equal on all ranks, or they would
+/// wait for each other.
 std::int64_t collective_order();
 void reset_charges();
 /// Makes the next calls of MPI that communicate return MPI_ERR_OTHER, without communicating; 0 ends that.
@@ -98,8 +99,8 @@ std::vector<cleave::grid> grids(const Mesh& mesh) {
   return all;
 }
 
-/// Every layout without partial values of a tensor of this rank over so many axes: each axis divides no dim, or is the next
-/// one of some dim, in every order.
+/// Every layout without partial values of a tensor of this rank over so many axes: each axis divides no dim, or is the
+/// next one of some dim, in every order.
 inline std::vector<cleave::layout> layouts(int rank, int axes) {
   std::vector<cleave::layout> all{cleave::layout{}};
   for (std::size_t done = 0; done < all.size(); ++done) {
@@ -147,7 +148,8 @@ void for_owned(const cleave::shape& global, const cleave::layout& l, const cleav
 }
 
 /// A move whose collective only the run knows.
-inline std::unique_ptr<cleave::comm::bound_move> make_move(cleave::grid_state& grid, cleave::kind move, const cleave::comm::transfer& t) {
+inline std::unique_ptr<cleave::comm::bound_move> make_move(cleave::grid_state& grid, cleave::kind move,
+                                                           const cleave::comm::transfer& t) {
   using cleave::kind, cleave::comm::make_move;
   switch (move) {
     case kind::slice: return make_move<kind::slice>(grid, t);
@@ -160,9 +162,11 @@ inline std::unique_ptr<cleave::comm::bound_move> make_move(cleave::grid_state& g
   }
 }
 /// Runs one move with fresh scratch memory.
-inline void run_move(cleave::grid_state& grid, cleave::kind move, const cleave::comm::transfer& t, const void* in, void* out) {
+inline void run_move(cleave::grid_state& grid, cleave::kind move, const cleave::comm::transfer& t, const void* in,
+                     void* out) {
   const auto m = make_move(grid, move, t);
-  std::vector<char> memory(static_cast<std::size_t>(m->needs().memory), 0), host(static_cast<std::size_t>(m->needs().host), 0);
+  std::vector<char> memory(static_cast<std::size_t>(m->needs().memory), 0),
+      host(static_cast<std::size_t>(m->needs().host), 0);
   m->run(in, out, {memory.data(), host.data()});
 }
 

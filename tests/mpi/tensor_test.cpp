@@ -34,7 +34,8 @@ using cleave::grid;
 
 std::vector<grid> grids() {
   std::vector<grid> all;
-  for (const auto& sizes : support::factorings(support::ranks(), 2)) all.emplace_back(names::mesh, MPI_COMM_WORLD, sizes);
+  for (const auto& sizes : support::factorings(support::ranks(), 2))
+    all.emplace_back(names::mesh, MPI_COMM_WORLD, sizes);
   return all;
 }
 /// What an exception of type E says; empty if none comes.
@@ -132,7 +133,8 @@ TEST(tensor, wrapped_views) {
     const std::string stride = says<cleave::view_error>([&] { names::matrix(g, {6, 10}, padded); });
     EXPECT_EQ(stride.empty(), fits);
     EXPECT_TRUE(fits || (has(stride, "stride") && has(stride, "'row'"))) << stride;
-    const std::string rank = says<cleave::view_error>([&] { names::matrix(g, {6, 10}, Kokkos::View<float*>("line", 4)); });
+    const std::string rank = says<cleave::view_error>(
+        [&] { names::matrix(g, {6, 10}, Kokkos::View<float*>("line", 4)); });
     EXPECT_TRUE(has(rank, "rank 1")) << rank;
   }
 }
@@ -160,7 +162,10 @@ TEST(grid, sizes_are_agreed) {
   EXPECT_TRUE(has(make(names::mesh, {n, 0}), "'b'"));
   EXPECT_TRUE(has(make(names::narrow, {1, n}), n == 1 ? "" : "fixed to size 1"));
   EXPECT_EQ(make(names::mesh, {n, 1 + support::rank()}).empty(), n == 1);
-  EXPECT_EQ(says<cleave::grid_error>([&] { names::matrix(grid(names::narrow, MPI_COMM_WORLD, {n, 1}), {2, 2}); }).empty(), false);
+  EXPECT_EQ(says<cleave::grid_error>([&] {
+              names::matrix(grid(names::narrow, MPI_COMM_WORLD, {n, 1}), {2, 2});
+            }).empty(),
+            false);
 }
 TEST(grid, coordinates) {
   for (const grid& g : grids()) {
@@ -178,8 +183,8 @@ TEST(grid, outlives_mpi) {
   auto kept = std::make_shared<std::pair<grid, names::matrix>>(g, names::matrix(g, {4, 4}));
   g.state().group_of(1);
   support::after_finalize().push_back(kept);
-  const auto wrapped = std::make_shared<names::flat>(
-      g, std::initializer_list<std::int64_t>{0}, Kokkos::View<double*, Kokkos::LayoutRight>("empty", 0));
+  const auto wrapped = std::make_shared<names::flat>(g, std::initializer_list<std::int64_t>{0},
+                                                     Kokkos::View<double*, Kokkos::LayoutRight>("empty", 0));
   support::after_finalize().push_back(wrapped);
 }
 

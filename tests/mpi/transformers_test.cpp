@@ -7,8 +7,8 @@
 #include <cleave/nn/parameters.hpp>
 #include <cleave/nn/self_attention.hpp>
 
-// Layers whose values travel in loops or by index, and their gradients, on real ranks: what the plain evaluator gives. Whole models:
-// tests/reference.
+// Layers whose values travel in loops or by index, and their gradients, on real ranks: what the plain evaluator gives.
+// Whole models: tests/reference.
 
 namespace {
 
@@ -42,7 +42,8 @@ constexpr auto around = cleave::value_and_grad<0, 1, 2>(cleave::function([](auto
 void check_ring() {
   for (const cleave::grid& g : grids()) {
     f64<mesh(batch / ax, ring / ay, position, heads, head)> q(g, {3, 4, 2, 2, 3}), dq(g, {3, 4, 2, 2, 3});
-    f64<mesh(batch / ax, ring / ay, source_dim, heads, head)> k(g, {3, 4, 2, 2, 3}), v(g, {3, 4, 2, 2, 3}), dk(g, {3, 4, 2, 2, 3}), dv(g, {3, 4, 2, 2, 3});
+    f64<mesh(batch / ax, ring / ay, source_dim, heads, head)> k(g, {3, 4, 2, 2, 3}), v(g, {3, 4, 2, 2, 3}),
+        dk(g, {3, 4, 2, 2, 3}), dv(g, {3, 4, 2, 2, 3});
     f64<mesh()> loss(g, {});
     support::fill(q, 0.1);
     support::fill(k, 0.9);
@@ -83,7 +84,8 @@ constexpr auto in_blocks = cleave::value_and_grad<0, 1, 2>(cleave::function([](a
 TEST(transformers, attention_in_blocks) {
   for (const cleave::grid& g : grids()) {
     f64<mesh(batch, position / ax, heads / ay, head)> q(g, {2, 5, 3, 2}), dq(g, {2, 5, 3, 2});
-    f64<mesh(batch, source_dim, heads / ay, head)> k(g, {2, 6, 3, 2}), v(g, {2, 6, 3, 2}), dk(g, {2, 6, 3, 2}), dv(g, {2, 6, 3, 2});
+    f64<mesh(batch, source_dim, heads / ay, head)> k(g, {2, 6, 3, 2}), v(g, {2, 6, 3, 2}), dk(g, {2, 6, 3, 2}),
+        dv(g, {2, 6, 3, 2});
     f64<mesh()> loss(g, {});
     support::fill(q, 0.3);
     support::fill(k, 0.7);
@@ -92,13 +94,14 @@ TEST(transformers, attention_in_blocks) {
   }
 }
 
-constexpr auto experts = cleave::value_and_grad<0, 1, 2, 3>(cleave::function([](auto x, auto router, auto up, auto down) {
-  const auto moe = cleave::nn::mixture_of_experts(
-      x, router, {position, embed, expert, capacity}, cleave::nn::experts_per_token::two,
-      [&](const cleave::value& sent) { return dot(tanh(dot(sent, up, embed)), down, hidden); },
-      [](const cleave::value& v) { return constrain(v, mesh(expert / ay, batch / ax)); });
-  return sum(moe.mixed * moe.mixed) + 0.1 * moe.load_balancing_loss;
-}));
+constexpr auto experts = cleave::value_and_grad<0, 1, 2, 3>(
+    cleave::function([](auto x, auto router, auto up, auto down) {
+      const auto moe = cleave::nn::mixture_of_experts(
+          x, router, {position, embed, expert, capacity}, cleave::nn::experts_per_token::two,
+          [&](const cleave::value& sent) { return dot(tanh(dot(sent, up, embed)), down, hidden); },
+          [](const cleave::value& v) { return constrain(v, mesh(expert / ay, batch / ax)); });
+      return sum(moe.mixed * moe.mixed) + 0.1 * moe.load_balancing_loss;
+    }));
 TEST(transformers, mixture_of_experts) {
   for (const cleave::grid& g : grids()) {
     f64<mesh(batch / ax / ay, position, embed)> x(g, {8, 7, 3}), dx(g, {8, 7, 3});
@@ -115,7 +118,9 @@ TEST(transformers, mixture_of_experts) {
 }
 
 constexpr auto circular = cleave::value_and_grad<0, 1>(cleave::function([](auto x, auto w) {
-  const auto f = [](const cleave::value& h, const std::array<cleave::value, 1>& p) { return h + rename(tanh(dot(h, p[0], embed)), hidden, embed); };
+  const auto f = [](const cleave::value& h, const std::array<cleave::value, 1>& p) {
+    return h + rename(tanh(dot(h, p[0], embed)), hidden, embed);
+  };
   const auto pin = [](const cleave::value& v) { return constrain(v, mesh(stage / ay)); };
   const auto y = cleave::nn::pipeline(x, std::array{cleave::value(w)}, {stage, microbatch, 2, round_dim}, f, pin);
   return sum(y * y);
@@ -133,9 +138,13 @@ TEST(transformers, circular_pipeline) {
 
 // The same from a table, with layers that are computed again in the backward pass.
 using again = cleave::nn::pipelined<cleave::dim<"stage">, cleave::dim<"microbatch">, 1, cleave::dim<"round", 1>, true>;
-inline constexpr auto in_stages = cleave::nn::model_layout{cleave::nn::layout_rules{mesh}, cleave::nn::layout_rules{mesh, stage / ay, batch / ax}}.scheduled(again{});
+inline constexpr auto in_stages = cleave::nn::model_layout{cleave::nn::layout_rules{mesh},
+                                                           cleave::nn::layout_rules{mesh, stage / ay, batch / ax}}
+                                      .scheduled(again{});
 constexpr auto staged = cleave::value_and_grad<0, 1>(cleave::function([](auto x, auto w) {
-  const auto f = [](const cleave::value& h, const std::array<cleave::value, 1>& p) { return h + rename(tanh(dot(h, p[0], embed)), hidden, embed); };
+  const auto f = [](const cleave::value& h, const std::array<cleave::value, 1>& p) {
+    return h + rename(tanh(dot(h, p[0], embed)), hidden, embed);
+  };
   const auto y = cleave::nn::blocks(in_stages, layer, x, std::array{cleave::value(w)}, f);
   return sum(y * y);
 }));
@@ -151,23 +160,32 @@ TEST(transformers, recomputed_layers_in_stages) {
 }
 
 // Layers of a Transformer, in the stages of a pipeline along one axis, heads and hidden units along the other.
-inline constexpr auto nested = cleave::nn::model_layout{cleave::nn::layout_rules{mesh}, cleave::nn::layout_rules{mesh, stage / ay, heads / ax, hidden / ax}}.scheduled(
-    cleave::nn::pipelined{stage, microbatch});
-constexpr auto nested_loss = cleave::value_and_grad<0, 1, 4, 5>(cleave::function([](auto x, auto query, auto key, auto value_map, auto out, auto up, auto down) {
-  using cleave::value;
-  const auto f = [](const value& h, const std::array<value, 6>& w) {
-    const auto pin = [](const value& v) { return constrain(v, nested.activations); };
-    const cleave::nn::attention_weights<value, value, value> maps{w[0], w[1], w[2], w[3]};
-    const value mixed = h + cleave::nn::self_attention(h, maps, embed, {position, source_dim, head}, cleave::nn::self_attention_options{cleave::nn::all_scores{}, cleave::nn::causal{}, pin, 100}, heads);
-    return mixed + dot(tanh(pin(dot(mixed, w[4], embed))), w[5], hidden);
-  };
-  const auto y = cleave::nn::blocks(nested, layer, x, std::array<value, 6>{query, key, value_map, out, up, down}, f);
-  return sum(sin(y));
-}));
+inline constexpr auto nested = cleave::nn::model_layout{cleave::nn::layout_rules{mesh},
+                                                        cleave::nn::layout_rules{mesh, stage / ay, heads / ax,
+                                                                                 hidden / ax}}
+                                   .scheduled(cleave::nn::pipelined{stage, microbatch});
+constexpr auto nested_loss = cleave::value_and_grad<0, 1, 4, 5>(
+    cleave::function([](auto x, auto query, auto key, auto value_map, auto out, auto up, auto down) {
+      using cleave::value;
+      const auto f = [](const value& h, const std::array<value, 6>& w) {
+        const auto pin = [](const value& v) { return constrain(v, nested.activations); };
+        const cleave::nn::attention_weights<value, value, value> maps{w[0], w[1], w[2], w[3]};
+        const value mixed = h + cleave::nn::self_attention(h, maps, embed, {position, source_dim, head},
+                                                           cleave::nn::self_attention_options{cleave::nn::all_scores{},
+                                                                                              cleave::nn::causal{}, pin,
+                                                                                              100},
+                                                           heads);
+        return mixed + dot(tanh(pin(dot(mixed, w[4], embed))), w[5], hidden);
+      };
+      const auto y = cleave::nn::blocks(nested, layer, x, std::array<value, 6>{query, key, value_map, out, up, down},
+                                        f);
+      return sum(sin(y));
+    }));
 TEST(transformers, layers_in_stages_divided_by_heads) {
   for (const cleave::grid& g : grids()) {
     f64<mesh(microbatch, batch, position, embed)> x(g, {3, 2, 3, 4}), dx(g, {3, 2, 3, 4});
-    f64<mesh(layer, stage / ay, embed, heads / ax, head)> query(g, {2, 2, 4, 2, 2}), key(g, {2, 2, 4, 2, 2}), values(g, {2, 2, 4, 2, 2}), dquery(g, {2, 2, 4, 2, 2});
+    f64<mesh(layer, stage / ay, embed, heads / ax, head)> query(g, {2, 2, 4, 2, 2}), key(g, {2, 2, 4, 2, 2}),
+        values(g, {2, 2, 4, 2, 2}), dquery(g, {2, 2, 4, 2, 2});
     f64<mesh(layer, stage / ay, heads / ax, head, embed)> out(g, {2, 2, 2, 2, 4}), dout(g, {2, 2, 2, 2, 4});
     f64<mesh(layer, stage / ay, embed, hidden / ax)> up(g, {2, 2, 4, 5}), dup(g, {2, 2, 4, 5});
     f64<mesh(layer, stage / ay, hidden / ax, embed)> down(g, {2, 2, 5, 4});
@@ -190,14 +208,17 @@ TEST(transformers, microbatches_that_do_not_fill_the_rounds) {
       circular(x, w).into(loss, dx, dw);
       ADD_FAILURE() << "three microbatches for two stages";
     } catch (const cleave::shape_error& e) {
-      EXPECT_STREQ(e.what(), "cleave: dim 'microbatch' has extent 3, which is no multiple of the 2 of dim 'stage', into which it is split");
+      EXPECT_STREQ(e.what(),
+                   "cleave: dim 'microbatch' has extent 3, which is no multiple of the 2 of dim 'stage', into which it "
+                   "is split");
     }
   }
 }
 
 TEST(transformers, sizes_that_are_missing) {
   try {
-    static_cast<void>(cleave::nn::make_parameters<std::array<f64<mesh(expert, capacity, embed)>, 2>>(grids().front(), {expert = 2}));
+    static_cast<void>(
+        cleave::nn::make_parameters<std::array<f64<mesh(expert, capacity, embed)>, 2>>(grids().front(), {expert = 2}));
     ADD_FAILURE() << "no embed";
   } catch (const cleave::shape_error& e) {
     EXPECT_STREQ(e.what(), "cleave: no size was given for dim 'embed'");

@@ -34,7 +34,9 @@ using Number = f64<mesh()>;
 constexpr std::array<std::array<std::int64_t, 2>, 5> shapes{{{8, 16}, {7, 5}, {3, 2}, {1, 9}, {16, 3}}};
 
 std::vector<cleave::grid> grids() { return support::grids(mesh); }
-double wave(std::int64_t i, std::int64_t j) { return std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.7 * static_cast<double>(j)); }
+double wave(std::int64_t i, std::int64_t j) {
+  return std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.7 * static_cast<double>(j));
+}
 template <class Tensor>
 Tensor filled(const cleave::grid& g, std::int64_t rows, std::int64_t cols) {
   Tensor t(g, {rows, cols});
@@ -50,10 +52,12 @@ void expect_near(const Tensor& got, std::int64_t cols, Wanted wanted, double tol
   }
 }
 
-// Trap 3: the gradient of rows looked up, on a mesh of two axes: every rank must issue the same collectives in the same order. 12: equal
-// plans on all ranks. A plan is a constant of the program, and sizes are agreed when tensors are made; what is left to see is MPI.
+// Trap 3: the gradient of rows looked up, on a mesh of two axes: every rank must issue the same collectives in the same
+// order. 12: equal plans on all ranks. A plan is a constant of the program, and sizes are agreed when tensors are made;
+// what is left to see is MPI.
 constexpr cleave::function look_up_gradient([](auto table, auto ids, auto weight) {
-  return cleave::grad(cleave::function([](auto t, auto i, auto w) { return sum(gather(t, row, i) * w); }))(table, ids, weight);
+  return cleave::grad(cleave::function([](auto t, auto i, auto w) { return sum(gather(t, row, i) * w); }))(table, ids,
+                                                                                                           weight);
 });
 TEST(Traps, ScatterAddGradientCallsAlikeOnEveryRank) {
   using Table = f64<mesh(row / ay, deep)>;
@@ -93,8 +97,8 @@ TEST(Traps, GradientOfARollAlongAFullyDividedDim) {
     }
 }
 
-// Trap 6: norms, clipping by the norm, comparisons and items of values that are partial where they are computed; 7: a partial value that is
-// used more than once is reduced once, also in later calls.
+// Trap 6: norms, clipping by the norm, comparisons and items of values that are partial where they are computed; 7: a
+// partial value that is used more than once is reduced once, also in later calls.
 using Left = f64<mesh(row, deep / ax / ay)>;
 using Right = f64<mesh(deep / ax / ay, col)>;
 constexpr cleave::function clipped([](auto l, auto r) {
@@ -199,7 +203,9 @@ TEST(Traps, DimsOfExtentOneGoAndCome) {
       expect_near(parts, rows, [](std::int64_t i, std::int64_t j) { return wave(i, j); }, 0);
     }
 }
-constexpr cleave::function positions([](auto u) { return u + u.in->iota(row, cleave::element::i64, {}) * 3000000000.0; });
+constexpr cleave::function positions([](auto u) {
+  return u + u.in->iota(row, cleave::element::i64, {}) * 3000000000.0;
+});
 TEST(Traps, PositionsAlongADividedDimHave64Bits) {
   using Places = cleave::tensor<std::int64_t, mesh(row / ay / ax)>;
   for (const cleave::grid& g : grids())
@@ -228,7 +234,8 @@ TEST(Traps, AReshardOverTwoAxesGathersNothing) {
       EXPECT_EQ(v.to_global(), u.to_global());
       support::reset_charges();
       v = u;
-      EXPECT_EQ(support::over_ranks(support::charged_bytes()), plan.bytes({row = rows, col = cols, deep = 6, ax = g.size(ax), ay = g.size(ay)}));
+      EXPECT_EQ(support::over_ranks(support::charged_bytes()),
+                plan.bytes({row = rows, col = cols, deep = 6, ax = g.size(ax), ay = g.size(ay)}));
     }
 }
 

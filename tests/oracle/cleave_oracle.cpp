@@ -5,8 +5,8 @@
 //
 //   cleave_oracle FILE [--verbose] [--family NAME] [--id PART] [--plans FILE]
 //
-// Each case is built through the recorder from its op, einsum and parameters, planned for the fewest bytes within the case's
-// redundancy, priced for its real sizes, and simulated with small random data against the plain evaluator.
+// Each case is built through the recorder from its op, einsum and parameters, planned for the fewest bytes within the
+// case's redundancy, priced for its real sizes, and simulated with small random data against the plain evaluator.
 //
 //   wrong        a value differs, the simulated bytes are not the priced ones, more products are repeated than the case
 //                allows, or there is no plan
@@ -53,9 +53,14 @@ namespace {
 using nlohmann::json;
 
 /// Run unless a family is asked for by name.
-const std::set<std::string> families{
-    "mm",     "bmm",    "qkv",  "attnv",  "outer",  "twoc",  "matvec", "mlp",  "attn",    "reshard",  "softmax",   "layernorm", "elementwise", "mlpgrad", "xent", "reduce", "transpose",
-    "iota",   "uneven", "stencil", "conv1d", "conv2d", "slice", "pad",    "roll", "reverse", "concat",   "repeat",    "diag",      "dynslice",    "dynupdate", "argmax", "random", "linalg", "fft", "cumsum", "moe", "scan", "pipeline", "embed", "embedgrad", "gatherop", "topk", "reshape", "sort"};
+const std::set<std::string> families{"mm",          "bmm",     "qkv",      "attnv",   "outer",     "twoc",
+                                     "matvec",      "mlp",     "attn",     "reshard", "softmax",   "layernorm",
+                                     "elementwise", "mlpgrad", "xent",     "reduce",  "transpose", "iota",
+                                     "uneven",      "stencil", "conv1d",   "conv2d",  "slice",     "pad",
+                                     "roll",        "reverse", "concat",   "repeat",  "diag",      "dynslice",
+                                     "dynupdate",   "argmax",  "random",   "linalg",  "fft",       "cumsum",
+                                     "moe",         "scan",    "pipeline", "embed",   "embedgrad", "gatherop",
+                                     "topk",        "reshape", "sort"};
 
 /// Recorded bounds that no program can reach, and what one needs at least.
 struct corrected_bound {
@@ -64,9 +69,9 @@ struct corrected_bound {
   const char* why;
 };
 constexpr corrected_bound corrected_bounds[] = {
-    // Recorded: 57,344, the input taken from the sequence to the input channels. Partial sums over those would still have to be
-    // scattered. A device makes 4 output channels of 7/8 of the positions from rows that it does not hold; 4 numbers a position
-    // are the least that says them: 8 * 896 * 4 * 4 bytes, and a halo.
+    // Recorded: 57,344, the input taken from the sequence to the input channels. Partial sums over those would still
+    // have to be scattered. A device makes 4 output channels of 7/8 of the positions from rows that it does not hold; 4
+    // numbers a position are the least that says them: 8 * 896 * 4 * 4 bytes, and a halo.
     {"conv1d/_.x.___to___._.x__k3s1d1/m8", 114688 + 1024, "the output exchanged, and a halo"},
 };
 
@@ -96,7 +101,8 @@ double number_of(const json& value, const std::string& what) {
 }
 /// Extents and axis sizes.
 std::int64_t size_of(const json& value, const std::string& what, std::int64_t least) {
-  if (!value.is_number_integer() || value.get<std::int64_t>() < least) throw malformed(what + " is no integer from " + std::to_string(least));
+  if (!value.is_number_integer() || value.get<std::int64_t>() < least)
+    throw malformed(what + " is no integer from " + std::to_string(least));
   return value.get<std::int64_t>();
 }
 /// A number or null.
@@ -117,9 +123,9 @@ class names {
 
 cleave::element element_named(const std::string& dtype) {
   static const std::map<std::string, cleave::element> known{
-      {"float32", cleave::element::f32},   {"float64", cleave::element::f64}, {"bfloat16", cleave::element::bf16},
-      {"float16", cleave::element::f16},   {"int32", cleave::element::i32},   {"int64", cleave::element::i64},
-      {"uint32", cleave::element::u32},     {"bool", cleave::element::boolean}};
+      {"float32", cleave::element::f32}, {"float64", cleave::element::f64}, {"bfloat16", cleave::element::bf16},
+      {"float16", cleave::element::f16}, {"int32", cleave::element::i32},   {"int64", cleave::element::i64},
+      {"uint32", cleave::element::u32},  {"bool", cleave::element::boolean}};
   const auto at = known.find(dtype);
   if (at == known.end()) throw malformed("dtype '" + dtype + "' is unknown");
   return at->second;
@@ -128,9 +134,10 @@ cleave::element element_named(const std::string& dtype) {
 inline constexpr cleave::dim<"a"> dim_a;
 inline constexpr cleave::dim<"b"> dim_b;
 inline constexpr cleave::dim<"c"> dim_c;
-/// The dim of the real and the imaginary parts. The evaluator and the simulator know real numbers only, so that complex64 is
-/// written as two float32 along one more dim, which is never divided: a transform still needs its own dim whole and nothing
-/// else, and every element has its eight bytes, so that plans and charges are those of complex numbers.
+/// The dim of the real and the imaginary parts. The evaluator and the simulator know real numbers only, so that
+/// complex64 is written as two float32 along one more dim, which is never divided: a transform still needs its own dim
+/// whole and nothing else, and every element has its eight bytes, so that plans and charges are those of complex
+/// numbers.
 constexpr char parts = '2';
 inline constexpr cleave::dim<"2", 2> dim_parts;
 
@@ -153,7 +160,8 @@ struct transform_in_parts {
           double re = 0, im = 0;
           for (std::int64_t j = 0; j < n; ++j) {
             const double* from = in[0].data + (o * n + j) * inner + s;
-            const double c = std::cos(turn * static_cast<double>(j * k % n)), d = std::sin(turn * static_cast<double>(j * k % n));
+            const double c = std::cos(turn * static_cast<double>(j * k % n)),
+                         d = std::sin(turn * static_cast<double>(j * k % n));
             re += from[0] * c - from[1] * d;
             im += from[0] * d + from[1] * c;
           }
@@ -182,17 +190,24 @@ class case_builder {
       return input(row), input(row), finish(layer_norm(values_[0], last(), values_[1], values_[2]));
     }
     if (op == "mlp_grad") return mlp_grad();
-    if (op == "mlp") return input(rank_of(0) == 2 ? "bd" : "bsd"), input("dh"), input("hd"), finish(mlp(values_[0], values_[1], values_[2]));
+    if (op == "mlp")
+      return input(rank_of(0) == 2 ? "bd" : "bsd"), input("dh"), input("hd"),
+             finish(mlp(values_[0], values_[1], values_[2]));
     if (op == "attention") return attention();
     if (op == "sum" || op == "max") return reduction(op);
     if (op == "cross_entropy") return input("bv"), input("b"), finish(cross_entropy(values_[0], values_[1]), "");
     if (op == "lm_head")
-      return input("bd"), input("dv"), input("b"), finish(cross_entropy(cleave::nn::unembedding(values_[0], values_[1], dim('d')), values_[2]), "");
-    if (op == "cross_entropy_grad") return input("bv"), input("b"), finish(gradient([&](auto x) { return cross_entropy(x, values_[1]); }, values_[0]), "bv");
+      return input("bd"), input("dv"), input("b"),
+             finish(cross_entropy(cleave::nn::unembedding(values_[0], values_[1], dim('d')), values_[2]), "");
+    if (op == "cross_entropy_grad")
+      return input("bv"), input("b"),
+             finish(gradient([&](auto x) { return cross_entropy(x, values_[1]); }, values_[0]), "bv");
     if (op == "lm_head_grad") return lm_head_grad();
-    if (op == "scale" || op == "scale_rep" || op == "lt_devices" || op == "two_d") return input("ab"), finish(pinned(values_[0]) * 2.0);
+    if (op == "scale" || op == "scale_rep" || op == "lt_devices" || op == "two_d")
+      return input("ab"), finish(pinned(values_[0]) * 2.0);
     if (op == "reshard_back") return input("ab"), finish(pinned(values_[0]) * 1.5);
-    if (op == "matmul_contract") return input("ab"), input("bc"), finish(product(pinned(values_[0]), "ab", values_[1], "bc", "ac"), "ac");
+    if (op == "matmul_contract")
+      return input("ab"), input("bc"), finish(product(pinned(values_[0]), "ab", values_[1], "bc", "ac"), "ac");
     if (op == "reshape_merge") return merged();
     if (op == "transpose") return transpose();
     if (op == "reshape") return reshape();
@@ -226,7 +241,8 @@ class case_builder {
       return input("ab"), input(""), finish(dynamic_slice(values_[0], dim('a'), dim('w'), values_[1]), "wb");
     }
     if (op == "dynamic_update_slice")
-      return input("ab"), input("wb"), input(""), finish(dynamic_update(values_[0], dim('a'), values_[1], dim('w'), values_[2]));
+      return input("ab"), input("wb"), input(""),
+             finish(dynamic_update(values_[0], dim('a'), values_[1], dim('w'), values_[2]));
     if (op == "argmax") {
       input("ab");
       type_ = cleave::element::i32;
@@ -235,7 +251,8 @@ class case_builder {
     if (op == "rng") return normal_numbers();
     if (op == "cholesky") return input("ab"), finish(cleave::linalg::cholesky(values_[0], dim_a, dim_b));
     if (op == "triangular_solve")
-      return input("ab"), input("ac"), finish(cleave::linalg::triangular_solve(values_[0], values_[1], dim_a, dim_b), "bc");
+      return input("ab"), input("ac"),
+             finish(cleave::linalg::triangular_solve(values_[0], values_[1], dim_a, dim_b), "bc");
     if (op == "fft") return fourier();
     return false;
   }
@@ -245,7 +262,8 @@ class case_builder {
   cleave::mesh_value read_mesh() {
     cleave::mesh_value mesh;
     const json &axes = list(field(c_, "mesh"), "axes"), &sizes = list(field(c_, "mesh"), "sizes");
-    if (axes.size() != sizes.size() || axes.size() > cleave::max_axes) throw malformed("'mesh' needs as many axes as sizes, at most 7");
+    if (axes.size() != sizes.size() || axes.size() > cleave::max_axes)
+      throw malformed("'mesh' needs as many axes as sizes, at most 7");
     for (std::size_t i = 0; i < axes.size(); ++i)
       mesh.axes.push_back({pool_.keep(string_of(axes[i], "a mesh axis")), size_of(sizes[i], "a size of the mesh", 1)});
     return mesh;
@@ -282,13 +300,15 @@ class case_builder {
     if (values_.size() >= list(c_, "inputs").size()) throw malformed(which + " is missing");
     const json& i = list(c_, "inputs")[values_.size()];
     const json& shape = list(i, "shape");
-    if (letters.size() < shape.size() || shape.size() > cleave::max_rank) throw malformed(which + " has more dims than its op takes");
+    if (letters.size() < shape.size() || shape.size() > cleave::max_rank)
+      throw malformed(which + " has more dims than its op takes");
     letters.resize(shape.size());
     for (std::size_t d = 0; d < letters.size(); ++d) {
       const std::int64_t extent = size_of(shape[d], "an extent of " + which, 0);
       const auto [known, fresh] = extents_.emplace(letters[d], extent);
       if (!fresh && known->second != extent)
-        throw malformed("dim " + std::to_string(d) + " of " + which + " has extent " + std::to_string(extent) + ", elsewhere it has " + std::to_string(known->second));
+        throw malformed("dim " + std::to_string(d) + " of " + which + " has extent " + std::to_string(extent) +
+                        ", elsewhere it has " + std::to_string(known->second));
     }
     const std::string dtype = string_of(field(i, "dtype"), "a dtype");
     const cleave::element type = element_named(dtype == "complex64" ? "float32" : dtype);
@@ -309,14 +329,17 @@ class case_builder {
   }
   bool finish(cleave::value result) { return finish(result, letters_); }
   /// Asks for the result in the requested layout, or in the one that was chosen where none was requested.
-  bool finish(cleave::value result, const std::string& letters) { return finish(std::vector{result}, std::vector{letters}); }
+  bool finish(cleave::value result, const std::string& letters) {
+    return finish(std::vector{result}, std::vector{letters});
+  }
   bool finish(const std::vector<cleave::value>& results, const std::vector<std::string>& letters) {
     const std::size_t count = results.size();
     if (list(c_, "outputs_requested").size() != count || list(c_, "outputs").size() != count)
       throw malformed("there must be " + std::to_string(count) + " outputs");
     for (std::size_t r = 0; r < count; ++r) {
       const json& requested = list(c_, "outputs_requested")[r];
-      in_.output(results[r], type_, layout(letters[r], requested.is_null() ? field(list(c_, "outputs")[r], "spec") : requested));
+      in_.output(results[r], type_,
+                 layout(letters[r], requested.is_null() ? field(list(c_, "outputs")[r], "spec") : requested));
     }
     return true;
   }
@@ -327,7 +350,8 @@ class case_builder {
     return pullback(in_.constant(1, in_.at(loss).type.element, {}));
   }
 
-  cleave::value product(cleave::value a, const std::string& la, cleave::value b, const std::string& lb, const std::string& out) {
+  cleave::value product(cleave::value a, const std::string& la, cleave::value b, const std::string& lb,
+                        const std::string& out) {
     std::vector<cleave::dim_ref> over;
     for (char l : la)
       if (lb.find(l) != std::string::npos && out.find(l) == std::string::npos) over.push_back(dim(l));
@@ -343,7 +367,9 @@ class case_builder {
       }
       if (inputs == 4) {
         input("ab"), input("bc"), input("ad"), input("dc");
-        return finish(product(values_[0], "ab", values_[1], "bc", "ac") + product(values_[2], "ad", values_[3], "dc", "ac"), "ac");
+        return finish(product(values_[0], "ab", values_[1], "bc", "ac") +
+                          product(values_[2], "ad", values_[3], "dc", "ac"),
+                      "ac");
       }
       if (inputs == 3) {
         input("ab"), input("bc"), input("ac");
@@ -353,8 +379,10 @@ class case_builder {
     }
     const std::string text = string_of(field(c_, "einsum"), "'einsum'");
     const std::size_t arrow = text.find("->"), comma = text.find(',');
-    if (arrow == std::string::npos || comma == std::string::npos || comma > arrow) throw malformed("einsum '" + text + "' is not a,b->c");
-    const std::string a = text.substr(0, comma), b = text.substr(comma + 1, arrow - comma - 1), out = text.substr(arrow + 2);
+    if (arrow == std::string::npos || comma == std::string::npos || comma > arrow)
+      throw malformed("einsum '" + text + "' is not a,b->c");
+    const std::string a = text.substr(0, comma), b = text.substr(comma + 1, arrow - comma - 1),
+                      out = text.substr(arrow + 2);
     input(a), input(b);
     return finish(product(values_[0], a, values_[1], b, out), out);
   }
@@ -378,7 +406,8 @@ class case_builder {
   bool transpose() {
     input("abcdefg");
     std::string order;
-    for (const json& from : list(field(c_, "params"), "permutation")) order.push_back(letters_.at(static_cast<std::size_t>(size_of(from, "an entry of 'permutation'", 0))));
+    for (const json& from : list(field(c_, "params"), "permutation"))
+      order.push_back(letters_.at(static_cast<std::size_t>(size_of(from, "an entry of 'permutation'", 0))));
     return finish(values_[0], order);
   }
   /// One dim as two or two as one; the others stay.
@@ -388,7 +417,8 @@ class case_builder {
     for (const json& e : list(field(c_, "params"), "to_shape")) to.push_back(size_of(e, "an extent of 'to_shape'", 0));
     cleave::value x = pinned(values_[0]);
     std::size_t i = 0;
-    while (i < letters_.size() && i < to.size() && extents_.at(letters_[i]) == to[i] && letters_.size() != to.size()) ++i;
+    while (i < letters_.size() && i < to.size() && extents_.at(letters_[i]) == to[i] && letters_.size() != to.size())
+      ++i;
     std::string result = letters_;
     if (to.size() == letters_.size() + 1) {
       extents_['v'] = to.at(i);
@@ -407,13 +437,19 @@ class case_builder {
   /// What is on and below the diagonal.
   bool lower_triangle() {
     input("ab");
-    const cleave::value row = in_.iota(dim('a'), cleave::element::i32, {}), column = in_.iota(dim('b'), cleave::element::i32, {});
-    const cleave::value below = in_.elementwise(cleave::op::greater_equal, std::array{row, column}, {}, cleave::element::boolean, true);
+    const cleave::value row = in_.iota(dim('a'), cleave::element::i32, {}),
+                        column = in_.iota(dim('b'), cleave::element::i32, {});
+    const cleave::value below = in_.elementwise(cleave::op::greater_equal, std::array{row, column}, {},
+                                                cleave::element::boolean, true);
     return finish(select(below, values_[0], 0));
   }
   /// A parameter that is a whole number.
-  std::int64_t number(const json& params, const char* key, std::int64_t least) { return size_of(field(params, key), std::string("'") + key + "'", least); }
-  char letter_of(const json& params, const char* key) { return letters_.at(static_cast<std::size_t>(number(params, key, 0))); }
+  std::int64_t number(const json& params, const char* key, std::int64_t least) {
+    return size_of(field(params, key), std::string("'") + key + "'", least);
+  }
+  char letter_of(const json& params, const char* key) {
+    return letters_.at(static_cast<std::size_t>(number(params, key, 0)));
+  }
 
   /// Rows of a table: of a matrix at one or two dims of places.
   bool looked_up() {
@@ -458,9 +494,13 @@ class case_builder {
     constexpr struct {
       cleave::nn::layer_by_layer<> schedule;
     } in_order{};
-    return finish(cleave::nn::blocks(in_order, dim('l'), values_[0], std::array{values_[1], values_[2]}, [this](const cleave::value& x, const std::array<cleave::value, 2>& w) { return mlp(x, w[0], w[1]); }));
+    return finish(cleave::nn::blocks(in_order, dim('l'), values_[0], std::array{values_[1], values_[2]},
+                                     [this](const cleave::value& x, const std::array<cleave::value, 2>& w) {
+                                       return mlp(x, w[0], w[1]);
+                                     }));
   }
-  /// The stages' buffer goes on by one stage a tick, a microbatch enters the first, and all compute; one tick, or one a microbatch.
+  /// The stages' buffer goes on by one stage a tick, a microbatch enters the first, and all compute; one tick, or one a
+  /// microbatch.
   bool pipeline() {
     input("pbd"), input("pdf"), input("tbd");
     const bool one = string_of(field(c_, "id"), "'id'").find("/step/") != std::string::npos;
@@ -470,14 +510,19 @@ class case_builder {
     };
     return finish(one ? tick(values_[0], at_index(values_[2], 't', 0)) : scan(dim('t'), values_[0], values_[2], tick));
   }
-  /// GShard's layer of experts (Lepikhin et al. 2020): the two best experts of every token, as far as their capacity goes.
+  /// GShard's layer of experts (Lepikhin et al. 2020): the two best experts of every token, as far as their capacity
+  /// goes.
   bool mixture_of_experts() {
     input("gsm"), input("me"), input("emh"), input("ehm");
     const json& pinned_dispatch = field(field(c_, "params"), "constrain_dispatch");
     extents_['c'] = 2 * (2 * extents_.at('s') / extents_.at('e'));
     const auto pin = [&](const cleave::value& v) { return constrain(v, layout("egcm", pinned_dispatch)); };
-    const auto experts = [&](const cleave::value& sent) { return dot(relu(dot(sent, values_[2], dim('m'))), values_[3], dim('h')); };
-    return finish(cleave::nn::mixture_of_experts(values_[0], values_[1], {dim('s'), dim('m'), dim('e'), dim('c')}, cleave::nn::experts_per_token::two, experts, pin).mixed);
+    const auto experts = [&](const cleave::value& sent) {
+      return dot(relu(dot(sent, values_[2], dim('m'))), values_[3], dim('h'));
+    };
+    return finish(cleave::nn::mixture_of_experts(values_[0], values_[1], {dim('s'), dim('m'), dim('e'), dim('c')},
+                                                 cleave::nn::experts_per_token::two, experts, pin)
+                      .mixed);
   }
   bool stencil() {
     input("abc");
@@ -506,10 +551,12 @@ class case_builder {
     std::vector<cleave::window> windows{};
     std::string result{};
   };
-  looked_at windows_along(const std::string& spatial, const std::string& names, const json& params, std::int64_t length) {
+  looked_at windows_along(const std::string& spatial, const std::string& names, const json& params,
+                          std::int64_t length) {
     looked_at made;
     const std::string padding = string_of(field(params, "padding"), "'padding'");
-    const std::int64_t stride = number(params, "stride", 1), dilation = params.contains("dilation") ? number(params, "dilation", 1) : 1;
+    const std::int64_t stride = number(params, "stride", 1),
+                       dilation = params.contains("dilation") ? number(params, "dilation", 1) : 1;
     for (std::size_t i = 0; i < spatial.size(); ++i) {
       const std::int64_t n = extents_.at(spatial[i]), reach = dilation * (length - 1);
       std::int64_t out = (n - reach - 1) / stride + 1, low = 0, high = 0;
@@ -565,7 +612,8 @@ class case_builder {
     std::vector<cleave::dim_ref> over;
     for (const cleave::window& w : l.windows) over.push_back(w.at);
     if (how != "sum") return false;
-    return finish(in_.reduce(cleave::reduction::sum, all_windows(values_[0], l.windows), over, {}), "b" + l.result + "i");
+    return finish(in_.reduce(cleave::reduction::sum, all_windows(values_[0], l.windows), over, {}),
+                  "b" + l.result + "i");
   }
   bool rolled() {
     input("abcdefg");
@@ -574,14 +622,16 @@ class case_builder {
     if (!params.contains("shift")) return finish(roll(x, dim('a'), 1));
     const json &by = list(params, "shift"), &dims = list(params, "dims");
     for (std::size_t i = 0; i < dims.size(); ++i)
-      x = roll(x, dim(letters_.at(static_cast<std::size_t>(size_of(dims[i], "a dim", 0)))), size_of(by.at(i), "a shift", -1000000));
+      x = roll(x, dim(letters_.at(static_cast<std::size_t>(size_of(dims[i], "a dim", 0)))),
+               size_of(by.at(i), "a shift", -1000000));
     return finish(x);
   }
   bool sliced() {
     input("abcdefg");
     const json& params = field(c_, "params");
     const char l = letter_of(params, "dim");
-    const std::int64_t start = number(params, "start", 0), limit = number(params, "limit", 0), stride = number(params, "stride", 1);
+    const std::int64_t start = number(params, "start", 0), limit = number(params, "limit", 0),
+                       stride = number(params, "stride", 1);
     extents_['z'] = (limit - start + stride - 1) / stride;
     cleave::value x = slice(values_[0], dim(l), dim('z'), start, limit, stride);
     std::string result = letters_;
@@ -596,7 +646,8 @@ class case_builder {
     input("abcdefg");
     const json& params = field(c_, "params");
     const char l = letter_of(params, "dim");
-    const std::int64_t low = number(params, "low", 0), high = number(params, "high", 0), interior = number(params, "interior", 0);
+    const std::int64_t low = number(params, "low", 0), high = number(params, "high", 0),
+                       interior = number(params, "interior", 0);
     extents_['z'] = extents_.at(l) + low + high + interior * (extents_.at(l) - 1);
     std::string result = letters_;
     result[result.find(l)] = 'z';
@@ -615,7 +666,8 @@ class case_builder {
   bool reversed() {
     input("abcdefg");
     cleave::value x = values_[0];
-    for (const json& d : list(field(c_, "params"), "dims")) x = flip(x, dim(letters_.at(static_cast<std::size_t>(size_of(d, "a dim", 0)))));
+    for (const json& d : list(field(c_, "params"), "dims"))
+      x = flip(x, dim(letters_.at(static_cast<std::size_t>(size_of(d, "a dim", 0)))));
     return finish(x);
   }
   bool repeated() {
@@ -627,7 +679,8 @@ class case_builder {
     std::string result = letters_;
     result[result.find(l)] = 'z';
     const bool tiled = string_of(field(params, "form"), "'form'") == "tile";
-    return finish(tiled ? tile(values_[0], dim(l), dim('z'), times) : repeat(values_[0], dim(l), dim('z'), times), result);
+    return finish(tiled ? tile(values_[0], dim(l), dim('z'), times) : repeat(values_[0], dim(l), dim('z'), times),
+                  result);
   }
   /// Normal numbers of a key of two words: the first, into which the second is folded.
   bool normal_numbers() {
@@ -656,7 +709,8 @@ class case_builder {
     std::vector<cleave::dim_id> ids;
     for (std::size_t d : along) ids.push_back(static_cast<cleave::dim_id>(in_.made().find_dim(dims[d].name)));
     for (std::size_t k : cleave::linalg::detail::order_of(in_, x, ids))
-      x = cleave::detail::recorded_call(in_, *kernels[along[k]], std::array{x}, std::array<cleave::dim_ref, 2>{dims[along[k]], dim_parts}, in_.at(x).type, {});
+      x = cleave::detail::recorded_call(in_, *kernels[along[k]], std::array{x},
+                                        std::array<cleave::dim_ref, 2>{dims[along[k]], dim_parts}, in_.at(x).type, {});
     return finish(x);
   }
   bool merged() {
@@ -669,7 +723,8 @@ class case_builder {
     input("ab");
     const bool all = list(list(c_, "outputs").at(0), "global_shape").empty();
     const auto over = all ? std::vector{dim('a'), dim('b')} : std::vector{dim('a')};
-    return finish(in_.reduce(op == "sum" ? cleave::reduction::sum : cleave::reduction::max, values_[0], over, {}), all ? "" : "b");
+    return finish(in_.reduce(op == "sum" ? cleave::reduction::sum : cleave::reduction::max, values_[0], over, {}),
+                  all ? "" : "b");
   }
   cleave::value mlp(cleave::value x, cleave::value up, cleave::value down) {
     return x + dot(relu(dot(x, up, dim('d'))), down, dim('h'));
@@ -690,7 +745,8 @@ class case_builder {
   bool lm_head_grad() {
     input("bd"), input("dv"), input("b");
     const auto [loss, pullback] =
-        vjp([&](auto h, auto table) { return cross_entropy(cleave::nn::unembedding(h, table, dim('d')), values_[2]); }, values_[0], values_[1]);
+        vjp([&](auto h, auto table) { return cross_entropy(cleave::nn::unembedding(h, table, dim('d')), values_[2]); },
+            values_[0], values_[1]);
     const auto [hidden, table] = pullback(in_.constant(1, in_.at(loss).type.element, {}));
     return finish({hidden, table}, {"bd", "dv"});
   }
@@ -704,7 +760,10 @@ class case_builder {
     extents_['t'] = extents_.at('s');
     const cleave::nn::attention_weights weights{values_[1], values_[2], values_[3], values_[4]};
     const auto own = [](const cleave::value& v) { return v; };
-    return finish(values_[0] + cleave::nn::self_attention(values_[0], weights, dim('d'), {dim('s'), dim('t'), dim('k')}, cleave::nn::self_attention_options{cleave::nn::all_scores{}, cleave::nn::causal{}, own}, dim('h')));
+    return finish(values_[0] + cleave::nn::self_attention(values_[0], weights, dim('d'), {dim('s'), dim('t'), dim('k')},
+                                                          cleave::nn::self_attention_options{cleave::nn::all_scores{},
+                                                                                             cleave::nn::causal{}, own},
+                                                          dim('h')));
   }
 
   const json& c_;
@@ -716,8 +775,8 @@ class case_builder {
   cleave::element type_ = cleave::element::f32;
 };
 
-/// Every dim shrunk; those that shrink to the same extent alternate with twice that, so that a plan that takes one for the
-/// other is found.
+/// Every dim shrunk; those that shrink to the same extent alternate with twice that, so that a plan that takes one for
+/// the other is found.
 cleave::sizes shrunk(const cleave::graph& g, const cleave::sizes& real) {
   cleave::sizes small = real;
   // What is cut at places that the operation names keeps its extent; what is looked at nearby may be smaller.
@@ -730,10 +789,12 @@ cleave::sizes shrunk(const cleave::graph& g, const cleave::sizes& real) {
   for (std::size_t d = 0; d < g.dims.size(); ++d) {
     if ((kept >> d & 1) != 0) continue;
     const std::int64_t least = shrunk_extent(real.dims[d], real.axes);
-    small.dims[d] = d % 2 == 1 && 2 * least <= real.dims[d] && shrunk_extent(2 * least, real.axes) == least ? 2 * least : least;
+    small.dims[d] = d % 2 == 1 && 2 * least <= real.dims[d] && shrunk_extent(2 * least, real.axes) == least ? 2 * least
+                                                                                                            : least;
   }
   // What is as long as others together, or one extent under two names.
-  for (const cleave::dim_product& p : g.rules.products) small.dims[p[0]] = small.dims[p[1]] * (p[2] == cleave::no_dim ? 1 : small.dims[p[2]]);
+  for (const cleave::dim_product& p : g.rules.products)
+    small.dims[p[0]] = small.dims[p[1]] * (p[2] == cleave::no_dim ? 1 : small.dims[p[2]]);
   return small;
 }
 
@@ -749,9 +810,11 @@ std::optional<std::string> check(const cleave::graph& g, const cleave::program& 
       x = is_floating(type.element) ? std::uniform_real_distribution<double>(-1, 1)(random)
                                     : static_cast<double>(std::uniform_int_distribution<int>(0, 7)(random));
     // Matrices that are factored or solved with must be far from singular.
-    const bool solved = std::any_of(g.nodes.begin(), g.nodes.end(), [](const cleave::node& n) { return n.code == cleave::op::call; });
+    const bool solved = std::any_of(g.nodes.begin(), g.nodes.end(),
+                                    [](const cleave::node& n) { return n.code == cleave::op::call; });
     if (solved && a.extents.rank == 2 && a.extents[0] == a.extents[1])
-      for (std::int64_t r = 0; r < a.extents[0]; ++r) a.data[static_cast<std::size_t>(r * (a.extents[0] + 1))] += static_cast<double>(a.extents[0]);
+      for (std::int64_t r = 0; r < a.extents[0]; ++r)
+        a.data[static_cast<std::size_t>(r * (a.extents[0] + 1))] += static_cast<double>(a.extents[0]);
     inputs.push_back(std::move(a));
   }
   const auto wanted = evaluate(g, at, inputs);
@@ -759,10 +822,12 @@ std::optional<std::string> check(const cleave::graph& g, const cleave::program& 
   if (!got.problem.empty()) return got.problem;
   for (std::size_t r = 0; r < wanted.size(); ++r) {
     const cleave::buffer& result = p.buffers[p.arguments + r];
-    if (result.type != g.output_types[r] || !(result.where == g.output_layouts[r])) return "the result is in another layout than asked for";
+    if (result.type != g.output_types[r] || !(result.where == g.output_layouts[r]))
+      return "the result is in another layout than asked for";
     if (const std::int64_t i = cleave::first_difference(wanted[r].data, got.results[r].data, 1e-9); i >= 0)
-      return "element " + std::to_string(i) + " is " + std::to_string(got.results[r].data[static_cast<std::size_t>(i)]) +
-             " instead of " + std::to_string(wanted[r].data[static_cast<std::size_t>(i)]);
+      return "element " + std::to_string(i) + " is " +
+             std::to_string(got.results[r].data[static_cast<std::size_t>(i)]) + " instead of " +
+             std::to_string(wanted[r].data[static_cast<std::size_t>(i)]);
   }
   if (const std::int64_t priced = bytes(p, at); priced != got.bytes)
     return "priced " + std::to_string(priced) + " bytes, simulated " + std::to_string(got.bytes);
@@ -806,15 +871,17 @@ std::string shown(std::optional<double> number) {
 
 /// Every step: what it is, its bytes, the layouts it reads and writes.
 void print_steps(const cleave::program& p, const cleave::sizes& at) {
-  const auto shown_buffer = [&](std::uint16_t b) { return to_string(p.buffers[b].type, p.buffers[b].where, p.dims, p.mesh); };
+  const auto shown_buffer = [&](std::uint16_t b) {
+    return to_string(p.buffers[b].type, p.buffers[b].where, p.dims, p.mesh);
+  };
   for (const cleave::step& s : p.steps) {
     constexpr const char* kinds[] = {"map", "fold", "product", "call", "move", "exchange"};
     const std::string what(s.move != cleave::kind::none ? name_of(s.move) : kinds[static_cast<int>(s.kind)]);
     std::string operands;
     for (std::uint16_t b : s.in) operands.append(operands.empty() ? "" : ", ").append(shown_buffer(b));
     std::printf("    %-18s %-10s %12s  %s -> %s\n", what.c_str(), std::string(name_of(s.code)).c_str(),
-                s.move != cleave::kind::none ? shown(static_cast<double>(step_bytes(p, s, at))).c_str() : "", operands.c_str(),
-                shown_buffer(s.out).c_str());
+                s.move != cleave::kind::none ? shown(static_cast<double>(step_bytes(p, s, at))).c_str() : "",
+                operands.c_str(), shown_buffer(s.out).c_str());
   }
 }
 
@@ -827,8 +894,9 @@ void run_case(const json& c, names& pool, bool verbose, std::ostream* plans, tal
   }
   const cleave::graph& g = builder.recorded().made();
   if (!g.found.ok())
-    throw malformed("the recorder rejects '" + std::string(g.found.op) + "' (fault " + std::to_string(static_cast<int>(g.found.fault)) +
-                    ", dim '" + std::string(g.found.dim) + "', axis '" + std::string(g.found.axis) + "')");
+    throw malformed("the recorder rejects '" + std::string(g.found.op) + "' (fault " +
+                    std::to_string(static_cast<int>(g.found.fault)) + ", dim '" + std::string(g.found.dim) +
+                    "', axis '" + std::string(g.found.axis) + "')");
   ++t.run;
   const cleave::sizes real = cleave::sizes_for(g);
   // Convolutions are products here but not in XLA, whose repeated work was counted in products alone.
@@ -838,7 +906,9 @@ void run_case(const json& c, names& pool, bool verbose, std::ostream* plans, tal
   const cleave::policy rule = cleave::policy::bytes_first(allowed);
   const cleave::program p = partition(g, real, rule);
   // Also as the default policy plans it, which is what programs get.
-  if (plans != nullptr) *plans << plan_text(id, p, real, rule) << plan_text(id + " by time", partition(g, real), real, cleave::policy::time());
+  if (plans != nullptr)
+    *plans << plan_text(id, p, real, rule)
+           << plan_text(id + " by time", partition(g, real), real, cleave::policy::time());
   std::string notes;
   if (!p.found.ok()) {
     ++t.wrong;
@@ -881,8 +951,8 @@ void run_case(const json& c, names& pool, bool verbose, std::ostream* plans, tal
     t.log_ratio += std::log(ours / *plain);
     ++t.ratios;
   }
-  std::printf("%-60s %14s %14s %14s %14s %14s%s\n", id.c_str(), shown(ours).c_str(), shown(plain).c_str(), shown(scattered).c_str(),
-              shown(shardy).c_str(), shown(bound).c_str(), notes.c_str());
+  std::printf("%-60s %14s %14s %14s %14s %14s%s\n", id.c_str(), shown(ours).c_str(), shown(plain).c_str(),
+              shown(scattered).c_str(), shown(shardy).c_str(), shown(bound).c_str(), notes.c_str());
   if (verbose) print_steps(p, real);
 }
 
@@ -914,7 +984,8 @@ int main(int argc, char** argv) {
     if (!plans.empty()) written.open(plans);
     if (!plans.empty() && !written) throw malformed("the file of plans cannot be opened");
     names pool;
-    std::printf("%-60s %14s %14s %14s %14s %14s\n", "bytes a device", "ours", "GSPMD", "with scatter", "Shardy", "bound");
+    std::printf("%-60s %14s %14s %14s %14s %14s\n", "bytes a device", "ours", "GSPMD", "with scatter", "Shardy",
+                "bound");
     for (const json& c : list(all, "cases")) {
       current = "case number " + std::to_string(t.cases++) + ": ";
       const std::string id = string_of(field(c, "id"), "'id'"), its = string_of(field(c, "family"), "'family'");
@@ -935,9 +1006,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::string skipped;
-  for (const auto& [name, count] : t.not_run) skipped += (skipped.empty() ? "" : ", ") + name + " " + std::to_string(count);
+  for (const auto& [name, count] : t.not_run)
+    skipped += (skipped.empty() ? "" : ", ") + name + " " + std::to_string(count);
   if (!skipped.empty()) std::printf("not run: %s\n", skipped.c_str());
-  std::printf("oracle: cases %d, run %d, wrong %d, above gspmd %d, above bound %d, geomean ours/gspmd %.3f\n", t.cases, t.run, t.wrong,
-              t.above_gspmd, t.above_bound, t.ratios > 0 ? std::exp(t.log_ratio / t.ratios) : 1.0);
+  std::printf("oracle: cases %d, run %d, wrong %d, above gspmd %d, above bound %d, geomean ours/gspmd %.3f\n", t.cases,
+              t.run, t.wrong, t.above_gspmd, t.above_bound, t.ratios > 0 ? std::exp(t.log_ratio / t.ratios) : 1.0);
   return t.wrong + t.above_gspmd + t.above_bound == 0 ? 0 : 1;
 }

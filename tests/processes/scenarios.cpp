@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What only a process of its own can show: MPI or Kokkos missing or finalised, no memory, ranks that die or leave. The argument names the
-// scenario; run.py says what must come of it.
+// What only a process of its own can show: MPI or Kokkos missing or finalised, no memory, ranks that die or leave. The
+// argument names the scenario; run.py says what must come of it.
 #include <cleave/cleave.hpp>
 
+#include <unistd.h>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -14,7 +15,6 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <unistd.h>
 
 namespace {
 
@@ -167,7 +167,9 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
        // Two vectors whose outer product is the workspace of a sort.
        cleave::tensor<double, mesh(row)> a(g, {std::int64_t{1} << 23});
        cleave::tensor<double, mesh(col)> b(g, {std::int64_t{1} << 23}), y(g, {std::int64_t{1} << 23});
-       constexpr cleave::function f([](auto u, auto v) { return max(cleave::cumulative_sum(cleave::broadcast(u, row, col) * cleave::broadcast(v, row, col), row), row); });
+       constexpr cleave::function f([](auto u, auto v) {
+         return max(cleave::cumulative_sum(cleave::broadcast(u, row, col) * cleave::broadcast(v, row, col), row), row);
+       });
        y = f(a, b);
        return 0;
      }},

@@ -25,10 +25,12 @@ struct configuration {
   cleave::optim::adam_numbers<float> adam;
 
   explicit configuration(const hdf5_file& f)
-      : batch(whole(f, "batch")), position(whole(f, "seq")), layers(whole(f, "layers")), embed(whole(f, "d_model")), heads(whole(f, "heads")), head(whole(f, "d_head")),
-        hidden(whole(f, "d_ff")), vocabulary(whole(f, "vocab")), steps(whole(f, "steps")), rate(number(f, "learning_rate")),
+      : batch(whole(f, "batch")), position(whole(f, "seq")), layers(whole(f, "layers")), embed(whole(f, "d_model")),
+        heads(whole(f, "heads")), head(whole(f, "d_head")), hidden(whole(f, "d_ff")), vocabulary(whole(f, "vocab")),
+        steps(whole(f, "steps")), rate(number(f, "learning_rate")),
         adam{number(f, "beta1"), number(f, "beta2"), number(f, "epsilon"), 0} {
-    if (number(f, "layer_norm_epsilon") != 1e-5f) throw std::runtime_error("layer_norm_epsilon is not 1e-5, which the decoder has as a constant");
+    if (number(f, "layer_norm_epsilon") != 1e-5f)
+      throw std::runtime_error("layer_norm_epsilon is not 1e-5, which the decoder has as a constant");
   }
 
  private:
@@ -37,22 +39,38 @@ struct configuration {
     if (n < 1) throw std::runtime_error("attribute " + name + " is " + std::to_string(n));
     return n;
   }
-  static float number(const hdf5_file& f, const std::string& name) { return static_cast<float>(f.attribute<double>(name)); }
+  static float number(const hdf5_file& f, const std::string& name) {
+    return static_cast<float>(f.attribute<double>(name));
+  }
 };
 
-/// What a parameter is called in a group of the file, in the order of the fields of `decoder::parameters`; those of layers have one
-/// data set a layer.
+/// What a parameter is called in a group of the file, in the order of the fields of `decoder::parameters`; those of
+/// layers have one data set a layer.
 struct name {
   std::string path;
   bool of_layer = true;
 };
-inline const name names[] = {{"embedding", false}, {"position", false},    {"norm1/scale"}, {"norm1/bias"}, {"query"},     {"key"},         {"value"},
-                      {"out"},              {"norm2/scale"},        {"norm2/bias"},  {"up/kernel"},  {"up/bias"},   {"down/kernel"}, {"down/bias"},
-                      {"final_norm/scale", false}, {"final_norm/bias", false}};
+inline const name names[] = {{"embedding", false},
+                             {"position", false},
+                             {"norm1/scale"},
+                             {"norm1/bias"},
+                             {"query"},
+                             {"key"},
+                             {"value"},
+                             {"out"},
+                             {"norm2/scale"},
+                             {"norm2/bias"},
+                             {"up/kernel"},
+                             {"up/bias"},
+                             {"down/kernel"},
+                             {"down/bias"},
+                             {"final_norm/scale", false},
+                             {"final_norm/bias", false}};
 
-/// The elements of a parameter of these extents. Those of layers have dim `layer` in front, and in a pipeline `stage` behind it: stage s has
-/// layers s * layers of a stage + l.
-inline std::vector<float> read(const hdf5_file& f, const std::string& group, const name& n, std::vector<std::int64_t> extents, bool staged) {
+/// The elements of a parameter of these extents. Those of layers have dim `layer` in front, and in a pipeline `stage`
+/// behind it: stage s has layers s * layers of a stage + l.
+inline std::vector<float> read(const hdf5_file& f, const std::string& group, const name& n,
+                               std::vector<std::int64_t> extents, bool staged) {
   if (!n.of_layer) {
     // Of a sequence in chunks, the file has the whole.
     if (extents.size() == 3) extents = {extents[0] * extents[1], extents[2]};
@@ -63,7 +81,8 @@ inline std::vector<float> read(const hdf5_file& f, const std::string& group, con
   std::vector<float> all;
   for (std::int64_t l = 0; l < layers; ++l)
     for (std::int64_t s = 0; s < stages; ++s) {
-      const std::vector<float> one = f.read<float>(group + "/layer" + std::to_string(s * layers + l) + "/" + n.path, extents);
+      const std::vector<float> one = f.read<float>(group + "/layer" + std::to_string(s * layers + l) + "/" + n.path,
+                                                   extents);
       all.insert(all.end(), one.begin(), one.end());
     }
   return all;
@@ -75,14 +94,16 @@ inline std::size_t place(const auto& at, const std::vector<std::int64_t>& extent
   return static_cast<std::size_t>(index);
 }
 
-/// What a pipeline cuts: layers into as many stages of equal length as the devices of its axis allow, and batches into a few microbatches
-/// of as many sentences; and a ring, sequences into chunks.
+/// What a pipeline cuts: layers into as many stages of equal length as the devices of its axis allow, and batches into
+/// a few microbatches of as many sentences; and a ring, sequences into chunks.
 struct cut {
   std::int64_t stages = 1, microbatches = 1, chunks = 1;
 };
 template <auto Layout>
 cut cut_for(const configuration& c, const cleave::grid& grid) {
-  if (staged<Layout>) return {std::gcd(c.layers, grid.size(model)), std::gcd(c.batch / std::gcd(c.batch, grid.size(data)), std::int64_t{4}), 1};
+  if (staged<Layout>)
+    return {std::gcd(c.layers, grid.size(model)),
+            std::gcd(c.batch / std::gcd(c.batch, grid.size(data)), std::int64_t{4}), 1};
   if (rings<Layout>) return {1, 1, std::gcd(c.position, grid.size(model))};
   return {};
 }
@@ -98,7 +119,9 @@ void for_each_named(A& all, F&& f) {
 
 template <auto Layout>
 constexpr cleave::function gradient = cleave::value_and_grad(loss<Layout>);
-constexpr cleave::function update([](auto p, auto state, auto slope, auto rate, auto numbers) { return cleave::optim::adam(p, state, slope, rate, numbers); });
+constexpr cleave::function update([](auto p, auto state, auto slope, auto rate, auto numbers) {
+  return cleave::optim::adam(p, state, slope, rate, numbers);
+});
 
 struct errors {
   double loss = 0, gradient = 0;
@@ -112,15 +135,19 @@ errors compare(const hdf5_file& f, const configuration& c, const cleave::grid& g
   using Words = cleave::tensor<std::int32_t, Layout.activations(batch, position)>;
   const cut parts = cut_for<Layout>(c, grid);
   const auto made = [&]<class A>(A) {
-    return cleave::nn::make_parameters<A>(grid, {batch = c.batch / parts.microbatches, microbatch = parts.microbatches, ring = parts.chunks, position = c.position / parts.chunks, layer = c.layers / parts.stages, stage = parts.stages,
-                                                 embed = c.embed, heads = c.heads, head = c.head, hidden = c.hidden, vocabulary = c.vocabulary});
+    return cleave::nn::make_parameters<A>(grid, {batch = c.batch / parts.microbatches, microbatch = parts.microbatches,
+                                                 ring = parts.chunks, position = c.position / parts.chunks,
+                                                 layer = c.layers / parts.stages, stage = parts.stages, embed = c.embed,
+                                                 heads = c.heads, head = c.head, hidden = c.hidden,
+                                                 vocabulary = c.vocabulary});
   };
   Parameters p = made(Parameters{}), slope = made(Parameters{});
   for_each_named(p, [&](auto& t, const name& n, const std::vector<std::int64_t>& extents) {
     const std::vector<float> values = read(f, "initial", n, extents, staged<Layout>);
     t.fill_by([&](const auto& at) { return values[place(at, extents)]; });
   });
-  cleave::optim::adam_state<Averages, Scalar> state{made(Averages{}), made(Averages{}), Scalar(grid, {}), Scalar(grid, {})};
+  cleave::optim::adam_state<Averages, Scalar> state{made(Averages{}), made(Averages{}), Scalar(grid, {}),
+                                                    Scalar(grid, {})};
   const std::vector<double> wanted = f.read<double>("losses", {c.steps});
   const std::vector<std::int32_t> all = f.read<std::int32_t>("tokens", {c.steps, c.batch, c.position + 1});
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Data sets and attributes of an HDF5 file, as vectors and numbers; what is missing or has another shape is an exception that names it.
+// Data sets and attributes of an HDF5 file, as vectors and numbers; what is missing or has another shape is an
+// exception that names it.
 #pragma once
 
 #include <hdf5.h>
@@ -40,21 +41,25 @@ hid_t stored_as() {
 class hdf5_file {
  public:
   explicit hdf5_file(const std::string& path)
-      : path_((H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr), path)), file_(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, path) {}
+      : path_((H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr), path)),
+        file_(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, path) {}
 
   template <class T>
   T attribute(const std::string& name) const {
     const handle a(H5Aopen(file_, name.c_str(), H5P_DEFAULT), H5Aclose, "attribute " + name + " of " + path_);
     const handle space(H5Aget_space(a), H5Sclose, name);
-    if (H5Sget_simple_extent_npoints(space) != 1) throw std::runtime_error("attribute " + name + " of " + path_ + " is not one number");
+    if (H5Sget_simple_extent_npoints(space) != 1)
+      throw std::runtime_error("attribute " + name + " of " + path_ + " is not one number");
     T value{};
-    if (H5Aread(a, stored_as<T>(), &value) < 0) throw std::runtime_error("attribute " + name + " of " + path_ + " is not a number");
+    if (H5Aread(a, stored_as<T>(), &value) < 0)
+      throw std::runtime_error("attribute " + name + " of " + path_ + " is not a number");
     return value;
   }
   /// All elements in C order; the shape must be the one expected.
   template <class T>
   std::vector<T> read(const std::string& name, const std::vector<std::int64_t>& expected) const {
-    const handle set(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose, name + " of " + path_), space(H5Dget_space(set), H5Sclose, name);
+    const handle set(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose, name + " of " + path_),
+        space(H5Dget_space(set), H5Sclose, name);
     std::vector<hsize_t> extents(static_cast<std::size_t>(std::max(H5Sget_simple_extent_ndims(space), 0)));
     H5Sget_simple_extent_dims(space, extents.data(), nullptr);
     std::size_t count = 1;
@@ -63,9 +68,12 @@ class hdf5_file {
       fits = fits && extents[i] == static_cast<hsize_t>(expected[i]);
       count *= static_cast<std::size_t>(expected[i]);
     }
-    if (!fits) throw std::runtime_error(name + " of " + path_ + " has shape " + text_of(extents) + ", expected " + text_of(expected));
+    if (!fits)
+      throw std::runtime_error(name + " of " + path_ + " has shape " + text_of(extents) + ", expected " +
+                               text_of(expected));
     std::vector<T> values(count);
-    if (H5Dread(set, stored_as<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) throw std::runtime_error("cannot read " + name + " of " + path_);
+    if (H5Dread(set, stored_as<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0)
+      throw std::runtime_error("cannot read " + name + " of " + path_);
     return values;
   }
 

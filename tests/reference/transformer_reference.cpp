@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Trains the decoder of examples/ from the parameters, on the words and with the optimizer that a file has of a run of JAX, and compares
-// losses and the first gradient.
+// Trains the decoder of examples/ from the parameters, on the words and with the optimizer that a file has of a run of
+// JAX, and compares losses and the first gradient.
 //
 //   cleave_transformer_reference FILE MESH [LAYOUT]
 #include "../../examples/options.hpp"
@@ -29,8 +29,9 @@ struct layout_entry {
   std::string_view name;
   errors (*run)(const hdf5_file&, const configuration&, const cleave::grid&);
 };
-constexpr layout_entry layouts[] = {{"tensor", compare<tensor_parallel>}, {"sequence", compare<sequence_parallel>}, {"fsdp", compare<fully_sharded>},
-                                    {"zero1", compare<zero1>},            {"pipeline", compare<pipeline_parallel>}, {"ring", compare<ring_attention>}};
+constexpr layout_entry layouts[] = {{"tensor", compare<tensor_parallel>},     {"sequence", compare<sequence_parallel>},
+                                    {"fsdp", compare<fully_sharded>},         {"zero1", compare<zero1>},
+                                    {"pipeline", compare<pipeline_parallel>}, {"ring", compare<ring_attention>}};
 
 /// The file and what it says, on all ranks or on none.
 struct input {
@@ -53,17 +54,21 @@ struct input {
 };
 
 int run(examples::options& given, int, bool speaks) {
-  const std::string path = given.word(), shape = given.word(), asked = given.word(), layout = asked.empty() ? "tensor" : asked;
+  const std::string path = given.word(), shape = given.word(), asked = given.word(),
+                    layout = asked.empty() ? "tensor" : asked;
   given.done();
   if (shape.empty()) throw std::runtime_error("FILE and MESH are missing, see --help");
   const std::array<long, 2> mesh_sizes = examples::options::sizes_in("MESH", shape);
   const auto chosen = std::ranges::find(layouts, layout, &layout_entry::name);
-  if (chosen == std::end(layouts)) throw std::runtime_error("there is no layout '" + layout + "', only tensor, sequence, fsdp, zero1, pipeline, ring");
+  if (chosen == std::end(layouts))
+    throw std::runtime_error("there is no layout '" + layout + "', only tensor, sequence, fsdp, zero1, pipeline, ring");
   const cleave::grid grid(mesh, MPI_COMM_WORLD, {mesh_sizes[0], mesh_sizes[1]});
   const input in(path);
   const configuration& c = *in.sizes;
   const errors e = chosen->run(*in.file, c, grid);
-  if (speaks) std::printf("reference: steps %lld, worst loss error %.3g, gradient error %.3g\n", static_cast<long long>(c.steps), e.loss, e.gradient);
+  if (speaks)
+    std::printf("reference: steps %lld, worst loss error %.3g, gradient error %.3g\n", static_cast<long long>(c.steps),
+                e.loss, e.gradient);
   return e.loss <= 1e-5 && e.gradient <= 1e-5 ? 0 : 1;
 }
 

@@ -15,12 +15,14 @@ inline constexpr cleave::dim<"embed", 512> embed;
 
 // Equal layouts are the same type, however they are written.
 static_assert(std::is_same_v<decltype(mesh(batch / data, embed)), decltype(mesh(batch / data, embed))>);
-static_assert(std::is_same_v<decltype(mesh(batch, cleave::unreduced(model), embed)), decltype(mesh(batch, embed, cleave::unreduced(model)))>);
+static_assert(std::is_same_v<decltype(mesh(batch, cleave::unreduced(model), embed)),
+                             decltype(mesh(batch, embed, cleave::unreduced(model)))>);
 static_assert(!std::is_same_v<decltype(mesh(batch / data / model)), decltype(mesh(batch / model / data))>);
 static_assert(std::is_same_v<cleave::abstract<float, mesh(batch / data)>, cleave::abstract<float, mesh(batch / data)>>);
 
 // A mesh knows its axes and which sizes are fixed.
-static_assert(decltype(mesh)::value.size() == 2 && decltype(mesh)::value.find("model") == 1 && decltype(mesh)::value.find("none") == -1);
+static_assert(decltype(mesh)::value.size() == 2 && decltype(mesh)::value.find("model") == 1 &&
+              decltype(mesh)::value.find("none") == -1);
 static_assert(decltype(mesh)::value.axes[0].size == cleave::dynamic && decltype(mesh)::value.axes[1].size == 4);
 static_assert(embed.ref.extent == 512 && batch.ref.extent == cleave::dynamic);
 

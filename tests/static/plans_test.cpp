@@ -25,22 +25,27 @@ using Down = f32<mesh(hidden / model, embed)>;
 constexpr cleave::function project([](auto h, auto w) { return dot(h, w, hidden); });
 
 // Megatron's two products: one all-reduce, of the activations.
-constexpr cleave::function mlp([](auto x, auto up, auto down) { return dot(gelu(dot(x, up, embed)), down, hidden) + x; });
+constexpr cleave::function mlp([](auto x, auto up, auto down) {
+  return dot(gelu(dot(x, up, embed)), down, hidden) + x;
+});
 constexpr auto tensor_parallel = cleave::plan<X(X, Up, Down)>(mlp);
 static_assert(tensor_parallel.collectives() == 1 && tensor_parallel.count(kind::all_reduce) == 1);
-static_assert(tensor_parallel.bytes({data = 2, model = 4, batch = 64, embed = 16, hidden = 32}) == 2 * 3 * (32 * 16 * 4) / 4);
+static_assert(tensor_parallel.bytes({data = 2, model = 4, batch = 64, embed = 16, hidden = 32}) ==
+              2 * 3 * (32 * 16 * 4) / 4);
 static_assert(tensor_parallel.bytes({data = 8, model = 1, batch = 64, embed = 16, hidden = 32}) == 0);
 static_assert(tensor_parallel.flops({data = 2, model = 4, batch = 64, embed = 16, hidden = 32}) == 2 * 2 * 32 * 16 * 8);
 
 // gelu is computed over the product that it reads, and the all-reduce in the result: one hidden layer of workspace.
 constexpr cleave::function bare([](auto x, auto up, auto down) { return dot(gelu(dot(x, up, embed)), down, hidden); });
-static_assert(cleave::plan<X(X, Up, Down)>(bare).workspace({data = 2, model = 4, batch = 64, embed = 16, hidden = 32}) == 32 * 8 * 4);
+static_assert(cleave::plan<X(X, Up, Down)>(bare).workspace({data = 2, model = 4, batch = 64, embed = 16,
+                                                            hidden = 32}) == 32 * 8 * 4);
 // A product that is read again is not written over.
 constexpr cleave::function again([](auto x, auto up, auto down) {
   const auto h = dot(x, up, embed);
   return dot(gelu(h), down, hidden) + sum(h, hidden);
 });
-static_assert(cleave::plan<X(X, Up, Down)>(again).workspace({data = 2, model = 4, batch = 64, embed = 16, hidden = 32}) >= 2 * 32 * 8 * 4);
+static_assert(cleave::plan<X(X, Up, Down)>(again).workspace({data = 2, model = 4, batch = 64, embed = 16,
+                                                             hidden = 32}) >= 2 * 32 * 8 * 4);
 
 // Sequence parallelism: the same with the activations divided between: a gather and a reduce-scatter.
 using XS = f32<mesh(batch / data / model, embed)>;
@@ -49,7 +54,8 @@ static_assert(sequence_parallel.collectives() == 2 && sequence_parallel.count(ki
               sequence_parallel.count(kind::reduce_scatter) == 1);
 
 // Data parallelism moves nothing forward. (On a mesh that also has model devices, these would share the work.)
-constexpr auto data_parallel = cleave::plan<X(X, f32<mesh(embed, hidden)>, f32<mesh(hidden, embed)>)>(mlp, cleave::expect<model, 1>{});
+constexpr auto data_parallel =
+    cleave::plan<X(X, f32<mesh(embed, hidden)>, f32<mesh(hidden, embed)>)>(mlp, cleave::expect<model, 1>{});
 static_assert(data_parallel.collectives() == 0);
 
 // A contracted divided dim: all-reduce where the result is whole, reduce-scatter where it is divided.
@@ -59,7 +65,8 @@ constexpr auto scattered = cleave::plan<f32<mesh(batch / data, embed / model)>(H
 static_assert(scattered.collectives() == 1 && scattered.count(kind::reduce_scatter) == 1);
 
 // An unreduced result is left unreduced: nothing moves.
-static_assert(cleave::plan<f32<mesh(batch / data, embed, cleave::unreduced(model))>(H, Down)>(project).collectives() == 0);
+static_assert(cleave::plan<f32<mesh(batch / data, embed, cleave::unreduced(model))>(H, Down)>(project).collectives() ==
+              0);
 
 // Two partial products are added before one reduction; a factor passes through.
 constexpr cleave::function two([](auto a, auto b, auto c) { return dot(a, b, hidden) + 2 * dot(a, c, hidden); });
@@ -73,8 +80,11 @@ constexpr cleave::function normed([](auto h, auto w, auto x, auto scale, auto bi
 static_assert(cleave::plan<X(H, Down, X, f32<mesh(embed)>, f32<mesh(embed)>)>(normed).collectives() == 1);
 
 // The same gather is made once for two readers, and equal operations are computed once.
-constexpr cleave::function twice([](auto x, auto a, auto b) { return dot(x, a, embed) * dot(x, b, embed) + dot(x, a, embed); });
-constexpr auto shared = cleave::plan<f32<mesh(batch / data, hidden / model)>(f32<mesh(batch / data, embed / model)>, Up, Up)>(twice);
+constexpr cleave::function twice([](auto x, auto a, auto b) {
+  return dot(x, a, embed) * dot(x, b, embed) + dot(x, a, embed);
+});
+constexpr auto shared =
+    cleave::plan<f32<mesh(batch / data, hidden / model)>(f32<mesh(batch / data, embed / model)>, Up, Up)>(twice);
 static_assert(shared.collectives() == 1 && shared.count(kind::all_gather) == 1);
 static_assert([] {
   int products = 0;
@@ -105,15 +115,20 @@ inline constexpr cleave::dim<"major", 2> major;
 inline constexpr cleave::dim<"minor", 32> minor;
 using Whole = f32<board(whole / rows / columns, embed)>;
 using Parts = f32<board(major / rows, minor / columns, embed)>;
-static_assert(cleave::plan<Parts(Whole)>(cleave::function([](auto x) { return split(x, whole, major, minor); })).collectives() == 0);
-static_assert(cleave::plan<Whole(Parts)>(cleave::function([](auto x) { return merge(x, major, minor, whole); })).collectives() == 0);
+static_assert(cleave::plan<Parts(Whole)>(cleave::function([](auto x) {
+                return split(x, whole, major, minor);
+              })).collectives() == 0);
+static_assert(cleave::plan<Whole(Parts)>(cleave::function([](auto x) {
+                return merge(x, major, minor, whole);
+              })).collectives() == 0);
 
 // The plan depends on no size: the same steps whatever the mesh.
 inline constexpr cleave::axis<"data", 1024> wide_data;
 inline constexpr cleave::axis<"model", 1024> wide_model;
 inline constexpr cleave::mesh wide{wide_data, wide_model};
-constexpr auto large = cleave::plan<f32<wide(batch / wide_data, embed)>(f32<wide(batch / wide_data, embed)>, f32<wide(embed, hidden / wide_model)>,
-                                                                     f32<wide(hidden / wide_model, embed)>)>(mlp);
+constexpr auto large = cleave::plan<f32<wide(batch / wide_data, embed)>(
+    f32<wide(batch / wide_data, embed)>, f32<wide(embed, hidden / wide_model)>, f32<wide(hidden / wide_model, embed)>)>(
+    mlp);
 static_assert(large.collectives() == 1 && large.count(kind::all_reduce) == 1);
 
 // Aggregates, arrays of them, loops over layers, numbers as arguments.

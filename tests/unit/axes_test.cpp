@@ -28,13 +28,16 @@ constexpr axis_sizes sizes_of(std::initializer_list<std::int64_t> n) {
 }
 
 static_assert(list_of({}).empty() && list_of({}).mask() == 0 && list_of({6, 0, 3}).size() == 3);
-static_assert(list_of({6, 0, 3})[0] == 6 && list_of({6, 0, 3})[2] == 3 && list_of({6, 0, 3}).prefix(2) == list_of({6, 0}));
-static_assert(list_of({0, 1, 2, 3, 4, 5, 6}).size() == max_axes && list_of({0, 1, 2, 3, 4, 5, 6}).prefix(7) == list_of({0, 1, 2, 3, 4, 5, 6}));
+static_assert(list_of({6, 0, 3})[0] == 6 && list_of({6, 0, 3})[2] == 3 &&
+              list_of({6, 0, 3}).prefix(2) == list_of({6, 0}));
+static_assert(list_of({0, 1, 2, 3, 4, 5, 6}).size() == max_axes &&
+              list_of({0, 1, 2, 3, 4, 5, 6}).prefix(7) == list_of({0, 1, 2, 3, 4, 5, 6}));
 static_assert(list_of({2, 1}).common_prefix(list_of({2, 0})) == 1 && list_of({2}).common_prefix(list_of({})) == 0);
 static_assert(essential(list_of({0, 1, 2}), sizes_of({2, 1, 3})) == list_of({0, 2}));
 static_assert(sizes_of({2, 3, 4}).product(list_of({2, 0})) == 8 && sizes_of({2, 3, 4}).product(axis_set{0b110}) == 12);
 static_assert(block_index(list_of({1, 0}), {1, 2}, sizes_of({2, 3})) == 2 * 2 + 1);
-static_assert(held(10, list_of({0, 1}), {1, 1}, sizes_of({2, 2})) == range{9, 10} && held(0, list_of({0}), {1}, sizes_of({2})) == range{0, 0});
+static_assert(held(10, list_of({0, 1}), {1, 1}, sizes_of({2, 2})) == range{9, 10} &&
+              held(0, list_of({0}), {1}, sizes_of({2})) == range{0, 0});
 
 TEST(Axes, ListsBehaveLikeVectors) {
   std::mt19937 random(1);
@@ -50,9 +53,13 @@ TEST(Axes, ListsBehaveLikeVectors) {
     for (int axis : b) y.push_back(axis);
     ASSERT_EQ(x.size(), static_cast<int>(a.size()));
     for (std::size_t i = 0; i < a.size(); ++i) ASSERT_EQ(x[static_cast<int>(i)], a[i]);
-    for (int axis = 0; axis < max_axes; ++axis) ASSERT_EQ(x.contains(axis), std::find(a.begin(), a.end(), axis) != a.end());
+    for (int axis = 0; axis < max_axes; ++axis)
+      ASSERT_EQ(x.contains(axis), std::find(a.begin(), a.end(), axis) != a.end());
     ASSERT_EQ(x == y, a == b);
-    const auto common = static_cast<int>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin()).first - a.begin());
+    const auto common = static_cast<int>(
+        std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin())
+            .first -
+        a.begin());
     ASSERT_EQ(x.common_prefix(y), common);
     ASSERT_EQ(x.starts_with(y), b.size() <= a.size() && common == static_cast<int>(b.size()));
     if (!a.empty()) {
@@ -66,7 +73,8 @@ TEST(Axes, ListsBehaveLikeVectors) {
 }
 
 TEST(Axes, CoordinatesCountWithTheLastAxisFastest) {
-  for (const axis_sizes& sizes : {sizes_of({}), sizes_of({5}), sizes_of({2, 3}), sizes_of({1, 4, 1, 2}), sizes_of({2, 2, 2, 2, 1, 3, 2})}) {
+  for (const axis_sizes& sizes :
+       {sizes_of({}), sizes_of({5}), sizes_of({2, 3}), sizes_of({1, 4, 1, 2}), sizes_of({2, 2, 2, 2, 1, 3, 2})}) {
     coordinates expected{};
     for (std::int64_t d = 0; d < sizes.devices(); ++d) {
       ASSERT_EQ(coordinates_of(d, sizes), expected);
@@ -108,7 +116,8 @@ TEST(Axes, SetsBehaveLikeBits) {
     }
   }
   static_assert(axis_set::first(max_axes).bits() == 127 && axis_set::first(0).empty());
-  static_assert(dim_set::first(max_dims).bits() == ~std::uint64_t{0} && dim_set::of(63).bits() == std::uint64_t{1} << 63);
+  static_assert(dim_set::first(max_dims).bits() == ~std::uint64_t{0} && dim_set::of(63).bits() == std::uint64_t{1}
+                                                                                                      << 63);
 }
 
 TEST(Axes, DevicesAreFoundByTheirIndexAlongSomeAxes) {
@@ -141,7 +150,8 @@ TEST(Axes, BlocksNestExactlyWhereEveryFineOneLiesInItsCoarseOne) {
               const range small = held(extent, fine, at, sizes), wide = held(extent, fine.prefix(cut), at, sizes);
               inside = inside && (small.size() == 0 || (small.begin >= wide.begin && small.end <= wide.end));
             }
-            ASSERT_EQ(nests(extent, fine.prefix(cut), fine, sizes), inside) << extent << " over " << p << " " << q << " " << r << " cut " << cut;  // (1)
+            ASSERT_EQ(nests(extent, fine.prefix(cut), fine, sizes), inside)
+                << extent << " over " << p << " " << q << " " << r << " cut " << cut;  // (1)
             ASSERT_TRUE(nests(extent, {}, fine, sizes) && nests(extent, fine, fine, sizes));  // (2)
           }
 }

@@ -27,7 +27,8 @@ class Evaluate : public testing::Test {
   std::vector<host_array> arguments_{};
   sizes at_{};
 
-  value argument(element e, std::initializer_list<dim_ref> dims, std::initializer_list<std::int64_t> extents, std::vector<double> data) {
+  value argument(element e, std::initializer_list<dim_ref> dims, std::initializer_list<std::int64_t> extents,
+                 std::vector<double> data) {
     spec s;
     for (dim_ref d : dims) s.dims.push_back(placement(d));
     const value v = in_.input(e, s);
@@ -53,11 +54,13 @@ class Evaluate : public testing::Test {
 };
 
 TEST_F(Evaluate, DotsOverOneDim) {
-  const value a = argument(element::f32, {i, k}, {2, 3}, {1, 2, 3, 4, 5, 6}), b = argument(element::f32, {k, j}, {3, 2}, {1, 0, 0, 1, 1, 1});
+  const value a = argument(element::f32, {i, k}, {2, 3}, {1, 2, 3, 4, 5, 6}),
+              b = argument(element::f32, {k, j}, {3, 2}, {1, 0, 0, 1, 1, 1});
   expect(dot(a, b, k), {4, 5, 10, 11});
 }
 TEST_F(Evaluate, DotsWithBatchDimsInAnyOrder) {
-  const value a = argument(element::f64, {i, n}, {2, 2}, {1, 2, 3, 4}), b = argument(element::f64, {n, i, j}, {2, 2, 1}, {1, 10, 100, 1000});
+  const value a = argument(element::f64, {i, n}, {2, 2}, {1, 2, 3, 4}),
+              b = argument(element::f64, {n, i, j}, {2, 2, 1}, {1, 10, 100, 1000});
   // n is contracted, i a batch dim: i = 0: 1*1 + 2*100, i = 1: 3*10 + 4*1000.
   expect(dot(a, b, n), {201, 4030});
 }
@@ -97,7 +100,8 @@ TEST_F(Evaluate, ReducesInEveryWay) {
   expect(mean(a, j), {2.0 / 3, 1});
 }
 TEST_F(Evaluate, ReducesNothingToTheIdentity) {
-  const value real = argument(element::f32, {i, j}, {2, 0}, {}), whole = argument(element::i32, {i, j}, {2, 0}, {}), yes = argument(element::boolean, {i, j}, {2, 0}, {});
+  const value real = argument(element::f32, {i, j}, {2, 0}, {}), whole = argument(element::i32, {i, j}, {2, 0}, {}),
+              yes = argument(element::boolean, {i, j}, {2, 0}, {});
   const auto by = [&](value v, reduction r) { return in_.reduce(r, v, std::array{j}, {}); };
   expect(by(real, reduction::sum), {0, 0});
   expect(by(real, reduction::max), {-inf, -inf});
@@ -158,7 +162,8 @@ TEST_F(Evaluate, CastsAndSelects) {
   expect(select(a > 0, a, -1.0), {-1, -1, 300.7, -1});
 }
 TEST_F(Evaluate, BroadcastsByNameInTheOrderOfTheWiderOperand) {
-  const value a = argument(element::f32, {i, j}, {2, 3}, {1, 2, 3, 4, 5, 6}), b = argument(element::f32, {i}, {2}, {10, 20});
+  const value a = argument(element::f32, {i, j}, {2, 3}, {1, 2, 3, 4, 5, 6}),
+              b = argument(element::f32, {i}, {2}, {10, 20});
   expect(b - a, {9, 8, 7, 16, 15, 14});
 }
 TEST_F(Evaluate, IndicesCountsAndOneHot) {

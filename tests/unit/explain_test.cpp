@@ -38,9 +38,13 @@ TEST(Explain, NamesTheCollectiveItsBytesItsLineAndWhy) {
   expect_has(text, "partial over model, needed whole");
   EXPECT_EQ(text.find("assumed"), std::string::npos);
 }
-TEST(Explain, MarksHints) { expect_has(explain(plan, {data = 2}), "assumed, since known only at run time: model = 4, batch = 4096"); }
+TEST(Explain, MarksHints) {
+  expect_has(explain(plan, {data = 2}), "assumed, since known only at run time: model = 4, batch = 4096");
+}
 TEST(Explain, DoesNotCallAssumedWhatFollows) {
-  constexpr cleave::function halves([](auto x) { return sum(split(x, embed, cleave::dim<"half", 2>{}, cleave::dim<"rest">{}), cleave::dim<"half", 2>{}); });
+  constexpr cleave::function halves([](auto x) {
+    return sum(split(x, embed, cleave::dim<"half", 2>{}, cleave::dim<"rest">{}), cleave::dim<"half", 2>{});
+  });
   constexpr auto folded = cleave::plan<cleave::abstract<float, mesh(batch / data, cleave::dim<"rest">{})>(X)>(halves);
   EXPECT_EQ(explain(folded, {data = 2, model = 2, batch = 8, embed = 16}).find("assumed"), std::string::npos);
   expect_has(explain(folded, {data = 2, model = 2, batch = 8}), "embed = ");

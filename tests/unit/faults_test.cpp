@@ -56,10 +56,12 @@ constexpr verdict found_when_compiling() {
   static_cast<void>(sum(v, j));
   return in.made().found;
 }
-static_assert(found_when_compiling().fault == fault::dim_missing && found_when_compiling().dim == "j" && found_when_compiling().where.line == __LINE__ - 3);
+static_assert(found_when_compiling().fault == fault::dim_missing && found_when_compiling().dim == "j" &&
+              found_when_compiling().where.line == __LINE__ - 3);
 
 TEST_F(Faults, DimMissing) {
-  static_cast<void>(sum(a, j)); const unsigned line = __LINE__;
+  static_cast<void>(sum(a, j));
+  const unsigned line = __LINE__;
   expect(fault::dim_missing, "sum", "j", line);
 }
 TEST_F(Faults, DimMissingInEveryOpThatNamesOne) {
@@ -78,7 +80,8 @@ TEST_F(Faults, DimMissingInEveryOpThatNamesOne) {
   names_j([](recorder&, value v) { reshard(v, spec_of({over_x(j)})); });
 }
 TEST_F(Faults, DimUsedTwiceByViews) {
-  static_cast<void>(rename(a, i, b)); const unsigned line = __LINE__;
+  static_cast<void>(rename(a, i, b));
+  const unsigned line = __LINE__;
   expect(fault::dim_used_twice, "rename", "b", line);
 }
 TEST_F(Faults, DimUsedTwiceByWindows) {
@@ -92,35 +95,41 @@ TEST_F(Faults, DimUsedTwiceByWindows) {
     EXPECT_EQ(own.made().found.dim, "b");
   }
   // A dim of a window is none of the operand.
-  windows(a, window{b, b, {"k", 1}}, window{{"k"}, n, {"l", 1}}); const unsigned line = __LINE__;
+  windows(a, window{b, b, {"k", 1}}, window{{"k"}, n, {"l", 1}});
+  const unsigned line = __LINE__;
   expect(fault::dim_missing, "windows", "k", line);
 }
 TEST_F(Faults, DimUsedTwiceInAConstraint) {
-  static_cast<void>(constrain(a, spec_of({b, over_x(b)}))); const unsigned line = __LINE__;
+  static_cast<void>(constrain(a, spec_of({b, over_x(b)})));
+  const unsigned line = __LINE__;
   expect(fault::dim_used_twice, "constrain", "b", line);
 }
 TEST_F(Faults, AxisUsedTwiceByAPartialValue) {
   spec s = spec_of({over_x(b), i});
   s.unreduced.push_back("x");
-  static_cast<void>(reshard(a, s)); const unsigned line = __LINE__;
+  static_cast<void>(reshard(a, s));
+  const unsigned line = __LINE__;
   expect(fault::axis_used_twice, "reshard", "", line);
   EXPECT_EQ(in.made().found.axis, "x");
 }
 TEST_F(Faults, ExtentsOfARename) {
   const value fixed = in.input(element::f32, spec_of({dim_ref{"m", 4}, dim_ref{"n", 6}}));
   const value row = sum(fixed, n);
-  static_cast<void>(rename(row, {"m"}, n)); const unsigned line = __LINE__;
+  static_cast<void>(rename(row, {"m"}, n));
+  const unsigned line = __LINE__;
   expect(fault::extents_differ, "rename", "n", line);
   EXPECT_EQ(in.made().found.expected, 6);
   EXPECT_EQ(in.made().found.got, 4);
 }
 TEST_F(Faults, ElementTypes) {
   const value whole = in.input(element::i32, spec_of({b, i}));
-  static_cast<void>(dot(a, whole, i)); const unsigned line = __LINE__;
+  static_cast<void>(dot(a, whole, i));
+  const unsigned line = __LINE__;
   expect(fault::element_types_differ, "dot", "", line);
 }
 TEST_F(Faults, APredicateIsBool) {
-  static_cast<void>(select(a, a, a)); const unsigned line = __LINE__;
+  static_cast<void>(select(a, a, a));
+  const unsigned line = __LINE__;
   expect(fault::element_types_differ, "select", "", line);
 }
 TEST_F(Faults, AResultOfAnotherElementType) {
@@ -139,11 +148,13 @@ TEST_F(Faults, TwoConstraintsThatConflict) {
   const value once = constrain(a, spec_of({over_x(b)}));
   static_cast<void>(constrain(once, spec_of({over_x(i)})));
   EXPECT_TRUE(in.made().found.ok());
-  static_cast<void>(constrain(once, spec_of({b}))); const unsigned line = __LINE__;
+  static_cast<void>(constrain(once, spec_of({b})));
+  const unsigned line = __LINE__;
   expect(fault::pinned_layouts_conflict, "constrain", "b", line);
 }
 TEST_F(Faults, Meshes) {
-  static_cast<void>(constrain(a, spec_of({b}, "y"))); const unsigned line = __LINE__;
+  static_cast<void>(constrain(a, spec_of({b}, "y")));
+  const unsigned line = __LINE__;
   expect(fault::meshes_differ, "constrain", "", line);
 }
 TEST_F(Faults, SpecificationsThatWereRejectedWhereTheyWereWritten) {
@@ -154,9 +165,11 @@ TEST_F(Faults, SpecificationsThatWereRejectedWhereTheyWereWritten) {
 }
 TEST_F(Faults, MoreDimsThanAGraphHas) {
   std::deque<std::string> names;
-  for (int d = 2; d < max_dims; ++d) in.input(element::f32, spec_of({dim_ref{names.emplace_back(1, static_cast<char>('!' + d))}}));
+  for (int d = 2; d < max_dims; ++d)
+    in.input(element::f32, spec_of({dim_ref{names.emplace_back(1, static_cast<char>('!' + d))}}));
   EXPECT_TRUE(in.made().found.ok());
-  static_cast<void>(rename(a, b, dim_ref{"one more"})); const unsigned line = __LINE__;
+  static_cast<void>(rename(a, b, dim_ref{"one more"}));
+  const unsigned line = __LINE__;
   expect(fault::too_many_dims, "rename", "one more", line);
 }
 TEST_F(Faults, MoreDimsThanATensorHas) {
@@ -164,7 +177,8 @@ TEST_F(Faults, MoreDimsThanATensorHas) {
   const value four_more = in.input(element::f32, spec_of({{{"t"}}, {{"u"}}, {{"v"}}, {{"w"}}}));
   const value eight = dot(four, four_more);
   EXPECT_TRUE(in.made().found.ok());
-  static_cast<void>(dot(eight, in.input(element::f32, spec_of({j})))); const unsigned line = __LINE__;
+  static_cast<void>(dot(eight, in.input(element::f32, spec_of({j}))));
+  const unsigned line = __LINE__;
   expect(fault::rank_too_high, "dot", "", line);
 }
 TEST_F(Faults, MoreOperationsThanAGraphHas) {

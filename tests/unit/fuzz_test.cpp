@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random graphs on random meshes with random layouts and extents: every plan, simulated, must give what the plain evaluator
-// gives, and move what it was priced at.
+// Random graphs on random meshes with random layouts and extents: every plan, simulated, must give what the plain
+// evaluator gives, and move what it was priced at.
 #include <cleave/expr/functions.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/plan/explain.hpp>
@@ -22,7 +22,7 @@ constexpr std::string_view dim_names[] = {"a", "b", "c", "d", "e"};
 constexpr std::string_view axis_names[] = {"x", "y", "z"};
 
 class random_program {
-public:
+ public:
   explicit random_program(unsigned seed) : random_(seed), in_(some_mesh()) {}
 
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
@@ -33,7 +33,8 @@ public:
       e = choices[below(10)];
     }
     const int inputs = 2 + below(3);
-    for (int n = 0; n < inputs; ++n) values_.push_back(in_.input(element::f64, some_spec(some_dims(), n > 0 && below(6) == 0)));
+    for (int n = 0; n < inputs; ++n)
+      values_.push_back(in_.input(element::f64, some_spec(some_dims(), n > 0 && below(6) == 0)));
     const int ops = 2 + below(7);
     for (int n = 0; n < ops; ++n) step();
     for (int n = 0; n < 1 + below(2); ++n) {
@@ -47,7 +48,8 @@ public:
   const graph& made() const { return in_.made(); }
   sizes at() const {
     sizes s = sizes_for(made());
-    for (std::size_t d = 0; d < made().dims.size(); ++d) s.dims[d] = extents_[static_cast<std::size_t>(number(made().dims[d].name))];
+    for (std::size_t d = 0; d < made().dims.size(); ++d)
+      s.dims[d] = extents_[static_cast<std::size_t>(number(made().dims[d].name))];
     return s;
   }
   std::vector<host_array> data() {
@@ -60,7 +62,7 @@ public:
     return inputs;
   }
 
-private:
+ private:
   mesh_value some_mesh() {
     mesh_value m;
     const int axes = 1 + below(3);
@@ -171,7 +173,9 @@ TEST(Fuzz, SimulatedPlansAgreeWithTheEvaluatorAndTheirPrice) {
     const sizes at = r.at();
     // Hints need not be the sizes of the run: the plan is right for every size.
     const sizes hints = seed % 2 == 0 ? at : sizes_for(r.made());
-    const policy rule = seed % 3 == 0 ? policy::bytes_first(1) : seed % 3 == 1 ? policy::bytes_first(8) : policy::time();
+    const policy rule = seed % 3 == 0   ? policy::bytes_first(1)
+                        : seed % 3 == 1 ? policy::bytes_first(8)
+                                        : policy::time();
     const program p = partition(r.made(), hints, rule);
     if (p.found.fault == fault::layouts_tie) {
       ++ties;
@@ -188,7 +192,8 @@ TEST(Fuzz, SimulatedPlansAgreeWithTheEvaluatorAndTheirPrice) {
     for (std::size_t o = 0; o < wanted.size(); ++o) {
       ASSERT_EQ(wanted[o].extents, got.results[o].extents) << story;
       for (std::size_t i = 0; i < wanted[o].data.size(); ++i)
-        ASSERT_NEAR(wanted[o].data[i], got.results[o].data[i], 1e-9 * (1 + std::fabs(wanted[o].data[i]))) << story << "result " << o << " element " << i;
+        ASSERT_NEAR(wanted[o].data[i], got.results[o].data[i], 1e-9 * (1 + std::fabs(wanted[o].data[i])))
+            << story << "result " << o << " element " << i;
     }
     ASSERT_EQ(bytes(p, at), got.bytes) << story;
   }

@@ -93,7 +93,8 @@ class harness {
     const auto differentiated = [&](const auto&... x) { return p.f({value(x)...}); };
     const auto [result, cotangents] = pulled(differentiated, again, both, dims_of(y), mesh);
     both.output(result);
-    for (std::size_t i = 0; i < cotangents.size(); ++i) both.output(cotangents[i], element::f64, some_layout(p.inputs[i], mesh));
+    for (std::size_t i = 0; i < cotangents.size(); ++i)
+      both.output(cotangents[i], element::f64, some_layout(p.inputs[i], mesh));
     both.output(result, element::f64, some_layout("", mesh));
     ASSERT_TRUE(both.made().found.ok()) << both.made().found.op;
 
@@ -115,7 +116,8 @@ class harness {
     const simulated got = simulate(made, at, data);
     ASSERT_TRUE(got.problem.empty()) << got.problem << "\n" << to_string(g) << explain(made, at);
     for (std::size_t r = 0; r < wanted.size(); ++r)
-      ASSERT_EQ(first_difference(wanted[r].data, got.results[r].data, 1e-9), -1) << "result " << r << "\n" << to_string(g) << explain(made, at);
+      ASSERT_EQ(first_difference(wanted[r].data, got.results[r].data, 1e-9), -1) << "result " << r << "\n"
+                                                                                 << to_string(g) << explain(made, at);
     ASSERT_EQ(bytes(made, at), got.bytes);
   }
 
@@ -147,7 +149,8 @@ class harness {
     return x;
   }
 
-  void compare_with_differences(const problem& p, const graph& loss, const std::vector<host_array>& data, const std::vector<host_array>& wanted) {
+  void compare_with_differences(const problem& p, const graph& loss, const std::vector<host_array>& data,
+                                const std::vector<host_array>& wanted) {
     const sizes at = sized(loss);
     for (int direction = 0; direction < 3; ++direction) {
       std::vector<host_array> before = data, after = data;
@@ -172,14 +175,18 @@ class harness {
 
 /// An op applied to operands, which may broadcast.
 problem elementwise(op code, const std::vector<std::string>& inputs, double least = -2, double most = 2) {
-  return {inputs, [code](const values& x) { return x[0].in->elementwise(code, x, {}, element::none, true); }, least, most};
+  return {inputs, [code](const values& x) { return x[0].in->elementwise(code, x, {}, element::none, true); }, least,
+          most};
 }
 
 TEST(Gradient, OfEveryElementwiseOpIsTheLimitOfDifferences) {
-  const auto positive = [](op c) { return c == op::log || c == op::sqrt || c == op::rsqrt || c == op::pow || c == op::div; };
+  const auto positive = [](op c) {
+    return c == op::log || c == op::sqrt || c == op::rsqrt || c == op::pow || c == op::div;
+  };
   // Flat wherever they have a derivative; through complex numbers none is taken.
-  constexpr op flat[] = {op::sign, op::floor, op::imag, op::complex, op::logical_not, op::equal, op::not_equal, op::less, op::less_equal, op::greater,
-                         op::greater_equal, op::logical_and, op::logical_or, op::random, op::normal};
+  constexpr op flat[] = {op::sign,          op::floor,       op::imag,       op::complex,    op::logical_not,
+                         op::equal,         op::not_equal,   op::less,       op::less_equal, op::greater,
+                         op::greater_equal, op::logical_and, op::logical_or, op::random,     op::normal};
   int checked = 0;
   for (const op_entry& e : op_table) {
     if (e.what != op_class::elementwise || e.code == op::user) continue;
@@ -191,7 +198,8 @@ TEST(Gradient, OfEveryElementwiseOpIsTheLimitOfDifferences) {
     harness h(static_cast<unsigned>(e.code) + 1);
     if (e.arity == 1) h.check(elementwise(e.code, {"ab"}, least), 12);
     if (e.arity == 2)
-      for (const auto& inputs : {std::vector<std::string>{"ab", "ab"}, {"ab", "b"}, {"a", "ab"}, {"", "ba"}, {"a", "b"}})
+      for (const auto& inputs :
+           {std::vector<std::string>{"ab", "ab"}, {"ab", "b"}, {"a", "ab"}, {"", "ba"}, {"a", "b"}})
         h.check(elementwise(e.code, inputs, least), 8);
     ++checked;
   }
@@ -208,8 +216,14 @@ TEST(Gradient, OfEveryOtherOpIsTheLimitOfDifferences) {
       {"mean", {{"abc"}, [](const values& x) { return mean(x[0], dim('a'), dim('c')); }}},
       {"max", {{"abc"}, [](const values& x) { return max(x[0], dim('b')); }}},
       {"min", {{"abc"}, [](const values& x) { return min(x[0], dim('b'), dim('a')); }}},
-      {"prod", {{"abc"}, [](const values& x) { return x[0].in->reduce(reduction::prod, x[0], std::array{dim('b')}, {}); }}},
-      {"prod with zeros", {{"abc"}, [](const values& x) { return x[0].in->reduce(reduction::prod, x[0], std::array{dim('b')}, {}); }, -2, 2, true}},
+      {"prod",
+       {{"abc"}, [](const values& x) { return x[0].in->reduce(reduction::prod, x[0], std::array{dim('b')}, {}); }}},
+      {"prod with zeros",
+       {{"abc"},
+        [](const values& x) { return x[0].in->reduce(reduction::prod, x[0], std::array{dim('b')}, {}); },
+        -2,
+        2,
+        true}},
       {"dot", {{"ab", "bc"}, [](const values& x) { return dot(x[0], x[1], dim('b')); }}},
       {"dot of a batch", {{"hab", "hbc"}, [](const values& x) { return dot(x[0], x[1], dim('b')); }}},
       {"dot over two", {{"abc", "bch"}, [](const values& x) { return dot(x[0], x[1], dim('b'), dim('c')); }}},
@@ -218,28 +232,47 @@ TEST(Gradient, OfEveryOtherOpIsTheLimitOfDifferences) {
       {"outer product", {{"a", "b"}, [](const values& x) { return dot(x[0], x[1]); }}},
       {"dot with itself", {{"ab"}, [](const values& x) { return dot(x[0], x[0], dim('b')); }}},
       {"dot of a sum", {{"ab", "bc"}, [](const values& x) { return sum(dot(x[0], x[1], dim('b')), dim('c')); }}},
-      {"dot of a sum over its batch", {{"hab", "hbc"}, [](const values& x) { return sum(dot(x[0], x[1], dim('b')), dim('h'), dim('a')); }}},
-      {"rename", {{"abc"}, [](const values& x) { return rename(x[0], dim('c'), dim('d')) * x[0].in->constant(2, element::f64, {}); }}},
-      {"attention", {{"ac", "ac"}, [](const values& x) { return softmax(dot(x[0], rename(x[1], dim('c'), dim('d')), dim('a')), dim('d')); }}},
+      {"dot of a sum over its batch",
+       {{"hab", "hbc"}, [](const values& x) { return sum(dot(x[0], x[1], dim('b')), dim('h'), dim('a')); }}},
+      {"rename",
+       {{"abc"},
+        [](const values& x) { return rename(x[0], dim('c'), dim('d')) * x[0].in->constant(2, element::f64, {}); }}},
+      {"attention",
+       {{"ac", "ac"},
+        [](const values& x) { return softmax(dot(x[0], rename(x[1], dim('c'), dim('d')), dim('a')), dim('d')); }}},
       {"split", {{"ae"}, [](const values& x) { return sin(split(x[0], dim('e'), dim('g'), dim('f'))); }}},
-      {"split of a sum", {{"ae"}, [](const values& x) { return sum(split(x[0], dim('e'), dim('g'), dim('f')), dim('g')); }}},
-      {"split, and all of it summed", {{"ae"}, [](const values& x) { return sum(split(x[0], dim('e'), dim('g'), dim('f')), dim('g'), dim('f')); }}},
+      {"split of a sum",
+       {{"ae"}, [](const values& x) { return sum(split(x[0], dim('e'), dim('g'), dim('f')), dim('g')); }}},
+      {"split, and all of it summed",
+       {{"ae"}, [](const values& x) { return sum(split(x[0], dim('e'), dim('g'), dim('f')), dim('g'), dim('f')); }}},
       {"merge", {{"gaf"}, [](const values& x) { return tanh(merge(x[0], dim('g'), dim('f'), dim('e'))); }}},
-      {"merge of a sum", {{"gaf"}, [](const values& x) { return sum(merge(x[0], dim('g'), dim('f'), dim('e')), dim('e')); }}},
+      {"merge of a sum",
+       {{"gaf"}, [](const values& x) { return sum(merge(x[0], dim('g'), dim('f'), dim('e')), dim('e')); }}},
       {"softmax", {{"ab"}, [](const values& x) { return softmax(x[0], dim('b')); }}},
       {"logsumexp", {{"ab"}, [](const values& x) { return logsumexp(x[0], dim('b')); }}},
       {"log_softmax", {{"ab"}, [](const values& x) { return log_softmax(x[0], dim('a')); }}},
       {"layer_norm", {{"ab", "b", "b"}, [](const values& x) { return layer_norm(x[0], dim('b'), x[1], x[2]); }}},
       {"variance", {{"ab"}, [](const values& x) { return variance(x[0], dim('b')); }}},
-      {"moments", {{"abc"}, [](const values& x) {
-        const auto [middle, spread] = moments(x[0], dim('a'), dim('c'));
-        return middle * spread;
-      }}},
+      {"moments",
+       {{"abc"},
+        [](const values& x) {
+          const auto [middle, spread] = moments(x[0], dim('a'), dim('c'));
+          return middle * spread;
+        }}},
       {"dropout", {{"ab"}, [](const values& x) { return dropout(tanh(x[0]), 0.3, 11); }}},
-      {"dropout of three dims, twice", {{"abc", "c"}, [](const values& x) { return dropout(dropout(x[0], 0.3, 11) * x[1], 0.5, 12); }}},
-      {"scaled noise", {{"ab"}, [](const values& x) { return x[0] * normal<double>(fold_in(sum(cast<int>(x[0] * 0.0)), 3), dim('a'), dim('b')); }}},
+      {"dropout of three dims, twice",
+       {{"abc", "c"}, [](const values& x) { return dropout(dropout(x[0], 0.3, 11) * x[1], 0.5, 12); }}},
+      {"scaled noise",
+       {{"ab"},
+        [](const values& x) {
+          return x[0] * normal<double>(fold_in(sum(cast<int>(x[0] * 0.0)), 3), dim('a'), dim('b'));
+        }}},
       {"cross entropy",
-       {{"ab", "a"}, [](const values& x) { return mean(logsumexp(x[0], dim('b')) - sum(x[0] * one_hot<double>(cast<int>(x[1]), dim('b')), dim('b'))); }, 0.5}},
+       {{"ab", "a"},
+        [](const values& x) {
+          return mean(logsumexp(x[0], dim('b')) - sum(x[0] * one_hot<double>(cast<int>(x[1]), dim('b')), dim('b')));
+        },
+        0.5}},
       {"a value used three times", {{"ab"}, [](const values& x) { return x[0] * x[0] + sum(x[0], dim('a')) * x[0]; }}},
       {"one of two branches", {{"ab", "ab"}, [](const values& x) { return maximum(x[0] * x[1], x[0] + x[1]); }}},
   };
@@ -266,7 +299,8 @@ TEST(Gradient, PassesThroughLayoutsTheUserWrote) {
   plain.mesh = two;
   for (char c : std::string("ab")) plain.dims.push_back(placement(dim(c)));
   const value x = in.input(element::f64, plain);
-  const auto [y, pullback] = vjp([&](value v) { return sin(constrain(reshard(constrain(v, pinned('a')) * v, pinned('b')), pinned('b'))); }, x);
+  const auto [y, pullback] =
+      vjp([&](value v) { return sin(constrain(reshard(constrain(v, pinned('a')) * v, pinned('b')), pinned('b'))); }, x);
   in.output(pullback(cos(y)), element::f64, plain);
   ASSERT_TRUE(in.made().found.ok());
   const graph g = in.take();
@@ -307,7 +341,9 @@ TEST(Gradient, OfRandomProgramsIsTheLimitOfDifferences) {
             made = r.dot(a, b, below(2) == 0 ? shared : cleave::dim_set(shared.bits() & (shared.bits() - 1)), {});
             break;
           }
-          case 6: made = ta.rank > 0 ? mean(a, dim(r.made().dims[ta[static_cast<int>(below(ta.rank))]].name[0])) : a; break;
+          case 6:
+            made = ta.rank > 0 ? mean(a, dim(r.made().dims[ta[static_cast<int>(below(ta.rank))]].name[0])) : a;
+            break;
           case 7: made = select(a > 0.05, a, a * 0.3); break;
           default: made = exp(-(a * a)); break;
         }
@@ -407,9 +443,12 @@ TEST(Gradient, ByItsOwnRule) {
   recorder in(s.mesh);
   const value x = in.input(element::f64, s.row), w = in.input(element::f64, s.row);
   // Rounding, as if it were not there (Bengio 2013); and a product whose cotangents are told apart.
-  static constexpr auto rounded = custom_vjp([](auto v) { return std::pair(floor(v + 0.5), std::tuple()); }, [](auto, auto g) { return g; });
+  static constexpr auto rounded = custom_vjp([](auto v) { return std::pair(floor(v + 0.5), std::tuple()); },
+                                             [](auto, auto g) { return g; });
   static constexpr auto times = custom_vjp([](auto a, auto b) { return std::pair(a * b, std::tuple(a, b)); },
-                                    [](auto kept, auto g) { return std::tuple(10 * g * std::get<1>(kept), 100 * g * std::get<0>(kept)); });
+                                           [](auto kept, auto g) {
+                                             return std::tuple(10 * g * std::get<1>(kept), 100 * g * std::get<0>(kept));
+                                           });
   const auto [y, pullback] = vjp([&](auto a, auto b) { return times(rounded(a), b); }, x, w);
   const auto [dx, dw] = pullback(y);
   in.output(y);
@@ -427,7 +466,8 @@ TEST(Gradient, ByARuleThatCaptures) {
   const value x = in.input(element::f64, s.row), w = in.input(element::f64, s.row);
   const auto f = [&](const value& v) {
     const value scale = w * 2;
-    const auto scaled = custom_vjp([&](auto u) { return std::pair(u * scale, std::tuple(u)); }, [&](auto kept, auto g) { return 10 * g * scale * std::get<0>(kept); });
+    const auto scaled = custom_vjp([&](auto u) { return std::pair(u * scale, std::tuple(u)); },
+                                   [&](auto kept, auto g) { return 10 * g * scale * std::get<0>(kept); });
     return scaled(v);
   };
   const auto slope = [&](const value& v) {
@@ -544,7 +584,8 @@ TEST(Gradient, FaultsNameTheOpAndLineThatWereDifferentiated) {
     partial.mesh = two;
     partial.unreduced.push_back("x");
     partial.combine = how;
-    const auto [y, pullback] = vjp([&](value v) { return v.in->reduce(how, v, std::span<const dim_ref>{}, {}); }, in.input(element::f64, partial));
+    const auto [y, pullback] = vjp([&](value v) { return v.in->reduce(how, v, std::span<const dim_ref>{}, {}); },
+                                   in.input(element::f64, partial));
     pullback(in.constant(1, element::f64, {}));
     EXPECT_EQ(in.made().found.fault, fault::unreduced_into_nonlinear);
     EXPECT_EQ(in.made().found.op, "reduce");

@@ -18,7 +18,9 @@ struct random_map {
   range to;
 };
 random_map next(std::mt19937& random) {
-  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+  const auto below = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
   random_map r;
   r.map.extent = below(9);
   r.map.offset = below(15) - 7;
@@ -88,11 +90,13 @@ TEST(IndexMaps, TheElementsOfABlockAreWithinIt) {
   std::mt19937 random(3);
   for (int n = 0; n < 20000; ++n) {
     const random_map r = next(random);
-    const std::int64_t begin = static_cast<std::int64_t>(random() % 9), end = begin + static_cast<std::int64_t>(random() % 5);
+    const std::int64_t begin = static_cast<std::int64_t>(random() % 9),
+                       end = begin + static_cast<std::int64_t>(random() % 5);
     for (const index_run& run : runs_of(r.map, r.to)) {
       std::map<std::int64_t, std::int64_t> wanted, have;
       for (std::int64_t k = 0; k < run.count; ++k)
-        if (const std::int64_t from = run.from + k * run.from_step; from >= begin && from < end) wanted[run.to + k * run.to_step] = from;
+        if (const std::int64_t from = run.from + k * run.from_step; from >= begin && from < end)
+          wanted[run.to + k * run.to_step] = from;
       const index_run part = within(run, {begin, end});
       for (std::int64_t k = 0; k < part.count; ++k) have[part.to + k * part.to_step] = part.from + k * part.from_step;
       ASSERT_EQ(have, wanted);  // (1)

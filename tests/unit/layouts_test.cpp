@@ -21,7 +21,7 @@ struct random_case {
 };
 
 class generator {
-public:
+ public:
   explicit generator(unsigned seed) : random_(seed) {}
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
 
@@ -49,7 +49,7 @@ public:
     return c;
   }
 
-private:
+ private:
   std::mt19937 random_;
 };
 
@@ -109,7 +109,8 @@ TEST(Layouts, MovedIsWhatTheBusiestDeviceLacks) {
     for (std::int64_t d = 0; d < c.sizes.devices(); ++d) {
       const coordinates at = coordinates_of(d, c.sizes);
       std::int64_t lacks = 0;
-      for_each_element(c.global, [&](const auto& index) { lacks += holds(c, c.to, at, index) && !holds(c, c.from, at, index); });
+      for_each_element(c.global,
+                       [&](const auto& index) { lacks += holds(c, c.to, at, index) && !holds(c, c.from, at, index); });
       busiest = std::max(busiest, lacks);
     }
     ASSERT_EQ(moved(c.global, c.from, c.to, c.sizes), busiest) << "case " << n;  // (1)
@@ -143,7 +144,8 @@ TEST(Layouts, NestedBlocksLieInTheirPrefix) {
       bool inside = true;
       for (std::int64_t d = 0; d < c.sizes.devices(); ++d) {
         const coordinates at = coordinates_of(d, c.sizes);
-        const range small = held(c.global[0], fine, at, c.sizes), wide = held(c.global[0], fine.prefix(cut), at, c.sizes);
+        const range small = held(c.global[0], fine, at, c.sizes),
+                    wide = held(c.global[0], fine.prefix(cut), at, c.sizes);
         inside = inside && (small.size() == 0 || (small.begin >= wide.begin && small.end <= wide.end));
       }
       // What nests lies inside; blocks may happen to lie inside for some extents without nesting in general.
@@ -177,7 +179,8 @@ TEST(Reshard, PartialAxesAreResolvedOnce) {
   for (int n = 0; n < 500; ++n) {
     random_case c = g.next(12);
     for (int a = 0; a < c.axes; ++a)
-      if ((c.from.sharded() >> a & 1) == 0 && g.below(2) != 0) c.from.set_partial(static_cast<axis_set>(c.from.unreduced() | axis_bit(a)));
+      if ((c.from.sharded() >> a & 1) == 0 && g.below(2) != 0)
+        c.from.set_partial(static_cast<axis_set>(c.from.unreduced() | axis_bit(a)));
     const path p = find_path(c.global, 4, c.from, c.to, c.sizes, policy::time());
     layout at = c.from;
     for (const hop& h : p.hops) {

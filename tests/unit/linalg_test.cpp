@@ -38,8 +38,11 @@ using f64 = abstract<double, Layout>;
 constexpr cleave::function factor([](auto x) { return cholesky(x, i, j); });
 constexpr cleave::function solve([](auto l, auto x) { return triangular_solve(l, x, i, j); });
 static_assert(cleave::plan<f64<mesh_1d(a / data, i, j)>(f64<mesh_1d(a / data, i, j)>)>(factor).collectives() == 0);
-static_assert(cleave::plan<f64<mesh_1d(j, n / data)>(f64<mesh_1d(i, j)>, f64<mesh_1d(i, n / data)>)>(solve).collectives() == 0);
-static_assert(cleave::plan<f64<mesh_1d(a / data, j, n)>(f64<mesh_1d(a / data, i, j)>, f64<mesh_1d(a / data, i, n)>)>(solve).collectives() == 0);
+static_assert(
+    cleave::plan<f64<mesh_1d(j, n / data)>(f64<mesh_1d(i, j)>, f64<mesh_1d(i, n / data)>)>(solve).collectives() == 0);
+static_assert(
+    cleave::plan<f64<mesh_1d(a / data, j, n)>(f64<mesh_1d(a / data, i, j)>, f64<mesh_1d(a / data, i, n)>)>(solve)
+        .collectives() == 0);
 // Rows that are divided are brought together, once; the factors of a divided batch are computed where the batch is.
 constexpr auto by_rows = cleave::plan<f64<mesh_1d(a, i / data, j)>(f64<mesh_1d(a, i / data, j)>)>(factor);
 static_assert(by_rows.count(kind::all_to_all) == 2 && by_rows.collectives() == 2);
@@ -47,7 +50,8 @@ constexpr auto turned = cleave::plan<f64<mesh_1d(j / data, n)>(f64<mesh_1d(i, j)
 static_assert(turned.count(kind::all_to_all) == 2 && turned.collectives() == 2);
 // The gradient of a batch needs nothing either.
 constexpr cleave::function log_determinant([](auto x) { return sum(cholesky(x, i, j)); });
-static_assert(cleave::plan<f64<mesh_1d(a / data, i, j)>(f64<mesh_1d(a / data, i, j)>)>(cleave::grad(log_determinant)).collectives() == 0);
+static_assert(cleave::plan<f64<mesh_1d(a / data, i, j)>(f64<mesh_1d(a / data, i, j)>)>(cleave::grad(log_determinant))
+                  .collectives() == 0);
 
 using values = std::vector<value>;
 
@@ -83,7 +87,8 @@ class harness {
     s.mesh = mesh;
     for (char c : dims) s.dims.push_back(placement(named(c)));
     for (const axis_info& x : mesh.axes)
-      if (const auto where = static_cast<std::size_t>(below(static_cast<int>(dims.size()) + 1)); where < dims.size()) s.dims[where].axes.push_back(x.name);
+      if (const auto where = static_cast<std::size_t>(below(static_cast<int>(dims.size()) + 1)); where < dims.size())
+        s.dims[where].axes.push_back(x.name);
     return s;
   }
   sizes sized(const graph& g) const {
@@ -104,7 +109,8 @@ class harness {
       x.data[e] = std::uniform_real_distribution<double>(-0.5, 0.5)(random_);
       std::map<std::size_t, std::int64_t> at;
       std::int64_t rest = static_cast<std::int64_t>(e);
-      for (std::size_t d = dims.size(); d-- > 0; rest /= extents[static_cast<int>(d)]) at[d] = rest % extents[static_cast<int>(d)];
+      for (std::size_t d = dims.size(); d-- > 0; rest /= extents[static_cast<int>(d)])
+        at[d] = rest % extents[static_cast<int>(d)];
       if (r != std::string::npos && c != std::string::npos && at[r] == at[c]) x.data[e] += 3;
     }
     return x;
@@ -135,7 +141,8 @@ class harness {
     };
     if (again.size() == 1) keep(again[0]);
     else keep(again[0], again[1]);
-    for (std::size_t k = 0; k < slopes.size(); ++k) both.output(slopes[k], element::f64, some_layout(p.inputs[k], mesh));
+    for (std::size_t k = 0; k < slopes.size(); ++k)
+      both.output(slopes[k], element::f64, some_layout(p.inputs[k], mesh));
     both.output(loss, element::f64, some_layout("", mesh));
     ASSERT_TRUE(both.made().found.ok()) << both.made().found.op;
 
@@ -248,17 +255,26 @@ TEST(Linalg, FaultsNameTheDim) {
   };
   const auto f32 = [](recorder& in) { return in.input(element::f32, mesh_1d(i, j)); };
   const auto f64_of = [](recorder& in, const spec& s) { return in.input(element::f64, s); };
-  EXPECT_EQ(found([&](recorder& in) { cholesky(in.input(element::i32, mesh_1d(i, j)), i, j); }).fault, fault::no_function_for_element);
+  EXPECT_EQ(found([&](recorder& in) { cholesky(in.input(element::i32, mesh_1d(i, j)), i, j); }).fault,
+            fault::no_function_for_element);
   const verdict missing = found([&](recorder& in) { cholesky(f32(in), i, n); });
   EXPECT_EQ(missing.fault, fault::dim_missing);
   EXPECT_EQ(missing.dim, "n");
   EXPECT_EQ(found([&](recorder& in) { cholesky(f32(in), i, i); }).fault, fault::dim_used_twice);
-  EXPECT_EQ(found([&](recorder& in) { triangular_solve(f32(in), f64_of(in, mesh_1d(i, n)), i, j); }).fault, fault::element_types_differ);
-  EXPECT_EQ(found([&](recorder& in) { triangular_solve(f64_of(in, mesh_1d(i, j)), f64_of(in, mesh_1d(n)), i, j); }).fault, fault::dim_missing);
-  EXPECT_EQ(found([&](recorder& in) { triangular_solve(f64_of(in, mesh_1d(i, j)), f64_of(in, mesh_1d(i, j)), i, j); }).fault, fault::dim_used_twice);
+  EXPECT_EQ(found([&](recorder& in) { triangular_solve(f32(in), f64_of(in, mesh_1d(i, n)), i, j); }).fault,
+            fault::element_types_differ);
+  EXPECT_EQ(found([&](recorder& in) {
+              triangular_solve(f64_of(in, mesh_1d(i, j)), f64_of(in, mesh_1d(n)), i, j);
+            }).fault,
+            fault::dim_missing);
+  EXPECT_EQ(found([&](recorder& in) {
+              triangular_solve(f64_of(in, mesh_1d(i, j)), f64_of(in, mesh_1d(i, j)), i, j);
+            }).fault,
+            fault::dim_used_twice);
   static constexpr dim<"three", 3> three;
   static constexpr dim<"four", 4> four;
-  EXPECT_EQ(found([&](recorder& in) { cholesky(in.input(element::f64, mesh_1d(three, four)), three, four); }).fault, fault::extents_differ);
+  EXPECT_EQ(found([&](recorder& in) { cholesky(in.input(element::f64, mesh_1d(three, four)), three, four); }).fault,
+            fault::extents_differ);
 }
 
 } // namespace

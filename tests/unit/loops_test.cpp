@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loops under random meshes, layouts and extents: what the plain evaluator gives, and as many bytes as they are priced at; their gradients
-// are the limits of differences.
+// Loops under random meshes, layouts and extents: what the plain evaluator gives, and as many bytes as they are priced
+// at; their gradients are the limits of differences.
 #include "../differences.hpp"
 
 #include <cleave/expr/associative_scan.hpp>
@@ -26,73 +26,101 @@ using namespace cleave;
 constexpr dim_ref layer{"layer"}, batch{"batch"}, embed{"embed"}, hidden{"hidden"};
 
 /// Two dims of a layer of perceptrons, weights stacked.
-value perceptrons(const value& x, const value& up, const value& down) { return dot(tanh(dot(x, up, embed)), down, hidden); }
+value perceptrons(const value& x, const value& up, const value& down) {
+  return dot(tanh(dot(x, up, embed)), down, hidden);
+}
 std::array<value, 2> pair_of(const value& a, const value& b) { return {a, b}; }
 
 struct problem {
   const char* name;
   /// Of x[batch, embed], up[layer, embed, hidden], down[layer, hidden, embed].
   std::function<value(const value& x, const value& up, const value& down)> f;
-  /// Whether its trips are known, so that it has a derivative; and whether all of it runs, so that its bytes are its price.
+  /// Whether its trips are known, so that it has a derivative; and whether all of it runs, so that its bytes are its
+  /// price.
   bool known = true, all_runs = true;
 };
 
 const problem problems[] = {
-    {"residual", [](const value& x, const value& up, const value& down) {
-       return scan(layer, x, pair_of(up, down), [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]); });
+    {"residual",
+     [](const value& x, const value& up, const value& down) {
+       return scan(layer, x, pair_of(up, down),
+                   [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]); });
      }},
-    {"backward", [](const value& x, const value& up, const value& down) {
-       return scan(layer, x, pair_of(up, down), [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]); }, direction::backward);
+    {"backward",
+     [](const value& x, const value& up, const value& down) {
+       return scan(
+           layer, x, pair_of(up, down), [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]); },
+           direction::backward);
      }},
-    {"stacked results, what all trips read", [](const value& x, const value& up, const value& down) {
+    {"stacked results, what all trips read",
+     [](const value& x, const value& up, const value& down) {
        const auto [last, means] = scan(layer, x, pair_of(up, down), [&](const value& h, const auto& w) {
          const value next = h + perceptrons(h, w[0], w[1]) * x;
          return std::pair(next, mean(next * next, embed));
        });
        return last * sum(means, layer);
      }},
-    {"remat", [](const value& x, const value& up, const value& down) {
-       return scan(layer, x, pair_of(up, down), remat(function([](const value& h, const auto& w) { return sin(h + perceptrons(h, w[0], w[1])); })));
+    {"remat",
+     [](const value& x, const value& up, const value& down) {
+       return scan(layer, x, pair_of(up, down),
+                   remat(function([](const value& h, const auto& w) { return sin(h + perceptrons(h, w[0], w[1])); })));
      }},
-    {"within remat", [](const value& x, const value& up, const value& down) {
+    {"within remat",
+     [](const value& x, const value& up, const value& down) {
        return remat(function([](const value& a, const value& b, const value& c) {
-         return sin(scan(layer, a, pair_of(b, c), [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]); }));
+         return sin(scan(layer, a, pair_of(b, c),
+                         [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]); }));
        }))(x, up, down);
      }},
-    {"one in another", [](const value& x, const value& up, const value& down) {
+    {"one in another",
+     [](const value& x, const value& up, const value& down) {
        return scan(layer, x, pair_of(up, down), [](const value& h, const auto& w) {
          const value t = perceptrons(h, w[0], w[1]);
          return repeat_times(3, h, [&](const value& s) { return sin(s) + t * s; });
        });
      }},
-    {"three values that change places", [](const value& x, const value& up, const value& down) {
+    {"three values that change places",
+     [](const value& x, const value& up, const value& down) {
        const value shared = perceptrons(x, sum(up, layer), sum(down, layer));
-       const auto made = repeat_times(4, std::array{x, shared, 2.0 * x}, [](const auto& v) { return std::array{v[1], v[2], v[0] * v[1]}; });
+       const auto made = repeat_times(4, std::array{x, shared, 2.0 * x},
+                                      [](const auto& v) { return std::array{v[1], v[2], v[0] * v[1]}; });
        return made[0] + made[1] - made[2];
      }},
-    {"neighbours", [](const value& x, const value& up, const value& down) {
+    {"neighbours",
+     [](const value& x, const value& up, const value& down) {
        return scan(layer, x, pair_of(up, down), [](const value& h, const auto& w) {
          return 0.5 * (shift(h, batch, 1) + shift(h, batch, -1)) + perceptrons(h, w[0], w[1]);
        });
      }},
-    {"indices", [](const value& x, const value& up, const value& down) {
+    {"indices",
+     [](const value& x, const value& up, const value& down) {
        const value index = cast<double>(x.in->iota(layer, element::i32, {}));
-       return scan(layer, x, std::array{up, down, index}, [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]) * (1.0 + w[2]); });
+       return scan(layer, x, std::array{up, down, index},
+                   [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]) * (1.0 + w[2]); });
      }},
-    {"until", [](const value& x, const value& up, const value& down) {
+    {"until",
+     [](const value& x, const value& up, const value& down) {
        const value least = 0.01 + 0.01 * sum(up * up) + 0.01 * sum(down * down);
-       return repeat_until(x, [](const value& v) { return 0.5 * v; }, [&](const value& v) { return max(abs(v)) < least; }, 20);
-     }, false, false},
-    {"cond", [](const value& x, const value& up, const value& down) {
-       return cond(sum(x) > 0.0, [&](const value& v) { return v + perceptrons(v, sum(up, layer), sum(down, layer)); },
-                   [](const value& v) { return v - sum(v, embed); }, x);
-     }, true, false},
-    {"cond in a loop", [](const value& x, const value& up, const value& down) {
+       return repeat_until(
+           x, [](const value& v) { return 0.5 * v; }, [&](const value& v) { return max(abs(v)) < least; }, 20);
+     },
+     false, false},
+    {"cond",
+     [](const value& x, const value& up, const value& down) {
+       return cond(
+           sum(x) > 0.0, [&](const value& v) { return v + perceptrons(v, sum(up, layer), sum(down, layer)); },
+           [](const value& v) { return v - sum(v, embed); }, x);
+     },
+     true, false},
+    {"cond in a loop",
+     [](const value& x, const value& up, const value& down) {
        return scan(layer, x, pair_of(up, down), [&](const value& h, const auto& w) {
-         return cond(sum(h) > 0.2, [&](const value& v, const value& a) { return sin(v) + perceptrons(v, a, w[1]); },
-                     [](const value& v, const value& a) { return 0.5 * v * sum(a); }, h, w[0]);
+         return cond(
+             sum(h) > 0.2, [&](const value& v, const value& a) { return sin(v) + perceptrons(v, a, w[1]); },
+             [](const value& v, const value& a) { return 0.5 * v * sum(a); }, h, w[0]);
        });
-     }, true, false},
+     },
+     true, false},
 };
 
 class harness {
@@ -112,7 +140,9 @@ class harness {
     for (const auto& dims : forms) args.push_back(in.input(element::f64, layout_of(dims, mesh)));
     const bool differentiates = what.known && below(2) == 0;
     if (differentiates) {
-      const auto loss = [&](const value& x, const value& up, const value& down) { return sum(sin(what.f(x, up, down))); };
+      const auto loss = [&](const value& x, const value& up, const value& down) {
+        return sum(sin(what.f(x, up, down)));
+      };
       const auto [l, pullback] = vjp(loss, args[0], args[1], args[2]);
       const auto [dx, dup, ddown] = pullback(in.constant(1, element::f64, {}));
       in.output(l, element::f64, layout_of({}, mesh));
@@ -121,17 +151,22 @@ class harness {
       in.output(ddown, element::f64, layout_of({layer, hidden, embed}, mesh));
     } else {
       const value made = what.f(args[0], args[1], args[2]);
-      in.output(made, element::f64, layout_of(below(2) == 0 ? std::vector<dim_ref>{batch, embed} : std::vector<dim_ref>{embed, batch}, mesh));
+      in.output(made, element::f64,
+                layout_of(below(2) == 0 ? std::vector<dim_ref>{batch, embed} : std::vector<dim_ref>{embed, batch},
+                          mesh));
     }
     const graph g = in.take();
-    const auto told = [&] { return std::string(what.name) + ", seed " + std::to_string(seed) + "\n" + to_string(simplify(g)); };
+    const auto told = [&] {
+      return std::string(what.name) + ", seed " + std::to_string(seed) + "\n" + to_string(simplify(g));
+    };
     ASSERT_TRUE(g.found.ok()) << told() << static_cast<int>(g.found.fault) << " " << g.found.op << " " << g.found.dim;
     sizes at;
     for (int a = 0; a < axes; ++a) at.axes[a] = mesh.axes[static_cast<std::size_t>(a)].size;
     for (std::size_t d = 0; d < g.dims.size(); ++d) {
       at.dims[d] = g.dims[d].extent;
       for (int k = 0; k < 4; ++k)
-        if (g.dims[d].name == std::array{layer, batch, embed, hidden}[static_cast<std::size_t>(k)].name) at.dims[d] = extents[k];
+        if (g.dims[d].name == std::array{layer, batch, embed, hidden}[static_cast<std::size_t>(k)].name)
+          at.dims[d] = extents[k];
     }
     derive_extents(g.rules, at);
     const program p = partition(g, at, seed % 2 == 0 ? policy::time() : policy::bytes_first(0));
@@ -145,7 +180,9 @@ class harness {
     const auto want = evaluate(g, at, data);
     const simulated got = simulate(p, at, data, seed);
     ASSERT_EQ(got.problem, "") << told() << explain(p, at);
-    for (std::size_t r = 0; r < want.size(); ++r) ASSERT_EQ(first_difference(want[r].data, got.results[r].data, 1e-10), -1) << "result " << r << " of " << told() << explain(p, at);
+    for (std::size_t r = 0; r < want.size(); ++r)
+      ASSERT_EQ(first_difference(want[r].data, got.results[r].data, 1e-10), -1)
+          << "result " << r << " of " << told() << explain(p, at);
     if (what.all_runs) {
       ASSERT_EQ(got.bytes, bytes(p, at)) << told();
     }
@@ -163,7 +200,8 @@ class harness {
     return s;
   }
   /// Along a random direction.
-  void compare_slopes(const graph& g, const sizes& at, const std::vector<host_array>& data, const std::vector<host_array>& want, const std::string& told) {
+  void compare_slopes(const graph& g, const sizes& at, const std::vector<host_array>& data,
+                      const std::vector<host_array>& want, const std::string& told) {
     std::vector<host_array> up = data, down = data;
     double slope = 0;
     const double step = 1e-5;
@@ -182,7 +220,8 @@ class harness {
 };
 
 TEST(Loops, AreWhatTheySay) {
-  for (unsigned seed = 0; seed < 1500 && !::testing::Test::HasFatalFailure(); ++seed) harness(seed).run(problems[seed % std::size(problems)], seed);
+  for (unsigned seed = 0; seed < 1500 && !::testing::Test::HasFatalFailure(); ++seed)
+    harness(seed).run(problems[seed % std::size(problems)], seed);
 }
 
 TEST(Loops, AssociativeScansAreRecurrences) {
@@ -196,13 +235,18 @@ TEST(Loops, AssociativeScansAreRecurrences) {
     s.dims[1].axes.push_back("x");
     const value a = in.input(element::f64, s), b = in.input(element::f64, s);
     const auto states = [&](const value& p, const value& q) {
-      return associative_scan(std::array{p, q}, {"time", 12}, {"chunk", chunks}, [](const auto& earlier, const auto& later) {
-        return std::array{later[0] * earlier[0], later[0] * earlier[1] + later[1]};
-      })[1];
+      return associative_scan(std::array{p, q}, {"time", 12}, {"chunk", chunks},
+                              [](const auto& earlier, const auto& later) {
+                                return std::array{later[0] * earlier[0], later[0] * earlier[1] + later[1]};
+                              })[1];
     };
     const auto [loss, pullback] = vjp([&](const value& p, const value& q) { return sum(sin(states(p, q))); }, a, b);
     const auto [da, db] = pullback(in.constant(1, element::f64, {}));
-    in.output(loss, element::f64, [&] { spec none; none.mesh = mesh; return none; }());
+    in.output(loss, element::f64, [&] {
+      spec none;
+      none.mesh = mesh;
+      return none;
+    }());
     for (const value& v : {states(a, b), da, db}) in.output(v, element::f64, s);
     const graph g = in.take();
     ASSERT_TRUE(g.found.ok()) << static_cast<int>(g.found.fault);
@@ -210,7 +254,8 @@ TEST(Loops, AssociativeScansAreRecurrences) {
     std::vector<host_array> data;
     for (node_id i : g.inputs) {
       host_array x(shape_of(g.nodes[i].type, at));
-      for (std::size_t k = 0; k < x.data.size(); ++k) x.data[k] = std::sin(static_cast<double>(k * (data.size() + 1)) + 0.3);
+      for (std::size_t k = 0; k < x.data.size(); ++k)
+        x.data[k] = std::sin(static_cast<double>(k * (data.size() + 1)) + 0.3);
       data.push_back(x);
     }
     const auto want = evaluate(g, at, data);
@@ -225,7 +270,8 @@ TEST(Loops, AssociativeScansAreRecurrences) {
     const simulated got = simulate(p, at, data);
     ASSERT_EQ(got.problem, "");
     EXPECT_EQ(got.bytes, bytes(p, at));
-    for (std::size_t r = 0; r < want.size(); ++r) EXPECT_EQ(first_difference(want[r].data, got.results[r].data, 1e-12), -1) << chunks;
+    for (std::size_t r = 0; r < want.size(); ++r)
+      EXPECT_EQ(first_difference(want[r].data, got.results[r].data, 1e-12), -1) << chunks;
     for (std::size_t k = 0; k < 2; ++k)
       for (std::size_t i = 0; i < data[k].data.size(); i += 5) {
         auto up = data, down = data;
@@ -277,7 +323,17 @@ TEST(Loops, DoOnceWhatDoesNotChange) {
   divided.dims[0].axes.push_back("x");
   whole.dims = {placement(batch), placement(embed)};
   const value x = in.input(element::f64, whole), w = in.input(element::f64, divided);
-  const value y = repeat_times(10, x, [&](const value& v) { return tanh(rename(dot(v, exp(reshard(w, [&] { spec s = divided; s.dims[0].axes = {}; return s; }())), embed), hidden, embed)); });
+  const value y = repeat_times(10, x, [&](const value& v) {
+    return tanh(rename(dot(v,
+                           exp(reshard(w,
+                                       [&] {
+                                         spec s = divided;
+                                         s.dims[0].axes = {};
+                                         return s;
+                                       }())),
+                           embed),
+                       hidden, embed));
+  });
   in.output(y, element::f64, whole);
   const graph g = in.take();
   ASSERT_TRUE(g.found.ok());
@@ -292,7 +348,6 @@ TEST(Loops, DoOnceWhatDoesNotChange) {
   EXPECT_EQ(bytes(p, at), 8 * 8 * 8 * 3 / 4);
 }
 
-
 // The gradient of what all trips read is added up trip by trip, partial as it comes, and reduced once after the loop.
 TEST(Loops, AccumulateGradientsAndReduceThemOnce) {
   mesh_value mesh;
@@ -305,14 +360,16 @@ TEST(Loops, AccumulateGradientsAndReduceThemOnce) {
   weights.dims = {placement(embed), placement(hidden)};
   const value x = in.input(element::f64, parts), w = in.input(element::f64, weights);
   const auto loss = [&](const value& v) {
-    return scan(layer, in.constant(0, element::f64, {}), x, [&](const value& total, const value& part) { return total + sum(tanh(dot(part, v, embed))); });
+    return scan(layer, in.constant(0, element::f64, {}), x,
+                [&](const value& total, const value& part) { return total + sum(tanh(dot(part, v, embed))); });
   };
   const auto [total, pullback] = vjp(loss, w);
   in.output(total, element::f64, none);
   in.output(pullback(in.constant(1, element::f64, {})), element::f64, weights);
   const graph g = in.take();
   ASSERT_TRUE(g.found.ok());
-  const sizes at = sizes_for(g, std::array{named_size{"layer", 5}, named_size{"batch", 8}, named_size{"embed", 3}, named_size{"hidden", 2}});
+  const sizes at = sizes_for(g, std::array{named_size{"layer", 5}, named_size{"batch", 8}, named_size{"embed", 3},
+                                           named_size{"hidden", 2}});
   const program p = partition(g, at);
   int inside = 0;
   for (const step& s : p.steps) inside += is_collective(s) && s.in_loop != 0 ? 1 : 0;

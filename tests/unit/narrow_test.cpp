@@ -12,15 +12,17 @@
 #include <limits>
 #include <vector>
 
-// The 16-bit floating-point types against their definitions: every value, the neighbourhood of every point between two values,
-// and a sample of all floats.
+// The 16-bit floating-point types against their definitions: every value, the neighbourhood of every point between two
+// values, and a sample of all floats.
 
 namespace {
 
 using namespace cleave;
 
-static_assert(sizeof(bfloat16) == 2 && std::is_trivially_copyable_v<half> && std::is_trivially_default_constructible_v<half>);
-static_assert(static_cast<float>(bfloat16(1.0f)) == 1 && static_cast<float>(half(-0.5)) == -0.5f && half(3).bits == 0x4200);
+static_assert(sizeof(bfloat16) == 2 && std::is_trivially_copyable_v<half> &&
+              std::is_trivially_default_constructible_v<half>);
+static_assert(static_cast<float>(bfloat16(1.0f)) == 1 && static_cast<float>(half(-0.5)) == -0.5f &&
+              half(3).bits == 0x4200);
 static_assert(element_of<bfloat16> == element::bf16 && element_of<half> == element::f16 && !is_floating(element::c64));
 
 /// A format of a sign, some bits of exponent and the rest of mantissa, as IEEE 754 defines it.
@@ -77,7 +79,8 @@ TYPED_TEST(narrow_types, every_value) {
     if (size > this->form().infinity()) {
       wrong += std::isnan(f) && std::isnan(static_cast<float>(TypeParam(f))) ? 0 : 1;
     } else {
-      const double want = size == this->form().infinity() ? std::numeric_limits<double>::infinity() : this->form().value(size);
+      const double want = size == this->form().infinity() ? std::numeric_limits<double>::infinity()
+                                                          : this->form().value(size);
       wrong += std::fabs(static_cast<double>(f)) == want && std::signbit(f) == (bits >= 0x8000) ? 0 : 1;
       // There and back, from both types.
       wrong += TypeParam(f).bits == bits && TypeParam(static_cast<double>(f)).bits == bits ? 0 : 1;
@@ -106,7 +109,8 @@ TYPED_TEST(narrow_types, rounds_to_nearest_even) {
     }
   }
   EXPECT_EQ(wrong, 0);
-  for (std::uint64_t bits = 0; bits < 0x7F800000u; bits += 997) check(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits))));
+  for (std::uint64_t bits = 0; bits < 0x7F800000u; bits += 997)
+    check(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits))));
   EXPECT_EQ(wrong, 0);
   for (const double huge : {1e39, 1e300, std::numeric_limits<double>::infinity()}) {
     EXPECT_EQ(TypeParam(huge).bits, this->form().infinity());

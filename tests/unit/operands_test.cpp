@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What may stand in place of an operand: literals mean what they say wherever a function takes an operand, and what was never given a
-// value is a fault, never a plan without the operation.
+// What may stand in place of an operand: literals mean what they say wherever a function takes an operand, and what was
+// never given a value is a fault, never a plan without the operation.
 #include <cleave/expr/lookup.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
@@ -19,10 +19,11 @@ namespace {
 
 using namespace cleave;
 
-constexpr dim_ref row{"row"}, col{"col"}, part{"part", 2}, one{"one", 1}, many{"many", 3}, word{"word", 4}, other{"other"};
+constexpr dim_ref row{"row"}, col{"col"}, part{"part", 2}, one{"one", 1}, many{"many", 3}, word{"word", 4},
+    other{"other"};
 
-/// Programs of x, [row = 5, col = 3], and u, [part = 2], and n, three indices along `many`: evaluated plainly, and simulated on two devices that shard
-/// the rows.
+/// Programs of x, [row = 5, col = 3], and u, [part = 2], and n, three indices along `many`: evaluated plainly, and
+/// simulated on two devices that shard the rows.
 struct program_of {
   mesh_value mesh = [] {
     mesh_value m;
@@ -48,7 +49,8 @@ struct program_of {
     std::vector<host_array> all;
     for (const value& v : {x, u, n}) {
       host_array a(shape_of(in.at(v).type, at));
-      for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] = v.id == n.id ? static_cast<double>((i * 2) % 4) : static_cast<double>(i + 1);
+      for (std::size_t i = 0; i < a.data.size(); ++i)
+        a.data[i] = v.id == n.id ? static_cast<double>((i * 2) % 4) : static_cast<double>(i + 1);
       all.push_back(a);
     }
     return all;
@@ -144,7 +146,8 @@ TEST(operands, what_is_no_index) {
   static_cast<void>(nn::cross_entropy(s.x, sum(s.x, col), col));
   expect_fault(s, fault::not_an_index, "cross_entropy", __LINE__ - 1);
   program_of t;
-  static_cast<void>(repeat_until(t.u, [](const value& v) { return v; }, [](const value& v) { return sum(v) > 1; }, 2.5));
+  static_cast<void>(
+      repeat_until(t.u, [](const value& v) { return v; }, [](const value& v) { return sum(v) > 1; }, 2.5));
   expect_fault(t, fault::not_a_count, "repeat_until", __LINE__ - 1);
 }
 TEST(operands, labels_have_the_dims_of_the_scores) {
@@ -189,7 +192,8 @@ TEST(operands, what_was_never_given_a_value) {
   }
 }
 
-/// Attention over the rows of x as sources, whose number differs by sentence: the mask of the comment in nn/attention.hpp.
+/// Attention over the rows of x as sources, whose number differs by sentence: the mask of the comment in
+/// nn/attention.hpp.
 TEST(operands, masks_may_capture_lengths) {
   constexpr dim_ref batch{"batch"}, position{"position"}, source{"source"}, head{"head"};
   recorder in{mesh_value{}};
@@ -197,10 +201,13 @@ TEST(operands, masks_may_capture_lengths) {
   of_q.dims = {placement(batch), placement(position), placement(head)};
   of_k.dims = {placement(batch), placement(source), placement(head)};
   of_lengths.dims = {placement(batch)};
-  const value q = in.input(element::f64, of_q), k = in.input(element::f64, of_k), v = in.input(element::f64, of_k), lengths = in.input(element::i32, of_lengths);
-  in.output(nn::attention(q, k, v, {position, source, head}, [&](const value&, const value& s) { return s < lengths; }));
+  const value q = in.input(element::f64, of_q), k = in.input(element::f64, of_k), v = in.input(element::f64, of_k),
+              lengths = in.input(element::i32, of_lengths);
+  in.output(
+      nn::attention(q, k, v, {position, source, head}, [&](const value&, const value& s) { return s < lengths; }));
   ASSERT_TRUE(in.made().found.ok());
-  const sizes at = sizes_for(in.made(), std::array{named_size{"batch", 2}, named_size{"position", 1}, named_size{"source", 3}, named_size{"head", 1}});
+  const sizes at = sizes_for(in.made(), std::array{named_size{"batch", 2}, named_size{"position", 1},
+                                                   named_size{"source", 3}, named_size{"head", 1}});
   std::vector<host_array> data;
   for (const value& each : {q, k, v, lengths}) data.emplace_back(shape_of(in.at(each).type, at));
   data[2].data = {1, 10, 100, 1, 10, 100};

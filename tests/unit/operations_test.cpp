@@ -42,7 +42,8 @@ struct cumulative {
   static void reference(std::span<const cleave::reference_shard> in, const cleave::reference_shard& out) {
     for (std::int64_t i = 0; i < out.local[0]; ++i) {
       double total = 0;
-      for (std::int64_t j = 0; j < out.local[1]; ++j) out.data[i * out.local[1] + j] = total += in[0].data[i * out.local[1] + j];
+      for (std::int64_t j = 0; j < out.local[1]; ++j)
+        out.data[i * out.local[1] + j] = total += in[0].data[i * out.local[1] + j];
     }
   }
 };
@@ -64,7 +65,9 @@ static_assert(moved.count(kind::all_to_all) == 2 && moved.collectives() == 2);
 
 // In manual mode the layouts are those given, whatever is cheaper.
 constexpr cleave::function manual([](auto x) {
-  return cleave::local<cumulative>(cleave::result<double>(mesh(row, time_dim / data)), reshard(x, mesh(row, time_dim / data))) + 1;
+  return cleave::local<cumulative>(cleave::result<double>(mesh(row, time_dim / data)),
+                                   reshard(x, mesh(row, time_dim / data))) +
+         1;
 });
 constexpr auto there_and_back = cleave::plan<X(X)>(manual, cleave::expect<model, 1>{});
 static_assert(there_and_back.count(kind::all_to_all) == 2 && there_and_back.collectives() == 2);
@@ -87,7 +90,8 @@ TEST(Operations, MeanWhatTheyComputeOnEveryMesh) {
       extents[1] = 7;
       cleave::host_array x(extents);
       for (std::size_t i = 0; i < x.data.size(); ++i) x.data[i] = std::sin(static_cast<double>(i));
-      const auto got = simulated_result(moved, at, x), same = simulated_result(cleave::plan<X(X)>(sums), at, x), smooth = simulated_result(fused, at, x);
+      const auto got = simulated_result(moved, at, x), same = simulated_result(cleave::plan<X(X)>(sums), at, x),
+                 smooth = simulated_result(fused, at, x);
       const cleave::graph g = cleave::recording<decltype(sums)::body_type, X(X)>::record();
       const auto meant = evaluate(g, at, std::array{x})[0].data;
       for (std::size_t i = 0; i < x.data.size(); ++i) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Optimizers, several steps of them, on random layouts and meshes: the partitioned program in the simulator and the plain evaluator against
-// the published formulas, written once more below on arrays.
+// Optimizers, several steps of them, on random layouts and meshes: the partitioned program in the simulator and the
+// plain evaluator against the published formulas, written once more below on arrays.
 #include <cleave/optim/adafactor.hpp>
 #include <cleave/optim/clip.hpp>
 #include <cleave/optim/mixed.hpp>
@@ -36,7 +36,9 @@ struct leaves {
   value stack, matrix, vector, number;
 };
 const std::vector<std::string> dims_of_leaves{"abc", "cb", "b", ""};
-leaves leaves_of(const values& all, std::size_t first) { return {all[first], all[first + 1], all[first + 2], all[first + 3]}; }
+leaves leaves_of(const values& all, std::size_t first) {
+  return {all[first], all[first + 1], all[first + 2], all[first + 3]};
+}
 values list_of(const leaves& l) { return {l.stack, l.matrix, l.vector, l.number}; }
 
 /// A program whose results have the types of its first arguments, so that it may be run on its results.
@@ -92,9 +94,8 @@ class run {
     const std::vector<host_array> plain = evaluate(g_, at_, data);
     std::vector<numbers> results;
     for (std::size_t r = 0; r < got.results.size(); ++r) {
-      EXPECT_EQ(first_difference(plain[r].data, got.results[r].data, 1e-9), -1)
-          << "result " << r << "\n"
-          << explain(made_, at_);
+      EXPECT_EQ(first_difference(plain[r].data, got.results[r].data, 1e-9), -1) << "result " << r << "\n"
+                                                                                << explain(made_, at_);
       results.push_back(got.results[r].data);
     }
     return results;
@@ -104,8 +105,11 @@ class run {
   void plan(const iteration& p) {
     recorder in(mesh_);
     values arguments;
-    const auto type_of = [](const std::vector<element>& types, std::size_t i) { return i < types.size() ? types[i] : element::f64; };
-    for (std::size_t i = 0; i < p.inputs.size(); ++i) arguments.push_back(in.input(type_of(p.types, i), some_layout(p.inputs[i])));
+    const auto type_of = [](const std::vector<element>& types, std::size_t i) {
+      return i < types.size() ? types[i] : element::f64;
+    };
+    for (std::size_t i = 0; i < p.inputs.size(); ++i)
+      arguments.push_back(in.input(type_of(p.types, i), some_layout(p.inputs[i])));
     const values results = p.f(arguments);
     for (std::size_t r = 0; r < results.size(); ++r) {
       const std::size_t beyond = r - (results.size() - p.further.size());
@@ -271,17 +275,20 @@ TEST(Optim, SchedulesHaveTheirKnownValues) {
   expect_rates(optim::linear_warmup{0.5, 4}, {{0, 0}, {1, 0.125}, {4, 0.5}, {9, 0.5}});
   expect_rates(optim::linear_decay{2, 4, 14, 1}, {{0, 0}, {2, 1}, {4, 2}, {9, 1.5}, {14, 1}, {20, 1}});
   expect_rates(optim::linear_decay{2, 0, 10}, {{0, 2}, {5, 1}, {10, 0}, {11, 0}});
-  // Where the warm-up is as long as all steps, or longer, the peak is reached all the same, and left in the step behind it.
+  // Where the warm-up is as long as all steps, or longer, the peak is reached all the same, and left in the step behind
+  // it.
   expect_rates(optim::linear_decay{2, 4, 4, 1}, {{0, 0}, {2, 1}, {4, 2}, {5, 1}, {9, 1}});
   expect_rates(optim::cosine_decay{3, 4, 2, 1}, {{2, 1.5}, {4, 3}, {5, 1}});
   const double half = std::sqrt(0.5);
-  expect_rates(optim::cosine_decay{3, 2, 10, 1}, {{0, 0}, {1, 1.5}, {2, 3}, {4, 2 + half}, {6, 2}, {8, 2 - half}, {10, 1}, {12, 1}});
+  expect_rates(optim::cosine_decay{3, 2, 10, 1},
+               {{0, 0}, {1, 1.5}, {2, 3}, {4, 2 + half}, {6, 2}, {8, 2 - half}, {10, 1}, {12, 1}});
   expect_rates(optim::inverse_square_root{0.1, 100}, {{0, 0}, {25, 0.025}, {100, 0.1}, {400, 0.05}, {10000, 0.01}});
   expect_rates(optim::inverse_square_root{1, 0}, {{0, 1}, {1, 1}, {4, 0.5}});
   // The rate of the Transformer, width 512 and 4000 steps of warm-up.
   const optim::inverse_square_root transformer{1 / std::sqrt(512.0 * 4000), 4000};
   for (double step : {1.0, 3999.0, 4000.0, 100000.0})
-    EXPECT_NEAR(transformer(step), 1 / std::sqrt(512.0) * std::min(1 / std::sqrt(step), step / std::pow(4000, 1.5)), 1e-15);
+    EXPECT_NEAR(transformer(step), 1 / std::sqrt(512.0) * std::min(1 / std::sqrt(step), step / std::pow(4000, 1.5)),
+                1e-15);
   EXPECT_EQ(optim::linear_warmup({0.5, 4})(2), 0.25);
   static_assert(optim::linear_decay{2, 0, 10}(5) == 1);
 }
@@ -322,7 +329,8 @@ struct adafactor_reference {
     }
     numbers u(g.size());
     for (std::size_t i = 0; i < g.size(); ++i) u[i] = g[i] / std::sqrt(second[i]);
-    const double length = std::max(1.0, rms(u) / o.clip), scale = o.parameter_scale ? std::max(o.least_scale, rms(w)) : 1;
+    const double length = std::max(1.0, rms(u) / o.clip),
+                 scale = o.parameter_scale ? std::max(o.least_scale, rms(w)) : 1;
     for (std::size_t i = 0; i < g.size(); ++i) w[i] -= rate * (scale * u[i] / length + o.weight_decay * w[i]);
   }
   static double rms(const numbers& x) {
@@ -396,8 +404,9 @@ TEST(Optim, AdafactorOfNarrowWeightsIsComputedInFloat) {
   const mesh_value mesh = one_axis();
   recorder in(mesh);
   const std::array w{in.input(element::bf16, along(mesh, "ab", true))}, g{in.input(element::bf16, along(mesh, "ab"))};
-  const optim::adafactor_state<std::array<value, 1>, value> state{
-      {in.input(element::f32, along(mesh, "a"))}, {in.input(element::f32, along(mesh, "b"))}, in.input(element::i32, along(mesh, ""))};
+  const optim::adafactor_state<std::array<value, 1>, value> state{{in.input(element::f32, along(mesh, "a"))},
+                                                                  {in.input(element::f32, along(mesh, "b"))},
+                                                                  in.input(element::i32, along(mesh, ""))};
   const auto [updated, next] = optim::adafactor(w, state, g);
   ASSERT_TRUE(in.made().found.ok()) << in.made().found.op;
   EXPECT_EQ(element_at(updated[0]), element::bf16);
@@ -425,15 +434,23 @@ TEST(Optim, FaultsNameTheLineOfTheUser) {
     return in.made().found.where.line;
   };
   const unsigned line = __LINE__ + 1;
-  EXPECT_EQ(line_of([](auto& w, auto& other, auto&, auto&) { optim::sgd(w, other, 0.1); }, fault::dims_do_not_broadcast), line);
-  EXPECT_EQ(line_of([](auto& w, auto& other, auto& s, auto&) { optim::adafactor(w, s, other, 0.1); }, fault::dims_do_not_broadcast), line + 1);
+  EXPECT_EQ(line_of([](auto& w, auto& other, auto&, auto&) { optim::sgd(w, other, 0.1); },
+                    fault::dims_do_not_broadcast),
+            line);
+  EXPECT_EQ(line_of([](auto& w, auto& other, auto& s, auto&) { optim::adafactor(w, s, other, 0.1); },
+                    fault::dims_do_not_broadcast),
+            line + 1);
   EXPECT_EQ(line_of([](auto& w, auto&, auto&, auto& s) { optim::adafactor(w, s, w); }, fault::result_count), line + 2);
 }
 
 // Mixed precision
 
 TEST(Optim, AllFiniteFindsWhatIsNot) {
-  const iteration finite{dims_of_leaves, [](const values& in) { return values{optim::all_finite(leaves_of(in, 0))}; }, {}, {""}, {element::boolean}};
+  const iteration finite{dims_of_leaves,
+                         [](const values& in) { return values{optim::all_finite(leaves_of(in, 0))}; },
+                         {},
+                         {""},
+                         {element::boolean}};
   for (unsigned seed = 1; seed <= layouts; ++seed) {
     SCOPED_TRACE(seed);
     run r(finite, seed);
@@ -455,8 +472,10 @@ TEST(Optim, AnInfiniteGradientSkipsTheUpdateAndHalvesTheScale) {
                             const optim::loss_scale<value> state{in[4], in[5]};
                             const leaves g = optim::unscaled(leaves_of(in, 6), w, state.scale);
                             const value finite = optim::all_finite(g);
-                            const leaves moved = tree_map([](const value& x, const value& slope) { return x - 0.5 * slope; }, w, g);
-                            const auto next = optim::next_loss_scale(state, finite, {.interval = 2, .least = 4, .most = 32});
+                            const leaves moved =
+                                tree_map([](const value& x, const value& slope) { return x - 0.5 * slope; }, w, g);
+                            const auto next = optim::next_loss_scale(state, finite,
+                                                                     {.interval = 2, .least = 4, .most = 32});
                             values out = list_of(optim::select_tree(finite, moved, w));
                             out.push_back(next.scale);
                             out.push_back(next.good);
@@ -471,8 +490,9 @@ TEST(Optim, AnInfiniteGradientSkipsTheUpdateAndHalvesTheScale) {
       double scale, good;
     };
     // Grows after two good steps, not above the most; halves at once, not below the least.
-    const expected steps[]{{0, 8, 1}, {0, 16, 0}, {0, 16, 1}, {0, 32, 0}, {0, 32, 1}, {0, 32, 0}, {0, 32, 1}, {infinity, 16, 0},
-                           {not_a_number, 8, 0}, {-infinity, 4, 0}, {infinity, 4, 0}, {0, 4, 1}, {0, 8, 0}};
+    const expected steps[]{{0, 8, 1},        {0, 16, 0}, {0, 16, 1},        {0, 32, 0},           {0, 32, 1},
+                           {0, 32, 0},       {0, 32, 1}, {infinity, 16, 0}, {not_a_number, 8, 0}, {-infinity, 4, 0},
+                           {infinity, 4, 0}, {0, 4, 1},  {0, 8, 0}};
     std::size_t leaf = 0;
     for (const expected& e : steps) {
       std::vector<numbers> g = r.some_leaves();
@@ -496,7 +516,8 @@ constexpr function quadratic([](const auto& w, const auto& x) {
 });
 
 TEST(Optim, GradientsOfALoweredCopyComeInTheTypeOfTheWeights) {
-  const iteration both{{"ab", "a", "bc", ""}, [](const values& in) {
+  const iteration both{{"ab", "a", "bc", ""},
+                       [](const values& in) {
                          const std::array w{in[0], in[1]};
                          const auto [mixed, slope] = optim::mixed_value_and_grad<half>(quadratic, in[3], w, in[2]);
                          const auto [fixed, same] = optim::mixed_value_and_grad<half>(quadratic, 1024, w, in[2]);
@@ -504,7 +525,8 @@ TEST(Optim, GradientsOfALoweredCopyComeInTheTypeOfTheWeights) {
                          // What is kept is of 16 bits, what comes out is not.
                          EXPECT_EQ(element_at(std::get<1>(mixed)), element::f16);
                          EXPECT_EQ(element_at(slope[0]), element::f64);
-                         return values{slope[0], slope[1], std::get<0>(mixed), same[0], wanted[0], wanted[1], std::get<0>(plain)};
+                         return values{slope[0],  slope[1],  std::get<0>(mixed), same[0],
+                                       wanted[0], wanted[1], std::get<0>(plain)};
                        },
                        {},
                        {"ab", "a", "", "ab", "ab", "a", ""}};
@@ -523,7 +545,8 @@ TEST(Optim, GradientsOfALoweredCopyComeInTheTypeOfTheWeights) {
 TEST(Optim, LoweredLeavesWholeNumbersAlone) {
   const mesh_value mesh = one_axis();
   recorder in(mesh);
-  const auto copy = optim::lowered<bfloat16>(std::array{in.input(element::f32, along(mesh, "a")), in.input(element::i32, along(mesh, "a"))});
+  const auto copy = optim::lowered<bfloat16>(
+      std::array{in.input(element::f32, along(mesh, "a")), in.input(element::i32, along(mesh, "a"))});
   EXPECT_EQ(element_at(copy[0]), element::bf16);
   EXPECT_EQ(element_at(copy[1]), element::i32);
 }
@@ -551,8 +574,8 @@ TEST(Optim, ScalesKeepSmallGradients) {
     if (n.type.element != element::f16) return;
     for (double& v : a.data) v = static_cast<double>(static_cast<float>(half(v)));
   });
-  // Each y is the bias 2^-24, of which there are 4: the gradient by a bias is 2 * 2 * 2^-24 / 4, in parts 2 * 2^-24 / 4 = 2^-25, which
-  // rounds to 0.
+  // Each y is the bias 2^-24, of which there are 4: the gradient by a bias is 2 * 2 * 2^-24 / 4, in parts 2 * 2^-24 / 4
+  // = 2^-25, which rounds to 0.
   EXPECT_EQ(got[0].data, (numbers{0, 0}));
   EXPECT_EQ(got[1].data, (numbers{std::ldexp(1.0, -24), std::ldexp(1.0, -24)}));
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random programs of every op and element type: views, indices, counts, selections, reductions of every kind over partial
-// arguments, results that are arguments or other results. Whole numbers as data, so that sums are exact in every order and
-// values are compared bit by bit; functions that round only where nothing is compared afterwards.
+// Random programs of every op and element type: views, indices, counts, selections, reductions of every kind over
+// partial arguments, results that are arguments or other results. Whole numbers as data, so that sums are exact in
+// every order and values are compared bit by bit; functions that round only where nothing is compared afterwards.
 #include <cleave/expr/functions.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
@@ -41,7 +41,8 @@ class random_program {
   const graph& made() const { return in_.made(); }
   sizes at() const {
     sizes s = sizes_for(made());
-    for (std::size_t d = 0; d < made().dims.size(); ++d) s.dims[d] = extents_[static_cast<std::size_t>(number(made().dims[d].name))];
+    for (std::size_t d = 0; d < made().dims.size(); ++d)
+      s.dims[d] = extents_[static_cast<std::size_t>(number(made().dims[d].name))];
     return s;
   }
   std::vector<host_array> data() {
@@ -121,7 +122,9 @@ class random_program {
 
   known pick() { return values_[static_cast<std::size_t>(below(static_cast<int>(values_.size())))]; }
   /// The recorder refuses partial arguments where they do not commute; those are not asked for.
-  bool partial(value v) const { return (in_.at(v).code == op::input || in_.at(v).code == op::reshard) && in_.at(v).pin.unreduced() != 0; }
+  bool partial(value v) const {
+    return (in_.at(v).code == op::input || in_.at(v).code == op::reshard) && in_.at(v).pin.unreduced() != 0;
+  }
   std::vector<dim_ref> some_of(value v) {
     std::vector<dim_ref> list;
     for (int d : dims_of(v))
@@ -192,8 +195,10 @@ class random_program {
       }
       case 11: {
         if (pa) return {};
-        if (has(a.v, whole) && !has(a.v, major) && !has(a.v, minor)) return split(a.v, dim(whole), dim(major), dim(minor));
-        return has(a.v, major) && has(a.v, minor) && !has(a.v, whole) ? merge(a.v, dim(major), dim(minor), dim(whole)) : value{};
+        if (has(a.v, whole) && !has(a.v, major) && !has(a.v, minor))
+          return split(a.v, dim(whole), dim(major), dim(minor));
+        return has(a.v, major) && has(a.v, minor) && !has(a.v, whole) ? merge(a.v, dim(major), dim(minor), dim(whole))
+                                                                      : value{};
       }
       case 12: {
         if (pa) return {};
@@ -253,20 +258,25 @@ TEST(Programs, OfEveryOpGiveWhatTheyMeanAndMoveWhatTheyCost) {
   std::map<kind, int> moves;
   for (unsigned seed = 1; seed <= 4000; ++seed) {
     random_program r(seed);
-    ASSERT_TRUE(r.made().found.ok()) << "seed " << seed << " fault " << static_cast<int>(r.made().found.fault) << " in " << r.made().found.op;
+    ASSERT_TRUE(r.made().found.ok()) << "seed " << seed << " fault " << static_cast<int>(r.made().found.fault) << " in "
+                                     << r.made().found.op;
     const sizes at = r.at();
     const sizes hints = seed % 2 == 0 ? at : sizes_for(r.made());
-    const policy rule = seed % 3 == 0 ? policy::bytes_first(1) : seed % 3 == 1 ? policy::bytes_first(8) : policy::time();
+    const policy rule = seed % 3 == 0   ? policy::bytes_first(1)
+                        : seed % 3 == 1 ? policy::bytes_first(8)
+                                        : policy::time();
     const program p = partition(r.made(), hints, rule);
     if (p.found.fault == fault::layouts_tie) continue;
     const auto story = [&] {
       std::string text = "seed " + std::to_string(seed) + "\n" + to_string(r.made());
       for (std::size_t o = 0; o < r.made().outputs.size(); ++o)
-        text += "asked " + to_string(r.made().output_types[o], r.made().output_layouts[o], r.made().dims, r.made().mesh) + "\n";
+        text += "asked " +
+                to_string(r.made().output_types[o], r.made().output_layouts[o], r.made().dims, r.made().mesh) + "\n";
       return text + explain(p, at);
     };
     if (!p.found.ok()) {
-      ADD_FAILURE() << "seed " << seed << " fault " << static_cast<int>(p.found.fault) << " in " << p.found.op << "\n" << to_string(r.made());
+      ADD_FAILURE() << "seed " << seed << " fault " << static_cast<int>(p.found.fault) << " in " << p.found.op << "\n"
+                    << to_string(r.made());
       continue;
     }
     ++planned;
@@ -289,9 +299,11 @@ TEST(Programs, OfEveryOpGiveWhatTheyMeanAndMoveWhatTheyCost) {
     EXPECT_EQ(flops(p, at), got.flops) << story();
   }
   EXPECT_GT(planned, 3000);
-  for (op code : {op::iota, op::count, op::select, op::dot, op::reduce, op::rename, op::split, op::merge, op::constrain, op::reshard, op::cast})
+  for (op code : {op::iota, op::count, op::select, op::dot, op::reduce, op::rename, op::split, op::merge, op::constrain,
+                  op::reshard, op::cast})
     EXPECT_GT(met[code], 20) << name_of(code);
-  for (kind k : {kind::slice, kind::mask, kind::all_reduce, kind::reduce_scatter, kind::all_gather, kind::all_to_all, kind::collective_permute})
+  for (kind k : {kind::slice, kind::mask, kind::all_reduce, kind::reduce_scatter, kind::all_gather, kind::all_to_all,
+                 kind::collective_permute})
     EXPECT_GT(moves[k], 20) << name_of(k);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random numbers: the generator's published vectors, the numbers' places and statistics, the same on every mesh and layout.
+// Random numbers: the generator's published vectors, the numbers' places and statistics, the same on every mesh and
+// layout.
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/random.hpp>
 #include <cleave/ops/scalar.hpp>
@@ -39,7 +40,9 @@ using tensor = abstract<T, Layout>;
 using X = tensor<float, mesh(row / data, col / model)>;
 
 // Everything is made where it is needed, in one pass beside those over single numbers, and from nothing but the key.
-constexpr cleave::function noisy([](auto x, auto key) { return dropout(x, 0.1, fold_in(key, 1)) + 0.01 * normal(fold_in(key, 2), row, col); });
+constexpr cleave::function noisy([](auto x, auto key) {
+  return dropout(x, 0.1, fold_in(key, 1)) + 0.01 * normal(fold_in(key, 2), row, col);
+});
 constexpr auto noise = cleave::plan<X(X, std::uint32_t)>(noisy);
 static_assert(noise.collectives() == 0);
 constexpr bool keeps_single_numbers_only() {
@@ -52,31 +55,48 @@ static_assert(keeps_single_numbers_only());
 // Two draws along the same dims in two layouts: each is made where it is read, nothing moves.
 using Deep = tensor<float, mesh(row / data, col / model, deep)>;
 using Other = tensor<float, mesh(row, col / model / data, deep)>;
-constexpr cleave::function twice([](auto x, auto y, auto key) { return std::tuple(dropout(x, 0.1, fold_in(key, 1)), dropout(y, 0.1, key)); });
+constexpr cleave::function twice([](auto x, auto y, auto key) {
+  return std::tuple(dropout(x, 0.1, fold_in(key, 1)), dropout(y, 0.1, key));
+});
 static_assert(cleave::plan<std::tuple<Deep, Other>(Deep, Other, std::uint32_t)>(twice).collectives() == 0);
 
 constexpr std::string_view letters[] = {"a", "b", "c"};
 
-/// A program of a key and of one tensor over the first dims, recorded under random layouts of the tensor and of the result.
+/// A program of a key and of one tensor over the first dims, recorded under random layouts of the tensor and of the
+/// result.
 struct program_case {
   const char* name;
   std::function<value(value x, value key, std::span<const dim_ref>)> f;
 };
 const program_case cases[] = {
-    {"bits", [](value, value k, auto d) { return d.size() == 1 ? random_bits(k, d[0]) : d.size() == 2 ? random_bits(k, d[0], d[1]) : random_bits(k, d[0], d[1], d[2]); }},
-    {"uniform float", [](value, value k, auto d) { return d.size() == 1 ? uniform(k, d[0]) : d.size() == 2 ? uniform(k, d[0], d[1]) : uniform(k, d[1], d[0], d[2]); }},
-    {"uniform double", [](value, value k, auto d) { return d.size() == 1 ? uniform<double>(k, d[0]) : uniform<double>(k, d[1], d[0]); }},
+    {"bits",
+     [](value, value k, auto d) {
+       return d.size() == 1   ? random_bits(k, d[0])
+              : d.size() == 2 ? random_bits(k, d[0], d[1])
+                              : random_bits(k, d[0], d[1], d[2]);
+     }},
+    {"uniform float",
+     [](value, value k, auto d) {
+       return d.size() == 1 ? uniform(k, d[0]) : d.size() == 2 ? uniform(k, d[0], d[1]) : uniform(k, d[1], d[0], d[2]);
+     }},
+    {"uniform double",
+     [](value, value k, auto d) { return d.size() == 1 ? uniform<double>(k, d[0]) : uniform<double>(k, d[1], d[0]); }},
     {"uniform bfloat16", [](value, value k, auto d) { return uniform<bfloat16>(k, d[0]); }},
     {"uniform half", [](value, value k, auto d) { return uniform<half>(k, d[0]); }},
-    {"normal float", [](value, value k, auto d) { return d.size() == 3 ? normal(k, d[2], d[0], d[1]) : normal(k, d[0]); }},
-    {"normal double", [](value, value k, auto d) { return d.size() == 3 ? normal<double>(k, d[2], d[0], d[1]) : normal<double>(k, d[0]); }},
+    {"normal float",
+     [](value, value k, auto d) { return d.size() == 3 ? normal(k, d[2], d[0], d[1]) : normal(k, d[0]); }},
+    {"normal double",
+     [](value, value k, auto d) {
+       return d.size() == 3 ? normal<double>(k, d[2], d[0], d[1]) : normal<double>(k, d[0]);
+     }},
     {"normal bfloat16", [](value, value k, auto d) { return normal<bfloat16>(fold_in(k, 5), d[0]); }},
     {"bernoulli", [](value, value k, auto d) { return bernoulli(k, 0.3, d[0]); }},
     {"a single number", [](value x, value k, auto) { return x * uniform<double>(k); }},
     {"like a tensor", [](value x, value k, auto) { return uniform_like(x, 5) + normal_like(x, k); }},
     {"normal like", [](value x, value, auto) { return normal_like(cast<bfloat16>(x), 6); }},
     {"dropout", [](value x, value k, auto) { return dropout(x, 0.25, fold_in(k, 7)); }},
-    {"dropout twice", [](value x, value k, auto d) { return sum(dropout(dropout(x, 0.25, 3), 0.5, fold_in(3, k)) * x, d[0]); }},
+    {"dropout twice",
+     [](value x, value k, auto d) { return sum(dropout(dropout(x, 0.25, 3), 0.5, fold_in(3, k)) * x, d[0]); }},
     {"dropout at a given rate", [](value x, value k, auto) { return dropout(x, sum(uniform<double>(k)), 8); }},
 };
 
@@ -85,7 +105,8 @@ spec some_layout(const tensor_type& t, const graph& g, std::mt19937& random) {
   s.mesh = g.mesh;
   for (int i = 0; i < t.rank; ++i) s.dims.push_back(placement(dim_ref{g.dims[t[i]].name, dynamic, false}));
   for (const axis_info& a : g.mesh.axes)
-    if (const std::size_t where = random() % (s.dims.size() + 1); where < s.dims.size()) s.dims[where].axes.push_back(a.name);
+    if (const std::size_t where = random() % (s.dims.size() + 1); where < s.dims.size())
+      s.dims[where].axes.push_back(a.name);
   return s;
 }
 
@@ -99,7 +120,8 @@ TEST(Random, IsTheSameForEveryMeshAndLayout) {
       std::vector<double> first;
       for (int trial = 0; trial < 8; ++trial) {
         mesh_value m;
-        for (int a = 0; a < 1 + trial % 2; ++a) m.axes.push_back({a == 0 ? "x" : "y", 1 + static_cast<std::int64_t>(random() % (trial % 2 == 0 ? 8 : 4))});
+        for (int a = 0; a < 1 + trial % 2; ++a)
+          m.axes.push_back({a == 0 ? "x" : "y", 1 + static_cast<std::int64_t>(random() % (trial % 2 == 0 ? 8 : 4))});
         recorder in(m);
         spec none;
         none.mesh = m;
@@ -118,7 +140,8 @@ TEST(Random, IsTheSameForEveryMeshAndLayout) {
         in.output(y, in.at(y).type.element, some_layout(in.at(y).type, in.made(), random));
         const graph g = in.take();
         sizes at = sizes_for(g);
-        for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = extents[static_cast<std::size_t>(g.dims[d].name[0] - 'a')];
+        for (std::size_t d = 0; d < g.dims.size(); ++d)
+          at.dims[d] = extents[static_cast<std::size_t>(g.dims[d].name[0] - 'a')];
         std::vector<host_array> inputs;
         for (node_id i : g.inputs) inputs.emplace_back(shape_of(g.nodes[i].type, at), 1.5);
         inputs[0].data[0] = key;
@@ -148,7 +171,8 @@ std::vector<double> made(F f, double key, std::int64_t rows, std::int64_t column
   const graph g = in.take();
   EXPECT_TRUE(g.found.ok()) << static_cast<int>(g.found.fault);
   sizes at = sizes_for(g);
-  for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = g.dims[d].name == "row" ? rows : g.dims[d].name == "col" ? columns : depth;
+  for (std::size_t d = 0; d < g.dims.size(); ++d)
+    at.dims[d] = g.dims[d].name == "row" ? rows : g.dims[d].name == "col" ? columns : depth;
   return evaluate(g, at, std::array{host_array(shape{}, key)})[0].data;
 }
 
@@ -159,7 +183,8 @@ TEST(Random, FollowsFromTheKeyAndThePlace) {
   for (std::uint64_t i = 0; i < 5; ++i)
     for (std::uint64_t j = 0; j < 7; ++j) {
       EXPECT_EQ(flat[i * 7 + j], random_words_at(4000000000u, i, j).word[0]);
-      for (std::uint64_t k = 0; k < 3; ++k) EXPECT_EQ(deeper[(i * 7 + j) * 3 + k], random_words_at(4000000000u, i * 7 + j, k).word[0]);
+      for (std::uint64_t k = 0; k < 3; ++k)
+        EXPECT_EQ(deeper[(i * 7 + j) * 3 + k], random_words_at(4000000000u, i * 7 + j, k).word[0]);
     }
   EXPECT_EQ(alone[0], random_words_at(17, 0, 0).word[0]);
 }
@@ -169,10 +194,12 @@ TEST(Random, KernelsComputeWhatTheEvaluatorDoes) {
   for (int i = 0; i < 20000; ++i) {
     const std::uint64_t key = random() >> 12, r = random() >> (i % 60), c = random() >> (i % 50);
     const auto check = [&]<element E>(std::integral_constant<element, E>) {
-      EXPECT_EQ(static_cast<double>(random_op<op::random, E>::of(key, r, c)), simulation::random_number(op::random, E, key, r, c));
+      EXPECT_EQ(static_cast<double>(random_op<op::random, E>::of(key, r, c)),
+                simulation::random_number(op::random, E, key, r, c));
       if constexpr (E == element::f32 || E == element::f64) {
         const double want = simulation::random_number(op::normal, E, key, r, c);
-        EXPECT_NEAR(static_cast<double>(random_op<op::normal, E>::of(key, r, c)), want, E == element::f64 ? 1e-14 : 3e-6);
+        EXPECT_NEAR(static_cast<double>(random_op<op::normal, E>::of(key, r, c)), want,
+                    E == element::f64 ? 1e-14 : 3e-6);
       }
     };
     check(std::integral_constant<element, element::u32>{});
@@ -181,7 +208,8 @@ TEST(Random, KernelsComputeWhatTheEvaluatorDoes) {
     check(std::integral_constant<element, element::f32>{});
     check(std::integral_constant<element, element::f64>{});
   }
-  for (int i = 0; i <= 1000; ++i) EXPECT_NEAR(detail::cos_of_turns(static_cast<float>(i) / 1000), std::cos(6.283185307179586 * i / 1000), 5e-7);
+  for (int i = 0; i <= 1000; ++i)
+    EXPECT_NEAR(detail::cos_of_turns(static_cast<float>(i) / 1000), std::cos(6.283185307179586 * i / 1000), 5e-7);
 }
 
 struct moments_of {
@@ -212,7 +240,8 @@ TEST(Random, HasTheStatisticsItIsNamedAfter) {
       std::vector<double> sorted = u;
       std::sort(sorted.begin(), sorted.end());
       double worst = 0;
-      for (std::size_t i = 0; i < sorted.size(); ++i) worst = std::fmax(worst, std::fabs(sorted[i] - static_cast<double>(i) / static_cast<double>(sorted.size())));
+      for (std::size_t i = 0; i < sorted.size(); ++i)
+        worst = std::fmax(worst, std::fabs(sorted[i] - static_cast<double>(i) / static_cast<double>(sorted.size())));
       EXPECT_LT(worst, 0.0035);
       EXPECT_GE(sorted.front(), 0);
       EXPECT_LT(sorted.back(), 1);
@@ -259,14 +288,17 @@ constexpr cleave::function both([](auto x, auto key) {
 });
 TEST(Random, GradientOfDropoutGoesThroughWhatIsKept) {
   using Double = tensor<double, mesh(row / data, col / model)>;
-  const graph g = recording<decltype(both)::body_type, std::tuple<Double, Double, tensor<double, mesh()>>(Double, std::uint32_t)>::record();
+  const graph g = recording<decltype(both)::body_type,
+                            std::tuple<Double, Double, tensor<double, mesh()>>(Double, std::uint32_t)>::record();
   ASSERT_TRUE(g.found.ok());
   constexpr auto plan = cleave::plan<std::tuple<Double, Double, tensor<double, mesh()>>(Double, std::uint32_t)>(both);
   static_assert(plan.count(kind::all_reduce) == plan.collectives());
   sizes at = plan.sized({row = 9, col = 11, data = 2, model = 3});
   host_array x(shape_of(g.nodes[g.inputs[0]].type, at));
   for (std::size_t i = 0; i < x.data.size(); ++i) x.data[i] = 1 + 0.01 * static_cast<double>(i);
-  const auto value_at = [&](const host_array& point) { return evaluate(g, at, std::array{point, host_array(shape{}, 77)}); };
+  const auto value_at = [&](const host_array& point) {
+    return evaluate(g, at, std::array{point, host_array(shape{}, 77)});
+  };
   const auto there = value_at(x);
   const simulated got = simulate(plan.thawed(), at, std::array{x, host_array(shape{}, 77)});
   EXPECT_EQ(got.problem, "");
@@ -289,7 +321,8 @@ TEST(Random, FaultsNameWhatIsWrong) {
     recorder in(mesh_value{});
     spec s;
     s.dims.push_back(placement(dim_ref{"row"}));
-    const value x = in.input(element::f32, s), k = in.input(element::u32, spec{}), p = in.input(element::f32, spec{}), many = in.input(element::u32, s);
+    const value x = in.input(element::f32, s), k = in.input(element::u32, spec{}), p = in.input(element::f32, spec{}),
+                many = in.input(element::u32, s);
     static_cast<void>(f(x, k, p, many));
     return in.made().found.fault;
   };
@@ -297,7 +330,8 @@ TEST(Random, FaultsNameWhatIsWrong) {
   EXPECT_EQ(fault_of([](value x, value, value, value) { return dropout(x, 0.5, -1); }), fault::not_a_key);
   EXPECT_EQ(fault_of([](value x, value, value, value) { return dropout(x, 0.5, 0.5); }), fault::not_a_key);
   EXPECT_EQ(fault_of([](value, value k, value, value) { return fold_in(k, 1e300); }), fault::not_a_key);
-  EXPECT_EQ(fault_of([](value, value, value, value many) { return random_bits(many, row); }), fault::dims_do_not_broadcast);
+  EXPECT_EQ(fault_of([](value, value, value, value many) { return random_bits(many, row); }),
+            fault::dims_do_not_broadcast);
   EXPECT_EQ(fault_of([](value, value k, value, value) { return random_bits(k, row, row); }), fault::dim_used_twice);
   EXPECT_EQ(fault_of([](value, value k, value, value) { return bernoulli(k, 1.5, row); }), fault::not_a_probability);
   EXPECT_EQ(fault_of([](value x, value k, value, value) { return dropout(x, 1, k); }), fault::not_a_probability);

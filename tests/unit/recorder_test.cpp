@@ -50,7 +50,8 @@ struct Recording : testing::Test {
 };
 
 TEST_F(Recording, NotesTheLineOfOperatorsToo) {
-  const value y = a + a; const unsigned line = __LINE__;
+  const value y = a + a;
+  const unsigned line = __LINE__;
   EXPECT_EQ(in.at(y).where.line, line);
   EXPECT_EQ(in.at(dot(a, w, k)).where.line, line + 2);
 }
@@ -159,8 +160,8 @@ TEST_F(Recording, VerifySeesWhatIsBroken) {
   graph late = g, twice = g, axis = g, beyond = g, gap = g;
   late.nodes[3].in[0] = 3;
   twice.nodes[0].type.dims[1] = twice.nodes[0].type.dims[0];
-  // A layout cannot say that an axis shards two positions; but that it shards one and is unreduced, is none of the mesh, or is the
-  // second axis of a position without a first.
+  // A layout cannot say that an axis shards two positions; but that it shards one and is unreduced, is none of the
+  // mesh, or is the second axis of a position without a first.
   axis.nodes[0].pin.set(1, axis_list(0));
   axis.nodes[0].pin.set_partial(axis_bit(0));
   beyond.nodes[0].pin.set(1, axis_list(max_axes - 1));

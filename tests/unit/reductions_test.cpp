@@ -28,7 +28,8 @@ host_array matrix(std::int64_t rows, std::int64_t columns, double with_nan, std:
   s[0] = rows;
   s[1] = columns;
   host_array x(s);
-  for (double& v : x.data) v = static_cast<double>(random() % 100) < with_nan * 100 ? nan : static_cast<double>(random() % 7) - 2;
+  for (double& v : x.data)
+    v = static_cast<double>(random() % 100) < with_nan * 100 ? nan : static_cast<double>(random() % 7) - 2;
   return x;
 }
 
@@ -49,17 +50,23 @@ struct reduction_case {
 const reduction_case cases[] = {
     {"argmax", [](value x, dim_ref d) { return argmax(x, d); }, [](const auto& x) { return index_of(x, true); }},
     {"argmin", [](value x, dim_ref d) { return argmin(x, d); }, [](const auto& x) { return index_of(x, false); }},
-    {"argmax with NaN", [](value x, dim_ref d) { return argmax(x, d); }, [](const auto& x) { return index_of(x, true); }, 0.2},
-    {"argmin with NaN", [](value x, dim_ref d) { return argmin(x, d); }, [](const auto& x) { return index_of(x, false); }, 0.2},
-    {"argmax of integers", [](value x, dim_ref d) { return argmax(cast<int>(x), d); }, [](const auto& x) { return index_of(x, true); }},
+    {"argmax with NaN", [](value x, dim_ref d) { return argmax(x, d); },
+     [](const auto& x) { return index_of(x, true); }, 0.2},
+    {"argmin with NaN", [](value x, dim_ref d) { return argmin(x, d); },
+     [](const auto& x) { return index_of(x, false); }, 0.2},
+    {"argmax of integers", [](value x, dim_ref d) { return argmax(cast<int>(x), d); },
+     [](const auto& x) { return index_of(x, true); }},
     {"argmax of bool", [](value x, dim_ref d) { return argmax(x > 3, d); },
      [](auto x) {
        for (double& v : x) v = v > 3;
        return index_of(x, true);
      }},
-    {"any", [](value x, dim_ref d) { return any(x > 3, d); }, [](const auto& x) { return std::any_of(x.begin(), x.end(), [](double v) { return v > 3; }); }},
-    {"all", [](value x, dim_ref d) { return all(x < 4, d); }, [](const auto& x) { return std::all_of(x.begin(), x.end(), [](double v) { return v < 4; }); }},
-    {"all numbers", [](value x, dim_ref d) { return all(x, d); }, [](const auto& x) { return std::all_of(x.begin(), x.end(), [](double v) { return v != 0; }); }},
+    {"any", [](value x, dim_ref d) { return any(x > 3, d); },
+     [](const auto& x) { return std::any_of(x.begin(), x.end(), [](double v) { return v > 3; }); }},
+    {"all", [](value x, dim_ref d) { return all(x < 4, d); },
+     [](const auto& x) { return std::all_of(x.begin(), x.end(), [](double v) { return v < 4; }); }},
+    {"all numbers", [](value x, dim_ref d) { return all(x, d); },
+     [](const auto& x) { return std::all_of(x.begin(), x.end(), [](double v) { return v != 0; }); }},
     {"prod", [](value x, dim_ref d) { return prod(x, d); },
      [](const auto& x) {
        double y = 1;
@@ -80,7 +87,8 @@ TEST(Reductions, MeanWhatNumPyMeansOnEveryMesh) {
   for (const reduction_case& c : cases)
     for (int trial = 0; trial < 40; ++trial) {
       mesh_value m;
-      for (int i = 0; i < 1 + trial % 2; ++i) m.axes.push_back({i == 0 ? "x" : "y", 1 + static_cast<std::int64_t>(random() % (trial % 2 == 0 ? 8 : 4))});
+      for (int i = 0; i < 1 + trial % 2; ++i)
+        m.axes.push_back({i == 0 ? "x" : "y", 1 + static_cast<std::int64_t>(random() % (trial % 2 == 0 ? 8 : 4))});
       recorder in(m);
       spec input, output;
       input.mesh = output.mesh = m;
@@ -111,8 +119,10 @@ TEST(Reductions, MeanWhatNumPyMeansOnEveryMesh) {
       const std::int64_t kept = over_rows ? at.dims[1] : at.dims[0], folded = over_rows ? at.dims[0] : at.dims[1];
       for (std::int64_t i = 0; i < kept; ++i) {
         std::vector<double> line;
-        for (std::int64_t j = 0; j < folded; ++j) line.push_back(given.data[static_cast<std::size_t>(over_rows ? j * kept + i : i * folded + j)]);
-        const double mean = c.means(line), one = wanted[static_cast<std::size_t>(i)], other = got.results[0].data[static_cast<std::size_t>(i)];
+        for (std::int64_t j = 0; j < folded; ++j)
+          line.push_back(given.data[static_cast<std::size_t>(over_rows ? j * kept + i : i * folded + j)]);
+        const double mean = c.means(line), one = wanted[static_cast<std::size_t>(i)],
+                     other = got.results[0].data[static_cast<std::size_t>(i)];
         if (std::isnan(mean)) {
           EXPECT_TRUE(std::isnan(one) && std::isnan(other)) << c.name;
         } else {

@@ -34,7 +34,9 @@ float of(float x) {
   return scalar_op<Code, float>::of(x);
 }
 
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x))); }
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
 
 TEST(scalar, accuracy) {
   EXPECT_LT(worst_error<op::exp>(-87.3, 88.7, 0, [](double x) { return std::exp(x); }), 1e-7);
@@ -77,15 +79,18 @@ TEST(scalar, special_values) {
   EXPECT_EQ(of<op::tanh>(0.0f), 0);
   EXPECT_EQ(of<op::sigmoid>(-infinity), 0);
   EXPECT_EQ(of<op::sigmoid>(infinity), 1);
-  for (float y : {of<op::exp>(nan), of<op::expm1>(nan), of<op::log>(nan), of<op::sqrt>(nan), of<op::tanh>(nan), of<op::erf>(nan), of<op::gelu>(nan),
-                  of<op::relu>(nan), of<op::abs>(nan), of<op::sign>(nan)})
+  for (float y : {of<op::exp>(nan), of<op::expm1>(nan), of<op::log>(nan), of<op::sqrt>(nan), of<op::tanh>(nan),
+                  of<op::erf>(nan), of<op::gelu>(nan), of<op::relu>(nan), of<op::abs>(nan), of<op::sign>(nan)})
     EXPECT_TRUE(std::isnan(y));
-  EXPECT_TRUE(std::isnan(scalar_op<op::maximum, float>::of(nan, 1.0f)) && std::isnan(scalar_op<op::maximum, float>::of(1.0f, nan)));
-  EXPECT_TRUE(std::isnan(scalar_op<op::minimum, float>::of(nan, 1.0f)) && std::isnan(scalar_op<op::minimum, float>::of(1.0f, nan)));
+  EXPECT_TRUE(std::isnan(scalar_op<op::maximum, float>::of(nan, 1.0f)) &&
+              std::isnan(scalar_op<op::maximum, float>::of(1.0f, nan)));
+  EXPECT_TRUE(std::isnan(scalar_op<op::minimum, float>::of(nan, 1.0f)) &&
+              std::isnan(scalar_op<op::minimum, float>::of(1.0f, nan)));
 }
 
 TEST(scalar, integers_wrap) {
-  const std::int32_t most = std::numeric_limits<std::int32_t>::max(), least = std::numeric_limits<std::int32_t>::lowest();
+  const std::int32_t most = std::numeric_limits<std::int32_t>::max(),
+                     least = std::numeric_limits<std::int32_t>::lowest();
   EXPECT_EQ((scalar_op<op::add, std::int32_t>::of(most, 1)), least);
   EXPECT_EQ((scalar_op<op::sub, std::int32_t>::of(least, 1)), most);
   EXPECT_EQ((scalar_op<op::mul, std::int32_t>::of(most, 2)), -2);
@@ -121,16 +126,19 @@ int compare(const std::vector<T>& numbers) {
     // What is no number of an integer type becomes any number there.
     if (std::is_integral_v<T> && std::isnan(want)) return;
     ++compared;
-    EXPECT_TRUE(got == want || (std::isnan(got) && std::isnan(want)) || std::abs(got - want) <= 1e-14 * std::abs(want)) << name_of(Code) << ": " << got << ", not " << want;
+    EXPECT_TRUE(got == want || (std::isnan(got) && std::isnan(want)) || std::abs(got - want) <= 1e-14 * std::abs(want))
+        << name_of(Code) << ": " << got << ", not " << want;
   };
   const auto meant = [&](T x, T y) {
     const element out = has_trait(Code, op_traits::to_bool) ? element::boolean : e;
     const double a = static_cast<double>(x), b = static_cast<double>(y);
-    const bool is_a_number = std::abs(simulation::meaning_of(Code, e, out, a, b, 0)) <= static_cast<double>(std::numeric_limits<T>::max());
+    const bool is_a_number = std::abs(simulation::meaning_of(Code, e, out, a, b, 0)) <=
+                             static_cast<double>(std::numeric_limits<T>::max());
     return is_a_number || !std::is_integral_v<T> ? simulation::applied(Code, e, out, a, b, 0) : std::nan("");
   };
   for (const T x : numbers) {
-    if constexpr (entry_of(Code).arity == 1) same(static_cast<double>(convert<T>(scalar_op<Code, T>::of(x))), meant(x, T(0)));
+    if constexpr (entry_of(Code).arity == 1)
+      same(static_cast<double>(convert<T>(scalar_op<Code, T>::of(x))), meant(x, T(0)));
     if constexpr (entry_of(Code).arity == 2)
       for (const T y : numbers) same(static_cast<double>(scalar_op<Code, T>::of(x, y)), meant(x, y));
   }
@@ -142,7 +150,8 @@ int compare_all(const std::vector<T>& numbers, std::index_sequence<I...>) {
     constexpr const op_entry& e = op_table[decltype(index)::value];
     // Conversions are no functions of numbers, and copies have none.
     constexpr bool is_function = e.code != op::complex && e.code != op::cast && e.code != op::broadcast;
-    if constexpr (e.what == op_class::elementwise && is_function && (e.arity == 1 || e.arity == 2)) return compare<e.code, T>(all);
+    if constexpr (e.what == op_class::elementwise && is_function && (e.arity == 1 || e.arity == 2))
+      return compare<e.code, T>(all);
     else return 0;
   };
   return (one(std::integral_constant<std::size_t, I>{}, numbers) + ...);
@@ -152,7 +161,10 @@ TEST(scalar, kernels_and_the_list_agree) {
   constexpr auto all = std::make_index_sequence<std::size(op_table)>{};
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_GT(compare_all<double>({-infinity, -3, -0.75, -0.0, 0, 1e-3, 0.5, 1, 2, 17.5, infinity, nan}, all), 2000);
-  EXPECT_GT(compare_all<std::int32_t>({std::numeric_limits<std::int32_t>::lowest(), -7, -1, 0, 1, 2, 5, 1000, std::numeric_limits<std::int32_t>::max()}, all), 1000);
+  EXPECT_GT(compare_all<std::int32_t>({std::numeric_limits<std::int32_t>::lowest(), -7, -1, 0, 1, 2, 5, 1000,
+                                       std::numeric_limits<std::int32_t>::max()},
+                                      all),
+            1000);
 }
 
 } // namespace

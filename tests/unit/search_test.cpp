@@ -57,14 +57,8 @@ struct search {
   fingerprints f;
 
   explicit search(graph from, policy p = policy::time())
-      : g(std::move(from)),
-        at(sizes_for(g)),
-        rule(p),
-        cache(at, rule),
-        factors(factors_of(g)),
-        m(g, at, rule, cache, all_rules, factors),
-        a(m),
-        f(m) {}
+      : g(std::move(from)), at(sizes_for(g)), rule(p), cache(at, rule), factors(factors_of(g)),
+        m(g, at, rule, cache, all_rules, factors), a(m), f(m) {}
   void begin() {
     start(m, a, complete(g, factors));
     price_all(m, a);

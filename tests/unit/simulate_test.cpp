@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The simulator notices what is wrong with a program: right programs are broken in many ways, and every break must show.
+// The simulator notices what is wrong with a program: right programs are broken in many ways, and every break must
+// show.
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/lookup.hpp>
 #include <cleave/expr/movement.hpp>
@@ -20,8 +21,8 @@ using namespace cleave;
 
 constexpr dim_ref b{"b", 8}, d{"d", 6}, h{"h", 12};
 
-/// x + relu(x w1) w2 with activations and weights divided so that the plan has a gather, a reduce-scatter, products and a
-/// fused map; and the row sums of the result.
+/// x + relu(x w1) w2 with activations and weights divided so that the plan has a gather, a reduce-scatter, products and
+/// a fused map; and the row sums of the result.
 class Broken : public testing::Test {
  protected:
   graph g_;
@@ -47,7 +48,8 @@ class Broken : public testing::Test {
     spec activations = placed(mesh, {{b, "x"}, {d, ""}});
     activations.dims[0].axes.push_back("y");
     const value x = in.input(element::f64, activations);
-    const value up = in.input(element::f64, placed(mesh, {{d, ""}, {h, "y"}})), down = in.input(element::f64, placed(mesh, {{h, "y"}, {d, ""}}));
+    const value up = in.input(element::f64, placed(mesh, {{d, ""}, {h, "y"}})),
+                down = in.input(element::f64, placed(mesh, {{h, "y"}, {d, ""}}));
     const value y = x + dot(relu(dot(x, up, d)), down, h);
     in.output(y, element::f64, activations);
     in.output(sum(y, b), element::f64, placed(mesh, {{d, ""}}));
@@ -268,7 +270,9 @@ TEST(Simulate, ExchangesInFlightAreWaitedFor) {
   const auto verdict_on = [&](const program& q) {
     const simulated got = simulate(q, at, arguments);
     if (!got.problem.empty()) return got.problem;
-    return first_difference(evaluate(g, at, arguments)[0].data, got.results[0].data, 1e-12) < 0 ? std::string() : std::string("wrong values");
+    return first_difference(evaluate(g, at, arguments)[0].data, got.results[0].data, 1e-12) < 0
+               ? std::string()
+               : std::string("wrong values");
   };
   std::size_t begun = 0, waited = 0, product = 0;
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
@@ -278,14 +282,18 @@ TEST(Simulate, ExchangesInFlightAreWaitedFor) {
   }
   ASSERT_TRUE(begun < product && product < waited) << begun << " " << product << " " << waited;
   EXPECT_EQ(verdict_on(p), "");
-  EXPECT_NE(explain(p, at).find("each device reads the neighbours of its block, while others compute"), std::string::npos) << explain(p, at);
+  EXPECT_NE(explain(p, at).find("each device reads the neighbours of its block, while others compute"),
+            std::string::npos)
+      << explain(p, at);
   program never = p, late = p, spoiled = p, overwritten = p;
   never.steps.erase(never.steps.begin() + static_cast<std::ptrdiff_t>(waited));
   EXPECT_NE(verdict_on(never), "");
   std::swap(late.steps[waited], late.steps[waited + 1]);
   EXPECT_NE(verdict_on(late), "");
   // What is sent is computed anew meanwhile, as something else; what is brought is brought twice.
-  const auto add = [&](program& to, step s) { to.steps.insert(to.steps.begin() + static_cast<std::ptrdiff_t>(waited), s); };
+  const auto add = [&](program& to, step s) {
+    to.steps.insert(to.steps.begin() + static_cast<std::ptrdiff_t>(waited), s);
+  };
   for (step s : p.steps)
     if (s.out == p.steps[begun].in[0]) s.tape.back().code = op::sin, add(spoiled, s);
   EXPECT_NE(verdict_on(spoiled), "");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The layers of cleave/nn under random meshes, layouts and extents: what formulas written out by hand give, on one device and on many, and
-// gradients that are limits of differences.
+// The layers of cleave/nn under random meshes, layouts and extents: what formulas written out by hand give, on one
+// device and on many, and gradients that are limits of differences.
 #include "../differences.hpp"
 
 #include <cleave/expr/gradient.hpp>
@@ -34,7 +34,7 @@ struct size_of_dim {
 struct argument {
   std::vector<std::string_view> dims;
   element type = element::f64;
-  std::int64_t below = 0;  // of whole numbers
+  std::int64_t below = 0; // of whole numbers
 };
 using function_of_values = std::function<value(std::span<const value>)>;
 using formula = std::function<std::vector<double>(std::span<const host_array>)>;
@@ -85,16 +85,19 @@ class harness {
       spec whole;
       whole.mesh = mesh;
       if (v.ok())
-        for (int i = 0; i < in.at(v).type.rank; ++i) whole.dims.push_back(placement(dim_ref(in.made().dims[in.at(v).type[i]].name)));
+        for (int i = 0; i < in.at(v).type.rank; ++i)
+          whole.dims.push_back(placement(dim_ref(in.made().dims[in.at(v).type[i]].name)));
       in.output(v, element::f64, whole);
     };
     ask(result);
     const value loss = sum(sin(result) + result * 0.5);
     ask(loss);
-    const std::vector<value> slopes = cleave::detail::pulled_back(in, std::array{loss}, std::array{in.constant(1, element::f64, {})}, variables);
+    const std::vector<value> slopes =
+        cleave::detail::pulled_back(in, std::array{loss}, std::array{in.constant(1, element::f64, {})}, variables);
     for (std::size_t k = 0; k < slopes.size(); ++k) in.output(slopes[k], element::f64, layouts[k]);
     const graph g = in.take();
-    ASSERT_TRUE(g.found.ok()) << told << " fault " << static_cast<int>(g.found.fault) << " " << g.found.op << " " << g.found.dim;
+    ASSERT_TRUE(g.found.ok()) << told << " fault " << static_cast<int>(g.found.fault) << " " << g.found.op << " "
+                              << g.found.dim;
     std::vector<named_size> sizes;
     for (const size_of_dim& s : l.sizes) sizes.push_back({s.name, s.extent});
     const cleave::sizes at = sizes_for(g, sizes);
@@ -102,28 +105,33 @@ class harness {
     std::vector<host_array> data;
     for (std::size_t a = 0; a < l.arguments.size(); ++a) {
       host_array x(shape_of(g.nodes[g.inputs[a]].type, at));
-      for (double& e : x.data) e = l.arguments[a].below > 0 ? static_cast<double>(below(static_cast<int>(l.arguments[a].below))) : std::uniform_real_distribution<double>(-1, 1)(random_);
+      for (double& e : x.data)
+        e = l.arguments[a].below > 0 ? static_cast<double>(below(static_cast<int>(l.arguments[a].below)))
+                                     : std::uniform_real_distribution<double>(-1, 1)(random_);
       data.push_back(x);
     }
     const std::vector<host_array> want = evaluate(g, at, data);
     const std::vector<double> meant = l.meant(data);
     ASSERT_EQ(want[0].data.size(), meant.size()) << told;
-    for (std::size_t i = 0; i < meant.size(); ++i) ASSERT_NEAR(want[0].data[i], meant[i], 1e-11 * (1 + std::fabs(meant[i]))) << told << " element " << i;
+    for (std::size_t i = 0; i < meant.size(); ++i)
+      ASSERT_NEAR(want[0].data[i], meant[i], 1e-11 * (1 + std::fabs(meant[i]))) << told << " element " << i;
 
     const program p = partition(g, at);
-    if (p.found.fault == fault::layouts_tie) return;  // two layouts of ours at one price: the user is asked
+    if (p.found.fault == fault::layouts_tie) return; // two layouts of ours at one price: the user is asked
     ASSERT_TRUE(p.found.ok()) << told;
     ++simulated_runs;
     const simulated got = simulate(p, at, data);
     ASSERT_EQ(got.problem, "") << told;
-    for (std::size_t r = 0; r < want.size(); ++r) ASSERT_EQ(first_difference(want[r].data, got.results[r].data, 1e-10), -1) << told << " result " << r;
+    for (std::size_t r = 0; r < want.size(); ++r)
+      ASSERT_EQ(first_difference(want[r].data, got.results[r].data, 1e-10), -1) << told << " result " << r;
     compare_slopes(l, g, at, data, want, told);
   }
 
  private:
   int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(random_); }
   /// Along a random direction.
-  void compare_slopes(const layer& l, const graph& g, const cleave::sizes& at, const std::vector<host_array>& data, const std::vector<host_array>& want, const std::string& told) {
+  void compare_slopes(const layer& l, const graph& g, const cleave::sizes& at, const std::vector<host_array>& data,
+                      const std::vector<host_array>& want, const std::string& told) {
     std::vector<host_array> up = data, down = data;
     const double step = 1e-6;
     double slope = 0;
@@ -147,14 +155,17 @@ class harness {
 
 void check(const std::vector<layer>& layers, unsigned times) {
   harness::simulated_runs = 0;
-  for (unsigned seed = 0; seed < times && !::testing::Test::HasFatalFailure(); ++seed) harness(seed * 977 + 5).run(layers[seed % layers.size()]);
+  for (unsigned seed = 0; seed < times && !::testing::Test::HasFatalFailure(); ++seed)
+    harness(seed * 977 + 5).run(layers[seed % layers.size()]);
   EXPECT_GE(harness::simulated_runs, times * 9 / 10);
 }
 
-constexpr dim_ref batch{"batch"}, position{"position"}, source_{"source"}, embed{"embed"}, head{"head"}, hidden{"hidden"}, word{"word"};
+constexpr dim_ref batch{"batch"}, position{"position"}, source_{"source"}, embed{"embed"}, head{"head"},
+    hidden{"hidden"}, word{"word"};
 
 // Attention by loops: q [b][p][n][g][h], k and v [b][s][n][h], g query heads to a head of keys.
-std::vector<double> attention_by_hand(std::span<const host_array> a, std::int64_t B, std::int64_t P, std::int64_t S, std::int64_t N, std::int64_t G, std::int64_t H,
+std::vector<double> attention_by_hand(std::span<const host_array> a, std::int64_t B, std::int64_t P, std::int64_t S,
+                                      std::int64_t N, std::int64_t G, std::int64_t H,
                                       const std::function<bool(std::int64_t, std::int64_t, std::int64_t)>& sees) {
   const auto& [q, k, v] = std::tie(a[0].data, a[1].data, a[2].data);
   std::vector<double> out(static_cast<std::size_t>(B * P * N * G * H), 0);
@@ -168,12 +179,15 @@ std::vector<double> attention_by_hand(std::span<const host_array> a, std::int64_
           for (std::int64_t s = 0; s < S; ++s) {
             if (!sees(b, p, s)) continue;
             double score = 0;
-            for (std::int64_t h = 0; h < H; ++h) score += q[static_cast<std::size_t>(query + h)] * k[static_cast<std::size_t>(((b * S + s) * N + n) * H + h)];
+            for (std::int64_t h = 0; h < H; ++h)
+              score += q[static_cast<std::size_t>(query + h)] *
+                       k[static_cast<std::size_t>(((b * S + s) * N + n) * H + h)];
             total += weights[static_cast<std::size_t>(s)] = std::exp(score / std::sqrt(static_cast<double>(H)));
           }
           for (std::int64_t s = 0; s < S; ++s)
             for (std::int64_t h = 0; h < H; ++h)
-              out[static_cast<std::size_t>(query + h)] += weights[static_cast<std::size_t>(s)] / total * v[static_cast<std::size_t>(((b * S + s) * N + n) * H + h)];
+              out[static_cast<std::size_t>(query + h)] += weights[static_cast<std::size_t>(s)] / total *
+                                                          v[static_cast<std::size_t>(((b * S + s) * N + n) * H + h)];
         }
   return out;
 }
@@ -191,16 +205,24 @@ value ordered(const value& x, std::initializer_list<std::string_view> dims) {
 constexpr nn::attention_dims attended{position, source_, head};
 
 TEST(Attention, IsItsFormula) {
-  const std::vector<argument> grouped{{{"batch", "position", "heads", "group", "head"}}, {{"batch", "source", "heads", "head"}}, {{"batch", "source", "heads", "head"}}};
-  const std::vector<size_of_dim> sizes{{"batch", 2}, {"position", 5}, {"source", 6}, {"heads", 2}, {"group", 3}, {"head", 4}};
+  const std::vector<argument> grouped{{{"batch", "position", "heads", "group", "head"}},
+                                      {{"batch", "source", "heads", "head"}},
+                                      {{"batch", "source", "heads", "head"}}};
+  const std::vector<size_of_dim> sizes{{"batch", 2}, {"position", 5}, {"source", 6},
+                                       {"heads", 2}, {"group", 3},    {"head", 4}};
   const auto in_order = [](const value& x) { return ordered(x, {"batch", "position", "heads", "group", "head"}); };
   check({{"grouped", sizes, grouped, [=](auto a) { return in_order(nn::attention(a[0], a[1], a[2], attended)); },
           [](auto a) { return attention_by_hand(a, 2, 5, 6, 2, 3, 4, everyone); }},
-         {"grouped, causal", sizes, grouped, [=](auto a) { return in_order(nn::attention(a[0], a[1], a[2], attended, nn::causal{})); },
+         {"grouped, causal", sizes, grouped,
+          [=](auto a) { return in_order(nn::attention(a[0], a[1], a[2], attended, nn::causal{})); },
           [](auto a) { return attention_by_hand(a, 2, 5, 6, 2, 3, 4, before); }},
-         {"in blocks", sizes, grouped, [=](auto a) { return in_order(nn::blocked_attention(a[0], a[1], a[2], attended, dim<"block", 3>{})); },
+         {"in blocks", sizes, grouped,
+          [=](auto a) { return in_order(nn::blocked_attention(a[0], a[1], a[2], attended, dim<"block", 3>{})); },
           [](auto a) { return attention_by_hand(a, 2, 5, 6, 2, 3, 4, everyone); }},
-         {"in blocks, causal", sizes, grouped, [=](auto a) { return in_order(nn::blocked_attention(a[0], a[1], a[2], attended, dim<"block", 2>{}, nn::causal{})); },
+         {"in blocks, causal", sizes, grouped,
+          [=](auto a) {
+            return in_order(nn::blocked_attention(a[0], a[1], a[2], attended, dim<"block", 2>{}, nn::causal{}));
+          },
           [](auto a) { return attention_by_hand(a, 2, 5, 6, 2, 3, 4, before); }},
          {"in blocks of two lengths", sizes, grouped,
           [=](auto a) {
@@ -212,44 +234,59 @@ TEST(Attention, IsItsFormula) {
             for (double& x : twice) x *= 2;
             return twice;
           }},
-         {"in blocks of two sequences", {{"batch", 2}, {"position", 5}, {"source", 6}, {"other", 4}, {"heads", 2}, {"group", 3}, {"head", 4}},
+         {"in blocks of two sequences",
+          {{"batch", 2}, {"position", 5}, {"source", 6}, {"other", 4}, {"heads", 2}, {"group", 3}, {"head", 4}},
           {grouped[0], grouped[1], grouped[2], {{"batch", "other", "heads", "head"}}},
           [=](auto a) {
             const dim<"block", 2> block;
-            return in_order(nn::blocked_attention(a[0], a[1], a[2], attended, block) +
-                            nn::blocked_attention(a[0], a[3], sin(a[3]), {position, dim_ref{"other"}, head}, block, nn::causal{}));
+            return in_order(
+                nn::blocked_attention(a[0], a[1], a[2], attended, block) +
+                nn::blocked_attention(a[0], a[3], sin(a[3]), {position, dim_ref{"other"}, head}, block, nn::causal{}));
           },
           [](auto a) {
             std::vector<double> both = attention_by_hand(a, 2, 5, 6, 2, 3, 4, everyone);
             auto sines = a[3];
             for (double& x : sines.data) x = std::sin(x);
-            const std::vector<double> other = attention_by_hand(std::vector{a[0], a[3], sines}, 2, 5, 4, 2, 3, 4, before);
+            const std::vector<double> other = attention_by_hand(std::vector{a[0], a[3], sines}, 2, 5, 4, 2, 3, 4,
+                                                                before);
             for (std::size_t i = 0; i < both.size(); ++i) both[i] += other[i];
             return both;
           }},
-         {"a mask that captures", sizes,
+         {"a mask that captures",
+          sizes,
           {grouped[0], grouped[1], grouped[2], {{"batch"}, element::i32, 5}},
           [=](auto a) {
             const value lengths = a[3];
-            return in_order(nn::attention(a[0], a[1], a[2], attended, [&](const value&, const value& s) { return s <= broadcast(lengths, batch, position, source_); }));
+            return in_order(nn::attention(a[0], a[1], a[2], attended, [&](const value&, const value& s) {
+              return s <= broadcast(lengths, batch, position, source_);
+            }));
           },
           [](auto a) {
             const std::vector<double> lengths = a[3].data;
-            return attention_by_hand(a, 2, 5, 6, 2, 3, 4, [&](std::int64_t b, std::int64_t, std::int64_t s) { return static_cast<double>(s) <= lengths[static_cast<std::size_t>(b)]; });
+            return attention_by_hand(a, 2, 5, 6, 2, 3, 4, [&](std::int64_t b, std::int64_t, std::int64_t s) {
+              return static_cast<double>(s) <= lengths[static_cast<std::size_t>(b)];
+            });
           }}},
         120);
 }
 
 // Chunks of a ring are parts of one sequence: the same numbers in memory as without them.
 TEST(Attention, AroundARingIsThatOfTheWholeSequence) {
-  const std::vector<argument> chunks{{{"batch", "ring", "position", "heads", "head"}}, {{"batch", "ring", "source", "heads", "head"}}, {{"batch", "ring", "source", "heads", "head"}}};
+  const std::vector<argument> chunks{{{"batch", "ring", "position", "heads", "head"}},
+                                     {{"batch", "ring", "source", "heads", "head"}},
+                                     {{"batch", "ring", "source", "heads", "head"}}};
   const auto in_order = [](const value& x) { return ordered(x, {"batch", "ring", "position", "heads", "head"}); };
   std::vector<layer> layers;
   for (const std::int64_t ring : {1, 2, 3, 4}) {
-    const std::vector<size_of_dim> sizes{{"batch", 2}, {"ring", ring}, {"position", 3}, {"source", 3}, {"heads", 2}, {"head", 2}};
-    layers.push_back({"ring", sizes, chunks, [=](auto a) { return in_order(nn::ring_attention(a[0], a[1], a[2], attended, dim_ref{"ring"})); },
+    const std::vector<size_of_dim> sizes{{"batch", 2},  {"ring", ring}, {"position", 3},
+                                         {"source", 3}, {"heads", 2},   {"head", 2}};
+    layers.push_back({"ring", sizes, chunks,
+                      [=](auto a) { return in_order(nn::ring_attention(a[0], a[1], a[2], attended, dim_ref{"ring"})); },
                       [=](auto a) { return attention_by_hand(a, 2, 3 * ring, 3 * ring, 2, 1, 2, everyone); }});
-    layers.push_back({"ring, causal", sizes, chunks, [=](auto a) { return in_order(nn::ring_attention(a[0], a[1], a[2], attended, dim_ref{"ring"}, nn::causal{})); },
+    layers.push_back({"ring, causal", sizes, chunks,
+                      [=](auto a) {
+                        return in_order(nn::ring_attention(a[0], a[1], a[2], attended, dim_ref{"ring"}, nn::causal{}));
+                      },
                       [=](auto a) { return attention_by_hand(a, 2, 3 * ring, 3 * ring, 2, 1, 2, before); }});
   }
   check(layers, 120);
@@ -285,7 +322,8 @@ struct itself {
     if (derivatives == 2) in.output(y);
     in.output(derivatives == 2 ? pullback(one) : vjp(f, x).second(one));
     recorded = in.take();
-    at = sizes_for(recorded, std::array{named_size{"ring", 2}, named_size{"position", 4}, named_size{"source", 4}, named_size{"head", 2}, named_size{"x", 2}});
+    at = sizes_for(recorded, std::array{named_size{"ring", 2}, named_size{"position", 4}, named_size{"source", 4},
+                                        named_size{"head", 2}, named_size{"x", 2}});
   }
 };
 
@@ -308,10 +346,13 @@ TEST(Attention, KeepsNothingOfBlocksAndTurns) {
     const itself once(around, 1);
     const program p = partition(once.recorded, once.at);
     ASSERT_TRUE(p.found.ok());
-    const int many = once.recorded.find_dim(around ? detail::names_by_dim<"turn ">[as_size(once.recorded.find_dim("ring"))].text() : "block"), each = once.recorded.find_dim("position");
+    const int many = once.recorded.find_dim(
+                  around ? detail::names_by_dim<"turn ">[as_size(once.recorded.find_dim("ring"))].text() : "block"),
+              each = once.recorded.find_dim("position");
     ASSERT_TRUE(many >= 0 && each >= 0);
     for (const buffer& b : p.buffers) {
-      const bool kept = b.type.has(static_cast<dim_id>(many)) && (around ? b.type.rank > 1 : b.type.has(static_cast<dim_id>(each)));
+      const bool kept = b.type.has(static_cast<dim_id>(many)) &&
+                        (around ? b.type.rank > 1 : b.type.has(static_cast<dim_id>(each)));
       EXPECT_FALSE(kept) << to_string(b.type, b.where, p.dims, p.mesh);
     }
   }
@@ -331,13 +372,18 @@ TEST(Attention, TurnsPairsByTheirPositions) {
         }
     return out;
   };
-  const auto turned = [](const value& x) { return ordered(nn::rotary(x, iota(x, position), head, 100), {"position", "heads", "head"}); };
+  const auto turned = [](const value& x) {
+    return ordered(nn::rotary(x, iota(x, position), head, 100), {"position", "heads", "head"});
+  };
   check({{"rotary", sizes, {{{"position", "heads", "head"}}}, [=](auto a) { return turned(a[0]); }, turned_by_hand},
          // Dims of two extents in one function.
-         {"rotary twice", sizes, {{{"position", "heads", "head"}}},
+         {"rotary twice",
+          sizes,
+          {{{"position", "heads", "head"}}},
           [=](auto a) {
             const value once = turned(a[0]);
-            return ordered(nn::rotary(once, iota(once, position), dim_ref{"heads"}, 100), {"position", "heads", "head"});
+            return ordered(nn::rotary(once, iota(once, position), dim_ref{"heads"}, 100),
+                           {"position", "heads", "head"});
           },
           [=](auto a) {
             std::vector<double> out = turned_by_hand(a);
@@ -352,14 +398,16 @@ TEST(Attention, TurnsPairsByTheirPositions) {
         40);
 }
 
-/// Grouped heads, turned by their positions, causal: x [position, embed], maps [embed, heads, group, head], [embed, heads, head] twice, and back.
+/// Grouped heads, turned by their positions, causal: x [position, embed], maps [embed, heads, group, head], [embed,
+/// heads, head] twice, and back.
 std::vector<double> self_attention_by_hand(std::span<const host_array> a) {
   constexpr std::size_t P = 6, E = 3, N = 2, G = 2, H = 2;
   const auto mapped = [&](const host_array& w, std::size_t columns, bool turns) {
     std::vector<double> out(P * columns, 0);
     for (std::size_t p = 0; p < P; ++p) {
       for (std::size_t e = 0; e < E; ++e)
-        for (std::size_t c = 0; c < columns; ++c) out[p * columns + c] += a[0].data[p * E + e] * w.data[e * columns + c];
+        for (std::size_t c = 0; c < columns; ++c)
+          out[p * columns + c] += a[0].data[p * E + e] * w.data[e * columns + c];
       const double angle = static_cast<double>(p);
       for (std::size_t c = 0; turns && c < columns; c += H) {
         const double x = out[p * columns + c], y = out[p * columns + c + 1];
@@ -383,92 +431,127 @@ std::vector<double> self_attention_by_hand(std::span<const host_array> a) {
 template <class How>
 value attending_to_itself(std::span<const value> a, const How& how) {
   const nn::attention_weights<value, value, value> w{a[1], a[2], a[3], a[4]};
-  return nn::self_attention(a[0], w, embed, attended, nn::self_attention_options{how, nn::causal{}, [](const value& v) { return v; }, 100}, dim_ref{"heads"}, dim_ref{"group"});
+  return nn::self_attention(a[0], w, embed, attended,
+                            nn::self_attention_options{how, nn::causal{}, [](const value& v) { return v; }, 100},
+                            dim_ref{"heads"}, dim_ref{"group"});
 }
 TEST(Attention, OfASequenceToItself) {
-  const std::vector<size_of_dim> sizes{{"position", 6}, {"source", 6}, {"embed", 3}, {"heads", 2}, {"group", 2}, {"head", 2}};
-  const std::vector<argument> arguments{{{"position", "embed"}}, {{"embed", "heads", "group", "head"}}, {{"embed", "heads", "head"}}, {{"embed", "heads", "head"}}, {{"heads", "group", "head", "embed"}}};
+  const std::vector<size_of_dim> sizes{{"position", 6}, {"source", 6}, {"embed", 3},
+                                       {"heads", 2},    {"group", 2},  {"head", 2}};
+  const std::vector<argument> arguments{{{"position", "embed"}},
+                                        {{"embed", "heads", "group", "head"}},
+                                        {{"embed", "heads", "head"}},
+                                        {{"embed", "heads", "head"}},
+                                        {{"heads", "group", "head", "embed"}}};
   std::vector<size_of_dim> cut_sizes = sizes;
   cut_sizes[0].extent = cut_sizes[1].extent = 2;
   cut_sizes.push_back({"ring", 3});
   std::vector<argument> cut = arguments;
   cut[0].dims = {"ring", "position", "embed"};
   const auto in_order = [](const value& x) { return ordered(x, {"position", "embed"}); };
-  check({{"all scores", sizes, arguments, [=](auto a) { return in_order(attending_to_itself(a, nn::all_scores{})); }, self_attention_by_hand},
-         {"in blocks", sizes, arguments, [=](auto a) { return in_order(attending_to_itself(a, nn::in_blocks{dim<"blocks", 3>{}})); }, self_attention_by_hand},
-         {"around a ring", cut_sizes, cut, [](auto a) { return ordered(attending_to_itself(a, nn::around_ring{dim<"ring">{}}), {"ring", "position", "embed"}); },
+  check({{"all scores", sizes, arguments, [=](auto a) { return in_order(attending_to_itself(a, nn::all_scores{})); },
+          self_attention_by_hand},
+         {"in blocks", sizes, arguments,
+          [=](auto a) { return in_order(attending_to_itself(a, nn::in_blocks{dim<"blocks", 3>{}})); },
+          self_attention_by_hand},
+         {"around a ring", cut_sizes, cut,
+          [](auto a) {
+            return ordered(attending_to_itself(a, nn::around_ring{dim<"ring">{}}), {"ring", "position", "embed"});
+          },
           self_attention_by_hand}},
         60);
 }
 
 TEST(Layers, AreTheirFormulas) {
   const auto silu = [](double x) { return x / (1 + std::exp(-x)); };
-  check(
-      {{"rms_norm", {{"batch", 3}, {"embed", 4}}, {{{"batch", "embed"}}, {{"embed"}}}, [](auto a) { return nn::rms_norm(a[0], a[1], embed); },
-        [](auto a) {
-          std::vector<double> out = a[0].data;
-          for (std::size_t b = 0; b < 3; ++b) {
-            double square = 0;
-            for (std::size_t e = 0; e < 4; ++e) square += out[b * 4 + e] * out[b * 4 + e] / 4;
-            for (std::size_t e = 0; e < 4; ++e) out[b * 4 + e] *= a[1].data[e] / std::sqrt(square + 1e-6);
-          }
-          return out;
-        }},
-       {"feed_forward", {{"batch", 3}, {"embed", 4}, {"hidden", 5}}, {{{"batch", "embed"}}, {{"embed", "hidden"}}, {{"hidden"}}, {{"hidden", "embed"}}, {{"embed"}}},
-        [](auto a) { return nn::feed_forward(a[0], nn::linear_weights{a[1], a[2]}, nn::linear_weights{a[3], a[4]}, embed, hidden, [](const value& h) { return nn::gelu_exact(h); }); },
-        [](auto a) {
-          std::vector<double> out;
-          for (std::size_t b = 0; b < 3; ++b)
-            for (std::size_t o = 0; o < 4; ++o) {
-              double total = a[4].data[o];
-              for (std::size_t h = 0; h < 5; ++h) {
-                double inner = a[2].data[h];
-                for (std::size_t e = 0; e < 4; ++e) inner += a[0].data[b * 4 + e] * a[1].data[e * 5 + h];
-                total += inner * 0.5 * (1 + std::erf(inner / std::sqrt(2.0))) * a[3].data[h * 4 + o];
-              }
-              out.push_back(total);
+  check({{"rms_norm",
+          {{"batch", 3}, {"embed", 4}},
+          {{{"batch", "embed"}}, {{"embed"}}},
+          [](auto a) { return nn::rms_norm(a[0], a[1], embed); },
+          [](auto a) {
+            std::vector<double> out = a[0].data;
+            for (std::size_t b = 0; b < 3; ++b) {
+              double square = 0;
+              for (std::size_t e = 0; e < 4; ++e) square += out[b * 4 + e] * out[b * 4 + e] / 4;
+              for (std::size_t e = 0; e < 4; ++e) out[b * 4 + e] *= a[1].data[e] / std::sqrt(square + 1e-6);
             }
-          return out;
-        }},
-       {"gated_feed_forward", {{"batch", 3}, {"embed", 4}, {"hidden", 5}}, {{{"batch", "embed"}}, {{"embed", "hidden"}}, {{"embed", "hidden"}}, {{"hidden", "embed"}}},
-        [](auto a) { return nn::gated_feed_forward(a[0], a[1], a[2], a[3], embed, hidden, [](const value& h) { return nn::silu(h); }); },
-        [=](auto a) {
-          std::vector<double> out;
-          for (std::size_t b = 0; b < 3; ++b)
-            for (std::size_t o = 0; o < 4; ++o) {
-              double total = 0;
-              for (std::size_t h = 0; h < 5; ++h) {
-                double gate = 0, up = 0;
-                for (std::size_t e = 0; e < 4; ++e) gate += a[0].data[b * 4 + e] * a[1].data[e * 5 + h], up += a[0].data[b * 4 + e] * a[2].data[e * 5 + h];
-                total += silu(gate) * up * a[3].data[h * 4 + o];
+            return out;
+          }},
+         {"feed_forward",
+          {{"batch", 3}, {"embed", 4}, {"hidden", 5}},
+          {{{"batch", "embed"}}, {{"embed", "hidden"}}, {{"hidden"}}, {{"hidden", "embed"}}, {{"embed"}}},
+          [](auto a) {
+            return nn::feed_forward(a[0], nn::linear_weights{a[1], a[2]}, nn::linear_weights{a[3], a[4]}, embed, hidden,
+                                    [](const value& h) { return nn::gelu_exact(h); });
+          },
+          [](auto a) {
+            std::vector<double> out;
+            for (std::size_t b = 0; b < 3; ++b)
+              for (std::size_t o = 0; o < 4; ++o) {
+                double total = a[4].data[o];
+                for (std::size_t h = 0; h < 5; ++h) {
+                  double inner = a[2].data[h];
+                  for (std::size_t e = 0; e < 4; ++e) inner += a[0].data[b * 4 + e] * a[1].data[e * 5 + h];
+                  total += inner * 0.5 * (1 + std::erf(inner / std::sqrt(2.0))) * a[3].data[h * 4 + o];
+                }
+                out.push_back(total);
               }
-              out.push_back(total);
+            return out;
+          }},
+         {"gated_feed_forward",
+          {{"batch", 3}, {"embed", 4}, {"hidden", 5}},
+          {{{"batch", "embed"}}, {{"embed", "hidden"}}, {{"embed", "hidden"}}, {{"hidden", "embed"}}},
+          [](auto a) {
+            return nn::gated_feed_forward(a[0], a[1], a[2], a[3], embed, hidden,
+                                          [](const value& h) { return nn::silu(h); });
+          },
+          [=](auto a) {
+            std::vector<double> out;
+            for (std::size_t b = 0; b < 3; ++b)
+              for (std::size_t o = 0; o < 4; ++o) {
+                double total = 0;
+                for (std::size_t h = 0; h < 5; ++h) {
+                  double gate = 0, up = 0;
+                  for (std::size_t e = 0; e < 4; ++e)
+                    gate += a[0].data[b * 4 + e] * a[1].data[e * 5 + h],
+                        up += a[0].data[b * 4 + e] * a[2].data[e * 5 + h];
+                  total += silu(gate) * up * a[3].data[h * 4 + o];
+                }
+                out.push_back(total);
+              }
+            return out;
+          }},
+         {"embedding",
+          {{"batch", 3}, {"position", 4}, {"word", 7}, {"embed", 2}},
+          {{{"word", "embed"}}, {{"batch", "position"}, element::i32, 7}},
+          [](auto a) { return nn::embedding(a[0], a[1], word); },
+          [](auto a) {
+            std::vector<double> out;
+            for (double id : a[1].data)
+              for (std::size_t e = 0; e < 2; ++e) out.push_back(a[0].data[static_cast<std::size_t>(id) * 2 + e]);
+            return out;
+          }},
+         {"cross_entropy",
+          {{"batch", 3}, {"word", 7}},
+          {{{"batch", "word"}}, {{"batch"}, element::i32, 7}},
+          [](auto a) { return nn::cross_entropy(a[0], a[1], word, 0.1); },
+          [](auto a) {
+            std::vector<double> out;
+            for (std::size_t b = 0; b < 3; ++b) {
+              double total = 0, all = 0;
+              for (std::size_t w = 0; w < 7; ++w)
+                total += std::exp(a[0].data[b * 7 + w]), all += a[0].data[b * 7 + w] / 7;
+              out.push_back(std::log(total) - 0.9 * a[0].data[b * 7 + static_cast<std::size_t>(a[1].data[b])] -
+                            0.1 * all);
             }
-          return out;
-        }},
-       {"embedding", {{"batch", 3}, {"position", 4}, {"word", 7}, {"embed", 2}}, {{{"word", "embed"}}, {{"batch", "position"}, element::i32, 7}},
-        [](auto a) { return nn::embedding(a[0], a[1], word); },
-        [](auto a) {
-          std::vector<double> out;
-          for (double id : a[1].data)
-            for (std::size_t e = 0; e < 2; ++e) out.push_back(a[0].data[static_cast<std::size_t>(id) * 2 + e]);
-          return out;
-        }},
-       {"cross_entropy", {{"batch", 3}, {"word", 7}}, {{{"batch", "word"}}, {{"batch"}, element::i32, 7}}, [](auto a) { return nn::cross_entropy(a[0], a[1], word, 0.1); },
-        [](auto a) {
-          std::vector<double> out;
-          for (std::size_t b = 0; b < 3; ++b) {
-            double total = 0, all = 0;
-            for (std::size_t w = 0; w < 7; ++w) total += std::exp(a[0].data[b * 7 + w]), all += a[0].data[b * 7 + w] / 7;
-            out.push_back(std::log(total) - 0.9 * a[0].data[b * 7 + static_cast<std::size_t>(a[1].data[b])] - 0.1 * all);
-          }
-          return out;
-        }}},
-      200);
+            return out;
+          }}},
+        200);
 }
 
 // Stage after stage, layer by layer, as if there were no pipeline.
-std::vector<double> stages_by_hand(std::span<const host_array> a, std::size_t batches, std::size_t each, std::size_t layers) {
+std::vector<double> stages_by_hand(std::span<const host_array> a, std::size_t batches, std::size_t each,
+                                   std::size_t layers) {
   std::vector<double> out = a[0].data;
   for (std::size_t row = 0; row < batches * each; ++row)
     for (std::size_t l = 0; l < layers; ++l) {
@@ -484,18 +567,30 @@ std::vector<double> stages_by_hand(std::span<const host_array> a, std::size_t ba
   return out;
 }
 TEST(Pipelines, ApplyAllStages) {
-  const auto stage = [](const value& h, const std::array<value, 1>& w) { return h + rename(tanh(dot(h, w[0], embed)), hidden, embed); };
+  const auto stage = [](const value& h, const std::array<value, 1>& w) {
+    return h + rename(tanh(dot(h, w[0], embed)), hidden, embed);
+  };
   std::vector<layer> layers;
   for (const auto& [stages, microbatches] : {std::pair{1, 3}, {2, 1}, {3, 4}, {4, 6}})
-    layers.push_back({"in order", {{"stage", stages}, {"microbatch", microbatches}, {"batch", 2}, {"embed", 2}, {"hidden", 2}},
-                      {{{"microbatch", "batch", "embed"}}, {{"stage", "embed", "hidden"}}},
-                      [=](auto a) { return nn::pipeline(a[0], std::array{a[1]}, {dim_ref{"stage"}, dim_ref{"microbatch"}}, stage); },
-                      [stages = static_cast<std::size_t>(stages), microbatches = static_cast<std::size_t>(microbatches)](auto a) { return stages_by_hand(a, microbatches, 2, stages); }});
+    layers.push_back(
+        {"in order",
+         {{"stage", stages}, {"microbatch", microbatches}, {"batch", 2}, {"embed", 2}, {"hidden", 2}},
+         {{{"microbatch", "batch", "embed"}}, {{"stage", "embed", "hidden"}}},
+         [=](auto a) { return nn::pipeline(a[0], std::array{a[1]}, {dim_ref{"stage"}, dim_ref{"microbatch"}}, stage); },
+         [stages = static_cast<std::size_t>(stages), microbatches = static_cast<std::size_t>(microbatches)](auto a) {
+           return stages_by_hand(a, microbatches, 2, stages);
+         }});
   for (const auto& [stages, microbatches] : {std::pair{1, 2}, {2, 4}, {3, 3}})
-    layers.push_back({"circular", {{"stage", stages}, {"microbatch", microbatches}, {"batch", 2}, {"embed", 2}, {"hidden", 2}, {"round", 3}},
-                      {{{"microbatch", "batch", "embed"}}, {{"round", "stage", "embed", "hidden"}}},
-                      [=](auto a) { return nn::pipeline(a[0], std::array{a[1]}, {dim_ref{"stage"}, dim_ref{"microbatch"}, 3}, stage); },
-                      [stages = static_cast<std::size_t>(stages), microbatches = static_cast<std::size_t>(microbatches)](auto a) { return stages_by_hand(a, microbatches, 2, 3 * stages); }});
+    layers.push_back(
+        {"circular",
+         {{"stage", stages}, {"microbatch", microbatches}, {"batch", 2}, {"embed", 2}, {"hidden", 2}, {"round", 3}},
+         {{{"microbatch", "batch", "embed"}}, {{"round", "stage", "embed", "hidden"}}},
+         [=](auto a) {
+           return nn::pipeline(a[0], std::array{a[1]}, {dim_ref{"stage"}, dim_ref{"microbatch"}, 3}, stage);
+         },
+         [stages = static_cast<std::size_t>(stages), microbatches = static_cast<std::size_t>(microbatches)](auto a) {
+           return stages_by_hand(a, microbatches, 2, 3 * stages);
+         }});
   check(layers, 140);
 }
 
@@ -520,54 +615,70 @@ TEST(LayoutRules, TheFirstRuleOfADimHolds) {
 }
 
 TEST(Blocks, AreKeptOrComputedAgain) {
-  const auto apply = [](const value& h, const std::array<value, 1>& w) { return h + rename(tanh(dot(h, w[0], embed)), hidden, embed); };
+  const auto apply = [](const value& h, const std::array<value, 1>& w) {
+    return h + rename(tanh(dot(h, w[0], embed)), hidden, embed);
+  };
   const std::vector<size_of_dim> sizes{{"layer", 3}, {"batch", 2}, {"embed", 2}, {"hidden", 2}};
   const std::vector<argument> arguments{{{"batch", "embed"}}, {{"layer", "embed", "hidden"}}};
   const auto by_hand = [](auto a) { return stages_by_hand(a, 1, 2, 3); };
   constexpr axis<"x"> some;
   constexpr nn::model_layout kept{nn::layout_rules{cleave::mesh{some}}, nn::layout_rules{cleave::mesh{some}}};
   constexpr auto again = kept.scheduled(nn::layer_by_layer<true>{});
-  check({{"kept", sizes, arguments, [=](auto a) { return nn::blocks(kept, dim_ref{"layer"}, a[0], std::array{a[1]}, apply); }, by_hand},
-         {"computed again", sizes, arguments, [=](auto a) { return nn::blocks(again, dim_ref{"layer"}, a[0], std::array{a[1]}, apply); }, by_hand}},
+  check({{"kept", sizes, arguments,
+          [=](auto a) { return nn::blocks(kept, dim_ref{"layer"}, a[0], std::array{a[1]}, apply); }, by_hand},
+         {"computed again", sizes, arguments,
+          [=](auto a) { return nn::blocks(again, dim_ref{"layer"}, a[0], std::array{a[1]}, apply); }, by_hand}},
         40);
 }
 
 // The share of tokens that like an expert best, times how much all like it (Fedus et al. 2021, equation 4).
 TEST(MixtureOfExperts, SaysHowUnevenlyExpertsAreUsed) {
-  const layer balance{"load balancing", {{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}}, {{{"batch", "token", "embed"}}, {{"embed", "expert"}}},
-                      [](auto a) {
-                        return nn::mixture_of_experts(a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}}, nn::experts_per_token::two,
-                                                      [](const value& sent) { return sent; }, [](const value& v) { return v; })
-                            .load_balancing_loss;
-                      },
-                      [](auto a) {
-                        double total = 0;
-                        for (std::size_t b = 0; b < 3; ++b) {
-                          std::array<double, 4> share{}, belief{};
-                          for (std::size_t t = 0; t < 6; ++t) {
-                            std::array<double, 4> likes{};
-                            double sum = 0;
-                            for (std::size_t x = 0; x < 4; ++x) {
-                              for (std::size_t e = 0; e < 2; ++e) likes[x] += a[0].data[(b * 6 + t) * 2 + e] * a[1].data[e * 4 + x];
-                              sum += likes[x] = std::exp(likes[x]);
-                            }
-                            share[static_cast<std::size_t>(std::max_element(likes.begin(), likes.end()) - likes.begin())] += 1.0 / 6;
-                            for (std::size_t x = 0; x < 4; ++x) belief[x] += likes[x] / sum / 6;
-                          }
-                          for (std::size_t x = 0; x < 4; ++x) total += 4 * share[x] * belief[x] / 3;
-                        }
-                        return std::vector<double>{total};
-                      }};
+  const layer balance{
+      "load balancing",
+      {{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}},
+      {{{"batch", "token", "embed"}}, {{"embed", "expert"}}},
+      [](auto a) {
+        return nn::mixture_of_experts(
+                   a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}},
+                   nn::experts_per_token::two, [](const value& sent) { return sent; }, [](const value& v) { return v; })
+            .load_balancing_loss;
+      },
+      [](auto a) {
+        double total = 0;
+        for (std::size_t b = 0; b < 3; ++b) {
+          std::array<double, 4> share{}, belief{};
+          for (std::size_t t = 0; t < 6; ++t) {
+            std::array<double, 4> likes{};
+            double sum = 0;
+            for (std::size_t x = 0; x < 4; ++x) {
+              for (std::size_t e = 0; e < 2; ++e) likes[x] += a[0].data[(b * 6 + t) * 2 + e] * a[1].data[e * 4 + x];
+              sum += likes[x] = std::exp(likes[x]);
+            }
+            share[static_cast<std::size_t>(std::max_element(likes.begin(), likes.end()) - likes.begin())] += 1.0 / 6;
+            for (std::size_t x = 0; x < 4; ++x) belief[x] += likes[x] / sum / 6;
+          }
+          for (std::size_t x = 0; x < 4; ++x) total += 4 * share[x] * belief[x] / 3;
+        }
+        return std::vector<double>{total};
+      }};
   check({balance}, 40);
 }
 
 TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
   for (const bool two : {false, true}) {
     const std::vector<size_of_dim> sizes{{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}, {"hidden", 3}};
-    const layer experts{"experts", sizes, {{{"batch", "token", "embed"}}, {{"embed", "expert"}}, {{"expert", "embed", "hidden"}}, {{"expert", "hidden", "embed"}}},
+    const layer experts{"experts",
+                        sizes,
+                        {{{"batch", "token", "embed"}},
+                         {{"embed", "expert"}},
+                         {{"expert", "embed", "hidden"}},
+                         {{"expert", "hidden", "embed"}}},
                         [=](auto a) {
-                          return nn::mixture_of_experts(a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}}, two ? nn::experts_per_token::two : nn::experts_per_token::one,
-                                                        [&](const value& sent) { return dot(tanh(dot(sent, a[2], embed)), a[3], hidden); }, [](const value& v) { return v; })
+                          return nn::mixture_of_experts(
+                                     a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}},
+                                     two ? nn::experts_per_token::two : nn::experts_per_token::one,
+                                     [&](const value& sent) { return dot(tanh(dot(sent, a[2], embed)), a[3], hidden); },
+                                     [](const value& v) { return v; })
                               .mixed;
                         },
                         [=](auto a) {
@@ -579,11 +690,13 @@ TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
                               std::array<double, 4> likes{};
                               double total = 0;
                               for (std::size_t x = 0; x < 4; ++x) {
-                                for (std::size_t e = 0; e < 2; ++e) likes[x] += a[0].data[(b * 6 + t) * 2 + e] * a[1].data[e * 4 + x];
+                                for (std::size_t e = 0; e < 2; ++e)
+                                  likes[x] += a[0].data[(b * 6 + t) * 2 + e] * a[1].data[e * 4 + x];
                                 total += likes[x] = std::exp(likes[x]);
                               }
                               for (std::size_t c = 0; c < 2; ++c) {
-                                chosen[t][c] = static_cast<std::size_t>(std::max_element(likes.begin(), likes.end()) - likes.begin());
+                                chosen[t][c] = static_cast<std::size_t>(std::max_element(likes.begin(), likes.end()) -
+                                                                        likes.begin());
                                 gate[t][c] = likes[chosen[t][c]] / total;
                                 likes[chosen[t][c]] = 0;
                               }
@@ -599,8 +712,11 @@ TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
                                 if (used[x]++ >= 2) continue;
                                 for (std::size_t h = 0; h < 3; ++h) {
                                   double inner = 0;
-                                  for (std::size_t e = 0; e < 2; ++e) inner += a[0].data[(b * 6 + t) * 2 + e] * a[2].data[(x * 2 + e) * 3 + h];
-                                  for (std::size_t e = 0; e < 2; ++e) out[(b * 6 + t) * 2 + e] += gate[t][c] * std::tanh(inner) * a[3].data[(x * 3 + h) * 2 + e];
+                                  for (std::size_t e = 0; e < 2; ++e)
+                                    inner += a[0].data[(b * 6 + t) * 2 + e] * a[2].data[(x * 2 + e) * 3 + h];
+                                  for (std::size_t e = 0; e < 2; ++e)
+                                    out[(b * 6 + t) * 2 + e] += gate[t][c] * std::tanh(inner) *
+                                                                a[3].data[(x * 3 + h) * 2 + e];
                                 }
                               }
                           }

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <tuple>
 
-// Structured bindings for each number of fields, because C++20 has none for a number that is a parameter. Python wrote the
-// lines, for n from 1 to 64:
+// Structured bindings for each number of fields, because C++20 has none for a number that is a parameter. Python wrote
+// the lines, for n from 1 to 64:
 //   f = ", ".join(f"f{i}" for i in range(n))
 //   print(f"  else if constexpr (N == {n}) {{ auto& [{f}] = a; return std::tie({f}); }}")
 

@@ -77,8 +77,8 @@ inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if
 /// class has nothing to say.
 struct op_rules {
   op_class what{};
-  /// Records what the cotangent of a node's result gives to its operands; null: nothing flows, or, in a loop, by another
-  /// way.
+  /// Records what the cotangent of a node's result gives to its operands; null: nothing flows, or, in a loop, by
+  /// another way.
   void (*adjoint)(detail::reverse_context&, std::size_t v, const node&, value cotangent) = nullptr;
 
   /// Appends the factors: which dims may be sharded, and where they appear.

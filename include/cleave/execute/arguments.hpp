@@ -12,8 +12,8 @@
 
 namespace cleave::detail {
 
-/// The memory of a program's arguments and results: which results must be computed beside it, because the caller gave the memory of an argument
-/// that is still to be read.
+/// The memory of a program's arguments and results: which results must be computed beside it, because the caller gave
+/// the memory of an argument that is still to be read.
 class argument_memory {
  public:
   explicit argument_memory(const binder& b) {
@@ -102,8 +102,8 @@ class argument_memory {
     std::copy(outputs, outputs + apart_.size(), apart_.begin());
   }
 
-  /// For each argument, then each result: the step that writes it first (begin) and the one that reads it last (end), or -1. What a loop reads is
-  /// read until it ends, and what it writes may be written as soon as it begins.
+  /// For each argument, then each result: the step that writes it first (begin) and the one that reads it last (end),
+  /// or -1. What a loop reads is read until it ends, and what it writes may be written as soon as it begins.
   static std::vector<range> uses_of(const program_view& p) {
     std::vector<range> uses(p.arguments + p.results, range{-1, -1});
     std::int64_t depth = 0, begin = 0;
@@ -131,7 +131,8 @@ class argument_memory {
     }
     return static_cast<std::int64_t>(i);
   }
-  /// Whether within one step an argument may be overwritten in place: element i of the result needs element i of it alone.
+  /// Whether within one step an argument may be overwritten in place: element i of the result needs element i of it
+  /// alone.
   static bool pointwise(const program_view& p, const step& s, std::size_t argument) {
     if (s.kind == step_kind::move) return s.move == kind::all_reduce || s.move == kind::mask;
     if (s.kind != step_kind::map) return false;

@@ -7,8 +7,8 @@
 
 namespace cleave {
 
-/// A plan bound to a grid and to sizes. Buffers that live in one workspace slot share its memory; one allocation holds all slots and the
-/// memory of the steps.
+/// A plan bound to a grid and to sizes. Buffers that live in one workspace slot share its memory; one allocation holds
+/// all slots and the memory of the steps.
 class bound_program {
  public:
   /// Collective over the grid: sub-communicators may be made.
@@ -22,7 +22,8 @@ class bound_program {
   bound_program(const bound_program&) = delete;
   bound_program& operator=(const bound_program&) = delete;
 
-  /// Takes the addresses of a run. A result whose memory is that of an argument that is still to be read is computed beside it.
+  /// Takes the addresses of a run. A result whose memory is that of an argument that is still to be read is computed
+  /// beside it.
   void start(const void* const* inputs, void* const* outputs) {
     running_.grid.require_usable();
     arguments_.take(inputs, outputs, running_.at);

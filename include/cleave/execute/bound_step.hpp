@@ -14,8 +14,8 @@ namespace cleave {
 
 struct run_state;
 
-/// A step with everything that depends on sizes and on the device. Each kind of step is a class in execute/steps/, which says there how it is
-/// bound and what it does.
+/// A step with everything that depends on sizes and on the device. Each kind of step is a class in execute/steps/,
+/// which says there how it is bound and what it does.
 class bound_step {
  public:
   bound_step() = default;

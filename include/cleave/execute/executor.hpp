@@ -8,14 +8,15 @@
 
 namespace cleave {
 
-/// Runs one plan for one set of sizes on one grid. Binding computes all that depends on sizes and allocates the workspace;
-/// running walks the steps, allocates nothing and decides nothing.
+/// Runs one plan for one set of sizes on one grid. Binding computes all that depends on sizes and allocates the
+/// workspace; running walks the steps, allocates nothing and decides nothing.
 class executor {
  public:
   /// Collective over the grid. The plan outlives the executor.
   executor(grid_state& grid, const sizes& at, const runnable& code) : program_(grid, at, code) {}
 
-  /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an argument.
+  /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an
+  /// argument.
   void run(const void* const* inputs, void* const* outputs) {
     program_.start(inputs, outputs);
     try {
@@ -39,9 +40,9 @@ class executor {
   bound_program program_;
 };
 
-/// The executor of a plan on a grid, made at the first call with these extents and kept with the grid. `extents` has one
-/// number for each dim of the plan; `complete` turns them into the sizes to bind and is called only where there is no
-/// executor yet.
+/// The executor of a plan on a grid, made at the first call with these extents and kept with the grid. `extents` has
+/// one number for each dim of the plan; `complete` turns them into the sizes to bind and is called only where there is
+/// no executor yet.
 template <class Complete>
 executor& executor_for(grid_state& grid, const runnable& code, std::span<const std::int64_t> extents,
                        const Complete& complete) {

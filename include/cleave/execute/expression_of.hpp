@@ -16,7 +16,8 @@
 
 namespace cleave::detail {
 
-/// The parts of a node of an expression: its op, the element type of its result, and where its operands are (see tape_node).
+/// The parts of a node of an expression: its op, the element type of its result, and where its operands are (see
+/// tape_node).
 constexpr std::uint64_t word_of(op code, element type, int a, int b, int c) {
   return static_cast<std::uint64_t>(code) | static_cast<std::uint64_t>(type) << 8 |
          static_cast<std::uint64_t>(a) << 16 | static_cast<std::uint64_t>(b) << 24 |

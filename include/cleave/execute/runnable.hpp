@@ -7,7 +7,8 @@
 #include <array>
 #include <span>
 
-// From a plan, a constant, to what runs it: the program, and the code of its steps. The rest of the run time is compiled once.
+// From a plan, a constant, to what runs it: the program, and the code of its steps. The rest of the run time is
+// compiled once.
 
 namespace cleave {
 

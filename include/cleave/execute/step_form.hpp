@@ -17,8 +17,8 @@ struct step_form {
   const void* code = nullptr;
 };
 
-/// The form of the steps of a kind: `step_code<Kind>::form<Plan, I>()` for step I of a plan. Each kind specialises it in its file in
-/// execute/steps/, from nothing of the plan but what the code of the step depends on.
+/// The form of the steps of a kind: `step_code<Kind>::form<Plan, I>()` for step I of a plan. Each kind specialises it
+/// in its file in execute/steps/, from nothing of the plan but what the code of the step depends on.
 template <step_kind Kind>
 struct step_code;
 

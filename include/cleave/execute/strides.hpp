@@ -38,8 +38,8 @@ constexpr int stride_kind(const buffer& b, dim_id d, const Buffers& buffers, con
 }
 } // namespace detail
 
-/// A map runs along the last dim of its result. A fold runs along the last dim of its largest operand, so that whatever is
-/// reduced, memory is read in order.
+/// A map runs along the last dim of its result. A fold runs along the last dim of its largest operand, so that whatever
+/// is reduced, memory is read in order.
 template <class Buffers, class Maps>
 constexpr inner_dim inner_dim_of(const step& s, const Buffers& buffers, const Maps& maps) {
   inner_dim inner;

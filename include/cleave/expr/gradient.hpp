@@ -35,7 +35,8 @@ constexpr std::vector<value> pulled_back(recorder& in, std::span<const value> re
 
 } // namespace detail
 
-/// Inside a function: the number that is differentiated, the first value of what a loss returns. Fault: loss_not_scalar.
+/// Inside a function: the number that is differentiated, the first value of what a loss returns. Fault:
+/// loss_not_scalar.
 template <class Result>
 constexpr value loss_of(Result& result) {
   const std::vector<value> leaves = detail::leaf_values(result);

@@ -9,12 +9,13 @@
 #include <cstdint>
 #include <utility>
 
-// The chain of operations of a step as a type: a list of nodes, made of plain types and ints only, so that kernels are shared by
-// all steps that compute the same, whatever their layouts, and every compiler can name them.
+// The chain of operations of a step as a type: a list of nodes, made of plain types and ints only, so that kernels are
+// shared by all steps that compute the same, whatever their layouts, and every compiler can name them.
 
 namespace cleave {
 
-/// What an entry of a tape is to a kernel: a load, a number that is known when the kernel starts, an index, or something computed.
+/// What an entry of a tape is to a kernel: a load, a number that is known when the kernel starts, an index, or
+/// something computed.
 enum class tape_role : std::uint8_t { load, constant, count, index, user, operation };
 constexpr tape_role role_of(op code) {
   switch (code) {
@@ -29,8 +30,8 @@ constexpr tape_role role_of(op code) {
 constexpr bool is_literal(tape_role r) { return r == tape_role::constant || r == tape_role::count; }
 
 /// One entry of a tape. `Code` is an op; T the type of its result; the ints say where its operands are:
-/// op::input:    A the operand of the loop, B the class of its stride along the inner dim (0, 1, or 2: known when it runs)
-/// op::constant: A the literal (op::count too)
+/// op::input:    A the operand of the loop, B the class of its stride along the inner dim (0, 1, or 2: known when it
+/// runs) op::constant: A the literal (op::count too)
 /// op::iota:     A the index, B its stride along the inner dim (0 or 1)
 /// others:       A, B, C entries before this one
 template <int Code, class T, int A = 0, int B = 0, int C = 0>
@@ -81,7 +82,8 @@ CLEAVE_FUNCTION inline void set_value(cell<I, T>& c, T value) {
   c.value = value;
 }
 
-/// What an operation computes whose results are stored as `Stored`: the function of ops/scalar.hpp, but for the ops below.
+/// What an operation computes whose results are stored as `Stored`: the function of ops/scalar.hpp, but for the ops
+/// below.
 template <op Code, class Stored>
 struct operation {
   template <class In>

@@ -26,8 +26,8 @@ struct fold_block : line_block {
   const std::int64_t* results_apart;
 };
 
-/// out[kept] = reduction over a contiguous folded inner dim: a vector of accumulators, combined in a fixed order. `Out` is
-/// the type of the result; of several pieces it is that of the accumulators.
+/// out[kept] = reduction over a contiguous folded inner dim: a vector of accumulators, combined in a fixed order. `Out`
+/// is the type of the result; of several pieces it is that of the accumulators.
 template <class Expression, reduction How, class Out>
 struct fold_rows {
   using T = typename Expression::value_type;

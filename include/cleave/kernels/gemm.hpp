@@ -13,8 +13,8 @@
 
 namespace cleave {
 
-/// One group of dims of a product: extents in a canonical order, and strides in each of the three arrays (0 in the array that
-/// lacks the group).
+/// One group of dims of a product: extents in a canonical order, and strides in each of the three arrays (0 in the
+/// array that lacks the group).
 struct gemm_group {
   int rank = 0;
   std::int64_t extent[max_rank]{};

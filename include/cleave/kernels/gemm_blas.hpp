@@ -5,8 +5,8 @@
 #include <cleave/kernels/matrix.hpp>
 #include <cleave/storage/blas_symbol.hpp>
 
-// Products through the BLAS that Kokkos Kernels was built with, called directly: KokkosBlas::gemm calls the same function, but
-// writes the name of its profiling region to the heap on every call and takes seconds to compile.
+// Products through the BLAS that Kokkos Kernels was built with, called directly: KokkosBlas::gemm calls the same
+// function, but writes the name of its profiling region to the heap on every call and takes seconds to compile.
 
 #if CLEAVE_DIRECT_BLAS
 

@@ -9,7 +9,8 @@
 
 #include <utility>
 
-// Products through Kokkos Kernels: for device memory, and where it was built without a BLAS. Compiling its gemm takes seconds.
+// Products through Kokkos Kernels: for device memory, and where it was built without a BLAS. Compiling its gemm takes
+// seconds.
 
 namespace cleave {
 

@@ -10,7 +10,8 @@
 
 namespace cleave {
 
-/// The arrays that a kernel walks through: its loads, then its indices (whose "address" is the index itself), then the result.
+/// The arrays that a kernel walks through: its loads, then its indices (whose "address" is the index itself), then the
+/// result.
 inline constexpr int max_walked = max_operands + max_tape + 1;
 
 /// One loop: its extent, and how far each array moves with it, in elements.
@@ -32,8 +33,8 @@ struct loop_nest {
   const loop_dim& back() const { return dims[rank - 1]; }
   void append(const loop_dim& d) { dims[rank++] = d; }
 
-  /// Drops dims of extent 1 and merges neighbours where all arrays permit. The innermost stays innermost, even with extent 1: the classes of
-  /// its strides are known to the compiler.
+  /// Drops dims of extent 1 and merges neighbours where all arrays permit. The innermost stays innermost, even with
+  /// extent 1: the classes of its strides are known to the compiler.
   void collapse(int walked) {
     if (rank == 0) return;
     int outermost = rank - 1;
@@ -70,7 +71,8 @@ struct bound_loops {
   bool tiled = false;
   std::int64_t index_base[max_tape]{};
   double literals[max_tape]{};
-  /// fold: how many results there are; the folded range is cut in this many pieces of so many elements, for few results.
+  /// fold: how many results there are; the folded range is cut in this many pieces of so many elements, for few
+  /// results.
   std::int64_t results = 1;
   std::int64_t chunks = 1;
   std::int64_t chunk = 0;
@@ -129,7 +131,8 @@ class odometer {
   std::int64_t offset_[max_walked];
 };
 
-/// Elements `flat` to `end` of a nest whose innermost loop has `inner` elements, block by block: `visit(at, rows, begin, end)`.
+/// Elements `flat` to `end` of a nest whose innermost loop has `inner` elements, block by block: `visit(at, rows,
+/// begin, end)`.
 template <class Visit>
 void for_each_block(const loop_nest& nest, int walked, std::int64_t flat, std::int64_t end, const Visit& visit) {
   const std::int64_t inner = nest.back().extent;

@@ -18,7 +18,8 @@ void map_line(const typename Expression::row_type r, typename Expression::type* 
   for (; i < stop; ++i) to[i] = convert<typename Expression::type>(Expression::at(r, i));
 }
 
-/// out[i...] = expression(i...) for a block of lines, each contiguous in the result. All of a map that depends on the expression.
+/// out[i...] = expression(i...) for a block of lines, each contiguous in the result. All of a map that depends on the
+/// expression.
 template <class Expression>
 void map_lines(const line_block& b) {
   using rows = row_maker<Expression>;
@@ -74,7 +75,8 @@ namespace detail {
 
 /// Elements that are worth a unit of parallel work.
 inline constexpr std::int64_t map_grain = 1 << 14;
-/// Rows and columns of a tile: rows of a cache line of the load that is read across, few enough lines to stay in the cache.
+/// Rows and columns of a tile: rows of a cache line of the load that is read across, few enough lines to stay in the
+/// cache.
 inline constexpr std::int64_t map_tile_rows = 16;
 inline constexpr std::int64_t map_tile_columns = 64;
 
@@ -93,7 +95,8 @@ struct map_work {
                      w.lines({&w.l, w.from, w.to, at.offset(), at.apart(), rows, i, stop});
                    });
   }
-  /// Tile by tile over the two inner dims, so that every cache line read is used as a whole: a band of rows for each unit.
+  /// Tile by tile over the two inner dims, so that every cache line read is used as a whole: a band of rows for each
+  /// unit.
   static void run_tiles(const void* work, std::int64_t begin, std::int64_t end) {
     const map_work& w = *static_cast<const map_work*>(work);
     const loop_dim& down = w.l.outer.dims[w.l.outer.rank - 2];

@@ -12,8 +12,8 @@ namespace cleave {
 inline constexpr std::int64_t fold_grain = 1 << 13;
 inline constexpr std::int64_t fold_chunks = 256;
 
-/// Cuts the folded range in pieces where there are few results. Depends on the shape only, never on the number of threads, so
-/// that the order of summation does not either.
+/// Cuts the folded range in pieces where there are few results. Depends on the shape only, never on the number of
+/// threads, so that the order of summation does not either.
 inline void cut_fold(bound_loops& b, bool inner_folded) {
   const std::int64_t range = b.folded.size();
   b.results = b.outer.size() * (inner_folded ? 1 : b.inner.extent);

@@ -28,7 +28,8 @@ struct in_order {
   CLEAVE_FUNCTION bool operator()(T a, T b) const { return descending ? less(b, a) : less(a, b); }
 };
 
-/// Slices that lie one after the other; the indices of their elements, or null; and runs that are in order already, or none.
+/// Slices that lie one after the other; the indices of their elements, or null; and runs that are in order already, or
+/// none.
 template <class T>
 struct slices_to_sort {
   T* keys;

@@ -15,8 +15,8 @@ namespace cleave {
 
 namespace detail {
 
-/// Room for a program whose size is not known before it is made; one that needs more is made twice. g++ pays only for what is used of an
-/// array in a constant, others for all of it.
+/// Room for a program whose size is not known before it is made; one that needs more is made twice. g++ pays only for
+/// what is used of an array in a constant, others for all of it.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__NVCC__)
 inline constexpr std::size_t program_room = 8192;
 #else

@@ -10,8 +10,8 @@
 
 namespace cleave {
 
-/// A program as everybody reads it, whether its lists are vectors or arrays of a constant. It is small and refers to the program, which must
-/// live as long.
+/// A program as everybody reads it, whether its lists are vectors or arrays of a constant. It is small and refers to
+/// the program, which must live as long.
 struct program_view {
   const program_facts& facts;
   std::span<const buffer> buffers;
@@ -40,7 +40,8 @@ struct frozen_program : program_facts {
   std::array<dim_map, Maps> maps{};
 };
 
-/// A program whose lists may be shorter than the arrays that hold them, because nobody knows their lengths before it is made.
+/// A program whose lists may be shorter than the arrays that hold them, because nobody knows their lengths before it is
+/// made.
 template <std::size_t Buffers, std::size_t Steps, std::size_t Maps>
 struct roomy_program {
   frozen_program<Buffers, Steps, Maps> all{};

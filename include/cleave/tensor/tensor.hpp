@@ -36,8 +36,8 @@ struct view_data<T, 0> : std::type_identity<T> {};
 /// A tensor that is sharded over a grid. Each device has a contiguous LayoutRight shard, in the written order of the
 /// dims. A tensor is a value, as a std::vector is: a copy has its own elements, and a move takes them over. `alias()`
 /// makes a second handle on the same elements, as a copy of a View does. `Layout` is a sharding, as in `tensor<float,
-/// mesh(batch / data, embed)>`. Constness is that of the handle: the elements of a const tensor may be written, as those
-/// of a const View.
+/// mesh(batch / data, embed)>`. Constness is that of the handle: the elements of a const tensor may be written, as
+/// those of a const View.
 template <class T, auto Layout>
 class tensor {
  public:
@@ -99,8 +99,8 @@ class tensor {
   /// Copies the values into the memory of this tensor. If that has other extents or another grid, it gets new memory;
   /// but a tensor that wraps a View never does, and throws shape_error or grid_error. No communication.
   tensor& operator=(const tensor& other) = default;
-  /// Takes over the memory of the other tensor, which has no data afterwards. If one of the two wraps a View, the values
-  /// are copied instead, so that the View gets them. A tensor without data takes over a wrapped View too.
+  /// Takes over the memory of the other tensor, which has no data afterwards. If one of the two wraps a View, the
+  /// values are copied instead, so that the View gets them. A tensor without data takes over a wrapped View too.
   tensor& operator=(tensor&& other) = default;
   /// Another handle on the same elements: what is written through one handle is read through both.
   tensor alias() const {
@@ -113,8 +113,8 @@ class tensor {
     handle_.rebind(std::move(other.handle_));
     return *this;
   }
-  /// Assigning anything else (a statement, a number, a tensor in another layout) computes into the memory of this tensor.
-  /// Collective over the devices.
+  /// Assigning anything else (a statement, a number, a tensor in another layout) computes into the memory of this
+  /// tensor. Collective over the devices.
   template <class Expression>
     requires(!std::is_same_v<std::remove_cvref_t<Expression>, tensor>)
   tensor& operator=(const Expression& expression) {

@@ -59,7 +59,8 @@ class step_joined_before final : public bound_step {
 
 namespace detail {
 
-/// Joins what can be joined of the all-reduces of a program. All devices that take part in them have the same shards, and so join the same.
+/// Joins what can be joined of the all-reduces of a program. All devices that take part in them have the same shards,
+/// and so join the same.
 class reduce_joiner {
  public:
   reduce_joiner(const binder& b, std::vector<std::unique_ptr<bound_step>>& bound) : b_(b), bound_(bound) {}
