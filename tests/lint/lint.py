@@ -24,8 +24,12 @@ DATA = ("// expect:", "// mend:")
 def sources(since: str | None) -> list[str]:
     command = ["git", "-C", str(ROOT)]
     command += ["diff", "--name-only", "--diff-filter=d", since, "--"] if since else ["ls-files", "--"]
-    found = subprocess.run([*command, "*.hpp", "*.cpp"], check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
-    return found.split()
+    found = subprocess.run([*command, "*.hpp", "*.cpp"], check=False, stdout=subprocess.PIPE, encoding="utf-8")
+    if found.returncode == 0 or since:
+        found.check_returncode()
+        return found.stdout.split()
+    folders = ["include", "examples", "tests", "bench", "cmake"]  # a source archive, which git does not know
+    return sorted(path.relative_to(ROOT).as_posix() for folder in folders for path in (ROOT / folder).rglob("*.[hc]pp"))
 
 
 def formatted(tool: str, fix: bool, path: str) -> tuple[str, int, int]:

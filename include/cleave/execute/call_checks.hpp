@@ -73,8 +73,8 @@ class call_checks {
     const box all = indices_of(b, p_.maps, at_, grid_.here());
     std::string text;
     for (int i = b.type.rank; i-- > 0; flat /= std::max<std::int64_t>(all[i].size(), 1)) {
-      const std::string one = std::to_string(all[i].begin + flat % std::max<std::int64_t>(all[i].size(), 1));
-      text = text.empty() ? one : one + ", " + text;
+      const std::int64_t index = all[i].begin + flat % std::max<std::int64_t>(all[i].size(), 1);
+      text.insert(0, std::to_string(index).append(text.empty() ? "" : ", "));
     }
     return "[" + text + "]";
   }

@@ -76,7 +76,7 @@ constexpr std::int64_t flops(const program_view& p, const sizes& at) {
 /// Bytes of workspace on the busiest device: each slot is as large as its largest buffer.
 constexpr std::int64_t workspace(const program_view& p, const sizes& at) {
   std::int64_t total = 0;
-  for (std::uint16_t slot = 0; slot < p.slots; ++slot) {
+  for (std::size_t slot = 0; slot < p.slots; ++slot) {
     std::int64_t largest = 0;
     for (const buffer& b : p.buffers) {
       if (b.role != role::workspace || b.index != slot) continue;

@@ -45,7 +45,8 @@ class tensor_handle {
     copy_values(other);
     return *this;
   }
-  tensor_handle& operator=(tensor_handle&& other) {
+  // Not noexcept: where one of the two wraps a View, values are copied.
+  tensor_handle& operator=(tensor_handle&& other) { // NOLINT(performance-noexcept-move-constructor)
     if (state_ == other.state_) return *this;
     if (!state_ || (other.state_ && !state_->wraps && !other.state_->wraps)) return rebind(std::move(other));
     return *this = std::as_const(other);

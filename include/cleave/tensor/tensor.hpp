@@ -101,7 +101,7 @@ class tensor {
   tensor& operator=(const tensor& other) = default;
   /// Takes over the memory of the other tensor, which has no data afterwards. If one of the two wraps a View, the
   /// values are copied instead, so that the View gets them. A tensor without data takes over a wrapped View too.
-  tensor& operator=(tensor&& other) = default;
+  tensor& operator=(tensor&& other) = default; // NOLINT(performance-noexcept-move-constructor)
   /// Another handle on the same elements: what is written through one handle is read through both.
   tensor alias() const {
     tensor same;
