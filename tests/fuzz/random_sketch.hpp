@@ -356,6 +356,12 @@ class random_sketch {
     if (comparable_ && (text.find("* #0") != std::string_view::npos || text.find("* &0") != std::string_view::npos ||
                         text.starts_with("pow($0, #0")))
       line.numbers[0] = std::max<std::int64_t>(line.numbers[0], 1);
+    // Nor what x < x or x - x is.
+    constexpr std::string_view folded[] = {"$0 - $1", "$0 / $1", "$0 == $1", "$0 != $1", "$0 < $1", "$0 <= $1",
+                                           "$0 >= $1", "sum($0, %0) - sum($1, %0)"};
+    if (comparable_ && line.in.size() == 2 && line.in[0] == line.in[1])
+      for (std::string_view own : folded)
+        if (text == own) return false;
     // Two windows along one dim are refused.
     if (text.find("window{%0, %1") != std::string_view::npos) same_dims(line);
     return true;

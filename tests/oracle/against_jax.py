@@ -252,8 +252,9 @@ def compare(options):
     for number, (p, v) in enumerate(failing):
         print(f"seed {p['seed']}: {v['verdict']}: {v['text']}")
         if number >= options.shrink:
+            print(described(p), flush=True)
             continue
-        small, record = shrunk(options.fuzz, p, v["verdict"], 150)
+        small, record = shrunk(options.fuzz, p, v["verdict"], 100)
         if record is not None:
             print("  cut down: " + verdicts_of(options.fuzz, [record])[0][0]["text"] + f", {record['gspmd']}")
         print(described(small), flush=True)

@@ -120,7 +120,8 @@ class Module:
             return 0, 0
         operands = sum(self.all[computation][o].bytes() for o in i.operands)
         if op == "collective-permute":
-            pairs = re.findall(r"\{(\d+),(\d+)\}", re.search(r"source_target_pairs=\{(.*?)\}\}?[, ]", i.rest + " ")[0])
+            listed = re.search(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}", i.rest)
+            pairs = re.findall(r"\{(\d+),(\d+)\}", listed[1])
             return (operands,) * 2 if any(a != b for a, b in pairs) else (0, 0)
         n = group_size(i.rest, self.devices)
         if n == 1:

@@ -270,6 +270,8 @@ class Language:
 
     def top_k(self, x, d, rank):
         order = [e for e in x.dims if e != d] + [d]
+        if x.array.shape[x.at(d)] < self.extents[rank]:
+            raise Untranslated("more of the largest elements than there are")
         values, places = lax.top_k(x.ordered(order), self.extents[rank])
         return Extremum(Named(values, order[:-1] + [rank]), Named(places.astype(np.int32), order[:-1] + [rank]))
 
