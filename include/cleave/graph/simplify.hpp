@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/graph/compose_maps.hpp>
 #include <cleave/graph/order.hpp>
 
 namespace cleave {
@@ -115,8 +116,8 @@ constexpr graph without_nodes(const graph& from) {
 
 } // namespace detail
 
-/// The same computation without equal operations done twice without operations that no result needs, and without other
-/// names for one value. Inputs stay, in order, used or not.
+/// The same computation without equal operations done twice, without operations that no result needs, without other
+/// names for one value, and with remaps of remaps as one. Inputs stay, in order, used or not.
 constexpr graph simplify(const graph& recorded, bool again = true) {
   graph arranged;
   if (!recorded.loops.empty()) arranged = ordered(recorded);
@@ -130,6 +131,7 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
   while (buckets < 2 * count) buckets *= 2;
   std::vector<node_id> table(buckets, no_node);
   std::vector<node_id> now(count, no_node);
+  std::vector<std::uint8_t> readers;
   for (std::size_t v = 0; v < count; ++v) {
     if (!live[v]) continue;
     node n = from.nodes[v];
@@ -139,6 +141,14 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
       continue;
     }
     rewritten = detail::without_one_hot(to, n) || rewritten;
+    if (n.maps != 0 && to.nodes[n.in[0]].maps != 0) {
+      if (readers.empty()) readers = detail::readers_in(from, live);
+      if (detail::reads_alone(from, readers, v)) rewritten = detail::compose_remaps(to, n) || rewritten;
+    }
+    if (n.maps != 0 && detail::changes_nothing(to, n)) {
+      now[v] = n.in[0];
+      continue;
+    }
     std::size_t slot = static_cast<std::size_t>(detail::hash_of(n)) & (buckets - 1);
     const bool unique = n.code == op::input || n.code == op::carry;
     if (!unique)
