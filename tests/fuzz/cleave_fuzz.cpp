@@ -6,7 +6,7 @@
 //
 //   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print] [--plans FILE]
 //   cleave_fuzz [--seed S] [--cases N] --json FILE
-//   cleave_fuzz --replay FILE [--above N] [--verdicts FILE]
+//   cleave_fuzz --replay FILE [--above N] [--verdicts FILE] [--plans FILE]
 //   cleave_fuzz --smaller FILE
 //
 // --json writes programs that another compiler can be given, one a line (sketch_json.hpp, recorded_program.hpp).
@@ -299,11 +299,11 @@ struct replay_tally {
   long programs = 0, wrong = 0, ties = 0, above = 0, unreadable = 0, ratios = 0;
   double log_ratio = 0;
 
-  void add(const json& record, std::ostream* verdicts) {
+  void add(const json& record, std::ostream* verdicts, std::ostream* plans) {
     replayed r;
     try {
       ++programs;
-      r = replay(record);
+      r = replay(record, plans);
     } catch (const std::exception& e) {
       ++unreadable;
       r.what = verdict_of_record::wrong_plan;
@@ -321,13 +321,14 @@ struct replay_tally {
   }
 };
 
-int replay_records(const std::string& name, long above, const std::string& verdicts) {
+int replay_records(const std::string& name, long above, const std::string& verdicts, const std::string& plans) {
   replay_tally t;
-  std::ofstream said;
+  std::ofstream said, planned;
   if (!verdicts.empty()) said.open(verdicts);
+  if (!plans.empty()) planned.open(plans);
   with_file<std::ifstream, std::istream>(name, std::cin, [&](std::istream& in) {
     for (std::string line; std::getline(in, line);)
-      if (!line.empty()) t.add(json::parse(line), verdicts.empty() ? nullptr : &said);
+      if (!line.empty()) t.add(json::parse(line), verdicts.empty() ? nullptr : &said, plans.empty() ? nullptr : &planned);
   });
   std::printf("replay: programs %ld, wrong %ld, above gspmd %ld, ties %ld, unreadable %ld, geomean ours/gspmd %.3f\n",
               t.programs, t.wrong, t.above, t.ties, t.unreadable,
@@ -363,13 +364,13 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print] [--plans FILE]\n"
                  "       cleave_fuzz [--seed S] [--cases N] --json FILE\n"
-                 "       cleave_fuzz --replay FILE [--above N] [--verdicts FILE]\n"
+                 "       cleave_fuzz --replay FILE [--above N] [--verdicts FILE] [--plans FILE]\n"
                  "       cleave_fuzz --smaller FILE\n");
     return 2;
   }
   try {
     if (!programs.empty()) return write_programs(programs, seed, cases);
-    if (!records.empty()) return replay_records(records, above, verdicts);
+    if (!records.empty()) return replay_records(records, above, verdicts, plans);
     if (!program.empty()) return write_smaller(program);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "cleave_fuzz: %s\n", e.what());

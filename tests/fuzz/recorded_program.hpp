@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../plan_text.hpp"
 #include "sketch_json.hpp"
 #include "stable.hpp"
 
@@ -15,7 +16,7 @@
 ///
 ///   values    of each result: two sums of its elements with weights, and the sum of their absolute values
 ///   gspmd     bytes: what its collectives move per device; scattered: the same with its all-reduce + slice charged as a
-///             reduce-scatter; work: how often its products are done (1: once)
+///             reduce-scatter; work: how often its products are done (1: once), at most
 ///
 /// The weights are `argument` of sketch.hpp: of the program's seed, number 1000 + 2 r + k for sum k of result r, from -1
 /// to 1.
@@ -102,8 +103,9 @@ struct replayed {
   double theirs = 0, scattered = 0;
 };
 
-/// Plans and simulates a recorded program, and compares it with what the record says.
-inline replayed replay(const json& record) {
+/// Plans and simulates a recorded program, and compares it with what the record says. Where `plans` is given, the plan
+/// goes there as text.
+inline replayed replay(const json& record, std::ostream* plans = nullptr) {
   replayed result;
   const auto wrong = [&](verdict_of_record what, std::string text) {
     result.what = what;
@@ -128,6 +130,7 @@ inline replayed replay(const json& record) {
   }
   const policy rule = policy::bytes_first(std::max(1.0, theirs.value("work", 1.0) * (1 + 1e-9)));
   const program p = partition(g, r.at, rule);
+  if (plans != nullptr) *plans << plan_text("seed " + std::to_string(s.seed), p, r.at, rule);
   if (p.found.fault == fault::layouts_tie) return wrong(verdict_of_record::tie, "layouts tie");
   if (!p.found.ok())
     return wrong(verdict_of_record::wrong_plan, "no plan: fault " + std::to_string(static_cast<int>(p.found.fault)));
@@ -137,7 +140,9 @@ inline replayed replay(const json& record) {
     if (first_difference(want[k].data, got.results[k].data, tolerance_of(g.output_types[k].element)) >= 0)
       return wrong(verdict_of_record::wrong_value, "result " + std::to_string(k) + " of the plan differs");
   result.ours = bytes(p, r.at);
-  if (result.ours != got.bytes) return wrong(verdict_of_record::wrong_plan, "the price is not what is moved");
+  for (std::size_t k = 0; k < p.steps.size(); ++k)
+    if (step_bytes(p, p.steps[k], r.at) != got.step_bytes[k])
+      return wrong(verdict_of_record::wrong_plan, "the price of a step is not what it moves");
   result.theirs = theirs.at("bytes").get<double>();
   result.scattered = theirs.at("scattered").get<double>();
   if (static_cast<double>(result.ours) > result.scattered + 64)

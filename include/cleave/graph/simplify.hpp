@@ -117,8 +117,8 @@ constexpr graph without_nodes(const graph& from) {
 } // namespace detail
 
 /// The same computation without equal operations done twice, without operations that no result needs, without other
-/// names for one value, and with remaps of remaps as one. Inputs stay, in order, used or not.
-constexpr graph simplify(const graph& recorded, bool again = true) {
+/// names for one value, and, unless `compose` is false, with remaps of remaps as one. Inputs stay, in order, used or not.
+constexpr graph simplify(const graph& recorded, bool compose = true, bool again = true) {
   graph arranged;
   if (!recorded.loops.empty()) arranged = ordered(recorded);
   const graph& from = recorded.loops.empty() ? recorded : arranged;
@@ -141,7 +141,7 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
       continue;
     }
     rewritten = detail::without_one_hot(to, n) || rewritten;
-    if (n.maps != 0 && to.nodes[n.in[0]].maps != 0) {
+    if (compose && n.maps != 0 && to.nodes[n.in[0]].maps != 0) {
       if (readers.empty()) readers = detail::readers_in(from, live);
       if (detail::reads_alone(from, readers, v)) rewritten = detail::compose_remaps(to, n) || rewritten;
     }
@@ -165,7 +165,7 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
   for (node_id i : from.inputs) to.inputs.push_back(now[i]);
   for (node_id r : from.outputs) to.outputs.push_back(now[r]);
   // What only rewritten operations read is dead now.
-  if (rewritten && again) return simplify(to, false);
+  if (rewritten && again) return simplify(to, compose, false);
   return to;
 }
 
