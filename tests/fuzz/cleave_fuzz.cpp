@@ -277,7 +277,8 @@ int write_programs(const std::string& name, unsigned seed, long cases) {
   long written = 0;
   with_file<std::ofstream, std::ostream>(name, std::cout, [&](std::ostream& out) {
     for (long k = 0; k < cases; ++k)
-      if (const auto made = to_compare(random_sketch(seed + static_cast<unsigned>(k), family::comparable).make(), tame)) {
+      if (const auto made = to_compare(random_sketch(seed + static_cast<unsigned>(k), family::comparable).make(),
+                                       tame)) {
         out << *made << "\n";
         ++written;
       }
@@ -328,7 +329,8 @@ int replay_records(const std::string& name, long above, const std::string& verdi
   if (!plans.empty()) planned.open(plans);
   with_file<std::ifstream, std::istream>(name, std::cin, [&](std::istream& in) {
     for (std::string line; std::getline(in, line);)
-      if (!line.empty()) t.add(json::parse(line), verdicts.empty() ? nullptr : &said, plans.empty() ? nullptr : &planned);
+      if (!line.empty())
+        t.add(json::parse(line), verdicts.empty() ? nullptr : &said, plans.empty() ? nullptr : &planned);
   });
   std::printf("replay: programs %ld, wrong %ld, above gspmd %ld, ties %ld, unreadable %ld, geomean ours/gspmd %.3f\n",
               t.programs, t.wrong, t.above, t.ties, t.unreadable,

@@ -27,7 +27,8 @@ enum class family : std::uint8_t { any, comparable };
 /// again.
 class random_sketch {
  public:
-  explicit random_sketch(unsigned seed, family of = family::any) : random_(seed), comparable_(of == family::comparable) {
+  explicit random_sketch(unsigned seed, family of = family::any)
+      : random_(seed), comparable_(of == family::comparable) {
     made_.seed = seed;
   }
 
@@ -67,8 +68,8 @@ class random_sketch {
     devices_ = devices;
   }
   void comparable_mesh() {
-    constexpr std::int64_t meshes[][3] = {{2}, {3}, {4}, {4}, {6}, {8}, {8}, {2, 2}, {2, 3}, {2, 4}, {2, 4}, {4, 2},
-                                          {2, 2, 2}, {2, 2, 2}, {2, 2, 2}, {2, 2, 2}};
+    constexpr std::int64_t meshes[][3] = {{2},    {3},    {4},    {4},    {6},       {8},       {8},       {2, 2},
+                                          {2, 3}, {2, 4}, {2, 4}, {4, 2}, {2, 2, 2}, {2, 2, 2}, {2, 2, 2}, {2, 2, 2}};
     for (std::int64_t n : meshes[below(16)])
       if (n != 0) made_.axes.push_back({n, true}), devices_ *= static_cast<int>(n);
   }
@@ -357,8 +358,8 @@ class random_sketch {
                         text.starts_with("pow($0, #0")))
       line.numbers[0] = std::max<std::int64_t>(line.numbers[0], 1);
     // Nor what x < x or x - x is.
-    constexpr std::string_view folded[] = {"$0 - $1", "$0 / $1", "$0 == $1", "$0 != $1", "$0 < $1", "$0 <= $1",
-                                           "$0 >= $1", "sum($0, %0) - sum($1, %0)"};
+    constexpr std::string_view folded[] = {"$0 - $1", "$0 / $1",  "$0 == $1", "$0 != $1",
+                                           "$0 < $1", "$0 <= $1", "$0 >= $1", "sum($0, %0) - sum($1, %0)"};
     if (comparable_ && line.in.size() == 2 && line.in[0] == line.in[1])
       for (std::string_view own : folded)
         if (text == own) return false;
@@ -405,7 +406,8 @@ class random_sketch {
     if (with.by.empty() || last == 0) return;
     with.loss = last;
     for (int i : with.by)
-      with.gradients.push_back(layout_for(now_.dims_of(now_.made[static_cast<std::size_t>(i)]), below(6) == 0 && !comparable_, true));
+      with.gradients.push_back(
+          layout_for(now_.dims_of(now_.made[static_cast<std::size_t>(i)]), below(6) == 0 && !comparable_, true));
     if (below(2) != 0) with.results.clear();
     recorded r;
     if (record(with, r)) made_ = with;

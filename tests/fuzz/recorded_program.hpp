@@ -146,8 +146,8 @@ inline replayed replay(const json& record, std::ostream* plans = nullptr) {
   result.theirs = theirs.at("bytes").get<double>();
   result.scattered = theirs.at("scattered").get<double>();
   if (static_cast<double>(result.ours) > result.scattered + 64)
-    return wrong(verdict_of_record::above, std::to_string(result.ours) + " bytes, GSPMD " +
-                                               std::to_string(std::llround(result.scattered)));
+    return wrong(verdict_of_record::above,
+                 std::to_string(result.ours) + " bytes, GSPMD " + std::to_string(std::llround(result.scattered)));
   return result;
 }
 

@@ -15,7 +15,7 @@ using namespace cleave;
 /// The graph with every result of arithmetic off by a few roundings: what differs from the plain evaluator here does
 /// not follow from the arguments to any accuracy, as the floor of a softmax's sum.
 inline std::vector<host_array> evaluate_roughly(const graph& g, const sizes& at, std::span<const host_array> arguments,
-                                         unsigned seed) {
+                                                unsigned seed) {
   std::mt19937 random(seed);
   return evaluate(g, at, arguments, [&](const node& n, host_array& made) {
     const op_class what = class_of(n.code);
@@ -35,7 +35,8 @@ inline std::vector<host_array> evaluate_roughly(const graph& g, const sizes& at,
 
 inline double tolerance_of(element e) { return is_floating(e) ? 1e-9 : 0; }
 
-inline bool stable(const graph& g, const sizes& at, std::span<const host_array> in, const std::vector<host_array>& want) {
+inline bool stable(const graph& g, const sizes& at, std::span<const host_array> in,
+                   const std::vector<host_array>& want) {
   for (unsigned k = 0; k < 6; ++k) {
     const auto rough = evaluate_roughly(g, at, in, k);
     for (std::size_t r = 0; r < want.size(); ++r)

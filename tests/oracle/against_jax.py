@@ -289,7 +289,8 @@ def compare(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fuzz", default="build/test/tests/cleave_fuzz", help="the program cleave_fuzz")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=lambda s: int(time.time()) // 86400 * 10000 if s == "today" else int(s), default=1,
+                        help="a number, or today")
     parser.add_argument("--programs", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--partitioner", choices=["gspmd", "shardy"], default="gspmd")

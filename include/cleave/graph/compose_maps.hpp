@@ -191,7 +191,9 @@ constexpr bool changes_nothing(const graph& g, const node& n) {
 /// How many live nodes and results read each node.
 constexpr std::vector<std::uint8_t> readers_in(const graph& g, const std::vector<std::uint8_t>& live) {
   std::vector<std::uint8_t> readers(g.nodes.size(), 0);
-  const auto count = [&readers](node_id v) { readers[v] = static_cast<std::uint8_t>(readers[v] < 2 ? readers[v] + 1 : 2); };
+  const auto count = [&readers](node_id v) {
+    readers[v] = static_cast<std::uint8_t>(readers[v] < 2 ? readers[v] + 1 : 2);
+  };
   for (std::size_t v = 0; v < g.nodes.size(); ++v)
     for (int k = 0; k < g.nodes[v].arity && live[v] != 0; ++k) count(g.nodes[v].in[static_cast<std::size_t>(k)]);
   for (node_id r : g.outputs) count(r);
