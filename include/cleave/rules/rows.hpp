@@ -106,12 +106,13 @@ constexpr void place_gather(const node& n, const strategy& s, placed_op& o) {
   o.over = s.taken[0].mask();
 }
 /// What a look-up moves: indices to the devices that have the rows, and rows back. Both depend on the indices; as
-/// charged, they are spread evenly over the devices that shard the table. Indices travel as 32-bit numbers.
+/// charged, they are spread evenly over the devices that shard the table. Indices travel as offsets in shards of it.
 constexpr cost moves_of_gather(const placed_op& o, const sizes& s) {
   const std::int64_t devices = s.axes.product(o.over);
   if (devices == 1) return {};
   const std::int64_t indices = elements_of_busiest(o.in[1], s), rows = elements_of_busiest(o.out, s);
-  return {(devices - 1) * (indices * 4 + rows * size_of(o.out.type->element)) / devices,
+  const std::int64_t offset = offset_bytes(elements_of_busiest(o.in[0], s));
+  return {(devices - 1) * (indices * offset + rows * size_of(o.out.type->element)) / devices,
           rows > 0 ? 2 * (devices - 1) : 0};
 }
 
@@ -124,7 +125,8 @@ constexpr cost moves_of_scatter(const placed_op& o, const sizes& s) {
   const std::int64_t devices = s.axes.product(o.over), parts = s.axes.product(o.axes_along());
   if (devices == 1) return {};
   const std::int64_t rows = elements_of_busiest(o.in[0], s), indices = elements_of_busiest(o.in[1], s);
-  return {(devices - 1) * (indices * 4 + rows * size_of(o.in[0].type->element)) / parts,
+  const std::int64_t offset = offset_bytes(elements_of_busiest(o.out, s));
+  return {(devices - 1) * (indices * offset + rows * size_of(o.in[0].type->element)) / parts,
           rows > 0 ? 2 * (devices - 1) : 0};
 }
 
