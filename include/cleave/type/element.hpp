@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/enum_table.hpp>
 #include <cleave/base/rejected.hpp>
 
 #include <cstdint>
@@ -35,9 +36,9 @@ constexpr std::int64_t size_of(element e) {
 }
 
 constexpr std::string_view name_of(element e) {
-  constexpr std::string_view names[] = {"none", "bool", "i8",  "u8",  "i32", "u32", "i64",
-                                        "u64",  "bf16", "f16", "f32", "f64", "c64", "c128"};
-  return names[static_cast<int>(e)];
+  constexpr enum_table<element, std::string_view, 14> names{
+      {"none", "bool", "i8", "u8", "i32", "u32", "i64", "u64", "bf16", "f16", "f32", "f64", "c64", "c128"}};
+  return names[e];
 }
 
 /// Real floating-point numbers; complex ones are not among them.
