@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/statement.hpp>
 
@@ -189,7 +190,7 @@ template <class F, class... Args>
 constexpr decltype(auto) called(const F& f, Args&... args) {
   constexpr call_fit fit = fit_of<const F, Args&...>;
   if constexpr (fit == call_fit::fits) return f(args...);
-  else return say(static_cast<rejected<fault_of(fit), F, got<sizeof...(Args)>>*>(nullptr)), refused_call(args...);
+  else return say(rejection<fault_of(fit), F, got<sizeof...(Args)>>), refused_call(args...);
 }
 
 } // namespace detail
@@ -291,15 +292,13 @@ struct recording<Body, R(Args...)> {
     if constexpr (detail::is_result<Result>)
       for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });
     else in.fail(fault::already_said, "function", {});
-    std::size_t next = 0;
+    std::int64_t next = 0;
     for_each_leaf<detail::is_value>(asked, [&]<class Leaf>(Leaf&) {
-      if (next < leaves.size())
-        in.output(leaves[next], element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh));
+      if (next < std::ssize(leaves))
+        in.output(leaves[as_size(next)], element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh));
       ++next;
     });
-    if (next != leaves.size())
-      in.fail(fault::result_count, "function", {}, {}, {}, static_cast<std::int64_t>(next),
-              static_cast<std::int64_t>(leaves.size()));
+    if (next != std::ssize(leaves)) in.fail(fault::result_count, "function", {}, {}, {}, next, std::ssize(leaves));
   }
 };
 

@@ -196,7 +196,7 @@ CLEAVE_LIFT(select)
 constexpr value cast(operand x, element to) { return detail::record_elementwise(op::cast, std::array{x}, to); }
 template <class T>
 constexpr value cast(operand x) {
-  if constexpr (element_of<T> == element::none) say(static_cast<rejected<fault::not_an_element, T>*>(nullptr));
+  if constexpr (element_of<T> == element::none) say(rejection<fault::not_an_element, T>);
   return cast(x, element_of<T>);
 }
 CLEAVE_LIFT_TEMPLATE(cast, class T, T)
@@ -254,7 +254,7 @@ constexpr value count(operand x, const D&... over) {
   for (const dim_ref& d : detail::dims_of(over...)) {
     const int id = in.made().find_dim(d.name);
     if (id < 0) return in.fail(fault::dim_missing, "count", x.where, d.name);
-    dims |= dim_bit(static_cast<dim_id>(id));
+    dims |= dim_bit(id);
   }
   return in.count(dims, element_of<T>, x.where);
 }

@@ -59,12 +59,12 @@ struct extent_term {
 constexpr bool define_extent(operand x, std::string_view op, dim_ref d, std::int64_t constant,
                              std::initializer_list<extent_term> terms) {
   recorder& in = *x.from.in;
-  derived_extent rule{static_cast<dim_id>(in.dim(d, op, x.where)), {}, 1};
+  derived_extent rule{known_dim(in.dim(d, op, x.where)), {}, 1};
   rule.sum.constant = constant;
   for (const extent_term& t : terms) {
     const int id = in.dim(t.dim, op, x.where);
     if (id < 0) return false;
-    rule.sum.terms.push_back({static_cast<dim_id>(id), static_cast<std::int8_t>(t.times)});
+    rule.sum.terms.push_back({known_dim(id), static_cast<std::int8_t>(t.times)});
   }
   return rule.dim != no_dim && in.extent_follows(rule, op, x.where);
 }
