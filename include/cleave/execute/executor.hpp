@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/execute/bound_program.hpp>
+#include <cleave/storage/as.hpp>
 
 #include <memory>
 
@@ -52,7 +53,7 @@ executor& executor_for(grid_state& grid, const runnable& code, std::span<const s
     const sizes at = complete();
     found = grid.keep_bound(&code, extents, std::make_shared<executor>(grid, at, code));
   }
-  return *static_cast<executor*>(found);
+  return *as<executor>(found);
 }
 /// The same for sizes that are complete.
 template <class Plan>
