@@ -56,8 +56,9 @@ constexpr verdict found_when_compiling() {
   static_cast<void>(sum(v, j));
   return in.made().found;
 }
+constexpr unsigned line_of_sum = __LINE__ - 3;
 static_assert(found_when_compiling().fault == fault::dim_missing && found_when_compiling().dim == "j" &&
-              found_when_compiling().where.line == __LINE__ - 3);
+              found_when_compiling().where.line == line_of_sum);
 
 TEST_F(Faults, DimMissing) {
   static_cast<void>(sum(a, j));
