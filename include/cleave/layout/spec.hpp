@@ -36,6 +36,7 @@ struct spec {
   /// False for a type whose error has been reported already.
   bool well_formed = true;
 
+  /// The number of dims.
   constexpr int rank() const { return static_cast<int>(dims.size()); }
   /// The position of the dim of that name, or -1.
   constexpr int find(std::string_view name) const {
