@@ -78,7 +78,7 @@ constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::
   m->divisor = interior + 1;
   m->offset = detail::sum_of(-low);
   const dim_id f = m->from, t = m->to;
-  r.extent(t, detail::sum_of(low + high - interior, f, static_cast<int>(interior + 1)));
+  r.extent(t, detail::sum_of(low + high - interior, f, interior + 1));
   const value padded = r.record();
   if (with == 0 || !padded.ok()) return padded;
   const called_at user(x);
@@ -166,7 +166,7 @@ constexpr value repeat(operand x, dim_ref from, dim_ref to, std::int64_t times) 
     if (times < 1) return r.fail(fault::step_too_small, from.name), r.record();
     m->divisor = times;
     m->floors = true;
-    r.extent(m->to, detail::sum_of(0, m->from, static_cast<int>(times)));
+    r.extent(m->to, detail::sum_of(0, m->from, times));
   }
   return r.record();
 }
@@ -177,7 +177,7 @@ constexpr value tile(operand x, dim_ref from, dim_ref to, std::int64_t times) {
   if (dim_map* m = r.along(from, to)) {
     if (times < 1) return r.fail(fault::step_too_small, from.name), r.record();
     m->outside = border::periodic;
-    r.extent(m->to, detail::sum_of(0, m->from, static_cast<int>(times)));
+    r.extent(m->to, detail::sum_of(0, m->from, times));
   }
   return r.record();
 }

@@ -35,7 +35,7 @@ using dim_product = std::array<dim_id, 3>;
 struct extent_sum {
   struct term {
     dim_id dim = no_dim;
-    std::int8_t times = 0;
+    std::int64_t times = 0;
     friend constexpr bool operator==(const term&, const term&) = default;
   };
   static_vector<term, 6> terms{};

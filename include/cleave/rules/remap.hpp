@@ -72,10 +72,10 @@ class remapping {
 };
 
 /// constant + times * extent.
-constexpr extent_sum sum_of(std::int64_t constant, dim_id dim = no_dim, int times = 1) {
+constexpr extent_sum sum_of(std::int64_t constant, dim_id dim = no_dim, std::int64_t times = 1) {
   extent_sum s;
   s.constant = constant;
-  if (dim != no_dim) s.terms.push_back({dim, static_cast<std::int8_t>(times)});
+  if (dim != no_dim) s.terms.push_back({dim, times});
   return s;
 }
 /// An index that counts from the end where it is negative.
@@ -88,8 +88,8 @@ constexpr extent_sum minus(const extent_sum& a, const extent_sum& b, std::int64_
   for (const extent_sum::term& t : b.terms) {
     bool met = false;
     for (extent_sum::term& have : s.terms)
-      if (have.dim == t.dim) have.times = static_cast<std::int8_t>(have.times - t.times), met = true;
-    if (!met) s.terms.push_back({t.dim, static_cast<std::int8_t>(-t.times)});
+      if (have.dim == t.dim) have.times -= t.times, met = true;
+    if (!met) s.terms.push_back({t.dim, -t.times});
   }
   extent_sum shorter;
   shorter.constant = s.constant;

@@ -61,7 +61,7 @@ class remap_adjoint {
     r.constant = s.constant * times + plus;
     bool met = false;
     for (extent_sum::term t : s.terms) {
-      t.times = static_cast<std::int8_t>(t.times * times + (t.dim == dim ? extents : 0));
+      t.times = t.times * times + (t.dim == dim ? extents : 0);
       met = met || t.dim == dim;
       if (t.times != 0) r.terms.push_back(t);
     }
