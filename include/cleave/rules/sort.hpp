@@ -33,13 +33,9 @@ constexpr void adjoint_of_sort(reverse_context& c, std::size_t, const node& n, v
 
 namespace cleave::rules {
 
-/// Whether the indices that elements had are asked for, not the elements.
-constexpr bool gives_indices(const node& n) { return n.code == op::argsort; }
-
 constexpr void place_sort(const node& n, const strategy&, placed_op& o) {
   o.along = n.which[0];
   o.over = o.axes_along().mask();
-  o.indices = gives_indices(n);
 }
 /// What sorting moves, charged as if the elements were spread evenly: an all-to-all of the operand, and of the indices
 /// where they are wanted, of which a sample's worth is handed on to a neighbour; samples, the elements at the cuts with
@@ -53,17 +49,17 @@ constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
     if (type[i] != o.along) slices = times(slices, block_extent(s[type[i]], s.axes.product(o.out.where[i])));
   const sorting how(n, slices, s[o.along]);
   if (slices == 0 || how.extent == 0) return {};
-  const std::int64_t key = size_of(type.element), each = key + (o.indices ? 4 : 0);
+  const bool indices = o.code == op::argsort;
+  const std::int64_t key = size_of(type.element), each = key + (indices ? 4 : 0);
   const std::int64_t elements = (n - 1) * slices * how.block * each / n + slices * how.stride() * each;
   const std::int64_t sampled = (n - 1) * how.decided() * how.samples_of(how.block) * each;
   const std::int64_t cuts = (slices - how.decided_by(n - 1)) * (n - 1) * (key + 8);
   const std::int64_t counts = 2 * (n - 1) * slices * 8;
-  return {elements + sampled + cuts + counts, (o.indices ? 10 : 7) * (n - 1)};
+  return {elements + sampled + cuts + counts, (indices ? 10 : 7) * (n - 1)};
 }
 
 constexpr void emit_sort(const node& n, const placed_op& o, step& s) {
   s.backwards = n.backwards;
-  s.indices = o.indices;
   s.k.append(o.along);
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
+#include <cleave/ops/table.hpp>
 #include <cleave/simulate/remap.hpp>
 
 #include <algorithm>
@@ -9,25 +11,45 @@
 
 namespace cleave::simulation {
 
+/// What an operation of op_class::sort does, of a node or of a step.
+struct slice_operation {
+  op what;
+  dim_id along;
+  bool backwards;
+};
+/// A tensor, or what is at hand of it.
+struct slice_tensor {
+  placed place;
+  const host_array* array;
+};
+
+/// The order of numbers: NaN comes after all others.
+inline bool comes_before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
+
 /// Each slice along a dim in order, or the indices that its elements had: equal ones in the order of their indices, NaN
 /// after all numbers, and before them in descending order.
-inline void sort_slices(const host_array& in, int along, bool descending, bool indices_wanted, host_array& out) {
-  const std::int64_t length = in.extents[along], step = steps_of(in.extents)[static_cast<std::size_t>(along)];
-  const auto less = [](double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; };
-  std::vector<std::int64_t> order(static_cast<std::size_t>(length));
-  for_each_index(box_of(in.extents, layout{}, {}, axis_sizes{}), [&](const position& index, std::size_t offset) {
-    if (index[static_cast<std::size_t>(along)] != 0) return;
-    const auto element = [&](std::int64_t i) { return in.data[offset + static_cast<std::size_t>(i * step)]; };
+inline void sort_slices(const slice_operation& o, const slice_tensor& in, host_array& out) {
+  const int along = in.place.type.find(o.along);
+  const std::int64_t length = in.array->extents[along], step = in.place.step(o.along);
+  std::vector<std::int64_t> order(as_size(length));
+  for_each_index(box_of(in.array->extents, layout{}, {}, axis_sizes{}), [&](const position& index, std::size_t offset) {
+    if (index[as_size(along)] != 0) return;
+    const auto element = [&](std::int64_t i) { return in.array->data[offset + as_size(i * step)]; };
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-      return descending ? less(element(b), element(a)) : less(element(a), element(b));
+      return o.backwards ? comes_before(element(b), element(a)) : comes_before(element(a), element(b));
     });
     for (std::int64_t i = 0; i < length; ++i) {
-      const std::int64_t from = order[static_cast<std::size_t>(i)];
-      out.data[offset + static_cast<std::size_t>(i * step)] = indices_wanted ? static_cast<double>(from)
-                                                                             : element(from);
+      const std::int64_t from = order[as_size(i)];
+      out.data[offset + as_size(i * step)] = o.what == op::argsort ? static_cast<double>(from) : element(from);
     }
   });
+}
+
+/// An operation of op_class::sort on whole slices. The evaluator and the simulator call it.
+inline void compute_on_slices(const slice_operation& o, std::span<const slice_tensor> in, const tensor_type&,
+                              host_array& out) {
+  sort_slices(o, in[0], out);
 }
 
 } // namespace cleave::simulation

@@ -13,7 +13,7 @@ namespace detail {
 template <class T>
 std::unique_ptr<bound_step> bind_sort(const binder& b, const step& s, const void*) {
   const buffer& in = b.operand(s, 0);
-  const sorted_tensor t{in.type, in.where, dim_along(s), s.backwards, s.indices, b.at};
+  const sorted_tensor t{in.type, in.where, dim_along(s), s.backwards, s.what == op::argsort, b.at};
   return std::make_unique<routed_step>(s, std::make_unique<bound_sort<T>>(b.grid, t));
 }
 } // namespace detail
