@@ -188,7 +188,7 @@ inline std::string extent_not_divisible(std::string_view dim, std::int64_t parts
 }
 /// mend: Indices are int32. Sort the elements themselves, or split the dim into two and shard only one of them.
 inline std::string too_long_to_index(std::int64_t got) {
-  return sentence({"argsort gives indices as int32, but the dim has extent ", number(got)});
+  return sentence({"indices along a dim are int32, but the dim has extent ", number(got)});
 }
 /// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. This is needed for
 /// `one_hot` and for the parts of a `split`.
