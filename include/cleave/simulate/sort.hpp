@@ -46,9 +46,30 @@ inline void sort_slices(const slice_operation& o, const slice_tensor& in, host_a
   });
 }
 
+/// How many elements of each slice come before each value, or do not come after it.
+inline void search_slices(const slice_operation& o, const slice_tensor& sorted, const slice_tensor& values,
+                          const tensor_type& type, host_array& out) {
+  const std::int64_t length = sorted.array->extents[sorted.place.type.find(o.along)], step = sorted.place.step(o.along);
+  for_each_index(box_of(out.extents, layout{}, {}, axis_sizes{}), [&](const position& index, std::size_t offset) {
+    std::int64_t at_value = 0, at_slice = 0;
+    for (int i = 0; i < type.rank; ++i) {
+      at_value += index[as_size(i)] * values.place.step(type[i]);
+      at_slice += index[as_size(i)] * sorted.place.step(type[i]);
+    }
+    const double value = values.array->data[as_size(at_value)];
+    double count = 0;
+    for (std::int64_t i = 0; i < length; ++i) {
+      const double element = sorted.array->data[as_size(at_slice + i * step)];
+      count += o.backwards ? !comes_before(value, element) : comes_before(element, value);
+    }
+    out.data[offset] = count;
+  });
+}
+
 /// An operation of op_class::sort on whole slices. The evaluator and the simulator call it.
-inline void compute_on_slices(const slice_operation& o, std::span<const slice_tensor> in, const tensor_type&,
+inline void compute_on_slices(const slice_operation& o, std::span<const slice_tensor> in, const tensor_type& type,
                               host_array& out) {
+  if (o.what == op::searchsorted) return search_slices(o, in[0], in[1], type, out);
   sort_slices(o, in[0], out);
 }
 
