@@ -241,6 +241,10 @@ inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
   return sentence(
       {"a collective on shards needs a View of ", number(expected), " elements, but was given one of ", number(got)});
 }
+/// mend: The root of a broadcast is a position along the axis: from 0 to `size(axis)` - 1, the same on all devices.
+inline std::string no_such_position(std::int64_t got, std::int64_t size) {
+  return sentence({"a broadcast from position ", number(got), " along an axis of ", number(size), " devices"});
+}
 /// mend: Call the collective several times on parts of the View, or use MPI 4.
 inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
   return sentence(
