@@ -150,7 +150,7 @@ def page() -> str:
         lines.append(f"| {e.code} | {spelled} | {gradient} | {OWN_DIVIDED.get(e.code, DIVIDED[e.what])} | {UNEVEN.get(e.code, 'yes')} | "
                      f"{tested(pattern_of(e), programs)} |")
     made = {form for e in ops for form in e.forms}
-    lines += ["", "## Composed functions", "", "These functions record several operations. Their gradients and communication are those of these operations.", "",
+    lines += ["", "## Composed functions", "", "These functions record several operations, and have the gradients and the communication of these.", "",
               "| function | header | under MPI |", "|---|---|---|"]
     lines += [f"| `{name}` | {header} | {tested(rf'{chr(92)}b{name}(?:<[{chr(92)}w:]+>)?{chr(92)}(', programs)} |"
               for name, header in functions() if name not in made]

@@ -56,7 +56,7 @@ span_of_view span_of(const View& v) {
   } else {
     if (!v.span_is_contiguous()) throw view_error(wording::view_not_contiguous());
     using value_type = std::remove_const_t<typename View::value_type>;
-    static_assert(sizeof(element_said<value_type>) != 0);
+    static_assert(sizeof(checked_element<value_type>) != 0);
     return {const_cast<value_type*>(v.data()), static_cast<std::int64_t>(v.size()), element_of<value_type>};
   }
 }
