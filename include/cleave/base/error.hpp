@@ -65,7 +65,7 @@ struct overlap_error : error {
 struct agreement_error : error {
   using error::error;
 };
-/// Checked mode waited in vain for a rank, which does something else or has ended.
+/// Checked mode waited for a rank until the time limit. The rank makes another call, or has ended.
 struct absent_error : agreement_error {
   using agreement_error::agreement_error;
 };

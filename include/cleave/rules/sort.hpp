@@ -61,12 +61,12 @@ namespace cleave::rules {
 
 constexpr void place_sort(const node& n, const strategy&, placed_op& o) {
   o.along = n.which[0];
-  // Only what stays along the dim travels; a search leaves the dim behind.
+  // Elements move only if the result has the dim; positions do not have it.
   if (o.out.type->has(o.along)) o.over = o.axes_along().mask();
 }
 /// What sorting moves, charged as if the elements were spread evenly: an all-to-all of the operand, and of the indices
-/// where they are wanted, of which a sample's worth is handed on to a neighbour; samples, the elements at the cuts with
-/// their indices, and counts.
+/// if they are the result; one stride of elements that are forwarded to a neighbour; samples; the elements at the cuts
+/// with their indices; and counts. Nothing if the dim is not sharded, or does not stay (a search).
 constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
   const tensor_type& type = *o.in[0].type;
   const std::int64_t n = s.axes.product(o.over);

@@ -17,7 +17,7 @@ struct slice_operation {
   dim_id along;
   bool backwards;
 };
-/// A tensor, or what is at hand of it.
+/// A tensor, or the part of it that a device computes on.
 struct slice_tensor {
   placed place;
   const host_array* array;

@@ -15,7 +15,7 @@ constexpr std::uint8_t load(step& s, int buffer) {
   return static_cast<std::uint8_t>(s.in.size() - 1);
 }
 
-/// The values of an expression at hand, and their entries.
+/// A value that is part of the expression already, and its entry.
 struct expressed {
   std::size_t value;
   std::uint8_t entry;
