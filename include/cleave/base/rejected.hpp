@@ -262,11 +262,11 @@ struct reject {
 
 /// Reports the fault of Source, if it has one, when the member `type` is completed.
 template <class Source, bool Ok = Source::found.ok()>
-struct said {
+struct rejection_of {
   using type = rejected<fault::none>;
 };
 template <class Source>
-struct said<Source, false> : reject<Source> {};
+struct rejection_of<Source, false> : reject<Source> {};
 
 } // namespace detail
 

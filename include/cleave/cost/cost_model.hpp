@@ -8,11 +8,13 @@
 
 namespace cleave::planner {
 
-/// Maps numbers of positions, counted from 1, to others: four bits each, 0 where there is none.
+/// Positions of one tensor as positions of another, counted from 1: bits 4 i to 4 i + 3 say which position i is, and
+/// are 0 where the other tensor does not have it. The factors of a node in a form that a strategy goes through quickly.
 using position_map = std::uint64_t;
 inline constexpr position_map same_positions = 0x8'7654'3210u;
 
-/// The sharding of other positions by the same axes.
+/// The packed axes of a layout, each moved to the position that its own is; axes of positions that are none are left
+/// out.
 constexpr std::uint64_t mapped(std::uint64_t dims, position_map to) {
   if (to == same_positions) return dims;
   std::uint64_t made = 0;

@@ -15,6 +15,7 @@ constexpr double reshard_price(const cost_model& m, std::size_t u, layout from, 
 constexpr placed_op placed(const cost_model& m, std::size_t v, const strategy& s) {
   const node& n = m.node_at(v);
   placed_op o;
+  o.code = n.code;
   o.arity = n.arity;
   for (int k = 0; k < n.arity; ++k)
     o.in[k] = {&m.node_at(n.in[static_cast<std::size_t>(k)]).type, required(m, v, s, k)};

@@ -17,8 +17,8 @@
 #include <type_traits>
 #include <vector>
 
-// Rows of a sharded table: who has the row at an index, and where. Indices are data, so routes are found when the step
-// runs.
+// Rows of a sharded table: which device has the row at an index, and where. Indices are data, so routes are found when
+// the step runs.
 
 namespace cleave::comm {
 

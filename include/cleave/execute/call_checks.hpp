@@ -15,7 +15,7 @@
 namespace cleave::detail {
 
 /// What checked mode does around the calls and steps of one bound plan. Everything that it throws is thrown on all
-/// devices, and whatever it waits for it waits for in vain no longer than the time limit.
+/// devices, and nothing waits longer than the time limit.
 class call_checks {
  public:
   /// The address of each buffer.

@@ -26,7 +26,7 @@ class executor {
       program_.state().grid.set_broken();
       throw;
     } catch (const agreement_error&) {
-      // The other ranks are elsewhere, so there is nobody to finish with.
+      // The other ranks make other calls, so the exchanges under way cannot be finished.
       program_.state().grid.set_broken();
       throw;
     } catch (...) {

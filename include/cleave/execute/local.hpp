@@ -56,7 +56,7 @@ span_of_view span_of(const View& v) {
   } else {
     if (!v.span_is_contiguous()) throw view_error(wording::view_not_contiguous());
     using value_type = std::remove_const_t<typename View::value_type>;
-    static_assert(sizeof(element_said<value_type>) != 0);
+    static_assert(sizeof(checked_element<value_type>) != 0);
     return {const_cast<value_type*>(v.data()), std::ssize(v), element_of<value_type>};
   }
 }
@@ -157,6 +157,22 @@ class local_context {
     m.send(in.data(), sent.elements, sent.element, neighbour(by), g.handle);
     m.wait();
     out.done();
+  }
+
+  /// Every device along the axis gets the View of the device at position `root`, in place. A device other than the root
+  /// receives the bytes of the View. Throws grid_error if the axis has no such position.
+  template <class View>
+  void broadcast(const View& view, std::int64_t root, const MeshAxis auto& axis) const {
+    const detail::span_of_view v = detail::span_of(view);
+    const comm::group& g = group(axis);
+    if (root < 0 || root >= g.size) throw grid_error(wording::no_such_position(root, g.size));
+    detail::reached memory(v, g.rank == root, g.rank != root);
+    for (std::int64_t done = 0; done < v.elements; done += comm::count_limit())
+      comm::check(CLEAVE_MPI_CALL(MPI_Bcast)(comm::element_at(memory.data(), done, v.element),
+                                             part_of(v.elements - done), comm::datatype_of(v.element),
+                                             static_cast<int>(root), g.handle),
+                  "MPI_Bcast");
+    memory.done();
   }
 
  private:

@@ -24,7 +24,7 @@ namespace detail {
 template <class T>
 struct traced_number : value {
   using element_type = T;
-  static_assert(sizeof(element_said<T>) != 0);
+  static_assert(sizeof(checked_element<T>) != 0);
 
   constexpr traced_number() = default;
   constexpr traced_number(const value& v) : value(v) { number = true; }
@@ -108,8 +108,8 @@ constexpr spec spec_of(const mesh_value& mesh) {
   }
 }
 
-/// How a body takes arguments. Where it captures, or where the compiler has found an error in it, that has been said.
-enum class call_fit : std::uint8_t { fits, does_not_fit, gives_nothing, said };
+/// How a body takes arguments. `reported`: it captures, or the compiler has found an error in it; the error is out.
+enum class call_fit : std::uint8_t { fits, does_not_fit, gives_nothing, reported };
 struct no_fit {};
 template <class F>
 struct or_no_fit : F {
@@ -124,10 +124,10 @@ struct or_no_fit<F> {
   no_fit operator()(...) const;
 };
 /// What a call gives, or no_fit. Only the parameters decide whether a call fits. After an error in the body, which the
-/// compiler has said, there is no result.
+/// compiler has reported, there is no result.
 template <class F, class... A>
 inline constexpr call_fit fit_of = [] {
-  if constexpr (!requires(or_no_fit<F>& f) { f(std::declval<A>()...); }) return call_fit::said;
+  if constexpr (!requires(or_no_fit<F>& f) { f(std::declval<A>()...); }) return call_fit::reported;
   else if constexpr (std::is_void_v<decltype(std::declval<or_no_fit<F>&>()(std::declval<A>()...))>)
     return call_fit::gives_nothing;
   else
@@ -148,7 +148,7 @@ constexpr fault fault_of(call_fit fit) {
                                           : fault::none;
 }
 
-/// In place of a body that captures, of which no more is said.
+/// In place of a body that captures, about which nothing else is reported.
 struct refused_body {
   constexpr value operator()(const auto&...) const { return {}; }
 };
@@ -241,12 +241,13 @@ struct recording<Body, R(Args...)> {
   using body = detail::checked_body<Body, Args...>;
   using taken = decltype(std::declval<detail::or_no_fit<body>&>()(std::declval<detail::given<Args>&>()...));
   static constexpr detail::call_fit fit = [] {
-    if constexpr (!requires { typename recording::taken; }) return detail::call_fit::said;
+    if constexpr (!requires { typename recording::taken; }) return detail::call_fit::reported;
     else {
       // After an error clang finds no call that fits.
       constexpr detail::call_fit found = detail::fit_of<body, detail::given<Args>&...>;
-      return found == detail::call_fit::does_not_fit && !std::is_same_v<taken, detail::no_fit> ? detail::call_fit::said
-                                                                                               : found;
+      return found == detail::call_fit::does_not_fit && !std::is_same_v<taken, detail::no_fit>
+                 ? detail::call_fit::reported
+                 : found;
     }
   }();
   using taken_or_value = typename detail::result_if<fit == detail::call_fit::fits, recording>::type;
@@ -262,7 +263,7 @@ struct recording<Body, R(Args...)> {
   static constexpr graph recorded(std::index_sequence<I...>) {
     if constexpr (!std::is_same_v<body, Body> || fit != detail::call_fit::fits) {
       recorder in(mesh_value{});
-      in.fail(fault::already_said, "function", {});
+      in.fail(fault::already_reported, "function", {});
       return in.take();
     } else {
       const mesh_value mesh = detail::mesh_of<R, Args...>();
@@ -281,8 +282,8 @@ struct recording<Body, R(Args...)> {
       leaf = Leaf(in.input(element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh)));
       any = true;
     });
-    // An aggregate whose fields were refused: the compiler has said why.
-    if (!any && !std::is_empty_v<Arg>) in.fail(fault::already_said, "input", {});
+    // An aggregate whose fields were refused: the compiler has reported why.
+    if (!any && !std::is_empty_v<Arg>) in.fail(fault::already_reported, "input", {});
   }
   template <class Result>
   static constexpr void give_results(recorder& in, const mesh_value& mesh, Result& result) {
@@ -291,7 +292,7 @@ struct recording<Body, R(Args...)> {
     std::vector<value> leaves;
     if constexpr (detail::is_result<Result>)
       for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });
-    else in.fail(fault::already_said, "function", {});
+    else in.fail(fault::already_reported, "function", {});
     std::int64_t next = 0;
     for_each_leaf<detail::is_value>(asked, [&]<class Leaf>(Leaf&) {
       if (next < std::ssize(leaves))

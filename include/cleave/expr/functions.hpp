@@ -10,8 +10,7 @@
 
 namespace cleave {
 
-/// For functions made of others: while it lives, all that is recorded is said to be at the line where their user called
-/// them.
+/// For functions made of others: while it lives, new nodes get the line where the user called the function.
 class called_at {
  public:
   constexpr explicit called_at(const operand& x) : in_(x.from.in), before_(in_->say_at({x.where, true})) {

@@ -74,7 +74,7 @@ struct gradient_body {
   template <class... Args>
   static constexpr value refused(const Args&... args) {
     std::tuple<Args...> all(args...);
-    return recorder_of(all)->fail(fault::already_said, "gradient", {});
+    return recorder_of(all)->fail(fault::already_reported, "gradient", {});
   }
   template <class... Args>
   static constexpr auto of(const Args&... args) {

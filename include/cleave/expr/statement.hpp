@@ -100,8 +100,8 @@ struct rebuild<expression<F, Args...>, First> {
     }(std::index_sequence_for<Args...>{});
   }
 };
-/// An operation of the library. Its operands have no line: nothing can note that of a statement, and the lines of these
-/// headers are nobody's.
+/// An operation of the library. Its operands have no line: nothing can note the line of a statement, and a line of
+/// these headers would tell the user nothing.
 template <class F>
 struct lifted : F {};
 template <class F>
@@ -175,7 +175,7 @@ struct statement_body {
   }
 };
 
-/// A statement whose operands are handed on as they are.
+/// A statement whose operands are passed on as they are.
 template <class F, class... Args>
 constexpr expression<F, kept<Args>...> make_call(F, const Args&... args) {
   return {std::tuple<statement_operand<kept<Args>>...>(args...)};

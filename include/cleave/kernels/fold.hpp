@@ -21,7 +21,7 @@ struct fold_block : line_block {
   void* sums;
   /// Whether this block is the first of its results, and the last.
   bool first, last;
-  /// How many results follow each other, each of such a block; several have one block each.
+  /// The number of adjacent results, each of which reduces such a block. If there are several, each has one block.
   std::int64_t results;
   const std::int64_t* results_apart;
 };

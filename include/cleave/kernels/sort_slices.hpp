@@ -7,6 +7,7 @@
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/element_type.hpp>
 #include <cleave/storage/memory.hpp>
+#include <cleave/storage/rows.hpp>
 
 #include <Kokkos_Sort.hpp>
 
@@ -28,6 +29,31 @@ struct in_order {
     else return y != y ? x == x : x < y;
   }
   CLEAVE_FUNCTION bool operator()(T a, T b) const { return descending ? less(b, a) : less(a, b); }
+};
+
+/// How many elements of a sorted slice come before a value, or do not come after it.
+template <class T>
+struct count_in_slices {
+  const T* sorted;
+  const T* values;
+  std::int32_t* counts;
+  /// Over the counts: strides among the values, and among the slices.
+  strided_dims over;
+  std::int64_t length, stride;
+  bool right;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t i) const {
+    const T value = values[over.at(0, i)];
+    const T* const slice = sorted + over.at(1, i);
+    std::int64_t low = 0, high = length;
+    while (low < high) {
+      const std::int64_t middle = (low + high) / 2;
+      const T element = slice[middle * stride];
+      if (right ? !in_order<T>::less(value, element) : in_order<T>::less(element, value)) low = middle + 1;
+      else high = middle;
+    }
+    counts[i] = static_cast<std::int32_t>(low);
+  }
 };
 
 /// Slices that lie one after the other; the indices of their elements, or null; and runs that are in order already, or

@@ -12,8 +12,8 @@ namespace cleave {
 
 namespace detail {
 
-/// Lets a computed result take the memory order in which it is asked, so that nothing is transposed afterwards; not
-/// where somebody reads it who needs the order that was recorded.
+/// Lets a computed result take the memory order in which it is asked, so that nothing is transposed afterwards. A
+/// result keeps the recorded order if one of its readers needs that.
 constexpr void adopt_result_order(graph& g) {
   if (!g.outputs_pinned) return;
   std::vector<std::uint8_t> keeps(g.nodes.size(), 0);

@@ -24,7 +24,7 @@ class recorder : public graph_writer {
   /// An argument: its dims in memory order with the layout of the specification, which is never overridden.
   constexpr value input(element type, const spec& s, source where = {}) {
     node n = source_node(op::input, type, where);
-    if (!s.well_formed || type == element::none) return fail(fault::already_said, "input", where);
+    if (!s.well_formed || type == element::none) return fail(fault::already_reported, "input", where);
     for (const placement& p : s.dims) {
       const int d = intern(p.dim, "input", where);
       if (d < 0) return {this, no_node};
@@ -440,7 +440,7 @@ class recorder : public graph_writer {
 };
 
 namespace detail {
-constexpr value reported(recorder& in) { return in.fail(fault::already_said, "statement", {}); }
+constexpr value reported(recorder& in) { return in.fail(fault::already_reported, "statement", {}); }
 constexpr value reported(const value& beside) { return beside.in == nullptr ? value{} : reported(*beside.in); }
 } // namespace detail
 

@@ -31,12 +31,12 @@ class graph_writer {
     return before;
   }
 
-  /// A line at which everything is said to be, which may be unknown, as that of a statement.
+  /// A line that all new nodes get. It may be unknown, as that of a statement.
   struct caller {
     source where{};
     bool given = false;
   };
-  /// What is recorded from here on is said to be at this line, until another is given. Returns what held before.
+  /// From here on, new nodes get this line, until another one is given. Returns the one before.
   constexpr caller say_at(caller from) {
     const caller before = caller_;
     caller_ = from;
@@ -167,7 +167,7 @@ class graph_writer {
   constexpr bool resolve(const spec& s, const tensor_type& t, std::string_view op, source where, layout& l,
                          std::uint8_t& pinned) {
     if (!s.well_formed) {
-      refuse(fault::already_said, op, where);
+      refuse(fault::already_reported, op, where);
       return false;
     }
     if (s.mesh != made_.mesh) {

@@ -23,7 +23,8 @@ constexpr value recorded_call(recorder& in, const user_entry& user, std::span<co
     if (id < 0) return in.fail(fault::dim_missing, user.name, where, d.name);
     n.over |= dim_bit(static_cast<dim_id>(id));
   }
-  // Dims that an operand has and the result lacks are gathered too: nobody would know how to join the parts.
+  // Dims that an operand has and the result lacks are gathered too: the kernel does not say how to combine partial
+  // results.
   return in.push(n);
 }
 /// The same in manual mode: operands come in the layouts to which they were resharded, whole where they were not, and

@@ -43,7 +43,7 @@ class reverse_context {
     if (n.loop != 0 && reverse_loop_of_[n.loop] != 0) primal_id_[v] = in_reverse_loop(v, x, n).id;
     return {&in_, primal_id_[v]};
   }
-  /// Where the backward pass reads each value, for those who redirect it.
+  /// The node that the backward pass reads for each value, for code that redirects it.
   constexpr node_id primal_id(std::size_t v) const { return primal_id_[v]; }
   constexpr void set_primal_id(std::size_t v, node_id id) { primal_id_[v] = id; }
 

@@ -142,7 +142,7 @@ constexpr bool rows_can_be_sent(const planner::cost_model& m, std::size_t v, con
 }
 
 /// The strategies so far, with each device looking up the rows that it has, 0 for the others: nothing is asked for, and
-/// the sum over the devices is left to those who read it. (Mesh-TensorFlow and GSPMD look up so.)
+/// the result is partial over the devices, as in Mesh-TensorFlow and GSPMD.
 constexpr void offer_own_rows(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                               std::vector<strategy>& list) {
   const node& n = m.node_at(v);
@@ -159,8 +159,8 @@ constexpr void offer_own_rows(const planner::cost_model& m, planner::assignment&
   }
 }
 
-/// The strategies so far, with the rows sent to those who have the index instead of partial tables: the table as it is,
-/// as a reader wants it, or sharded as the indices are.
+/// The strategies so far, with the rows sent to the devices that have the index, instead of partial tables: the table
+/// as it is, as a reader wants it, or sharded as the indices are.
 constexpr void offer_sent_rows(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                std::vector<strategy>& list) {
   const node& n = m.node_at(v);

@@ -149,6 +149,12 @@ struct evaluator {
     });
   }
 
+  void on_slices(const node& n, host_array& out) const {
+    std::vector<slice_tensor> from;
+    for (std::size_t k = 0; k < n.arity; ++k) from.push_back({place(n.in[k]), &values[n.in[k]]});
+    compute_on_slices({n.code, n.which[0], n.backwards}, from, n.type, out);
+  }
+
   /// The values of a node without operands.
   void fill(const node& n, host_array& out) const {
     const auto put = [&](std::size_t i, double x) { out.data[i] = stored(n.type.element, x); };
@@ -196,7 +202,7 @@ struct evaluator {
       case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::remap: remap(n, in, out); break;
       case op_class::cumulative: cumulative(n, *in[0], out); break;
-      case op_class::sort: sort_slices(*in[0], n.type.find(n.which[0]), n.backwards, n.code == op::argsort, out); break;
+      case op_class::sort: on_slices(n, out); break;
       case op_class::scatter: scatter(n, *in[0], *in[1], out); break;
       case op_class::gather: gather(n, *in[0], *in[1], out); break;
       case op_class::call: call(n, out); break;

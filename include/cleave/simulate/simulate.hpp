@@ -90,7 +90,7 @@ class machine : slice_steps {
       case step_kind::move: move(s); break;
       case step_kind::exchange: exchange(s); break;
       case step_kind::scan: scan(s); break;
-      case step_kind::sort: sort(s); break;
+      case step_kind::sort: on_slices(s); break;
       case step_kind::gather: gather(s); break;
       case step_kind::scatter: scatter(s); break;
       default:

@@ -129,31 +129,61 @@ class slice_steps : protected devices {
     moved_ = busiest;
   }
 
-  /// Slices put together from the devices that share them, sorted, and taken apart again.
-  void sort(const step& s) {
-    const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
-    const int along = to.type.find(dim_along(s));
-    if (from.type.dims != to.type.dims || !(from.where == to.where)) return complain("sorts into another layout");
+  /// What depends on the order within slices: each operand is put together from the devices among which the step
+  /// communicates, and each device keeps its own part of the result.
+  void on_slices(const step& s) {
+    const buffer& to = p_.buffers[s.out];
+    for (std::uint16_t b : s.in)
+      if (!blocks_agree(p_.buffers[b], to)) return complain("works on slices in other blocks than those of its result");
+    if (to.type.has(dim_along(s)) && p_.buffers[s.in[0]].type.dims != to.type.dims)
+      return complain("sorts into another memory order");
     std::vector<elements> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
-      box shared = part(d, to.type, to.where);
-      const box mine = shared;
-      shared.along[along] = {0, at_[dim_along(s)]};
-      host_array slices(shared.extents()), sorted(shared.extents());
-      for (std::size_t other : group_of(d, s.axes, where_)) {
-        const box theirs = part(other, from.type, from.where);
-        for_each_index(theirs, [&](const position& index, std::int64_t offset) {
-          slices.data[offset_in(shared, index)] = data(other, from)[offset];
-        });
+      std::vector<host_array> arrays;
+      arrays.reserve(s.in.size());
+      std::vector<slice_tensor> from;
+      for (std::uint16_t b : s.in) {
+        const buffer& in = p_.buffers[b];
+        arrays.push_back(joined(d, in, s.axes));
+        from.push_back({placed(in.type, arrays.back().extents), &arrays.back()});
       }
-      sort_slices(slices, along, s.backwards, s.indices, sorted);
+      const box all = shared(d, to, s.axes), mine = part(d, to.type, to.where);
+      host_array out(all.extents());
+      compute_on_slices({s.what, dim_along(s), s.backwards}, from, to.type, out);
       made[d] = elements::filled(mine.elements());
       for_each_index(mine, [&](const position& index, std::int64_t offset) {
-        made[d][offset] = sorted.data[offset_in(shared, index)];
+        made[d][offset] = out.data[offset_in(all, index)];
       });
     }
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
     moved_ = step_bytes(p_, s, at_);
+  }
+
+ private:
+  /// Whether two tensors have the dims that they share in the same blocks.
+  static bool blocks_agree(const buffer& a, const buffer& b) {
+    for (int i = 0; i < a.type.rank; ++i)
+      if (const int other = b.type.find(a.type[i]); other >= 0 && a.where[i] != b.where[other]) return false;
+    return true;
+  }
+  /// The elements that the devices have which differ from one only along some axes.
+  box shared(std::size_t d, const buffer& b, axis_set axes) {
+    box all = part(d, b.type, b.where);
+    for (std::size_t other : group_of(d, axes, where_)) {
+      const box theirs = part(other, b.type, b.where);
+      for (int i = 0; i < all.rank; ++i)
+        all[i] = {std::min(all[i].begin, theirs[i].begin), std::max(all[i].end, theirs[i].end)};
+    }
+    return all;
+  }
+  host_array joined(std::size_t d, const buffer& b, axis_set axes) {
+    const box all = shared(d, b, axes);
+    host_array whole(all.extents());
+    for (std::size_t other : group_of(d, axes, where_))
+      for_each_index(part(other, b.type, b.where), [&](const position& index, std::int64_t offset) {
+        whole.data[offset_in(all, index)] = data(other, b)[offset];
+      });
+    return whole;
   }
 };
 

@@ -116,7 +116,7 @@ void launch(const char* label, std::int64_t n, const Functor& f) {
   }
 }
 
-/// Waits for kernels before somebody else (MPI, the host) touches their memory.
+/// Waits until all kernels have finished. Call it before MPI or the host touches their memory.
 inline void wait_for_kernels() {
   if constexpr (!on_host) detail::kept_instance::made().fence("cleave");
 }

@@ -69,7 +69,7 @@ void check_copy(const tensor_state& from, const tensor_state& to) {
 template <class T, auto From, class U, auto To>
 void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
   using types = detail::copy_types<tensor<T, From>, tensor<U, To>>;
-  static_assert(sizeof(typename detail::said<types>::type) != 0);
+  static_assert(sizeof(typename detail::rejection_of<types>::type) != 0);
   if constexpr (types::found.ok()) {
     const tensor_state &source = from.state(), &target = to.state();
     grid_state &here = source.grid.state(), &there = target.grid.state();

@@ -52,7 +52,7 @@ class tensor {
   /// The type of `view()`: the shard as an unmanaged View.
   using view_type = Kokkos::View<typename detail::view_data<T, rank>::type, Kokkos::LayoutRight, memory_space,
                                  Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-  static_assert(sizeof(detail::element_said<T>) != 0);
+  static_assert(sizeof(detail::checked_element<T>) != 0);
 
   /// A tensor without data. Assign another tensor to it before use.
   tensor() = default;

@@ -93,7 +93,7 @@ inline constexpr element literal_element = element_of<T> != element::none ? elem
 namespace detail {
 /// Reports, when it is completed, that T is no element type.
 template <class T>
-using element_said =
+using checked_element =
     std::conditional_t<element_of<T> != element::none, rejected<fault::none>, rejected<fault::not_an_element, T>>;
 } // namespace detail
 

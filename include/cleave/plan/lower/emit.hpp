@@ -15,7 +15,7 @@ constexpr std::uint8_t load(step& s, int buffer) {
   return static_cast<std::uint8_t>(s.in.size() - 1);
 }
 
-/// The values of an expression at hand, and their entries.
+/// A value that is part of the expression already, and its entry.
 struct expressed {
   std::size_t value;
   std::uint8_t entry;
@@ -102,6 +102,7 @@ constexpr void emit_operation(emission& e, const partitioned_value& v, step& s) 
   const node& n = e.in.node_at(v.node);
   const op_rules& rules = rules_of(n);
   placed_op o;
+  o.code = n.code;
   o.arity = v.arity;
   for (std::size_t k = 0; k < v.arity; ++k) {
     const partitioned_value& operand = e.p.values[v.in[k]];
@@ -113,6 +114,7 @@ constexpr void emit_operation(emission& e, const partitioned_value& v, step& s) 
   o.user = n.user;
   if (rules.place != nullptr) rules.place(n, e.in.chosen[v.node], o);
   s.kind = rules.kind_of_step;
+  s.what = n.code;
   s.axes = o.over;
   if (s.axes != 0) s.move = rules.collective;
   rules.emit(n, o, s);

@@ -59,7 +59,7 @@ constexpr void find_free(const assigned_graph& in, const partitioned& p, fusion&
     }
   }
 }
-/// Values that somebody needs who is no step of an expression: the caller, and the loops that they steer.
+/// Values that are read outside of expressions: by the caller, and by the loops that they control.
 constexpr void note_outer_readers(fusing& s) {
   for (const auto& steering : {s.p.iterations, s.p.until})
     for (std::size_t i : steering)

@@ -68,7 +68,7 @@ constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id
   return start;
 }
 
-/// The value of a region, made for the first of those who read it.
+/// The value of a region, made for its first reader.
 constexpr std::size_t region_value(const assigned_graph& in, partitioned& p, std::vector<std::size_t>& made,
                                    std::size_t v) {
   const std::size_t r = p.regions.of_node[v] - 1;

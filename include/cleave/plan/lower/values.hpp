@@ -41,7 +41,7 @@ struct partitioned_value {
   std::uint8_t arity = 0;
   /// Of a move: which.
   hop by{};
-  /// It reads the region in[0] at a distance, and has no memory of its own unless somebody needs it as a shard.
+  /// It reads the region in[0] at a distance, and has no memory of its own unless a reader needs it as a shard.
   bool reads_neighbours = false;
   /// Of a region: which one.
   std::size_t region = none;

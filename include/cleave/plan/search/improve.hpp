@@ -35,7 +35,7 @@ constexpr bool try_strategy(const cost_model& m, assignment& a, fingerprints& f,
   if (try_change(m, a, f, v, s, followers::cheap)) return true;
   if ((m.traits.at[v] & leads_products) != 0 && a.stopped_at_product && try_change(m, a, f, v, s, followers::products))
     return true;
-  // A sum of partial sums, reduced once for all who read it.
+  // A sum of partial sums, reduced once for all its readers.
   return s.forwarded != 0 && a.chosen.at[v].forwarded == 0 && try_change(m, a, f, v, s, followers::none);
 }
 
