@@ -158,45 +158,29 @@ class recorder : public graph_writer {
     n.user = user;
     n.where = where;
     n.arity = static_cast<std::uint8_t>(args.size());
+    const tensor_type* types[max_arity]{};
     int widest = 0;
-    for (std::size_t i = 0; i < args.size(); ++i) {
-      if (!args[i].ok()) return missing(name_of(n), where);
-      n.in[i] = args[i].id;
-      if (at(args[i]).type.rank > at(args[static_cast<std::size_t>(widest)]).type.rank) widest = static_cast<int>(i);
+    for (int k = 0; k < n.arity; ++k) {
+      const node_id id = args.data()[k].id;
+      if (id == no_node) return missing(name_of(n), where);
+      n.in[k] = id;
+      types[k] = &made_.nodes[id].type;
+      if (types[k]->rank > types[widest]->rank) widest = k;
     }
     if (!passes_partials(n)) return {this, no_node};
-    const tensor_type& wide = at(args[static_cast<std::size_t>(widest)]).type;
-    for (const value& a : args)
-      for (int i = 0; i < at(a).type.rank; ++i)
-        if (!outer && !outer_ && !wide.has(at(a).type[i]))
-          return fail(fault::dims_do_not_broadcast, name_of(n), where, made_.dims[at(a).type[i]].name);
-    const std::size_t first = typed_operand(code);
-    if (user != nullptr && !user->takes(at(args[0]).type.element))
+    n.type = *types[widest];
+    const bool widens = outer || outer_;
+    if (!widens && !broadcast(n, types, widest, false)) return {this, no_node};
+    const int first = is_predicate(code, 0) ? 1 : 0;
+    if (user != nullptr && !user->takes(types[0]->element))
       return fail(fault::no_function_for_element, user->name, where);
-    const element type = at(args[first]).type.element;
-    for (std::size_t i = first; i < args.size(); ++i)
-      if (at(args[i]).type.element != type) return fail(fault::element_types_differ, name_of(n), where);
-    if (is_predicate(code, 0) && at(args[0]).type.element != element::boolean)
+    const element type = types[first]->element;
+    for (int k = first; k < n.arity; ++k)
+      if (types[k]->element != type) return fail(fault::element_types_differ, name_of(n), where);
+    if (first != 0 && types[0]->element != element::boolean)
       return fail(fault::element_types_differ, name_of(code), where);
-    n.type = wide;
-    for (const value& a : args)
-      for (int i = 0; i < at(a).type.rank; ++i)
-        if (!n.type.has(at(a).type[i])) {
-          if (n.type.rank == max_rank) return fail(fault::rank_too_high, name_of(code), where);
-          n.type.append(at(a).type[i]);
-        }
-    n.type.element = result != element::none ? result : type;
-    if (has_trait(code, op_traits::to_bool)) n.type.element = element::boolean;
-    if (has_trait(code, op_traits::to_real)) n.type.element = real_of(type);
-    if (has_trait(code, op_traits::to_complex)) {
-      if (type != element::f32 && type != element::f64) return fail(fault::complex_parts, name_of(code), where);
-      n.type.element = type == element::f32 ? element::c64 : element::c128;
-    }
-    // No part is dropped silently: a cast does not make complex numbers real.
-    const bool drops_part = result != element::none && !is_complex(result);
-    if (is_complex(type) && (!takes_complex(code) || drops_part))
-      return fail(fault::not_for_complex, name_of(code), where);
-    return push(n);
+    if (widens && !broadcast(n, types, widest, true)) return {this, no_node};
+    return give_element(n, type, result) ? push(n) : value{this, no_node};
   }
 
   /// Sum over the dims in `over` of a * b; other shared dims are batch dims. Result: batch, rest of a, rest of b.
@@ -354,12 +338,13 @@ class recorder : public graph_writer {
   constexpr bool take_operands(node& n, std::span<const value> args, source where) {
     n.where = where;
     n.arity = static_cast<std::uint8_t>(args.size());
-    for (std::size_t k = 0; k < args.size(); ++k) {
-      if (!args[k].ok()) {
+    for (int k = 0; k < n.arity; ++k) {
+      const node_id id = args.data()[k].id;
+      if (id == no_node) {
         missing(name_of(n), where);
         return false;
       }
-      n.in[k] = args[k].id;
+      n.in.items[k] = id;
     }
     return passes_partials(n);
   }
@@ -377,12 +362,14 @@ class recorder : public graph_writer {
 
   constexpr value push(const node& n) {
     if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
+    const std::size_t id = made_.nodes.size();
     made_.nodes.push_back(n);
-    if (!made_.loops.empty() && class_of(n.code) != op_class::loop) made_.nodes.back().loop = innermost(n);
-    made_.nodes.back().where = said_at(n.where);
-    made_.nodes.back().gradient = origin_.gradient;
-    made_.nodes.back().origin = origin_.gradient ? origin_.code : n.code;
-    return {this, static_cast<node_id>(made_.nodes.size() - 1)};
+    node& made = made_.nodes[id];
+    if (made_.loops.count != 0 && class_of(n.code) != op_class::loop) made.loop = innermost(n);
+    if (caller_.given) made.where = caller_.where;
+    made.gradient = origin_.gradient;
+    made.origin = origin_.gradient ? origin_.code : n.code;
+    return {this, static_cast<node_id>(id)};
   }
 
   /// A node whose type is known already, on its operands.
@@ -410,6 +397,48 @@ class recorder : public graph_writer {
   constexpr const std::vector<region>& regions() const { return regions_; }
 
  private:
+  /// Checks that operands broadcast to the type of an elementwise node, which is that of the widest. In the outer form
+  /// adds the dims that the node lacks. False after a fault.
+  constexpr bool broadcast(node& n, const tensor_type* const* types, int widest, bool outer) {
+    for (int k = 0; k < n.arity; ++k)
+      for (int i = 0; k != widest && i < types[k]->rank; ++i) {
+        const dim_id d = types[k]->dims.items[i];
+        if (n.type.has(d)) continue;
+        if (!outer) {
+          fail(fault::dims_do_not_broadcast, name_of(n), n.where, made_.dims[d].name);
+          return false;
+        }
+        if (n.type.rank == max_rank) {
+          fail(fault::rank_too_high, name_of(n.code), n.where);
+          return false;
+        }
+        n.type.append(d);
+      }
+    return true;
+  }
+  /// Sets the element type of an elementwise node that computes in `type`; `asked` is that of a cast. False after a
+  /// fault.
+  constexpr bool give_element(node& n, element type, element asked) {
+    const std::uint8_t traits = entry_of(n.code).traits;
+    n.type.element = asked != element::none ? asked : type;
+    if ((traits & op_traits::to_bool) != 0) n.type.element = element::boolean;
+    if ((traits & op_traits::to_real) != 0) n.type.element = real_of(type);
+    if ((traits & op_traits::to_complex) != 0) {
+      if (type != element::f32 && type != element::f64) {
+        fail(fault::complex_parts, name_of(n.code), n.where);
+        return false;
+      }
+      n.type.element = type == element::f32 ? element::c64 : element::c128;
+    }
+    // No part is dropped silently: a cast does not make complex numbers real.
+    const bool drops_part = asked != element::none && !is_complex(asked);
+    if (is_complex(type) && ((traits & op_traits::complex_too) == 0 || drops_part)) {
+      fail(fault::not_for_complex, name_of(n.code), n.where);
+      return false;
+    }
+    return true;
+  }
+
   static constexpr node source_node(op code, element type, source where) {
     node n;
     n.code = code;
@@ -421,9 +450,9 @@ class recorder : public graph_writer {
   /// The deepest loop of the operands.
   constexpr std::uint8_t innermost(const node& n) const {
     std::uint8_t loop = 0;
+    const node* nodes = made_.nodes.data();
     for (int k = 0; k < n.arity; ++k)
-      if (const std::uint8_t of = made_.nodes[n.in[static_cast<std::size_t>(k)]].loop; within(made_.loops, of, loop))
-        loop = of;
+      if (const std::uint8_t of = nodes[n.in.items[k]].loop; of != loop && within(made_.loops, of, loop)) loop = of;
     return loop;
   }
 

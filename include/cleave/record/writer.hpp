@@ -12,7 +12,11 @@ namespace cleave {
 /// fault.
 class graph_writer {
  public:
-  constexpr explicit graph_writer(const mesh_value& mesh) { made_.mesh = mesh; }
+  constexpr explicit graph_writer(const mesh_value& mesh) {
+    made_.mesh = mesh;
+    // The nodes of ordinary programs: to move them when there are more costs as much as to record them.
+    made_.nodes.reserve(1024);
+  }
   graph_writer(const graph_writer&) = delete;
   graph_writer& operator=(const graph_writer&) = delete;
 
@@ -65,13 +69,14 @@ class graph_writer {
     axis_set axes = 0;
     reduction how = reduction::sum;
     element of = element::none;
+    const node* nodes = made_.nodes.data();
     for (int k = 0; k < n.arity; ++k) {
-      node_id u = n.in[static_cast<std::size_t>(k)];
-      while (is_alias(made_.nodes[u].code)) u = made_.nodes[u].in[0];
-      const node& from = made_.nodes[u];
-      if ((from.code != op::input && from.code != op::reshard) || from.pin.unreduced() == 0) continue;
+      node_id u = n.in.items[k];
+      while (nodes[u].code == op::identity || nodes[u].code == op::stop_gradient) u = nodes[u].in.items[0];
+      const node& from = nodes[u];
+      if ((from.code != op::input && from.code != op::reshard) || !from.pin.is_partial()) continue;
       partial = static_cast<std::uint8_t>(partial | 1u << k);
-      axes = static_cast<axis_set>(axes | from.pin.unreduced());
+      axes = axes | from.pin.unreduced();
       how = from.pin.combine();
       of = from.type.element;
     }
@@ -146,7 +151,7 @@ class graph_writer {
   constexpr int intern(dim_ref d, std::string_view op, source where) {
     const int known = made_.find_dim(d.name);
     if (known >= 0) {
-      dim_info& info = made_.dims[static_cast<std::size_t>(known)];
+      dim_info& info = made_.dims[known];
       if (info.extent == dynamic) info.extent = d.extent;
       info.divisible = info.divisible || d.divisible;
       if (d.extent != dynamic && d.extent != info.extent) {
@@ -194,7 +199,7 @@ class graph_writer {
     }
     for (std::string_view name : s.unreduced) {
       if (!use(name, used, op, where, {})) return false;
-      l.set_partial(static_cast<axis_set>(l.unreduced() | axis_bit(made_.mesh.find(name))), s.combine);
+      l.set_partial(l.unreduced() | axis_bit(made_.mesh.find(name)), s.combine);
     }
     return true;
   }
@@ -209,7 +214,7 @@ class graph_writer {
       refuse(fault::axis_used_twice, op, where, dim, axis);
       return false;
     }
-    used = static_cast<axis_set>(used | axis_bit(a));
+    used = used | axis_bit(a);
     return true;
   }
 

@@ -8,9 +8,7 @@ namespace cleave::rules {
 
 /// Where a dim is in a tensor; -1 where it is not.
 constexpr std::int8_t position_of(const tensor_type& t, dim_id d) { return static_cast<std::int8_t>(t.find(d)); }
-constexpr const tensor_type& operand_type(const graph& g, const node& n, int k) {
-  return g.nodes[n.in[static_cast<std::size_t>(k)]].type;
-}
+constexpr const tensor_type& operand_type(const graph& g, const node& n, int k) { return g.nodes[n.in[k]].type; }
 
 /// Dims by name: each dim of the result is sharded alike wherever it appears, and each dim of `over` is reduced.
 constexpr void add_factors_by_name(const graph& g, const node& n, factor_list& list, int first_dim) {

@@ -77,7 +77,7 @@ constexpr void factors_of_call(const graph& g, const node& n, factor_list& list)
     list.push_back(f);
   }
   for (int k = 0; k < n.arity && n.local; ++k) {
-    const node& from = g.nodes[n.in[static_cast<std::size_t>(k)]];
+    const node& from = g.nodes[n.in[k]];
     for (int i = 0; i < from.type.rank && annotation_of(from) == annotation::moved_layout; ++i) {
       if (from.pin.axes(i) == 0) continue;
       factor f;

@@ -24,7 +24,7 @@ constexpr value recorded_formula(reverse_context& c, const formula& f, std::size
     if (t.code == op::constant) {
       made.push_back(apply.number(t.number, n.type.element));
     } else if (t.code == op::input) {
-      made.push_back(t.in[0] == 4 ? g : t.in[0] == 3 ? c.primal(v) : c.primal(n.in[static_cast<std::size_t>(t.in[0])]));
+      made.push_back(t.in[0] == 4 ? g : t.in[0] == 3 ? c.primal(v) : c.primal(n.in[t.in[0]]));
     } else {
       std::array<value, 3> args{};
       std::size_t arity = 0;

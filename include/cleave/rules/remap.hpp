@@ -165,7 +165,7 @@ constexpr exchange_part part_of(const placed_op& o, int k) {
 constexpr void place_exchange(const node&, const strategy&, placed_op& o) {
   unsigned over = 0;
   for (int k = 0; k < o.arity; ++k) over |= fetched_over(part_of(o, k));
-  o.over = static_cast<axis_set>(over);
+  o.over = over;
 }
 constexpr cost moves_of_exchange(const placed_op& o, const sizes& s) {
   static_vector<exchange_part, max_arity> parts;

@@ -171,7 +171,7 @@ class remap_adjoint {
     std::size_t arity = 1;
     for (const back& b : ways) {
       for (int i = 0; i < type.rank; ++i)
-        if (type[i] == b.map.from) type.dims[static_cast<std::size_t>(i)] = b.map.to;
+        if (type[i] == b.map.from) type.dims[i] = b.map.to;
       dim_map m = b.map;
       if (m.window != no_dim && !to.has(m.window)) windows |= dim_bit(m.window);
       // A window that the operand has too is there again in its cotangent.

@@ -13,7 +13,7 @@ constexpr value recorded_rename(recorder& in, value x, dim_ref from, dim_ref to,
   node n = in.node_on(op::rename, x, where);
   const int f = in.dim_of(x, from, "rename", where);
   if (f < 0) return {&in, no_node};
-  if (to.extent == dynamic) to.extent = in.made().dims[static_cast<std::size_t>(f)].extent;
+  if (to.extent == dynamic) to.extent = in.made().dims[f].extent;
   const int t = in.dim(to, "rename", where);
   if (t < 0) return {&in, no_node};
   if (n.type.has(static_cast<dim_id>(t))) return in.fail(fault::dim_used_twice, "rename", where, to.name);
@@ -80,7 +80,7 @@ constexpr value recorded_merge(recorder& in, value x, dim_ref major, dim_ref min
 /// The same elements back under the operand's dims.
 constexpr value viewed_back(reverse_context& c, const node& n, value g) {
   recorder& in = c.in();
-  const auto has = [&](int k) { return c.type_of(g).has(n.which[static_cast<std::size_t>(k)]); };
+  const auto has = [&](int k) { return c.type_of(g).has(n.which[k]); };
   const dim_ref first = c.dim_at(n.which[0]), second = c.dim_at(n.which[1]);
   if (n.code == op::rename) return has(1) ? recorded_rename(in, g, second, first, n.where) : g;
   const dim_ref third = c.dim_at(n.which[2]);

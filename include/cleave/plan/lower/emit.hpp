@@ -15,17 +15,17 @@ constexpr std::uint8_t load(step& s, int buffer) {
   return static_cast<std::uint8_t>(s.in.size() - 1);
 }
 
-/// The values of an expression at hand, and their entries.
+/// The value of each entry of an expression.
 struct expressed {
-  std::size_t value;
-  std::uint8_t entry;
+  std::size_t values[max_tape];
 };
 
 /// Appends the computation of a value to the expression of a step; the index of its entry. Of the root itself what it
 /// computes, of others what is fused into it.
-constexpr std::uint8_t express(emission& e, step& s, std::vector<expressed>& known, std::size_t i, bool root) {
-  for (const expressed& k : known)
-    if (k.value == i) return k.entry;
+constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size_t i, bool root) {
+  const std::size_t entries = s.tape.count;
+  for (std::size_t entry = 0; entry < entries; ++entry)
+    if (known.values[entry] == i) return static_cast<std::uint8_t>(entry);
   const partitioned_value& v = e.p.values[i];
   const bool fused = e.f.fused[i] != 0;
   tape_op t;
@@ -49,9 +49,10 @@ constexpr std::uint8_t express(emission& e, step& s, std::vector<expressed>& kno
     // A user's function takes three numbers, whatever it needs.
     for (std::size_t k = v.arity; k < t.in.size() && n.user != nullptr; ++k) t.in[k] = t.in[0];
   }
+  const std::size_t entry = s.tape.count;
   s.tape.push_back(t);
-  known.push_back({i, static_cast<std::uint8_t>(s.tape.size() - 1)});
-  return known.back().entry;
+  known.values[entry] = i;
+  return static_cast<std::uint8_t>(entry);
 }
 
 /// A step that evaluates an expression: over the dims of the value, and those that it reduces.
@@ -65,7 +66,7 @@ constexpr void emit_expression(emission& e, std::size_t i, step& s) {
   for (int d = v.type.rank, r = 0; d < s.loop.rank; ++d, ++r) s.space.set(d, e.in.chosen[v.node].over[r]);
   s.folded = static_cast<std::uint8_t>(s.loop.rank - v.type.rank);
   s.combine = n.combine;
-  std::vector<expressed> known;
+  expressed known{};
   express(e, s, known, folds ? v.in[0] : i, !folds);
 }
 
@@ -118,10 +119,9 @@ constexpr void emit_operation(emission& e, const partitioned_value& v, step& s) 
   rules.emit(n, o, s);
 }
 
-constexpr step step_of(emission& e, std::size_t i) {
+constexpr void fill_step(emission& e, std::size_t i, step& s) {
   const partitioned_value& v = e.p.values[i];
   const node& n = e.in.node_at(v.node);
-  step s;
   s.code = n.origin;
   s.gradient = n.gradient;
   s.node = v.node;
@@ -132,13 +132,14 @@ constexpr step step_of(emission& e, std::size_t i) {
   else if (is_expression(e.in, v)) emit_expression(e, i, s);
   else emit_operation(e, v, s);
   s.out = static_cast<std::uint16_t>(buffer_of(e, i));
-  return s;
 }
 
 constexpr void emit_step(emission& e, std::size_t i) {
   const partitioned_value& v = e.p.values[i];
   if (e.f.fused[i] != 0 || e.f.uses[i] == 0 || v.origin == origin::rename || v.origin == origin::slice) return;
-  if (!is_argument(e.in, v)) e.out.made.steps.push_back(step_of(e, i));
+  if (is_argument(e.in, v)) return;
+  // Filled where it is: constant evaluation pays for each copy of a step.
+  fill_step(e, i, e.out.made.steps.emplace_back());
 }
 constexpr void emit_mark(emission& e, step_kind what, std::uint8_t loop, std::size_t steering) {
   step s;
@@ -150,7 +151,7 @@ constexpr void emit_mark(emission& e, step_kind what, std::uint8_t loop, std::si
 
 /// The steps of a stretch of values that are part of a loop; those of loops around it are there already.
 constexpr void emit_stretch(emission& e, std::size_t begin, std::size_t end, std::uint8_t loop) {
-  const std::vector<partitioned_value>& values = e.p.values;
+  const partitioned_value* values = e.p.values.data();
   const loop_list& loops = e.in.g.loops;
   for (std::size_t i = begin; i < end; ++i) {
     const std::uint8_t within_loop = values[i].loop;
@@ -209,6 +210,9 @@ constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fus
   e.buffers.assign(p.values.size(), -1);
   e.views.assign(p.values.size(), -1);
   e.region_maps.assign(p.regions.all.size(), 0);
+  made.steps.reserve(p.values.size() + p.results.size() + 2 * in.g.loops.size());
+  made.buffers.reserve(p.values.size() + p.results.size());
+  e.out.memory.reserve(p.values.size() + p.results.size());
   emit_outer_buffers(e);
   emit_stretch(e, 0, p.values.size(), 0);
   for (std::size_t r = 0; r < p.results.size(); ++r)

@@ -71,8 +71,10 @@ constexpr std::int64_t memory_of(const assigned_graph& in, const partitioned& p,
 /// Places values in memory: arguments and results in that of the caller, the rest in workspace.
 constexpr storage_plan place(const assigned_graph& in, const partitioned& p, const fusion& f) {
   storage_plan m;
-  m.of.assign(p.values.size(), 0);
-  for (std::size_t i = 0; i < p.values.size(); ++i) {
+  const std::size_t count = p.values.size();
+  m.of.assign(count, 0);
+  m.storages.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
     if (f.fused[i] != 0) continue;
     const partitioned_value& v = p.values[i];
     if (const std::size_t other = shares_memory_with(p, f, m, i); other != none) {
@@ -84,8 +86,10 @@ constexpr storage_plan place(const assigned_graph& in, const partitioned& p, con
     if (is_argument(in, v)) {
       s.role = role::input;
       s.assigned = true;
-      for (std::size_t a = 0; a < in.g.inputs.size(); ++a)
-        if (in.g.inputs[a] == v.node) s.index = static_cast<std::uint16_t>(a);
+      const node_id* inputs = in.g.inputs.data();
+      std::uint16_t a = 0;
+      while (inputs[a] != v.node) ++a;
+      s.index = a;
     }
     m.of[i] = m.storages.size();
     m.storages.push_back(s);

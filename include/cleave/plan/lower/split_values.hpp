@@ -164,8 +164,9 @@ constexpr partitioned split_values(const assigned_graph& in) {
   const std::size_t count = in.g.nodes.size();
   p.first_of.assign(count, none);
   p.last_of.assign(count, none);
-  p.iterations.fill(none);
-  p.until.fill(none);
+  for (std::size_t l = 0; l <= max_loops; ++l) p.iterations[l] = p.until[l] = none;
+  p.values.reserve(2 * count);
+  p.versions.reserve(2 * count);
   p.regions = find_regions(in);
   std::vector<std::size_t> regions(p.regions.all.size(), none);
   for (std::size_t v = 0; v < count; ++v) split_node(in, p, regions, v);
