@@ -174,12 +174,12 @@ struct cost_model {
         const std::uint32_t slot = first_slot.at[v] + static_cast<std::uint32_t>(k);
         operand.at[slot] = u;
         edge_of.at[slot] = next[u];
-        edges.at[next[u]++] = {static_cast<node_id>(v), static_cast<std::uint8_t>(k), slot};
+        edges.at[next[u]++] = {narrowed(v), narrowed(k), slot};
       }
     if (g.loops.empty()) return;
     for (std::size_t v = 0; v < count; ++v) {
       weight.at[v] = static_cast<double>(iterations_of(g.loops, nodes[v].loop, at));
-      if (nodes[v].code == op::loop_yield) next_of.at[nodes[v].in[1]] = static_cast<node_id>(v);
+      if (nodes[v].code == op::loop_yield) next_of.at[nodes[v].in[1]] = narrowed(v);
     }
   }
 

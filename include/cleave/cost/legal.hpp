@@ -31,7 +31,7 @@ constexpr void project_view(const cost_model& m, std::size_t v, const factor& f,
     whole = major.major.then(major.minor);
   }
   s.out.set(f.at[in_result], whole);
-  s.minor = static_cast<std::uint8_t>(parts_of_view(m.g, n, whole).minor.size());
+  s.minor = narrowed(parts_of_view(m.g, n, whole).minor.size());
 }
 
 /// Maps the layout of operand `k` to the result and the reduced factors; other positions stay as they are, but for axes
@@ -123,7 +123,7 @@ constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
       s.out.set(f.minor, parts.minor);
     } else {
       s.out.set(position, parts.major.then(parts.minor));
-      s.minor = static_cast<std::uint8_t>(parts.minor.size());
+      s.minor = narrowed(parts.minor.size());
     }
   }
 }

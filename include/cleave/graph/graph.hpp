@@ -4,6 +4,7 @@
 
 #include <cleave/base/fault.hpp>
 #include <cleave/base/fixed_array.hpp>
+#include <cleave/base/narrowed.hpp>
 #include <cleave/graph/op.hpp>
 #include <cleave/layout/index_map.hpp>
 #include <cleave/type/tensor_type.hpp>

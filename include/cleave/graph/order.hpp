@@ -37,18 +37,18 @@ struct loop_order {
     // What crosses into it; its own nodes are in recorded order.
     for (std::size_t v = 0; v < count; ++v) {
       const node& n = nodes[v];
-      if (n.code == op::trip_count && n.of == loop) place(static_cast<node_id>(v));
+      if (n.code == op::trip_count && n.of == loop) place(narrowed(v));
       if (n.loop != loop && (n.loop == 0 || !within(g.loops, n.loop, loop))) continue;
       for (int k = 0; k < n.arity; ++k)
         if (const std::uint8_t from = nodes[n.in.items[k]].loop; from != loop && !within(g.loops, from, loop))
           place(n.in.items[k]);
     }
     for (std::size_t v = 0; v < count; ++v)
-      if (nodes[v].loop == loop) place(static_cast<node_id>(v));
+      if (nodes[v].loop == loop) place(narrowed(v));
     for (std::size_t v = 0; v < count; ++v) {
       if (nodes[v].of != loop || !leaves_loop(nodes[v].code)) continue;
       placed[v] = 1;
-      order.push_back(static_cast<node_id>(v));
+      order.push_back(narrowed(v));
     }
   }
 };
@@ -63,7 +63,7 @@ constexpr graph ordered(graph g) {
   detail::loop_order o{g};
   o.order.reserve(count);
   for (std::size_t v = 0; v < count; ++v)
-    if (before[v].loop == 0 && before[v].code != op::trip_count) o.place(static_cast<node_id>(v));
+    if (before[v].loop == 0 && before[v].code != op::trip_count) o.place(narrowed(v));
   std::vector<node_id> renamed(count, no_node);
   node_id* now = renamed.data();
   const node_id* order = o.order.data();
@@ -71,7 +71,7 @@ constexpr graph ordered(graph g) {
   std::vector<node> nodes;
   nodes.reserve(count);
   for (std::size_t i = 0; i < placed; ++i) {
-    now[order[i]] = static_cast<node_id>(i);
+    now[order[i]] = narrowed(i);
     nodes.push_back(before[order[i]]);
     node& n = nodes[i];
     for (int k = 0; k < n.arity; ++k) n.in.items[k] = now[n.in.items[k]];

@@ -49,7 +49,7 @@ constexpr void find_readers(propagation& p) {
   std::vector<std::size_t> next(p.first_reader.begin(), p.first_reader.end());
   for (std::size_t v = 0; v < count; ++v) {
     const node_id* in = p.nodes[v].in.data();
-    for (int k = 0; k < p.nodes[v].arity; ++k) p.readers[next[in[k]]++] = static_cast<node_id>(v);
+    for (int k = 0; k < p.nodes[v].arity; ++k) p.readers[next[in[k]]++] = narrowed(v);
   }
 }
 

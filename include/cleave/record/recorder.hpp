@@ -28,8 +28,8 @@ class recorder : public graph_writer {
     for (const placement& p : s.dims) {
       const int d = intern(p.dim, "input", where);
       if (d < 0) return {this, no_node};
-      if (n.type.has(static_cast<dim_id>(d))) return fail(fault::dim_used_twice, "input", where, p.dim.name);
-      n.type.append(static_cast<dim_id>(d));
+      if (n.type.has(d)) return fail(fault::dim_used_twice, "input", where, p.dim.name);
+      n.type.append(d);
     }
     if (!resolve(s, n.type, "input", where, n.pin, n.pinned)) return {this, no_node};
     n.combine = s.combine;
@@ -61,15 +61,15 @@ class recorder : public graph_writer {
     for (const placement& p : s.dims) {
       const int d = intern(p.dim, "assignment", where);
       if (d < 0) return;
-      if (t.has(static_cast<dim_id>(d))) {
+      if (t.has(d)) {
         fail(fault::dim_used_twice, "assignment", where, p.dim.name);
         return;
       }
-      if (!at(v).type.has(static_cast<dim_id>(d))) {
+      if (!at(v).type.has(d)) {
         fail(fault::assignment_to_other_dims, "assignment", where, p.dim.name);
         return;
       }
-      t.append(static_cast<dim_id>(d));
+      t.append(d);
     }
     for (int i = 0; i < at(v).type.rank; ++i)
       if (!t.has(at(v).type[i])) {
@@ -144,8 +144,8 @@ class recorder : public graph_writer {
     node n = source_node(op::iota, type, where);
     const int d = intern(along, "iota", where);
     if (d < 0) return {this, no_node};
-    n.type.append(static_cast<dim_id>(d));
-    n.which[0] = static_cast<dim_id>(d);
+    n.type.append(d);
+    n.which[0] = narrowed(d);
     return push(n);
   }
 
@@ -157,7 +157,7 @@ class recorder : public graph_writer {
     n.code = code;
     n.user = user;
     n.where = where;
-    n.arity = static_cast<std::uint8_t>(args.size());
+    n.arity = narrowed(args.size());
     const tensor_type* types[max_arity]{};
     int widest = 0;
     for (int k = 0; k < n.arity; ++k) {
@@ -189,10 +189,10 @@ class recorder : public graph_writer {
     dim_set set = 0;
     for (const dim_ref& k : over) {
       const int d = made_.find_dim(k.name);
-      if (d < 0 || (at(a).type.set() & at(b).type.set() & dim_bit(static_cast<dim_id>(d))) == 0)
+      if (d < 0 || (at(a).type.set() & at(b).type.set() & dim_bit(d)) == 0)
         return fail(fault::contracted_dim_missing, "dot", where, k.name);
       if (intern(k, "dot", where) < 0) return {this, no_node};
-      set |= dim_bit(static_cast<dim_id>(d));
+      set |= dim_bit(d);
     }
     return dot(a, b, set, where);
   }
@@ -225,7 +225,7 @@ class recorder : public graph_writer {
     for (const dim_ref& k : over) {
       const int d = dim_of(x, k, name_of(how), where);
       if (d < 0) return {this, no_node};
-      set |= dim_bit(static_cast<dim_id>(d));
+      set |= dim_bit(d);
     }
     return reduce(how, x, set, where);
   }
@@ -268,9 +268,9 @@ class recorder : public graph_writer {
     for (const dim_ref& d : along) {
       const int id = intern(d, "broadcast", where);
       if (id < 0) return {this, no_node};
-      if (like.has(static_cast<dim_id>(id))) return fail(fault::dim_used_twice, "broadcast", where, d.name);
+      if (like.has(id)) return fail(fault::dim_used_twice, "broadcast", where, d.name);
       if (like.rank == max_rank) return fail(fault::rank_too_high, "broadcast", where);
-      like.append(static_cast<dim_id>(id));
+      like.append(id);
     }
     return broadcast(x, like, where);
   }
@@ -292,15 +292,15 @@ class recorder : public graph_writer {
     n.code = code;
     n.type = result;
     if (!take_operands(n, args, where)) return {this, no_node};
-    n.first_map = static_cast<std::uint16_t>(made_.maps.size());
-    n.maps = static_cast<std::uint8_t>(maps.size());
+    n.first_map = narrowed(made_.maps.size());
+    n.maps = narrowed(maps.size());
     for (const dim_map& m : maps) made_.maps.push_back(m);
     return push(n);
   }
   /// The id of a dim that a value has; -1 after a fault.
   constexpr int dim_of(value x, dim_ref d, std::string_view op, source where) {
     const int id = made_.find_dim(d.name);
-    if (id >= 0 && at(x).type.has(static_cast<dim_id>(id))) return id;
+    if (id >= 0 && at(x).type.has(id)) return id;
     refuse(fault::dim_missing, op, where, d.name);
     return -1;
   }
@@ -327,7 +327,7 @@ class recorder : public graph_writer {
       return 0;
     }
     made_.loops.push_back(info);
-    return static_cast<std::uint8_t>(made_.loops.size());
+    return narrowed(made_.loops.size());
   }
   constexpr void leave(std::uint8_t loop) { recording_ = made_.loops[loop - 1u].around; }
   constexpr std::uint8_t recording() const { return recording_; }
@@ -337,7 +337,7 @@ class recorder : public graph_writer {
   using graph_writer::resolve;
   constexpr bool take_operands(node& n, std::span<const value> args, source where) {
     n.where = where;
-    n.arity = static_cast<std::uint8_t>(args.size());
+    n.arity = narrowed(args.size());
     for (int k = 0; k < n.arity; ++k) {
       const node_id id = args.data()[k].id;
       if (id == no_node) {
@@ -369,7 +369,7 @@ class recorder : public graph_writer {
     if (caller_.given) made.where = caller_.where;
     made.gradient = origin_.gradient;
     made.origin = origin_.gradient ? origin_.code : n.code;
-    return {this, static_cast<node_id>(id)};
+    return {this, narrowed(id)};
   }
 
   /// A node whose type is known already, on its operands.

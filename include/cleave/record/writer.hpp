@@ -51,7 +51,7 @@ class graph_writer {
   /// shape_error naming a dim at the first call where others do.
   constexpr bool same_extent(dim_ref a, dim_ref b, std::string_view op, source where) {
     const int first = intern(a, op, where), second = first < 0 ? -1 : intern(b, op, where);
-    return second >= 0 && relate({static_cast<dim_id>(first), static_cast<dim_id>(second), no_dim}, op, where);
+    return second >= 0 && relate({narrowed(first), narrowed(second), no_dim}, op, where);
   }
 
  protected:
@@ -75,7 +75,7 @@ class graph_writer {
       while (nodes[u].code == op::identity || nodes[u].code == op::stop_gradient) u = nodes[u].in.items[0];
       const node& from = nodes[u];
       if ((from.code != op::input && from.code != op::reshard) || !from.pin.is_partial()) continue;
-      partial = static_cast<std::uint8_t>(partial | 1u << k);
+      partial = narrowed(partial | 1u << k);
       axes = axes | from.pin.unreduced();
       how = from.pin.combine();
       of = from.type.element;
@@ -85,7 +85,7 @@ class graph_writer {
     if (partial_operands_of(n.code, of, partial) != 0 && how == through) return true;
     int a = 0;
     while ((axes >> a & 1) == 0) ++a;
-    refuse(fault::unreduced_into_nonlinear, name_of(n), n.where, {}, made_.mesh.axes[static_cast<std::size_t>(a)].name);
+    refuse(fault::unreduced_into_nonlinear, name_of(n), n.where, {}, made_.mesh.axes[a].name);
     return false;
   }
 
@@ -182,7 +182,7 @@ class graph_writer {
     axis_set used = 0;
     for (const placement& p : s.dims) {
       const int d = made_.find_dim(p.dim.name);
-      const int i = d < 0 ? -1 : t.find(static_cast<dim_id>(d));
+      const int i = d < 0 ? -1 : t.find(d);
       if (i < 0) {
         refuse(fault::dim_missing, op, where, p.dim.name);
         return false;
@@ -191,7 +191,7 @@ class graph_writer {
         refuse(fault::dim_used_twice, op, where, p.dim.name);
         return false;
       }
-      pinned = static_cast<std::uint8_t>(pinned | 1u << i);
+      pinned = narrowed(pinned | 1u << i);
       for (std::string_view name : p.axes) {
         if (!use(name, used, op, where, p.dim.name)) return false;
         l.append(i, made_.mesh.find(name));

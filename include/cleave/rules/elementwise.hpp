@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/record/op_builder.hpp>
 #include <cleave/rules/by_name.hpp>
@@ -29,7 +30,7 @@ constexpr value recorded_formula(reverse_context& c, const formula& f, std::size
       std::array<value, 3> args{};
       std::size_t arity = 0;
       while (arity < 3 && t.in[arity] >= 0) {
-        args[arity] = made[static_cast<std::size_t>(t.in[arity])];
+        args[arity] = made[as_size(t.in[arity])];
         ++arity;
       }
       made.push_back(

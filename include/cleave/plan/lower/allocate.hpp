@@ -123,7 +123,7 @@ constexpr program allocate(emitted&& e) {
     if (slot == none) slot = best_slot(all, s.bytes, i);
     if (s.bytes > all.bytes[slot]) all.bytes[slot] = s.bytes;
     all.busy_until[slot] = lives[memory].last_read;
-    s.index = static_cast<std::uint16_t>(slot);
+    s.index = narrowed(slot);
     s.assigned = true;
   };
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -131,7 +131,7 @@ constexpr program allocate(emitted&& e) {
     if (steps[i].kind != step_kind::loop_begin) continue;
     for (std::size_t memory = 0; memory < e.storages.size(); ++memory) assign(memory, i, false);
   }
-  e.made.slots = static_cast<std::uint16_t>(all.size());
+  e.made.slots = narrowed(all.size());
   for (std::size_t b = 0; b < e.made.buffers.size(); ++b) {
     e.made.buffers[b].role = e.storages[e.memory[b]].role;
     e.made.buffers[b].index = e.storages[e.memory[b]].index;

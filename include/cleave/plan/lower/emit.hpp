@@ -10,9 +10,9 @@ namespace cleave::lowering {
 
 constexpr std::uint8_t load(step& s, int buffer) {
   for (std::size_t i = 0; i < s.in.size(); ++i)
-    if (s.in[i] == buffer) return static_cast<std::uint8_t>(i);
-  s.in.push_back(static_cast<std::uint16_t>(buffer));
-  return static_cast<std::uint8_t>(s.in.size() - 1);
+    if (s.in[i] == buffer) return narrowed(i);
+  s.in.push_back(narrowed(buffer));
+  return narrowed(s.in.size() - 1);
 }
 
 /// The value of each entry of an expression.
@@ -25,7 +25,7 @@ struct expressed {
 constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size_t i, bool root) {
   const std::size_t entries = s.tape.count;
   for (std::size_t entry = 0; entry < entries; ++entry)
-    if (known.values[entry] == i) return static_cast<std::uint8_t>(entry);
+    if (known.values[entry] == i) return narrowed(entry);
   const partitioned_value& v = e.p.values[i];
   const bool fused = e.f.fused[i] != 0;
   tape_op t;
@@ -52,7 +52,7 @@ constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size
   const std::size_t entry = s.tape.count;
   s.tape.push_back(t);
   known.values[entry] = i;
-  return static_cast<std::uint8_t>(entry);
+  return narrowed(entry);
 }
 
 /// A step that evaluates an expression: over the dims of the value, and those that it reduces.
@@ -64,7 +64,7 @@ constexpr void emit_expression(emission& e, std::size_t i, step& s) {
   s.loop = loop_of(e.in, e.p, v);
   s.space = v.where.reduced();
   for (int d = v.type.rank, r = 0; d < s.loop.rank; ++d, ++r) s.space.set(d, e.in.chosen[v.node].over[r]);
-  s.folded = static_cast<std::uint8_t>(s.loop.rank - v.type.rank);
+  s.folded = narrowed(s.loop.rank - v.type.rank);
   s.combine = n.combine;
   expressed known{};
   express(e, s, known, folds ? v.in[0] : i, !folds);
@@ -77,7 +77,7 @@ constexpr void emit_move(emission& e, const partitioned_value& v, step& s) {
   s.move = v.by.move;
   s.axes = v.by.axes;
   s.combine = from.unreduced() != 0 ? from.combine() : v.where.combine();
-  s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, v.in[0])));
+  s.in.push_back(narrowed(buffer_of(e, v.in[0])));
 }
 
 /// A step that fetches what is around a shard.
@@ -87,9 +87,9 @@ constexpr void emit_region(emission& e, const partitioned_value& v, step& s) {
   s.axes = fetched_over(shape);
   if (s.axes != 0) s.move = kind::exchange;
   s.region_parts = shape.parts;
-  s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, v.in[0])));
-  s.first_map = static_cast<std::uint16_t>(e.out.made.maps.size());
-  s.maps = static_cast<std::uint8_t>(shape.maps.size());
+  s.in.push_back(narrowed(buffer_of(e, v.in[0])));
+  s.first_map = narrowed(e.out.made.maps.size());
+  s.maps = narrowed(shape.maps.size());
   for (const dim_map& m : shape.maps) {
     dim_map itself;
     itself.from = itself.to = m.from;
@@ -107,7 +107,7 @@ constexpr void emit_operation(emission& e, const partitioned_value& v, step& s) 
   for (std::size_t k = 0; k < v.arity; ++k) {
     const partitioned_value& operand = e.p.values[v.in[k]];
     o.in[k] = {&operand.type, operand.where};
-    s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, v.in[k])));
+    s.in.push_back(narrowed(buffer_of(e, v.in[k])));
   }
   o.out = {&v.type, v.where};
   o.maps = maps_of(e.in.g, n);
@@ -131,7 +131,7 @@ constexpr void fill_step(emission& e, std::size_t i, step& s) {
   else if (v.origin == origin::region) emit_region(e, v, s);
   else if (is_expression(e.in, v)) emit_expression(e, i, s);
   else emit_operation(e, v, s);
-  s.out = static_cast<std::uint16_t>(buffer_of(e, i));
+  s.out = narrowed(buffer_of(e, i));
 }
 
 constexpr void emit_step(emission& e, std::size_t i) {
@@ -145,7 +145,7 @@ constexpr void emit_mark(emission& e, step_kind what, std::uint8_t loop, std::si
   step s;
   s.kind = what;
   s.in_loop = loop;
-  if (steering != none) s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, steering)));
+  if (steering != none) s.in.push_back(narrowed(buffer_of(e, steering)));
   e.out.made.steps.push_back(s);
 }
 
@@ -186,12 +186,12 @@ constexpr void emit_copy(emission& e, std::size_t result) {
   s.where = e.in.node_at(s.node).where;
   s.loop = e.out.made.buffers[to].type;
   s.space = e.out.made.buffers[to].where.reduced();
-  s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, i)));
+  s.in.push_back(narrowed(buffer_of(e, i)));
   tape_op t;
   t.code = op::input;
   t.type = s.loop.element;
   s.tape.push_back(t);
-  s.out = static_cast<std::uint16_t>(to);
+  s.out = narrowed(to);
   e.out.made.steps.push_back(s);
 }
 
@@ -204,8 +204,8 @@ constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fus
   made.rules = in.g.rules;
   made.maps = in.g.maps;
   made.loops = in.g.loops;
-  made.arguments = static_cast<std::uint16_t>(in.g.inputs.size());
-  made.results = static_cast<std::uint16_t>(in.g.outputs.size());
+  made.arguments = narrowed(in.g.inputs.size());
+  made.results = narrowed(in.g.outputs.size());
   e.out.storages = m.storages;
   e.buffers.assign(p.values.size(), -1);
   e.views.assign(p.values.size(), -1);

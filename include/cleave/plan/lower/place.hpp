@@ -64,7 +64,7 @@ constexpr std::int64_t memory_of(const assigned_graph& in, const partitioned& p,
   if (v.origin != origin::region) return largest_elements(whole, in.g.maps, in.at) * element_bytes;
   const region_shape& shape = p.regions.all[v.region].shape;
   whole.form = form::region;
-  whole.maps = static_cast<std::uint8_t>(shape.maps.size());
+  whole.maps = narrowed(shape.maps.size());
   return largest_elements(whole, shape.maps, in.at) * element_bytes;
 }
 
@@ -98,8 +98,7 @@ constexpr storage_plan place(const assigned_graph& in, const partitioned& p, con
   for (std::size_t r = 0; r < p.results.size(); ++r) {
     storage& s = m.storages[m.of[p.results[r]]];
     const bool in_order = !in.g.outputs_pinned || same_order(p.values[p.results[r]].type, in.g.output_types[r]);
-    if (s.role == role::workspace && !s.assigned && in_order)
-      s = {role::output, static_cast<std::uint16_t>(r), s.bytes, true};
+    if (s.role == role::workspace && !s.assigned && in_order) s = {role::output, narrowed(r), s.bytes, true};
   }
   return m;
 }

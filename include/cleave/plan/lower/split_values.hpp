@@ -77,7 +77,7 @@ constexpr std::size_t region_value(const assigned_graph& in, partitioned& p, std
   partitioned_value around;
   around.origin = origin::region;
   around.loop = in.node_at(region.operand).loop;
-  around.node = static_cast<node_id>(v);
+  around.node = narrowed(v);
   around.type = region.shape.type;
   around.where = region.shape.made;
   around.arity = 1;
@@ -125,7 +125,7 @@ constexpr void split_node(const assigned_graph& in, partitioned& p, std::vector<
   const node& n = in.node_at(v);
   if (rules::is_made_everywhere(n)) return;
   partitioned_value made;
-  made.node = static_cast<node_id>(v);
+  made.node = narrowed(v);
   made.type = n.type;
   made.where = in.chosen[v].out;
   made.arity = n.arity;

@@ -86,8 +86,7 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     next.forwarded.word = 0;
     next.partial_operands = 0;
     if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == partial_reduction(reader))
-      if (const std::uint8_t who = partial_operands_of(reader.code, m.node_at(v).type.element,
-                                                       static_cast<std::uint8_t>(1u << k));
+      if (const std::uint8_t who = partial_operands_of(reader.code, m.node_at(v).type.element, narrowed(1u << k));
           who != 0) {
         next.forwarded = s.out.unreduced() & ~dividing_axes(next);
         next.partial_operands = next.forwarded != 0 ? who : std::uint8_t{0};
