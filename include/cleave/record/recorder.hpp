@@ -170,7 +170,7 @@ class recorder : public graph_writer {
     if (!passes_partials(n)) return {this, no_node};
     n.type = *types[widest];
     const bool widens = outer || outer_;
-    if (!widens && !broadcast(n, types, widest, false)) return {this, no_node};
+    if (!widens && !broadcasts(n, types, widest, false)) return {this, no_node};
     const int first = is_predicate(code, 0) ? 1 : 0;
     if (user != nullptr && !user->takes(types[0]->element))
       return fail(fault::no_function_for_element, user->name, where);
@@ -179,7 +179,7 @@ class recorder : public graph_writer {
       if (types[k]->element != type) return fail(fault::element_types_differ, name_of(n), where);
     if (first != 0 && types[0]->element != element::boolean)
       return fail(fault::element_types_differ, name_of(code), where);
-    if (widens && !broadcast(n, types, widest, true)) return {this, no_node};
+    if (widens && !broadcasts(n, types, widest, true)) return {this, no_node};
     return give_element(n, type, result) ? push(n) : value{this, no_node};
   }
 
@@ -397,48 +397,6 @@ class recorder : public graph_writer {
   constexpr const std::vector<region>& regions() const { return regions_; }
 
  private:
-  /// Checks that operands broadcast to the type of an elementwise node, which is that of the widest. In the outer form
-  /// adds the dims that the node lacks. False after a fault.
-  constexpr bool broadcast(node& n, const tensor_type* const* types, int widest, bool outer) {
-    for (int k = 0; k < n.arity; ++k)
-      for (int i = 0; k != widest && i < types[k]->rank; ++i) {
-        const dim_id d = types[k]->dims.items[i];
-        if (n.type.has(d)) continue;
-        if (!outer) {
-          fail(fault::dims_do_not_broadcast, name_of(n), n.where, made_.dims[d].name);
-          return false;
-        }
-        if (n.type.rank == max_rank) {
-          fail(fault::rank_too_high, name_of(n.code), n.where);
-          return false;
-        }
-        n.type.append(d);
-      }
-    return true;
-  }
-  /// Sets the element type of an elementwise node that computes in `type`; `asked` is that of a cast. False after a
-  /// fault.
-  constexpr bool give_element(node& n, element type, element asked) {
-    const std::uint8_t traits = entry_of(n.code).traits;
-    n.type.element = asked != element::none ? asked : type;
-    if ((traits & op_traits::to_bool) != 0) n.type.element = element::boolean;
-    if ((traits & op_traits::to_real) != 0) n.type.element = real_of(type);
-    if ((traits & op_traits::to_complex) != 0) {
-      if (type != element::f32 && type != element::f64) {
-        fail(fault::complex_parts, name_of(n.code), n.where);
-        return false;
-      }
-      n.type.element = type == element::f32 ? element::c64 : element::c128;
-    }
-    // No part is dropped silently: a cast does not make complex numbers real.
-    const bool drops_part = asked != element::none && !is_complex(asked);
-    if (is_complex(type) && ((traits & op_traits::complex_too) == 0 || drops_part)) {
-      fail(fault::not_for_complex, name_of(n.code), n.where);
-      return false;
-    }
-    return true;
-  }
-
   static constexpr node source_node(op code, element type, source where) {
     node n;
     n.code = code;

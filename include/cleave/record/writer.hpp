@@ -89,6 +89,48 @@ class graph_writer {
     return false;
   }
 
+  /// Checks that operands broadcast to the type of an elementwise node, which is that of the widest. In the outer form
+  /// adds the dims that the node lacks. False after a fault.
+  constexpr bool broadcasts(node& n, const tensor_type* const* types, int widest, bool outer) {
+    for (int k = 0; k < n.arity; ++k)
+      for (int i = 0; k != widest && i < types[k]->rank; ++i) {
+        const dim_id d = types[k]->dims.items[i];
+        if (n.type.has(d)) continue;
+        if (!outer) {
+          refuse(fault::dims_do_not_broadcast, name_of(n), n.where, made_.dims[d].name);
+          return false;
+        }
+        if (n.type.rank == max_rank) {
+          refuse(fault::rank_too_high, name_of(n.code), n.where);
+          return false;
+        }
+        n.type.append(d);
+      }
+    return true;
+  }
+  /// Sets the element type of an elementwise node that computes in `type`; `asked` is that of a cast. False after a
+  /// fault.
+  constexpr bool give_element(node& n, element type, element asked) {
+    const std::uint8_t traits = entry_of(n.code).traits;
+    n.type.element = asked != element::none ? asked : type;
+    if ((traits & op_traits::to_bool) != 0) n.type.element = element::boolean;
+    if ((traits & op_traits::to_real) != 0) n.type.element = real_of(type);
+    if ((traits & op_traits::to_complex) != 0) {
+      if (type != element::f32 && type != element::f64) {
+        refuse(fault::complex_parts, name_of(n.code), n.where);
+        return false;
+      }
+      n.type.element = type == element::f32 ? element::c64 : element::c128;
+    }
+    // No part is dropped silently: a cast does not make complex numbers real.
+    const bool drops_part = asked != element::none && !is_complex(asked);
+    if (is_complex(type) && ((traits & op_traits::complex_too) == 0 || drops_part)) {
+      refuse(fault::not_for_complex, name_of(n.code), n.where);
+      return false;
+    }
+    return true;
+  }
+
   /// Notes whole = major * minor and checks it where the extents are fixed.
   constexpr bool relate(const dim_product& p, std::string_view op, source where) {
     for (const dim_product& known : made_.rules.products)
