@@ -89,7 +89,12 @@ struct layout {
   constexpr layout reduced() const { return {word & dims_mask}; }
 
   /// The axes that shard some position.
-  constexpr axis_set sharded() const { return packed_set((word | word >> 1 | word >> 2 | word >> 3) & lowest_bits); }
+  constexpr axis_set sharded() const { return sharded_bits(); }
+  /// The same as bits, for inner loops of the planner.
+  constexpr unsigned sharded_bits() const {
+    return static_cast<unsigned>(
+        ((word | word >> 1 | word >> 2 | word >> 3) & lowest_bits) * 0x0000'0410'4104'1040u >> 42 & 127u);
+  }
   constexpr axis_set used() const { return sharded().word | (word >> unreduced_at & 127u); }
   /// Whether every axis that shards a position of `coarse` has the same position and rank here: each list of axes
   /// continues the one of `coarse`.

@@ -18,7 +18,7 @@ class reverse_context {
   constexpr explicit reverse_context(recorder& recording)
       : in_(recording), count_(recording.made().nodes.size()), depends_(count_, 0), cotangent_(count_, no_node),
         primal_id_(count_, no_node) {
-    for (std::size_t v = 0; v < count_; ++v) primal_id_[v] = static_cast<node_id>(v);
+    for (std::size_t v = 0; v < count_; ++v) primal_id_[v] = narrowed(v);
   }
 
   constexpr recorder& in() const { return in_; }

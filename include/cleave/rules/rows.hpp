@@ -20,7 +20,7 @@ constexpr value recorded_gather(recorder& in, value table, dim_ref along, value 
   const tensor_type from = in.at(table).type, asked = in.at(indices).type;
   const int d = in.dim_of(table, along, "gather", where);
   if (d < 0) return {&in, no_node};
-  if (asked.has(static_cast<dim_id>(d))) return in.fail(fault::dim_used_twice, "gather", where, along.name);
+  if (asked.has(d)) return in.fail(fault::dim_used_twice, "gather", where, along.name);
   if (!is_integer(asked.element)) return in.fail(fault::not_an_index, "gather", where);
   n.type = asked;
   n.type.element = from.element;
@@ -29,7 +29,7 @@ constexpr value recorded_gather(recorder& in, value table, dim_ref along, value 
     if (n.type.rank == max_rank) return in.fail(fault::rank_too_high, "gather", where);
     n.type.append(from[i]);
   }
-  n.which[0] = static_cast<dim_id>(d);
+  n.which[0] = narrowed(d);
   return in.push(n);
 }
 
@@ -44,15 +44,14 @@ constexpr value recorded_scatter(recorder& in, value rows, dim_ref along, value 
   const int d = in.dim(along, "scatter_add", where);
   if (d < 0) return {&in, no_node};
   if (!is_integer(asked.element)) return in.fail(fault::not_an_index, "scatter_add", where);
-  if (from.has(static_cast<dim_id>(d)) || asked.has(static_cast<dim_id>(d)))
-    return in.fail(fault::dim_used_twice, "scatter_add", where, along.name);
+  if (from.has(d) || asked.has(d)) return in.fail(fault::dim_used_twice, "scatter_add", where, along.name);
   for (int i = 0; i < asked.rank; ++i)
     if (!from.has(asked[i]))
       return in.fail(fault::dims_do_not_broadcast, "scatter_add", where, in.made().dims[asked[i]].name);
   n.type = table;
   n.type.element = from.element;
   n.over = from.set() & ~table.set();
-  n.which[0] = static_cast<dim_id>(d);
+  n.which[0] = narrowed(d);
   return in.push(n);
 }
 

@@ -17,7 +17,7 @@ constexpr value recorded_sort(recorder& in, op code, value x, dim_ref along, boo
   const int d = in.dim_of(x, along, name_of(code), where);
   if (d < 0) return {&in, no_node};
   if (is_complex(n.type.element)) return in.fail(fault::not_for_complex, name_of(code), where);
-  n.which[0] = static_cast<dim_id>(d);
+  n.which[0] = narrowed(d);
   if (code == op::argsort) n.type.element = element::i32;
   return in.append(n, std::array{x}, where);
 }
