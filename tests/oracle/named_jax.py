@@ -453,6 +453,16 @@ class Language:
     def take_along(self, x, places, d):
         return x.by(lambda a: jnp.take_along_axis(a, places.ordered(x.dims), axis=x.at(d)))
 
+    def searchsorted(self, ordered, wanted, d):
+        common = [e for e in ordered.dims if e != d and e in wanted.dims]
+        if len(common) + 1 != len(ordered.dims):
+            raise Untranslated("places in slices that the values do not have")
+        rest = [e for e in wanted.dims if e not in common]
+        find = jnp.searchsorted
+        for _ in common:
+            find = jax.vmap(find)
+        return Named(find(ordered.ordered(common + [d]), wanted.ordered(common + rest)).astype(np.int32), common + rest)
+
     # functions of functions
 
     def remat(self, function):

@@ -135,9 +135,8 @@ TEST(ComposeMaps, AgreeWithOneAfterTheOtherElementByElement) {
       for (std::int64_t i = 0; i < b.to; ++i) {
         const std::int64_t middle = bound_of(outer, a.to).source(i);
         const std::int64_t want = middle < 0 ? -1 : bound_of(inner, 6).source(middle);
-        ASSERT_EQ(bound_of(*both, 6).source(i), want)
-            << a.stride << " " << a.offset << " " << a.divisor << " then " << b.stride << " " << b.offset << " "
-            << b.divisor << " at " << i;
+        ASSERT_EQ(bound_of(*both, 6).source(i), want) << a.stride << " " << a.offset << " " << a.divisor << " then "
+                                                      << b.stride << " " << b.offset << " " << b.divisor << " at " << i;
       }
     }
   EXPECT_GT(composed, 500);
