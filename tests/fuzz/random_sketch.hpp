@@ -19,8 +19,8 @@ inline bool tame(element e, std::span<const double> numbers) {
 }
 
 /// Which programs are made: any, or those that other compilers can be compared on. These have at most 8 devices, blocks
-/// of equal size in arguments and results, no partial values, element types of 64 bits mostly, no random numbers, and no
-/// arithmetic whose result is known beforehand.
+/// of equal size in arguments and results, no partial values, element types of 64 bits mostly, no random numbers, and
+/// no arithmetic whose result is known beforehand.
 enum class family : std::uint8_t { any, comparable };
 
 /// Makes a random program, step by step: what the recorder refuses, or what gives numbers that are not tame, is thrown

@@ -15,11 +15,11 @@
 /// A record is a sketch as JSON (sketch_json.hpp) and
 ///
 ///   values    of each result: two sums of its elements with weights, and the sum of their absolute values
-///   gspmd     bytes: what its collectives move per device; scattered: the same with its all-reduce + slice charged as a
-///             reduce-scatter; work: how often its products are done (1: once), at most
+///   gspmd     bytes: what its collectives move per device; scattered: the same with its all-reduce + slice charged as
+///             a reduce-scatter; work: how often its products are done (1: once), at most
 ///
-/// The weights are `argument` of sketch.hpp: of the program's seed, number 1000 + 2 r + k for sum k of result r, from -1
-/// to 1.
+/// The weights are `argument` of sketch.hpp: of the program's seed, number 1000 + 2 r + k for sum k of result r, from
+/// -1 to 1.
 namespace fuzz {
 
 /// Records a program with all extents fixed, as other compilers know them.

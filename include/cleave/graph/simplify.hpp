@@ -123,7 +123,8 @@ constexpr graph without_nodes(const graph& from) {
 } // namespace detail
 
 /// The same computation without equal operations done twice, without operations that no result needs, without other
-/// names for one value, and, unless `compose` is false, with remaps of remaps as one. Inputs stay, in order, used or not.
+/// names for one value, and, unless `compose` is false, with remaps of remaps as one. Inputs stay, in order, used or
+/// not.
 constexpr graph simplify(const graph& recorded, bool compose = true, bool again = true) {
   graph arranged;
   if (!recorded.loops.empty()) arranged = ordered(recorded);
