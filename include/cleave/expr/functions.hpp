@@ -94,6 +94,8 @@ template <Recorded X>
 constexpr value operator!(const X& x) {
   return detail::record(op::logical_not, operand(x, detail::made_at(x).file, detail::made_at(x).line));
 }
+// Statements record their values as operands.
+constexpr value operator!(const operand& x) { return detail::record(op::logical_not, x); }
 CLEAVE_LIFT_UNARY(!)
 /// The absolute value. Of complex numbers: the modulus, a real number.
 constexpr value abs(operand x) { return detail::record(op::abs, x); }
