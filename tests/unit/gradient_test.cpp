@@ -410,7 +410,7 @@ TEST(Gradient, OfAGradient) {
   EXPECT_EQ(got[1], (row{6, 12, -18}));
 }
 
-// Cotangents that are constant along dims are never written out. What is summed to a number, and nothing else, has them.
+// Cotangents that are constant along dims are not written out. What is summed to a number, and nothing else, has them.
 TEST(Gradient, OfASumCountsTheElementsThatAnOperandWasBroadcastTo) {
   constexpr std::int64_t rows = 5, columns = 3;
   mesh_value mesh;

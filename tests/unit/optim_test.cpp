@@ -403,7 +403,7 @@ TEST(Optim, AdafactorIsThePublishedAlgorithm) {
 
 // Adam, and gradient descent
 
-/// Algorithm 1 of Kingma and Ba on one tensor, with decoupled weight decay, and with the corrections as they write them.
+/// Algorithm 1 of Kingma and Ba on one tensor, with decoupled weight decay, and corrections as they write them.
 struct adam_reference {
   numbers mean{}, square{};
 

@@ -3,11 +3,11 @@
 //
 // Prices in numbers that are written out here: the messages that a device waits for, the workspace, the work of
 // products. The simulator counts bytes alone, so nothing else looks at them.
+#include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/lookup.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
-#include <cleave/expr/cumulative.hpp>
-#include <cleave/expr/lookup.hpp>
 #include <cleave/expr/sort.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/plan/price.hpp>
@@ -115,12 +115,13 @@ TEST(Prices, OfHalosAreOneMessageANeighbour) {
   const mesh_value m = mesh_of(4, 1);
   sizes at;
   // Two rows from the device before: 2 x 48 floats. Both neighbours: two messages.
-  program p = planned(m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}},
-                      [](value x) { return roll(x, batch, 2); }, at);
+  program p = planned(
+      m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, [](value x) { return roll(x, batch, 2); }, at);
   EXPECT_EQ(bytes(p, at), 2 * 48 * 4);
   EXPECT_EQ(messages(p, at), 1);
-  p = planned(m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}},
-              [](value x) { return roll(x, batch, 1) + roll(x, batch, -1); }, at);
+  p = planned(
+      m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}},
+      [](value x) { return roll(x, batch, 1) + roll(x, batch, -1); }, at);
   EXPECT_EQ(bytes(p, at), 2 * 48 * 4);
   EXPECT_EQ(messages(p, at), 2);
   // The rows of a block in reverse order are those of one other device.
@@ -129,8 +130,9 @@ TEST(Prices, OfHalosAreOneMessageANeighbour) {
   EXPECT_EQ(messages(p, at), 1);
   // Every second row of the second half: two rows for a device, which for one lie on two others.
   const dim_ref half{"half"};
-  p = planned(m, {{batch, "x"}, {embed, ""}}, {{half, "x"}, {embed, ""}},
-              [&](value x) { return slice(x, batch, half, 12, to_the_end, 2); }, at);
+  p = planned(
+      m, {{batch, "x"}, {embed, ""}}, {{half, "x"}, {embed, ""}},
+      [&](value x) { return slice(x, batch, half, 12, to_the_end, 2); }, at);
   EXPECT_EQ(bytes(p, at), 2 * 48 * 4);
   EXPECT_EQ(messages(p, at), 2);
 }
@@ -138,18 +140,21 @@ TEST(Prices, OfHalosAreOneMessageANeighbour) {
 TEST(Prices, OfScansSortsAndLookUpsHaveMessages) {
   const mesh_value m = mesh_of(4, 1);
   sizes at;
-  program p = planned(m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}},
-                      [](value x) { return cumulative_sum(x, batch); }, at);
+  program p = planned(
+      m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, [](value x) { return cumulative_sum(x, batch); },
+      at);
   EXPECT_EQ(bytes(p, at), 48 * 4);
   EXPECT_EQ(messages(p, at), 2);
   // docs/12-cost.md: seven collectives of n - 1 messages, ten with indices.
   const std::int64_t before = [&] {
-    p = planned(m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, [](value x) { return sort(x, batch); }, at);
+    p = planned(
+        m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, [](value x) { return sort(x, batch); }, at);
     EXPECT_EQ(messages(p, at), 7 * 3);
     return bytes(p, at);
   }();
-  p = planned(m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, [](value x) { return argsort(x, batch); },
-              at, element::i32);
+  p = planned(
+      m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, [](value x) { return argsort(x, batch); }, at,
+      element::i32);
   EXPECT_EQ(messages(p, at), 10 * 3);
   EXPECT_GT(bytes(p, at), before);
   EXPECT_LT(bytes(p, at), 2 * before);

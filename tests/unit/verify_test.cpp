@@ -72,8 +72,11 @@ TEST(Verify, RefusesWhatReadsNothingOrWritesWhatIsNotItsOwn) {
   EXPECT_FALSE(verify(written(1).step_of(step_kind::map, {0}, 2).p)); // no result
   EXPECT_FALSE(verify(written(1).step_of(step_kind::map, {0}, 1).step_of(step_kind::map, {1}, 0).p));
   // A product over what it reads.
-  EXPECT_FALSE(verify(
-      written(1).step_of(step_kind::map, {0}, 2).step_of(step_kind::gemm, {0, 2}, 2).step_of(step_kind::map, {2}, 1).p));
+  EXPECT_FALSE(verify(written(1)
+                          .step_of(step_kind::map, {0}, 2)
+                          .step_of(step_kind::gemm, {0, 2}, 2)
+                          .step_of(step_kind::map, {2}, 1)
+                          .p));
 }
 
 TEST(Verify, RefusesToTouchWhatAnExchangeInFlightSendsOrBrings) {
@@ -166,10 +169,8 @@ TEST(Verify, ExchangesAreWaitedForInTheirLoop) {
 }
 
 TEST(Verify, ExchangesWithoutWorkMeanwhileAreNotSplit) {
-  const std::vector<step> steps = overlapped(written(4)
-                                                 .step_of(step_kind::map, {0}, 2)
-                                                 .step_of(step_kind::exchange, {2}, 3)
-                                                 .step_of(step_kind::map, {3}, 1));
+  const std::vector<step> steps = overlapped(
+      written(4).step_of(step_kind::map, {0}, 2).step_of(step_kind::exchange, {2}, 3).step_of(step_kind::map, {3}, 1));
   EXPECT_EQ(steps.size(), 3u);
   EXPECT_FALSE(steps[1].in_flight);
 }
