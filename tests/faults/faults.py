@@ -283,6 +283,7 @@ expression(f, "tb.has(ta[i]) && (n.over & dim_bit(ta[i])) == 0", "tb.has(ta[i])"
 expression(f, "from.set() == like.set()", "from.rank == 0 && like.rank == 0", "unit:*")
 expression(f, "is_complex(type) && (!takes_complex(code) || drops_part)", "false", "unit:*")
 expression(f, "within(made_.loops, of, loop)", "true", "unit:Loops.*")
+expression(f, "made_.nodes.size() >= no_node", "true") # every program is refused
 
 # Layouts.
 f = "layout/blocks.hpp"

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Seeds faults in a copy of the headers, one at a time, and reports which of them the tests catch. Not part of CI.
 
-  tests/faults/seed.py --work DIR [--build BUILD] [--only TEXT] [--files NAMES] [--again] [--list]
+  tests/faults/seed.py --work DIR [--build BUILD] [--only TEXT] [--files NAMES] [--first] [--again] [--list]
 
 faults.py lists the faults. Most are compiled beside what they replace, with a switch that the environment sets when a
 program runs (CLEAVE_SEEDED_FAULT=number), so that one build of a program serves for all of them. The switch is off in
@@ -17,6 +17,8 @@ of one test.
   --only TEXT   only faults whose file or test contains the text
   --files NAMES the unit tests that are built (gradient_test,loops_test,...); all by default; none
   --mpi NAMES   the same for tests/mpi
+  --first       only the test that should catch a fault, not the others after it: quick; `missed` are those that it does
+                not catch
   --again       forgets the results so far
   --list        prints the faults and stops
 
@@ -103,6 +105,7 @@ class Session:
             self.results_file.unlink(missing_ok=True)
         self.results = json.loads(self.results_file.read_text()) if self.results_file.exists() else {}
         self.baseline = {}
+        self.first = arguments.first
 
     @staticmethod
     def chosen(folder, names):
@@ -257,6 +260,8 @@ class Session:
         """Programs and filters: the test that should catch it, and then the others."""
         program, _, pattern = fault["test"].partition(":")
         first = [(program, pattern or "*")]
+        if self.first:
+            return first
         if program == "mpi":
             return first + ([("mpi", "*")] if pattern not in ("", "*") else [])
         rest = [("fuzz", "*"), ("unit", "*"), ("oracle", "*")]
@@ -271,7 +276,7 @@ class Session:
                 why, _ = self.run(command, number, self.limit_of(key))
                 if why:
                     return "caught", f"{program}:{pattern} {why}"
-        return "survived", ""
+        return ("missed" if self.first else "survived"), ""
 
     def judge_constant(self, fault):
         """A build of one test with the fault in place."""
@@ -328,6 +333,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--files", default="")
     parser.add_argument("--mpi", default="")
+    parser.add_argument("--first", action="store_true")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
@@ -347,7 +353,7 @@ def main() -> int:
     programs = s.programs(headers)
     s.measure(programs)
     for n, f in chosen:
-        if s.key(f) in s.results and s.results[s.key(f)]["verdict"] != "survived":
+        if s.key(f) in s.results and s.results[s.key(f)]["verdict"] not in ("survived", "missed"):
             continue
         if f["test"].startswith("mpi") and not programs.get("mpi"):
             continue
@@ -355,7 +361,7 @@ def main() -> int:
         s.keep(f, verdict)
         print(f"{n:4} {verdict[0]:16} {f['file']}: {f['old'].splitlines()[0][:60]}  {verdict[1][:90]}", flush=True)
     told = [s.results[s.key(f)]["verdict"] for _, f in chosen if s.key(f) in s.results]
-    print("seed.py: faults", len(chosen), ", ".join(f"{v} {told.count(v)}" for v in ("caught", "survived", "does not compile")))
+    print("seed.py: faults", len(chosen), ", ".join(f"{v} {told.count(v)}" for v in ("caught", "missed", "survived", "does not compile")))
     return 0
 
 

@@ -3,9 +3,12 @@
 //
 // Derivatives: of every op and of random programs, against central differences in the plain evaluator, along random
 // directions; and their plans, under random layouts, against the evaluator in the simulator.
+#include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
+#include <cleave/expr/lookup.hpp>
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
 
@@ -382,7 +385,7 @@ struct small {
     const graph g = in.take();
     EXPECT_TRUE(g.found.ok()) << static_cast<int>(g.found.fault) << " in " << g.found.op;
     sizes at = sizes_for(g);
-    at.dims[0] = 3;
+    for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = 3;
     std::vector<host_array> arrays;
     for (std::size_t i = 0; i < data.size(); ++i) {
       arrays.emplace_back(shape_of(g.nodes[g.inputs[i]].type, at));
@@ -462,6 +465,62 @@ TEST(Gradient, OfASumCountsTheElementsThatAnOperandWasBroadcastTo) {
   EXPECT_EQ(slopes([](value u, value b, value n) { return mean(u, dim('a')) + mean(b) + n; }),
             (three{1.0 / rows, 1, columns}));
   EXPECT_EQ(slopes([](value u, value b, value n) { return dot(u, b, dim('b')) + n; }), (three{1, rows, rows}));
+}
+
+// The same for what takes elements from indices that are data, which must have the cotangent along all dims.
+TEST(Gradient, OfASumOfWhatIsLookedUpCountsTheLookUps) {
+  small s;
+  recorder in(s.mesh);
+  spec places;
+  places.mesh = s.mesh;
+  places.dims.push_back(placement(dim('b')));
+  const value x = in.input(element::f64, s.row), indices = in.input(element::i32, places),
+              rows = in.input(element::f64, places);
+  const auto slope = [&](auto f, const value& by) {
+    const auto [result, pullback] = vjp([&](value v) { return sum(f(v)); }, by);
+    in.output(pullback(in.constant(1, element::f64, {})));
+  };
+  slope([&](value v) { return gather(v, dim('a'), indices); }, x);
+  slope([&](value v) { return scatter_add(v, indices, dim('a')) + x * 0; }, rows);
+  slope([&](value v) { return sort(v, dim('a')); }, x);
+  slope([&](value v) { return cumulative_sum(v, dim('a')); }, x);
+  slope([&](value v) { return cumulative_max(v, dim('a')); }, x);
+  const auto got = small::run(in, {{4, 7, 1}, {2, 0, 2}, {5, 6, 8}});
+  EXPECT_EQ(got[0], (row{1, 0, 2}));
+  EXPECT_EQ(got[1], (row{1, 1, 1}));
+  EXPECT_EQ(got[2], (row{1, 1, 1}));
+  EXPECT_EQ(got[3], (row{3, 2, 1}));
+  EXPECT_EQ(got[4], (row{1, 2, 0}));
+}
+
+TEST(Gradient, OfACastHasTheTypeOfItsOperand) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f32, s.row);
+  const auto [result, pullback] = vjp([](value v) { return sum(cast<double>(v) * cast<double>(v)); }, x);
+  const value slope = pullback(in.constant(1, element::f64, {}));
+  EXPECT_EQ(in.at(slope).type.element, element::f32);
+  in.output(slope);
+  EXPECT_EQ(small::run(in, {{1, 2, -3}})[0], (row{2, 4, -6}));
+}
+
+TEST(Gradient, HasTheLayoutThatTheUserWroteForTheValue) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 2});
+  recorder in(mesh);
+  spec plain, sharded;
+  plain.mesh = sharded.mesh = mesh;
+  plain.dims.push_back(placement(dim('a')));
+  sharded.dims.push_back(placement(dim('a')));
+  sharded.dims[0].axes.push_back("x");
+  const value x = in.input(element::f64, plain);
+  const auto [y, pullback] = vjp([&](value v) { return sin(constrain(v * v, sharded)); }, x);
+  in.output(pullback(cos(y)), element::f64, plain);
+  ASSERT_TRUE(in.made().found.ok());
+  int constrained = 0;
+  for (const node& n : in.made().nodes)
+    if (n.code == op::constrain && n.gradient && (n.pinned & 1) != 0 && n.pin[0].size() == 1) ++constrained;
+  EXPECT_EQ(constrained, 1);
 }
 
 // What docs/09-gradients.md promises where a function has no derivative. The numbers are those of jax.grad (JAX 0.10.2,

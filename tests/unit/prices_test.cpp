@@ -145,21 +145,43 @@ TEST(Prices, OfScansSortsAndLookUpsHaveMessages) {
       at);
   EXPECT_EQ(bytes(p, at), 48 * 4);
   EXPECT_EQ(messages(p, at), 2);
-  // docs/12-cost.md: seven collectives of n - 1 messages, ten with indices.
-  const std::int64_t before = [&] {
-    p = planned(
-        m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, [](value x) { return sort(x, batch); }, at);
-    EXPECT_EQ(messages(p, at), 7 * 3);
-    return bytes(p, at);
-  }();
-  p = planned(
-      m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, [](value x) { return argsort(x, batch); }, at,
-      element::i32);
+  // Seven collectives of n - 1 messages, ten with indices. 48 slices on each device, blocks of 6: 3/4 of the elements
+  // and one of each slice, six samples of the 12 slices that a device decides for, the cuts of the 36 others with their
+  // indices, and two counts of each slice for each other device.
+  const auto planned_along_rows = [&](auto f, element made) {
+    return planned(m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, f, at, made);
+  };
+  p = planned_along_rows([](value x) { return sort(x, batch); }, element::f32);
+  EXPECT_EQ(messages(p, at), 7 * 3);
+  EXPECT_EQ(bytes(p, at), (864 + 48 * 4) + 3 * 12 * 6 * 4 + 36 * 3 * (4 + 8) + 2 * 3 * 48 * 8);
+  p = planned_along_rows([](value x) { return argsort(x, batch); }, element::i32);
   EXPECT_EQ(messages(p, at), 10 * 3);
-  EXPECT_GT(bytes(p, at), before);
-  EXPECT_LT(bytes(p, at), 2 * before);
-  // The elements alone: 3/4 of 6 x 48 floats; samples, cuts and counts come to it.
-  EXPECT_GT(before, 6 * 48 * 4 * 3 / 4);
+  EXPECT_EQ(bytes(p, at), (2 * 864 + 48 * 8) + 3 * 12 * 6 * 8 + 36 * 3 * (4 + 8) + 2 * 3 * 48 * 8);
+}
+
+TEST(Prices, OfRowsThatAreSentAreRowsAndIndices) {
+  tensor_type rows, indices, table;
+  for (dim_id d : {dim_id{0}, dim_id{1}}) rows.append(d);
+  indices.append(0);
+  for (dim_id d : {dim_id{2}, dim_id{1}}) table.append(d);
+  rows.element = table.element = element::f32;
+  indices.element = element::i32;
+  sizes at;
+  at.axes[0] = 4;
+  at.dims[0] = 20;
+  at.dims[1] = 48;
+  at.dims[2] = 24;
+  placed_op o;
+  o.arity = 2;
+  o.in[0] = {&rows, sharded(0, 0)};
+  o.in[1] = {&indices, sharded(0, 0)};
+  o.out = {&table, sharded(0, 0)};
+  o.along = 2;
+  o.over = 1;
+  EXPECT_EQ(rules::moves_of_scatter(o, at), (cost{3 * (5 * 4 + 5 * 48 * 4) / 4, 2 * 3}));
+  // To a table that is whole on every device each of them sends all.
+  o.out.where = layout{};
+  EXPECT_EQ(rules::moves_of_scatter(o, at), (cost{3 * (5 * 4 + 5 * 48 * 4), 2 * 3}));
 }
 
 TEST(Prices, OfLookUpsAreIndicesOneWayAndRowsTheOther) {
