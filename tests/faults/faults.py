@@ -129,6 +129,7 @@ expression(f, "offer(p, tensors[k], position, longest)", "(k == arity && offer(p
 expression(f, "p.g.dims[p.nodes[v].type[position]].extent == 1", "false", "oracle")
 expression(f, "(p.fixed[v] >> position & 1) != 0", "false", "unit:Complete.*")
 expression(f, "(others >> list[j] & 1) == 0", "true", "unit:Complete.*")
+# Changes nothing: what is taken was offered before, and an axis shards one dim.
 expression(f, "(longest.bits() & taken) != 0", "false", "unit:Complete.*")
 statement(f, "detail::propagate(p, true, true);", "", "unit:Complete.*")
 statement(f, "detail::propagate(p, false, false);", "", "unit:Complete.*")
@@ -319,6 +320,7 @@ expression(f, "have_[group[k]] != have_[group[0]]", "false", "unit:Simulate.*")
 f = "program/verify.hpp"
 expression(f, "m.memory[in] == target && !works_in_place(s)", "false", "unit:Verify.*")
 statement(f, "for (std::uint16_t sent : m.p.steps[f].in)\n      if (target == m.memory[sent]) return false;", "", "unit:Verify.*")
+# Changes nothing: where the exchange is waited for it finds something written.
 expression(f, "target == m.memory[m.p.steps[f].out]", "false", "unit:Verify.*")
 expression(f, "p.steps[f].in_loop == s.in_loop", "false", "unit:Verify.*")
 expression(f, "!detail::can_read(state, in)", "false", "unit:Verify.*")
