@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 // Look-ups and sums by index where nothing moves: one parallel kernel that reads the indices where they are.
 
@@ -50,11 +52,30 @@ namespace detail {
 /// Elements that a unit of a look-up has: on devices one, so that neighbouring threads have neighbouring elements.
 inline constexpr std::int64_t lookup_grain = on_host ? 1 << 13 : 1;
 
+/// Single elements of a block that has some. An index that it lacks reads the first element in vain, so that the loop
+/// has no branch.
+template <class T>
+CLEAVE_FUNCTION void gather_line_32(const T* table, const std::int32_t* indices, T* rows, std::int64_t n,
+                                    std::int32_t begin, std::int32_t end) {
+  CLEAVE_INDEPENDENT
+  for (std::int64_t j = 0; j < n; ++j) {
+    const std::int32_t i = indices[j];
+    const bool found = (i >= begin) & (i < end);
+    const T x = table[found ? i - begin : 0];
+    rows[j] = found ? x : T{};
+  }
+}
 /// One element of the rows of a line of indices.
 template <class T, class I>
 CLEAVE_FUNCTION void gather_line(const T* table, std::int64_t table_stride, const I* indices, T* rows,
                                  std::int64_t rows_stride, std::int64_t n, const index_block& block) {
   if (rows_stride == 1 && table_stride == 0 && block.stride == 1) {
+    if constexpr (std::is_same_v<I, std::int32_t>) {
+      // Offsets of 32 bits are half the work in vector code.
+      if (block.extent > 0 && block.begin + block.extent <= std::numeric_limits<std::int32_t>::max())
+        return gather_line_32(table, indices, rows, n, static_cast<std::int32_t>(block.begin),
+                              static_cast<std::int32_t>(block.begin + block.extent));
+    }
     for (std::int64_t j = 0; j < n; ++j) {
       const std::uint64_t r = block.row_of(indices[j]);
       rows[j] = block.has(r) ? table[r] : T{};
@@ -155,16 +176,18 @@ struct scatter_rows_functor {
 
  private:
   /// One element of every row.
-  CLEAVE_FUNCTION void add_elements(const From* from, To* into, const index_block& mine) const {
+  CLEAVE_FUNCTION void add_elements(const From* from, To* into, const index_block mine) const {
+    const std::int64_t in_rows = at.over.inner(1), in_table = at.over.inner(2);
     for (std::int64_t n = 0, m = 0; n < at.count; n += m) {
       m = at.over.in_line(n, at.count - n);
       const From* const line = from + at.over.at(1, n);
       To* const target = into + at.over.at(2, n);
+      const I* const index = indices + n;
       for (std::int64_t j = 0; j < m; ++j) {
-        const std::uint64_t r = mine.row_of(indices[n + j]);
+        const std::uint64_t r = mine.row_of(index[j]);
         if (!mine.has(r)) continue;
-        To& sum = target[mine.offset(r) + j * at.over.inner(2)];
-        sum = sum + static_cast<To>(line[j * at.over.inner(1)]);
+        To& sum = target[mine.offset(r) + j * in_table];
+        sum = sum + static_cast<To>(line[j * in_rows]);
       }
     }
   }
