@@ -162,7 +162,7 @@ TEST_F(Faults, SpecificationsThatWereRejectedWhereTheyWereWritten) {
   spec s = spec_of({b});
   s.well_formed = false;
   static_cast<void>(constrain(a, s));
-  EXPECT_EQ(in.made().found.fault, fault::already_said);
+  EXPECT_EQ(in.made().found.fault, fault::already_reported);
 }
 TEST_F(Faults, MoreDimsThanAGraphHas) {
   std::deque<std::string> names;

@@ -14,6 +14,12 @@
 
 namespace cleave::comm {
 
+/// The most elements of a shard of a table whose offsets travel as 32-bit numbers. Tests set it low.
+inline std::int64_t& narrow_offsets_limit() {
+  static std::int64_t limit = most_narrow_offsets;
+  return limit;
+}
+
 /// A device that has a block of the table.
 struct row_owner {
   index_block block{};
@@ -41,7 +47,7 @@ struct find_routes_functor {
   std::int64_t* next;
   /// Where rows are here and in the owner's shard; null while they are counted.
   std::int64_t* here;
-  std::int32_t* there;
+  std::int64_t* there;
 
   void operator()(std::int64_t part) const {
     const auto size = static_cast<int>(owners->size());
@@ -63,7 +69,7 @@ struct find_routes_functor {
     if (here == nullptr) return;
     const row_owner& to = owner(o);
     here[at] = to.indices.at(1, n);
-    there[at] = static_cast<std::int32_t>(to.indices.at(2, n) + to.block.offset(to.block.row_of(indices[n])));
+    there[at] = to.indices.at(2, n) + to.block.offset(to.block.row_of(indices[n]));
   }
 };
 
@@ -83,12 +89,14 @@ struct row_list {
   }
 };
 
-/// The rows that travel between this device and those that have the table.
+/// The rows that travel between this device and those that have the table. Devices name them by offsets in a shard:
+/// 32-bit numbers where the largest shard allows it, which all ranks know, else 64-bit ones.
 template <class I>
 class kept_routes {
  public:
-  kept_routes(std::vector<row_owner> owners, std::int64_t indices, bool to_all, const group& g)
-      : owners_(std::move(owners)), count_(indices), to_all_(to_all), group_(g) {}
+  kept_routes(const row_tensors& t, std::vector<row_owner> owners, std::int64_t indices, bool to_all, const group& g)
+      : owners_(std::move(owners)), count_(indices), to_all_(to_all),
+        wide_(t.largest_table_shard() > narrow_offsets_limit()), group_(g) {}
 
   /// Collective over the group: an all-to-all of counts. A device whose indices changed sends them again.
   void update(const I* indices) {
@@ -147,12 +155,18 @@ class kept_routes {
       for (std::int64_t i = 0; i < parts; ++i) f(i);
   }
 
+  /// The offsets of asked rows go to their owners, for those that come to this device.
+  std::vector<std::int64_t> exchanged(const std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from) {
+    if (wide_) return exchange_.exchanged(there_, to, from, group_);
+    const auto came = exchange_.exchanged(std::vector<std::int32_t>(there_.begin(), there_.end()), to, from, group_);
+    return {came.begin(), came.end()};
+  }
   /// Takes the indices of the peers that changed theirs.
   void take(bool same, const std::vector<std::int64_t>& said) {
     const std::vector<std::int64_t> none(owners_.size(), 0);
     std::vector<std::int64_t> received = said;
     for (std::int64_t& n : received) n = std::max<std::int64_t>(n, 0);
-    const std::vector<std::int32_t> news = exchange_.exchanged(there_, same ? none : asked_.count, received, group_);
+    const std::vector<std::int64_t> news = exchanged(same ? none : asked_.count, received);
     if (named_.count.empty()) named_.count = none;
     std::vector<std::int64_t> at;
     auto kept = named_.at.begin();
@@ -173,14 +187,14 @@ class kept_routes {
 
   std::vector<row_owner> owners_;
   std::int64_t count_;
-  bool to_all_, found_ = false;
+  bool to_all_, wide_, found_ = false;
   group group_;
   row_exchange exchange_{};
   kept_memory<I> last_{};
   kept_memory<int> flag_{};
   row_list asked_{}, named_{};
-  /// Where asked rows are in the shards of their owners, as it is sent.
-  std::vector<std::int32_t> there_{};
+  /// Where asked rows are in the shards of their owners.
+  std::vector<std::int64_t> there_{};
 };
 
 } // namespace cleave::comm

@@ -39,7 +39,7 @@ class row_transport {
       : element_(t.rows.element), row_(t.over_row(grid.here())),
         here_(t.over_indices(grid.here(), grid.here()), row_, row_owner::block_of(t, grid.here())),
         group_(grid.sizes().product(over) > 1 ? grid.group_of(over) : group{}),
-        routes_(owners(grid, t, over, group_.size), here_.count, to_all, group_) {}
+        routes_(t, owners(grid, t, over, group_.size), here_.count, to_all, group_) {}
 
   std::int64_t length() const { return here_.length; }
   bool alone() const { return group_.size == 1; }

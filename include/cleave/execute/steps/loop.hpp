@@ -4,6 +4,7 @@
 
 #include <cleave/execute/host_number.hpp>
 #include <cleave/execute/step_form.hpp>
+#include <cleave/storage/as.hpp>
 
 // Loops: the steps up to the end run again and again.
 
@@ -31,7 +32,7 @@ class loop_step final : public bound_step {
     const std::int64_t iterations = count_.known() ? count_.read(r) : iterations_;
     for (std::int64_t i = 0; i < iterations; ++i) {
       const std::int64_t index = backwards_ ? iterations - 1 - i : i;
-      for (const slice& s : slices_) r.at[s.buffer] = static_cast<char*>(r.at[s.stack]) + index * s.bytes;
+      for (const slice& s : slices_) r.at[s.buffer] = as<char>(r.at[s.stack]) + index * s.bytes;
       r.run_steps(begin_ + 1, end_ - 1);
       if (until_.known() && until_.read(r) != 0) break;
     }
