@@ -37,7 +37,7 @@ class plan_identity {
       mix(hash, static_cast<std::uint64_t>(s.kind) + 64u * static_cast<std::uint64_t>(s.move) + 4096u * s.axes +
                     (std::uint64_t{s.out} << 32));
       for (std::uint16_t in : s.in) mix(hash, in);
-      for (const tape_op& t : s.tape)
+      for (const tape_op& t : tape_of(p, s))
         mix(hash, static_cast<std::uint64_t>(t.code) + 1024u * static_cast<std::uint64_t>(t.type));
       if (name.empty() || (named_without_line_ && s.where.line != 0)) {
         name = operation_of(s) + place_of(s);

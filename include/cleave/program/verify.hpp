@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/graph/verify.hpp>
-#include <cleave/program/program.hpp>
+#include <cleave/program/program_view.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -58,8 +58,14 @@ constexpr bool write(memory_state& m, std::size_t i) {
   const step& s = m.p.steps[i];
   if (s.out >= m.p.buffers.size() || m.memory[s.out] == read_only_memory) return false;
   const std::size_t target = m.memory[s.out];
-  for (std::uint16_t in : s.in)
+  for (std::uint16_t in : s.in) {
     if (m.memory[in] == target && !works_in_place(s)) return false;
+    const buffer& view = m.p.buffers[in];
+    if (view.form != form::view || m.p.buffers[view.of].form != form::halo) continue;
+    // Neighbours in a shard are read as long as anything is written, and from where the step says that it reads.
+    const std::uint16_t shard = m.p.buffers[view.of].of;
+    if (m.memory[shard] == target || !s.in.contains(shard)) return false;
+  }
   for (std::size_t f : m.in_flight) {
     if (target == m.memory[m.p.steps[f].out]) return false;
     for (std::uint16_t sent : m.p.steps[f].in)
@@ -72,7 +78,8 @@ constexpr bool write(memory_state& m, std::size_t i) {
 
 /// Whether a step is what its kind says, apart from the memory that it touches.
 constexpr bool is_legal(const program& p, const step& s) {
-  for (const tape_op& t : s.tape)
+  if (s.first_op + std::size_t{s.ops} > p.tape.size()) return false;
+  for (const tape_op& t : tape_of(p, s))
     if (t.code == op::input && t.arg >= s.in.size()) return false;
   if (s.kind != step_kind::move) return true;
   const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];

@@ -15,6 +15,14 @@ constexpr std::uint8_t load(step& s, int buffer) {
   return static_cast<std::uint8_t>(s.in.size() - 1);
 }
 
+/// Appends an entry to the tape of a step, which is the last one that has a tape.
+constexpr void append_op(emission& e, step& s, const tape_op& t) {
+  std::vector<tape_op>& tape = e.out.made.tape;
+  if (s.ops == 0) s.first_op = static_cast<std::uint32_t>(tape.size());
+  tape.push_back(t);
+  ++s.ops;
+}
+
 /// The values of an expression at hand, and their entries.
 struct expressed {
   std::size_t value;
@@ -33,6 +41,8 @@ constexpr std::uint8_t express(emission& e, step& s, std::vector<expressed>& kno
   if (v.reads_neighbours && (root || fused)) {
     t.code = op::input;
     t.arg = load(s, view_of(e, i));
+    // The shard is read with its halo.
+    if (e.p.is_halo(v.in[0])) load(s, buffer_of(e, e.p.values[v.in[0]].in[0]));
   } else if (!root && !fused && e.f.free[i] == 0) {
     t.code = op::input;
     t.arg = load(s, buffer_of(e, i));
@@ -49,8 +59,8 @@ constexpr std::uint8_t express(emission& e, step& s, std::vector<expressed>& kno
     // A user's function takes three numbers, whatever it needs.
     for (std::size_t k = v.arity; k < t.in.size() && n.user != nullptr; ++k) t.in[k] = t.in[0];
   }
-  s.tape.push_back(t);
-  known.push_back({i, static_cast<std::uint8_t>(s.tape.size() - 1)});
+  append_op(e, s, t);
+  known.push_back({i, static_cast<std::uint8_t>(s.ops - 1)});
   return known.back().entry;
 }
 
@@ -85,7 +95,6 @@ constexpr void emit_region(emission& e, const partitioned_value& v, step& s) {
   s.kind = step_kind::exchange;
   s.axes = fetched_over(shape);
   if (s.axes != 0) s.move = kind::exchange;
-  s.region_parts = shape.parts;
   s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, v.in[0])));
   s.first_map = static_cast<std::uint16_t>(e.out.made.maps.size());
   s.maps = static_cast<std::uint8_t>(shape.maps.size());
@@ -189,7 +198,7 @@ constexpr void emit_copy(emission& e, std::size_t result) {
   tape_op t;
   t.code = op::input;
   t.type = s.loop.element;
-  s.tape.push_back(t);
+  append_op(e, s, t);
   s.out = static_cast<std::uint16_t>(to);
   e.out.made.steps.push_back(s);
 }
