@@ -6,7 +6,7 @@
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_DATADIR}/cmake/Cleave")
 
-install(TARGETS cleave cleave_core EXPORT CleaveTargets)
+install(TARGETS cleave cleave_core cleave_precompiled_header EXPORT CleaveTargets)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/cleave" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" DESTINATION "${CMAKE_INSTALL_DATADIR}/licenses/cleave")
 install(EXPORT CleaveTargets NAMESPACE Cleave:: DESTINATION "${package_dir}")

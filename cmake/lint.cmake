@@ -34,8 +34,9 @@ set(folder "${PROJECT_BINARY_DIR}/lint")
 file(MAKE_DIRECTORY "${folder}")
 cleave_write_options(cleave "${folder}/options.txt")
 cleave_clang_openmp("${tidy}" openmp)
+list(JOIN openmp "|" openmp)
 set(lint_all
-    ${lint} --format "${format}" --tidy "${tidy}" --options "${folder}/options.txt" "--openmp=$<JOIN:${openmp},|>" --folder "${folder}"
+    ${lint} --format "${format}" --tidy "${tidy}" --options "${folder}/options.txt" "--openmp=${openmp}" --folder "${folder}"
     $<$<TARGET_EXISTS:Cleave::fft>:--fft>)
 add_custom_target(lint COMMAND ${lint_all} USES_TERMINAL VERBATIM COMMAND_EXPAND_LISTS)
 add_custom_target(format COMMAND ${lint} --format "${format}" --fix USES_TERMINAL VERBATIM)

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The two targets that users link; a third one, Cleave::fft, is in CleaveFftw.cmake.
-#   Cleave::core    the partitioner alone: the include folder and C++20; no Kokkos, no MPI
-#   Cleave::Cleave  all of it: with Kokkos, Kokkos Kernels and MPI
+# The targets that users link; one more, Cleave::fft, is in CleaveFftw.cmake.
+#   Cleave::core         the partitioner alone: the include folder and C++20; no Kokkos, no MPI
+#   Cleave::Cleave       all of it: with Kokkos, Kokkos Kernels and MPI
+#   Cleave::precompiled  the same, and <cleave/cleave.hpp> as a precompiled header of each target that links it
 
 add_library(cleave_core INTERFACE)
 add_library(Cleave::core ALIAS cleave_core)
@@ -31,3 +32,11 @@ option(CLEAVE_CHECKED "Turn checked mode on in all programs that link Cleave::Cl
 target_compile_definitions(cleave INTERFACE "$<$<BOOL:${CLEAVE_CHECKED}>:CLEAVE_CHECKED=1>")
 include("${CMAKE_CURRENT_LIST_DIR}/CleaveNvcc.cmake")
 cleave_nvcc_limits(cleave)
+
+# Each target makes its own: a precompiled header fits only the options with which it was made. Targets of one project with equal
+# options share one by target_precompile_headers(<other> REUSE_FROM <first>).
+add_library(cleave_precompiled_header INTERFACE)
+add_library(Cleave::precompiled ALIAS cleave_precompiled_header)
+set_target_properties(cleave_precompiled_header PROPERTIES EXPORT_NAME precompiled)
+target_link_libraries(cleave_precompiled_header INTERFACE cleave)
+target_precompile_headers(cleave_precompiled_header INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:<cleave/cleave.hpp$<ANGLE-R>>")

@@ -142,7 +142,7 @@ class random_movement {
       };
       const border edge = static_cast<border>(below(4));
       value r;
-      switch (below(20)) {
+      switch (below(21)) {
         case 0: {
           const std::int64_t begin = somewhere(n), end = begin + somewhere(n - begin);
           r = slice(v, d, fresh(), begin, end, 1 + below(3));
@@ -222,6 +222,13 @@ class random_movement {
           // The extent must be even.
           const dim_ref twice = fresh();
           r = rotate_halves(concat(twice, piece(v, d), piece(2.0 * v, d)), twice);
+          break;
+        }
+        case 20: {
+          // Positions are no differentiable function; small whole numbers are equal often.
+          if (differentiates_) break;
+          const value u = floor(2.0 * v);
+          r = cast<double>(searchsorted(sort(u, d), rename(u, d, fresh()), d, static_cast<side>(below(2))));
           break;
         }
         default: break;

@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "errors.md"
 # Faults that no small program shows, with their remedies; None if the compiler never prints the fault.
 WITHOUT_PROGRAM = {
     "none": None,
-    "already_said": None,
+    "already_reported": None,
     "too_many_nodes": "Plan the computation as several functions, or replace many similar operations by one `sum` or `dot` over another dim.",
     "view_out_of_reach": "Copy the data into a View of the default execution space first, with "
                          "`Kokkos::create_mirror_view_and_copy`, and wrap that one.",

@@ -12,8 +12,8 @@ using namespace fail_test;
 inline constexpr cleave::dim<"near", 3> near;
 inline constexpr cleave::dim<"far", 3> far;
 constexpr cleave::function f([](auto x) {
-  return sum(windows(x, cleave::window{batch, batch, near, 1, 1, 1, 1}, cleave::window{batch, batch, far, 1, 4, 4, 4}),
-             near, far); // here
+  const cleave::window first{batch, batch, near, 1, 1, 1, 1}, second{batch, batch, far, 1, 4, 4, 4};
+  return sum(windows(x, first, second), near, far); // here
 });
 constexpr auto plan = cleave::plan<X(X)>(f);
 

@@ -291,6 +291,8 @@ inline const table_entry table[] = {
     {"sort($0, %0)", "nd", 1, [](const step_call& c) { return sort(c.x(), c.d()); }},
     {"sort($0, %0, cleave::order::descending)", "nd", 1, [](const step_call& c) { return sort(c.x(), c.d(), order::descending); }},
     {"argsort($0, %0)", "nd", 0, [](const step_call& c) { return argsort(c.x(), c.d()); }},
+    {"searchsorted(sort($0, %0), rename($0, %0, %1), %0)", "ndg", 0, [](const step_call& c) { return searchsorted(sort(c.x(), c.d()), rename(c.x(), c.d(), c.d(1)), c.d()); }},
+    {"searchsorted(sort($0, %0), max($0, %0), %0, cleave::side::right)", "nd", 0, [](const step_call& c) { return searchsorted(sort(c.x(), c.d()), max(c.x(), c.d()), c.d(), side::right); }},
     {"take_along($0, argsort($0, %0), %0)", "nd", 1, [](const step_call& c) { return take_along(c.x(), argsort(c.x(), c.d()), c.d()); }},
     // loops
     {"cleave::scan(%0, 0 * sum($0, %0), $0, blend)", "fd", 1, [](const step_call& c) { return scan(c.d(), 0 * sum(c.x(), c.d()), c.x(), bodies::blend); }},

@@ -53,6 +53,14 @@ if(NOT output MATCHES "Cleave ${VERSION}")
   message(FATAL_ERROR "the program does not print the version ${VERSION}")
 endif()
 
+if(WAY STREQUAL "find_package")
+  run("running with a precompiled header" "${WORK}/build/precompiled")
+  file(GLOB_RECURSE headers "${WORK}/build/CMakeFiles/precompiled.dir/*cmake_pch*.gch" "${WORK}/build/CMakeFiles/precompiled.dir/*cmake_pch*.pch")
+  if(NOT headers OR NOT output MATCHES "Cleave ${VERSION}")
+    message(FATAL_ERROR "Cleave::precompiled precompiles no header")
+  endif()
+endif()
+
 # The BLAS of a cached Kokkos Kernels may go away: that is said when configuring, not by the linker.
 if(WAY STREQUAL "find_package")
   file(READ "${WORK}/build/CMakeCache.txt" cache)

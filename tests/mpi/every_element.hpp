@@ -106,6 +106,7 @@ inline constexpr std::tuple others{
     [](auto x, auto, auto) { return cleave::sort(x, row); },
     [](auto x, auto, auto) { return cleave::sort(x, col, cleave::order::descending); },
     [](auto x, auto, auto) { return cleave::argsort(x, row); },
+    [](auto x, auto, auto) { return cleave::searchsorted(cleave::sort(x, row), max(x, row), row); },
     [](auto x, auto, auto i) { return gather(x, row, i); },
     [](auto x, auto, auto i) { return gather(x, col, i); },
     [](auto x, auto, auto i) { return cleave::scatter_add(gather(x, row, i), i, classes); },

@@ -148,7 +148,7 @@ constexpr cleave::function sweeps([](auto u) {
 });
 TEST(movement, stencils_in_loops) {
   for (const cleave::grid& g : grids()) {
-    const std::array<std::int64_t, 2> large{420, 410}, small{5, 4};
+    const std::array<std::int64_t, 2> large{400, 340}, small{5, 4};
     for (const auto& extents : {large, small}) {
       const Grid u = filled<Grid>(g, extents);
       Grid v(g, extents);

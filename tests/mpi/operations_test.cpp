@@ -18,6 +18,7 @@ inline constexpr cleave::axis<"model"> model;
 inline constexpr cleave::mesh mesh{data, model};
 inline constexpr cleave::dim<"row"> row;
 inline constexpr cleave::dim<"time"> time_dim;
+inline constexpr cleave::dim<"panel"> panel;
 
 template <class T, auto Layout>
 using tensor = cleave::tensor<T, Layout>;
@@ -279,6 +280,43 @@ struct exchange {
     EXPECT_THROW(here.all_gather(mine, part, data), cleave::view_error);
   }
 };
+/// The shard of the device in the middle of an axis, on every device.
+struct middle_shard {
+  static constexpr std::string_view name = "middle_shard";
+  void operator()(const cleave::local_context& here, std::span<const cleave::shard> in,
+                  const cleave::shard& out) const {
+    const auto to = out.view<double*>();
+    Kokkos::deep_copy(to, in[0].view<const double*>());
+    here.broadcast(to, here.size(data) / 2, data);
+    EXPECT_THROW(here.broadcast(to, here.size(data), data), cleave::grid_error);
+    EXPECT_THROW(here.broadcast(to, -1, data), cleave::grid_error);
+  }
+  static std::int64_t bytes(std::span<const cleave::shape> shards, const cleave::axis_sizes& axes) {
+    return axes[0] > 1 ? 8 * shards[1].elements() : 0;
+  }
+};
+TEST(operations, in_manual_mode_with_a_broadcast) {
+  using X = tensor<double, mesh(row / data)>;
+  using Panel = tensor<double, mesh(panel)>;
+  constexpr cleave::function f([](auto x) {
+    return cleave::local<middle_shard>(cleave::result<double>(mesh(panel)), reshard(x, mesh(row / data)));
+  });
+  for (const cleave::grid& g : grids()) {
+    X x(g, {5 * g.size(data)});
+    Panel y(g, {5});
+    x.fill_by([](const auto& at) { return wave(at[0], 3); });
+    y = f(x);
+    const auto got = y.to_global();
+    for (std::int64_t i = 0; i < 5; ++i) ASSERT_EQ(got[static_cast<std::size_t>(i)], wave(g.size(data) / 2 * 5 + i, 3));
+    support::reset_charges();
+    y = f(x);
+    const std::int64_t moved = support::over_ranks(support::charged_bytes());
+    EXPECT_EQ(moved, g.size(data) > 1 ? 5 * 8 : 0);
+    EXPECT_EQ(moved, (cleave::plan<Panel(X)>(f).bytes(
+                         {data = g.size(data), model = g.size(model), row = 5 * g.size(data), panel = 5})));
+  }
+}
+
 TEST(operations, in_manual_mode_with_every_collective) {
   const std::int64_t n = support::ranks();
   const cleave::grid g(mesh, MPI_COMM_WORLD, {n, 1});

@@ -238,6 +238,13 @@ int MPI_Alltoallv_c(const void* in, const MPI_Count sent[], const MPI_Aint sent_
   charge(from_others(counts, type, comm));
   return PMPI_Alltoallv_c(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
 }
+int MPI_Bcast_c(void* data, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm) {
+  const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
+  charge_message(count, type, root, comm);
+  return PMPI_Bcast_c(data, count, type, root, comm);
+}
 int MPI_Irecv_c(void* out, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
                 MPI_Request* request) {
   const support::uncounted in_mpi;

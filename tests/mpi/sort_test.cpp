@@ -184,4 +184,87 @@ TEST(sort, places_are_looked_up) {
   }
 }
 
+inline constexpr cleave::dim<"asked"> asked;
+constexpr cleave::function positions([](auto x, auto v) { return searchsorted(x, v, row); });
+constexpr cleave::function positions_after([](auto x, auto v) { return searchsorted(x, v, row, cleave::side::right); });
+
+/// The position of v in column j of rows in order, by counting.
+template <class T>
+int position_of(order_of what, std::int64_t rows, std::int64_t j, T v, bool after) {
+  const auto less = [](T a, T b) { return b != b ? a == a : a < b; };
+  int count = 0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const T e = element<T>(what, i, j);
+    count += after ? !less(v, e) : less(e, v);
+  }
+  return count;
+}
+
+template <class T, auto Sorted, auto Values, auto Result>
+void check_positions(const cleave::grid& g, std::int64_t rows, std::int64_t columns) {
+  tensor<T, Sorted> x(g, {rows, columns});
+  tensor<T, Values> v(g, {9, columns});
+  tensor<int, Result> left(g, {9, columns}), right(g, {9, columns});
+  const auto value_at = [&](std::int64_t k, std::int64_t j) {
+    // Elements that are there, and some that are not.
+    return rows > 0 && k % 3 != 0 ? element<T>(order_of::noise, k * 5 % rows, j)
+                                  : static_cast<T>(element<T>(order_of::noise, k, j) + T(1));
+  };
+  v.fill_by([&](const auto& at) { return value_at(at[0], at[1]); });
+  for (order_of what : all_orders) {
+    x.fill_by([&](const auto& at) { return element<T>(what, at[0], at[1]); });
+    x = sort(x, row);
+    left = positions(x, v);
+    right = positions_after(x, v);
+    const auto l = left.to_global(), r = right.to_global();
+    left = searchsorted(x, v, row); // as a statement
+    ASSERT_EQ(left.to_global(), l);
+    for (std::int64_t k = 0; k < 9; ++k)
+      for (std::int64_t j = 0; j < columns; ++j) {
+        const auto at = static_cast<std::size_t>(k * columns + j);
+        ASSERT_EQ(l[at], position_of<T>(what, rows, j, value_at(k, j), false)) << static_cast<int>(what) << " " << k;
+        ASSERT_EQ(r[at], position_of<T>(what, rows, j, value_at(k, j), true)) << static_cast<int>(what) << " " << k;
+      }
+  }
+}
+TEST(searchsorted, in_sharded_and_whole_slices) {
+  for (const cleave::grid& g : grids())
+    for (const auto& [rows, columns] : shapes) {
+      check_positions<double, mesh(row / ax, column), mesh(asked, column), mesh(asked, column)>(g, rows, columns);
+      check_positions<float, mesh(row / ay / ax, column), mesh(asked / ax, column / ay), mesh(asked, column / ay)>(
+          g, rows, columns);
+      check_positions<int, mesh(row, column), mesh(asked / ax, column), mesh(asked / ax, column)>(g, rows, columns);
+    }
+}
+// Counts are reduced: as many bytes as values, however many elements are sorted. A literal is one value.
+constexpr auto positions_in_many = cleave::with(positions, cleave::expect<row, 1 << 20>{}, cleave::expect<asked, 64>{});
+TEST(searchsorted, moves_counts) {
+  using X = tensor<float, mesh(row / ax)>;
+  using V = tensor<float, mesh(asked)>;
+  using P = tensor<int, mesh(asked)>;
+  constexpr auto plan = cleave::plan<P(X, V)>(positions_in_many);
+  static_assert(plan.collectives() == 1 && plan.count(cleave::kind::all_reduce) == 1);
+  static_assert(plan.bytes({row = 1 << 20, asked = 64, ax = 4, ay = 1}) == 2 * 3 * 64 * 4 / 4);
+  // A sharded result takes one reduce-scatter.
+  constexpr auto scattered = cleave::plan<tensor<int, mesh(asked / ax)>(X, V)>(positions_in_many);
+  static_assert(scattered.collectives() == 1 && scattered.count(cleave::kind::reduce_scatter) == 1);
+  for (const cleave::grid& g : grids()) {
+    X x(g, {4096});
+    V v(g, {64});
+    P p(g, {64});
+    x.fill_by([](const auto& at) { return static_cast<float>(at[0] / 2); });
+    v.fill_by([](const auto& at) { return static_cast<float>(at[0]); });
+    p = positions_in_many(x, v);
+    support::reset_charges();
+    p = positions_in_many(x, v);
+    EXPECT_EQ(support::over_ranks(support::charged_bytes()),
+              plan.bytes({row = 4096, asked = 64, ax = g.size(ax), ay = g.size(ay)}));
+    const auto got = p.to_global();
+    for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], 2 * static_cast<int>(i));
+    cleave::tensor<int, mesh()> one(g, {});
+    one = searchsorted(x, 10.0f, row, cleave::constant<cleave::side::right>{});
+    EXPECT_EQ(one.to_global().at(0), 22);
+  }
+}
+
 } // namespace

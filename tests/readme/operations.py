@@ -38,10 +38,12 @@ DIVIDED = {
     "view": "nothing, if blocks nest",
     "annotation": "what the layout requires",
 }
+# Where an operation differs from its class.
+OWN_DIVIDED = {"searchsorted": "the result is a partial sum"}
 # Gradients of classes with one rule. Elementwise ops have their gradients in the list.
 GRADIENT = {"contraction": "yes", "reduction": "yes", "remap": "yes", "gather": "to the table", "scatter": "to the rows", "view": "yes",
             "annotation": "yes", "call": "with your own rule", "source": "-", "cumulative": "yes", "sort": "yes", "loop": "yes"}
-OWN_GRADIENT = {"stop_gradient": "stops", "user": "with your own entry", "complex": "no", "imag": "no", "argsort": "0", "until": "no"}
+OWN_GRADIENT = {"stop_gradient": "stops", "user": "with your own entry", "complex": "no", "imag": "no", "argsort": "0", "searchsorted": "0", "until": "no"}
 # Uneven extents are ordinary everywhere else.
 UNEVEN = {"split": "gathered first", "merge": "gathered first, or elements move"}
 
@@ -145,10 +147,10 @@ def page() -> str:
     for e in sorted(ops, key=lambda e: order.index(e.what)):
         gradient = OWN_GRADIENT.get(e.code) or ("yes" if e.derivative else "0" if e.what == "elementwise" else GRADIENT[e.what])
         spelled = ", ".join("`" + form.replace("|", "\\|") + "`" for form in e.forms)
-        lines.append(f"| {e.code} | {spelled} | {gradient} | {DIVIDED[e.what]} | {UNEVEN.get(e.code, 'yes')} | "
+        lines.append(f"| {e.code} | {spelled} | {gradient} | {OWN_DIVIDED.get(e.code, DIVIDED[e.what])} | {UNEVEN.get(e.code, 'yes')} | "
                      f"{tested(pattern_of(e), programs)} |")
     made = {form for e in ops for form in e.forms}
-    lines += ["", "## Composed functions", "", "These functions record several operations. Their gradients and communication are those of these operations.", "",
+    lines += ["", "## Composed functions", "", "These functions record several operations, and have the gradients and the communication of these.", "",
               "| function | header | under MPI |", "|---|---|---|"]
     lines += [f"| `{name}` | {header} | {tested(rf'{chr(92)}b{name}(?:<[{chr(92)}w:]+>)?{chr(92)}(', programs)} |"
               for name, header in functions() if name not in made]

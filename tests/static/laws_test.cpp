@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Laws of names and layouts, checked by compiling.
+#include <cleave/base/narrowed.hpp>
+#include <cleave/graph/verify.hpp>
 #include <cleave/layout/moved.hpp>
 #include <cleave/type/abstract.hpp>
 
@@ -34,6 +36,29 @@ constexpr cleave::axis_list list(int a, int b) {
 }
 static_assert(list(0, 1).size() == 2 && list(0, 1)[0] == 0 && list(0, 1)[1] == 1 && list(0, 1) != list(1, 0));
 static_assert(list(0, 1).starts_with(0) && !list(0, 1).starts_with(1) && list(2, 6).mask() == 0b1000100);
+
+// A number that does not fit into its field is no constant expression.
+template <class Field, auto number>
+concept Fits = requires { typename std::integral_constant<Field, static_cast<Field>(cleave::narrowed(number))>; };
+static_assert(Fits<std::uint8_t, 255> && !Fits<std::uint8_t, 256> && !Fits<std::uint8_t, -1>);
+static_assert(Fits<std::int8_t, -128> && !Fits<std::int8_t, 128u> && !Fits<std::uint16_t, std::size_t{65536}>);
+
+// A layout is possible if its axes are those of the mesh, each is used once, and they follow one another along dims
+// that the tensor has.
+constexpr bool possible(std::uint64_t word, int rank) {
+  return verify(cleave::layout{word}, rank, decltype(mesh)::value);
+}
+constexpr std::uint64_t placed(int axis, std::uint64_t position, std::uint64_t place) {
+  return ((position + 1) | place << 4) << (cleave::layout::bits_per_axis * axis);
+}
+constexpr std::uint64_t partial(int axis) { return std::uint64_t{1} << (cleave::layout::unreduced_at + axis); }
+static_assert(possible(0, 0) && possible(placed(0, 1, 0), 2) && possible(placed(0, 1, 1) | placed(1, 1, 0), 2));
+static_assert(possible(placed(0, 0, 0) | partial(1), 1) && possible(placed(0, 7, 0), 8));
+static_assert(!possible(placed(2, 0, 0), 1) && !possible(partial(2), 1), "the mesh has two axes");
+static_assert(!possible(placed(0, 1, 0), 1), "the tensor has one dim");
+static_assert(!possible(placed(0, 0, 0) | partial(0), 1), "no axis shards a dim and is unreduced");
+static_assert(!possible(placed(0, 0, 0) | placed(1, 0, 0), 1), "two axes have one place");
+static_assert(!possible(placed(0, 0, 1), 1) && !possible(placed(0, 0, 0) | placed(1, 0, 2), 1), "a place is skipped");
 
 // Devices and coordinates are inverse; the last axis is the fastest.
 constexpr bool coordinates_invert(cleave::axis_sizes sizes) {

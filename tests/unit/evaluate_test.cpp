@@ -4,10 +4,12 @@
 // The plain evaluator against values worked out by hand.
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/movement.hpp>
 #include <cleave/simulate/evaluate.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -187,6 +189,17 @@ TEST_F(Evaluate, ViewsAndAnnotationsKeepElements) {
   set(j, 3);
   expect(merge(renamed, p, j, n), {1, 2, 3, 4, 5, 6});
   expect(constrain(parts, spec{}), {1, 2, 3, 4, 5, 6});
+}
+/// Extents follow from other extents by factors of any size.
+TEST_F(Evaluate, RepeatsMoreOftenThanAByteCounts) {
+  const value a = argument(element::f64, {i}, {2}, {3, 4});
+  const value often = repeat(a, i, j, 200);
+  at_.dims[static_cast<std::size_t>(in_.made().find_dim("j"))] = dynamic;
+  ASSERT_TRUE(derive_extents(in_.made().rules, at_));
+  ASSERT_EQ(at_.dims[static_cast<std::size_t>(in_.made().find_dim("j"))], 400);
+  std::vector<double> wanted(400, 3);
+  std::fill(wanted.begin() + 200, wanted.end(), 4);
+  expect(often, wanted);
 }
 TEST_F(Evaluate, ResultsComeInTheOrderAskedFor) {
   const value a = argument(element::f32, {i, j}, {2, 3}, {1, 2, 3, 4, 5, 6});

@@ -66,7 +66,7 @@ TEST(Explain, ListsThePassesOverMemory) {
   // A halo of two rows at both ends, and of one column of zeros; a shard of 128 rows.
   constexpr int halo = 4 * 16 * 4 + 2 * 128 * 4, shard = 128 * 16 * 4;
   EXPECT_EQ(of_star.workspace({data = 2, model = 2, batch = 256, embed = 16}), halo);
-  expect_has(text, cleave::detail::grouped(shard + halo) + "   " + cleave::detail::grouped(shard) + "   0");
+  expect_has(text, cleave::detail::grouped(shard + halo) + "  " + cleave::detail::grouped(shard) + "   0");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
 }
 TEST(Explain, ShowsTheLayoutOfEveryValue) {

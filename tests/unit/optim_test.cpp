@@ -433,14 +433,13 @@ TEST(Optim, FaultsNameTheLineOfTheUser) {
     EXPECT_EQ(in.made().found.fault, wanted);
     return in.made().found.where.line;
   };
-  const unsigned line = __LINE__ + 1;
-  EXPECT_EQ(line_of([](auto& w, auto& other, auto&, auto&) { optim::sgd(w, other, 0.1); },
-                    fault::dims_do_not_broadcast),
-            line);
-  EXPECT_EQ(line_of([](auto& w, auto& other, auto& s, auto&) { optim::adafactor(w, s, other, 0.1); },
-                    fault::dims_do_not_broadcast),
-            line + 1);
-  EXPECT_EQ(line_of([](auto& w, auto&, auto&, auto& s) { optim::adafactor(w, s, w); }, fault::result_count), line + 2);
+  const unsigned line = __LINE__;
+  const auto other_tree = [](auto& w, auto& other, auto&, auto&) { optim::sgd(w, other, 0.1); };
+  const auto other_gradient = [](auto& w, auto& other, auto& s, auto&) { optim::adafactor(w, s, other, 0.1); };
+  const auto other_state = [](auto& w, auto&, auto&, auto& s) { optim::adafactor(w, s, w); };
+  EXPECT_EQ(line_of(other_tree, fault::dims_do_not_broadcast), line + 1);
+  EXPECT_EQ(line_of(other_gradient, fault::dims_do_not_broadcast), line + 2);
+  EXPECT_EQ(line_of(other_state, fault::result_count), line + 3);
 }
 
 // Mixed precision

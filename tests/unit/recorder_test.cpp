@@ -4,6 +4,7 @@
 // What the recorder finds, at run time as it does in constant evaluation.
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/movement.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/graph/simplify.hpp>
 #include <cleave/graph/verify.hpp>
 #include <cleave/ops/print.hpp>
@@ -51,9 +52,9 @@ struct Recording : testing::Test {
 
 TEST_F(Recording, NotesTheLineOfOperatorsToo) {
   const value y = a + a;
-  const unsigned line = __LINE__;
+  const unsigned line = __LINE__ - 1;
   EXPECT_EQ(in.at(y).where.line, line);
-  EXPECT_EQ(in.at(dot(a, w, k)).where.line, line + 2);
+  EXPECT_EQ(in.at(dot(a, w, k)).where.line, __LINE__);
 }
 TEST_F(Recording, DotKeepsBatchThenLeftThenRight) {
   const value y = dot(a, w, k);
@@ -112,6 +113,21 @@ TEST_F(Recording, HalvesNeedAnEvenExtent) {
   EXPECT_TRUE(in.made().found.ok());
   rotate_halves(in.input(element::f32, placed({dim_ref{"m", 7}})), {"m"});
   expect(fault::extents_differ, "rotate_halves", "m");
+}
+TEST_F(Recording, PositionsInSortedSlices) {
+  const value x = in.input(element::f32, placed({b, i})), v = in.input(element::f32, placed({j}));
+  const value p = searchsorted(x, v, i);
+  EXPECT_EQ(in.at(p).type.element, element::i32);
+  EXPECT_EQ(in.at(p).type.rank, 2);
+  searchsorted(x, 0.5, i);
+  EXPECT_TRUE(in.made().found.ok());
+  searchsorted(x, x, i);
+  expect(fault::dim_used_twice, "searchsorted", "i");
+}
+TEST_F(Recording, PositionsOfOtherElements) {
+  const value x = in.input(element::f32, placed({b, i})), v = in.input(element::i32, placed({j}));
+  searchsorted(x, v, i);
+  expect(fault::element_types_differ, "searchsorted", "");
 }
 TEST_F(Recording, SplitFindsTheOtherExtent) {
   const value n = in.input(element::f32, placed({dim_ref{"n", 12}}));

@@ -73,8 +73,8 @@ class reverse_pass {
     std::size_t next = 0;
     for (std::size_t v = 0; v < c_.count(); ++v) {
       const node& n = c_.node_at(v);
-      for (int k = 0; k < n.arity; ++k)
-        if (c_.depends(n.in[static_cast<std::size_t>(k)]) && n.code != op::stop_gradient) {
+      for (unsigned k = 0; k < n.arity; ++k)
+        if (c_.depends(n.in[k]) && n.code != op::stop_gradient) {
           if (is_floating(n.type.element)) c_.set_depends(v);
           // No gradient is better than one that is silently zero.
           if (is_complex(n.type.element)) in_.fail(fault::not_differentiable, name_of(n.code), n.where);

@@ -63,8 +63,8 @@ class special_regions {
         n.loop = is_outside_its_loop(n.code) ? c_.loops()[n.of - 1u].around : n.of;
       }
       std::vector<node_id> operands;
-      for (int k = 0; k < n.arity; ++k) {
-        const node_id u = n.in[static_cast<std::size_t>(k)];
+      for (unsigned k = 0; k < n.arity; ++k) {
+        const node_id u = n.in[k];
         if (u < first) enter(u, n.where);
         operands.push_back(c_.primal_id(u));
       }
@@ -100,8 +100,7 @@ class special_regions {
     for (std::size_t i = 0; i < r.arguments.size(); ++i) {
       const node n = in_.at(r.arguments[i]);
       if (i >= back.size()) {
-        in_.fail(fault::result_count, "custom_vjp", n.where, {}, {}, static_cast<std::int64_t>(r.arguments.size()),
-                 static_cast<std::int64_t>(back.size()));
+        in_.fail(fault::result_count, "custom_vjp", n.where, {}, {}, std::ssize(r.arguments), std::ssize(back));
         return;
       }
       if (!back[i].ok() || !c_.depends(r.arguments[i].id)) continue;

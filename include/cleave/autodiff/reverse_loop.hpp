@@ -163,8 +163,8 @@ class reverse_loop {
       for (std::size_t v = last_; v-- > first_;) {
         const node& n = c_.node_at(v);
         if (n.code == op::loop_yield && reached[n.in[1]] != 0 && reached[v] == 0) reached[v] = 1, changed = true;
-        for (int k = 0; k < n.arity && reached[v] != 0; ++k)
-          if (!(n.code == op::loop_yield && k == 1)) reached[n.in[static_cast<std::size_t>(k)]] = 1;
+        for (unsigned k = 0; k < n.arity && reached[v] != 0; ++k)
+          if (!(n.code == op::loop_yield && k == 1)) reached[n.in[k]] = 1;
       }
     }
     return reached;

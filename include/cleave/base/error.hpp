@@ -65,7 +65,7 @@ struct overlap_error : error {
 struct agreement_error : error {
   using error::error;
 };
-/// Checked mode waited in vain for a rank, which does something else or has ended.
+/// Checked mode waited for a rank until the time limit. The rank makes another call, or has ended.
 struct absent_error : agreement_error {
   using agreement_error::agreement_error;
 };
@@ -188,7 +188,7 @@ inline std::string extent_not_divisible(std::string_view dim, std::int64_t parts
 }
 /// mend: Indices are int32. Sort the elements themselves, or split the dim into two and shard only one of them.
 inline std::string too_long_to_index(std::int64_t got) {
-  return sentence({"argsort gives indices as int32, but the dim has extent ", number(got)});
+  return sentence({"indices along a dim are int32, but the dim has extent ", number(got)});
 }
 /// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. This is needed for
 /// `one_hot` and for the parts of a `split`.
@@ -240,6 +240,10 @@ inline std::string shard_element(std::string_view expected, std::string_view got
 inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
   return sentence(
       {"a collective on shards needs a View of ", number(expected), " elements, but was given one of ", number(got)});
+}
+/// mend: The root of a broadcast is a position along the axis: from 0 to `size(axis)` - 1, the same on all devices.
+inline std::string no_such_position(std::int64_t got, std::int64_t size) {
+  return sentence({"a broadcast from position ", number(got), " along an axis of ", number(size), " devices"});
 }
 /// mend: Call the collective several times on parts of the View, or use MPI 4.
 inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {

@@ -14,7 +14,7 @@ namespace cleave {
 enum class fault : std::uint8_t {
   none,
   /// Was reported where the type was written, and is not reported again.
-  already_said,
+  already_reported,
   axis_not_in_mesh,
   axis_used_twice,
   dim_used_twice,

@@ -59,8 +59,7 @@ namespace detail {
 template <class A>
 constexpr auto tie_fields(A& a) {
   constexpr std::size_t n = field_count<std::remove_cvref_t<A>>;
-  if constexpr (n > 64)
-    return say(static_cast<rejected<fault::too_many_fields, std::remove_cvref_t<A>>*>(nullptr)), std::tie();
+  if constexpr (n > 64) return say(rejection<fault::too_many_fields, std::remove_cvref_t<A>>), std::tie();
   else return bind_fields<n>(a);
 }
 
@@ -78,7 +77,7 @@ constexpr void for_each_leaf(A& a, F&& f) {
   } else if constexpr (detail::is_tuple<T>) {
     std::apply([&](auto&... items) { (for_each_leaf<Leaf>(items, f), ...); }, a);
   } else if constexpr (!std::is_aggregate_v<T> || std::is_array_v<T>) {
-    say(static_cast<rejected<fault::not_an_argument, T>*>(nullptr));
+    say(rejection<fault::not_an_argument, T>);
   } else {
     auto fields = detail::tie_fields(a);
     std::apply([&](auto&... items) { (for_each_leaf<Leaf>(items, f), ...); }, fields);

@@ -186,9 +186,11 @@ struct rejected {
                 "cleave: the function returns or takes a different number of tensors than is expected of it");
 };
 
-/// Says a fault from within a function: `say(static_cast<rejected<fault::name>*>(nullptr))`. The lookup of `say`
-/// completes the class. Where an expression needed it complete, clang would have no constant expression any more.
+/// Says a fault from within a function: `say(rejection<fault::name, facts...>)`. The lookup of `say` completes the
+/// class. Where an expression needed it complete, clang would have no constant expression any more.
 constexpr void say(const void*) {}
+template <fault Fault, class... Facts>
+inline constexpr rejected<Fault, Facts...>* rejection = nullptr;
 
 /// What functions of a rejected plan return. It satisfies every comparison, so that one fault gives one error.
 struct absorbed {
@@ -260,11 +262,11 @@ struct reject {
 
 /// Reports the fault of Source, if it has one, when the member `type` is completed.
 template <class Source, bool Ok = Source::found.ok()>
-struct said {
+struct rejection_of {
   using type = rejected<fault::none>;
 };
 template <class Source>
-struct said<Source, false> : reject<Source> {};
+struct rejection_of<Source, false> : reject<Source> {};
 
 } // namespace detail
 

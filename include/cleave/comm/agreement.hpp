@@ -72,7 +72,7 @@ class agreement {
   /// from which nothing came within `limit` seconds; `call` is for its sentence. Communication: one message between
   /// every two devices, so that every device knows which one is missing.
   const bytes& exchange(const void* mine, std::size_t length, double limit, std::string_view call) {
-    const auto* const first = static_cast<const unsigned char*>(mine);
+    const unsigned char* const first = as<unsigned char>(mine);
     const int n = static_cast<int>(length);
     sent_.assign(first, first + length);
     received_ = bytes::filled(std::int64_t{n} * size_);

@@ -33,7 +33,7 @@ class collective_permute {
       const coordinates at = coordinates_of(d, sizes_);
       if (!same_along(t_.from.unreduced(), at, owner) || same_along(sharded_, at, owner)) continue;
       const box part = intersect(shard, box_of(t_.global, t_.to, at, sizes_));
-      if (!part.empty()) f(static_cast<int>(d), part);
+      if (!part.empty()) f(rank_number(d), part);
     }
   }
   /// The replica of a shard that sends to its n-th receiver: they take turns.
@@ -57,8 +57,8 @@ class collective_permute {
         if (device == rank) mine = n;
         ++n;
       });
-      parts_.receive(static_cast<int>(device_of(moved_along(replicated_, owner, sender_of(mine), sizes_), sizes_)),
-                     part, want);
+      parts_.receive(rank_number(device_of(moved_along(replicated_, owner, sender_of(mine), sizes_), sizes_)), part,
+                     want);
     }
   }
 

@@ -121,7 +121,7 @@ class exchange final : public bound_exchange {
     const axis_sizes& sizes = grid_->sizes();
     for (std::int64_t d = 0; d < sizes.devices(); ++d)
       if (const coordinates at = coordinates_of(d, sizes); same_along(~over, at, grid_->here()))
-        members_.push_back({static_cast<int>(d), at});
+        members_.push_back({rank_number(d), at});
   }
 
   offsets read_offsets(const void* const* in) const {

@@ -80,7 +80,7 @@ class grid_state {
       agree(sizes, part.has_value());
       world_ = everyone_;
       if (part) {
-        world_ = {MPI_COMM_NULL, static_cast<int>(sizes_.devices()), device_at(everyone_.rank)};
+        world_ = {MPI_COMM_NULL, comm::rank_number(sizes_.devices()), device_at(everyone_.rank)};
         comm::check(MPI_Comm_split(everyone_.handle, active() ? 0 : MPI_UNDEFINED, world_.rank, &world_.handle),
                     "MPI_Comm_split");
       }
@@ -144,7 +144,7 @@ class grid_state {
     return after < 0 || after % part_.stride != 0 || after / part_.stride >= sizes_.devices() ? -1
                                                                                               : after / part_.stride;
   }
-  int rank_of(std::int64_t device) const { return part_.first + part_.stride * static_cast<int>(device); }
+  int rank_of(std::int64_t device) const { return part_.first + part_.stride * comm::rank_number(device); }
   /// A number that no other grid of this process has or had.
   std::int64_t id() const { return id_; }
 
@@ -230,7 +230,7 @@ class grid_state {
   comm::group split(axis_set axes, std::int64_t order) const {
     const std::int64_t color = device_of(moved_along(axes, here_, 0, sizes_), sizes_);
     comm::group g;
-    comm::check(MPI_Comm_split(world_.handle, static_cast<int>(color), static_cast<int>(order), &g.handle),
+    comm::check(MPI_Comm_split(world_.handle, comm::rank_number(color), comm::rank_number(order), &g.handle),
                 "MPI_Comm_split");
     comm::check(MPI_Comm_size(g.handle, &g.size), "MPI_Comm_size");
     comm::check(MPI_Comm_rank(g.handle, &g.rank), "MPI_Comm_rank");

@@ -5,6 +5,7 @@
 #include <cleave/base/error.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/layout/layout.hpp>
+#include <cleave/storage/as.hpp>
 #include <cleave/type/element.hpp>
 
 #include <mpi.h>
@@ -68,6 +69,9 @@ inline MPI_Datatype datatype_of(element e) {
   }
   return MPI_BYTE;
 }
+
+/// A device, or a number of devices, as MPI takes it: no communicator has more ranks than an int can count.
+constexpr int rank_number(std::int64_t device) { return static_cast<int>(device); }
 
 /// A communicator of devices that differ on some axes only.
 struct group {
@@ -151,11 +155,9 @@ struct call_counts {
 
 /// The address of an element.
 inline const char* element_at(const void* base, std::int64_t index, element e) {
-  return static_cast<const char*>(base) + index * size_of(e);
+  return as<char>(base) + index * size_of(e);
 }
-inline char* element_at(void* base, std::int64_t index, element e) {
-  return static_cast<char*>(base) + index * size_of(e);
-}
+inline char* element_at(void* base, std::int64_t index, element e) { return as<char>(base) + index * size_of(e); }
 
 /// Messages under way between the ranks of one communicator; room for the requests is kept from run to run.
 class messages {

@@ -11,10 +11,12 @@ constexpr layout required(const cost_model& m, std::size_t v, const strategy& s,
   const std::uint32_t slot = m.first_slot.at[v] + static_cast<std::uint32_t>(k);
   if ((m.traits.at[v] & special) != 0) return required(m.node_at(v), m.factors(v), s, k);
   layout l;
-  l.word = mapped(s.out.word & layout::dims_mask, m.from_result.at[slot]);
+  const position_map to = m.from_result.at[slot];
+  const std::uint64_t dims = s.out.word & layout::dims_mask;
+  l.word = to == same_positions || dims == 0 ? dims : mapped(dims, to);
   if (s.over.word != 0) l.word |= mapped(s.over.word, m.from_reduced.at[slot]);
   if ((s.partial_operands >> k & 1) != 0) {
-    l.set_partial(s.forwarded, partial_reduction(m.node_at(v)));
+    l.set_partial(s.forwarded, m.g.nodes[v].combine);
   }
   return l;
 }
@@ -121,7 +123,7 @@ constexpr void assign(const cost_model& m, assignment& a, std::size_t v, const s
   const std::uint64_t dims = s.out.word & layout::dims_mask;
   for (std::uint32_t slot = first; slot < end; ++slot) {
     const position_map to = m.from_result.at[slot];
-    a.need.at[edge_of[slot]].word = to == same_positions ? dims : mapped(dims, to);
+    a.need.at[edge_of[slot]].word = to == same_positions || dims == 0 ? dims : mapped(dims, to);
   }
 }
 

@@ -20,7 +20,7 @@ constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std
   if ((m.traits.at[v] & (is_linear | keeps_whole)) != is_linear) return;
   unsigned partial = 0;
   for (int k = 0; k < n.arity; ++k)
-    if (produced(m, a, n.in[static_cast<std::size_t>(k)]).is_partial()) partial |= 1u << k;
+    if (produced(m, a, n.in[k]).is_partial()) partial |= 1u << k;
   const reduction through = partial_reduction(n);
   for (unsigned tried = 1; tried <= partial; ++tried) {
     if ((tried & ~partial) != 0) continue;
@@ -29,13 +29,13 @@ constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std
     element of = element::none;
     for (int k = 0; k < n.arity; ++k) {
       if ((tried >> k & 1) == 0) continue;
-      const layout l = produced(m, a, n.in[static_cast<std::size_t>(k)]);
-      of = m.node_at(n.in[static_cast<std::size_t>(k)]).type.element;
-      common = static_cast<axis_set>(common & l.unreduced());
+      const layout l = produced(m, a, n.in[k]);
+      of = m.node_at(n.in[k]).type.element;
+      common = common & l.unreduced();
       combines = combines && l.combine() == through;
     }
-    common = static_cast<axis_set>(common & ~dividing_axes(s));
-    const std::uint8_t who = partial_operands_of(n.code, of, static_cast<std::uint8_t>(tried));
+    common = common & ~dividing_axes(s);
+    const std::uint8_t who = partial_operands_of(n.code, of, narrowed(tried));
     if (who == 0 || common == 0 || !combines) continue;
     strategy t = s;
     t.forwarded = common;
@@ -84,7 +84,7 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
   const std::uint32_t t = m.traits.at[v];
   list.clear();
   for (int k = 0; k < n.arity; ++k) {
-    const std::size_t u = n.in[static_cast<std::size_t>(k)];
+    const std::size_t u = n.in[k];
     if ((m.traits.at[u] & rematerialised) != 0) continue;
     const layout own = produced(m, a, u);
     strategy s = a.chosen.at[v];

@@ -72,7 +72,7 @@ constexpr std::int64_t rounds(std::int64_t n) {
 constexpr bool same_partial(const layout& from, const layout& to) {
   return ((from.word ^ to.word) & ~layout::dims_mask) == 0;
 }
-constexpr axis_set joined(axis_set a, axis_set b) { return static_cast<axis_set>(a | b); }
+constexpr axis_set joined(axis_set a, axis_set b) { return a | b; }
 
 /// Bytes that the busiest device receives. Nobody waits where there are none.
 constexpr std::int64_t received(const moved_value& v, const hop& h) {

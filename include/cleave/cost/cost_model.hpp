@@ -8,11 +8,13 @@
 
 namespace cleave::planner {
 
-/// Maps numbers of positions, counted from 1, to others: four bits each, 0 where there is none.
+/// Positions of one tensor as positions of another, counted from 1: bits 4 i to 4 i + 3 say which position i is, and
+/// are 0 where the other tensor does not have it. The factors of a node in a form that a strategy goes through quickly.
 using position_map = std::uint64_t;
 inline constexpr position_map same_positions = 0x8'7654'3210u;
 
-/// The sharding of other positions by the same axes.
+/// The packed axes of a layout, each moved to the position that its own is; axes of positions that are none are left
+/// out.
 constexpr std::uint64_t mapped(std::uint64_t dims, position_map to) {
   if (to == same_positions) return dims;
   std::uint64_t made = 0;
@@ -23,7 +25,8 @@ constexpr std::uint64_t mapped(std::uint64_t dims, position_map to) {
   return made;
 }
 
-constexpr std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ b) * 0x9e3779b97f4a7c15u + (a >> 29); }
+inline constexpr std::uint64_t hash_factor = 0x9e3779b97f4a7c15u;
+constexpr std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ b) * hash_factor + (a >> 29); }
 
 /// What does not change of a node's fingerprint.
 constexpr std::uint64_t fixed_fingerprint(const node& n) {
@@ -42,6 +45,8 @@ constexpr std::uint64_t fixed_fingerprint(const node& n) {
 /// begin at first_edge[v]).
 struct cost_model {
   const graph& g;
+  /// The nodes of the graph, without a call.
+  const node* nodes;
   const sizes& at;
   const policy& rule;
   reshard_cache& cache;
@@ -86,8 +91,8 @@ struct cost_model {
 
   constexpr cost_model(const graph& from, const sizes& s, const policy& p, reshard_cache& known,
                        const op_rules_table& rules_by_class, factor_table& factors_by_node)
-      : g(from), at(s), rule(p), cache(known), by_class(rules_by_class), table(factors_by_node),
-        count(from.nodes.size()) {
+      : g(from), nodes(from.nodes.data()), at(s), rule(p), cache(known), by_class(rules_by_class),
+        table(factors_by_node), count(from.nodes.size()) {
     make_edges();
     for (std::size_t v = 0; v < count; ++v) describe(v);
     for (std::size_t v = 0; v < count; ++v)
@@ -97,9 +102,9 @@ struct cost_model {
     make_outputs();
   }
 
-  constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
+  constexpr const node& node_at(std::size_t v) const { return nodes[v]; }
   constexpr const op_rules& rules(std::size_t v) const {
-    return by_class.of[static_cast<std::size_t>(class_of(g.nodes[v].code))];
+    return by_class.of[static_cast<std::size_t>(entry_of(nodes[v].code).what)];
   }
   constexpr node_factors factors(std::size_t v) const { return table[v]; }
 
@@ -129,8 +134,7 @@ struct cost_model {
       }
       if (r != 0) t |= reduces;
       for (int k = 0; k < n.arity; ++k)
-        finish_slot(first_slot.at[v] + static_cast<std::uint32_t>(k),
-                    node_at(n.in[static_cast<std::size_t>(k)]).type.rank, n.type.rank);
+        finish_slot(first_slot.at[v] + static_cast<std::uint32_t>(k), node_at(n.in[k]).type.rank, n.type.rank);
     }
     traits.at[v] = t;
   }
@@ -146,12 +150,11 @@ struct cost_model {
     own_fingerprint.assign(count, 0);
     first_slot.assign(count + 1, 0);
     first_edge.assign(count + 1, 0);
-    const node* nodes = g.nodes.data();
     std::uint32_t slots = 0;
     for (std::size_t v = 0; v < count; ++v) {
       first_slot.at[v] = slots;
       slots += nodes[v].arity;
-      for (int k = 0; k < nodes[v].arity; ++k) ++first_edge.at[nodes[v].in[static_cast<std::size_t>(k)] + 1u];
+      for (int k = 0; k < nodes[v].arity; ++k) ++first_edge.at[nodes[v].in[k] + 1u];
     }
     first_slot.at[count] = slots;
     operand.assign(slots, no_node);
@@ -169,16 +172,16 @@ struct cost_model {
     std::vector<std::uint32_t> next(first_edge.kept);
     for (std::size_t v = 0; v < count; ++v)
       for (int k = 0; k < nodes[v].arity; ++k) {
-        const node_id u = nodes[v].in[static_cast<std::size_t>(k)];
+        const node_id u = nodes[v].in[k];
         const std::uint32_t slot = first_slot.at[v] + static_cast<std::uint32_t>(k);
         operand.at[slot] = u;
         edge_of.at[slot] = next[u];
-        edges.at[next[u]++] = {static_cast<node_id>(v), static_cast<std::uint8_t>(k), slot};
+        edges.at[next[u]++] = {narrowed(v), narrowed(k), slot};
       }
     if (g.loops.empty()) return;
     for (std::size_t v = 0; v < count; ++v) {
       weight.at[v] = static_cast<double>(iterations_of(g.loops, nodes[v].loop, at));
-      if (nodes[v].code == op::loop_yield) next_of.at[nodes[v].in[1]] = static_cast<node_id>(v);
+      if (nodes[v].code == op::loop_yield) next_of.at[nodes[v].in[1]] = narrowed(v);
     }
   }
 

@@ -35,7 +35,7 @@ constexpr exchange_part part_of(std::span<const dim_map> maps, std::uint8_t oper
 constexpr axis_set fetched_over(const exchange_part& p) {
   unsigned set = 0;
   for (const dim_map& m : p.maps) set |= p.taken[p.from.find(m.from)].mask();
-  return static_cast<axis_set>(set);
+  return set;
 }
 
 namespace detail {

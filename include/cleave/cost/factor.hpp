@@ -56,13 +56,18 @@ struct node_factors {
 struct factor_table {
   std::vector<factor> kept{};
   /// By node: where its factors begin, and how many it has.
-  std::vector<std::uint32_t> first{}, count{};
+  struct stretch {
+    std::size_t first = 0, count = 0;
+  };
+  std::vector<stretch> of_node{};
 
-  constexpr node_factors operator[](std::size_t v) const { return {kept.data() + first[v], count[v]}; }
+  constexpr node_factors operator[](std::size_t v) const {
+    const stretch& s = of_node[v];
+    return {kept.data() + s.first, s.count};
+  }
   /// Sets those of a node; again where it became another operation.
   constexpr void set(std::size_t v, const factor_list& list) {
-    first[v] = static_cast<std::uint32_t>(kept.size());
-    count[v] = static_cast<std::uint32_t>(list.count);
+    of_node[v] = {kept.size(), list.count};
     for (std::size_t i = 0; i < list.count; ++i) kept.push_back(list.items[i]);
   }
 };

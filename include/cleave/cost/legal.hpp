@@ -31,38 +31,42 @@ constexpr void project_view(const cost_model& m, std::size_t v, const factor& f,
     whole = major.major.then(major.minor);
   }
   s.out.set(f.at[in_result], whole);
-  s.minor = static_cast<std::uint8_t>(parts_of_view(m.g, n, whole).minor.size());
+  s.minor = narrowed(parts_of_view(m.g, n, whole).minor.size());
 }
 
 /// Maps the layout of operand `k` to the result and the reduced factors; other positions stay as they are, but for axes
 /// that the operand uses. By factors, for special nodes.
 constexpr void project_factors(const cost_model& m, std::size_t v, int k, layout operand, strategy& s) {
   const node_factors factors = m.factors(v);
+  const factor* list = factors.items;
+  const std::size_t count = factors.count;
   unsigned used = 0;
-  for (std::size_t i = 0; i < factors.count; ++i) {
-    const factor& f = factors.items[i];
+  for (std::size_t i = 0; i < count; ++i) {
+    const factor& f = list[i];
     if (f.at[k] < 0) continue;
-    if (f.is_fetched()) s.taken.set(f.taken, operand[f.at[k]]);
-    if (f.is_reduced() || f.at[in_result] >= 0) used |= operand.axes(f.at[k]);
+    if (f.type == factor_type::permutation) s.taken.set(f.taken, operand[f.at[k]]);
+    if (f.type == factor_type::reduction || f.at[in_result] >= 0) used |= operand.axes(f.at[k]).word;
   }
   int r = 0;
-  for (std::size_t i = 0; i < factors.count; ++i) {
-    const factor& f = factors.items[i];
-    if (!f.is_reduced() && f.at[in_result] < 0) continue;
-    layout& made = f.is_reduced() ? s.over : s.out;
-    const int position = f.is_reduced() ? r++ : f.at[in_result];
+  for (std::size_t i = 0; i < count; ++i) {
+    const factor& f = list[i];
+    const bool reduced = f.type == factor_type::reduction;
+    if (!reduced && f.at[in_result] < 0) continue;
+    layout& made = reduced ? s.over : s.out;
+    const int position = reduced ? r++ : f.at[in_result];
     if (f.at[k] >= 0) made.clear(position);
     else made.give_up(position, used);
   }
   r = 0;
-  for (std::size_t i = 0; i < factors.count; ++i) {
-    const factor& f = factors.items[i];
-    if (!f.is_reduced() && f.at[in_result] < 0) continue;
-    const int position = f.is_reduced() ? r++ : f.at[in_result];
-    if (f.at[k] >= 0) (f.is_reduced() ? s.over : s.out).set(position, operand[f.at[k]]);
+  for (std::size_t i = 0; i < count; ++i) {
+    const factor& f = list[i];
+    const bool reduced = f.type == factor_type::reduction;
+    if (!reduced && f.at[in_result] < 0) continue;
+    const int position = reduced ? r++ : f.at[in_result];
+    if (f.at[k] >= 0) (reduced ? s.over : s.out).set(position, operand[f.at[k]]);
   }
-  for (std::size_t i = 0; i < factors.count; ++i)
-    if (factors.items[i].minor >= 0) project_view(m, v, factors.items[i], operand, s);
+  for (std::size_t i = 0; i < count; ++i)
+    if (list[i].minor >= 0) project_view(m, v, list[i], operand, s);
 }
 
 /// The sharding of a set of positions (bit i + 1: i) alone.
@@ -80,15 +84,16 @@ constexpr void project(const cost_model& m, std::size_t v, int k, layout operand
   const std::uint32_t slot = m.first_slot.at[v] + static_cast<std::uint32_t>(k);
   const std::uint64_t dims = operand.word & layout::dims_mask;
   const std::uint64_t partial = s.out.word & ~layout::dims_mask;
-  const layout out{mapped(dims, m.to_result.at[slot])};
-  const layout over{m.to_reduced.at[slot] == 0 ? 0 : mapped(dims, m.to_reduced.at[slot])};
+  const position_map to = m.to_result.at[slot];
+  const layout out{to == same_positions || dims == 0 ? dims : mapped(dims, to)};
+  const layout over{m.to_reduced.at[slot] == 0 || dims == 0 ? 0 : mapped(dims, m.to_reduced.at[slot])};
   if (const std::uint32_t missing = m.missing.at[slot]; missing == 0) {
     s.out.word = out.word | partial;
     s.over = over;
   } else {
     layout kept_out{only(s.out.word & layout::dims_mask, missing)}, kept_over{only(s.over.word, missing >> 16)};
-    const unsigned used = out.sharded() | over.sharded();
-    for (int i = 0; i < max_rank && ((kept_out.sharded() | kept_over.sharded()) & used) != 0; ++i) {
+    const unsigned used = out.sharded_bits() | over.sharded_bits();
+    for (int i = 0; i < max_rank && ((kept_out.sharded_bits() | kept_over.sharded_bits()) & used) != 0; ++i) {
       kept_out.give_up(i, used);
       kept_over.give_up(i, used);
     }
@@ -118,7 +123,7 @@ constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
       s.out.set(f.minor, parts.minor);
     } else {
       s.out.set(position, parts.major.then(parts.minor));
-      s.minor = static_cast<std::uint8_t>(parts.minor.size());
+      s.minor = narrowed(parts.minor.size());
     }
   }
 }
@@ -130,7 +135,7 @@ constexpr void fetch_from_own_layout(const cost_model& m, const assignment& a, s
   const node_factors factors = m.factors(v);
   const bool owners_answer = s.over.axes(0) != 0;
   for (int k = 0; k < n.arity; ++k) {
-    const std::size_t u = n.in[static_cast<std::size_t>(k)];
+    const std::size_t u = n.in[k];
     unsigned common = s.forwarded;
     for (std::size_t i = 0; i < factors.count; ++i) {
       const factor& f = factors.items[i];
@@ -187,11 +192,12 @@ constexpr bool respects_pins(const node& n, const strategy& s) {
 /// is used once.
 constexpr bool valid(const cost_model& m, std::size_t v, const strategy& s) {
   const std::uint32_t t = m.traits.at[v];
-  if (s.forwarded != 0 || s.over.word != 0) {
-    const unsigned out = s.out.sharded(), over = s.over.sharded();
-    if ((out & s.forwarded) != 0 || ((out | s.forwarded) & over & ~static_cast<unsigned>(s.sent)) != 0) return false;
-    if ((s.sent & ~over) != 0 || (s.forwarded & over) != 0) return false;
-  } else if (s.sent != 0) {
+  const unsigned forwarded = s.forwarded.word, sent = s.sent.word;
+  if (forwarded != 0 || s.over.word != 0) {
+    const unsigned out = s.out.sharded_bits(), over = s.over.sharded_bits();
+    if ((out & forwarded) != 0 || ((out | forwarded) & over & ~sent) != 0) return false;
+    if ((sent & ~over) != 0 || (forwarded & over) != 0) return false;
+  } else if (sent != 0) {
     return false;
   }
   if ((t & special) != 0 && !fits(m, v, s)) return false;

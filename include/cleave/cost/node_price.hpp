@@ -15,9 +15,9 @@ constexpr double reshard_price(const cost_model& m, std::size_t u, layout from, 
 constexpr placed_op placed(const cost_model& m, std::size_t v, const strategy& s) {
   const node& n = m.node_at(v);
   placed_op o;
+  o.code = n.code;
   o.arity = n.arity;
-  for (int k = 0; k < n.arity; ++k)
-    o.in[k] = {&m.node_at(n.in[static_cast<std::size_t>(k)]).type, required(m, v, s, k)};
+  for (int k = 0; k < n.arity; ++k) o.in[k] = {&m.node_at(n.in[k]).type, required(m, v, s, k)};
   o.out = {&n.type, s.out};
   o.maps = maps_of(m.g, n);
   o.user = n.user;
@@ -40,19 +40,23 @@ constexpr double step_price(const cost_model& m, std::size_t v, const strategy& 
 constexpr std::size_t find_copies(const cost_model& m, assignment& a, std::size_t u, layout own) {
   std::size_t found = 0;
   layout* copies = a.copies.at;
-  const auto add = [&](layout l) {
-    for (std::size_t i = 0; i < found; ++i)
-      if (copies[i].word == l.word) return;
-    copies[found++] = l;
-  };
   const std::uint32_t end = m.first_edge.at[u + 1];
   const bool through = (m.traits.at[u] & read_through) != 0;
-  for (std::uint32_t e = m.first_edge.at[u]; e < end; ++e) {
-    const layout l = through ? needed(m, a, m.edges.at[e]) : a.need.at[e];
-    if (l.word != own.word) add(l);
+  std::uint32_t e = m.first_edge.at[u], result = m.last_output.at[u];
+  while (e < end || result != 0) {
+    layout l;
+    if (e < end) {
+      l = through ? needed(m, a, m.edges.at[e]) : a.need.at[e];
+      ++e;
+    } else {
+      l = asked_of(m, a, result - 1);
+      result = m.other_output.at[result - 1];
+    }
+    if (l.word == own.word) continue;
+    std::size_t i = 0;
+    while (i < found && copies[i].word != l.word) ++i;
+    if (i == found) copies[found++] = l;
   }
-  for (std::uint32_t r = m.last_output.at[u]; r != 0; r = m.other_output.at[r - 1])
-    if (const layout l = asked_of(m, a, r - 1); l.word != own.word) add(l);
   return found;
 }
 
@@ -65,7 +69,7 @@ constexpr double copies_price(const cost_model& m, assignment& a, std::size_t u)
   for (std::size_t i = 0; i < found; ++i) {
     double best = reshard_price(m, u, own, a.copies.at[i]);
     for (std::size_t j = 0; j < i && best > 0; ++j) {
-      if (a.copies.at[j].is_partial()) continue;
+      if ((a.copies.at[j].word & ~layout::dims_mask) != 0) continue;
       const double other = reshard_price(m, u, a.copies.at[j], a.copies.at[i]);
       if (other < best) best = other;
     }

@@ -104,7 +104,7 @@ struct op_rules {
   cost (*moves)(const placed_op&, const sizes&) = nullptr;
   /// Whether the search weighs that: it does not where all strategies move the same.
   bool weighed = true;
-  /// Whether prices of moves are remembered by the node's maps: enumerating who lacks what takes long.
+  /// Whether prices of moves are remembered by the node's maps. Finding which device lacks which elements takes long.
   bool remembered = false;
   /// Floating-point operations of all devices; null: they do not count.
   double (*flops)(const graph&, const node&, const sizes&) = nullptr;

@@ -24,8 +24,8 @@ struct placed_op {
   dim_id along = no_dim;
   /// The axes over which its step communicates.
   axis_set over = 0;
-  /// Sorting: the indices are asked for.
-  bool indices = false;
+  /// Which operation of its class it is.
+  op code = op::input;
   const user_entry* user = nullptr;
 
   /// The axes that shard the result along its dim.

@@ -103,7 +103,7 @@ constexpr cost fetched(const region_shape& r, const coordinates& at, const sizes
 constexpr axis_set fetched_over(const region_shape& r) {
   unsigned set = 0;
   for (const dim_map& m : r.maps) set |= r.taken[r.type.find(m.from)].mask();
-  return static_cast<axis_set>(set);
+  return set;
 }
 
 /// What an exchange moves that fills a region.

@@ -91,7 +91,7 @@ struct path_search {
       const axis_list have = at[i];
       moving |= have.without(have.common_prefix(to[i])).mask() & after;
     }
-    t.moving = static_cast<axis_set>(moving);
+    t.moving = moving;
     for (int i = 0; i < global.rank; ++i) {
       if ((changed >> i & 1u) == 0) continue;
       const axis_list have = at[i];
@@ -125,30 +125,30 @@ struct path_search {
     const axis_set before = from.sharded(), after = to.sharded();
     layout at = from;
     if (grows) {
-      append(direct, at, kind::slice, static_cast<axis_set>(after & ~before), to);
+      append(direct, at, kind::slice, after & ~before, to);
       return direct;
     }
     if (shrinks) {
-      append(direct, at, kind::all_gather, static_cast<axis_set>(before & ~after), to);
+      append(direct, at, kind::all_gather, before & ~after, to);
       return direct;
     }
-    append(direct, at, kind::collective_permute, static_cast<axis_set>(before | after), to);
+    append(direct, at, kind::collective_permute, before | after, to);
 
     path staged;
     at = from;
     const layout sliced = sliced_towards(from, to);
-    append(staged, at, kind::slice, static_cast<axis_set>(sliced.sharded() & ~before), sliced);
+    append(staged, at, kind::slice, sliced.sharded() & ~before, sliced);
     const turn t = turn_towards(at, to);
     if (!t.possible) return direct;
     const bool fits = append(staged, at, kind::all_to_all, t.moving, t.turned) && at.continues(to);
     if (!fits) return direct;
-    append(staged, at, kind::all_gather, static_cast<axis_set>(at.sharded() & ~after), to);
+    append(staged, at, kind::all_gather, at.sharded() & ~after, to);
     return staged.score <= direct.score ? staged : direct;
   }
 
   /// Tries every way to place the partial axes: scattered onto some dim, or reduced everywhere.
   constexpr void place(const path& so_far, const layout& at, const layout& to, path& best, bool& any) const {
-    const axis_set left = static_cast<axis_set>(at.unreduced() & ~to.unreduced());
+    const axis_set left = at.unreduced() & ~to.unreduced();
     if (any && so_far.score >= best.score) return;
     {
       path p = so_far;
@@ -173,7 +173,7 @@ struct path_search {
       for (int i = 0; i < global.rank; ++i) {
         layout l = at;
         l.append(i, a);
-        l.set_partial(static_cast<axis_set>(at.unreduced() & ~axis_bit(a)), at.combine());
+        l.set_partial(at.unreduced() & ~axis_bit(a), at.combine());
         const bool asked = to[i].starts_with(l[i]);
         if (!asked && global[i] % sizes.product(l[i]) != 0) continue;
         path p = so_far;
@@ -182,7 +182,7 @@ struct path_search {
           // one reduce-scatter over both axes instead of two
           const cost step = price_of({kind::reduce_scatter, axis_bit(a), l}, at, global, element_bytes, sizes);
           p.hops.back().to = l;
-          p.hops.back().axes = static_cast<axis_set>(p.hops.back().axes | axis_bit(a));
+          p.hops.back().axes = p.hops.back().axes | axis_bit(a);
           p.price += step;
           p.score = rule.score(p.price);
         } else if (!append(p, reached, kind::reduce_scatter, axis_bit(a), l)) {
@@ -204,7 +204,7 @@ constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t eleme
   // A partial value stays partial only under the same reduction.
   const axis_set kept = from.combine() == to.combine() ? static_cast<axis_set>(to.unreduced() & from.unreduced())
                                                        : axis_set{0};
-  const axis_set fresh = static_cast<axis_set>(to.unreduced() & ~kept);
+  const axis_set fresh = to.unreduced() & ~kept;
   layout target = to;
   target.set_partial(kept, from.combine());
   if ((from.unreduced() & ~target.unreduced()) == 0) {
@@ -213,7 +213,7 @@ constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t eleme
     basic_path<Hops> start;
     layout at = from;
     const layout sliced = search.sliced_towards(from, target);
-    search.append(start, at, kind::slice, static_cast<axis_set>(sliced.sharded() & ~from.sharded()), sliced);
+    search.append(start, at, kind::slice, sliced.sharded() & ~from.sharded(), sliced);
     bool any = false;
     search.place(start, at, target, found, any);
   }

@@ -36,18 +36,23 @@ template <class T>
 struct flat_list {
   std::vector<T> kept{};
   T* at = nullptr;
-  std::size_t count = 0;
+  std::size_t count = 0, capacity = 0;
 
   constexpr flat_list() = default;
   flat_list(const flat_list&) = delete;
   flat_list& operator=(const flat_list&) = delete;
 
-  constexpr void push_back(const T& value) {
-    if (count == kept.size()) {
-      kept.resize(count == 0 ? 64 : 2 * count, T{});
+  constexpr void push_back(const T& value) { *append(1) = value; }
+  /// Room for some more elements, to be set; the first of them.
+  constexpr T* append(std::size_t more) {
+    if (count + more > capacity) {
+      capacity = 2 * (count + more) + 64;
+      kept.resize(capacity, T{});
       at = kept.data();
     }
-    at[count++] = value;
+    T* made = at + count;
+    count += more;
+    return made;
   }
 };
 
@@ -66,7 +71,7 @@ class reshard_cache {
     made.extents.rank = type.rank;
     std::uint64_t h = static_cast<std::uint64_t>(made.element_bytes);
     for (int i = 0; i < type.rank; ++i) {
-      made.extents.extent[static_cast<std::size_t>(i)] = at_[type[i]];
+      made.extents[i] = at_[type[i]];
       h = (h ^ static_cast<std::uint64_t>(at_[type[i]])) * 0x9e3779b97f4a7c15u;
     }
     const std::size_t bucket = static_cast<std::size_t>(h >> bucket_shift);

@@ -8,10 +8,10 @@
 
 namespace cleave {
 
-/// How a dim divided over devices is sorted: each sorts its block of every slice and shows evenly spaced samples of it
-/// to the device that decides for the slice; from them follow the elements at which the slice is cut into parts of
-/// about the size of a block; parts are exchanged, merged, and what lies beyond a block is handed on. (Regular
-/// sampling: Shi and Schaeffer 1992.)
+/// How a sharded dim is sorted (regular sampling, Shi and Schaeffer 1992). Each device sorts its block of every slice.
+/// It sends evenly spaced samples of the block to one device, which decides for the slice. From the samples follow the
+/// elements at which the slice is cut into parts of about the size of a block. Parts are exchanged and merged. Elements
+/// that lie beyond a block are forwarded.
 struct sorting {
   /// Samples of each block: the more, the closer the parts are to blocks.
   static constexpr std::int64_t samples = 24;

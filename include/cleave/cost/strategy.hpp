@@ -50,12 +50,13 @@ struct strategy {
   std::uint8_t partial_operands = 0;
 
   constexpr bool divides_like(const strategy& other) const {
-    return out.same_dims(other.out) && over.word == other.over.word && taken.low == other.taken.low &&
-           taken.high == other.taken.high && sent == other.sent && minor == other.minor;
+    return ((out.word ^ other.out.word) & layout::dims_mask) == 0 && over.word == other.over.word &&
+           taken.low == other.taken.low && taken.high == other.taken.high && sent.word == other.sent.word &&
+           minor == other.minor;
   }
   friend constexpr bool operator==(const strategy& a, const strategy& b) {
-    return a.out.word == b.out.word && a.forwarded == b.forwarded && a.partial_operands == b.partial_operands &&
-           a.divides_like(b);
+    return a.out.word == b.out.word && a.forwarded.word == b.forwarded.word &&
+           a.partial_operands == b.partial_operands && a.divides_like(b);
   }
 };
 
@@ -64,9 +65,13 @@ constexpr reduction partial_reduction(const node& n) { return n.combine; }
 
 /// The axes that shard a factor in its operands; `r` counts the reduced factors.
 constexpr axis_list axes_of(const factor& f, const strategy& s, int& r) {
-  if (f.type == factor_type::need_replication) return f.pin;
-  if (f.is_fetched()) return s.over.axes(0) == 0 ? s.taken[f.taken] : s.over[0];
-  return f.is_reduced() ? s.over[r++] : s.out[f.at[in_result]];
+  switch (f.type) {
+    case factor_type::need_replication: return f.pin;
+    case factor_type::permutation: return s.over.axes(0) == 0 ? s.taken[f.taken] : s.over[0];
+    case factor_type::reduction: return s.over[r++];
+    case factor_type::pass_through: break;
+  }
+  return s.out[f.at[in_result]];
 }
 /// The layout that operand `k` of a node must have for a strategy.
 constexpr layout required(const node& n, node_factors factors, const strategy& s, int k) {
@@ -78,7 +83,7 @@ constexpr layout required(const node& n, node_factors factors, const strategy& s
     const int position = f.at[k];
     if (position < 0) continue;
     if (f.minor < 0) {
-      l.set(position, list);
+      if (list.packed != 0) l.set(position, list);
     } else if (f.minor_in_result) {
       l.set(position, list.then(s.out[f.minor]));
     } else {
@@ -92,13 +97,20 @@ constexpr layout required(const node& n, node_factors factors, const strategy& s
 }
 
 /// The axes that leave the result partial: those of reduced factors, unless rows are sent over them.
-constexpr axis_set reduced_axes(const strategy& s) { return s.over.sharded() - s.sent; }
+constexpr axis_set reduced_axes(const strategy& s) {
+  return s.over.word == 0 ? 0u : s.over.sharded_bits() & ~unsigned{s.sent.word};
+}
 /// The axes over which no partial sum may be forwarded: they shard the result or what is reduced.
-constexpr axis_set dividing_axes(const strategy& s) { return s.out.sharded() | s.over.sharded(); }
+constexpr axis_set dividing_axes(const strategy& s) {
+  return s.over.word == 0 ? s.out.sharded_bits() : s.out.sharded_bits() | s.over.sharded_bits();
+}
 
 /// Sets the partial axes of the result from the rest of the strategy.
 constexpr void derive_unreduced(const node& n, strategy& s) {
-  s.out.set_partial(reduced_axes(s) | s.forwarded, partial_reduction(n));
+  s.out.word &= layout::dims_mask;
+  unsigned partial = s.forwarded.word;
+  if (s.over.word != 0) partial |= s.over.sharded_bits() & ~unsigned{s.sent.word};
+  if (partial != 0) s.out.set_partial(partial, n.combine);
 }
 
 } // namespace cleave

@@ -27,9 +27,16 @@ inline strided_dims swapped(const strided_dims& row) {
 }
 } // namespace detail
 
+/// The most elements of a shard of a table whose offsets travel as 32-bit numbers. Tests set it low.
+inline std::int64_t& narrow_offsets_limit() {
+  static std::int64_t limit = most_narrow_offsets;
+  return limit;
+}
+
 /// Rows of a table at indices (gather), or rows added to a table of zeros at indices (scatter).
 /// Communication: over the axes that are given, an all-to-all of counts, one of indices, one of rows. Indices and
-/// routes are on the host; rows are packed and added where kernels run.
+/// routes are on the host; rows are packed and added where kernels run. Indices travel as offsets in a shard: 32-bit
+/// numbers where the largest shard allows it, which all ranks know, else 64-bit ones.
 template <class T>
 class row_lookup final : public data_routed {
   using offsets = indexed_vector<std::int64_t>;
@@ -38,7 +45,8 @@ class row_lookup final : public data_routed {
   /// Gather: over the axes that shard the table. Scatter: over those along which rows are sent.
   row_lookup(grid_state& grid, const row_tensors& t, axis_set over, bool scatters)
       : t_(t), here_(grid.here()), element_(t.rows.element), scatters_(scatters),
-        indices_(t.over_indices(here_, here_)), row_(t.over_row(here_)) {
+        wide_(t.largest_table_shard() > narrow_offsets_limit()), indices_(t.over_indices(here_, here_)),
+        row_(t.over_row(here_)) {
     if (grid.sizes().product(over) > 1) group_ = grid.group_of(over);
     for (int r = 0; r < group_.size; ++r)
       owners_.push_back(owner(t_, here_, group_.size > 1 ? grid.member(over, r) : here_));
@@ -67,8 +75,7 @@ class row_lookup final : public data_routed {
   /// Rows that travel between this device and the owners, by owner: how many, where each is in the owner's shard, and
   /// where in the rows here.
   struct routes {
-    offsets count{}, here{};
-    std::vector<std::int32_t> there{};
+    offsets count{}, here{}, there{};
   };
 
   std::int64_t length() const { return row_.size(); }
@@ -89,7 +96,7 @@ class row_lookup final : public data_routed {
       for (std::size_t o = 0; o < owners_.size() && (all_owners || !found); ++o) {
         const std::int64_t row = owners_[o].row_at(indices[n], n);
         if (row < 0) continue;
-        by_owner[o].there.push_back(static_cast<std::int32_t>(row));
+        by_owner[o].there.push_back(row);
         by_owner[o].here.push_back(row_here(n));
         found = true;
       }
@@ -130,8 +137,13 @@ class row_lookup final : public data_routed {
     copy(table, out, offsets(missing.size(), -1), missing, row_);
     wait_for_kernels();
     const offsets wanted_by = exchange_.counts_from(asked.count, group_);
-    const std::vector<std::int32_t> wanted = host_.exchanged(asked.there, asked.count, wanted_by, group_);
-    answer(table, offsets(wanted.begin(), wanted.end()), wanted_by, asked, out);
+    answer(table, exchanged(asked.there, asked.count, wanted_by), wanted_by, asked, out);
+  }
+  /// Offsets that go to the owners, for those that come to this device.
+  offsets exchanged(const offsets& there, const offsets& to, const offsets& from) {
+    if (wide_) return host_.exchanged(there, to, from, group_);
+    const auto came = host_.exchanged(std::vector<std::int32_t>(there.begin(), there.end()), to, from, group_);
+    return offsets(came.begin(), came.end());
   }
   /// Sends the rows that other devices asked for, and puts the received rows where they belong.
   void answer(const T* table, const offsets& wanted, const offsets& wanted_by, const routes& asked, T* out) {
@@ -175,18 +187,17 @@ class row_lookup final : public data_routed {
     copy(rows, sending, to.here, packed(sent), detail::packed_row(row_, 0, true));
     wait_for_kernels();
     const offsets from = exchange_.counts_from(to.count, group_);
-    const std::vector<std::int32_t> landed = host_.exchanged(to.there, to.count, from, group_);
+    const offsets landed = exchanged(to.there, to.count, from);
     const std::int64_t received = std::ssize(landed);
     T* const receiving = receiving_.at_least(received * length());
     exchange_.run(sending, to.count, receiving, from, length(), element_, group_);
-    add(receiving, out, packed(received), offsets(landed.begin(), landed.end()),
-        detail::swapped(detail::packed_row(row_, 1, true)));
+    add(receiving, out, packed(received), landed, detail::swapped(detail::packed_row(row_, 1, true)));
   }
 
   row_tensors t_;
   coordinates here_;
   element element_;
-  bool scatters_;
+  bool scatters_, wide_;
   strided_dims indices_, row_;
   group group_{};
   std::vector<owner> owners_{};

@@ -17,8 +17,8 @@
 #include <type_traits>
 #include <vector>
 
-// Rows of a sharded table: who has the row at an index, and where. Indices are data, so routes are found when the step
-// runs.
+// Rows of a sharded table: which device has the row at an index, and where. Indices are data, so routes are found when
+// the step runs.
 
 namespace cleave::comm {
 
@@ -36,6 +36,10 @@ struct row_tensors {
   box table_shard(const coordinates& c) const { return shard(table, table_where, c); }
   box rows_shard(const coordinates& c) const { return shard(rows, rows_where, c); }
   box indices_shard(const coordinates& c) const { return shard(indices, indices_where, c); }
+  /// The elements of the largest shard of the table, on all devices alike.
+  std::int64_t largest_table_shard() const {
+    return largest_shape(shape_of(table, at), table_where, at.axes).elements();
+  }
   /// The block of the table's dim that a device has.
   range block(const coordinates& c) const { return table_shard(c)[table.find(along)]; }
   std::int64_t stride_along(const coordinates& c) const {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/storage/memory.hpp>
 
@@ -37,8 +38,7 @@ class argument_memory {
       for (std::size_t r = 0; r < p.results; ++r) {
         const std::int64_t last_read = uses[a].end, first_write = uses[p.arguments + r].begin;
         if (last_read < 0 || first_write < 0 || last_read < first_write) continue;
-        hazards_.push_back(
-            {a, r, last_read == first_write && pointwise(p, p.steps[static_cast<std::size_t>(last_read)], a)});
+        hazards_.push_back({a, r, last_read == first_write && pointwise(p, p.steps[as_size(last_read)], a)});
       }
   }
 
@@ -50,8 +50,7 @@ class argument_memory {
     for (const hazard& h : hazards_) {
       const auto from = reinterpret_cast<std::uintptr_t>(inputs[h.argument]),
                  to = reinterpret_cast<std::uintptr_t>(outputs[h.result]);
-      const auto read = static_cast<std::uintptr_t>(argument_bytes_[h.argument]);
-      const auto written = static_cast<std::uintptr_t>(aside_[h.result].bytes);
+      const std::uintptr_t read = as_size(argument_bytes_[h.argument]), written = as_size(aside_[h.result].bytes);
       if (from < to + written && to < from + read && !(h.same_place_is_safe && from == to))
         aside_[h.result].used = true;
     }
@@ -93,8 +92,7 @@ class argument_memory {
     std::size_t last = by_address_.size();
     for (std::size_t r : by_address_) {
       if (aside_[r].bytes == 0) continue;
-      if (last < by_address_.size() &&
-          static_cast<char*>(outputs[last]) + aside_[last].bytes > static_cast<char*>(outputs[r]))
+      if (last < by_address_.size() && as<char>(outputs[last]) + aside_[last].bytes > as<char>(outputs[r]))
         throw overlap_error(wording::results_overlap(static_cast<std::int64_t>(std::min(last, r)),
                                                      static_cast<std::int64_t>(std::max(last, r))));
       last = r;
@@ -107,9 +105,9 @@ class argument_memory {
   static std::vector<range> uses_of(const program_view& p) {
     std::vector<range> uses(p.arguments + p.results, range{-1, -1});
     std::int64_t depth = 0, begin = 0;
-    for (std::size_t i = 0; i < p.steps.size(); ++i) {
-      const step& s = p.steps[i];
-      if (s.kind == step_kind::loop_begin && depth++ == 0) begin = static_cast<std::int64_t>(i);
+    for (std::int64_t i = -1; const step& s : p.steps) {
+      ++i;
+      if (s.kind == step_kind::loop_begin && depth++ == 0) begin = i;
       if (s.kind == step_kind::loop_end) --depth;
       const std::int64_t end = end_of_loops(p, i, depth);
       for (std::uint16_t b : s.in)
@@ -118,18 +116,18 @@ class argument_memory {
       const buffer& out = p.buffers[s.out];
       if (out.role != role::output) continue;
       range& use = uses[p.arguments + out.index];
-      if (use.begin < 0) use.begin = depth > 0 ? begin : static_cast<std::int64_t>(i);
+      if (use.begin < 0) use.begin = depth > 0 ? begin : i;
     }
     return uses;
   }
   /// The end of all loops around a step.
-  static std::int64_t end_of_loops(const program_view& p, std::size_t i, std::int64_t depth) {
+  static std::int64_t end_of_loops(const program_view& p, std::int64_t i, std::int64_t depth) {
     while (depth > 0) {
-      ++i;
-      if (p.steps[i].kind == step_kind::loop_begin) ++depth;
-      if (p.steps[i].kind == step_kind::loop_end) --depth;
+      const step& s = p.steps[as_size(++i)];
+      if (s.kind == step_kind::loop_begin) ++depth;
+      if (s.kind == step_kind::loop_end) --depth;
     }
-    return static_cast<std::int64_t>(i);
+    return i;
   }
   /// Whether within one step an argument may be overwritten in place: element i of the result needs element i of it
   /// alone.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/program/addressing.hpp>
@@ -18,7 +19,7 @@ struct binder {
   const buffer& operand(const step& s, std::size_t k) const { return program.buffers[s.in[k]]; }
   const buffer& result(const step& s) const { return program.buffers[s.out]; }
   /// The number of a step of this program.
-  std::size_t number_of(const step& s) const { return static_cast<std::size_t>(&s - program.steps.data()); }
+  std::size_t number_of(const step& s) const { return as_size(&s - program.steps.data()); }
 
   /// Whether a buffer is what an operation reads in a shard and its halo.
   bool is_around_shard(const buffer& b) const {
@@ -41,7 +42,7 @@ struct binder {
 /// The stride of a buffer along a dim, 0 where it does not have it.
 inline std::int64_t stride_along(const buffer& b, const addressing& a, dim_id d) {
   const int position = b.type.find(d);
-  return position < 0 ? 0 : a.stride[static_cast<std::size_t>(position)];
+  return position < 0 ? 0 : a.stride[as_size(position)];
 }
 
 /// A number that is known when a kernel starts: a constant as its type stores it, or a product of extents.

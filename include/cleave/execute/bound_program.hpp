@@ -4,6 +4,7 @@
 
 #include <cleave/execute/arguments.hpp>
 #include <cleave/execute/runnable.hpp>
+#include <cleave/storage/as.hpp>
 
 namespace cleave {
 
@@ -87,7 +88,7 @@ class bound_program {
                            try_allocate<Kokkos::HostSpace>(host + shared.host, host_);
     b.grid.agree_on_memory(allocated, workspace_bytes_ + host + shared.host, "the workspace of a plan");
 
-    char* const base = static_cast<char*>(workspace_.get());
+    char* const base = as<char>(workspace_.get());
     running_.at.resize(p.buffers.size(), nullptr);
     for (std::size_t i = 0; i < p.buffers.size(); ++i)
       if (const buffer& x = p.buffers[i]; base != nullptr && x.role == role::workspace)
@@ -100,7 +101,7 @@ class bound_program {
   }
   /// Gives the steps their own memory, which begins at `memory` bytes, and the shared one after it.
   void settle_steps(std::int64_t memory, std::int64_t shared, std::int64_t shared_host) {
-    char *const base = static_cast<char*>(workspace_.get()), *const host_base = static_cast<char*>(host_.get());
+    char *const base = as<char>(workspace_.get()), *const host_base = as<char>(host_.get());
     const auto at = [](char* from, std::int64_t offset) { return from == nullptr ? nullptr : from + offset; };
     std::int64_t host = 0;
     for (const auto& s : running_.steps) {

@@ -124,8 +124,8 @@ class box_binder {
       center += digit;
     }
     const bool inside = part == center;
-    const box own = part_of_halo(halo, center, b_.program.maps, b_.at, b_.grid.here());
-    const box there = part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here());
+    const box own = indices_of(shard, b_.program.maps, b_.at, b_.grid.here());
+    const box there = inside ? own : part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here());
     const shape extents = there.extents();
     std::int64_t stride = 1, elements = 0;
     addressing strides;

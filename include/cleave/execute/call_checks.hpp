@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/execute/host_number.hpp>
 #include <cleave/execute/nan_search.hpp>
@@ -14,7 +15,7 @@
 namespace cleave::detail {
 
 /// What checked mode does around the calls and steps of one bound plan. Everything that it throws is thrown on all
-/// devices, and whatever it waits for it waits for in vain no longer than the time limit.
+/// devices, and nothing waits longer than the time limit.
 class call_checks {
  public:
   /// The address of each buffer.
@@ -56,7 +57,7 @@ class call_checks {
   template <class T>
   static T item(const std::vector<unsigned char>& all, int rank) {
     T one;
-    std::memcpy(&one, all.data() + sizeof(T) * static_cast<std::size_t>(rank), sizeof(T));
+    std::memcpy(&one, all.data() + sizeof(T) * as_size(rank), sizeof(T));
     return one;
   }
   const std::vector<unsigned char>& exchange(const void* mine, std::size_t bytes, std::string_view what = {}) {
@@ -102,7 +103,7 @@ class call_checks {
     // Everybody compares everything, so that all throw alike.
     std::vector<std::uint64_t> theirs(all.size() / sizeof(std::uint64_t));
     std::memcpy(theirs.data(), all.data(), all.size());
-    const auto by = [&](int r, std::size_t k) { return theirs[static_cast<std::size_t>(r) * mine.size() + k]; };
+    const auto by = [&](int r, std::size_t k) { return theirs[as_size(r) * mine.size() + k]; };
     for (std::size_t k = 0; k < which.size(); ++k)
       for (int r = 1; r < grid_.agreement().size(); ++r) {
         const buffer& b = p_.buffers[which[k]];
@@ -118,8 +119,8 @@ class call_checks {
   int first_with_the_same(axis_set used, int r) const {
     coordinates c = coordinates_of(r, grid_.sizes());
     for (int a = 0; a < max_axes; ++a)
-      if ((used >> a & 1) == 0) c[static_cast<std::size_t>(a)] = 0;
-    return static_cast<int>(device_of(c, grid_.sizes()));
+      if (!used.contains(a)) c[a] = 0;
+    return comm::rank_number(device_of(c, grid_.sizes()));
   }
   void meet(std::size_t i) {
     const auto mine = static_cast<std::int64_t>(i);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/execute/bound_program.hpp>
+#include <cleave/storage/as.hpp>
 
 #include <memory>
 
@@ -25,7 +26,7 @@ class executor {
       program_.state().grid.set_broken();
       throw;
     } catch (const agreement_error&) {
-      // The other ranks are elsewhere, so there is nobody to finish with.
+      // The other ranks make other calls, so the exchanges under way cannot be finished.
       program_.state().grid.set_broken();
       throw;
     } catch (...) {
@@ -52,7 +53,7 @@ executor& executor_for(grid_state& grid, const runnable& code, std::span<const s
     const sizes at = complete();
     found = grid.keep_bound(&code, extents, std::make_shared<executor>(grid, at, code));
   }
-  return *static_cast<executor*>(found);
+  return *as<executor>(found);
 }
 /// The same for sizes that are complete.
 template <class Plan>

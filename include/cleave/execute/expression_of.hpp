@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/underlying.hpp>
 #include <cleave/execute/strides.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/ops/user.hpp>
@@ -18,21 +19,20 @@ namespace cleave::detail {
 
 /// The parts of a node of an expression: its op, the element type of its result, and where its operands are (see
 /// tape_node).
-constexpr std::uint64_t word_of(op code, element type, int a, int b, int c) {
-  return static_cast<std::uint64_t>(code) | static_cast<std::uint64_t>(type) << 8 |
-         static_cast<std::uint64_t>(a) << 16 | static_cast<std::uint64_t>(b) << 24 |
-         static_cast<std::uint64_t>(c) << 32;
+constexpr std::uint64_t word_of(op code, element type, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  return underlying(code) | std::uint64_t{underlying(type)} << 8 | a << 16 | b << 24 | c << 32;
 }
 
 /// All that the code of a tape depends on, one word for each entry.
 struct tape_code {
-  int size = 0, loads = 0;
+  int size = 0;
+  std::size_t loads = 0;
   std::uint64_t word[max_tape]{};
   const user_entry* user[max_tape]{};
 
   /// Of equal tapes the same.
   constexpr std::uint64_t hash() const {
-    std::uint64_t h = static_cast<std::uint64_t>(loads);
+    std::uint64_t h = loads;
     for (int j = 0; j < size; ++j) h = (h ^ word[j]) * 0x9E3779B97F4A7C15u ^ h >> 31;
     return h;
   }
@@ -47,8 +47,8 @@ struct tape_code {
 constexpr tape_code tape_code_of(const program_view& p, const step& s) {
   const inner_dim inner = inner_dim_of(s, p.buffers, p.maps);
   tape_code t;
-  t.loads = static_cast<int>(s.in.size());
-  int literals = 0, indices = 0;
+  t.loads = s.in.size();
+  unsigned literals = 0, indices = 0;
   for (const tape_op& o : tape_of(p, s)) {
     std::uint64_t& word = t.word[t.size];
     switch (role_of(o.code)) {
@@ -98,10 +98,10 @@ struct node_of_word<Word, nullptr> {
 template <class Plan, std::size_t I>
 struct expression_of {
   static constexpr tape_code tape = tape_code_of(Plan::frozen, Plan::frozen.steps[I]);
-  template <std::size_t... J>
-  static auto nodes(std::index_sequence<J...>)
+  template <int... J>
+  static auto nodes(std::integer_sequence<int, J...>)
       -> tape_expression<tape.loads, typename node_of_word<tape.word[J], tape.user[J]>::type...>;
-  using type = decltype(nodes(std::make_index_sequence<static_cast<std::size_t>(tape.size)>{}));
+  using type = decltype(nodes(std::make_integer_sequence<int, tape.size>{}));
 };
 
 } // namespace cleave::detail

@@ -26,9 +26,9 @@ class host_number {
   double floating() const {
     switch (element_) {
       case element::f64: return as<double>();
-      case element::f32: return static_cast<double>(as<float>());
-      case element::f16: return static_cast<double>(as<half>());
-      case element::bf16: return static_cast<double>(as<bfloat16>());
+      case element::f32: return as<float>();
+      case element::f16: return float{as<half>()};
+      case element::bf16: return float{as<bfloat16>()};
       case element::u64: return static_cast<double>(as<std::uint64_t>());
       default: return static_cast<double>(integer());
     }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/operation.hpp>
@@ -30,14 +31,13 @@ struct shard {
   auto view() const {
     using view_type = Kokkos::View<Data, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
     using value_type = std::remove_const_t<typename view_type::value_type>;
-    constexpr int rank = static_cast<int>(view_type::rank());
+    constexpr int rank{view_type::rank()};
     if (element != element_of<value_type>)
       throw view_error(wording::shard_element(name_of(element), name_of(element_of<value_type>)));
     if (rank != local.rank) throw view_error(wording::view_rank(local.rank, rank));
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return view_type(static_cast<typename view_type::pointer_type>(data),
-                       static_cast<std::size_t>(local[static_cast<int>(I)])...);
-    }(std::make_index_sequence<static_cast<std::size_t>(rank)>{});
+    return [&]<int... I>(std::integer_sequence<int, I...>) {
+      return view_type(as<typename view_type::value_type>(data), as_size(local[I])...);
+    }(std::make_integer_sequence<int, rank>{});
   }
 };
 
@@ -52,12 +52,12 @@ struct span_of_view {
 template <class View>
 span_of_view span_of(const View& v) {
   if constexpr (!Kokkos::is_view_v<View>) {
-    return say(static_cast<rejected<fault::not_a_view, View>*>(nullptr)), span_of_view{nullptr, 0, element::none};
+    return say(rejection<fault::not_a_view, View>), span_of_view{nullptr, 0, element::none};
   } else {
     if (!v.span_is_contiguous()) throw view_error(wording::view_not_contiguous());
     using value_type = std::remove_const_t<typename View::value_type>;
-    static_assert(sizeof(element_said<value_type>) != 0);
-    return {const_cast<value_type*>(v.data()), static_cast<std::int64_t>(v.size()), element_of<value_type>};
+    static_assert(sizeof(checked_element<value_type>) != 0);
+    return {const_cast<value_type*>(v.data()), std::ssize(v), element_of<value_type>};
   }
 }
 
@@ -69,7 +69,7 @@ class reached {
       wait_for_kernels();
       return;
     }
-    host_.resize(static_cast<std::size_t>(bytes()));
+    host_.resize(as_size(bytes()));
     if (read) copy_bytes<Kokkos::HostSpace, memory_space>(host_.data(), own_.data, bytes());
   }
   void* data() { return host_.empty() ? own_.data : host_.data(); }
@@ -97,7 +97,7 @@ class local_context {
   /// The number of devices along an axis.
   std::int64_t size(const MeshAxis auto& axis) const { return grid_->sizes()[number(axis)]; }
   /// The position of this device along an axis.
-  std::int64_t index(const MeshAxis auto& axis) const { return grid_->here()[static_cast<std::size_t>(number(axis))]; }
+  std::int64_t index(const MeshAxis auto& axis) const { return grid_->here()[number(axis)]; }
   /// The communicator of the devices that differ from this one on the given axes only. Its ranks count through these
   /// axes; the first axis of the mesh is the major one.
   template <MeshAxis... Axes>
@@ -159,6 +159,22 @@ class local_context {
     out.done();
   }
 
+  /// Every device along the axis gets the View of the device at position `root`, in place. A device other than the root
+  /// receives the bytes of the View. Throws grid_error if the axis has no such position.
+  template <class View>
+  void broadcast(const View& view, std::int64_t root, const MeshAxis auto& axis) const {
+    const detail::span_of_view v = detail::span_of(view);
+    const comm::group& g = group(axis);
+    if (root < 0 || root >= g.size) throw grid_error(wording::no_such_position(root, g.size));
+    detail::reached memory(v, g.rank == root, g.rank != root);
+    for (std::int64_t done = 0; done < v.elements; done += comm::count_limit())
+      comm::check(CLEAVE_MPI_CALL(MPI_Bcast)(comm::element_at(memory.data(), done, v.element),
+                                             part_of(v.elements - done), comm::datatype_of(v.element),
+                                             static_cast<int>(root), g.handle),
+                  "MPI_Bcast");
+    memory.done();
+  }
+
  private:
   template <class Axis>
   int number(const Axis&) const {
@@ -168,16 +184,16 @@ class local_context {
   }
   template <class... Axes>
   const comm::group& group(const Axes&... axes) const {
-    unsigned set = 0;
-    ((set |= 1u << number(axes)), ...);
-    return grid_->group_of(static_cast<axis_set>(set));
+    axis_set set;
+    ((set = set.with(number(axes))), ...);
+    return grid_->group_of(set);
   }
   static comm::call_count part_of(std::int64_t n) {
-    return static_cast<comm::call_count>(n < comm::count_limit() ? n : comm::count_limit());
+    return comm::as_count(n < comm::count_limit() ? n : comm::count_limit());
   }
   static comm::call_count one_call(std::int64_t n) {
     if (n > comm::count_limit()) throw shape_error(wording::too_many_for_one_call(comm::count_limit(), n));
-    return static_cast<comm::call_count>(n);
+    return comm::as_count(n);
   }
   static void check_parts(const detail::span_of_view& part, const detail::span_of_view& all, std::int64_t parts) {
     if (part.element != all.element)

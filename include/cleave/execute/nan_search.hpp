@@ -6,6 +6,7 @@
 #include <cleave/execute/host_number.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/simulate/scalar.hpp>
+#include <cleave/storage/as.hpp>
 
 #include <memory>
 #include <vector>
@@ -100,8 +101,7 @@ class nan_search {
     const void* data = address[b];
     for (const kept_operand& k : kept_)
       if (k.buffer == b) data = k.memory.get();
-    return host_number(static_cast<const char*>(data) + offset * size_of(from.type.element), from.type.element)
-        .floating();
+    return host_number(as<char>(data) + offset * size_of(from.type.element), from.type.element).floating();
   }
 
   binder b_;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
+#include <cleave/base/underlying.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/program/program_view.hpp>
 
@@ -28,17 +30,14 @@ class plan_identity {
  public:
   explicit plan_identity(const program_view& p) {
     for (const buffer& b : p.buffers) {
-      mix(hash,
-          static_cast<std::uint64_t>(b.type.element) + 64u * static_cast<std::uint64_t>(b.role) + 4096u * b.index);
+      mix(hash, underlying(b.type.element) + 64u * underlying(b.role) + 4096u * b.index);
       for (int i = 0; i < b.type.rank; ++i) mix(hash, b.type[i]);
       mix(hash, b.where.word);
     }
     for (const step& s : p.steps) {
-      mix(hash, static_cast<std::uint64_t>(s.kind) + 64u * static_cast<std::uint64_t>(s.move) + 4096u * s.axes +
-                    (std::uint64_t{s.out} << 32));
+      mix(hash, underlying(s.kind) + 64u * underlying(s.move) + 4096u * s.axes.bits() + (std::uint64_t{s.out} << 32));
       for (std::uint16_t in : s.in) mix(hash, in);
-      for (const tape_op& t : tape_of(p, s))
-        mix(hash, static_cast<std::uint64_t>(t.code) + 1024u * static_cast<std::uint64_t>(t.type));
+      for (const tape_op& t : tape_of(p, s)) mix(hash, underlying(t.code) + 1024u * underlying(t.type));
       if (name.empty() || (named_without_line_ && s.where.line != 0)) {
         name = operation_of(s) + place_of(s);
         named_without_line_ = s.where.line == 0;
@@ -48,7 +47,7 @@ class plan_identity {
   }
   static std::uint64_t hash_of(std::span<const std::int64_t> extents) {
     std::uint64_t h = 1;
-    for (std::int64_t n : extents) mix(h, static_cast<std::uint64_t>(n));
+    for (std::int64_t n : extents) mix(h, as_size(n));
     return h;
   }
 

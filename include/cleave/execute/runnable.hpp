@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/underlying.hpp>
 #include <cleave/execute/steps/all.hpp>
 
 #include <array>
@@ -34,15 +35,15 @@ template <std::size_t Steps>
 struct form_list {
   std::uint16_t form_of[Steps + 1]{};
   std::uint16_t example[Steps + 1]{};
-  std::size_t count = 0;
+  std::uint16_t count = 0;
 };
 
 /// Of steps that share their code the same; of others nearly always another one.
 constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   const step& s = p.steps[i];
-  const auto element_of_buffer = [&](std::size_t b) { return static_cast<std::uint64_t>(p.buffers[b].type.element); };
-  std::uint64_t h = static_cast<std::uint64_t>(s.kind) | static_cast<std::uint64_t>(s.move) << 8 |
-                    static_cast<std::uint64_t>(s.combine) << 16;
+  const auto element_of_buffer = [&](std::size_t b) { return std::uint64_t{underlying(p.buffers[b].type.element)}; };
+  std::uint64_t h = underlying(s.kind) | std::uint64_t{underlying(s.move)} << 8 |
+                    std::uint64_t{underlying(s.combine)} << 16;
   if (writes(s)) h |= element_of_buffer(s.out) << 24;
   if (!s.in.empty()) h |= element_of_buffer(s.in[0]) << 32;
   if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
@@ -61,15 +62,15 @@ template <std::size_t Steps>
 constexpr form_list<Steps> forms_of(const program_view& p) {
   form_list<Steps> list;
   std::uint64_t hash[Steps + 1]{};
-  for (std::size_t i = 0; i < Steps; ++i) {
+  for (std::uint16_t i = 0; i < Steps; ++i) {
     const std::uint64_t own = form_hash(p, i);
-    std::size_t f = 0;
+    std::uint16_t f = 0;
     while (f < list.count && (hash[f] != own || !same_form(p, list.example[f], i))) ++f;
     if (f == list.count) {
       hash[f] = own;
-      list.example[list.count++] = static_cast<std::uint16_t>(i);
+      list.example[list.count++] = i;
     }
-    list.form_of[i] = static_cast<std::uint16_t>(f);
+    list.form_of[i] = f;
   }
   return list;
 }

@@ -17,19 +17,19 @@ struct inner_dim {
   int position = -1;
   bool folded = false;
   /// 0: stays; 1: contiguous; 2: some other stride.
-  std::array<int, max_operands> stride{};
+  std::array<unsigned, max_operands> stride{};
 };
 
 namespace detail {
 /// 0: a buffer does not have the dim; 1: its elements lie side by side along it; 2: they are further apart.
 template <class Buffers, class Maps>
-constexpr int stride_kind(const buffer& b, dim_id d, const Buffers& buffers, const Maps& maps) {
+constexpr unsigned stride_kind(const buffer& b, dim_id d, const Buffers& buffers, const Maps& maps) {
   const int at = b.type.find(d);
   if (at < 0) return 0;
   if (b.form != form::view) return at == b.type.rank - 1 ? 1 : 2;
   const tensor_type& region = buffers[b.of].type;
-  for (int m = 0; m < b.maps; ++m) {
-    const dim_map& map = maps[static_cast<std::size_t>(b.first_map + m)];
+  for (unsigned m = 0; m < b.maps; ++m) {
+    const dim_map& map = maps[b.first_map + m];
     const bool inner = region[region.rank - 1] == map.from;
     if (map.to == d) return inner && map.stride == 1 ? 1 : 2;
     if (map.window == d) return inner && map.dilation == 1 ? 1 : 2;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/statement.hpp>
 
@@ -23,7 +24,7 @@ namespace detail {
 template <class T>
 struct traced_number : value {
   using element_type = T;
-  static_assert(sizeof(element_said<T>) != 0);
+  static_assert(sizeof(checked_element<T>) != 0);
 
   constexpr traced_number() = default;
   constexpr traced_number(const value& v) : value(v) { number = true; }
@@ -107,8 +108,8 @@ constexpr spec spec_of(const mesh_value& mesh) {
   }
 }
 
-/// How a body takes arguments. Where it captures, or where the compiler has found an error in it, that has been said.
-enum class call_fit : std::uint8_t { fits, does_not_fit, gives_nothing, said };
+/// How a body takes arguments. `reported`: it captures, or the compiler has found an error in it; the error is out.
+enum class call_fit : std::uint8_t { fits, does_not_fit, gives_nothing, reported };
 struct no_fit {};
 template <class F>
 struct or_no_fit : F {
@@ -123,10 +124,10 @@ struct or_no_fit<F> {
   no_fit operator()(...) const;
 };
 /// What a call gives, or no_fit. Only the parameters decide whether a call fits. After an error in the body, which the
-/// compiler has said, there is no result.
+/// compiler has reported, there is no result.
 template <class F, class... A>
 inline constexpr call_fit fit_of = [] {
-  if constexpr (!requires(or_no_fit<F>& f) { f(std::declval<A>()...); }) return call_fit::said;
+  if constexpr (!requires(or_no_fit<F>& f) { f(std::declval<A>()...); }) return call_fit::reported;
   else if constexpr (std::is_void_v<decltype(std::declval<or_no_fit<F>&>()(std::declval<A>()...))>)
     return call_fit::gives_nothing;
   else
@@ -147,7 +148,7 @@ constexpr fault fault_of(call_fit fit) {
                                           : fault::none;
 }
 
-/// In place of a body that captures, of which no more is said.
+/// In place of a body that captures, about which nothing else is reported.
 struct refused_body {
   constexpr value operator()(const auto&...) const { return {}; }
 };
@@ -189,7 +190,7 @@ template <class F, class... Args>
 constexpr decltype(auto) called(const F& f, Args&... args) {
   constexpr call_fit fit = fit_of<const F, Args&...>;
   if constexpr (fit == call_fit::fits) return f(args...);
-  else return say(static_cast<rejected<fault_of(fit), F, got<sizeof...(Args)>>*>(nullptr)), refused_call(args...);
+  else return say(rejection<fault_of(fit), F, got<sizeof...(Args)>>), refused_call(args...);
 }
 
 } // namespace detail
@@ -240,12 +241,13 @@ struct recording<Body, R(Args...)> {
   using body = detail::checked_body<Body, Args...>;
   using taken = decltype(std::declval<detail::or_no_fit<body>&>()(std::declval<detail::given<Args>&>()...));
   static constexpr detail::call_fit fit = [] {
-    if constexpr (!requires { typename recording::taken; }) return detail::call_fit::said;
+    if constexpr (!requires { typename recording::taken; }) return detail::call_fit::reported;
     else {
       // After an error clang finds no call that fits.
       constexpr detail::call_fit found = detail::fit_of<body, detail::given<Args>&...>;
-      return found == detail::call_fit::does_not_fit && !std::is_same_v<taken, detail::no_fit> ? detail::call_fit::said
-                                                                                               : found;
+      return found == detail::call_fit::does_not_fit && !std::is_same_v<taken, detail::no_fit>
+                 ? detail::call_fit::reported
+                 : found;
     }
   }();
   using taken_or_value = typename detail::result_if<fit == detail::call_fit::fits, recording>::type;
@@ -261,7 +263,7 @@ struct recording<Body, R(Args...)> {
   static constexpr graph recorded(std::index_sequence<I...>) {
     if constexpr (!std::is_same_v<body, Body> || fit != detail::call_fit::fits) {
       recorder in(mesh_value{});
-      in.fail(fault::already_said, "function", {});
+      in.fail(fault::already_reported, "function", {});
       return in.take();
     } else {
       const mesh_value mesh = detail::mesh_of<R, Args...>();
@@ -280,8 +282,8 @@ struct recording<Body, R(Args...)> {
       leaf = Leaf(in.input(element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh)));
       any = true;
     });
-    // An aggregate whose fields were refused: the compiler has said why.
-    if (!any && !std::is_empty_v<Arg>) in.fail(fault::already_said, "input", {});
+    // An aggregate whose fields were refused: the compiler has reported why.
+    if (!any && !std::is_empty_v<Arg>) in.fail(fault::already_reported, "input", {});
   }
   template <class Result>
   static constexpr void give_results(recorder& in, const mesh_value& mesh, Result& result) {
@@ -290,16 +292,14 @@ struct recording<Body, R(Args...)> {
     std::vector<value> leaves;
     if constexpr (detail::is_result<Result>)
       for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });
-    else in.fail(fault::already_said, "function", {});
-    std::size_t next = 0;
+    else in.fail(fault::already_reported, "function", {});
+    std::int64_t next = 0;
     for_each_leaf<detail::is_value>(asked, [&]<class Leaf>(Leaf&) {
-      if (next < leaves.size())
-        in.output(leaves[next], element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh));
+      if (next < std::ssize(leaves))
+        in.output(leaves[as_size(next)], element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh));
       ++next;
     });
-    if (next != leaves.size())
-      in.fail(fault::result_count, "function", {}, {}, {}, static_cast<std::int64_t>(next),
-              static_cast<std::int64_t>(leaves.size()));
+    if (next != std::ssize(leaves)) in.fail(fault::result_count, "function", {}, {}, {}, next, std::ssize(leaves));
   }
 };
 

@@ -10,8 +10,7 @@
 
 namespace cleave {
 
-/// For functions made of others: while it lives, all that is recorded is said to be at the line where their user called
-/// them.
+/// For functions made of others: while it lives, new nodes get the line where the user called the function.
 class called_at {
  public:
   constexpr explicit called_at(const operand& x) : in_(x.from.in), before_(in_->say_at({x.where, true})) {
@@ -94,6 +93,8 @@ template <Recorded X>
 constexpr value operator!(const X& x) {
   return detail::record(op::logical_not, operand(x, detail::made_at(x).file, detail::made_at(x).line));
 }
+// Statements record their values as operands.
+constexpr value operator!(const operand& x) { return detail::record(op::logical_not, x); }
 CLEAVE_LIFT_UNARY(!)
 /// The absolute value. Of complex numbers: the modulus, a real number.
 constexpr value abs(operand x) { return detail::record(op::abs, x); }
@@ -196,7 +197,7 @@ CLEAVE_LIFT(select)
 constexpr value cast(operand x, element to) { return detail::record_elementwise(op::cast, std::array{x}, to); }
 template <class T>
 constexpr value cast(operand x) {
-  if constexpr (element_of<T> == element::none) say(static_cast<rejected<fault::not_an_element, T>*>(nullptr));
+  if constexpr (element_of<T> == element::none) say(rejection<fault::not_an_element, T>);
   return cast(x, element_of<T>);
 }
 CLEAVE_LIFT_TEMPLATE(cast, class T, T)
@@ -254,7 +255,7 @@ constexpr value count(operand x, const D&... over) {
   for (const dim_ref& d : detail::dims_of(over...)) {
     const int id = in.made().find_dim(d.name);
     if (id < 0) return in.fail(fault::dim_missing, "count", x.where, d.name);
-    dims |= dim_bit(static_cast<dim_id>(id));
+    dims |= dim_bit(id);
   }
   return in.count(dims, element_of<T>, x.where);
 }

@@ -11,6 +11,9 @@ namespace cleave {
 
 namespace detail {
 
+/// The number of the node that is recorded next.
+constexpr node_id next_node(const recorder& in) { return static_cast<node_id>(in.made().nodes.size()); }
+
 /// Replaces the leaves by variables: names of their own, so that what else reads the same values is not differentiated.
 template <class A>
 constexpr void make_variables(A& a, std::vector<value>& all) {
@@ -60,11 +63,10 @@ template <class F, bool WithValue, std::size_t... Which>
 struct gradient_body {
   template <class... Args>
   constexpr auto operator()(const Args&... args) const {
-    if constexpr (!is_body<F>) return say(static_cast<rejected<fault::captures, F>*>(nullptr)), refused(args...);
+    if constexpr (!is_body<F>) return say(rejection<fault::captures, F>), refused(args...);
     else if constexpr (((Which < sizeof...(Args)) && ...)) return of(args...);
     else
-      return say(static_cast<rejected<fault::no_such_argument, expected<sizeof...(Args)>, got<std::max({Which...})>>*>(
-                 nullptr)),
+      return say(rejection<fault::no_such_argument, expected<sizeof...(Args)>, got<std::max({Which...})>>),
              refused(args...);
   }
 
@@ -72,7 +74,7 @@ struct gradient_body {
   template <class... Args>
   static constexpr value refused(const Args&... args) {
     std::tuple<Args...> all(args...);
-    return recorder_of(all)->fail(fault::already_said, "gradient", {});
+    return recorder_of(all)->fail(fault::already_reported, "gradient", {});
   }
   template <class... Args>
   static constexpr auto of(const Args&... args) {
@@ -127,11 +129,11 @@ struct remat_body {
   constexpr auto operator()(const Args&... args) const {
     std::tuple<Args...> all(args...);
     recorder* in = recorder_of(all);
-    const auto first = static_cast<node_id>(in->made().nodes.size());
+    const node_id first = next_node(*in);
     auto result = body(args...);
     recorder::region r;
     r.first = first;
-    r.last = static_cast<node_id>(in->made().nodes.size());
+    r.last = next_node(*in);
     if (r.first != r.last) in->add(r);
     return result;
   }
@@ -147,7 +149,7 @@ constexpr auto with_own_derivative(const Forward& forward, const Close& close, s
     if (leaf.ok()) leaf = Leaf(in->alias(op::identity, leaf, in->at(leaf).where));
   };
   for_each_leaf<is_value>(all, named);
-  r.first = static_cast<node_id>(in->made().nodes.size());
+  r.first = next_node(*in);
   auto [result, residuals] = std::apply([&](auto&... a) { return forward(a...); }, all);
   const std::vector<value> unnamed = leaf_values(result);
   for_each_leaf<is_value>(result, named);
@@ -160,7 +162,7 @@ constexpr auto with_own_derivative(const Forward& forward, const Close& close, s
   r.arguments = leaf_values(all);
   r.results = results;
   close(r, result, residuals);
-  r.last = static_cast<node_id>(in->made().nodes.size());
+  r.last = next_node(*in);
   if (in->made().found.ok()) in->add(r);
   return result;
 }
@@ -205,7 +207,7 @@ struct custom_body {
       leaf = Leaf(in.alias(op::identity, in.zeros(n.type, n.where), n.where));
     });
     r.stand_ins = leaf_values(cotangent);
-    r.ahead = static_cast<node_id>(in.made().nodes.size());
+    r.ahead = next_node(in);
     r.cotangents = leaf_values(backward(residuals, cotangent));
   }
 };

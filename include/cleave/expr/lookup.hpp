@@ -28,7 +28,7 @@ constexpr value take_along(operand x, operand indices, dim_ref along) {
   if (!x.from.ok() || !indices.from.ok()) return in.missing("take_along", indices.where);
   const int d = in.dim_of(indices.from, along, "take_along", indices.where);
   if (d < 0) return {&in, no_node};
-  const dim_ref ranks = detail::ranks_along(static_cast<dim_id>(d), in.made().dims[static_cast<std::size_t>(d)].extent);
+  const dim_ref ranks = detail::ranks_along(known_dim(d), in.made().dims[d].extent);
   return detail::recorded_rename(
       in,
       detail::recorded_gather(in, x.from, along, detail::recorded_rename(in, indices.from, along, ranks, indices.where),
@@ -54,12 +54,12 @@ constexpr value scatter_add(operand rows, operand indices, dim_ref along, std::s
   const tensor_type from = in.at(added).type, asked = in.at(indices.from).type;
   tensor_type table;
   table.element = from.element;
-  table.append(static_cast<dim_id>(d));
+  table.append(d);
   dim_set kept = ~asked.set();
   for (const dim_ref& c : common) {
     const int own = in.dim_of(indices.from, c, "scatter_add", indices.where);
     if (own < 0) return {&in, no_node};
-    kept |= dim_bit(static_cast<dim_id>(own));
+    kept |= dim_bit(own);
   }
   for (int i = 0; i < from.rank; ++i)
     if ((kept & dim_bit(from[i])) != 0 && from[i] != d) table.append(from[i]);

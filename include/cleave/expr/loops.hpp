@@ -43,8 +43,7 @@ inline constexpr bool is_pair<std::pair<A, B>> = true;
 constexpr bool carry_on(recorder& in, std::string_view op, std::span<const value> carried, std::span<const value> given,
                         source where, std::vector<value>& last) {
   if (given.size() != carried.size()) {
-    in.fail(fault::result_count, op, where, {}, {}, static_cast<std::int64_t>(carried.size()),
-            static_cast<std::int64_t>(given.size()));
+    in.fail(fault::result_count, op, where, {}, {}, std::ssize(carried), std::ssize(given));
     return false;
   }
   std::vector<value> next;
@@ -58,8 +57,7 @@ constexpr bool carry_on(recorder& in, std::string_view op, std::span<const value
 /// How often a loop runs at most: a literal is a whole number, not negative.
 constexpr value count_of(recorder& in, const operand& most, std::string_view op) {
   if (!most.is_literal) return in.value_of(most, op);
-  const bool counts = most.literal >= 0 && most.imaginary == 0 &&
-                      static_cast<double>(static_cast<std::int64_t>(most.literal)) == most.literal;
+  const bool counts = most.literal >= 0 && most.imaginary == 0 && is_whole(most.literal);
   return counts ? in.constant(most.literal, element::i32, most.where) : in.fail(fault::not_a_count, op, most.where);
 }
 
@@ -105,10 +103,9 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
   const int d = in.dim(along, "scan", where);
   std::vector<value> sources;
   if (d >= 0)
-    for (const value& v : leaf_values(stacked)) sources.push_back(stack_first(in, v, static_cast<dim_id>(d), where));
+    for (const value& v : leaf_values(stacked)) sources.push_back(stack_first(in, v, known_dim(d), where));
   const bool fine = d >= 0 && all_ok(init) && leaves_ok(sources);
-  const std::uint8_t loop = fine ? in.enter({static_cast<dim_id>(d), way == direction::backward}, where)
-                                 : std::uint8_t{0};
+  const std::uint8_t loop = fine ? in.enter({known_dim(d), way == direction::backward}, where) : std::uint8_t{0};
   std::vector<value> carried, slices, last, collected;
   for (const value& v : leaf_values(init)) carried.push_back(loop == 0 ? v : carry_into(in, loop, v, where));
   for (const value& v : sources) slices.push_back(loop == 0 ? v : loop_slice_of(in, loop, v, where));
@@ -145,11 +142,11 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
   if (times.is_literal) {
     // Along a dim of its own, so that a derivative can stack what it needs.
     const auto count = static_cast<std::int64_t>(times.literal);
-    if (count < 0 || static_cast<double>(count) != times.literal)
+    if (count < 0 || !detail::is_whole(times.literal))
       return in.fail(fault::not_a_count, "repeat_times", times.where), detail::with_leaves(init, in, {});
     const int d = in.dim({detail::trip_names[in.made().loops.size()].text(), count}, "repeat_times", times.where);
     if (d < 0) return detail::with_leaves(init, in, {});
-    info.along = static_cast<dim_id>(d);
+    info.along = known_dim(d);
   }
   return detail::repeated(
       "repeat_times", in, info, times.is_literal ? value{} : times.from, init,

@@ -30,11 +30,11 @@ constexpr auto mistaken(const A& a, const B&... b) {
 
 } // namespace detail
 
-#define CLEAVE_NO_BINARY(sign, why)                                                        \
-  template <class A, class B>                                                              \
-    requires(detail::SymbolicOperand<A> || detail::SymbolicOperand<B>)                     \
-  constexpr auto operator sign(const A& a, const B& b) {                                   \
-    return say(static_cast<rejected<fault::why, A, B>*>(nullptr)), detail::mistaken(a, b); \
+#define CLEAVE_NO_BINARY(sign, why)                                    \
+  template <class A, class B>                                          \
+    requires(detail::SymbolicOperand<A> || detail::SymbolicOperand<B>) \
+  constexpr auto operator sign(const A& a, const B& b) {               \
+    return say(rejection<fault::why, A, B>), detail::mistaken(a, b);   \
   }
 CLEAVE_NO_BINARY(&&, short_circuit)
 CLEAVE_NO_BINARY(||, short_circuit)
@@ -45,25 +45,24 @@ CLEAVE_NO_BINARY(>>, no_operator)
 template <class A, class B>
   requires(detail::SymbolicOperand<A> || detail::SymbolicOperand<B>)
 constexpr auto operator<<(const A& a, const B& b) {
-  return say(static_cast<rejected<fault::no_operator, A, B>*>(nullptr)), detail::mistaken(a, b);
+  return say(rejection<fault::no_operator, A, B>), detail::mistaken(a, b);
 }
 
-#define CLEAVE_NO_UNARY(sign)                                                                \
-  template <detail::SymbolicOperand A>                                                       \
-  constexpr auto operator sign(const A& a) {                                                 \
-    return say(static_cast<rejected<fault::no_operator, A>*>(nullptr)), detail::mistaken(a); \
+#define CLEAVE_NO_UNARY(sign)                                          \
+  template <detail::SymbolicOperand A>                                 \
+  constexpr auto operator sign(const A& a) {                           \
+    return say(rejection<fault::no_operator, A>), detail::mistaken(a); \
   }
 CLEAVE_NO_UNARY(~)
 CLEAVE_NO_UNARY(+)
 CLEAVE_NO_UNARY(*)
 #undef CLEAVE_NO_UNARY
 
-#define CLEAVE_NOT_IN_PLACE(sign)                                               \
-  template <class A, class B>                                                   \
-    requires(detail::SymbolicOperand<A> || detail::SymbolicOperand<B>)          \
-  constexpr A& operator sign(A& a, const B& b) {                                \
-    return say(static_cast<rejected<fault::changed_in_place, A, B>*>(nullptr)), \
-           static_cast<void>(detail::mistaken(a, b)), a;                        \
+#define CLEAVE_NOT_IN_PLACE(sign)                                                                       \
+  template <class A, class B>                                                                           \
+    requires(detail::SymbolicOperand<A> || detail::SymbolicOperand<B>)                                  \
+  constexpr A& operator sign(A& a, const B& b) {                                                        \
+    return say(rejection<fault::changed_in_place, A, B>), static_cast<void>(detail::mistaken(a, b)), a; \
   }
 CLEAVE_NOT_IN_PLACE(+=)
 CLEAVE_NOT_IN_PLACE(-=)
@@ -73,26 +72,24 @@ CLEAVE_NOT_IN_PLACE(%=)
 CLEAVE_NOT_IN_PLACE(&=)
 CLEAVE_NOT_IN_PLACE(|=)
 #undef CLEAVE_NOT_IN_PLACE
-#define CLEAVE_NOT_COUNTED(sign)                                                                                     \
-  template <detail::SymbolicOperand A>                                                                               \
-  constexpr A& operator sign(A& a) {                                                                                 \
-    return say(static_cast<rejected<fault::changed_in_place, A>*>(nullptr)), static_cast<void>(detail::mistaken(a)), \
-           a;                                                                                                        \
-  }                                                                                                                  \
-  template <detail::SymbolicOperand A>                                                                               \
-  constexpr A operator sign(A& a, int) {                                                                             \
-    return say(static_cast<rejected<fault::changed_in_place, A>*>(nullptr)), static_cast<void>(detail::mistaken(a)), \
-           a;                                                                                                        \
+#define CLEAVE_NOT_COUNTED(sign)                                                                  \
+  template <detail::SymbolicOperand A>                                                            \
+  constexpr A& operator sign(A& a) {                                                              \
+    return say(rejection<fault::changed_in_place, A>), static_cast<void>(detail::mistaken(a)), a; \
+  }                                                                                               \
+  template <detail::SymbolicOperand A>                                                            \
+  constexpr A operator sign(A& a, int) {                                                          \
+    return say(rejection<fault::changed_in_place, A>), static_cast<void>(detail::mistaken(a)), a; \
   }
 CLEAVE_NOT_COUNTED(++)
 CLEAVE_NOT_COUNTED(--)
 #undef CLEAVE_NOT_COUNTED
 
-#define CLEAVE_MISMATCHED(sign)                                                                       \
-  template <class A, class B>                                                                         \
-    requires detail::Mismatched<A, B>                                                                 \
-  constexpr auto operator sign(const A& a, const B& b) {                                              \
-    return say(static_cast<rejected<fault::not_an_operand, A, B>*>(nullptr)), detail::mistaken(a, b); \
+#define CLEAVE_MISMATCHED(sign)                                                 \
+  template <class A, class B>                                                   \
+    requires detail::Mismatched<A, B>                                           \
+  constexpr auto operator sign(const A& a, const B& b) {                        \
+    return say(rejection<fault::not_an_operand, A, B>), detail::mistaken(a, b); \
   }
 CLEAVE_MISMATCHED(+)
 CLEAVE_MISMATCHED(-)

@@ -78,7 +78,7 @@ constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::
   m->divisor = interior + 1;
   m->offset = detail::sum_of(-low);
   const dim_id f = m->from, t = m->to;
-  r.extent(t, detail::sum_of(low + high - interior, f, static_cast<int>(interior + 1)));
+  r.extent(t, detail::sum_of(low + high - interior, f, interior + 1));
   const value padded = r.record();
   if (with == 0 || !padded.ok()) return padded;
   const called_at user(x);
@@ -148,14 +148,14 @@ constexpr value rotate_halves(operand x, dim_ref d) {
   const dim_ref of_half{detail::half_names[m->from].text(), extent == dynamic ? dynamic : extent / 2};
   const int two = in.dim({"two halves", 2}, "rotate_halves", x.where), half = in.dim(of_half, "rotate_halves", x.where);
   if (two < 0 || half < 0) return r.fail(), r.record();
-  const dim_product halves{m->from, static_cast<dim_id>(two), static_cast<dim_id>(half)};
+  const dim_product halves{m->from, known_dim(two), known_dim(half)};
   if (!in.relate(halves, "rotate_halves", x.where)) return r.fail(), r.record();
-  m->offset = detail::sum_of(0, static_cast<dim_id>(half));
+  m->offset = detail::sum_of(0, halves[2]);
   m->outside = border::periodic;
   const value exchanged = r.record();
   const called_at user(x);
   const value index = in.iota(d, element::i64, x.where);
-  const value middle = in.count(dim_bit(static_cast<dim_id>(half)), element::i64, x.where);
+  const value middle = in.count(dim_bit(half), element::i64, x.where);
   return select(index < middle, -exchanged, exchanged);
 }
 CLEAVE_LIFT(rotate_halves)
@@ -166,7 +166,7 @@ constexpr value repeat(operand x, dim_ref from, dim_ref to, std::int64_t times) 
     if (times < 1) return r.fail(fault::step_too_small, from.name), r.record();
     m->divisor = times;
     m->floors = true;
-    r.extent(m->to, detail::sum_of(0, m->from, static_cast<int>(times)));
+    r.extent(m->to, detail::sum_of(0, m->from, times));
   }
   return r.record();
 }
@@ -177,7 +177,7 @@ constexpr value tile(operand x, dim_ref from, dim_ref to, std::int64_t times) {
   if (dim_map* m = r.along(from, to)) {
     if (times < 1) return r.fail(fault::step_too_small, from.name), r.record();
     m->outside = border::periodic;
-    r.extent(m->to, detail::sum_of(0, m->from, static_cast<int>(times)));
+    r.extent(m->to, detail::sum_of(0, m->from, times));
   }
   return r.record();
 }
@@ -189,13 +189,12 @@ constexpr value diagonal(operand x, dim_ref i, dim_ref j) {
   if (first == nullptr) return r.record();
   const dim_id kept = first->to;
   const int gone = r.in().made().find_dim(j.name);
-  if (gone < 0 || gone == kept || !r.type_.has(static_cast<dim_id>(gone)))
-    return r.fail(fault::dim_missing, j.name), r.record();
+  if (gone < 0 || gone == kept || !r.type_.has(gone)) return r.fail(fault::dim_missing, j.name), r.record();
   tensor_type rest;
   rest.element = r.type_.element;
   for (int k = 0; k < r.type_.rank; ++k)
     if (r.type_[k] != gone) rest.append(r.type_[k]);
-  return detail::recorded_diagonal(r.in(), x.from, kept, static_cast<dim_id>(gone), rest, x.where);
+  return detail::recorded_diagonal(r.in(), x.from, kept, known_dim(gone), rest, x.where);
 }
 CLEAVE_LIFT(diagonal)
 
@@ -212,7 +211,7 @@ constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... r
   const dim_id target = m->to;
   static_vector<dim_map, max_arity> maps{*m};
   static_vector<value, max_arity> args{first.x.from};
-  for (std::size_t k = 1; k < all.size(); ++k) {
+  for (std::uint8_t k = 1; k < all.size(); ++k) {
     const value v = all[k].x.from;
     if (!v.ok()) return v;
     const tensor_type& t = r.in().at(v).type;
@@ -224,8 +223,8 @@ constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... r
     if (t.rank != r.type_.rank) return r.fail(fault::dims_do_not_broadcast, all[k].dim.name), r.record();
     if (t.element != r.type_.element) return r.fail(fault::element_types_differ, {}), r.record();
     dim_map next;
-    next.operand = static_cast<std::uint8_t>(k);
-    next.from = static_cast<dim_id>(d);
+    next.operand = k;
+    next.from = known_dim(d);
     next.to = target;
     next.offset = detail::minus({}, length);
     maps.push_back(next);
@@ -251,13 +250,13 @@ constexpr value windows(operand x, const W&... each) {
     if (m == nullptr) return r.record();
     const int k = r.in().dim(w.at, "windows", x.where);
     if (k < 0) return r.fail(), r.record();
-    if (r.type_.has(static_cast<dim_id>(k))) return r.fail(fault::dim_used_twice, w.at.name), r.record();
-    const std::int64_t length = r.fixed(static_cast<dim_id>(k));
+    if (r.type_.has(k)) return r.fail(fault::dim_used_twice, w.at.name), r.record();
+    const std::int64_t length = r.fixed(known_dim(k));
     if (length == dynamic) return r.fail(fault::window_open, w.at.name), r.record();
     if (w.stride < 1 || w.dilation < 1 || length < 1) return r.fail(fault::step_too_small, w.from.name), r.record();
     if (r.type_.rank == max_rank) return r.fail(fault::rank_too_high, w.at.name), r.record();
-    r.type_.append(static_cast<dim_id>(k));
-    m->window = static_cast<dim_id>(k);
+    r.type_.append(k);
+    m->window = known_dim(k);
     m->stride = w.stride;
     m->dilation = w.dilation;
     m->offset = detail::sum_of(-w.low);
@@ -321,7 +320,7 @@ constexpr value stacked(dim_operand along, const std::array<operand, N>& all) {
   dim_ref to = along.dim;
   if (!all[first].from.ok()) return in.missing("stack", where);
   const tensor_type part = in.at(all[first].from).type;
-  to.extent = static_cast<std::int64_t>(N);
+  to.extent = std::ssize(all);
   const value index = in.iota(to, element::i32, where);
   if (!index.ok()) return index;
   tensor_type whole;
@@ -363,7 +362,7 @@ constexpr value interior(operand inside, operand outside, std::int64_t width, co
     const int id = in.made().find_dim(d.name);
     if (id < 0) return in.fail(fault::dim_missing, "interior", inside.where, d.name);
     const value index = in.iota(d, element::i64, inside.where);
-    const value end = in.count(dim_bit(static_cast<dim_id>(id)), element::i64, inside.where) - width;
+    const value end = in.count(dim_bit(id), element::i64, inside.where) - width;
     result = select((index >= width) & (index < end), result, outside);
   }
   return result;

@@ -28,7 +28,7 @@ struct elementwise_call {
         type = in->at(args[i].from).type.element;
       }
     constexpr const user_entry& entry = elementwise_operation<Op>;
-    if constexpr (entry.arity == 0) return in->fail(fault::already_said, entry.name, where);
+    if constexpr (entry.arity == 0) return in->fail(fault::already_reported, entry.name, where);
     if constexpr (entry.arity != N) return in->fail(fault::operand_count, entry.name, where, {}, {}, entry.arity, N);
     std::array<value, N> values{};
     for (std::size_t i = 0; i < N; ++i)

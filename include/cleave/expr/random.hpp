@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/tree.hpp>
 #include <cleave/ops/philox.hpp>
 
 // Random numbers without a state: the words of an element follow from a key and from the element's place in the dims,
@@ -29,8 +30,7 @@ constexpr value op_of(op code, source where, element result, std::convertible_to
 constexpr value key_of(recorder& in, operand key, std::string_view name) {
   if (key.is_literal) {
     const bool fits = key.literal >= 0 && key.literal <= first_folded && key.imaginary == 0;
-    if (!fits || static_cast<double>(static_cast<std::int64_t>(key.literal)) != key.literal)
-      return in.fail(fault::not_a_key, name, key.where);
+    if (!fits || !is_whole(key.literal)) return in.fail(fault::not_a_key, name, key.where);
     return in.constant(key.literal, element::u64, key.where);
   }
   if (!key.from.ok()) return key.from;
@@ -81,7 +81,7 @@ constexpr value drawn(recorder& in, op code, element type, operand from, std::sp
     if (!index.ok()) return index;
     if (later != 0) index = unshared(op_of(op::mul, where, element::none, index, in.count(later, element::u64, where)));
     row = later == 0 ? index : unshared(op_of(op::add, where, element::none, row, index));
-    later |= dim_bit(static_cast<dim_id>(in.made().find_dim(leading[d].name)));
+    later |= dim_bit(in.made().find_dim(leading[d].name));
   }
   if (!column.ok()) return column;
   return unshared(in.elementwise(code, std::array{key, row, column}, where, type, true));
@@ -119,8 +119,8 @@ constexpr value below_share(value bits, operand p, std::string_view name) {
 
 template <class T>
 constexpr element floating_of() {
-  if constexpr (element_of<T> == element::none) say(static_cast<rejected<fault::not_an_element, T>*>(nullptr));
-  else if constexpr (!is_floating(element_of<T>)) say(static_cast<rejected<fault::not_floating, T>*>(nullptr));
+  if constexpr (element_of<T> == element::none) say(rejection<fault::not_an_element, T>);
+  else if constexpr (!is_floating(element_of<T>)) say(rejection<fault::not_floating, T>);
   return element_of<T>;
 }
 

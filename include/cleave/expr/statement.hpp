@@ -100,8 +100,8 @@ struct rebuild<expression<F, Args...>, First> {
     }(std::index_sequence_for<Args...>{});
   }
 };
-/// An operation of the library. Its operands have no line: nothing can note that of a statement, and the lines of these
-/// headers are nobody's.
+/// An operation of the library. Its operands have no line: nothing can note the line of a statement, and a line of
+/// these headers would tell the user nothing.
 template <class F>
 struct lifted : F {};
 template <class F>
@@ -124,7 +124,7 @@ struct rebuild<expression<lifted<F>, Args...>, First> {
   template <class... X>
   static constexpr auto record(const X&... x) {
     if constexpr (std::is_invocable_v<F, const X&...>) return F{}(x...);
-    else return say(static_cast<rejected<fault::not_in_statement, Args...>*>(nullptr)), refused(x...);
+    else return say(rejection<fault::not_in_statement, Args...>), refused(x...);
   }
   /// A value that is no result: the fault has been reported above.
   template <class... X>
@@ -175,7 +175,7 @@ struct statement_body {
   }
 };
 
-/// A statement whose operands are handed on as they are.
+/// A statement whose operands are passed on as they are.
 template <class F, class... Args>
 constexpr expression<F, kept<Args>...> make_call(F, const Args&... args) {
   return {std::tuple<statement_operand<kept<Args>>...>(args...)};
@@ -202,7 +202,7 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
     requires((cleave::Recorded<A> || ...) && !requires(const A&... x) { name(cleave::detail::as_operand(x)...); }) \
   constexpr cleave::value name(const A&... args) {                                                                 \
     using op = cleave::op_named<#name>;                                                                            \
-    say(static_cast<cleave::rejected<cleave::detail::misuse<op, A...>, op, A...>*>(nullptr));                      \
+    say(cleave::rejection<cleave::detail::misuse<op, A...>, op, A...>);                                            \
     return cleave::detail::reported_beside(args...);                                                               \
   }
 /// The same for a function with template arguments: `CLEAVE_LIFT_TEMPLATE(cast, class T, T)`.

@@ -8,6 +8,11 @@ namespace cleave {
 
 namespace detail {
 
+/// Whether a literal is a whole number of 64 bits.
+constexpr bool is_whole(double x) {
+  return x >= -0x1p63 && x < 0x1p63 && static_cast<double>(static_cast<std::int64_t>(x)) == x;
+}
+
 /// The leaves of an aggregate, in order.
 template <class A>
 constexpr std::vector<value> leaf_values(A a) {
@@ -42,16 +47,15 @@ constexpr First tree_map(F&& f, const First& first, const Rest&... rest) {
   (others.push_back(detail::leaf_values(rest)), ...);
   for (const std::vector<value>& other : others)
     if (other.size() != own.size()) {
-      const value bad = detail::recorder_of(made)->fail(fault::result_count, "tree_map", {}, {}, {},
-                                                        static_cast<std::int64_t>(own.size()),
-                                                        static_cast<std::int64_t>(other.size()));
+      const value bad = detail::recorder_of(made)->fail(fault::result_count, "tree_map", {}, {}, {}, std::ssize(own),
+                                                        std::ssize(other));
       detail::set_leaves(made, std::vector<value>(own.size(), bad));
       return made;
     }
   std::size_t next = 0;
   for_each_leaf<detail::is_value>(made, [&]<class Leaf>(Leaf& leaf) {
     leaf = [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return Leaf(f(static_cast<const value&>(leaf), others[I][next]...));
+      return Leaf(f(std::as_const<value>(leaf), others[I][next]...));
     }(std::index_sequence_for<Rest...>{});
     ++next;
   });

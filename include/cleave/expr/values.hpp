@@ -53,18 +53,18 @@ constexpr dim_ref derived_dim(operand x, std::string_view op, dim_ref first, dim
 /// A multiple of the extent of a dim: a term of `define_extent`.
 struct extent_term {
   dim_ref dim;
-  int times = 1;
+  std::int64_t times = 1;
 };
 /// States that the extent of a dim is a constant plus multiples of other extents. False after a fault.
 constexpr bool define_extent(operand x, std::string_view op, dim_ref d, std::int64_t constant,
                              std::initializer_list<extent_term> terms) {
   recorder& in = *x.from.in;
-  derived_extent rule{static_cast<dim_id>(in.dim(d, op, x.where)), {}, 1};
+  derived_extent rule{known_dim(in.dim(d, op, x.where)), {}, 1};
   rule.sum.constant = constant;
   for (const extent_term& t : terms) {
     const int id = in.dim(t.dim, op, x.where);
     if (id < 0) return false;
-    rule.sum.terms.push_back({static_cast<dim_id>(id), static_cast<std::int8_t>(t.times)});
+    rule.sum.terms.push_back({known_dim(id), t.times});
   }
   return rule.dim != no_dim && in.extent_follows(rule, op, x.where);
 }

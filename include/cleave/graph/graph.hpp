@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cleave/base/fault.hpp>
+#include <cleave/base/fixed_array.hpp>
+#include <cleave/base/narrowed.hpp>
 #include <cleave/graph/op.hpp>
 #include <cleave/layout/index_map.hpp>
 #include <cleave/type/tensor_type.hpp>
 
-#include <array>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -29,13 +30,13 @@ inline constexpr dim_id no_dim = 0xff;
 
 /// Three dims of which the first is as long as the other two together: whole = major * minor. Without the third two
 /// dims are equally long.
-using dim_product = std::array<dim_id, 3>;
+using dim_product = fixed_array<dim_id, 3>;
 
 /// A number that depends on extents: constant + the sum of times * extent.
 struct extent_sum {
   struct term {
     dim_id dim = no_dim;
-    std::int8_t times = 0;
+    std::int64_t times = 0;
     friend constexpr bool operator==(const term&, const term&) = default;
   };
   static_vector<term, 6> terms{};
@@ -112,7 +113,7 @@ inline constexpr int max_arity = 6;
 struct node {
   op code = op::input;
   tensor_type type{};
-  std::array<node_id, max_arity> in{no_node, no_node, no_node, no_node, no_node, no_node};
+  fixed_array<node_id, max_arity> in{no_node, no_node, no_node, no_node, no_node, no_node};
   std::uint8_t arity = 0;
   /// dot: contracted dims. reduce: reduced dims. count: the dims whose extents it multiplies. call: dims that must be
   /// whole.
@@ -121,7 +122,7 @@ struct node {
   reduction combine = reduction::sum;
   /// gather, scatter, cumulative, sort, argsort: {dim}. rename: {from, to}. split: {whole, major, minor}. merge:
   /// {major, minor, whole}. iota: {dim}.
-  std::array<dim_id, 3> which{};
+  fixed_array<dim_id, 3> which{};
   /// constant: the value.
   double scalar = 0;
   /// input, constrain, reshard: the layout the user wrote, for the positions in `pinned` (bit i: position i).
@@ -165,8 +166,12 @@ struct graph {
   verdict found{};
 
   constexpr int find_dim(std::string_view name) const {
-    for (std::size_t i = 0; i < dims.size(); ++i)
-      if (dims[i].name == name) return static_cast<int>(i);
+    // Most names differ in their lengths, which constant evaluation compares at once.
+    const dim_info* list = dims.items;
+    const int count = static_cast<int>(dims.count);
+    const std::size_t length = name.size();
+    for (int i = 0; i < count; ++i)
+      if (list[i].name.size() == length && list[i].name == name) return i;
     return -1;
   }
 };
@@ -179,7 +184,7 @@ constexpr std::span<const dim_map> maps_of(const graph& g, const node& n) {
 /// Sizes for which a plan is priced or run: of every axis of the mesh and of every dim of the graph.
 struct sizes {
   axis_sizes axes{};
-  std::array<std::int64_t, max_dims> dims{};
+  fixed_array<std::int64_t, max_dims> dims{};
 
   constexpr std::int64_t operator[](dim_id d) const { return dims[d]; }
 };

@@ -187,6 +187,8 @@ CLEAVE_OP(cumulative, cumulative, 1, none)
 CLEAVE_OP(sort, sort, 1, none)
 /// `argsort`: the indices at which the sorted elements were.
 CLEAVE_OP(argsort, sort, 1, none)
+/// `searchsorted`: where values would stand in sorted slices.
+CLEAVE_OP(searchsorted, sort, 2, none)
 
 // Where loops begin and end.
 /// `scan, repeat_times`: a value that goes from one iteration to the next, as it is before the first, and then what

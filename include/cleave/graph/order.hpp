@@ -14,37 +14,41 @@ struct loop_order {
   const graph& g;
   std::vector<node_id> order{};
   std::vector<std::uint8_t> placed = std::vector<std::uint8_t>(g.nodes.size(), 0);
-  std::array<bool, max_loops + 1> loop_placed{};
+  bool loop_placed[max_loops + 1]{};
 
   constexpr void place(node_id v) {
-    if (placed[v] != 0) return;
-    placed[v] = 1;
+    std::uint8_t* done = placed.data();
+    if (done[v] != 0) return;
+    done[v] = 1;
     const node& n = g.nodes[v];
-    if (leaves_loop(n.code)) {
+    if (n.of != 0 && leaves_loop(n.code)) {
       place_loop(n.of);
       return;
     }
-    for (int k = 0; k < n.arity; ++k) place(n.in[static_cast<std::size_t>(k)]);
+    for (int k = 0; k < n.arity; ++k)
+      if (done[n.in.items[k]] == 0) place(n.in.items[k]);
     order.push_back(v);
   }
   constexpr void place_loop(std::uint8_t loop) {
     if (loop_placed[loop]) return;
     loop_placed[loop] = true;
+    const node* nodes = g.nodes.data();
+    const std::size_t count = g.nodes.size();
     // What crosses into it; its own nodes are in recorded order.
-    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
-      const node& n = g.nodes[v];
-      if (n.code == op::trip_count && n.of == loop) place(static_cast<node_id>(v));
-      if (!within(g.loops, n.loop, loop)) continue;
+    for (std::size_t v = 0; v < count; ++v) {
+      const node& n = nodes[v];
+      if (n.code == op::trip_count && n.of == loop) place(narrowed(v));
+      if (n.loop != loop && (n.loop == 0 || !within(g.loops, n.loop, loop))) continue;
       for (int k = 0; k < n.arity; ++k)
-        if (const node_id u = n.in[static_cast<std::size_t>(k)]; !within(g.loops, g.nodes[u].loop, loop)) place(u);
+        if (const std::uint8_t from = nodes[n.in.items[k]].loop; from != loop && !within(g.loops, from, loop))
+          place(n.in.items[k]);
     }
-    for (std::size_t v = 0; v < g.nodes.size(); ++v)
-      if (g.nodes[v].loop == loop) place(static_cast<node_id>(v));
-    for (std::size_t v = 0; v < g.nodes.size(); ++v) {
-      const node& n = g.nodes[v];
-      if (!leaves_loop(n.code) || n.of != loop) continue;
+    for (std::size_t v = 0; v < count; ++v)
+      if (nodes[v].loop == loop) place(narrowed(v));
+    for (std::size_t v = 0; v < count; ++v) {
+      if (nodes[v].of != loop || !leaves_loop(nodes[v].code)) continue;
       placed[v] = 1;
-      order.push_back(static_cast<node_id>(v));
+      order.push_back(narrowed(v));
     }
   }
 };
@@ -54,17 +58,23 @@ struct loop_order {
 /// The same graph with the nodes of each loop side by side. Loops that no result needs are left out.
 constexpr graph ordered(graph g) {
   if (g.loops.empty()) return g;
+  const std::size_t count = g.nodes.size();
+  const node* before = g.nodes.data();
   detail::loop_order o{g};
-  for (std::size_t v = 0; v < g.nodes.size(); ++v)
-    if (g.nodes[v].loop == 0 && g.nodes[v].code != op::trip_count) o.place(static_cast<node_id>(v));
-  std::vector<node_id> now(g.nodes.size(), no_node);
+  o.order.reserve(count);
+  for (std::size_t v = 0; v < count; ++v)
+    if (before[v].loop == 0 && before[v].code != op::trip_count) o.place(narrowed(v));
+  std::vector<node_id> renamed(count, no_node);
+  node_id* now = renamed.data();
+  const node_id* order = o.order.data();
+  const std::size_t placed = o.order.size();
   std::vector<node> nodes;
-  nodes.reserve(g.nodes.size());
-  for (node_id v : o.order) {
-    now[v] = static_cast<node_id>(nodes.size());
-    nodes.push_back(g.nodes[v]);
-    node& n = nodes.back();
-    for (int k = 0; k < n.arity; ++k) n.in[static_cast<std::size_t>(k)] = now[n.in[static_cast<std::size_t>(k)]];
+  nodes.reserve(count);
+  for (std::size_t i = 0; i < placed; ++i) {
+    now[order[i]] = narrowed(i);
+    nodes.push_back(before[order[i]]);
+    node& n = nodes[i];
+    for (int k = 0; k < n.arity; ++k) n.in.items[k] = now[n.in.items[k]];
   }
   g.nodes = static_cast<std::vector<node>&&>(nodes);
   for (node_id& i : g.inputs) i = now[i];

@@ -9,21 +9,24 @@ namespace cleave {
 namespace detail {
 
 constexpr bool same_operation(const node& a, const node& b, const std::vector<dim_map>& maps) {
-  for (std::uint8_t m = 0; m < a.maps && a.maps == b.maps; ++m)
+  if (a.code != b.code || a.scalar != b.scalar || a.arity != b.arity || a.maps != b.maps || a.loop != b.loop)
+    return false;
+  for (int k = 0; k < a.arity; ++k)
+    if (a.in.items[k] != b.in.items[k]) return false;
+  for (std::uint8_t m = 0; m < a.maps; ++m)
     if (!(maps[a.first_map + m] == maps[b.first_map + m])) return false;
-  return a.maps == b.maps && a.code == b.code && a.type == b.type && a.in == b.in && a.over == b.over &&
-         a.combine == b.combine && a.which == b.which && a.scalar == b.scalar && a.pin == b.pin &&
-         a.pinned == b.pinned && a.user == b.user && a.local == b.local && a.backwards == b.backwards &&
-         a.exclusive == b.exclusive && a.loop == b.loop && a.of == b.of;
+  return a.type == b.type && a.over.word == b.over.word && a.combine == b.combine && a.which == b.which &&
+         a.pin.word == b.pin.word && a.pinned == b.pinned && a.user == b.user && a.local == b.local &&
+         a.backwards == b.backwards && a.exclusive == b.exclusive && a.of == b.of;
 }
 
 constexpr std::uint64_t hash_of(const node& n) {
+  constexpr std::uint64_t prime = 0x100000001b3u;
   std::uint64_t h = static_cast<std::uint64_t>(n.code) * 0x9e3779b97f4a7c15u;
-  const auto mix = [&h](std::uint64_t x) { h = (h ^ x) * 0x100000001b3u; };
-  for (node_id i : n.in) mix(i);
-  mix(n.over);
-  for (dim_id d : n.which) mix(d);
-  for (int i = 0; i < n.type.rank; ++i) mix(n.type[i] + 1u);
+  for (int k = 0; k < n.arity; ++k) h = (h ^ n.in.items[k]) * prime;
+  h = (h ^ n.over.word) * prime;
+  for (int i = 0; i < 3; ++i) h = (h ^ n.which.items[i]) * prime;
+  for (int i = 0; i < n.type.rank; ++i) h = (h ^ (n.type.dims.items[i] + 1u)) * prime;
   return h ^ (h >> 29);
 }
 
@@ -70,32 +73,35 @@ constexpr bool without_one_hot(const graph& g, node& n) {
 /// The nodes that some result needs, and those without which the loops that run would not be themselves.
 constexpr std::vector<std::uint8_t> live_nodes(const graph& from) {
   const std::size_t count = from.nodes.size();
-  std::vector<std::uint8_t> live(count, 0);
+  std::vector<std::uint8_t> found(count, 0);
+  std::uint8_t* live = found.data();
+  const node* nodes = from.nodes.data();
   for (node_id r : from.outputs) live[r] = 1;
   // What a carried value becomes is recorded after it, so loops are gone through until nothing changes.
   for (bool changed = true; changed;) {
     changed = false;
-    std::array<bool, max_loops + 1> runs{};
+    bool runs[max_loops + 1]{};
     for (std::size_t v = count; v-- > 0;) {
-      const node& n = from.nodes[v];
+      const node& n = nodes[v];
       if (n.code == op::input) live[v] = 1;
-      const bool follows = (n.code == op::loop_yield && live[n.in[1]] != 0) || (limits_loop(n.code) && runs[n.of]);
+      const bool follows = (n.code == op::loop_yield && live[n.in.items[1]] != 0) ||
+                           (n.of != 0 && limits_loop(n.code) && runs[n.of]);
       if (follows && live[v] == 0) live[v] = 1, changed = true;
       if (!live[v]) continue;
       runs[n.loop] = true;
       for (int k = 0; k < n.arity; ++k) {
-        std::uint8_t& read = live[n.in[static_cast<std::size_t>(k)]];
-        changed = changed || (read == 0 && from.nodes[n.in[static_cast<std::size_t>(k)]].code == op::carry);
-        read = 1;
+        const node_id u = n.in.items[k];
+        changed = changed || (live[u] == 0 && nodes[u].code == op::carry);
+        live[u] = 1;
       }
     }
     // A loop that runs makes those around it run.
     for (std::size_t l = from.loops.size(); l > 0; --l)
       runs[from.loops[l - 1].around] = runs[from.loops[l - 1].around] || runs[l];
     for (std::size_t v = 0; v < count; ++v)
-      if (live[v] == 0 && limits_loop(from.nodes[v].code) && runs[from.nodes[v].of]) live[v] = 1, changed = true;
+      if (live[v] == 0 && limits_loop(nodes[v].code) && runs[nodes[v].of]) live[v] = 1, changed = true;
   }
-  return live;
+  return found;
 }
 
 /// A graph with all but the nodes of another.
@@ -128,27 +134,28 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
   to.nodes.reserve(count);
   std::size_t buckets = 16;
   while (buckets < 2 * count) buckets *= 2;
-  std::vector<node_id> table(buckets, no_node);
-  std::vector<node_id> now(count, no_node);
+  std::vector<node_id> of_hash(buckets, no_node), renamed(count, no_node);
+  node_id *table = of_hash.data(), *now = renamed.data(), made = 0;
+  const node *recorded_nodes = from.nodes.data(), *kept = to.nodes.data();
   for (std::size_t v = 0; v < count; ++v) {
     if (!live[v]) continue;
-    node n = from.nodes[v];
-    for (int k = 0; k < n.arity; ++k) n.in[static_cast<std::size_t>(k)] = now[n.in[static_cast<std::size_t>(k)]];
+    node n = recorded_nodes[v];
+    for (int k = 0; k < n.arity; ++k) n.in.items[k] = now[n.in.items[k]];
     if (is_alias(n.code)) {
-      now[v] = n.in[0];
+      now[v] = n.in.items[0];
       continue;
     }
-    rewritten = detail::without_one_hot(to, n) || rewritten;
-    std::size_t slot = static_cast<std::size_t>(detail::hash_of(n)) & (buckets - 1);
+    rewritten = (n.code == op::dot && detail::without_one_hot(to, n)) || rewritten;
+    std::size_t slot = detail::hash_of(n) & (buckets - 1);
     const bool unique = n.code == op::input || n.code == op::carry;
     if (!unique)
-      while (table[slot] != no_node && !detail::same_operation(to.nodes[table[slot]], n, to.maps))
+      while (table[slot] != no_node && !detail::same_operation(kept[table[slot]], n, to.maps))
         slot = (slot + 1) & (buckets - 1);
     if (!unique && table[slot] != no_node) {
       now[v] = table[slot];
       continue;
     }
-    now[v] = static_cast<node_id>(to.nodes.size());
+    now[v] = made++;
     if (!unique) table[slot] = now[v];
     to.nodes.push_back(n);
   }

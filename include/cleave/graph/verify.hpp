@@ -4,42 +4,51 @@
 
 #include <cleave/graph/graph.hpp>
 
-#include <bit>
-
 namespace cleave {
 
 /// Whether a layout is possible for a tensor of some rank: axes of the mesh, each used once, on dims that exist.
 constexpr bool verify(const layout& l, int rank, const mesh_value& mesh) {
   if (l.word == 0) return true;
-  const unsigned beyond = ~static_cast<unsigned>(mesh.all());
-  if ((l.used() & beyond) != 0 || (l.sharded() & l.unreduced()) != 0) return false;
-  unsigned seen = 0;
-  for (int i = 0; i < rank; ++i) {
-    // Each place along a position is taken once.
-    const axis_list list = l[i];
-    if (list.mask() != l.axes(i) || list.size() != std::popcount(static_cast<unsigned>(l.axes(i)))) return false;
-    seen |= l.axes(i);
+  const std::uint64_t sharded = l.sharded_bits(), unreduced = l.word >> layout::unreduced_at & 127u;
+  if (((sharded | unreduced) >> mesh.axes.count) != 0 || (sharded & unreduced) != 0) return false;
+  // Eight bits a position: the places along it that are taken, each once.
+  std::uint64_t taken = 0;
+  for (std::uint64_t rest = l.word & layout::dims_mask; rest != 0; rest >>= layout::bits_per_axis) {
+    const int position = static_cast<int>(rest & 15u) - 1;
+    if (position < 0) continue;
+    const std::uint64_t place = std::uint64_t{1} << (rest >> 4 & 7u);
+    if (position >= rank || (taken >> 8 * position & place) != 0) return false;
+    taken |= place << 8 * position;
   }
-  return seen == l.sharded();
+  // No place is skipped.
+  for (; taken != 0; taken >>= 8)
+    if ((taken & 255u & ((taken & 255u) + 1)) != 0) return false;
+  return true;
 }
 
 /// What every pass may rely on and must keep: operands before their readers, dims that exist and appear once in a
 /// tensor, possible layouts, results that exist. Checked between passes.
 constexpr bool verify(const graph& g) {
-  for (std::size_t v = 0; v < g.nodes.size(); ++v) {
-    const node& n = g.nodes[v];
+  const node* nodes = g.nodes.data();
+  const std::size_t count = g.nodes.size();
+  for (std::size_t v = 0; v < count; ++v) {
+    const node& n = nodes[v];
     for (int k = 0; k < n.arity; ++k)
-      if (n.in[static_cast<std::size_t>(k)] >= v) return false;
+      if (n.in.items[k] >= v) return false;
     // Only what takes a value out of a loop may read one that is within it.
-    const bool out = leaves_loop(n.code);
+    const std::uint8_t reads_within = leaves_loop(n.code) ? n.of : n.loop;
     for (int k = 0; k < n.arity; ++k)
-      if (!within(g.loops, out ? n.of : n.loop, g.nodes[n.in[static_cast<std::size_t>(k)]].loop)) return false;
-    dim_set seen = 0;
+      if (const std::uint8_t loop = nodes[n.in.items[k]].loop;
+          loop != 0 && loop != reads_within && !within(g.loops, reads_within, loop))
+        return false;
+    std::uint64_t seen = 0;
     for (int i = 0; i < n.type.rank; ++i) {
-      if (n.type[i] >= g.dims.size() || (seen & dim_bit(n.type[i])) != 0) return false;
-      seen |= dim_bit(n.type[i]);
+      const dim_id d = n.type.dims.items[i];
+      if (d >= g.dims.count || (seen >> d & 1u) != 0) return false;
+      seen |= std::uint64_t{1} << d;
     }
-    if (n.type.element == element::none || !verify(n.pin, n.type.rank, g.mesh)) return false;
+    if (n.type.element == element::none) return false;
+    if (n.pin.word != 0 && !verify(n.pin, n.type.rank, g.mesh)) return false;
   }
   for (node_id i : g.inputs)
     if (i >= g.nodes.size() || g.nodes[i].code != op::input) return false;

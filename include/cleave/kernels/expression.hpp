@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/underlying.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/ops/table.hpp>
+#include <cleave/storage/as.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +45,8 @@ struct tape_node {
   static constexpr int a = A, b = B, c = C;
 };
 
+inline constexpr int load_code{underlying(op::input)};
+
 /// An entry that a user's function computes, of three operands: a pointer known when compiling, so that it is inlined.
 template <auto Function, class T, int A, int B, int C>
 struct user_node {
@@ -70,8 +74,8 @@ struct cell {
 };
 template <class Entries, class... Nodes>
 struct frame;
-template <std::size_t... I, class... Nodes>
-struct frame<std::index_sequence<I...>, Nodes...> : cell<static_cast<int>(I), computed<typename Nodes::type>>... {};
+template <int... I, class... Nodes>
+struct frame<std::integer_sequence<int, I...>, Nodes...> : cell<I, computed<typename Nodes::type>>... {};
 
 template <int I, class T>
 CLEAVE_FUNCTION inline T value_of(const cell<I, T>& c) {
@@ -116,7 +120,7 @@ CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& 
   using Stored = typename Node::type;
   using T = computed<Stored>;
   if constexpr (Node::role == tape_role::load) {
-    const Stored* at = static_cast<const Stored*>(r.at[Node::a]);
+    const Stored* at = as<Stored>(r.at[Node::a]);
     if constexpr (Node::b == 0) return *at;
     else if constexpr (Node::b == 1) return at[i];
     else return at[i * r.step[Node::a]];
@@ -154,13 +158,14 @@ struct tape_expression {
   using type = typename detail::last_of<Nodes...>::type::type;
   using value_type = computed<type>;
   static constexpr int loads = Loads;
+  static constexpr int entries{sizeof...(Nodes)};
   static constexpr int indices = (0 + ... + (Nodes::role == tape_role::index ? 1 : 0));
   static constexpr int literals = (0 + ... + (is_literal(Nodes::role) ? 1 : 0));
   using row_type = operand_row<loads, indices, literals>;
 
   /// The value at position i of the inner loop.
   CLEAVE_FUNCTION static value_type at(const row_type& r, std::int64_t i) {
-    return run(r, i, std::make_index_sequence<sizeof...(Nodes)>{});
+    return run(r, i, std::make_integer_sequence<int, entries>{});
   }
 
  private:
@@ -169,11 +174,11 @@ struct tape_expression {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-  template <std::size_t... I>
-  CLEAVE_FUNCTION static value_type run(const row_type& r, std::int64_t i, std::index_sequence<I...>) {
-    detail::frame<std::index_sequence<I...>, Nodes...> f;
-    (detail::set_value<static_cast<int>(I)>(f, detail::evaluate_node<Nodes>(f, r, i)), ...);
-    return detail::value_of<static_cast<int>(sizeof...(Nodes)) - 1>(f);
+  template <int... I>
+  CLEAVE_FUNCTION static value_type run(const row_type& r, std::int64_t i, std::integer_sequence<int, I...>) {
+    detail::frame<std::integer_sequence<int, I...>, Nodes...> f;
+    (detail::set_value<I>(f, detail::evaluate_node<Nodes>(f, r, i)), ...);
+    return detail::value_of<entries - 1>(f);
   }
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
@@ -186,8 +191,8 @@ struct striding_node {
   using type = Node;
 };
 template <class T, int A, int B, int C>
-struct striding_node<tape_node<static_cast<int>(op::input), T, A, B, C>> {
-  using type = tape_node<static_cast<int>(op::input), T, A, 2, C>;
+struct striding_node<tape_node<load_code, T, A, B, C>> {
+  using type = tape_node<load_code, T, A, 2, C>;
 };
 } // namespace detail
 

@@ -21,7 +21,7 @@ struct fold_block : line_block {
   void* sums;
   /// Whether this block is the first of its results, and the last.
   bool first, last;
-  /// How many results follow each other, each of such a block; several have one block each.
+  /// The number of adjacent results, each of which reduces such a block. If there are several, each has one block.
   std::int64_t results;
   const std::int64_t* results_apart;
 };
@@ -36,7 +36,7 @@ struct fold_rows {
 
   static void run(const fold_block& b) {
     row_type start = rows::start(b);
-    Out* out = static_cast<Out*>(b.out) + b.offset[rows::result];
+    Out* out = as<Out>(b.out) + b.offset[rows::result];
     for (std::int64_t result = 0; result < b.results; ++result) {
       block(b, start, out);
       start = rows::moved(start, b.results_apart);
@@ -46,7 +46,7 @@ struct fold_rows {
 
  private:
   static void block(const fold_block& b, row_type r, Out* out) {
-    T* const kept = static_cast<T*>(b.sums);
+    T* const kept = as<T>(b.sums);
     T sum[vector_block];
     for (int j = 0; j < vector_block; ++j) sum[j] = b.first ? identity_of<How, T> : kept[j];
     for (std::int64_t row = 0; row < b.rows; ++row) {
@@ -82,7 +82,7 @@ struct fold_columns {
   using row_type = typename Expression::row_type;
 
   static void run(const fold_block& b) {
-    T* const sum = static_cast<T*>(b.sums);
+    T* const sum = as<T>(b.sums);
     const std::int64_t width = b.end - b.begin;
     if (b.first)
       for (std::int64_t j = 0; j < width; ++j) sum[j] = identity_of<How, T>;
@@ -93,7 +93,7 @@ struct fold_columns {
     }
     if (!b.last) return;
     const std::int64_t step = b.loops->inner.stride[rows::result];
-    Out* const to = static_cast<Out*>(b.out) + b.begin * step;
+    Out* const to = as<Out>(b.out) + b.begin * step;
     for (std::int64_t j = 0; j < width; ++j) to[j * step] = convert<Out>(sum[j]);
   }
 
@@ -118,7 +118,7 @@ struct fold_shortly {
 
   /// Results `first` to `last`; a vector of them starts at every multiple of its length.
   static void run(const bound_loops& l, const void* const* from, void* to, std::int64_t first, std::int64_t last) {
-    Out* const out = static_cast<Out*>(to);
+    Out* const out = as<Out>(to);
     const loop_dim& kept = l.outer.dims[0];
     row_type start = rows::start(l, from);
     // A vector runs along the kept dim.
@@ -165,8 +165,7 @@ struct join_functor {
 };
 template <class T, reduction How, class Out>
 void join_pieces(const bound_loops& l, const void* pieces, void* to) {
-  const join_functor<T, static_cast<int>(How), Out> join{static_cast<const T*>(pieces), static_cast<Out*>(to),
-                                                         l.results, l.chunks};
+  const join_functor<T, static_cast<int>(How), Out> join{as<T>(pieces), as<Out>(to), l.results, l.chunks};
   if constexpr (on_host)
     for (std::int64_t i = 0; i < l.results; ++i) join(i);
   else launch("cleave fold", l.results, join);
@@ -218,8 +217,8 @@ void fold_flat(const bound_loops& l, const void* const* from, void* to, void* pi
   using T = typename Expression::value_type;
   using Out = typename Expression::type;
   if (l.results == 0) return;
-  if (l.chunks == 1) return fold_flat_into<Expression, How, InnerFolded>(l, from, static_cast<Out*>(to));
-  fold_flat_into<Expression, How, InnerFolded>(l, from, static_cast<T*>(pieces));
+  if (l.chunks == 1) return fold_flat_into<Expression, How, InnerFolded>(l, from, as<Out>(to));
+  fold_flat_into<Expression, How, InnerFolded>(l, from, as<T>(pieces));
   join_pieces<T, How, Out>(l, pieces, to);
 }
 

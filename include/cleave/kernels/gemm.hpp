@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/kernels/gemm_call.hpp>
 #include <cleave/ops/scalar.hpp>
+#include <cleave/storage/as.hpp>
 #include <cleave/storage/box.hpp>
 #include <cleave/storage/convert.hpp>
 
@@ -92,7 +94,7 @@ inline bool matrix_of(const gemm_group& rows, const gemm_group& columns, int arr
 
 /// Where each batch of an array begins.
 inline void batch_offsets(const gemm_group& batch, int array, std::vector<std::int64_t>& out) {
-  out.resize(static_cast<std::size_t>(batch.size()));
+  out.resize(as_size(batch.size()));
   std::int64_t flat = 0;
   for (std::int64_t& offset : out) {
     offset = 0;
@@ -194,12 +196,12 @@ void multiply(const bound_gemm& g, const void* left, const void* right, void* re
   if constexpr (has_library_gemm<T>)
     if (library_takes({g.m, g.n, g.k, a.leading, b.leading, c.leading}))
       return gemm_call<T>(g.m, g.n, g.k, {left, a.leading, a.transposed}, {right, b.leading, b.transposed},
-                          static_cast<T*>(result), c.leading);
+                          as<T>(result), c.leading);
   const auto row = [](const bound_gemm::operand& o) { return o.transposed ? 1 : o.leading; };
   const auto column = [](const bound_gemm::operand& o) { return o.transposed ? o.leading : 1; };
   launch("cleave gemm", g.m * g.n,
-         plain_gemm_functor<T>{static_cast<const T*>(left), static_cast<const T*>(right), static_cast<T*>(result), g.n,
-                               g.k, row(a), column(a), row(b), column(b), c.leading});
+         plain_gemm_functor<T>{as<T>(left), as<T>(right), as<T>(result), g.n, g.k, row(a), column(a), row(b), column(b),
+                               c.leading});
 }
 
 /// All batches, around the copies of what is packed.
@@ -208,14 +210,14 @@ inline void run_gemm_with(const bound_gemm& g, const void* left, const void* rig
   if (g.results == 0) return;
   if (g.k == 0) return zero_bytes(result, g.results * g.element_bytes);
   const auto& [a, b, c] = g.array;
-  const auto packed = [&](const bound_gemm::operand& o, const void* from) {
-    if (!o.packed) return static_cast<const char*>(from);
+  const auto packed = [&](const bound_gemm::operand& o, const void* from) -> const char* {
+    if (!o.packed) return as<char>(from);
     copy_box(o.copy, from, scratch + o.scratch_at, g.element_bytes);
-    return static_cast<const char*>(scratch + o.scratch_at);
+    return scratch + o.scratch_at;
   };
   const char* const a_at = packed(a, g.swapped ? right : left);
   const char* const b_at = packed(b, g.swapped ? left : right);
-  char* const c_at = c.packed ? scratch + c.scratch_at : static_cast<char*>(result);
+  char* const c_at = c.packed ? scratch + c.scratch_at : as<char>(result);
   for (std::size_t i = 0; i < c.offset.size(); ++i)
     one(g, a_at + a.offset[i] * g.element_bytes, b_at + b.offset[i] * g.element_bytes,
         c_at + c.offset[i] * g.element_bytes);
@@ -238,14 +240,14 @@ void run_gemm(const bound_gemm& g, const void* left, const void* right, void* re
   using F = computed<T>;
   F* wide[3] = {};
   for (int x = 0; x < 3; ++x) {
-    wide[x] = static_cast<F*>(static_cast<void*>(scratch));
+    wide[x] = as<F>(scratch);
     scratch += g.widened(x);
   }
   const std::int64_t a = g.elements(0), b = g.elements(1), c = g.elements(2);
-  convert_elements(static_cast<const T*>(left), wide[0], a);
-  convert_elements(static_cast<const T*>(right), wide[1], b);
+  convert_elements(as<T>(left), wide[0], a);
+  convert_elements(as<T>(right), wide[1], b);
   run_gemm<F>(g, wide[0], wide[1], wide[2], scratch);
-  convert_elements(wide[2], static_cast<T*>(result), c);
+  convert_elements(wide[2], as<T>(result), c);
 }
 
 } // namespace cleave

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/kernels/matrix.hpp>
+#include <cleave/storage/as.hpp>
 #include <cleave/storage/blas_symbol.hpp>
 
 // Products through the BLAS that Kokkos Kernels was built with, called directly: KokkosBlas::gemm calls the same
@@ -39,8 +40,8 @@ void blas_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref&
                std::int64_t leading) {
   const auto rows = static_cast<int>(m), columns = static_cast<int>(n), depth = static_cast<int>(k);
   const auto lda = static_cast<int>(a.leading), ldb = static_cast<int>(b.leading), ldc = static_cast<int>(leading);
-  const T* left = static_cast<const T*>(a.at);
-  const T* right = static_cast<const T*>(b.at);
+  const T* left = as<T>(a.at);
+  const T* right = as<T>(b.at);
   const T one(1), zero(0);
   const int next = 1;
   // BLAS stores columns one after the other: what it sees of a row-major matrix is the transpose.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/kernels/matrix.hpp>
 #include <cleave/storage/memory.hpp>
 
@@ -22,9 +23,8 @@ using matrix_view = Kokkos::View<T**, Kokkos::LayoutRight, memory_space, Kokkos:
 /// Rows of `columns` elements, `leading` apart. The View ends with a padding that is never touched.
 template <class T>
 auto view_of(T* at, std::int64_t rows, std::int64_t columns, std::int64_t leading) {
-  const matrix_view<T> padded(at, static_cast<std::size_t>(rows), static_cast<std::size_t>(leading));
-  return Kokkos::subview(padded, Kokkos::ALL,
-                         std::pair<std::size_t, std::size_t>(0, static_cast<std::size_t>(columns)));
+  const matrix_view<T> padded(at, as_size(rows), as_size(leading));
+  return Kokkos::subview(padded, Kokkos::ALL, std::pair<std::size_t, std::size_t>(0, as_size(columns)));
 }
 
 } // namespace detail
@@ -33,9 +33,8 @@ auto view_of(T* at, std::int64_t rows, std::int64_t columns, std::int64_t leadin
 template <class T>
 void kokkos_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref& a, const matrix_ref& b, T* c,
                  std::int64_t leading) {
-  const auto left = detail::view_of(static_cast<const T*>(a.at), a.transposed ? k : m, a.transposed ? m : k, a.leading);
-  const auto right = detail::view_of(static_cast<const T*>(b.at), b.transposed ? n : k, b.transposed ? k : n,
-                                     b.leading);
+  const auto left = detail::view_of(as<T>(a.at), a.transposed ? k : m, a.transposed ? m : k, a.leading);
+  const auto right = detail::view_of(as<T>(b.at), b.transposed ? n : k, b.transposed ? k : n, b.leading);
   const auto result = detail::view_of(c, m, n, leading);
   KokkosBlas::gemm(execution_space(), a.transposed ? "T" : "N", b.transposed ? "T" : "N", T(1), left, right, T(0),
                    result);

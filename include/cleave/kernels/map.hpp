@@ -24,7 +24,7 @@ template <class Expression>
 void map_lines(const line_block& b) {
   using rows = row_maker<Expression>;
   typename Expression::row_type r = rows::start(b);
-  auto* to = static_cast<typename Expression::type*>(b.out) + b.offset[rows::result];
+  auto* to = as<typename Expression::type>(b.out) + b.offset[rows::result];
   for (std::int64_t row = 0; row < b.rows; ++row) {
     map_line<Expression>(r, to, b.begin, b.end);
     r = rows::moved(r, b.apart);
@@ -54,8 +54,7 @@ void map_flat(const bound_loops& l, const void* const* from, void* to) {
   using rows = row_maker<Expression>;
   const flat_loops<rows::walked> outer(l.outer, l.outer.rank - 1);
   launch("cleave map", l.outer.size(),
-         map_flat_functor<Expression>{rows::start(l, from), outer, static_cast<typename Expression::type*>(to),
-                                      l.inner.extent});
+         map_flat_functor<Expression>{rows::start(l, from), outer, as<typename Expression::type>(to), l.inner.extent});
 }
 
 /// The functions of a map's expression: of its lines on the host, of all of it on a device.
@@ -88,7 +87,7 @@ struct map_work {
 
   /// A stretch of the iteration space for each unit.
   static void run_stretches(const void* work, std::int64_t begin, std::int64_t end) {
-    const map_work& w = *static_cast<const map_work*>(work);
+    const map_work& w = *as<map_work>(work);
     const std::int64_t total = w.l.outer.size(), last = end * map_grain;
     for_each_block(w.l.outer, w.l.walked, begin * map_grain, last < total ? last : total,
                    [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
@@ -98,7 +97,7 @@ struct map_work {
   /// Tile by tile over the two inner dims, so that every cache line read is used as a whole: a band of rows for each
   /// unit.
   static void run_tiles(const void* work, std::int64_t begin, std::int64_t end) {
-    const map_work& w = *static_cast<const map_work*>(work);
+    const map_work& w = *as<map_work>(work);
     const loop_dim& down = w.l.outer.dims[w.l.outer.rank - 2];
     const std::int64_t bands = bands_of(w.l), inner = w.l.inner.extent;
     for (std::int64_t unit = begin; unit < end; ++unit) {

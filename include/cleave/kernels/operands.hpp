@@ -4,6 +4,7 @@
 
 #include <cleave/kernels/expression.hpp>
 #include <cleave/kernels/loops.hpp>
+#include <cleave/storage/as.hpp>
 
 #include <cstdint>
 
@@ -15,7 +16,7 @@ namespace detail {
 
 template <class T>
 CLEAVE_FUNCTION inline const void* advanced(const void* at, std::int64_t elements) {
-  return static_cast<const T*>(at) + elements;
+  return as<T>(at) + elements;
 }
 
 template <class Row, class Node>

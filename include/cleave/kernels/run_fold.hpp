@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/kernels/fold.hpp>
+#include <cleave/storage/as.hpp>
 
 // The loops around a fold's expression, on the host. Compiled once.
 
@@ -88,11 +89,11 @@ struct fold_work {
     char bytes[fold_width * 16];
   };
 
-  void* piece(std::int64_t number) const { return static_cast<char*>(to) + number * l.results * bytes; }
+  void* piece(std::int64_t number) const { return as<char>(to) + number * l.results * bytes; }
 
   /// One piece of one result for each unit. Where a piece is one block, results beside each other are one call.
   static void run_rows(const void* work, std::int64_t begin, std::int64_t end) {
-    const fold_work& w = *static_cast<const fold_work*>(work);
+    const fold_work& w = *as<fold_work>(work);
     const bound_loops& l = w.l;
     const bool one_block = l.chunks == 1 && l.folded.rank <= 2;
     sums_memory sums;
@@ -132,7 +133,7 @@ struct fold_work {
   }
   /// A piece of a stretch of results beside each other for each unit.
   static void run_columns(const void* work, std::int64_t begin, std::int64_t end) {
-    const fold_work& w = *static_cast<const fold_work*>(work);
+    const fold_work& w = *as<fold_work>(work);
     const bound_loops& l = w.l;
     const std::int64_t inner = l.inner.extent, stretches = (inner + fold_width - 1) / fold_width,
                        outers = l.results / inner;
@@ -147,7 +148,7 @@ struct fold_work {
                    void* sums) const {
     const std::int64_t range = l.folded.size(), begin = piece_number * l.chunk,
                        end = begin + l.chunk < range ? begin + l.chunk : range;
-    void* const out = static_cast<char*>(piece(piece_number)) + kept.offset()[l.walked - 1] * bytes;
+    void* const out = as<char>(piece(piece_number)) + kept.offset()[l.walked - 1] * bytes;
     std::int64_t offset[max_walked];
     if (begin >= end)
       return block({{&l, from, out, kept.offset(), kept.apart(), 0, first, stop}, sums, true, true, 1, kept.apart()});
@@ -163,7 +164,7 @@ struct fold_work {
   }
   /// A vector of results for each unit.
   static void run_shortly(const void* work, std::int64_t begin, std::int64_t end) {
-    const fold_work& w = *static_cast<const fold_work*>(work);
+    const fold_work& w = *as<fold_work>(work);
     const std::int64_t last = end * vector_block;
     w.shortly(w.l, w.from, w.to, begin * vector_block, last < w.l.results ? last : w.l.results);
   }

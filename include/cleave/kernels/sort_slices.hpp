@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/element_type.hpp>
 #include <cleave/storage/memory.hpp>
+#include <cleave/storage/rows.hpp>
 
 #include <Kokkos_Sort.hpp>
 
@@ -21,11 +24,36 @@ struct in_order {
   bool descending = false;
 
   CLEAVE_FUNCTION static bool less(T a, T b) {
-    const computed<T> x = static_cast<computed<T>>(a), y = static_cast<computed<T>>(b);
+    const computed<T> x = a, y = b;
     if constexpr (std::is_integral_v<computed<T>>) return x < y;
     else return y != y ? x == x : x < y;
   }
   CLEAVE_FUNCTION bool operator()(T a, T b) const { return descending ? less(b, a) : less(a, b); }
+};
+
+/// How many elements of a sorted slice come before a value, or do not come after it.
+template <class T>
+struct count_in_slices {
+  const T* sorted;
+  const T* values;
+  std::int32_t* counts;
+  /// Over the counts: strides among the values, and among the slices.
+  strided_dims over;
+  std::int64_t length, stride;
+  bool right;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t i) const {
+    const T value = values[over.at(0, i)];
+    const T* const slice = sorted + over.at(1, i);
+    std::int64_t low = 0, high = length;
+    while (low < high) {
+      const std::int64_t middle = (low + high) / 2;
+      const T element = slice[middle * stride];
+      if (right ? !in_order<T>::less(value, element) : in_order<T>::less(element, value)) low = middle + 1;
+      else high = middle;
+    }
+    counts[i] = static_cast<std::int32_t>(low);
+  }
 };
 
 /// Slices that lie one after the other; the indices of their elements, or null; and runs that are in order already, or
@@ -52,9 +80,9 @@ struct sort_slice {
   slices_to_sort<T> all;
 
   void operator()(std::int64_t s) const {
-    const std::int64_t begin = all.start[static_cast<std::size_t>(s)], end = all.start[static_cast<std::size_t>(s) + 1];
+    const std::int64_t begin = all.start[s], end = all.start[s + 1];
     if (all.indices == nullptr) return put_in_order(s, begin, all.keys + begin, all.keys + end, all.order);
-    std::vector<std::int32_t> place(static_cast<std::size_t>(end - begin));
+    auto place = indexed_vector<std::int32_t>::filled(end - begin);
     std::iota(place.begin(), place.end(), 0);
     const T* const keys = all.keys + begin;
     std::int32_t* const indices = all.indices + begin;
@@ -71,7 +99,7 @@ struct sort_slice {
   void put_in_order(std::int64_t s, std::int64_t begin, I from, I to, const Before& before) const {
     if (all.runs == 0) return std::sort(from, to, before);
     const auto at = [&](std::int64_t run) {
-      return run >= all.runs ? to : from + (all.run_start[static_cast<std::size_t>(s * all.runs + run)] - begin);
+      return run >= all.runs ? to : from + (all.run_start[s * all.runs + run] - begin);
     };
     for (std::int64_t width = 1; width < all.runs; width *= 2)
       for (std::int64_t run = 0; run + width < all.runs; run += 2 * width)
@@ -80,7 +108,7 @@ struct sort_slice {
   template <class X>
   static void reorder(X* x, const std::vector<std::int32_t>& place) {
     const std::vector<stored_apart<X>> before(x, x + place.size());
-    for (std::size_t i = 0; i < place.size(); ++i) x[i] = before[static_cast<std::size_t>(place[i])].value;
+    for (std::size_t i = 0; i < place.size(); ++i) x[i] = before[place[i]].value;
   }
   // A vector of bool has no elements.
   template <class X>
@@ -126,23 +154,22 @@ struct take_places {
 
 template <class X>
 void reorder_elements(X* x, const std::int64_t* place, std::int64_t n) {
-  const std::shared_ptr<void> sorted = allocate(n * static_cast<std::int64_t>(sizeof(X)));
-  launch("cleave sort", n, take_places<X>{x, static_cast<X*>(sorted.get()), place});
+  const std::shared_ptr<void> sorted = allocate(bytes_of<X>(n));
+  launch("cleave sort", n, take_places<X>{x, as<X>(sorted.get()), place});
   wait_for_kernels();
-  copy_bytes(x, sorted.get(), n * static_cast<std::int64_t>(sizeof(X)));
+  copy_bytes(x, sorted.get(), bytes_of<X>(n));
 }
 
 template <class T>
 void sort_on_device(const slices_to_sort<T>& all) {
-  const std::int64_t n = all.size(), slices = static_cast<std::int64_t>(all.start.size()) - 1;
+  const std::int64_t n = all.size(), slices = std::ssize(all.start) - 1;
   if (n == 0) return;
   const std::shared_ptr<void> places = allocate(n * 8), numbers = allocate(n * 4), starts = allocate((slices + 1) * 8);
   copy_bytes<memory_space, Kokkos::HostSpace>(starts.get(), all.start.data(), (slices + 1) * 8);
-  auto* const place = static_cast<std::int64_t*>(places.get());
-  auto* const slice = static_cast<std::int32_t*>(numbers.get());
-  launch("cleave sort", slices, number_slices{static_cast<const std::int64_t*>(starts.get()), place, slice});
-  const Kokkos::View<std::int64_t*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> view(
-      place, static_cast<std::size_t>(n));
+  auto* const place = as<std::int64_t>(places.get());
+  auto* const slice = as<std::int32_t>(numbers.get());
+  launch("cleave sort", slices, number_slices{as<std::int64_t>(starts.get()), place, slice});
+  const Kokkos::View<std::int64_t*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> view(place, as_size(n));
   Kokkos::sort(kept_instance::made(), view, by_slice_and_key<T>{all.keys, all.indices, slice, all.order});
   reorder_elements(all.keys, place, n);
   if (all.indices != nullptr) reorder_elements(all.indices, place, n);
@@ -153,8 +180,7 @@ void sort_on_device(const slices_to_sort<T>& all) {
 /// Sorts each slice by its keys, equal ones by their indices where there are any.
 template <class T>
 void sort_slices(const slices_to_sort<T>& all) {
-  if constexpr (on_host)
-    launch("cleave sort", static_cast<std::int64_t>(all.start.size()) - 1, detail::sort_slice<T>{all});
+  if constexpr (on_host) launch("cleave sort", std::ssize(all.start) - 1, detail::sort_slice<T>{all});
   else detail::sort_on_device(all);
 }
 

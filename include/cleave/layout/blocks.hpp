@@ -4,6 +4,8 @@
 
 #include <cleave/layout/layout.hpp>
 
+#include <limits>
+
 namespace cleave {
 
 /// Half-open range of indices.
@@ -69,6 +71,11 @@ constexpr shape local_shape(const shape& global, const layout& l, const coordina
   for (int i = 0; i < global.rank; ++i) local[i] = held(global[i], l[i], at, sizes).size();
   return local;
 }
+
+/// The most elements of a shard whose offsets travel as 32-bit numbers.
+inline constexpr std::int64_t most_narrow_offsets = std::numeric_limits<std::int32_t>::max();
+/// The bytes of an offset in a shard of so many elements, where offsets travel.
+constexpr std::int64_t offset_bytes(std::int64_t elements) { return elements > most_narrow_offsets ? 8 : 4; }
 
 /// The number of blocks along each position.
 struct block_counts {

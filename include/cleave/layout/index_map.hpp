@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/enum_table.hpp>
 #include <cleave/layout/blocks.hpp>
 
 #include <algorithm>
@@ -15,8 +16,8 @@ namespace cleave {
 enum class border : std::uint8_t { zero, periodic, edge, reflect };
 
 constexpr std::string_view name_of(border b) {
-  constexpr std::string_view names[] = {"zero", "periodic", "edge", "reflect"};
-  return names[static_cast<int>(b)];
+  constexpr enum_table<border, std::string_view, 4> names{{"zero", "periodic", "edge", "reflect"}};
+  return names[b];
 }
 
 namespace detail {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/enum_table.hpp>
+#include <cleave/base/underlying.hpp>
 #include <cleave/mesh/mesh_value.hpp>
 
 #include <cstdint>
@@ -16,8 +18,8 @@ inline constexpr int max_rank = 8;
 enum class reduction : std::uint8_t { sum, max, min, prod };
 
 constexpr std::string_view name_of(reduction r) {
-  constexpr std::string_view names[] = {"sum", "max", "min", "prod"};
-  return names[static_cast<int>(r)];
+  constexpr enum_table<reduction, std::string_view, 4> names{{"sum", "max", "min", "prod"}};
+  return names[r];
 }
 
 /// Where each element of a tensor lives. Position i of the tensor is sharded over the axes `l[i]`, major first, in
@@ -44,7 +46,7 @@ struct layout {
     axis_list list;
     std::uint32_t axis = 1;
     for (std::uint64_t rest = word & dims_mask; rest != 0; rest >>= bits_per_axis, ++axis)
-      if (static_cast<int>(rest & 15u) == position + 1) list.packed |= axis << (4 * (rest >> 4 & 7u));
+      if ((rest & 15u) == number_of(position)) list.packed |= axis << (4 * (rest >> 4 & 7u));
     return list;
   }
   /// An axis that shards another position is taken from there.
@@ -52,8 +54,8 @@ struct layout {
     clear(position);
     std::uint64_t rank = 0;
     for (std::uint32_t p = list.packed; p != 0; p >>= 4, ++rank) {
-      const int shift = bits_per_axis * static_cast<int>((p & 15u) - 1u);
-      word = (word & ~(std::uint64_t{127} << shift)) | (static_cast<std::uint64_t>(position + 1) | rank << 4) << shift;
+      const std::uint32_t shift = bits_per_axis * ((p & 15u) - 1u);
+      word = (word & ~(std::uint64_t{127} << shift)) | (number_of(position) | rank << 4) << shift;
     }
   }
   constexpr void clear(int position) { word &= ~(127 * of_position(position)); }
@@ -61,7 +63,7 @@ struct layout {
   constexpr void append(int position, int axis) {
     std::uint64_t rank = 0;
     for (std::uint64_t rest = of_position(position); rest != 0; rest &= rest - 1) ++rank;
-    word |= (static_cast<std::uint64_t>(position + 1) | rank << 4) << (bits_per_axis * axis);
+    word |= (number_of(position) | rank << 4) << (bits_per_axis * axis);
   }
   /// The set of axes that shard a position.
   constexpr axis_set axes(int position) const { return packed_set(of_position(position)); }
@@ -81,13 +83,18 @@ struct layout {
   /// Makes values partial over a set of axes.
   constexpr void set_partial(axis_set over, reduction how = reduction::sum) {
     word = (word & dims_mask) | std::uint64_t{over.word} << unreduced_at;
-    if (over.word != 0) word |= static_cast<std::uint64_t>(how) << combine_at;
+    if (over.word != 0) word |= std::uint64_t{underlying(how)} << combine_at;
   }
   /// The same sharding of values that are not partial.
   constexpr layout reduced() const { return {word & dims_mask}; }
 
   /// The axes that shard some position.
-  constexpr axis_set sharded() const { return packed_set((word | word >> 1 | word >> 2 | word >> 3) & lowest_bits); }
+  constexpr axis_set sharded() const { return sharded_bits(); }
+  /// The same as bits, for inner loops of the planner.
+  constexpr unsigned sharded_bits() const {
+    return static_cast<unsigned>(
+        ((word | word >> 1 | word >> 2 | word >> 3) & lowest_bits) * 0x0000'0410'4104'1040u >> 42 & 127u);
+  }
   constexpr axis_set used() const { return sharded().word | (word >> unreduced_at & 127u); }
   /// Whether every axis that shards a position of `coarse` has the same position and rank here: each list of axes
   /// continues the one of `coarse`.
@@ -111,9 +118,11 @@ struct layout {
   friend constexpr bool operator==(layout, layout) = default;
 
  private:
+  /// How an axis names the position that it shards.
+  static constexpr std::uint64_t number_of(int position) { return static_cast<std::uint64_t>(position + 1); }
   /// The lowest bits of the axes that shard a position: those whose number of it differs in no bit.
   constexpr std::uint64_t of_position(int position) const {
-    const std::uint64_t differs = word ^ lowest_bits * static_cast<std::uint64_t>(position + 1);
+    const std::uint64_t differs = word ^ lowest_bits * number_of(position);
     return lowest_bits & ~(differs | differs >> 1 | differs >> 2 | differs >> 3);
   }
   /// Lowest bits as a set. The product brings bit 7a to 42 + a, and the others elsewhere.

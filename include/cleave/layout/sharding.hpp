@@ -30,7 +30,7 @@ struct dim_verdict {
 /// `promise::divisible` the extent is a multiple of the number of devices over which the dim is sharded, for any mesh.
 template <text Name, std::int64_t Extent = dynamic, promise Promise = promise::none>
 struct dim : dim_tag {
-  static_assert(sizeof(typename detail::said<detail::dim_verdict<Name, Extent>>::type) != 0);
+  static_assert(sizeof(typename detail::rejection_of<detail::dim_verdict<Name, Extent>>::type) != 0);
   // A rejected extent is replaced, so that it is reported once.
   static constexpr dim_ref ref{Name.view(), Extent >= 0 ? Extent : dynamic, Promise == promise::divisible};
   /// The dim as an argument of functions.
@@ -152,7 +152,7 @@ template <class... Axes>
 struct mesh {
   /// False if the mesh itself is wrong. The static_assert below has reported it then.
   static constexpr bool well_formed = detail::mesh_verdict<Axes...>::found.ok();
-  static_assert(sizeof(typename detail::said<detail::mesh_verdict<Axes...>>::type) != 0);
+  static_assert(sizeof(typename detail::rejection_of<detail::mesh_verdict<Axes...>>::type) != 0);
   static constexpr mesh_value value = [] {
     mesh_value m;
     if constexpr (well_formed) (m.axes.push_back(Axes::info), ...);
@@ -201,7 +201,7 @@ constexpr verdict check_spec(const spec& s) {
 template <class Sharding>
 struct spec_verdict {
   static constexpr verdict found = [] {
-    if (!Sharding::mesh_type::well_formed) return verdict{fault::already_said};
+    if (!Sharding::mesh_type::well_formed) return verdict{fault::already_reported};
     if (Sharding::written > max_rank)
       return verdict{fault::rank_too_high, {}, "layout", {}, {}, max_rank, Sharding::written};
     return check_spec(Sharding::value);
@@ -233,7 +233,7 @@ struct sharding {
 
   /// False if the sharding itself is wrong. The static_assert below has reported it then.
   static constexpr bool well_formed = detail::spec_verdict<sharding>::found.ok();
-  static_assert(sizeof(typename detail::said<detail::spec_verdict<sharding>>::type) != 0);
+  static_assert(sizeof(typename detail::rejection_of<detail::spec_verdict<sharding>>::type) != 0);
 };
 
 } // namespace cleave

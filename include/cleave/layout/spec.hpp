@@ -35,6 +35,15 @@ struct spec {
   reduction combine = reduction::sum;
   /// False for a type whose error has been reported already.
   bool well_formed = true;
+
+  /// The number of dims.
+  constexpr int rank() const { return static_cast<int>(dims.size()); }
+  /// The position of the dim of that name, or -1.
+  constexpr int find(std::string_view name) const {
+    for (int i = 0; i < rank(); ++i)
+      if (dims[i].dim.name == name) return i;
+    return -1;
+  }
 };
 
 } // namespace cleave

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/enum_table.hpp>
 #include <cleave/expr/values.hpp>
 
 // Fourier transforms as programs record them: without Kokkos and FFTW. The kernels are in linalg/fft_kernels.hpp;
@@ -14,8 +15,8 @@ enum class transform : std::uint8_t { forward, inverse, of_real, to_real };
 
 /// The name that errors and plans show.
 constexpr std::string_view name_of(transform t) {
-  constexpr std::string_view names[] = {"fft", "ifft", "rfft", "irfft"};
-  return names[static_cast<int>(t)];
+  constexpr enum_table<transform, std::string_view, 4> names{{"fft", "ifft", "rfft", "irfft"}};
+  return names[t];
 }
 
 namespace detail {
@@ -73,7 +74,7 @@ constexpr value transform_along(operand x, const D&...) {
   for (std::size_t k = 0; k < dims.size(); ++k) {
     const int id = in.made().find_dim(dims[k].name);
     if (!in.at(y).type.has(id)) return in.fail(fault::dim_missing, name_of(What), x.where, dims[k].name);
-    ids[k] = static_cast<dim_id>(id);
+    ids[k] = known_dim(id);
     for (std::size_t before = 0; before < k; ++before)
       if (ids[before] == ids[k]) return in.fail(fault::dim_used_twice, name_of(What), x.where, dims[k].name);
   }
@@ -101,7 +102,7 @@ constexpr value half_spectrum(operand x, const From&, const To&) {
   const int other = in.dim(To::ref, name_of(What), x.where);
   if (other < 0) return {&in, no_node};
   if (t.has(other)) return in.fail(fault::dim_used_twice, name_of(What), x.where, To::ref.name);
-  t[position] = static_cast<dim_id>(other);
+  t[position] = known_dim(other);
   return call_with_type<transform_kernel<From, To, What>>(std::array{x.from},
                                                           std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
 }

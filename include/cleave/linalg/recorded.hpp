@@ -111,7 +111,7 @@ constexpr value solved(value l, value b);
 /// The type of a right-hand side with the dim that is solved for in place of the one that is given.
 constexpr tensor_type solution_type(const recorder& in, value b, dim_ref given, dim_ref wanted) {
   tensor_type t = in.at(b).type;
-  t[t.find(in.made().find_dim(given.name))] = static_cast<dim_id>(in.made().find_dim(wanted.name));
+  t[t.find(in.made().find_dim(given.name))] = known_dim(in.made().find_dim(wanted.name));
   return t;
 }
 

@@ -23,7 +23,7 @@ struct axis_verdict {
 /// A mesh axis by name. Its size is given at run time or fixed in the type: `axis<"data", 8>`.
 template <text Name, std::int64_t Size = dynamic>
 struct axis : axis_tag {
-  static_assert(sizeof(typename detail::said<detail::axis_verdict<Name, Size>>::type) != 0);
+  static_assert(sizeof(typename detail::rejection_of<detail::axis_verdict<Name, Size>>::type) != 0);
   // A rejected size is replaced, so that it is reported once.
   static constexpr axis_info info{Name.view(), Size > 0 ? Size : dynamic};
   /// `data = 8`: a size by name, for the price of a plan.

@@ -36,8 +36,8 @@ struct moe_result {
 };
 
 namespace detail {
-/// A choice of one expert for every token, in order: which, with what probability, and the position among those who
-/// chose the same.
+/// A choice of one expert for every token, in order: which, with what probability, and the position among the
+/// tokens that chose the same expert.
 struct routed {
   value expert, gate, hits, position;
 };

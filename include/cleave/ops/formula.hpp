@@ -18,6 +18,10 @@ struct formula {
     std::array<std::int8_t, 3> in{-1, -1, -1};
     /// op::constant: the value.
     double number = 0;
+
+    static constexpr term of(op code, int a, int b = -1) {
+      return {code, {static_cast<std::int8_t>(a), static_cast<std::int8_t>(b), -1}, 0};
+    }
   };
   /// Operands before what reads them; the last is the value.
   static_vector<term, 24> terms{};
@@ -28,7 +32,7 @@ struct formula {
   /// The symbol of this number: see `symbols`.
   static constexpr formula symbol(int which) {
     formula f;
-    f.terms.push_back({op::input, {static_cast<std::int8_t>(which), -1, -1}, 0});
+    f.terms.push_back(term::of(op::input, which));
     return f;
   }
 
@@ -97,18 +101,18 @@ constexpr formula gelu_slope() {
   using symbols::x;
   constexpr double scale = 0.7978845608028654, cubic = 0.044715;
   formula f;
-  const auto add = [&f](op code, int a, int b) {
-    f.terms.push_back({code, {static_cast<std::int8_t>(a), static_cast<std::int8_t>(b), -1}, 0});
-    return static_cast<int>(f.terms.size()) - 1;
+  int last = -1;
+  const auto add = [&](op code, int a, int b = -1) {
+    f.terms.push_back(formula::term::of(code, a, b));
+    return ++last;
   };
-  const auto number = [&f](double n) { return static_cast<int>(detail::take_in(f, n)); };
+  const auto take = [&](const formula& part) { return last = detail::take_in(f, part); };
   // s = 1/(1 + exp(-2u)) with u = scale (x + cubic x^3); gelu = x s, and its slope s + x s (1 - s) 2 u'.
-  const int at = detail::take_in(f, x), one = number(1);
+  const int at = take(x), one = take(1);
   const int square = add(op::mul, at, at);
-  const int inner = add(op::mul, at, add(op::add, number(2 * scale), add(op::mul, number(2 * scale * cubic), square)));
-  const int s = static_cast<int>(f.terms.size());
-  f.terms.push_back({op::sigmoid, {static_cast<std::int8_t>(inner), -1, -1}, 0});
-  const int slope = add(op::add, number(2 * scale), add(op::mul, number(6 * scale * cubic), square));
+  const int inner = add(op::mul, at, add(op::add, take(2 * scale), add(op::mul, take(2 * scale * cubic), square)));
+  const int s = add(op::sigmoid, inner);
+  const int slope = add(op::add, take(2 * scale), add(op::mul, take(6 * scale * cubic), square));
   const int bend = add(op::mul, add(op::mul, at, slope), add(op::sub, one, s));
   add(op::mul, s, add(op::add, one, bend));
   return f;

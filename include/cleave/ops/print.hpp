@@ -12,7 +12,7 @@ namespace cleave {
 /// `batch/data/fsdp`: a dim and the axes that shard it.
 inline std::string to_string(dim_id d, axis_list list, const dim_table& dims, const mesh_value& mesh) {
   std::string s(dims[d].name);
-  for (int i = 0; i < list.size(); ++i) s.append("/").append(mesh.axes[static_cast<std::size_t>(list[i])].name);
+  for (int i = 0; i < list.size(); ++i) s.append("/").append(mesh.axes[list[i]].name);
   return s;
 }
 
@@ -20,7 +20,7 @@ inline std::string to_string(dim_id d, axis_list list, const dim_table& dims, co
 inline std::string to_string(axis_set set, const mesh_value& mesh) {
   std::string s;
   for (int a = 0; a < mesh.size(); ++a)
-    if ((set >> a & 1) != 0) s.append(s.empty() ? "" : ", ").append(mesh.axes[static_cast<std::size_t>(a)].name);
+    if (set.contains(a)) s.append(s.empty() ? "" : ", ").append(mesh.axes[a].name);
   return s;
 }
 
@@ -50,8 +50,7 @@ inline std::string to_string(const graph& g, std::span<const layout> layouts = {
   for (std::size_t v = 0; v < g.nodes.size(); ++v) {
     const node& n = g.nodes[v];
     s.append("%").append(std::to_string(v)).append(" = ").append(name_of(n)).append("(");
-    for (int k = 0; k < n.arity; ++k)
-      s.append(k > 0 ? ", " : "").append("%").append(std::to_string(n.in[static_cast<std::size_t>(k)]));
+    for (unsigned k = 0; k < n.arity; ++k) s.append(k > 0 ? ", " : "").append("%").append(std::to_string(n.in[k]));
     if (n.code == op::constant) s += std::to_string(n.scalar);
     if (n.over != 0) {
       s += n.arity > 0 ? " over" : "";

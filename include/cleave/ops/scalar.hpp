@@ -32,11 +32,11 @@ inline constexpr std::int32_t infinite_magnitude = 0x7F800000;
 // alone.
 /// a where the condition holds, else b.
 CLEAVE_FUNCTION inline std::int32_t chosen(bool condition, std::int32_t a, std::int32_t b) {
-  const std::int32_t mask = -static_cast<std::int32_t>(condition);
+  const std::int32_t mask = -std::int32_t{condition};
   return (a & mask) | (b & ~mask);
 }
-CLEAVE_FUNCTION inline bool both(bool a, bool b) { return (static_cast<int>(a) & static_cast<int>(b)) != 0; }
-CLEAVE_FUNCTION inline bool either(bool a, bool b) { return (static_cast<int>(a) | static_cast<int>(b)) != 0; }
+CLEAVE_FUNCTION inline bool both(bool a, bool b) { return (a & b) != 0; }
+CLEAVE_FUNCTION inline bool either(bool a, bool b) { return (a | b) != 0; }
 /// x with its magnitude cut at `limit` (given as an integer).
 CLEAVE_FUNCTION inline float clamped(float x, std::int32_t limit) {
   const std::int32_t magnitude = magnitude_of(x);
@@ -251,7 +251,7 @@ struct scalar_op {
       else return a;
     } else if constexpr (Code == op::sign) {
       if constexpr (real) return a != a ? a : a > T(0) ? T(1) : a < T(0) ? T(-1) : T(0);
-      else return static_cast<T>(static_cast<int>(a > T(0)) - static_cast<int>(a < T(0)));
+      else return static_cast<T>((a > T(0)) - (a < T(0)));
     } else if constexpr (Code == op::relu) {
       return a < T(0) ? T(0) : a;
     } else if constexpr (Code == op::floor) {

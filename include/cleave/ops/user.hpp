@@ -19,12 +19,12 @@ class local_context;
 
 /// The dims of a shard by name, in memory order.
 struct shard_dims {
-  std::array<std::string_view, max_rank> names{};
+  fixed_array<std::string_view, max_rank> names{};
 
   /// The position of a dim, or -1 if the tensor does not have it.
   constexpr int find(dim_ref d) const {
-    for (std::size_t i = 0; i < names.size(); ++i)
-      if (names[i] == d.name) return static_cast<int>(i);
+    for (int i = 0; i < max_rank; ++i)
+      if (names[i] == d.name) return i;
     return -1;
   }
 };
@@ -33,7 +33,7 @@ namespace detail {
 template <class Table>
 constexpr shard_dims named_dims(const tensor_type& type, const Table& table) {
   shard_dims d;
-  for (int i = 0; i < type.rank; ++i) d.names[static_cast<std::size_t>(i)] = table[type[i]].name;
+  for (int i = 0; i < type.rank; ++i) d.names[i] = table[type[i]].name;
   return d;
 }
 } // namespace detail
@@ -120,8 +120,7 @@ template <class Op>
 inline constexpr user_entry elementwise_operation = [] {
   constexpr int by_type[] = {arity_for<Op, double>(), arity_for<Op, float>(), arity_for<Op, std::int32_t>(),
                              arity_for<Op, std::int64_t>()};
-  if constexpr (by_type[0] + by_type[1] + by_type[2] + by_type[3] == 0)
-    say(static_cast<rejected<fault::not_elementwise, Op>*>(nullptr));
+  if constexpr (by_type[0] + by_type[1] + by_type[2] + by_type[3] == 0) say(rejection<fault::not_elementwise, Op>);
   user_entry e;
   e.name = Op::entry.name;
   for (int i = 0; i < 3; ++i) {

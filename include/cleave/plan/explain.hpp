@@ -161,8 +161,7 @@ std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<na
     if (fixed == dynamic)
       hints.append(hints.empty() ? "" : ", ").append(name).append(" = ").append(std::to_string(value));
   };
-  for (int a = 0; a < p.mesh.size(); ++a)
-    hinted(p.mesh.axes[static_cast<std::size_t>(a)].name, p.mesh.axes[static_cast<std::size_t>(a)].size, at.axes[a]);
+  for (int a = 0; a < p.mesh.size(); ++a) hinted(p.mesh.axes[a].name, p.mesh.axes[a].size, at.axes[a]);
   // What follows from what was given is not assumed.
   sizes known;
   set_known_extents(p, named, known);

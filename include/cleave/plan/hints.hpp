@@ -30,7 +30,7 @@ template <class Sized>
 constexpr sizes sizes_for(const Sized& g, std::span<const named_size> named = {}) {
   sizes s;
   for (int a = 0; a < g.mesh.size(); ++a) {
-    const axis_info& axis = g.mesh.axes[static_cast<std::size_t>(a)];
+    const axis_info& axis = g.mesh.axes[a];
     s.axes[a] = axis.size == dynamic ? hinted_axis_size : axis.size;
     for (const named_size& n : named)
       if (n.name == axis.name) s.axes[a] = n.size;
@@ -39,8 +39,8 @@ constexpr sizes sizes_for(const Sized& g, std::span<const named_size> named = {}
   // Hints for what is still open, parts of a product before the whole.
   for (const dim_product& p : g.rules.products)
     for (int i : {1, 2})
-      if (p[2] != no_dim && s.dims[p[static_cast<std::size_t>(i)]] == dynamic) {
-        s.dims[p[static_cast<std::size_t>(i)]] = hinted_part;
+      if (p[2] != no_dim && s.dims[p[i]] == dynamic) {
+        s.dims[p[i]] = hinted_part;
         derive_extents(g.rules, s);
       }
   const auto follows = [&](std::size_t d) {

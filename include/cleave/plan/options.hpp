@@ -70,8 +70,7 @@ constexpr verdict check_contract([[maybe_unused]] const program_view& p, [[maybe
         if (s.move == O::forbidden) broken(s, {}, 0, 0);
       if constexpr (requires { O::allows(std::string_view{}); })
         for (int a = 0; a < p.mesh.size(); ++a)
-          if ((s.axes >> a & 1) != 0 && !O::allows(p.mesh.axes[static_cast<std::size_t>(a)].name))
-            broken(s, p.mesh.axes[static_cast<std::size_t>(a)].name, 0, 0);
+          if ((s.axes >> a & 1) != 0 && !O::allows(p.mesh.axes[a].name)) broken(s, p.mesh.axes[a].name, 0, 0);
       if constexpr (requires { O::limit; }) {
         total += step_iterations(p, s, at) * step_bytes(p, s, at);
         if (total > O::limit) broken(s, {}, O::limit, total);

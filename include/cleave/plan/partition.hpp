@@ -12,13 +12,13 @@ namespace cleave {
 
 namespace detail {
 
-/// Lets a computed result take the memory order in which it is asked, so that nothing is transposed afterwards; not
-/// where somebody reads it who needs the order that was recorded.
+/// Lets a computed result take the memory order in which it is asked, so that nothing is transposed afterwards. A
+/// result keeps the recorded order if one of its readers needs that.
 constexpr void adopt_result_order(graph& g) {
   if (!g.outputs_pinned) return;
   std::vector<std::uint8_t> keeps(g.nodes.size(), 0);
   for (const node& n : g.nodes)
-    for (int k = 0; k < n.arity && !rules_of(n).reads_any_order; ++k) keeps[n.in[static_cast<std::size_t>(k)]] = 1;
+    for (int k = 0; k < n.arity && !rules_of(n).reads_any_order; ++k) keeps[n.in[k]] = 1;
   for (std::size_t r = 0; r < g.outputs.size(); ++r) {
     node& n = g.nodes[g.outputs[r]];
     if (keeps[g.outputs[r]] == 0 && rules_of(n).gives_any_order) n.type.dims = g.output_types[r].dims;

@@ -50,18 +50,18 @@ struct frozen_form {
   }
   static constexpr auto value = cut();
 };
-/// Nothing where the compiler cannot run the function. It has said why; without this it would say it again for each
-/// member of the plan.
+/// Nothing where the compiler cannot run the function. It has reported why; without this it would report it again
+/// for each member of the plan.
 template <class Plan, class = void>
-struct frozen_or_said {
+struct frozen_or_reported {
   static constexpr auto value = [] {
     frozen_program<0, 0, 0, 0> none;
-    none.found.fault = fault::already_said;
+    none.found.fault = fault::already_reported;
     return none;
   }();
 };
 template <class Plan>
-struct frozen_or_said<Plan, std::enable_if_t<(roomy_form<Plan>::first.buffers + 1 > 0)>> : frozen_form<Plan> {};
+struct frozen_or_reported<Plan, std::enable_if_t<(roomy_form<Plan>::first.buffers + 1 > 0)>> : frozen_form<Plan> {};
 
 } // namespace detail
 
@@ -94,7 +94,7 @@ struct plan_of {
     if (p.found.ok()) p.found = options::check(p, hints);
     return p;
   }
-  static constexpr const auto& frozen = detail::frozen_or_said<plan_of>::value;
+  static constexpr const auto& frozen = detail::frozen_or_reported<plan_of>::value;
   static constexpr verdict found = frozen.found;
   static constexpr const auto& buffers = frozen.buffers;
   static constexpr const auto& steps = frozen.steps;
@@ -159,7 +159,7 @@ template <class Signature, class F, PlanOption... Options>
 constexpr auto plan(const function<F>&, const Options&...) {
   static_assert(sizeof(recording<F, Signature>) != 0);
   using made = plan_of<F, Signature, Options...>;
-  return planned<made, typename detail::said<made>::type>{};
+  return planned<made, typename detail::rejection_of<made>::type>{};
 }
 
 } // namespace cleave

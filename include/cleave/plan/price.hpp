@@ -17,7 +17,7 @@ constexpr placed_op placed(const program_view& p, const step& s) {
   o.maps = p.maps.subspan(s.first_map, s.maps);
   o.along = dim_along(s);
   o.over = s.axes;
-  o.indices = s.indices;
+  o.code = s.what;
   o.user = s.user;
   return o;
 }

@@ -13,12 +13,11 @@ template <class Maps>
 constexpr box indices_of(const buffer& b, const Maps& maps, const sizes& s, const coordinates& at) {
   box all;
   all.rank = b.type.rank;
-  for (int i = 0; i < b.type.rank; ++i)
-    all.along[static_cast<std::size_t>(i)] = held(s[b.type[i]], b.where[i], at, s.axes);
+  for (int i = 0; i < b.type.rank; ++i) all.along[i] = held(s[b.type[i]], b.where[i], at, s.axes);
   for (int m = 0; m < b.maps && has_neighbours(b); ++m) {
     const dim_map& map = maps[static_cast<std::size_t>(b.first_map + m)];
     const int i = b.type.find(map.from);
-    all.along[static_cast<std::size_t>(i)] = region_range(map, held(s[map.to], b.where[i], at, s.axes));
+    all.along[i] = region_range(map, held(s[map.to], b.where[i], at, s.axes));
   }
   return all;
 }
@@ -67,28 +66,27 @@ constexpr addressing addressing_of(const buffer& b, const Buffers& buffers, cons
                                    const coordinates& at) {
   addressing p;
   p.extents = indices_of(b, maps, s, at).extents();
+  std::int64_t* stride = p.stride.data();
   if (b.form == form::view && buffers[b.of].form == form::halo) {
     // As far as the shard has them.
     const buffer& shard = buffers[buffers[b.of].of];
     const addressing own = addressing_of(shard, buffers, maps, s, at);
-    for (int i = 0; i < b.type.rank; ++i)
-      p.stride[static_cast<std::size_t>(i)] = own.stride[static_cast<std::size_t>(shard.type.find(b.type[i]))];
+    for (int i = 0; i < b.type.rank; ++i) stride[i] = own.stride.data()[shard.type.find(b.type[i])];
     return p;
   }
   std::int64_t next = 1;
-  for (int i = b.type.rank; i-- > 0; next *= p.extents[i]) p.stride[static_cast<std::size_t>(i)] = next;
+  for (int i = b.type.rank; i-- > 0; next *= p.extents[i]) stride[i] = next;
   if (b.form != form::view) return p;
   const buffer& region = buffers[b.of];
   const addressing from = addressing_of(region, buffers, maps, s, at);
-  const auto along = [&](dim_id d) { return from.stride[static_cast<std::size_t>(region.type.find(d))]; };
+  const auto along = [&](dim_id d) { return from.stride.data()[region.type.find(d)]; };
   p.stride = {};
   for (int i = 0; i < b.type.rank; ++i)
-    if (region.type.has(b.type[i])) p.stride[static_cast<std::size_t>(i)] = along(b.type[i]);
+    if (region.type.has(b.type[i])) stride[i] = along(b.type[i]);
   for (int m = 0; m < b.maps; ++m) {
     const dim_map& map = maps[static_cast<std::size_t>(b.first_map + m)];
-    p.stride[static_cast<std::size_t>(b.type.find(map.to))] = map.stride * along(map.from);
-    if (map.window != no_dim)
-      p.stride[static_cast<std::size_t>(b.type.find(map.window))] = map.dilation * along(map.from);
+    stride[b.type.find(map.to)] = map.stride * along(map.from);
+    if (map.window != no_dim) stride[b.type.find(map.window)] = map.dilation * along(map.from);
     p.offset += map.offset.constant * along(map.from);
   }
   return p;

@@ -48,7 +48,7 @@ struct frozen_program : program_facts {
   std::array<tape_op, Ops> tape{};
 };
 
-/// A program whose lists may be shorter than the arrays that hold them, because nobody knows their lengths before it is
+/// A program whose lists may be shorter than the arrays that hold them, because their lengths are known only once it is
 /// made.
 template <std::size_t Buffers, std::size_t Steps, std::size_t Maps, std::size_t Ops>
 struct roomy_program {

@@ -116,8 +116,11 @@ struct step {
   // gemm: see as_gemm. scan, sort, gather, scatter: k is the dim, see dim_along
   tensor_type batch{}, m{}, n{}, k{};
 
-  // scan: from the last index. sort: in descending order, and whether the indices are asked for
-  bool backwards = false, exclusive = false, indices = false;
+  /// Of an operation that has a step of its own: which one of its class it is. (`code` is what the user wrote, whose
+  /// derivative this may be.)
+  op what = op::input;
+  // scan: from the last index; and without the element itself. sort: in descending order
+  bool backwards = false, exclusive = false;
 
   // call
   const user_entry* user = nullptr;

@@ -18,6 +18,7 @@ namespace detail {
 /// The memory of each buffer: results, then slots.
 constexpr std::vector<std::size_t> memory_of_buffers(const program& p) {
   std::vector<std::size_t> memory;
+  memory.reserve(p.buffers.size());
   for (const buffer& b : p.buffers)
     memory.push_back(b.role == role::input ? read_only_memory : b.role == role::output ? b.index : p.results + b.index);
   return memory;
@@ -26,7 +27,7 @@ constexpr std::vector<std::size_t> memory_of_buffers(const program& p) {
 /// What is in memory while the steps of a program go by.
 struct memory_state {
   const program& p;
-  const std::vector<std::size_t>& memory;
+  const std::size_t* memory;
   /// By memory: the buffer that was written last; -1: nothing yet, or it is being written.
   std::vector<int> last{};
   /// The steps in which exchanges began that are not over.
@@ -36,9 +37,11 @@ struct memory_state {
 /// Views of one piece of memory under other dims hold the same elements.
 constexpr bool can_read(const memory_state& m, std::uint16_t b) {
   if (b >= m.p.buffers.size()) return false;
-  if (m.memory[b] == read_only_memory) return true;
-  const int have = m.last[m.memory[b]];
-  return have >= 0 && m.p.buffers[static_cast<std::size_t>(have)].type.element == m.p.buffers[b].type.element;
+  const std::size_t memory = m.memory[b];
+  if (memory == read_only_memory) return true;
+  const int have = m.last[memory];
+  const buffer* buffers = m.p.buffers.data();
+  return have >= 0 && buffers[have].type.element == buffers[b].type.element;
 }
 /// What an exchange in flight brings is written where it is waited for.
 constexpr bool end_exchange(memory_state& m, const step& wait) {
@@ -58,18 +61,19 @@ constexpr bool write(memory_state& m, std::size_t i) {
   const step& s = m.p.steps[i];
   if (s.out >= m.p.buffers.size() || m.memory[s.out] == read_only_memory) return false;
   const std::size_t target = m.memory[s.out];
-  for (std::uint16_t in : s.in) {
-    if (m.memory[in] == target && !works_in_place(s)) return false;
-    const buffer& view = m.p.buffers[in];
+  for (std::size_t k = 0; k < s.in.count; ++k) {
+    if (m.memory[s.in.items[k]] == target && !works_in_place(s)) return false;
+    const buffer& view = m.p.buffers[s.in.items[k]];
     if (view.form != form::view || m.p.buffers[view.of].form != form::halo) continue;
     // Neighbours in a shard are read as long as anything is written, and from where the step says that it reads.
     const std::uint16_t shard = m.p.buffers[view.of].of;
     if (m.memory[shard] == target || !s.in.contains(shard)) return false;
   }
-  for (std::size_t f : m.in_flight) {
-    if (target == m.memory[m.p.steps[f].out]) return false;
-    for (std::uint16_t sent : m.p.steps[f].in)
-      if (target == m.memory[sent]) return false;
+  for (std::size_t f = 0; f < m.in_flight.size(); ++f) {
+    const step& exchange = m.p.steps[m.in_flight[f]];
+    if (target == m.memory[exchange.out]) return false;
+    for (std::size_t k = 0; k < exchange.in.count; ++k)
+      if (target == m.memory[exchange.in.items[k]]) return false;
   }
   m.last[target] = s.in_flight ? -1 : static_cast<int>(s.out);
   if (s.in_flight) m.in_flight.push_back(i);
@@ -78,9 +82,11 @@ constexpr bool write(memory_state& m, std::size_t i) {
 
 /// Whether a step is what its kind says, apart from the memory that it touches.
 constexpr bool is_legal(const program& p, const step& s) {
-  if (s.first_op + std::size_t{s.ops} > p.tape.size()) return false;
-  for (const tape_op& t : tape_of(p, s))
-    if (t.code == op::input && t.arg >= s.in.size()) return false;
+  const std::size_t end = s.first_op + std::size_t{s.ops};
+  if (end > p.tape.size()) return false;
+  const tape_op* const tape = p.tape.data();
+  for (std::size_t i = s.first_op; i < end; ++i)
+    if (tape[i].code == op::input && tape[i].arg >= s.in.count) return false;
   if (s.kind != step_kind::move) return true;
   const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
   return from.type == to.type && cleave::is_legal({s.move, s.axes, to.where}, from.where);
@@ -94,10 +100,12 @@ constexpr bool is_legal(const program& p, const step& s) {
 /// stays until then; it is over before its loop ends.
 constexpr bool verify_steps(const program& p, const std::vector<std::size_t>& memory) {
   std::size_t most = 0;
-  for (std::size_t m : memory)
-    if (m != read_only_memory) most = std::max(most, m + 1);
-  detail::memory_state state{p, memory, std::vector<int>(most, -1)};
-  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+  const std::size_t* of_buffer = memory.data();
+  const std::size_t buffers = memory.size(), steps = p.steps.size();
+  for (std::size_t b = 0; b < buffers; ++b)
+    if (of_buffer[b] != read_only_memory && of_buffer[b] >= most) most = of_buffer[b] + 1;
+  detail::memory_state state{p, of_buffer, std::vector<int>(most, -1)};
+  for (std::size_t i = 0; i < steps; ++i) {
     const step& s = p.steps[i];
     if (s.kind == step_kind::wait) {
       if (!detail::end_exchange(state, s)) return false;
@@ -106,8 +114,8 @@ constexpr bool verify_steps(const program& p, const std::vector<std::size_t>& me
     if (s.kind == step_kind::loop_end)
       for (std::size_t f : state.in_flight)
         if (p.steps[f].in_loop == s.in_loop) return false;
-    for (std::uint16_t in : s.in)
-      if (!detail::can_read(state, in)) return false;
+    for (std::size_t k = 0; k < s.in.count; ++k)
+      if (!detail::can_read(state, s.in.items[k])) return false;
     if (writes(s) && (!detail::write(state, i) || !detail::is_legal(p, s))) return false;
   }
   if (!state.in_flight.empty()) return false;

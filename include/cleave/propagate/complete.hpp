@@ -25,14 +25,15 @@ struct propagation {
   std::vector<std::size_t> first_reader;
   std::vector<node_id> readers;
   /// Whether a tensor of a node changed since the node was last looked at.
-  std::vector<std::uint8_t> fresh;
+  planner::flat_array<std::uint8_t> fresh{};
   const node* nodes;
   layout* of;
 
   constexpr propagation(const graph& from, const factor_table& all)
       : g(from), factors(all), layouts(from.nodes.size(), layout{}), fixed(from.nodes.size(), 0),
-        first_reader(from.nodes.size() + 1, 0), fresh(from.nodes.size(), 1), nodes(from.nodes.data()),
-        of(layouts.data()) {}
+        first_reader(from.nodes.size() + 1, 0), nodes(from.nodes.data()), of(layouts.data()) {
+    fresh.assign(from.nodes.size(), 1);
+  }
   propagation(const propagation&) = delete;
   propagation& operator=(const propagation&) = delete;
 };
@@ -48,7 +49,7 @@ constexpr void find_readers(propagation& p) {
   std::vector<std::size_t> next(p.first_reader.begin(), p.first_reader.end());
   for (std::size_t v = 0; v < count; ++v) {
     const node_id* in = p.nodes[v].in.data();
-    for (int k = 0; k < p.nodes[v].arity; ++k) p.readers[next[in[k]]++] = static_cast<node_id>(v);
+    for (int k = 0; k < p.nodes[v].arity; ++k) p.readers[next[in[k]]++] = narrowed(v);
   }
 }
 
@@ -59,13 +60,16 @@ constexpr bool offer(propagation& p, std::size_t v, int position, axis_list list
   const axis_list have = l[position];
   if (have.packed == list.packed || (p.fixed[v] >> position & 1) != 0 || !list.starts_with(have)) return false;
   if (p.g.dims[p.nodes[v].type[position]].extent == 1) return false;
-  const unsigned others = l.sharded() & ~have.bits();
+  const unsigned others = l.sharded_bits() & ~have.bits();
   const int begin = have.size(), end = list.size();
   int j = begin;
   for (; j < end && (others >> list[j] & 1) == 0; ++j) l.append(position, list[j]);
   if (j == begin) return false;
-  p.fresh[v] = 1;
-  for (std::size_t e = p.first_reader[v]; e < p.first_reader[v + 1]; ++e) p.fresh[p.readers[e]] = 1;
+  std::uint8_t* fresh = p.fresh.at;
+  fresh[v] = 1;
+  const node_id* readers = p.readers.data();
+  const std::size_t last = p.first_reader[v + 1];
+  for (std::size_t e = p.first_reader[v]; e < last; ++e) fresh[readers[e]] = 1;
   return true;
 }
 
@@ -110,12 +114,17 @@ constexpr bool visit_factor(propagation& p, const factor& f, const std::size_t* 
   for (int k = 0; k <= arity; ++k) {
     const int position = f.at[k == arity ? in_result : k];
     if (position < 0 || (silent >> k & 1) != 0) continue;
-    const axis_list list = p.of[tensors[k]][position];
-    if (list.starts_with(longest)) longest = list;
+    const layout& l = p.of[tensors[k]];
+    if ((l.word & layout::dims_mask) == 0) continue;
+    const axis_list list = l[position];
+    if (list.packed == 0 || list.packed == longest.packed) continue;
+    if (longest.packed == 0 || list.starts_with(longest)) longest = list;
     else if (!longest.starts_with(list)) return false;
   }
-  if (longest.packed == 0 || (longest.bits() & taken) != 0) return false;
-  taken |= longest.bits();
+  if (longest.packed == 0) return false;
+  const unsigned axes = longest.bits();
+  if ((axes & taken) != 0) return false;
+  taken |= axes;
   bool changed = false;
   for (int k = 0; k <= arity; ++k)
     if (const int position = f.at[k == arity ? in_result : k]; position >= 0)
@@ -149,9 +158,8 @@ constexpr bool visit(propagation& p, std::size_t v, const op_rules& rules, bool 
   return changed;
 }
 
-constexpr bool visit_if_fresh(propagation& p, std::size_t v, bool products, bool from_narrow) {
-  if (p.fresh[v] == 0) return false;
-  p.fresh[v] = 0;
+constexpr bool visit_anew(propagation& p, std::size_t v, bool products, bool from_narrow) {
+  p.fresh.at[v] = 0;
   const op_rules& rules = rules_of(p.nodes[v]);
   return (products || !rules.propagates_late) && visit(p, v, rules, from_narrow);
 }
@@ -162,8 +170,10 @@ constexpr void propagate(propagation& p, bool products, bool from_narrow) {
   p.fresh.assign(count, 1);
   for (bool changed = true; changed;) {
     changed = false;
-    for (std::size_t v = 0; v < count; ++v) changed = visit_if_fresh(p, v, products, from_narrow) || changed;
-    for (std::size_t v = count; v-- > 0;) changed = visit_if_fresh(p, v, products, from_narrow) || changed;
+    for (std::size_t v = 0; v < count; ++v)
+      if (p.fresh.at[v] != 0) changed = visit_anew(p, v, products, from_narrow) || changed;
+    for (std::size_t v = count; v-- > 0;)
+      if (p.fresh.at[v] != 0) changed = visit_anew(p, v, products, from_narrow) || changed;
   }
 }
 

@@ -24,12 +24,12 @@ class recorder : public graph_writer {
   /// An argument: its dims in memory order with the layout of the specification, which is never overridden.
   constexpr value input(element type, const spec& s, source where = {}) {
     node n = source_node(op::input, type, where);
-    if (!s.well_formed || type == element::none) return fail(fault::already_said, "input", where);
+    if (!s.well_formed || type == element::none) return fail(fault::already_reported, "input", where);
     for (const placement& p : s.dims) {
       const int d = intern(p.dim, "input", where);
       if (d < 0) return {this, no_node};
-      if (n.type.has(static_cast<dim_id>(d))) return fail(fault::dim_used_twice, "input", where, p.dim.name);
-      n.type.append(static_cast<dim_id>(d));
+      if (n.type.has(d)) return fail(fault::dim_used_twice, "input", where, p.dim.name);
+      n.type.append(d);
     }
     if (!resolve(s, n.type, "input", where, n.pin, n.pinned)) return {this, no_node};
     n.combine = s.combine;
@@ -61,15 +61,15 @@ class recorder : public graph_writer {
     for (const placement& p : s.dims) {
       const int d = intern(p.dim, "assignment", where);
       if (d < 0) return;
-      if (t.has(static_cast<dim_id>(d))) {
+      if (t.has(d)) {
         fail(fault::dim_used_twice, "assignment", where, p.dim.name);
         return;
       }
-      if (!at(v).type.has(static_cast<dim_id>(d))) {
+      if (!at(v).type.has(d)) {
         fail(fault::assignment_to_other_dims, "assignment", where, p.dim.name);
         return;
       }
-      t.append(static_cast<dim_id>(d));
+      t.append(d);
     }
     for (int i = 0; i < at(v).type.rank; ++i)
       if (!t.has(at(v).type[i])) {
@@ -144,8 +144,8 @@ class recorder : public graph_writer {
     node n = source_node(op::iota, type, where);
     const int d = intern(along, "iota", where);
     if (d < 0) return {this, no_node};
-    n.type.append(static_cast<dim_id>(d));
-    n.which[0] = static_cast<dim_id>(d);
+    n.type.append(d);
+    n.which[0] = narrowed(d);
     return push(n);
   }
 
@@ -157,46 +157,30 @@ class recorder : public graph_writer {
     n.code = code;
     n.user = user;
     n.where = where;
-    n.arity = static_cast<std::uint8_t>(args.size());
+    n.arity = narrowed(args.size());
+    const tensor_type* types[max_arity]{};
     int widest = 0;
-    for (std::size_t i = 0; i < args.size(); ++i) {
-      if (!args[i].ok()) return missing(name_of(n), where);
-      n.in[i] = args[i].id;
-      if (at(args[i]).type.rank > at(args[static_cast<std::size_t>(widest)]).type.rank) widest = static_cast<int>(i);
+    for (int k = 0; k < n.arity; ++k) {
+      const node_id id = args.data()[k].id;
+      if (id == no_node) return missing(name_of(n), where);
+      n.in[k] = id;
+      types[k] = &made_.nodes[id].type;
+      if (types[k]->rank > types[widest]->rank) widest = k;
     }
     if (!passes_partials(n)) return {this, no_node};
-    const tensor_type& wide = at(args[static_cast<std::size_t>(widest)]).type;
-    for (const value& a : args)
-      for (int i = 0; i < at(a).type.rank; ++i)
-        if (!outer && !outer_ && !wide.has(at(a).type[i]))
-          return fail(fault::dims_do_not_broadcast, name_of(n), where, made_.dims[at(a).type[i]].name);
-    const std::size_t first = typed_operand(code);
-    if (user != nullptr && !user->takes(at(args[0]).type.element))
+    n.type = *types[widest];
+    const bool widens = outer || outer_;
+    if (!widens && !broadcasts(n, types, widest, false)) return {this, no_node};
+    const int first = is_predicate(code, 0) ? 1 : 0;
+    if (user != nullptr && !user->takes(types[0]->element))
       return fail(fault::no_function_for_element, user->name, where);
-    const element type = at(args[first]).type.element;
-    for (std::size_t i = first; i < args.size(); ++i)
-      if (at(args[i]).type.element != type) return fail(fault::element_types_differ, name_of(n), where);
-    if (is_predicate(code, 0) && at(args[0]).type.element != element::boolean)
+    const element type = types[first]->element;
+    for (int k = first; k < n.arity; ++k)
+      if (types[k]->element != type) return fail(fault::element_types_differ, name_of(n), where);
+    if (first != 0 && types[0]->element != element::boolean)
       return fail(fault::element_types_differ, name_of(code), where);
-    n.type = wide;
-    for (const value& a : args)
-      for (int i = 0; i < at(a).type.rank; ++i)
-        if (!n.type.has(at(a).type[i])) {
-          if (n.type.rank == max_rank) return fail(fault::rank_too_high, name_of(code), where);
-          n.type.append(at(a).type[i]);
-        }
-    n.type.element = result != element::none ? result : type;
-    if (has_trait(code, op_traits::to_bool)) n.type.element = element::boolean;
-    if (has_trait(code, op_traits::to_real)) n.type.element = real_of(type);
-    if (has_trait(code, op_traits::to_complex)) {
-      if (type != element::f32 && type != element::f64) return fail(fault::complex_parts, name_of(code), where);
-      n.type.element = type == element::f32 ? element::c64 : element::c128;
-    }
-    // No part is dropped silently: a cast does not make complex numbers real.
-    const bool drops_part = result != element::none && !is_complex(result);
-    if (is_complex(type) && (!takes_complex(code) || drops_part))
-      return fail(fault::not_for_complex, name_of(code), where);
-    return push(n);
+    if (widens && !broadcasts(n, types, widest, true)) return {this, no_node};
+    return give_element(n, type, result) ? push(n) : value{this, no_node};
   }
 
   /// Sum over the dims in `over` of a * b; other shared dims are batch dims. Result: batch, rest of a, rest of b.
@@ -205,10 +189,10 @@ class recorder : public graph_writer {
     dim_set set = 0;
     for (const dim_ref& k : over) {
       const int d = made_.find_dim(k.name);
-      if (d < 0 || (at(a).type.set() & at(b).type.set() & dim_bit(static_cast<dim_id>(d))) == 0)
+      if (d < 0 || (at(a).type.set() & at(b).type.set() & dim_bit(d)) == 0)
         return fail(fault::contracted_dim_missing, "dot", where, k.name);
       if (intern(k, "dot", where) < 0) return {this, no_node};
-      set |= dim_bit(static_cast<dim_id>(d));
+      set |= dim_bit(d);
     }
     return dot(a, b, set, where);
   }
@@ -241,7 +225,7 @@ class recorder : public graph_writer {
     for (const dim_ref& k : over) {
       const int d = dim_of(x, k, name_of(how), where);
       if (d < 0) return {this, no_node};
-      set |= dim_bit(static_cast<dim_id>(d));
+      set |= dim_bit(d);
     }
     return reduce(how, x, set, where);
   }
@@ -284,9 +268,9 @@ class recorder : public graph_writer {
     for (const dim_ref& d : along) {
       const int id = intern(d, "broadcast", where);
       if (id < 0) return {this, no_node};
-      if (like.has(static_cast<dim_id>(id))) return fail(fault::dim_used_twice, "broadcast", where, d.name);
+      if (like.has(id)) return fail(fault::dim_used_twice, "broadcast", where, d.name);
       if (like.rank == max_rank) return fail(fault::rank_too_high, "broadcast", where);
-      like.append(static_cast<dim_id>(id));
+      like.append(id);
     }
     return broadcast(x, like, where);
   }
@@ -308,15 +292,15 @@ class recorder : public graph_writer {
     n.code = code;
     n.type = result;
     if (!take_operands(n, args, where)) return {this, no_node};
-    n.first_map = static_cast<std::uint16_t>(made_.maps.size());
-    n.maps = static_cast<std::uint8_t>(maps.size());
+    n.first_map = narrowed(made_.maps.size());
+    n.maps = narrowed(maps.size());
     for (const dim_map& m : maps) made_.maps.push_back(m);
     return push(n);
   }
   /// The id of a dim that a value has; -1 after a fault.
   constexpr int dim_of(value x, dim_ref d, std::string_view op, source where) {
     const int id = made_.find_dim(d.name);
-    if (id >= 0 && at(x).type.has(static_cast<dim_id>(id))) return id;
+    if (id >= 0 && at(x).type.has(id)) return id;
     refuse(fault::dim_missing, op, where, d.name);
     return -1;
   }
@@ -343,7 +327,7 @@ class recorder : public graph_writer {
       return 0;
     }
     made_.loops.push_back(info);
-    return static_cast<std::uint8_t>(made_.loops.size());
+    return narrowed(made_.loops.size());
   }
   constexpr void leave(std::uint8_t loop) { recording_ = made_.loops[loop - 1u].around; }
   constexpr std::uint8_t recording() const { return recording_; }
@@ -353,13 +337,14 @@ class recorder : public graph_writer {
   using graph_writer::resolve;
   constexpr bool take_operands(node& n, std::span<const value> args, source where) {
     n.where = where;
-    n.arity = static_cast<std::uint8_t>(args.size());
-    for (std::size_t k = 0; k < args.size(); ++k) {
-      if (!args[k].ok()) {
+    n.arity = narrowed(args.size());
+    for (int k = 0; k < n.arity; ++k) {
+      const node_id id = args.data()[k].id;
+      if (id == no_node) {
         missing(name_of(n), where);
         return false;
       }
-      n.in[k] = args[k].id;
+      n.in.items[k] = id;
     }
     return passes_partials(n);
   }
@@ -377,12 +362,14 @@ class recorder : public graph_writer {
 
   constexpr value push(const node& n) {
     if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
+    const std::size_t id = made_.nodes.size();
     made_.nodes.push_back(n);
-    if (!made_.loops.empty() && class_of(n.code) != op_class::loop) made_.nodes.back().loop = innermost(n);
-    made_.nodes.back().where = said_at(n.where);
-    made_.nodes.back().gradient = origin_.gradient;
-    made_.nodes.back().origin = origin_.gradient ? origin_.code : n.code;
-    return {this, static_cast<node_id>(made_.nodes.size() - 1)};
+    node& made = made_.nodes[id];
+    if (made_.loops.count != 0 && class_of(n.code) != op_class::loop) made.loop = innermost(n);
+    if (caller_.given) made.where = caller_.where;
+    made.gradient = origin_.gradient;
+    made.origin = origin_.gradient ? origin_.code : n.code;
+    return {this, narrowed(id)};
   }
 
   /// A node whose type is known already, on its operands.
@@ -421,9 +408,9 @@ class recorder : public graph_writer {
   /// The deepest loop of the operands.
   constexpr std::uint8_t innermost(const node& n) const {
     std::uint8_t loop = 0;
+    const node* nodes = made_.nodes.data();
     for (int k = 0; k < n.arity; ++k)
-      if (const std::uint8_t of = made_.nodes[n.in[static_cast<std::size_t>(k)]].loop; within(made_.loops, of, loop))
-        loop = of;
+      if (const std::uint8_t of = nodes[n.in.items[k]].loop; of != loop && within(made_.loops, of, loop)) loop = of;
     return loop;
   }
 
@@ -440,7 +427,7 @@ class recorder : public graph_writer {
 };
 
 namespace detail {
-constexpr value reported(recorder& in) { return in.fail(fault::already_said, "statement", {}); }
+constexpr value reported(recorder& in) { return in.fail(fault::already_reported, "statement", {}); }
 constexpr value reported(const value& beside) { return beside.in == nullptr ? value{} : reported(*beside.in); }
 } // namespace detail
 

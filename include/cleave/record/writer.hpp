@@ -12,7 +12,11 @@ namespace cleave {
 /// fault.
 class graph_writer {
  public:
-  constexpr explicit graph_writer(const mesh_value& mesh) { made_.mesh = mesh; }
+  constexpr explicit graph_writer(const mesh_value& mesh) {
+    made_.mesh = mesh;
+    // The nodes of ordinary programs: to move them when there are more costs as much as to record them.
+    made_.nodes.reserve(1024);
+  }
   graph_writer(const graph_writer&) = delete;
   graph_writer& operator=(const graph_writer&) = delete;
 
@@ -31,12 +35,12 @@ class graph_writer {
     return before;
   }
 
-  /// A line at which everything is said to be, which may be unknown, as that of a statement.
+  /// A line that all new nodes get. It may be unknown, as that of a statement.
   struct caller {
     source where{};
     bool given = false;
   };
-  /// What is recorded from here on is said to be at this line, until another is given. Returns what held before.
+  /// From here on, new nodes get this line, until another one is given. Returns the one before.
   constexpr caller say_at(caller from) {
     const caller before = caller_;
     caller_ = from;
@@ -47,7 +51,7 @@ class graph_writer {
   /// shape_error naming a dim at the first call where others do.
   constexpr bool same_extent(dim_ref a, dim_ref b, std::string_view op, source where) {
     const int first = intern(a, op, where), second = first < 0 ? -1 : intern(b, op, where);
-    return second >= 0 && relate({static_cast<dim_id>(first), static_cast<dim_id>(second), no_dim}, op, where);
+    return second >= 0 && relate({narrowed(first), narrowed(second), no_dim}, op, where);
   }
 
  protected:
@@ -65,13 +69,14 @@ class graph_writer {
     axis_set axes = 0;
     reduction how = reduction::sum;
     element of = element::none;
+    const node* nodes = made_.nodes.data();
     for (int k = 0; k < n.arity; ++k) {
-      node_id u = n.in[static_cast<std::size_t>(k)];
-      while (is_alias(made_.nodes[u].code)) u = made_.nodes[u].in[0];
-      const node& from = made_.nodes[u];
-      if ((from.code != op::input && from.code != op::reshard) || from.pin.unreduced() == 0) continue;
-      partial = static_cast<std::uint8_t>(partial | 1u << k);
-      axes = static_cast<axis_set>(axes | from.pin.unreduced());
+      node_id u = n.in.items[k];
+      while (nodes[u].code == op::identity || nodes[u].code == op::stop_gradient) u = nodes[u].in.items[0];
+      const node& from = nodes[u];
+      if ((from.code != op::input && from.code != op::reshard) || !from.pin.is_partial()) continue;
+      partial = narrowed(partial | 1u << k);
+      axes = axes | from.pin.unreduced();
       how = from.pin.combine();
       of = from.type.element;
     }
@@ -80,8 +85,50 @@ class graph_writer {
     if (partial_operands_of(n.code, of, partial) != 0 && how == through) return true;
     int a = 0;
     while ((axes >> a & 1) == 0) ++a;
-    refuse(fault::unreduced_into_nonlinear, name_of(n), n.where, {}, made_.mesh.axes[static_cast<std::size_t>(a)].name);
+    refuse(fault::unreduced_into_nonlinear, name_of(n), n.where, {}, made_.mesh.axes[a].name);
     return false;
+  }
+
+  /// Checks that operands broadcast to the type of an elementwise node, which is that of the widest. In the outer form
+  /// adds the dims that the node lacks. False after a fault.
+  constexpr bool broadcasts(node& n, const tensor_type* const* types, int widest, bool outer) {
+    for (int k = 0; k < n.arity; ++k)
+      for (int i = 0; k != widest && i < types[k]->rank; ++i) {
+        const dim_id d = types[k]->dims.items[i];
+        if (n.type.has(d)) continue;
+        if (!outer) {
+          refuse(fault::dims_do_not_broadcast, name_of(n), n.where, made_.dims[d].name);
+          return false;
+        }
+        if (n.type.rank == max_rank) {
+          refuse(fault::rank_too_high, name_of(n.code), n.where);
+          return false;
+        }
+        n.type.append(d);
+      }
+    return true;
+  }
+  /// Sets the element type of an elementwise node that computes in `type`; `asked` is that of a cast. False after a
+  /// fault.
+  constexpr bool give_element(node& n, element type, element asked) {
+    const std::uint8_t traits = entry_of(n.code).traits;
+    n.type.element = asked != element::none ? asked : type;
+    if ((traits & op_traits::to_bool) != 0) n.type.element = element::boolean;
+    if ((traits & op_traits::to_real) != 0) n.type.element = real_of(type);
+    if ((traits & op_traits::to_complex) != 0) {
+      if (type != element::f32 && type != element::f64) {
+        refuse(fault::complex_parts, name_of(n.code), n.where);
+        return false;
+      }
+      n.type.element = type == element::f32 ? element::c64 : element::c128;
+    }
+    // No part is dropped silently: a cast does not make complex numbers real.
+    const bool drops_part = asked != element::none && !is_complex(asked);
+    if (is_complex(type) && ((traits & op_traits::complex_too) == 0 || drops_part)) {
+      refuse(fault::not_for_complex, name_of(n.code), n.where);
+      return false;
+    }
+    return true;
   }
 
   /// Notes whole = major * minor and checks it where the extents are fixed.
@@ -146,7 +193,7 @@ class graph_writer {
   constexpr int intern(dim_ref d, std::string_view op, source where) {
     const int known = made_.find_dim(d.name);
     if (known >= 0) {
-      dim_info& info = made_.dims[static_cast<std::size_t>(known)];
+      dim_info& info = made_.dims[known];
       if (info.extent == dynamic) info.extent = d.extent;
       info.divisible = info.divisible || d.divisible;
       if (d.extent != dynamic && d.extent != info.extent) {
@@ -167,7 +214,7 @@ class graph_writer {
   constexpr bool resolve(const spec& s, const tensor_type& t, std::string_view op, source where, layout& l,
                          std::uint8_t& pinned) {
     if (!s.well_formed) {
-      refuse(fault::already_said, op, where);
+      refuse(fault::already_reported, op, where);
       return false;
     }
     if (s.mesh != made_.mesh) {
@@ -177,7 +224,7 @@ class graph_writer {
     axis_set used = 0;
     for (const placement& p : s.dims) {
       const int d = made_.find_dim(p.dim.name);
-      const int i = d < 0 ? -1 : t.find(static_cast<dim_id>(d));
+      const int i = d < 0 ? -1 : t.find(d);
       if (i < 0) {
         refuse(fault::dim_missing, op, where, p.dim.name);
         return false;
@@ -186,7 +233,7 @@ class graph_writer {
         refuse(fault::dim_used_twice, op, where, p.dim.name);
         return false;
       }
-      pinned = static_cast<std::uint8_t>(pinned | 1u << i);
+      pinned = narrowed(pinned | 1u << i);
       for (std::string_view name : p.axes) {
         if (!use(name, used, op, where, p.dim.name)) return false;
         l.append(i, made_.mesh.find(name));
@@ -194,7 +241,7 @@ class graph_writer {
     }
     for (std::string_view name : s.unreduced) {
       if (!use(name, used, op, where, {})) return false;
-      l.set_partial(static_cast<axis_set>(l.unreduced() | axis_bit(made_.mesh.find(name))), s.combine);
+      l.set_partial(l.unreduced() | axis_bit(made_.mesh.find(name)), s.combine);
     }
     return true;
   }
@@ -209,7 +256,7 @@ class graph_writer {
       refuse(fault::axis_used_twice, op, where, dim, axis);
       return false;
     }
-    used = static_cast<axis_set>(used | axis_bit(a));
+    used = used | axis_bit(a);
     return true;
   }
 

@@ -23,7 +23,9 @@ inline constexpr op_rules_table all_rules{{rules::source, rules::elementwise, ru
                                            rules::sort, rules::loop, rules::view, rules::annotated}};
 
 constexpr const op_rules& rules_of(op_class what) { return all_rules.of[static_cast<std::size_t>(what)]; }
-constexpr const op_rules& rules_of(const node& n) { return rules_of(class_of(n.code)); }
+constexpr const op_rules& rules_of(const node& n) {
+  return all_rules.of[static_cast<std::size_t>(entry_of(n.code).what)];
+}
 
 namespace detail {
 constexpr bool rules_in_order() {
@@ -70,12 +72,15 @@ constexpr factor_list factors_of(const graph& g, const node& n) {
 }
 constexpr factor_table factors_of(const graph& g) {
   factor_table all;
-  all.first.assign(g.nodes.size(), 0);
-  all.count.assign(g.nodes.size(), 0);
+  const std::size_t count = g.nodes.size();
+  all.of_node.assign(count, {});
+  // Most nodes have about as many factors as their results have dims.
+  all.kept.reserve(4 * count);
   factor_list scratch;
-  for (std::size_t v = 0; v < g.nodes.size(); ++v) {
+  const node* nodes = g.nodes.data();
+  for (std::size_t v = 0; v < count; ++v) {
     scratch.count = 0;
-    rules_of(g.nodes[v]).factors(g, g.nodes[v], scratch);
+    rules_of(nodes[v]).factors(g, nodes[v], scratch);
     all.set(v, scratch);
   }
   return all;

@@ -16,7 +16,7 @@ constexpr value recorded_annotation(recorder& in, op code, value x, const spec& 
   for (int i = 0; i < n.type.rank && code == op::constrain && from.code == op::constrain; ++i)
     if ((from.pinned & n.pinned) >> i & 1 && from.pin[i] != n.pin[i])
       return in.fail(fault::pinned_layouts_conflict, "constrain", where, in.made().dims[n.type[i]].name);
-  if (code == op::reshard) n.pinned = static_cast<std::uint8_t>((1u << n.type.rank) - 1u);
+  if (code == op::reshard) n.pinned = narrowed((1u << n.type.rank) - 1u);
   return in.push(n);
 }
 
@@ -28,7 +28,7 @@ constexpr value constrained_like(recorder& in, value x, const node& primal) {
     const int from = primal.type.find(n.type[i]);
     if (from < 0 || (primal.pinned >> from & 1) == 0) continue;
     n.pin.set(i, primal.pin[from]);
-    n.pinned = static_cast<std::uint8_t>(n.pinned | 1u << i);
+    n.pinned = narrowed(n.pinned | 1u << i);
   }
   return n.pinned == 0 ? x : in.push(n);
 }

@@ -21,9 +21,10 @@ constexpr value recorded_call(recorder& in, const user_entry& user, std::span<co
   for (const dim_ref& d : whole) {
     const int id = in.made().find_dim(d.name);
     if (id < 0) return in.fail(fault::dim_missing, user.name, where, d.name);
-    n.over |= dim_bit(static_cast<dim_id>(id));
+    n.over |= dim_bit(id);
   }
-  // Dims that an operand has and the result lacks are gathered too: nobody would know how to join the parts.
+  // Dims that an operand has and the result lacks are gathered too: the kernel does not say how to combine partial
+  // results.
   return in.push(n);
 }
 /// The same in manual mode: operands come in the layouts to which they were resharded, whole where they were not, and
@@ -39,8 +40,8 @@ constexpr value recorded_local_call(recorder& in, const user_entry& user, std::s
   for (const placement& p : s.dims) {
     const int d = in.dim(p.dim, user.name, where);
     if (d < 0) return {&in, no_node};
-    if (n.type.has(static_cast<dim_id>(d))) return in.fail(fault::dim_used_twice, user.name, where, p.dim.name);
-    n.type.append(static_cast<dim_id>(d));
+    if (n.type.has(d)) return in.fail(fault::dim_used_twice, user.name, where, p.dim.name);
+    n.type.append(d);
   }
   if (!in.resolve(s, n.type, user.name, where, n.pin, n.pinned)) return {&in, no_node};
   return in.push(n);
@@ -50,7 +51,7 @@ constexpr tensor_type type_named(recorder& in, element type, std::span<const dim
   tensor_type t;
   t.element = type;
   for (const dim_ref& d : dims)
-    if (const int id = in.dim(d, "call", where); id >= 0) t.append(static_cast<dim_id>(id));
+    if (const int id = in.dim(d, "call", where); id >= 0) t.append(id);
   return t;
 }
 
@@ -72,17 +73,17 @@ constexpr void factors_of_call(const graph& g, const node& n, factor_list& list)
   for (int i = 0; i < n.type.rank && !n.local; ++i) {
     if ((n.over & dim_bit(n.type[i])) != 0) continue;
     factor f;
-    f.at[in_result] = static_cast<std::int8_t>(i);
+    f.at[in_result] = narrowed(i);
     for (int k = 0; k < n.arity; ++k) f.at[k] = position_of(operand_type(g, n, k), n.type[i]);
     list.push_back(f);
   }
   for (int k = 0; k < n.arity && n.local; ++k) {
-    const node& from = g.nodes[n.in[static_cast<std::size_t>(k)]];
+    const node& from = g.nodes[n.in[k]];
     for (int i = 0; i < from.type.rank && annotation_of(from) == annotation::moved_layout; ++i) {
       if (from.pin.axes(i) == 0) continue;
       factor f;
       f.type = factor_type::need_replication;
-      f.at[k] = static_cast<std::int8_t>(i);
+      f.at[k] = narrowed(i);
       f.pin = from.pin[i];
       list.push_back(f);
     }

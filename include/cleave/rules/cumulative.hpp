@@ -25,7 +25,7 @@ constexpr value recorded_cumulative(recorder& in, reduction how, value x, dim_re
   if (d < 0) return {&in, no_node};
   if (is_complex(n.type.element) && (how == reduction::max || how == reduction::min))
     return in.fail(fault::not_for_complex, name_of(how), where);
-  n.which[0] = static_cast<dim_id>(d);
+  n.which[0] = narrowed(d);
   return in.push(n);
 }
 

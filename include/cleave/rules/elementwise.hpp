@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/record/op_builder.hpp>
 #include <cleave/rules/by_name.hpp>
@@ -24,12 +25,12 @@ constexpr value recorded_formula(reverse_context& c, const formula& f, std::size
     if (t.code == op::constant) {
       made.push_back(apply.number(t.number, n.type.element));
     } else if (t.code == op::input) {
-      made.push_back(t.in[0] == 4 ? g : t.in[0] == 3 ? c.primal(v) : c.primal(n.in[static_cast<std::size_t>(t.in[0])]));
+      made.push_back(t.in[0] == 4 ? g : t.in[0] == 3 ? c.primal(v) : c.primal(n.in[t.in[0]]));
     } else {
       std::array<value, 3> args{};
       std::size_t arity = 0;
       while (arity < 3 && t.in[arity] >= 0) {
-        args[arity] = made[static_cast<std::size_t>(t.in[arity])];
+        args[arity] = made[as_size(t.in[arity])];
         ++arity;
       }
       made.push_back(

@@ -29,11 +29,11 @@ class remapping {
       if (m.from == f) return fail(fault::dim_used_twice, from.name);
     const int t = in_.dim(to, name_of(code_), where_);
     if (t < 0) return fail();
-    if (f != t && type_.has(static_cast<dim_id>(t))) return fail(fault::dim_used_twice, to.name);
-    type_.dims[static_cast<std::size_t>(type_.find(static_cast<dim_id>(f)))] = static_cast<dim_id>(t);
+    if (f != t && type_.has(t)) return fail(fault::dim_used_twice, to.name);
+    type_.dims[type_.find(f)] = narrowed(t);
     dim_map m;
-    m.from = static_cast<dim_id>(f);
-    m.to = static_cast<dim_id>(t);
+    m.from = narrowed(f);
+    m.to = narrowed(t);
     maps_.push_back(m);
     return &maps_.back();
   }
@@ -72,10 +72,10 @@ class remapping {
 };
 
 /// constant + times * extent.
-constexpr extent_sum sum_of(std::int64_t constant, dim_id dim = no_dim, int times = 1) {
+constexpr extent_sum sum_of(std::int64_t constant, dim_id dim = no_dim, std::int64_t times = 1) {
   extent_sum s;
   s.constant = constant;
-  if (dim != no_dim) s.terms.push_back({dim, static_cast<std::int8_t>(times)});
+  if (dim != no_dim) s.terms.push_back({dim, times});
   return s;
 }
 /// An index that counts from the end where it is negative.
@@ -88,8 +88,8 @@ constexpr extent_sum minus(const extent_sum& a, const extent_sum& b, std::int64_
   for (const extent_sum::term& t : b.terms) {
     bool met = false;
     for (extent_sum::term& have : s.terms)
-      if (have.dim == t.dim) have.times = static_cast<std::int8_t>(have.times - t.times), met = true;
-    if (!met) s.terms.push_back({t.dim, static_cast<std::int8_t>(-t.times)});
+      if (have.dim == t.dim) have.times -= t.times, met = true;
+    if (!met) s.terms.push_back({t.dim, -t.times});
   }
   extent_sum shorter;
   shorter.constant = s.constant;
@@ -139,7 +139,7 @@ constexpr void factors_of_remap(const graph& g, const node& n, factor_list& list
     f.type = factor_type::permutation;
     f.at[map.operand] = position_of(operand_type(g, n, map.operand), map.from);
     if ((mapped & dim_bit(map.to)) == 0) f.at[in_result] = position_of(n.type, map.to);
-    f.taken = static_cast<std::int8_t>(m);
+    f.taken = narrowed(m);
     list.push_back(f);
     mapped |= dim_bit(map.to);
     if (map.window != no_dim) mapped |= dim_bit(map.window);
@@ -147,7 +147,7 @@ constexpr void factors_of_remap(const graph& g, const node& n, factor_list& list
   for (int i = 0; i < n.type.rank; ++i) {
     if ((mapped & dim_bit(n.type[i])) != 0) continue;
     factor f;
-    f.at[in_result] = static_cast<std::int8_t>(i);
+    f.at[in_result] = narrowed(i);
     for (int k = 0; k < n.arity; ++k) f.at[k] = position_of(operand_type(g, n, k), n.type[i]);
     list.push_back(f);
   }
@@ -160,12 +160,12 @@ constexpr dim_set windows_of(const graph& g, const node& n) {
 }
 
 constexpr exchange_part part_of(const placed_op& o, int k) {
-  return part_of(o.maps, static_cast<std::uint8_t>(k), *o.in[k].type, o.in[k].where, *o.out.type, o.out.where);
+  return part_of(o.maps, narrowed(k), *o.in[k].type, o.in[k].where, *o.out.type, o.out.where);
 }
 constexpr void place_exchange(const node&, const strategy&, placed_op& o) {
   unsigned over = 0;
   for (int k = 0; k < o.arity; ++k) over |= fetched_over(part_of(o, k));
-  o.over = static_cast<axis_set>(over);
+  o.over = over;
 }
 constexpr cost moves_of_exchange(const placed_op& o, const sizes& s) {
   static_vector<exchange_part, max_arity> parts;

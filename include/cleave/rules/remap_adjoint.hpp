@@ -61,7 +61,7 @@ class remap_adjoint {
     r.constant = s.constant * times + plus;
     bool met = false;
     for (extent_sum::term t : s.terms) {
-      t.times = static_cast<std::int8_t>(t.times * times + (t.dim == dim ? extents : 0));
+      t.times = t.times * times + (t.dim == dim ? extents : 0);
       met = met || t.dim == dim;
       if (t.times != 0) r.terms.push_back(t);
     }
@@ -81,10 +81,9 @@ class remap_adjoint {
     b.map.stride = turn * m.divisor * sign;
     b.map.dilation = -turn * m.dilation;
     b.map.divisor = turn * m.stride;
-    b.map.offset = scaled(m.offset, -turn, turn * m.divisor * plus, m.from,
-                          static_cast<std::int8_t>(turn * m.divisor * extents));
+    b.map.offset = scaled(m.offset, -turn, turn * m.divisor * plus, m.from, narrowed(turn * m.divisor * extents));
     b.map.at_run_time = m.at_run_time;
-    b.map.sign = static_cast<std::int8_t>(-turn * m.sign);
+    b.map.sign = narrowed(-turn * m.sign);
     return b;
   }
 
@@ -114,7 +113,7 @@ class remap_adjoint {
           if (from.extent != dynamic && to.extent != dynamic && from.extent > 0)
             times = std::max(times, to.extent * (m.stride < 0 ? -m.stride : m.stride) / from.extent + 1);
           if (m.window != no_dim || m.stride != 1) need(m.from, reach_of(m));
-          for (std::int64_t t = -times; t <= times; ++t) ways.push_back(solved(m, 1, 0, static_cast<std::int8_t>(t)));
+          for (std::int64_t t = -times; t <= times; ++t) ways.push_back(solved(m, 1, 0, narrowed(t)));
         }
         break;
       case border::reflect:
@@ -171,7 +170,7 @@ class remap_adjoint {
     std::size_t arity = 1;
     for (const back& b : ways) {
       for (int i = 0; i < type.rank; ++i)
-        if (type[i] == b.map.from) type.dims[static_cast<std::size_t>(i)] = b.map.to;
+        if (type[i] == b.map.from) type.dims[i] = b.map.to;
       dim_map m = b.map;
       if (m.window != no_dim && !to.has(m.window)) windows |= dim_bit(m.window);
       // A window that the operand has too is there again in its cotangent.

@@ -18,7 +18,7 @@ class reverse_context {
   constexpr explicit reverse_context(recorder& recording)
       : in_(recording), count_(recording.made().nodes.size()), depends_(count_, 0), cotangent_(count_, no_node),
         primal_id_(count_, no_node) {
-    for (std::size_t v = 0; v < count_; ++v) primal_id_[v] = static_cast<node_id>(v);
+    for (std::size_t v = 0; v < count_; ++v) primal_id_[v] = narrowed(v);
   }
 
   constexpr recorder& in() const { return in_; }
@@ -43,7 +43,7 @@ class reverse_context {
     if (n.loop != 0 && reverse_loop_of_[n.loop] != 0) primal_id_[v] = in_reverse_loop(v, x, n).id;
     return {&in_, primal_id_[v]};
   }
-  /// Where the backward pass reads each value, for those who redirect it.
+  /// The node that the backward pass reads for each value, for code that redirects it.
   constexpr node_id primal_id(std::size_t v) const { return primal_id_[v]; }
   constexpr void set_primal_id(std::size_t v, node_id id) { primal_id_[v] = id; }
 

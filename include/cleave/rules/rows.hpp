@@ -20,7 +20,7 @@ constexpr value recorded_gather(recorder& in, value table, dim_ref along, value 
   const tensor_type from = in.at(table).type, asked = in.at(indices).type;
   const int d = in.dim_of(table, along, "gather", where);
   if (d < 0) return {&in, no_node};
-  if (asked.has(static_cast<dim_id>(d))) return in.fail(fault::dim_used_twice, "gather", where, along.name);
+  if (asked.has(d)) return in.fail(fault::dim_used_twice, "gather", where, along.name);
   if (!is_integer(asked.element)) return in.fail(fault::not_an_index, "gather", where);
   n.type = asked;
   n.type.element = from.element;
@@ -29,7 +29,7 @@ constexpr value recorded_gather(recorder& in, value table, dim_ref along, value 
     if (n.type.rank == max_rank) return in.fail(fault::rank_too_high, "gather", where);
     n.type.append(from[i]);
   }
-  n.which[0] = static_cast<dim_id>(d);
+  n.which[0] = narrowed(d);
   return in.push(n);
 }
 
@@ -44,15 +44,14 @@ constexpr value recorded_scatter(recorder& in, value rows, dim_ref along, value 
   const int d = in.dim(along, "scatter_add", where);
   if (d < 0) return {&in, no_node};
   if (!is_integer(asked.element)) return in.fail(fault::not_an_index, "scatter_add", where);
-  if (from.has(static_cast<dim_id>(d)) || asked.has(static_cast<dim_id>(d)))
-    return in.fail(fault::dim_used_twice, "scatter_add", where, along.name);
+  if (from.has(d) || asked.has(d)) return in.fail(fault::dim_used_twice, "scatter_add", where, along.name);
   for (int i = 0; i < asked.rank; ++i)
     if (!from.has(asked[i]))
       return in.fail(fault::dims_do_not_broadcast, "scatter_add", where, in.made().dims[asked[i]].name);
   n.type = table;
   n.type.element = from.element;
   n.over = from.set() & ~table.set();
-  n.which[0] = static_cast<dim_id>(d);
+  n.which[0] = narrowed(d);
   return in.push(n);
 }
 
@@ -106,12 +105,13 @@ constexpr void place_gather(const node& n, const strategy& s, placed_op& o) {
   o.over = s.taken[0].mask();
 }
 /// What a look-up moves: indices to the devices that have the rows, and rows back. Both depend on the indices; as
-/// charged, they are spread evenly over the devices that shard the table. Indices travel as 32-bit numbers.
+/// charged, they are spread evenly over the devices that shard the table. Indices travel as offsets in shards of it.
 constexpr cost moves_of_gather(const placed_op& o, const sizes& s) {
   const std::int64_t devices = s.axes.product(o.over);
   if (devices == 1) return {};
   const std::int64_t indices = elements_of_busiest(o.in[1], s), rows = elements_of_busiest(o.out, s);
-  return {(devices - 1) * (indices * 4 + rows * size_of(o.out.type->element)) / devices,
+  const std::int64_t offset = offset_bytes(elements_of_busiest(o.in[0], s));
+  return {(devices - 1) * (indices * offset + rows * size_of(o.out.type->element)) / devices,
           rows > 0 ? 2 * (devices - 1) : 0};
 }
 
@@ -124,7 +124,8 @@ constexpr cost moves_of_scatter(const placed_op& o, const sizes& s) {
   const std::int64_t devices = s.axes.product(o.over), parts = s.axes.product(o.axes_along());
   if (devices == 1) return {};
   const std::int64_t rows = elements_of_busiest(o.in[0], s), indices = elements_of_busiest(o.in[1], s);
-  return {(devices - 1) * (indices * 4 + rows * size_of(o.in[0].type->element)) / parts,
+  const std::int64_t offset = offset_bytes(elements_of_busiest(o.out, s));
+  return {(devices - 1) * (indices * offset + rows * size_of(o.in[0].type->element)) / parts,
           rows > 0 ? 2 * (devices - 1) : 0};
 }
 
@@ -140,7 +141,7 @@ constexpr bool rows_can_be_sent(const planner::cost_model& m, std::size_t v, con
 }
 
 /// The strategies so far, with each device looking up the rows that it has, 0 for the others: nothing is asked for, and
-/// the sum over the devices is left to those who read it. (Mesh-TensorFlow and GSPMD look up so.)
+/// the result is partial over the devices, as in Mesh-TensorFlow and GSPMD.
 constexpr void offer_own_rows(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                               std::vector<strategy>& list) {
   const node& n = m.node_at(v);
@@ -157,8 +158,8 @@ constexpr void offer_own_rows(const planner::cost_model& m, planner::assignment&
   }
 }
 
-/// The strategies so far, with the rows sent to those who have the index instead of partial tables: the table as it is,
-/// as a reader wants it, or sharded as the indices are.
+/// The strategies so far, with the rows sent to the devices that have the index, instead of partial tables: the table
+/// as it is, as a reader wants it, or sharded as the indices are.
 constexpr void offer_sent_rows(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                std::vector<strategy>& list) {
   const node& n = m.node_at(v);

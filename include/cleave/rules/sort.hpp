@@ -17,14 +17,40 @@ constexpr value recorded_sort(recorder& in, op code, value x, dim_ref along, boo
   const int d = in.dim_of(x, along, name_of(code), where);
   if (d < 0) return {&in, no_node};
   if (is_complex(n.type.element)) return in.fail(fault::not_for_complex, name_of(code), where);
-  n.which[0] = static_cast<dim_id>(d);
+  n.which[0] = narrowed(d);
   if (code == op::argsort) n.type.element = element::i32;
   return in.append(n, std::array{x}, where);
 }
 
-/// A cotangent of each element of a slice in order goes to where the element was; indices have none.
+/// How many elements of a sorted slice come before each value, or do not come after it (`right`). Dims that both have
+/// are common. The result has the dims of the values, and then the other dims of the slices.
+constexpr value recorded_search(recorder& in, value sorted, value values, dim_ref along, bool right, source where) {
+  node n;
+  n.code = op::searchsorted;
+  if (!in.take_operands(n, std::array{sorted, values}, where)) return {&in, no_node};
+  const tensor_type from = in.at(sorted).type, asked = in.at(values).type;
+  const int d = in.dim_of(sorted, along, name_of(n.code), where);
+  if (d < 0) return {&in, no_node};
+  if (asked.has(static_cast<dim_id>(d))) return in.fail(fault::dim_used_twice, name_of(n.code), where, along.name);
+  if (from.element != asked.element) return in.fail(fault::element_types_differ, name_of(n.code), where);
+  if (is_complex(from.element)) return in.fail(fault::not_for_complex, name_of(n.code), where);
+  n.type = asked;
+  n.type.element = element::i32;
+  for (int i = 0; i < from.rank; ++i) {
+    if (from[i] == d || asked.has(from[i])) continue;
+    if (n.type.rank == max_rank) return in.fail(fault::rank_too_high, name_of(n.code), where);
+    n.type.append(from[i]);
+  }
+  n.which[0] = static_cast<dim_id>(d);
+  // Each device counts in its own block: the sum over the blocks is the position.
+  n.over = dim_bit(n.which[0]);
+  n.backwards = right;
+  return in.push(n);
+}
+
+/// A cotangent of each element of a slice in order goes to where the element was; indices and positions have none.
 constexpr void adjoint_of_sort(reverse_context& c, std::size_t, const node& n, value g) {
-  if (!c.depends(n.in[0]) || n.code == op::argsort) return;
+  if (!c.depends(n.in[0]) || n.code != op::sort) return;
   const dim_ref along = c.dim_at(n.which[0]);
   add_at_indices(c, n, g, recorded_sort(c.in(), op::argsort, c.primal(n.in[0]), along, n.backwards, n.where), along);
 }
@@ -33,17 +59,14 @@ constexpr void adjoint_of_sort(reverse_context& c, std::size_t, const node& n, v
 
 namespace cleave::rules {
 
-/// Whether the indices that elements had are asked for, not the elements.
-constexpr bool gives_indices(const node& n) { return n.code == op::argsort; }
-
 constexpr void place_sort(const node& n, const strategy&, placed_op& o) {
   o.along = n.which[0];
-  o.over = o.axes_along().mask();
-  o.indices = gives_indices(n);
+  // Elements move only if the result has the dim; positions do not have it.
+  if (o.out.type->has(o.along)) o.over = o.axes_along().mask();
 }
 /// What sorting moves, charged as if the elements were spread evenly: an all-to-all of the operand, and of the indices
-/// where they are wanted, of which a sample's worth is handed on to a neighbour; samples, the elements at the cuts with
-/// their indices, and counts.
+/// if they are the result; one stride of elements that are forwarded to a neighbour; samples; the elements at the cuts
+/// with their indices; and counts. Nothing if the dim is not sharded, or does not stay (a search).
 constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
   const tensor_type& type = *o.in[0].type;
   const std::int64_t n = s.axes.product(o.over);
@@ -53,17 +76,17 @@ constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
     if (type[i] != o.along) slices = times(slices, block_extent(s[type[i]], s.axes.product(o.out.where[i])));
   const sorting how(n, slices, s[o.along]);
   if (slices == 0 || how.extent == 0) return {};
-  const std::int64_t key = size_of(type.element), each = key + (o.indices ? 4 : 0);
+  const bool indices = o.code == op::argsort;
+  const std::int64_t key = size_of(type.element), each = key + (indices ? 4 : 0);
   const std::int64_t elements = (n - 1) * slices * how.block * each / n + slices * how.stride() * each;
   const std::int64_t sampled = (n - 1) * how.decided() * how.samples_of(how.block) * each;
   const std::int64_t cuts = (slices - how.decided_by(n - 1)) * (n - 1) * (key + 8);
   const std::int64_t counts = 2 * (n - 1) * slices * 8;
-  return {elements + sampled + cuts + counts, (o.indices ? 10 : 7) * (n - 1)};
+  return {elements + sampled + cuts + counts, (indices ? 10 : 7) * (n - 1)};
 }
 
 constexpr void emit_sort(const node& n, const placed_op& o, step& s) {
   s.backwards = n.backwards;
-  s.indices = o.indices;
   s.k.append(o.along);
 }
 

@@ -14,7 +14,7 @@ constexpr bool is_made_everywhere(const node& n) { return n.code != op::input &&
 constexpr std::uint32_t traits_of_source(const node& n) { return is_made_everywhere(n) ? planner::rematerialised : 0u; }
 /// An index is that of one of the dims of the step.
 constexpr void express_source(const node& n, const tensor_type& loop, tape_op& t) {
-  if (n.code == op::iota) t.arg = static_cast<std::uint8_t>(loop.find(n.which[0]));
+  if (n.code == op::iota) t.arg = narrowed(loop.find(n.which[0]));
 }
 
 inline constexpr op_rules source{

@@ -13,13 +13,13 @@ constexpr value recorded_rename(recorder& in, value x, dim_ref from, dim_ref to,
   node n = in.node_on(op::rename, x, where);
   const int f = in.dim_of(x, from, "rename", where);
   if (f < 0) return {&in, no_node};
-  if (to.extent == dynamic) to.extent = in.made().dims[static_cast<std::size_t>(f)].extent;
+  if (to.extent == dynamic) to.extent = in.made().dims[f].extent;
   const int t = in.dim(to, "rename", where);
   if (t < 0) return {&in, no_node};
-  if (n.type.has(static_cast<dim_id>(t))) return in.fail(fault::dim_used_twice, "rename", where, to.name);
-  if (!in.relate({static_cast<dim_id>(t), static_cast<dim_id>(f), no_dim}, "rename", where)) return {&in, no_node};
-  n.type.dims[static_cast<std::size_t>(n.type.find(static_cast<dim_id>(f)))] = static_cast<dim_id>(t);
-  n.which = {static_cast<dim_id>(f), static_cast<dim_id>(t), 0};
+  if (n.type.has(t)) return in.fail(fault::dim_used_twice, "rename", where, to.name);
+  if (!in.relate({narrowed(t), narrowed(f), no_dim}, "rename", where)) return {&in, no_node};
+  n.type.dims[n.type.find(f)] = narrowed(t);
+  n.which = {narrowed(f), narrowed(t), 0};
   return in.push(n);
 }
 
@@ -32,9 +32,9 @@ constexpr value recorded_split(recorder& in, value x, dim_ref whole, dim_ref maj
   if (w < 0) return {&in, no_node};
   const int a = in.dim(major, "split", where), b = a < 0 ? -1 : in.dim(minor, "split", where);
   if (b < 0) return {&in, no_node};
-  n.which = {static_cast<dim_id>(w), static_cast<dim_id>(a), static_cast<dim_id>(b)};
+  n.which = {narrowed(w), narrowed(a), narrowed(b)};
   for (const dim_ref* part : {&major, &minor})
-    if (from.has(static_cast<dim_id>(in.made().find_dim(part->name))) || a == b)
+    if (from.has(in.made().find_dim(part->name)) || a == b)
       return in.fail(fault::dim_used_twice, "split", where, part->name);
   if (from.rank == max_rank) return in.fail(fault::rank_too_high, "split", where);
   n.type = {};
@@ -55,10 +55,10 @@ constexpr value recorded_merge(recorder& in, value x, dim_ref major, dim_ref min
   if (a == b) return in.fail(fault::dim_missing, "merge", where, minor.name);
   const int w = in.dim(whole, "merge", where);
   if (w < 0) return {&in, no_node};
-  if (from.has(static_cast<dim_id>(w))) return in.fail(fault::dim_used_twice, "merge", where, whole.name);
+  if (from.has(w)) return in.fail(fault::dim_used_twice, "merge", where, whole.name);
   node n = in.node_on(op::merge, x, where);
   n.type = {};
-  n.which = {static_cast<dim_id>(a), static_cast<dim_id>(b), static_cast<dim_id>(w)};
+  n.which = {narrowed(a), narrowed(b), narrowed(w)};
   n.type.element = from.element;
   tensor_type adjacent;
   adjacent.element = from.element;
@@ -80,7 +80,7 @@ constexpr value recorded_merge(recorder& in, value x, dim_ref major, dim_ref min
 /// The same elements back under the operand's dims.
 constexpr value viewed_back(reverse_context& c, const node& n, value g) {
   recorder& in = c.in();
-  const auto has = [&](int k) { return c.type_of(g).has(n.which[static_cast<std::size_t>(k)]); };
+  const auto has = [&](int k) { return c.type_of(g).has(n.which[k]); };
   const dim_ref first = c.dim_at(n.which[0]), second = c.dim_at(n.which[1]);
   if (n.code == op::rename) return has(1) ? recorded_rename(in, g, second, first, n.where) : g;
   const dim_ref third = c.dim_at(n.which[2]);
@@ -101,7 +101,7 @@ namespace cleave::rules {
 constexpr std::int64_t devices_of(const graph& g, axis_list list) {
   std::int64_t parts = 1;
   for (int i = 0; i < list.size(); ++i) {
-    const std::int64_t size = g.mesh.axes[static_cast<std::size_t>(list[i])].size;
+    const std::int64_t size = g.mesh.axes[list[i]].size;
     if (size == dynamic) return dynamic;
     parts *= size;
   }
@@ -148,13 +148,13 @@ constexpr void factors_of_view(const graph& g, const node& n, factor_list& list)
   const tensor_type& from = operand_type(g, n, 0);
   for (int i = 0; i < n.type.rank; ++i) {
     factor f;
-    f.at[in_result] = static_cast<std::int8_t>(i);
+    f.at[in_result] = narrowed(i);
     const dim_id d = n.type[i];
     if (n.code == op::rename) {
       f.at[0] = position_of(from, d == n.which[1] ? n.which[0] : d);
     } else if (const view_dims dims = dims_of_view(n); n.code == op::split) {
       if (d != dims.minor) f.at[0] = position_of(from, d == dims.major ? dims.whole : d);
-      if (d == dims.major) f.minor = static_cast<std::int8_t>(i + 1), f.minor_in_result = true;
+      if (d == dims.major) f.minor = narrowed(i + 1), f.minor_in_result = true;
     } else {
       f.at[0] = position_of(from, d == dims.whole ? dims.major : d);
       if (d == dims.whole) f.minor = position_of(from, dims.minor);

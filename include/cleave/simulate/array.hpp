@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/graph.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -16,24 +18,27 @@ namespace cleave {
 /// A whole tensor in host memory, with the last dim fastest. Elements of every type are held as double.
 struct host_array {
   shape extents{};
-  std::vector<double> data{};
+  indexed_vector<double> data{};
 
   host_array() = default;
   /// An array of these extents, filled with one value.
   explicit host_array(const shape& s, double fill = 0)
-      : extents(s), data(static_cast<std::size_t>(s.elements()), fill) {}
+      : extents(s), data(indexed_vector<double>::filled(s.elements(), fill)) {}
 };
 
 namespace simulation {
 
+/// Elements of a tensor, or of a shard.
+using elements = indexed_vector<double>;
+
 /// Distance in memory between neighbours along each dim.
-using strides = std::array<std::int64_t, max_rank>;
+using strides = fixed_array<std::int64_t, max_rank>;
 
 inline strides steps_of(const shape& s) {
   strides stride{};
   std::int64_t next = 1;
   for (int i = s.rank; i-- > 0;) {
-    stride[static_cast<std::size_t>(i)] = next;
+    stride[i] = next;
     next *= s[i];
   }
   return stride;
@@ -90,7 +95,7 @@ struct placed {
   /// The step along a dim, 0 where the tensor does not have it.
   std::int64_t step(dim_id d) const {
     const int i = type.find(d);
-    return i < 0 ? 0 : stride[static_cast<std::size_t>(i)];
+    return i < 0 ? 0 : stride[i];
   }
 };
 
@@ -106,8 +111,7 @@ inline host_array reordered(const host_array& from, const tensor_type& have, con
   simulation::streamed_loops loops(2);
   for (int i = 0; i < want.rank; ++i) loops.add(to.extents[i], std::array{source.step(want[i]), target.step(want[i])});
   loops.run({0, 0}, [&](const std::int64_t* at, std::int64_t n, const std::int64_t* step) {
-    for (std::int64_t i = 0; i < n; ++i)
-      to.data[static_cast<std::size_t>(at[1] + i * step[1])] = from.data[static_cast<std::size_t>(at[0] + i * step[0])];
+    for (std::int64_t i = 0; i < n; ++i) to.data[at[1] + i * step[1]] = from.data[at[0] + i * step[0]];
   });
   return to;
 }
@@ -115,13 +119,13 @@ inline host_array reordered(const host_array& from, const tensor_type& have, con
 /// The first element at which two arrays differ by more than `tolerance` times the larger magnitude (or 1); -1 if none
 /// does. NaN equals NaN; arrays of other lengths differ at the end of the shorter one.
 inline std::int64_t first_difference(std::span<const double> a, std::span<const double> b, double tolerance) {
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    const double x = a[i], y = b[i];
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+  const auto close = [tolerance](double x, double y) {
+    if (x == y || (std::isnan(x) && std::isnan(y))) return true;
     const double scale = std::fmax(1.0, std::fmax(std::fabs(x), std::fabs(y)));
-    if (!(std::fabs(x - y) <= tolerance * scale) || std::isinf(scale)) return static_cast<std::int64_t>(i);
-  }
-  return a.size() == b.size() ? -1 : static_cast<std::int64_t>(a.size() < b.size() ? a.size() : b.size());
+    return std::fabs(x - y) <= tolerance * scale && !std::isinf(scale);
+  };
+  const auto [in_a, in_b] = std::ranges::mismatch(a, b, close);
+  return in_a == a.end() && in_b == b.end() ? -1 : in_a - a.begin();
 }
 
 } // namespace cleave

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/plan/price.hpp>
 #include <cleave/program/verify.hpp>
 #include <cleave/simulate/evaluate.hpp>
@@ -35,13 +36,13 @@ class devices {
   devices(const program& p, const sizes& at, std::uint64_t seed) : p_(p), at_(at), seed_(seed) {
     for (std::int64_t d = 0; d < at.axes.devices(); ++d) where_.push_back(coordinates_of(d, at.axes));
     const std::size_t memories = p.arguments + p.results + p.slots;
-    writer_.assign(memories, -1);
-    memory_.resize(where_.size(), std::vector<std::vector<double>>(memories));
+    writer_.assign(memories, nullptr);
+    memory_.resize(where_.size(), std::vector<elements>(memories));
     for (const buffer& b : p.buffers)
       for (std::size_t d = 0; d < where_.size(); ++d) {
         auto& m = memory_[d][memory_of(b)];
-        const auto n = static_cast<std::size_t>(local(d, b).elements());
-        if (m.size() < n) m.resize(n, unwritten);
+        const std::int64_t n = local(d, b).elements();
+        if (std::ssize(m) < n) m.resize(as_size(n), unwritten);
       }
   }
 
@@ -70,7 +71,7 @@ class devices {
   shape local(std::size_t d, const buffer& b) const { return indices_of(b, p_.maps, at_, where_[d]).extents(); }
   placed place(std::size_t d, const buffer& b) const {
     placed p(b.type, local(d, b));
-    p.stride = addresses(d, b).stride;
+    std::ranges::copy(addresses(d, b).stride, p.stride.begin());
     return p;
   }
   std::int64_t offset(std::size_t d, const buffer& b) const { return addresses(d, b).offset; }
@@ -95,18 +96,17 @@ class devices {
 
   /// What is read was written, by this buffer or by one of which it is a view.
   void check_readable(std::uint16_t b) {
-    const int writer = writer_[memory_of(p_.buffers[b])];
-    if (writer < 0) return complain("reads what nothing has written");
-    const buffer &have = p_.buffers[static_cast<std::size_t>(writer)], &want = p_.buffers[b];
+    const buffer &want = p_.buffers[b], *const writer = writer_[memory_of(want)];
+    if (writer == nullptr) return complain("reads what nothing has written");
     if (want.form == form::slice) return check_readable(want.of);
-    if (have.where.unreduced() != want.where.unreduced())
+    if (writer->where.unreduced() != want.where.unreduced())
       complain("reads a partial value as a whole one or the reverse");
     if (want.form == form::view) {
-      if (writer != want.of) complain("looks into a region that is not there");
+      if (writer != &p_.buffers[want.of]) complain("looks into a region that is not there");
       return;
     }
     for (std::size_t d = 0; d < where_.size(); ++d)
-      if (local(d, have).elements() != local(d, want).elements()) complain("reads memory that holds another shard");
+      if (local(d, *writer).elements() != local(d, want).elements()) complain("reads memory that holds another shard");
   }
   /// Memory that is written anew holds nothing before, unless the step also reads it.
   void forget_target(const step& s) {
@@ -121,8 +121,8 @@ class devices {
 
   /// One of the partial values into which a value is taken apart. A function of the global position, so that all views
   /// of an argument agree.
-  double piece(double value, reduction how, element e, std::uint64_t flat, std::uint64_t member,
-               std::uint64_t members) const {
+  double piece(double value, reduction how, element e, std::size_t flat, std::size_t member,
+               std::size_t members) const {
     const auto random = [&](std::uint64_t which) {
       std::uint64_t x = seed_ + 0x9e3779b97f4a7c15u * (flat * 64 + which + 1);
       x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -131,12 +131,13 @@ class devices {
     };
     if (members == 1) return value;
     const bool owner = member == random(63) % members;
-    const double some = static_cast<double>(random(member) % 5);
+    const auto below_5 = [&](std::uint64_t which) { return static_cast<double>(random(which) % 5); };
+    const double some = below_5(member);
     if (how == reduction::sum && e != element::boolean) {
       if (!owner) return stored(e, some - 2);
       double rest = value;
       for (std::uint64_t m = 0; m < members; ++m)
-        if (m != member) rest = applied(op::sub, e, rest, stored(e, static_cast<double>(random(m) % 5) - 2));
+        if (m != member) rest = applied(op::sub, e, rest, stored(e, below_5(m) - 2));
       return rest;
     }
     if (owner) return value;
@@ -145,28 +146,23 @@ class devices {
     return identity_of(how, e);
   }
 
-  void distribute(std::size_t index, const host_array& whole) {
-    const buffer& b = p_.buffers[index];
+  void distribute(const buffer& b, const host_array& whole) {
     const shape extents = global(b.type);
-    if (extents.elements() != static_cast<std::int64_t>(whole.data.size()))
-      return complain("an argument has another size than its type");
+    if (extents.elements() != std::ssize(whole.data)) return complain("an argument has another size than its type");
     box all = box_of(extents, layout{}, {}, at_.axes);
-    const bool known = writer_[memory_of(b)] >= 0;
+    const bool known = writer_[memory_of(b)] != nullptr;
+    const std::size_t members = as_size(at_.axes.product(b.where.unreduced()));
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, b.type, b.where);
-      std::uint64_t member = 0;
-      for (std::size_t a = 0; a < max_axes; ++a)
-        if ((b.where.unreduced() >> a & 1) != 0)
-          member = member * static_cast<std::uint64_t>(at_.axes.of[a]) + static_cast<std::uint64_t>(where_[d][a]);
-      for_each_of(mine, all, mine, [&](std::size_t from, std::size_t to) {
-        const double x = piece(whole.data[from], b.where.combine(), b.type.element, from, member,
-                               static_cast<std::uint64_t>(at_.axes.product(b.where.unreduced())));
+      const std::size_t member = as_size(index_along(b.where.unreduced(), where_[d], at_.axes));
+      for_each_of(mine, all, mine, [&](std::int64_t from, std::int64_t to) {
+        const double x = piece(whole.data[from], b.where.combine(), b.type.element, as_size(from), member, members);
         double& at = data(d, b)[to];
         if (known && !same_bits(at, x)) complain("two views of an argument are not the same elements");
         at = x;
       });
     }
-    writer_[memory_of(b)] = static_cast<int>(index);
+    writer_[memory_of(b)] = &b;
   }
   static bool same_bits(double a, double b) {
     return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
@@ -177,16 +173,17 @@ class devices {
     const buffer& form = p_.buffers[p_.arguments + r];
     host_array whole(global(form.type), unwritten);
     const box all = box_of(whole.extents, layout{}, {}, at_.axes);
-    std::vector<char> seen(whole.data.size(), 0);
-    const buffer& writer = p_.buffers[static_cast<std::size_t>(writer_[p_.arguments + r])];
-    if (writer.where.unreduced() != form.where.unreduced())
+    auto seen = indexed_vector<char>::filled(whole.data.size());
+    const buffer* const writer = writer_[p_.arguments + r];
+    if (writer == nullptr) return complain("a result is never written"), whole;
+    if (writer->where.unreduced() != form.where.unreduced())
       complain("a result is written as a partial value over other axes");
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, form.type, form.where);
-      if (mine.elements() != local(d, writer).elements()) complain("a result is written in another layout");
+      if (mine.elements() != local(d, *writer).elements()) complain("a result is written in another layout");
       const std::vector<std::size_t> group = group_of(d, form.where.unreduced(), where_);
       if (group[0] != d || !out_.problem.empty()) continue;
-      for_each_of(mine, mine, all, [&](std::size_t from, std::size_t to) {
+      for_each_of(mine, mine, all, [&](std::int64_t from, std::int64_t to) {
         double x = memory_[d][p_.arguments + r][from];
         for (std::size_t k = 1; k < group.size(); ++k)
           x = combined(form.where.combine(), form.type.element, x, memory_[group[k]][p_.arguments + r][from]);
@@ -210,9 +207,9 @@ class devices {
   std::uint64_t seed_;
   std::vector<coordinates> where_{};
   /// By device, then arguments, results and slots.
-  std::vector<std::vector<std::vector<double>>> memory_{};
+  std::vector<std::vector<elements>> memory_{};
   /// The buffer that was written last into each memory.
-  std::vector<int> writer_{};
+  std::vector<const buffer*> writer_{};
   const step* step_ = nullptr;
   std::int64_t moved_ = 0;
   std::vector<std::int64_t> flops_{};

@@ -61,7 +61,7 @@ struct evaluator {
   placed place(node_id v) const { return {g.nodes[v].type, shape_of(g.nodes[v].type, at)}; }
 
   void elementwise(const node& n, const host_array* const* in, host_array& out) const {
-    const auto arity = static_cast<std::size_t>(n.arity);
+    const std::size_t arity = n.arity;
     streamed_loops loops(arity + 1);
     std::vector<placed> from;
     for (std::size_t k = 0; k < arity; ++k) from.push_back(place(n.in[k]));
@@ -77,9 +77,8 @@ struct evaluator {
               [&](const std::int64_t* o, std::int64_t count, const std::int64_t* step) {
                 for (std::int64_t i = 0; i < count; ++i) {
                   double x[3]{};
-                  for (std::size_t k = 0; k < arity; ++k)
-                    x[k] = in[k]->data[static_cast<std::size_t>(o[k] + i * step[k])];
-                  double& into = out.data[static_cast<std::size_t>(o[arity] + i * step[arity])];
+                  for (std::size_t k = 0; k < arity; ++k) x[k] = in[k]->data[o[k] + i * step[k]];
+                  double& into = out.data[o[arity] + i * step[arity]];
                   into = n.code == op::user ? applied(*n.user, n.type.element, x[0], x[1], x[2])
                                             : applied(n.code, type, n.type.element, x[0], x[1], x[2]);
                 }
@@ -94,8 +93,8 @@ struct evaluator {
       loops.add(from.extents[i], std::array{from.step(from.type[i]), to.step(from.type[i])});
     loops.run({0, 0}, [&](const std::int64_t* o, std::int64_t count, const std::int64_t* step) {
       for (std::int64_t i = 0; i < count; ++i) {
-        double& total = out.data[static_cast<std::size_t>(o[1] + i * step[1])];
-        total = combined(n.combine, n.type.element, total, in.data[static_cast<std::size_t>(o[0] + i * step[0])]);
+        double& total = out.data[o[1] + i * step[1]];
+        total = combined(n.combine, n.type.element, total, in.data[o[0] + i * step[0]]);
       }
     });
   }
@@ -104,7 +103,7 @@ struct evaluator {
     std::array<std::int64_t, max_arity> offsets{};
     for (const dim_map& m : maps_of(g, n))
       if (m.at_run_time != 0) offsets[m.at_run_time] = static_cast<std::int64_t>(in[m.at_run_time]->data[0]);
-    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const position& index, std::size_t offset) {
+    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const position& index, std::int64_t offset) {
       for (std::uint8_t k = 0; k < n.arity; ++k) {
         if (!takes_from(maps_of(g, n), k)) continue;
         const auto source = source_of(maps_of(g, n), k, g.nodes[n.in[k]].type, n.type, index, at, offsets);
@@ -116,7 +115,7 @@ struct evaluator {
   void gather(const node& n, const host_array& table, const host_array& indices, host_array& out) const {
     const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
     const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
-    for_each_index(whole(out), [&](const position& index, std::size_t offset) {
+    for_each_index(whole(out), [&](const position& index, std::int64_t offset) {
       const auto source = row_of(from, asked, n.type, n.which[0], at[n.which[0]], index,
                                  [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
       if (source) out.data[offset] = table.data[offset_in(whole(table), *source)];
@@ -126,7 +125,7 @@ struct evaluator {
   void scatter(const node& n, const host_array& rows, const host_array& indices, host_array& out) const {
     const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
     const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
-    for_each_index(whole(rows), [&](const position& index, std::size_t offset) {
+    for_each_index(whole(rows), [&](const position& index, std::int64_t offset) {
       const auto target = row_of(n.type, asked, from, n.which[0], at[n.which[0]], index,
                                  [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
       if (!target) return;
@@ -137,17 +136,23 @@ struct evaluator {
 
   void cumulative(const node& n, const host_array& in, host_array& out) const {
     const int along = n.type.find(n.which[0]);
-    const std::int64_t length = out.extents[along], step = steps_of(out.extents)[static_cast<std::size_t>(along)];
-    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const position& index, std::size_t offset) {
-      if (index[static_cast<std::size_t>(along)] != 0) return;
+    const std::int64_t length = out.extents[along], step = steps_of(out.extents)[along];
+    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const position& index, std::int64_t offset) {
+      if (index[along] != 0) return;
       double total = identity_of(n.combine, n.type.element);
       for (std::int64_t i = 0; i < length; ++i) {
-        const auto here = offset + static_cast<std::size_t>((n.backwards ? length - 1 - i : i) * step);
+        const std::int64_t here = offset + (n.backwards ? length - 1 - i : i) * step;
         const double before = total;
         total = combined(n.combine, n.type.element, total, in.data[here]);
         out.data[here] = n.exclusive ? before : total;
       }
     });
+  }
+
+  void on_slices(const node& n, host_array& out) const {
+    std::vector<slice_tensor> from;
+    for (std::size_t k = 0; k < n.arity; ++k) from.push_back({place(n.in[k]), &values[n.in[k]]});
+    compute_on_slices({n.code, n.which[0], n.backwards}, from, n.type, out);
   }
 
   /// The values of a node without operands.
@@ -161,7 +166,7 @@ struct evaluator {
         return;
       case op::count:
         for (dim_id d = 0; d < max_dims; ++d)
-          if ((n.over & dim_bit(d)) != 0) product *= static_cast<double>(at[d]);
+          if (n.over.contains(d)) product *= static_cast<double>(at[d]);
         return put(0, product);
       default: return;
     }
@@ -197,7 +202,7 @@ struct evaluator {
       case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::remap: remap(n, in, out); break;
       case op_class::cumulative: cumulative(n, *in[0], out); break;
-      case op_class::sort: sort_slices(*in[0], n.type.find(n.which[0]), n.backwards, n.code == op::argsort, out); break;
+      case op_class::sort: on_slices(n, out); break;
       case op_class::scatter: scatter(n, *in[0], *in[1], out); break;
       case op_class::gather: gather(n, *in[0], *in[1], out); break;
       case op_class::call: call(n, out); break;
@@ -238,9 +243,8 @@ class loop_runner {
   }
   host_array slice(const node& n) const {
     host_array out(shape_of(n.type, at));
-    const auto from = run.values[n.in[0]].data.begin() +
-                      static_cast<std::ptrdiff_t>(index_[n.of] * out.extents.elements());
-    std::copy(from, from + static_cast<std::ptrdiff_t>(out.data.size()), out.data.begin());
+    const std::int64_t length = out.extents.elements();
+    std::copy_n(run.values[n.in[0]].data.data() + index_[n.of] * length, length, out.data.begin());
     return out;
   }
   /// The loop inside `around` that begins at a node; where its nodes end.
@@ -270,8 +274,7 @@ class loop_runner {
         if (n.code == op::break_if) done = x.data[0] != 0;
         if (n.code == op::loop_yield) next.push_back({n.in[1], x});
         if (n.code == op::loop_stack)
-          std::copy(x.data.begin(), x.data.end(),
-                    run.values[v].data.begin() + static_cast<std::ptrdiff_t>(index_[loop] * x.extents.elements()));
+          std::ranges::copy(x.data, run.values[v].data.data() + index_[loop] * x.extents.elements());
       }
       for (auto& [carry, x] : next) run.values[carry] = std::move(x);
       if (done) break;
@@ -300,8 +303,7 @@ inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, 
                                         const simulation::node_hook& after = {}) {
   const graph g = ordered(recorded);
   if (arguments.size() != g.inputs.size())
-    throw evaluation_error(wording::arrays_needed(static_cast<std::int64_t>(g.inputs.size()),
-                                                  static_cast<std::int64_t>(arguments.size())));
+    throw evaluation_error(wording::arrays_needed(std::ssize(g.inputs), std::ssize(arguments)));
   for (const node& n : g.nodes) simulation::refuse_complex(n.type.element);
   simulation::evaluator run{g, at, std::vector<host_array>(g.nodes.size())};
   for (std::size_t a = 0; a < arguments.size(); ++a) {

@@ -24,25 +24,21 @@ void for_each_of(const box& part, const box& a, const box& b, Each&& each) {
   std::int64_t at = 0, bt = 0;
   streamed_loops loops(2);
   for (int i = 0; i < part.rank; ++i) {
-    const auto k = static_cast<std::size_t>(i);
-    at += (part[i].begin - a[i].begin) * sa[k];
-    bt += (part[i].begin - b[i].begin) * sb[k];
-    loops.add(part[i].size(), std::array{sa[k], sb[k]});
+    at += (part[i].begin - a[i].begin) * sa[i];
+    bt += (part[i].begin - b[i].begin) * sb[i];
+    loops.add(part[i].size(), std::array{sa[i], sb[i]});
   }
   loops.run({at, bt}, [&](const std::int64_t* o, std::int64_t n, const std::int64_t* step) {
-    for (std::int64_t i = 0; i < n; ++i)
-      each(static_cast<std::size_t>(o[0] + i * step[0]), static_cast<std::size_t>(o[1] + i * step[1]));
+    for (std::int64_t i = 0; i < n; ++i) each(o[0] + i * step[0], o[1] + i * step[1]);
   });
 }
 
 inline bool agree_outside(const coordinates& a, const coordinates& b, axis_set axes) {
   for (std::size_t i = 0; i < max_axes; ++i)
-    if ((axes >> i & 1) == 0 && a[i] != b[i]) return false;
+    if (!axes.contains(i) && a[i] != b[i]) return false;
   return true;
 }
-inline bool agree_on(const coordinates& a, const coordinates& b, axis_set axes) {
-  return agree_outside(a, b, static_cast<axis_set>(~axes));
-}
+inline bool agree_on(const coordinates& a, const coordinates& b, axis_set axes) { return agree_outside(a, b, ~axes); }
 /// The devices of a group in the order of their coordinates; every member finds the same list.
 inline std::vector<std::size_t> group_of(std::size_t device, axis_set axes, const std::vector<coordinates>& where) {
   std::vector<std::size_t> members;
@@ -64,7 +60,7 @@ class mover {
   }
 
   /// What every device has afterwards.
-  std::vector<std::vector<double>> made{};
+  std::vector<elements> made{};
   /// Bytes of the busiest device by the table of docs/12-cost.md, of what was really moved.
   std::int64_t bytes = 0;
   /// Bytes that each device took from others, whatever the charge.
@@ -75,8 +71,8 @@ class mover {
     memory_ = memory;
     made.resize(where_.size());
     received.assign(where_.size(), 0);
-    const axis_set gone = static_cast<axis_set>(from_.where.unreduced() & ~to_.where.unreduced());
-    const axis_set fresh = static_cast<axis_set>(to_.where.unreduced() & ~from_.where.unreduced());
+    const axis_set gone = from_.where.unreduced() - to_.where.unreduced();
+    const axis_set fresh = to_.where.unreduced() - from_.where.unreduced();
     const bool reduces = s_.move == kind::all_reduce || s_.move == kind::reduce_scatter;
     if (gone != (reduces ? s_.axes : axis_set{})) problem = "resolves other partial axes than its own";
     if (fresh != (s_.move == kind::mask ? s_.axes : axis_set{})) problem = "makes a whole value partial";
@@ -108,18 +104,18 @@ class mover {
       bool keeps = true;
       for (std::size_t a = 0; a < max_axes; ++a) keeps = keeps && ((s_.axes >> a & 1) == 0 || where_[d][a] == 0);
       const double identity = identity_of(to_.where.combine(), to_.type.element);
-      const auto n = static_cast<std::size_t>(want_[d].elements());
+      const std::int64_t n = want_[d].elements();
       if (keeps) made[d].assign(memory_[d], memory_[d] + n);
-      else made[d].assign(n, identity);
+      else made[d] = elements::filled(n, identity);
     }
   }
 
   /// A box, within what all members of the group have, combined over them in their order.
-  std::vector<double> combined_over(const std::vector<std::size_t>& group, const box& part) {
-    std::vector<double> total(static_cast<std::size_t>(part.elements()));
+  elements combined_over(const std::vector<std::size_t>& group, const box& part) {
+    auto total = elements::filled(part.elements());
     for (std::size_t k = 0; k < group.size(); ++k) {
       if (have_[group[k]] != have_[group[0]]) problem = "combines blocks of different indices";
-      for_each_of(part, have_[group[k]], part, [&](std::size_t from, std::size_t to) {
+      for_each_of(part, have_[group[k]], part, [&](std::int64_t from, std::int64_t to) {
         const double x = memory_[group[k]][from];
         total[to] = k == 0 ? x : combined(s_.combine, from_.type.element, total[to], x);
       });
@@ -143,7 +139,7 @@ class mover {
     if (!nested) {
       // Reduced everywhere, then everybody fetches what it lacks.
       all_reduce();
-      const std::vector<std::vector<double>> whole = std::move(made);
+      const std::vector<elements> whole = std::move(made);
       for (std::size_t d = 0; d < where_.size(); ++d) memory_[d] = whole[d].data();
       made.assign(where_.size(), {});
       return exchange();
@@ -165,18 +161,18 @@ class mover {
         even = even && global_[i] % axes_.product(from_.where[i]) == 0 && global_[i] % axes_.product(to_.where[i]) == 0;
     std::int64_t busiest = 0;
     for (std::size_t d = 0; d < where_.size(); ++d) {
-      const auto n = static_cast<std::size_t>(want_[d].elements());
-      made[d].assign(n, 0);
-      std::vector<char> filled(n, 0);
-      std::size_t missing = n;
+      std::int64_t missing = want_[d].elements();
+      made[d] = elements::filled(missing);
+      auto filled = indexed_vector<char>::filled(missing);
       const auto take = [&](std::size_t source) {
-        for_each_of(intersect(want_[d], have_[source]), have_[source], want_[d], [&](std::size_t from, std::size_t to) {
-          if (filled[to]) return;
-          filled[to] = 1;
-          --missing;
-          made[d][to] = memory_[source][from];
-          if (source != d) received[d] += size();
-        });
+        for_each_of(intersect(want_[d], have_[source]), have_[source], want_[d],
+                    [&](std::int64_t from, std::int64_t to) {
+                      if (filled[to]) return;
+                      filled[to] = 1;
+                      --missing;
+                      made[d][to] = memory_[source][from];
+                      if (source != d) received[d] += size();
+                    });
       };
       take(d);
       for (std::size_t source = 0; source < where_.size() && missing > 0; ++source)

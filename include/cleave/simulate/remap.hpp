@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 // What a remap means, element by element: nothing here knows of runs, regions or parts.
@@ -14,31 +15,31 @@
 namespace cleave::simulation {
 
 /// The index of an element along every dim.
-using position = std::array<std::int64_t, max_rank>;
+using position = fixed_array<std::int64_t, max_rank>;
 
 /// Whether elements come from an operand. Offsets are operands too.
-inline bool takes_from(std::span<const dim_map> maps, std::uint8_t operand) {
+inline bool takes_from(std::span<const dim_map> maps, int operand) {
   for (const dim_map& m : maps)
     if (m.operand == operand) return true;
   return false;
 }
 
 /// The element of an operand that an element of the result is; none where it is 0.
-inline std::optional<position> source_of(std::span<const dim_map> maps, std::uint8_t operand, const tensor_type& from,
+inline std::optional<position> source_of(std::span<const dim_map> maps, int operand, const tensor_type& from,
                                          const tensor_type& to, const position& at, const sizes& s,
                                          std::span<const std::int64_t> offsets) {
   position source{};
   for (int i = 0; i < from.rank; ++i) {
     const int same = to.find(from[i]);
-    source[static_cast<std::size_t>(i)] = same < 0 ? 0 : at[static_cast<std::size_t>(same)];
+    source[i] = same < 0 ? 0 : at[same];
   }
   for (const dim_map& m : maps) {
     if (m.operand != operand) continue;
-    const auto index = [&](dim_id d) { return at[static_cast<std::size_t>(to.find(d))]; };
+    const auto index = [&](dim_id d) { return at[to.find(d)]; };
     const std::int64_t in_window = m.window == no_dim ? 0 : index(m.window);
     const std::int64_t i = bound(m, s, in_window, m.at_run_time == 0 ? 0 : offsets[m.at_run_time]).source(index(m.to));
     if (i < 0) return {};
-    source[static_cast<std::size_t>(from.find(m.from))] = i;
+    source[from.find(m.from)] = i;
   }
   return source;
 }
@@ -48,12 +49,11 @@ template <class Indices>
 std::optional<position> row_of(const tensor_type& table, const tensor_type& indices, const tensor_type& to,
                                dim_id along, std::int64_t extent, const position& at, Indices&& index_at) {
   position asked{}, source{};
-  const auto index = [&](dim_id d) { return at[static_cast<std::size_t>(to.find(d))]; };
-  for (int i = 0; i < indices.rank; ++i) asked[static_cast<std::size_t>(i)] = index(indices[i]);
+  const auto index = [&](dim_id d) { return at[to.find(d)]; };
+  for (int i = 0; i < indices.rank; ++i) asked[i] = index(indices[i]);
   const double row = index_at(asked);
   if (!(row >= 0 && row < static_cast<double>(extent))) return {};
-  for (int i = 0; i < table.rank; ++i)
-    source[static_cast<std::size_t>(i)] = table[i] == along ? static_cast<std::int64_t>(row) : index(table[i]);
+  for (int i = 0; i < table.rank; ++i) source[i] = table[i] == along ? static_cast<std::int64_t>(row) : index(table[i]);
   return source;
 }
 
@@ -62,28 +62,27 @@ template <class Each>
 void for_each_index(const box& all, Each&& each) {
   if (all.empty()) return;
   position at{};
-  for (int i = 0; i < all.rank; ++i) at[static_cast<std::size_t>(i)] = all[i].begin;
-  for (std::size_t offset = 0;; ++offset) {
-    each(static_cast<const position&>(at), offset);
+  for (int i = 0; i < all.rank; ++i) at[i] = all[i].begin;
+  for (std::int64_t offset = 0;; ++offset) {
+    each(std::as_const(at), offset);
     int i = all.rank - 1;
     for (; i >= 0; --i) {
-      if (++at[static_cast<std::size_t>(i)] < all[i].end) break;
-      at[static_cast<std::size_t>(i)] = all[i].begin;
+      if (++at[i] < all[i].end) break;
+      at[i] = all[i].begin;
     }
     if (i < 0) return;
   }
 }
 inline bool holds(const box& b, const position& at) {
   for (int i = 0; i < b.rank; ++i)
-    if (at[static_cast<std::size_t>(i)] < b[i].begin || at[static_cast<std::size_t>(i)] >= b[i].end) return false;
+    if (at[i] < b[i].begin || at[i] >= b[i].end) return false;
   return true;
 }
-inline std::size_t offset_in(const box& b, const position& at) {
+inline std::int64_t offset_in(const box& b, const position& at) {
   const strides step = steps_of(b.extents());
   std::int64_t flat = 0;
-  for (int i = 0; i < b.rank; ++i)
-    flat += (at[static_cast<std::size_t>(i)] - b[i].begin) * step[static_cast<std::size_t>(i)];
-  return static_cast<std::size_t>(flat);
+  for (int i = 0; i < b.rank; ++i) flat += (at[i] - b[i].begin) * step[i];
+  return flat;
 }
 
 } // namespace cleave::simulation

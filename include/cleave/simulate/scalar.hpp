@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/enum_table.hpp>
 #include <cleave/base/error.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/ops/table.hpp>
@@ -16,16 +17,20 @@
 
 namespace cleave::simulation {
 
+template <class Integer>
+double as_integer(std::uint64_t bits) {
+  return static_cast<double>(static_cast<Integer>(bits));
+}
 /// What an integer of 64 bits becomes in an element type.
 inline double wrapped(element e, std::uint64_t bits) {
   switch (e) {
     case element::boolean: return bits != 0 ? 1 : 0;
-    case element::i8: return static_cast<double>(static_cast<std::int8_t>(bits));
-    case element::u8: return static_cast<double>(static_cast<std::uint8_t>(bits));
-    case element::i32: return static_cast<double>(static_cast<std::int32_t>(bits));
-    case element::u32: return static_cast<double>(static_cast<std::uint32_t>(bits));
-    case element::i64: return static_cast<double>(static_cast<std::int64_t>(bits));
-    case element::u64: return static_cast<double>(bits);
+    case element::i8: return as_integer<std::int8_t>(bits);
+    case element::u8: return as_integer<std::uint8_t>(bits);
+    case element::i32: return as_integer<std::int32_t>(bits);
+    case element::u32: return as_integer<std::uint32_t>(bits);
+    case element::i64: return as_integer<std::int64_t>(bits);
+    case element::u64: return as_integer<std::uint64_t>(bits);
     default: return 0;
   }
 }
@@ -65,8 +70,7 @@ inline double random_number(op code, element result, std::uint64_t key, std::uin
     return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
   }
   if (!is_floating(result)) return leading(0, 32);
-  constexpr int digits[] = {8, 11, 24, 53};
-  const int bits = digits[static_cast<int>(result) - static_cast<int>(element::bf16)];
+  const int bits = result == element::bf16 ? 8 : result == element::f16 ? 11 : result == element::f32 ? 24 : 53;
   return std::ldexp(leading(0, bits), -bits);
 }
 
@@ -139,8 +143,8 @@ inline void run_reference(const user_entry& user, std::span<const reference_shar
 
 /// How two partial values combine.
 inline double combined(reduction how, element e, double a, double b) {
-  constexpr op codes[] = {op::add, op::maximum, op::minimum, op::mul};
-  return applied(codes[static_cast<int>(how)], e, a, b);
+  constexpr enum_table<reduction, op, 4> codes{{op::add, op::maximum, op::minimum, op::mul}};
+  return applied(codes[how], e, a, b);
 }
 
 /// What a reduction over nothing gives.
@@ -152,8 +156,8 @@ inline double identity_of(reduction how, element e) {
     return largest ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
   const bool is_signed = e == element::i8 || e == element::i32 || e == element::i64;
   const std::int64_t width = e == element::boolean ? 1 : 8 * size_of(e);
-  if (!is_signed) return largest ? std::ldexp(1.0, static_cast<int>(width)) - 1 : 0;
-  return largest ? std::ldexp(1.0, static_cast<int>(width - 1)) - 1 : -std::ldexp(1.0, static_cast<int>(width - 1));
+  if (!is_signed) return largest ? std::exp2(width) - 1 : 0;
+  return largest ? std::exp2(width - 1) - 1 : -std::exp2(width - 1);
 }
 
 } // namespace cleave::simulation

@@ -25,7 +25,7 @@ class machine : slice_steps {
     if (!out_.problem.empty()) return out_;
     for (std::size_t b = 0; b < p_.buffers.size(); ++b)
       if (p_.buffers[b].role == role::input && p_.buffers[b].form == form::shard)
-        distribute(b, arguments[p_.buffers[b].index]);
+        distribute(p_.buffers[b], arguments[p_.buffers[b].index]);
     flops_.assign(where_.size(), 0);
     // What never runs moves what it is priced at.
     for (const step& s : p_.steps) out_.step_bytes.push_back(writes(s) ? step_bytes(p_, s, at_) : 0);
@@ -67,7 +67,7 @@ class machine : slice_steps {
         if (const buffer& out = p_.buffers[p_.steps[i].out]; out.form == form::slice && out.loop == s.in_loop) {
           for (auto& device : memory_)
             std::fill(device[memory_of(out)].begin(), device[memory_of(out)].end(), unwritten);
-          writer_[memory_of(out)] = out.of;
+          writer_[memory_of(out)] = &p_.buffers[out.of];
         }
     const std::int64_t iterations = s.in.empty() ? loop.along != no_dim ? at_[loop.along] : loop.iterations
                                                  : agreed(s.in[0]);
@@ -90,7 +90,7 @@ class machine : slice_steps {
       case step_kind::move: move(s); break;
       case step_kind::exchange: exchange(s); break;
       case step_kind::scan: scan(s); break;
-      case step_kind::sort: sort(s); break;
+      case step_kind::sort: on_slices(s); break;
       case step_kind::gather: gather(s); break;
       case step_kind::scatter: scatter(s); break;
       default:
@@ -101,18 +101,21 @@ class machine : slice_steps {
         moved_ = step_bytes(p_, s, at_);
     }
     if (!out_.problem.empty()) return;
-    const buffer& out = p_.buffers[s.out];
-    writer_[memory_of(out)] = out.form == form::slice ? out.of : s.out;
+    note_written(p_.buffers[s.out]);
     out_.step_bytes[i] = moved_;
     out_.bytes += moved_;
     if (s.in_flight) depart(i);
   }
 
+  void note_written(const buffer& out) {
+    writer_[memory_of(out)] = out.form == form::slice ? &p_.buffers[out.of] : &out;
+  }
+
   /// What an exchange in flight brings is not there before it is waited for, and what it sends stays as it is.
   struct flight {
     std::size_t begun;
-    std::vector<std::vector<double>> brought;
-    std::vector<std::vector<std::vector<double>>> sent;
+    std::vector<elements> brought;
+    std::vector<std::vector<elements>> sent;
   };
   void depart(std::size_t begun) {
     const step& s = p_.steps[begun];
@@ -124,27 +127,23 @@ class machine : slice_steps {
       f.brought.push_back(device[target]);
       std::fill(device[target].begin(), device[target].end(), unwritten);
     }
-    writer_[target] = -1;
+    writer_[target] = nullptr;
     in_flight_.push_back(std::move(f));
   }
   void arrive(const step& w) {
-    for (std::size_t i = 0; i < in_flight_.size(); ++i) {
-      flight& f = in_flight_[i];
-      if (f.begun != w.begun) continue;
-      const step& s = p_.steps[f.begun];
-      const buffer& out = p_.buffers[s.out];
-      if (writer_[memory_of(out)] != -1) complain("is written while an exchange brings something else");
-      for (std::size_t d = 0; d < memory_.size(); ++d) {
-        for (std::size_t k = 0; k < s.in.size(); ++k)
-          if (!std::ranges::equal(f.sent[d][k], memory_[d][memory_of(p_.buffers[s.in[k]])], same_bits))
-            complain("waits for an exchange whose operand was written meanwhile");
-        memory_[d][memory_of(out)] = f.brought[d];
-      }
-      writer_[memory_of(out)] = out.form == form::slice ? out.of : s.out;
-      in_flight_.erase(in_flight_.begin() + static_cast<std::ptrdiff_t>(i));
-      return;
+    const auto f = std::ranges::find(in_flight_, w.begun, &flight::begun);
+    if (f == in_flight_.end()) return complain("waits for an exchange that did not begin");
+    const step& s = p_.steps[f->begun];
+    const buffer& out = p_.buffers[s.out];
+    if (writer_[memory_of(out)] != nullptr) complain("is written while an exchange brings something else");
+    for (std::size_t d = 0; d < memory_.size(); ++d) {
+      for (std::size_t k = 0; k < s.in.size(); ++k)
+        if (!std::ranges::equal(f->sent[d][k], memory_[d][memory_of(p_.buffers[s.in[k]])], same_bits))
+          complain("waits for an exchange whose operand was written meanwhile");
+      memory_[d][memory_of(out)] = f->brought[d];
     }
-    complain("waits for an exchange that did not begin");
+    note_written(out);
+    in_flight_.erase(f);
   }
 
   /// What a step reads around a shard is the shard as it is now, and what an exchange has brought: here both are one
@@ -185,15 +184,15 @@ class machine : slice_steps {
     std::vector<std::int64_t> start(target + 1, 0);
     for (std::size_t k = 0; k < loads; ++k) start[k] = offset(d, p_.buffers[s.in[k]]);
     for (std::size_t i = 0; i < rank; ++i) {
-      const dim_id dim = s.loop[static_cast<int>(i)];
+      const dim_id dim = s.loop[i];
       std::vector<std::int64_t> steps;
       for (const placed& p : from) steps.push_back(p.step(dim));
       for (std::size_t j = 0; j < rank; ++j) steps.push_back(i == j ? 1 : 0);
       steps.push_back(to.step(dim));
-      start[loads + i] = space[static_cast<int>(i)].begin;
-      loops.add(space[static_cast<int>(i)].size(), steps);
-      for (std::uint16_t in : s.in) check_block(d, p_.buffers[in], dim, space[static_cast<int>(i)]);
-      check_block(d, out, dim, space[static_cast<int>(i)]);
+      start[loads + i] = space[i].begin;
+      loops.add(space[i].size(), steps);
+      for (std::uint16_t in : s.in) check_block(d, p_.buffers[in], dim, space[i]);
+      check_block(d, out, dim, space[i]);
     }
     for (std::uint16_t in : s.in)
       if ((p_.buffers[in].type.set() & ~s.loop.set()) != 0) complain("does not run over all dims of an operand");
@@ -229,7 +228,7 @@ class machine : slice_steps {
   double count(dim_set dims) const {
     double n = 1;
     for (dim_id d = 0; d < max_dims; ++d)
-      if ((dims & dim_bit(d)) != 0) n *= static_cast<double>(at_[d]);
+      if (dims.contains(d)) n *= static_cast<double>(at_[d]);
     return n;
   }
 
@@ -257,18 +256,18 @@ class machine : slice_steps {
         at_run_time = true;
         offsets[m.at_run_time] = static_cast<std::int64_t>(data(0, p_.buffers[s.in[m.at_run_time]])[0]);
       }
-    std::vector<std::vector<double>> made(where_.size());
+    std::vector<elements> made(where_.size());
     std::int64_t busiest = 0;
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = indices_of(to, p_.maps, at_, where_[d]);
-      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
+      made[d] = elements::filled(mine.elements());
       std::int64_t bytes = 0;
-      for (std::uint8_t k = 0; k < static_cast<std::uint8_t>(s.in.size()); ++k) {
+      for (int k = 0; k < std::ssize(s.in); ++k) {
         if (!takes_from(maps, k)) continue;
         const buffer& from = p_.buffers[s.in[k]];
         const box own = part(d, from.type, from.where);
-        std::set<std::pair<std::uint32_t, std::size_t>> received;
-        for_each_index(mine, [&](const position& at, std::size_t offset) {
+        std::set<std::pair<std::uint32_t, std::int64_t>> received;
+        for_each_index(mine, [&](const position& at, std::int64_t offset) {
           const std::uint32_t where = part_of_region(d, to, at);
           if ((to.parts >> where & 1) == 0 && has_neighbours(to)) {
             made[d][offset] = unwritten;
@@ -287,7 +286,7 @@ class machine : slice_steps {
           if (out_.problem.empty())
             made[d][offset] = data(owner, from)[offset_in(part(owner, from.type, from.where), *source)];
         });
-        bytes += static_cast<std::int64_t>(received.size()) * size_of(from.type.element);
+        bytes += std::ssize(received) * size_of(from.type.element);
       }
       busiest = std::max(busiest, bytes);
     }
@@ -300,10 +299,10 @@ class machine : slice_steps {
   }
   std::uint32_t part_of_region(std::size_t d, const buffer& to, const position& at) const {
     std::uint32_t part = 0, digit = 1;
-    for (int m = 0; m < to.maps && has_neighbours(to); ++m, digit *= 3) {
-      const dim_map& map = p_.maps[static_cast<std::size_t>(to.first_map + m)];
-      const auto i = static_cast<std::size_t>(to.type.find(map.from));
-      const range block = held(at_[map.to], to.where[static_cast<int>(i)], where_[d], at_.axes);
+    for (unsigned m = 0; m < to.maps && has_neighbours(to); ++m, digit *= 3) {
+      const dim_map& map = p_.maps[to.first_map + m];
+      const int i = to.type.find(map.from);
+      const range block = held(at_[map.to], to.where[i], where_[d], at_.axes);
       part += digit * (!surrounds(map) ? 1 : at[i] < block.begin ? 0 : at[i] < block.end ? 1 : 2);
     }
     return part;
@@ -315,10 +314,11 @@ class machine : slice_steps {
     std::vector<std::pair<dim_id, std::int64_t>> loops;
     std::int64_t flops = 2;
     dim_set covered = 0;
-    for (const tensor_type* group : {&s.batch, &s.m, &s.k, &s.n})
+    const gemm_dims groups = as_gemm(s);
+    for (const tensor_type* group : {&groups.batch, &groups.m, &groups.k, &groups.n})
       for (int i = 0; i < group->rank; ++i) {
         const dim_id dim = (*group)[i];
-        const buffer& holder = group == &s.n ? b : a;
+        const buffer& holder = group == &groups.n ? b : a;
         if (!holder.type.has(dim)) return complain("contracts a dim that an operand does not have"), 0;
         const range block = part(d, holder.type, holder.where)[holder.type.find(dim)];
         for (const buffer* each : {&a, &b, &c}) check_block(d, *each, dim, block);

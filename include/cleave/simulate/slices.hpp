@@ -15,12 +15,12 @@ class slice_steps : protected devices {
   /// depends on the indices; charged is the price.
   void gather(const step& s) {
     const buffer &table = p_.buffers[s.in[0]], &indices = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
-    std::vector<std::vector<double>> made(where_.size());
+    std::vector<elements> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, to.type, to.where), asked = part(d, indices.type, indices.where);
-      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
-      for_each_index(mine, [&](const position& index, std::size_t offset) {
-        const auto source = row_of(table.type, indices.type, to.type, s.k[0], at_[s.k[0]], index,
+      made[d] = elements::filled(mine.elements());
+      for_each_index(mine, [&](const position& index, std::int64_t offset) {
+        const auto source = row_of(table.type, indices.type, to.type, dim_along(s), at_[dim_along(s)], index,
                                    [&](const position& i) {
                                      if (holds(asked, i)) return data(d, indices)[offset_in(asked, i)];
                                      complain("looks up at indices that it does not hold");
@@ -32,8 +32,8 @@ class slice_steps : protected devices {
           if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, table.type, table.where), *source))
             owner = other;
         // Where devices look up their own rows, the others have 0.
-        const unsigned alone = table.where[table.type.find(s.k[0])].mask() & ~static_cast<unsigned>(s.axes);
-        if (owner == where_.size() && alone != 0 && (alone & ~static_cast<unsigned>(to.where.unreduced())) == 0) return;
+        const axis_set alone = table.where[table.type.find(dim_along(s))].mask() - s.axes;
+        if (owner == where_.size() && !alone.empty() && to.where.unreduced().includes(alone)) return;
         if (owner == where_.size()) return complain("needs a row that no device of its group has");
         made[d][offset] = data(owner, table)[offset_in(part(owner, table.type, table.where), *source)];
       });
@@ -46,14 +46,14 @@ class slice_steps : protected devices {
   /// Rows added up at indices: on every device those of all devices among which rows are sent, in their order.
   void scatter(const step& s) {
     const buffer &rows = p_.buffers[s.in[0]], &indices = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
-    std::vector<std::vector<double>> made(where_.size());
+    std::vector<elements> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, to.type, to.where);
-      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
+      made[d] = elements::filled(mine.elements());
       for (std::size_t sender : group_of(d, s.axes, where_)) {
         const box sent = part(sender, rows.type, rows.where), asked = part(sender, indices.type, indices.where);
-        for_each_index(sent, [&](const position& index, std::size_t offset) {
-          const auto target = row_of(to.type, indices.type, rows.type, s.k[0], at_[s.k[0]], index,
+        for_each_index(sent, [&](const position& index, std::int64_t offset) {
+          const auto target = row_of(to.type, indices.type, rows.type, dim_along(s), at_[dim_along(s)], index,
                                      [&](const position& i) {
                                        if (holds(asked, i)) return data(sender, indices)[offset_in(asked, i)];
                                        complain("adds rows at indices that it does not hold");
@@ -61,8 +61,7 @@ class slice_steps : protected devices {
                                      });
           if (!target || !out_.problem.empty()) return;
           for (int i = 0; i < to.type.rank; ++i)
-            if (to.type[i] != s.k[0] && ((*target)[static_cast<std::size_t>(i)] < mine[i].begin ||
-                                         (*target)[static_cast<std::size_t>(i)] >= mine[i].end))
+            if (to.type[i] != dim_along(s) && ((*target)[i] < mine[i].begin || (*target)[i] >= mine[i].end))
               return complain("is sent rows of other columns");
           if (!holds(mine, *target)) return;
           double& total = made[d][offset_in(mine, *target)];
@@ -78,16 +77,16 @@ class slice_steps : protected devices {
   /// Running totals: every device on its own block, and then with what the devices before it have in all.
   void scan(const step& s) {
     const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
-    const int along = to.type.find(s.k[0]);
+    const int along = to.type.find(dim_along(s));
     if (!(from.type == to.type) || !(from.where == to.where)) return complain("scans into another layout");
     const axis_list list = to.where[along];
     const element e = to.type.element;
     std::int64_t busiest = 0;
-    std::vector<std::vector<double>> made(where_.size());
+    std::vector<elements> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, to.type, to.where);
-      made[d].assign(static_cast<std::size_t>(mine.elements()), 0);
-      const std::int64_t length = mine[along].size(), step = steps_of(mine.extents())[static_cast<std::size_t>(along)];
+      made[d] = elements::filled(mine.elements());
+      const std::int64_t length = mine[along].size(), step = steps_of(mine.extents())[along];
       // The devices before this one, in the order of their blocks.
       std::vector<std::pair<std::int64_t, std::size_t>> before;
       const std::int64_t own = block_index(list, where_[d], at_.axes);
@@ -99,8 +98,8 @@ class slice_steps : protected devices {
       std::sort(before.begin(), before.end());
       std::int64_t slices = 0;
       box first = mine;
-      first.along[static_cast<std::size_t>(along)] = {0, 1};
-      for_each_index(first, [&](const position& index, std::size_t) {
+      first.along[along] = {0, 1};
+      for_each_index(first, [&](const position& index, std::int64_t) {
         ++slices;
         double total = identity_of(s.combine, e);
         for (const auto& [block, other] : before) {
@@ -108,17 +107,17 @@ class slice_steps : protected devices {
           double sum = identity_of(s.combine, e);
           position at = index;
           for (std::int64_t i = 0; i < theirs[along].size(); ++i) {
-            at[static_cast<std::size_t>(along)] = s.backwards ? theirs[along].end - 1 - i : theirs[along].begin + i;
+            at[along] = s.backwards ? theirs[along].end - 1 - i : theirs[along].begin + i;
             sum = combined(s.combine, e, sum, data(other, from)[offset_in(theirs, at)]);
           }
           total = combined(s.combine, e, total, sum);
         }
         position at = index;
-        at[static_cast<std::size_t>(along)] = mine[along].begin;
-        const std::size_t start = length > 0 ? offset_in(mine, at) : 0;
+        at[along] = mine[along].begin;
+        const std::int64_t start = length > 0 ? offset_in(mine, at) : 0;
         double sum = identity_of(s.combine, e);
         for (std::int64_t i = 0; i < length; ++i) {
-          const auto here = start + static_cast<std::size_t>((s.backwards ? length - 1 - i : i) * step);
+          const std::int64_t here = start + (s.backwards ? length - 1 - i : i) * step;
           const double so_far = sum;
           sum = combined(s.combine, e, sum, data(d, from)[here]);
           made[d][here] = combined(s.combine, e, total, s.exclusive ? so_far : sum);
@@ -130,31 +129,61 @@ class slice_steps : protected devices {
     moved_ = busiest;
   }
 
-  /// Slices put together from the devices that share them, sorted, and taken apart again.
-  void sort(const step& s) {
-    const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
-    const int along = to.type.find(s.k[0]);
-    if (from.type.dims != to.type.dims || !(from.where == to.where)) return complain("sorts into another layout");
-    std::vector<std::vector<double>> made(where_.size());
+  /// What depends on the order within slices: each operand is put together from the devices among which the step
+  /// communicates, and each device keeps its own part of the result.
+  void on_slices(const step& s) {
+    const buffer& to = p_.buffers[s.out];
+    for (std::uint16_t b : s.in)
+      if (!blocks_agree(p_.buffers[b], to)) return complain("works on slices in other blocks than those of its result");
+    if (to.type.has(dim_along(s)) && p_.buffers[s.in[0]].type.dims != to.type.dims)
+      return complain("sorts into another memory order");
+    std::vector<elements> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
-      box shared = part(d, to.type, to.where);
-      const box mine = shared;
-      shared.along[static_cast<std::size_t>(along)] = {0, at_[s.k[0]]};
-      host_array slices(shared.extents()), sorted(shared.extents());
-      for (std::size_t other : group_of(d, s.axes, where_)) {
-        const box theirs = part(other, from.type, from.where);
-        for_each_index(theirs, [&](const position& index, std::size_t offset) {
-          slices.data[offset_in(shared, index)] = data(other, from)[offset];
-        });
+      std::vector<host_array> arrays;
+      arrays.reserve(s.in.size());
+      std::vector<slice_tensor> from;
+      for (std::uint16_t b : s.in) {
+        const buffer& in = p_.buffers[b];
+        arrays.push_back(joined(d, in, s.axes));
+        from.push_back({placed(in.type, arrays.back().extents), &arrays.back()});
       }
-      sort_slices(slices, along, s.backwards, s.indices, sorted);
-      made[d].resize(static_cast<std::size_t>(mine.elements()));
-      for_each_index(mine, [&](const position& index, std::size_t offset) {
-        made[d][offset] = sorted.data[offset_in(shared, index)];
+      const box all = shared(d, to, s.axes), mine = part(d, to.type, to.where);
+      host_array out(all.extents());
+      compute_on_slices({s.what, dim_along(s), s.backwards}, from, to.type, out);
+      made[d] = elements::filled(mine.elements());
+      for_each_index(mine, [&](const position& index, std::int64_t offset) {
+        made[d][offset] = out.data[offset_in(all, index)];
       });
     }
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
     moved_ = step_bytes(p_, s, at_);
+  }
+
+ private:
+  /// Whether two tensors have the dims that they share in the same blocks.
+  static bool blocks_agree(const buffer& a, const buffer& b) {
+    for (int i = 0; i < a.type.rank; ++i)
+      if (const int other = b.type.find(a.type[i]); other >= 0 && a.where[i] != b.where[other]) return false;
+    return true;
+  }
+  /// The elements that the devices have which differ from one only along some axes.
+  box shared(std::size_t d, const buffer& b, axis_set axes) {
+    box all = part(d, b.type, b.where);
+    for (std::size_t other : group_of(d, axes, where_)) {
+      const box theirs = part(other, b.type, b.where);
+      for (int i = 0; i < all.rank; ++i)
+        all[i] = {std::min(all[i].begin, theirs[i].begin), std::max(all[i].end, theirs[i].end)};
+    }
+    return all;
+  }
+  host_array joined(std::size_t d, const buffer& b, axis_set axes) {
+    const box all = shared(d, b, axes);
+    host_array whole(all.extents());
+    for (std::size_t other : group_of(d, axes, where_))
+      for_each_index(part(other, b.type, b.where), [&](const position& index, std::int64_t offset) {
+        whole.data[offset_in(all, index)] = data(other, b)[offset];
+      });
+    return whole;
   }
 };
 

@@ -57,7 +57,7 @@ struct hash_functor {
   std::uint64_t* sums;
 
   /// Sums a mixture of each number and its index (the finaliser of SplitMix64), so that the order of additions does not
-  /// matter. All NaN are one, since nobody promises the payload of a NaN.
+  /// matter. All NaN count as one, since the payload of a NaN is not defined.
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
     std::uint64_t sum = 0;
     for (std::int64_t i = unit; i < all.count; i += units) {

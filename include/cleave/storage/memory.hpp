@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/error.hpp>
+#include <cleave/storage/as.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -18,15 +19,6 @@
 
 namespace cleave {
 
-/// Memory as an array of T.
-template <class T>
-T* as(void* at) {
-  return static_cast<T*>(at);
-}
-template <class T>
-const T* as(const void* at) {
-  return static_cast<const T*>(at);
-}
 /// The bytes of so many elements of type T.
 template <class T>
 constexpr std::int64_t bytes_of(std::int64_t elements) {
@@ -64,13 +56,12 @@ struct kept_instance {
     get() = nullptr;
   }
   static const execution_space& made() {
-    static const bool once = [] {
+    [[maybe_unused]] static const bool once = [] {
       require_kokkos();
       get() = new execution_space;
       Kokkos::push_finalize_hook(&kept_instance::release);
       return true;
     }();
-    static_cast<void>(once);
     if (get() == nullptr) throw environment_error(wording::finalised("Kokkos"));
     return *get();
   }
@@ -107,7 +98,7 @@ inline void launch_units(const char* label, std::int64_t units, unit_range run, 
 
 template <class Functor>
 void run_units(const void* work, std::int64_t begin, std::int64_t end) {
-  const Functor& f = *static_cast<const Functor*>(work);
+  const Functor& f = *as<Functor>(work);
   for (std::int64_t i = begin; i < end; ++i) f(i);
 }
 
@@ -125,7 +116,7 @@ void launch(const char* label, std::int64_t n, const Functor& f) {
   }
 }
 
-/// Waits for kernels before somebody else (MPI, the host) touches their memory.
+/// Waits until all kernels have finished. Call it before MPI or the host touches their memory.
 inline void wait_for_kernels() {
   if constexpr (!on_host) detail::kept_instance::made().fence("cleave");
 }

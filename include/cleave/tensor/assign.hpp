@@ -18,7 +18,7 @@ struct is_run_time_leaf : std::bool_constant<is_tensor<A> || Number<A>> {};
 /// Runs a plan on the leaves of its arguments and results.
 template <class Plan, class Leaves, class... Results>
 void run_plan(Leaves& leaves, Results&... results) {
-  static_assert(sizeof(typename said<Plan>::type) != 0);
+  static_assert(sizeof(typename rejection_of<Plan>::type) != 0);
   if constexpr (Plan::found.ok()) {
     std::array<call_operand, Plan::frozen.arguments + Plan::frozen.results + 1> operands;
     std::size_t next = 0;

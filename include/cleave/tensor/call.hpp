@@ -115,7 +115,10 @@ inline void run_program(const runnable& code, const call_operand* operands) {
   const program_view& p = code.program;
   const call_site site(p, operands);
   // Checked everywhere, so that all ranks throw alike.
-  if (!site.grid().active()) return static_cast<void>(site.complete());
+  if (!site.grid().active()) {
+    site.complete();
+    return;
+  }
   if (site.grid().checked().any()) {
     const plan_identity plan(p);
     site.grid().same_call(plan.name, plan.hash, plan_identity::hash_of(site.extents()));

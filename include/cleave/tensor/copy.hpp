@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/comm/grid_copy.hpp>
+#include <cleave/storage/as.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave {
@@ -19,26 +20,21 @@ struct copy_types {
   static constexpr spec source = From::sharding_type::value;
   static constexpr spec target = To::sharding_type::value;
 
-  static constexpr int find(const spec& in, std::string_view name) {
-    for (std::size_t i = 0; i < in.dims.size(); ++i)
-      if (in.dims[i].dim.name == name) return static_cast<int>(i);
-    return -1;
-  }
   static constexpr verdict found = [] {
     if (element_of<typename From::element_type> != element_of<typename To::element_type>)
       return verdict{fault::element_types_differ, {}, "copy"};
     for (const placement& p : source.dims)
-      if (find(target, p.dim.name) < 0) return verdict{fault::assignment_to_other_dims, {}, "copy", p.dim.name};
+      if (target.find(p.dim.name) < 0) return verdict{fault::assignment_to_other_dims, {}, "copy", p.dim.name};
     for (const placement& p : target.dims)
-      if (find(source, p.dim.name) < 0) return verdict{fault::assignment_to_other_dims, {}, "copy", p.dim.name};
+      if (source.find(p.dim.name) < 0) return verdict{fault::assignment_to_other_dims, {}, "copy", p.dim.name};
     return verdict{};
   }();
 
   static comm::grid_transfer transfer_of(const tensor_state& to) {
     comm::grid_transfer t{to.element, to.global, {}, To::where, {}};
     for (int i = 0; i < To::rank; ++i) {
-      const int at = find(source, target.dims[static_cast<std::size_t>(i)].dim.name);
-      t.position[static_cast<std::size_t>(i)] = at;
+      const int at = source.find(target.dims[i].dim.name);
+      t.position[i] = at;
       t.from.set(i, From::where[at]);
     }
     t.from.set_partial(From::where.unreduced(), From::where.combine());
@@ -54,8 +50,8 @@ void check_copy(const tensor_state& from, const tensor_state& to) {
               "MPI_Comm_compare");
   if (related != MPI_CONGRUENT && related != MPI_IDENT) throw grid_error(wording::grids_unrelated());
   for (int i = 0; i < to.global.rank; ++i) {
-    const std::string_view name = Types::target.dims[static_cast<std::size_t>(i)].dim.name;
-    const int at = Types::find(Types::source, name);
+    const std::string_view name = Types::target.dims[i].dim.name;
+    const int at = Types::source.find(name);
     if (from.global[at] != to.global[i])
       throw shape_error(wording::extents_differ(name, from.global[at], to.global[i]));
   }
@@ -73,16 +69,16 @@ void check_copy(const tensor_state& from, const tensor_state& to) {
 template <class T, auto From, class U, auto To>
 void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
   using types = detail::copy_types<tensor<T, From>, tensor<U, To>>;
-  static_assert(sizeof(typename detail::said<types>::type) != 0);
+  static_assert(sizeof(typename detail::rejection_of<types>::type) != 0);
   if constexpr (types::found.ok()) {
     const tensor_state &source = from.state(), &target = to.state();
     grid_state &here = source.grid.state(), &there = target.grid.state();
     // What a warm call pays: one look-up by all that the messages depend on.
-    constexpr std::size_t rank = static_cast<std::size_t>(tensor<U, To>::rank);
+    constexpr std::size_t rank{tensor<U, To>::rank};
     std::array<std::int64_t, 2 * rank + 1> key{};
     for (std::size_t i = 0; i < rank; ++i) {
-      key[i] = source.global[static_cast<int>(i)];
-      key[rank + i] = target.global[static_cast<int>(i)];
+      key[i] = source.global[i];
+      key[rank + i] = target.global[i];
     }
     key[2 * rank] = there.id();
     if (here.everyone().size == here.world().size) here.same_call("a copy between grids", 0, 0);
@@ -94,7 +90,7 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
           bound = here.keep_bound(&detail::copy_key<types>, key,
                                   std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target)));
         }
-        static_cast<comm::grid_copy*>(bound)->run(source.data, target.data);
+        as<comm::grid_copy>(bound)->run(source.data, target.data);
       });
     });
   }

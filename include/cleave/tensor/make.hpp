@@ -15,7 +15,7 @@ A made_like(const A& given) {
   A made = shared_with(given);
   for_each_leaf<is_run_time_leaf>(made, []<class Leaf>(Leaf& leaf) {
     if constexpr (is_tensor<Leaf>) leaf.rebind(Leaf(leaf.get_grid(), leaf.extents()));
-    else say(static_cast<rejected<fault::not_for_make, Leaf>*>(nullptr));
+    else say(rejection<fault::not_for_make, Leaf>);
   });
   return made;
 }
@@ -50,7 +50,7 @@ auto made(const expression<detail::gradient_body<F, WithValue, Which...>, Args..
       run(statement, loss, gradients);
       return std::tuple(std::move(loss), std::move(gradients));
     } else {
-      return say(static_cast<rejected<fault::not_for_make, returned>*>(nullptr)), std::tuple<>();
+      return say(rejection<fault::not_for_make, returned>), std::tuple<>();
     }
   } else {
     run(statement, gradients);

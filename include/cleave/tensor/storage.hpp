@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/collective_permute.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/spec.hpp>
+#include <cleave/storage/as.hpp>
 #include <cleave/storage/fill.hpp>
 
 #include <array>
@@ -22,12 +24,11 @@ namespace cleave {
 /// A specification whose axes were looked up in its mesh; positions are those of its dims.
 constexpr layout layout_of(const spec& s) {
   layout l;
-  for (std::size_t i = 0; i < s.dims.size(); ++i)
+  for (int i = 0; i < std::ssize(s.dims); ++i)
     for (std::string_view name : s.dims[i].axes)
-      if (s.mesh.find(name) >= 0) l.append(static_cast<int>(i), s.mesh.find(name));
+      if (s.mesh.find(name) >= 0) l.append(i, s.mesh.find(name));
   for (std::string_view name : s.unreduced)
-    if (s.mesh.find(name) >= 0)
-      l.set_partial(static_cast<axis_set>(l.unreduced() | axis_bit(s.mesh.find(name))), s.combine);
+    if (s.mesh.find(name) >= 0) l.set_partial(l.unreduced().with(s.mesh.find(name)), s.combine);
   return l;
 }
 /// A tensor's data on one device, and where they belong.
@@ -92,7 +93,7 @@ class shard_agreement {
   shard_agreement(std::span<const std::int64_t> extents, const view_fault& misfit, std::int64_t missing_bytes,
                   const comm::group& everyone)
       : everyone_(everyone) {
-    mine_[0] = static_cast<std::int64_t>(extents.size());
+    mine_[0] = std::ssize(extents);
     for (std::size_t i = 0; i < max_rank && i < extents.size(); ++i) mine_[i + 1] = extents[i];
     for (int i = 0; i < fields; ++i) mine_[fields + i] = -mine_[i];
     mine_[teller] = misfit.what == view_fault::none ? -everyone.size : -everyone.rank;
@@ -106,7 +107,7 @@ class shard_agreement {
   }
   /// Throws where the extents differ between ranks or do not fit the dims.
   void check_extents(const spec& s, const layout& where, const axis_sizes& sizes) const {
-    const auto rank = static_cast<std::int64_t>(s.dims.size());
+    const std::int64_t rank = std::ssize(s.dims);
     if (all_[0] != rank || -all_[fields] != rank)
       throw shape_error(wording::extents_needed(rank, all_[0] != rank ? all_[0] : -all_[fields]));
     for (int i = 0; i < rank; ++i) {
@@ -130,7 +131,7 @@ class shard_agreement {
     if (who >= everyone_.size) return;
     std::int64_t words[4] = {misfit.what, misfit.dim, misfit.expected, misfit.got};
     on.guarded(
-        [&] { comm::check(MPI_Bcast(words, 4, MPI_INT64_T, static_cast<int>(who), everyone_.handle), "MPI_Bcast"); });
+        [&] { comm::check(MPI_Bcast(words, 4, MPI_INT64_T, comm::rank_number(who), everyone_.handle), "MPI_Bcast"); });
     if (words[0] == view_fault::rank) throw view_error(wording::view_rank(words[2], words[3]));
     const std::string_view dim = s.dims[words[1]].dim.name;
     throw view_error(words[0] == view_fault::extent ? wording::view_extent(dim, words[2], words[3], who)
@@ -159,12 +160,12 @@ inline tensor_state make_state(const grid& g, const spec& s, const layout& where
   t.dims = &s;
   t.where = where;
   t.element = e;
-  t.global.rank = static_cast<int>(s.dims.size());
+  t.global.rank = s.rank();
   detail::view_fault misfit;
   bool allocated = true, usable = extents.size() == s.dims.size() && detail::countable(extents, e);
   for (std::int64_t n : extents) usable = usable && n >= 0;
   if (usable) {
-    for (int i = 0; i < t.global.rank; ++i) t.global[i] = extents[static_cast<std::size_t>(i)];
+    for (std::size_t i = 0; i < extents.size(); ++i) t.global[i] = extents[i];
     if (on.active()) t.held = box_of(t.global, where, on.here(), on.sizes());
     t.held.rank = t.global.rank;
     t.local = t.held.extents();
@@ -193,7 +194,7 @@ inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layo
     const auto memory = allocate(needs.memory);
     const auto host = allocate<Kokkos::HostSpace>(needs.host);
     auto out = allocate(bytes);
-    on.guarded([&] { m.run(in, out.get(), {static_cast<char*>(memory.get()), static_cast<char*>(host.get())}); });
+    on.guarded([&] { m.run(in, out.get(), {as<char>(memory.get()), as<char>(host.get())}); });
     return out;
   };
   const layout whole = where.reduced();
@@ -206,7 +207,7 @@ inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layo
   const std::int64_t bytes = t.global.elements() * size_of(t.element);
   const auto gathered = through(std::type_identity<comm::collective_permute>{}, whole, layout{}, from, bytes,
                                 on.mesh().all());
-  std::vector<unsigned char> host(static_cast<std::size_t>(bytes), 0);
+  std::vector<unsigned char> host(as_size(bytes), 0);
   copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), gathered.get(), bytes);
   return host;
 }

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/expr/function.hpp>
 #include <cleave/layout/sharding.hpp>
+#include <cleave/storage/as.hpp>
 #include <cleave/tensor/handle.hpp>
 #include <cleave/type/abstract.hpp>
 
@@ -46,11 +48,11 @@ class tensor {
   static constexpr int rank = sharding_type::rank;
   /// The layout, by position.
   static constexpr layout where = layout_of(sharding_type::value);
-  using extents_type = std::array<std::int64_t, static_cast<std::size_t>(rank)>;
+  using extents_type = std::array<std::int64_t, std::size_t{rank}>;
   /// The type of `view()`: the shard as an unmanaged View.
   using view_type = Kokkos::View<typename detail::view_data<T, rank>::type, Kokkos::LayoutRight, memory_space,
                                  Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-  static_assert(sizeof(detail::element_said<T>) != 0);
+  static_assert(sizeof(detail::checked_element<T>) != 0);
 
   /// A tensor without data. Assign another tensor to it before use.
   tensor() = default;
@@ -75,11 +77,11 @@ class tensor {
   tensor(const grid& g, std::span<const std::int64_t> extents, const Kokkos::View<Data, Properties...>& view) {
     using user_view = Kokkos::View<Data, Properties...>;
     if constexpr (!std::is_same_v<typename user_view::value_type, T>)
-      say(static_cast<rejected<fault::view_elements_differ, typename user_view::value_type, T>*>(nullptr));
+      say(rejection<fault::view_elements_differ, typename user_view::value_type, T>);
     if constexpr (!Kokkos::SpaceAccessibility<execution_space, typename user_view::memory_space>::accessible)
-      say(static_cast<rejected<fault::view_out_of_reach, typename user_view::memory_space>*>(nullptr));
+      say(rejection<fault::view_out_of_reach, typename user_view::memory_space>);
     given_view given;
-    given.rank = static_cast<int>(user_view::rank());
+    given.rank = std::integral_constant<int, user_view::rank()>();
     for (std::size_t i = 0; i < user_view::rank(); ++i) {
       given.extent[i] = static_cast<std::int64_t>(view.extent(i));
       given.stride[i] = static_cast<std::int64_t>(view.stride(i));
@@ -88,7 +90,7 @@ class tensor {
     // After finalize Kokkos would abort where a View is destroyed.
     handle_.own(std::shared_ptr<void>(new user_view(view),
                                       [](void* kept) {
-                                        if (!Kokkos::is_finalized()) delete static_cast<user_view*>(kept);
+                                        if (!Kokkos::is_finalized()) delete as<user_view>(kept);
                                       }),
                 view.data());
   }
@@ -137,8 +139,7 @@ class tensor {
   template <Dim D>
   std::int64_t extent(const D&) const {
     constexpr int position = position_of(D::ref.name);
-    if constexpr (position < 0)
-      return say(static_cast<rejected<fault::dim_missing, std::remove_cvref_t<D>>*>(nullptr)), 0;
+    if constexpr (position < 0) return say(rejection<fault::dim_missing, std::remove_cvref_t<D>>), 0;
     else return state().global[position];
   }
   /// The number of elements of the whole tensor.
@@ -148,7 +149,7 @@ class tensor {
   /// The global index of the first element of this device's shard.
   extents_type offset() const {
     extents_type at{};
-    for (int i = 0; i < rank; ++i) at[static_cast<std::size_t>(i)] = state().held[i].begin;
+    for (std::size_t i = 0; i < at.size(); ++i) at[i] = state().held[i].begin;
     return at;
   }
   /// The number of elements of this device's shard.
@@ -156,10 +157,10 @@ class tensor {
 
   /// A pointer to this device's shard. The shard is empty on ranks that are not devices of the grid. Throws
   /// environment_error after Kokkos::finalize, which frees it.
-  T* data() const { return static_cast<T*>(handle_.data()); }
+  T* data() const { return as<T>(handle_.data()); }
   /// This device's shard as an unmanaged LayoutRight View in Kokkos' default memory space. It stays valid while a
   /// handle of the tensor exists.
-  view_type view() const { return make_view(std::make_index_sequence<static_cast<std::size_t>(rank)>{}); }
+  view_type view() const { return make_view(std::make_integer_sequence<int, rank>{}); }
 
   /// Sets all elements to one value. No communication.
   const tensor& fill(T value) const {
@@ -175,12 +176,12 @@ class tensor {
       fill_identity(data(), local_size(), element_of<T>, where.combine());
       return *this;
     }
-    const auto host = std::make_unique<T[]>(static_cast<std::size_t>(local_size()));
+    const auto host = std::make_unique<T[]>(as_size(local_size()));
     const extents_type local = local_extents(), first = offset();
     extents_type at = first;
-    for (std::int64_t flat = 0; flat < local_size(); ++flat) {
-      host[static_cast<std::size_t>(flat)] = static_cast<T>(f(std::as_const(at)));
-      for (std::size_t i = static_cast<std::size_t>(rank); i-- > 0;) {
+    for (T* element = host.get(); element != host.get() + local_size(); ++element) {
+      *element = static_cast<T>(f(std::as_const(at)));
+      for (std::size_t i = at.size(); i-- > 0;) {
         if (++at[i] < first[i] + local[i]) break;
         at[i] = first[i];
       }
@@ -214,15 +215,10 @@ class tensor {
   const tensor_state& state() const { return handle_.state(); }
 
  private:
-  static constexpr int position_of(std::string_view name) {
-    const spec s = sharding_type::value;
-    for (std::size_t i = 0; i < s.dims.size(); ++i)
-      if (s.dims[i].dim.name == name) return static_cast<int>(i);
-    return -1;
-  }
+  static constexpr int position_of(std::string_view name) { return sharding_type::value.find(name); }
   static extents_type cut(const shape& s) {
     extents_type e{};
-    for (int i = 0; i < rank; ++i) e[static_cast<std::size_t>(i)] = s[i];
+    for (std::size_t i = 0; i < e.size(); ++i) e[i] = s[i];
     return e;
   }
   /// Whether this device holds the identity of a partial value, which another one carries.
@@ -230,9 +226,9 @@ class tensor {
     if constexpr (where.unreduced().empty()) return false;
     else return !handle_.carries_value();
   }
-  template <std::size_t... I>
-  view_type make_view(std::index_sequence<I...>) const {
-    return view_type(data(), static_cast<std::size_t>(state().local[static_cast<int>(I)])...);
+  template <int... I>
+  view_type make_view(std::integer_sequence<int, I...>) const {
+    return view_type(data(), as_size(state().local[I])...);
   }
 
   detail::tensor_handle handle_{};

@@ -13,7 +13,7 @@ template <class T, auto Layout>
 struct abstract {
   using element_type = T;
   using sharding_type = std::remove_cvref_t<decltype(Layout)>;
-  static_assert(sizeof(detail::element_said<T>) != 0);
+  static_assert(sizeof(detail::checked_element<T>) != 0);
 };
 
 /// A tensor type, with or without data: it has an element type and a sharding.

@@ -8,6 +8,8 @@ namespace cleave {
 
 /// A dim of a graph: an index into its table of dims.
 using dim_id = std::uint8_t;
+/// The dim that a look-up by name has found. Look-ups give -1 for names that they do not know.
+constexpr dim_id known_dim(std::integral auto found) { return static_cast<dim_id>(found); }
 /// The largest number of dims of a graph.
 inline constexpr int max_dims = 64;
 /// A set of dims of a graph.

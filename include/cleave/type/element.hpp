@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/enum_table.hpp>
 #include <cleave/base/rejected.hpp>
 
 #include <cstdint>
@@ -35,9 +36,9 @@ constexpr std::int64_t size_of(element e) {
 }
 
 constexpr std::string_view name_of(element e) {
-  constexpr std::string_view names[] = {"none", "bool", "i8",  "u8",  "i32", "u32", "i64",
-                                        "u64",  "bf16", "f16", "f32", "f64", "c64", "c128"};
-  return names[static_cast<int>(e)];
+  constexpr enum_table<element, std::string_view, 14> names{
+      {"none", "bool", "i8", "u8", "i32", "u32", "i64", "u64", "bf16", "f16", "f32", "f64", "c64", "c128"}};
+  return names[e];
 }
 
 /// Real floating-point numbers; complex ones are not among them.
@@ -92,7 +93,7 @@ inline constexpr element literal_element = element_of<T> != element::none ? elem
 namespace detail {
 /// Reports, when it is completed, that T is no element type.
 template <class T>
-using element_said =
+using checked_element =
     std::conditional_t<element_of<T> != element::none, rejected<fault::none>, rejected<fault::not_an_element, T>>;
 } // namespace detail
 

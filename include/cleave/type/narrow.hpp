@@ -25,7 +25,7 @@ CLEAVE_FUNCTION constexpr std::uint16_t bfloat16_bits(float x) {
   return static_cast<std::uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? (bits >> 16 | 0x40u) : rounded);
 }
 CLEAVE_FUNCTION constexpr float float_of_bfloat16(std::uint16_t bits) {
-  return float_of_word(static_cast<std::uint32_t>(bits) << 16);
+  return float_of_word(std::uint32_t{bits} << 16);
 }
 
 CLEAVE_FUNCTION constexpr std::uint16_t half_bits(float x) {
@@ -41,8 +41,7 @@ CLEAVE_FUNCTION constexpr std::uint16_t half_bits(float x) {
   return static_cast<std::uint16_t>(sign | result);
 }
 CLEAVE_FUNCTION constexpr float float_of_half(std::uint16_t bits) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16,
-                      size = static_cast<std::uint32_t>(bits & 0x7FFFu) << 13;
+  const std::uint32_t sign = (bits & 0x8000u) << 16, size = (bits & 0x7FFFu) << 13;
   const std::uint32_t normal = size + (112u << 23);
   // 2^-14 (1 + m) - 2^-14
   const std::uint32_t tiny = word_of(float_of_word(size + (113u << 23)) - float_of_word(113u << 23));
@@ -58,10 +57,10 @@ inline constexpr float largest_float = std::numeric_limits<float>::max();
 /// something was lost ("round to odd").
 CLEAVE_FUNCTION constexpr float float_to_odd(double x) {
   const double size = x < 0 ? -x : x;
-  if (size > static_cast<double>(largest_float) && size - size == 0) return x < 0 ? -largest_float : largest_float;
+  if (size > largest_float && size - size == 0) return x < 0 ? -largest_float : largest_float;
   const float near = static_cast<float>(x);
-  if (static_cast<double>(near) == x || x != x) return near;
-  const bool above = static_cast<double>(near < 0 ? -near : near) > size;
+  if (near == x || x != x) return near;
+  const bool above = (near < 0 ? -near : near) > size;
   return float_of_word((word_of(near) - (above ? 1u : 0u)) | 1u);
 }
 /// The same for an integer.
@@ -125,7 +124,7 @@ inline constexpr bool is_number<narrow<Format>> = true;
 
 /// A number as it comes back from memory of a 16-bit type; of other types itself.
 constexpr double rounded_to(element e, double x) {
-  return e == element::bf16 ? static_cast<double>(bfloat16(x)) : e == element::f16 ? static_cast<double>(half(x)) : x;
+  return e == element::bf16 ? double{float{bfloat16(x)}} : e == element::f16 ? double{float{half(x)}} : x;
 }
 
 /// The type in which values of an element type are computed, and added up.

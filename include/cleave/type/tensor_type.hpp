@@ -19,7 +19,7 @@ struct tensor_type {
 
   constexpr dim_id& operator[](std::integral auto i) { return dims.items[i]; }
   constexpr dim_id operator[](std::integral auto i) const { return dims.items[i]; }
-  constexpr void append(std::integral auto d) { dims.items[rank++] = static_cast<dim_id>(d); }
+  constexpr void append(std::integral auto d) { dims.items[rank++] = known_dim(d); }
   /// The position of a dim, or -1. No tensor has the dim -1, which is what look-ups by name give for unknown names.
   constexpr int find(std::integral auto d) const {
     for (int i = 0; i < rank; ++i)

@@ -6,6 +6,7 @@
 #include <cleave/execute/loop_binder.hpp>
 #include <cleave/execute/step_form.hpp>
 #include <cleave/kernels/run_fold.hpp>
+#include <cleave/storage/as.hpp>
 
 // One pass over memory that reduces a chain of elementwise operations along dims.
 
@@ -31,7 +32,7 @@ class fold_step final : public bound_step {
 
 namespace detail {
 inline std::unique_ptr<bound_step> bind_fold(const binder& b, const step& s, const void* code) {
-  return std::make_unique<fold_step>(b, s, *static_cast<const fold_functions*>(code));
+  return std::make_unique<fold_step>(b, s, *as<fold_functions>(code));
 }
 } // namespace detail
 

@@ -5,6 +5,7 @@
 #include <cleave/execute/host_number.hpp>
 #include <cleave/execute/step_form.hpp>
 #include <cleave/execute/swapped_carry.hpp>
+#include <cleave/storage/as.hpp>
 
 // Loops: the steps up to the end run again and again.
 
@@ -36,7 +37,7 @@ class loop_step final : public bound_step {
     const detail::swaps_of_a_loop swaps(carries_, r);
     for (std::int64_t i = 0; i < iterations; ++i) {
       const std::int64_t index = backwards_ ? iterations - 1 - i : i;
-      for (const slice& s : slices_) r.at[s.buffer] = static_cast<char*>(r.at[s.stack]) + index * s.bytes;
+      for (const slice& s : slices_) r.at[s.buffer] = as<char>(r.at[s.stack]) + index * s.bytes;
       r.run_steps(begin_ + 1, first_carry_);
       for (std::size_t c = 0; c < carries_.size(); ++c)
         if (!carries_[c].swap(r)) r.run_steps(first_carry_ + c, first_carry_ + c + 1);

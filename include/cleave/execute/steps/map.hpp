@@ -7,6 +7,7 @@
 #include <cleave/execute/loop_binder.hpp>
 #include <cleave/execute/step_form.hpp>
 #include <cleave/kernels/map.hpp>
+#include <cleave/storage/as.hpp>
 
 // One pass over memory for a chain of elementwise operations.
 
@@ -41,8 +42,8 @@ class stencil_step final : public bound_step {
 
 namespace detail {
 inline std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
-  if (reads_around_shard(b, s)) return std::make_unique<stencil_step>(b, s, *static_cast<const map_functions*>(code));
-  return std::make_unique<map_step>(b, s, *static_cast<const map_functions*>(code));
+  if (reads_around_shard(b, s)) return std::make_unique<stencil_step>(b, s, *as<map_functions>(code));
+  return std::make_unique<map_step>(b, s, *as<map_functions>(code));
 }
 } // namespace detail
 

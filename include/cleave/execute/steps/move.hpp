@@ -32,9 +32,10 @@ class move_step final : public bound_step {
 };
 
 /// Several all-reduces as one message, in the place of the first of them.
-class joined_step final : public bound_step {
+class combined_all_reduces final : public bound_step {
  public:
-  joined_step(const binder& b, const step& s, std::vector<comm::bucketed_all_reduce::part> parts, std::int64_t bytes)
+  combined_all_reduces(const binder& b, const step& s, std::vector<comm::bucketed_all_reduce::part> parts,
+                       std::int64_t bytes)
       : all_(b.grid, detail::transfer_of(b, s), std::move(parts), bytes) {}
   comm::scratch_bytes shared_bytes() const override { return all_.needs(); }
   comm::scratch_bytes own_bytes() const override { return {all_.bytes(), 0}; }
@@ -52,7 +53,7 @@ class joined_step final : public bound_step {
   char* message_ = nullptr;
 };
 /// One of the others.
-class step_joined_before final : public bound_step {
+class combined_before final : public bound_step {
  public:
   void run(run_state&) override {}
 };
@@ -92,8 +93,8 @@ class reduce_joiner {
   }
   void close() {
     if (members_.size() > 1) {
-      bound_[members_[0]] = std::make_unique<joined_step>(b_, b_.program.steps[members_[0]], parts_, length_);
-      for (std::size_t m = 1; m < members_.size(); ++m) bound_[members_[m]] = std::make_unique<step_joined_before>();
+      bound_[members_[0]] = std::make_unique<combined_all_reduces>(b_, b_.program.steps[members_[0]], parts_, length_);
+      for (std::size_t m = 1; m < members_.size(); ++m) bound_[members_[m]] = std::make_unique<combined_before>();
     }
     members_.clear();
     parts_.clear();

@@ -5,7 +5,7 @@
 #include <cleave/distributed/row_lookup.hpp>
 #include <cleave/execute/steps/routed.hpp>
 
-// Rows of a table at places, and rows added to a table at places.
+// Rows of a table at indices, and rows added to a table at indices.
 
 namespace cleave {
 
@@ -13,10 +13,10 @@ namespace detail {
 
 template <class T, bool Scatters>
 std::unique_ptr<bound_step> bind_rows(const binder& b, const step& s, const void*) {
-  const buffer &first = b.operand(s, 0), &places = b.operand(s, 1), &out = b.result(s);
+  const buffer &first = b.operand(s, 0), &indices = b.operand(s, 1), &out = b.result(s);
   const buffer &table = Scatters ? out : first, &rows = Scatters ? first : out;
-  const comm::row_tensors t{table.type, rows.type,    places.type,  table.where,
-                            rows.where, places.where, dim_along(s), b.at};
+  const comm::row_tensors t{table.type, rows.type,     indices.type, table.where,
+                            rows.where, indices.where, dim_along(s), b.at};
   return std::make_unique<routed_step>(s, std::make_unique<comm::row_lookup<T>>(b.grid, t, s.axes, Scatters));
 }
 template <bool Scatters>

@@ -5,16 +5,53 @@
 #include <cleave/distributed/sort.hpp>
 #include <cleave/execute/steps/routed.hpp>
 
-// Sorting along a dim.
+// Sorting along a dim, and searching in what is sorted.
 
 namespace cleave {
+
+/// Counts in this device's block of sorted slices.
+template <class T>
+class search_step final : public bound_step {
+ public:
+  search_step(const binder& b, const step& s) : step_(s) {
+    const buffer &sorted = b.operand(s, 0), &values = b.operand(s, 1), &out = b.result(s);
+    const dim_id along = dim_along(s);
+    if (b.at[along] > std::numeric_limits<std::int32_t>::max())
+      throw shape_error(wording::too_long_to_index(b.at[along]));
+    const addressing in_sorted = b.addresses(sorted), in_values = b.addresses(values);
+    const shape extents = b.local(out);
+    for (int i = 0; i < out.type.rank; ++i)
+      count_.over.add(extents[i], stride_along(values, in_values, out.type[i]),
+                      stride_along(sorted, in_sorted, out.type[i]));
+    count_.length = b.local(sorted)[sorted.type.find(along)];
+    count_.stride = stride_along(sorted, in_sorted, along);
+    count_.right = s.backwards;
+  }
+  void run(run_state& r) override {
+    count_in_slices<T> count = count_;
+    count.sorted = as<T>(r.at[step_.in[0]]);
+    count.values = as<T>(r.at[step_.in[1]]);
+    count.counts = as<std::int32_t>(r.at[step_.out]);
+    launch("cleave search", count.over.size(), count);
+  }
+
+ private:
+  const step& step_;
+  count_in_slices<T> count_{};
+};
 
 namespace detail {
 template <class T>
 std::unique_ptr<bound_step> bind_sort(const binder& b, const step& s, const void*) {
   const buffer& in = b.operand(s, 0);
-  const sorted_tensor t{in.type, in.where, dim_along(s), s.backwards, s.indices, b.at};
+  const sorted_tensor t{in.type, in.where, dim_along(s), s.backwards, s.what == op::argsort, b.at};
   return std::make_unique<routed_step>(s, std::make_unique<bound_sort<T>>(b.grid, t));
+}
+template <class Plan, std::size_t I>
+constexpr step_form form_of_sort() {
+  using T = element_at<Plan, Plan::frozen.steps[I].in[0]>;
+  if constexpr (Plan::frozen.steps[I].what == op::searchsorted) return form_as<search_step<T>>;
+  else return {&bind_sort<T>, nullptr};
 }
 } // namespace detail
 
@@ -22,7 +59,7 @@ template <>
 struct step_code<step_kind::sort> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return {&detail::bind_sort<detail::element_at<Plan, Plan::frozen.steps[I].in[0]>>, nullptr};
+    return detail::form_of_sort<Plan, I>();
   }
 };
 

@@ -4,7 +4,6 @@
 
 #include <cleave/plan/lower/buffers.hpp>
 
-#include <array>
 #include <vector>
 
 namespace cleave::lowering {
@@ -15,14 +14,19 @@ struct lifetime {
 };
 
 /// The beginning and the end of each loop, in the order of the beginnings.
-constexpr std::vector<std::array<std::size_t, 2>> stretches_of_loops(const std::vector<step>& steps) {
-  std::vector<std::array<std::size_t, 2>> loops;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].kind == step_kind::loop_begin) loops.push_back({i, 0});
-    if (steps[i].kind != step_kind::loop_end) continue;
+struct stretch {
+  std::size_t begin, end;
+};
+constexpr std::vector<stretch> stretches_of_loops(const std::vector<step>& steps) {
+  std::vector<stretch> loops;
+  const std::size_t count = steps.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const step_kind kind = steps[i].kind;
+    if (kind == step_kind::loop_begin) loops.push_back({i, 0});
+    if (kind != step_kind::loop_end) continue;
     for (std::size_t l = loops.size(); l-- > 0;)
-      if (loops[l][1] == 0) {
-        loops[l][1] = i;
+      if (loops[l].end == 0) {
+        loops[l].end = i;
         break;
       }
   }
@@ -33,17 +37,23 @@ constexpr std::vector<std::array<std::size_t, 2>> stretches_of_loops(const std::
 constexpr std::vector<lifetime> lifetimes_of(const emitted& e) {
   const std::vector<step>& steps = e.made.steps;
   std::vector<lifetime> lives(e.storages.size(), lifetime{});
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    for (std::uint16_t b : steps[i].in) lives[e.memory[b]].last_read = i;
-    if (!writes(steps[i])) continue;
-    lifetime& life = lives[e.memory[steps[i].out]];
+  const std::size_t count = steps.size();
+  const std::size_t* memory = e.memory.data();
+  for (std::size_t i = 0; i < count; ++i) {
+    const step& s = steps[i];
+    for (std::size_t k = 0; k < s.in.count; ++k) lives[memory[s.in.items[k]]].last_read = i;
+    if (!writes(s)) continue;
+    lifetime& life = lives[memory[s.out]];
     life.last_read = i;
     if (life.first_written == none) life.first_written = i;
   }
-  const auto loops = stretches_of_loops(steps);
+  const std::vector<stretch> loops = stretches_of_loops(steps);
+  lifetime* all = lives.data();
+  const std::size_t pieces = lives.size();
   for (std::size_t l = loops.size(); l-- > 0;)
-    for (lifetime& life : lives) {
-      const auto [begin, end] = loops[l];
+    for (std::size_t p = 0; p < pieces; ++p) {
+      lifetime& life = all[p];
+      const std::size_t begin = loops[l].begin, end = loops[l].end;
       const bool meets = life.first_written != none && life.first_written <= end && life.last_read >= begin;
       if (!meets || (life.first_written > begin && life.last_read < end)) continue;
       if (begin < life.first_written) life.first_written = begin;
@@ -88,15 +98,21 @@ constexpr std::size_t slot_in_place(const emitted& e, const std::vector<lifetime
 /// The free slot whose size fits best; a new one where none is free. To grow a slot costs, to waste half of one less.
 constexpr std::size_t best_slot(slots& all, std::int64_t bytes, std::size_t i) {
   std::size_t best = none;
-  const auto distance = [&](std::size_t slot) {
-    return all.bytes[slot] > bytes ? all.bytes[slot] - bytes : 2 * (bytes - all.bytes[slot]);
-  };
-  for (std::size_t k = 0; k < all.size(); ++k)
-    if (all.busy_until[k] < i && (best == none || distance(k) < distance(best))) best = k;
+  std::int64_t least = 0;
+  const std::int64_t* sizes = all.bytes.data();
+  const std::size_t* busy_until = all.busy_until.data();
+  const std::size_t count = all.size();
+  for (std::size_t k = 0; k < count; ++k) {
+    if (busy_until[k] >= i) continue;
+    const std::int64_t distance = sizes[k] > bytes ? sizes[k] - bytes : 2 * (bytes - sizes[k]);
+    if (best != none && distance >= least) continue;
+    best = k;
+    least = distance;
+  }
   if (best != none) return best;
   all.bytes.push_back(0);
   all.busy_until.push_back(0);
-  return all.size() - 1;
+  return count;
 }
 
 /// Gives every buffer its memory: workspace by lifetime, where a slot is taken again once the last step that reads it
@@ -112,7 +128,7 @@ constexpr program allocate(emitted&& e) {
     if (slot == none) slot = best_slot(all, s.bytes, i);
     if (s.bytes > all.bytes[slot]) all.bytes[slot] = s.bytes;
     all.busy_until[slot] = lives[memory].last_read;
-    s.index = static_cast<std::uint16_t>(slot);
+    s.index = narrowed(slot);
     s.assigned = true;
   };
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -120,7 +136,7 @@ constexpr program allocate(emitted&& e) {
     if (steps[i].kind != step_kind::loop_begin) continue;
     for (std::size_t memory = 0; memory < e.storages.size(); ++memory) assign(memory, i, false);
   }
-  e.made.slots = static_cast<std::uint16_t>(all.size());
+  e.made.slots = narrowed(all.size());
   for (std::size_t b = 0; b < e.made.buffers.size(); ++b) {
     e.made.buffers[b].role = e.storages[e.memory[b]].role;
     e.made.buffers[b].index = e.storages[e.memory[b]].index;

@@ -41,14 +41,14 @@ constexpr void give_region(emission& e, buffer& b, std::size_t region, int shard
   const region_shape& shape = e.p.regions.all[region].shape;
   std::vector<dim_map>& maps = e.out.made.maps;
   if (e.region_maps[region] == 0) {
-    e.region_maps[region] = static_cast<std::uint16_t>(maps.size() + 1);
+    e.region_maps[region] = narrowed(maps.size() + 1);
     for (const dim_map& m : shape.maps) maps.push_back(m);
   }
   b.form = e.p.regions.all[region].halo ? form::halo : form::region;
-  b.of = static_cast<std::uint16_t>(shard);
+  b.of = narrowed(shard);
   b.parts = shape.parts;
-  b.first_map = static_cast<std::uint16_t>(e.region_maps[region] - 1);
-  b.maps = static_cast<std::uint8_t>(shape.maps.size());
+  b.first_map = narrowed(e.region_maps[region] - 1);
+  b.maps = narrowed(shape.maps.size());
 }
 
 /// The buffer of a value.
@@ -65,7 +65,7 @@ constexpr int buffer_of(emission& e, std::size_t i) {
   const int stack = buffer_of(e, collects ? i + 1 : e.p.values[root].in[0]);
   buffer& b = e.out.made.buffers[static_cast<std::size_t>(made)];
   b.form = form::slice;
-  b.of = static_cast<std::uint16_t>(stack);
+  b.of = narrowed(stack);
   b.loop = e.in.node_at(e.p.values[root].node).of;
   return made;
 }
@@ -80,8 +80,8 @@ constexpr int view_of(emission& e, std::size_t i) {
   std::vector<dim_map>& maps = e.out.made.maps;
   buffer b{role::workspace, 0, v.type, v.where};
   b.form = form::view;
-  b.of = static_cast<std::uint16_t>(region);
-  b.first_map = static_cast<std::uint16_t>(maps.size());
+  b.of = narrowed(region);
+  b.first_map = narrowed(maps.size());
   dim_set seen = 0;
   const bool halo = e.p.is_halo(v.in[0]);
   for (dim_map m : maps_of(e.in.g, e.in.node_at(v.node))) {
@@ -98,7 +98,7 @@ constexpr int view_of(emission& e, std::size_t i) {
     m.offset.constant = -have.offset.constant;
     maps.push_back(m);
   }
-  b.maps = static_cast<std::uint8_t>(maps.size() - b.first_map);
+  b.maps = narrowed(maps.size() - b.first_map);
   return e.views[i] = add_buffer(e.out, b, e.m.of[v.in[0]]);
 }
 
@@ -111,7 +111,7 @@ constexpr void emit_outer_buffers(emission& e) {
       continue;
     }
     const partitioned_value& v = e.p.values[e.p.results[r]];
-    buffer own{role::output, static_cast<std::uint16_t>(r), v.type, v.where};
+    buffer own{role::output, narrowed(r), v.type, v.where};
     if (e.in.g.outputs_pinned) {
       own.type = e.in.g.output_types[r];
       own.where = e.in.g.output_layouts[r];

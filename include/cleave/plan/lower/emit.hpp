@@ -10,30 +10,30 @@ namespace cleave::lowering {
 
 constexpr std::uint8_t load(step& s, int buffer) {
   for (std::size_t i = 0; i < s.in.size(); ++i)
-    if (s.in[i] == buffer) return static_cast<std::uint8_t>(i);
-  s.in.push_back(static_cast<std::uint16_t>(buffer));
-  return static_cast<std::uint8_t>(s.in.size() - 1);
+    if (s.in[i] == buffer) return narrowed(i);
+  s.in.push_back(narrowed(buffer));
+  return narrowed(s.in.size() - 1);
 }
 
 /// Appends an entry to the tape of a step, which is the last one that has a tape.
 constexpr void append_op(emission& e, step& s, const tape_op& t) {
   std::vector<tape_op>& tape = e.out.made.tape;
-  if (s.ops == 0) s.first_op = static_cast<std::uint32_t>(tape.size());
+  if (s.ops == 0) s.first_op = narrowed(tape.size());
   tape.push_back(t);
   ++s.ops;
 }
 
-/// The values of an expression at hand, and their entries.
+/// The value of each entry of an expression.
 struct expressed {
-  std::size_t value;
-  std::uint8_t entry;
+  std::size_t values[max_tape];
 };
 
 /// Appends the computation of a value to the expression of a step; the index of its entry. Of the root itself what it
 /// computes, of others what is fused into it.
-constexpr std::uint8_t express(emission& e, step& s, std::vector<expressed>& known, std::size_t i, bool root) {
-  for (const expressed& k : known)
-    if (k.value == i) return k.entry;
+constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size_t i, bool root) {
+  const std::size_t entries = s.ops;
+  for (std::size_t entry = 0; entry < entries; ++entry)
+    if (known.values[entry] == i) return narrowed(entry);
   const partitioned_value& v = e.p.values[i];
   const bool fused = e.f.fused[i] != 0;
   tape_op t;
@@ -59,9 +59,10 @@ constexpr std::uint8_t express(emission& e, step& s, std::vector<expressed>& kno
     // A user's function takes three numbers, whatever it needs.
     for (std::size_t k = v.arity; k < t.in.size() && n.user != nullptr; ++k) t.in[k] = t.in[0];
   }
+  const std::size_t entry = s.ops;
   append_op(e, s, t);
-  known.push_back({i, static_cast<std::uint8_t>(s.ops - 1)});
-  return known.back().entry;
+  known.values[entry] = i;
+  return narrowed(entry);
 }
 
 /// A step that evaluates an expression: over the dims of the value, and those that it reduces.
@@ -73,9 +74,9 @@ constexpr void emit_expression(emission& e, std::size_t i, step& s) {
   s.loop = loop_of(e.in, e.p, v);
   s.space = v.where.reduced();
   for (int d = v.type.rank, r = 0; d < s.loop.rank; ++d, ++r) s.space.set(d, e.in.chosen[v.node].over[r]);
-  s.folded = static_cast<std::uint8_t>(s.loop.rank - v.type.rank);
+  s.folded = narrowed(s.loop.rank - v.type.rank);
   s.combine = n.combine;
-  std::vector<expressed> known;
+  expressed known{};
   express(e, s, known, folds ? v.in[0] : i, !folds);
 }
 
@@ -86,7 +87,7 @@ constexpr void emit_move(emission& e, const partitioned_value& v, step& s) {
   s.move = v.by.move;
   s.axes = v.by.axes;
   s.combine = from.unreduced() != 0 ? from.combine() : v.where.combine();
-  s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, v.in[0])));
+  s.in.push_back(narrowed(buffer_of(e, v.in[0])));
 }
 
 /// A step that fetches what is around a shard.
@@ -95,9 +96,9 @@ constexpr void emit_region(emission& e, const partitioned_value& v, step& s) {
   s.kind = step_kind::exchange;
   s.axes = fetched_over(shape);
   if (s.axes != 0) s.move = kind::exchange;
-  s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, v.in[0])));
-  s.first_map = static_cast<std::uint16_t>(e.out.made.maps.size());
-  s.maps = static_cast<std::uint8_t>(shape.maps.size());
+  s.in.push_back(narrowed(buffer_of(e, v.in[0])));
+  s.first_map = narrowed(e.out.made.maps.size());
+  s.maps = narrowed(shape.maps.size());
   for (const dim_map& m : shape.maps) {
     dim_map itself;
     itself.from = itself.to = m.from;
@@ -111,26 +112,27 @@ constexpr void emit_operation(emission& e, const partitioned_value& v, step& s) 
   const node& n = e.in.node_at(v.node);
   const op_rules& rules = rules_of(n);
   placed_op o;
+  o.code = n.code;
   o.arity = v.arity;
   for (std::size_t k = 0; k < v.arity; ++k) {
     const partitioned_value& operand = e.p.values[v.in[k]];
     o.in[k] = {&operand.type, operand.where};
-    s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, v.in[k])));
+    s.in.push_back(narrowed(buffer_of(e, v.in[k])));
   }
   o.out = {&v.type, v.where};
   o.maps = maps_of(e.in.g, n);
   o.user = n.user;
   if (rules.place != nullptr) rules.place(n, e.in.chosen[v.node], o);
   s.kind = rules.kind_of_step;
+  s.what = n.code;
   s.axes = o.over;
   if (s.axes != 0) s.move = rules.collective;
   rules.emit(n, o, s);
 }
 
-constexpr step step_of(emission& e, std::size_t i) {
+constexpr void fill_step(emission& e, std::size_t i, step& s) {
   const partitioned_value& v = e.p.values[i];
   const node& n = e.in.node_at(v.node);
-  step s;
   s.code = n.origin;
   s.gradient = n.gradient;
   s.node = v.node;
@@ -140,26 +142,27 @@ constexpr step step_of(emission& e, std::size_t i) {
   else if (v.origin == origin::region) emit_region(e, v, s);
   else if (is_expression(e.in, v)) emit_expression(e, i, s);
   else emit_operation(e, v, s);
-  s.out = static_cast<std::uint16_t>(buffer_of(e, i));
-  return s;
+  s.out = narrowed(buffer_of(e, i));
 }
 
 constexpr void emit_step(emission& e, std::size_t i) {
   const partitioned_value& v = e.p.values[i];
   if (e.f.fused[i] != 0 || e.f.uses[i] == 0 || v.origin == origin::rename || v.origin == origin::slice) return;
-  if (!is_argument(e.in, v)) e.out.made.steps.push_back(step_of(e, i));
+  if (is_argument(e.in, v)) return;
+  // Filled where it is: constant evaluation pays for each copy of a step.
+  fill_step(e, i, e.out.made.steps.emplace_back());
 }
 constexpr void emit_mark(emission& e, step_kind what, std::uint8_t loop, std::size_t steering) {
   step s;
   s.kind = what;
   s.in_loop = loop;
-  if (steering != none) s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, steering)));
+  if (steering != none) s.in.push_back(narrowed(buffer_of(e, steering)));
   e.out.made.steps.push_back(s);
 }
 
 /// The steps of a stretch of values that are part of a loop; those of loops around it are there already.
 constexpr void emit_stretch(emission& e, std::size_t begin, std::size_t end, std::uint8_t loop) {
-  const std::vector<partitioned_value>& values = e.p.values;
+  const partitioned_value* values = e.p.values.data();
   const loop_list& loops = e.in.g.loops;
   for (std::size_t i = begin; i < end; ++i) {
     const std::uint8_t within_loop = values[i].loop;
@@ -194,12 +197,12 @@ constexpr void emit_copy(emission& e, std::size_t result) {
   s.where = e.in.node_at(s.node).where;
   s.loop = e.out.made.buffers[to].type;
   s.space = e.out.made.buffers[to].where.reduced();
-  s.in.push_back(static_cast<std::uint16_t>(buffer_of(e, i)));
+  s.in.push_back(narrowed(buffer_of(e, i)));
   tape_op t;
   t.code = op::input;
   t.type = s.loop.element;
   append_op(e, s, t);
-  s.out = static_cast<std::uint16_t>(to);
+  s.out = narrowed(to);
   e.out.made.steps.push_back(s);
 }
 
@@ -212,12 +215,15 @@ constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fus
   made.rules = in.g.rules;
   made.maps = in.g.maps;
   made.loops = in.g.loops;
-  made.arguments = static_cast<std::uint16_t>(in.g.inputs.size());
-  made.results = static_cast<std::uint16_t>(in.g.outputs.size());
+  made.arguments = narrowed(in.g.inputs.size());
+  made.results = narrowed(in.g.outputs.size());
   e.out.storages = m.storages;
   e.buffers.assign(p.values.size(), -1);
   e.views.assign(p.values.size(), -1);
   e.region_maps.assign(p.regions.all.size(), 0);
+  made.steps.reserve(p.values.size() + p.results.size() + 2 * in.g.loops.size());
+  made.buffers.reserve(p.values.size() + p.results.size());
+  e.out.memory.reserve(p.values.size() + p.results.size());
   emit_outer_buffers(e);
   emit_stretch(e, 0, p.values.size(), 0);
   for (std::size_t r = 0; r < p.results.size(); ++r)

@@ -42,6 +42,8 @@ struct expression {
 struct fusing {
   const assigned_graph& in;
   const partitioned& p;
+  /// Those of `p`.
+  const partitioned_value* values;
   fusion f{};
   /// By value that has a step.
   std::vector<expression> expressions{};
@@ -60,25 +62,32 @@ struct fusing {
 inline constexpr std::size_t several = none - 1;
 
 constexpr void count_uses(const partitioned& p, fusion& f) {
-  for (const partitioned_value& v : p.values)
-    for (std::size_t k = 0; k < v.arity; ++k) ++f.uses[v.in[k]];
-  for (std::size_t i = 0; i < p.values.size(); ++i)
-    if (p.values[i].origin == origin::next) ++f.uses[i], ++f.uses[p.values[i].in[1]];
+  const partitioned_value* values = p.values.data();
+  const std::size_t count = p.values.size();
+  int* uses = f.uses.data();
+  for (std::size_t i = 0; i < count; ++i) {
+    const partitioned_value& v = values[i];
+    for (std::size_t k = 0; k < v.arity; ++k) ++uses[v.in.items[k]];
+    if (v.origin == origin::next) ++uses[i], ++uses[v.in.items[1]];
+  }
 }
 /// Numbers that every reader makes for itself: literals, extents, indices, and what follows from such without a dim.
 constexpr void find_free(const assigned_graph& in, const partitioned& p, fusion& f) {
-  for (std::size_t i = 0; i < p.values.size(); ++i) {
-    const partitioned_value& v = p.values[i];
+  const partitioned_value* values = p.values.data();
+  const std::size_t count = p.values.size();
+  std::uint8_t* free = f.free.data();
+  for (std::size_t i = 0; i < count; ++i) {
+    const partitioned_value& v = values[i];
     if (v.origin != origin::node) continue;
     if (v.arity == 0) {
-      f.free[i] = rules::is_made_everywhere(in.node_at(v.node));
+      free[i] = rules::is_made_everywhere(in.node_at(v.node));
     } else if (v.type.rank == 0 && is_elementwise(in.node_at(v.node).code)) {
-      f.free[i] = true;
-      for (std::size_t k = 0; k < v.arity; ++k) f.free[i] = f.free[i] != 0 && f.free[v.in[k]] != 0;
+      free[i] = true;
+      for (std::size_t k = 0; k < v.arity; ++k) free[i] = free[i] != 0 && free[v.in.items[k]] != 0;
     }
   }
 }
-/// Values that somebody needs who is no step of an expression: the caller, and the loops that they steer.
+/// Values that are read outside of expressions: by the caller, and by the loops that they control.
 constexpr void note_outer_readers(fusing& s) {
   for (const auto& steering : {s.p.iterations, s.p.until})
     for (std::size_t i : steering)
@@ -95,12 +104,17 @@ constexpr void note_outer_readers(fusing& s) {
 /// What reads a region at a distance is read there by expressions, each of which loads it itself; others need it as a
 /// shard.
 constexpr void find_region_readers(fusing& s) {
-  for (std::size_t i = 0; i < s.p.values.size(); ++i) s.f.fused[i] = s.p.values[i].reads_neighbours;
-  for (const partitioned_value& v : s.p.values)
-    if (!is_expression(s.in, v) || (is_folded(s.in, v) && s.reads_halo(v.in[0])))
-      for (std::size_t k = 0; k < v.arity; ++k) s.f.fused[v.in[k]] = false;
-  for (std::size_t i = 0; i < s.p.values.size(); ++i)
-    if (s.reader[i] == several) s.f.fused[i] = false;
+  const std::size_t count = s.p.values.size();
+  std::uint8_t* fused = s.f.fused.data();
+  bool any = false;
+  for (std::size_t i = 0; i < count; ++i)
+    if (s.values[i].reads_neighbours) fused[i] = any = true;
+  if (!any) return;
+  for (std::size_t i = 0; i < count; ++i)
+    if (!is_expression(s.in, s.values[i]) || (is_folded(s.in, s.values[i]) && s.reads_halo(s.values[i].in[0])))
+      for (std::size_t k = 0; k < s.values[i].arity; ++k) fused[s.values[i].in[k]] = false;
+  for (std::size_t i = 0; i < count; ++i)
+    if (s.reader[i] == several) fused[i] = false;
 }
 
 /// Finds the values of stencils, whose operands are no operands of the step once they are fused.
@@ -121,7 +135,7 @@ constexpr void find_stencils(fusing& s) {
 constexpr bool take_member(const fusing& s, expression& e, std::size_t i);
 constexpr bool take_operand(const fusing& s, expression& e, std::size_t i) {
   if (e.members.contains(i) || e.loads.contains(i)) return true;
-  if (s.f.free[i] != 0 && !s.p.values[i].reads_neighbours) return take_member(s, e, i);
+  if (s.f.free[i] != 0 && !s.values[i].reads_neighbours) return take_member(s, e, i);
   if (s.in_stencil.empty() || s.in_stencil[i] == 0) {
     if (e.full()) return false;
     e.loads.push_back(i);
@@ -142,7 +156,7 @@ constexpr bool take_operand(const fusing& s, expression& e, std::size_t i) {
   return true;
 }
 constexpr bool take_member(const fusing& s, expression& e, std::size_t i) {
-  const partitioned_value& v = s.p.values[i];
+  const partitioned_value& v = s.values[i];
   if (v.reads_neighbours) return take_operand(s, e, i);
   for (std::size_t k = 0; k < v.arity; ++k)
     if (!take_operand(s, e, v.in[k])) return false;
@@ -154,14 +168,14 @@ constexpr bool take_member(const fusing& s, expression& e, std::size_t i) {
 /// What a carried value becomes may be computed straight into its memory, element by element; from no other one, which
 /// may have gone on already.
 constexpr bool keeps_iterations_apart(const fusing& s, std::size_t step, const expression& e) {
-  const partitioned_value& writer = s.p.values[step];
+  const partitioned_value& writer = s.values[step];
   if (writer.origin != origin::next) return true;
   for (std::size_t l : e.loads) {
     // Neighbours of an element are gone where they were written before it.
     const bool around = s.reads_halo(l);
-    const partitioned_value& root = s.p.values[root_of(s.p, around ? s.p.values[s.p.values[l].in[0]].in[0] : l)];
+    const partitioned_value& root = s.values[root_of(s.p, around ? s.values[s.values[l].in[0]].in[0] : l)];
     if (!is_carried(s.in, root) || s.in.node_at(root.node).of != s.in.node_at(writer.node).of) continue;
-    const partitioned_value& loaded = s.p.values[l];
+    const partitioned_value& loaded = s.values[l];
     if (around || l != writer.in[1] || loaded.type != writer.type || loaded.where != writer.where) return false;
   }
   return true;
@@ -170,9 +184,9 @@ constexpr bool keeps_iterations_apart(const fusing& s, std::size_t step, const e
 /// Moves a value into the step that reads it, if there is one over the same dims that can hold it.
 constexpr bool move_into_reader(fusing& s, std::size_t i) {
   const std::size_t reader = s.reader[i];
-  const partitioned_value& v = s.p.values[i];
+  const partitioned_value& v = s.values[i];
   if (reader >= several || !is_expression(s.in, v) || is_folded(s.in, v)) return false;
-  const partitioned_value& step = s.p.values[reader];
+  const partitioned_value& step = s.values[reader];
   if (v.type.set() != loop_of(s.in, s.p, step).set() || v.loop != step.loop) return false;
   expression longer;
   longer.members = s.expressions[reader].members;
@@ -186,37 +200,42 @@ constexpr bool move_into_reader(fusing& s, std::size_t i) {
 
 /// Decides where a value is computed; those that read it are decided.
 constexpr void fuse_value(fusing& s, std::size_t i) {
-  const partitioned_value& v = s.p.values[i];
+  const partitioned_value& v = s.values[i];
   if (s.f.uses[i] == 0) return;
+  std::size_t* readers = s.reader.data();
   if (v.reads_neighbours) {
-    s.reader[v.in[0]] = several;
+    readers[v.in[0]] = several;
     return;
   }
   std::size_t step = i;
+  bool fused = s.f.fused[i] != 0;
   if (s.f.free[i] != 0) {
     // Made on its own only for a reader that cannot make it.
-    s.f.fused[i] = s.reader[i] == none;
-    if (s.f.fused[i] != 0) return;
+    s.f.fused[i] = readers[i] == none;
+    if (readers[i] == none) return;
+    fused = false;
   } else if (move_into_reader(s, i)) {
-    s.f.fused[i] = true;
-    step = s.reader[i];
+    s.f.fused[i] = fused = true;
+    step = readers[i];
   }
   const bool evaluates = is_expression(s.in, v);
-  if (s.f.fused[i] == 0 && evaluates) {
-    for (std::size_t k = 0; k < v.arity; ++k) static_cast<void>(take_operand(s, s.expressions[i], v.in[k]));
-    if (!is_folded(s.in, v)) s.expressions[i].members.push_back(i);
+  if (!fused && evaluates) {
+    expression& own = s.expressions[i];
+    for (std::size_t k = 0; k < v.arity; ++k) static_cast<void>(take_operand(s, own, v.in.items[k]));
+    if (!is_folded(s.in, v)) own.members.push_back(i);
   }
   for (std::size_t k = 0; k < v.arity; ++k) {
-    std::size_t& reader = s.reader[v.in[k]];
+    const std::size_t operand = v.in.items[k];
+    std::size_t& reader = readers[operand];
     if (!evaluates) reader = several;
-    else if (s.f.free[v.in[k]] == 0) reader = reader == none || reader == step ? step : several;
+    else if (reader != several && s.f.free[operand] == 0) reader = reader == none || reader == step ? step : several;
   }
 }
 
 /// Decides which values are computed inside a step: those all of whose readers are, and in one step. From the results
 /// backwards, as far as a step can hold.
 constexpr fusion fuse(const assigned_graph& in, const partitioned& p) {
-  fusing s{in, p};
+  fusing s{in, p, p.values.data()};
   const std::size_t count = p.values.size();
   s.f.fused.assign(count, 0);
   s.f.free.assign(count, 0);

@@ -51,7 +51,7 @@ constexpr step wait_for(const step& exchange, std::size_t begun) {
   w.in = exchange.in;
   if (!w.in.full()) w.in.push_back(exchange.out);
   w.out = exchange.out;
-  w.begun = static_cast<std::uint16_t>(begun);
+  w.begun = narrowed(begun);
   w.in_loop = exchange.in_loop;
   w.code = exchange.code;
   w.node = exchange.node;

@@ -65,15 +65,17 @@ constexpr std::int64_t memory_of(const assigned_graph& in, const partitioned& p,
   const region_shape& shape = p.regions.all[v.region].shape;
   whole.form = p.is_halo_region(v.region) ? form::halo : form::region;
   whole.parts = shape.parts;
-  whole.maps = static_cast<std::uint8_t>(shape.maps.size());
+  whole.maps = narrowed(shape.maps.size());
   return largest_elements(whole, shape.maps, in.at) * element_bytes;
 }
 
 /// Places values in memory: arguments and results in that of the caller, the rest in workspace.
 constexpr storage_plan place(const assigned_graph& in, const partitioned& p, const fusion& f) {
   storage_plan m;
-  m.of.assign(p.values.size(), 0);
-  for (std::size_t i = 0; i < p.values.size(); ++i) {
+  const std::size_t count = p.values.size();
+  m.of.assign(count, 0);
+  m.storages.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
     if (f.fused[i] != 0) continue;
     const partitioned_value& v = p.values[i];
     if (const std::size_t other = shares_memory_with(p, f, m, i); other != none) {
@@ -85,8 +87,10 @@ constexpr storage_plan place(const assigned_graph& in, const partitioned& p, con
     if (is_argument(in, v)) {
       s.role = role::input;
       s.assigned = true;
-      for (std::size_t a = 0; a < in.g.inputs.size(); ++a)
-        if (in.g.inputs[a] == v.node) s.index = static_cast<std::uint16_t>(a);
+      const node_id* inputs = in.g.inputs.data();
+      std::uint16_t a = 0;
+      while (inputs[a] != v.node) ++a;
+      s.index = a;
     }
     m.of[i] = m.storages.size();
     m.storages.push_back(s);
@@ -95,8 +99,7 @@ constexpr storage_plan place(const assigned_graph& in, const partitioned& p, con
   for (std::size_t r = 0; r < p.results.size(); ++r) {
     storage& s = m.storages[m.of[p.results[r]]];
     const bool in_order = !in.g.outputs_pinned || same_order(p.values[p.results[r]].type, in.g.output_types[r]);
-    if (s.role == role::workspace && !s.assigned && in_order)
-      s = {role::output, static_cast<std::uint16_t>(r), s.bytes, true};
+    if (s.role == role::workspace && !s.assigned && in_order) s = {role::output, narrowed(r), s.bytes, true};
   }
   return m;
 }

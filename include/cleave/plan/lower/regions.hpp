@@ -26,7 +26,7 @@ struct assigned_graph {
 struct shared_region {
   node_id operand;
   region_shape shape;
-  /// What each of those who share it needs.
+  /// What each reader that shares it needs.
   std::vector<region_shape> members{};
   std::int64_t bytes = 0;
   /// Whether all who share it read the shard and its halo, so that the shard is not copied.
@@ -42,7 +42,7 @@ struct shared_regions {
 /// for nothing. Not measured.
 inline constexpr std::int64_t widest_shared_region = 64;
 
-/// The parts of a region that one of those who share it needs.
+/// The parts of a region that one of its readers needs.
 constexpr std::uint32_t needed_parts(const region_shape& shared, const region_shape& one) {
   std::uint32_t parts = 0;
   for (std::uint32_t part = 0; part < parts_of(shared.maps.size()); ++part) {

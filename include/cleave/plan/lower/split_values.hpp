@@ -68,7 +68,7 @@ constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id
   return start;
 }
 
-/// The value of a region, made for the first of those who read it.
+/// The value of a region, made for its first reader.
 constexpr std::size_t region_value(const assigned_graph& in, partitioned& p, std::vector<std::size_t>& made,
                                    std::size_t v) {
   const std::size_t r = p.regions.of_node[v] - 1;
@@ -77,7 +77,7 @@ constexpr std::size_t region_value(const assigned_graph& in, partitioned& p, std
   partitioned_value around;
   around.origin = origin::region;
   around.loop = in.node_at(region.operand).loop;
-  around.node = static_cast<node_id>(v);
+  around.node = narrowed(v);
   around.type = region.shape.type;
   around.where = region.shape.made;
   around.arity = 1;
@@ -125,7 +125,7 @@ constexpr void split_node(const assigned_graph& in, partitioned& p, std::vector<
   const node& n = in.node_at(v);
   if (rules::is_made_everywhere(n)) return;
   partitioned_value made;
-  made.node = static_cast<node_id>(v);
+  made.node = narrowed(v);
   made.type = n.type;
   made.where = in.chosen[v].out;
   made.arity = n.arity;
@@ -164,8 +164,9 @@ constexpr partitioned split_values(const assigned_graph& in) {
   const std::size_t count = in.g.nodes.size();
   p.first_of.assign(count, none);
   p.last_of.assign(count, none);
-  p.iterations.fill(none);
-  p.until.fill(none);
+  for (std::size_t l = 0; l <= max_loops; ++l) p.iterations[l] = p.until[l] = none;
+  p.values.reserve(2 * count);
+  p.versions.reserve(2 * count);
   p.regions = find_regions(in);
   std::vector<std::size_t> regions(p.regions.all.size(), none);
   for (std::size_t v = 0; v < count; ++v) split_node(in, p, regions, v);

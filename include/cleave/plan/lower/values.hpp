@@ -5,7 +5,6 @@
 #include <cleave/plan/lower/regions.hpp>
 #include <cleave/rules/all.hpp>
 
-#include <array>
 #include <vector>
 
 namespace cleave::lowering {
@@ -37,11 +36,11 @@ struct partitioned_value {
   tensor_type type{};
   layout where{};
   /// The values that it reads.
-  std::array<std::size_t, max_arity> in{};
+  fixed_array<std::size_t, max_arity> in{};
   std::uint8_t arity = 0;
   /// Of a move: which.
   hop by{};
-  /// It reads the region in[0] at a distance, and has no memory of its own unless somebody needs it as a shard.
+  /// It reads the region in[0] at a distance, and has no memory of its own unless a reader needs it as a shard.
   bool reads_neighbours = false;
   /// Of a region: which one.
   std::size_t region = none;
@@ -61,7 +60,7 @@ struct partitioned {
   std::vector<std::size_t> first_of{}, last_of{};
   shared_regions regions{};
   /// By loop: the value that says how often it runs, and the one that ends it.
-  std::array<std::size_t, max_loops + 1> iterations{}, until{};
+  fixed_array<std::size_t, max_loops + 1> iterations{}, until{};
   /// By result: the value that is asked for.
   std::vector<std::size_t> results{};
 
@@ -76,7 +75,8 @@ struct partitioned {
 constexpr std::size_t as_computed(const partitioned& p, node_id u) { return p.versions[p.first_of[u]].value; }
 /// The value that has the elements of another one under its own dims.
 constexpr std::size_t root_of(const partitioned& p, std::size_t i) {
-  while (p.values[i].origin == origin::rename) i = p.values[i].in[0];
+  const partitioned_value* values = p.values.data();
+  while (values[i].origin == origin::rename) i = values[i].in.items[0];
   return i;
 }
 /// Whether a value is an argument of the program.

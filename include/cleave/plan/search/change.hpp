@@ -14,10 +14,13 @@ enum class followers : std::uint8_t { none, cheap, products };
 /// Sets a strategy in the course of a change, and with it those that must follow. What it was goes to a.undo.
 constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v);
 constexpr void set_strategy(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
-  a.undo.push_back({v, a.chosen.at[v]});
-  const std::uint32_t end = m.first_slot.at[v + 1];
-  for (std::uint32_t slot = m.first_slot.at[v]; slot < end; ++slot)
-    a.undo_needs.push_back(a.need.at[m.edge_of.at[slot]]);
+  *a.undo.append(1) = {v, a.chosen.at[v]};
+  const std::uint32_t first = m.first_slot.at[v], end = m.first_slot.at[v + 1];
+  if (first != end) {
+    const layout* need = a.need.at;
+    layout* before = a.undo_needs.append(end - first);
+    for (std::uint32_t slot = first; slot < end; ++slot) *before++ = need[m.edge_of.at[slot]];
+  }
   a.changed_in.at[v] = a.round;
   assign(m, a, v, s);
   if ((m.traits.at[v] & leads) != 0) lead_followers(m, a, v);
@@ -44,12 +47,13 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
   set_strategy(m, a, v, s);
   if (a.undo.count > m.limits.ripple) return;
   const int rank = m.rank.at[v];
-  const bool whole_sums = !s.out.is_partial();
+  const bool whole_sums = (s.out.word & ~layout::dims_mask) == 0;
   const std::uint32_t end = m.first_edge.at[v + 1];
   for (std::uint32_t e = m.first_edge.at[v]; e < end; ++e) {
     const std::size_t w = m.edges.at[e].to;
     const std::uint32_t t = m.traits.at[w];
-    if (a.changed_in.at[w] == a.round || is_fixed(m, a, w)) continue;
+    if (a.changed_in.at[w] == a.round || (t & fixed_strategy) != 0) continue;
+    if ((t & transparent_if_whole) != 0 && is_fixed(m, a, w)) continue;
     if ((t & contracting) != 0 && !products) {
       a.stopped_at_product = true;
       continue;
@@ -65,7 +69,7 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
       if (whole_sums && (t & has_pins) == 0 && m.missing.at[slot] == 0 && m.to_reduced.at[slot] == 0) {
         const position_map to = m.to_result.at[slot];
         const std::uint64_t made = to == same_positions ? s.out.word : mapped(s.out.word, to);
-        if (made == was.out.word && was.forwarded == 0) continue;
+        if (made == was.out.word && was.forwarded.word == 0) continue;
         strategy next;
         next.out.word = made;
         ripple(m, a, w, next, products && (t & contracting) == 0);
@@ -79,13 +83,12 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     const node& reader = m.node_at(w);
     strategy next = was;
     project(m, w, k, s.out, next);
-    next.forwarded = 0;
+    next.forwarded.word = 0;
     next.partial_operands = 0;
     if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == partial_reduction(reader))
-      if (const std::uint8_t who = partial_operands_of(reader.code, m.node_at(v).type.element,
-                                                       static_cast<std::uint8_t>(1u << k));
+      if (const std::uint8_t who = partial_operands_of(reader.code, m.node_at(v).type.element, narrowed(1u << k));
           who != 0) {
-        next.forwarded = static_cast<axis_set>(s.out.unreduced() & ~dividing_axes(next));
+        next.forwarded = s.out.unreduced() & ~dividing_axes(next);
         next.partial_operands = next.forwarded != 0 ? who : std::uint8_t{0};
       }
     derive_unreduced(reader, next);

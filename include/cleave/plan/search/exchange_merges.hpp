@@ -17,7 +17,7 @@ constexpr void merge_by_elements(graph& g, std::size_t v) {
   major.floors = true;
   minor.outside = border::periodic;
   n.code = op::merge_blocks;
-  n.first_map = static_cast<std::uint16_t>(g.maps.size());
+  n.first_map = narrowed(g.maps.size());
   n.maps = 2;
   g.maps.push_back(major);
   g.maps.push_back(minor);

@@ -14,7 +14,7 @@ constexpr bool written_by_user(const cost_model& m, std::size_t v, int depth) {
   if (what == op_class::annotation || n.code == op::input) return true;
   if (what != op_class::elementwise && what != op_class::view) return false;
   for (int k = 0; k < n.arity; ++k) {
-    const std::size_t u = n.in[static_cast<std::size_t>(k)];
+    const std::size_t u = n.in[k];
     // What is broadcast, as a bias, has no say.
     if (m.node_at(u).type.rank >= n.type.rank && written_by_user(m, u, depth - 1)) return true;
   }
@@ -32,7 +32,7 @@ constexpr verdict find_tie(const cost_model& m, assignment& a, fingerprints& f) 
     static_vector<strategy, max_arity> ways;
     bool follows = false;
     for (int k = 0; k < n.arity; ++k) {
-      const std::size_t u = n.in[static_cast<std::size_t>(k)];
+      const std::size_t u = n.in[k];
       const layout own = a.chosen.at[u].out;
       if (own.used() == 0 || own.is_partial() || m.node_at(u).type.rank != n.type.rank) continue;
       if (!written_by_user(m, u, m.limits.written_through)) continue;

@@ -42,7 +42,7 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
   for (std::size_t v = 0; v < m.count; ++v) {
     const strategy& s = a.chosen.at[v];
     const std::uint64_t h = mixed(m.own_fingerprint.at[v], s.out.word);
-    of[v] = mixed(h, s.over.word + (std::uint64_t{s.forwarded} << 49) + (std::uint64_t{s.partial_operands} << 56));
+    of[v] = mixed(h, s.over.word + (std::uint64_t{s.forwarded.word} << 49) + (std::uint64_t{s.partial_operands} << 56));
   }
   for (std::size_t r = 0; r < m.g.outputs.size(); ++r) {
     const std::size_t v = m.g.outputs[r];
@@ -52,13 +52,17 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
   for (int distance = 0; distance < m.limits.fingerprint_radius; ++distance) {
     kept = f.of.kept;
     const std::uint64_t* before = kept.data();
+    // As mixed() does, without a call for each operand and each reader.
     for (std::size_t v = 0; v < m.count; ++v) {
       std::uint64_t h = of[v], readers = 0;
-      for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
-        h = mixed(h, before[m.operand.at[slot]]);
-      for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e)
-        readers += mixed(before[m.edges.at[e].to], m.edges.at[e].number);
-      of[v] = mixed(h, readers);
+      const std::uint32_t last_slot = m.first_slot.at[v + 1], last_edge = m.first_edge.at[v + 1];
+      for (std::uint32_t slot = m.first_slot.at[v]; slot < last_slot; ++slot)
+        h = (h ^ before[m.operand.at[slot]]) * hash_factor + (h >> 29);
+      for (std::uint32_t e = m.first_edge.at[v]; e < last_edge; ++e) {
+        const std::uint64_t reader = before[m.edges.at[e].to];
+        readers += (reader ^ m.edges.at[e].number) * hash_factor + (reader >> 29);
+      }
+      of[v] = (h ^ readers) * hash_factor + (h >> 29);
     }
   }
 }

@@ -70,7 +70,7 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
   std::vector<double> later = moved_later(m, a);
   double best = 0;
   std::vector<std::size_t> near;
-  // Layers are alike: what was tried in vain in one is not tried in the others.
+  // Layers are alike: a change that did not help in one is not tried in the others.
   std::vector<std::uint64_t> in_vain;
   for (std::size_t v = 0; v < m.count; ++v) {
     if (later[v] == 0 || !gather_pays(m, a, v, later[v])) continue;

@@ -35,7 +35,7 @@ constexpr bool try_strategy(const cost_model& m, assignment& a, fingerprints& f,
   if (try_change(m, a, f, v, s, followers::cheap)) return true;
   if ((m.traits.at[v] & leads_products) != 0 && a.stopped_at_product && try_change(m, a, f, v, s, followers::products))
     return true;
-  // A sum of partial sums, reduced once for all who read it.
+  // A sum of partial sums, reduced once for all its readers.
   return s.forwarded != 0 && a.chosen.at[v].forwarded == 0 && try_change(m, a, f, v, s, followers::none);
 }
 
@@ -65,7 +65,7 @@ constexpr bool is_promising(const cost_model& m, const assignment& a, std::size_
   const double part = 1 - 1 / static_cast<double>(m.at.axes.product(partial));
   double elsewhere = 0;
   for (int k = 0; k < n.arity; ++k) {
-    const std::size_t u = n.in[static_cast<std::size_t>(k)];
+    const std::size_t u = n.in[k];
     const layout from = produced(m, a, u);
     if ((from.sharded() & partial) == 0) continue;
     const shape local = largest_shape(shape_of(m.node_at(u).type, m.at), from, m.at.axes);
@@ -103,7 +103,7 @@ constexpr bool reduce_earlier(const cost_model& m, assignment& a, fingerprints& 
     const node& n = m.node_at(w);
     strategy whole = a.chosen.at[w];
     for (int k = 0; k < n.arity; ++k) {
-      const std::size_t u = n.in[static_cast<std::size_t>(k)];
+      const std::size_t u = n.in[k];
       if (found == search_limits::partial_chain) break;
       if ((whole.partial_operands >> k & 1) != 0 && a.chosen.at[u].forwarded != 0 && !is_fixed(m, a, u))
         through[found++] = u;

@@ -18,7 +18,7 @@ constexpr void yield_reduced_axes(const cost_model& m, std::size_t v, const comp
     unsigned all = ~0u;
     for (int k = 0; k < n.arity; ++k) {
       if (f.at[k] < 0) continue;
-      const unsigned axes = layouts[n.in[static_cast<std::size_t>(k)]].axes(f.at[k]);
+      const unsigned axes = layouts[n.in[k]].axes(f.at[k]);
       all &= axes;
       if (!f.is_reduced()) brought |= axes;
     }
@@ -72,15 +72,14 @@ constexpr void keep_sums_partial(const cost_model& m, assignment& a, std::size_t
   const node& n = m.node_at(v);
   if (n.arity == 0 || (m.traits.at[v] & (is_linear | contracting | remaps)) != is_linear || is_fixed(m, a, v)) return;
   bool partial = false;
-  for (int k = 0; k < n.arity; ++k) partial = partial || produced(m, a, n.in[static_cast<std::size_t>(k)]).is_partial();
+  for (int k = 0; k < n.arity; ++k) partial = partial || produced(m, a, n.in[k]).is_partial();
   if (!partial) return;
   a.candidates.clear();
   add_with_forwarding(m, a, v, a.chosen.at[v], a.candidates);
   for (const strategy& s : a.candidates)
     if (s.forwarded != 0)
       for (int k = 0; k < n.arity; ++k)
-        if ((s.partial_operands >> k & 1) != 0 && m.node_at(n.in[static_cast<std::size_t>(k)]).type.rank >= n.type.rank)
-          assign(m, a, v, s);
+        if ((s.partial_operands >> k & 1) != 0 && m.node_at(n.in[k]).type.rank >= n.type.rank) assign(m, a, v, s);
 }
 
 /// Chooses a strategy that forwards partial sums, if it may.
@@ -102,12 +101,12 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
   const node& total = m.node_at(sum);
   if (!rules::adds_operands(total) || m.first_edge.at[carried + 1] - m.first_edge.at[carried] != 2) return;
   const int own = total.in[0] == carried ? 0 : 1;
-  const std::size_t term = total.in[static_cast<std::size_t>(1 - own)];
-  if (total.in[static_cast<std::size_t>(own)] != carried || term == carried || is_fixed(m, a, sum)) return;
+  const std::size_t term = total.in[1 - own];
+  if (total.in[own] != carried || term == carried || is_fixed(m, a, sum)) return;
   // So may be what is added up at indices, and what an inner loop stacks. Only here: a stack of partial sums is as
   // large on every device as the whole, so where nothing accumulates each is reduced in its iteration.
   for (int k = 0; k < m.node_at(term).arity && !a.chosen.at[term].out.is_partial(); ++k) {
-    const layout from = produced(m, a, m.node_at(term).in[static_cast<std::size_t>(k)]);
+    const layout from = produced(m, a, m.node_at(term).in[k]);
     strategy as_it_comes = a.chosen.at[term];
     project(m, term, k, from, as_it_comes);
     if (rules::stacks(m.node_at(term)) && from.combine() == reduction::sum)
