@@ -357,7 +357,12 @@ TEST(kernels, products_in_every_order) {
                                                     {0, 4, 3, 2},
                                                     {5, 4, 0, 2},
                                                     {1, 1, 6, 1},
-                                                    {3, 1, 1, 5}}) {
+                                                    {3, 1, 1, 5},
+                                                    // Many products, which one kernel computes; too large for it.
+                                                    {5, 4, 3, 40},
+                                                    {1, 1, 6, 400},
+                                                    {1, 17, 3, 32},
+                                                    {12, 11, 13, 24}}) {
     for (const tensor_type& a : orders(type_of(f32, {0, 2})))
       for (const tensor_type& b : orders(type_of(f32, {1, 2})))
         for (const tensor_type& c : orders(type_of(f32, {0, 1}))) check_gemm<float>(a, b, c, 0, dim_bit(2), extent, 0);
@@ -379,6 +384,13 @@ TEST(kernels, products_of_many_dims) {
   for (std::size_t i = 0; i < 240; ++i)
     check_gemm<float>(all_a[i * 7 % all_a.size()], all_b[i * 5 % all_b.size()], all_c[i * 11 % all_c.size()],
                       dim_bit(5), dim_bit(2) | dim_bit(3), extent, i % 2 == 0 ? 0 : 5);
+  // Many products of two batch dims.
+  const std::array<std::int64_t, 8> many{3, 2, 4, 3, 9, 7, 6};
+  for (const tensor_type& a : orders(type_of(f32, {0, 2, 4, 5})))
+    check_gemm<float>(a, type_of(f32, {5, 6, 2, 4}), type_of(f32, {4, 5, 0, 6}), dim_bit(4) | dim_bit(5), dim_bit(2),
+                      many, 4);
+  check_gemm<std::int32_t>(type_of(i32, {4, 5, 2}), type_of(i32, {5, 2, 4}), type_of(i32, {5, 4}),
+                           dim_bit(4) | dim_bit(5), dim_bit(2), many, 5);
   // matrix times vector, dot product of vectors, outer product of a batch
   check_gemm<float>(type_of(f32, {0, 2}), type_of(f32, {2}), type_of(f32, {0}), 0, dim_bit(2), extent, 0);
   check_gemm<float>(type_of(f32, {2, 0}), type_of(f32, {2}), type_of(f32, {0}), 0, dim_bit(2), extent, 0);

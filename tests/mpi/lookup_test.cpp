@@ -179,8 +179,9 @@ TEST(lookup, shards_beyond_the_limit_of_narrow_offsets) {
 static_assert(cleave::offset_bytes(std::int64_t{1} << 31) == 8 &&
               cleave::offset_bytes((std::int64_t{1} << 31) - 1) == 4);
 
-/// What a look-up of every row of a table moves beyond its price: each device asks every one for as many rows.
-std::int64_t moved_beyond_price(const cleave::grid& g) {
+/// What a look-up of every row of a table moves beyond its price: each device asks every one for as many rows, by new
+/// indices or by those of the last run.
+std::int64_t moved_beyond_price(const cleave::grid& g, bool new_indices = true) {
   using Table = f64<mesh(word / ax, embed)>;
   using Places = i32<mesh(batch / ax)>;
   using Rows = f64<mesh(batch / ax, embed)>;
@@ -189,9 +190,13 @@ std::int64_t moved_beyond_price(const cleave::grid& g) {
   Places ids(g, {24 * n});
   Rows rows(g, {24 * n, 8});
   fill(table);
-  ids.fill_by([&](const auto& at) { return static_cast<int>(at[0] % n * 24 + at[0] / n % 24); });
+  const auto fill_ids = [&](std::int64_t first) {
+    ids.fill_by([&](const auto& at) { return static_cast<int>(at[0] % n * 24 + (at[0] / n + first) % 24); });
+  };
+  fill_ids(0);
   constexpr cleave::function f([](auto t, auto i) { return gather(t, word, i); });
   rows = f(table, ids);
+  if (new_indices) fill_ids(1);
   support::reset_charges();
   rows = f(table, ids);
   const std::int64_t moved = support::over_ranks(support::charged_bytes());
@@ -215,6 +220,64 @@ TEST(lookup, moves_no_more_than_its_price_where_places_are_even) {
     // Beside the price: how many each device asks for.
     EXPECT_LE(moved_beyond_price(g), n > 1 ? 8 * n : 0) << n;
     EXPECT_GE(moved_beyond_price(g), 0);
+  }
+}
+// With the indices of the last run only rows travel.
+TEST(lookup, indices_that_stay_are_not_sent_again) {
+  for (const cleave::grid& g : grids()) {
+    const std::int64_t n = g.size(ax), less = 24 * 4 * (n - 1) / n;
+    EXPECT_LE(moved_beyond_price(g, false), -less + (n > 1 ? 8 * n : 0)) << n;
+    EXPECT_GE(moved_beyond_price(g, false), -less) << n;
+  }
+}
+
+// Routes are kept while indices stay the same: the rows of a run are those of its indices, whichever devices changed
+// theirs since the last one.
+TEST(lookup, indices_that_change_between_runs) {
+  using Table = f64<mesh(word / ax, embed)>;
+  using Places = i32<mesh(batch / ax)>;
+  using Rows = f64<mesh(batch / ax, embed)>;
+  constexpr std::int64_t words = 13, places = 16;
+  for (const cleave::grid& g : grids()) {
+    Table table(g, {words, 3}), sums(g, {words, 3});
+    Places ids(g, {places});
+    Rows rows(g, {places, 3});
+    fill(table);
+    constexpr cleave::function take([](auto t, auto i) { return gather(t, word, i); });
+    const std::int64_t first_changes = places / g.size(ax);
+    // From run to run: nothing changes, the indices of the first device, of the others, of all; back to the first.
+    const std::int64_t steps[][2] = {{0, 0}, {0, 0}, {1, 0}, {1, 5}, {2, 7}, {2, 7}, {0, 0}};
+    for (const auto& step : steps) {
+      ids.fill_by([&](const auto& at) {
+        const std::int64_t more = at[0] < first_changes ? step[0] : step[1];
+        return static_cast<int>((at[0] * 5 + more) % (words + 2) - 1);
+      });
+      check(take, rows, table, ids);
+      check(segments, sums, rows, ids);
+    }
+  }
+}
+
+// The sum of an element is that of a loop over the indices, to the last bit, in every run.
+TEST(lookup, sums_by_index_keep_the_order_of_the_indices) {
+  using Rows = cleave::tensor<float, mesh(place)>;
+  using Sums = cleave::tensor<float, mesh(word)>;
+  constexpr std::int64_t words = 37, places = 40000;
+  constexpr cleave::function add([](auto r, auto i) { return scatter_add(r, i, word); });
+  for (const cleave::grid& g : grids()) {
+    Rows rows(g, {places});
+    Sums sums(g, {words});
+    cleave::tensor<int, mesh(place)> ids(g, {places});
+    fill(rows);
+    fill_places(ids, words);
+    sums = add(rows, ids);
+    std::vector<float> wanted(words, 0.0f);
+    const auto given = rows.to_global();
+    const auto at = ids.to_global();
+    for (std::size_t n = 0; n < given.size(); ++n)
+      if (at[n] >= 0 && at[n] < words) wanted[static_cast<std::size_t>(at[n])] += given[n];
+    const auto got = sums.to_global();
+    EXPECT_EQ(std::vector<float>(got.begin(), got.end()), wanted);
   }
 }
 

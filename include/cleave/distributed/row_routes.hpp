@@ -91,28 +91,6 @@ inline std::int64_t total_of(const std::vector<std::int64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
-/// Indices as the host sees them.
-inline indexed_vector<std::int64_t> indices_on_host(const void* data, std::int64_t n, element e) {
-  auto indices = indexed_vector<std::int64_t>::filled(n, -1);
-  if (n == 0) return indices;
-  auto bytes = indexed_vector<char>::filled(n * size_of(e));
-  wait_for_kernels();
-  copy_bytes<Kokkos::HostSpace, memory_space>(bytes.data(), data, n * size_of(e));
-  with_element(e, [&](auto zero) {
-    using T = decltype(zero);
-    // Braces, since nvcc loses the end of a lambda whose discarded branch is a bare loop.
-    if constexpr (std::is_integral_v<T>) {
-      for (std::size_t i = 0; i < indices.size(); ++i) {
-        T value{};
-        std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-        // Unsigned numbers beyond what a table can have are in no table.
-        indices[i] = static_cast<std::int64_t>(value);
-      }
-    }
-  });
-  return indices;
-}
-
 /// Numbers from the host where kernels can read them, in memory that is kept.
 class device_numbers {
  public:

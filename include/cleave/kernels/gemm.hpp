@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/kernels/gemm_call.hpp>
+#include <cleave/kernels/small_gemm.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/as.hpp>
 #include <cleave/storage/box.hpp>
@@ -60,6 +61,8 @@ struct bound_gemm {
     std::vector<std::int64_t> offset{};
   };
   operand array[3];
+  /// Many small products, which one kernel computes instead.
+  small_gemm small{};
   std::int64_t scratch = 0;
   std::int64_t element_bytes = 0;
   std::int64_t results = 0;
@@ -104,6 +107,25 @@ inline void batch_offsets(const gemm_group& batch, int array, std::vector<std::i
   }
 }
 
+/// The kernel for many small products, if it is theirs: they are many, each takes few multiplications, and none of
+/// their dims is scattered in memory.
+inline small_gemm bind_small_gemm(const gemm_group& batch, const gemm_group& m, const gemm_group& n,
+                                  const gemm_group& k) {
+  small_gemm g{m.size(),    n.size(),    k.size(),    m.single(0), k.single(0),
+               k.single(1), n.single(1), m.single(2), n.single(2)};
+  const std::int64_t multiplications = g.m * g.n * g.k;
+  if (batch.size() < small_gemm::least_products || multiplications == 0 ||
+      multiplications > small_gemm::most_multiplications)
+    return g;
+  for (const std::int64_t stride : {g.a_m, g.a_k, g.b_k, g.b_n, g.c_m, g.c_n})
+    if (stride < 0) return g;
+  strided_dims over;
+  for (int d = 0; d < batch.rank; ++d)
+    over.add(batch.extent[d], batch.stride[0][d], batch.stride[1][d], batch.stride[2][d]);
+  g.batch = over.merged();
+  return g;
+}
+
 /// The copy between an array and a packed one with dims batch, rows, columns.
 inline box_copy pack_of(const gemm_group& batch, const gemm_group& rows, const gemm_group& columns, int array,
                         bool unpack) {
@@ -126,6 +148,14 @@ inline bound_gemm bind_gemm(const gemm_group& batch, gemm_group m, gemm_group n,
   bound_gemm g;
   g.element_bytes = element_bytes;
   g.results = batch.size() * m.size() * n.size();
+  g.small = detail::bind_small_gemm(batch, m, n, k);
+  if (g.small.chosen()) {
+    g.batches = batch.size();
+    g.m = m.size();
+    g.n = n.size();
+    g.k = k.size();
+    return g;
+  }
   auto& [a, b, c] = g.array;
   int stored[3] = {0, 1, 2};
   if (!detail::matrix_of(m, n, 2, false, c)) {
@@ -230,6 +260,7 @@ inline void run_gemm_with(const bound_gemm& g, const void* left, const void* rig
 template <class T>
   requires(std::is_same_v<T, computed<T>>)
 void run_gemm(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch) {
+  if (g.small.chosen()) return run_small_gemm<T>(g.small, left, right, result);
   detail::run_gemm_with(g, left, right, result, scratch, &detail::multiply<T>);
 }
 

@@ -33,25 +33,33 @@ struct strided_dims {
   }
   CLEAVE_FUNCTION std::int64_t at(int array, std::int64_t flat) const {
     std::int64_t offset = 0;
-    for (int i = rank - 1; i >= 0; --i) {
+    for (int i = rank - 1; i > 0; --i) {
       offset += flat % extent[i] * stride[array][i];
       flat /= extent[i];
     }
-    return offset;
+    return rank > 0 ? offset + flat * stride[array][0] : 0;
   }
-  /// For two arrays: without dims of extent 1, and with neighbours merged that are contiguous in both.
+  /// The stride of the innermost loop.
+  CLEAVE_FUNCTION std::int64_t inner(int array) const { return stride[array][rank - 1]; }
+  /// The number of iterations from `flat` on, at most so many, of the innermost loop.
+  CLEAVE_FUNCTION std::int64_t in_line(std::int64_t flat, std::int64_t most) const {
+    const std::int64_t n = extent[rank - 1], left = rank == 1 ? n - flat : n - flat % n;
+    return left < most ? left : most;
+  }
+  /// Without dims of extent 1, and with neighbours merged that are contiguous in all arrays.
   strided_dims merged() const {
     strided_dims d;
     for (int i = 0; i < rank; ++i) {
       if (extent[i] == 1) continue;
       const int last = d.rank - 1;
-      if (last >= 0 && d.stride[0][last] == extent[i] * stride[0][i] && d.stride[1][last] == extent[i] * stride[1][i]) {
-        d.extent[last] *= extent[i];
-        d.stride[0][last] = stride[0][i];
-        d.stride[1][last] = stride[1][i];
-      } else {
-        d.add(extent[i], stride[0][i], stride[1][i]);
+      bool merges = last >= 0;
+      for (int a = 0; merges && a < 3; ++a) merges = d.stride[a][last] == extent[i] * stride[a][i];
+      if (!merges) {
+        d.add(extent[i], stride[0][i], stride[1][i], stride[2][i]);
+        continue;
       }
+      d.extent[last] *= extent[i];
+      for (int a = 0; a < 3; ++a) d.stride[a][last] = stride[a][i];
     }
     if (d.rank == 0) d.add(1, 1, 1);
     return d;
@@ -99,12 +107,10 @@ struct rows_functor {
   strided_dims row;
   std::int64_t length;
 
-  /// The number of elements from k on, at most so many, along the innermost dim.
-  CLEAVE_FUNCTION std::int64_t in_line(std::int64_t k, std::int64_t most) const {
-    const std::int64_t inner = row.extent[row.rank - 1], left = inner - k % inner;
-    return left < most ? left : most;
+  /// Where row r is; packed rows follow one another.
+  CLEAVE_FUNCTION std::int64_t place(const std::int64_t* offsets, std::int64_t r) const {
+    return offsets == nullptr ? r * length : offsets[r];
   }
-  CLEAVE_FUNCTION std::int64_t stride(int array) const { return row.stride[array][row.rank - 1]; }
 };
 /// A stretch of the elements of all rows.
 template <class T>
@@ -112,15 +118,14 @@ struct copy_rows_functor : rows_functor<T, T> {
   std::int64_t total;
 
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
-    const std::int64_t from_stride = this->stride(1), to_stride = this->stride(0);
     const std::int64_t end = (unit + 1) * rows_grain < total ? (unit + 1) * rows_grain : total;
     for (std::int64_t flat = unit * rows_grain, n = 0; flat < end; flat += n) {
       const std::int64_t r = flat / this->length, k = flat % this->length;
-      n = this->in_line(k, end - flat);
-      T* const into = this->to + this->target[r] + this->row.at(0, k);
-      if (this->source[r] >= 0)
-        along_line(this->from + this->source[r] + this->row.at(1, k), from_stride, into, to_stride, n,
-                   put_element<T>{});
+      n = this->row.in_line(k, end - flat);
+      const std::int64_t source = this->place(this->source, r), to_stride = this->row.inner(0);
+      T* const into = this->to + this->place(this->target, r) + this->row.at(0, k);
+      if (source >= 0)
+        along_line(this->from + source + this->row.at(1, k), this->row.inner(1), into, to_stride, n, put_element<T>{});
       else
         for (std::int64_t i = 0; i < n; ++i) into[i * to_stride] = T{};
     }
@@ -133,23 +138,23 @@ struct add_rows_functor : rows_functor<From, To> {
   std::int64_t grain;
 
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
-    const std::int64_t from_stride = this->stride(1), to_stride = this->stride(0);
     const std::int64_t end = (unit + 1) * grain < this->length ? (unit + 1) * grain : this->length;
     for (std::int64_t k = unit * grain, n = 0; k < end; k += n) {
       const std::int64_t in = this->row.at(1, k), out = this->row.at(0, k);
-      n = this->in_line(k, end - k);
+      n = this->row.in_line(k, end - k);
       for (std::int64_t r = 0; r < rows; ++r)
-        if (this->target[r] >= 0)
-          along_line(this->from + this->source[r] + in, from_stride, this->to + this->target[r] + out, to_stride, n,
-                     add_element<From, To>{});
+        if (const std::int64_t target = this->place(this->target, r); target >= 0)
+          along_line(this->from + this->place(this->source, r) + in, this->row.inner(1), this->to + target + out,
+                     this->row.inner(0), n, add_element<From, To>{});
     }
   }
 };
 
 } // namespace detail
 
-/// Copies rows: row r from from[source[r] + ...] to to[target[r] + ...]; a source below 0 gives zeros. Of the strides
-/// of a row, array 0 is the target's and array 1 the source's. Offsets are where kernels run.
+/// Copies rows: row r from from[source[r] + ...] to to[target[r] + ...]; a source below 0 gives zeros, and without
+/// offsets rows are packed. Of the strides of a row, array 0 is the target's and array 1 the source's. Offsets are
+/// where kernels run.
 template <class T>
 void copy_rows(const T* from, T* to, const std::int64_t* source, const std::int64_t* target, const strided_dims& row,
                std::int64_t rows) {

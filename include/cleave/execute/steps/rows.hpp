@@ -11,19 +11,22 @@ namespace cleave {
 
 namespace detail {
 
-template <class T, bool Scatters>
+template <class T, class I, bool Scatters>
 std::unique_ptr<bound_step> bind_rows(const binder& b, const step& s, const void*) {
+  using lookup = std::conditional_t<Scatters, comm::row_scatter<T, I>, comm::row_gather<T, I>>;
   const buffer &first = b.operand(s, 0), &indices = b.operand(s, 1), &out = b.result(s);
   const buffer &table = Scatters ? out : first, &rows = Scatters ? first : out;
   const comm::row_tensors t{table.type, rows.type,     indices.type, table.where,
                             rows.where, indices.where, dim_along(s), b.at};
-  return std::make_unique<routed_step>(s, std::make_unique<comm::row_lookup<T>>(b.grid, t, s.axes, Scatters));
+  return std::make_unique<routed_step>(s, std::make_unique<lookup>(b.grid, t, s.axes));
 }
 template <bool Scatters>
 struct rows_code {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return {&bind_rows<element_at<Plan, Plan::frozen.steps[I].out>, Scatters>, nullptr};
+    return {&bind_rows<element_at<Plan, Plan::frozen.steps[I].out>, element_at<Plan, Plan::frozen.steps[I].in[1]>,
+                       Scatters>,
+            nullptr};
   }
 };
 

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "by_hand_lookups.hpp"
+
+#include <algorithm>
+
+namespace by_hand {
+
+namespace {
+using every = Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::IndexType<long>>;
+} // namespace
+
+void gather(const float* table, const int* indices, float* rows, long count, long length) {
+  Kokkos::parallel_for(every(0, count), [=](long i) {
+    const float* const from = table + indices[i] * length;
+    for (long k = 0; k < length; ++k) rows[i * length + k] = from[k];
+  });
+}
+
+void scatter_add(const float* rows, const int* indices, float* table, long count, long length, long words) {
+  std::fill(table, table + words * length, 0.0f);
+  for (long i = 0; i < count; ++i) {
+    float* const to = table + indices[i] * length;
+    for (long k = 0; k < length; ++k) to[k] += rows[i * length + k];
+  }
+}
+
+banded_product::banded_product(MPI_Comm comm, long rows, long slots, long band)
+    : values("values", static_cast<std::size_t>(rows), static_cast<std::size_t>(slots)),
+      columns("columns", static_cast<std::size_t>(rows), static_cast<std::size_t>(slots)),
+      x("x", static_cast<std::size_t>(rows + 2 * band)), y("y", static_cast<std::size_t>(rows)), comm_(comm),
+      rows_(rows), slots_(slots), band_(band) {
+  MPI_Comm_rank(comm, &rank_);
+  MPI_Comm_size(comm, &size_);
+}
+
+void banded_product::run() {
+  MPI_Request open[4];
+  int n = 0;
+  const auto swap = [&](int with, double* mine, double* theirs) {
+    if (with < 0 || with >= size_) return;
+    MPI_Irecv(theirs, static_cast<int>(band_), MPI_DOUBLE, with, 0, comm_, open + n++);
+    MPI_Isend(mine, static_cast<int>(band_), MPI_DOUBLE, with, 0, comm_, open + n++);
+  };
+  swap(rank_ - 1, x.data() + band_, x.data());
+  swap(rank_ + 1, x.data() + rows_, x.data() + band_ + rows_);
+  MPI_Waitall(n, open, MPI_STATUSES_IGNORE);
+  const auto v = values;
+  const auto c = columns;
+  const auto from = x, to = y;
+  const long slots = slots_;
+  Kokkos::parallel_for(every(0, rows_), [=](long i) {
+    double sum = 0;
+    for (long s = 0; s < slots; ++s) sum += v(i, s) * from(c(i, s));
+    to(i) = sum;
+  });
+}
+
+} // namespace by_hand

@@ -1,0 +1,276 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/storage/memory.hpp>
+#include <cleave/storage/rows.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+// Look-ups and sums by index where nothing moves: one parallel kernel that reads the indices where they are.
+
+namespace cleave {
+
+/// The indices along one dim of a table that a shard of it has, and how far apart their rows are in the shard.
+struct index_block {
+  std::int64_t begin = 0, extent = 0, stride = 0;
+
+  /// Which row of the block has an index; not below `extent` for an index outside of it. Indices below 0, and unsigned
+  /// ones beyond what a table can have, become large numbers.
+  template <class I>
+  CLEAVE_FUNCTION std::uint64_t row_of(I index) const {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(index)) - static_cast<std::uint64_t>(begin);
+  }
+  CLEAVE_FUNCTION bool has(std::uint64_t row) const { return row < static_cast<std::uint64_t>(extent); }
+  CLEAVE_FUNCTION std::int64_t offset(std::uint64_t row) const { return static_cast<std::int64_t>(row) * stride; }
+};
+
+/// Where indices and rows are on one device.
+struct indexed_rows {
+  /// Over the indices, which follow one another: strides among themselves, in the rows, and in the table, where it has
+  /// the dim too.
+  strided_dims over{};
+  /// Over the elements of a row: strides in the rows and in the table.
+  strided_dims row{};
+  index_block block{};
+  std::int64_t count = 0, length = 0;
+  /// The element is the outer loop: a row is one element, or neighbouring indices have neighbouring elements and those
+  /// of a row are apart.
+  bool by_element = false;
+
+  indexed_rows() = default;
+  indexed_rows(const strided_dims& indices, const strided_dims& elements, const index_block& b)
+      : over(indices.merged()), row(elements.merged()), block(b), count(indices.size()), length(elements.size()),
+        by_element(length == 1 || (row.inner(0) != 1 && over.inner(1) == 1)) {}
+};
+
+namespace detail {
+
+/// Elements that a unit of a look-up has: on devices one, so that neighbouring threads have neighbouring elements.
+inline constexpr std::int64_t lookup_grain = on_host ? 1 << 13 : 1;
+
+/// Single elements of a block that has some. An index that it lacks reads the first element in vain, so that the loop
+/// has no branch.
+template <class T>
+CLEAVE_FUNCTION void gather_line_32(const T* table, const std::int32_t* indices, T* rows, std::int64_t n,
+                                    std::int32_t begin, std::int32_t end) {
+  CLEAVE_INDEPENDENT
+  for (std::int64_t j = 0; j < n; ++j) {
+    const std::int32_t i = indices[j];
+    const bool found = (i >= begin) & (i < end);
+    const T x = table[found ? i - begin : 0];
+    rows[j] = found ? x : T{};
+  }
+}
+/// One element of the rows of a line of indices.
+template <class T, class I>
+CLEAVE_FUNCTION void gather_line(const T* table, std::int64_t table_stride, const I* indices, T* rows,
+                                 std::int64_t rows_stride, std::int64_t n, const index_block& block) {
+  if (rows_stride == 1 && table_stride == 0 && block.stride == 1) {
+    if constexpr (std::is_same_v<I, std::int32_t>) {
+      // Offsets of 32 bits are half the work in vector code.
+      if (block.extent > 0 && block.begin + block.extent <= std::numeric_limits<std::int32_t>::max())
+        return gather_line_32(table, indices, rows, n, static_cast<std::int32_t>(block.begin),
+                              static_cast<std::int32_t>(block.begin + block.extent));
+    }
+    for (std::int64_t j = 0; j < n; ++j) {
+      const std::uint64_t r = block.row_of(indices[j]);
+      rows[j] = block.has(r) ? table[r] : T{};
+    }
+    return;
+  }
+  for (std::int64_t j = 0; j < n; ++j) {
+    const std::uint64_t r = block.row_of(indices[j]);
+    rows[j * rows_stride] = block.has(r) ? table[block.offset(r) + j * table_stride] : T{};
+  }
+}
+
+/// A part of the indices, for one element of their rows.
+template <class T, class I>
+struct gather_elements_functor {
+  const T* table;
+  const I* indices;
+  T* rows;
+  indexed_rows at;
+  std::int64_t parts;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
+    const std::int64_t k = unit / parts, part = unit % parts;
+    const std::int64_t end = at.count * (part + 1) / parts;
+    const T* const from = table + at.row.at(1, k);
+    T* const to = rows + at.row.at(0, k);
+    for (std::int64_t n = at.count * part / parts, m = 0; n < end; n += m) {
+      m = at.over.in_line(n, end - n);
+      gather_line(from + at.over.at(2, n), at.over.inner(2), indices + n, to + at.over.at(1, n), at.over.inner(1), m,
+                  at.block);
+    }
+  }
+};
+
+/// A stretch of the elements of all rows, row by row.
+template <class T, class I>
+struct gather_rows_functor {
+  const T* table;
+  const I* indices;
+  T* rows;
+  indexed_rows at;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
+    const std::int64_t first = unit * lookup_grain, total = at.count * at.length;
+    std::int64_t left = total - first < lookup_grain ? total - first : lookup_grain;
+    std::int64_t k = first % at.length;
+    for (std::int64_t n = first / at.length, m = 0; left > 0; n += m) {
+      m = at.over.in_line(n, at.count - n);
+      const T* from = table + at.over.at(2, n);
+      T* to = rows + at.over.at(1, n);
+      for (std::int64_t j = 0; j < m && left > 0; ++j, k = 0) {
+        const std::int64_t stop = left < at.length - k ? k + left : at.length;
+        put_row(from, indices[n + j], to, k, stop);
+        left -= stop - k;
+        from += at.over.inner(2);
+        to += at.over.inner(1);
+      }
+    }
+  }
+
+ private:
+  CLEAVE_FUNCTION void put_row(const T* from, I index, T* to, std::int64_t k, std::int64_t stop) const {
+    const std::uint64_t r = at.block.row_of(index);
+    const bool found = at.block.has(r);
+    if (found) from += at.block.offset(r);
+    for (std::int64_t n = 0; k < stop; k += n) {
+      n = at.row.in_line(k, stop - k);
+      T* const into = to + at.row.at(0, k);
+      if (found) along_line(from + at.row.at(1, k), at.row.inner(1), into, at.row.inner(0), n, put_element<T>{});
+      else
+        for (std::int64_t i = 0; i < n; ++i) into[i * at.row.inner(0)] = T{};
+    }
+  }
+};
+
+/// A part of the elements of all rows whose index is in a part of the block. All its rows are added in the order of the
+/// indices.
+template <class From, class To, class I>
+struct scatter_rows_functor {
+  const From* rows;
+  const I* indices;
+  To* table;
+  indexed_rows at;
+  /// The elements of a row are cut in this many parts, the block in this many.
+  std::int64_t row_parts, block_parts;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
+    const std::int64_t part = unit % row_parts, of_block = unit / row_parts;
+    const std::int64_t k = at.length * part / row_parts, stop = at.length * (part + 1) / row_parts;
+    const std::int64_t first = at.block.extent * of_block / block_parts;
+    const index_block mine{at.block.begin + first, at.block.extent * (of_block + 1) / block_parts - first,
+                           at.block.stride};
+    To* const into = table + first * at.block.stride;
+    if (at.by_element)
+      for (std::int64_t e = k; e < stop; ++e) add_elements(rows + at.row.at(0, e), into + at.row.at(1, e), mine);
+    else add_rows_of(into, mine, k, stop);
+  }
+
+ private:
+  /// One element of every row.
+  CLEAVE_FUNCTION void add_elements(const From* from, To* into, const index_block mine) const {
+    const std::int64_t in_rows = at.over.inner(1), in_table = at.over.inner(2);
+    for (std::int64_t n = 0, m = 0; n < at.count; n += m) {
+      m = at.over.in_line(n, at.count - n);
+      const From* const line = from + at.over.at(1, n);
+      To* const target = into + at.over.at(2, n);
+      const I* const index = indices + n;
+      for (std::int64_t j = 0; j < m; ++j) {
+        const std::uint64_t r = mine.row_of(index[j]);
+        if (!mine.has(r)) continue;
+        To& sum = target[mine.offset(r) + j * in_table];
+        sum = sum + static_cast<To>(line[j * in_rows]);
+      }
+    }
+  }
+  /// Elements k to `stop` of every row.
+  CLEAVE_FUNCTION void add_rows_of(To* into, const index_block& mine, std::int64_t k, std::int64_t stop) const {
+    for (std::int64_t n = 0, m = 0; n < at.count; n += m) {
+      m = at.over.in_line(n, at.count - n);
+      const From* const line = rows + at.over.at(1, n);
+      To* const target = into + at.over.at(2, n);
+      for (std::int64_t j = 0; j < m; ++j) {
+        const std::uint64_t r = mine.row_of(indices[n + j]);
+        if (mine.has(r)) add_row(line + j * at.over.inner(1), target + mine.offset(r) + j * at.over.inner(2), k, stop);
+      }
+    }
+  }
+  CLEAVE_FUNCTION void add_row(const From* from, To* to, std::int64_t k, std::int64_t stop) const {
+    for (std::int64_t n = 0; k < stop; k += n) {
+      n = at.row.in_line(k, stop - k);
+      along_line(from + at.row.at(0, k), at.row.inner(0), to + at.row.at(1, k), at.row.inner(1), n,
+                 add_element<From, To>{});
+    }
+  }
+};
+
+/// Notes a difference between two arrays in a stretch of them.
+template <class I>
+struct differ_functor {
+  const I* a;
+  const I* b;
+  int* differ;
+  std::int64_t elements;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
+    const std::int64_t begin = unit * lookup_grain;
+    const std::int64_t n = elements - begin < lookup_grain ? elements - begin : lookup_grain;
+    bool same = true;
+    for (std::int64_t i = begin; i < begin + n; ++i) same &= a[i] == b[i];
+    if (!same) Kokkos::atomic_store(differ, 1);
+  }
+};
+
+} // namespace detail
+
+/// rows[n] = table[indices[n]] for all indices; 0 where the block of the table lacks the index.
+template <class T, class I>
+void gather_rows(const indexed_rows& at, const T* table, const I* indices, T* rows) {
+  const std::int64_t total = at.count * at.length;
+  if (total == 0) return;
+  if (at.by_element) {
+    const std::int64_t parts = (at.count + detail::lookup_grain - 1) / detail::lookup_grain;
+    launch("cleave gather", at.length * parts, detail::gather_elements_functor<T, I>{table, indices, rows, at, parts});
+  } else {
+    launch("cleave gather", (total + detail::lookup_grain - 1) / detail::lookup_grain,
+           detail::gather_rows_functor<T, I>{table, indices, rows, at});
+  }
+}
+
+/// table[indices[n]] += rows[n] for all indices that the block of the table has. A thread has a part of the table.
+/// Every element is added up in the order of the indices, so the sum is the same in every run and with any number of
+/// threads. The sums may be wider than the rows: those of 16-bit numbers are added up in float.
+template <class From, class To, class I>
+void scatter_rows(const indexed_rows& at, const From* rows, const I* indices, To* table) {
+  if (at.count * at.length == 0 || at.block.extent == 0) return;
+  // Every part of the block reads all indices, so rows are cut first.
+  const std::int64_t threads = on_host ? execution_instance().concurrency() : 4096;
+  const std::int64_t least = on_host ? 4 * vector_block : 1;
+  const std::int64_t row_parts = std::clamp<std::int64_t>(at.length / least, 1, threads);
+  const std::int64_t block_parts = std::clamp<std::int64_t>(threads / row_parts, 1, at.block.extent);
+  launch("cleave add rows", row_parts * block_parts,
+         detail::scatter_rows_functor<From, To, I>{rows, indices, table, at, row_parts, block_parts});
+}
+
+/// Whether two arrays have the same elements. `flag` is memory for one number where kernels run.
+template <class I>
+bool same_elements(const I* a, const I* b, std::int64_t elements, int* flag) {
+  int differ = 0;
+  int* const noted = on_host ? &differ : flag;
+  if constexpr (!on_host) zero_bytes(noted, bytes_of<int>(1));
+  launch("cleave compare", (elements + detail::lookup_grain - 1) / detail::lookup_grain,
+         detail::differ_functor<I>{a, b, noted, elements});
+  wait_for_kernels();
+  if constexpr (!on_host) copy_bytes<Kokkos::HostSpace, memory_space>(&differ, noted, bytes_of<int>(1));
+  return differ == 0;
+}
+
+} // namespace cleave
