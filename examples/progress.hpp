@@ -95,13 +95,14 @@ class progress {
 /// No path: no file.
 class csv_log {
  public:
-  csv_log(bool speaks, const std::string& path, std::string_view columns) {
+  csv_log(bool speaks, const std::string& path, std::string_view columns) : path_(path) {
     if (speaks && !path.empty()) file_.open(path);
-    if (!agreed(path.empty() || file_.is_open())) throw std::runtime_error("cannot write the log '" + path + "'");
+    require(path.empty() || file_.is_open());
     file_ << columns << '\n' << std::setprecision(9);
   }
-  /// A number that is not known (NaN) leaves its place empty.
+  /// A number that is not known (NaN) leaves its place empty. Collective; throws on every rank where the disk is full.
   void write(std::initializer_list<double> numbers) {
+    if (path_.empty()) return;
     bool first = true;
     for (double x : numbers) {
       if (!first) file_ << ',';
@@ -110,9 +111,16 @@ class csv_log {
     }
     // Flushed, so that a run can be watched, and what it learned until it was stopped is kept.
     file_ << std::endl;
+    require(!file_.is_open() || file_.good());
   }
 
  private:
+  /// What rank 0 finds, all ranks throw.
+  void require(bool written) const {
+    if (!agreed(written)) throw std::runtime_error("cannot write the log '" + path_ + "'");
+  }
+
+  std::string path_;
   std::ofstream file_{};
 };
 

@@ -5,9 +5,18 @@
 // gives and move what they were priced at. What fails is cut down to a small program and printed as C++.
 //
 //   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print] [--plans FILE]
+//   cleave_fuzz [--seed S] [--cases N] --json FILE
+//   cleave_fuzz --replay FILE [--above N] [--verdicts FILE] [--plans FILE]
+//   cleave_fuzz --smaller FILE
+//
+// --json writes programs that another compiler can be given, one a line (sketch_json.hpp, recorded_program.hpp).
+// --replay plans recorded programs, and compares values and bytes with those of the record; at most N may move more.
+// --smaller writes, of the program in a file, those with one change that makes it smaller. FILE - is standard input or
+// output. tests/oracle/against_jax.py uses all three.
 #include "../plan_text.hpp"
 #include "print_sketch.hpp"
 #include "random_sketch.hpp"
+#include "recorded_program.hpp"
 
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
@@ -16,6 +25,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <iostream>
 #include <map>
 #include <set>
 
@@ -45,38 +56,6 @@ struct finding {
   std::string text{};
   bool wrong() const { return what >= outcome::no_plan; }
 };
-
-/// The graph with every result of arithmetic off by a few roundings: what differs from the plain evaluator here does
-/// not follow from the arguments to any accuracy, as the floor of a softmax's sum.
-std::vector<host_array> evaluate_roughly(const graph& g, const sizes& at, std::span<const host_array> arguments,
-                                         unsigned seed) {
-  std::mt19937 random(seed);
-  return evaluate(g, at, arguments, [&](const node& n, host_array& made) {
-    const op_class what = class_of(n.code);
-    const bool rounds = n.code == op::input || what == op_class::contraction || what == op_class::reduction ||
-                        what == op_class::cumulative || what == op_class::sort || what == op_class::scatter ||
-                        n.code == op::fold_windows ||
-                        (what == op_class::elementwise && n.code != op::select && n.code != op::cast &&
-                         n.code != op::broadcast && n.code != op::neg);
-    if (!rounds || !is_floating(n.type.element)) return;
-    std::uniform_real_distribution<double> off(-1e-13, 1e-13);
-    // What is exactly 0 in one order of summation need not be in another: its root may be no number.
-    // What differs by a rounding may be equal in another order: with seed 0 it becomes so.
-    for (double& x : made.data)
-      x = seed == 0 ? std::ldexp(std::nearbyint(std::ldexp(x, 40)), -40) : x + off(random) * (std::fabs(x) + 0.01);
-  });
-}
-
-double tolerance_of(element e) { return is_floating(e) ? 1e-9 : 0; }
-
-bool stable(const graph& g, const sizes& at, std::span<const host_array> in, const std::vector<host_array>& want) {
-  for (unsigned k = 0; k < 6; ++k) {
-    const auto rough = evaluate_roughly(g, at, in, k);
-    for (std::size_t r = 0; r < want.size(); ++r)
-      if (first_difference(want[r].data, rough[r].data, tolerance_of(g.output_types[r].element)) >= 0) return false;
-  }
-  return true;
-}
 
 bool smooth(const sketch& s) {
   return std::all_of(s.steps.begin(), s.steps.end(), [](const step_line& l) { return (table[l.what].flags & 1) != 0; });
@@ -285,6 +264,80 @@ sketch shrunk(sketch s, outcome what) {
   return s;
 }
 
+/// Calls `work` with a file, or with a standard stream where it is called -.
+template <class File, class Stream>
+void with_file(const std::string& name, Stream& standard, const std::function<void(Stream&)>& work) {
+  if (name == "-") return work(standard);
+  File file(name);
+  if (!file) throw std::runtime_error("the file " + name + " cannot be opened");
+  work(file);
+}
+
+int write_programs(const std::string& name, unsigned seed, long cases) {
+  long written = 0;
+  with_file<std::ofstream, std::ostream>(name, std::cout, [&](std::ostream& out) {
+    for (long k = 0; k < cases; ++k)
+      if (const auto made = to_compare(random_sketch(seed + static_cast<unsigned>(k), family::comparable).make(),
+                                       tame)) {
+        out << *made << "\n";
+        ++written;
+      }
+  });
+  std::fprintf(stderr, "fuzz: %ld of %ld programs written, seed %u\n", written, cases, seed);
+  return 0;
+}
+
+int write_smaller(const std::string& name) {
+  with_file<std::ifstream, std::istream>(name, std::cin, [&](std::istream& in) {
+    for (const sketch& s : smaller(from_json(json::parse(in))))
+      if (const auto made = to_compare(s, tame)) std::cout << *made << "\n";
+  });
+  return 0;
+}
+
+/// The tally of a replay.
+struct replay_tally {
+  long programs = 0, wrong = 0, ties = 0, above = 0, unreadable = 0, ratios = 0;
+  double log_ratio = 0;
+
+  void add(const json& record, std::ostream* verdicts, std::ostream* plans) {
+    replayed r;
+    try {
+      ++programs;
+      r = replay(record, plans);
+    } catch (const std::exception& e) {
+      ++unreadable;
+      r.what = verdict_of_record::wrong_plan;
+      r.text = std::string("cannot be read: ") + e.what();
+    }
+    constexpr const char* names[] = {"fine", "tie", "wrong value", "wrong plan", "above"};
+    const char* const what = names[static_cast<int>(r.what)];
+    const std::string seed = record.contains("seed") ? record["seed"].dump() : "?";
+    ties += r.what == verdict_of_record::tie ? 1 : 0;
+    above += r.what == verdict_of_record::above ? 1 : 0;
+    wrong += r.what == verdict_of_record::wrong_value || r.what == verdict_of_record::wrong_plan ? 1 : 0;
+    if (r.what != verdict_of_record::fine) std::printf("seed %s: %s: %s\n", seed.c_str(), what, r.text.c_str());
+    if (r.ours > 0 && r.theirs > 0) ++ratios, log_ratio += std::log(static_cast<double>(r.ours) / r.theirs);
+    if (verdicts != nullptr) *verdicts << json{{"verdict", what}, {"text", r.text}, {"ours", r.ours}} << "\n";
+  }
+};
+
+int replay_records(const std::string& name, long above, const std::string& verdicts, const std::string& plans) {
+  replay_tally t;
+  std::ofstream said, planned;
+  if (!verdicts.empty()) said.open(verdicts);
+  if (!plans.empty()) planned.open(plans);
+  with_file<std::ifstream, std::istream>(name, std::cin, [&](std::istream& in) {
+    for (std::string line; std::getline(in, line);)
+      if (!line.empty())
+        t.add(json::parse(line), verdicts.empty() ? nullptr : &said, plans.empty() ? nullptr : &planned);
+  });
+  std::printf("replay: programs %ld, wrong %ld, above gspmd %ld, ties %ld, unreadable %ld, geomean ours/gspmd %.3f\n",
+              t.programs, t.wrong, t.above, t.ties, t.unreadable,
+              t.ratios > 0 ? std::exp(t.log_ratio / static_cast<double>(t.ratios)) : 1.0);
+  return t.programs > 0 && t.wrong == 0 && t.above <= above ? 0 : 1;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -292,7 +345,8 @@ int main(int argc, char** argv) {
   long cases = 2000;
   double minutes = 0;
   bool print = false, understood = true;
-  std::string plans;
+  std::string plans, programs, records, verdicts, program;
+  long above = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--seed" && i + 1 < argc) seed = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
@@ -301,10 +355,27 @@ int main(int argc, char** argv) {
       minutes = std::strtod(argv[++i], nullptr), cases = minutes > 0 ? 2000000000L : cases;
     else if (option == "--print") print = true;
     else if (option == "--plans" && i + 1 < argc) plans = argv[++i];
+    else if (option == "--json" && i + 1 < argc) programs = argv[++i];
+    else if (option == "--replay" && i + 1 < argc) records = argv[++i];
+    else if (option == "--above" && i + 1 < argc) above = std::strtol(argv[++i], nullptr, 10);
+    else if (option == "--verdicts" && i + 1 < argc) verdicts = argv[++i];
+    else if (option == "--smaller" && i + 1 < argc) program = argv[++i];
     else understood = false;
   }
   if (!understood) {
-    std::fprintf(stderr, "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print] [--plans FILE]\n");
+    std::fprintf(stderr,
+                 "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print] [--plans FILE]\n"
+                 "       cleave_fuzz [--seed S] [--cases N] --json FILE\n"
+                 "       cleave_fuzz --replay FILE [--above N] [--verdicts FILE] [--plans FILE]\n"
+                 "       cleave_fuzz --smaller FILE\n");
+    return 2;
+  }
+  try {
+    if (!programs.empty()) return write_programs(programs, seed, cases);
+    if (!records.empty()) return replay_records(records, above, verdicts, plans);
+    if (!program.empty()) return write_smaller(program);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "cleave_fuzz: %s\n", e.what());
     return 2;
   }
   std::ofstream written;
@@ -352,6 +423,9 @@ int main(int argc, char** argv) {
   // An operation that is never tried is a fault of the generator.
   for (int k = 1; k < table_size && done >= 20000; ++k)
     if (used[k] == 0) std::printf("never: %s\n", std::string(table[k].text).c_str());
+  // A generator or a recorder that refuses everything would find nothing wrong. A single case may be refused.
+  const bool tried = done < 20 || 2 * tally[outcome::fine] > done;
+  if (!tried) std::printf("fuzz: of %ld cases only %ld were planned and compared\n", done, tally[outcome::fine]);
   std::printf("fuzz: cases %ld, wrong %ld, seed %u\n", done, wrong, seed);
-  return wrong == 0 ? 0 : 1;
+  return wrong == 0 && tried ? 0 : 1;
 }

@@ -18,11 +18,19 @@ inline bool tame(element e, std::span<const double> numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [&](double x) { return std::fabs(x) <= most; });
 }
 
+/// Which programs are made: any, or those that other compilers can be compared on. These have at most 8 devices, blocks
+/// of equal size in arguments and results, no partial values, element types of 64 bits mostly, no random numbers, and
+/// no arithmetic whose result is known beforehand.
+enum class family : std::uint8_t { any, comparable };
+
 /// Makes a random program, step by step: what the recorder refuses, or what gives numbers that are not tame, is thrown
 /// again.
 class random_sketch {
  public:
-  explicit random_sketch(unsigned seed) : random_(seed) { made_.seed = seed; }
+  explicit random_sketch(unsigned seed, family of = family::any)
+      : random_(seed), comparable_(of == family::comparable) {
+    made_.seed = seed;
+  }
 
   sketch make() {
     mesh();
@@ -48,6 +56,7 @@ class random_sketch {
   }
 
   void mesh() {
+    if (comparable_) return comparable_mesh();
     const int axes = 1 + below(4);
     int devices = 1;
     for (int a = 0; a < axes; ++a) {
@@ -58,12 +67,21 @@ class random_sketch {
     }
     devices_ = devices;
   }
+  void comparable_mesh() {
+    constexpr std::int64_t meshes[][3] = {{2},    {3},    {4},    {4},    {6},       {8},       {8},       {2, 2},
+                                          {2, 3}, {2, 4}, {2, 4}, {4, 2}, {2, 2, 2}, {2, 2, 2}, {2, 2, 2}, {2, 2, 2}};
+    for (std::int64_t n : meshes[below(16)])
+      if (n != 0) made_.axes.push_back({n, true}), devices_ *= static_cast<int>(n);
+  }
   std::int64_t some_extent() {
+    constexpr std::int64_t even_choices[] = {8, 8, 12, 16, 16, 24, 24, 24, 32, 48, 7};
+    if (comparable_) return even_choices[below(11)];
     constexpr std::int64_t choices[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 12, 12, 13, 16};
     return choices[below(14)];
   }
   void base_dims_() {
-    for (int d = 0; d < base_dims; ++d) {
+    for (int d = 0; d < base_dims && comparable_; ++d) made_.dims.push_back({some_extent(), true, false});
+    for (int d = 0; d < base_dims && !comparable_; ++d) {
       sized_dim n{some_extent(), below(5) == 0, false};
       n.divisible = n.size % devices_ == 0 && below(4) == 0;
       made_.dims.push_back(n);
@@ -74,6 +92,16 @@ class random_sketch {
     return static_cast<int>(made_.dims.size()) - 1;
   }
 
+  /// Whether an axis more still gives a dim blocks of equal size.
+  bool even(const written_layout& w, int where, int axis) const {
+    if (where >= static_cast<int>(w.dims.size())) return true;
+    const auto& e = w.dims[static_cast<std::size_t>(where)];
+    std::int64_t blocks = made_.axes[static_cast<std::size_t>(axis)].size;
+    for (int a : e.axes) blocks *= made_.axes[static_cast<std::size_t>(a)].size;
+    const std::int64_t said = made_.dims[static_cast<std::size_t>(e.dim)].size;
+    const std::int64_t n = said >= 0 ? said : extent(e.dim);
+    return n > 0 && n % blocks == 0;
+  }
   written_layout layout_for(std::vector<int> dims, bool partial, bool all) {
     written_layout w;
     if (!all) dims.resize(static_cast<std::size_t>(below(static_cast<int>(dims.size()) + 1)));
@@ -83,6 +111,7 @@ class random_sketch {
     shuffle(axes);
     for (int a : axes) {
       const int where = below(static_cast<int>(dims.size()) + 1);
+      if (comparable_ && !even(w, where, a)) continue;
       if (where < static_cast<int>(dims.size())) w.dims[static_cast<std::size_t>(where)].axes.push_back(a);
       else if (partial && below(3) != 0) w.unreduced.push_back(a);
     }
@@ -90,6 +119,8 @@ class random_sketch {
     return w;
   }
   element some_type() {
+    constexpr element wide[] = {element::f64, element::f64, element::f64, element::i64, element::i32, element::boolean};
+    if (comparable_) return wide[below(6)];
     constexpr element types[] = {element::f64, element::f64,     element::f64, element::f64,  element::f64,
                                  element::f64, element::f32,     element::f32, element::bf16, element::f16,
                                  element::i32, element::i32,     element::i64, element::i64,  element::u8,
@@ -105,7 +136,7 @@ class random_sketch {
       shuffle(dims);
       dims.resize(static_cast<std::size_t>(k == 0 ? 1 + below(3) : below(4)));
       const element type = below(4) == 0 ? some_type() : first;
-      bool partial = below(7) == 0;
+      const bool partial = below(7) == 0 && !comparable_;
       step_line line{0, {}, {}, {}, type, layout_for(dims, partial, true)};
       // Doubles cannot hold what is beside 2^64, as terms of a sum are.
       if (type == element::u64 && line.where.combine == reduction::sum) line.where.unreduced.clear();
@@ -118,7 +149,7 @@ class random_sketch {
     if (made_.steps.empty()) take({0, {}, {}, {1, 5}, element::f64, layout_for({}, false, true)});
     if (below(3) == 0)
       take({0, {}, {}, {-60, 80}, below(2) != 0 ? element::i64 : element::i32, layout_for({}, false, true)});
-    if (below(3) == 0) take({0, {}, {}, {0, 400}, element::u32, layout_for({}, false, true)});
+    if (below(3) == 0 && !comparable_) take({0, {}, {}, {0, 400}, element::u32, layout_for({}, false, true)});
     if (below(3) == 0) {
       std::vector<int> dims{0, 1, 2, 3, 4};
       shuffle(dims);
@@ -150,7 +181,7 @@ class random_sketch {
     const graph& g = now_.g();
     if (g.nodes.size() > 120) return false;
     for (std::size_t i = known_.size(); i < g.nodes.size(); ++i)
-      if (shape_of(g.nodes[i].type, now_.at).elements() > 3000) return false;
+      if (shape_of(g.nodes[i].type, now_.at).elements() > (comparable_ ? 30000 : 3000)) return false;
     if (!g.loops.empty()) {
       graph alone = g;
       const node_id last = now_.made.back().id;
@@ -204,11 +235,18 @@ class random_sketch {
     if (dirty_ && !record_again()) return false;
     step_line line;
     do line.what = 1 + below(table_size - 1);
-    while ((table[line.what].flags & 2) == 0 && below(3) == 0);
+    while (((table[line.what].flags & 2) == 0 && below(3) == 0) || (comparable_ && !is_comparable(line.what)));
     const std::size_t dims_before = made_.dims.size();
     if (fill(line) && take(line)) return true;
     made_.dims.resize(dims_before);
     return false;
+  }
+  /// Operations that others have too: no random numbers, no partial values.
+  static bool is_comparable(int what) {
+    const std::string_view text = table[what].text;
+    for (std::string_view own : {"uniform", "normal", "random_bits", "dropout", "bernoulli", "fold_in"})
+      if (text.find(own) != std::string_view::npos) return false;
+    return table[what].recipe.find('p') == std::string_view::npos;
   }
   bool record_again() {
     dirty_ = false;
@@ -315,6 +353,16 @@ class random_sketch {
       }
     }
     const std::string_view text = table[line.what].text;
+    // Nothing that is 0 or 1 whatever the operand is.
+    if (comparable_ && (text.find("* #0") != std::string_view::npos || text.find("* &0") != std::string_view::npos ||
+                        text.starts_with("pow($0, #0")))
+      line.numbers[0] = std::max<std::int64_t>(line.numbers[0], 1);
+    // Nor what x < x or x - x is.
+    constexpr std::string_view folded[] = {"$0 - $1", "$0 / $1",  "$0 == $1", "$0 != $1",
+                                           "$0 < $1", "$0 <= $1", "$0 >= $1", "sum($0, %0) - sum($1, %0)"};
+    if (comparable_ && line.in.size() == 2 && line.in[0] == line.in[1])
+      for (std::string_view own : folded)
+        if (text == own) return false;
     // Two windows along one dim are refused.
     if (text.find("window{%0, %1") != std::string_view::npos) same_dims(line);
     return true;
@@ -340,7 +388,7 @@ class random_sketch {
       const int i = k == 0 ? last : std::max(0, last - below(4));
       std::vector<int> dims = now_.dims_of(now_.made[static_cast<std::size_t>(i)]);
       if (below(2) != 0) shuffle(dims);
-      made_.results.push_back({i, layout_for(dims, below(6) == 0, true)});
+      made_.results.push_back({i, layout_for(dims, below(6) == 0 && !comparable_, true)});
     }
   }
   /// A gradient by one input or two, where the recorder has one.
@@ -358,7 +406,8 @@ class random_sketch {
     if (with.by.empty() || last == 0) return;
     with.loss = last;
     for (int i : with.by)
-      with.gradients.push_back(layout_for(now_.dims_of(now_.made[static_cast<std::size_t>(i)]), below(6) == 0, true));
+      with.gradients.push_back(
+          layout_for(now_.dims_of(now_.made[static_cast<std::size_t>(i)]), below(6) == 0 && !comparable_, true));
     if (below(2) != 0) with.results.clear();
     recorded r;
     if (record(with, r)) made_ = with;
@@ -370,6 +419,7 @@ class random_sketch {
   std::vector<host_array> known_{};
   bool dirty_ = false;
   int devices_ = 1;
+  bool comparable_ = false;
 };
 
 } // namespace fuzz

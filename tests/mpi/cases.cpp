@@ -242,12 +242,13 @@ void trial::fill(const cleave::tensor_state& t, const cleave::layout& where) {
 }
 
 void trial::run(const std::function<void()>& program) {
-  // One rank computes what is wanted. The first run makes what is kept.
+  // One rank computes what is wanted, for all. The first run makes what is kept.
   if (support::rank() == 0) {
     if (serial_) wanted_ = serial_(arguments_);
     else
       for (const cleave::host_array& r : evaluate(program_.recorded, small_, arguments_)) wanted_.push_back(r.data);
   }
+  share_wanted();
   program();
   support::reset_charges();
   {
@@ -279,9 +280,21 @@ void trial::run(const std::function<void()>& program) {
   }
 }
 
+void trial::share_wanted() {
+  std::int64_t results = std::ssize(wanted_);
+  MPI_Bcast(&results, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+  wanted_.resize(static_cast<std::size_t>(results));
+  for (std::vector<double>& w : wanted_) {
+    std::int64_t elements = std::ssize(w);
+    MPI_Bcast(&elements, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    w.resize(static_cast<std::size_t>(elements));
+    MPI_Bcast(w.data(), static_cast<int>(elements), MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  }
+}
+
+// Every rank compares: of what it holds itself it sees its own replica, of the rest that of another rank.
 void trial::compare(std::size_t result, const cleave::tensor_state& t, const cleave::layout& where) {
   const std::vector<double> got = whole(t, where);
-  if (support::rank() != 0) return;
   const std::vector<double>& wanted = wanted_.at(result);
   const std::int64_t i = cleave::first_difference(wanted, got, tolerance_of(t.element));
   if (i >= 0 && static_cast<std::size_t>(i) < std::min(wanted.size(), got.size()))

@@ -89,6 +89,8 @@ class trial {
   void compare(std::size_t result, const cleave::tensor_state& got, const cleave::layout& where);
 
  private:
+  /// Gives all ranks what rank 0 wants.
+  void share_wanted();
   void price_at_most(double recorded, const char* whose) const;
 
   compiled program_;

@@ -18,7 +18,7 @@ constexpr element f32 = element::f32;
 /// y[i, j] = relu(sum over k of a[i, k] * b[k, j]), k divided: a product, an all-reduce in place, a map.
 struct product {
   static constexpr auto make() {
-    program_of<5, 3> p;
+    program_of<5, 3, 2> p;
     p.dims = {{"i", dynamic}, {"j", dynamic}, {"k", dynamic}};
     p.buffers = {buffer_of(role::input, 0, type_of(f32, {0, 2}), 2), buffer_of(role::input, 1, type_of(f32, {2, 1}), 2),
                  buffer_of(role::workspace, 0, type_of(f32, {0, 1})),
@@ -45,7 +45,7 @@ struct product {
     map.in = {3};
     map.out = 4;
     map.loop = p.buffers[4].type;
-    map.tape = {load(f32, 0), apply(op::relu, f32, 0)};
+    set_tape(p, map, {load(f32, 0), apply(op::relu, f32, 0)});
     p.arguments = 2;
     p.results = 1;
     p.slots = 1;
@@ -96,7 +96,7 @@ TEST(executor, product_all_reduce_map) {
 /// first = x * 2; second = x + 1: the argument is still read after the first result is written.
 struct two_results {
   static constexpr auto make() {
-    program_of<3, 2> p;
+    program_of<3, 2, 6> p;
     p.dims = {{"i", dynamic}};
     p.buffers = {buffer_of(role::input, 0, type_of(f32, {0})), buffer_of(role::output, 0, type_of(f32, {0})),
                  buffer_of(role::output, 1, type_of(f32, {0}))};
@@ -107,7 +107,7 @@ struct two_results {
       s.in = {0};
       s.out = static_cast<std::uint16_t>(r + 1);
       s.loop = p.buffers[0].type;
-      s.tape = {load(f32, 0), literal(f32, r == 0 ? 2 : 1), apply(r == 0 ? op::mul : op::add, f32, 0, 1)};
+      set_tape(p, s, {load(f32, 0), literal(f32, r == 0 ? 2 : 1), apply(r == 0 ? op::mul : op::add, f32, 0, 1)}, 3 * r);
     }
     p.arguments = 1;
     p.results = 2;
@@ -117,7 +117,7 @@ struct two_results {
 /// y[j, i] = x[i, j]: no element may be written before all are read.
 struct turned {
   static constexpr auto make() {
-    program_of<2, 1> p;
+    program_of<2, 1, 1> p;
     p.dims = {{"i", dynamic}, {"j", dynamic}};
     p.buffers = {buffer_of(role::input, 0, type_of(f32, {0, 1})), buffer_of(role::output, 0, type_of(f32, {1, 0}))};
     step& s = p.steps[0];
@@ -126,7 +126,7 @@ struct turned {
     s.in = {0};
     s.out = 1;
     s.loop = p.buffers[1].type;
-    s.tape = {load(f32, 0)};
+    set_tape(p, s, {load(f32, 0)});
     p.arguments = 1;
     p.results = 1;
     return p;
@@ -135,7 +135,7 @@ struct turned {
 /// y = 2 x.
 struct doubled {
   static constexpr auto make() {
-    program_of<2, 1> p;
+    program_of<2, 1, 3> p;
     p.dims = {{"i", dynamic}};
     p.buffers = {buffer_of(role::input, 0, type_of(f32, {0})), buffer_of(role::output, 0, type_of(f32, {0}))};
     step& s = p.steps[0];
@@ -144,7 +144,7 @@ struct doubled {
     s.in = {0};
     s.out = 1;
     s.loop = p.buffers[1].type;
-    s.tape = {load(f32, 0), literal(f32, 2), apply(op::mul, f32, 0, 1)};
+    set_tape(p, s, {load(f32, 0), literal(f32, 2), apply(op::mul, f32, 0, 1)});
     p.arguments = 1;
     p.results = 1;
     return p;

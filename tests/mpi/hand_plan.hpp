@@ -14,8 +14,8 @@ namespace hand {
 
 using namespace cleave;
 
-template <std::size_t Buffers, std::size_t Steps>
-using program_of = frozen_program<Buffers, Steps, 0>;
+template <std::size_t Buffers, std::size_t Steps, std::size_t Ops = 0>
+using program_of = frozen_program<Buffers, Steps, 0, Ops>;
 
 /// The program that `Maker::make()` returns, as a plan.
 template <class Maker>
@@ -58,6 +58,12 @@ constexpr tape_op apply(op code, element e, int a, int b = 0, int c = 0) {
   t.type = e;
   t.in = {static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b), static_cast<std::uint8_t>(c)};
   return t;
+}
+/// Gives a step its expression, whose entries are written from `first` on.
+template <class Program>
+constexpr void set_tape(Program& p, step& s, std::initializer_list<tape_op> ops, std::size_t first = 0) {
+  s.first_op = static_cast<std::uint32_t>(first);
+  for (const tape_op& t : ops) p.tape[first + s.ops++] = t;
 }
 constexpr tape_op literal(element e, double value) {
   tape_op t;

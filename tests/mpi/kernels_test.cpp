@@ -119,7 +119,7 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
 // out[i, j] = select(x[i, j] < bias[j], x * 2 + y[j, i], index of i) / number of elements
 struct long_chain {
   static constexpr auto make() {
-    program_of<4, 1> p;
+    program_of<4, 1, 11> p;
     p.dims = {{"i", dynamic}, {"j", dynamic}};
     p.buffers = {buffer_of(role::input, 0, type_of(f32, {0, 1}), 0), buffer_of(role::input, 1, type_of(f32, {1}), 0),
                  buffer_of(role::input, 2, type_of(f32, {1, 0}), 0),
@@ -131,17 +131,10 @@ struct long_chain {
     s.out = 3;
     s.loop = p.buffers[3].type;
     s.space = space_of(s.loop, 0);
-    s.tape = {load(f32, 0),
-              load(f32, 1),
-              apply(op::less, b8, 0, 1),
-              literal(f32, 2),
-              apply(op::mul, f32, 0, 3),
-              load(f32, 2),
-              apply(op::add, f32, 4, 5),
-              iota(f32, 0),
-              apply(op::select, f32, 2, 6, 7),
-              count(f32, {0, 1}),
-              apply(op::div, f32, 8, 9)};
+    set_tape(p, s,
+             {load(f32, 0), load(f32, 1), apply(op::less, b8, 0, 1), literal(f32, 2), apply(op::mul, f32, 0, 3),
+              load(f32, 2), apply(op::add, f32, 4, 5), iota(f32, 0), apply(op::select, f32, 2, 6, 7),
+              count(f32, {0, 1}), apply(op::div, f32, 8, 9)});
     p.arguments = 3;
     p.results = 1;
     return p;
@@ -165,7 +158,7 @@ TEST(kernels, fused_chain) {
 // A map that changes the element type, without dims.
 struct scalar_cast {
   static constexpr auto make() {
-    program_of<2, 1> p;
+    program_of<2, 1, 2> p;
     p.buffers = {buffer_of(role::input, 0, type_of(f64, {})), buffer_of(role::output, 0, type_of(i32, {}))};
     step& s = p.steps[0];
     s.kind = step_kind::map;
@@ -173,7 +166,7 @@ struct scalar_cast {
     s.in = {0};
     s.out = 1;
     s.loop = p.buffers[1].type;
-    s.tape = {load(f64, 0), apply(op::cast, i32, 0)};
+    set_tape(p, s, {load(f64, 0), apply(op::cast, i32, 0)});
     p.arguments = 1;
     p.results = 1;
     return p;
@@ -189,7 +182,7 @@ template <int A, int B, int C, int Folded, reduction How, element E>
 struct folding {
   static constexpr int divided = (Folded & 1) != 0 ? ((Folded & 2) != 0 ? ((Folded & 4) != 0 ? -1 : 2) : 1) : 0;
   static constexpr auto make() {
-    program_of<2, 1> p;
+    program_of<2, 1, 2> p;
     p.dims = {{"i", dynamic}, {"j", dynamic}, {"k", dynamic}};
     tensor_type kept = type_of(E, {}), loop;
     for (int d = 0; d < 3; ++d)
@@ -207,7 +200,7 @@ struct folding {
     s.space = space_of(loop, divided);
     s.folded = static_cast<std::uint8_t>(3 - kept.rank);
     s.combine = How;
-    s.tape = {load(E, 0), apply(op::mul, E, 0, 0)};
+    set_tape(p, s, {load(E, 0), apply(op::mul, E, 0, 0)});
     p.arguments = 1;
     p.results = 1;
     return p;

@@ -117,6 +117,53 @@ TEST(movement, stencils) {
     }
 }
 
+// Further than some shards are long, along both dims, and along one after the other; more reads than other steps have.
+template <cleave::border Outside>
+constexpr cleave::function wide([](auto u) {
+  const auto far = shift(u, row, 3, Outside) + shift(u, row, -2, Outside) + shift(u, col, 2, Outside);
+  const auto near = shift(u, row, 1, Outside) + shift(u, row, -1, Outside) + shift(u, col, 1, Outside) +
+                    shift(u, col, -1, Outside);
+  return far - 0.5 * near + shift(shift(u, row, 1, Outside), col, -1, Outside) * u;
+});
+using Rows = f64<mesh(row / ax, col)>;
+TEST(movement, wide_stencils) {
+  for (const cleave::grid& g : grids())
+    for (const auto& extents : shapes) {
+      const Grid u = filled<Grid>(g, extents);
+      const Rows r = filled<Rows>(g, extents);
+      Grid v(g, extents);
+      Rows s(g, extents);
+      check(wide<cleave::border::zero>, v, u);
+      check(wide<cleave::border::periodic>, v, u);
+      check(wide<cleave::border::periodic>, s, r);
+      check(wide<cleave::border::edge>, v, u);
+      check(wide<cleave::border::reflect>, s, r);
+    }
+}
+
+// Carried values change their memory with what an iteration computes, an odd and an even number of times.
+template <int Times>
+constexpr cleave::function sweeps([](auto u) {
+  return cleave::repeat_times(Times, u, [](auto v) { return jacobi(v); });
+});
+TEST(movement, stencils_in_loops) {
+  for (const cleave::grid& g : grids()) {
+    const std::array<std::int64_t, 2> large{400, 340}, small{5, 4};
+    for (const auto& extents : {large, small}) {
+      const Grid u = filled<Grid>(g, extents);
+      Grid v(g, extents);
+      check(sweeps<3>, v, u);
+      check(sweeps<4>, v, u);
+      check(sweeps<1>, v, u);
+      v = u;
+      Grid w(g, extents);
+      w = sweeps<3>(u);
+      v = sweeps<3>(v);
+      EXPECT_EQ(v.to_global(), w.to_global());
+    }
+  }
+}
+
 constexpr cleave::function rotated([](auto u) { return cleave::rotate_halves(u, row); });
 constexpr cleave::function weighed([](auto u, auto w) { return sum(w * cleave::rotate_halves(u, row)); });
 constexpr auto rotated_plan = cleave::plan<Grid(Grid)>(rotated);

@@ -5,15 +5,20 @@
 // argument names the scenario; run.py says what must come of it.
 #include <cleave/cleave.hpp>
 
+#include <sys/resource.h>
 #include <unistd.h>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace {
@@ -81,6 +86,16 @@ int loop_with(const std::function<void()>& on_rank_1) {
     return ends_with(e);
   }
   return 0;
+}
+
+/// Lets this process take so many bytes more than it has.
+void leave_memory(std::uint64_t bytes) {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit limit{};
+  getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + bytes;
+  setrlimit(RLIMIT_AS, &limit);
 }
 
 // The shard of rank 1 is what this kernel cannot do.
@@ -173,6 +188,41 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
        y = f(a, b);
        return 0;
      }},
+    {"no_memory_on_one_rank",
+     [](int, char**, session&) {
+       const cleave::grid g = all_ranks(checked);
+       if (rank() == 1) leave_memory(std::uint64_t{1} << 26);
+       try {
+         const Rows x(g, {1 << 15, 1 << 13});
+       } catch (const std::exception& e) {
+         return ends_with(e);
+       }
+       return 0;
+     }},
+    {"skips_the_grid",
+     [](int, char**, session&) {
+       // As a program does that constructs a grid where only some ranks come by.
+       setenv("CLEAVE_CHECKED", "on", 1);
+       setenv("CLEAVE_TIME_LIMIT", "3", 1);
+       if (rank() == 1) {
+         std::this_thread::sleep_for(std::chrono::seconds(6));
+         _exit(0);
+       }
+       try {
+         all_ranks();
+       } catch (const std::exception& e) {
+         return ends_with(e);
+       }
+       return 0;
+     }},
+    {"hangs",
+     [](int, char**, session&) {
+       return loop_with([] {
+         std::printf("rank 1 hangs\n");
+         std::fflush(stdout);
+         std::raise(SIGSTOP);
+       });
+     }},
     {"killed", [](int, char**, session&) { return loop_with([] { std::raise(SIGKILL); }); }},
     {"leaves",
      [](int, char**, session&) {
@@ -220,7 +270,9 @@ int main(int argc, char** argv) {
   session s;
   int result = 0;
   try {
-    if (name == "killed" || name == "leaves" || name == "throws" || name == "skips" || name == "kernel_throws") {
+    constexpr std::string_view in_a_session[] = {
+        "killed", "leaves", "throws", "skips", "hangs", "kernel_throws", "no_memory_on_one_rank", "skips_the_grid"};
+    if (std::find(std::begin(in_a_session), std::end(in_a_session), name) != std::end(in_a_session)) {
       s.start_mpi(argc, argv);
       s.start_kokkos(argc, argv);
     }

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What plans say of themselves.
+#include <cleave/expr/movement.hpp>
 #include <cleave/plan/explain.hpp>
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace {
 
@@ -52,6 +55,19 @@ TEST(Explain, DoesNotCallAssumedWhatFollows) {
 TEST(Explain, SaysSoWhereNothingMoves) {
   constexpr cleave::function twice([](auto x) { return x + x; });
   expect_has(explain(cleave::plan<X(X)>(twice)), "no communication");
+}
+TEST(Explain, ListsThePassesOverMemory) {
+  constexpr cleave::function star([](auto x) {
+    return roll(x, batch, 1) + roll(x, batch, -1) + shift(x, embed, 1) + shift(x, embed, -1) +
+           (roll(x, batch, 2) + roll(x, batch, -2) - 6.0f * x);
+  });
+  constexpr auto of_star = cleave::plan<X(X)>(star);
+  const std::string text = explain_passes(of_star, {data = 2, model = 2, batch = 256, embed = 16});
+  // A halo of two rows at both ends, and of one column of zeros; a shard of 128 rows.
+  constexpr int halo = 4 * 16 * 4 + 2 * 128 * 4, shard = 128 * 16 * 4;
+  EXPECT_EQ(of_star.workspace({data = 2, model = 2, batch = 256, embed = 16}), halo);
+  expect_has(text, cleave::detail::grouped(shard + halo) + "  " + cleave::detail::grouped(shard) + "   0");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
 }
 TEST(Explain, ShowsTheLayoutOfEveryValue) {
   const std::string text = cleave::explain_layouts<X(X, Up, Down)>(mlp);

@@ -3,9 +3,12 @@
 //
 // Derivatives: of every op and of random programs, against central differences in the plain evaluator, along random
 // directions; and their plans, under random layouts, against the evaluator in the simulator.
+#include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
+#include <cleave/expr/lookup.hpp>
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
 
@@ -48,9 +51,12 @@ class harness {
       // f is e split: e = g * f.
       extents_['e'] = extents_['g'] * extents_['f'];
       extents_['d'] = extents_['c'];
-      one(p, mesh);
+      // Every third time the cotangent is 1, which is constant along all dims.
+      one(p, mesh, i % 3 != 2);
     }
   }
+  /// How many plans were compared with the evaluator, and how many were none because two layouts cost the same.
+  static inline int planned = 0, tied = 0;
 
  private:
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
@@ -76,22 +82,21 @@ class harness {
     return s;
   }
 
-  void one(const problem& p, const mesh_value& mesh) {
-    // The loss alone: a weighted sum of what the program returns.
+  void one(const problem& p, const mesh_value& mesh, bool weighted) {
+    // The loss alone: a sum, or a weighted sum, of what the program returns.
     recorder plain(mesh);
     values in;
     for (const std::string& dims : p.inputs) in.push_back(plain.input(element::f64, some_layout(dims, mesh)));
     const value y = p.f(in);
     ASSERT_TRUE(plain.made().found.ok()) << plain.made().found.op;
-    const value weights = plain.input(element::f64, some_layout(dims_of(y), mesh));
-    plain.output(sum(y * weights));
+    plain.output(weighted ? sum(y * plain.input(element::f64, some_layout(dims_of(y), mesh))) : sum(y));
 
     // The loss and its gradient by every input.
     recorder both(mesh);
     values again;
     for (const std::string& dims : p.inputs) again.push_back(both.input(element::f64, some_layout(dims, mesh)));
     const auto differentiated = [&](const auto&... x) { return p.f({value(x)...}); };
-    const auto [result, cotangents] = pulled(differentiated, again, both, dims_of(y), mesh);
+    const auto [result, cotangents] = pulled(differentiated, again, both, weighted ? dims_of(y) : "1", mesh);
     both.output(result);
     for (std::size_t i = 0; i < cotangents.size(); ++i)
       both.output(cotangents[i], element::f64, some_layout(p.inputs[i], mesh));
@@ -111,7 +116,11 @@ class harness {
 
     const policy rule = below(2) == 0 ? policy::time() : policy::bytes_first(2);
     const program made = partition(g, at, rule);
-    if (made.found.fault == fault::layouts_tie) return;
+    if (made.found.fault == fault::layouts_tie) {
+      ++tied;
+      return;
+    }
+    ++planned;
     ASSERT_TRUE(made.found.ok()) << static_cast<int>(made.found.fault) << "\n" << to_string(g);
     const simulated got = simulate(made, at, data);
     ASSERT_TRUE(got.problem.empty()) << got.problem << "\n" << to_string(g) << explain(made, at);
@@ -121,12 +130,13 @@ class harness {
     ASSERT_EQ(bytes(made, at), got.bytes);
   }
 
-  /// vjp by all inputs; the weights are an input of the pullback.
+  /// vjp by all inputs; the weights are an input of the pullback, or the number 1.
   template <class F>
   std::pair<value, values> pulled(F f, const values& in, recorder& r, const std::string& dims, const mesh_value& mesh) {
     const auto run = [&](auto... x) {
       const auto [y, pullback] = vjp(f, x...);
-      const value weights = r.input(element::f64, some_layout(dims, mesh));
+      const value weights = dims == "1" ? r.constant(1, element::f64, {})
+                                        : r.input(element::f64, some_layout(dims, mesh));
       const auto back = pullback(weights);
       values all;
       if constexpr (sizeof...(x) == 1) all = {back};
@@ -357,6 +367,9 @@ TEST(Gradient, OfRandomProgramsIsTheLimitOfDifferences) {
     harness(seed).check({{"ab", "bc", "a"}, program, -1, 1}, 1);
     if (HasFatalFailure()) return;
   }
+  // Of the plans of all tests so far.
+  EXPECT_GT(harness::planned, 20 * harness::tied) << harness::tied << " ties";
+  EXPECT_GE(harness::planned, 200);
 }
 
 /// One dim of extent 3 on one device: enough for what follows.
@@ -372,7 +385,7 @@ struct small {
     const graph g = in.take();
     EXPECT_TRUE(g.found.ok()) << static_cast<int>(g.found.fault) << " in " << g.found.op;
     sizes at = sizes_for(g);
-    at.dims[0] = 3;
+    for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = 3;
     std::vector<host_array> arrays;
     for (std::size_t i = 0; i < data.size(); ++i) {
       arrays.emplace_back(shape_of(g.nodes[g.inputs[i]].type, at));
@@ -398,6 +411,186 @@ TEST(Gradient, OfAGradient) {
   const auto got = small::run(in, {{1, 2, -3}});
   EXPECT_EQ(got[0], (row{3, 12, 27}));
   EXPECT_EQ(got[1], (row{6, 12, -18}));
+}
+
+// Cotangents that are constant along dims are not written out. What is summed to a number, and nothing else, has them.
+TEST(Gradient, OfASumCountsTheElementsThatAnOperandWasBroadcastTo) {
+  constexpr std::int64_t rows = 5, columns = 3;
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 2});
+  const auto laid = [&](const std::string& dims, char sharded) {
+    spec s;
+    s.mesh = mesh;
+    for (char c : dims) {
+      s.dims.push_back(placement(dim(c)));
+      if (c == sharded) s.dims.back().axes.push_back("x");
+    }
+    return s;
+  };
+  // The slopes of sum(f(u, b, n)) for u(a, b), b(b) and a number n: the same everywhere.
+  const auto slopes = [&](auto f) {
+    recorder in(mesh);
+    const value u = in.input(element::f64, laid("ab", 'a')), b = in.input(element::f64, laid("b", 'b')),
+                n = in.input(element::f64, laid("", ' '));
+    const auto [y, pullback] = vjp([&](value p, value q, value r) { return sum(f(p, q, r)); }, u, b, n);
+    const auto [du, db, dn] = pullback(in.constant(1, element::f64, {}));
+    in.output(du, element::f64, laid("ab", 'b'));
+    in.output(db, element::f64, laid("b", 'b'));
+    in.output(dn, element::f64, laid("", ' '));
+    EXPECT_TRUE(in.made().found.ok());
+    const graph g = in.take();
+    sizes at = sizes_for(g);
+    at.axes[0] = 2;
+    for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = g.dims[d].name == "a" ? rows : columns;
+    std::vector<host_array> data;
+    for (node_id i : g.inputs) data.emplace_back(shape_of(g.nodes[i].type, at), 1.0);
+    const auto plain = evaluate(g, at, data);
+    const simulated got = simulate(partition(g, at), at, data);
+    EXPECT_EQ(got.problem, "");
+    std::vector<double> all;
+    for (std::size_t r = 0; r < plain.size(); ++r) {
+      for (double x : plain[r].data) EXPECT_EQ(x, plain[r].data[0]);
+      EXPECT_EQ(plain[r].data, got.results[r].data);
+      all.push_back(plain[r].data[0]);
+    }
+    return all;
+  };
+  using three = std::vector<double>;
+  EXPECT_EQ(slopes([](value u, value b, value n) { return u + b + n; }), (three{1, rows, rows * columns}));
+  EXPECT_EQ(slopes([](value u, value b, value n) { return u - b - n * 2; }), (three{1, -rows, -2.0 * rows * columns}));
+  EXPECT_EQ(slopes([](value u, value b, value n) { return b + n + sum(u, dim('a')); }), (three{1, 1, columns}));
+  EXPECT_EQ(slopes([](value u, value b, value n) { return u * 0 + sum(b) + n; }),
+            (three{0, rows * columns, rows * columns}));
+  EXPECT_EQ(slopes([](value u, value b, value n) { return select(u > 0, b, n + u); }), (three{0, rows, 0}));
+  EXPECT_EQ(slopes([](value u, value b, value n) { return mean(u, dim('a')) + mean(b) + n; }),
+            (three{1.0 / rows, 1, columns}));
+  EXPECT_EQ(slopes([](value u, value b, value n) { return dot(u, b, dim('b')) + n; }), (three{1, rows, rows}));
+}
+
+// The same for what takes elements from indices that are data, which must have the cotangent along all dims.
+TEST(Gradient, OfASumOfWhatIsLookedUpCountsTheLookUps) {
+  small s;
+  recorder in(s.mesh);
+  spec places;
+  places.mesh = s.mesh;
+  places.dims.push_back(placement(dim('b')));
+  const value x = in.input(element::f64, s.row), indices = in.input(element::i32, places),
+              rows = in.input(element::f64, places);
+  const auto slope = [&](auto f, const value& by) {
+    const auto [result, pullback] = vjp([&](value v) { return sum(f(v)); }, by);
+    in.output(pullback(in.constant(1, element::f64, {})));
+  };
+  slope([&](value v) { return gather(v, dim('a'), indices); }, x);
+  slope([&](value v) { return scatter_add(v, indices, dim('a')) + x * 0; }, rows);
+  slope([&](value v) { return sort(v, dim('a')); }, x);
+  slope([&](value v) { return cumulative_sum(v, dim('a')); }, x);
+  slope([&](value v) { return cumulative_max(v, dim('a')); }, x);
+  const auto got = small::run(in, {{4, 7, 1}, {2, 0, 2}, {5, 6, 8}});
+  EXPECT_EQ(got[0], (row{1, 0, 2}));
+  EXPECT_EQ(got[1], (row{1, 1, 1}));
+  EXPECT_EQ(got[2], (row{1, 1, 1}));
+  EXPECT_EQ(got[3], (row{3, 2, 1}));
+  EXPECT_EQ(got[4], (row{1, 2, 0}));
+}
+
+TEST(Gradient, OfACastHasTheTypeOfItsOperand) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f32, s.row);
+  const auto [result, pullback] = vjp([](value v) { return sum(cast<double>(v) * cast<double>(v)); }, x);
+  const value slope = pullback(in.constant(1, element::f64, {}));
+  EXPECT_EQ(in.at(slope).type.element, element::f32);
+  in.output(slope);
+  EXPECT_EQ(small::run(in, {{1, 2, -3}})[0], (row{2, 4, -6}));
+}
+
+TEST(Gradient, HasTheLayoutThatTheUserWroteForTheValue) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 2});
+  recorder in(mesh);
+  spec plain, sharded;
+  plain.mesh = sharded.mesh = mesh;
+  plain.dims.push_back(placement(dim('a')));
+  sharded.dims.push_back(placement(dim('a')));
+  sharded.dims[0].axes.push_back("x");
+  const value x = in.input(element::f64, plain);
+  const auto [y, pullback] = vjp([&](value v) { return sin(constrain(v * v, sharded)); }, x);
+  in.output(pullback(cos(y)), element::f64, plain);
+  ASSERT_TRUE(in.made().found.ok());
+  int constrained = 0;
+  for (const node& n : in.made().nodes)
+    if (n.code == op::constrain && n.gradient && (n.pinned & 1) != 0 && n.pin[0].size() == 1) ++constrained;
+  EXPECT_EQ(constrained, 1);
+}
+
+// What docs/09-gradients.md promises where a function has no derivative. The numbers are those of jax.grad (JAX 0.10.2,
+// x64), but for pow(0, 0) by the base: NaN there, 0 here.
+TEST(Gradient, OfTiesIsShared) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row), y = in.input(element::f64, s.row);
+  const auto out = [&](auto f) {
+    const auto [result, pullback] = vjp([&](value a, value b) { return sum(f(a, b) * (x * 0 + y * 0 + 2)); }, x, y);
+    const auto [dx, dy] = pullback(in.constant(1, element::f64, {}));
+    in.output(dx);
+    in.output(dy);
+  };
+  out([](value a, value b) { return maximum(a, b); });
+  out([](value a, value b) { return minimum(a, b); });
+  out([](value a, value b) { return max(a, dim('a')) + min(b, dim('a')); });
+  out([](value a, value b) { return relu(a - b) + abs(a - b); });
+  const auto got = small::run(in, {{3, 1, 3}, {3, 5, 0}});
+  EXPECT_EQ(got[0], (row{1, 0, 2}));
+  EXPECT_EQ(got[1], (row{1, 2, 0}));
+  EXPECT_EQ(got[2], (row{1, 2, 0}));
+  EXPECT_EQ(got[3], (row{1, 0, 2}));
+  // A number that was spread over three elements.
+  EXPECT_EQ(got[4], (row{3, 0, 3}));
+  EXPECT_EQ(got[5], (row{0, 0, 6}));
+  EXPECT_EQ(got[6], (row{0, -2, 4}));
+  EXPECT_EQ(got[7], (row{0, 2, -4}));
+
+  recorder several(s.mesh);
+  const value z = several.input(element::f64, s.row);
+  const auto by_z = [&](auto f) {
+    const auto [result, pullback] = vjp(f, z);
+    several.output(pullback(several.constant(1, element::f64, {})));
+  };
+  by_z([](value a) { return max(a); });
+  by_z([](value a) { return min(a); });
+  by_z([](value a) { return prod(a); });
+  EXPECT_EQ(small::run(several, {{2, 2, 2}}),
+            (std::vector<row>{{2.0 / 6, 2.0 / 6, 2.0 / 6}, {2.0 / 6, 2.0 / 6, 2.0 / 6}, {4, 4, 4}}));
+}
+
+TEST(Gradient, OfProductsWithZeros) {
+  small s;
+  const auto slope = [&](row data) {
+    recorder in(s.mesh);
+    const value x = in.input(element::f64, s.row);
+    const auto [result, pullback] = vjp([](value a) { return prod(a); }, x);
+    in.output(pullback(in.constant(1, element::f64, {})));
+    return small::run(in, {data})[0];
+  };
+  EXPECT_EQ(slope({0, 2, 3}), (row{6, 0, 0}));
+  EXPECT_EQ(slope({0, 0, 3}), (row{0, 0, 0}));
+  EXPECT_EQ(slope({5, 2, 3}), (row{6, 15, 10}));
+}
+
+TEST(Gradient, OfPowersOfZero) {
+  small s;
+  const auto slopes = [&](row base, row exponent) {
+    recorder in(s.mesh);
+    const value x = in.input(element::f64, s.row), y = in.input(element::f64, s.row);
+    const auto [result, pullback] = vjp([](value a, value b) { return sum(pow(a, b)); }, x, y);
+    const auto [dx, dy] = pullback(in.constant(1, element::f64, {}));
+    in.output(dx);
+    in.output(dy);
+    return small::run(in, {base, exponent});
+  };
+  EXPECT_EQ(slopes({0, 0, 0}, {1, 2, 3}), (std::vector<row>{{1, 0, 0}, {0, 0, 0}}));
+  EXPECT_EQ(slopes({0, 2, -3}, {0, 0, 2})[0], (row{0, 0, -6}));
+  EXPECT_EQ(slopes({0, 1, 0}, {0, 0, 1})[1], (row{0, 0, 0}));
 }
 
 TEST(Gradient, IsByTheArgumentAskedForAlone) {

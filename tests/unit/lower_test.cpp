@@ -172,6 +172,77 @@ TEST(Lower, NeighboursShareOneRegion) {
   EXPECT_EQ(p.regions.all[0].bytes, 2 * 64 * 4);
 }
 
+/// The sum of what is `reach` away in both directions along both dims, and the corners.
+value wide_stencil(const value& v, int reach) {
+  value sum = -8.0f * v;
+  for (int d = 1; d <= reach; ++d)
+    for (int sign : {-1, 1}) {
+      sum = sum + roll(v, batch, sign * d) + shift(v, embed, sign * d);
+      sum = sum + roll(roll(v, batch, sign * d), embed, d);
+    }
+  return sum;
+}
+
+TEST(Lower, StencilsAreOnePassOverAShardAndItsHalo) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}});
+  value sum = -4.0f * v;
+  for (int d : {-3, -2, -1, 1, 2, 3}) sum = sum + roll(v, batch, d) + roll(v, embed, d);
+  l.output(sum, {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  const program p = allocate(l.emit_all());
+  EXPECT_TRUE(verify(p));
+  EXPECT_EQ(std::ranges::count(p.steps, step_kind::map, &step::kind), 1);
+  EXPECT_EQ(p.steps.size(), 2u);
+  // Three rows before the shard and three after it; the columns of a row that go on at its other end lie in the shard.
+  EXPECT_EQ(workspace(p, l.at), 6 * 64 * 4);
+  EXPECT_EQ(bytes(p, l.at), 6 * 64 * 4);
+  // The shard is an operand of the step beside its halo.
+  program hidden_shard = p;
+  for (step& s : hidden_shard.steps)
+    if (s.kind == step_kind::map) {
+      static_vector<std::uint16_t, max_operands> views;
+      for (std::uint16_t b : s.in)
+        if (p.buffers[b].form == form::view) views.push_back(b);
+      s.in = views;
+      for (tape_op& t : hidden_shard.tape)
+        if (t.code == op::input) t.arg = 0;
+    }
+  EXPECT_FALSE(verify(hidden_shard));
+}
+
+TEST(Lower, StencilsOfComputedValuesKeepTheirShard) {
+  lowered l;
+  const value v = exp(l.input({{batch, x}, {embed, y}}));
+  l.output(wide_stencil(v, 2), {{batch, x}, {embed, y}});
+  l.choose_strategies();
+  const emitted e = l.emit_all();
+  EXPECT_TRUE(verify(e));
+  const program p = allocate(emitted(e));
+  EXPECT_TRUE(verify(p));
+  const auto last = std::ranges::find_if(p.steps,
+                                         [](const step& s) { return s.kind == step_kind::map && s.ops > plain_tape; });
+  ASSERT_NE(last, p.steps.end());
+  // Written over the shard and copied from there: elements would be gone before their neighbours are computed.
+  program over = p;
+  step& in_place = over.steps[static_cast<std::size_t>(last - p.steps.begin())];
+  const std::uint16_t result = in_place.out;
+  for (std::uint16_t b : in_place.in)
+    if (p.buffers[b].form == form::view) in_place.out = p.buffers[p.buffers[b].of].of;
+  step copy = in_place;
+  copy.in = {in_place.out};
+  copy.out = result;
+  copy.first_op = static_cast<std::uint32_t>(over.tape.size());
+  copy.ops = 1;
+  tape_op load;
+  load.code = op::input;
+  load.type = element::f32;
+  over.tape.push_back(load);
+  over.steps.push_back(copy);
+  EXPECT_NE(in_place.out, result);
+  EXPECT_FALSE(verify(over));
+}
+
 TEST(Lower, FusesWhatOneStepReads) {
   lowered l;
   const value v = l.input({{batch, x}, {embed, ""}});
@@ -201,13 +272,13 @@ TEST(Lower, FusesWhatOneStepReads) {
 TEST(Lower, ExpressionsAreCutWhereAStepIsFull) {
   lowered l;
   value v = l.input({{batch, x}, {embed, ""}});
-  for (int i = 0; i < 3 * max_tape; ++i) v = i % 2 == 0 ? exp(v) : sin(v);
+  for (int i = 0; i < static_cast<int>(3 * lowering::plain_tape); ++i) v = i % 2 == 0 ? exp(v) : sin(v);
   l.output(v, {{batch, x}, {embed, ""}});
   l.choose_strategies();
   const emitted e = l.emit_all();
   EXPECT_TRUE(verify(e));
   EXPECT_EQ(e.made.steps.size(), 4u);
-  for (const step& s : e.made.steps) EXPECT_LE(s.tape.size(), static_cast<std::size_t>(max_tape));
+  for (const step& s : e.made.steps) EXPECT_LE(std::size_t{s.ops}, lowering::plain_tape);
 }
 
 TEST(Lower, AllReducesRunInPlaceAndResultsWhereTheCallerWantsThem) {

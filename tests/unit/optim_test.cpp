@@ -4,6 +4,7 @@
 // Optimizers, several steps of them, on random layouts and meshes: the partitioned program in the simulator and the
 // plain evaluator against the published formulas, written once more below on arrays.
 #include <cleave/optim/adafactor.hpp>
+#include <cleave/optim/adam.hpp>
 #include <cleave/optim/clip.hpp>
 #include <cleave/optim/mixed.hpp>
 #include <cleave/optim/sgd.hpp>
@@ -397,6 +398,146 @@ TEST(Optim, AdafactorIsThePublishedAlgorithm) {
     check_adafactor({.clip = 0.25, .parameter_scale = false, .weight_decay = 0.1}, false, seed + 1000);
     check_adafactor({}, true, seed + 2000);
     if (HasFailure()) return;
+  }
+}
+
+// Adam, and gradient descent
+
+/// Algorithm 1 of Kingma and Ba on one tensor, with decoupled weight decay, and corrections as they write them.
+struct adam_reference {
+  numbers mean{}, square{};
+
+  void step(numbers& w, const numbers& g, int t, double rate, const optim::adam_options& o) {
+    mean.resize(w.size(), 0);
+    square.resize(w.size(), 0);
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      mean[i] = o.beta1 * mean[i] + (1 - o.beta1) * g[i];
+      square[i] = o.beta2 * square[i] + (1 - o.beta2) * g[i] * g[i];
+      const double m = mean[i] / (1 - std::pow(o.beta1, t)), v = square[i] / (1 - std::pow(o.beta2, t));
+      w[i] -= rate * (m / (std::sqrt(v) + o.epsilon) + o.weight_decay * w[i]);
+    }
+  }
+};
+using adam_state_of_leaves = optim::adam_state<leaves, value>;
+
+/// Weights, means, squares, the two sums of weights; and the gradient and the rate. With `numbers` the options are
+/// arguments too.
+iteration adam_with(const optim::adam_options& o, bool numbers_as_arguments) {
+  std::vector<std::string> inputs = joined(
+      {dims_of_leaves, dims_of_leaves, dims_of_leaves, {"", ""}, dims_of_leaves, {""}});
+  if (numbers_as_arguments) inputs = joined({inputs, {"", "", "", ""}});
+  return {inputs, [=](const values& in) {
+            const adam_state_of_leaves state{leaves_of(in, 4), leaves_of(in, 8), in[12], in[13]};
+            const auto updated = [&](const auto& options) {
+              return optim::adam(leaves_of(in, 0), state, leaves_of(in, 14), in[18], options);
+            };
+            const auto [w, s] = numbers_as_arguments
+                                    ? updated(optim::adam_numbers<value>{in[19], in[20], in[21], in[22]})
+                                    : updated(o);
+            values out = list_of(w);
+            for (const leaves& l : {s.mean, s.square})
+              for (const value& v : list_of(l)) out.push_back(v);
+            out.push_back(s.mean_weight);
+            out.push_back(s.square_weight);
+            return out;
+          }};
+}
+void check_adam(const optim::adam_options& o, bool numbers_as_arguments, unsigned seed) {
+  run r(adam_with(o, numbers_as_arguments), seed);
+  std::vector<numbers> w = r.some_leaves(), now = w;
+  adam_reference reference[4];
+  for (int part = 0; part < 2; ++part)
+    for (const numbers& leaf : w) now.push_back(numbers(leaf.size(), 0));
+  now.push_back({0});
+  now.push_back({0});
+  for (int step = 1; step <= 4; ++step) {
+    std::vector<numbers> g = r.some_leaves(-step, step);
+    if (step == 3) g[1].assign(g[1].size(), 0);
+    const double rate = 0.3 / step;
+    std::vector<numbers> arguments = joined({now, g, {{rate}}});
+    if (numbers_as_arguments) arguments = joined({arguments, {{o.beta1}, {o.beta2}, {o.epsilon}, {o.weight_decay}}});
+    now = r(arguments);
+    ASSERT_EQ(now.size(), 14u);
+    for (std::size_t l = 0; l < 4; ++l) {
+      SCOPED_TRACE("step " + std::to_string(step) + " leaf " + std::to_string(l));
+      reference[l].step(w[l], g[l], step, rate, o);
+      expect_near(now[l], w[l]);
+      expect_near(now[4 + l], reference[l].mean);
+      expect_near(now[8 + l], reference[l].square);
+    }
+    expect_near(now[12], {1 - std::pow(o.beta1, step)});
+    expect_near(now[13], {1 - std::pow(o.beta2, step)});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Optim, AdamIsThePublishedAlgorithm) {
+  for (unsigned seed = 1; seed <= layouts; ++seed) {
+    SCOPED_TRACE(seed);
+    check_adam({}, false, seed);
+    check_adam({.beta1 = 0.5, .beta2 = 0.7, .epsilon = 0.1, .weight_decay = 0.25}, false, seed + 1000);
+    check_adam({.beta1 = 0.8, .beta2 = 0.9, .epsilon = 0.01, .weight_decay = 0.1}, true, seed + 2000);
+    if (HasFailure()) return;
+  }
+}
+
+// Three steps with rate 0.01 from (0.5, -1.25, 2), computed with NumPy 2.4 in double precision by the formulas of the
+// paper, without weight decay and with 0.1.
+TEST(Optim, AdamHasItsKnownNumbers) {
+  const numbers gradients[] = {{0.1, -2, 0}, {-0.3, 1, 4}, {0.02, 0.5, -1}};
+  const numbers plain[] = {{0.4900000009999999, -1.24000000005, 2},
+                           {0.49494189911200653, -1.237336629670243, 1.9925586317906328},
+                           {0.49835093832360094, -1.236722741046967, 1.988528423346506}};
+  const numbers decayed[] = {{0.4895000009999999, -1.23875000005, 1.998},
+                             {0.4939523991110066, -1.2348478796701932, 1.9885606317906328},
+                             {0.49686748592349, -1.232999143167247, 1.9825418627147153}};
+  for (bool decays : {false, true}) {
+    recorder in(mesh_value{});
+    spec row;
+    row.dims.push_back(placement(dim('a')));
+    values x;
+    for (int i = 0; i < 3; ++i) x.push_back(in.input(element::f64, row));
+    const value mean_weight = in.input(element::f64, spec{}), square_weight = in.input(element::f64, spec{}),
+                gradient = in.input(element::f64, row);
+    const optim::adam_state<std::array<value, 1>, value> state{{x[1]}, {x[2]}, mean_weight, square_weight};
+    const auto [w, s] = optim::adam(std::array{x[0]}, state, std::array{gradient}, 0.01,
+                                    optim::adam_options{.weight_decay = decays ? 0.1 : 0});
+    for (const value& v : {w[0], s.mean[0], s.square[0], s.mean_weight, s.square_weight}) in.output(v);
+    ASSERT_TRUE(in.made().found.ok());
+    const graph g = in.take();
+    sizes at = sizes_for(g);
+    at.dims[0] = 3;
+    std::vector<host_array> data;
+    for (node_id i : g.inputs) data.emplace_back(shape_of(g.nodes[i].type, at), 0.0);
+    data[0].data = {0.5, -1.25, 2};
+    for (std::size_t step = 0; step < 3; ++step) {
+      data[5].data = gradients[step];
+      const std::vector<host_array> made = evaluate(g, at, data);
+      for (std::size_t i = 0; i < 5; ++i) data[i] = made[i];
+      for (std::size_t i = 0; i < 3; ++i)
+        EXPECT_NEAR(data[0].data[i], (decays ? decayed : plain)[step][i], 1e-14) << step << " " << i;
+    }
+  }
+}
+
+TEST(Optim, GradientDescentHasAVelocity) {
+  const iteration descent{joined({dims_of_leaves, dims_of_leaves, dims_of_leaves, {"", ""}}), [](const values& in) {
+                            const auto [w, v] = optim::sgd(leaves_of(in, 0), leaves_of(in, 4), leaves_of(in, 8), in[12],
+                                                           in[13]);
+                            values out = list_of(w);
+                            for (const value& x : list_of(v)) out.push_back(x);
+                            return out;
+                          }};
+  for (unsigned seed = 1; seed <= layouts; ++seed) {
+    run r(descent, seed);
+    const std::vector<numbers> w = r.some_leaves(), v = r.some_leaves(), g = r.some_leaves();
+    const std::vector<numbers> now = r(joined({w, v, g, {{0.1}, {0.75}}}));
+    for (std::size_t l = 0; l < 4; ++l)
+      for (std::size_t i = 0; i < w[l].size(); ++i) {
+        const double faster = 0.75 * v[l][i] + g[l][i];
+        EXPECT_NEAR(now[4 + l][i], faster, 1e-12);
+        EXPECT_NEAR(now[l][i], w[l][i] - 0.1 * faster, 1e-12);
+      }
   }
 }
 

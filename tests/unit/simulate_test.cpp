@@ -295,7 +295,13 @@ TEST(Simulate, ExchangesInFlightAreWaitedFor) {
     to.steps.insert(to.steps.begin() + static_cast<std::ptrdiff_t>(waited), s);
   };
   for (step s : p.steps)
-    if (s.out == p.steps[begun].in[0]) s.tape.back().code = op::sin, add(spoiled, s);
+    if (s.out == p.steps[begun].in[0]) {
+      const std::span<const tape_op> same = tape_of(p, s);
+      s.first_op = static_cast<std::uint32_t>(spoiled.tape.size());
+      spoiled.tape.insert(spoiled.tape.end(), same.begin(), same.end());
+      spoiled.tape.back().code = op::sin;
+      add(spoiled, s);
+    }
   EXPECT_NE(verdict_on(spoiled), "");
   step again = p.steps[begun];
   again.in_flight = false;

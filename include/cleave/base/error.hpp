@@ -328,6 +328,11 @@ inline std::string calls_differ(std::int64_t a, std::string_view call_a, std::in
 inline std::string rank_missing(std::int64_t rank, std::int64_t seconds, std::string_view call) {
   return sentence({"rank ", number(rank), " did not arrive within ", number(seconds), " s at ", call});
 }
+/// mend: Construct the grid on all ranks of the communicator, in the same order as others. If some ranks are only slow,
+/// raise the limit: CLEAVE_TIME_LIMIT in the environment.
+inline std::string grid_not_everywhere(std::int64_t seconds) {
+  return sentence({"not all ranks of the communicator construct the grid within ", number(seconds), " s"});
+}
 /// mend: Compute the argument in the same way on all ranks, or broadcast it. A replicated tensor must have the same
 /// bits on all devices that hold a replica.
 inline std::string replicas_differ(std::int64_t argument, std::string_view type, std::int64_t a, std::int64_t b,

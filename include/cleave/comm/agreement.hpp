@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <thread>
 
@@ -24,6 +25,31 @@ struct call_record {
   }
   call_record() = default;
 };
+
+/// A duplicate of a communicator. Collective over its ranks. With a limit, in seconds, throws absent_error if some of
+/// them do not come in time; with 0 it waits for them. Ranks may have different limits.
+inline MPI_Comm duplicated(MPI_Comm of, double limit) {
+  struct duplication {
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  auto pending = std::make_unique<duplication>();
+  check(MPI_Comm_idup(of, &pending->made, &pending->request), "MPI_Comm_idup");
+  if (limit <= 0) check(MPI_Wait(&pending->request, MPI_STATUS_IGNORE), "MPI_Wait");
+  const auto begin = std::chrono::steady_clock::now();
+  while (pending->request != MPI_REQUEST_NULL) {
+    int done = 0;
+    check(MPI_Test(&pending->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done != 0) break;
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limit) {
+      // MPI may still write there, so it is never freed.
+      static_cast<void>(pending.release());
+      throw absent_error(wording::grid_not_everywhere(static_cast<std::int64_t>(limit)));
+    }
+    std::this_thread::yield();
+  }
+  return pending->made;
+}
 
 /// Small messages by which the devices of a grid find out in time that one of them does something else. They have a
 /// communicator of their own, so that they match no message of a plan.

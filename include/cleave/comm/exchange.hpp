@@ -79,6 +79,11 @@ class exchange final : public bound_exchange {
     /// Whether it is one run of memory, which is neither packed nor unpacked.
     bool direct = false;
   };
+  /// Memory that a part of the exchange fills: its extents, and where it begins in the result.
+  struct memory_part {
+    shape extents{};
+    std::int64_t begin = 0;
+  };
   struct member {
     int device;
     coordinates at;
@@ -102,7 +107,7 @@ class exchange final : public bound_exchange {
     const buffer& b = e_.in[operand];
     return box_of(shape_of(b.type, e_.at), b.where, at, e_.at.axes);
   }
-  shape extents_at(const coordinates& at) const { return indices_of(e_.out, e_.region, e_.at, at).extents(); }
+  shape extents_at(const coordinates& at, std::uint32_t part = 0) const { return e_.filled_by(part, at).extents(); }
   /// Whether one of two devices may have elements of an operand that the other one needs.
   bool shares(std::size_t operand, const coordinates& a, const coordinates& b) const {
     return same_along(~e_.fetched(operand), a, b);
@@ -152,10 +157,10 @@ class exchange final : public bound_exchange {
   /// What this device fills, by where it comes from.
   void plan_receives(const offsets& known) {
     const coordinates& here = grid_->here();
-    const shape mine = extents_at(here);
     std::vector<message> from(members_.size());
     for (std::uint32_t part = 0; part < e_.part_count(); ++part) {
       if (!e_.needs_part(part)) continue;
+      const memory_part mine{extents_at(here, part), e_.begins_at(part, here)};
       std::int64_t filled = 0;
       for (std::size_t k = 0; k < e_.in.size(); ++k) {
         if (!e_.takes_from(k)) continue;
@@ -169,24 +174,25 @@ class exchange final : public bound_exchange {
     }
     for (std::size_t m = 0; m < members_.size(); ++m) close(from[m], members_[m].device, false);
   }
-  void plan_filling(const filling& f, std::size_t operand, const shape& mine, std::vector<message>& from) {
+  void plan_filling(const filling& f, std::size_t operand, const memory_part& mine, std::vector<message>& from) {
     const coordinates& here = grid_->here();
     const std::int64_t stage = f.staged ? staging_ : -1;
-    const shape target = f.staged ? staging_extents(f, mine) : mine;
+    const shape target = f.staged ? staging_extents(f, mine.extents) : mine.extents;
+    const std::int64_t base = f.staged ? 0 : mine.begin;
     if (f.staged) {
       staging_ += target.elements();
-      for_each_spread(f, target, mine,
-                      [&](const exchange_piece& p) { spread_.push_back({copy_of(p), operand, stage}); });
+      for_each_spread(f, target, mine.extents,
+                      [&](const exchange_piece& p) { spread_.push_back({copy_of(p, mine.begin), operand, stage}); });
     }
     for (std::size_t m = 0; m < members_.size(); ++m) {
       const coordinates& at = members_[m].at;
       if (members_[m].device == grid_->world().rank)
         for_each_piece(f, shard_of(operand, here), target,
-                       [&](const exchange_piece& p) { keep_.push_back({copy_of(p), operand, stage}); });
+                       [&](const exchange_piece& p) { keep_.push_back({copy_of(p, base), operand, stage}); });
       else if (shares(operand, at, here))
         for_each_piece(f, shard_of(operand, at), target, [&](const exchange_piece& p) {
-          append(from[m],
-                 {make_copy(p.extents, strides_of(p.extents), from[m].elements, p.to, p.to_offset), operand, stage});
+          append(from[m], {make_copy(p.extents, strides_of(p.extents), from[m].elements, p.to, base + p.to_offset),
+                           operand, stage});
         });
     }
   }
@@ -196,9 +202,9 @@ class exchange final : public bound_exchange {
     for (const member& to : members_) {
       if (to.device == grid_->world().rank) continue;
       message out;
-      const shape theirs = extents_at(to.at);
       for (std::uint32_t part = 0; part < e_.part_count(); ++part) {
         if (!e_.needs_part(part)) continue;
+        const shape theirs = extents_at(to.at, part);
         for (std::size_t k = 0; k < e_.in.size(); ++k) {
           if (!e_.takes_from(k) || !shares(k, to.at, here)) continue;
           const filling f = fill_of(e_, k, part, to.at, known_span(known));
@@ -212,8 +218,8 @@ class exchange final : public bound_exchange {
     }
   }
   static std::span<const std::int64_t> known_span(const offsets& known) { return {known.begin(), known.end()}; }
-  static box_copy copy_of(const exchange_piece& p) {
-    return make_copy(p.extents, p.from, p.from_offset, p.to, p.to_offset);
+  static box_copy copy_of(const exchange_piece& p, std::int64_t base) {
+    return make_copy(p.extents, p.from, p.from_offset, p.to, base + p.to_offset);
   }
   static void append(message& m, const part_copy& p) {
     m.parts.push_back(p);
@@ -232,7 +238,10 @@ class exchange final : public bound_exchange {
     (sends ? send_ : receive_).push_back(std::move(m));
   }
 
-  box_copy blank_copy(std::uint32_t part, const shape& mine, const coordinates& here) const {
+  box_copy blank_copy(std::uint32_t part, const memory_part& target, const coordinates& here) const {
+    const shape& mine = target.extents;
+    if (e_.out.form == form::halo)
+      return make_copy(mine, {}, 0, strides_of(mine), mine.elements() == 0 ? 0 : target.begin);
     shape extents = mine;
     std::int64_t offset = 0;
     const strides stride = strides_of(mine);

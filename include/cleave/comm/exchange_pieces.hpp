@@ -61,8 +61,8 @@ namespace detail {
 /// Finds how one device fills a part of its buffer from an operand, dim by dim.
 class filler {
  public:
-  filler(const exchange_spec& e, std::size_t operand, const coordinates& at)
-      : e_(e), in_(e.in[operand]), at_(at), mine_(indices_of(e.out, e.region, e.at, at)) {}
+  filler(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at)
+      : e_(e), in_(e.in[operand]), at_(at), mine_(e.filled_by(part, at)) {}
 
   /// A dim of a region around the blocks of the operand.
   void add_region_dim(const dim_map& map, int digit) {
@@ -169,7 +169,7 @@ class filler {
 /// How the device at these coordinates fills a part of its buffer from an operand.
 inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at,
                        std::span<const std::int64_t> offsets) {
-  detail::filler fill(e, operand, at);
+  detail::filler fill(e, operand, part, at);
   if (e.is_region())
     for (std::size_t m = 0; m < e.region.size(); ++m) fill.add_region_dim(e.region[m], digit_of(part, m));
   else

@@ -25,7 +25,15 @@ struct exchange_spec {
   std::uint32_t parts = 0;
   sizes at{};
 
-  bool is_region() const { return out.form == form::region; }
+  bool is_region() const { return has_neighbours(out); }
+  /// The indices of a device that one part of the exchange fills, and where they begin in its memory: those of a halo
+  /// have memory of their own.
+  box filled_by(std::uint32_t part, const coordinates& here) const {
+    return out.form == form::halo ? part_of_halo(out, part, region, at, here) : indices_of(out, region, at, here);
+  }
+  std::int64_t begins_at(std::uint32_t part, const coordinates& here) const {
+    return out.form == form::halo ? offset_of_part(out, part, region, at, here) : 0;
+  }
   std::uint32_t part_count() const { return is_region() ? parts_of(region.size()) : 1; }
   bool needs_part(std::uint32_t part) const { return !is_region() || (parts >> part & 1) != 0; }
   bool takes_from(std::size_t operand) const {

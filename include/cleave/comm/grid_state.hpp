@@ -61,7 +61,8 @@ inline checks checks_of_environment() {
 class grid_state {
  public:
   /// Duplicates the communicator. Collective. Throws mesh_error on all ranks if the sizes do not fit. Without a part
-  /// the grid has all ranks. Throws environment_error if MPI is not initialised or is finalised.
+  /// the grid has all ranks. Throws environment_error if MPI is not initialised or is finalised, and, in checked mode,
+  /// absent_error if some ranks do not construct the grid within the time limit.
   grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
              std::optional<on_ranks> part = {})
       : mesh_(mesh), part_(part.value_or(on_ranks{})) {
@@ -72,7 +73,8 @@ class grid_state {
     int inter = 0;
     comm::check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
     if (inter != 0) throw mesh_error(wording::communicator_inter());
-    comm::check(MPI_Comm_dup(comm, &everyone_.handle), "MPI_Comm_dup");
+    const checks asked = checks_of_environment();
+    everyone_.handle = comm::duplicated(comm, asked.any() ? asked.time_limit : 0);
     try {
       comm::check(MPI_Comm_set_errhandler(everyone_.handle, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
       comm::check(MPI_Comm_size(everyone_.handle, &everyone_.size), "MPI_Comm_size");

@@ -42,6 +42,25 @@ constexpr range part_along(const dim_map& m, range block, int digit) {
 }
 constexpr std::uint32_t parts_of(std::size_t maps) { return maps == 0 ? 1 : maps == 1 ? 3 : maps == 2 ? 9 : 27; }
 
+/// Whether a part of a region around a whole dim is the same elements as another part: those from the other end.
+constexpr bool wraps_around(const dim_map& m, const layout& made, const tensor_type& type) {
+  return m.outside == border::periodic && surrounds(m) && made[type.find(m.from)].mask() == 0;
+}
+/// The parts of a region that neither a shard nor another part has.
+constexpr std::uint32_t halo_parts(const region_shape& r) {
+  std::uint32_t parts = 0;
+  for (std::uint32_t part = 0; part < parts_of(r.maps.size()); ++part) {
+    bool center = true, again = false;
+    for (std::size_t m = 0; m < r.maps.size(); ++m) {
+      const bool beside = digit_of(part, m) != 1;
+      center = center && !beside;
+      again = again || (beside && wraps_around(r.maps[m], r.made, r.type));
+    }
+    if (!center && !again) parts |= r.parts & 1u << part;
+  }
+  return parts;
+}
+
 /// The same as for other exchanges; elements that two parts need count twice.
 constexpr cost fetched(const region_shape& r, const coordinates& at, const sizes& s) {
   dim_set mapped = 0;

@@ -136,6 +136,10 @@ class argument_memory {
     if (s.kind != step_kind::map) return false;
     for (std::uint16_t b : s.in) {
       const buffer& x = p.buffers[b];
+      if (x.form == form::view && p.buffers[x.of].form == form::halo) {
+        const buffer& shard = p.buffers[p.buffers[x.of].of];
+        if (shard.role == role::input && shard.index == argument) return false;
+      }
       if (x.role == role::input && x.index == argument &&
           (x.type.rank != s.loop.rank || x.type.dims != s.loop.dims || x.type.element != p.buffers[s.out].type.element))
         return false;

@@ -21,9 +21,15 @@ struct binder {
   /// The number of a step of this program.
   std::size_t number_of(const step& s) const { return as_size(&s - program.steps.data()); }
 
+  /// Whether a buffer is what an operation reads in a shard and its halo.
+  bool is_around_shard(const buffer& b) const {
+    return b.form == form::view && program.buffers[b.of].form == form::halo;
+  }
   /// Extents of this device's shard of a buffer, and its bytes.
   shape local(const buffer& b) const { return indices_of(b, program.maps, at, grid.here()).extents(); }
-  std::int64_t bytes(const buffer& b) const { return local(b).elements() * size_of(b.type.element); }
+  std::int64_t bytes(const buffer& b) const {
+    return elements_of(b, program.maps, at, grid.here()) * size_of(b.type.element);
+  }
   addressing addresses(const buffer& b) const {
     return addressing_of(b, program.buffers, program.maps, at, grid.here());
   }

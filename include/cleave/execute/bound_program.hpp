@@ -92,7 +92,8 @@ class bound_program {
     running_.at.resize(p.buffers.size(), nullptr);
     for (std::size_t i = 0; i < p.buffers.size(); ++i)
       if (const buffer& x = p.buffers[i]; base != nullptr && x.role == role::workspace)
-        running_.at[i] = base + slot_at[x.index] + b.addresses(x).offset * size_of(x.type.element);
+        running_.at[i] = base + slot_at[x.index] +
+                         (b.is_around_shard(x) ? 0 : b.addresses(x).offset) * size_of(x.type.element);
     settle_steps(first_own, memory, host);
   }
   static bool has_slot(const buffer& x) {

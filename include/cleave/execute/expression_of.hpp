@@ -49,7 +49,7 @@ constexpr tape_code tape_code_of(const program_view& p, const step& s) {
   tape_code t;
   t.loads = s.in.size();
   unsigned literals = 0, indices = 0;
-  for (const tape_op& o : s.tape) {
+  for (const tape_op& o : tape_of(p, s)) {
     std::uint64_t& word = t.word[t.size];
     switch (role_of(o.code)) {
       case tape_role::load: word = word_of(o.code, o.type, o.arg, inner.stride[o.arg], 0); break;

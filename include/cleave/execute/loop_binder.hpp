@@ -16,6 +16,21 @@ class loop_binder {
       : b_(b), s_(s), inner_(inner_dim_of(s, b.program.buffers, b.program.maps)) {
     for (std::size_t k = 0; k < s.in.size(); ++k) add(b.operand(s, k), k);
     add(b.result(s), s.in.size());
+    for (int i = 0; i < s.loop.rank; ++i) part.extent[i] = b.held_along(s.loop, s.space, i).size();
+  }
+
+  /// The part of the iteration space that is bound, counted from the first index of the device: all of it at first.
+  struct {
+    std::int64_t begin[max_rank] = {}, extent[max_rank] = {};
+  } part{};
+  /// Sets how a load moves through its array.
+  void read_at(std::size_t k, const addressing& strides) { address_[k].stride = strides.stride; }
+  /// The loops of a map without shortcuts: those of parts beside each other have the same lines.
+  void bind_part(bound_loops& l) const {
+    append_dims(l, s_.loop.rank);
+    l.outer.append(innermost());
+    l.inner = l.outer.back();
+    bind_values(l);
   }
 
   void bind_map(bound_loops& l) const {
@@ -61,11 +76,11 @@ class loop_binder {
   /// A loop dim with the strides of loads, indices and result.
   loop_dim loop_dim_at(int i) const {
     loop_dim d;
-    d.extent = b_.held_along(s_.loop, s_.space, i).size();
+    d.extent = part.extent[i];
     int next = 0;
     for (std::size_t k = 0; k < s_.in.size(); ++k)
       d.stride[next++] = stride_along(b_.operand(s_, k), address_[k], s_.loop[i]);
-    for (const tape_op& t : s_.tape)
+    for (const tape_op& t : tape_of(b_.program, s_))
       if (role_of(t.code) == tape_role::index) d.stride[next++] = t.arg == i ? 1 : 0;
     d.stride[next] = stride_along(b_.result(s_), address_[s_.in.size()], s_.loop[i]);
     return d;
@@ -85,13 +100,14 @@ class loop_binder {
   }
   int indices() const {
     int n = 0;
-    for (const tape_op& t : s_.tape) n += role_of(t.code) == tape_role::index ? 1 : 0;
+    for (const tape_op& t : tape_of(b_.program, s_)) n += role_of(t.code) == tape_role::index ? 1 : 0;
     return n;
   }
   void bind_values(bound_loops& l) const {
     int indices = 0, literals = 0;
-    for (const tape_op& t : s_.tape) {
-      if (role_of(t.code) == tape_role::index) l.index_base[indices++] = b_.held_along(s_.loop, s_.space, t.arg).begin;
+    for (const tape_op& t : tape_of(b_.program, s_)) {
+      if (role_of(t.code) == tape_role::index)
+        l.index_base[indices++] = b_.held_along(s_.loop, s_.space, t.arg).begin + part.begin[t.arg];
       if (is_literal(role_of(t.code))) l.literals[literals++] = literal_of(t, b_.at);
     }
   }

@@ -21,7 +21,7 @@ class nan_search {
   /// Before a step: a copy of what it overwrites.
   void keep_operands(const step& s, const std::vector<void*>& address) {
     kept_.clear();
-    if (s.tape.empty()) return;
+    if (s.ops == 0) return;
     wait_for_kernels();
     for (std::uint16_t b : s.in) {
       const buffer& x = b_.program.buffers[b];
@@ -33,8 +33,10 @@ class nan_search {
 
   /// The entry of the tape of step `s` that made element `flat` of its result NaN; null where it cannot be told.
   const tape_op* find(const step& s, std::int64_t flat, const std::vector<void*>& address) const {
-    for (const tape_op& t : s.tape)
+    for (const tape_op& t : tape_of(b_.program, s))
       if (is_complex(t.type) || t.user != nullptr) return nullptr;
+    for (std::uint16_t b : s.in)
+      if (b_.is_around_shard(b_.program.buffers[b])) return nullptr;
     const int kept = s.loop.rank - s.folded;
     point at;
     at.set(extents(s), 0, kept, flat);
@@ -70,8 +72,9 @@ class nan_search {
   }
   const tape_op* first_nan_of(const step& s, const point& at, const std::vector<void*>& address) const {
     double value[max_tape] = {};
-    for (std::size_t t = 0; t < s.tape.size(); ++t) {
-      const tape_op& o = s.tape[t];
+    const std::span<const tape_op> tape = tape_of(b_.program, s);
+    for (std::size_t t = 0; t < tape.size(); ++t) {
+      const tape_op& o = tape[t];
       value[t] = entry_at(s, o, at, address, value);
       if (value[t] != value[t] && role_of(o.code) != tape_role::load) return &o;
     }
@@ -86,8 +89,8 @@ class nan_search {
       case tape_role::constant: return simulation::stored(o.type, o.scalar);
       case tape_role::count: return literal_of(o, b_.at);
       default:
-        return simulation::applied(o.code, s.tape[o.in[typed_operand(o.code)]].type, o.type, value[o.in[0]],
-                                   value[o.in[1]], value[o.in[2]]);
+        return simulation::applied(o.code, tape_of(b_.program, s)[o.in[typed_operand(o.code)]].type, o.type,
+                                   value[o.in[0]], value[o.in[1]], value[o.in[2]]);
     }
   }
   double element_at(const step& s, std::size_t b, const point& at, const std::vector<void*>& address) const {

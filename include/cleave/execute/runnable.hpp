@@ -47,7 +47,7 @@ constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   if (writes(s)) h |= element_of_buffer(s.out) << 24;
   if (!s.in.empty()) h |= element_of_buffer(s.in[0]) << 32;
   if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
-  return s.tape.empty() ? h : h ^ tape_code_of(p, s).hash() << 1;
+  return s.ops == 0 ? h : h ^ tape_code_of(p, s).hash() << 1;
 }
 constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   const step &a = p.steps[i], &b = p.steps[j];
@@ -56,7 +56,7 @@ constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   if (a.in.empty() != b.in.empty()) return false;
   if (!a.in.empty() && p.buffers[a.in[0]].type.element != p.buffers[b.in[0]].type.element) return false;
   if (a.kind == step_kind::fold && folds_inner(p, i) != folds_inner(p, j)) return false;
-  return a.tape.empty() == b.tape.empty() && (a.tape.empty() || tape_code_of(p, a) == tape_code_of(p, b));
+  return (a.ops == 0) == (b.ops == 0) && (a.ops == 0 || tape_code_of(p, a) == tape_code_of(p, b));
 }
 template <std::size_t Steps>
 constexpr form_list<Steps> forms_of(const program_view& p) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/graph/compose_maps.hpp>
 #include <cleave/graph/order.hpp>
 
 namespace cleave {
@@ -121,9 +122,10 @@ constexpr graph without_nodes(const graph& from) {
 
 } // namespace detail
 
-/// The same computation without equal operations done twice without operations that no result needs, and without other
-/// names for one value. Inputs stay, in order, used or not.
-constexpr graph simplify(const graph& recorded, bool again = true) {
+/// The same computation without equal operations done twice, without operations that no result needs, without other
+/// names for one value, and, unless `compose` is false, with remaps of remaps as one. Inputs stay, in order, used or
+/// not.
+constexpr graph simplify(const graph& recorded, bool compose = true, bool again = true) {
   graph arranged;
   if (!recorded.loops.empty()) arranged = ordered(recorded);
   const graph& from = recorded.loops.empty() ? recorded : arranged;
@@ -134,6 +136,7 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
   to.nodes.reserve(count);
   std::size_t buckets = 16;
   while (buckets < 2 * count) buckets *= 2;
+  std::vector<std::uint8_t> readers;
   std::vector<node_id> of_hash(buckets, no_node), renamed(count, no_node);
   node_id *table = of_hash.data(), *now = renamed.data(), made = 0;
   const node *recorded_nodes = from.nodes.data(), *kept = to.nodes.data();
@@ -146,6 +149,14 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
       continue;
     }
     rewritten = (n.code == op::dot && detail::without_one_hot(to, n)) || rewritten;
+    if (compose && n.maps != 0 && kept[n.in.items[0]].maps != 0) {
+      if (readers.empty()) readers = detail::readers_in(from, live);
+      if (detail::reads_alone(from, readers, v)) rewritten = detail::compose_remaps(to, n) || rewritten;
+    }
+    if (n.maps != 0 && detail::changes_nothing(to, n)) {
+      now[v] = n.in.items[0];
+      continue;
+    }
     std::size_t slot = detail::hash_of(n) & (buckets - 1);
     const bool unique = n.code == op::input || n.code == op::carry;
     if (!unique)
@@ -162,7 +173,7 @@ constexpr graph simplify(const graph& recorded, bool again = true) {
   for (node_id i : from.inputs) to.inputs.push_back(now[i]);
   for (node_id r : from.outputs) to.outputs.push_back(now[r]);
   // What only rewritten operations read is dead now.
-  if (rewritten && again) return simplify(to, false);
+  if (rewritten && again) return simplify(to, compose, false);
   return to;
 }
 

@@ -32,7 +32,7 @@ inline std::string why(const program_view& p, const step& s) {
     return text;
   }
   if (s.move == kind::none) return {};
-  const bool region = p.buffers[s.out].form == form::region;
+  const bool region = has_neighbours(p.buffers[s.out]);
   std::string text(region ? "each device reads the neighbours of its block" : pricing_of(s.kind).reason);
   return s.in_flight ? text + ", while others compute" : text;
 }
@@ -105,6 +105,46 @@ inline std::string explain(const program_view& p, const sizes& at) {
           (calls > 0 ? std::to_string(calls) + (calls > 1 ? " kernels" : " kernel") + " of yours, " : "") +
           "workspace " + detail::grouped(workspace(p, at)) + " bytes\n";
   return text;
+}
+
+/// The bytes that the busiest device has of what a step reads, every array once: a shard and its halo, or a region,
+/// whatever the number of reads.
+inline std::int64_t bytes_read(const program_view& p, const step& s, const sizes& at) {
+  std::int64_t bytes = 0;
+  std::vector<std::size_t> seen;
+  for (std::uint16_t in : s.in) {
+    const std::size_t array = p.buffers[in].form == form::view ? p.buffers[in].of : in;
+    if (std::find(seen.begin(), seen.end(), array) != seen.end()) continue;
+    seen.push_back(array);
+    bytes += largest_elements(p.buffers[array], p.maps, at) * size_of(p.buffers[array].type.element);
+  }
+  return bytes;
+}
+
+/// A table of every step: what it is, for which operation, the bytes that the busiest device reads and writes in its
+/// memory, and those that it moves. One line is one pass over memory, so that passes too many are seen.
+inline std::string explain_passes(const program_view& p, const sizes& at) {
+  constexpr const char* kinds[] = {"elementwise", "reduction", "product", "kernel of yours",
+                                   "move",        "exchange",  "look-up", "add rows",
+                                   "scan",        "sort"};
+  std::vector<std::vector<std::string>> rows{{"pass", "for", "reads", "writes", "moves"}};
+  for (const step& s : p.steps) {
+    if (!writes(s)) continue;
+    std::string origin = origin_name(s.code, s.gradient);
+    if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
+    const buffer& to = p.buffers[s.out];
+    const std::int64_t written = largest_elements(to, p.maps, at) * size_of(to.type.element);
+    // What fills a halo reads as much as it writes.
+    const std::int64_t read = has_neighbours(to) ? written : bytes_read(p, s, at);
+    rows.push_back({kinds[static_cast<int>(s.kind)], origin, detail::grouped(read), detail::grouped(written),
+                    detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at)});
+  }
+  return detail::table(rows);
+}
+/// The same for a compiled plan, with sizes by name.
+template <class Plan, class Verdict>
+std::string explain_passes(const planned<Plan, Verdict>& plan, std::initializer_list<named_size> named = {}) {
+  return explain_passes(plan.view(), plan.sized(named));
 }
 
 /// The same for a compiled plan, with sizes by name: `explain(plan, {batch = 1024, data = 2})`. Sizes that are neither

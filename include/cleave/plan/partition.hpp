@@ -25,6 +25,17 @@ constexpr void adopt_result_order(graph& g) {
   }
 }
 
+/// Remaps in a row as one send elements once, but to more devices: as several where that is cheaper.
+constexpr void keep_apart_if_cheaper(const graph& recorded, graph& g, choice& chosen, const sizes& hints,
+                                     const policy& rule) {
+  graph apart = simplify(recorded, false);
+  adopt_result_order(apart);
+  choice other = choose(apart, hints, rule);
+  if (!other.found.ok() || (chosen.found.ok() && chosen.score <= other.score)) return;
+  g = static_cast<graph&&>(apart);
+  chosen = static_cast<choice&&>(other);
+}
+
 } // namespace detail
 
 /// Partitions a recorded graph into the steps that every device runs. `hints` are the sizes for which choices are
@@ -39,7 +50,9 @@ constexpr program partition(const graph& recorded, const sizes& hints, const pol
   none.found = {fault::internal, {}, "partition"};
   if (!verify(recorded) || !verify(g)) return none;
   if (!std::is_constant_evaluated() && !verify_ops(g)) return none;
-  const choice chosen = choose(g, hints, rule);
+  const bool composed = g.maps.size() > recorded.maps.size();
+  choice chosen = choose(g, hints, rule);
+  if (composed) detail::keep_apart_if_cheaper(recorded, g, chosen, hints, rule);
   for (std::size_t v = 0; v < g.nodes.size(); ++v)
     if (!verify(chosen.by_node[v].out, g.nodes[v].type.rank, g.mesh)) return none;
   if (!chosen.found.ok()) {

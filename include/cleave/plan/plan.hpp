@@ -26,26 +26,26 @@ inline constexpr std::size_t program_room = 512;
 /// A program as a constant, made in more room than it needs.
 template <class Plan>
 struct roomy_form {
-  template <std::size_t Buffers, std::size_t Steps, std::size_t Maps>
+  template <std::size_t Buffers, std::size_t Steps, std::size_t Maps, std::size_t Ops>
   static constexpr auto made() {
     const program p = Plan::make();
-    roomy_program<Buffers, Steps, Maps> r;
-    r.buffers = p.buffers.size(), r.steps = p.steps.size(), r.maps = p.maps.size();
-    if (r.buffers <= Buffers && r.steps <= Steps && r.maps <= Maps) freeze_into(r.all, p);
+    roomy_program<Buffers, Steps, Maps, Ops> r;
+    r.buffers = p.buffers.size(), r.steps = p.steps.size(), r.maps = p.maps.size(), r.ops = p.tape.size();
+    if (r.buffers <= Buffers && r.steps <= Steps && r.maps <= Maps && r.ops <= Ops) freeze_into(r.all, p);
     return r;
   }
-  static constexpr auto first = made<program_room, program_room, program_room>();
+  static constexpr auto first = made<program_room, program_room, program_room, program_room>();
 };
 /// The program copied without that room.
 template <class Plan>
 struct frozen_form {
   static constexpr const auto& first = roomy_form<Plan>::first;
   static constexpr bool fits = first.buffers <= program_room && first.steps <= program_room &&
-                               first.maps <= program_room;
+                               first.maps <= program_room && first.ops <= program_room;
   static constexpr auto cut() {
-    frozen_program<first.buffers, first.steps, first.maps> f;
+    frozen_program<first.buffers, first.steps, first.maps, first.ops> f;
     if constexpr (fits) freeze_into(f, first.view());
-    else f = roomy_form<Plan>::template made<first.buffers, first.steps, first.maps>().all;
+    else f = roomy_form<Plan>::template made<first.buffers, first.steps, first.maps, first.ops>().all;
     return f;
   }
   static constexpr auto value = cut();
@@ -55,7 +55,7 @@ struct frozen_form {
 template <class Plan, class = void>
 struct frozen_or_reported {
   static constexpr auto value = [] {
-    frozen_program<0, 0, 0> none;
+    frozen_program<0, 0, 0, 0> none;
     none.found.fault = fault::already_reported;
     return none;
   }();

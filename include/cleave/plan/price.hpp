@@ -24,7 +24,7 @@ constexpr placed_op placed(const program_view& p, const step& s) {
 /// What an exchange fetches that fills a region.
 constexpr region_shape region_of(const program_view& p, const step& s) {
   const buffer& to = p.buffers[s.out];
-  region_shape r{to.type, p.buffers[s.in[0]].where, to.where, {}, s.region_parts};
+  region_shape r{to.type, p.buffers[s.in[0]].where, to.where, {}, to.parts};
   for (int m = 0; m < to.maps; ++m) r.maps.push_back(p.maps[static_cast<std::size_t>(to.first_map + m)]);
   return r;
 }
@@ -36,7 +36,7 @@ constexpr cost step_cost(const program_view& p, const step& s, const sizes& at) 
     return price_of({s.move, s.axes, to.where}, from.where, shape_of(from.type, at), size_of(from.type.element),
                     at.axes);
   }
-  if (writes(s) && p.buffers[s.out].form == form::region) return region_cost(region_of(p, s), at);
+  if (writes(s) && has_neighbours(p.buffers[s.out])) return region_cost(region_of(p, s), at);
   const auto moves = pricing_of(s.kind).moves;
   return moves == nullptr ? cost{} : moves(placed(p, s), at);
 }

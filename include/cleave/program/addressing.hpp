@@ -14,12 +14,44 @@ constexpr box indices_of(const buffer& b, const Maps& maps, const sizes& s, cons
   box all;
   all.rank = b.type.rank;
   for (int i = 0; i < b.type.rank; ++i) all.along[i] = held(s[b.type[i]], b.where[i], at, s.axes);
-  for (int m = 0; m < b.maps && b.form == form::region; ++m) {
+  for (int m = 0; m < b.maps && has_neighbours(b); ++m) {
     const dim_map& map = maps[static_cast<std::size_t>(b.first_map + m)];
     const int i = b.type.find(map.from);
     all.along[i] = region_range(map, held(s[map.to], b.where[i], at, s.axes));
   }
   return all;
+}
+
+/// The indices of one part of a halo.
+template <class Maps>
+constexpr box part_of_halo(const buffer& b, std::uint32_t part, const Maps& maps, const sizes& s,
+                           const coordinates& at) {
+  box indices;
+  indices.rank = b.type.rank;
+  for (int i = 0; i < b.type.rank; ++i)
+    indices.along[static_cast<std::size_t>(i)] = held(s[b.type[i]], b.where[i], at, s.axes);
+  for (std::size_t m = 0; m < b.maps; ++m) {
+    const dim_map& map = maps[b.first_map + m];
+    range& along = indices.along[static_cast<std::size_t>(b.type.find(map.from))];
+    along = part_along(map, along, digit_of(part, m));
+  }
+  return indices;
+}
+/// Where a part of a halo begins, in elements: the parts that it has lie one after the other, each in the order of its
+/// dims. The number past the last part gives the size.
+template <class Maps>
+constexpr std::int64_t offset_of_part(const buffer& b, std::uint32_t part, const Maps& maps, const sizes& s,
+                                      const coordinates& at) {
+  std::int64_t n = 0;
+  for (std::uint32_t p = 0; p < part; ++p)
+    if ((b.parts >> p & 1) != 0) n += part_of_halo(b, p, maps, s, at).elements();
+  return n;
+}
+/// The elements that a device has of a buffer.
+template <class Maps>
+constexpr std::int64_t elements_of(const buffer& b, const Maps& maps, const sizes& s, const coordinates& at) {
+  if (b.form == form::halo) return offset_of_part(b, parts_of(b.maps), maps, s, at);
+  return indices_of(b, maps, s, at).elements();
 }
 
 /// Where the elements of a buffer are on a device: element (i, j, ...) at offset + i * stride[0] + j * stride[1] + ...
@@ -35,6 +67,13 @@ constexpr addressing addressing_of(const buffer& b, const Buffers& buffers, cons
   addressing p;
   p.extents = indices_of(b, maps, s, at).extents();
   std::int64_t* stride = p.stride.data();
+  if (b.form == form::view && buffers[b.of].form == form::halo) {
+    // As far as the shard has them.
+    const buffer& shard = buffers[buffers[b.of].of];
+    const addressing own = addressing_of(shard, buffers, maps, s, at);
+    for (int i = 0; i < b.type.rank; ++i) stride[i] = own.stride.data()[shard.type.find(b.type[i])];
+    return p;
+  }
   std::int64_t next = 1;
   for (int i = b.type.rank; i-- > 0; next *= p.extents[i]) stride[i] = next;
   if (b.form != form::view) return p;
@@ -56,7 +95,7 @@ constexpr addressing addressing_of(const buffer& b, const Buffers& buffers, cons
 /// The most elements that a device has of a buffer.
 template <class Maps>
 constexpr std::int64_t largest_elements(const buffer& b, const Maps& maps, const sizes& s) {
-  return indices_of(b, maps, s, coordinates{}).elements();
+  return elements_of(b, maps, s, coordinates{});
 }
 
 } // namespace cleave

@@ -14,7 +14,9 @@ enum class form : std::uint8_t {
   shard,
   /// A shard and the elements around it.
   region,
-  /// The elements of a region under the dims of an operation that reads neighbours.
+  /// The elements around a shard alone: those parts of a region that the shard does not have.
+  halo,
+  /// The elements of a region, or of a shard and its halo, under the dims of an operation that reads neighbours.
   view,
   /// What a stack has at the index of an iteration: one contiguous shard.
   slice,
@@ -28,14 +30,20 @@ struct buffer {
   tensor_type type{};
   layout where{};
   cleave::form form = cleave::form::shard;
-  /// view: the region. slice: the stack, whose first dim is indexed by the iteration of `loop`.
+  /// view: the region or the halo. halo: the shard. slice: the stack, whose first dim is indexed by the iteration of
+  /// `loop`.
   std::uint16_t of = 0;
   std::uint8_t loop = 0;
-  /// region: for each dim `from` the range that follows from the block of dim `to`, see region_range. view: from its
-  /// dims to indices in the region.
+  /// region and halo: for each dim `from` the range that follows from the block of dim `to`, see region_range. view:
+  /// from its dims to indices in the region; of a halo, to indices of the shard and around it.
   std::uint16_t first_map = 0;
   std::uint8_t maps = 0;
+  /// region and halo: which parts it has (region_shape).
+  std::uint32_t parts = 0;
 };
+
+/// Whether a buffer has what is around a shard.
+constexpr bool has_neighbours(const buffer& b) { return b.form == form::region || b.form == form::halo; }
 
 /// What a program is beside its lists of buffers, steps and maps.
 struct program_facts {
@@ -56,6 +64,8 @@ struct program : program_facts {
   std::vector<buffer> buffers{};
   std::vector<step> steps{};
   std::vector<dim_map> maps{};
+  /// The expressions of maps and folds, one after the other.
+  std::vector<tape_op> tape{};
 };
 
 } // namespace cleave

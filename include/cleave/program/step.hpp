@@ -92,8 +92,9 @@ struct tape_op {
   const user_entry* user = nullptr;
 };
 
-inline constexpr int max_tape = 24;
-inline constexpr int max_operands = 6;
+/// The most entries of a tape, and the most buffers that a step reads: a stencil reads one array at many distances.
+inline constexpr int max_tape = 64;
+inline constexpr int max_operands = 40;
 static_assert(max_operands >= max_arity);
 
 /// One step of the program that every device runs. Self-contained, apart from the buffers that it names. Which fields
@@ -103,8 +104,9 @@ struct step {
   std::uint16_t out = 0;
   static_vector<std::uint16_t, max_operands> in{};
 
-  // map and fold: the expression
-  static_vector<tape_op, max_tape> tape{};
+  // map and fold: the expression, in the program's tape, see tape_of
+  std::uint32_t first_op = 0;
+  std::uint8_t ops = 0;
   /// The iteration space, dims and layout: the dims of `out`, and after them those that a fold reduces.
   tensor_type loop{};
   layout space{};
@@ -123,10 +125,9 @@ struct step {
   // call
   const user_entry* user = nullptr;
 
-  // exchange: the maps, in the program's table; where it fills a region, which of its parts are needed (region_shape)
+  // exchange: the maps, in the program's table
   std::uint16_t first_map = 0;
   std::uint8_t maps = 0;
-  std::uint32_t region_parts = 0;
 
   /// The collective; none where no device needs anything of another one.
   cleave::kind move = cleave::kind::none;

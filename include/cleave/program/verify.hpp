@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/graph/verify.hpp>
-#include <cleave/program/program.hpp>
+#include <cleave/program/program_view.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -61,8 +61,14 @@ constexpr bool write(memory_state& m, std::size_t i) {
   const step& s = m.p.steps[i];
   if (s.out >= m.p.buffers.size() || m.memory[s.out] == read_only_memory) return false;
   const std::size_t target = m.memory[s.out];
-  for (std::size_t k = 0; k < s.in.count; ++k)
+  for (std::size_t k = 0; k < s.in.count; ++k) {
     if (m.memory[s.in.items[k]] == target && !works_in_place(s)) return false;
+    const buffer& view = m.p.buffers[s.in.items[k]];
+    if (view.form != form::view || m.p.buffers[view.of].form != form::halo) continue;
+    // Neighbours in a shard are read as long as anything is written, and from where the step says that it reads.
+    const std::uint16_t shard = m.p.buffers[view.of].of;
+    if (m.memory[shard] == target || !s.in.contains(shard)) return false;
+  }
   for (std::size_t f = 0; f < m.in_flight.size(); ++f) {
     const step& exchange = m.p.steps[m.in_flight[f]];
     if (target == m.memory[exchange.out]) return false;
@@ -76,8 +82,11 @@ constexpr bool write(memory_state& m, std::size_t i) {
 
 /// Whether a step is what its kind says, apart from the memory that it touches.
 constexpr bool is_legal(const program& p, const step& s) {
-  for (std::size_t i = 0; i < s.tape.count; ++i)
-    if (s.tape.items[i].code == op::input && s.tape.items[i].arg >= s.in.count) return false;
+  const std::size_t end = s.first_op + std::size_t{s.ops};
+  if (end > p.tape.size()) return false;
+  const tape_op* const tape = p.tape.data();
+  for (std::size_t i = s.first_op; i < end; ++i)
+    if (tape[i].code == op::input && tape[i].arg >= s.in.count) return false;
   if (s.kind != step_kind::move) return true;
   const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
   return from.type == to.type && cleave::is_legal({s.move, s.axes, to.where}, from.where);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/cost/candidates.hpp>
 #include <cleave/cost/sorting.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/rules/by_name.hpp>
@@ -85,6 +86,26 @@ constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
   return {elements + sampled + cuts + counts, (indices ? 10 : 7) * (n - 1)};
 }
 
+/// Where slices are short or many, it is cheaper to bring each to one device: all of it, or its axes taken to another
+/// dim.
+constexpr void offer_whole_slices(const planner::cost_model& m, planner::assignment& a, std::size_t v,
+                                  std::vector<strategy>& list) {
+  const node& n = m.node_at(v);
+  const int along = n.type.find(n.which[0]);
+  if (along < 0) return;
+  const axis_list axes = a.chosen.at[v].out[along];
+  if (axes.size() == 0) return;
+  strategy whole = a.chosen.at[v];
+  whole.out.clear(along);
+  planner::add_with_forwarding(m, a, v, whole, list);
+  for (int i = 0; i < n.type.rank; ++i) {
+    if (i == along || m.at[n.type[i]] < m.at.axes.product(whole.out[i]) * m.at.axes.product(axes)) continue;
+    strategy taken = whole;
+    taken.out.set(i, whole.out[i].then(axes));
+    planner::add_with_forwarding(m, a, v, taken, list);
+  }
+}
+
 constexpr void emit_sort(const node& n, const placed_op& o, step& s) {
   s.backwards = n.backwards;
   s.k.append(o.along);
@@ -94,8 +115,10 @@ inline constexpr op_rules sort{
     .what = op_class::sort,
     .adjoint = &detail::adjoint_of_sort,
     .factors = &factors_by_name,
+    .traits = planner::forced_in_turn,
     .place = &place_sort,
     .moves = &moves_of_sort,
+    .offer = &offer_whole_slices,
     .emit = &emit_sort,
     .kind_of_step = step_kind::sort,
     .collective = kind::exchange,

@@ -71,11 +71,27 @@ class devices {
   shape local(std::size_t d, const buffer& b) const { return indices_of(b, p_.maps, at_, where_[d]).extents(); }
   placed place(std::size_t d, const buffer& b) const {
     placed p(b.type, local(d, b));
-    std::ranges::copy(addressing_of(b, p_.buffers, p_.maps, at_, where_[d]).stride, p.stride.begin());
+    std::ranges::copy(addresses(d, b).stride, p.stride.begin());
     return p;
   }
-  std::int64_t offset(std::size_t d, const buffer& b) const {
-    return addressing_of(b, p_.buffers, p_.maps, at_, where_[d]).offset;
+  std::int64_t offset(std::size_t d, const buffer& b) const { return addresses(d, b).offset; }
+  /// A shard and its halo are one region here.
+  addressing addresses(std::size_t d, const buffer& b) const {
+    if (b.form != form::view || p_.buffers[b.of].form != form::halo)
+      return addressing_of(b, p_.buffers, p_.maps, at_, where_[d]);
+    const buffer& halo = p_.buffers[b.of];
+    const placed region(halo.type, local(d, halo));
+    addressing a;
+    for (int i = 0; i < b.type.rank; ++i) a.stride[static_cast<std::size_t>(i)] = region.step(b.type[i]);
+    const auto distance = [&](const buffer& of, dim_id along) {
+      for (int m = 0; m < of.maps; ++m)
+        if (const dim_map& map = p_.maps[static_cast<std::size_t>(of.first_map + m)]; map.from == along)
+          return map.offset.constant;
+      return std::int64_t{0};
+    };
+    for (int i = 0; i < halo.type.rank; ++i)
+      a.offset += (distance(b, halo.type[i]) - distance(halo, halo.type[i])) * region.step(halo.type[i]);
+    return a;
   }
 
   /// What is read was written, by this buffer or by one of which it is a view.

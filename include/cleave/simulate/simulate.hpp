@@ -146,7 +146,33 @@ class machine : slice_steps {
     in_flight_.erase(f);
   }
 
+  /// What a step reads around a shard is the shard as it is now, and what an exchange has brought: here both are one
+  /// region. Along a whole periodic dim the other end of the shard or of a part is beside it.
+  void complete_halos(std::size_t d, const step& s) {
+    for (std::uint16_t in : s.in) {
+      const buffer& view = p_.buffers[in];
+      if (view.form != form::view || p_.buffers[view.of].form != form::halo) continue;
+      const buffer &halo = p_.buffers[view.of], &shard = p_.buffers[halo.of];
+      const box mine = indices_of(halo, p_.maps, at_, where_[d]), own = part(d, shard.type, shard.where);
+      double* const region = data(d, halo);
+      for_each_index(mine, [&](const position& at, std::size_t offset) {
+        if ((halo.parts >> part_of_region(d, halo, at) & 1) != 0) return;
+        position there = at;
+        for (int m = 0; m < halo.maps; ++m) {
+          const dim_map& map = p_.maps[static_cast<std::size_t>(halo.first_map + m)];
+          const int i = halo.type.find(map.from);
+          if (wraps_around(map, halo.where, halo.type))
+            there[static_cast<std::size_t>(i)] = cleave::detail::floor_mod(at[static_cast<std::size_t>(i)],
+                                                                           at_[map.from]);
+        }
+        if (holds(own, there)) region[offset] = data(d, shard)[offset_in(own, there)];
+        else if (holds(mine, there)) region[offset] = region[offset_in(mine, there)];
+      });
+    }
+  }
+
   void loop(std::size_t d, const step& s) {
+    complete_halos(d, s);
     const buffer& out = p_.buffers[s.out];
     const placed to = place(d, out);
     std::vector<placed> from;
@@ -176,11 +202,12 @@ class machine : slice_steps {
     double* result = data(d, out);
     const element e = out.type.element;
     if (s.kind == step_kind::fold) std::fill_n(result, to.extents.elements(), identity_of(s.combine, e));
-    std::vector<double> tape(s.tape.size());
+    const std::span<const tape_op> ops = tape_of(p_, s);
+    std::vector<double> tape(ops.size());
     loops.run(start, [&](const std::int64_t* at, std::int64_t n, const std::int64_t* step) {
       for (std::int64_t i = 0; i < n; ++i) {
         for (std::size_t t = 0; t < tape.size(); ++t) {
-          const tape_op& o = s.tape[t];
+          const tape_op& o = ops[t];
           const auto stream = [&](std::size_t k) { return at[k] + i * step[k]; };
           switch (o.code) {
             case op::input: tape[t] = data(d, p_.buffers[s.in[o.arg]])[stream(o.arg)]; break;
@@ -189,7 +216,7 @@ class machine : slice_steps {
             case op::count: tape[t] = stored(o.type, count(o.over)); break;
             case op::user: tape[t] = applied(*o.user, o.type, tape[o.in[0]], tape[o.in[1]], tape[o.in[2]]); break;
             default:
-              tape[t] = applied(o.code, s.tape[o.in[typed_operand(o.code)]].type, o.type, tape[o.in[0]], tape[o.in[1]],
+              tape[t] = applied(o.code, ops[o.in[typed_operand(o.code)]].type, o.type, tape[o.in[0]], tape[o.in[1]],
                                 tape[o.in[2]]);
           }
         }
@@ -242,7 +269,7 @@ class machine : slice_steps {
         std::set<std::pair<std::uint32_t, std::int64_t>> received;
         for_each_index(mine, [&](const position& at, std::int64_t offset) {
           const std::uint32_t where = part_of_region(d, to, at);
-          if ((s.region_parts >> where & 1) == 0 && to.form == form::region) {
+          if ((to.parts >> where & 1) == 0 && has_neighbours(to)) {
             made[d][offset] = unwritten;
             return;
           }
@@ -272,7 +299,7 @@ class machine : slice_steps {
   }
   std::uint32_t part_of_region(std::size_t d, const buffer& to, const position& at) const {
     std::uint32_t part = 0, digit = 1;
-    for (unsigned m = 0; m < to.maps && to.form == form::region; ++m, digit *= 3) {
+    for (unsigned m = 0; m < to.maps && has_neighbours(to); ++m, digit *= 3) {
       const dim_map& map = p_.maps[to.first_map + m];
       const int i = to.type.find(map.from);
       const range block = held(at_[map.to], to.where[i], where_[d], at_.axes);

@@ -39,7 +39,7 @@ class exchange_step final : public bound_step {
     if (e.is_region())
       for (const dim_map& m : p.maps.subspan(e.out.first_map, e.out.maps)) e.region.push_back(m);
     e.out.first_map = 0;
-    e.parts = s.region_parts;
+    e.parts = e.out.parts;
     e.at = b.at;
     return e;
   }

@@ -4,6 +4,7 @@
 
 #include <cleave/execute/host_number.hpp>
 #include <cleave/execute/step_form.hpp>
+#include <cleave/execute/swapped_carry.hpp>
 #include <cleave/storage/as.hpp>
 
 // Loops: the steps up to the end run again and again.
@@ -26,16 +27,23 @@ class loop_step final : public bound_step {
     for (std::size_t i = 0; i < p.buffers.size(); ++i)
       if (const buffer& x = p.buffers[i]; x.form == form::slice && x.loop == s.in_loop)
         slices_.push_back({i, x.of, b.bytes(x)});
+    for (first_carry_ = end_ - 1; first_carry_ > begin_ + 1 && goes_on(p.steps[first_carry_ - 1], s.in_loop);)
+      --first_carry_;
+    for (std::size_t i = first_carry_; i + 1 < end_; ++i) carries_.push_back(detail::swapped_carry(b, i, end_ - 1));
   }
   std::size_t next(std::size_t) const override { return end_; }
   void run(run_state& r) override {
     const std::int64_t iterations = count_.known() ? count_.read(r) : iterations_;
+    const detail::swaps_of_a_loop swaps(carries_, r);
     for (std::int64_t i = 0; i < iterations; ++i) {
       const std::int64_t index = backwards_ ? iterations - 1 - i : i;
       for (const slice& s : slices_) r.at[s.buffer] = as<char>(r.at[s.stack]) + index * s.bytes;
-      r.run_steps(begin_ + 1, end_ - 1);
+      r.run_steps(begin_ + 1, first_carry_);
+      for (std::size_t c = 0; c < carries_.size(); ++c)
+        if (!carries_[c].swap(r)) r.run_steps(first_carry_ + c, first_carry_ + c + 1);
       if (until_.known() && until_.read(r) != 0) break;
     }
+    for (detail::swapped_carry& c : carries_) c.bring_home(r);
   }
 
  private:
@@ -50,6 +58,8 @@ class loop_step final : public bound_step {
       return r.checks == nullptr ? number : r.checks->agreed(number);
     }
   };
+  /// Whether a step may be the end of an iteration for a carried value.
+  static bool goes_on(const step& s, std::uint8_t loop) { return s.kind == step_kind::map && s.in_loop == loop; }
   struct slice {
     std::size_t buffer;
     std::size_t stack;
@@ -61,6 +71,9 @@ class loop_step final : public bound_step {
   number_at count_{}, until_{};
   /// What is read or written at the index of each iteration.
   std::vector<slice> slices_{};
+  /// The last maps of an iteration, among them those that copy what was computed to the carried values.
+  std::size_t first_carry_ = 0;
+  std::vector<detail::swapped_carry> carries_{};
 };
 
 /// Where a loop ends; the loop runs what is before it.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/execute/box_binder.hpp>
 #include <cleave/execute/expression_of.hpp>
 #include <cleave/execute/loop_binder.hpp>
 #include <cleave/execute/step_form.hpp>
@@ -26,8 +27,22 @@ class map_step final : public bound_step {
   bound_loops loops_{};
 };
 
+/// A map that reads a shard and its halo.
+class stencil_step final : public bound_step {
+ public:
+  stencil_step(const binder& b, const step& s, const map_functions& code)
+      : step_(s), code_(code), boxes_(detail::box_binder(b, s).bind()) {}
+  void run(run_state& r) override { run_map_boxes(boxes_, operand_addresses(r, step_).from, r.at[step_.out], code_); }
+
+ private:
+  const step& step_;
+  const map_functions& code_;
+  map_boxes boxes_;
+};
+
 namespace detail {
 inline std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
+  if (reads_around_shard(b, s)) return std::make_unique<stencil_step>(b, s, *as<map_functions>(code));
   return std::make_unique<map_step>(b, s, *as<map_functions>(code));
 }
 } // namespace detail

@@ -84,7 +84,12 @@ constexpr std::size_t slot_in_place(const emitted& e, const std::vector<lifetime
     const std::size_t memory = e.memory[b];
     if (e.storages[memory].role != role::workspace || lives[memory].last_read != i || !pointwise(b)) continue;
     bool safe = true;
-    for (std::uint16_t other : s.in) safe = safe && (e.memory[other] != memory || pointwise(other));
+    for (std::uint16_t other : s.in) {
+      const buffer& view = e.made.buffers[other];
+      const bool around = view.form == form::view && e.memory[e.made.buffers[view.of].of] == memory &&
+                          e.made.buffers[view.of].form == form::halo;
+      safe = safe && !around && (e.memory[other] != memory || pointwise(other));
+    }
     if (safe) return e.storages[memory].index;
   }
   return none;

@@ -36,15 +36,17 @@ constexpr int add_buffer(emitted& e, const buffer& b, std::size_t memory) {
   return static_cast<int>(e.made.buffers.size() - 1);
 }
 
-/// Makes a buffer that of a region; the maps of what it surrounds are kept once.
-constexpr void give_region(emission& e, buffer& b, std::size_t region) {
+/// Makes a buffer that of a region or a halo; the maps of what it surrounds are kept once.
+constexpr void give_region(emission& e, buffer& b, std::size_t region, int shard) {
   const region_shape& shape = e.p.regions.all[region].shape;
   std::vector<dim_map>& maps = e.out.made.maps;
   if (e.region_maps[region] == 0) {
     e.region_maps[region] = narrowed(maps.size() + 1);
     for (const dim_map& m : shape.maps) maps.push_back(m);
   }
-  b.form = form::region;
+  b.form = e.p.regions.all[region].halo ? form::halo : form::region;
+  b.of = narrowed(shard);
+  b.parts = shape.parts;
   b.first_map = narrowed(e.region_maps[region] - 1);
   b.maps = narrowed(shape.maps.size());
 }
@@ -54,7 +56,7 @@ constexpr int buffer_of(emission& e, std::size_t i) {
   if (e.buffers[i] >= 0) return e.buffers[i];
   const partitioned_value& v = e.p.values[i];
   buffer own{role::workspace, 0, v.type, v.where};
-  if (v.origin == origin::region) give_region(e, own, v.region);
+  if (v.origin == origin::region) give_region(e, own, v.region, buffer_of(e, v.in[0]));
   const int made = e.buffers[i] = add_buffer(e.out, own, e.m.of[i]);
   const std::size_t root = root_of(e.p, i);
   const bool collects = v.origin == origin::collect;
@@ -68,7 +70,8 @@ constexpr int buffer_of(emission& e, std::size_t i) {
   return made;
 }
 
-/// What a value that reads a region at a distance sees, as a buffer: the memory of the region under its own dims.
+/// What a value that reads a region at a distance sees, as a buffer: the memory of the region under its own dims; of a
+/// halo, the shard and the halo around it.
 constexpr int view_of(emission& e, std::size_t i) {
   if (e.views[i] >= 0) return e.views[i];
   const partitioned_value& v = e.p.values[i];
@@ -80,14 +83,15 @@ constexpr int view_of(emission& e, std::size_t i) {
   b.of = narrowed(region);
   b.first_map = narrowed(maps.size());
   dim_set seen = 0;
+  const bool halo = e.p.is_halo(v.in[0]);
   for (dim_map m : maps_of(e.in.g, e.in.node_at(v.node))) {
     for (const dim_map& have : around)
-      if (have.from == m.from) m.offset.constant -= have.offset.constant;
+      if (have.from == m.from && !halo) m.offset.constant -= have.offset.constant;
     seen |= dim_bit(m.from);
     maps.push_back(m);
   }
   for (const dim_map& have : around) {
-    if ((seen & dim_bit(have.from)) != 0) continue;
+    if (halo || (seen & dim_bit(have.from)) != 0) continue;
     // A dim along which only others read neighbours.
     dim_map m = have;
     m.dilation = 0;

@@ -15,6 +15,14 @@ constexpr std::uint8_t load(step& s, int buffer) {
   return narrowed(s.in.size() - 1);
 }
 
+/// Appends an entry to the tape of a step, which is the last one that has a tape.
+constexpr void append_op(emission& e, step& s, const tape_op& t) {
+  std::vector<tape_op>& tape = e.out.made.tape;
+  if (s.ops == 0) s.first_op = narrowed(tape.size());
+  tape.push_back(t);
+  ++s.ops;
+}
+
 /// The value of each entry of an expression.
 struct expressed {
   std::size_t values[max_tape];
@@ -23,7 +31,7 @@ struct expressed {
 /// Appends the computation of a value to the expression of a step; the index of its entry. Of the root itself what it
 /// computes, of others what is fused into it.
 constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size_t i, bool root) {
-  const std::size_t entries = s.tape.count;
+  const std::size_t entries = s.ops;
   for (std::size_t entry = 0; entry < entries; ++entry)
     if (known.values[entry] == i) return narrowed(entry);
   const partitioned_value& v = e.p.values[i];
@@ -33,6 +41,8 @@ constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size
   if (v.reads_neighbours && (root || fused)) {
     t.code = op::input;
     t.arg = load(s, view_of(e, i));
+    // The shard is read with its halo.
+    if (e.p.is_halo(v.in[0])) load(s, buffer_of(e, e.p.values[v.in[0]].in[0]));
   } else if (!root && !fused && e.f.free[i] == 0) {
     t.code = op::input;
     t.arg = load(s, buffer_of(e, i));
@@ -49,8 +59,8 @@ constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size
     // A user's function takes three numbers, whatever it needs.
     for (std::size_t k = v.arity; k < t.in.size() && n.user != nullptr; ++k) t.in[k] = t.in[0];
   }
-  const std::size_t entry = s.tape.count;
-  s.tape.push_back(t);
+  const std::size_t entry = s.ops;
+  append_op(e, s, t);
   known.values[entry] = i;
   return narrowed(entry);
 }
@@ -86,7 +96,6 @@ constexpr void emit_region(emission& e, const partitioned_value& v, step& s) {
   s.kind = step_kind::exchange;
   s.axes = fetched_over(shape);
   if (s.axes != 0) s.move = kind::exchange;
-  s.region_parts = shape.parts;
   s.in.push_back(narrowed(buffer_of(e, v.in[0])));
   s.first_map = narrowed(e.out.made.maps.size());
   s.maps = narrowed(shape.maps.size());
@@ -192,7 +201,7 @@ constexpr void emit_copy(emission& e, std::size_t result) {
   tape_op t;
   t.code = op::input;
   t.type = s.loop.element;
-  s.tape.push_back(t);
+  append_op(e, s, t);
   s.out = narrowed(to);
   e.out.made.steps.push_back(s);
 }

@@ -19,12 +19,23 @@ struct fusion {
   std::vector<int> uses{};
 };
 
+/// The most entries and operands of an expression that is no stencil. A halo and its shard are one operand of a
+/// stencil, however often it reads them, so that a stencil is one pass.
+inline constexpr std::size_t plain_tape = 24, plain_operands = 6;
+inline constexpr std::size_t stencil_loads = max_operands - plain_operands;
+static_assert(plain_operands >= max_arity);
+
 /// The expression of a step while it is filled: what it computes and what it loads.
 struct expression {
   static_vector<std::size_t, max_tape> members{};
-  static_vector<std::size_t, max_operands> loads{};
+  static_vector<std::size_t, stencil_loads> loads{};
+  /// The loads that are neighbours in a shard and its halo, or are computed from such, and how many halos they are of.
+  std::uint8_t neighbours = 0, halos = 0;
 
-  constexpr bool fits() const { return members.size() + loads.size() <= max_tape; }
+  constexpr bool fits() const {
+    return members.size() + loads.size() <= (neighbours == 0 ? plain_tape : std::size_t{max_tape});
+  }
+  constexpr bool full() const { return loads.full() || loads.size() - neighbours + halos >= plain_operands; }
 };
 
 /// What fusion works on.
@@ -38,6 +49,14 @@ struct fusing {
   std::vector<expression> expressions{};
   /// By value: the step that reads it, if that is one that evaluates an expression.
   std::vector<std::size_t> reader{};
+
+  /// By value: whether it is read in a shard and its halo, or computed for one reader from such. Empty: none is.
+  std::vector<std::uint8_t> in_stencil{};
+
+  /// Whether a value is read in a shard and its halo.
+  constexpr bool reads_halo(std::size_t i) const {
+    return p.values[i].reads_neighbours && p.is_halo(p.values[i].in[0]);
+  }
 };
 /// Several steps read a value, or one that evaluates no expression.
 inline constexpr std::size_t several = none - 1;
@@ -92,18 +111,48 @@ constexpr void find_region_readers(fusing& s) {
     if (s.values[i].reads_neighbours) fused[i] = any = true;
   if (!any) return;
   for (std::size_t i = 0; i < count; ++i)
-    if (!is_expression(s.in, s.values[i]))
+    if (!is_expression(s.in, s.values[i]) || (is_folded(s.in, s.values[i]) && s.reads_halo(s.values[i].in[0])))
       for (std::size_t k = 0; k < s.values[i].arity; ++k) fused[s.values[i].in[k]] = false;
   for (std::size_t i = 0; i < count; ++i)
     if (s.reader[i] == several) fused[i] = false;
+}
+
+/// Finds the values of stencils, whose operands are no operands of the step once they are fused.
+constexpr void find_stencils(fusing& s) {
+  bool any = false;
+  for (const shared_region& r : s.p.regions.all) any = any || r.halo;
+  if (!any) return;
+  s.in_stencil.assign(s.p.values.size(), 0);
+  for (std::size_t i = 0; i < s.p.values.size(); ++i) {
+    const partitioned_value& v = s.p.values[i];
+    bool has = s.reads_halo(i);
+    if (!has && s.f.uses[i] == 1 && is_expression(s.in, v) && !is_folded(s.in, v))
+      for (std::size_t k = 0; k < v.arity; ++k) has = has || s.in_stencil[v.in[k]] != 0;
+    s.in_stencil[i] = has;
+  }
 }
 
 constexpr bool take_member(const fusing& s, expression& e, std::size_t i);
 constexpr bool take_operand(const fusing& s, expression& e, std::size_t i) {
   if (e.members.contains(i) || e.loads.contains(i)) return true;
   if (s.f.free[i] != 0 && !s.values[i].reads_neighbours) return take_member(s, e, i);
-  if (e.loads.full()) return false;
+  if (s.in_stencil.empty() || s.in_stencil[i] == 0) {
+    if (e.full()) return false;
+    e.loads.push_back(i);
+    return true;
+  }
+  if (!s.reads_halo(i)) {
+    if (e.loads.full()) return false;
+    e.loads.push_back(i);
+    ++e.neighbours;
+    return true;
+  }
+  bool known = false;
+  for (std::size_t l : e.loads) known = known || (s.reads_halo(l) && s.p.values[l].in[0] == s.p.values[i].in[0]);
+  if (known ? e.loads.full() : e.full()) return false;
   e.loads.push_back(i);
+  ++e.neighbours;
+  if (!known) ++e.halos;
   return true;
 }
 constexpr bool take_member(const fusing& s, expression& e, std::size_t i) {
@@ -122,10 +171,12 @@ constexpr bool keeps_iterations_apart(const fusing& s, std::size_t step, const e
   const partitioned_value& writer = s.values[step];
   if (writer.origin != origin::next) return true;
   for (std::size_t l : e.loads) {
-    const partitioned_value& root = s.values[root_of(s.p, l)];
+    // Neighbours of an element are gone where they were written before it.
+    const bool around = s.reads_halo(l);
+    const partitioned_value& root = s.values[root_of(s.p, around ? s.values[s.values[l].in[0]].in[0] : l)];
     if (!is_carried(s.in, root) || s.in.node_at(root.node).of != s.in.node_at(writer.node).of) continue;
     const partitioned_value& loaded = s.values[l];
-    if (l != writer.in[1] || loaded.type != writer.type || loaded.where != writer.where) return false;
+    if (around || l != writer.in[1] || loaded.type != writer.type || loaded.where != writer.where) return false;
   }
   return true;
 }
@@ -140,8 +191,9 @@ constexpr bool move_into_reader(fusing& s, std::size_t i) {
   expression longer;
   longer.members = s.expressions[reader].members;
   for (std::size_t l : s.expressions[reader].loads)
-    if (l != i) longer.loads.push_back(l);
+    if (l != i) static_cast<void>(take_operand(s, longer, l));
   if (!take_member(s, longer, i) || !keeps_iterations_apart(s, reader, longer)) return false;
+  if (longer.neighbours > 0 && is_folded(s.in, step)) return false;
   s.expressions[reader] = longer;
   return true;
 }
@@ -194,6 +246,7 @@ constexpr fusion fuse(const assigned_graph& in, const partitioned& p) {
   count_uses(p, s.f);
   note_outer_readers(s);
   find_region_readers(s);
+  find_stencils(s);
   for (std::size_t i = count; i-- > 0;) fuse_value(s, i);
   return static_cast<fusion&&>(s.f);
 }

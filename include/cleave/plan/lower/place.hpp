@@ -63,7 +63,8 @@ constexpr std::int64_t memory_of(const assigned_graph& in, const partitioned& p,
   if (v.origin == origin::collect) whole = {role::workspace, 0, in.node_at(v.node).type, in.chosen[v.node].out};
   if (v.origin != origin::region) return largest_elements(whole, in.g.maps, in.at) * element_bytes;
   const region_shape& shape = p.regions.all[v.region].shape;
-  whole.form = form::region;
+  whole.form = p.is_halo_region(v.region) ? form::halo : form::region;
+  whole.parts = shape.parts;
   whole.maps = narrowed(shape.maps.size());
   return largest_elements(whole, shape.maps, in.at) * element_bytes;
 }

@@ -29,6 +29,8 @@ struct shared_region {
   /// What each reader that shares it needs.
   std::vector<region_shape> members{};
   std::int64_t bytes = 0;
+  /// Whether all who share it read the shard and its halo, so that the shard is not copied.
+  bool halo = false;
 };
 struct shared_regions {
   std::vector<shared_region> all{};
@@ -134,6 +136,24 @@ constexpr bool share(const assigned_graph& in, shared_region& region, const regi
   return true;
 }
 
+/// Finds the regions that are read as a shard and its halo: those without windows, whose readers are elementwise.
+constexpr void find_halos(const assigned_graph& in, shared_regions& found) {
+  for (shared_region& r : found.all) {
+    r.halo = r.shape.taken == r.shape.made && r.shape.made.unreduced() == 0;
+    for (const dim_map& m : r.shape.maps) r.halo = r.halo && surrounds(m);
+  }
+  for (std::size_t v = 0; v < found.of_node.size() && !found.all.empty(); ++v) {
+    const node& n = in.node_at(v);
+    // Reductions of neighbours alone read a region.
+    if (rules_of(n).folds && found.of_node[n.in[0]] != 0) found.all[found.of_node[n.in[0]] - 1].halo = false;
+    if (found.of_node[v] == 0) continue;
+    for (const dim_map& m : maps_of(in.g, n))
+      if (m.window != no_dim) found.all[found.of_node[v] - 1].halo = false;
+  }
+  for (shared_region& r : found.all)
+    if (r.halo) r.shape.parts = halo_parts(r.shape);
+}
+
 /// The regions of a graph. Operations share one where that moves no more than a region for each.
 constexpr shared_regions find_regions(const assigned_graph& in) {
   shared_regions found;
@@ -149,6 +169,7 @@ constexpr shared_regions find_regions(const assigned_graph& in) {
     found.all.push_back({n.in[0], own, {own}, bytes});
     found.of_node[v] = found.all.size();
   }
+  find_halos(in, found);
   return found;
 }
 

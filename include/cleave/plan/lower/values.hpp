@@ -63,6 +63,12 @@ struct partitioned {
   fixed_array<std::size_t, max_loops + 1> iterations{}, until{};
   /// By result: the value that is asked for.
   std::vector<std::size_t> results{};
+
+  /// Whether a region is the halo of a shard alone.
+  constexpr bool is_halo_region(std::size_t r) const { return regions.all[r].halo; }
+  constexpr bool is_halo(std::size_t i) const {
+    return values[i].origin == origin::region && is_halo_region(values[i].region);
+  }
 };
 
 /// A node as it is computed.

@@ -30,9 +30,11 @@ constexpr std::vector<double> moved_later(const cost_model& m, const assignment&
 /// for the weights, the momentum and the squares of an optimizer that are replicated.
 constexpr bool gather_pays(const cost_model& m, assignment& a, std::size_t v, double at_most) {
   const layout own = produced(m, a, v);
-  if (m.first_edge.at[v + 1] == m.first_edge.at[v] || (m.traits.at[v] & rematerialised) != 0 || own.sharded() == 0)
+  if (m.first_edge.at[v + 1] == m.first_edge.at[v] || (m.traits.at[v] & rematerialised) != 0 ||
+      (own.sharded() == 0 && own.is_partial()))
     return false;
-  for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e)
+  // A value that all devices hold costs its readers nothing, whoever else reads it.
+  for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1] && own.sharded() != 0; ++e)
     if ((m.traits.at[m.edges.at[e].to] & elementwise_op) == 0) return false;
   const double once = reshard_price(m, v, own, layout{own.word & ~layout::dims_mask}) * (1 + m.limits.equal_work);
   if (at_most <= once) return false;
@@ -57,6 +59,7 @@ constexpr void gather_for_readers(const cost_model& m, assignment& a, std::size_
   const layout gathered{produced(m, a, v).word & ~layout::dims_mask};
   for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) {
     const std::size_t w = m.edges.at[e].to;
+    if ((m.traits.at[w] & elementwise_op) == 0) continue;
     strategy next = a.chosen.at[w];
     project(m, w, m.edges.at[e].number, gathered, next);
     derive_unreduced(m.node_at(w), next);

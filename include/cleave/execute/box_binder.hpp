@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/loop_binder.hpp>
+#include <cleave/kernels/map_boxes.hpp>
+#include <cleave/layout/index_map.hpp>
+
+#include <algorithm>
+#include <vector>
+
+// A stencil reads a shard and its halo where they are: cuts the iteration space of a map where a load goes from the
+// one to the other.
+
+namespace cleave::detail {
+
+/// Whether a step reads a shard and its halo.
+inline bool reads_around_shard(const binder& b, const step& s) {
+  for (std::size_t k = 0; k < s.in.size(); ++k)
+    if (b.is_around_shard(b.operand(s, k))) return true;
+  return false;
+}
+
+class box_binder {
+ public:
+  box_binder(const binder& b, const step& s) : b_(b), s_(s), loops_(b, s) {}
+
+  map_boxes bind() {
+    map_boxes made;
+    const int rank = s_.loop.rank, inner = rank - 1;
+    std::vector<std::vector<std::int64_t>> cuts;
+    for (int i = 0; i < rank; ++i) {
+      cuts.push_back(cuts_along(i));
+      if (cuts.back().size() < 2) return made;
+    }
+    std::vector<std::size_t> at(static_cast<std::size_t>(rank), 0);
+    const auto choose = [&](int i) {
+      const auto d = static_cast<std::size_t>(i);
+      loops_.part.begin[i] = cuts[d][at[d]];
+      loops_.part.extent[i] = cuts[d][at[d] + 1] - cuts[d][at[d]];
+    };
+    const auto last = static_cast<std::size_t>(inner);
+    while (true) {
+      map_box box;
+      for (int i = 0; i < inner; ++i) choose(i);
+      for (at[last] = 0; at[last] + 1 < cuts[last].size(); ++at[last]) {
+        choose(inner);
+        box.segments.push_back(bind_segment());
+      }
+      if (box.segments.size() == 1) collapse(box.segments.front().loops);
+      made.append(std::move(box));
+      std::size_t i = last;
+      while (i > 0 && ++at[i - 1] + 1 == cuts[i - 1].size()) at[--i] = 0;
+      if (i == 0) return made;
+    }
+  }
+
+ private:
+  static void collapse(bound_loops& l) {
+    l.outer.collapse(l.walked);
+    l.inner = l.outer.back();
+  }
+  std::int64_t extent_along(int i) const { return b_.held_along(s_.loop, s_.space, i).size(); }
+  /// How far from its own index along a dim an operand is read.
+  std::int64_t distance(const buffer& view, dim_id along) const {
+    for (int m = 0; m < view.maps; ++m)
+      if (const dim_map& map = b_.program.maps[view.first_map + static_cast<std::size_t>(m)]; map.from == along)
+        return map.offset.constant;
+    return 0;
+  }
+
+  /// The indices where the parts of a dim begin, and its end.
+  std::vector<std::int64_t> cuts_along(int i) const {
+    const std::int64_t n = extent_along(i);
+    std::vector<std::int64_t> cuts{0};
+    if (n == 0) return cuts;
+    cuts.push_back(n);
+    for (std::size_t k = 0; k < s_.in.size(); ++k) {
+      const buffer& x = b_.operand(s_, k);
+      const std::int64_t d = b_.is_around_shard(x) ? distance(x, s_.loop[i]) : 0;
+      for (std::int64_t block = floor_div(d, n); block <= floor_div(d + n - 1, n); ++block)
+        if (const std::int64_t cut = block * n - d; cut > 0 && cut < n) cuts.push_back(cut);
+    }
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    return cuts;
+  }
+
+  map_segment bind_segment() {
+    map_segment made;
+    for (std::size_t k = 0; k < s_.in.size(); ++k)
+      made.from.push_back(b_.is_around_shard(b_.operand(s_, k)) ? source_around(k) : source_of(k));
+    const buffer& out = b_.result(s_);
+    made.out_bytes = bytes_of(out, b_.addresses(out));
+    loops_.bind_part(made.loops);
+    return made;
+  }
+  std::int64_t bytes_of(const buffer& x, const addressing& a) const {
+    std::int64_t elements = 0;
+    for (int i = 0; i < s_.loop.rank; ++i) elements += loops_.part.begin[i] * stride_along(x, a, s_.loop[i]);
+    return elements * size_of(x.type.element);
+  }
+  map_segment::source source_of(std::size_t k) const {
+    const buffer& x = b_.operand(s_, k);
+    return {k, bytes_of(x, b_.addresses(x))};
+  }
+  /// Where a box reads a shard at a distance: in the shard, or in one part of its halo.
+  map_segment::source source_around(std::size_t k) {
+    const buffer& view = b_.operand(s_, k);
+    const buffer& halo = b_.program.buffers[view.of];
+    const buffer& shard = b_.program.buffers[halo.of];
+    std::uint32_t part = 0, center = 0, digit = 1;
+    std::int64_t index[max_rank];
+    for (int i = 0; i < halo.type.rank; ++i) index[i] = loops_.part.begin[s_.loop.find(halo.type[i])];
+    for (int m = 0; m < halo.maps; ++m, digit *= 3) {
+      const dim_map& map = b_.program.maps[halo.first_map + static_cast<std::size_t>(m)];
+      const int i = halo.type.find(map.from);
+      const std::int64_t n = extent_along(s_.loop.find(map.from));
+      index[i] += distance(view, map.from);
+      const std::int64_t block = floor_div(index[i], n);
+      if (wraps_around(map, halo.where, halo.type)) index[i] -= block * n;
+      else if (block != 0) part += block < 0 ? 0 : 2 * digit;
+      if (block == 0 || wraps_around(map, halo.where, halo.type)) part += digit;
+      center += digit;
+    }
+    const bool inside = part == center;
+    const box own = indices_of(shard, b_.program.maps, b_.at, b_.grid.here());
+    const box there = inside ? own : part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here());
+    const shape extents = there.extents();
+    std::int64_t stride = 1, elements = 0;
+    addressing strides;
+    for (int i = halo.type.rank; i-- > 0; stride *= extents[i]) {
+      elements += (index[i] - (there[i].begin - own[i].begin)) * stride;
+      strides.stride[static_cast<std::size_t>(view.type.find(halo.type[i]))] = stride;
+    }
+    if (!inside) elements += offset_of_part(halo, part, b_.program.maps, b_.at, b_.grid.here());
+    loops_.read_at(k, strides);
+    std::size_t address = k;
+    for (std::size_t other = 0; other < s_.in.size() && inside; ++other)
+      if (s_.in[other] == halo.of) address = other;
+    return {address, elements * size_of(shard.type.element)};
+  }
+
+  const binder& b_;
+  const step& s_;
+  loop_binder loops_;
+};
+
+} // namespace cleave::detail

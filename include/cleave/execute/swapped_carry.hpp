@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/bucketed_all_reduce.hpp>
+#include <cleave/execute/binder.hpp>
+#include <cleave/execute/bound_step.hpp>
+
+#include <utility>
+#include <vector>
+
+namespace cleave::detail {
+
+/// A map at the end of an iteration that copies a value to the memory of a carried one. Where nothing else needs the
+/// value any more, both change their memory instead.
+class swapped_carry {
+ public:
+  /// Step `number` of a loop that ends with step `end`.
+  swapped_carry(const binder& b, std::size_t number, std::size_t end) {
+    const program_view& p = b.program;
+    const step& s = p.steps[number];
+    if (!copies(p, s)) return;
+    const buffer &from = b.operand(s, 0), &to = b.result(s);
+    bytes_ = b.bytes(to);
+    // Small values may live in messages.
+    if (bytes_ <= comm::bucketed_value_bytes || from.role != role::workspace || to.role == role::input) return;
+    if (from.form != form::shard || to.form != form::shard || same_memory(from, to)) return;
+    if (from.type != to.type || from.where != to.where) return;
+    for (std::size_t i = number + 1; i <= end; ++i)
+      for (std::uint16_t in : p.steps[i].in)
+        if (same_memory(p.buffers[in], from)) return;
+    for (std::size_t i = 0; i < p.buffers.size(); ++i) {
+      const buffer& x = p.buffers[i];
+      if (!same_memory(x, from) && !same_memory(x, to)) continue;
+      // All of them must have all of the memory under one address.
+      if (x.form != form::shard || b.bytes(x) > bytes_) return;
+      (same_memory(x, from) ? computed_ : carried_).push_back(i);
+    }
+    callers_ = to.role == role::output;
+    swaps_ = true;
+  }
+
+  /// False if the step has to run.
+  bool swap(run_state& r) {
+    if (!swaps_) return false;
+    exchange_memory(r);
+    away_ = !away_;
+    return true;
+  }
+  /// After the loop: a result of the caller is where the caller wants it.
+  void bring_home(run_state& r) {
+    if (!swaps_ || !away_ || !callers_) return;
+    copy_bytes(r.at[computed_.front()], r.at[carried_.front()], bytes_);
+    come_home(r);
+  }
+  /// The addresses as they were, whatever is there.
+  void come_home(run_state& r) {
+    if (!swaps_ || !away_ || !callers_) return;
+    exchange_memory(r);
+    away_ = false;
+  }
+
+ private:
+  static bool same_memory(const buffer& a, const buffer& b) { return a.role == b.role && a.index == b.index; }
+  static bool copies(const program_view& p, const step& s) {
+    if (s.in.size() != 1 || s.ops == 0 || s.ops > 2) return false;
+    const std::span<const tape_op> tape = tape_of(p, s);
+    return tape[0].code == op::input && tape.back().type == tape[0].type &&
+           (s.ops == 1 || tape[1].code == op::identity);
+  }
+  void exchange_memory(run_state& r) const {
+    void *const computed = r.at[computed_.front()], *const carried = r.at[carried_.front()];
+    for (std::size_t i : computed_) r.at[i] = carried;
+    for (std::size_t i : carried_) r.at[i] = computed;
+  }
+
+  bool swaps_ = false;
+  /// The carried value is a result of the program.
+  bool callers_ = false;
+  /// They are in each other's memory.
+  bool away_ = false;
+  std::int64_t bytes_ = 0;
+  /// The buffers in the memory of either.
+  std::vector<std::size_t> computed_{}, carried_{};
+};
+
+/// Leaves no address of the caller behind, also where a step throws.
+class swaps_of_a_loop {
+ public:
+  swaps_of_a_loop(std::vector<swapped_carry>& carries, run_state& r) : carries_(carries), r_(r) {}
+  swaps_of_a_loop(const swaps_of_a_loop&) = delete;
+  swaps_of_a_loop& operator=(const swaps_of_a_loop&) = delete;
+  ~swaps_of_a_loop() {
+    for (swapped_carry& c : carries_) c.come_home(r_);
+  }
+
+ private:
+  std::vector<swapped_carry>& carries_;
+  run_state& r_;
+};
+
+} // namespace cleave::detail

@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/graph/graph.hpp>
+
+#include <optional>
+
+// Maps of maps: two remaps in a row are one where one index map says what both do, so that elements travel once.
+
+namespace cleave::detail {
+
+/// times * a + b; none where a coefficient would not fit.
+constexpr std::optional<extent_sum> scaled_sum(const extent_sum& a, std::int64_t times, const extent_sum& b) {
+  extent_sum s = b;
+  s.constant += times * a.constant;
+  for (const extent_sum::term& t : a.terms) {
+    std::int64_t all = times * t.times;
+    std::size_t k = 0;
+    while (k < s.terms.size() && s.terms[k].dim != t.dim) ++k;
+    if (k < s.terms.size()) all += s.terms[k].times;
+    else if (s.terms.full()) return std::nullopt;
+    else s.terms.push_back({t.dim, 0});
+    if (all < -127 || all > 127) return std::nullopt;
+    s.terms[k].times = static_cast<std::int8_t>(all);
+  }
+  extent_sum shorter;
+  shorter.constant = s.constant;
+  for (const extent_sum::term& t : s.terms)
+    if (t.times != 0) shorter.terms.push_back(t);
+  return shorter;
+}
+/// An extent or an offset, if all that it depends on is fixed.
+constexpr std::optional<std::int64_t> fixed_extent(const graph& g, dim_id d) {
+  if (g.dims[d].extent == dynamic) return std::nullopt;
+  return g.dims[d].extent;
+}
+constexpr std::optional<std::int64_t> fixed_sum(const graph& g, const extent_sum& s) {
+  std::int64_t total = s.constant;
+  for (const extent_sum::term& t : s.terms) {
+    const auto n = fixed_extent(g, t.dim);
+    if (!n) return std::nullopt;
+    total += t.times * *n;
+  }
+  return total;
+}
+
+/// A map that takes every element from where it is.
+constexpr bool is_identity(const dim_map& m) {
+  return m.from == m.to && m.window == no_dim && m.stride == 1 && m.divisor == 1 && m.at_run_time == 0 &&
+         m.offset == extent_sum{};
+}
+/// A map that reverses a dim.
+constexpr bool is_mirror(const dim_map& m) {
+  extent_sum last;
+  last.constant = -1;
+  last.terms.push_back({m.from, 1});
+  return m.from == m.to && m.window == no_dim && m.stride == -1 && m.divisor == 1 && m.at_run_time == 0 &&
+         m.offset == last;
+}
+/// Whether every index of the result comes from an index of the operand, so that nothing is taken from outside.
+constexpr bool stays_inside(const graph& g, const dim_map& m) {
+  if (is_mirror(m) || is_identity(m)) return true;
+  const auto from = fixed_extent(g, m.from), to = fixed_extent(g, m.to), offset = fixed_sum(g, m.offset);
+  if (!from || !to || !offset || m.window != no_dim || (m.divisor != 1 && !m.floors)) return false;
+  if (*to == 0) return true;
+  const std::int64_t first = *offset, last = m.stride * (*to - 1) + *offset;
+  const std::int64_t most = m.divisor * *from;
+  return first >= 0 && first < most && last >= 0 && last < most;
+}
+/// Whether every index of the operand is taken, each by one index of the result: what comes from outside of the result
+/// would come from outside of the operand.
+constexpr bool covers(const graph& g, const dim_map& m) {
+  if (is_mirror(m) || is_identity(m)) return true;
+  const auto from = fixed_extent(g, m.from), to = fixed_extent(g, m.to), offset = fixed_sum(g, m.offset);
+  if (!from || !to || !offset || m.window != no_dim || m.floors || m.stride != 1 || m.outside != border::zero)
+    return false;
+  return *from == 0 || (-*offset >= 0 && m.divisor * (*from - 1) - *offset < *to);
+}
+/// Whether an index beyond an end of the result comes from where the index that stands for it comes from.
+constexpr bool repeats_with(const dim_map& m, border outside) {
+  if (is_mirror(m)) return true;
+  return outside == border::periodic && m.outside == border::periodic && m.from == m.to && m.divisor == 1 &&
+         m.stride == 1 && m.window == no_dim;
+}
+
+/// The map that takes what `outer` takes from what `inner` has taken; none where no map says so.
+constexpr std::optional<dim_map> composed_map(const graph& g, const dim_map& inner, const dim_map& outer) {
+  if (inner.at_run_time != 0 || outer.at_run_time != 0) return std::nullopt;
+  if (inner.window != no_dim && outer.window != no_dim) return std::nullopt;
+  dim_map m = inner;
+  m.to = outer.to;
+  m.operand = outer.operand;
+  // What is outside.
+  if (!stays_inside(g, outer)) {
+    const bool same = outer.outside == border::zero ? covers(g, inner) : repeats_with(inner, outer.outside);
+    if (!same) return std::nullopt;
+    m.outside = outer.outside;
+  }
+  // index of the operand = (inner.stride * ((outer.stride * i + outer.offset) / outer.divisor) + inner.offset) / ...
+  const bool both_divide = inner.divisor != 1 && outer.divisor != 1;
+  if (both_divide && (inner.stride != 1 || outer.stride != 1 || inner.floors != outer.floors)) return std::nullopt;
+  if (outer.divisor != 1 && inner.stride != 1 && (outer.floors || inner.stride != -1)) return std::nullopt;
+  m.stride = inner.stride * outer.stride;
+  m.divisor = inner.divisor * outer.divisor;
+  if (m.divisor != 1 && m.stride != 1 && m.stride != -1) return std::nullopt;
+  if (m.divisor != 1 && (inner.window != no_dim || outer.window != no_dim)) return std::nullopt;
+  m.floors = inner.floors || outer.floors;
+  if (outer.window != no_dim) {
+    m.window = outer.window;
+    m.dilation = inner.stride * outer.dilation;
+  }
+  extent_sum own;
+  if (const auto moved = scaled_sum(inner.offset, outer.divisor, own)) own = *moved;
+  else return std::nullopt;
+  const auto offset = scaled_sum(outer.offset, inner.stride, own);
+  if (!offset) return std::nullopt;
+  m.offset = *offset;
+  return m;
+}
+
+/// Operations each of whose dims comes from one dim, by one map.
+constexpr bool maps_dims_singly(op code) {
+  return code == op::slice || code == op::pad || code == op::shift || code == op::roll || code == op::flip ||
+         code == op::repeat || code == op::tile || code == op::concat || code == op::windows;
+}
+
+/// The maps of two remaps in a row as those of one, in order; none where they are not.
+using few_maps = static_vector<dim_map, 6>;
+constexpr std::optional<few_maps> composed_maps(const graph& g, const node& inner, const node& outer) {
+  few_maps maps;
+  const tensor_type& from = g.nodes[inner.in[0]].type;
+  for (const dim_map& first : maps_of(g, inner)) {
+    dim_map m = first;
+    if (m.at_run_time != 0 || maps.full()) return std::nullopt;
+    for (const dim_map& second : maps_of(g, outer)) {
+      // Windows are whole.
+      if (m.window != no_dim && second.from == m.window) return std::nullopt;
+      if (second.from != first.to) continue;
+      const auto both = composed_map(g, first, second);
+      if (!both) return std::nullopt;
+      m = *both;
+      m.operand = first.operand;
+    }
+    maps.push_back(m);
+  }
+  for (const dim_map& second : maps_of(g, outer)) {
+    bool met = false;
+    for (const dim_map& first : maps_of(g, inner)) met = met || first.to == second.from;
+    if (met) continue;
+    // Along another dim than the pieces of a concatenation: each piece has it.
+    for (std::uint8_t k = 0; k < inner.arity; ++k) {
+      if (maps.full() || second.at_run_time != 0) return std::nullopt;
+      maps.push_back(second);
+      maps.back().operand = k;
+    }
+  }
+  // An exchange has three maps of an operand at most, and a name for each of its dims.
+  if (maps.size() > 3 && inner.arity == 1) return std::nullopt;
+  for (const dim_map& m : maps)
+    if (m.to != m.from && from.has(m.to)) return std::nullopt;
+  return maps;
+}
+
+/// Writes a remap of a remap as one, if it can be; its maps are appended to the graph. `n` has operands in `g`.
+constexpr bool compose_remaps(graph& g, node& n) {
+  const node& inner = g.nodes[n.in[0]];
+  if (n.arity != 1 || inner.maps == 0 || inner.loop != n.loop) return false;
+  if (!maps_dims_singly(n.code) || !maps_dims_singly(inner.code)) return false;
+  const auto maps = composed_maps(g, inner, n);
+  if (!maps) return false;
+  const std::size_t first = g.maps.size();
+  if (first + maps->size() > 65535) return false;
+  if (inner.arity > 1) n.code = inner.code;
+  n.arity = inner.arity;
+  n.in = inner.in;
+  n.first_map = static_cast<std::uint16_t>(first);
+  n.maps = static_cast<std::uint8_t>(maps->size());
+  for (const dim_map& m : *maps) g.maps.push_back(m);
+  return true;
+}
+
+/// Whether a remap takes every element from where it is.
+constexpr bool changes_nothing(const graph& g, const node& n) {
+  if (n.maps == 0 || n.arity != 1 || !(n.type == g.nodes[n.in[0]].type)) return false;
+  for (const dim_map& m : maps_of(g, n))
+    if (!is_identity(m)) return false;
+  return true;
+}
+
+/// How many live nodes and results read each node.
+constexpr std::vector<std::uint8_t> readers_in(const graph& g, const std::vector<std::uint8_t>& live) {
+  std::vector<std::uint8_t> readers(g.nodes.size(), 0);
+  const auto count = [&readers](node_id v) {
+    readers[v] = static_cast<std::uint8_t>(readers[v] < 2 ? readers[v] + 1 : 2);
+  };
+  for (std::size_t v = 0; v < g.nodes.size(); ++v)
+    for (int k = 0; k < g.nodes[v].arity && live[v] != 0; ++k) count(g.nodes[v].in[static_cast<std::size_t>(k)]);
+  for (node_id r : g.outputs) count(r);
+  return readers;
+}
+/// Whether nothing else reads what a node reads first, nor what other names of it stand for.
+constexpr bool reads_alone(const graph& g, const std::vector<std::uint8_t>& readers, std::size_t v) {
+  for (std::size_t u = g.nodes[v].in[0]; readers[u] == 1; u = g.nodes[u].in[0])
+    if (!is_alias(g.nodes[u].code)) return true;
+  return false;
+}
+
+} // namespace cleave::detail

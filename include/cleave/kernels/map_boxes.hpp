@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/kernels/map.hpp>
+
+#include <vector>
+
+// A map whose operands are each several arrays: a shard and what is around it. Its iteration space is cut into boxes in
+// which every load is one array with plain strides.
+
+namespace cleave {
+
+/// A part of the iteration space of a map in which every load is one array with plain strides.
+struct map_segment {
+  /// Where a load begins: at which of the step's addresses, and how many bytes further.
+  struct source {
+    std::size_t address;
+    std::int64_t bytes;
+  };
+  bound_loops loops{};
+  std::vector<source> from{};
+  std::int64_t out_bytes = 0;
+};
+
+/// Segments that follow each other along the inner dim. They are computed together, some lines at a time, so that every
+/// line of the cache is read and written once.
+struct map_box {
+  std::vector<map_segment> segments{};
+  /// Lines of each segment, and how many of them are a unit of parallel work; the number of the first unit.
+  std::int64_t lines = 0, unit_lines = 1, first_unit = 0;
+};
+
+struct map_boxes {
+  std::vector<map_box> all{};
+  std::int64_t units = 0;
+  /// The addresses of all loads of a run, segment by segment.
+  std::vector<const void*> from{};
+
+  void append(map_box box) {
+    std::int64_t width = 0;
+    for (const map_segment& s : box.segments) width += s.loops.inner.extent;
+    const loop_nest& nest = box.segments.front().loops.outer;
+    box.lines = nest.size() / nest.back().extent;
+    box.unit_lines = width < detail::map_grain ? detail::map_grain / width : 1;
+    box.first_unit = units;
+    units += (box.lines + box.unit_lines - 1) / box.unit_lines;
+    for (const map_segment& s : box.segments) from.resize(from.size() + s.from.size());
+    all.push_back(std::move(box));
+  }
+};
+
+namespace detail {
+
+struct map_boxes_work {
+  const map_boxes& boxes;
+  void* to;
+  void (*lines)(const line_block&);
+
+  static void run(const void* work, std::int64_t begin, std::int64_t end) {
+    const map_boxes_work& w = *static_cast<const map_boxes_work*>(work);
+    const void* const* from = w.boxes.from.data();
+    for (const map_box& box : w.boxes.all) {
+      const std::int64_t units = (box.lines + box.unit_lines - 1) / box.unit_lines;
+      for (std::int64_t unit = begin - box.first_unit > 0 ? begin - box.first_unit : 0;
+           unit < units && unit + box.first_unit < end; ++unit) {
+        const std::int64_t first = unit * box.unit_lines, last = first + box.unit_lines;
+        w.run_lines(box, from, first, last < box.lines ? last : box.lines);
+      }
+      for (const map_segment& s : box.segments) from += s.from.size();
+    }
+  }
+  /// Lines `first` to `last` of a box: those that follow each other along one dim at a time.
+  void run_lines(const map_box& box, const void* const* from, std::int64_t first, std::int64_t last) const {
+    while (first < last) {
+      const void* const* loads = from;
+      std::int64_t rows = last - first;
+      for (const map_segment& s : box.segments) {
+        const bound_loops& l = s.loops;
+        const odometer at(l.outer, l.outer.rank - 1, l.walked, first);
+        if (at.left() < rows) rows = at.left();
+        lines({&l, loads, static_cast<char*>(to) + s.out_bytes, at.offset(), at.apart(), rows, 0, l.inner.extent});
+        loads += s.from.size();
+      }
+      first += rows;
+    }
+  }
+};
+
+} // namespace detail
+
+/// Runs a map of several boxes. `at`: the addresses of the step's operands.
+inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* to, const map_functions& f) {
+  std::size_t next = 0;
+  for (const map_box& box : boxes.all)
+    for (const map_segment& s : box.segments)
+      for (const map_segment::source& load : s.from)
+        boxes.from[next++] = static_cast<const char*>(at[load.address]) + load.bytes;
+  if constexpr (on_host) {
+    const detail::map_boxes_work work{boxes, to, f.lines};
+    detail::launch_units("cleave map", boxes.units, &detail::map_boxes_work::run, &work);
+  } else {
+    const void* const* from = boxes.from.data();
+    for (const map_box& box : boxes.all)
+      for (const map_segment& s : box.segments) {
+        f.flat(s.loops, from, static_cast<char*>(to) + s.out_bytes);
+        from += s.from.size();
+      }
+  }
+}
+
+} // namespace cleave

@@ -1,0 +1,452 @@
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The faults that seed.py seeds: file, text, what it becomes, and the quick test that should catch it.
+
+expression(file, old, new, test)   `old` is an expression: both are compiled, and a switch chooses when the program runs
+statement(file, old, new, test)    `old` is one or several whole statements, and `new` too; empty: they are left out
+constant(file, old, new, test)     `old` is part of a table or of a type, which only the compiler reads: built by itself
+
+`old` appears once in its file, or `nth` says which of its places is meant, counted from 0. Tests are named
+`program:filter`: fuzz, oracle, `unit:Suite.Name`, `mpi:Suite.Name`.
+"""
+
+FAULTS = []
+
+
+def add(how, file, old, new, test, nth):
+    FAULTS.append({"how": how, "file": file, "old": old, "new": new, "test": test, "nth": nth})
+
+
+def expression(file, old, new, test="fuzz", nth=None):
+    add("expression", file, old, new, test, nth)
+
+
+def statement(file, old, new="", test="fuzz", nth=None):
+    add("statement", file, old, new, test, nth)
+
+
+def constant(file, old, new, test="unit:*", nth=None):
+    add("constant", file, old, new, test, nth)
+
+
+# What operations record, and what they are differentiated to.
+f = "rules/cumulative.hpp"
+expression(f, "run(reduction::sum, y, !n.backwards, n.exclusive)", "run(reduction::sum, y, n.backwards, n.exclusive)")
+expression(f, "n.exclusive ? run(n.combine, x, n.backwards, false) : r", "r")
+expression(f, "n.backwards ? reduction::min : reduction::max", "reduction::max")
+expression(f, "n.backwards ? std::numeric_limits<std::int32_t>::max() : -1", "-1")
+expression(f, "apply(op::equal, zeros, apply.number(1, element::i32))", "apply(op::equal, zeros, apply.number(2, element::i32))")
+expression(f, "slices > 0 ? collectives::rounds(devices) : 0", "collectives::rounds(devices) + 1", "unit:Prices.*")
+expression(f, "slices * size_of(o.out.type->element)", "2 * slices * size_of(o.out.type->element)")
+statement(f, "s.exclusive = n.exclusive;")
+statement(f, "s.backwards = n.backwards;")
+statement(f, "s.combine = n.combine;")
+f = "rules/reduction.hpp"
+expression(f, "apply(op::div, g, summed(apply.cast(hit, e)))", "g", "unit:Gradient.*")
+expression(f, "apply(op::equal, zeros, apply.number(1, e))", "apply(op::equal, zeros, apply.number(2, e))")
+f = "rules/elementwise.hpp"
+statement(f, "if ((broadcast & ~has) != 0) part = times_count(c, part, broadcast & ~has, n.where);", "", "unit:Gradient.*")
+expression(f, "c.in().elementwise(op::mul, std::array{g, count}, where)", "g", "unit:Gradient.*")
+expression(f, "c.type_of(part).element != to.element", "false", "unit:Gradient.*")
+statement(f, "if (n.code == op::broadcast) t.code = op::identity;")
+f = "rules/contraction.hpp"
+expression(f, "summed != 0", "false", "unit:Gradient.*")
+statement(f, "if ((n.over & dim_bit(first[i])) != 0) flops *= static_cast<double>(s[first[i]]);", "", "oracle")
+statement(f, "if (!o.out.type->has(first[i])) flops *= block_extent(s[first[i]], s.axes.product(o.in[0].where[i]));",
+          "if (!o.out.type->has(first[i])) flops *= s[first[i]];", "unit:Prices.*")
+expression(f, "n.over == 0", "false", "oracle")
+statement(f, "s.space = o.out.where;", "", "unit:Lower.*")
+f = "rules/sort.hpp"
+statement(f, "n.backwards = descending;", "", "unit:*")
+expression(f, "recorded_sort(c.in(), op::argsort, c.primal(n.in[0]), along, n.backwards, n.where)",
+           "recorded_sort(c.in(), op::argsort, c.primal(n.in[0]), along, !n.backwards, n.where)")
+expression(f, "o.indices ? 10 : 7", "7", "unit:Prices.*")
+expression(f, "slices * how.stride() * each", "0", "unit:Prices.*")
+statement(f, "s.backwards = n.backwards;")
+statement(f, "s.indices = o.indices;")
+f = "rules/annotation.hpp"
+expression(f, "n.code == op::constrain ? constrained_like(c.in(), g, n) : g", "g", "unit:Gradient.*")
+statement(f, "if (code == op::reshard) n.pinned = static_cast<std::uint8_t>((1u << n.type.rank) - 1u);", "", "unit:*")
+expression(f, "from.pin[i] != n.pin[i]", "false", "unit:Faults.*")
+f = "rules/remap.hpp"
+expression(f, "static_cast<std::int8_t>(have.times - t.times)", "static_cast<std::int8_t>(have.times + t.times)")
+expression(f, "index < 0 ? sum_of(index, dim) : sum_of(index)", "sum_of(index)")
+expression(f, "in.elementwise(op::minimum, std::array{start, last}, where)", "start")
+expression(f, "in.elementwise(op::maximum, std::array{most, in.constant(0, e, where)}, where)", "most")
+expression(f, "m.divisor != 1 || m.stride < 1", "m.stride < 1")
+statement(f, "for (int k = 0; k < o.arity; ++k) over |= fetched_over(part_of(o, k));", "over |= fetched_over(part_of(o, 0));")
+statement(f, "if (map.window != no_dim) mapped |= dim_bit(map.window);")
+statement(f, "s.out.clear(factors.items[i].at[in_result]);", "", "oracle")
+f = "rules/remap_adjoint.hpp"
+expression(f, "turn * m.divisor * plus", "0")
+expression(f, "-turn * m.dilation", "m.dilation")
+statement(f, "ways.push_back(solved(m, -1, -2, 2, back::only::not_last));")
+statement(f, "ways.push_back(solved(m, 1, t, 0, back::only::last));")
+statement(f, "b.map.offset.constant += t;")
+expression(f, "at_end ? last : first", "first")
+statement(f, "need(m.from, reach_of(m) + 1);", "", "unit:movement.*")
+expression(f, "apply(op::equal, row, column)", "apply(op::less_equal, row, column)")
+f = "rules/view.hpp"
+expression(f, "d.extent % devices == 0", "true")
+expression(f, "major.extent == devices_of(g, list.prefix(cut))", "true")
+expression(f, "list.empty() || d.divisible", "list.empty()", "oracle")
+expression(f, "!has(1) || !has(2)", "false", "unit:Gradient.*")
+f = "rules/rows.hpp"
+statement(f, "n.over = from.set() & ~table.set();")
+expression(f, "(devices - 1) * (indices * 4 + rows * size_of(o.out.type->element)) / devices",
+           "(devices - 1) * (indices + rows * size_of(o.out.type->element)) / devices", "oracle")
+expression(f, "(devices - 1) * (indices * 4 + rows * size_of(o.in[0].type->element)) / parts",
+           "(devices - 1) * (indices + rows * size_of(o.in[0].type->element)) / parts", "oracle")
+expression(f, "rows > 0 ? 2 * (devices - 1) : 0", "0", "unit:Prices.*", 0)
+expression(f, "rows > 0 ? 2 * (devices - 1) : 0", "0", "unit:Prices.*", 1)
+expression(f, "(s.out.axes(i) & over) != 0", "false")
+statement(f, "s.over.give_up(0, s.out.sharded());")
+statement(f, "if ((t.out.sharded() & way.mask()) != 0) return;")
+statement(f, "g = c.in().broadcast(g, n.type, n.where);", "", "unit:Gradient.*", 0)
+statement(f, "g = c.in().broadcast(g, n.type, n.where);", "", "unit:Gradient.*", 1)
+expression(f, "recorded_rename(c.in(), c.in().broadcast(g, n.type, n.where), along, ranks, n.where)",
+           "recorded_rename(c.in(), g, along, ranks, n.where)", "unit:Gradient.*")
+f = "rules/loop.hpp"
+expression(f, "s.forwarded != 0 ? 3 : 0", "s.forwarded != 0 ? 1 : 0", "unit:Loops.*")
+expression(f, "made_here && was == is ? next : copied(in, next, was, where)", "next", "unit:Loops.*")
+expression(f, "t[0] == along", "true", "unit:Loops.*")
+f = "rules/reverse_context.hpp"
+statement(f, "c = in_.elementwise(op::add, std::array{value{&in_, cotangent_[v]}, c}, where, element::none, true);")
+expression(f, "in_.constant(0, n.type.element, n.where)", "in_.constant(1, n.type.element, n.where)", "unit:Gradient.*")
+f = "autodiff/derivative.hpp"
+statement(f, "c_.set_depends(n.in[1]), again = true;", "c_.set_depends(n.in[1]);", "unit:Loops.*")
+expression(f, "is_floating(n.type.element)", "true", "unit:*", 0)
+expression(f, "n.gradient ? n.origin : n.code", "n.code", "unit:*")
+f = "autodiff/reverse_loop.hpp"
+expression(f, "!info_.backwards", "info_.backwards", "unit:Loops.*")
+expression(f, "in_.elementwise(op::mul, std::array{g, count}, n.where)", "g", "unit:Loops.*")
+expression(f, "in_.elementwise(op::add, std::array{sum, g}, n.where)", "g", "unit:Loops.*")
+expression(f, "is_stacked(g) ? stack_first(in_, g, info_.along, where_) : g", "g", "unit:Loops.*")
+
+# Propagation.
+f = "propagate/complete.hpp"
+expression(f, "offer(p, tensors[k], position, longest)", "(k == arity && offer(p, tensors[k], position, longest))", "unit:Complete.*")
+expression(f, "p.g.dims[p.nodes[v].type[position]].extent == 1", "false", "oracle")
+expression(f, "(p.fixed[v] >> position & 1) != 0", "false", "unit:Complete.*")
+expression(f, "(others >> list[j] & 1) == 0", "true", "unit:Complete.*")
+# Changes nothing: what is taken was offered before, and an axis shards one dim.
+expression(f, "(longest.bits() & taken) != 0", "false", "unit:Complete.*")
+statement(f, "detail::propagate(p, true, true);", "", "unit:Complete.*")
+statement(f, "detail::propagate(p, false, false);", "", "unit:Complete.*")
+expression(f, "p.nodes[in[k]].type.rank < n.type.rank", "false", "unit:Complete.*")
+expression(f, "p.g.outputs_pinned && r < p.g.outputs.size()", "false", "oracle")
+statement(f, "for (std::size_t v = count; v-- > 0;) changed = visit_if_fresh(p, v, products, from_narrow) || changed;", "", "oracle")
+expression(f, "back.exact && back.minor == p.of[fine][f.minor]", "false", "unit:Complete.*")
+expression(f, "products || !rules.propagates_late", "true", "unit:Complete.*")
+
+# Prices.
+f = "cost/collective.hpp"
+expression(f, "reach < n", "reach <= n", "unit:Prices.*")
+expression(f, "2 * rounds(n)", "rounds(n)", "unit:Prices.*")
+expression(f, "v.sizes.product(h.axes) - 1", "v.sizes.product(h.axes)", "unit:Prices.*")
+statement(f, "if (p.of[i] > q.of[i]) peers *= p.of[i] / q.of[i];", "", "unit:Prices.*")
+expression(f, "rounds(v.sizes.product(h.axes))", "1", "unit:Prices.*")
+expression(f, "(n - 1) * operand * v.element_bytes / n", "operand * v.element_bytes / n", "fuzz", 0)
+expression(f, "2 * (n - 1) * operand * v.element_bytes / n + exchanged", "(n - 1) * operand * v.element_bytes / n + exchanged")
+expression(f, "(operand - smallest_part(v.global, v.from, h.to, h.axes, v.sizes)) * v.element_bytes", "operand * v.element_bytes")
+expression(f, "2 * (n - 1) * v.most_elements() * v.element_bytes / n", "(n - 1) * v.most_elements() * v.element_bytes / n")
+expression(f, "from.same_dims(h.to) && from.unreduced() == joined(h.to.unreduced(), h.axes)", "true", "unit:Prices.*")
+expression(f, "same_partial(from, h.to) && from.continues(h.to) && from.sharded() == joined(h.to.sharded(), h.axes)", "true", "unit:Prices.*")
+f = "cost/reshard.hpp"
+expression(f, "staged.score <= direct.score ? staged : direct", "direct", "oracle")
+expression(f, "!asked && global[i] % sizes.product(l[i]) != 0", "false", "oracle")
+expression(f, "(used >> want[j] & 1) == 0", "true")
+f = "cost/exchange.hpp"
+expression(f, "blocks == 1 ? all : 0", "all", "unit:Prices.*")
+expression(f, "all == here ? 0 : owners - (here > 0 ? 1 : 0)", "0", "unit:Prices.*")
+statement(f, "if (width > 0) n.owners += (r.from + (r.count - 1) * r.from_step) / width - r.from / width + 1;", "n.owners += 1;", "unit:Prices.*")
+statement(f, "c.messages += one.messages;", "", "unit:Prices.*")
+statement(f, "busiest.messages = std::max(busiest.messages, c.messages);", "", "unit:Prices.*")
+expression(f, "(mapped & dim_bit(p.from[i])) == 0", "true")
+f = "cost/region.hpp"
+expression(f, "(block.end - 1) * m.stride + m.offset.constant + m.dilation + 1", "(block.end - 1) * m.stride + m.offset.constant + m.dilation")
+expression(f, "all != here ? 1 : 0", "0", "unit:Prices.*")
+statement(f, "c.bytes *= size_of(r.type.element);")
+f = "cost/node_price.hpp"
+statement(f, "if (a.copies.at[j].is_partial()) continue;", "", "unit:Search.*")
+statement(f, "if (other < best) best = other;", "", "oracle")
+expression(f, "m.weight.at[v] * *known", "*known", "unit:Search.*")
+expression(f, "m.weight.at[u] * m.cache.score(m.kind.at[u], from, to)", "m.cache.score(m.kind.at[u], from, to)", "oracle")
+expression(f, "m.rule.repeat > 0 && total > a.allowed_flops * (1 + m.limits.equal_work)", "false", "oracle")
+expression(f, "a.flops - a.work.at[v] + flops_with(m, v, s) > a.allowed_flops * (1 + m.limits.equal_work)", "false", "oracle")
+f = "cost/candidates.hpp"
+statement(f, "for (std::size_t i = 0; i < copies; ++i) wanted(a.copies.at[i]);", "", "oracle")
+expression(f, "extent < m.at.axes.product(have) * m.at.axes[axis]", "false", "unit:Search.*")
+expression(f, "(m.traits.at[v] & (is_linear | keeps_whole)) != is_linear", "true", "oracle")
+expression(f, "combines && l.combine() == through", "combines", "unit:*")
+statement(f, "common = static_cast<axis_set>(common & ~dividing_axes(s));")
+f = "cost/legal.hpp"
+expression(f, "(s.sent & ~over) != 0 || (s.forwarded & over) != 0", "false")
+expression(f, "(n.pinned >> i & 1) != 0 && s.out[i] != n.pin[i]", "false", "oracle")
+expression(f, "(seen & axes) != 0", "false")
+statement(f, "while ((list.bits() & common) != 0) list.pop_back();")
+
+# The search.
+f = "plan/search/start.hpp"
+statement(f, "for (int i = 0; i < n.type.rank; ++i) out.give_up(i, along & ~brought);", "", "oracle")
+expression(f, "other.starts_with(list)", "false", "oracle")
+statement(f, "keep_sums_partial(m, a, v);", "", "oracle")
+statement(f, "if (m.next_of.at[v] != no_node) accumulate_partially(m, a, v);", "", "unit:Loops.*")
+f = "plan/search/improve.hpp"
+expression(f, "repeats || !whole_work || must_move(m, a, v)", "repeats || !whole_work", "oracle")
+expression(f, "a.chosen.at[v].forwarded != 0 && own > 0 && reduce_earlier(m, a, f, v)", "false", "oracle")
+expression(f, "own > elsewhere", "false", "oracle")
+expression(f, "more > repeated ? m.rule.flop * (more - repeated) : 0", "0", "oracle")
+f = "plan/search/change.hpp"
+expression(f, "after < before - m.limits.equal_prices * before", "after < 0.7 * before", "oracle")
+statement(f, "a.chosen.at[v] = a.undo.at[i].before;")
+statement(f, "a.flops = flops_after;")
+statement(f, "count_work(m, a);", "", "fuzz", 1)
+statement(f, "next.forwarded = static_cast<axis_set>(s.out.unreduced() & ~dividing_axes(next));", "next.forwarded = s.out.unreduced();")
+f = "plan/choose.hpp"
+statement(f, "planner::gather_early(m, a, f);", "", "oracle")
+statement(f, "planner::exchange_merges(g, m, a, f);", "", "oracle")
+statement(f, "if (rule.effort > 0) planner::search_wider(m, a, f);", "", "oracle")
+f = "plan/search/find_tie.hpp"
+statement(f, "if (!tie) continue;", "continue;", "unit:Search.*")
+f = "plan/search/fingerprint.hpp"
+expression(f, "known == own", "true", "oracle")
+f = "plan/search/wider.hpp"
+statement(f, "a.flops = flops;")
+f = "plan/partition.hpp"
+statement(f, "detail::adopt_result_order(g);", "", "unit:*")
+
+# Lowering.
+f = "plan/lower/allocate.hpp"
+statement(f, "if (end > life.last_read) life.last_read = end;")
+statement(f, "if (begin < life.first_written) life.first_written = begin;")
+expression(f, "lives[memory].last_read != i || !pointwise(b)", "!pointwise(b)")
+expression(f, "same_order(from.type, s.loop)", "true")
+statement(f, "for (std::uint16_t other : s.in) safe = safe && (e.memory[other] != memory || pointwise(other));")
+expression(f, "all.busy_until[k] < i", "all.busy_until[k] <= i")
+statement(f, "if (s.bytes > all.bytes[slot]) all.bytes[slot] = s.bytes;", "", "unit:Lower.*")
+f = "plan/lower/overlap_exchanges.hpp"
+statement(f, "for (std::uint16_t b : exchange.in)\n    if (memory[b] == memory[other.out]) return true;", "", "unit:Lower.*")
+expression(f, "memory[other.out] == brought", "false", "unit:Lower.*")
+statement(f, "w.in = exchange.in;", "", "unit:Lower.*")
+statement(f, "if (!w.in.full()) w.in.push_back(exchange.out);", "", "unit:Lower.*")
+expression(f, "other.kind == step_kind::loop_end && level == 0", "false", "unit:Lower.*")
+expression(f, "m.at_run_time != 0", "false", "unit:Lower.*")
+f = "plan/lower/place.hpp"
+expression(f, "v.by.move == kind::all_reduce && f.uses[from] == 1", "v.by.move == kind::all_reduce")
+expression(f, "m.storages[m.of[from]].role != role::input", "true")
+expression(f, "!in.g.outputs_pinned || same_order(p.values[p.results[r]].type, in.g.output_types[r])", "true")
+f = "plan/lower/combine_all_reduces.hpp"
+expression(f, "memory[steps[i].out] != own", "true")
+expression(f, "steps[i].in_loop == late.in_loop", "true", "unit:Lower.*")
+f = "plan/lower/fuse.hpp"
+statement(f, "++s.f.uses[r];")
+expression(f, "l != writer.in[1] || loaded.type != writer.type || loaded.where != writer.where", "false", "unit:Loops.*")
+expression(f, "v.type.set() != loop_of(s.in, s.p, step).set() || v.loop != step.loop", "v.loop != step.loop")
+expression(f, "v.type.set() != loop_of(s.in, s.p, step).set() || v.loop != step.loop",
+           "v.type.set() != loop_of(s.in, s.p, step).set()")
+expression(f, "reader == none || reader == step ? step : several", "step")
+f = "plan/lower/split_values.hpp"
+expression(f, "p.values[i].where.unreduced() != 0", "false")
+expression(f, "other.score < best.score", "false", "oracle")
+expression(f, "want.unreduced() == 0 ? whole : add_version(p, moved_from(v, whole, {kind::mask, want.unreduced(), want}))", "whole")
+statement(f, "v.loop = in.node_at(u).loop;", "", "unit:Loops.*")
+f = "plan/lower/regions.hpp"
+expression(f, "together > region.bytes + own_bytes", "false", "oracle")
+expression(f, "m.dilation > widest_shared_region", "false", "unit:Lower.*")
+expression(f, "own.offset.constant + own.dilation > 0", "own.offset.constant > 0")
+expression(f, "!(a.taken == b.taken) || !(a.made == b.made)", "false")
+f = "plan/lower/emit.hpp"
+expression(f, "from.unreduced() != 0 ? from.combine() : v.where.combine()", "v.where.combine()")
+statement(f, "if (!written_in_place(p, m, r)) emit_copy(e, r);")
+statement(f, "for (std::size_t j = i; j < last; ++j)\n      if (values[j].loop == loop) emit_step(e, j);", "", "unit:Loops.*")
+f = "plan/price.hpp"
+expression(f, "n > largest", "true", "unit:Prices.*")
+expression(f, "step_iterations(p, s, at) * step_cost(p, s, at).messages", "step_cost(p, s, at).messages", "unit:Prices.*")
+expression(f, "step_iterations(p, s, at) * step_bytes(p, s, at)", "step_bytes(p, s, at)", "unit:*")
+expression(f, "step_iterations(p, s, at) * most_flops(placed(p, s), at)", "most_flops(placed(p, s), at)", "unit:Prices.*")
+expression(f, "b.form == form::view || b.form == form::slice", "false", "unit:Prices.*")
+
+# Graphs.
+f = "graph/simplify.hpp"
+expression(f, "a.scalar == b.scalar", "true")
+expression(f, "a.pin == b.pin", "true", "unit:*")
+expression(f, "a.loop == b.loop", "true", "unit:Loops.*")
+expression(f, "a.exclusive == b.exclusive", "true")
+expression(f, "a.combine == b.combine", "true")
+expression(f, "a.type == b.type", "true")
+expression(f, "a.local == b.local", "true", "unit:*")
+expression(f, "is_floating(labels.type.element)", "false", "unit:*")
+expression(f, "n.over == classes && (rows & classes) != 0", "(rows & classes) != 0")
+f = "record/recorder.hpp"
+statement(f, "if (code == op::barrier) n.scalar = static_cast<double>(made_.nodes.size());", "", "unit:Gradient.*")
+expression(f, "tb.has(ta[i]) && (n.over & dim_bit(ta[i])) == 0", "tb.has(ta[i])", "unit:*")
+expression(f, "from.set() == like.set()", "from.rank == 0 && like.rank == 0", "unit:*")
+expression(f, "is_complex(type) && (!takes_complex(code) || drops_part)", "false", "unit:*")
+expression(f, "within(made_.loops, of, loop)", "true", "unit:Loops.*")
+expression(f, "made_.nodes.size() >= no_node", "true") # every program is refused
+
+# Layouts.
+f = "layout/blocks.hpp"
+expression(f, "(extent + parts - 1) / parts", "(extent + parts) / parts", "unit:Layouts.*")
+expression(f, "extent <= narrow", "true", "unit:Axes.*")
+expression(f, "begin + b < extent ? begin + b : extent", "begin + b", "unit:Layouts.*")
+f = "layout/moved.hpp"
+expression(f, "nested ? needed - common : needed", "needed - common", "unit:Layouts.*")
+expression(f, "nested && (a.starts_with(b) || b.starts_with(a))", "nested", "unit:Layouts.*")
+expression(f, "static_cast<std::int32_t>(sizes[a] - 1)", "0", "unit:Axes.*")
+f = "layout/index_map.hpp"
+expression(f, "to.size() - part + step - 1", "to.size() - part", "unit:IndexMaps.*")
+expression(f, "(ahead + s - 1) / s", "ahead / s", "unit:IndexMaps.*")
+expression(f, "residue(merged.back()) == residue(r)", "true", "unit:IndexMaps.*")
+expression(f, "i < 0 ? 0 : i < extent ? i : extent - 1", "i < 0 ? 0 : i", "unit:*")
+f = "layout/layout.hpp"
+expression(f, "((word ^ other.word) & dims_mask) == 0", "true", "unit:Search.*")
+
+# The plain evaluator and the simulator.
+f = "simulate/evaluate.hpp"
+expression(f, "n.exclusive ? before : total", "total")
+expression(f, "l.backwards ? iterations - 1 - iteration : iteration", "iteration", "unit:Loops.*")
+statement(f, "if (done) break;", "", "unit:Loops.*")
+expression(f, "!a.has(out[i]) ? n : b.has(out[i]) ? batch : m", "!a.has(out[i]) ? n : m", "unit:Evaluate.*")
+f = "simulate/simulate.hpp"
+expression(f, "s.kind == step_kind::fold ? combined(s.combine, e, x, tape.back()) : tape.back()", "tape.back()")
+expression(f, "!std::ranges::equal(f.sent[d][k], memory_[d][memory_of(p_.buffers[s.in[k]])], same_bits)", "false", "unit:Simulate.*")
+expression(f, "writer_[memory_of(out)] != -1", "false", "unit:Simulate.*")
+f = "simulate/moves.hpp"
+expression(f, "where_[d][a] == 0", "true")
+expression(f, "agree_on(where_[source], where_[d], to_.where.unreduced())", "true")
+expression(f, "have_[group[k]] != have_[group[0]]", "false", "unit:Simulate.*")
+f = "program/verify.hpp"
+expression(f, "m.memory[in] == target && !works_in_place(s)", "false", "unit:Verify.*")
+statement(f, "for (std::uint16_t sent : m.p.steps[f].in)\n      if (target == m.memory[sent]) return false;", "", "unit:Verify.*")
+# Changes nothing: where the exchange is waited for it finds something written.
+expression(f, "target == m.memory[m.p.steps[f].out]", "false", "unit:Verify.*")
+expression(f, "p.steps[f].in_loop == s.in_loop", "false", "unit:Verify.*")
+expression(f, "!detail::can_read(state, in)", "false", "unit:Verify.*")
+
+# What users write.
+f = "expr/movement.hpp"
+expression(f, "detail::minus(last, first, step - 1)", "detail::minus(last, first, 0)", "unit:*")
+expression(f, "with == 0 || !padded.ok()", "true", "unit:*")
+expression(f, "inside & (place / step * step == place)", "inside", "unit:*")
+expression(f, "select(index < middle, -exchanged, exchanged)", "exchanged", "unit:*")
+f = "expr/random.hpp"
+expression(f, "p.literal * all", "p.literal * all / 2", "unit:Random.*")
+f = "expr/functions.hpp"
+expression(f, "in.elementwise(op::equal, std::array{labels.from, index}, labels.where, element::boolean, true)",
+           "in.elementwise(op::less_equal, std::array{labels.from, index}, labels.where, element::boolean, true)", "unit:*")
+expression(f, "centred * rsqrt(mean(centred * centred, over) + epsilon) * scale + bias", "centred * rsqrt(mean(centred * centred, over)) * scale + bias", "unit:*")
+f = "expr/reductions.hpp"
+expression(f, "apply(op::logical_and, hit, apply(op::logical_not, taken))", "hit", "unit:Reductions.*")
+expression(f, "off * off", "off", "unit:Reductions.*")
+f = "optim/adam.hpp"
+expression(f, "m / s.mean_weight", "m", "unit:Optim.*")
+expression(f, "sqrt(v / s.square_weight) + o.epsilon", "sqrt(v / s.square_weight + o.epsilon)", "unit:Optim.*")
+expression(f, "averaged(o.beta2, v, g * g)", "averaged(o.beta1, v, g * g)", "unit:Optim.*")
+expression(f, "w - rate * (direction + o.weight_decay * w)", "w - rate * direction", "unit:Optim.*")
+expression(f, "decay * average + (1 - decay) * next", "decay * average + next", "unit:Optim.*")
+f = "optim/sgd.hpp"
+expression(f, "momentum * v + g", "momentum * v + (1 - momentum) * g", "unit:Optim.*")
+f = "optim/clip.hpp"
+expression(f, "select(norm <= most, 1, most / norm)", "most / norm", "unit:Optim.*")
+f = "optim/schedule.hpp"
+expression(f, "detail::most(steps - warmup, 1)", "steps", "unit:Optim.*", 0)
+expression(f, "from / detail::most(at, from)", "1 / detail::most(at, from)", "unit:Optim.*")
+f = "optim/adafactor.hpp"
+expression(f, "maximum(sqrt(l.length) / o.clip, 1)", "maximum(sqrt(l.length), 1)", "unit:Optim.*")
+f = "optim/mixed.hpp"
+expression(f, "minimum(state.scale * o.growth, o.most)", "state.scale * o.growth", "unit:Optim.*")
+
+# The run time: collectives, exchanges, sorting, kernels, binding. What is bound is seen under MPI.
+f = "comm/mask.hpp"
+expression(f, "same_along(t.axes, grid.here(), coordinates{})", "true", "mpi:*")
+f = "comm/prefix_scan.hpp"
+statement(f, "if (group_.rank == 0) fill_identity(out, elements_, element_, combine_);", "", "mpi:*")
+f = "comm/parts.hpp"
+expression(f, "c.contiguous() && in_shard == blocks.end()", "c.contiguous()", "mpi:*")
+expression(f, "!nests(t.global[i], t.to[i].prefix(common), t.to[i], sizes)", "false", "mpi:*")
+expression(f, "t.global[i] % sizes.product(t.to[i]) != 0", "false", "mpi:*")
+f = "comm/collective_permute.hpp"
+expression(f, "n % sizes_.product(replicated_)", "0", "mpi:*")
+expression(f, "same_along(sharded_, at, owner)", "false", "mpi:*")
+f = "comm/all_reduce.hpp"
+expression(f, "from == into ? MPI_IN_PLACE : element_at(from, first, element_)", "element_at(from, first, element_)", "mpi:*")
+f = "comm/reduce_scatter.hpp"
+expression(f, "uniform && counts_.back() == counts_.front()", "true", "mpi:*")
+expression(f, "pack_.blocks.offset(r) + done", "pack_.blocks.offset(r)", "mpi:*")
+f = "comm/all_to_all.hpp"
+expression(f, "even_ && elements_ == 0", "elements_ == 0", "mpi:*")
+f = "comm/bucketed_all_reduce.hpp"
+statement(f, "for (const part& p : parts_)\n      if (!p.lives_there) copy_bytes(at(p.to), bucket + p.offset, p.bytes);", "", "mpi:*")
+f = "comm/exchange.hpp"
+expression(f, "filled < all.elements", "false", "mpi:*")
+expression(f, "m.parts.size() == 1 && m.parts.front().copy.contiguous()", "m.parts.size() == 1", "mpi:*")
+expression(f, "(wanted.begin - region_range(map, block).begin) * stride[i]", "0", "mpi:*")
+statement(f, "if (at_run_time_) plan(read_offsets(in));", "", "mpi:*")
+f = "comm/exchange_pieces.hpp"
+expression(f, "s.along.from % step != unique.from % step", "false", "mpi:*")
+expression(f, "count_of(once) < covered", "false", "mpi:*")
+statement(f, "r.to += wanted.begin - mine_[d.to].begin;", "", "mpi:*")
+f = "comm/part_messages.hpp"
+statement(f, "copy_box(keep_, in, out, size());", "", "mpi:*")
+f = "distributed/row_lookup.hpp"
+statement(f, "copy(table, out, offsets(missing.size(), -1), missing, row_);", "", "mpi:*")
+statement(f, "fill_elements(sums, elements, computed<T>{});", "", "mpi:*")
+expression(f, "all_owners || !found", "true", "mpi:*")
+f = "distributed/scan.hpp"
+expression(f, "combined<How, T>(before[slice], to[i])", "to[i]", "mpi:*")
+expression(f, "exclusive ? before : total", "total", "mpi:*")
+f = "distributed/sort.hpp"
+expression(f, "tie ? index < cut_indices[i] : order(keys[at], cut_keys[i])", "order(keys[at], cut_keys[i])", "mpi:*")
+expression(f, "cut_indices[i] == beyond_all ? length : low", "low", "mpi:*")
+expression(f, "rank >= how_.extent || next == all.size()", "next == all.size()", "mpi:*")
+f = "kernels/sort_slices.hpp"
+expression(f, "!all.order(keys[b], keys[a]) && indices[a] < indices[b]", "false", "mpi:*")
+f = "storage/box.hpp"
+expression(f, "last >= 0 && c.from[last] == from[i] * extents[i] && c.to[last] == to[i] * extents[i]",
+           "last >= 0 && c.from[last] == from[i] * extents[i]", "mpi:*")
+statement(f, "to -= c.to[i] * c.extent[i];", "", "mpi:*")
+f = "kernels/gemm.hpp"
+expression(f, "s[i] != s[i + 1] * extent[i + 1]", "false", "mpi:*")
+statement(f, "if (g.k == 0) return zero_bytes(result, g.results * g.element_bytes);", "", "mpi:*")
+statement(f, "next += rows[x]->size() * columns[x]->size();", "", "mpi:*")
+f = "execute/arguments.hpp"
+expression(f, "from < to + written && to < from + read && !(h.same_place_is_safe && from == to)", "false", "mpi:*")
+expression(f, "x.type.rank != s.loop.rank || x.type.dims != s.loop.dims", "false", "mpi:*")
+expression(f, "static_cast<char*>(outputs[last]) + aside_[last].bytes > static_cast<char*>(outputs[r])", "false", "mpi:*")
+f = "execute/steps/loop.hpp"
+expression(f, "backwards_ ? iterations - 1 - i : i", "i", "mpi:*")
+statement(f, "if (until_.known() && until_.read(r) != 0) break;", "", "mpi:*")
+f = "execute/steps/move.hpp"
+statement(f, "if (!written) return false;", "", "mpi:*")
+expression(f, "length_ + bytes > comm::bucket_bytes", "false", "mpi:*")
+f = "execute/bound_program.hpp"
+expression(f, "std::max(slot_at[x.index], b.bytes(x))", "b.bytes(x)", "mpi:*")
+expression(f, "std::max(shared.memory, needs.memory)", "needs.memory", "mpi:*")
+f = "execute/call_checks.hpp"
+expression(f, "by(first, k) == by(r, k)", "true", "mpi:Checked.*")
+expression(f, "other != number", "false", "mpi:Checked.*")
+statement(f, "tell({});", "", "mpi:Checked.*", 0)
+
+# Tables that the compiler alone reads.
+f = "graph/op_list.hpp"
+constant(f, "g * select(y == 0, 0, y * pow(x, y - 1)), g * r * log(select(x == 0, 1, x))",
+         "g * y * pow(x, y - 1), g * r * log(select(x == 0, 1, x))", "unit:Gradient.*")
+constant(f, "g * r * log(select(x == 0, 1, x))", "g * r * log(x)", "unit:Gradient.*")
+constant(f, "g * select(x == y, 0.5, select(x > y, 1, 0)), g * select(x == y, 0.5, select(y > x, 1, 0)))",
+         "g * select(x == y, 1, select(x > y, 1, 0)), g * select(x == y, 0.5, select(y > x, 1, 0)))", "unit:Gradient.*")
+constant(f, "g * select(x == y, 0.5, select(y > x, 1, 0)), g * select(x == y, 0.5, select(x > y, 1, 0)))",
+         "g * select(x == y, 0.5, select(y > x, 1, 0)), g * select(x == y, 0, select(x > y, 1, 0)))", "unit:Gradient.*")
+constant(f, "select(r > 0, g, 0)", "select(r == 0, 0, g * 0.5)", "unit:Gradient.*")
+constant(f, "1.1283791670955126", "1.1283", "unit:Gradient.*")
+constant(f, "CLEAVE_OP(reduce, reduction, 1, unary)", "CLEAVE_OP(reduce, reduction, 1, none)", "oracle")
+constant(f, "CLEAVE_ELEMENTWISE(sub, 2, difference,", "CLEAVE_ELEMENTWISE(sub, 2, joint,", "unit:Recording.*")
+f = "ops/formula.hpp"
+constant(f, "number(6 * scale * cubic)", "number(2 * scale * cubic)", "unit:Gradient.*")
+f = "rules/contraction.hpp"
+constant(f, "    .propagates_late = true,\n", "", "unit:Complete.*")
+f = "rules/remap.hpp"
+constant(f, "    .whole_dims = &windows_of,\n", "", "fuzz")
+f = "rules/cumulative.hpp"
+constant(f, "    .moves = &moves_of_cumulative,\n", "", "fuzz")

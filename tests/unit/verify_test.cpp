@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The verification of finished programs, and the pass that lets exchanges overlap, on steps written by hand: each
+// program breaks one rule.
+#include <cleave/plan/lower/lower.hpp>
+#include <cleave/program/verify.hpp>
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace {
+
+using namespace cleave;
+
+/// Buffers 0 and 1 are an argument and a result; the others are workspace, each in a slot of its own.
+struct written_program {
+  program p{};
+
+  explicit written_program(int workspace) {
+    p.mesh.axes.push_back({"x", 4});
+    p.arguments = p.results = 1;
+    p.slots = static_cast<std::uint16_t>(workspace);
+    for (int i = 0; i < 2 + workspace; ++i) {
+      buffer b;
+      b.role = i == 0 ? role::input : i == 1 ? role::output : role::workspace;
+      b.index = static_cast<std::uint16_t>(i < 2 ? 0 : i - 2);
+      b.type.element = element::f32;
+      p.buffers.push_back(b);
+    }
+  }
+  written_program& step_of(step_kind kind, std::initializer_list<std::uint16_t> in, std::uint16_t out,
+                           bool in_flight = false) {
+    step s;
+    s.kind = kind;
+    s.out = out;
+    for (std::uint16_t b : in) s.in.push_back(b);
+    if (kind == step_kind::exchange) s.move = cleave::kind::exchange;
+    s.in_flight = in_flight;
+    p.steps.push_back(s);
+    return *this;
+  }
+  written_program& wait(std::uint16_t begun) {
+    step_of(step_kind::wait, {}, p.steps[begun].out);
+    p.steps.back().begun = begun;
+    return *this;
+  }
+  written_program& in_loop(std::uint8_t loop) {
+    p.steps.back().in_loop = loop;
+    return *this;
+  }
+};
+using written = written_program;
+
+TEST(Verify, AcceptsWhatCanRun) {
+  EXPECT_TRUE(verify(written(1).step_of(step_kind::map, {0}, 2).step_of(step_kind::map, {2}, 1).p));
+  // In place, element by element.
+  EXPECT_TRUE(verify(
+      written(1).step_of(step_kind::map, {0}, 2).step_of(step_kind::map, {2}, 2).step_of(step_kind::map, {2}, 1).p));
+  EXPECT_TRUE(verify(written(2)
+                         .step_of(step_kind::map, {0}, 2)
+                         .step_of(step_kind::exchange, {2}, 3, true)
+                         .step_of(step_kind::gemm, {0, 2}, 1)
+                         .wait(1)
+                         .step_of(step_kind::map, {3}, 1)
+                         .p));
+}
+
+TEST(Verify, RefusesWhatReadsNothingOrWritesWhatIsNotItsOwn) {
+  EXPECT_FALSE(verify(written(1).step_of(step_kind::map, {2}, 1).p));
+  EXPECT_FALSE(verify(written(1).step_of(step_kind::map, {0}, 2).p)); // no result
+  EXPECT_FALSE(verify(written(1).step_of(step_kind::map, {0}, 1).step_of(step_kind::map, {1}, 0).p));
+  // A product over what it reads.
+  EXPECT_FALSE(verify(written(1)
+                          .step_of(step_kind::map, {0}, 2)
+                          .step_of(step_kind::gemm, {0, 2}, 2)
+                          .step_of(step_kind::map, {2}, 1)
+                          .p));
+}
+
+TEST(Verify, RefusesToTouchWhatAnExchangeInFlightSendsOrBrings) {
+  const auto meanwhile = [](step_kind kind, std::initializer_list<std::uint16_t> in, std::uint16_t out) {
+    return verify(written(2)
+                      .step_of(step_kind::map, {0}, 2)
+                      .step_of(step_kind::exchange, {2}, 3, true)
+                      .step_of(kind, in, out)
+                      .wait(1)
+                      .step_of(step_kind::map, {3}, 1)
+                      .p);
+  };
+  EXPECT_TRUE(meanwhile(step_kind::map, {0}, 1));
+  EXPECT_TRUE(meanwhile(step_kind::map, {2}, 1));
+  EXPECT_FALSE(meanwhile(step_kind::map, {0}, 2)); // what is sent
+  EXPECT_FALSE(meanwhile(step_kind::map, {0}, 3)); // what is brought
+  EXPECT_FALSE(meanwhile(step_kind::map, {3}, 1));
+}
+
+TEST(Verify, RefusesExchangesThatAreNotWaitedForInTheirLoop) {
+  const auto with = [](bool waited_inside) {
+    written w(2);
+    w.p.loops.push_back({});
+    w.step_of(step_kind::map, {0}, 2).step_of(step_kind::loop_begin, {}, 0).in_loop(1);
+    w.step_of(step_kind::exchange, {2}, 3, true).in_loop(1).step_of(step_kind::map, {0}, 1).in_loop(1);
+    if (waited_inside) w.wait(2).in_loop(1);
+    w.step_of(step_kind::loop_end, {}, 0).in_loop(1);
+    if (!waited_inside) w.wait(2);
+    return verify(w.step_of(step_kind::map, {3}, 1).p);
+  };
+  EXPECT_TRUE(with(true));
+  EXPECT_FALSE(with(false));
+  EXPECT_FALSE(verify(written(2)
+                          .step_of(step_kind::map, {0}, 2)
+                          .step_of(step_kind::exchange, {2}, 3, true)
+                          .step_of(step_kind::map, {2}, 1)
+                          .p));
+}
+
+// Which step an exchange must be waited for before, and what is kept until then. Memory is numbered as buffers are.
+std::vector<step> overlapped(written w) {
+  std::vector<std::size_t> memory;
+  for (std::size_t b = 0; b < w.p.buffers.size(); ++b) memory.push_back(b);
+  lowering::overlap_exchanges(w.p.steps, w.p.maps, memory);
+  return w.p.steps;
+}
+std::size_t waits_before(const std::vector<step>& steps) {
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].kind == step_kind::wait) return i;
+  return 0;
+}
+
+TEST(Verify, ExchangesAreWaitedForBeforeWhatTheySendIsOverwritten) {
+  const std::vector<step> steps = overlapped(written(4)
+                                                 .step_of(step_kind::map, {0}, 2)
+                                                 .step_of(step_kind::exchange, {2}, 3)
+                                                 .step_of(step_kind::gemm, {0, 2}, 4)
+                                                 .step_of(step_kind::map, {4}, 2)
+                                                 .step_of(step_kind::map, {2, 3}, 1));
+  ASSERT_EQ(waits_before(steps), 3u);
+  EXPECT_TRUE(steps[1].in_flight);
+  // What is sent and what is brought is in use until then.
+  EXPECT_TRUE(steps[3].in.contains(2));
+  EXPECT_TRUE(steps[3].in.contains(3));
+}
+
+TEST(Verify, ExchangesAreWaitedForBeforeWhatTheyBringIsTouched) {
+  const auto with = [](std::initializer_list<std::uint16_t> in, std::uint16_t out) {
+    return waits_before(overlapped(written(4)
+                                       .step_of(step_kind::map, {0}, 2)
+                                       .step_of(step_kind::exchange, {2}, 3)
+                                       .step_of(step_kind::gemm, {0, 2}, 4)
+                                       .step_of(step_kind::map, in, out)
+                                       .step_of(step_kind::map, {3, 4}, 1)));
+  };
+  EXPECT_EQ(with({4, 3}, 5), 3u);
+  EXPECT_EQ(with({4}, 3), 3u);
+  EXPECT_EQ(with({4}, 5), 4u);
+}
+
+TEST(Verify, ExchangesAreWaitedForInTheirLoop) {
+  written w(4);
+  w.p.loops.push_back({});
+  w.step_of(step_kind::map, {0}, 2).step_of(step_kind::loop_begin, {}, 0).in_loop(1);
+  w.step_of(step_kind::exchange, {2}, 3).in_loop(1).step_of(step_kind::gemm, {0, 2}, 4).in_loop(1);
+  w.step_of(step_kind::loop_end, {}, 0).in_loop(1).step_of(step_kind::map, {3}, 1);
+  const std::vector<step> steps = overlapped(w);
+  ASSERT_EQ(waits_before(steps), 4u);
+  EXPECT_EQ(steps[4].in_loop, 1);
+}
+
+TEST(Verify, ExchangesWithoutWorkMeanwhileAreNotSplit) {
+  const std::vector<step> steps = overlapped(
+      written(4).step_of(step_kind::map, {0}, 2).step_of(step_kind::exchange, {2}, 3).step_of(step_kind::map, {3}, 1));
+  EXPECT_EQ(steps.size(), 3u);
+  EXPECT_FALSE(steps[1].in_flight);
+}
+
+// Slots are taken by their lifetimes: what is sent keeps its memory until the exchange is over.
+TEST(Verify, MemoryOfAnExchangeInFlightIsNotTakenBeforeItIsOver) {
+  written w(5);
+  w.step_of(step_kind::map, {0}, 2).step_of(step_kind::exchange, {2}, 3).step_of(step_kind::gemm, {0, 0}, 4);
+  w.step_of(step_kind::gemm, {0, 4}, 5).step_of(step_kind::gemm, {0, 5}, 6).step_of(step_kind::gemm, {6, 3}, 1);
+  lowering::emitted e;
+  e.made = w.p;
+  e.made.slots = 0;
+  for (std::size_t b = 0; b < w.p.buffers.size(); ++b) {
+    e.memory.push_back(b);
+    lowering::storage s;
+    s.role = w.p.buffers[b].role;
+    s.index = w.p.buffers[b].index;
+    s.bytes = 4;
+    s.assigned = s.role != role::workspace;
+    e.storages.push_back(s);
+  }
+  lowering::overlap_exchanges(e.made.steps, e.made.maps, e.memory);
+  const program p = lowering::allocate(std::move(e));
+  EXPECT_TRUE(verify(p));
+  const std::size_t over = waits_before(p.steps);
+  ASSERT_EQ(over, 5u);
+  for (std::size_t i = 2; i < over; ++i) {
+    EXPECT_NE(p.buffers[p.steps[i].out].index, p.buffers[2].index) << "step " << i;
+    EXPECT_NE(p.buffers[p.steps[i].out].index, p.buffers[3].index) << "step " << i;
+  }
+}
+
+} // namespace
