@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The mesh at run time: a named mesh over the ranks of a communicator. The grid keeps a duplicate of the communicator.
 /// Rank r is device r; the last axis varies fastest. Copies are handles of the same grid. Construct a grid while MPI is
@@ -77,4 +77,4 @@ class grid {
   std::shared_ptr<grid_state> state_{};
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -32,7 +32,7 @@ def occurs(word: str, output: str) -> bool:
     if not fact:
         return word in output
     role, name = fact.groups()
-    return re.search(rf'\b{role}_named<(cleave::)?text<[^>]*>\{{"{re.escape(name)}"\}}', output) is not None
+    return re.search(rf'\b{role}_named<(cleave::(v0::)?)?text<[^>]*>\{{"{re.escape(name)}"\}}', output) is not None
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ Rules, for every header:
   3. The rooms of the partitioner include neither Kokkos nor MPI (WITHOUT_RUNTIME).
   4. The applications do not name cleave::detail, which belongs to other rooms; their own nested detail is theirs (APPLICATIONS).
   5. Headers do not include each other in a circle.
+  6. All names lie in the inline namespace of the version, as include/cleave/version.hpp says.
 What breaks a rule today and is meant to go stands in ALLOWED and DETAIL, with a reason. An entry that is not needed any more is an
 error too, so that these lists only shrink.
 """
@@ -64,7 +65,14 @@ MOST_ALLOWED = 0
 MOST_DETAIL = 0
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")')
+INCLUDE_FOLDER = pathlib.Path(__file__).resolve().parents[2] / "include" / "cleave"
 RUNTIME = re.compile(r"Kokkos|mpi\.h")
+
+
+def version_namespace() -> str:
+    """The inline namespace of all names, which keeps versions with other ABIs apart in one program: v and the major version."""
+    text = (INCLUDE_FOLDER / "version.hpp").read_text(encoding="utf-8")
+    return "v" + re.search(r"#define CLEAVE_VERSION_MAJOR (\d+)", text).group(1)
 
 
 def room_of(path: str) -> str:
@@ -97,6 +105,7 @@ def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) ->
     floor = {room: number for number, rooms in enumerate(ROOMS) for room in rooms}
     wrong, used, includes = [], set(), {}
     named: dict[str, int] = {}
+    version = version_namespace()
     for header in sorted(root.rglob("*.hpp")):
         path = header.relative_to(root).as_posix()
         room = room_of(path)
@@ -105,6 +114,8 @@ def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) ->
             continue
         includes[path] = []
         for number, line in enumerate(header.read_text(encoding="utf-8").splitlines(), 1):
+            if re.match(r"(inline )?namespace cleave\b", line) and not line.startswith(f"namespace cleave::inline {version}"):
+                wrong.append(f"{path}:{number}: opens cleave without the namespace of its version; write namespace cleave::inline {version} {{")
             if room in APPLICATIONS and "cleave::detail::" in line:
                 named[path] = named.get(path, 0) + 1
             match = INCLUDE.match(line)
@@ -160,6 +171,7 @@ def self_test() -> list[str]:
         "in quotes": {"ops/a.hpp": '#include "b.hpp"', "ops/b.hpp": ""},
         "has no floor": {"attic/a.hpp": ""},
         "whose room attic": {"ops/a.hpp": "#include <cleave/attic/a.hpp>"},
+        "without the namespace of its version": {"ops/a.hpp": "namespace cleave::detail {"},
         "1 lines name cleave::detail": {"optim/a.hpp": "auto x = cleave::detail::y;"},
         "a circle of includes: ops/a.hpp -> ops/b.hpp -> ops/a.hpp":
             {"ops/a.hpp": "#include <cleave/ops/b.hpp>", "ops/b.hpp": "#include <cleave/ops/a.hpp>"},
@@ -199,8 +211,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--self-test", action="store_true", help="check that broken rules are seen, and that the lists have not grown")
     arguments = parser.parse_args()
-    root = pathlib.Path(__file__).resolve().parents[2] / "include" / "cleave"
-    wrong = self_test() if arguments.self_test else check(root)
+    wrong = self_test() if arguments.self_test else check(INCLUDE_FOLDER)
     print("\n".join(wrong) if wrong else "nothing is wrong")
     return 1 if wrong else 0
 

@@ -6,7 +6,7 @@
 #include <cleave/autodiff/reverse_loop.hpp>
 #include <cleave/rules/all.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Reverse mode on the graph itself (Linnainmaa 1970; as in JAX the backward pass is recorded as ordinary operations).
 class reverse_pass {
@@ -101,4 +101,4 @@ class reverse_pass {
   std::array<bool, max_loops + 1> reversed_{};
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

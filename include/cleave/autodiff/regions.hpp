@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Stretches of a graph that the backward pass treats in a way of their own: those with their own derivative, and those
 /// whose values are computed again instead of being kept.
@@ -156,4 +156,4 @@ class special_regions {
   std::vector<recomputed_region> recomputed_{};
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

@@ -10,7 +10,7 @@
 //   f = ", ".join(f"f{i}" for i in range(n))
 //   print(f"  else if constexpr (N == {n}) {{ auto& [{f}] = a; return std::tie({f}); }}")
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 // clang-format off
 template <std::size_t N, class A>
@@ -89,4 +89,4 @@ constexpr auto bind_fields([[maybe_unused]] A& a) {
 }
 // clang-format on
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// One entry for each enumerator of `Enum`, in the order of the enumeration.
 template <class Enum, class T, std::size_t Size>
@@ -15,4 +15,4 @@ struct enum_table {
   constexpr const T& operator[](Enum e) const { return items[static_cast<std::size_t>(e)]; }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The base of all exceptions of Cleave. Faults of a program are found at compile time (base/rejected.hpp); exceptions
 /// are faults that are visible only at run time. All their sentences are in this file, each with its remedy:
@@ -391,4 +391,4 @@ inline std::string plan_inconsistent(std::string_view op, std::string_view dim, 
 
 } // namespace wording
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Everything that can be wrong with a program. Operators and passes find it; base/rejected.hpp (compile time) and
 /// base/error.hpp (run time) have the sentences.
@@ -103,4 +103,4 @@ struct verdict {
   constexpr bool ok() const { return fault == cleave::fault::none; }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

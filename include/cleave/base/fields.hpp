@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -84,4 +84,4 @@ constexpr void for_each_leaf(A& a, F&& f) {
   }
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

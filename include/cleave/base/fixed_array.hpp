@@ -5,7 +5,7 @@
 #include <concepts>
 #include <cstddef>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// An array that any integer may index. Constant evaluation indexes it in one call, std::array in two.
 template <class T, std::size_t Size>
@@ -25,4 +25,4 @@ struct fixed_array {
   friend constexpr bool operator==(const fixed_array&, const fixed_array&) = default;
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A std::vector that any integer may index.
 template <class T>
@@ -25,4 +25,4 @@ struct indexed_vector : std::vector<T> {
   const T& operator[](std::integral auto i) const { return std::vector<T>::operator[](as_size(i)); }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -5,7 +5,7 @@
 #include <concepts>
 #include <stdexcept>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// An integer on its way into a narrower one, which is what it is assigned to. If it does not fit, that is not a
 /// constant expression, and std::length_error at run time.
@@ -22,4 +22,4 @@ struct narrowed {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

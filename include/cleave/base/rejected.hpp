@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The facts of an error, as types, so that every compiler prints them beside the sentence.
 template <unsigned Line>
@@ -270,4 +270,4 @@ struct rejection_of<Source, false> : reject<Source> {};
 
 } // namespace detail
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A set of the numbers 0 ... Size - 1, one bit each. `Of` only tells sets of different things apart. Sets convert from
 /// and to their bits. Inner loops of the planner work on `bits()`: constant evaluation pays for every call.
@@ -85,4 +85,4 @@ struct small_set {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

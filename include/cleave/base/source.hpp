@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A line of the user's code. The builtins work on every supported compiler, std::source_location does not.
 struct source {
@@ -25,4 +25,4 @@ struct source {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

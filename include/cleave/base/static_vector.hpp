@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <stdexcept>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A vector of at most `Capacity` elements that lives in constant expressions and in structural positions.
 /// Going past the capacity is a programming error of a pass: not a constant expression, std::length_error at run time.
@@ -54,4 +54,4 @@ struct static_vector {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

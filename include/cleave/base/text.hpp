@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A string that may be a template argument: `axis<"data">`, `dim<"embed", 512>`.
 template <std::size_t N>
@@ -18,4 +18,4 @@ struct text {
   constexpr std::string_view view() const { return {chars, N - 1}; }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

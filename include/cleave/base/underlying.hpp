@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The number of an enumerator, as the unsigned or signed type that its enumeration has: std::to_underlying of C++23.
 template <class Enum>
@@ -13,4 +13,4 @@ constexpr std::underlying_type_t<Enum> underlying(Enum e) {
   return static_cast<std::underlying_type_t<Enum>>(e);
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

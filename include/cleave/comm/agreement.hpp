@@ -12,7 +12,7 @@
 #include <string_view>
 #include <thread>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// How a rank describes a call that all ranks must make.
 struct call_record {
@@ -145,4 +145,4 @@ class agreement {
   indexed_vector<MPI_Request> requests_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

@@ -4,7 +4,7 @@
 
 #include <cleave/comm/parts.hpp>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// The last axes of some dims disappear: every device of the axes receives the shards of all. Blocks must nest.
 /// Communication: MPI_Allgather; MPI_Allgatherv if blocks differ; messages in chunks above the limit of counts.
@@ -64,4 +64,4 @@ class all_gather {
   messages messages_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

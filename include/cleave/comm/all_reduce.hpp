@@ -5,7 +5,7 @@
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// Partial values over the axes are combined on all their devices. `in` may be `out`.
 /// Communication: MPI_Allreduce of the shard; nothing over axes of size 1.
@@ -42,4 +42,4 @@ class all_reduce {
   group group_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

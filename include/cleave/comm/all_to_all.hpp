@@ -4,7 +4,7 @@
 
 #include <cleave/comm/parts.hpp>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// Axes move from the ends of some dims to the ends of others: every device of the axes sends each other device the
 /// part that is its own from now on. Blocks must nest.
@@ -75,4 +75,4 @@ class all_to_all {
   messages messages_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// The largest value, in bytes, that shares a message with others, and the longest message of several values. Larger
 /// ones would gain nothing, and the values of one message must be in memory together.
@@ -63,4 +63,4 @@ class bucketed_all_reduce {
   all_reduce all_;
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

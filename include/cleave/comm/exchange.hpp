@@ -9,7 +9,7 @@
 
 #include <vector>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// Fills a buffer with elements of others under other indices: halos, shifts, slices, paddings, concatenations. Every
 /// device receives just the elements that it needs and does not hold, each once.
@@ -289,4 +289,4 @@ inline std::unique_ptr<bound_exchange> make_exchange(grid_state& grid, exchange_
   return std::make_unique<exchange>(grid, std::move(spec));
 }
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

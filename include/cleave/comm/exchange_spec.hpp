@@ -9,11 +9,11 @@
 #include <memory>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 class grid_state;
 }
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// An exchange of a plan, for given sizes.
 struct exchange_spec {
@@ -68,4 +68,4 @@ class bound_exchange {
 };
 using exchange_maker = std::unique_ptr<bound_exchange> (*)(grid_state& grid, exchange_spec spec);
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// A tensor of one grid as it is to be on another one.
 struct grid_transfer {
@@ -175,4 +175,4 @@ class grid_copy {
   std::shared_ptr<void> reduced_{}, first_host_{}, packed_{}, host_{}, aside_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The ranks of a communicator that a grid uses: device d is rank first + stride * d.
 struct on_ranks {
@@ -309,4 +309,4 @@ class grid_state {
   std::unique_ptr<comm::agreement> agreement_{};
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

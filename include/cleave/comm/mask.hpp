@@ -5,7 +5,7 @@
 #include <cleave/comm/parts.hpp>
 #include <cleave/storage/fill.hpp>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// A complete value becomes a partial one: the devices with coordinate 0 on the axes keep it, the others hold the
 /// identity of the reduction. Communication: none.
@@ -27,4 +27,4 @@ class mask {
   std::int64_t elements_;
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

@@ -14,7 +14,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 namespace detail {
 
@@ -132,4 +132,4 @@ std::unique_ptr<bound_move> make_move(grid_state& grid, const transfer& t) {
   }
 }
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

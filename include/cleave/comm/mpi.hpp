@@ -18,7 +18,7 @@
 
 // MPI behind 64-bit counts: one call where the count fits, chunks where it does not, the same on every rank.
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// Throws mpi_error where a call of MPI returned a failure.
 inline void check(int code, const char* call) {
@@ -218,4 +218,4 @@ class messages {
   std::vector<MPI_Request> requests_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

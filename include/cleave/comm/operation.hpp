@@ -12,7 +12,7 @@
 // How MPI combines partial values. All operations are commutative bit by bit, for in whatever order an all-reduce meets
 // the partial values on different ranks, its pairs are the same: so all ranks hold the same bits.
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 namespace detail {
 
@@ -102,4 +102,4 @@ inline MPI_Datatype reduced_datatype_of(reduction r, element e) {
   return datatype_of(e);
 }
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// Parts of shards on their way between devices, one box a message. A part that is one run of memory is neither packed
 /// nor unpacked.
@@ -88,4 +88,4 @@ class part_messages {
   messages messages_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// What a move does: a value of these global extents goes from one layout to another.
 struct transfer {
@@ -106,4 +106,4 @@ inline std::int64_t largest(const transfer& t, const axis_sizes& sizes) {
   return a > b ? a : b;
 }
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

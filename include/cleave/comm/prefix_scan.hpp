@@ -7,7 +7,7 @@
 #include <cleave/comm/staging.hpp>
 #include <cleave/storage/fill.hpp>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// Values of each device combined over the devices whose blocks of a sharded dim come before its own, or after it; the
 /// identity if there is none.
@@ -44,4 +44,4 @@ class prefix_scan {
   group group_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// Partial values over the axes are combined, and every device of the axes keeps one block: the axes become the last
 /// ones of some dims. Blocks must nest.
@@ -105,4 +105,4 @@ class reduce_scatter {
   std::vector<call_count> counts_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

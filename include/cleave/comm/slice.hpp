@@ -4,7 +4,7 @@
 
 #include <cleave/comm/parts.hpp>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// Dims are sharded over more axes: every device keeps a part of what it has. Blocks must nest. Communication: none.
 class slice {
@@ -21,4 +21,4 @@ class slice {
   box_copy copy_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

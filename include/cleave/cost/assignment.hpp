@@ -4,7 +4,7 @@
 
 #include <cleave/cost/cost_model.hpp>
 
-namespace cleave::planner {
+namespace cleave::inline v0::planner {
 
 /// The layout that operand `k` of a node must have for a strategy.
 constexpr layout required(const cost_model& m, std::size_t v, const strategy& s, int k) {
@@ -127,4 +127,4 @@ constexpr void assign(const cost_model& m, assignment& a, std::size_t v, const s
   }
 }
 
-} // namespace cleave::planner
+} // namespace cleave::inline v0::planner

@@ -5,7 +5,7 @@
 #include <cleave/cost/legal.hpp>
 #include <cleave/cost/node_price.hpp>
 
-namespace cleave::planner {
+namespace cleave::inline v0::planner {
 
 /// Adds a strategy that reduces whatever is partial, and variants that forward partial sums of the operands.
 constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std::size_t v, strategy s,
@@ -109,4 +109,4 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
   if (const op_rules& rules = m.rules(v); rules.offer != nullptr) rules.offer(m, a, v, list);
 }
 
-} // namespace cleave::planner
+} // namespace cleave::inline v0::planner

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The collectives and local moves of a plan.
 enum class kind : std::uint8_t {
@@ -201,4 +201,4 @@ constexpr bool is_legal(const hop& h, const layout& from) {
   return legal != nullptr && legal(from, h);
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// One operand of a remap and the result, as they are sharded: what an exchange takes from where.
 struct exchange_part {
@@ -197,4 +197,4 @@ constexpr cost exchange_cost(std::span<const exchange_part> parts, const sizes& 
   });
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

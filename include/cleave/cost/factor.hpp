@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What sharding a factor means, in the words of Shardy's sharding rules.
 enum class factor_type : std::uint8_t {
@@ -79,4 +79,4 @@ struct view_parts {
   bool exact = true;
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

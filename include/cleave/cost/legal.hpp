@@ -4,7 +4,7 @@
 
 #include <cleave/cost/assignment.hpp>
 
-namespace cleave::planner {
+namespace cleave::inline v0::planner {
 
 /// Dims of the result that may not be sharded: those of windows, what a user's kernel needs whole, and the one along
 /// which a loop stacks.
@@ -204,4 +204,4 @@ constexpr bool valid(const cost_model& m, std::size_t v, const strategy& s) {
   return (t & has_pins) == 0 || respects_pins(m.node_at(v), s);
 }
 
-} // namespace cleave::planner
+} // namespace cleave::inline v0::planner

@@ -4,7 +4,7 @@
 
 #include <cleave/cost/assignment.hpp>
 
-namespace cleave::planner {
+namespace cleave::inline v0::planner {
 
 /// What it costs to take a value from one layout to another, as often as its node runs.
 constexpr double reshard_price(const cost_model& m, std::size_t u, layout from, layout to) {
@@ -118,4 +118,4 @@ constexpr double total_price(const cost_model& m, const assignment& a) {
   return total;
 }
 
-} // namespace cleave::planner
+} // namespace cleave::inline v0::planner

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 enum class step_kind : std::uint8_t;
 struct step;
@@ -138,4 +138,4 @@ struct op_rules_table {
   op_rules of[op_class_count];
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 
 #include <span>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// One operation with the layouts of its operands and of its result: of a node under a strategy, or of a step of a
 /// program. Both are priced from this, so that they cost the same.
@@ -37,4 +37,4 @@ constexpr std::int64_t elements_of_busiest(const placed_op::tensor& t, const siz
   return largest_shape(shape_of(*t.type, s), t.where, s.axes).elements();
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What a piece of a plan moves: bytes of communication (the busiest device's), and messages that a device waits for.
 struct cost {
@@ -54,4 +54,4 @@ struct policy {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

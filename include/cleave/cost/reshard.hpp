@@ -5,7 +5,7 @@
 #include <cleave/base/static_vector.hpp>
 #include <cleave/cost/collective.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// How a value goes from one layout to another.
 inline constexpr std::size_t max_hops = 8;
@@ -240,4 +240,4 @@ constexpr double path_score(const shape& global, std::int64_t element_bytes, con
   return detail::cheapest_path<detail::last_hop>(global, element_bytes, from, to, sizes, rule).score;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

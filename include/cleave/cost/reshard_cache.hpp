@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace cleave::planner {
+namespace cleave::inline v0::planner {
 
 /// An array that constant evaluation reads through a plain pointer: a call of std::vector's operator[] costs it three
 /// times as much.
@@ -140,4 +140,4 @@ class reshard_cache {
   flat_array<std::uint32_t> heads_{}, kind_heads_{};
 };
 
-} // namespace cleave::planner
+} // namespace cleave::inline v0::planner

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// How far the search for strategies looks. Every number with its unit and its reason; none of them decides whether a
 /// plan is correct.
@@ -39,4 +39,4 @@ struct search_limits {
   double largest_sum = 1e100;
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 // Which rows travel between devices for given indices. Routes are found on the host and kept: with the same indices as
 // in the last run, devices only tell each other so.
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 /// The most elements of a shard of a table whose offsets travel as 32-bit numbers. Tests set it low.
 inline std::int64_t& narrow_offsets_limit() {
@@ -197,4 +197,4 @@ class kept_routes {
   std::vector<std::int64_t> there_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

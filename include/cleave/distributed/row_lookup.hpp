@@ -8,7 +8,7 @@
 
 #include <numeric>
 
-namespace cleave::comm {
+namespace cleave::inline v0::comm {
 
 namespace detail {
 /// A packed row beside a row of a tensor, the packed one first: extents, and strides in both.
@@ -133,4 +133,4 @@ class row_scatter final : public data_routed, row_transport<T, I> {
   kept_memory<computed<T>> sums_{};
 };
 
-} // namespace cleave::comm
+} // namespace cleave::inline v0::comm

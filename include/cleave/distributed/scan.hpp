@@ -6,7 +6,7 @@
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/memory.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Running totals along the middle dim of an array [outer][length][inner], and the total of each slice.
 template <reduction How, class T>
@@ -64,4 +64,4 @@ void run_scan(const bound_scan& b, const void* in, void* out, const comm::scratc
   launch("cleave scan", b.slices() * b.length, scan_continue<How, T>{as<T>(out), before, b.length, b.inner});
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

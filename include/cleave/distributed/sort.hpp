@@ -11,7 +11,7 @@
 #include <numeric>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Copies runs of elements from one array to another. Strides are constant.
 template <class T>
@@ -394,4 +394,4 @@ class bound_sort final : public comm::data_routed {
   numbers start_{}, run_start_{}, sizes_{}, cut_indices_{}, ends_{};
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

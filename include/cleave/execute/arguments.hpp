@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The memory of a program's arguments and results: which results must be computed beside it, because the caller gave
 /// the memory of an argument that is still to be read.
@@ -155,4 +155,4 @@ class argument_memory {
   std::vector<std::size_t> by_address_{};
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

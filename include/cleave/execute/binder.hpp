@@ -8,7 +8,7 @@
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/program_view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What a step is bound from: the program, the sizes, and the device. Computed once, when a plan meets sizes.
 struct binder {
@@ -54,4 +54,4 @@ inline double literal_of(const tape_op& t, const sizes& at) {
   return product;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

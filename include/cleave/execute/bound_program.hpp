@@ -6,7 +6,7 @@
 #include <cleave/execute/runnable.hpp>
 #include <cleave/storage/as.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A plan bound to a grid and to sizes. Buffers that live in one workspace slot share its memory; one allocation holds
 /// all slots and the memory of the steps.
@@ -120,4 +120,4 @@ class bound_program {
   std::shared_ptr<void> workspace_{}, host_{};
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 struct run_state;
 
@@ -76,4 +76,4 @@ struct operand_addresses {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/execute/loop_binder.hpp>
 #include <cleave/kernels/map_boxes.hpp>
 #include <cleave/layout/index_map.hpp>
@@ -12,7 +13,7 @@
 // A stencil reads a shard and its halo where they are: cuts the iteration space of a map where a load goes from the
 // one to the other.
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Whether a step reads a shard and its halo.
 inline bool reads_around_shard(const binder& b, const step& s) {
@@ -33,13 +34,13 @@ class box_binder {
       cuts.push_back(cuts_along(i));
       if (cuts.back().size() < 2) return made;
     }
-    std::vector<std::size_t> at(static_cast<std::size_t>(rank), 0);
+    std::vector<std::size_t> at(as_size(rank), 0);
     const auto choose = [&](int i) {
-      const auto d = static_cast<std::size_t>(i);
+      const auto d = as_size(i);
       loops_.part.begin[i] = cuts[d][at[d]];
       loops_.part.extent[i] = cuts[d][at[d] + 1] - cuts[d][at[d]];
     };
-    const auto last = static_cast<std::size_t>(inner);
+    const auto last = as_size(inner);
     while (true) {
       map_box box;
       for (int i = 0; i < inner; ++i) choose(i);
@@ -64,7 +65,7 @@ class box_binder {
   /// How far from its own index along a dim an operand is read.
   std::int64_t distance(const buffer& view, dim_id along) const {
     for (int m = 0; m < view.maps; ++m)
-      if (const dim_map& map = b_.program.maps[view.first_map + static_cast<std::size_t>(m)]; map.from == along)
+      if (const dim_map& map = b_.program.maps[as_size(view.first_map + m)]; map.from == along)
         return map.offset.constant;
     return 0;
   }
@@ -113,7 +114,7 @@ class box_binder {
     std::int64_t index[max_rank];
     for (int i = 0; i < halo.type.rank; ++i) index[i] = loops_.part.begin[s_.loop.find(halo.type[i])];
     for (int m = 0; m < halo.maps; ++m, digit *= 3) {
-      const dim_map& map = b_.program.maps[halo.first_map + static_cast<std::size_t>(m)];
+      const dim_map& map = b_.program.maps[as_size(halo.first_map + m)];
       const int i = halo.type.find(map.from);
       const std::int64_t n = extent_along(s_.loop.find(map.from));
       index[i] += distance(view, map.from);
@@ -131,7 +132,7 @@ class box_binder {
     addressing strides;
     for (int i = halo.type.rank; i-- > 0; stride *= extents[i]) {
       elements += (index[i] - (there[i].begin - own[i].begin)) * stride;
-      strides.stride[static_cast<std::size_t>(view.type.find(halo.type[i]))] = stride;
+      strides.stride[view.type.find(halo.type[i])] = stride;
     }
     if (!inside) elements += offset_of_part(halo, part, b_.program.maps, b_.at, b_.grid.here());
     loops_.read_at(k, strides);
@@ -146,4 +147,4 @@ class box_binder {
   loop_binder loops_;
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

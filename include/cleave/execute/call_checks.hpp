@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// What checked mode does around the calls and steps of one bound plan. Everything that it throws is thrown on all
 /// devices, and nothing waits longer than the time limit.
@@ -174,4 +174,4 @@ class call_checks {
   nan_search search_;
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

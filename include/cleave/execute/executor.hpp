@@ -7,7 +7,7 @@
 
 #include <memory>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Runs one plan for one set of sizes on one grid. Binding computes all that depends on sizes and allocates the
 /// workspace; running walks the steps, allocates nothing and decides nothing.
@@ -61,4 +61,4 @@ executor& executor_for(grid_state& grid, const sizes& at) {
   return executor_for(grid, runnable_of<Plan>, std::span(at.dims).first(Plan::frozen.dims.size()), [&] { return at; });
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

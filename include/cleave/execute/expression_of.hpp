@@ -15,7 +15,7 @@
 
 // From the tape of a step, a constant, to the type of its expression. Tapes that compute the same are one type.
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The parts of a node of an expression: its op, the element type of its result, and where its operands are (see
 /// tape_node).
@@ -104,4 +104,4 @@ struct expression_of {
   using type = decltype(nodes(std::make_integer_sequence<int, tape.size>{}));
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// One real number of a tensor, as the host sees it.
 class host_number {
@@ -64,4 +64,4 @@ class host_number {
   element element_;
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The part of a tensor that a kernel of yours gets on this device: LayoutRight, in Kokkos' default memory space.
 struct shard {
@@ -205,4 +205,4 @@ class local_context {
   grid_state* grid_;
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 #include <cleave/kernels/expression.hpp>
 #include <cleave/kernels/loops.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The loops of a map or fold for the sizes of a binder.
 class loop_binder {
@@ -118,4 +118,4 @@ class loop_binder {
   addressing address_[max_operands + 1];
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Which operation of a fused chain made a NaN: computes one element of the chain once more, on the host.
 class nan_search {
@@ -108,4 +108,4 @@ class nan_search {
   std::vector<kept_operand> kept_{};
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// ` at main.cpp:31`, or nothing where the line is not known.
 inline std::string place_of(std::string_view file, unsigned line) {
@@ -59,4 +59,4 @@ class plan_identity {
   bool named_without_line_ = true;
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

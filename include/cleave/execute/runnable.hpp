@@ -11,7 +11,7 @@
 // From a plan, a constant, to what runs it: the program, and the code of its steps. The rest of the run time is
 // compiled once.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What the run time knows of a plan. Its address stands for the plan.
 struct runnable {
@@ -100,4 +100,4 @@ inline constexpr runnable runnable_of{Plan::frozen,
                                                 detail::forms_of_plan<Plan>::steps),
                                       detail::forms_of_plan<Plan>::all, detail::reduce_joiner_of(Plan::frozen)};
 
-} // namespace cleave
+} // namespace cleave::inline v0

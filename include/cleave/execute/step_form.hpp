@@ -8,7 +8,7 @@
 
 #include <memory>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// How steps of one form are bound: steps that need the same code, whatever their sizes and layouts, in whatever plan.
 struct step_form {
@@ -38,4 +38,4 @@ using element_at = typename element_type<Plan::frozen.buffers[Buffer].type.eleme
 
 } // namespace detail
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -9,7 +9,7 @@
 
 // Facts of a step that its kernel's type depends on.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Which loop dim is innermost, and how each operand moves along it.
 struct inner_dim {
@@ -60,4 +60,4 @@ constexpr inner_dim inner_dim_of(const step& s, const Buffers& buffers, const Ma
   return inner;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

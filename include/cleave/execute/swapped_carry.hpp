@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A map at the end of an iteration that copies a value to the memory of a carried one. Where nothing else needs the
 /// value any more, both change their memory instead.
@@ -99,4 +99,4 @@ class swaps_of_a_loop {
   run_state& r_;
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

@@ -6,7 +6,7 @@
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/statement.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The value that stands for a tensor in the body of a function. It knows the tensor's type.
 template <class T, auto Layout>
@@ -329,4 +329,4 @@ struct recording_of<R, E, std::tuple<Leaves...>> {
 
 } // namespace detail
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 #include <cleave/rules/annotation.hpp>
 #include <cleave/rules/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// For functions made of others: while it lives, new nodes get the line where the user called the function.
 class called_at {
@@ -367,4 +367,4 @@ constexpr value reshard(operand x, const spec& s) {
 }
 CLEAVE_LIFT(reshard)
 
-} // namespace cleave
+} // namespace cleave::inline v0

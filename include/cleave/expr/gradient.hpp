@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -258,4 +258,4 @@ constexpr auto custom_vjp(Forward forward, Backward backward) {
   return function(detail::custom_body<Forward, Backward>{forward, backward});
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

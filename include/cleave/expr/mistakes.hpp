@@ -4,7 +4,7 @@
 
 #include <cleave/expr/statement.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 // Operators that values and tensors do not have, and operands that they do not take. Each is one error at the line
 // where it stands, instead of a list of the operators of all libraries.
@@ -103,4 +103,4 @@ CLEAVE_MISMATCHED(&)
 CLEAVE_MISMATCHED(|)
 #undef CLEAVE_MISMATCHED
 
-} // namespace cleave
+} // namespace cleave::inline v0

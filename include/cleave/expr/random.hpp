@@ -12,7 +12,7 @@
 // integer type), a literal, or what fold_in makes. One key is for one use: what is drawn twice with it is not
 // independent.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -226,4 +226,4 @@ constexpr value dropout(operand x, operand rate, operand key) {
 }
 CLEAVE_LIFT(dropout)
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 
 // Reductions that are composed of others: planned, fused and differentiated as what they are made of.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -137,4 +137,4 @@ constexpr value variance(operand x, const D&... over) {
 }
 CLEAVE_LIFT(variance)
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -6,7 +6,7 @@
 #include <cleave/expr/statement.hpp>
 #include <cleave/rules/sort.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The order of `sort` and `argsort`.
 enum class order : std::uint8_t { ascending, descending };
@@ -46,4 +46,4 @@ constexpr value searchsorted(operand sorted, operand values, dim_ref along, side
 }
 CLEAVE_LIFT(searchsorted)
 
-} // namespace cleave
+} // namespace cleave::inline v0

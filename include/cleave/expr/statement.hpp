@@ -5,7 +5,7 @@
 #include <cleave/expr/statement_operand.hpp>
 #include <cleave/record/value.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A statement: a tree of operations on tensors. It is recorded into a graph, by its type, when it is assigned. It
 /// holds aliases of its tensors, so that they live as long as it does. `F` is the captureless closure that records the
@@ -241,4 +241,4 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
     return detail::make_expression([](const auto& x, const auto& y) { return x sign y; }, a, b); \
   }
 
-} // namespace cleave
+} // namespace cleave::inline v0

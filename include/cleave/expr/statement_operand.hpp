@@ -5,7 +5,7 @@
 #include <cleave/base/fields.hpp>
 #include <cleave/type/abstract.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 template <class A>
 using kept = typename kept_as<std::remove_cvref_t<A>>::type;
@@ -39,4 +39,4 @@ struct statement_operand {
   constexpr statement_operand(statement_operand&&) = default;
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

@@ -4,7 +4,7 @@
 
 #include <cleave/expr/function.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -62,4 +62,4 @@ constexpr First tree_map(F&& f, const First& first, const Rest&... rest) {
   return made;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -14,7 +14,7 @@
 
 // For libraries of functions on values, as cleave/nn: what they need to know of their operands, and dims of their own.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Inside a function: the values of an aggregate, in declaration order.
 template <class A>
@@ -77,4 +77,4 @@ constexpr value call_with_type(std::span<const value> operands, std::span<const 
   return detail::recorded_call(*operands[0].in, detail::shard_operation<Op>, operands, whole, result, where);
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

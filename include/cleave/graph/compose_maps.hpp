@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/narrowed.hpp>
 #include <cleave/graph/graph.hpp>
 
 #include <optional>
 
 // Maps of maps: two remaps in a row are one where one index map says what both do, so that elements travel once.
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// times * a + b; none where a coefficient would not fit.
 constexpr std::optional<extent_sum> scaled_sum(const extent_sum& a, std::int64_t times, const extent_sum& b) {
@@ -22,7 +23,7 @@ constexpr std::optional<extent_sum> scaled_sum(const extent_sum& a, std::int64_t
     else if (s.terms.full()) return std::nullopt;
     else s.terms.push_back({t.dim, 0});
     if (all < -127 || all > 127) return std::nullopt;
-    s.terms[k].times = static_cast<std::int8_t>(all);
+    s.terms[k].times = all;
   }
   extent_sum shorter;
   shorter.constant = s.constant;
@@ -174,8 +175,8 @@ constexpr bool compose_remaps(graph& g, node& n) {
   if (inner.arity > 1) n.code = inner.code;
   n.arity = inner.arity;
   n.in = inner.in;
-  n.first_map = static_cast<std::uint16_t>(first);
-  n.maps = static_cast<std::uint8_t>(maps->size());
+  n.first_map = narrowed(first);
+  n.maps = narrowed(maps->size());
   for (const dim_map& m : *maps) g.maps.push_back(m);
   return true;
 }
@@ -191,11 +192,9 @@ constexpr bool changes_nothing(const graph& g, const node& n) {
 /// How many live nodes and results read each node.
 constexpr std::vector<std::uint8_t> readers_in(const graph& g, const std::vector<std::uint8_t>& live) {
   std::vector<std::uint8_t> readers(g.nodes.size(), 0);
-  const auto count = [&readers](node_id v) {
-    readers[v] = static_cast<std::uint8_t>(readers[v] < 2 ? readers[v] + 1 : 2);
-  };
+  const auto count = [&readers](node_id v) { readers[v] = narrowed(readers[v] < 2 ? readers[v] + 1 : 2); };
   for (std::size_t v = 0; v < g.nodes.size(); ++v)
-    for (int k = 0; k < g.nodes[v].arity && live[v] != 0; ++k) count(g.nodes[v].in[static_cast<std::size_t>(k)]);
+    for (int k = 0; k < g.nodes[v].arity && live[v] != 0; ++k) count(g.nodes[v].in[k]);
   for (node_id r : g.outputs) count(r);
   return readers;
 }
@@ -206,4 +205,4 @@ constexpr bool reads_alone(const graph& g, const std::vector<std::uint8_t>& read
   return false;
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

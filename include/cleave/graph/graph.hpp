@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 using node_id = std::uint16_t;
 inline constexpr node_id no_node = 0xffff;
@@ -257,4 +257,4 @@ constexpr shape shape_of(const tensor_type& type, const sizes& s) {
   return global;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The operations of a graph. Their list is graph/op_list.hpp, and what a pass may ask of one is in ops/table.hpp.
 enum class op : std::uint8_t {
@@ -22,4 +22,4 @@ constexpr bool is_outside_its_loop(op code) { return leaves_loop(code) || code =
 /// Says how often a loop runs.
 constexpr bool limits_loop(op code) { return code == op::trip_count || code == op::break_if; }
 
-} // namespace cleave
+} // namespace cleave::inline v0

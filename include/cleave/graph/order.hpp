@@ -4,7 +4,7 @@
 
 #include <cleave/graph/graph.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -82,4 +82,4 @@ constexpr graph ordered(graph g) {
   return g;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

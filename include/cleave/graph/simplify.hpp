@@ -5,7 +5,7 @@
 #include <cleave/graph/compose_maps.hpp>
 #include <cleave/graph/order.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -177,4 +177,4 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
   return to;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -14,7 +14,7 @@
 // The chain of operations of a step as a type: a list of nodes, made of plain types and ints only, so that kernels are
 // shared by all steps that compute the same, whatever their layouts, and every compiler can name them.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What an entry of a tape is to a kernel: a load, a number that is known when the kernel starts, an index, or
 /// something computed.
@@ -204,4 +204,4 @@ struct striding<tape_expression<Loads, Nodes...>> {
   using type = tape_expression<Loads, typename detail::striding_node<Nodes>::type...>;
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -6,7 +6,7 @@
 
 // Loops as kernels of devices take them: plain arrays, no longer than the expression needs.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 template <int Walked>
 struct flat_loops {
@@ -49,4 +49,4 @@ struct flat_position {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 
 // What of a fold depends on its expression. kernels/run_fold.hpp has the loops around it.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Results that share a unit where the inner dim is kept.
 inline constexpr std::int64_t fold_width = 512;
@@ -222,4 +222,4 @@ void fold_flat(const bound_loops& l, const void* const* from, void* to, void* pi
   join_pieces<T, How, Out>(l, pieces, to);
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// One group of dims of a product: extents in a canonical order, and strides in each of the three arrays (0 in the
 /// array that lacks the group).
@@ -281,4 +281,4 @@ void run_gemm(const bound_gemm& g, const void* left, const void* right, void* re
   convert_elements(wide[2], as<T>(result), c);
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -23,7 +23,7 @@
     static constexpr auto gemv = &cleave_##name_gemv;                                                                  \
   }
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 template <class T>
@@ -58,6 +58,6 @@ void blas_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref&
                                     right, &ldb, left, &lda, &zero, c, &ldc);
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0
 
 #endif

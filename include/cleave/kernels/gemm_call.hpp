@@ -12,7 +12,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Elements that the library of products knows.
 template <class T>
@@ -38,4 +38,4 @@ void gemm_call(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref&
 #endif
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -13,7 +13,7 @@
 // Products through Kokkos Kernels: for device memory, and where it was built without a BLAS. Compiling its gemm takes
 // seconds.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -40,4 +40,4 @@ void kokkos_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_re
                    result);
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 
 // Look-ups and sums by index where nothing moves: one parallel kernel that reads the indices where they are.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The indices along one dim of a table that a shard of it has, and how far apart their rows are in the shard.
 struct index_block {
@@ -273,4 +273,4 @@ bool same_elements(const I* a, const I* b, std::int64_t elements, int* flag) {
   return differ == 0;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 
 // The loops of a map or a fold, bound to sizes. Nothing here depends on what is computed, so it is compiled once.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The arrays that a kernel walks through: its loads, then its indices (whose "address" is the index itself), then the
 /// result.
@@ -155,4 +155,4 @@ void for_each_block(const loop_nest& nest, int walked, std::int64_t flat, std::i
   }
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -6,7 +6,7 @@
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/vectorise.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The inner loop of a map: blocks that become vector code, and the rest.
 template <class Expression>
@@ -134,4 +134,4 @@ inline void run_map(const bound_loops& l, const void* const* from, void* to, con
   }
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -9,7 +9,7 @@
 // A map whose operands are each several arrays: a shard and what is around it. Its iteration space is cut into boxes in
 // which every load is one array with plain strides.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A part of the iteration space of a map in which every load is one array with plain strides.
 struct map_segment {
@@ -109,4 +109,4 @@ inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* to, con
   }
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A row-major matrix in memory, or its transpose. `leading` elements lie between rows as stored.
 struct matrix_ref {
@@ -13,4 +13,4 @@ struct matrix_ref {
   bool transposed = false;
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 
 // From the loops of a step to the operands of one line of its expression.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -60,4 +60,4 @@ struct row_maker<tape_expression<Loads, Nodes...>> {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

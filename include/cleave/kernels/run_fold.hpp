@@ -7,7 +7,7 @@
 
 // The loops around a fold's expression, on the host. Compiled once.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Elements that are worth a unit of parallel work, and the most pieces of one range.
 inline constexpr std::int64_t fold_grain = 1 << 13;
@@ -197,4 +197,4 @@ inline void run_fold(const bound_loops& l, const void* const* from, void* to, vo
   f.join(l, pieces, to);
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Whether a comes before b: NaN after all numbers, and before them in descending order.
 template <class T>
@@ -184,4 +184,4 @@ void sort_slices(const slices_to_sort<T>& all) {
   else detail::sort_on_device(all);
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

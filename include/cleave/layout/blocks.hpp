@@ -6,7 +6,7 @@
 
 #include <limits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Half-open range of indices.
 struct range {
@@ -119,4 +119,4 @@ constexpr axis_list essential(axis_list list, const axis_sizes& sizes) {
   return kept;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 
 #include <cleave/layout/blocks.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The part of a tensor that one device holds, or a part of that: a range of global indices for each dim.
 struct box {
@@ -43,4 +43,4 @@ constexpr box intersect(const box& a, const box& b) {
   return c;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

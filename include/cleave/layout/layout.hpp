@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The largest number of dims of a tensor.
 inline constexpr int max_rank = 8;
@@ -129,4 +129,4 @@ struct layout {
   static constexpr axis_set packed_set(std::uint64_t bits) { return bits * 0x0000'0410'4104'1040u >> 42 & 127u; }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

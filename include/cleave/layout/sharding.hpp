@@ -9,7 +9,7 @@
 #include <array>
 #include <type_traits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 struct dim_tag {};
 
@@ -236,4 +236,4 @@ struct sharding {
   static_assert(sizeof(typename detail::rejection_of<detail::spec_verdict<sharding>>::type) != 0);
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

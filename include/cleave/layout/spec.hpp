@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A dim by name, with its extent if it is fixed. `dim<"batch">` converts to it; functions take it as an argument.
 struct dim_ref {
@@ -46,4 +46,4 @@ struct spec {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

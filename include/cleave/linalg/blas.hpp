@@ -24,7 +24,7 @@
     static constexpr auto syrk = &cleave_##name_syrk;                                                                  \
   }
 
-namespace cleave::linalg {
+namespace cleave::inline v0::linalg {
 
 namespace detail {
 template <class T>
@@ -79,6 +79,6 @@ void blas_downdate(std::int64_t n, std::int64_t k, stepped<T> a, stepped<T> c) {
                                   &lda, &one, c.at, &ldc);
 }
 
-} // namespace cleave::linalg
+} // namespace cleave::inline v0::linalg
 
 #endif

@@ -24,7 +24,7 @@
 
 // Fourier transforms of shards by FFTW or cuFFT. Plans are made once for a shape and kept until the program ends.
 
-namespace cleave::linalg {
+namespace cleave::inline v0::linalg {
 
 namespace detail {
 
@@ -263,4 +263,4 @@ void transform_kernel<From, To, What>::operator()(const local_context&, std::spa
 
 } // namespace detail
 
-} // namespace cleave::linalg
+} // namespace cleave::inline v0::linalg

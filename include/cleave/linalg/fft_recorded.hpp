@@ -8,7 +8,7 @@
 // Fourier transforms as programs record them: without Kokkos and FFTW. The kernels are in linalg/fft_kernels.hpp;
 // programs include linalg/fft.hpp, which is both.
 
-namespace cleave::linalg {
+namespace cleave::inline v0::linalg {
 
 /// What is transformed: complex numbers there and back, and the half spectra of real ones.
 enum class transform : std::uint8_t { forward, inverse, of_real, to_real };
@@ -145,4 +145,4 @@ constexpr value irfft(operand x, const From& from, const To& to) {
 }
 CLEAVE_LIFT(irfft)
 
-} // namespace cleave::linalg
+} // namespace cleave::inline v0::linalg

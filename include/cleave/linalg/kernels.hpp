@@ -12,7 +12,7 @@
 // Cholesky factors and triangular systems on shards. Large matrices on the host go through BLAS one after another; all
 // others through kernels of Kokkos over the batch.
 
-namespace cleave::linalg {
+namespace cleave::inline v0::linalg {
 
 namespace detail {
 
@@ -233,4 +233,4 @@ void solve_kernel<Rows, Columns, Which, Transposed>::operator()(const local_cont
 
 } // namespace detail
 
-} // namespace cleave::linalg
+} // namespace cleave::inline v0::linalg

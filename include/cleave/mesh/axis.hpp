@@ -8,7 +8,7 @@
 #include <concepts>
 #include <type_traits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 struct axis_tag {};
 
@@ -34,4 +34,4 @@ struct axis : axis_tag {
 template <class A>
 concept MeshAxis = std::derived_from<std::remove_cvref_t<A>, axis_tag>;
 
-} // namespace cleave
+} // namespace cleave::inline v0

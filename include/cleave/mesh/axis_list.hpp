@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The axes that shard one dim, major first. Four bits an axis, so that layouts copy and compare as integers.
 struct axis_list {
@@ -72,4 +72,4 @@ struct axis_list {
   friend constexpr bool operator==(axis_list, axis_list) = default;
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

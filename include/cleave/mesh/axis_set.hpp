@@ -4,7 +4,7 @@
 
 #include <cleave/base/small_set.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The largest number of axes of a mesh.
 inline constexpr int max_axes = 7;
@@ -14,4 +14,4 @@ using axis_set = small_set<struct axes_of_mesh, std::uint8_t, max_axes>;
 
 constexpr axis_set axis_bit(int axis) { return 1u << axis; }
 
-} // namespace cleave
+} // namespace cleave::inline v0

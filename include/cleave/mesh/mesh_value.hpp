@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// An extent or axis size that is known only at run time.
 inline constexpr std::int64_t dynamic = -1;
@@ -120,4 +120,4 @@ constexpr std::int64_t block_index(axis_list list, const coordinates& at, const 
   return index;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

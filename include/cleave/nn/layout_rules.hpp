@@ -8,7 +8,7 @@
 
 #include <span>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 namespace detail {
 
@@ -220,4 +220,4 @@ model_layout(P, A) -> model_layout<P, A>;
 template <class P, class A, class S>
 model_layout(P, A, S) -> model_layout<P, A, S>;
 
-} // namespace cleave::nn
+} // namespace cleave::inline v0::nn

@@ -4,7 +4,7 @@
 
 #include <cleave/expr/functions.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// The scale and the bias of a normalization, each a tensor of the normalized dim.
 template <class Scale, class Bias = Scale>
@@ -30,4 +30,4 @@ constexpr value rms_norm(operand x, operand scale, dim_ref over, double epsilon 
 }
 CLEAVE_LIFT(rms_norm)
 
-} // namespace cleave::nn
+} // namespace cleave::inline v0::nn

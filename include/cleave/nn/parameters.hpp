@@ -6,7 +6,7 @@
 
 #include <initializer_list>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 namespace detail {
 template <class A>
@@ -55,4 +55,4 @@ std::int64_t count_parameters(const A& all) {
   return total;
 }
 
-} // namespace cleave::nn
+} // namespace cleave::inline v0::nn

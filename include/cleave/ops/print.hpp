@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// `batch/data/fsdp`: a dim and the axes that shard it.
 inline std::string to_string(dim_id d, axis_list list, const dim_table& dims, const mesh_value& mesh) {
@@ -71,4 +71,4 @@ inline std::string to_string(const graph& g, std::span<const layout> layouts = {
   return s;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -17,7 +17,7 @@
 // sigmoid, gelu and erf have no branch and call nothing, so that loops over them become vector code; their relative
 // error is some 1e-7.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -420,4 +420,4 @@ constexpr T make_identity() {
 template <reduction How, class T>
 inline constexpr T identity_of = detail::make_identity<How, T>();
 
-} // namespace cleave
+} // namespace cleave::inline v0

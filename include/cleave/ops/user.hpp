@@ -11,7 +11,7 @@
 #include <concepts>
 #include <span>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What a user's kernel gets when it runs; execute/local.hpp.
 struct shard;
@@ -153,4 +153,4 @@ inline constexpr user_entry shard_operation = [] {
 
 } // namespace detail
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-namespace cleave::optim {
+namespace cleave::inline v0::optim {
 
 namespace detail {
 
@@ -216,4 +216,4 @@ constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const Sta
   return adafactor(weights, state, gradients, detail::as_number(minimum(rsqrt(t), 0.01)), adafactor_options{}, where);
 }
 
-} // namespace cleave::optim
+} // namespace cleave::inline v0::optim

@@ -4,7 +4,7 @@
 
 #include <cleave/optim/leaves.hpp>
 
-namespace cleave::optim {
+namespace cleave::inline v0::optim {
 
 /// The state of Adam: averages of the gradients and of their squares, and for each the sum of the averaging weights so
 /// far, a rank-0 tensor. All start as zeros. `Weights` may have other layouts than the parameters (ZeRO).
@@ -54,4 +54,4 @@ constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& s
   return {tree_map(updated, weights, s.mean, s.square), s};
 }
 
-} // namespace cleave::optim
+} // namespace cleave::inline v0::optim

@@ -4,7 +4,7 @@
 
 #include <cleave/optim/leaves.hpp>
 
-namespace cleave::optim {
+namespace cleave::inline v0::optim {
 
 /// The square root of the sum of the squares of all elements of all leaves (optax.global_norm): a rank-0 value in
 /// float, or in double if a leaf is double. 16-bit numbers are squared and added in float. Any layouts. Communication:
@@ -32,4 +32,4 @@ constexpr Gradients clip_by_global_norm(const Gradients& gradients, const Limit&
                   gradients);
 }
 
-} // namespace cleave::optim
+} // namespace cleave::inline v0::optim

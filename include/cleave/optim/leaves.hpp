@@ -8,7 +8,7 @@
 
 // What optimizers need to know of the leaves of an aggregate.
 
-namespace cleave::optim::detail {
+namespace cleave::inline v0::optim::detail {
 
 /// x in an element type; as it is where it has that type already.
 constexpr value in_type(const value& x, element type) { return !x.ok() || element_in(x) == type ? x : cast(x, type); }
@@ -62,4 +62,4 @@ constexpr value total_of(const Tree& tree, std::string_view op, source where, F&
   return total;
 }
 
-} // namespace cleave::optim::detail
+} // namespace cleave::inline v0::optim::detail

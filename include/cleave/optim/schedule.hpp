@@ -11,7 +11,7 @@
 // gives one, which takes the element type of the tensor beside it. No communication. Faults: not_floating for complex
 // and bool steps.
 
-namespace cleave::optim {
+namespace cleave::inline v0::optim {
 
 namespace detail {
 
@@ -125,4 +125,4 @@ struct inverse_square_root {
   }
 };
 
-} // namespace cleave::optim
+} // namespace cleave::inline v0::optim

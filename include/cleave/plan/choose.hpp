@@ -11,7 +11,7 @@
 
 #include <type_traits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A strategy for every node, by node, and the fault if the choice must be left to the user.
 struct choice {
@@ -58,4 +58,4 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   return made;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -170,4 +170,4 @@ std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<na
   return text;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

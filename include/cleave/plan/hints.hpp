@@ -6,7 +6,7 @@
 
 #include <span>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The size that planning assumes for an axis, an extent, or a part of a split dim, if the size is known only at run
 /// time.
@@ -56,4 +56,4 @@ constexpr sizes sizes_for(const Sized& g, std::span<const named_size> named = {}
   return s;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

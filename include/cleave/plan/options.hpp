@@ -7,7 +7,7 @@
 
 #include <concepts>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Contracts and hints of a plan. They are types, so that they are part of the plan's identity.
 struct option_tag {};
@@ -109,4 +109,4 @@ constexpr auto with(const function<F>&, const Options&...) {
   return function(detail::body_with<F, Options...>{});
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -63,4 +63,4 @@ constexpr program partition(const graph& recorded, const sizes& hints, const pol
   return made.found.ok() ? made : none;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

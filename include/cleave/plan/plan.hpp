@@ -11,7 +11,7 @@
 #include <initializer_list>
 #include <span>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -162,4 +162,4 @@ constexpr auto plan(const function<F>&, const Options&...) {
   return planned<made, typename detail::rejection_of<made>::type>{};
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

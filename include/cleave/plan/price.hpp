@@ -7,7 +7,7 @@
 #include <cleave/program/program_view.hpp>
 #include <cleave/rules/all.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A step with the layouts of the buffers that it reads and writes.
 constexpr placed_op placed(const program_view& p, const step& s) {
@@ -89,4 +89,4 @@ constexpr std::int64_t workspace(const program_view& p, const sizes& at) {
   return total;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

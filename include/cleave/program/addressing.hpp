@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/cost/region.hpp>
 #include <cleave/layout/box.hpp>
 #include <cleave/program/program.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The indices that a device has of a buffer, along every dim.
 template <class Maps>
@@ -15,7 +16,7 @@ constexpr box indices_of(const buffer& b, const Maps& maps, const sizes& s, cons
   all.rank = b.type.rank;
   for (int i = 0; i < b.type.rank; ++i) all.along[i] = held(s[b.type[i]], b.where[i], at, s.axes);
   for (int m = 0; m < b.maps && has_neighbours(b); ++m) {
-    const dim_map& map = maps[static_cast<std::size_t>(b.first_map + m)];
+    const dim_map& map = maps[as_size(b.first_map + m)];
     const int i = b.type.find(map.from);
     all.along[i] = region_range(map, held(s[map.to], b.where[i], at, s.axes));
   }
@@ -28,11 +29,10 @@ constexpr box part_of_halo(const buffer& b, std::uint32_t part, const Maps& maps
                            const coordinates& at) {
   box indices;
   indices.rank = b.type.rank;
-  for (int i = 0; i < b.type.rank; ++i)
-    indices.along[static_cast<std::size_t>(i)] = held(s[b.type[i]], b.where[i], at, s.axes);
+  for (int i = 0; i < b.type.rank; ++i) indices.along[i] = held(s[b.type[i]], b.where[i], at, s.axes);
   for (std::size_t m = 0; m < b.maps; ++m) {
     const dim_map& map = maps[b.first_map + m];
-    range& along = indices.along[static_cast<std::size_t>(b.type.find(map.from))];
+    range& along = indices.along[b.type.find(map.from)];
     along = part_along(map, along, digit_of(part, m));
   }
   return indices;
@@ -84,7 +84,7 @@ constexpr addressing addressing_of(const buffer& b, const Buffers& buffers, cons
   for (int i = 0; i < b.type.rank; ++i)
     if (region.type.has(b.type[i])) stride[i] = along(b.type[i]);
   for (int m = 0; m < b.maps; ++m) {
-    const dim_map& map = maps[static_cast<std::size_t>(b.first_map + m)];
+    const dim_map& map = maps[as_size(b.first_map + m)];
     stride[b.type.find(map.to)] = map.stride * along(map.from);
     if (map.window != no_dim) stride[b.type.find(map.window)] = map.dilation * along(map.from);
     p.offset += map.offset.constant * along(map.from);
@@ -98,4 +98,4 @@ constexpr std::int64_t largest_elements(const buffer& b, const Maps& maps, const
   return elements_of(b, maps, s, coordinates{});
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 
 #include <cleave/program/step.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 enum class role : std::uint8_t { input, output, workspace };
 
@@ -68,4 +68,4 @@ struct program : program_facts {
   std::vector<tape_op> tape{};
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

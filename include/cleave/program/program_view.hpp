@@ -8,7 +8,7 @@
 #include <concepts>
 #include <span>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A program as everybody reads it, whether its lists are vectors or arrays of a constant. It is small and refers to
 /// the program, which must live as long.
@@ -89,4 +89,4 @@ constexpr program thawed(const program_view& p) {
   return t;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

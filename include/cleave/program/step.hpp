@@ -5,7 +5,7 @@
 #include <cleave/cost/collective.hpp>
 #include <cleave/graph/graph.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What a step does. The table below has one entry for each.
 enum class step_kind : std::uint8_t {
@@ -163,4 +163,4 @@ constexpr gemm_dims as_gemm(const step& s) { return {s.batch, s.m, s.n, s.k}; }
 /// scan, sort, gather, scatter: the dim along which they work; no_dim for other steps.
 constexpr dim_id dim_along(const step& s) { return s.k.rank == 0 ? no_dim : s.k[0]; }
 
-} // namespace cleave
+} // namespace cleave::inline v0

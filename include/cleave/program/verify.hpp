@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Memory that no step may write: that of an argument.
 inline constexpr std::size_t read_only_memory = ~std::size_t{0};
@@ -134,4 +134,4 @@ constexpr bool verify(const program& p) {
   return verify_steps(p, detail::memory_of_buffers(p));
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

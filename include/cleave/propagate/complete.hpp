@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A layout for every value of a graph, by node.
 using completion = std::vector<layout>;
@@ -195,4 +195,4 @@ constexpr completion complete(const graph& g, const factor_table& factors) {
 }
 constexpr completion complete(const graph& g) { return complete(g, factors_of(g)); }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 #include <array>
 #include <string_view>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A name for a dim that an operation makes, a word and a number: the name of a dim must outlive its graph.
 struct numbered_name {
@@ -36,4 +36,4 @@ constexpr std::string_view name_of_pair(const pair_names& names, int one, int ot
   return names[static_cast<std::size_t>(one) * max_dims + static_cast<std::size_t>(other)].text();
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

@@ -11,7 +11,7 @@
 #include <span>
 #include <type_traits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
 /// evaluation and at run time alike. Names given to it must outlive the graph.
@@ -431,4 +431,4 @@ constexpr value reported(recorder& in) { return in.fail(fault::already_reported,
 constexpr value reported(const value& beside) { return beside.in == nullptr ? value{} : reported(*beside.in); }
 } // namespace detail
 
-} // namespace cleave
+} // namespace cleave::inline v0

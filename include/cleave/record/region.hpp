@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A stretch of the graph with a derivative of its own: nodes from `first` to before `last`.
 struct special_region {
@@ -33,4 +33,4 @@ struct special_region {
   constexpr bool own_derivative() const { return backward != nullptr || !cotangents.empty(); }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

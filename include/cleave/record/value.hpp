@@ -9,7 +9,7 @@
 
 #include <concepts>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 class recorder;
 struct value;
@@ -38,28 +38,26 @@ struct value {
   template <class T>
     requires std::is_arithmetic_v<T>
   explicit constexpr operator T() const {
-    return say(static_cast<rejected<fault::value_as_condition, T>*>(nullptr)),
-           static_cast<void>(detail::reported(*this)), T{};
+    return say(rejection<fault::value_as_condition, T>), static_cast<void>(detail::reported(*this)), T{};
   }
   /// A mistake: a value has no elements yet. Fault: value_indexed.
   template <class... X>
   constexpr value operator()(const X&...) const {
-    return say(static_cast<rejected<fault::value_indexed, got<sizeof...(X)>>*>(nullptr)), detail::reported(*this);
+    return say(rejection<fault::value_indexed, got<sizeof...(X)>>), detail::reported(*this);
   }
   template <class X>
   constexpr value operator[](const X&) const {
-    return say(static_cast<rejected<fault::value_indexed, got<1>, X>*>(nullptr)), detail::reported(*this);
+    return say(rejection<fault::value_indexed, got<1>, X>), detail::reported(*this);
   }
   template <class X>
     requires std::is_arithmetic_v<X>
   constexpr value& operator=(X) {
-    return say(static_cast<rejected<fault::changed_in_place, X>*>(nullptr)), *this = detail::reported(*this);
+    return say(rejection<fault::changed_in_place, X>), *this = detail::reported(*this);
   }
-#define CLEAVE_MEMBER_OF_TENSOR(name)                                                                         \
-  template <class... X>                                                                                       \
-  constexpr value name(const X&...) const {                                                                   \
-    return say(static_cast<rejected<fault::member_of_tensor, op_named<#name>, got<sizeof...(X)>>*>(nullptr)), \
-           detail::reported(*this);                                                                           \
+#define CLEAVE_MEMBER_OF_TENSOR(name)                                                                            \
+  template <class... X>                                                                                          \
+  constexpr value name(const X&...) const {                                                                      \
+    return say(rejection<fault::member_of_tensor, op_named<#name>, got<sizeof...(X)>>), detail::reported(*this); \
   }
   CLEAVE_MEMBER_OF_TENSOR(extents)
   CLEAVE_MEMBER_OF_TENSOR(extent)
@@ -76,8 +74,7 @@ struct value {
   /// A mistake: a value has no elements to iterate over. Fault: value_indexed.
   template <class... X>
   constexpr const value* begin(const X&...) const {
-    return say(static_cast<rejected<fault::value_indexed, got<sizeof...(X)>>*>(nullptr)),
-           static_cast<void>(detail::reported(*this)), this;
+    return say(rejection<fault::value_indexed, got<sizeof...(X)>>), static_cast<void>(detail::reported(*this)), this;
   }
   /// As begin().
   template <class... X>
@@ -124,4 +121,4 @@ struct dim_operand {
       : dim(d), where{file, line} {}
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

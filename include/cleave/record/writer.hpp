@@ -6,7 +6,7 @@
 #include <cleave/layout/spec.hpp>
 #include <cleave/ops/table.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A graph while it is written: gives ids to names, resolves layouts, holds extents together, and keeps the first
 /// fault.
@@ -267,4 +267,4 @@ class graph_writer {
   caller caller_{};
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -15,7 +15,7 @@
 #include <cleave/rules/source.hpp>
 #include <cleave/rules/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The rules of every class, in the order of op_class.
 inline constexpr op_rules_table all_rules{{rules::source, rules::elementwise, rules::contraction, rules::reduction,
@@ -86,4 +86,4 @@ constexpr factor_table factors_of(const graph& g) {
   return all;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

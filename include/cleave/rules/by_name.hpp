@@ -4,7 +4,7 @@
 
 #include <cleave/cost/op_rules.hpp>
 
-namespace cleave::rules {
+namespace cleave::inline v0::rules {
 
 /// Where a dim is in a tensor; -1 where it is not.
 constexpr std::int8_t position_of(const tensor_type& t, dim_id d) { return narrowed(t.find(d)); }
@@ -31,4 +31,4 @@ constexpr void add_factors_by_name(const graph& g, const node& n, factor_list& l
 }
 constexpr void factors_by_name(const graph& g, const node& n, factor_list& list) { add_factors_by_name(g, n, list, 0); }
 
-} // namespace cleave::rules
+} // namespace cleave::inline v0::rules

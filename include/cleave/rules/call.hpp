@@ -8,7 +8,7 @@
 #include <cleave/rules/annotation.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A user's kernel on shards. Dims in `whole` are gathered. The others are sharded alike wherever they appear.
 constexpr value recorded_call(recorder& in, const user_entry& user, std::span<const value> args,
@@ -61,9 +61,9 @@ constexpr void adjoint_of_call(reverse_context& c, std::size_t, const node& n, v
     if (c.depends(n.in[k])) c.refuse_derivative(n);
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail
 
-namespace cleave::rules {
+namespace cleave::inline v0::rules {
 
 constexpr dim_set whole_dims_of_call(const graph&, const node& n) { return n.over; }
 
@@ -124,4 +124,4 @@ inline constexpr op_rules call{
     .kind_of_step = step_kind::call,
 };
 
-} // namespace cleave::rules
+} // namespace cleave::inline v0::rules

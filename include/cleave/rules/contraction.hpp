@@ -7,7 +7,7 @@
 #include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Contraction: for each operand a product of the cotangent and the other operand.
 constexpr void adjoint_of_contraction(reverse_context& c, std::size_t, const node& n, value g) {
@@ -24,9 +24,9 @@ constexpr void adjoint_of_contraction(reverse_context& c, std::size_t, const nod
   }
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail
 
-namespace cleave::rules {
+namespace cleave::inline v0::rules {
 
 /// Multiply-adds of all devices, times 2.
 constexpr double flops_of_product(const graph& g, const node& n, const sizes& s) {
@@ -79,4 +79,4 @@ inline constexpr op_rules contraction{
     .kind_of_step = step_kind::gemm,
 };
 
-} // namespace cleave::rules
+} // namespace cleave::inline v0::rules

@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Running totals along a dim, from its last index on if `backwards`, without the element itself if `exclusive`.
 constexpr value recorded_cumulative(recorder& in, reduction how, value x, dim_ref along, bool backwards, bool exclusive,
@@ -64,9 +64,9 @@ constexpr void adjoint_of_cumulative(reverse_context& c, std::size_t v, const no
   add_at_indices(c, n, g, last, along);
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail
 
-namespace cleave::rules {
+namespace cleave::inline v0::rules {
 
 constexpr void place_cumulative(const node& n, const strategy&, placed_op& o) {
   o.along = n.which[0];
@@ -102,4 +102,4 @@ inline constexpr op_rules cumulative{
     .reason = "each device continues where the one before it ends",
 };
 
-} // namespace cleave::rules
+} // namespace cleave::inline v0::rules

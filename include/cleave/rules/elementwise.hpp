@@ -8,7 +8,7 @@
 #include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A cotangent without some dims, along which it is constant, for an operand that does not have them: as often as they
 /// have indices.
@@ -60,9 +60,9 @@ constexpr void adjoint_of_elementwise(reverse_context& c, std::size_t v, const n
   }
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail
 
-namespace cleave::rules {
+namespace cleave::inline v0::rules {
 
 /// Whether a node adds its two operands up.
 constexpr bool adds_operands(const node& n) { return n.code == op::add; }
@@ -85,4 +85,4 @@ inline constexpr op_rules elementwise{
     .kind_of_step = step_kind::map,
 };
 
-} // namespace cleave::rules
+} // namespace cleave::inline v0::rules

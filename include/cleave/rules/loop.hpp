@@ -7,7 +7,7 @@
 #include <cleave/record/recorder.hpp>
 #include <cleave/rules/by_name.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 constexpr bool leaves_ok(std::span<const value> all) {
   for (const value& v : all)
@@ -113,9 +113,9 @@ constexpr void set_break(recorder& in, std::string_view op, std::uint8_t loop, v
   else loop_part(in, op::break_if, loop, t, std::array{predicate}, where);
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail
 
-namespace cleave::rules {
+namespace cleave::inline v0::rules {
 
 /// Whether a node stacks values along its first dim, index by index.
 constexpr bool stacks(const node& n) { return n.code == op::loop_stack; }
@@ -165,4 +165,4 @@ inline constexpr op_rules loop{
     .kind_of_step = step_kind::map,
 };
 
-} // namespace cleave::rules
+} // namespace cleave::inline v0::rules

@@ -7,7 +7,7 @@
 #include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Reduction: a sum gives its cotangent to every element, an extremum to those that attain it, a product times the
 /// others.
@@ -39,9 +39,9 @@ constexpr void adjoint_of_reduction(reverse_context& c, std::size_t v, const nod
   }
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail
 
-namespace cleave::rules {
+namespace cleave::inline v0::rules {
 
 constexpr bool is_reduction_node(const node&) { return true; }
 
@@ -57,4 +57,4 @@ inline constexpr op_rules reduction{
     .kind_of_step = step_kind::fold,
 };
 
-} // namespace cleave::rules
+} // namespace cleave::inline v0::rules

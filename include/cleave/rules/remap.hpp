@@ -9,7 +9,7 @@
 #include <cleave/rules/remap_adjoint.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Records remaps of one operand: collects maps, and the dims of the result.
 class remapping {
@@ -125,9 +125,9 @@ constexpr void adjoint_of_remap(reverse_context& c, std::size_t, const node& n, 
     if (c.depends(n.in[k])) c.add(n.in[k], remap_adjoint(c.in(), n, g, operands).by(k), n.where);
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail
 
-namespace cleave::rules {
+namespace cleave::inline v0::rules {
 
 /// Dims that a map names are sharded on both sides as each side likes; those of windows are whole; the others are
 /// common.
@@ -221,4 +221,4 @@ inline constexpr op_rules remap{
     .reason = "each device fetches what it lacks",
 };
 
-} // namespace cleave::rules
+} // namespace cleave::inline v0::rules

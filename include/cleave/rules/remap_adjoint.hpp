@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The adjoint of an operation that takes elements from other indices: takes each cotangent back to where its element
 /// came from, and adds up. Borders give indices inside the dim back from those beyond it, each by a map of its own.
@@ -217,4 +217,4 @@ class remap_adjoint {
   std::span<const value> operands_;
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

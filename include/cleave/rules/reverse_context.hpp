@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A graph while its backward pass is recorded: what adjoints read, and where they add cotangents. Only the nodes of
 /// the forward pass have a place here; what is recorded meanwhile comes after them.
@@ -118,4 +118,4 @@ class reverse_context {
   loop_table reverse_loop_of_{}, recomputed_loop_of_{};
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

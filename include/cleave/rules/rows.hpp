@@ -9,7 +9,7 @@
 #include <cleave/rules/reverse_context.hpp>
 #include <cleave/rules/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Rows of a table at indices along one of its dims. Dims that both have are common. The result has the dims of the
 /// indices, and then the other dims of the table.
@@ -84,9 +84,9 @@ constexpr void add_at_indices(reverse_context& c, const node& n, value g, value 
   c.add(n.in[0], recorded_scatter(c.in(), g, along, indices, whole, n.where), n.where);
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail
 
-namespace cleave::rules {
+namespace cleave::inline v0::rules {
 
 /// Rows of a table: its other dims and those of the indices are common, the dim that is indexed is fetched from where
 /// it is.
@@ -219,4 +219,4 @@ inline constexpr op_rules scatter{
     .reason = "rows go to the device that has their index",
 };
 
-} // namespace cleave::rules
+} // namespace cleave::inline v0::rules

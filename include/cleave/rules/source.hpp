@@ -5,7 +5,7 @@
 #include <cleave/cost/op_rules.hpp>
 #include <cleave/program/step.hpp>
 
-namespace cleave::rules {
+namespace cleave::inline v0::rules {
 
 /// Arguments, literals, extents, indices. All but arguments are made by every device that needs them.
 constexpr void factors_of_source(const graph&, const node&, factor_list&) {}
@@ -27,4 +27,4 @@ inline constexpr op_rules source{
     .express = &express_source,
 };
 
-} // namespace cleave::rules
+} // namespace cleave::inline v0::rules

@@ -5,7 +5,7 @@
 #include <cleave/graph/verify.hpp>
 #include <cleave/rules/all.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Whether a node is what its operation says: as many operands as the operation takes, and the offset of a map that
 /// only the run knows, maps that name dims of both sides, and factors that name each position of the result at most
@@ -39,4 +39,4 @@ constexpr bool verify_ops(const graph& g) {
   return true;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -5,7 +5,7 @@
 #include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The same values with dim `from` called `to`.
 constexpr value recorded_rename(recorder& in, value x, dim_ref from, dim_ref to, source where) {
@@ -93,9 +93,9 @@ constexpr void adjoint_of_view(reverse_context& c, std::size_t, const node& n, v
   c.add(n.in[0], viewed_back(c, n, g), n.where);
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail
 
-namespace cleave::rules {
+namespace cleave::inline v0::rules {
 
 /// The number of devices of a list of axes, `dynamic` where it is not known.
 constexpr std::int64_t devices_of(const graph& g, axis_list list) {
@@ -174,4 +174,4 @@ inline constexpr op_rules view{
     .traits_of = &traits_of_view,
 };
 
-} // namespace cleave::rules
+} // namespace cleave::inline v0::rules

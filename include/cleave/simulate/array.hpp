@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A whole tensor in host memory, with the last dim fastest. Elements of every type are held as double.
 struct host_array {
@@ -128,4 +128,4 @@ inline std::int64_t first_difference(std::span<const double> a, std::span<const 
   return in_a == a.end() && in_b == b.end() ? -1 : in_a - a.begin();
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <limits>
 #include <set>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The result of a simulated run.
 struct simulated {
@@ -82,11 +82,10 @@ class devices {
     const buffer& halo = p_.buffers[b.of];
     const placed region(halo.type, local(d, halo));
     addressing a;
-    for (int i = 0; i < b.type.rank; ++i) a.stride[static_cast<std::size_t>(i)] = region.step(b.type[i]);
+    for (int i = 0; i < b.type.rank; ++i) a.stride[i] = region.step(b.type[i]);
     const auto distance = [&](const buffer& of, dim_id along) {
       for (int m = 0; m < of.maps; ++m)
-        if (const dim_map& map = p_.maps[static_cast<std::size_t>(of.first_map + m)]; map.from == along)
-          return map.offset.constant;
+        if (const dim_map& map = p_.maps[as_size(of.first_map + m)]; map.from == along) return map.offset.constant;
       return std::int64_t{0};
     };
     for (int i = 0; i < halo.type.rank; ++i)
@@ -220,4 +219,4 @@ class devices {
 
 } // namespace simulation
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <functional>
 #include <utility>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace simulation {
 
@@ -319,4 +319,4 @@ inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, 
   return results;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -14,7 +14,7 @@
 // Moves between devices, done literally: what every device has afterwards is copied from memories of devices, and
 // counted. No price and no closed form of the planner is used here.
 
-namespace cleave::simulation {
+namespace cleave::inline v0::simulation {
 
 /// Calls each(position in the array of `a`, position in that of `b`) for the elements of a part of both.
 template <class Each>
@@ -194,4 +194,4 @@ class mover {
   std::vector<const double*> memory_{};
 };
 
-} // namespace cleave::simulation
+} // namespace cleave::inline v0::simulation

@@ -12,7 +12,7 @@
 
 // What a remap means, element by element: nothing here knows of runs, regions or parts.
 
-namespace cleave::simulation {
+namespace cleave::inline v0::simulation {
 
 /// The index of an element along every dim.
 using position = fixed_array<std::int64_t, max_rank>;
@@ -85,4 +85,4 @@ inline std::int64_t offset_in(const box& b, const position& at) {
   return flat;
 }
 
-} // namespace cleave::simulation
+} // namespace cleave::inline v0::simulation

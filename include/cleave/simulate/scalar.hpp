@@ -15,7 +15,7 @@
 // What the elementwise ops mean, once more and plainly, so that the kernels have something to be compared with:
 // floating types compute in double and are not rounded, integers wrap to their width, bool is 0 or 1.
 
-namespace cleave::simulation {
+namespace cleave::inline v0::simulation {
 
 template <class Integer>
 double as_integer(std::uint64_t bits) {
@@ -160,4 +160,4 @@ inline double identity_of(reduction how, element e) {
   return largest ? std::exp2(width - 1) - 1 : -std::exp2(width - 1);
 }
 
-} // namespace cleave::simulation
+} // namespace cleave::inline v0::simulation

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/simulate/slices.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace simulation {
 
@@ -159,11 +160,9 @@ class machine : slice_steps {
         if ((halo.parts >> part_of_region(d, halo, at) & 1) != 0) return;
         position there = at;
         for (int m = 0; m < halo.maps; ++m) {
-          const dim_map& map = p_.maps[static_cast<std::size_t>(halo.first_map + m)];
+          const dim_map& map = p_.maps[as_size(halo.first_map + m)];
           const int i = halo.type.find(map.from);
-          if (wraps_around(map, halo.where, halo.type))
-            there[static_cast<std::size_t>(i)] = cleave::detail::floor_mod(at[static_cast<std::size_t>(i)],
-                                                                           at_[map.from]);
+          if (wraps_around(map, halo.where, halo.type)) there[i] = cleave::detail::floor_mod(at[i], at_[map.from]);
         }
         if (holds(own, there)) region[offset] = data(d, shard)[offset_in(own, there)];
         else if (holds(mine, there)) region[offset] = region[offset_in(mine, there)];
@@ -359,4 +358,4 @@ inline simulated simulate(const program& p, const sizes& at, std::span<const hos
   return simulation::machine(p, at, seed).run(arguments);
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

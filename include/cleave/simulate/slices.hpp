@@ -4,7 +4,7 @@
 
 #include <cleave/simulate/devices.hpp>
 
-namespace cleave::simulation {
+namespace cleave::inline v0::simulation {
 
 /// The steps for which devices look into each other's slices: look-ups, sums at indices, running totals, sorting.
 class slice_steps : protected devices {
@@ -187,4 +187,4 @@ class slice_steps : protected devices {
   }
 };
 
-} // namespace cleave::simulation
+} // namespace cleave::inline v0::simulation

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace cleave::simulation {
+namespace cleave::inline v0::simulation {
 
 /// What an operation of op_class::sort does, of a node or of a step.
 struct slice_operation {
@@ -73,4 +73,4 @@ inline void compute_on_slices(const slice_operation& o, std::span<const slice_te
   sort_slices(o, in[0], out);
 }
 
-} // namespace cleave::simulation
+} // namespace cleave::inline v0::simulation

@@ -4,7 +4,7 @@
 
 #include <cleave/base/function.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Memory as an array of T.
 template <class T>
@@ -16,4 +16,4 @@ CLEAVE_FUNCTION inline const T* as(const void* at) {
   return static_cast<const T*>(at);
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

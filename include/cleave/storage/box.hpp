@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The strides of an array in elements, by position.
 using strides = fixed_array<std::int64_t, max_rank>;
@@ -174,4 +174,4 @@ inline void copy_box(const box_copy& c, const void* from, void* to, std::int64_t
   }
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -5,7 +5,7 @@
 #include <cleave/storage/memory.hpp>
 #include <cleave/type/narrow.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 template <class From, class To>
@@ -22,4 +22,4 @@ void convert_elements(const From* from, To* to, std::int64_t n) {
   launch("cleave convert", n, detail::convert_functor<From, To>{from, to});
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Sets every element to one value.
 template <class T>
@@ -41,4 +41,4 @@ inline void fill_identity(void* at, std::int64_t elements, element e, reduction 
   });
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -17,7 +17,7 @@
 #include <new>
 #include <unordered_set>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The bytes of so many elements of type T.
 template <class T>
@@ -213,4 +213,4 @@ inline void zero_bytes(void* at, std::int64_t bytes) {
   }
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -14,9 +14,9 @@
 #define CLEAVE_INDEPENDENT
 #endif
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Elements in a block of a vectorised loop.
 inline constexpr int vector_block = 16;
 
-} // namespace cleave
+} // namespace cleave::inline v0

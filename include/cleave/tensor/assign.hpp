@@ -7,7 +7,7 @@
 #include <cleave/tensor/call.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -78,4 +78,4 @@ void assign(tensor<T, Layout>& to, N number) {
   to.fill(static_cast<T>(number));
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 
 // A call of a plan, from the tensors that it was given. Nothing here depends on their types, so it is compiled once.
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// An argument or a result: a tensor, or a number in the caller's memory.
 struct call_operand {
@@ -142,4 +142,4 @@ inline void run_program(const runnable& code, const call_operand* operands) {
   }).run(at.data(), at.data() + p.arguments);
 }
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

@@ -6,7 +6,7 @@
 #include <cleave/storage/as.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -96,4 +96,4 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
   }
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

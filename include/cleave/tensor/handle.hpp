@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// What a tensor is whatever its type: a value, whose copies have memory of their own. Compiled once for all types.
 class tensor_handle {
@@ -108,4 +108,4 @@ class tensor_handle {
   std::shared_ptr<tensor_state> state_{};
 };
 
-} // namespace cleave::detail
+} // namespace cleave::inline v0::detail

@@ -5,7 +5,7 @@
 #include <cleave/expr/gradient.hpp>
 #include <cleave/tensor/assign.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -58,4 +58,4 @@ auto made(const expression<detail::gradient_body<F, WithValue, Which...>, Args..
   }
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -19,7 +19,7 @@
 
 // What all tensors share, whatever their type.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A specification whose axes were looked up in its mesh; positions are those of its dims.
 constexpr layout layout_of(const spec& s) {
@@ -212,4 +212,4 @@ inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layo
   return host;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

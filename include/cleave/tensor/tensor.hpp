@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 template <class T, auto Layout>
 class tensor;
@@ -234,4 +234,4 @@ class tensor {
   detail::tensor_handle handle_{};
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

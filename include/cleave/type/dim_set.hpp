@@ -4,7 +4,7 @@
 
 #include <cleave/base/small_set.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A dim of a graph: an index into its table of dims.
 using dim_id = std::uint8_t;
@@ -17,4 +17,4 @@ using dim_set = small_set<struct dims_of_graph, std::uint64_t, max_dims>;
 
 constexpr dim_set dim_bit(std::integral auto d) { return std::uint64_t{1} << d; }
 
-} // namespace cleave
+} // namespace cleave::inline v0

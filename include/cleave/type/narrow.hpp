@@ -9,7 +9,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -135,4 +135,4 @@ struct computed_in<narrow<Format>> : std::type_identity<float> {};
 template <class T>
 using computed = typename computed_in<T>::type;
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Element type and dims of a value, in memory order.
 struct tensor_type {
@@ -39,4 +39,4 @@ struct tensor_type {
   friend constexpr bool operator==(const tensor_type&, const tensor_type&) = default;
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 
 // Kernels of the user on shards.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 class call_step final : public bound_step {
  public:
@@ -45,4 +45,4 @@ struct step_code<step_kind::call> {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

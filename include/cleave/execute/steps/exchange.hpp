@@ -7,7 +7,7 @@
 
 // Elements under other indices, and the end of such an exchange that goes on while other steps compute.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 class exchange_step final : public bound_step {
  public:
@@ -73,4 +73,4 @@ struct step_code<step_kind::wait> {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 
 // One pass over memory that reduces a chain of elementwise operations along dims.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 class fold_step final : public bound_step {
  public:
@@ -46,4 +46,4 @@ struct step_code<step_kind::fold> {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 
 // Matrix products.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 class gemm_step final : public bound_step {
  public:
@@ -77,4 +77,4 @@ struct step_code<step_kind::gemm> {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

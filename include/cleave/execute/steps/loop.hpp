@@ -9,7 +9,7 @@
 
 // Loops: the steps up to the end run again and again.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 class loop_step final : public bound_step {
  public:
@@ -98,4 +98,4 @@ struct step_code<step_kind::loop_end> {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

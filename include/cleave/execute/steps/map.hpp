@@ -11,7 +11,7 @@
 
 // One pass over memory for a chain of elementwise operations.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 class map_step final : public bound_step {
  public:
@@ -55,4 +55,4 @@ struct step_code<step_kind::map> {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -11,7 +11,7 @@
 
 // Values that change their layout. Small all-reduces that stand one after the other travel as one message.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 inline comm::transfer transfer_of(const binder& b, const step& s) {
@@ -149,4 +149,4 @@ struct step_code<step_kind::move> {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A step that finds out when it runs what goes where.
 class routed_step final : public bound_step {
@@ -20,4 +20,4 @@ class routed_step final : public bound_step {
   std::unique_ptr<comm::data_routed> routed_;
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 
 // Rows of a table at indices, and rows added to a table at indices.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -37,4 +37,4 @@ struct step_code<step_kind::gather> : detail::rows_code<false> {};
 template <>
 struct step_code<step_kind::scatter> : detail::rows_code<true> {};
 
-} // namespace cleave
+} // namespace cleave::inline v0

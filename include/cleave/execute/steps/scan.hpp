@@ -7,7 +7,7 @@
 
 // Running totals along a dim.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 class scan_step final : public bound_step {
  public:
@@ -52,4 +52,4 @@ struct step_code<step_kind::scan> {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 
 // Sorting along a dim, and searching in what is sorted.
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Counts in this device's block of sorted slices.
 template <class T>
@@ -63,4 +63,4 @@ struct step_code<step_kind::sort> {
   }
 };
 
-} // namespace cleave
+} // namespace cleave::inline v0

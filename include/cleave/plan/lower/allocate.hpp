@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace cleave::lowering {
+namespace cleave::inline v0::lowering {
 
 /// From which step to which a piece of memory is in use.
 struct lifetime {
@@ -144,4 +144,4 @@ constexpr program allocate(emitted&& e) {
   return static_cast<program&&>(e.made);
 }
 
-} // namespace cleave::lowering
+} // namespace cleave::inline v0::lowering

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace cleave::lowering {
+namespace cleave::inline v0::lowering {
 
 /// A program whose buffers are not yet in slots of the workspace: what is emitted, and reordered afterwards.
 struct emitted {
@@ -121,4 +121,4 @@ constexpr void emit_outer_buffers(emission& e) {
   }
 }
 
-} // namespace cleave::lowering
+} // namespace cleave::inline v0::lowering

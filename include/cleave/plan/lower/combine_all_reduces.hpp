@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Whether two steps are all-reduces that one message could serve.
 constexpr bool reduce_alike(const step& a, element of_a, const step& b, element of_b) {
@@ -39,4 +39,4 @@ constexpr void combine_all_reduces(std::vector<step>& steps, const std::vector<b
 
 } // namespace lowering
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace cleave::lowering {
+namespace cleave::inline v0::lowering {
 
 constexpr std::uint8_t load(step& s, int buffer) {
   for (std::size_t i = 0; i < s.in.size(); ++i)
@@ -231,4 +231,4 @@ constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fus
   return static_cast<emitted&&>(e.out);
 }
 
-} // namespace cleave::lowering
+} // namespace cleave::inline v0::lowering

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace cleave::lowering {
+namespace cleave::inline v0::lowering {
 
 /// Which values are computed inside the step of another one. By value.
 struct fusion {
@@ -251,4 +251,4 @@ constexpr fusion fuse(const assigned_graph& in, const partitioned& p) {
   return static_cast<fusion&&>(s.f);
 }
 
-} // namespace cleave::lowering
+} // namespace cleave::inline v0::lowering

@@ -12,7 +12,7 @@
 
 #include <type_traits>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The steps of a graph under given strategies.
 ///
@@ -42,4 +42,4 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   return made;
 }
 
-} // namespace cleave
+} // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace cleave::lowering {
+namespace cleave::inline v0::lowering {
 
 /// Whether a step must come after the end of an exchange: it touches what the exchange writes, or writes what it reads.
 constexpr bool touches(const step& other, const step& exchange, const std::vector<std::size_t>& memory) {
@@ -78,4 +78,4 @@ constexpr void overlap_exchanges(std::vector<step>& steps, std::span<const dim_m
   }
 }
 
-} // namespace cleave::lowering
+} // namespace cleave::inline v0::lowering

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace cleave::lowering {
+namespace cleave::inline v0::lowering {
 
 /// A piece of memory that one value or several have.
 struct storage {
@@ -104,4 +104,4 @@ constexpr storage_plan place(const assigned_graph& in, const partitioned& p, con
   return m;
 }
 
-} // namespace cleave::lowering
+} // namespace cleave::inline v0::lowering

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace cleave::lowering {
+namespace cleave::inline v0::lowering {
 
 /// A graph with a strategy for each node, and the sizes and the policy by which they were chosen: what is lowered.
 struct assigned_graph {
@@ -173,4 +173,4 @@ constexpr shared_regions find_regions(const assigned_graph& in) {
   return found;
 }
 
-} // namespace cleave::lowering
+} // namespace cleave::inline v0::lowering

@@ -4,7 +4,7 @@
 
 #include <cleave/plan/lower/values.hpp>
 
-namespace cleave::lowering {
+namespace cleave::inline v0::lowering {
 
 constexpr std::size_t add(partitioned& p, const partitioned_value& v) {
   p.values.push_back(v);
@@ -175,4 +175,4 @@ constexpr partitioned split_values(const assigned_graph& in) {
   return p;
 }
 
-} // namespace cleave::lowering
+} // namespace cleave::inline v0::lowering

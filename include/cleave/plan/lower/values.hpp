@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace cleave::lowering {
+namespace cleave::inline v0::lowering {
 
 inline constexpr std::size_t none = ~std::size_t{0};
 
@@ -109,4 +109,4 @@ constexpr tensor_type loop_of(const assigned_graph& in, const partitioned& p, co
   return loop;
 }
 
-} // namespace cleave::lowering
+} // namespace cleave::inline v0::lowering

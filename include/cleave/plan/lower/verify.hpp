@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace cleave::lowering {
+namespace cleave::inline v0::lowering {
 
 /// Whether a value of an operation reads its operands in the layouts that the strategy of its node requires.
 constexpr bool reads_as_required(const assigned_graph& in, const partitioned& p, const partitioned_value& v) {
@@ -90,4 +90,4 @@ constexpr bool verify(const emitted& e) {
   return verify_steps(e.made, memory);
 }
 
-} // namespace cleave::lowering
+} // namespace cleave::inline v0::lowering

@@ -6,7 +6,7 @@
 #include <cleave/cost/node_price.hpp>
 #include <cleave/plan/search/fingerprint.hpp>
 
-namespace cleave::planner {
+namespace cleave::inline v0::planner {
 
 /// What follows a node when its strategy changes.
 enum class followers : std::uint8_t { none, cheap, products };
@@ -241,4 +241,4 @@ constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, s
   return true;
 }
 
-} // namespace cleave::planner
+} // namespace cleave::inline v0::planner

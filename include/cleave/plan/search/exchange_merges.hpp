@@ -4,7 +4,7 @@
 
 #include <cleave/plan/search/wider.hpp>
 
-namespace cleave::planner {
+namespace cleave::inline v0::planner {
 
 /// A merge, of which the minor dim has a fixed extent, as an exchange of elements.
 constexpr void merge_by_elements(graph& g, std::size_t v) {
@@ -69,4 +69,4 @@ constexpr void exchange_merges(graph& g, cost_model& m, assignment& a, fingerpri
   }
 }
 
-} // namespace cleave::planner
+} // namespace cleave::inline v0::planner

@@ -4,7 +4,7 @@
 
 #include <cleave/cost/assignment.hpp>
 
-namespace cleave::planner {
+namespace cleave::inline v0::planner {
 
 /// Hashes of nodes and what is around them, and those for which nothing better was found: layers are alike, so most of
 /// a deep model need not be searched again.
@@ -67,4 +67,4 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
   }
 }
 
-} // namespace cleave::planner
+} // namespace cleave::inline v0::planner

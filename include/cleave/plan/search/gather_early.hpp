@@ -4,7 +4,7 @@
 
 #include <cleave/plan/search/wider.hpp>
 
-namespace cleave::planner {
+namespace cleave::inline v0::planner {
 
 /// What it costs to gather a value that is sharded and not partial.
 constexpr double gathered_price(const cost_model& m, const assignment& a, std::size_t v) {
@@ -103,4 +103,4 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
   }
 }
 
-} // namespace cleave::planner
+} // namespace cleave::inline v0::planner

@@ -5,7 +5,7 @@
 #include <cleave/cost/candidates.hpp>
 #include <cleave/plan/search/change.hpp>
 
-namespace cleave::planner {
+namespace cleave::inline v0::planner {
 
 /// Whether another reader than `v` has a value in some layout.
 constexpr bool read_elsewhere(const cost_model& m, const assignment& a, std::size_t u, std::size_t v, layout l) {
@@ -177,4 +177,4 @@ constexpr void improve(const cost_model& m, assignment& a, fingerprints& f, int 
   }
 }
 
-} // namespace cleave::planner
+} // namespace cleave::inline v0::planner

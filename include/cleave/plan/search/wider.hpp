@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace cleave::planner {
+namespace cleave::inline v0::planner {
 
 /// Takes back all changes that were kept since the journal began.
 constexpr void roll_back(const cost_model& m, assignment& a, double flops) {
@@ -65,4 +65,4 @@ constexpr void search_wider(const cost_model& m, assignment& a, fingerprints& f)
   }
 }
 
-} // namespace cleave::planner
+} // namespace cleave::inline v0::planner
