@@ -87,7 +87,8 @@ constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
 }
 
 /// Where slices are short or many, it is cheaper to bring each to one device: all of it, or its axes taken to another
-/// dim.
+/// dim. Whole slices on every device take memory that does not shrink with the mesh. So they are offered only where the
+/// fewest bytes were asked for, or where the type fixes the length: a length that was only assumed may be far too small.
 constexpr void offer_whole_slices(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                   std::vector<strategy>& list) {
   const node& n = m.node_at(v);
@@ -97,7 +98,7 @@ constexpr void offer_whole_slices(const planner::cost_model& m, planner::assignm
   if (axes.size() == 0) return;
   strategy whole = a.chosen.at[v];
   whole.out.clear(along);
-  planner::add_with_forwarding(m, a, v, whole, list);
+  if (m.rule.flop == 0 || m.g.dims[n.which[0]].extent != dynamic) planner::add_with_forwarding(m, a, v, whole, list);
   for (int i = 0; i < n.type.rank; ++i) {
     if (i == along || m.at[n.type[i]] < m.at.axes.product(whole.out[i]) * m.at.axes.product(axes)) continue;
     strategy taken = whole;
