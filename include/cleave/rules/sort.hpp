@@ -88,7 +88,8 @@ constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
 
 /// Where slices are short or many, it is cheaper to bring each to one device: all of it, or its axes taken to another
 /// dim. Whole slices on every device take memory that does not shrink with the mesh. So they are offered only where the
-/// fewest bytes were asked for, or where the type fixes the length: a length that was only assumed may be far too small.
+/// fewest bytes were asked for, or where the type fixes the length: a length that was only assumed may be far too
+/// small.
 constexpr void offer_whole_slices(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                   std::vector<strategy>& list) {
   const node& n = m.node_at(v);
