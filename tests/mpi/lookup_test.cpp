@@ -281,4 +281,45 @@ TEST(lookup, sums_by_index_keep_the_order_of_the_indices) {
   }
 }
 
+// Steps of one kind share their code within a plan, unless they do different things or read other element types.
+constexpr cleave::function with_both_indices([](auto table, auto narrow, auto wide) {
+  return std::pair(gather(table, word, narrow), gather(table, word, wide));
+});
+TEST(lookup, indices_of_two_types_in_one_plan) {
+  using Rows = f64<mesh(batch / ax, embed)>;
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(word / ay, embed)> table(g, {16, 4});
+    i32<mesh(batch / ax)> narrow(g, {6});
+    cleave::tensor<std::int64_t, mesh(batch / ax)> wide(g, {6});
+    table.fill_by([](const auto& at) { return static_cast<double>(at[0] * 10 + at[1]); });
+    narrow.fill_by([](const auto& at) { return static_cast<int>(at[0] * 5 % 16); });
+    wide.fill_by([](const auto& at) { return (at[0] * 7 + 3) % 16; });
+    Rows a(g, {6, 4}), b(g, {6, 4});
+    with_both_indices(table, narrow, wide).into(a, b);
+    const auto from_narrow = a.to_global(), from_wide = b.to_global();
+    for (std::size_t i = 0; i < 6; ++i)
+      for (std::size_t j = 0; j < 4; ++j) {
+        EXPECT_EQ(from_narrow[4 * i + j], static_cast<double>(i * 5 % 16 * 10 + j));
+        EXPECT_EQ(from_wide[4 * i + j], static_cast<double>((i * 7 + 3) % 16 * 10 + j));
+      }
+  }
+}
+constexpr cleave::function order_and_positions([](auto values, auto asked) {
+  return std::pair(argsort(values, word), searchsorted(sort(values, word), asked, word));
+});
+TEST(lookup, an_order_and_positions_in_one_plan) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(word / ax)> values(g, {16});
+    f64<mesh(batch)> asked(g, {3});
+    values.fill_by([](const auto& at) { return static_cast<double>(at[0] * 5 % 16); });
+    asked.fill_by([](const auto& at) { return static_cast<double>(at[0] * 4) + 0.5; });
+    i32<mesh(word / ax)> order(g, {16});
+    i32<mesh(batch)> positions(g, {3});
+    order_and_positions(values, asked).into(order, positions);
+    const auto o = order.to_global(), p = positions.to_global();
+    for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(o[i] * 5 % 16, static_cast<int>(i));
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(p[i], static_cast<int>(4 * i + 1));
+  }
+}
+
 } // namespace

@@ -43,18 +43,23 @@ constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   const step& s = p.steps[i];
   const auto element_of_buffer = [&](std::size_t b) { return std::uint64_t{underlying(p.buffers[b].type.element)}; };
   std::uint64_t h = underlying(s.kind) | std::uint64_t{underlying(s.move)} << 8 |
-                    std::uint64_t{underlying(s.combine)} << 16;
+                    std::uint64_t{underlying(s.combine)} << 16 | std::uint64_t{underlying(s.what)} << 48;
   if (writes(s)) h |= element_of_buffer(s.out) << 24;
   if (!s.in.empty()) h |= element_of_buffer(s.in[0]) << 32;
+  if (s.in.size() > 1 && s.ops == 0) h |= element_of_buffer(s.in[1]) << 56;
   if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
   return s.ops == 0 ? h : h ^ tape_code_of(p, s).hash() << 1;
 }
 constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   const step &a = p.steps[i], &b = p.steps[j];
-  if (a.kind != b.kind || a.move != b.move || a.combine != b.combine) return false;
+  if (a.kind != b.kind || a.what != b.what || a.move != b.move || a.combine != b.combine) return false;
   if (writes(a) && p.buffers[a.out].type.element != p.buffers[b.out].type.element) return false;
   if (a.in.empty() != b.in.empty()) return false;
-  if (!a.in.empty() && p.buffers[a.in[0]].type.element != p.buffers[b.in[0]].type.element) return false;
+  // Expressions say the types of all their operands.
+  const std::size_t typed = a.ops == 0 ? a.in.size() : a.in.empty() ? 0 : 1;
+  if (a.ops == 0 && a.in.size() != b.in.size()) return false;
+  for (std::size_t k = 0; k < typed; ++k)
+    if (p.buffers[a.in[k]].type.element != p.buffers[b.in[k]].type.element) return false;
   if (a.kind == step_kind::fold && folds_inner(p, i) != folds_inner(p, j)) return false;
   return (a.ops == 0) == (b.ops == 0) && (a.ops == 0 || tape_code_of(p, a) == tape_code_of(p, b));
 }
