@@ -43,7 +43,7 @@ inline MPI_Comm duplicated(MPI_Comm of, double limit) {
     if (done != 0) break;
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limit) {
       // MPI may still write there, so it is never freed.
-      static_cast<void>(pending.release());
+      static_cast<void>(pending.release()); // NOLINT(bugprone-unused-return-value)
       throw absent_error(wording::grid_not_everywhere(static_cast<std::int64_t>(limit)));
     }
     std::this_thread::yield();

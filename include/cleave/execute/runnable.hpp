@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/narrowed.hpp>
 #include <cleave/base/underlying.hpp>
 #include <cleave/execute/steps/all.hpp>
 
@@ -67,13 +68,13 @@ template <std::size_t Steps>
 constexpr form_list<Steps> forms_of(const program_view& p) {
   form_list<Steps> list;
   std::uint64_t hash[Steps + 1]{};
-  for (std::uint16_t i = 0; i < Steps; ++i) {
+  for (std::size_t i = 0; i < Steps; ++i) {
     const std::uint64_t own = form_hash(p, i);
     std::uint16_t f = 0;
     while (f < list.count && (hash[f] != own || !same_form(p, list.example[f], i))) ++f;
     if (f == list.count) {
       hash[f] = own;
-      list.example[list.count++] = i;
+      list.example[list.count++] = narrowed(i);
     }
     list.form_of[i] = f;
   }
