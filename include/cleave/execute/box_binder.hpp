@@ -132,7 +132,7 @@ class box_binder {
     addressing strides;
     for (int i = halo.type.rank; i-- > 0; stride *= extents[i]) {
       elements += (index[i] - (there[i].begin - own[i].begin)) * stride;
-      strides.stride[view.type.find(halo.type[i])] = stride;
+      strides.stride[as_size(view.type.find(halo.type[i]))] = stride;
     }
     if (!inside) elements += offset_of_part(halo, part, b_.program.maps, b_.at, b_.grid.here());
     loops_.read_at(k, strides);

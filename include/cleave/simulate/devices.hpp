@@ -82,7 +82,7 @@ class devices {
     const buffer& halo = p_.buffers[b.of];
     const placed region(halo.type, local(d, halo));
     addressing a;
-    for (int i = 0; i < b.type.rank; ++i) a.stride[i] = region.step(b.type[i]);
+    for (int i = 0; i < b.type.rank; ++i) a.stride[as_size(i)] = region.step(b.type[i]);
     const auto distance = [&](const buffer& of, dim_id along) {
       for (int m = 0; m < of.maps; ++m)
         if (const dim_map& map = p_.maps[as_size(of.first_map + m)]; map.from == along) return map.offset.constant;

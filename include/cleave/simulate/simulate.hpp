@@ -156,7 +156,7 @@ class machine : slice_steps {
       const buffer &halo = p_.buffers[view.of], &shard = p_.buffers[halo.of];
       const box mine = indices_of(halo, p_.maps, at_, where_[d]), own = part(d, shard.type, shard.where);
       double* const region = data(d, halo);
-      for_each_index(mine, [&](const position& at, std::size_t offset) {
+      for_each_index(mine, [&](const position& at, std::int64_t offset) {
         if ((halo.parts >> part_of_region(d, halo, at) & 1) != 0) return;
         position there = at;
         for (int m = 0; m < halo.maps; ++m) {
