@@ -145,18 +145,23 @@ TEST(Prices, OfScansSortsAndLookUpsHaveMessages) {
       at);
   EXPECT_EQ(bytes(p, at), 48 * 4);
   EXPECT_EQ(messages(p, at), 2);
-  // Seven collectives of n - 1 messages, ten with indices. 48 slices on each device, blocks of 6: 3/4 of the elements
-  // and one of each slice, six samples of the 12 slices that a device decides for, the cuts of the 36 others with their
-  // indices, and two counts of each slice for each other device.
+  // Seven collectives of n - 1 messages, ten with indices. Three slices in blocks of 1024, of which every 43rd element
+  // is a sample: 3/4 of the elements and 43 of each slice, 24 samples of the slice that a device decides for, the cuts
+  // of the slices of others with their indices, and two counts of each slice for each other device.
+  const dim_ref rows{"rows", 4096}, few{"few", 3};
   const auto planned_along_rows = [&](auto f, element made) {
-    return planned(m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, f, at, made);
+    return planned(m, {{rows, "x"}, {few, ""}}, {{rows, "x"}, {few, ""}}, f, at, made);
   };
-  p = planned_along_rows([](value x) { return sort(x, batch); }, element::f32);
+  p = planned_along_rows([&](value x) { return sort(x, rows); }, element::f32);
   EXPECT_EQ(messages(p, at), 7 * 3);
-  EXPECT_EQ(bytes(p, at), (864 + 48 * 4) + 3 * 12 * 6 * 4 + 36 * 3 * (4 + 8) + 2 * 3 * 48 * 8);
-  p = planned_along_rows([](value x) { return argsort(x, batch); }, element::i32);
+  EXPECT_EQ(bytes(p, at), (9216 + 3 * 43 * 4) + 3 * 24 * 4 + 3 * 3 * (4 + 8) + 2 * 3 * 3 * 8);
+  p = planned_along_rows([&](value x) { return argsort(x, rows); }, element::i32);
   EXPECT_EQ(messages(p, at), 10 * 3);
-  EXPECT_EQ(bytes(p, at), (2 * 864 + 48 * 8) + 3 * 12 * 6 * 8 + 36 * 3 * (4 + 8) + 2 * 3 * 48 * 8);
+  EXPECT_EQ(bytes(p, at), (2 * 9216 + 3 * 43 * 8) + 3 * 24 * 8 + 3 * 3 * (4 + 8) + 2 * 3 * 3 * 8);
+  // Of 48 slices each device takes twelve whole ones: an all-to-all there and one back.
+  p = planned(m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, [](value x) { return sort(x, batch); }, at);
+  EXPECT_EQ(messages(p, at), 2 * 3);
+  EXPECT_EQ(bytes(p, at), 2 * 3 * 6 * 12 * 4);
 }
 
 TEST(Prices, OfRowsThatAreSentAreRowsAndIndices) {

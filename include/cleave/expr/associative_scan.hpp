@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 
@@ -38,7 +39,7 @@ constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& 
   if (chunk.extent == dynamic) in.fail(fault::window_open, "associative_scan", where, chunk.name);
   const int d = in.dim(along, "associative_scan", where);
   if (d < 0 || chunk.extent == dynamic || !detail::all_ok(x)) return tree_map(refused, x);
-  const dim_ref part{detail::part_names[d].text()}, one{"part one", 1};
+  const dim_ref part{detail::part_names[as_size(d)].text()}, one{"part one", 1};
   const X parts = tree_map([&](const value& v) { return detail::recorded_split(in, v, along, chunk, part, where); }, x);
   if (!detail::all_ok(parts)) return tree_map(refused, x);
   const X first = tree_map([&](const value& v) { return sum(slice({v, file, line}, part, one, 0, 1), one); }, parts);

@@ -150,8 +150,13 @@ constexpr void find_halos(const assigned_graph& in, shared_regions& found) {
     for (const dim_map& m : maps_of(in.g, n))
       if (m.window != no_dim) found.all[found.of_node[v] - 1].halo = false;
   }
-  for (shared_region& r : found.all)
-    if (r.halo) r.shape.parts = halo_parts(r.shape);
+  for (shared_region& r : found.all) {
+    if (!r.halo) continue;
+    // Around a whole periodic dim every index lies in the block, where parts along other dims have to have it.
+    for (dim_map& m : r.shape.maps)
+      if (wraps_around(m, r.shape.made, r.shape.type)) m = including_block(m);
+    r.shape.parts = halo_parts(r.shape);
+  }
 }
 
 /// The regions of a graph. Operations share one where that moves no more than a region for each.
