@@ -114,7 +114,7 @@ def compile_time() -> list[str]:
             if WITHOUT_PROGRAM.get(fault, "") is not None:
                 raise Wrong(f"fault::{fault} has no sentence in base/rejected.hpp")
             continue
-        out += [f"### {fault}", "", f"> {says[fault]}", ""]
+        out += [f"### {fault}", "", wrapped(says[fault], "> ", "> "), ""]
         if fault in WITHOUT_PROGRAM:
             if fault in shown:
                 raise Wrong(f"fault::{fault} has a program ({shown[fault][0].name}.cpp); take it from the list of those without")
@@ -185,7 +185,7 @@ def run_time() -> list[str]:
             continue
         out += [f"### {kind}", "", wrapped(about), ""]
         for sentence, mend in wordings.pop(kind, []):
-            out += [f"> {sentence.replace('<', chr(92) + '<')}", "", wrapped(f"**Remedy:** {mend}"), ""]
+            out += [wrapped(sentence.replace('<', chr(92) + '<'), "> ", "> "), "", wrapped(f"**Remedy:** {mend}"), ""]
     for kind in wordings:
         raise Wrong(f"base/error.hpp: {kind} is thrown but not described")
     return out

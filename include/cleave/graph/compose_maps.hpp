@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/narrowed.hpp>
+#include <cleave/base/underlying.hpp>
 #include <cleave/graph/graph.hpp>
 
 #include <optional>
@@ -11,7 +12,7 @@
 
 namespace cleave::inline v0::detail {
 
-/// times * a + b; none where a coefficient would not fit.
+/// times * a + b; none where that has too many terms.
 constexpr std::optional<extent_sum> scaled_sum(const extent_sum& a, std::int64_t times, const extent_sum& b) {
   extent_sum s = b;
   s.constant += times * a.constant;
@@ -22,7 +23,6 @@ constexpr std::optional<extent_sum> scaled_sum(const extent_sum& a, std::int64_t
     if (k < s.terms.size()) all += s.terms[k].times;
     else if (s.terms.full()) return std::nullopt;
     else s.terms.push_back({t.dim, 0});
-    if (all < -127 || all > 127) return std::nullopt;
     s.terms[k].times = all;
   }
   extent_sum shorter;
@@ -120,11 +120,15 @@ constexpr std::optional<dim_map> composed_map(const graph& g, const dim_map& inn
   return m;
 }
 
-/// Operations each of whose dims comes from one dim, by one map.
-constexpr bool maps_dims_singly(op code) {
-  return code == op::slice || code == op::pad || code == op::shift || code == op::roll || code == op::flip ||
-         code == op::repeat || code == op::tile || code == op::concat || code == op::windows;
-}
+/// By operation: whether it can be one remap with a remap before or after it, as graph/op_list.hpp says.
+enum class in_a_row : bool { stays, composes };
+inline constexpr in_a_row rows_of_remaps[] = {
+#define CLEAVE_OP(...) in_a_row::stays,
+#define CLEAVE_REMAP(code, operands, linearity, row) in_a_row::row,
+#define CLEAVE_ELEMENTWISE(...) in_a_row::stays,
+#include <cleave/graph/op_list.hpp>
+};
+constexpr bool composes(op code) { return rows_of_remaps[underlying(code)] == in_a_row::composes; }
 
 /// The maps of two remaps in a row as those of one, in order; none where they are not.
 using few_maps = static_vector<dim_map, 6>;
@@ -167,7 +171,7 @@ constexpr std::optional<few_maps> composed_maps(const graph& g, const node& inne
 constexpr bool compose_remaps(graph& g, node& n) {
   const node& inner = g.nodes[n.in[0]];
   if (n.arity != 1 || inner.maps == 0 || inner.loop != n.loop) return false;
-  if (!maps_dims_singly(n.code) || !maps_dims_singly(inner.code)) return false;
+  if (!composes(n.code) || !composes(inner.code)) return false;
   const auto maps = composed_maps(g, inner, n);
   if (!maps) return false;
   const std::size_t first = g.maps.size();

@@ -1,16 +1,19 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The operations, one entry each. This list is included several times, each time with other meanings of the two macros:
+// The operations, one entry each. This list is included several times, each time with other meanings of the macros:
 // graph/op.hpp makes the enumeration of it, ops/table.hpp the table, simulate/scalar.hpp the plain meaning of the
 // elementwise operations. The order means nothing.
 //
 //   CLEAVE_OP(op, class, operands, linearity)
+//   CLEAVE_REMAP(op, operands, linearity, in_a_row)       of class remap; where it has no meaning, a CLEAVE_OP
 //   CLEAVE_ELEMENTWISE(op, operands, linearity, traits, meaning, derivatives...)
 //
 // class        a name of op_class
 // operands     how many; 0 where the number is open
 // linearity    a name of cleave::linearity
+// in_a_row     composes: each dim of the result comes from one dim, by one map, so that a remap before or after it and
+//              this one can be one (graph/compose_maps.hpp); else stays
 // traits       names of cleave::op_traits, joined by |
 // meaning      the result on doubles, of the operands x, y and z. Their element type is `in`, that of the result `out`.
 //              The evaluator and the simulator compute it; the kernels have functions of their own in ops/scalar.hpp.
@@ -23,6 +26,9 @@
 
 #ifndef CLEAVE_OP
 #define CLEAVE_OP(...)
+#endif
+#ifndef CLEAVE_REMAP
+#define CLEAVE_REMAP(code, operands, linearity, in_a_row) CLEAVE_OP(code, remap, operands, linearity)
 #endif
 #ifndef CLEAVE_ELEMENTWISE
 #define CLEAVE_ELEMENTWISE(...)
@@ -146,35 +152,35 @@ CLEAVE_OP(call, call, 0, none)
 
 // Each element from another index: layout/index_map.hpp.
 /// `slice`
-CLEAVE_OP(slice, remap, 1, first)
+CLEAVE_REMAP(slice, 1, first, composes)
 /// `pad`
-CLEAVE_OP(pad, remap, 1, first)
+CLEAVE_REMAP(pad, 1, first, composes)
 /// `shift`
-CLEAVE_OP(shift, remap, 1, first)
+CLEAVE_REMAP(shift, 1, first, composes)
 /// `roll`
-CLEAVE_OP(roll, remap, 1, first)
+CLEAVE_REMAP(roll, 1, first, composes)
 /// `flip`
-CLEAVE_OP(flip, remap, 1, first)
+CLEAVE_REMAP(flip, 1, first, composes)
 /// `repeat`
-CLEAVE_OP(repeat, remap, 1, first)
+CLEAVE_REMAP(repeat, 1, first, composes)
 /// `tile`
-CLEAVE_OP(tile, remap, 1, first)
+CLEAVE_REMAP(tile, 1, first, composes)
 /// `rotate_halves`: the halves of a dim exchanged, before one of them changes its sign.
-CLEAVE_OP(rotate_halves, remap, 1, first)
+CLEAVE_REMAP(rotate_halves, 1, first, stays)
 /// `diagonal`
-CLEAVE_OP(diagonal, remap, 1, first)
+CLEAVE_REMAP(diagonal, 1, first, stays)
 /// `concat`
-CLEAVE_OP(concat, remap, 0, none)
+CLEAVE_REMAP(concat, 0, none, composes)
 /// A merge whose blocks do not nest, where moving elements is cheaper than gathering dims.
-CLEAVE_OP(merge_blocks, remap, 1, first)
+CLEAVE_REMAP(merge_blocks, 1, first, stays)
 /// `windows`: what each index sees around it, along a dim more.
-CLEAVE_OP(windows, remap, 1, first)
+CLEAVE_REMAP(windows, 1, first, composes)
 /// The adjoint of windows: adds up what overlaps.
-CLEAVE_OP(fold_windows, remap, 1, first)
+CLEAVE_REMAP(fold_windows, 1, first, stays)
 /// `dynamic_slice`
-CLEAVE_OP(dynamic_slice, remap, 2, first)
+CLEAVE_REMAP(dynamic_slice, 2, first, stays)
 /// `dynamic_update`: an update as it lies in what it updates, with 0 around it.
-CLEAVE_OP(dynamic_pad, remap, 2, first)
+CLEAVE_REMAP(dynamic_pad, 2, first, stays)
 
 // Rows at indices, and what depends on the other elements of a slice.
 /// `gather`: rows of a table at indices that an operand names.
@@ -231,4 +237,5 @@ CLEAVE_OP(barrier, annotation, 1, unary)
 // clang-format on
 
 #undef CLEAVE_OP
+#undef CLEAVE_REMAP
 #undef CLEAVE_ELEMENTWISE
