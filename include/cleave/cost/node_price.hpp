@@ -40,22 +40,23 @@ constexpr double step_price(const cost_model& m, std::size_t v, const strategy& 
 constexpr std::size_t find_copies(const cost_model& m, assignment& a, std::size_t u, layout own) {
   std::size_t found = 0;
   layout* copies = a.copies.at;
+  const layout* need = a.need.at;
   const std::uint32_t end = m.first_edge.at[u + 1];
   const bool through = (m.traits.at[u] & read_through) != 0;
   std::uint32_t e = m.first_edge.at[u], result = m.last_output.at[u];
   while (e < end || result != 0) {
-    layout l;
+    std::uint64_t word = 0;
     if (e < end) {
-      l = through ? needed(m, a, m.edges.at[e]) : a.need.at[e];
+      word = through ? needed(m, a, m.edges.at[e]).word : need[e].word;
       ++e;
     } else {
-      l = asked_of(m, a, result - 1);
+      word = asked_of(m, a, result - 1).word;
       result = m.other_output.at[result - 1];
     }
-    if (l.word == own.word) continue;
+    if (word == own.word) continue;
     std::size_t i = 0;
-    while (i < found && copies[i].word != l.word) ++i;
-    if (i == found) copies[found++] = l;
+    while (i < found && copies[i].word != word) ++i;
+    if (i == found) copies[found++].word = word;
   }
   return found;
 }

@@ -63,10 +63,10 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
       continue;
     }
     if ((t & contracting) == 0 && rank < m.rank.at[w]) continue;
+    if ((t & special) == 0 && ((a.need.at[e].word ^ old.word) & layout::dims_mask) != 0) continue;
     const int k = m.edges.at[e].number;
     const strategy& was = a.chosen.at[w];
     if ((t & special) == 0) {
-      if (((a.need.at[e].word ^ old.word) & layout::dims_mask) != 0) continue;
       // What has nothing reduced, partial or pinned, and no position that this operand lacks, comes out as the operand
       // is.
       const std::uint32_t slot = m.edges.at[e].slot;
@@ -220,8 +220,9 @@ constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, s
   double after = 0, before = 0;
   for (std::size_t i = 0; i < found; ++i) {
     const std::size_t u = a.priced.at[i];
-    a.new_prices.at[i] = node_price(m, a, u);
-    after += a.new_prices.at[i];
+    const double price = node_price(m, a, u);
+    a.new_prices.at[i] = price;
+    after += price;
     before += a.price.at[u];
   }
   after += flops_price(m, a, flops_after);

@@ -10,6 +10,8 @@ namespace cleave::inline v0::planner {
 /// a deep model need not be searched again.
 struct fingerprints {
   flat_array<std::uint64_t> of{};
+  /// Reused space.
+  flat_array<std::uint64_t> next{};
   /// Whether it is that of the present assignment.
   flat_array<std::uint8_t> valid{};
   std::vector<std::vector<std::uint64_t>> searched =
@@ -20,6 +22,7 @@ struct fingerprints {
 
   constexpr explicit fingerprints(const cost_model& m) {
     of.assign(m.count, 0);
+    next.assign(m.count, 0);
     valid.assign(m.count, 0);
   }
 
@@ -48,13 +51,15 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
     const std::size_t v = m.g.outputs[r];
     of[v] = mixed(of[v], (asked_of(m, a, r).word & layout::dims_mask) + 7u);
   }
-  std::vector<std::uint64_t> kept;
   for (int distance = 0; distance < m.limits.fingerprint_radius; ++distance) {
-    kept = f.of.kept;
-    const std::uint64_t* before = kept.data();
+    f.of.kept.swap(f.next.kept);
+    f.of.at = f.of.kept.data();
+    f.next.at = f.next.kept.data();
+    const std::uint64_t* before = f.next.at;
+    of = f.of.at;
     // As mixed() does, without a call for each operand and each reader.
     for (std::size_t v = 0; v < m.count; ++v) {
-      std::uint64_t h = of[v], readers = 0;
+      std::uint64_t h = before[v], readers = 0;
       const std::uint32_t last_slot = m.first_slot.at[v + 1], last_edge = m.first_edge.at[v + 1];
       for (std::uint32_t slot = m.first_slot.at[v]; slot < last_slot; ++slot)
         h = (h ^ before[m.operand.at[slot]]) * hash_factor + (h >> 29);

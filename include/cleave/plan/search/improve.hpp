@@ -174,9 +174,11 @@ constexpr void improve(const cost_model& m, assignment& a, fingerprints& f, int 
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     bool changed = false;
     hash_neighbourhoods(m, a, f);
-    for (std::size_t v = 0; v < m.count; ++v) changed = improve_node(m, a, f, v, held) || changed;
+    for (std::size_t v = 0; v < m.count; ++v)
+      if (a.fresh.at[v] != 0 && improve_node(m, a, f, v, held)) changed = true;
     if (changed) hash_neighbourhoods(m, a, f);
-    for (std::size_t v = m.count; v-- > 0;) changed = improve_node(m, a, f, v, held) || changed;
+    for (std::size_t v = m.count; v-- > 0;)
+      if (a.fresh.at[v] != 0 && improve_node(m, a, f, v, held)) changed = true;
     if (!changed) break;
   }
 }
