@@ -220,7 +220,7 @@ TEST(movement, windows_with_corners_and_every_border) {
     }
 }
 
-// A convolution in two dims, channels last, divided over space; and its gradients by the kernel and by the input.
+// A convolution in two dims, channels last, sharded over space; and its gradients by the kernel and by the input.
 using Images = f64<mesh(batch, row / ax, col / ay, channels)>;
 using Kernel = f64<mesh(kr, kc, channels, features)>;
 using Maps = f64<mesh(batch, row / ax, col / ay, features)>;
