@@ -121,8 +121,8 @@ static_assert(fsdp<false>.count(kind::all_gather) == 12 && fsdp<false>.count(kin
 static_assert(fsdp<true>.count(kind::reduce_scatter) == 12 &&
               fsdp<true>.count(kind::all_gather) == 12 + 11);  // the last bias is not needed again
 
-// In a scan each gradient is reduced in the iteration that makes it: stacks of partial sums would be as large as all layers
-// unsharded.
+// In a scan each gradient is reduced in the iteration that makes it: stacks of partial sums would be as large as all
+// layers unsharded.
 constexpr auto fsdp_scan =
     cleave::plan<std::tuple<Scalar, model_of<fully_sharded>>(model_of<fully_sharded>, words_of<fully_sharded>,
                                                              words_of<fully_sharded>)>(

@@ -35,8 +35,8 @@ struct problem {
   const char* name;
   /// Of x[batch, embed], up[layer, embed, hidden], down[layer, hidden, embed].
   std::function<value(const value& x, const value& up, const value& down)> f;
-  /// Whether its iterations are known, so that it has a derivative; and whether all of it runs, so that its bytes are its
-  /// price.
+  /// Whether its iterations are known, so that it has a derivative; and whether all of it runs, so that its bytes are
+  /// its price.
   bool known = true, all_runs = true;
 };
 
@@ -348,7 +348,8 @@ TEST(Loops, DoOnceWhatDoesNotChange) {
   EXPECT_EQ(bytes(p, at), 8 * 8 * 8 * 3 / 4);
 }
 
-// The gradient of what all iterations read is added up iteration by iteration, partial as it comes, and reduced once after the loop.
+// The gradient of what all iterations read is added up iteration by iteration, partial as it comes, and reduced once
+// after the loop.
 TEST(Loops, AccumulateGradientsAndReduceThemOnce) {
   mesh_value mesh;
   mesh.axes.push_back({"x", 4});
