@@ -119,7 +119,7 @@ class agreement {
  private:
   void wait(double limit, std::string_view call) {
     const auto begin = std::chrono::steady_clock::now();
-    std::vector<int> done(requests_.size());
+    indexed_vector<int> done(requests_.size());
     for (;;) {
       int some = 0;
       check(MPI_Testsome(2 * size_, requests_.data(), &some, done.data(), MPI_STATUSES_IGNORE), "MPI_Testsome");

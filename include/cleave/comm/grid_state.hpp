@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/agreement.hpp>
 #include <cleave/graph/graph.hpp>
 
@@ -16,7 +17,6 @@
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -184,7 +184,7 @@ class grid_state {
   }
   void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
     auto& entries = bound_[key];
-    entries.push_back({std::vector<std::int64_t>(extents.begin(), extents.end()), std::move(made)});
+    entries.push_back({indexed_vector<std::int64_t>(extents.data(), extents.data() + extents.size()), std::move(made)});
     ++times_bound_;
     return entries.back().made.get();
   }
@@ -223,7 +223,7 @@ class grid_state {
 
  private:
   struct bound {
-    std::vector<std::int64_t> extents;
+    indexed_vector<std::int64_t> extents;
     std::shared_ptr<void> made;
   };
 
@@ -299,7 +299,7 @@ class grid_state {
   comm::group everyone_{}, world_{};
   std::map<axis_set, comm::group> groups_{};
   std::map<std::uint64_t, comm::group> ordered_{};
-  std::unordered_map<const void*, std::vector<bound>> bound_{};
+  std::unordered_map<const void*, indexed_vector<bound>> bound_{};
   std::int64_t times_bound_ = 0, id_ = 0;
   bool broken_ = false;
   bool asks_for_checks_ = false;

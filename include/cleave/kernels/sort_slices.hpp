@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -106,8 +105,8 @@ struct sort_slice {
         std::inplace_merge(at(run), at(run + width), at(run + 2 * width), before);
   }
   template <class X>
-  static void reorder(X* x, const std::vector<std::int32_t>& place) {
-    const std::vector<stored_apart<X>> before(x, x + place.size());
+  static void reorder(X* x, const indexed_vector<std::int32_t>& place) {
+    const indexed_vector<stored_apart<X>> before(x, x + place.size());
     for (std::size_t i = 0; i < place.size(); ++i) x[i] = before[place[i]].value;
   }
   // A vector of bool has no elements.
