@@ -286,7 +286,7 @@ class exchange final : public bound_exchange {
 };
 
 inline std::unique_ptr<bound_exchange> make_exchange(grid_state& grid, exchange_spec spec) {
-  return std::make_unique<exchange>(grid, std::move(spec));
+  return std::unique_ptr<bound_exchange>(new exchange(grid, std::move(spec)));
 }
 
 } // namespace cleave::inline v0::comm

@@ -94,8 +94,8 @@ class reduce_joiner {
   }
   void close() {
     if (members_.size() > 1) {
-      bound_[members_[0]] = std::make_unique<combined_all_reduces>(b_, b_.program.steps[members_[0]], parts_, length_);
-      for (std::size_t m = 1; m < members_.size(); ++m) bound_[members_[m]] = std::make_unique<combined_before>();
+      bound_[members_[0]] = make_step<combined_all_reduces>(b_, b_.program.steps[members_[0]], parts_, length_);
+      for (std::size_t m = 1; m < members_.size(); ++m) bound_[members_[m]] = make_step<combined_before>();
     }
     members_.clear();
     parts_.clear();
@@ -137,7 +137,7 @@ constexpr bool has_reduces_to_join(const program_view& p) {
 
 template <kind Move>
 std::unique_ptr<bound_step> bind_move(const binder& b, const step& s, const void*) {
-  return std::make_unique<move_step>(s, comm::make_move<Move>(b.grid, transfer_of(b, s)));
+  return make_step<move_step>(s, comm::make_move<Move>(b.grid, transfer_of(b, s)));
 }
 
 } // namespace detail
