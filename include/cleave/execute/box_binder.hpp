@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/execute/loop_binder.hpp>
 #include <cleave/kernels/map_boxes.hpp>
 #include <cleave/layout/index_map.hpp>
 
 #include <algorithm>
-#include <vector>
 
 // A stencil reads a shard and its halo where they are: cuts the iteration space of a map where a load goes from the
 // one to the other.
@@ -29,12 +29,12 @@ class box_binder {
   map_boxes bind() {
     map_boxes made;
     const int rank = s_.loop.rank, inner = rank - 1;
-    std::vector<std::vector<std::int64_t>> cuts;
+    indexed_vector<indexed_vector<std::int64_t>> cuts;
     for (int i = 0; i < rank; ++i) {
       cuts.push_back(cuts_along(i));
       if (cuts.back().size() < 2) return made;
     }
-    std::vector<std::size_t> at(as_size(rank), 0);
+    indexed_vector<std::size_t> at(as_size(rank), 0);
     const auto choose = [&](int i) {
       const auto d = as_size(i);
       loops_.part.begin[i] = cuts[d][at[d]];
@@ -71,9 +71,9 @@ class box_binder {
   }
 
   /// The indices where the parts of a dim begin, and its end.
-  std::vector<std::int64_t> cuts_along(int i) const {
+  indexed_vector<std::int64_t> cuts_along(int i) const {
     const std::int64_t n = extent_along(i);
-    std::vector<std::int64_t> cuts{0};
+    indexed_vector<std::int64_t> cuts{0};
     if (n == 0) return cuts;
     cuts.push_back(n);
     for (std::size_t k = 0; k < s_.in.size(); ++k) {
@@ -83,7 +83,7 @@ class box_binder {
         if (const std::int64_t cut = block * n - d; cut > 0 && cut < n) cuts.push_back(cut);
     }
     std::sort(cuts.begin(), cuts.end());
-    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    cuts.resize(static_cast<std::size_t>(std::unique(cuts.begin(), cuts.end()) - cuts.begin()));
     return cuts;
   }
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/kernels/map.hpp>
 
-#include <vector>
 
 // A map whose operands are each several arrays: a shard and what is around it. Its iteration space is cut into boxes in
 // which every load is one array with plain strides.
@@ -19,23 +19,23 @@ struct map_segment {
     std::int64_t bytes;
   };
   bound_loops loops{};
-  std::vector<source> from{};
+  indexed_vector<source> from{};
   std::int64_t out_bytes = 0;
 };
 
 /// Segments that follow each other along the inner dim. They are computed together, some lines at a time, so that every
 /// line of the cache is read and written once.
 struct map_box {
-  std::vector<map_segment> segments{};
+  indexed_vector<map_segment> segments{};
   /// Lines of each segment, and how many of them are a unit of parallel work; the number of the first unit.
   std::int64_t lines = 0, unit_lines = 1, first_unit = 0;
 };
 
 struct map_boxes {
-  std::vector<map_box> all{};
+  indexed_vector<map_box> all{};
   std::int64_t units = 0;
   /// The addresses of all loads of a run, segment by segment.
-  std::vector<const void*> from{};
+  indexed_vector<const void*> from{};
 
   void append(map_box box) {
     std::int64_t width = 0;

@@ -25,7 +25,7 @@ class exchange_step final : public bound_step {
     r.in_flight.push_back(&exchange_);
   }
   void finish(run_state& r) {
-    std::erase(r.in_flight, &exchange_);
+    r.in_flight.remove(&exchange_);
     exchange_.finish();
   }
 

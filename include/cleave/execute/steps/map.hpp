@@ -42,8 +42,8 @@ class stencil_step final : public bound_step {
 
 namespace detail {
 inline std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
-  if (reads_around_shard(b, s)) return std::make_unique<stencil_step>(b, s, *as<map_functions>(code));
-  return std::make_unique<map_step>(b, s, *as<map_functions>(code));
+  if (reads_around_shard(b, s)) return make_step<stencil_step>(b, s, *as<map_functions>(code));
+  return make_step<map_step>(b, s, *as<map_functions>(code));
 }
 } // namespace detail
 
