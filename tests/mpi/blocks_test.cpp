@@ -37,10 +37,11 @@ constexpr cleave::function roots([](auto x, auto y) {
 template <class T>
 T number(std::int64_t i) {
   using limits = std::numeric_limits<T>;
-  const T special[] = {T(0),          -T(0), limits::infinity(), limits::denorm_min(), limits::min(), limits::max(), T(-1),
-                       -limits::min(), limits::quiet_NaN(), limits::min() / 8};
+  const T special[] = {T(0),          -T(0), limits::infinity(), limits::denorm_min(), limits::min(),
+                       limits::max(), T(-1), -limits::min(),     limits::quiet_NaN(),  limits::min() / 8};
   const std::int64_t count = std::ssize(special);
-  return i % 3 == 1 ? special[i / 3 % count] : std::ldexp(T(1) + T(0.37) * static_cast<T>(i), static_cast<int>(i % 41) - 20);
+  return i % 3 == 1 ? special[i / 3 % count]
+                    : std::ldexp(T(1) + T(0.37) * static_cast<T>(i), static_cast<int>(i % 41) - 20);
 }
 
 template <class T>

@@ -14,8 +14,8 @@ namespace cleave::inline v0 {
 
 namespace detail {
 
-/// The class of a load from the roots of a block (see tape_node): its address is that of the first element of the block,
-/// its "stride" the position of that element.
+/// The class of a load from the roots of a block (see tape_node): its address is that of the first root, its "stride"
+/// the position of that element in the line.
 inline constexpr int load_of_block = 3;
 
 template <class Node>

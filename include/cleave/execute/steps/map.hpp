@@ -24,6 +24,14 @@ class map_step final : public bound_step {
     if (large_) loops_.past_caches = !overwrites(operands, r.at[step_.out]);
     run_map(loops_, operands.from, r.at[step_.out], code_);
   }
+  bool runs_by_rows() const override { return on_host && !loops_.tiled; }
+  void prepare_rows(run_state& r, bool read_again) override {
+    if (large_) loops_.past_caches = !read_again && !overwrites(operand_addresses(r, step_), r.at[step_.out]);
+  }
+  void run_rows(run_state& r, std::int64_t first, std::int64_t last, std::int64_t rows) const override {
+    const std::int64_t row = loops_.outer.size() / rows;
+    run_part_of_map(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_, first * row, last * row);
+  }
   const bound_loops& loops() const { return loops_; }
 
  private:
