@@ -17,14 +17,36 @@ class map_step final : public bound_step {
  public:
   map_step(const binder& b, const step& s, const map_functions& code) : step_(s), code_(code) {
     detail::loop_binder(b, s).bind_map(loops_);
+    large_ = may_store_past_caches(loops_, size_of(b.result(s).type.element));
   }
-  void run(run_state& r) override { run_map(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_); }
+  void run(run_state& r) override {
+    const operand_addresses operands(r, step_);
+    if (large_) loops_.past_caches = !overwrites(operands, r.at[step_.out]);
+    run_map(loops_, operands.from, r.at[step_.out], code_);
+  }
+  bool runs_by_rows() const override { return on_host && !loops_.tiled; }
+  void prepare_rows(run_state& r, bool read_again) override {
+    if (large_) loops_.past_caches = !read_again && !overwrites(operand_addresses(r, step_), r.at[step_.out]);
+  }
+  void run_rows(run_state& r, std::int64_t first, std::int64_t last, std::int64_t rows) const override {
+    const std::int64_t row = loops_.outer.size() / rows;
+    run_part_of_map(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_, first * row, last * row);
+  }
   const bound_loops& loops() const { return loops_; }
 
  private:
+  /// What is overwritten is in the caches when it is written.
+  bool overwrites(const operand_addresses& operands, const void* result) const {
+    for (std::size_t k = 0; k < step_.in.size(); ++k)
+      if (operands.from[k] == result) return true;
+    return false;
+  }
+
   const step& step_;
   const map_functions& code_;
   bound_loops loops_{};
+  /// Its result is larger than the caches.
+  bool large_ = false;
 };
 
 /// A map that reads a shard and its halo.
