@@ -164,6 +164,50 @@ TEST(movement, stencils_in_loops) {
   }
 }
 
+// Selects by ranges of indices are cut where they change: at any place of the shards, none, or outside of the dim.
+template <int Low, int High>
+constexpr cleave::function ranged([](auto u) {
+  const auto i = broadcast(iota(u, row), row, col), j = iota(u, col);
+  const auto inside = (i >= Low) & broadcast(High > j, row, col),
+             edge = (i == Low) | !broadcast(j + 1 != High, col, row);
+  const auto near = shift(u, row, 1) - shift(u, col, -1);
+  return select(inside, select(edge, 3 * u, near), select(edge, u, 0.5));
+});
+// More predicates than are resolved; one that compares two indices; one that is read as a number.
+constexpr cleave::function striped([](auto u) {
+  const auto i = broadcast(iota(u, row), row, col), j = broadcast(iota(u, col), row, col);
+  auto sum = select(i <= j, u, 2 * u) * cleave::cast<double>(i > 1);
+  for (int k = 1; k < 7; ++k) sum = sum + select(i < k, u, shift(u, col, k));
+  return sum;
+});
+constexpr cleave::function row_sums([](auto u) { return cleave::sum(select(iota(u, col) < 3, u, 2 * u), col); });
+constexpr cleave::function scaled_inside([](auto u) { return cleave::interior(2 * u, u, 1, row, col); });
+template <class Result, class F>
+constexpr int variants_of(const F&) {
+  using code = cleave::detail::code_of_step<typename decltype(cleave::plan<Result(Grid)>(F{}))::plan_type, 0>;
+  return cleave::detail::selects_of(code::tape).variants;
+}
+static_assert(variants_of<Grid>(scaled_inside) == 2);
+TEST(movement, ranges_of_indices) {
+  for (const cleave::grid& g : grids())
+    for (const auto& extents : shapes) {
+      const Grid u = filled<Grid>(g, extents);
+      Grid v(g, extents);
+      check(ranged<2, 4>, v, u);
+      check(ranged<0, 1>, v, u);
+      check(ranged<-3, 100>, v, u);
+      check(ranged<100, -3>, v, u);
+      check(striped, v, u);
+      f64<mesh(row / ax)> s(g, {extents[0]});
+      check(row_sums, s, u);
+      // In place, the border keeps its memory as it is.
+      check(scaled_inside, v, u);
+      Grid w = u;
+      w = scaled_inside(w);
+      EXPECT_EQ(w.to_global(), v.to_global());
+    }
+}
+
 constexpr cleave::function rotated([](auto u) { return cleave::rotate_halves(u, row); });
 constexpr cleave::function weighed([](auto u, auto w) { return sum(w * cleave::rotate_halves(u, row)); });
 constexpr auto rotated_plan = cleave::plan<Grid(Grid)>(rotated);

@@ -211,6 +211,29 @@ TEST(Lower, StencilsAreOnePassOverAShardAndItsHalo) {
   EXPECT_FALSE(verify(hidden_shard));
 }
 
+TEST(Lower, RangesOfIndicesAreNotMasksInMemory) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}});
+  const auto swept = [](const value& u) {
+    return interior(roll(u, batch, 1) + roll(u, embed, -1), u, 2, batch, embed);
+  };
+  // A mask that something else reads is made for it alone.
+  const value mask = broadcast(iota(v, embed) >= 3, batch, embed) & broadcast(iota(v, batch) < 5, batch, embed);
+  l.output(repeat_times(4, select(mask, swept(v), 0.0f), swept), {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  const program p = allocate(l.emit_all());
+  EXPECT_TRUE(verify(p));
+  for (const buffer& b : p.buffers) EXPECT_NE(b.type.element, element::boolean);
+  // In the loop a stencil of what is carried is one pass beside it; then both exchange their memory.
+  std::vector<const step*> inside;
+  for (const step& s : p.steps)
+    if (s.in_loop != 0 && s.kind == step_kind::map) inside.push_back(&s);
+  ASSERT_EQ(inside.size(), 2u);
+  EXPECT_GT(inside[0]->ops, 10);
+  EXPECT_EQ(inside[1]->ops, 1);
+  EXPECT_EQ(inside[1]->in[0], inside[0]->out);
+}
+
 TEST(Lower, StencilsOfComputedValuesKeepTheirShard) {
   lowered l;
   const value v = exp(l.input({{batch, x}, {embed, y}}));

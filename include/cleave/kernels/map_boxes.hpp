@@ -6,8 +6,8 @@
 
 #include <vector>
 
-// A map whose operands are each several arrays: a shard and what is around it. Its iteration space is cut into boxes in
-// which every load is one array with plain strides.
+// A map whose operands are each several arrays, a shard and what is around it, or whose expression is not everywhere
+// the same. Its iteration space is cut into boxes in which every load is one array with plain strides.
 
 namespace cleave::inline v0 {
 
@@ -21,6 +21,11 @@ struct map_segment {
   bound_loops loops{};
   std::vector<source> from{};
   std::int64_t out_bytes = 0;
+  const map_functions* code = nullptr;
+  /// The load that it copies, which moves like the result: nothing is to be done where both are one. -1: it computes.
+  int copies = -1;
+
+  bool stays(const void* const* loads, const void* out) const { return copies >= 0 && loads[copies] == out; }
 };
 
 /// Segments that follow each other along the inner dim. They are computed together, some lines at a time, so that every
@@ -55,7 +60,6 @@ namespace detail {
 struct map_boxes_work {
   const map_boxes& boxes;
   void* to;
-  void (*lines)(const line_block&);
 
   static void run(const void* work, std::int64_t begin, std::int64_t end) {
     const map_boxes_work& w = *static_cast<const map_boxes_work*>(work);
@@ -79,7 +83,8 @@ struct map_boxes_work {
         const bound_loops& l = s.loops;
         const odometer at(l.outer, l.outer.rank - 1, l.walked, first);
         if (at.left() < rows) rows = at.left();
-        lines({&l, loads, static_cast<char*>(to) + s.out_bytes, at.offset(), at.apart(), rows, 0, l.inner.extent});
+        void* const out = static_cast<char*>(to) + s.out_bytes;
+        if (!s.stays(loads, out)) s.code->lines({&l, loads, out, at.offset(), at.apart(), rows, 0, l.inner.extent});
         loads += s.from.size();
       }
       first += rows;
@@ -90,20 +95,21 @@ struct map_boxes_work {
 } // namespace detail
 
 /// Runs a map of several boxes. `at`: the addresses of the step's operands.
-inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* to, const map_functions& f) {
+inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* to) {
   std::size_t next = 0;
   for (const map_box& box : boxes.all)
     for (const map_segment& s : box.segments)
       for (const map_segment::source& load : s.from)
         boxes.from[next++] = static_cast<const char*>(at[load.address]) + load.bytes;
   if constexpr (on_host) {
-    const detail::map_boxes_work work{boxes, to, f.lines};
+    const detail::map_boxes_work work{boxes, to};
     detail::launch_units("cleave map", boxes.units, &detail::map_boxes_work::run, &work);
   } else {
     const void* const* from = boxes.from.data();
     for (const map_box& box : boxes.all)
       for (const map_segment& s : box.segments) {
-        f.flat(s.loops, from, static_cast<char*>(to) + s.out_bytes);
+        void* const out = static_cast<char*>(to) + s.out_bytes;
+        if (!s.stays(from, out)) s.code->flat(s.loops, from, out);
         from += s.from.size();
       }
   }

@@ -27,31 +27,62 @@ class map_step final : public bound_step {
   bound_loops loops_{};
 };
 
-/// A map that reads a shard and its halo.
-class stencil_step final : public bound_step {
+/// The code of a map: of its expression, or of those into which its selects by ranges are resolved.
+struct map_code {
+  const map_functions* functions;
+  bool resolved;
+};
+
+/// A map in several boxes: it reads a shard and its halo, or its expression depends on ranges of indices.
+class boxed_map_step final : public bound_step {
  public:
-  stencil_step(const binder& b, const step& s, const map_functions& code)
-      : step_(s), code_(code), boxes_(detail::box_binder(b, s).bind()) {}
-  void run(run_state& r) override { run_map_boxes(boxes_, operand_addresses(r, step_).from, r.at[step_.out], code_); }
+  boxed_map_step(const binder& b, const step& s, const map_functions* code)
+      : step_(s), boxes_(detail::box_binder(b, s, code).bind()) {}
+  void run(run_state& r) override { run_map_boxes(boxes_, operand_addresses(r, step_).from, r.at[step_.out]); }
 
  private:
   const step& step_;
-  const map_functions& code_;
   map_boxes boxes_;
 };
 
 namespace detail {
+
 inline std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
-  if (reads_around_shard(b, s)) return std::make_unique<stencil_step>(b, s, *as<map_functions>(code));
-  return std::make_unique<map_step>(b, s, *as<map_functions>(code));
+  const auto& [functions, resolved] = *as<map_code>(code);
+  if (resolved || reads_around_shard(b, s)) return std::make_unique<boxed_map_step>(b, s, functions);
+  return std::make_unique<map_step>(b, s, *functions);
 }
+
+template <class Plan, std::size_t I>
+inline constexpr range_selects selects_of_step = selects_of(code_of_step<Plan, I>::tape);
+template <class Plan, std::size_t I, std::size_t V>
+struct code_of_variant {
+  static constexpr tape_code tape = resolved(code_of_step<Plan, I>::tape, selects_of_step<Plan, I>,
+                                             selects_of_step<Plan, I>.truths[V]);
+};
+template <class Plan, std::size_t I, class Variants>
+struct variants_of;
+template <class Plan, std::size_t I, std::size_t... V>
+struct variants_of<Plan, I, std::index_sequence<V...>> {
+  static constexpr map_functions all[]{
+      map_functions_of<typename expression_from<code_of_variant<Plan, I, V>>::type>...};
+};
+template <class Plan, std::size_t I>
+constexpr map_code code_of_map() {
+  if constexpr (constexpr int variants = selects_of_step<Plan, I>.variants; variants > 0)
+    return {variants_of<Plan, I, std::make_index_sequence<as_size(variants)>>::all, true};
+  else return {&map_functions_of<typename expression_of<Plan, I>::type>, false};
+}
+template <class Plan, std::size_t I>
+inline constexpr map_code map_code_of = code_of_map<Plan, I>();
+
 } // namespace detail
 
 template <>
 struct step_code<step_kind::map> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return {&detail::bind_map, &map_functions_of<typename detail::expression_of<Plan, I>::type>};
+    return {&detail::bind_map, &detail::map_code_of<Plan, I>};
   }
 };
 
