@@ -81,8 +81,7 @@ void plate::solve(double tolerance, int most) {
 }
 
 void write_row(float* cache, const float* row, long place, long heads, long places, long features) {
-  for (long h = 0; h < heads; ++h)
-    std::copy_n(row + h * features, features, cache + (h * places + place) * features);
+  for (long h = 0; h < heads; ++h) std::copy_n(row + h * features, features, cache + (h * places + place) * features);
 }
 
 } // namespace by_hand

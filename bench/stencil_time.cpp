@@ -54,10 +54,12 @@ void run_plates(measure::results& out, MPI_Comm comm, int ranks, double seconds,
   const long mine = static_cast<long>(u.local_extents()[0]);
   by_hand::plate hand(comm, mine, n);
   const auto refill = [&] {
-    u.fill_by([](const auto& at) { return std::sin(0.1 * static_cast<double>(at[0])) + static_cast<double>(at[1] % 7); });
+    u.fill_by(
+        [](const auto& at) { return std::sin(0.1 * static_cast<double>(at[0])) + static_cast<double>(at[1] % 7); });
     std::copy_n(u.data(), mine * n, hand.data());
   };
-  const std::string where = ", " + std::to_string(n) + "^2 on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+  const std::string where = ", " + std::to_string(n) + "^2 on " + std::to_string(ranks) +
+                            (ranks == 1 ? " rank" : " ranks");
   constexpr int times = 10;
   const auto run = [&](const std::string& what, double limit, int calls, auto ours, auto theirs) {
     refill();
@@ -66,13 +68,19 @@ void run_plates(measure::results& out, MPI_Comm comm, int ranks, double seconds,
     expect_same(u.data(), hand.data(), mine * n, what);
     out.factor(what + where, measure::compare(comm, calls, seconds, ours, theirs), limit);
   };
-  run("Jacobi sweep to another plate", 1.15, 2, [&] {
+  run(
+      "Jacobi sweep to another plate", 1.15, 2,
+      [&] {
         other = sweep(u);
         std::swap(u, other);
-      }, [&] { hand.sweep(); });
+      },
+      [&] { hand.sweep(); });
   run("Jacobi sweep, u = sweep(u)", 1.15, 2, [&] { u = sweep(u); }, [&] { hand.sweep(); });
-  run("Jacobi sweeps in a loop", 1.15, 1, [&] { u = sweeps(u, times); },
-      [&] { for (int i = 0; i < times; ++i) hand.sweep(); });
+  run(
+      "Jacobi sweeps in a loop", 1.15, 1, [&] { u = sweeps(u, times); },
+      [&] {
+        for (int i = 0; i < times; ++i) hand.sweep();
+      });
   run("Jacobi to a tolerance", 1.15, 1, [&] { solve(u, -1.0, times).into(u, change); }, [&] { hand.solve(-1, times); });
 }
 

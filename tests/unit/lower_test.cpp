@@ -410,7 +410,7 @@ TEST(Lower, ExchangesOverlapWithWorkThatDoesNotNeedThem) {
     l.choose_strategies();
     emitted e = l.emit_all();
     std::vector<step>& steps = e.made.steps;
-    overlap_exchanges(steps, e.made.maps, e.memory);
+    overlap_exchanges(steps, e.made.buffers, e.made.maps, e.memory);
     EXPECT_TRUE(verify(e));
     const std::size_t exchange = step_of(steps, step_kind::exchange), wait = step_of(steps, step_kind::wait);
     ASSERT_NE(exchange, none);
@@ -424,6 +424,19 @@ TEST(Lower, ExchangesOverlapWithWorkThatDoesNotNeedThem) {
     std::swap(steps[wait], steps[wait + 1]);
     EXPECT_FALSE(verify(e));
   }
+}
+
+TEST(Lower, HalosTravelWhileTheirStencilComputes) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}});
+  l.output(roll(v, batch, 1) + roll(v, batch, -1), {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  emitted e = l.emit_all();
+  std::vector<step>& steps = e.made.steps;
+  overlap_exchanges(steps, e.made.buffers, e.made.maps, e.memory);
+  EXPECT_TRUE(verify(e));
+  EXPECT_EQ(kinds_of(steps), (std::vector{step_kind::exchange, step_kind::wait, step_kind::map}));
+  EXPECT_TRUE(steps[0].in_flight);
 }
 
 TEST(Lower, MemoryIsSharedByValuesOfOtherTimes) {

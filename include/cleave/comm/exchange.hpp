@@ -50,6 +50,7 @@ class exchange final : public bound_exchange {
     }
     for (const part_copy& p : keep_) copy_box(p.copy, in[p.operand], target(p.stage), size());
   }
+  bool communicates() const { return !send_.empty() || !receive_.empty(); }
   void progress() override { messages_.progress(); }
   void finish() override {
     messages_.wait();

@@ -23,6 +23,23 @@ inline bool reads_around_shard(const binder& b, const step& s) {
   return false;
 }
 
+/// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just before
+/// it. By number of the step in which each began.
+inline std::vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
+  std::vector<std::size_t> begun;
+  const step& s = p.steps[number];
+  for (std::size_t i = number; i > 0 && p.steps[i - 1].kind == step_kind::wait; --i) {
+    const step& wait = p.steps[i - 1];
+    bool reads = false;
+    for (std::uint16_t b : s.in) {
+      const buffer& x = p.buffers[b];
+      reads = reads || (x.form == form::view && p.buffers[x.of].form == form::halo && x.of == wait.out);
+    }
+    if (s.kind == step_kind::map && reads) begun.push_back(wait.begun);
+  }
+  return begun;
+}
+
 class box_binder {
  public:
   /// `code`: the functions of the expressions into which the selects are resolved.
@@ -97,8 +114,10 @@ class box_binder {
 
   map_segment bind_segment() {
     map_segment made;
+    waits_ = false;
     for (std::size_t k = 0; k < s_.in.size(); ++k)
       made.from.push_back(b_.is_around_shard(b_.operand(s_, k)) ? source_around(k) : source_of(k));
+    made.waits = waits_;
     const buffer& out = b_.result(s_);
     made.out_bytes = bytes_of(out, b_.addresses(out));
     loops_.bind_part(made.loops);
@@ -149,6 +168,7 @@ class box_binder {
       center += digit;
     }
     const bool inside = part == center;
+    waits_ = waits_ || !inside;
     const box own = indices_of(shard, b_.program.maps, b_.at, b_.grid.here());
     const box there = inside ? own : part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here());
     const shape extents = there.extents();
@@ -171,6 +191,8 @@ class box_binder {
   const map_functions* code_;
   loop_binder loops_;
   bound_ranges ranges_;
+  /// Whether a load of the segment that is bound is in a halo.
+  bool waits_ = false;
 };
 
 } // namespace cleave::inline v0::detail

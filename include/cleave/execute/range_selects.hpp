@@ -80,7 +80,8 @@ constexpr tape_code resolved(const tape_code& t, const range_selects& r, unsigne
   for (int j = 0; j < t.size; ++j) {
     chosen[j] = j;
     for (int k = 0; k < r.predicates && op_of(t.word[j]) == op::select; ++k)
-      if (byte_of(t.word[j], 2) == r.predicate[k]) chosen[j] = chosen[byte_of(t.word[j], (truths >> k & 1) != 0 ? 3 : 4)];
+      if (byte_of(t.word[j], 2) == r.predicate[k])
+        chosen[j] = chosen[byte_of(t.word[j], (truths >> k & 1) != 0 ? 3 : 4)];
   }
   const int last = chosen[t.size - 1];
   bool kept[max_tape]{};
@@ -174,8 +175,7 @@ class bound_ranges {
       if (dim_of(index) != dim) continue;
       const std::int64_t equal = value(number, start) - value(index, start);
       const op code = t.code;
-      const bool below = code == op::equal || code == op::not_equal ||
-                         code == (mirrored ? op::less_equal : op::less) ||
+      const bool below = code == op::equal || code == op::not_equal || code == (mirrored ? op::less_equal : op::less) ||
                          code == (mirrored ? op::greater : op::greater_equal);
       const bool above = code == op::equal || code == op::not_equal || !below;
       if (below) cuts.push_back(equal);

@@ -6,6 +6,7 @@
 #include <cleave/execute/expression_of.hpp>
 #include <cleave/execute/loop_binder.hpp>
 #include <cleave/execute/step_form.hpp>
+#include <cleave/execute/steps/exchange.hpp>
 #include <cleave/kernels/map.hpp>
 #include <cleave/storage/as.hpp>
 
@@ -37,12 +38,25 @@ struct map_code {
 class boxed_map_step final : public bound_step {
  public:
   boxed_map_step(const binder& b, const step& s, const map_functions* code)
-      : step_(s), boxes_(detail::box_binder(b, s, code).bind()) {}
-  void run(run_state& r) override { run_map_boxes(boxes_, operand_addresses(r, step_).from, r.at[step_.out]); }
+      : step_(s), boxes_(detail::box_binder(b, s, code).bind()),
+        awaited_(detail::awaited_by(b.program, b.number_of(s))) {}
+  void run(run_state& r) override {
+    const operand_addresses in(r, step_);
+    bool travels = false;
+    for (std::size_t begun : awaited_) travels = travels || exchange_of(r, begun).communicates();
+    if (travels) run_map_boxes(boxes_, in.from, r.at[step_.out], box_part::others);
+    for (std::size_t begun : awaited_) exchange_of(r, begun).finish(r);
+    run_map_boxes(boxes_, in.from, r.at[step_.out], travels ? box_part::waiting : box_part::all);
+  }
 
  private:
+  static exchange_step& exchange_of(const run_state& r, std::size_t begun) {
+    return static_cast<exchange_step&>(*r.steps[begun]);
+  }
+
   const step& step_;
   map_boxes boxes_;
+  std::vector<std::size_t> awaited_;
 };
 
 namespace detail {
