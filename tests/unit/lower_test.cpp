@@ -439,6 +439,51 @@ TEST(Lower, HalosTravelWhileTheirStencilComputes) {
   EXPECT_TRUE(steps[0].in_flight);
 }
 
+TEST(Lower, UpdatesWriteWhatChangesAlone) {
+  static constexpr cleave::dim<"one", 1> one;
+  for (bool in_loop : {false, true})
+    for (bool read_later : {false, true}) {
+      lowered l;
+      const value cache = l.input({{batch, ""}, {embed, ""}}), line = l.input({{one, ""}, {embed, ""}});
+      const value place = l.in.input(element::i32, layout_named({}));
+      const auto advance = [&](const value& old, const value& at) {
+        const value next = dynamic_update(old, batch, line, one, at);
+        return read_later ? next * sum(old, batch) : next;
+      };
+      if (!in_loop) {
+        l.output(advance(cache, place), {{batch, ""}, {embed, ""}});
+      } else {
+        const auto both = repeat_times(4, std::pair(cache, place), [&](const std::pair<value, value>& now) {
+          return std::pair(advance(now.first, now.second), now.second + 1);
+        });
+        l.output(both.first, {{batch, ""}, {embed, ""}});
+      }
+      l.choose_strategies();
+      const program p = allocate(l.emit_all());
+      ASSERT_TRUE(verify(p));
+      int whole = 0, updates = 0;
+      for (const step& s : p.steps) {
+        if (!writes(s) || s.in_loop != (in_loop ? 1 : 0)) continue;
+        updates += s.keeps ? 1 : 0;
+        whole += !s.keeps && p.buffers[s.out].type.rank == 2 ? 1 : 0;
+      }
+      EXPECT_EQ(updates, 1);
+      // Beside it: the copy, which is nothing where the result is the argument; in the loop none.
+      if (!read_later) {
+        EXPECT_EQ(whole, in_loop ? 0 : 1);
+        EXPECT_LT(workspace(p, l.at), 100);
+      } else {
+        EXPECT_GT(whole, in_loop ? 1 : 0);
+      }
+      // An update of what was never written.
+      program broken = p;
+      std::erase_if(broken.steps, [&](const step& s) { return s.kind == step_kind::map && s.ops == 1; });
+      if (!read_later) {
+        EXPECT_FALSE(verify(broken));
+      }
+    }
+}
+
 TEST(Lower, MemoryIsSharedByValuesOfOtherTimes) {
   lowered l;
   value v = l.input({{batch, x}, {embed, ""}});

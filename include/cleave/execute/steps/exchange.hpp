@@ -43,6 +43,7 @@ class exchange_step final : public bound_step {
       for (const dim_map& m : p.maps.subspan(e.out.first_map, e.out.maps)) e.region.push_back(m);
     e.out.first_map = 0;
     e.parts = e.out.parts;
+    e.keeps = s.keeps;
     e.at = b.at;
     return e;
   }

@@ -18,14 +18,22 @@ class map_step final : public bound_step {
  public:
   map_step(const binder& b, const step& s, const map_functions& code) : step_(s), code_(code) {
     detail::loop_binder(b, s).bind_map(loops_);
+    if (s.in.size() != 1 || s.ops != 1) return;
+    const buffer &from = b.operand(s, 0), &to = b.result(s);
+    copies_ = from.form == form::shard && to.form == form::shard && from.type == to.type && from.where == to.where;
   }
-  void run(run_state& r) override { run_map(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_); }
+  void run(run_state& r) override {
+    const operand_addresses in(r, step_);
+    // A result may have the memory of the argument that it is a copy of.
+    if (!copies_ || in.from[0] != r.at[step_.out]) run_map(loops_, in.from, r.at[step_.out], code_);
+  }
   const bound_loops& loops() const { return loops_; }
 
  private:
   const step& step_;
   const map_functions& code_;
   bound_loops loops_{};
+  bool copies_ = false;
 };
 
 /// The code of a map: of its expression, or of those into which its selects by ranges are resolved.

@@ -235,7 +235,10 @@ constexpr bool move_into_reader(fusing& s, std::size_t i) {
 /// Decides where a value is computed; those that read it are decided.
 constexpr void fuse_value(fusing& s, std::size_t i) {
   const partitioned_value& v = s.values[i];
-  if (s.f.uses[i] == 0) return;
+  if (s.f.uses[i] == 0) {
+    s.f.fused[i] = v.origin == origin::rename && v.arity == 0;
+    return;
+  }
   std::size_t* readers = s.reader.data();
   if (v.reads_neighbours) {
     readers[v.in[0]] = several;
