@@ -76,12 +76,14 @@ class indexed_vector {
     ::new (static_cast<void*>(at_ + size_++)) T(std::move(value));
   }
   void pop_back() { at_[--size_].~T(); }
-  /// All elements that are equal to a value.
-  void remove(const T& value) {
+  /// Removes all elements that are equal to a value; returns how many these were.
+  std::size_t remove(const T& value) {
+    const std::size_t before = size_;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < size_; ++i)
       if (!(at_[i] == value)) at_[kept++] = at_[i];
     drop_to(kept);
+    return before - kept;
   }
   void reserve(std::size_t count) {
     if (count > capacity_) move_to(count);

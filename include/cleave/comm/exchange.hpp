@@ -50,6 +50,7 @@ class exchange final : public bound_exchange {
     }
     for (const part_copy& p : keep_) copy_box(p.copy, in[p.operand], target(p.stage), size());
   }
+  bool communicates() const { return !send_.empty() || !receive_.empty(); }
   void progress() override { messages_.progress(); }
   void finish() override {
     messages_.wait();
@@ -170,7 +171,7 @@ class exchange final : public bound_exchange {
         plan_filling(f, k, mine, from);
       }
       const box_copy all = blank_copy(part, mine, here);
-      if (filled < all.elements) blank_.push_back(all);
+      if (filled < all.elements && !e_.keeps) blank_.push_back(all);
     }
     for (std::size_t m = 0; m < members_.size(); ++m) close(from[m], members_[m].device, false);
   }
@@ -264,6 +265,8 @@ class exchange final : public bound_exchange {
     for (const member& m : members_) others += std::min(mine, extents_at(m.at).elements());
     sent_ = others;
     received_ = extents_at(grid_->here()).elements();
+    // An update is short beside what it updates.
+    if (e_.keeps) received_ = std::min(received_, shape_of(e_.in[0].type, e_.at).elements());
     staging_ = received_;
     messages_.reserve(2 * std::ssize(members_) * messages::requests_for(std::max(sent_, received_)));
   }
