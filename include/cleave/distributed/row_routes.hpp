@@ -86,6 +86,20 @@ class kept_memory {
   std::int64_t elements_ = 0;
 };
 
+/// Allocates what a step needs only when it runs. Collective over the grid in checked mode: all devices throw
+/// memory_error where one of them has no memory. Else only that one throws, and the others wait for it.
+template <class F>
+void allocate_everywhere(grid_state& grid, std::int64_t bytes, F&& allocate) {
+  if (!grid.checked().calls) return allocate();
+  bool allocated = true;
+  try {
+    allocate();
+  } catch (const memory_error&) {
+    allocated = false;
+  }
+  grid.agree_on_memory(allocated, bytes, "what travels between devices");
+}
+
 /// The sum of counts.
 inline std::int64_t total_of(const indexed_vector<std::int64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
