@@ -577,6 +577,20 @@ TEST(Gradient, OfProductsWithZeros) {
   EXPECT_EQ(slope({5, 2, 3}), (row{6, 15, 10}));
 }
 
+TEST(Gradient, OfRunningProductsWithZeros) {
+  small s;
+  const auto slope = [&](row data) {
+    recorder in(s.mesh);
+    const value x = in.input(element::f64, s.row);
+    const auto [result, pullback] = vjp([](value a) { return sum(cumulative_prod(a, dim('a'))); }, x);
+    in.output(pullback(in.constant(1, element::f64, {})));
+    return small::run(in, {data})[0];
+  };
+  EXPECT_EQ(slope({5, 2, 3}), (row{9, 20, 10}));
+  EXPECT_EQ(slope({5, 0, 3}), (row{1, 20, 0}));
+  EXPECT_EQ(slope({0, 0, 3}), (row{1, 0, 0}));
+}
+
 TEST(Gradient, OfPowersOfZero) {
   small s;
   const auto slopes = [&](row base, row exponent) {
@@ -790,13 +804,13 @@ TEST(Gradient, FaultsNameTheOpAndLineThatWereDifferentiated) {
     mesh_value two;
     two.axes.push_back({"x", 2});
     recorder in(two);
-    spec divided = square;
-    divided.mesh = two;
-    divided.dims[0].axes.push_back("x");
+    spec sharded = square;
+    sharded.mesh = two;
+    sharded.dims[0].axes.push_back("x");
     spec whole = s.row;
     whole.mesh = two;
     whole.dims[0] = placement(dim('b'));
-    const value x = in.input(element::f64, divided), w = in.input(element::f64, whole);
+    const value x = in.input(element::f64, sharded), w = in.input(element::f64, whole);
     const auto [loss, pullback] = vjp([&](value v) { return sum(x * v); }, w);
     const unsigned line = __LINE__ - 1;
     in.output(pullback(in.constant(1, element::f64, {})), element::f64, whole);
