@@ -148,8 +148,8 @@ auto counted(const char* name, std::size_t most_calls, std::size_t most_allocati
 
 int main() {
   using namespace cleave;
-  using signature = std::tuple<vision::Network, vision::State, vision::Number>(
-      vision::Network, vision::State, vision::Images, vision::Labels, float);
+  using signature = std::tuple<vision::Network, vision::State, vision::Number>(vision::Network, vision::State,
+                                                                               vision::Images, vision::Labels, float);
   using body = std::remove_cvref_t<decltype(vision::step)>;
   const policy rule = policy::time();
   const graph recorded = counted("record", 58000, 330, [] { return recording<body, signature>::record(); });
