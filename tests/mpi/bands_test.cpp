@@ -9,8 +9,8 @@
 #include <cmath>
 #include <vector>
 
-// Steps over the same rows that run a band of rows at a time. In checked mode every step runs on its own, so the results
-// of both have the same bits.
+// Steps over the same rows that run a band of rows at a time. In checked mode every step runs on its own, so the
+// results of both have the same bits.
 
 namespace {
 

@@ -119,8 +119,8 @@ class band_finder {
     note(i);
     return true;
   }
-  /// The dims that a step may be cut along: the first ones of its loop, without those that it reduces. 0: it does not run
-  /// in bands.
+  /// The dims that a step may be cut along: the first ones of its loop, without those that it reduces. 0: it does not
+  /// run in bands.
   int kept_dims(std::size_t i) const {
     const step& s = at(i);
     if (!steps_[i]->runs_by_rows()) return 0;

@@ -11,8 +11,8 @@
 
 #include <algorithm>
 
-// Cuts the iteration space of a map where a load goes from a shard to its halo, and where a select by a range of indices
-// goes from one branch to the other.
+// Cuts the iteration space of a map where a load goes from a shard to its halo, and where a select by a range of
+// indices goes from one branch to the other.
 
 namespace cleave::inline v0::detail {
 
@@ -23,8 +23,8 @@ inline bool reads_around_shard(const binder& b, const step& s) {
   return false;
 }
 
-/// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just before
-/// it. By number of the step in which each began.
+/// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just
+/// before it. By number of the step in which each began.
 inline indexed_vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
   indexed_vector<std::size_t> begun;
   const step& s = p.steps[number];
