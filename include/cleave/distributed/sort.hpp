@@ -241,7 +241,7 @@ class bound_sort final : public comm::data_routed {
   }
   /// The samples of one of the `own` slices that this device decides for, in order.
   indexed_vector<sample> samples_of_slice(std::int64_t slice, std::int64_t own, const T* sampled,
-                                       const std::int32_t* indices) const {
+                                          const std::int32_t* indices) const {
     indexed_vector<sample> all;
     std::int64_t first = 0;
     for (std::int64_t d = 0; d < how_.devices; ++d) {
@@ -309,7 +309,8 @@ class bound_sort final : public comm::data_routed {
     exchange_elements(to, from, comm::total_of(from));
     merge_parts(received, from);
   }
-  /// Merges the parts that came, whose runs come by device: puts the runs of each slice side by side first.
+  /// Merges the parts that came. `received` has the length of each device's run of each slice, `from` the elements of
+  /// each device. The runs come device by device: those of one slice are put side by side first.
   void merge_parts(const numbers& received, const numbers& from) {
     start_.assign(1, 0);
     run_start_.clear();

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/loop_binder.hpp>
 #include <cleave/execute/range_selects.hpp>
 #include <cleave/kernels/map_boxes.hpp>
@@ -11,8 +11,8 @@
 
 #include <algorithm>
 
-// Cuts the iteration space of a map where a load goes from a shard to its halo, and where a select by a range of indices
-// goes from one branch to the other.
+// Cuts the iteration space of a map where a load goes from a shard to its halo, and where a select by a range of
+// indices goes from one branch to the other.
 
 namespace cleave::inline v0::detail {
 
@@ -23,10 +23,10 @@ inline bool reads_around_shard(const binder& b, const step& s) {
   return false;
 }
 
-/// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just before
-/// it. By number of the step in which each began.
-inline std::vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
-  std::vector<std::size_t> begun;
+/// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just
+/// before it. By number of the step in which each began.
+inline indexed_vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
+  indexed_vector<std::size_t> begun;
   const step& s = p.steps[number];
   for (std::size_t i = number; i > 0 && p.steps[i - 1].kind == step_kind::wait; --i) {
     const step& wait = p.steps[i - 1];

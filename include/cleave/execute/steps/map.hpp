@@ -85,7 +85,7 @@ class boxed_map_step final : public bound_step {
 
   const step& step_;
   map_boxes boxes_;
-  std::vector<std::size_t> awaited_;
+  indexed_vector<std::size_t> awaited_;
 };
 
 namespace detail {
