@@ -9,8 +9,8 @@
 #include <cmath>
 #include <vector>
 
-// Steps over the same rows that run a band of rows at a time. In checked mode every step runs on its own, so the results
-// of both have the same bits.
+// Steps over the same rows that run a band of rows at a time. In checked mode every step runs on its own, so the
+// results of both have the same bits.
 
 namespace {
 
@@ -86,7 +86,8 @@ TEST(bands, softmax_and_norm) {
   const std::vector<float> from = elements(x), got = elements(y);
   for (std::int64_t i = 0; i < rows_of_a_rank; ++i) {
     double total = 0;
-    for (std::int64_t j = 0; j < cols; ++j) total += std::exp(static_cast<double>(from[static_cast<std::size_t>(i * cols + j)]));
+    for (std::int64_t j = 0; j < cols; ++j)
+      total += std::exp(static_cast<double>(from[static_cast<std::size_t>(i * cols + j)]));
     for (std::int64_t j = 0; j < cols; j += 97) {
       const auto k = static_cast<std::size_t>(i * cols + j);
       ASSERT_NEAR(got[k], std::exp(static_cast<double>(from[k])) / total, 1e-7);

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/execute/call_checks.hpp>
 
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -58,14 +58,14 @@ class step_group {
 struct run_state {
   grid_state& grid;
   /// The address of each buffer.
-  std::vector<void*> at{};
+  indexed_vector<void*> at{};
   comm::scratch scratch{};
-  std::vector<std::unique_ptr<bound_step>> steps{};
-  std::vector<std::unique_ptr<step_group>> groups{};
+  indexed_vector<std::unique_ptr<bound_step>> steps{};
+  indexed_vector<std::unique_ptr<step_group>> groups{};
   /// Names of the steps in profiles.
-  std::vector<std::string> names{};
+  indexed_vector<std::string> names{};
   /// Exchanges that go on while other steps compute.
-  std::vector<comm::bound_exchange*> in_flight{};
+  indexed_vector<comm::bound_exchange*> in_flight{};
   /// In checked mode.
   detail::call_checks* checks = nullptr;
 
@@ -101,6 +101,13 @@ struct run_state {
     if (checks != nullptr) checks->after_step(i, at);
   }
 };
+
+/// A new step. Like std::make_unique, but there is no std::unique_ptr of each class of steps, of which each costs the
+/// compiler some ten instantiations.
+template <class Step, class... From>
+std::unique_ptr<bound_step> make_step(From&&... from) {
+  return std::unique_ptr<bound_step>(new Step(std::forward<From>(from)...));
+}
 
 /// The addresses that a step reads.
 struct operand_addresses {

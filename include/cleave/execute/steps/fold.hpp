@@ -37,7 +37,7 @@ class fold_step final : public bound_step {
 
 namespace detail {
 inline std::unique_ptr<bound_step> bind_fold(const binder& b, const step& s, const void* code) {
-  return std::make_unique<fold_step>(b, s, *as<fold_functions>(code));
+  return make_step<fold_step>(b, s, *as<fold_functions>(code));
 }
 } // namespace detail
 
