@@ -309,7 +309,8 @@ class bound_sort final : public comm::data_routed {
     exchange_elements(to, from, comm::total_of(from));
     merge_parts(received, from);
   }
-  /// Merges the parts that came, whose runs come by device: puts the runs of each slice side by side first.
+  /// Merges the parts that came. `received` has the length of each device's run of each slice, `from` the elements of
+  /// each device. The runs come device by device: those of one slice are put side by side first.
   void merge_parts(const numbers& received, const numbers& from) {
     start_.assign(1, 0);
     run_start_.clear();

@@ -80,6 +80,8 @@ constexpr bool is_promising(const cost_model& m, const assignment& a, std::size_
   return own > elsewhere;
 }
 
+/// What copies cost now of a node's result, of the other operands of its readers, and the same of these readers, up to
+/// `depth` readers away. It ends at products, whose layouts do not follow their operands'.
 constexpr double saved_downstream(const cost_model& m, const assignment& a, std::size_t v, int depth) {
   double total = a.price.at[v];
   for (std::uint32_t e = m.first_edge.at[v]; depth > 0 && e < m.first_edge.at[v + 1]; ++e) {
