@@ -73,9 +73,8 @@ TEST(Explain, AnUpdateWritesWhatChangesAlone) {
   static constexpr cleave::dim<"one", 1> one;
   using Cache = cleave::abstract<float, mesh(batch, embed)>;
   using Row = cleave::abstract<float, mesh(one, embed)>;
-  constexpr cleave::function decode([](auto cache, auto row, auto place) {
-    return cleave::dynamic_update(cache, batch, row, one, place);
-  });
+  constexpr cleave::function decode(
+      [](auto cache, auto row, auto place) { return cleave::dynamic_update(cache, batch, row, one, place); });
   constexpr auto of_decode = cleave::plan<Cache(Cache, Row, int)>(decode);
   const std::string text = explain_passes(of_decode, {batch = 1 << 20, embed = 16});
   // The step of the update; before it the copy of the cache, which is nothing where the result is the argument.

@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <vector>
 
-// Cuts the iteration space of a map where a load goes from a shard to its halo, and where a select by a range of indices
-// goes from one branch to the other.
+// Cuts the iteration space of a map where a load goes from a shard to its halo, and where a select by a range of
+// indices goes from one branch to the other.
 
 namespace cleave::inline v0::detail {
 
@@ -23,10 +23,11 @@ inline bool reads_around_shard(const binder& b, const step& s) {
   return false;
 }
 
-/// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just before
-/// it. By number of the step in which each began.
+/// The exchanges that a map waits for by itself, after what it computes away from their halos: their waits are just
+/// before it. By number of the step in which each began.
 inline std::vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
   std::vector<std::size_t> begun;
+  if (number == p.steps.size()) return begun;
   const step& s = p.steps[number];
   for (std::size_t i = number; i > 0 && p.steps[i - 1].kind == step_kind::wait; --i) {
     const step& wait = p.steps[i - 1];
