@@ -44,8 +44,8 @@ inline std::vector<std::size_t> awaited_by(const program_view& p, std::size_t nu
 class box_binder {
  public:
   /// `code`: the functions of the expressions into which the selects are resolved.
-  box_binder(const binder& b, const step& s, const map_functions* code)
-      : b_(b), s_(s), code_(code), loops_(b, s), ranges_(b, s) {}
+  box_binder(const binder& b, const step& s, const map_functions* code, const range_selects& selects)
+      : b_(b), s_(s), code_(code), loops_(b, s), ranges_(b, s, selects) {}
 
   map_boxes bind() {
     map_boxes made;
@@ -124,7 +124,7 @@ class box_binder {
     loops_.bind_part(made.loops);
     const int variant = variant_here();
     made.code = code_ + variant;
-    made.copies = ranges_.any() ? ranges_.copied_by(variant) : -1;
+    made.copies = ranges_.copied_by(variant);
     if (made.copies >= 0 && !moves_like_result(made.loops, made.copies)) made.copies = -1;
     return made;
   }
