@@ -84,6 +84,39 @@ void run_plates(measure::results& out, MPI_Comm comm, int ranks, double seconds,
   run("Jacobi to a tolerance", 1.15, 1, [&] { solve(u, -1.0, times).into(u, change); }, [&] { hand.solve(-1, times); });
 }
 
+inline constexpr cleave::dim<"head"> head;
+inline constexpr cleave::dim<"place"> place;
+inline constexpr cleave::dim<"one", 1> one;
+inline constexpr cleave::dim<"feature"> feature;
+using Cache = cleave::tensor<float, mesh(head / line, place, feature)>;
+using Row = cleave::tensor<float, mesh(head / line, one, feature)>;
+constexpr cleave::function store([](auto cache, auto row, auto at) {
+  return cleave::dynamic_update(cache, place, row, one, at);
+});
+
+/// A row for each head, into caches of two sizes.
+void run_cache(measure::results& out, MPI_Comm comm, int ranks, double seconds, long places) {
+  const cleave::grid grid(mesh, comm, {ranks});
+  constexpr long heads = 32, features = 128;
+  Cache cache(grid, {heads, places, features});
+  Row row(grid, {heads, 1, features});
+  row.fill_by([](const auto& at) { return std::sin(static_cast<float>(at[0] + at[2])); });
+  const long mine = static_cast<long>(cache.local_extents()[0]);
+  Kokkos::View<float*> hand("cache", static_cast<std::size_t>(mine * places * features));
+  int next = 0, next_by_hand = 0;
+  const auto ours = [&] { cache = store(cache, row, next++ % static_cast<int>(places)); };
+  const auto theirs = [&] {
+    by_hand::write_row(hand.data(), row.data(), next_by_hand++ % places, mine, places, features);
+  };
+  ours();
+  theirs();
+  for (long i = 0; i < mine * places * features; ++i)
+    if (cache.data()[i] != hand.data()[i]) throw std::runtime_error("the two programs differ in the cache");
+  out.above("a row into a cache of " + std::to_string(places) + " places on " + std::to_string(ranks) +
+                (ranks == 1 ? " rank" : " ranks"),
+            measure::compare(comm, 20, seconds, ours, theirs), 15);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -99,6 +132,8 @@ int main(int argc, char** argv) {
       const double seconds = argc > 2 ? std::atof(argv[2]) : 2;
       run_plates(out, MPI_COMM_WORLD, ranks, seconds, 256);
       run_plates(out, MPI_COMM_WORLD, ranks, seconds, 2048);
+      run_cache(out, MPI_COMM_WORLD, ranks, seconds, 256);
+      run_cache(out, MPI_COMM_WORLD, ranks, seconds, 8192);
     } catch (const std::exception& e) {
       std::fprintf(stderr, "%s\n", e.what());
       status = 1;

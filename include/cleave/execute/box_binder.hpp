@@ -23,10 +23,11 @@ inline bool reads_around_shard(const binder& b, const step& s) {
   return false;
 }
 
-/// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just
+/// The exchanges that a map waits for by itself, after what it computes away from their halos: their waits are just
 /// before it. By number of the step in which each began.
 inline indexed_vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
   indexed_vector<std::size_t> begun;
+  if (number == p.steps.size()) return begun;
   const step& s = p.steps[number];
   for (std::size_t i = number; i > 0 && p.steps[i - 1].kind == step_kind::wait; --i) {
     const step& wait = p.steps[i - 1];
@@ -43,8 +44,8 @@ inline indexed_vector<std::size_t> awaited_by(const program_view& p, std::size_t
 class box_binder {
  public:
   /// `code`: the functions of the expressions into which the selects are resolved.
-  box_binder(const binder& b, const step& s, const map_functions* code)
-      : b_(b), s_(s), code_(code), loops_(b, s), ranges_(b, s) {}
+  box_binder(const binder& b, const step& s, const map_functions* code, const range_selects& selects)
+      : b_(b), s_(s), code_(code), loops_(b, s), ranges_(b, s, selects) {}
 
   map_boxes bind() {
     map_boxes made;
@@ -123,7 +124,7 @@ class box_binder {
     loops_.bind_part(made.loops);
     const int variant = variant_here();
     made.code = code_ + variant;
-    made.copies = ranges_.any() ? ranges_.copied_by(variant) : -1;
+    made.copies = ranges_.copied_by(variant);
     if (made.copies >= 0 && !moves_like_result(made.loops, made.copies)) made.copies = -1;
     return made;
   }

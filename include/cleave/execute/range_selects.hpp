@@ -72,6 +72,8 @@ struct range_selects {
   std::uint8_t truths[most_variants]{};
   /// By truths: the expression.
   std::uint8_t variant_of[1 << most_predicates]{};
+  /// By expression: the operand that it copies; -1: it computes something.
+  std::int8_t copies[most_variants]{};
 };
 
 /// The expression where the predicates are known.
@@ -148,6 +150,8 @@ constexpr range_selects selects_of(const tape_code& t) {
     if (v == range_selects::most_variants) return {};
     if (v == r.variants) {
       made[v] = one;
+      const std::uint64_t last = one.word[one.size - 1];
+      r.copies[v] = static_cast<std::int8_t>(op_of(last) == op::input ? byte_of(last, 2) : -1);
       r.truths[r.variants++] = static_cast<std::uint8_t>(truths);
     }
     r.variant_of[truths] = static_cast<std::uint8_t>(v);
@@ -158,10 +162,9 @@ constexpr range_selects selects_of(const tape_code& t) {
 /// The predicates of a step for the sizes of a binder.
 class bound_ranges {
  public:
-  bound_ranges(const binder& b, const step& s)
-      : b_(b), tape_(tape_of(b.program, s)), code_(tape_code_of(b.program, s)), parts_(code_),
-        selects_(selects_of(code_)) {
-    for (int k = 0; k < selects_.predicates && selects_.variants > 0; ++k) find_comparisons(selects_.predicate[k]);
+  bound_ranges(const binder& b, const step& s, const range_selects& selects)
+      : b_(b), tape_(tape_of(b.program, s)), selects_(selects) {
+    for (int k = 0; k < selects_.predicates && any(); ++k) find_comparisons(selects_.predicate[k]);
   }
 
   bool any() const { return selects_.variants > 0; }
@@ -170,7 +173,7 @@ class bound_ranges {
     const std::int64_t start[max_rank]{};
     for (int j : comparisons_) {
       const tape_op& t = tape_[as_size(j)];
-      const bool mirrored = parts_.at[t.in[1]] == range_part::index;
+      const bool mirrored = has_index(t.in[1]);
       const int index = t.in[mirrored ? 1 : 0], number = t.in[mirrored ? 0 : 1];
       if (dim_of(index) != dim) continue;
       const std::int64_t equal = value(number, start) - value(index, start);
@@ -189,12 +192,7 @@ class bound_ranges {
       if (value(selects_.predicate[k], index) != 0) truths |= 1u << k;
     return selects_.variant_of[truths];
   }
-  /// The operand that an expression copies; -1: it computes something.
-  int copied_by(int variant) const {
-    const tape_code made = resolved(code_, selects_, selects_.truths[variant]);
-    const std::uint64_t last = made.word[made.size - 1];
-    return op_of(last) == op::input ? byte_of(last, 2) : -1;
-  }
+  int copied_by(int variant) const { return any() ? selects_.copies[variant] : -1; }
 
  private:
   void find_comparisons(int j) {
@@ -206,7 +204,14 @@ class bound_ranges {
     const tape_op& t = tape_[as_size(j)];
     if (t.code == op::iota) return t.arg;
     if (t.code == op::broadcast) return dim_of(t.in[0]);
-    return dim_of(parts_.at[t.in[0]] == range_part::index ? t.in[0] : t.in[1]);
+    return dim_of(has_index(t.in[0]) ? t.in[0] : t.in[1]);
+  }
+  bool has_index(int j) const {
+    const tape_op& t = tape_[as_size(j)];
+    if (t.code == op::iota) return true;
+    for (int k = 0; k < entry_of(t.code).arity; ++k)
+      if (has_index(t.in[as_size(k)])) return true;
+    return false;
   }
   /// Of a number, an index or a predicate.
   std::int64_t value(int j, const std::int64_t* index) const {
@@ -234,9 +239,7 @@ class bound_ranges {
 
   const binder& b_;
   std::span<const tape_op> tape_;
-  tape_code code_;
-  range_parts parts_;
-  range_selects selects_;
+  const range_selects& selects_;
   std::vector<int> comparisons_{};
 };
 

@@ -57,7 +57,7 @@ class wait_step final : public bound_step {
  public:
   wait_step(const binder& b, const step& s) : begun_(s.begun) {
     std::size_t reader = b.number_of(s) + 1;
-    while (b.program.steps[reader].kind == step_kind::wait) ++reader;
+    while (reader < b.program.steps.size() && b.program.steps[reader].kind == step_kind::wait) ++reader;
     for (std::size_t begun : detail::awaited_by(b.program, reader))
       left_to_reader_ = left_to_reader_ || begun == begun_;
   }

@@ -60,14 +60,14 @@ class map_step final : public bound_step {
 /// The code of a map: of its expression, or of those into which its selects by ranges are resolved.
 struct map_code {
   const map_functions* functions;
-  bool resolved;
+  const detail::range_selects& selects;
 };
 
 /// A map in several boxes: it reads a shard and its halo, or its expression depends on ranges of indices.
 class boxed_map_step final : public bound_step {
  public:
-  boxed_map_step(const binder& b, const step& s, const map_functions* code)
-      : step_(s), boxes_(detail::box_binder(b, s, code).bind()),
+  boxed_map_step(const binder& b, const step& s, const map_code& code)
+      : step_(s), boxes_(detail::box_binder(b, s, code.functions, code.selects).bind()),
         awaited_(detail::awaited_by(b.program, b.number_of(s))) {}
   void run(run_state& r) override {
     const operand_addresses in(r, step_);
@@ -91,9 +91,9 @@ class boxed_map_step final : public bound_step {
 namespace detail {
 
 inline std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
-  const auto& [functions, resolved] = *as<map_code>(code);
-  if (resolved || reads_around_shard(b, s)) return make_step<boxed_map_step>(b, s, functions);
-  return make_step<map_step>(b, s, *functions);
+  const map_code& c = *as<map_code>(code);
+  if (c.selects.variants > 0 || reads_around_shard(b, s)) return make_step<boxed_map_step>(b, s, c);
+  return make_step<map_step>(b, s, *c.functions);
 }
 
 template <class Plan, std::size_t I>
@@ -113,8 +113,8 @@ struct variants_of<Plan, I, std::index_sequence<V...>> {
 template <class Plan, std::size_t I>
 constexpr map_code code_of_map() {
   if constexpr (constexpr int variants = selects_of_step<Plan, I>.variants; variants > 0)
-    return {variants_of<Plan, I, std::make_index_sequence<as_size(variants)>>::all, true};
-  else return {&map_functions_of<typename expression_of<Plan, I>::type>, false};
+    return {variants_of<Plan, I, std::make_index_sequence<as_size(variants)>>::all, selects_of_step<Plan, I>};
+  else return {&map_functions_of<typename expression_of<Plan, I>::type>, selects_of_step<Plan, I>};
 }
 template <class Plan, std::size_t I>
 inline constexpr map_code map_code_of = code_of_map<Plan, I>();
