@@ -93,8 +93,8 @@ TEST(MovesNoMoreThanGspmd, PartialValuesAreScatteredBeforeTheyAreReducedFurther)
   const dim_ref deep{"deep", 8};
   // 24 x 16 partial values, of which a device of x and y keeps an eighth; then 2 columns of it go from y to x.
   const std::int64_t scattered = 24 * 16 / 8 * 7 * 8;
-  EXPECT_LE(bytes_of([&](values v) { return max(max(v[0], deep), row); },
-                     {laid_out({{deep, {x, y}}, {row}, {column}})}, laid_out({{column, {y}}})),
+  EXPECT_LE(bytes_of([&](values v) { return max(max(v[0], deep), row); }, {laid_out({{deep, {x, y}}, {row}, {column}})},
+                     laid_out({{column, {y}}})),
             scattered + 64);
 }
 
