@@ -47,6 +47,9 @@ struct assignment {
   int tries = 0;
   int round = 0;
   flat_array<int> counted_in{}, changed_in{};
+  /// Whether strategies are offered, and changes tried, that find something only where the others no longer do: before,
+  /// they would often lead to a worse end.
+  bool looks_further = false;
   /// Whether a product would have followed the last change, had products been asked to.
   bool stopped_at_product = false;
   /// Reused space: changed nodes and the needs they had, nodes to be priced and their prices, copies of a value,

@@ -5,7 +5,7 @@
 #include <cleave/plan/search/exchange_merges.hpp>
 #include <cleave/plan/search/find_tie.hpp>
 #include <cleave/plan/search/gather_early.hpp>
-#include <cleave/plan/search/slice_later.hpp>
+#include <cleave/plan/search/look_further.hpp>
 #include <cleave/plan/search/start.hpp>
 #include <cleave/plan/search/verify.hpp>
 #include <cleave/rules/all.hpp>
@@ -41,13 +41,13 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   check();
   planner::improve(m, a, f, m.limits.sweeps);
   check();
-  planner::slice_later(m, a, f);
-  check();
   planner::gather_early(m, a, f);
   check();
   if (rule.effort > 0) planner::search_wider(m, a, f);
   check();
   planner::exchange_merges(g, m, a, f);
+  check();
+  planner::look_further(m, a, f);
   check();
   made.found = sound ? planner::find_tie(m, a, f) : verdict{fault::internal, {}, "choose"};
   made.score = planner::total_price(m, a);

@@ -51,7 +51,7 @@ constexpr bool is_reduction_node(const node&) { return true; }
 constexpr void offer_scattered(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                std::vector<strategy>& list) {
   const layout from = planner::produced(m, a, m.node_at(v).in[0]);
-  if (!from.is_partial()) return;
+  if (!a.looks_further || !from.is_partial()) return;
   axis_list up, down;
   for (int axis = 0; axis < m.g.mesh.size(); ++axis) {
     if ((from.unreduced() >> axis & 1) != 0) up.push_back(axis);

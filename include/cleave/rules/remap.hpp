@@ -200,7 +200,7 @@ constexpr void offer_where_wanted(const planner::cost_model& m, planner::assignm
 constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                std::vector<strategy>& list) {
   if (m.node_at(v).maps == 0) return;
-  offer_where_wanted(m, a, v, list);
+  if (a.looks_further) offer_where_wanted(m, a, v, list);
   strategy s = a.chosen.at[v];
   const node_factors factors = m.factors(v);
   for (std::size_t i = 0; i < factors.count; ++i)

@@ -17,6 +17,9 @@ struct fingerprints {
   std::vector<std::vector<std::uint64_t>> searched =
       std::vector<std::vector<std::uint64_t>>(bucket_count, std::vector<std::uint64_t>{});
 
+  /// Part of all of them: what was searched with another one is searched again.
+  std::uint64_t salt = 0;
+
   static constexpr std::size_t bucket_count = 64;
   static constexpr int bucket_shift = 58;
 
@@ -44,7 +47,7 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
   std::uint64_t* of = f.of.at;
   for (std::size_t v = 0; v < m.count; ++v) {
     const strategy& s = a.chosen.at[v];
-    const std::uint64_t h = mixed(m.own_fingerprint.at[v], s.out.word);
+    const std::uint64_t h = mixed(m.own_fingerprint.at[v] ^ f.salt, s.out.word);
     of[v] = mixed(h, s.over.word + (std::uint64_t{s.forwarded.word} << 49) + (std::uint64_t{s.partial_operands} << 56));
   }
   for (std::size_t r = 0; r < m.g.outputs.size(); ++r) {

@@ -38,7 +38,9 @@ constexpr bool try_strategy(const cost_model& m, assignment& a, fingerprints& f,
   if (!together) return try_change(m, a, f, v, s, followers::none);
   if (try_change(m, a, f, v, s, followers::cheap)) return true;
   // A reduction makes less of what it reads: its result may be moved for those that would not follow.
-  if ((m.traits.at[v] & (reduces | contracting)) == reduces && try_change(m, a, f, v, s, followers::none)) return true;
+  if (a.looks_further && (m.traits.at[v] & (reduces | contracting)) == reduces &&
+      try_change(m, a, f, v, s, followers::none))
+    return true;
   if ((m.traits.at[v] & leads_products) != 0 && a.stopped_at_product && try_change(m, a, f, v, s, followers::products))
     return true;
   // A sum of partial sums, reduced once for all its readers.
