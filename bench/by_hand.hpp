@@ -27,7 +27,7 @@ struct ranks {
   int data, model, data_rank, model_rank;
 };
 
-/// y = relu(x up) down, the batch divided over data, the hidden dim over model. Trained on the mean square of y -
+/// y = relu(x up) down, the batch sharded over data, the hidden dim over model. Trained on the mean square of y -
 /// wanted.
 class mlp {
  public:

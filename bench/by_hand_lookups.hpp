@@ -15,7 +15,7 @@ void gather(const float* table, const int* indices, float* rows, long count, lon
 /// table[indices[i]] += rows[i] for a table of zeros of `words` rows.
 void scatter_add(const float* rows, const int* indices, float* table, long count, long length, long words);
 
-/// y = A x for a square sparse matrix with the same number of entries in every row (ELL), rows divided over the ranks,
+/// y = A x for a square sparse matrix with the same number of entries in every row (ELL), rows sharded over the ranks,
 /// columns within a band. x has room for the parts of the neighbours.
 class banded_product {
  public:

@@ -35,7 +35,7 @@ void expect_same(const T* ours, const T* theirs, std::int64_t n, const std::stri
   if (!(off <= 1e-6 * size)) throw std::runtime_error("the two programs differ in " + what);
 }
 
-/// The table replicated, indices and rows divided: nothing moves.
+/// The table replicated, indices and rows sharded: nothing moves.
 void run_lookups(measure::results& out, MPI_Comm comm, int ranks, double seconds, long words, long count, long length) {
   using Table = cleave::tensor<float, mesh(word, embed)>;
   using Indices = cleave::tensor<int, mesh(batch / line)>;
@@ -69,7 +69,7 @@ void run_lookups(measure::results& out, MPI_Comm comm, int ranks, double seconds
   out.factor("scatter_add" + size, measure::compare(comm, 1, seconds, add_ours, add_theirs), 1.2);
 }
 
-/// A five-point matrix, columns and rows divided: the border of x travels.
+/// A five-point matrix, columns and rows sharded: the border of x travels.
 void run_sparse(measure::results& out, MPI_Comm comm, int ranks, double seconds) {
   using X = cleave::tensor<double, mesh(column / line)>;
   using Y = cleave::tensor<double, mesh(row / line)>;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// y = relu(x up) down, the batch divided over `data`, the hidden dim over `model`.
+// y = relu(x up) down, the batch sharded over `data`, the hidden dim over `model`.
 #pragma once
 
 #include <cleave/cleave.hpp>

@@ -127,7 +127,7 @@ void run_add(measure::results& out, double seconds) {
   expect_same(c, z.data(), "the sum");
 }
 
-/// 64 x 64, the contracted dim divided.
+/// 64 x 64, the contracted dim sharded.
 void run_dot(measure::results& out, MPI_Comm comm, int ranks, double seconds) {
   using Left = cleave::tensor<float, row_of_ranks(di, dk / line)>;
   using Right = cleave::tensor<float, row_of_ranks(dk / line, dj)>;

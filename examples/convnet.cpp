@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A small convolution net on the handwritten digits, divided over space: every process has a part of each image.
+// A small convolution net on the handwritten digits, sharded over space: every process has a part of each image.
 // Neighbours exchange the edges of their parts. One line, `Images`, decides that; everything else follows.
 //
 //   mpirun -n 4 convnet examples/data/digits.csv [--mesh 2x2] [--epochs 4]
@@ -101,7 +101,7 @@ struct batch {
   Images images;
   Labels labels;
 };
-/// The rows cut into `count` batches of nearly equal size, divided over the grid.
+/// The rows cut into `count` batches of nearly equal size, sharded over the grid.
 std::vector<batch> batches(const cleave::grid& grid, const std::vector<digits::image>& rows, long count) {
   std::vector<batch> list;
   const long total = static_cast<long>(rows.size());

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A decoder of text (Radford et al. 2019): normalization before each part, learned positions, the embedding table also
-// as the output. Written once; how it is divided is one of the tables below.
+// as the output. Written once; how it is sharded is one of the tables below.
 #pragma once
 
 #include <cleave/expr/gradient.hpp>
@@ -34,8 +34,8 @@ inline constexpr cleave::dim<"vocabulary"> vocabulary;
 namespace nn = cleave::nn;
 
 // The layout of the whole model, of its parameters and of what is computed, as tables from dims to mesh axes. Batches
-// are divided over `data`.
-/// Megatron: heads, hidden units and words are divided over `model`.
+// are sharded over `data`.
+/// Megatron: heads, hidden units and words are sharded over `model`.
 inline constexpr nn::model_layout tensor_parallel{nn::layout_rules{mesh, heads / model, hidden / model,
                                                                    vocabulary / model},
                                                   nn::layout_rules{mesh, batch / data, heads / model, hidden / model,
@@ -48,7 +48,7 @@ inline constexpr nn::model_layout sequence_parallel{nn::layout_rules{mesh, heads
 /// FSDP, ZeRO-3: the batch over all devices, and so is every parameter.
 inline constexpr nn::model_layout fully_sharded{nn::layout_rules{mesh, embed / data / model, hidden / data / model},
                                                 nn::layout_rules{mesh, batch / data / model}};
-/// ZeRO-1: parameters are replicated, the state of the optimizer is divided.
+/// ZeRO-1: parameters are replicated, the state of the optimizer is sharded.
 inline constexpr nn::model_layout zero1{nn::layout_rules{mesh}, nn::layout_rules{mesh, batch / data / model},
                                         nn::layout_rules{mesh, embed / data / model, hidden / data / model}};
 

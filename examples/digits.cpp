@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Trains a two-layer classifier on handwritten digits, its batch divided over `data` and its hidden layer over `model`.
+// Trains a two-layer classifier on handwritten digits, its batch sharded over `data` and its hidden layer over `model`.
 //
 //   mpirun -n 4 digits examples/data/digits.csv [--mesh 2x2] [--epochs 60] [--hidden 256] [--rate 0.2] [--double]
 #include "digits_data.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Particles put in the order of their keys, as space-filling curves and load balancing need it: keys are sorted along a
-// divided dim, and what belongs to them follows. Whatever the keys are, every process has as many particles after as
+// sharded dim, and what belongs to them follows. Whatever the keys are, every process has as many particles after as
 // before.
 //
 //   mpirun -n 4 distributed_sort [--particles 100000] [--equal]

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Bags of words, each the weighted sum of the rows that its words have in a table, learned by gradient descent from the
-// sums that another table gives. The words of the table are divided over one axis of the mesh and the bags over the
+// sums that another table gives. The words of the table are sharded over one axis of the mesh and the bags over the
 // other: rows are added up at the devices that have them, and the gradient of a row goes back there.
 //
 //   mpirun -n 4 embedding_bag [--words 1000] [--embed 16] [--bags 256] [--items 8] [--steps 200] [--mesh 2x2]

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The heat equation on a plate whose border has fixed temperatures, until nothing changes any more. The plate is
-// divided in both directions; each sweep sets its interior and keeps its border.
+// sharded in both directions; each sweep sets its interior and keeps its border.
 //
 //   mpirun -n 4 heat [--rows 48] [--cols 64] [--mesh 2x2]
 #include "options.hpp"
@@ -42,7 +42,7 @@ constexpr cleave::function distance([](auto u, auto v) { return max(abs(u - v), 
 constexpr auto plan = cleave::plan<Plate(Plate)>(sweep);
 static_assert(plan.count(cleave::kind::exchange) == 1 && plan.collectives() == 1);
 static_assert(plan.bytes({row = 512, col = 512, ay = 4, ax = 4}) == 4 * 128 * 8);
-// Divided in one direction only, twice as many bytes would move for as many devices: two rows of 512.
+// Sharded in one direction only, twice as many bytes would move for as many devices: two rows of 512.
 static_assert(plan.bytes({row = 512, col = 512, ay = 16, ax = 1}) == 2 * 512 * 8);
 // The change costs one maximum more.
 constexpr auto change_plan = cleave::plan<Number(Plate)>(change);

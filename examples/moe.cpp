@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A mixture of experts, divided over the processes along one axis, while the batch is divided along both: tokens travel
+// A mixture of experts, sharded over the processes along one axis, while the batch is sharded along both: tokens travel
 // to the two experts that they like best and back, by one all-to-all each way. It learns a map that is another matrix
 // in each of several regions, which one perceptron of the same size per token cannot follow: the experts share the
 // regions out among themselves, and the loss that balances them keeps all of them at work.
@@ -184,7 +184,7 @@ constexpr std::string_view usage =
     "  --hidden N    hidden units of an expert (32)\n"
     "  --steps N     steps of training (300)\n"
     "  --log FILE    writes step, error, load balancing loss and seconds as CSV, line by line\n"
-    "  --mesh DxE    processes; the batch is divided over all, the experts over E (as square as possible)\n";
+    "  --mesh DxE    processes; the batch is sharded over all, the experts over E (as square as possible)\n";
 
 int run(examples::options& given, int ranks, bool speaks) {
   sizes s{};

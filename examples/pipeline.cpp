@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Layers in the stages of a pipeline, inside of which each is divided as Megatron does, beside data parallelism: three
+// Layers in the stages of a pipeline, inside of which each is sharded as Megatron does, beside data parallelism: three
 // axes, nested by a table. A student of many residual layers learns what a teacher makes of random numbers, with the
 // schedule of GPipe or with the circular one, in which every device has two shorter stages and waits half as long. The
 // losses of both are the same.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A language model of bytes, trained on any text and then asked to go on with a prompt. The model is written once
-// (decoder.hpp); how it is divided over the processes is one of six tables, chosen per run: tensor or sequence
+// (decoder.hpp); how it is sharded over the processes is one of six tables, chosen per run: tensor or sequence
 // parallel, FSDP, ZeRO-1, a pipeline or a ring. For the same seed all of them, on any mesh, go through the same losses
 // but for rounding: parameters and windows follow from the seed alone.
 //

@@ -60,7 +60,7 @@ class random_movement {
         },
         values_[0]);
     in_.output(loss, element::f64, spec{in_.made().mesh});
-    // In the order of the input's dims, divided anyhow.
+    // In the order of the input's dims, sharded in any way.
     std::vector<dim_ref> dims;
     const tensor_type& type = in_.at(values_[0]).type;
     for (int i = 0; i < type.rank; ++i) dims.push_back({in_.made().dims[type[i]].name});

@@ -121,7 +121,7 @@ TEST(call_cost, statements) {
       expect_cheap(g, -1, "another layout", [&] { c = x; });
       expect_cheap(g, -1, "and back", [&] { y = c + 1.0f; });
       Vector sums(g, {6});
-      expect_cheap(g, -1, "a reduction over a divided dim", [&] { sums = sum(x, row); });
+      expect_cheap(g, -1, "a reduction over a sharded dim", [&] { sums = sum(x, row); });
     }
   }
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "cases.hpp"
 
-// Recorded cases: the same elements in other layouts, orders and places. Dims that are cut at places have the case's
-// extents.
+// Recorded cases: the same elements in other layouts, orders and positions. Dims that are cut at given indices have the
+// case's extents.
 
 namespace {
 

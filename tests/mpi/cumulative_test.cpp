@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-// Running totals along dims that are divided, in every order of the axes, unevenly and with empty blocks.
+// Running totals along dims that are sharded, in every order of the axes, unevenly and with empty blocks.
 
 namespace {
 
@@ -65,7 +65,7 @@ void check_orders() {
       check_sum<T, Layout, running::backward_exclusive>(g, rows, cols);
     }
 }
-// Trap 1 of traps_test.cpp: divided, also unevenly and with empty shards, exclusive and from the other end.
+// Trap 1 of traps_test.cpp: sharded, also unevenly and with empty shards, exclusive and from the other end.
 TEST(cumulative, along_one_axis) { check_orders<double, mesh(row / ax, col / ay)>(); }
 TEST(cumulative, along_two_axes) { check_orders<double, mesh(row / ax / ay, col)>(); }
 TEST(cumulative, along_two_axes_in_the_other_order) { check_orders<float, mesh(row / ay / ax, col)>(); }

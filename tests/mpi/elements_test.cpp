@@ -32,7 +32,7 @@ using matrix = cleave::tensor<T, mesh(row / data, col)>;
 template <class T>
 using vector = cleave::tensor<T, mesh(col)>;
 template <class T>
-using divided = cleave::tensor<T, mesh(col / data)>;
+using sharded = cleave::tensor<T, mesh(col / data)>;
 template <class T>
 using single = cleave::tensor<T, mesh()>;
 
@@ -108,7 +108,7 @@ TYPED_TEST(narrow_elements, reductions_between_devices) {
   // 2^k on every device, so that all partial sums are exact: the collectives add up what is 16 bits wide.
   matrix<T> x(g, {64 * n, 11});
   vector<T> whole(g, {11}), most(g, {11}), least(g, {11});
-  divided<T> parts(g, {11});
+  sharded<T> parts(g, {11});
   x.fill_by([](const auto& at) { return T((at[1] % 2 == 0 ? 1 : -1) * (at[0] == 3 ? 4 : 1)); });
   whole = sum(x, row);
   parts = sum(x, row);

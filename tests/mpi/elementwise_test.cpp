@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-// Elementwise operations and small functions made of them that no other program here uses, by name, on operands divided
+// Elementwise operations and small functions made of them that no other program here uses, by name, on operands sharded
 // differently.
 
 namespace {
@@ -98,7 +98,7 @@ TEST(elementwise, logic_and_complex_parts) {
   });
 }
 
-// Along the dim that is divided: rows less their logarithmic sum and over their variance; the mean of each taken as
+// Along the dim that is sharded: rows less their logarithmic sum and over their variance; the mean of each taken as
 // given.
 constexpr cleave::function rows_of([](auto a) {
   const auto squares = cleave::count<double>(a, col) * broadcast(variance(a, col), row, col);

@@ -15,7 +15,7 @@ using namespace hand;
 
 constexpr element f32 = element::f32;
 
-/// y[i, j] = relu(sum over k of a[i, k] * b[k, j]), k divided: a product, an all-reduce in place, a map.
+/// y[i, j] = relu(sum over k of a[i, k] * b[k, j]), k sharded: a product, an all-reduce in place, a map.
 struct product {
   static constexpr auto make() {
     program_of<5, 3, 2> p;

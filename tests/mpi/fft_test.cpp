@@ -46,7 +46,7 @@ using TurnedSlab = tensor<c64, mesh(x_dim, y_dim / data, z_dim)>;
 using Pencil = tensor<c64, mesh(x_dim / data, y_dim / model, z_dim)>;
 using TurnedPencil = tensor<c64, mesh(x_dim, y_dim / data, z_dim / model)>;
 
-// A divided batch stays; a divided dim is brought together and divided again, or stays turned.
+// A sharded batch stays; a sharded dim is gathered and sharded again, or stays in the other layout.
 static_assert(cleave::plan<Rows(Rows)>(along_y, cleave::expect<model, 1>{}).collectives() == 0);
 constexpr auto there_and_back = cleave::plan<Columns(Columns)>(along_y, cleave::expect<model, 1>{});
 static_assert(there_and_back.count(kind::all_to_all) == 2 && there_and_back.collectives() == 2);
@@ -134,7 +134,7 @@ void check_one(double tolerance) {
       expect_near(back.to_global(), transformed(before, {rows, n}, 1, 1), tolerance);
     }
 }
-// Trap 2 of traps_test.cpp: across divided dims and along them.
+// Trap 2 of traps_test.cpp: across sharded dims and along them.
 TEST(fft, of_rows_that_are_divided) {
   check_one<tensor<c128, mesh(x_dim / data / model, y_dim)>, tensor<c128, mesh(x_dim / data, y_dim)>>(1e-12);
 }

@@ -29,20 +29,20 @@ constexpr tensor_type type_of(element e, std::initializer_list<int> dims) {
   for (int d : dims) t.append(static_cast<dim_id>(d));
   return t;
 }
-/// A buffer whose dims with id `divided` are divided over axis 0.
-constexpr buffer buffer_of(role r, int index, tensor_type t, int divided = -1) {
+/// A buffer whose dims with id `sharded` are sharded over axis 0.
+constexpr buffer buffer_of(role r, int index, tensor_type t, int sharded = -1) {
   buffer b;
   b.role = r;
   b.index = static_cast<std::uint16_t>(index);
   b.type = t;
   for (int i = 0; i < t.rank; ++i)
-    if (t[i] == divided) b.where.set(i, axis_list(0));
+    if (t[i] == sharded) b.where.set(i, axis_list(0));
   return b;
 }
-constexpr layout space_of(const tensor_type& loop, int divided) {
+constexpr layout space_of(const tensor_type& loop, int sharded) {
   layout l;
   for (int i = 0; i < loop.rank; ++i)
-    if (loop[i] == divided) l.set(i, axis_list(0));
+    if (loop[i] == sharded) l.set(i, axis_list(0));
   return l;
 }
 constexpr tape_op load(element e, int operand) {

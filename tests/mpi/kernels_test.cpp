@@ -176,11 +176,11 @@ TEST(kernels, rank_0) {
   check<scalar_cast>({}, {[](const auto&) { return 41.75; }}, [](const auto&) { return 41; });
 }
 
-// Folds of a[i, j, k] in every memory order over every set of dims; dim 0 is divided where it is kept, dim 2 where it
+// Folds of a[i, j, k] in every memory order over every set of dims; dim 0 is sharded where it is kept, dim 2 where it
 // is not.
 template <int A, int B, int C, int Folded, reduction How, element E>
 struct folding {
-  static constexpr int divided = (Folded & 1) != 0 ? ((Folded & 2) != 0 ? ((Folded & 4) != 0 ? -1 : 2) : 1) : 0;
+  static constexpr int sharded = (Folded & 1) != 0 ? ((Folded & 2) != 0 ? ((Folded & 4) != 0 ? -1 : 2) : 1) : 0;
   static constexpr auto make() {
     program_of<2, 1, 2> p;
     p.dims = {{"i", dynamic}, {"j", dynamic}, {"k", dynamic}};
@@ -190,14 +190,14 @@ struct folding {
     loop = kept;
     for (int d : {A, B, C})
       if ((Folded >> d & 1) != 0) loop.append(static_cast<dim_id>(d));
-    p.buffers = {buffer_of(role::input, 0, type_of(E, {A, B, C}), divided), buffer_of(role::output, 0, kept, divided)};
+    p.buffers = {buffer_of(role::input, 0, type_of(E, {A, B, C}), sharded), buffer_of(role::output, 0, kept, sharded)};
     step& s = p.steps[0];
     s.kind = step_kind::fold;
     s.code = op::reduce;
     s.in = {0};
     s.out = 1;
     s.loop = loop;
-    s.space = space_of(loop, divided);
+    s.space = space_of(loop, sharded);
     s.folded = static_cast<std::uint8_t>(3 - kept.rank);
     s.combine = How;
     set_tape(p, s, {load(E, 0), apply(op::mul, E, 0, 0)});
@@ -275,14 +275,14 @@ TEST(kernels, short_folds) {
 /// Products in every memory order of operands and result, through the binding of the executor.
 template <class T>
 void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c, dim_set batch, dim_set contracted,
-                const std::array<std::int64_t, 8>& extent, int divided) {
+                const std::array<std::int64_t, 8>& extent, int sharded) {
   const grid g = line_of_ranks();
   sizes s;
   s.axes = g.sizes();
   for (std::size_t d = 0; d < 8; ++d) s.dims[d] = extent[d];
   program_of<3, 1> p;
-  p.buffers = {buffer_of(role::input, 0, a, divided), buffer_of(role::input, 1, b, divided),
-               buffer_of(role::output, 0, c, divided)};
+  p.buffers = {buffer_of(role::input, 0, a, sharded), buffer_of(role::input, 1, b, sharded),
+               buffer_of(role::output, 0, c, sharded)};
   for (int d = 0; d < 8; ++d) p.dims.push_back({"d", dynamic});
   step& one = p.steps[0];
   one.kind = step_kind::gemm;
@@ -349,7 +349,7 @@ std::vector<tensor_type> orders(tensor_type t) {
 }
 
 TEST(kernels, products_in_every_order) {
-  // m = 0, n = 1, k = 2, batch = 3; the batch dim or m is divided.
+  // m = 0, n = 1, k = 2, batch = 3; the batch dim or m is sharded.
   for (const std::array<std::int64_t, 8>& extent : {std::array<std::int64_t, 8>{5, 4, 3, 2},
                                                     {1, 4, 3, 2},
                                                     {5, 1, 3, 3},

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-// Rows looked up in tables and added up in them, with tables, places and results divided in many ways, on real ranks:
+// Rows looked up in tables and added up in them, with tables, places and results sharded in many ways, on real ranks:
 // what the plain evaluator gives.
 
 namespace {

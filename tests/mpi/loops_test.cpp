@@ -99,7 +99,7 @@ TEST(loops, charge_is_the_price) {
   }
 }
 
-// A recurrence whose input is divided over another dim of the sequence, and weights that all trips read.
+// A recurrence whose input is sharded over another dim of the sequence, and weights that all iterations read.
 constexpr cleave::function recurrence([](auto xs, auto w) {
   auto zero = zeros_like(sum(xs, time_dim));
   auto [last, all] = scan(

@@ -164,6 +164,50 @@ TEST(movement, stencils_in_loops) {
   }
 }
 
+// Selects by ranges of indices are cut where they change: at any place of the shards, none, or outside of the dim.
+template <int Low, int High>
+constexpr cleave::function ranged([](auto u) {
+  const auto i = broadcast(iota(u, row), row, col), j = iota(u, col);
+  const auto inside = (i >= Low) & broadcast(High > j, row, col),
+             edge = (i == Low) | !broadcast(j + 1 != High, col, row);
+  const auto near = shift(u, row, 1) - shift(u, col, -1);
+  return select(inside, select(edge, 3 * u, near), select(edge, u, 0.5));
+});
+// More predicates than are resolved; one that compares two indices; one that is read as a number.
+constexpr cleave::function striped([](auto u) {
+  const auto i = broadcast(iota(u, row), row, col), j = broadcast(iota(u, col), row, col);
+  auto sum = select(i <= j, u, 2 * u) * cleave::cast<double>(i > 1);
+  for (int k = 1; k < 7; ++k) sum = sum + select(i < k, u, shift(u, col, k));
+  return sum;
+});
+constexpr cleave::function row_sums([](auto u) { return cleave::sum(select(iota(u, col) < 3, u, 2 * u), col); });
+constexpr cleave::function scaled_inside([](auto u) { return cleave::interior(2 * u, u, 1, row, col); });
+template <class Result, class F>
+constexpr int variants_of(const F&) {
+  using code = cleave::detail::code_of_step<typename decltype(cleave::plan<Result(Grid)>(F{}))::plan_type, 0>;
+  return cleave::detail::selects_of(code::tape).variants;
+}
+static_assert(variants_of<Grid>(scaled_inside) == 2);
+TEST(movement, ranges_of_indices) {
+  for (const cleave::grid& g : grids())
+    for (const auto& extents : shapes) {
+      const Grid u = filled<Grid>(g, extents);
+      Grid v(g, extents);
+      check(ranged<2, 4>, v, u);
+      check(ranged<0, 1>, v, u);
+      check(ranged<-3, 100>, v, u);
+      check(ranged<100, -3>, v, u);
+      check(striped, v, u);
+      f64<mesh(row / ax)> s(g, {extents[0]});
+      check(row_sums, s, u);
+      // In place, the border keeps its memory as it is.
+      check(scaled_inside, v, u);
+      Grid w = u;
+      w = scaled_inside(w);
+      EXPECT_EQ(w.to_global(), v.to_global());
+    }
+}
+
 constexpr cleave::function rotated([](auto u) { return cleave::rotate_halves(u, row); });
 constexpr cleave::function weighed([](auto u, auto w) { return sum(w * cleave::rotate_halves(u, row)); });
 constexpr auto rotated_plan = cleave::plan<Grid(Grid)>(rotated);
@@ -220,7 +264,7 @@ TEST(movement, windows_with_corners_and_every_border) {
     }
 }
 
-// A convolution in two dims, channels last, divided over space; and its gradients by the kernel and by the input.
+// A convolution in two dims, channels last, sharded over space; and its gradients by the kernel and by the input.
 using Images = f64<mesh(batch, row / ax, col / ay, channels)>;
 using Kernel = f64<mesh(kr, kc, channels, features)>;
 using Maps = f64<mesh(batch, row / ax, col / ay, features)>;
@@ -324,6 +368,66 @@ TEST(movement, places_that_the_run_decides) {
         check(rolled, v, u, start);
       }
     }
+}
+
+// A result that is the argument itself: only the update is written. In a loop, row after row; where the old value is
+// still read, beside it.
+constexpr cleave::function rows_of([](auto u, auto p, auto start) {
+  return std::get<0>(cleave::repeat_times(5, std::tuple(u, start), [&](auto state) {
+    const auto [now, at] = state;
+    return std::tuple(cleave::dynamic_update(now, row, cast<double>(at) * p, part, at), at + 1);
+  }));
+});
+constexpr cleave::function mixed([](auto u, auto p, auto start) {
+  return std::get<0>(cleave::repeat_times(3, std::tuple(u, start), [&](auto state) {
+    const auto [now, at] = state;
+    const auto next = cleave::dynamic_update(now, row, p, part, at);
+    return std::tuple(next + 0.5 * flip(now, row), at - 2);
+  }));
+});
+constexpr cleave::function twice_updated([](auto u, auto p, auto start) {
+  const auto once = cleave::dynamic_update(2.0 * u, row, p, part, start);
+  const auto near = shift(once, row, 1) - shift(once, col, -1);
+  return cleave::dynamic_update(once, row, 3.0 * p, part, start + 2) * 0.25 + near;
+});
+TEST(movement, updates_in_place) {
+  for (const cleave::grid& g : grids())
+    for (const auto& extents : shapes) {
+      if (extents[0] < 3) continue;
+      const Grid u = filled<Grid>(g, extents);
+      const Part p = filled<Part>(g, {3, extents[1]});
+      Grid v(g, extents);
+      for (int place : {0, 2, -5, 100}) {
+        Number start(g, {});
+        start.fill(place);
+        check(rows_of, v, u, p, start);
+        check(mixed, v, u, p, start);
+        check(twice_updated, v, u, p, start);
+        check(updated, v, u, p, start);
+        Grid w = u;
+        w = updated(w, p, start);
+        EXPECT_EQ(w.to_global(), v.to_global());
+      }
+    }
+}
+// The memory of a plan does not grow with what it leaves as it is.
+TEST(movement, an_update_needs_no_second_array) {
+  const cleave::grid g = grids().front();
+  using plan = decltype(cleave::plan<Grid(Grid, Part, int)>(updated))::plan_type;
+  std::int64_t before = 0;
+  for (std::int64_t rows : {64, 6400}) {
+    const Grid u = filled<Grid>(g, {rows, 8});
+    cleave::sizes at;
+    for (auto& d : at.dims) d = 8;
+    for (std::size_t d = 0; d < plan::frozen.dims.size(); ++d) {
+      if (plan::frozen.dims[d].name == "row") at.dims[d] = rows;
+      if (plan::frozen.dims[d].name == "part") at.dims[d] = 3;
+    }
+    at.axes = g.state().sizes();
+    const std::int64_t bytes = cleave::bound_program(g.state(), at, cleave::runnable_of<plan>).workspace_bytes();
+    EXPECT_TRUE(before == 0 || bytes == before);
+    before = bytes;
+  }
 }
 
 using Square = f64<mesh(row / ax, col / ay)>;

@@ -271,18 +271,18 @@ TEST(moves, staged) {
 TEST(moves, nothing_is_called_for_one_device) {
   const grid g(support::mesh_of(2), MPI_COMM_WORLD, {support::ranks(), 1});
   const shape global = shape_with({4, 6});
-  layout partial, divided;
+  layout partial, sharded;
   partial.set_partial(2);
-  divided.set(0, axis_list(1));
+  sharded.set(0, axis_list(1));
   std::vector<float> in(24, 1), out(24, 0);
   support::reset_charges();
   support::run_move(g.state(), kind::all_reduce, {element::f32, global, partial, {}, 2, reduction::sum}, in.data(),
                     out.data());
-  support::run_move(g.state(), kind::reduce_scatter, {element::f32, global, partial, divided, 2, reduction::sum},
+  support::run_move(g.state(), kind::reduce_scatter, {element::f32, global, partial, sharded, 2, reduction::sum},
                     in.data(), out.data());
-  support::run_move(g.state(), kind::all_gather, {element::f32, global, divided, {}, 2, reduction::sum}, in.data(),
+  support::run_move(g.state(), kind::all_gather, {element::f32, global, sharded, {}, 2, reduction::sum}, in.data(),
                     out.data());
-  support::run_move(g.state(), kind::collective_permute, {element::f32, global, divided, {}, 2, reduction::sum},
+  support::run_move(g.state(), kind::collective_permute, {element::f32, global, sharded, {}, 2, reduction::sum},
                     in.data(), out.data());
   EXPECT_EQ(support::charged_calls(), 0);
   EXPECT_EQ(out, in);

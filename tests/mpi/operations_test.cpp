@@ -144,7 +144,7 @@ TEST(operations, on_shards_that_the_planner_divides) {
   using X = tensor<double, mesh(row / data / model, time_dim)>;
   using Turned = tensor<double, mesh(row, time_dim / data)>;
   constexpr cleave::function f([](auto x) { return cumulative_sum(x * 2) + 1; });
-  // The rows stay where they are; a divided time is brought together for the kernel and divided again.
+  // The rows stay where they are; a sharded time is gathered for the kernel and sharded again.
   static_assert(cleave::plan<X(X)>(f).collectives() == 0);
   static_assert(cleave::plan<Turned(Turned)>(f, cleave::expect<model, 1>{}).count(cleave::kind::all_to_all) == 2);
   for (const cleave::grid& g : grids())

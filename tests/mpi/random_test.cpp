@@ -113,10 +113,10 @@ TEST(random, the_same_bits_for_every_mesh_and_layout) {
 TEST(random, normal_numbers_do_not_depend_on_the_layout) {
   for (const cleave::grid& g : grids()) {
     tensor<float, mesh(row, col, deep)> whole(g, {rows, columns, depth});
-    tensor<float, mesh(row / data, deep, col / model)> divided(g, {rows, depth, columns});
+    tensor<float, mesh(row / data, deep, col / model)> sharded(g, {rows, depth, columns});
     whole = cleave::normal(key, row, col, deep);
-    divided = cleave::normal(key, row, col, deep);
-    const auto a = whole.to_global(), b = divided.to_global();
+    sharded = cleave::normal(key, row, col, deep);
+    const auto a = whole.to_global(), b = sharded.to_global();
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j)
         for (std::int64_t k = 0; k < depth; ++k) {

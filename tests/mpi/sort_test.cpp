@@ -11,7 +11,7 @@
 #include <limits>
 #include <numeric>
 
-// Slices sorted along divided and undivided dims on real ranks, against std::stable_sort: spread evenly, all equal, in
+// Slices sorted along sharded and unsharded dims on real ranks, against std::stable_sort: spread evenly, all equal, in
 // order, reversed, with NaN, and in blocks that are uneven or empty.
 
 namespace {

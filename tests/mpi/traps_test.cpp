@@ -10,9 +10,9 @@
 #include <cmath>
 
 // Traps: programs for which other partitioners gave wrong values, hung, or gathered everything. Elsewhere are
-//   1   running totals along a divided dim: cumulative_test.cpp
-//   2   Fourier transforms along and across divided dims: fft_test.cpp
-//   5   updates and slices at places that are moved into the dim: movement_test.cpp, places_that_the_run_decides
+//   1   running totals along a sharded dim: cumulative_test.cpp
+//   2   Fourier transforms along and across sharded dims: fft_test.cpp
+//   5   updates and slices at indices that are moved into the dim: movement_test.cpp, places_that_the_run_decides
 //   10  random numbers of any mesh: random_test.cpp
 // Meshes of two axes over 1, 2, 3, 4 and 8 ranks, extents that divide and that do not.
 
@@ -82,7 +82,7 @@ TEST(Traps, ScatterAddGradientCallsAlikeOnEveryRank) {
     }
 }
 
-// Trap 4: the transpose of a roll along a dim that is divided over all devices.
+// Trap 4: the transpose of a roll along a dim that is sharded over all devices.
 constexpr cleave::function rolled_gradient([](auto u, auto w) {
   return cleave::grad(cleave::function([](auto v, auto weight) { return sum(roll(v, row, 3) * weight); }))(u, w);
 });
@@ -157,7 +157,7 @@ TEST(Traps, APartialValueIsReducedOnceHoweverOftenItIsUsed) {
   }
 }
 
-// Trap 8: a mean over extents that do not divide, and views of such dims, the minor one divided.
+// Trap 8: a mean over extents that do not divide, and views of such dims, the minor one sharded.
 constexpr cleave::function mean_of([](auto u) { return mean(u, row); });
 constexpr cleave::function merged([](auto u) { return merge(2 * u, row, col, both); });
 constexpr cleave::function parted([](auto u, auto like) { return split(u, both, row, col) + like; });
@@ -185,7 +185,7 @@ TEST(Traps, MeansAndViewsOfUnevenDims) {
     }
 }
 
-// Trap 9: a reshape that drops a dim of extent 1; positions along a divided dim beyond 32 bits.
+// Trap 9: a reshape that drops a dim of extent 1; positions along a sharded dim beyond 32 bits.
 constexpr cleave::function without_one([](auto u) { return merge(u, one, row, both); });
 constexpr cleave::function with_one([](auto u) { return split(u, both, row, one); });
 TEST(Traps, DimsOfExtentOneGoAndCome) {

@@ -135,7 +135,7 @@ inline constexpr cleave::dim<"a"> dim_a;
 inline constexpr cleave::dim<"b"> dim_b;
 inline constexpr cleave::dim<"c"> dim_c;
 /// The dim of the real and the imaginary parts. The evaluator and the simulator know real numbers only, so that
-/// complex64 is written as two float32 along one more dim, which is never divided: a transform still needs its own dim
+/// complex64 is written as two float32 along one more dim, which is never sharded: a transform still needs its own dim
 /// whole and nothing else, and every element has its eight bytes, so that plans and charges are those of complex
 /// numbers.
 constexpr char parts = '2';
@@ -779,7 +779,7 @@ class case_builder {
 /// the other is found.
 cleave::sizes shrunk(const cleave::graph& g, const cleave::sizes& real) {
   cleave::sizes small = real;
-  // What is cut at places that the operation names keeps its extent; what is looked at nearby may be smaller.
+  // What is cut at indices that the operation names keeps its extent; what is looked at nearby may be smaller.
   cleave::dim_set kept = 0;
   for (const cleave::dim_map& m : g.maps) {
     kept |= m.window != cleave::no_dim ? cleave::dim_bit(m.window) : cleave::dim_set{};

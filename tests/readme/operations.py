@@ -23,7 +23,7 @@ PAGE = ROOT / "docs" / "08-operations.md"
 # How programs spell what the list cannot know: a user's operations have names of their own.
 SPELLED = {"user": r"\b(?:soft|fma3|gcd)\("}
 # What moves if the dim is sharded, for each class.
-DIVIDED = {
+SHARDED = {
     "source": "nothing",
     "elementwise": "nothing",
     "contraction": "the result is a partial sum",
@@ -39,7 +39,7 @@ DIVIDED = {
     "annotation": "what the layout requires",
 }
 # Where an operation differs from its class.
-OWN_DIVIDED = {"searchsorted": "the result is a partial sum"}
+OWN_SHARDED = {"searchsorted": "the result is a partial sum"}
 # Gradients of classes with one rule. Elementwise ops have their gradients in the list.
 GRADIENT = {"contraction": "yes", "reduction": "yes", "remap": "yes", "gather": "to the table", "scatter": "to the rows", "view": "yes",
             "annotation": "yes", "call": "with your own rule", "source": "-", "cumulative": "yes", "sort": "yes", "loop": "yes"}
@@ -140,15 +140,15 @@ def page() -> str:
                  "*gradient*: whether the operation has a gradient. If it is 0, no gradient flows through the operation.",
                  "*under MPI*: the files in tests/mpi that run the operation in a function. The random programs of `exchange_test` run many of them "
                  "too. The `cases_` files compare values and charged bytes on 8 ranks, for programs whose traffic was recorded from XLA.")), ""]
-    order = list(DIVIDED)
+    order = list(SHARDED)
     for e in ops:
-        if e.what not in DIVIDED:
+        if e.what not in SHARDED:
             raise Wrong(f"op::{e.code} has class {e.what}, of which tests/readme/operations.py knows nothing")
     lines += ["| operation | written | gradient | sharded | uneven | under MPI |", "|---|---|---|---|---|---|"]
     for e in sorted(ops, key=lambda e: order.index(e.what)):
         gradient = OWN_GRADIENT.get(e.code) or ("yes" if e.derivative else "0" if e.what == "elementwise" else GRADIENT[e.what])
         spelled = ", ".join("`" + form.replace("|", "\\|") + "`" for form in e.forms)
-        lines.append(f"| {e.code} | {spelled} | {gradient} | {OWN_DIVIDED.get(e.code, DIVIDED[e.what])} | {UNEVEN.get(e.code, 'yes')} | "
+        lines.append(f"| {e.code} | {spelled} | {gradient} | {OWN_SHARDED.get(e.code, SHARDED[e.what])} | {UNEVEN.get(e.code, 'yes')} | "
                      f"{tested(pattern_of(e), programs)} |")
     made = {form for e in ops for form in e.forms}
     lines += ["", "## Composed functions", "", "These functions record several operations, and have the gradients and the communication of these.", "",

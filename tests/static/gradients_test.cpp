@@ -52,7 +52,7 @@ static_assert(data_parallel.collectives() == 4 && data_parallel.count(kind::all_
 static_assert(data_parallel.bytes({data = 4, model = 1, batch = 64, embed = 16, hidden = 32}) ==
               2 * 3 * 4 * (16 * 32 + 32 + 32 * 16 + 1) / 4);
 
-// ZeRO: the parameters divided over data. Each gradient is reduce-scattered once, straight to its parameter; each
+// ZeRO: the parameters sharded over data. Each gradient is reduce-scattered once, straight to its parameter; each
 // parameter is gathered once, and kept for the backward pass.
 template <template <class, auto> class Tensor = cleave::abstract>
 struct scattered {
@@ -64,7 +64,7 @@ constexpr auto zero = cleave::plan<std::tuple<scattered<>, Number>(scattered<>, 
 static_assert(zero.count(kind::reduce_scatter) == 3 && zero.count(kind::all_gather) == 3 &&
               zero.count(kind::all_reduce) == 1 && zero.collectives() == 7);
 
-// ZeRO-1: replicated parameters whose update is divided: reduce-scatter, update, gather.
+// ZeRO-1: replicated parameters whose update is sharded: reduce-scatter, update, gather.
 constexpr cleave::function divided_update([](auto w, auto x, auto y) {
   const auto [value, slope] = cleave::value_and_grad(loss)(w, x, y);
   w.up = w.up - 0.1 * constrain(slope.up, mesh(embed / data));

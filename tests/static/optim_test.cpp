@@ -31,13 +31,13 @@ struct linear {
   Up weight;
   Bias bias;
 };
-/// Every parameter divided over data (FSDP).
+/// Every parameter sharded over data (FSDP).
 template <template <class, auto> class Tensor = cleave::abstract>
 struct scattered {
   linear<Tensor<float, mesh(embed / data, hidden)>, Tensor<float, mesh(hidden / data)>> up;
   Tensor<float, mesh(hidden / data, embed)> down;
 };
-/// Some divided over model, some over both, some not.
+/// Some sharded over model, some over both, some not.
 template <template <class, auto> class Tensor = cleave::abstract>
 struct mixed_layouts {
   Tensor<float, mesh(embed, hidden / model)> up;
@@ -95,7 +95,7 @@ constexpr cleave::function clip_and_tell([](auto g) {
 });
 static_assert(cleave::plan<std::tuple<scattered<>, Number>(scattered<>)>(clip_and_tell).collectives() == 1);
 
-// Adafactor reduces its means along divided dims, and numbers, in three messages: nothing is gathered, nothing is as
+// Adafactor reduces its means along sharded dims, and numbers, in three messages: nothing is gathered, nothing is as
 // large as a gradient. It stores the squares of one tensor at a time, and no update.
 constexpr cleave::function factored([](auto w, auto s, auto g) { return optim::adafactor(w, s, g); });
 constexpr auto adafactor =
@@ -129,20 +129,20 @@ static_assert(trained.count(kind::all_gather) == 3 && trained.count(kind::reduce
 static_assert(trained.bytes({data = 4, model = 1, batch = 65536, embed = 512, hidden = 1024}) <=
               3 * 2 * (2 * 512 * 1024 + 1024) * 2 / 4 + 3 * 2 * 3);
 
-// Replicated weights and a divided gradient: that is gathered once, not each result of the update.
+// Replicated weights and a sharded gradient: that is gathered once, not each result of the update.
 using Replicated = abstract<mesh(embed, hidden)>;
-using Divided = abstract<mesh(embed / data, hidden)>;
+using Sharded = abstract<mesh(embed / data, hidden)>;
 constexpr cleave::function with_momentum([](auto w, auto velocity, auto slope) {
   return optim::sgd(cleave::value(w), cleave::value(velocity), cleave::value(slope), 0.1, 0.9);
 });
-constexpr auto momentum = cleave::plan<std::tuple<Replicated, Replicated>(Replicated, Replicated, Divided)>(
+constexpr auto momentum = cleave::plan<std::tuple<Replicated, Replicated>(Replicated, Replicated, Sharded)>(
     with_momentum);
 static_assert(momentum.count(kind::all_gather) == 1 && momentum.collectives() == 1);
 using Averages = optim::adam_state<Replicated, Number>;
 constexpr cleave::function with_adam([](auto w, auto state, auto slope) {
   return optim::adam(cleave::value(w), state, cleave::value(slope), 0.001);
 });
-constexpr auto adam = cleave::plan<std::tuple<Replicated, Averages>(Replicated, Averages, Divided)>(with_adam);
+constexpr auto adam = cleave::plan<std::tuple<Replicated, Averages>(Replicated, Averages, Sharded)>(with_adam);
 static_assert(adam.count(kind::all_gather) == 1 && adam.collectives() == 1);
 
 } // namespace

@@ -47,7 +47,7 @@ constexpr cleave::function again([](auto x, auto up, auto down) {
 static_assert(cleave::plan<X(X, Up, Down)>(again).workspace({data = 2, model = 4, batch = 64, embed = 16,
                                                              hidden = 32}) >= 2 * 32 * 8 * 4);
 
-// Sequence parallelism: the same with the activations divided between: a gather and a reduce-scatter.
+// Sequence parallelism: the same with the activations sharded between: a gather and a reduce-scatter.
 using XS = f32<mesh(batch / data / model, embed)>;
 constexpr auto sequence_parallel = cleave::plan<XS(XS, Up, Down)>(mlp);
 static_assert(sequence_parallel.collectives() == 2 && sequence_parallel.count(kind::all_gather) == 1 &&
@@ -58,7 +58,7 @@ constexpr auto data_parallel =
     cleave::plan<X(X, f32<mesh(embed, hidden)>, f32<mesh(hidden, embed)>)>(mlp, cleave::expect<model, 1>{});
 static_assert(data_parallel.collectives() == 0);
 
-// A contracted divided dim: all-reduce where the result is whole, reduce-scatter where it is divided.
+// A contracted sharded dim: all-reduce where the result is whole, reduce-scatter where it is sharded.
 using H = f32<mesh(batch / data, hidden / model)>;
 static_assert(cleave::plan<X(H, Down)>(project).count(kind::all_reduce) == 1);
 constexpr auto scattered = cleave::plan<f32<mesh(batch / data, embed / model)>(H, Down)>(project);
@@ -99,14 +99,14 @@ constexpr auto turned = cleave::plan<f32<mesh(batch, embed / data)>(X)>(same);
 static_assert(turned.collectives() == 1 && turned.count(kind::all_to_all) == 1);
 static_assert(turned.bytes({data = 4, batch = 16, embed = 16}) == 16 * 16 * 4 / 4 * 3 / 4);
 
-// softmax over a divided dim: two small all-reduces, of the maximum and of the sum.
+// softmax over a sharded dim: two small all-reduces, of the maximum and of the sum.
 constexpr cleave::function attend([](auto x) { return softmax(x, embed); });
-using Divided = f32<mesh(batch / data, embed / model)>;
-constexpr auto soft = cleave::plan<Divided(Divided)>(attend);
+using Sharded = f32<mesh(batch / data, embed / model)>;
+constexpr auto soft = cleave::plan<Sharded(Sharded)>(attend);
 static_assert(soft.collectives() == 2 && soft.count(kind::all_reduce) == 2);
 static_assert(soft.bytes({data = 1, model = 2, batch = 8, embed = 64}) == 2 * 8 * 4);
 
-// A dim divided over two axes is split into two dims divided over one each, and merged again, without a move.
+// A dim sharded over two axes is split into two dims sharded over one each, and merged again, without a move.
 inline constexpr cleave::axis<"row", 2> rows;
 inline constexpr cleave::axis<"column", 4> columns;
 inline constexpr cleave::mesh board{rows, columns};

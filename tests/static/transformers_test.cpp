@@ -50,7 +50,7 @@ constexpr auto forward = cleave::plan<stream_of<Layout>(stream_of<Layout>, layer
 static_assert(forward<tensor_parallel>.count(kind::all_reduce) == 2 && forward<tensor_parallel>.collectives() == 2);
 static_assert(forward<tensor_parallel>.bytes() == 48 * 2 * (2 * (2LL * 2048 * 8192 * 4) * 7 / 8));
 
-// With the sequence divided in between (Korthikanti et al. 2022) each becomes a reduce-scatter and an all-gather: the
+// With the sequence sharded in between (Korthikanti et al. 2022) each becomes a reduce-scatter and an all-gather: the
 // same bytes.
 static_assert(forward<sequence_parallel>.count(kind::reduce_scatter) == 2 &&
               forward<sequence_parallel>.count(kind::all_gather) == 2);
@@ -121,8 +121,8 @@ static_assert(fsdp<false>.count(kind::all_gather) == 12 && fsdp<false>.count(kin
 static_assert(fsdp<true>.count(kind::reduce_scatter) == 12 &&
               fsdp<true>.count(kind::all_gather) == 12 + 11);  // the last bias is not needed again
 
-// In a scan each gradient is reduced in the trip that makes it: stacks of partial sums would be as large as all layers
-// undivided.
+// In a scan each gradient is reduced in the iteration that makes it: stacks of partial sums would be as large as all
+// layers unsharded.
 constexpr auto fsdp_scan =
     cleave::plan<std::tuple<Scalar, model_of<fully_sharded>>(model_of<fully_sharded>, words_of<fully_sharded>,
                                                              words_of<fully_sharded>)>(
@@ -137,7 +137,7 @@ constexpr int in_loops(const Plan&, kind k) {
 static_assert(in_loops(fsdp_scan, kind::reduce_scatter) == 12 && fsdp_scan.count(kind::reduce_scatter) == 16);
 static_assert(in_loops(fsdp_scan, kind::all_gather) == 12 + 8); // backward: 6 kernels and 2 scales
 
-// ZeRO stage 1: parameters are replicated, the averages of Adam divided. Each of the 16 gradients is reduce-scattered
+// ZeRO stage 1: parameters are replicated, the averages of Adam sharded. Each of the 16 gradients is reduce-scattered
 // to its averages, each parameter gathered after its update; only the loss and the norm of all gradients, by which they
 // are clipped, are all-reduced.
 struct zero1_step {

@@ -69,6 +69,20 @@ TEST(Explain, ListsThePassesOverMemory) {
   expect_has(text, cleave::detail::grouped(shard + halo) + "  " + cleave::detail::grouped(shard) + "   0");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
 }
+TEST(Explain, AnUpdateWritesWhatChangesAlone) {
+  static constexpr cleave::dim<"one", 1> one;
+  using Cache = cleave::abstract<float, mesh(batch, embed)>;
+  using Row = cleave::abstract<float, mesh(one, embed)>;
+  constexpr cleave::function decode(
+      [](auto cache, auto row, auto place) { return cleave::dynamic_update(cache, batch, row, one, place); });
+  constexpr auto of_decode = cleave::plan<Cache(Cache, Row, int)>(decode);
+  const std::string text = explain_passes(of_decode, {batch = 1 << 20, embed = 16});
+  // The step of the update; before it the copy of the cache, which is nothing where the result is the argument.
+  const std::size_t update = text.find("exchange");
+  ASSERT_NE(update, std::string::npos);
+  expect_has(text.substr(update), " 64  ");
+  EXPECT_LT(of_decode.workspace({batch = 1 << 20, embed = 16}), 100);
+}
 TEST(Explain, ShowsTheLayoutOfEveryValue) {
   const std::string text = cleave::explain_layouts<X(X, Up, Down)>(mlp);
   expect_has(text, "%4 = relu(%3): f32[batch/data, hidden/model]  line " + std::to_string(first_line));

@@ -857,13 +857,13 @@ TEST(Gradient, FaultsNameTheOpAndLineThatWereDifferentiated) {
     mesh_value two;
     two.axes.push_back({"x", 2});
     recorder in(two);
-    spec divided = square;
-    divided.mesh = two;
-    divided.dims[0].axes.push_back("x");
+    spec sharded = square;
+    sharded.mesh = two;
+    sharded.dims[0].axes.push_back("x");
     spec whole = s.row;
     whole.mesh = two;
     whole.dims[0] = placement(dim('b'));
-    const value x = in.input(element::f64, divided), w = in.input(element::f64, whole);
+    const value x = in.input(element::f64, sharded), w = in.input(element::f64, whole);
     const auto [loss, pullback] = vjp([&](value v) { return sum(x * v); }, w);
     const unsigned line = __LINE__ - 1;
     in.output(pullback(in.constant(1, element::f64, {})), element::f64, whole);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Cholesky factors and triangular systems: what they mean, how they are divided, and their derivatives against central
+// Cholesky factors and triangular systems: what they mean, how they are sharded, and their derivatives against central
 // differences, in the evaluator and over random layouts in the simulator.
 #include "../without_kernels.hpp"
 
@@ -34,7 +34,7 @@ inline constexpr dim<"n"> n;
 template <auto Layout>
 using f64 = abstract<double, Layout>;
 
-// What is divided over the batch or over right-hand sides stays where it is.
+// What is sharded over the batch or over right-hand sides stays where it is.
 constexpr cleave::function factor([](auto x) { return cholesky(x, i, j); });
 constexpr cleave::function solve([](auto l, auto x) { return triangular_solve(l, x, i, j); });
 static_assert(cleave::plan<f64<mesh_1d(a / data, i, j)>(f64<mesh_1d(a / data, i, j)>)>(factor).collectives() == 0);
@@ -43,7 +43,7 @@ static_assert(
 static_assert(
     cleave::plan<f64<mesh_1d(a / data, j, n)>(f64<mesh_1d(a / data, i, j)>, f64<mesh_1d(a / data, i, n)>)>(solve)
         .collectives() == 0);
-// Rows that are divided are brought together, once; the factors of a divided batch are computed where the batch is.
+// Rows that are sharded are gathered, once; the factors of a sharded batch are computed where the batch is.
 constexpr auto by_rows = cleave::plan<f64<mesh_1d(a, i / data, j)>(f64<mesh_1d(a, i / data, j)>)>(factor);
 static_assert(by_rows.count(kind::all_to_all) == 2 && by_rows.collectives() == 2);
 constexpr auto turned = cleave::plan<f64<mesh_1d(j / data, n)>(f64<mesh_1d(i, j)>, f64<mesh_1d(i / data, n)>)>(solve);

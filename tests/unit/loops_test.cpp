@@ -35,8 +35,8 @@ struct problem {
   const char* name;
   /// Of x[batch, embed], up[layer, embed, hidden], down[layer, hidden, embed].
   std::function<value(const value& x, const value& up, const value& down)> f;
-  /// Whether its trips are known, so that it has a derivative; and whether all of it runs, so that its bytes are its
-  /// price.
+  /// Whether its iterations are known, so that it has a derivative; and whether all of it runs, so that its bytes are
+  /// its price.
   bool known = true, all_runs = true;
 };
 
@@ -52,7 +52,7 @@ const problem problems[] = {
            layer, x, pair_of(up, down), [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]); },
            direction::backward);
      }},
-    {"stacked results, what all trips read",
+    {"stacked results, what all iterations read",
      [](const value& x, const value& up, const value& down) {
        const auto [last, means] = scan(layer, x, pair_of(up, down), [&](const value& h, const auto& w) {
          const value next = h + perceptrons(h, w[0], w[1]) * x;
@@ -312,22 +312,22 @@ TEST(Loops, HaveSecondDerivatives) {
   differences::expect_gradient(g, at, a);
 }
 
-// What no trip changes is computed and moved before the loop; copies of what goes on are in it.
+// What no iteration changes is computed and moved before the loop; copies of what goes on are in it.
 TEST(Loops, DoOnceWhatDoesNotChange) {
   mesh_value mesh;
   mesh.axes.push_back({"x", 4});
   recorder in(mesh);
-  spec divided, whole;
-  divided.mesh = whole.mesh = mesh;
-  divided.dims = {placement(embed), placement(hidden)};
-  divided.dims[0].axes.push_back("x");
+  spec sharded, whole;
+  sharded.mesh = whole.mesh = mesh;
+  sharded.dims = {placement(embed), placement(hidden)};
+  sharded.dims[0].axes.push_back("x");
   whole.dims = {placement(batch), placement(embed)};
-  const value x = in.input(element::f64, whole), w = in.input(element::f64, divided);
+  const value x = in.input(element::f64, whole), w = in.input(element::f64, sharded);
   const value y = repeat_times(10, x, [&](const value& v) {
     return tanh(rename(dot(v,
                            exp(reshard(w,
                                        [&] {
-                                         spec s = divided;
+                                         spec s = sharded;
                                          s.dims[0].axes = {};
                                          return s;
                                        }())),
@@ -348,7 +348,8 @@ TEST(Loops, DoOnceWhatDoesNotChange) {
   EXPECT_EQ(bytes(p, at), 8 * 8 * 8 * 3 / 4);
 }
 
-// The gradient of what all trips read is added up trip by trip, partial as it comes, and reduced once after the loop.
+// The gradient of what all iterations read is added up iteration by iteration, partial as it comes, and reduced once
+// after the loop.
 TEST(Loops, AccumulateGradientsAndReduceThemOnce) {
   mesh_value mesh;
   mesh.axes.push_back({"x", 4});

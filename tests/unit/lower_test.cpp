@@ -219,6 +219,29 @@ TEST(Lower, StencilsAreOnePassOverAShardAndItsHalo) {
   EXPECT_FALSE(verify(hidden_shard));
 }
 
+TEST(Lower, RangesOfIndicesAreNotMasksInMemory) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}});
+  const auto swept = [](const value& u) {
+    return interior(roll(u, batch, 1) + roll(u, embed, -1), u, 2, batch, embed);
+  };
+  // A mask that something else reads is made for it alone.
+  const value mask = broadcast(iota(v, embed) >= 3, batch, embed) & broadcast(iota(v, batch) < 5, batch, embed);
+  l.output(repeat_times(4, select(mask, swept(v), 0.0f), swept), {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  const program p = allocate(l.emit_all());
+  EXPECT_TRUE(verify(p));
+  for (const buffer& b : p.buffers) EXPECT_NE(b.type.element, element::boolean);
+  // In the loop a stencil of what is carried is one pass beside it; then both exchange their memory.
+  std::vector<const step*> inside;
+  for (const step& s : p.steps)
+    if (s.in_loop != 0 && s.kind == step_kind::map) inside.push_back(&s);
+  ASSERT_EQ(inside.size(), 2u);
+  EXPECT_GT(inside[0]->ops, 10);
+  EXPECT_EQ(inside[1]->ops, 1);
+  EXPECT_EQ(inside[1]->in[0], inside[0]->out);
+}
+
 TEST(Lower, StencilsOfComputedValuesKeepTheirShard) {
   lowered l;
   const value v = exp(l.input({{batch, x}, {embed, y}}));
@@ -398,7 +421,7 @@ TEST(Lower, ExchangesOverlapWithWorkThatDoesNotNeedThem) {
     l.choose_strategies();
     emitted e = l.emit_all();
     std::vector<step>& steps = e.made.steps;
-    overlap_exchanges(steps, e.made.maps, e.memory);
+    overlap_exchanges(steps, e.made.buffers, e.made.maps, e.memory);
     EXPECT_TRUE(verify(e));
     const std::size_t exchange = step_of(steps, step_kind::exchange), wait = step_of(steps, step_kind::wait);
     ASSERT_NE(exchange, none);
@@ -412,6 +435,64 @@ TEST(Lower, ExchangesOverlapWithWorkThatDoesNotNeedThem) {
     std::swap(steps[wait], steps[wait + 1]);
     EXPECT_FALSE(verify(e));
   }
+}
+
+TEST(Lower, HalosTravelWhileTheirStencilComputes) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}});
+  l.output(roll(v, batch, 1) + roll(v, batch, -1), {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  emitted e = l.emit_all();
+  std::vector<step>& steps = e.made.steps;
+  overlap_exchanges(steps, e.made.buffers, e.made.maps, e.memory);
+  EXPECT_TRUE(verify(e));
+  EXPECT_EQ(kinds_of(steps), (std::vector{step_kind::exchange, step_kind::wait, step_kind::map}));
+  EXPECT_TRUE(steps[0].in_flight);
+}
+
+TEST(Lower, UpdatesWriteWhatChangesAlone) {
+  static constexpr cleave::dim<"one", 1> one;
+  for (bool in_loop : {false, true})
+    for (bool read_later : {false, true}) {
+      lowered l;
+      const value cache = l.input({{batch, ""}, {embed, ""}}), line = l.input({{one, ""}, {embed, ""}});
+      const value place = l.in.input(element::i32, layout_named({}));
+      const auto advance = [&](const value& old, const value& at) {
+        const value next = dynamic_update(old, batch, line, one, at);
+        return read_later ? next * sum(old, batch) : next;
+      };
+      if (!in_loop) {
+        l.output(advance(cache, place), {{batch, ""}, {embed, ""}});
+      } else {
+        const auto both = repeat_times(4, std::pair(cache, place), [&](const std::pair<value, value>& now) {
+          return std::pair(advance(now.first, now.second), now.second + 1);
+        });
+        l.output(both.first, {{batch, ""}, {embed, ""}});
+      }
+      l.choose_strategies();
+      const program p = allocate(l.emit_all());
+      ASSERT_TRUE(verify(p));
+      int whole = 0, updates = 0;
+      for (const step& s : p.steps) {
+        if (!writes(s) || s.in_loop != (in_loop ? 1 : 0)) continue;
+        updates += s.keeps ? 1 : 0;
+        whole += !s.keeps && p.buffers[s.out].type.rank == 2 ? 1 : 0;
+      }
+      EXPECT_EQ(updates, 1);
+      // Beside it: the copy, which is nothing where the result is the argument; in the loop none.
+      if (!read_later) {
+        EXPECT_EQ(whole, in_loop ? 0 : 1);
+        EXPECT_LT(workspace(p, l.at), 100);
+      } else {
+        EXPECT_GT(whole, in_loop ? 1 : 0);
+      }
+      // An update of what was never written.
+      program broken = p;
+      std::erase_if(broken.steps, [&](const step& s) { return s.kind == step_kind::map && s.ops == 1; });
+      if (!read_later) {
+        EXPECT_FALSE(verify(broken));
+      }
+    }
 }
 
 TEST(Lower, MemoryIsSharedByValuesOfOtherTimes) {

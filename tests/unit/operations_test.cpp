@@ -57,7 +57,7 @@ constexpr cleave::function chain([](auto x) { return soft(x * 2) + 1; });
 constexpr auto fused = cleave::plan<X(X)>(chain);
 static_assert(fused.collectives() == 0 && decltype(fused)::plan_type::steps.size() == 1);
 
-// Rows stay divided, time is brought together only where it was divided.
+// Rows stay sharded, time is gathered only where it was sharded.
 constexpr cleave::function sums([](auto x) { return cleave::call<cumulative>(cleave::whole(time_dim), x * 2) + x; });
 static_assert(cleave::plan<X(X)>(sums).collectives() == 0);
 constexpr auto moved = cleave::plan<Turned(Turned)>(sums, cleave::expect<model, 1>{});

@@ -21,7 +21,7 @@ using namespace cleave;
 
 constexpr dim_ref b{"b", 8}, d{"d", 6}, h{"h", 12};
 
-/// x + relu(x w1) w2 with activations and weights divided so that the plan has a gather, a reduce-scatter, products and
+/// x + relu(x w1) w2 with activations and weights sharded so that the plan has a gather, a reduce-scatter, products and
 /// a fused map; and the row sums of the result.
 class Broken : public testing::Test {
  protected:
@@ -169,11 +169,11 @@ TEST(Simulate, IntegersAreSummedBeforeTheyAreDivided) {
     mesh_value mesh;
     mesh.axes.push_back({"x", 2});
     recorder in(mesh);
-    spec divided, whole;
-    divided.mesh = whole.mesh = mesh;
-    divided.dims.push_back(placement(b));
-    divided.dims[0].axes.push_back("x");
-    const value v = in.input(e, divided);
+    spec sharded, whole;
+    sharded.mesh = whole.mesh = mesh;
+    sharded.dims.push_back(placement(b));
+    sharded.dims[0].axes.push_back("x");
+    const value v = in.input(e, sharded);
     in.output(dot(v, v, b) / 3, e, whole);
     in.output(sum(v, b) / 3, e, whole);
     sizes at;
@@ -194,11 +194,11 @@ TEST(Simulate, PredicatesAreSummedBeforeTheirDifference) {
   mesh_value mesh;
   mesh.axes.push_back({"x", 2});
   recorder in(mesh);
-  spec divided, whole;
-  divided.mesh = whole.mesh = mesh;
-  divided.dims.push_back(placement(b));
-  divided.dims[0].axes.push_back("x");
-  const value v = in.input(element::boolean, divided), w = in.input(element::boolean, divided);
+  spec sharded, whole;
+  sharded.mesh = whole.mesh = mesh;
+  sharded.dims.push_back(placement(b));
+  sharded.dims[0].axes.push_back("x");
+  const value v = in.input(element::boolean, sharded), w = in.input(element::boolean, sharded);
   in.output(sum(v, b) - sum(w, b), element::boolean, whole);
   sizes at;
   at.axes[0] = 2;
@@ -211,22 +211,22 @@ TEST(Simulate, PredicatesAreSummedBeforeTheirDifference) {
   EXPECT_EQ(got.results[0].data[0], 0);
 }
 
-// Partial over an axis and divided over it is no layout: neither is it one of rows that are sent over the axis.
+// Partial over an axis and sharded over it is no layout: neither is it one of rows that are sent over the axis.
 TEST(Simulate, RowsAreNotPartialOverTheAxesAlongWhichTheyAreSent) {
   constexpr dim_ref row{"row"}, place{"place"};
   mesh_value mesh;
   mesh.axes.push_back({"x", 3});
   mesh.axes.push_back({"y", 2});
   recorder in(mesh);
-  spec divided, partial, table;
-  divided.mesh = partial.mesh = table.mesh = mesh;
-  divided.dims.push_back(placement(row));
-  divided.dims[0].axes.push_back("y");
+  spec sharded, partial, table;
+  sharded.mesh = partial.mesh = table.mesh = mesh;
+  sharded.dims.push_back(placement(row));
+  sharded.dims[0].axes.push_back("y");
   partial.dims.push_back(placement(row));
   partial.unreduced.push_back("y");
   table.dims.push_back(placement(place));
   table.dims[0].axes.push_back("x");
-  const value v = in.input(element::i32, divided);
+  const value v = in.input(element::i32, sharded);
   in.output(scatter_add(reshard(v, partial), v, place), element::i32, table);
   const graph& g = in.made();
   sizes at = sizes_for(g);

@@ -70,7 +70,7 @@ struct small_set {
   constexpr small_set operator-(Other other) const {
     return word & ~other.word;
   }
-  constexpr small_set operator~() const { return ~word & all_bits; }
+  constexpr small_set operator~() const { return static_cast<bits_type>(~word) & all_bits; }
   constexpr small_set& operator|=(small_set other) {
     word = static_cast<Word>(word | other.word);
     return *this;

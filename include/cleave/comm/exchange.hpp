@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/exchange_pieces.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/storage/fill.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::comm {
 
@@ -50,6 +49,7 @@ class exchange final : public bound_exchange {
     }
     for (const part_copy& p : keep_) copy_box(p.copy, in[p.operand], target(p.stage), size());
   }
+  bool communicates() const { return !send_.empty() || !receive_.empty(); }
   void progress() override { messages_.progress(); }
   void finish() override {
     messages_.wait();
@@ -75,7 +75,7 @@ class exchange final : public bound_exchange {
     std::int64_t elements = 0;
     /// The offset among the packed messages of its direction.
     std::int64_t offset = 0;
-    std::vector<part_copy> parts{};
+    indexed_vector<part_copy> parts{};
     /// Whether it is one run of memory, which is neither packed nor unpacked.
     bool direct = false;
   };
@@ -157,7 +157,7 @@ class exchange final : public bound_exchange {
   /// What this device fills, by where it comes from.
   void plan_receives(const offsets& known) {
     const coordinates& here = grid_->here();
-    std::vector<message> from(members_.size());
+    indexed_vector<message> from(members_.size());
     for (std::uint32_t part = 0; part < e_.part_count(); ++part) {
       if (!e_.needs_part(part)) continue;
       const memory_part mine{extents_at(here, part), e_.begins_at(part, here)};
@@ -170,11 +170,11 @@ class exchange final : public bound_exchange {
         plan_filling(f, k, mine, from);
       }
       const box_copy all = blank_copy(part, mine, here);
-      if (filled < all.elements) blank_.push_back(all);
+      if (filled < all.elements && !e_.keeps) blank_.push_back(all);
     }
     for (std::size_t m = 0; m < members_.size(); ++m) close(from[m], members_[m].device, false);
   }
-  void plan_filling(const filling& f, std::size_t operand, const memory_part& mine, std::vector<message>& from) {
+  void plan_filling(const filling& f, std::size_t operand, const memory_part& mine, indexed_vector<message>& from) {
     const coordinates& here = grid_->here();
     const std::int64_t stage = f.staged ? staging_ : -1;
     const shape target = f.staged ? staging_extents(f, mine.extents) : mine.extents;
@@ -264,6 +264,8 @@ class exchange final : public bound_exchange {
     for (const member& m : members_) others += std::min(mine, extents_at(m.at).elements());
     sent_ = others;
     received_ = extents_at(grid_->here()).elements();
+    // An update is short beside what it updates.
+    if (e_.keeps) received_ = std::min(received_, shape_of(e_.in[0].type, e_.at).elements());
     staging_ = received_;
     messages_.reserve(2 * std::ssize(members_) * messages::requests_for(std::max(sent_, received_)));
   }
@@ -273,10 +275,10 @@ class exchange final : public bound_exchange {
   element element_;
   port port_{};
   bool at_run_time_ = false;
-  std::vector<member> members_{};
-  std::vector<part_copy> keep_{}, spread_{};
-  std::vector<box_copy> blank_{};
-  std::vector<message> send_{}, receive_{};
+  indexed_vector<member> members_{};
+  indexed_vector<part_copy> keep_{}, spread_{};
+  indexed_vector<box_copy> blank_{};
+  indexed_vector<message> send_{}, receive_{};
   std::int64_t sent_ = 0, received_ = 0, staging_ = 0, requests_ = 0;
   scratch_bytes needed_{};
   scratch scratch_{};
@@ -286,7 +288,7 @@ class exchange final : public bound_exchange {
 };
 
 inline std::unique_ptr<bound_exchange> make_exchange(grid_state& grid, exchange_spec spec) {
-  return std::make_unique<exchange>(grid, std::move(spec));
+  return std::unique_ptr<bound_exchange>(new exchange(grid, std::move(spec)));
 }
 
 } // namespace cleave::inline v0::comm

@@ -23,6 +23,8 @@ struct exchange_spec {
   /// For a region: its maps in order, and the parts that are needed.
   std::vector<dim_map> region{};
   std::uint32_t parts = 0;
+  /// Elements that are taken from nowhere stay as they are; elsewhere they become 0.
+  bool keeps = false;
   sizes at{};
 
   bool is_region() const { return has_neighbours(out); }

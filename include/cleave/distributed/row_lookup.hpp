@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/distributed/kept_routes.hpp>
 #include <cleave/storage/convert.hpp>
 #include <cleave/storage/fill.hpp>
@@ -65,8 +66,8 @@ class row_transport {
   kept_routes<I> routes_;
 
  private:
-  static std::vector<row_owner> owners(const grid_state& grid, const row_tensors& t, axis_set over, int size) {
-    std::vector<row_owner> all;
+  static indexed_vector<row_owner> owners(const grid_state& grid, const row_tensors& t, axis_set over, int size) {
+    indexed_vector<row_owner> all;
     for (int r = 0; r < size && size > 1; ++r) all.emplace_back(t, grid.here(), grid.member(over, r));
     return all;
   }

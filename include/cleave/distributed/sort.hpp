@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/sorting.hpp>
 #include <cleave/distributed/row_routes.hpp>
 #include <cleave/kernels/sort_slices.hpp>
@@ -9,7 +10,6 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -240,9 +240,9 @@ class bound_sort final : public comm::data_routed {
     return samples;
   }
   /// The samples of one of the `own` slices that this device decides for, in order.
-  std::vector<sample> samples_of_slice(std::int64_t slice, std::int64_t own, const T* sampled,
-                                       const std::int32_t* indices) const {
-    std::vector<sample> all;
+  indexed_vector<sample> samples_of_slice(std::int64_t slice, std::int64_t own, const T* sampled,
+                                          const std::int32_t* indices) const {
+    indexed_vector<sample> all;
     std::int64_t first = 0;
     for (std::int64_t d = 0; d < how_.devices; ++d) {
       const std::int64_t length = how_.length_of(d), count = how_.samples_of(length);
@@ -259,7 +259,7 @@ class bound_sort final : public comm::data_routed {
     return all;
   }
   /// The cut before a block is the sample of about its rank: what comes before it, and half of what it stands for.
-  void decide_cuts(const std::vector<sample>& all, T* keys, std::int64_t* indices) const {
+  void decide_cuts(const indexed_vector<sample>& all, T* keys, std::int64_t* indices) const {
     std::size_t next = 0;
     std::int64_t before = 0;
     for (std::int64_t c = 0; c < cuts(); ++c) {
@@ -309,7 +309,8 @@ class bound_sort final : public comm::data_routed {
     exchange_elements(to, from, comm::total_of(from));
     merge_parts(received, from);
   }
-  /// Merges the parts that came, whose runs come by device: puts the runs of each slice side by side first.
+  /// Merges the parts that came. `received` has the length of each device's run of each slice, `from` the elements of
+  /// each device. The runs come device by device: those of one slice are put side by side first.
   void merge_parts(const numbers& received, const numbers& from) {
     start_.assign(1, 0);
     run_start_.clear();

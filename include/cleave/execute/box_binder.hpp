@@ -3,15 +3,16 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/loop_binder.hpp>
+#include <cleave/execute/range_selects.hpp>
 #include <cleave/kernels/map_boxes.hpp>
 #include <cleave/layout/index_map.hpp>
 
 #include <algorithm>
-#include <vector>
 
-// A stencil reads a shard and its halo where they are: cuts the iteration space of a map where a load goes from the
-// one to the other.
+// Cuts the iteration space of a map where a load goes from a shard to its halo, and where a select by a range of
+// indices goes from one branch to the other.
 
 namespace cleave::inline v0::detail {
 
@@ -22,19 +23,38 @@ inline bool reads_around_shard(const binder& b, const step& s) {
   return false;
 }
 
+/// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just
+/// before it. By number of the step in which each began.
+inline indexed_vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
+  indexed_vector<std::size_t> begun;
+  const step& s = p.steps[number];
+  for (std::size_t i = number; i > 0 && p.steps[i - 1].kind == step_kind::wait; --i) {
+    const step& wait = p.steps[i - 1];
+    bool reads = false;
+    for (std::uint16_t b : s.in) {
+      const buffer& x = p.buffers[b];
+      reads = reads || (x.form == form::view && p.buffers[x.of].form == form::halo && x.of == wait.out);
+    }
+    if (s.kind == step_kind::map && reads) begun.push_back(wait.begun);
+  }
+  return begun;
+}
+
 class box_binder {
  public:
-  box_binder(const binder& b, const step& s) : b_(b), s_(s), loops_(b, s) {}
+  /// `code`: the functions of the expressions into which the selects are resolved.
+  box_binder(const binder& b, const step& s, const map_functions* code)
+      : b_(b), s_(s), code_(code), loops_(b, s), ranges_(b, s) {}
 
   map_boxes bind() {
     map_boxes made;
     const int rank = s_.loop.rank, inner = rank - 1;
-    std::vector<std::vector<std::int64_t>> cuts;
+    indexed_vector<indexed_vector<std::int64_t>> cuts;
     for (int i = 0; i < rank; ++i) {
       cuts.push_back(cuts_along(i));
       if (cuts.back().size() < 2) return made;
     }
-    std::vector<std::size_t> at(as_size(rank), 0);
+    indexed_vector<std::size_t> at(as_size(rank), 0);
     const auto choose = [&](int i) {
       const auto d = as_size(i);
       loops_.part.begin[i] = cuts[d][at[d]];
@@ -71,9 +91,9 @@ class box_binder {
   }
 
   /// The indices where the parts of a dim begin, and its end.
-  std::vector<std::int64_t> cuts_along(int i) const {
+  indexed_vector<std::int64_t> cuts_along(int i) const {
     const std::int64_t n = extent_along(i);
-    std::vector<std::int64_t> cuts{0};
+    indexed_vector<std::int64_t> cuts{0};
     if (n == 0) return cuts;
     cuts.push_back(n);
     for (std::size_t k = 0; k < s_.in.size(); ++k) {
@@ -82,19 +102,42 @@ class box_binder {
       for (std::int64_t block = floor_div(d, n); block <= floor_div(d + n - 1, n); ++block)
         if (const std::int64_t cut = block * n - d; cut > 0 && cut < n) cuts.push_back(cut);
     }
+    std::vector<std::int64_t> changes;
+    ranges_.append_cuts(i, changes);
+    const std::int64_t first = b_.held_along(s_.loop, s_.space, i).begin;
+    for (std::int64_t at : changes)
+      if (at > first && at < first + n) cuts.push_back(at - first);
     std::sort(cuts.begin(), cuts.end());
-    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    cuts.resize(static_cast<std::size_t>(std::unique(cuts.begin(), cuts.end()) - cuts.begin()));
     return cuts;
   }
 
   map_segment bind_segment() {
     map_segment made;
+    waits_ = false;
     for (std::size_t k = 0; k < s_.in.size(); ++k)
       made.from.push_back(b_.is_around_shard(b_.operand(s_, k)) ? source_around(k) : source_of(k));
+    made.waits = waits_;
     const buffer& out = b_.result(s_);
     made.out_bytes = bytes_of(out, b_.addresses(out));
     loops_.bind_part(made.loops);
+    const int variant = variant_here();
+    made.code = code_ + variant;
+    made.copies = ranges_.any() ? ranges_.copied_by(variant) : -1;
+    if (made.copies >= 0 && !moves_like_result(made.loops, made.copies)) made.copies = -1;
     return made;
+  }
+  int variant_here() const {
+    if (!ranges_.any()) return 0;
+    std::int64_t index[max_rank]{};
+    for (int i = 0; i < s_.loop.rank; ++i) index[i] = b_.held_along(s_.loop, s_.space, i).begin + loops_.part.begin[i];
+    return ranges_.variant_at(index);
+  }
+  static bool moves_like_result(const bound_loops& l, int load) {
+    bool same = true;
+    for (int i = 0; i < l.outer.rank; ++i)
+      same = same && l.outer.dims[i].stride[load] == l.outer.dims[i].stride[l.walked - 1];
+    return same;
   }
   std::int64_t bytes_of(const buffer& x, const addressing& a) const {
     std::int64_t elements = 0;
@@ -125,6 +168,7 @@ class box_binder {
       center += digit;
     }
     const bool inside = part == center;
+    waits_ = waits_ || !inside;
     const box own = indices_of(shard, b_.program.maps, b_.at, b_.grid.here());
     const box there = inside ? own : part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here());
     const shape extents = there.extents();
@@ -144,7 +188,11 @@ class box_binder {
 
   const binder& b_;
   const step& s_;
+  const map_functions* code_;
   loop_binder loops_;
+  bound_ranges ranges_;
+  /// Whether a load of the segment that is bound is in a halo.
+  bool waits_ = false;
 };
 
 } // namespace cleave::inline v0::detail

@@ -94,14 +94,21 @@ struct node_of_word<Word, nullptr> {
   using type = tape_node<byte_of(Word, 0), element_of_word<Word>, byte_of(Word, 2), byte_of(Word, 3), byte_of(Word, 4)>;
 };
 
-/// The expression of a map or fold, step I of a plan.
-template <class Plan, std::size_t I>
-struct expression_of {
-  static constexpr tape_code tape = tape_code_of(Plan::frozen, Plan::frozen.steps[I]);
+/// The expression of a tape, the constant `tape` of a type.
+template <class Code>
+struct expression_from {
   template <int... J>
   static auto nodes(std::integer_sequence<int, J...>)
-      -> tape_expression<tape.loads, typename node_of_word<tape.word[J], tape.user[J]>::type...>;
-  using type = decltype(nodes(std::make_integer_sequence<int, tape.size>{}));
+      -> tape_expression<Code::tape.loads, typename node_of_word<Code::tape.word[J], Code::tape.user[J]>::type...>;
+  using type = decltype(nodes(std::make_integer_sequence<int, Code::tape.size>{}));
 };
+
+template <class Plan, std::size_t I>
+struct code_of_step {
+  static constexpr tape_code tape = tape_code_of(Plan::frozen, Plan::frozen.steps[I]);
+};
+/// The expression of a map or fold, step I of a plan.
+template <class Plan, std::size_t I>
+using expression_of = expression_from<code_of_step<Plan, I>>;
 
 } // namespace cleave::inline v0::detail

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/kernels/map.hpp>
 
-#include <vector>
-
-// A map whose operands are each several arrays: a shard and what is around it. Its iteration space is cut into boxes in
-// which every load is one array with plain strides.
+// A map whose operands are each several arrays, a shard and what is around it, or whose expression is not everywhere
+// the same. Its iteration space is cut into boxes in which every load is one array with plain strides.
 
 namespace cleave::inline v0 {
 
@@ -19,27 +18,43 @@ struct map_segment {
     std::int64_t bytes;
   };
   bound_loops loops{};
-  std::vector<source> from{};
+  indexed_vector<source> from{};
   std::int64_t out_bytes = 0;
+  const map_functions* code = nullptr;
+  /// The load that it copies, which moves like the result: nothing is to be done where both are one. -1: it computes.
+  int copies = -1;
+
+  /// Whether it reads what may still be on its way.
+  bool waits = false;
+
+  bool stays(const void* const* loads, const void* out) const { return copies >= 0 && loads[copies] == out; }
 };
 
 /// Segments that follow each other along the inner dim. They are computed together, some lines at a time, so that every
 /// line of the cache is read and written once.
 struct map_box {
-  std::vector<map_segment> segments{};
+  indexed_vector<map_segment> segments{};
   /// Lines of each segment, and how many of them are a unit of parallel work; the number of the first unit.
   std::int64_t lines = 0, unit_lines = 1, first_unit = 0;
+  /// Whether it has segments that wait, and such that do not.
+  bool waits = false, starts = false;
 };
 
+/// Which segments of a map run: all, or those that wait for a halo, or the others.
+enum class box_part : std::uint8_t { all, waiting, others };
+
 struct map_boxes {
-  std::vector<map_box> all{};
+  indexed_vector<map_box> all{};
   std::int64_t units = 0;
   /// The addresses of all loads of a run, segment by segment.
-  std::vector<const void*> from{};
+  indexed_vector<const void*> from{};
 
   void append(map_box box) {
     std::int64_t width = 0;
-    for (const map_segment& s : box.segments) width += s.loops.inner.extent;
+    for (const map_segment& s : box.segments) {
+      width += s.loops.inner.extent;
+      (s.waits ? box.waits : box.starts) = true;
+    }
     const loop_nest& nest = box.segments.front().loops.outer;
     box.lines = nest.size() / nest.back().extent;
     box.unit_lines = width < detail::map_grain ? detail::map_grain / width : 1;
@@ -55,13 +70,15 @@ namespace detail {
 struct map_boxes_work {
   const map_boxes& boxes;
   void* to;
-  void (*lines)(const line_block&);
+  box_part part;
 
+  bool runs(bool waits) const { return part == box_part::all || waits == (part == box_part::waiting); }
   static void run(const void* work, std::int64_t begin, std::int64_t end) {
     const map_boxes_work& w = *static_cast<const map_boxes_work*>(work);
     const void* const* from = w.boxes.from.data();
     for (const map_box& box : w.boxes.all) {
-      const std::int64_t units = (box.lines + box.unit_lines - 1) / box.unit_lines;
+      const bool any = (box.waits && w.runs(true)) || (box.starts && w.runs(false));
+      const std::int64_t units = any ? (box.lines + box.unit_lines - 1) / box.unit_lines : 0;
       for (std::int64_t unit = begin - box.first_unit > 0 ? begin - box.first_unit : 0;
            unit < units && unit + box.first_unit < end; ++unit) {
         const std::int64_t first = unit * box.unit_lines, last = first + box.unit_lines;
@@ -79,7 +96,9 @@ struct map_boxes_work {
         const bound_loops& l = s.loops;
         const odometer at(l.outer, l.outer.rank - 1, l.walked, first);
         if (at.left() < rows) rows = at.left();
-        lines({&l, loads, static_cast<char*>(to) + s.out_bytes, at.offset(), at.apart(), rows, 0, l.inner.extent});
+        void* const out = static_cast<char*>(to) + s.out_bytes;
+        if (runs(s.waits) && !s.stays(loads, out))
+          s.code->lines({&l, loads, out, at.offset(), at.apart(), rows, 0, l.inner.extent});
         loads += s.from.size();
       }
       first += rows;
@@ -89,21 +108,23 @@ struct map_boxes_work {
 
 } // namespace detail
 
-/// Runs a map of several boxes. `at`: the addresses of the step's operands.
-inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* to, const map_functions& f) {
+/// Runs a map of several boxes, or a part of it. `at`: the addresses of the step's operands.
+inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* to, box_part part = box_part::all) {
   std::size_t next = 0;
   for (const map_box& box : boxes.all)
     for (const map_segment& s : box.segments)
       for (const map_segment::source& load : s.from)
         boxes.from[next++] = static_cast<const char*>(at[load.address]) + load.bytes;
   if constexpr (on_host) {
-    const detail::map_boxes_work work{boxes, to, f.lines};
+    const detail::map_boxes_work work{boxes, to, part};
     detail::launch_units("cleave map", boxes.units, &detail::map_boxes_work::run, &work);
   } else {
     const void* const* from = boxes.from.data();
     for (const map_box& box : boxes.all)
       for (const map_segment& s : box.segments) {
-        f.flat(s.loops, from, static_cast<char*>(to) + s.out_bytes);
+        void* const out = static_cast<char*>(to) + s.out_bytes;
+        const bool runs = part == box_part::all || s.waits == (part == box_part::waiting);
+        if (runs && !s.stays(from, out)) s.code->flat(s.loops, from, out);
         from += s.from.size();
       }
   }

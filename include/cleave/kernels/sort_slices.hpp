@@ -12,9 +12,10 @@
 #include <Kokkos_Sort.hpp>
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <numeric>
 #include <span>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -80,7 +81,7 @@ struct sort_slice {
   slices_to_sort<T> all;
 
   void operator()(std::int64_t s) const {
-    const std::int64_t begin = all.start[s], end = all.start[s + 1];
+    const std::int64_t begin = all.start[as_size(s)], end = all.start[as_size(s + 1)];
     if (all.indices == nullptr) return put_in_order(s, begin, all.keys + begin, all.keys + end, all.order);
     auto place = indexed_vector<std::int32_t>::filled(end - begin);
     std::iota(place.begin(), place.end(), 0);
@@ -99,15 +100,20 @@ struct sort_slice {
   void put_in_order(std::int64_t s, std::int64_t begin, I from, I to, const Before& before) const {
     if (all.runs == 0) return std::sort(from, to, before);
     const auto at = [&](std::int64_t run) {
-      return run >= all.runs ? to : from + (all.run_start[s * all.runs + run] - begin);
+      return run >= all.runs ? to : from + (all.run_start[as_size(s * all.runs + run)] - begin);
     };
+    // std::inplace_merge allocates for each pair of runs, and clang 19 warns of it in the library of g++ 12.
+    const auto merged = std::make_unique_for_overwrite<std::iter_value_t<I>[]>(as_size(to - from));
     for (std::int64_t width = 1; width < all.runs; width *= 2)
-      for (std::int64_t run = 0; run + width < all.runs; run += 2 * width)
-        std::inplace_merge(at(run), at(run + width), at(run + 2 * width), before);
+      for (std::int64_t run = 0; run + width < all.runs; run += 2 * width) {
+        const I begin_of_pair = at(run), middle = at(run + width), end_of_pair = at(run + 2 * width);
+        std::merge(begin_of_pair, middle, middle, end_of_pair, merged.get(), before);
+        std::copy_n(merged.get(), end_of_pair - begin_of_pair, begin_of_pair);
+      }
   }
   template <class X>
-  static void reorder(X* x, const std::vector<std::int32_t>& place) {
-    const std::vector<stored_apart<X>> before(x, x + place.size());
+  static void reorder(X* x, const indexed_vector<std::int32_t>& place) {
+    const indexed_vector<stored_apart<X>> before(x, x + place.size());
     for (std::size_t i = 0; i < place.size(); ++i) x[i] = before[place[i]].value;
   }
   // A vector of bool has no elements.

@@ -180,8 +180,8 @@ namespace detail {
 /// What is wrong with a specification in itself.
 constexpr verdict check_spec(const spec& s) {
   axis_set used;
-  const auto use = [&](std::string_view axis, std::string_view dim) -> verdict {
-    const int a = s.mesh.find(axis);
+  const auto use = [&used, &mesh = s.mesh](std::string_view axis, std::string_view dim) -> verdict {
+    const int a = mesh.find(axis);
     if (a < 0) return {fault::axis_not_in_mesh, {}, "layout", dim, axis};
     if (used.contains(a)) return {fault::axis_used_twice, {}, "layout", dim, axis};
     used = used.with(a);

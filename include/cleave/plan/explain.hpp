@@ -133,7 +133,9 @@ inline std::string explain_passes(const program_view& p, const sizes& at) {
     std::string origin = origin_name(s.code, s.gradient);
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
     const buffer& to = p.buffers[s.out];
-    const std::int64_t written = largest_elements(to, p.maps, at) * size_of(to.type.element);
+    // An update writes what it has.
+    const buffer& brought = s.keeps ? p.buffers[s.in[0]] : to;
+    const std::int64_t written = largest_elements(brought, p.maps, at) * size_of(to.type.element);
     // What fills a halo reads as much as it writes.
     const std::int64_t read = has_neighbours(to) ? written : bytes_read(p, s, at);
     rows.push_back({kinds[static_cast<int>(s.kind)], origin, detail::grouped(read), detail::grouped(written),

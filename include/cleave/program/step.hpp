@@ -129,6 +129,9 @@ struct step {
   std::uint16_t first_map = 0;
   std::uint8_t maps = 0;
 
+  /// exchange: elements of the result that are taken from nowhere stay as they are.
+  bool keeps = false;
+
   /// The collective; none where no device needs anything of another one.
   cleave::kind move = cleave::kind::none;
   /// The axes whose devices take part together.

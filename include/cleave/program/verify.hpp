@@ -61,6 +61,7 @@ constexpr bool write(memory_state& m, std::size_t i) {
   const step& s = m.p.steps[i];
   if (s.out >= m.p.buffers.size() || m.memory[s.out] == read_only_memory) return false;
   const std::size_t target = m.memory[s.out];
+  if (s.keeps && (s.in_flight || !can_read(m, s.out))) return false;
   for (std::size_t k = 0; k < s.in.count; ++k) {
     if (m.memory[s.in.items[k]] == target && !works_in_place(s)) return false;
     const buffer& view = m.p.buffers[s.in.items[k]];

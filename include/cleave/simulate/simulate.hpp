@@ -85,8 +85,9 @@ class machine : slice_steps {
     moved_ = 0;
     if (s.kind == step_kind::wait) return arrive(s);
     for (std::uint16_t in : s.in) check_readable(in);
+    if (s.keeps) check_readable(s.out);
     if (!out_.problem.empty()) return;
-    forget_target(s);
+    if (!s.keeps) forget_target(s);
     switch (s.kind) {
       case step_kind::move: move(s); break;
       case step_kind::exchange: exchange(s); break;
@@ -260,6 +261,7 @@ class machine : slice_steps {
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = indices_of(to, p_.maps, at_, where_[d]);
       made[d] = elements::filled(mine.elements());
+      if (s.keeps) std::copy_n(data(d, to), mine.elements(), made[d].begin());
       std::int64_t bytes = 0;
       for (int k = 0; k < std::ssize(s.in); ++k) {
         if (!takes_from(maps, k)) continue;

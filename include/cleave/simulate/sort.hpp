@@ -36,8 +36,9 @@ inline void sort_slices(const slice_operation& o, const slice_tensor& in, host_a
                    if (index[along] != 0) return;
                    const auto element = [&](std::int64_t i) { return in.array->data[offset + i * step]; };
                    std::iota(order.begin(), order.end(), 0);
-                   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-                     return o.backwards ? comes_before(element(b), element(a)) : comes_before(element(a), element(b));
+                   std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+                     const double x = element(o.backwards ? b : a), y = element(o.backwards ? a : b);
+                     return comes_before(x, y) || (!comes_before(y, x) && a < b);
                    });
                    for (std::int64_t i = 0; i < length; ++i) {
                      const std::int64_t from = order[i];

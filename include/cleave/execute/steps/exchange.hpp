@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/comm/exchange.hpp>
+#include <cleave/execute/box_binder.hpp>
 #include <cleave/execute/step_form.hpp>
 
 // Elements under other indices, and the end of such an exchange that goes on while other steps compute.
@@ -24,10 +25,12 @@ class exchange_step final : public bound_step {
     exchange_.begin(in.from, r.at[step_.out], own_);
     r.in_flight.push_back(&exchange_);
   }
+  /// Where it is in flight.
   void finish(run_state& r) {
-    std::erase(r.in_flight, &exchange_);
-    exchange_.finish();
+    if (r.in_flight.remove(&exchange_) != 0) exchange_.finish();
   }
+  /// Whether this device exchanges messages with others.
+  bool communicates() const { return exchange_.communicates(); }
 
  private:
   static comm::exchange_spec spec_of(const binder& b, const step& s) {
@@ -40,6 +43,7 @@ class exchange_step final : public bound_step {
       for (const dim_map& m : p.maps.subspan(e.out.first_map, e.out.maps)) e.region.push_back(m);
     e.out.first_map = 0;
     e.parts = e.out.parts;
+    e.keeps = s.keeps;
     e.at = b.at;
     return e;
   }
@@ -51,11 +55,21 @@ class exchange_step final : public bound_step {
 
 class wait_step final : public bound_step {
  public:
-  wait_step(const binder&, const step& s) : begun_(s.begun) {}
-  void run(run_state& r) override { static_cast<exchange_step&>(*r.steps[begun_]).finish(r); }
+  wait_step(const binder& b, const step& s) : begun_(s.begun) {
+    std::size_t reader = b.number_of(s) + 1;
+    while (b.program.steps[reader].kind == step_kind::wait) ++reader;
+    for (std::size_t begun : detail::awaited_by(b.program, reader))
+      left_to_reader_ = left_to_reader_ || begun == begun_;
+  }
+  void run(run_state& r) override {
+    // Checks look at what is brought as soon as it is waited for.
+    if (!left_to_reader_ || r.checks != nullptr) static_cast<exchange_step&>(*r.steps[begun_]).finish(r);
+  }
 
  private:
   std::size_t begun_;
+  /// The map that comes next computes first what lies away from the halo.
+  bool left_to_reader_ = false;
 };
 
 template <>

@@ -6,6 +6,7 @@
 #include <cleave/execute/expression_of.hpp>
 #include <cleave/execute/loop_binder.hpp>
 #include <cleave/execute/step_form.hpp>
+#include <cleave/execute/steps/exchange.hpp>
 #include <cleave/kernels/map.hpp>
 #include <cleave/storage/as.hpp>
 
@@ -17,41 +18,114 @@ class map_step final : public bound_step {
  public:
   map_step(const binder& b, const step& s, const map_functions& code) : step_(s), code_(code) {
     detail::loop_binder(b, s).bind_map(loops_);
+    large_ = may_store_past_caches(loops_, size_of(b.result(s).type.element));
+    if (s.in.size() != 1 || s.ops != 1) return;
+    const buffer &from = b.operand(s, 0), &to = b.result(s);
+    copies_ = from.form == form::shard && to.form == form::shard && from.type == to.type && from.where == to.where;
   }
-  void run(run_state& r) override { run_map(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_); }
+  void run(run_state& r) override {
+    const operand_addresses operands(r, step_);
+    void* const to = r.at[step_.out];
+    // A result may have the memory of the argument that it is a copy of.
+    if (copies_ && operands.from[0] == to) return;
+    if (large_) loops_.past_caches = !overwrites(operands, to);
+    run_map(loops_, operands.from, to, code_);
+  }
+  bool runs_by_rows() const override { return on_host && !loops_.tiled; }
+  void prepare_rows(run_state& r, bool read_again) override {
+    if (large_) loops_.past_caches = !read_again && !overwrites(operand_addresses(r, step_), r.at[step_.out]);
+  }
+  void run_rows(run_state& r, std::int64_t first, std::int64_t last, std::int64_t rows) const override {
+    const std::int64_t row = loops_.outer.size() / rows;
+    run_part_of_map(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_, first * row, last * row);
+  }
   const bound_loops& loops() const { return loops_; }
 
  private:
+  /// What is overwritten is in the caches when it is written.
+  bool overwrites(const operand_addresses& operands, const void* result) const {
+    for (std::size_t k = 0; k < step_.in.size(); ++k)
+      if (operands.from[k] == result) return true;
+    return false;
+  }
+
   const step& step_;
   const map_functions& code_;
   bound_loops loops_{};
+  /// Its result is larger than the caches.
+  bool large_ = false;
+  bool copies_ = false;
 };
 
-/// A map that reads a shard and its halo.
-class stencil_step final : public bound_step {
+/// The code of a map: of its expression, or of those into which its selects by ranges are resolved.
+struct map_code {
+  const map_functions* functions;
+  bool resolved;
+};
+
+/// A map in several boxes: it reads a shard and its halo, or its expression depends on ranges of indices.
+class boxed_map_step final : public bound_step {
  public:
-  stencil_step(const binder& b, const step& s, const map_functions& code)
-      : step_(s), code_(code), boxes_(detail::box_binder(b, s).bind()) {}
-  void run(run_state& r) override { run_map_boxes(boxes_, operand_addresses(r, step_).from, r.at[step_.out], code_); }
+  boxed_map_step(const binder& b, const step& s, const map_functions* code)
+      : step_(s), boxes_(detail::box_binder(b, s, code).bind()),
+        awaited_(detail::awaited_by(b.program, b.number_of(s))) {}
+  void run(run_state& r) override {
+    const operand_addresses in(r, step_);
+    bool travels = false;
+    for (std::size_t begun : awaited_) travels = travels || exchange_of(r, begun).communicates();
+    if (travels) run_map_boxes(boxes_, in.from, r.at[step_.out], box_part::others);
+    for (std::size_t begun : awaited_) exchange_of(r, begun).finish(r);
+    run_map_boxes(boxes_, in.from, r.at[step_.out], travels ? box_part::waiting : box_part::all);
+  }
 
  private:
+  static exchange_step& exchange_of(const run_state& r, std::size_t begun) {
+    return static_cast<exchange_step&>(*r.steps[begun]);
+  }
+
   const step& step_;
-  const map_functions& code_;
   map_boxes boxes_;
+  indexed_vector<std::size_t> awaited_;
 };
 
 namespace detail {
+
 inline std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
-  if (reads_around_shard(b, s)) return std::make_unique<stencil_step>(b, s, *as<map_functions>(code));
-  return std::make_unique<map_step>(b, s, *as<map_functions>(code));
+  const auto& [functions, resolved] = *as<map_code>(code);
+  if (resolved || reads_around_shard(b, s)) return make_step<boxed_map_step>(b, s, functions);
+  return make_step<map_step>(b, s, *functions);
 }
+
+template <class Plan, std::size_t I>
+inline constexpr range_selects selects_of_step = selects_of(code_of_step<Plan, I>::tape);
+template <class Plan, std::size_t I, std::size_t V>
+struct code_of_variant {
+  static constexpr tape_code tape = resolved(code_of_step<Plan, I>::tape, selects_of_step<Plan, I>,
+                                             selects_of_step<Plan, I>.truths[V]);
+};
+template <class Plan, std::size_t I, class Variants>
+struct variants_of;
+template <class Plan, std::size_t I, std::size_t... V>
+struct variants_of<Plan, I, std::index_sequence<V...>> {
+  static constexpr map_functions all[]{
+      map_functions_of<typename expression_from<code_of_variant<Plan, I, V>>::type>...};
+};
+template <class Plan, std::size_t I>
+constexpr map_code code_of_map() {
+  if constexpr (constexpr int variants = selects_of_step<Plan, I>.variants; variants > 0)
+    return {variants_of<Plan, I, std::make_index_sequence<as_size(variants)>>::all, true};
+  else return {&map_functions_of<typename expression_of<Plan, I>::type>, false};
+}
+template <class Plan, std::size_t I>
+inline constexpr map_code map_code_of = code_of_map<Plan, I>();
+
 } // namespace detail
 
 template <>
 struct step_code<step_kind::map> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return {&detail::bind_map, &map_functions_of<typename detail::expression_of<Plan, I>::type>};
+    return {&detail::bind_map, &detail::map_code_of<Plan, I>};
   }
 };
 

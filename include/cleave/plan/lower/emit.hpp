@@ -113,8 +113,9 @@ constexpr void emit_operation(emission& e, const partitioned_value& v, step& s) 
   const op_rules& rules = rules_of(n);
   placed_op o;
   o.code = n.code;
-  o.arity = v.arity;
-  for (std::size_t k = 0; k < v.arity; ++k) {
+  o.arity = n.arity;
+  s.keeps = v.updates;
+  for (std::size_t k = 0; k < n.arity; ++k) {
     const partitioned_value& operand = e.p.values[v.in[k]];
     o.in[k] = {&operand.type, operand.where};
     s.in.push_back(narrowed(buffer_of(e, v.in[k])));
@@ -145,12 +146,43 @@ constexpr void fill_step(emission& e, std::size_t i, step& s) {
   s.out = narrowed(buffer_of(e, i));
 }
 
+/// Copies a value to another buffer, perhaps in another memory order, for a value that needs it there.
+constexpr void emit_copy(emission& e, std::size_t i, std::uint16_t to, const partitioned_value& reader) {
+  step s;
+  s.kind = step_kind::map;
+  s.node = reader.node;
+  s.where = e.in.node_at(s.node).where;
+  s.code = reader.updates ? e.in.node_at(s.node).origin : op::reshard;
+  s.loop = e.out.made.buffers[to].type;
+  s.space = e.out.made.buffers[to].where.reduced();
+  s.in_loop = reader.updates ? reader.loop : std::uint8_t{0};
+  s.in.push_back(narrowed(buffer_of(e, i)));
+  tape_op t;
+  t.code = op::input;
+  t.type = s.loop.element;
+  append_op(e, s, t);
+  s.out = to;
+  e.out.made.steps.push_back(s);
+}
+
 constexpr void emit_step(emission& e, std::size_t i) {
   const partitioned_value& v = e.p.values[i];
   if (e.f.fused[i] != 0 || e.f.uses[i] == 0 || v.origin == origin::rename || v.origin == origin::slice) return;
   if (is_argument(e.in, v)) return;
+  if (v.updates && e.m.of[i] != e.m.of[v.in[2]]) emit_copy(e, v.in[2], narrowed(buffer_of(e, i)), v);
   // Filled where it is: constant evaluation pays for each copy of a step.
   fill_step(e, i, e.out.made.steps.emplace_back());
+}
+/// Copies a result to the caller's memory: it is an argument, another result, or wanted in another memory order.
+constexpr void emit_result(emission& e, std::size_t r) {
+  partitioned_value result = e.p.values[e.p.results[r]];
+  result.updates = false;
+  emit_copy(e, e.p.results[r], narrowed(e.in.g.inputs.size() + r), result);
+}
+/// Whether a carried value is what it becomes already: it was updated in its memory.
+constexpr bool is_updated(const emission& e, std::size_t next) {
+  const std::size_t from = e.p.values[next].in[0];
+  return e.p.values[from].updates && e.m.of[from] == e.m.of[next];
 }
 constexpr void emit_mark(emission& e, step_kind what, std::uint8_t loop, std::size_t steering) {
   step s;
@@ -180,30 +212,10 @@ constexpr void emit_stretch(emission& e, std::size_t begin, std::size_t end, std
     emit_stretch(e, i, last + 1, inner);
     // Carried values go on when nothing reads them any more.
     for (std::size_t j = i; j <= last; ++j)
-      if (values[j].loop == inner && values[j].origin == origin::next) emit_step(e, j);
+      if (values[j].loop == inner && values[j].origin == origin::next && !is_updated(e, j)) emit_step(e, j);
     emit_mark(e, step_kind::loop_end, inner, e.p.until[inner]);
     i = last;
   }
-}
-
-/// Copies a result to the caller's memory: it is an argument, another result, or wanted in another memory order.
-constexpr void emit_copy(emission& e, std::size_t result) {
-  const std::size_t i = e.p.results[result];
-  const std::size_t to = e.in.g.inputs.size() + result;
-  step s;
-  s.kind = step_kind::map;
-  s.code = op::reshard;
-  s.node = e.p.values[i].node;
-  s.where = e.in.node_at(s.node).where;
-  s.loop = e.out.made.buffers[to].type;
-  s.space = e.out.made.buffers[to].where.reduced();
-  s.in.push_back(narrowed(buffer_of(e, i)));
-  tape_op t;
-  t.code = op::input;
-  t.type = s.loop.element;
-  append_op(e, s, t);
-  s.out = narrowed(to);
-  e.out.made.steps.push_back(s);
 }
 
 /// The steps that compute the values, over buffers in memory that is not yet shared between values of other times.
@@ -227,7 +239,7 @@ constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fus
   emit_outer_buffers(e);
   emit_stretch(e, 0, p.values.size(), 0);
   for (std::size_t r = 0; r < p.results.size(); ++r)
-    if (!written_in_place(p, m, r)) emit_copy(e, r);
+    if (!written_in_place(p, m, r)) emit_result(e, r);
   return static_cast<emitted&&>(e.out);
 }
 

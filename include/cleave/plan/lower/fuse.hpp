@@ -5,6 +5,7 @@
 #include <cleave/plan/lower/values.hpp>
 #include <cleave/program/step.hpp>
 
+#include <algorithm>
 #include <vector>
 
 namespace cleave::inline v0::lowering {
@@ -13,7 +14,7 @@ namespace cleave::inline v0::lowering {
 struct fusion {
   /// It has no step of its own.
   std::vector<std::uint8_t> fused{};
-  /// A number that each reader makes for itself.
+  /// What each reader makes for itself: a number, an index, or a predicate that is a range of indices.
   std::vector<std::uint8_t> free{};
   /// How many read it, the caller included; 0: it is not computed.
   std::vector<int> uses{};
@@ -31,9 +32,12 @@ struct expression {
   static_vector<std::size_t, stencil_loads> loads{};
   /// The loads that are neighbours in a shard and its halo, or are computed from such, and how many halos they are of.
   std::uint8_t neighbours = 0, halos = 0;
+  /// The members that are parts of predicates that are ranges. They become bounds of loops, so there may be many.
+  std::uint8_t ranges = 0;
 
   constexpr bool fits() const {
-    return members.size() + loads.size() <= (neighbours == 0 ? plain_tape : std::size_t{max_tape});
+    const std::size_t entries = members.size() + loads.size();
+    return entries <= max_tape && (neighbours > 0 || entries - ranges <= plain_tape);
   }
   constexpr bool full() const { return loads.full() || loads.size() - neighbours + halos >= plain_operands; }
 };
@@ -52,6 +56,7 @@ struct fusing {
 
   /// By value: whether it is read in a shard and its halo, or computed for one reader from such. Empty: none is.
   std::vector<std::uint8_t> in_stencil{};
+  static constexpr std::uint8_t around_any = 1, around_carried = 2;
 
   /// Whether a value is read in a shard and its halo.
   constexpr bool reads_halo(std::size_t i) const {
@@ -71,7 +76,30 @@ constexpr void count_uses(const partitioned& p, fusion& f) {
     if (v.origin == origin::next) ++uses[i], ++uses[v.in.items[1]];
   }
 }
-/// Numbers that every reader makes for itself: literals, extents, indices, and what follows from such without a dim.
+/// Whether a value is a part of a predicate that is a range of indices: an integer index plus or minus a number, its
+/// comparison with a number, or a combination of such. All of its operands are numbers, indices or such parts.
+constexpr bool is_part_of_range(const assigned_graph& in, const partitioned& p, const partitioned_value& v) {
+  if (v.type.rank == 0) return false;
+  const tensor_type &a = p.values[v.in.items[0]].type, &b = p.values[v.in.items[v.arity - 1]].type;
+  const bool integers = a.element == element::i32 || a.element == element::i64;
+  switch (in.node_at(v.node).code) {
+    case op::logical_and:
+    case op::logical_or:
+    case op::logical_not: return true;
+    case op::broadcast: return a.rank > 0 && (integers || a.element == element::boolean);
+    case op::equal:
+    case op::not_equal:
+    case op::less:
+    case op::less_equal:
+    case op::greater:
+    case op::greater_equal:
+    case op::add:
+    case op::sub: return integers && (a.rank == 0 || b.rank == 0);
+    default: return false;
+  }
+}
+/// What every reader makes for itself: literals, extents, indices, what follows from such without a dim, and predicates
+/// that are ranges of indices.
 constexpr void find_free(const assigned_graph& in, const partitioned& p, fusion& f) {
   const partitioned_value* values = p.values.data();
   const std::size_t count = p.values.size();
@@ -81,7 +109,7 @@ constexpr void find_free(const assigned_graph& in, const partitioned& p, fusion&
     if (v.origin != origin::node) continue;
     if (v.arity == 0) {
       free[i] = rules::is_made_everywhere(in.node_at(v.node));
-    } else if (v.type.rank == 0 && is_elementwise(in.node_at(v.node).code)) {
+    } else if (is_elementwise(in.node_at(v.node).code) && (v.type.rank == 0 || is_part_of_range(in, p, v))) {
       free[i] = true;
       for (std::size_t k = 0; k < v.arity; ++k) free[i] = free[i] != 0 && free[v.in.items[k]] != 0;
     }
@@ -125,10 +153,13 @@ constexpr void find_stencils(fusing& s) {
   s.in_stencil.assign(s.p.values.size(), 0);
   for (std::size_t i = 0; i < s.p.values.size(); ++i) {
     const partitioned_value& v = s.p.values[i];
-    bool has = s.reads_halo(i);
-    if (!has && s.f.uses[i] == 1 && is_expression(s.in, v) && !is_folded(s.in, v))
-      for (std::size_t k = 0; k < v.arity; ++k) has = has || s.in_stencil[v.in[k]] != 0;
-    s.in_stencil[i] = has;
+    std::uint8_t& around = s.in_stencil[i];
+    if (s.reads_halo(i)) {
+      const bool carried = is_carried(s.in, s.values[root_of(s.p, s.values[v.in[0]].in[0])]);
+      around = carried ? fusing::around_carried : fusing::around_any;
+    } else if (s.f.uses[i] == 1 && is_expression(s.in, v) && !is_folded(s.in, v)) {
+      for (std::size_t k = 0; k < v.arity; ++k) around = std::max(around, s.in_stencil[v.in[k]]);
+    }
   }
 }
 
@@ -162,6 +193,7 @@ constexpr bool take_member(const fusing& s, expression& e, std::size_t i) {
     if (!take_operand(s, e, v.in[k])) return false;
   if (e.members.full()) return false;
   e.members.push_back(i);
+  if (s.f.free[i] != 0 && v.arity > 0 && v.type.rank > 0) ++e.ranges;
   return e.fits();
 }
 
@@ -188,6 +220,8 @@ constexpr bool move_into_reader(fusing& s, std::size_t i) {
   if (reader >= several || !is_expression(s.in, v) || is_folded(s.in, v)) return false;
   const partitioned_value& step = s.values[reader];
   if (v.type.set() != loop_of(s.in, s.p, step).set() || v.loop != step.loop) return false;
+  // A stencil of a carried value is computed beside it as a whole, and becomes it by an exchange of their memory.
+  if (step.origin == origin::next && !s.in_stencil.empty() && s.in_stencil[i] == fusing::around_carried) return false;
   expression longer;
   longer.members = s.expressions[reader].members;
   for (std::size_t l : s.expressions[reader].loads)
@@ -201,7 +235,10 @@ constexpr bool move_into_reader(fusing& s, std::size_t i) {
 /// Decides where a value is computed; those that read it are decided.
 constexpr void fuse_value(fusing& s, std::size_t i) {
   const partitioned_value& v = s.values[i];
-  if (s.f.uses[i] == 0) return;
+  if (s.f.uses[i] == 0) {
+    s.f.fused[i] = v.origin == origin::rename && v.arity == 0;
+    return;
+  }
   std::size_t* readers = s.reader.data();
   if (v.reads_neighbours) {
     readers[v.in[0]] = several;

@@ -35,7 +35,7 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   check(steps);
   lowering::combine_all_reduces(steps.made.steps, steps.made.buffers, steps.memory);
   check(steps);
-  lowering::overlap_exchanges(steps.made.steps, steps.made.maps, steps.memory);
+  lowering::overlap_exchanges(steps.made.steps, steps.made.buffers, steps.made.maps, steps.memory);
   check(steps);
   program made = lowering::allocate(static_cast<lowering::emitted&&>(steps));
   if (!sound || !verify(made)) made.found = {fault::internal, {}, "lower"};

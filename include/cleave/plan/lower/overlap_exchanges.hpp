@@ -21,14 +21,23 @@ constexpr bool touches(const step& other, const step& exchange, const std::vecto
   return false;
 }
 
+/// Whether a step reads a shard and the halo that an exchange fills. It computes first what lies away from the halo, so
+/// that the halo travels meanwhile.
+constexpr bool reads_around(const step& other, const step& exchange, std::span<const buffer> buffers) {
+  if (other.kind != step_kind::map || buffers[exchange.out].form != form::halo) return false;
+  for (std::uint16_t b : other.in)
+    if (buffers[b].form == form::view && buffers[b].of == exchange.out) return true;
+  return false;
+}
+
 /// Where an exchange must be waited for: before which step, and whether there is work until then. At the latest at the
 /// end of its loop, and before an inner loop begins that touches it.
 struct wait_place {
   std::size_t before;
   bool work;
 };
-constexpr wait_place find_wait(const std::vector<step>& steps, const std::vector<std::size_t>& memory,
-                               std::size_t begun) {
+constexpr wait_place find_wait(const std::vector<step>& steps, std::span<const buffer> buffers,
+                               const std::vector<std::size_t>& memory, std::size_t begun) {
   wait_place outer{begun + 1, false};
   std::size_t level = 0;
   bool work = false;
@@ -36,7 +45,10 @@ constexpr wait_place find_wait(const std::vector<step>& steps, const std::vector
     const step& other = steps[at];
     if (level == 0) outer = {at, work};
     if (other.kind == step_kind::loop_end && level == 0) return outer;
-    if (touches(other, steps[begun], memory)) return outer;
+    if (touches(other, steps[begun], memory)) {
+      outer.work = outer.work || (level == 0 && reads_around(other, steps[begun], buffers));
+      return outer;
+    }
     if (other.kind == step_kind::loop_begin) ++level;
     if (other.kind == step_kind::loop_end) --level;
     work = work || computes(other);
@@ -63,15 +75,15 @@ constexpr step wait_for(const step& exchange, std::size_t begun) {
 /// Lets exchanges go on while what does not need them is computed. Each is waited for just before the first step that
 /// touches its destination or writes its source. Only where there is work in between. `memory` tells in which memory a
 /// buffer is. Runs before slots are shared, so that buffers live until the wait.
-constexpr void overlap_exchanges(std::vector<step>& steps, std::span<const dim_map> maps,
-                                 const std::vector<std::size_t>& memory) {
+constexpr void overlap_exchanges(std::vector<step>& steps, std::span<const buffer> buffers,
+                                 std::span<const dim_map> maps, const std::vector<std::size_t>& memory) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kind != step_kind::exchange || steps[i].move == kind::none) continue;
     bool reads_offsets = false;
     for (const dim_map& m : maps.subspan(steps[i].first_map, steps[i].maps))
       reads_offsets = reads_offsets || m.at_run_time != 0;
     if (reads_offsets) continue;
-    const wait_place place = find_wait(steps, memory, i);
+    const wait_place place = find_wait(steps, buffers, memory, i);
     if (!place.work) continue;
     steps[i].in_flight = true;
     steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(place.before), wait_for(steps[i], i));

@@ -35,10 +35,37 @@ constexpr bool written_in_place(const partitioned& p, const storage_plan& m, std
 
 constexpr bool same_order(const tensor_type& a, const tensor_type& b) { return a.rank == b.rank && a.dims == b.dims; }
 
-/// The value whose memory a value has too: that of which it is a view or a part, that which it carries on, or the
-/// partial sums that an all-reduce finishes and nothing else reads.
-constexpr std::size_t shares_memory_with(const partitioned& p, const fusion& f, const storage_plan& m, std::size_t i) {
+/// Whether an update may be written into the memory of what it updates: nothing reads that afterwards as it was.
+constexpr bool may_overwrite(const assigned_graph& in, const partitioned& p, const fusion& f, const storage_plan& m,
+                             std::size_t i) {
   const partitioned_value& v = p.values[i];
+  const std::size_t root = root_of(p, v.in[2]), memory = m.of[root];
+  const partitioned_value& from = p.values[root];
+  if (m.storages[memory].role == role::input || f.fused[root] != 0 || from.origin == origin::slice) return false;
+  // Of what a loop carries: where the update is what it becomes.
+  std::size_t next = none;
+  for (std::size_t k = i; k < p.values.size() && is_carried(in, from); ++k)
+    if (p.values[k].origin == origin::next && p.values[k].in[1] == root && p.values[k].in[0] == i) next = k;
+  if (is_carried(in, from) ? next == none || p.values[next].loop != v.loop : from.loop != v.loop) return false;
+  for (std::size_t k = 0; k < p.values.size(); ++k) {
+    if (k == i || k == next) continue;
+    const partitioned_value& reader = p.values[k];
+    // It reads it when its own step runs, before. A stencil reads a shard later than its halo.
+    const bool before = k < i && f.fused[k] == 0 && reader.loop == v.loop && !p.is_halo(k);
+    for (std::size_t o = 0; o < reader.arity && !before && f.uses[k] > 0; ++o)
+      if (reader.in[o] < i && f.fused[reader.in[o]] == 0 && m.of[reader.in[o]] == memory) return false;
+  }
+  for (std::size_t r : p.results)
+    if (r < i && m.of[r] == memory) return false;
+  return true;
+}
+
+/// The value whose memory a value has too: that of which it is a view or a part, that which it carries on or updates,
+/// or the partial sums that an all-reduce finishes and nothing else reads.
+constexpr std::size_t shares_memory_with(const assigned_graph& in, const partitioned& p, const fusion& f,
+                                         const storage_plan& m, std::size_t i) {
+  const partitioned_value& v = p.values[i];
+  if (v.updates) return may_overwrite(in, p, f, m, i) ? v.in[2] : none;
   switch (v.origin) {
     case origin::rename:
     case origin::slice: return v.in[0];
@@ -78,7 +105,7 @@ constexpr storage_plan place(const assigned_graph& in, const partitioned& p, con
   for (std::size_t i = 0; i < count; ++i) {
     if (f.fused[i] != 0) continue;
     const partitioned_value& v = p.values[i];
-    if (const std::size_t other = shares_memory_with(p, f, m, i); other != none) {
+    if (const std::size_t other = shares_memory_with(in, p, f, m, i); other != none) {
       m.of[i] = m.of[other];
       continue;
     }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/lower/values.hpp>
+#include <cleave/plan/lower/updates.hpp>
 
 namespace cleave::inline v0::lowering {
 
@@ -172,6 +172,7 @@ constexpr partitioned split_values(const assigned_graph& in) {
   for (std::size_t v = 0; v < count; ++v) split_node(in, p, regions, v);
   for (std::size_t r = 0; r < in.g.outputs.size(); ++r)
     p.results.push_back(value_in(in, p, in.g.outputs[r], asked_layout(in, r)));
+  find_updates(in, p);
   return p;
 }
 

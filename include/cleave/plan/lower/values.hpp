@@ -42,6 +42,8 @@ struct partitioned_value {
   hop by{};
   /// It reads the region in[0] at a distance, and has no memory of its own unless a reader needs it as a shard.
   bool reads_neighbours = false;
+  /// It is the value in[2] with the elements of in[0] from index in[1] on; the node says along which dim.
+  bool updates = false;
   /// Of a region: which one.
   std::size_t region = none;
   /// The loop in which it is computed; 0: none.

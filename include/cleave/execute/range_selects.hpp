@@ -1,0 +1,243 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/binder.hpp>
+#include <cleave/execute/expression_of.hpp>
+
+#include <vector>
+
+// Selects by ranges of indices, such as the interior of a grid. The iteration space is cut where such a predicate
+// changes. Within a box of it every such select has one branch, so that boxes are computed without the test.
+
+namespace cleave::inline v0::detail {
+
+/// What an entry of a tape is to predicates that are ranges of indices.
+enum class range_part : std::uint8_t {
+  other,
+  /// An integer that is known when the plan is bound.
+  number,
+  /// An index, plus or minus a number.
+  index,
+  /// A comparison of an index with a number, or such combined by and, or, not.
+  predicate
+};
+
+constexpr op op_of(std::uint64_t word) { return static_cast<op>(byte_of(word, 0)); }
+constexpr bool is_comparison(op code) {
+  return code == op::less || code == op::less_equal || code == op::greater || code == op::greater_equal ||
+         code == op::equal || code == op::not_equal;
+}
+
+/// The parts of all entries of a tape.
+struct range_parts {
+  range_part at[max_tape]{};
+
+  constexpr explicit range_parts(const tape_code& t) {
+    for (int j = 0; j < t.size; ++j) at[j] = part_of(t.word[j]);
+  }
+
+ private:
+  constexpr range_part part_of(std::uint64_t word) const {
+    const op code = op_of(word);
+    const auto type = static_cast<element>(byte_of(word, 1));
+    const bool integer = type == element::i32 || type == element::i64;
+    if (code == op::iota) return integer ? range_part::index : range_part::other;
+    if (is_literal(role_of(code))) return integer ? range_part::number : range_part::other;
+    if (code == op::logical_not || code == op::broadcast) return at[byte_of(word, 2)];
+    const range_part a = at[byte_of(word, 2)], b = at[byte_of(word, 3)];
+    const bool numbers = a == range_part::number && b == range_part::number;
+    const bool indexed = (a == range_part::index && b == range_part::number);
+    const bool mirrored = (a == range_part::number && b == range_part::index);
+    if (is_comparison(code)) return indexed || mirrored ? range_part::predicate : range_part::other;
+    if (code == op::logical_and || code == op::logical_or)
+      return a == range_part::predicate && b == a ? a : range_part::other;
+    if (code != op::add && code != op::sub && code != op::mul) return range_part::other;
+    if (numbers) return range_part::number;
+    const bool moved = code == op::add ? indexed || mirrored : code == op::sub && indexed;
+    return moved ? range_part::index : range_part::other;
+  }
+};
+
+/// The selects by ranges of an expression, and the expressions that it becomes.
+struct range_selects {
+  static constexpr int most_predicates = 4, most_variants = 4;
+
+  /// The predicates of selects, entries of the tape.
+  int predicates = 0;
+  std::uint8_t predicate[most_predicates]{};
+  /// How many expressions there are; 0: the expression stays as it is. One is made by these truths, one bit for each
+  /// predicate.
+  int variants = 0;
+  std::uint8_t truths[most_variants]{};
+  /// By truths: the expression.
+  std::uint8_t variant_of[1 << most_predicates]{};
+};
+
+/// The expression where the predicates are known.
+constexpr tape_code resolved(const tape_code& t, const range_selects& r, unsigned truths) {
+  int chosen[max_tape]{};
+  for (int j = 0; j < t.size; ++j) {
+    chosen[j] = j;
+    for (int k = 0; k < r.predicates && op_of(t.word[j]) == op::select; ++k)
+      if (byte_of(t.word[j], 2) == r.predicate[k])
+        chosen[j] = chosen[byte_of(t.word[j], (truths >> k & 1) != 0 ? 3 : 4)];
+  }
+  const int last = chosen[t.size - 1];
+  bool kept[max_tape]{};
+  kept[last] = true;
+  const auto operands = [&](int j) {
+    const tape_role role = role_of(op_of(t.word[j]));
+    return role == tape_role::user ? 3 : role == tape_role::operation ? int{entry_of(op_of(t.word[j])).arity} : 0;
+  };
+  for (int j = last; j >= 0; --j) {
+    // Numbers and indices keep their places in the bound loops.
+    const tape_role role = role_of(op_of(t.word[j]));
+    const bool stays = is_literal(role) || role == tape_role::index;
+    for (int k = 0; k < operands(j) && kept[j]; ++k) kept[chosen[byte_of(t.word[j], 2 + k)]] = true;
+    kept[j] = kept[j] || stays;
+  }
+  tape_code made;
+  made.loads = t.loads;
+  int place[max_tape]{};
+  const auto append = [&](int j) {
+    std::uint64_t word = t.word[j];
+    for (int k = 0; k < operands(j); ++k) {
+      word &= ~(std::uint64_t{0xff} << (16 + 8 * k));
+      word |= static_cast<std::uint64_t>(place[chosen[byte_of(t.word[j], 2 + k)]]) << (16 + 8 * k);
+    }
+    place[j] = made.size;
+    made.user[made.size] = t.user[j];
+    made.word[made.size++] = word;
+  };
+  for (int j = 0; j < t.size; ++j) {
+    const tape_role role = role_of(op_of(t.word[j]));
+    if (j != last && (kept[j] || (j > last && (is_literal(role) || role == tape_role::index)))) append(j);
+  }
+  append(last);
+  return made;
+}
+
+/// Finds the selects of an expression. None, where memory is read across: it is read in tiles instead.
+constexpr range_selects selects_of(const tape_code& t) {
+  range_selects r;
+  bool indexed = false, selects = false;
+  for (int j = 0; j < t.size; ++j) {
+    const op code = op_of(t.word[j]);
+    indexed = indexed || code == op::iota;
+    selects = selects || code == op::select;
+    if (code == op::input && byte_of(t.word[j], 3) == 2) return r;
+  }
+  if (!indexed || !selects) return r;
+  const range_parts parts(t);
+  for (int j = 0; j < t.size; ++j) {
+    const int by = byte_of(t.word[j], 2);
+    if (op_of(t.word[j]) != op::select || parts.at[by] != range_part::predicate) continue;
+    bool known = false;
+    for (int k = 0; k < r.predicates; ++k) known = known || r.predicate[k] == by;
+    if (known) continue;
+    if (r.predicates == range_selects::most_predicates) return {};
+    r.predicate[r.predicates++] = static_cast<std::uint8_t>(by);
+  }
+  if (r.predicates == 0) return r;
+  tape_code made[range_selects::most_variants];
+  for (unsigned truths = 0; truths < 1u << r.predicates; ++truths) {
+    const tape_code one = resolved(t, r, truths);
+    int v = 0;
+    while (v < r.variants && !(made[v] == one)) ++v;
+    if (v == range_selects::most_variants) return {};
+    if (v == r.variants) {
+      made[v] = one;
+      r.truths[r.variants++] = static_cast<std::uint8_t>(truths);
+    }
+    r.variant_of[truths] = static_cast<std::uint8_t>(v);
+  }
+  return r;
+}
+
+/// The predicates of a step for the sizes of a binder.
+class bound_ranges {
+ public:
+  bound_ranges(const binder& b, const step& s)
+      : b_(b), tape_(tape_of(b.program, s)), code_(tape_code_of(b.program, s)), parts_(code_),
+        selects_(selects_of(code_)) {
+    for (int k = 0; k < selects_.predicates && selects_.variants > 0; ++k) find_comparisons(selects_.predicate[k]);
+  }
+
+  bool any() const { return selects_.variants > 0; }
+  /// Appends the indices along a dim of the loop where a predicate changes.
+  void append_cuts(int dim, std::vector<std::int64_t>& cuts) const {
+    const std::int64_t start[max_rank]{};
+    for (int j : comparisons_) {
+      const tape_op& t = tape_[as_size(j)];
+      const bool mirrored = parts_.at[t.in[1]] == range_part::index;
+      const int index = t.in[mirrored ? 1 : 0], number = t.in[mirrored ? 0 : 1];
+      if (dim_of(index) != dim) continue;
+      const std::int64_t equal = value(number, start) - value(index, start);
+      const op code = t.code;
+      const bool below = code == op::equal || code == op::not_equal || code == (mirrored ? op::less_equal : op::less) ||
+                         code == (mirrored ? op::greater : op::greater_equal);
+      const bool above = code == op::equal || code == op::not_equal || !below;
+      if (below) cuts.push_back(equal);
+      if (above) cuts.push_back(equal + 1);
+    }
+  }
+  /// The expression of a box that begins at these indices.
+  int variant_at(const std::int64_t* index) const {
+    unsigned truths = 0;
+    for (int k = 0; k < selects_.predicates; ++k)
+      if (value(selects_.predicate[k], index) != 0) truths |= 1u << k;
+    return selects_.variant_of[truths];
+  }
+  /// The operand that an expression copies; -1: it computes something.
+  int copied_by(int variant) const {
+    const tape_code made = resolved(code_, selects_, selects_.truths[variant]);
+    const std::uint64_t last = made.word[made.size - 1];
+    return op_of(last) == op::input ? byte_of(last, 2) : -1;
+  }
+
+ private:
+  void find_comparisons(int j) {
+    const tape_op& t = tape_[as_size(j)];
+    if (is_comparison(t.code)) return comparisons_.push_back(j);
+    for (int k = 0; k < entry_of(t.code).arity; ++k) find_comparisons(t.in[as_size(k)]);
+  }
+  int dim_of(int j) const {
+    const tape_op& t = tape_[as_size(j)];
+    if (t.code == op::iota) return t.arg;
+    if (t.code == op::broadcast) return dim_of(t.in[0]);
+    return dim_of(parts_.at[t.in[0]] == range_part::index ? t.in[0] : t.in[1]);
+  }
+  /// Of a number, an index or a predicate.
+  std::int64_t value(int j, const std::int64_t* index) const {
+    const tape_op& t = tape_[as_size(j)];
+    if (is_literal(role_of(t.code))) return static_cast<std::int64_t>(literal_of(t, b_.at));
+    if (t.code == op::iota) return index[t.arg];
+    const std::int64_t x = value(t.in[0], index);
+    if (t.code == op::broadcast) return x;
+    if (t.code == op::logical_not) return x == 0;
+    const std::int64_t y = value(t.in[1], index);
+    switch (t.code) {
+      case op::add: return x + y;
+      case op::sub: return x - y;
+      case op::mul: return x * y;
+      case op::less: return x < y;
+      case op::less_equal: return x <= y;
+      case op::greater: return x > y;
+      case op::greater_equal: return x >= y;
+      case op::equal: return x == y;
+      case op::not_equal: return x != y;
+      case op::logical_and: return x != 0 && y != 0;
+      default: return x != 0 || y != 0;
+    }
+  }
+
+  const binder& b_;
+  std::span<const tape_op> tape_;
+  tape_code code_;
+  range_parts parts_;
+  range_selects selects_;
+  std::vector<int> comparisons_{};
+};
+
+} // namespace cleave::inline v0::detail
