@@ -69,7 +69,7 @@ struct program_of {
     const simulated got = simulate(planned, at, arguments, 1);
     EXPECT_EQ(got.problem, "");
     EXPECT_EQ(first_difference(want[0].data, got.results[0].data, 0), -1);
-    return want[0].data;
+    return {want[0].data.begin(), want[0].data.end()};
   }
 };
 
@@ -214,7 +214,7 @@ TEST(operands, masks_may_capture_lengths) {
   for (const value& each : {q, k, v, lengths}) data.emplace_back(shape_of(in.at(each).type, at));
   data[2].data = {1, 10, 100, 1, 10, 100};
   data[3].data = {2, 3};
-  const std::vector<double> mixed = evaluate(in.made(), at, data)[0].data;
+  const auto mixed = evaluate(in.made(), at, data)[0].data;
   EXPECT_NEAR(mixed[0], 5.5, 1e-12);
   EXPECT_NEAR(mixed[1], 37, 1e-12);
 }
