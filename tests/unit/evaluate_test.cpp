@@ -5,6 +5,7 @@
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/movement.hpp>
+#include <cleave/expr/reductions.hpp>
 #include <cleave/expr/sort.hpp>
 #include <cleave/simulate/evaluate.hpp>
 
@@ -176,6 +177,28 @@ TEST_F(Evaluate, IndicesCountsAndOneHot) {
   expect(hot, {0, 0, 1, 1, 0, 0});
   expect(count(labels, i, j), {6});
   expect(in_.iota(j, element::f32, {}), {0, 1, 2});
+}
+TEST_F(Evaluate, PadsWithANumber) {
+  const value a = argument(element::f32, {i}, {2}, {1, 2});
+  const value apart = pad(a, i, j, 1, 2, 1, 9), beside = pad(a, i, k, 1, 2, 0, 9);
+  set(j, 6);
+  set(k, 5);
+  expect(apart, {9, 1, 9, 2, 9, 9});
+  expect(beside, {9, 1, 2, 9, 9});
+}
+TEST_F(Evaluate, NegatesTheFirstHalfThatItExchanges) {
+  const value a = argument(element::f32, {i}, {4}, {1, 2, 3, 4});
+  const value turned = rotate_halves(a, i);
+  for (std::size_t d = 0; d < in_.made().dims.size(); ++d)
+    if (in_.made().dims[d].name.starts_with("half")) at_.dims[d] = 2;
+  expect(turned, {-3, -4, 1, 2});
+}
+TEST_F(Evaluate, LargestElementsAreDistinctWhereAllAreTheLeast) {
+  const value a = argument(element::f32, {i}, {3}, {-inf, 1, -inf});
+  const auto [values, indices] = top_k(a, i, dim_ref{"place", 3});
+  set({"place", 3}, 3);
+  expect(values, {1, -inf, -inf});
+  expect(indices, {1, 0, 2});
 }
 TEST_F(Evaluate, SortsEitherWay) {
   const value a = argument(element::f32, {i, j}, {2, 3}, {2, 3, 1, 5, 4, 5});

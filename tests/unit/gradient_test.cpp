@@ -6,6 +6,8 @@
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/lookup.hpp>
+#include <cleave/expr/loops.hpp>
+#include <cleave/expr/movement.hpp>
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/expr/sort.hpp>
@@ -394,7 +396,7 @@ struct small {
     const simulated s = simulate(partition(g, at), at, arrays);
     EXPECT_EQ(s.problem, "");
     std::vector<std::vector<double>> results;
-    for (const host_array& a : s.results) results.push_back(a.data);
+    for (const host_array& a : s.results) results.emplace_back(a.data.begin(), a.data.end());
     return results;
   }
 };
@@ -575,6 +577,58 @@ TEST(Gradient, OfProductsWithZeros) {
   EXPECT_EQ(slope({0, 2, 3}), (row{6, 0, 0}));
   EXPECT_EQ(slope({0, 0, 3}), (row{0, 0, 0}));
   EXPECT_EQ(slope({5, 2, 3}), (row{6, 15, 10}));
+}
+
+TEST(Gradient, OfADiagonalIsZeroBesideIt) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row);
+  const auto square = [](value a) { return a * broadcast(rename(a * 0 + 1, dim('a'), dim('b')), dim('a'), dim('b')); };
+  const value y = square(x);
+  const auto [result, pullback] = vjp([&](value a) { return sum(diagonal(a, dim('a'), dim('b')) * x); }, y);
+  in.output(sum(pullback(in.constant(1, element::f64, {})), dim('b')));
+  in.output(sum(pullback(in.constant(1, element::f64, {})), dim('a')));
+  EXPECT_EQ(small::run(in, {{5, 2, 3}}), (std::vector<row>{{5, 2, 3}, {5, 2, 3}}));
+}
+
+TEST(Gradient, OfAGradientNamesWhatTheUserWrote) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row), one = in.constant(1, element::f64, {});
+  const auto slopes = [&](const value& a) {
+    const auto [result, pullback] = vjp([](value b) { return sum(tanh(b)); }, a);
+    return sum(pullback(one));
+  };
+  const auto [result, pullback] = vjp(slopes, x);
+  in.output(pullback(one));
+  for (const node& n : in.made().nodes) {
+    EXPECT_TRUE(!n.gradient || n.origin == op::tanh || n.origin == op::reduce) << name_of(n.origin);
+  }
+}
+
+TEST(Gradient, OfWhatEachIterationAddsCountsTheIterations) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row), w = in.input(element::f64, spec{.mesh = s.mesh});
+  const auto [result, pullback] = vjp(
+      [&](value added) {
+        const auto [last, sums] = scan(dim('a'), w * 0, x, [&](const value& h, const value& each) {
+          return std::pair(h + each, added + each);
+        });
+        return sum(sums);
+      },
+      w);
+  in.output(pullback(in.constant(1, element::f64, {})));
+  EXPECT_EQ(small::run(in, {{5, 2, 3}, {7}}), (std::vector<row>{{3}}));
+}
+
+TEST(Gradient, DoesNotPassThroughIntegers) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row);
+  const auto [result, pullback] = vjp([](value a) { return sum(cast<double>(cast<int>(a)) * a); }, x);
+  in.output(pullback(in.constant(1, element::f64, {})));
+  EXPECT_EQ(small::run(in, {{5.5, -2.5, 3}}), (std::vector<row>{{5, -2, 3}}));
 }
 
 TEST(Gradient, OfRunningProductsWithZeros) {

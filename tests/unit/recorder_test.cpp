@@ -108,6 +108,11 @@ TEST_F(Recording, Extents) {
   in.input(element::f32, placed({dim_ref{"n", 6}}));
   expect(fault::extents_differ, "input", "n");
 }
+TEST_F(Recording, SlicesWithStepsRoundUp) {
+  const value five = in.input(element::f32, placed({dim_ref{"five", 5}}));
+  slice(five, dim_ref{"five", 5}, dim_ref{"odd"}, 0, 5, 2);
+  EXPECT_EQ(in.made().dims[static_cast<std::size_t>(in.made().find_dim("odd"))].extent, 3);
+}
 TEST_F(Recording, SplitsMustMultiply) {
   const value n = in.input(element::f32, placed({dim_ref{"n", 12}}));
   split(n, {"n"}, {"p", 5}, {"q", 3});
