@@ -222,8 +222,9 @@ struct cost_model {
     return t;
   }
 
-  /// Notes for each operand which of its positions a factor connects with the result, or with reduced factor `r`, in both
-  /// directions: four bits for each position, 0 where there is none. `missing` has the factors that an operand lacks.
+  /// Notes for each operand which of its positions a factor connects with the result, or with reduced factor `r`, in
+  /// both directions: four bits for each position, 0 where there is none. `missing` has the factors that an operand
+  /// lacks.
   constexpr void note_factor(std::size_t v, const node& n, const factor& f, int r) {
     const int there = f.at[in_result];
     const bool reduced = f.is_reduced();
