@@ -221,7 +221,10 @@ statement(f, "if (end > life.last_read) life.last_read = end;")
 statement(f, "if (begin < life.first_written) life.first_written = begin;")
 expression(f, "lives[memory].last_read != i || !pointwise(b)", "!pointwise(b)")
 expression(f, "same_order(from.type, s.loop)", "true")
-statement(f, "for (std::uint16_t other : s.in) safe = safe && (e.memory[other] != memory || pointwise(other));")
+statement(f, "safe = safe && !around && (e.memory[other] != memory || pointwise(other));",
+          "safe = safe && !around;")
+statement(f, "safe = safe && !around && (e.memory[other] != memory || pointwise(other));",
+          "safe = safe && (e.memory[other] != memory || pointwise(other));", "unit:*")
 expression(f, "busy_until[k] >= i", "busy_until[k] > i")
 statement(f, "if (s.bytes > all.bytes[slot]) all.bytes[slot] = s.bytes;", "", "unit:Lower.*")
 f = "plan/lower/overlap_exchanges.hpp"
@@ -389,9 +392,13 @@ statement(f, "r.to += wanted.begin - mine_[d.to].begin;", "", "mpi:*")
 f = "comm/part_messages.hpp"
 statement(f, "copy_box(keep_, in, out, size());", "", "mpi:*")
 f = "distributed/row_lookup.hpp"
-statement(f, "copy(table, out, offsets(missing.size(), -1), missing, row_);", "", "mpi:*")
-statement(f, "fill_elements(sums, elements, computed<T>{});", "", "mpi:*")
-expression(f, "all_owners || !found", "true", "mpi:*")
+statement(f, "copy_rows(rows, as<T>(out), nullptr, asked.offsets(), detail::beside_packed(this->row_, 0), asked.rows());", "", "mpi:lookup.*")
+statement(f, "fill_elements(sums, elements_, computed<T>{});", "", "mpi:lookup.*")
+statement(f, "add(received + before * this->length(), named.offsets() + before, named.rows() - before, sums);", "", "mpi:lookup.*")
+f = "distributed/kept_routes.hpp"
+expression(f, "!to_all && has(self, n)", "false", "mpi:lookup.*")
+expression(f, "all_same && n == unchanged", "all_same", "mpi:lookup.*")
+statement(f, "if (!to_all) break;", "", "mpi:lookup.*")
 f = "distributed/scan.hpp"
 expression(f, "combined<How, T>(before[slice], to[i])", "to[i]", "mpi:*")
 expression(f, "exclusive ? before : total", "total", "mpi:*")

@@ -74,6 +74,14 @@ TEST(checked, right_programs_run_as_they_do_unchecked) {
     Number n(g, {});
     n = total(y);
     EXPECT_EQ(n.item(), 24 * 5.0);
+    // What finds out when it runs what travels, and agrees on the memory for it.
+    y = cleave::sort(x, row);
+    n = total(y);
+    EXPECT_EQ(n.item(), 48);
+    cleave::tensor<int, mesh(word)> ids(g, {4});
+    ids.fill(5);
+    n = sum(cleave::gather(y, row, ids));
+    EXPECT_EQ(n.item(), 4 * 4 * 2);
     g.check({});
     EXPECT_FALSE(g.checked().any());
     n = total(x);

@@ -5,6 +5,7 @@
 Each function is written as a JAX user would write it, from jax.numpy and jax.lax alone, so that values, gradients and communication
 are those of another system.
 """
+import functools
 import re
 from collections import namedtuple
 
@@ -160,7 +161,7 @@ class Language:
         """A C++ expression of the fuzzer's table, read as Python."""
         text = re.sub(r"(?:cleave::)?element_of<([\w:]+)>", r"'\1'", text)
         text = text.replace("cleave::to_the_end", "cleave_to_the_end").replace("cleave::window{", "window(").replace("}", ")")
-        text = re.sub(r"cleave::(?:border|running|order|direction)::(\w+)", r"'\1'", text)
+        text = re.sub(r"cleave::(?:border|running|order|direction|side)::(\w+)", r"'\1'", text)
         text = re.sub(r"<double>", "", text.replace("cleave::", ""))
         text = re.sub(r"^!", "~", text)
         return eval(text, {"__builtins__": {}}, {**self.names, **values})  # pylint: disable=eval-used
@@ -453,12 +454,12 @@ class Language:
     def take_along(self, x, places, d):
         return x.by(lambda a: jnp.take_along_axis(a, places.ordered(x.dims), axis=x.at(d)))
 
-    def searchsorted(self, ordered, wanted, d):
+    def searchsorted(self, ordered, wanted, d, side="left"):
         common = [e for e in ordered.dims if e != d and e in wanted.dims]
         if len(common) + 1 != len(ordered.dims):
             raise Untranslated("places in slices that the values do not have")
         rest = [e for e in wanted.dims if e not in common]
-        find = jnp.searchsorted
+        find = functools.partial(jnp.searchsorted, side=side)
         for _ in common:
             find = jax.vmap(find)
         return Named(find(ordered.ordered(common + [d]), wanted.ordered(common + rest)).astype(np.int32), common + rest)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes if a command fails in time and says why: its exit status is not 0, it prints all the words, and no signal ended it."""
+"""Passes if a command fails in time and says why: its exit status is not 0, it prints all the words and no wrong value, no rank ends as if
+nothing had been wrong, and it does not crash."""
 import argparse
 import subprocess
 import sys
@@ -30,10 +31,13 @@ def main() -> int:
         print("run.py: it did not fail")
     if seconds > arguments.within:
         print(f"run.py: it took {seconds:.1f} s, more than {arguments.within}")
+    wrong = [words for words in ("no error", "wrong value") if words in output]
+    for words in wrong:
+        print(f"run.py: it printed: {words}")
     crashed = arguments.words and ("Segmentation fault" in output or "Aborted" in output)
     if crashed:
         print("run.py: it crashed")
-    return 1 if missing or status == 0 or seconds > arguments.within or crashed else 0
+    return 1 if missing or wrong or status == 0 or seconds > arguments.within or crashed else 0
 
 
 if __name__ == "__main__":

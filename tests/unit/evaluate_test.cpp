@@ -5,6 +5,7 @@
 #include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/movement.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/simulate/evaluate.hpp>
 
 #include <gtest/gtest.h>
@@ -175,6 +176,13 @@ TEST_F(Evaluate, IndicesCountsAndOneHot) {
   expect(hot, {0, 0, 1, 1, 0, 0});
   expect(count(labels, i, j), {6});
   expect(in_.iota(j, element::f32, {}), {0, 1, 2});
+}
+TEST_F(Evaluate, SortsEitherWay) {
+  const value a = argument(element::f32, {i, j}, {2, 3}, {2, 3, 1, 5, 4, 5});
+  expect(sort(a, j), {1, 2, 3, 4, 5, 5});
+  expect(sort(a, j, order::descending), {3, 2, 1, 5, 5, 4});
+  expect(argsort(a, j), {2, 0, 1, 1, 0, 2});
+  expect(argsort(a, j, order::descending), {1, 0, 2, 0, 2, 1});
 }
 TEST_F(Evaluate, ViewsAndAnnotationsKeepElements) {
   const value a = argument(element::f32, {n}, {6}, {1, 2, 3, 4, 5, 6});

@@ -577,6 +577,20 @@ TEST(Gradient, OfProductsWithZeros) {
   EXPECT_EQ(slope({5, 2, 3}), (row{6, 15, 10}));
 }
 
+TEST(Gradient, OfRunningProductsWithZeros) {
+  small s;
+  const auto slope = [&](row data) {
+    recorder in(s.mesh);
+    const value x = in.input(element::f64, s.row);
+    const auto [result, pullback] = vjp([](value a) { return sum(cumulative_prod(a, dim('a'))); }, x);
+    in.output(pullback(in.constant(1, element::f64, {})));
+    return small::run(in, {data})[0];
+  };
+  EXPECT_EQ(slope({5, 2, 3}), (row{9, 20, 10}));
+  EXPECT_EQ(slope({5, 0, 3}), (row{1, 20, 0}));
+  EXPECT_EQ(slope({0, 0, 3}), (row{1, 0, 0}));
+}
+
 TEST(Gradient, OfPowersOfZero) {
   small s;
   const auto slopes = [&](row base, row exponent) {

@@ -93,6 +93,14 @@ void residual_layer(lowered& l) {
   l.choose_strategies();
 }
 
+TEST(Lower, ProductsThatContractNothingAreElementwise) {
+  lowered l;
+  const value a = l.input({{batch, x}}), b = l.input({{embed, ""}});
+  l.output(tanh(dot(a, b)) + 1, {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  EXPECT_EQ(kinds_of(l.emit_all().made.steps), (std::vector{step_kind::map}));
+}
+
 /// Every hop of a path takes the value from where the one before it leaves it, and no hop is legal over other axes or
 /// from another layout.
 TEST(Lower, HopsOfPathsAreLegalCollectives) {
@@ -348,6 +356,9 @@ TEST(Lower, EmitsWhatTheRulesSay) {
   EXPECT_EQ(first.batch.rank, 0);
   EXPECT_EQ(first.k.rank, 1);
   EXPECT_EQ(e.made.dims[first.k[0]].name, "embed");
+  // The product runs over what each device has of its result.
+  EXPECT_EQ(e.made.steps[0].space, e.made.buffers[e.made.steps[0].out].where);
+  EXPECT_EQ(e.made.steps[0].space.sharded().size(), 2);
   emitted broken = e;
   std::swap(broken.made.steps[0], broken.made.steps[1]);
   EXPECT_FALSE(verify(broken));

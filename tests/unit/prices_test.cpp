@@ -245,6 +245,16 @@ TEST(Prices, OfProductsAreTheWorkOfTheBusiestDevice) {
   EXPECT_EQ(flops(partition(again.made(), s), s), 2 * 24 * 10 * 7);
 }
 
+TEST(Prices, OfWorkCountWhatIsContracted) {
+  const mesh_value m = mesh_of(5, 1);
+  recorder in(m);
+  const value x = in.input(element::f32, named(m, {{batch, "x"}, {embed, ""}})),
+              w = in.input(element::f32, named(m, {{embed, ""}, {{"hidden", 7}, ""}}));
+  const value y = dot(x, w, embed);
+  in.output(y, element::f32, named(m, {{batch, "x"}, {{"hidden", 7}, ""}}));
+  EXPECT_EQ(rules::flops_of_product(in.made(), in.at(y), sizes_for(in.made())), 2 * 24 * 48 * 7);
+}
+
 TEST(Prices, OfWorkspaceAreTheLargestBufferOfEachSlot) {
   program p;
   p.dims.push_back({"a", 24});

@@ -90,6 +90,11 @@ TEST_F(Recording, Layouts) {
   detail::recorded_annotation(in, op::constrain, a, placed({over(b, "z")}), {});
   expect(fault::axis_not_in_mesh, "constrain", "b", "z");
 }
+TEST_F(Recording, ReshardPinsDimsThatAreNotNamedToo) {
+  const spec only_b = placed({over(b, "y")});
+  EXPECT_EQ(in.at(detail::recorded_annotation(in, op::constrain, a, only_b, {})).pinned, 0b001);
+  EXPECT_EQ(in.at(detail::recorded_annotation(in, op::reshard, a, only_b, {})).pinned, 0b111);
+}
 TEST_F(Recording, AxisTwice) {
   in.input(element::f32, placed({over(b, "x"), over(i, "x")}));
   expect(fault::axis_used_twice, "input", "i", "x");

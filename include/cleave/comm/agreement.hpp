@@ -6,7 +6,6 @@
 #include <cleave/comm/mpi.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -33,22 +32,21 @@ inline MPI_Comm duplicated(MPI_Comm of, double limit) {
     MPI_Comm made = MPI_COMM_NULL;
     MPI_Request request = MPI_REQUEST_NULL;
   };
-  auto pending = std::make_unique<duplication>();
+  // MPI may still write there after an error, so it is freed on success only.
+  auto* const pending = new duplication;
   check(MPI_Comm_idup(of, &pending->made, &pending->request), "MPI_Comm_idup");
   if (limit <= 0) check(MPI_Wait(&pending->request, MPI_STATUS_IGNORE), "MPI_Wait");
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = MPI_Wtime();
   while (pending->request != MPI_REQUEST_NULL) {
     int done = 0;
     check(MPI_Test(&pending->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) break;
-    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limit) {
-      // MPI may still write there, so it is never freed.
-      static_cast<void>(pending.release()); // NOLINT(bugprone-unused-return-value)
-      throw absent_error(wording::grid_not_everywhere(static_cast<std::int64_t>(limit)));
-    }
+    if (MPI_Wtime() - begin > limit) throw absent_error(wording::grid_not_everywhere(static_cast<std::int64_t>(limit)));
     std::this_thread::yield();
   }
-  return pending->made;
+  const MPI_Comm made = pending->made;
+  delete pending;
+  return made;
 }
 
 /// Small messages by which the devices of a grid find out in time that one of them does something else. They have a
@@ -118,13 +116,13 @@ class agreement {
 
  private:
   void wait(double limit, std::string_view call) {
-    const auto begin = std::chrono::steady_clock::now();
-    std::vector<int> done(requests_.size());
+    const double begin = MPI_Wtime();
+    indexed_vector<int> done(requests_.size());
     for (;;) {
       int some = 0;
       check(MPI_Testsome(2 * size_, requests_.data(), &some, done.data(), MPI_STATUSES_IGNORE), "MPI_Testsome");
       if (std::all_of(requests_.begin(), requests_.end(), [](MPI_Request r) { return r == MPI_REQUEST_NULL; })) return;
-      if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limit) break;
+      if (MPI_Wtime() - begin > limit) break;
       std::this_thread::yield();
     }
     int missing = 0;

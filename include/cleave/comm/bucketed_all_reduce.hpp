@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/all_reduce.hpp>
 
 #include <utility>
-#include <vector>
 
 namespace cleave::inline v0::comm {
 
@@ -28,10 +28,10 @@ class bucketed_all_reduce {
   };
 
   /// `like` is any of the transfers; `bytes` the length of the bucket.
-  bucketed_all_reduce(grid_state& grid, const transfer& like, std::vector<part> parts, std::int64_t bytes)
+  bucketed_all_reduce(grid_state& grid, const transfer& like, indexed_vector<part> parts, std::int64_t bytes)
       : parts_(std::move(parts)), bytes_(bytes), all_(grid, whole(like, bytes / size_of(like.element))) {}
 
-  const std::vector<part>& parts() const { return parts_; }
+  const indexed_vector<part>& parts() const { return parts_; }
   std::int64_t bytes() const { return bytes_; }
   scratch_bytes needs() const { return all_.needs(); }
 
@@ -58,7 +58,7 @@ class bucketed_all_reduce {
     return t;
   }
 
-  std::vector<part> parts_;
+  indexed_vector<part> parts_;
   std::int64_t bytes_;
   all_reduce all_;
 };

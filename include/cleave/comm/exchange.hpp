@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/exchange_pieces.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/storage/fill.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::comm {
 
@@ -76,7 +75,7 @@ class exchange final : public bound_exchange {
     std::int64_t elements = 0;
     /// The offset among the packed messages of its direction.
     std::int64_t offset = 0;
-    std::vector<part_copy> parts{};
+    indexed_vector<part_copy> parts{};
     /// Whether it is one run of memory, which is neither packed nor unpacked.
     bool direct = false;
   };
@@ -158,7 +157,7 @@ class exchange final : public bound_exchange {
   /// What this device fills, by where it comes from.
   void plan_receives(const offsets& known) {
     const coordinates& here = grid_->here();
-    std::vector<message> from(members_.size());
+    indexed_vector<message> from(members_.size());
     for (std::uint32_t part = 0; part < e_.part_count(); ++part) {
       if (!e_.needs_part(part)) continue;
       const memory_part mine{extents_at(here, part), e_.begins_at(part, here)};
@@ -175,7 +174,7 @@ class exchange final : public bound_exchange {
     }
     for (std::size_t m = 0; m < members_.size(); ++m) close(from[m], members_[m].device, false);
   }
-  void plan_filling(const filling& f, std::size_t operand, const memory_part& mine, std::vector<message>& from) {
+  void plan_filling(const filling& f, std::size_t operand, const memory_part& mine, indexed_vector<message>& from) {
     const coordinates& here = grid_->here();
     const std::int64_t stage = f.staged ? staging_ : -1;
     const shape target = f.staged ? staging_extents(f, mine.extents) : mine.extents;
@@ -276,10 +275,10 @@ class exchange final : public bound_exchange {
   element element_;
   port port_{};
   bool at_run_time_ = false;
-  std::vector<member> members_{};
-  std::vector<part_copy> keep_{}, spread_{};
-  std::vector<box_copy> blank_{};
-  std::vector<message> send_{}, receive_{};
+  indexed_vector<member> members_{};
+  indexed_vector<part_copy> keep_{}, spread_{};
+  indexed_vector<box_copy> blank_{};
+  indexed_vector<message> send_{}, receive_{};
   std::int64_t sent_ = 0, received_ = 0, staging_ = 0, requests_ = 0;
   scratch_bytes needed_{};
   scratch scratch_{};
@@ -289,7 +288,7 @@ class exchange final : public bound_exchange {
 };
 
 inline std::unique_ptr<bound_exchange> make_exchange(grid_state& grid, exchange_spec spec) {
-  return std::make_unique<exchange>(grid, std::move(spec));
+  return std::unique_ptr<bound_exchange>(new exchange(grid, std::move(spec)));
 }
 
 } // namespace cleave::inline v0::comm

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/exchange_spec.hpp>
 #include <cleave/storage/box.hpp>
 
 #include <span>
 #include <utility>
-#include <vector>
 
 // Which elements of which shard become which elements of another one: from maps, sizes and layouts alone, so that a
 // sender and a receiver find the same without asking each other.
@@ -30,14 +30,14 @@ struct filled_dim {
   int from[2] = {-1, -1};
   /// Positions of a window that both sides have.
   int window_to = -1, window_from = -1;
-  std::vector<stretch> stretches{};
+  indexed_vector<stretch> stretches{};
   /// Each source once, at an index of its own, if stretches use some more than once; else empty.
   std::vector<index_run> distinct{};
 };
 
 /// How a receiver fills one part of its buffer from an operand.
 struct filling {
-  std::vector<filled_dim> dims{};
+  indexed_vector<filled_dim> dims{};
   bool staged = false;
   bool empty = false;
   /// The number of elements that are filled.
@@ -216,7 +216,7 @@ class runs_in_shard {
     else
       for (const stretch& s : d.stretches) take(s.along, s.in_window, s.fixed);
   }
-  std::vector<piece_run> all{};
+  indexed_vector<piece_run> all{};
 
  private:
   void take(index_run r, std::int64_t window, std::int64_t fixed) {
@@ -252,13 +252,13 @@ template <class Each>
 void for_each_piece(const filling& f, const box& shard, const shape& target, Each&& each) {
   if (f.empty || shard.empty()) return;
   const strides from = strides_of(shard.extents()), to = strides_of(target);
-  std::vector<std::vector<detail::piece_run>> along;
+  indexed_vector<indexed_vector<detail::piece_run>> along;
   for (const filled_dim& d : f.dims) {
     along.push_back(detail::runs_in_shard(d, shard, from, to).all);
     if (along.back().empty()) return;
   }
   // All combinations of runs, the last dim fastest.
-  std::vector<std::size_t> at(along.size(), 0);
+  indexed_vector<std::size_t> at(along.size(), 0);
   while (true) {
     exchange_piece p;
     for (std::size_t i = 0; i < along.size(); ++i) {
@@ -285,7 +285,7 @@ void for_each_spread(const filling& f, const shape& staging, const shape& target
   all.rank = staging.rank;
   for (int i = 0; i < staging.rank; ++i) all[i] = {0, staging[i]};
   for (filled_dim& d : spread.dims) {
-    std::vector<stretch> copies;
+    indexed_vector<stretch> copies;
     for (const stretch& s : d.stretches) {
       if (d.distinct.empty()) {
         index_run r = s.along;

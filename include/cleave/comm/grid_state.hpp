@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/agreement.hpp>
 #include <cleave/graph/graph.hpp>
 
@@ -16,7 +17,6 @@
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -153,21 +153,14 @@ class grid_state {
   /// The devices that differ from this one on `axes` only. Their rank in the group counts through those axes, the one
   /// with the lowest id major. Collective over the whole grid when asked for the first time.
   const comm::group& group_of(axis_set axes) {
-    const auto known = groups_.find(axes);
-    if (known != groups_.end()) return known->second;
-    return guarded([&]() -> const comm::group& {
-      return groups_.emplace(axes, split(axes, index_along(axes, here_, sizes_))).first->second;
-    });
+    return group_once(std::uint64_t{axes.bits()} << 1, axes, index_along(axes, here_, sizes_));
   }
   /// The same devices in the order of the blocks of a dim that is sharded over a list of axes, or in the reverse order.
   const comm::group& in_order(axis_list list, bool backwards) {
-    const std::uint64_t key = std::uint64_t{list.packed} << 1 | (backwards ? 1u : 0u);
-    const auto known = ordered_.find(key);
-    if (known != ordered_.end()) return known->second;
+    const std::uint64_t key = ordered_key | std::uint64_t{list.packed} << 1 | (backwards ? 1u : 0u);
     const std::int64_t block = block_index(list, here_, sizes_),
                        order = backwards ? sizes_.product(list) - block : block;
-    return guarded(
-        [&]() -> const comm::group& { return ordered_.emplace(key, split(list.mask(), order)).first->second; });
+    return group_once(key, list.mask(), order);
   }
   /// Where rank `r` of the group over `axes` stands.
   coordinates member(axis_set axes, std::int64_t r) const { return moved_along(axes, here_, r, sizes_); }
@@ -184,7 +177,7 @@ class grid_state {
   }
   void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
     auto& entries = bound_[key];
-    entries.push_back({std::vector<std::int64_t>(extents.begin(), extents.end()), std::move(made)});
+    entries.push_back({indexed_vector<std::int64_t>(extents.data(), extents.data() + extents.size()), std::move(made)});
     ++times_bound_;
     return entries.back().made.get();
   }
@@ -223,10 +216,18 @@ class grid_state {
 
  private:
   struct bound {
-    std::vector<std::int64_t> extents;
+    indexed_vector<std::int64_t> extents;
     std::shared_ptr<void> made;
   };
 
+  /// Of the keys of groups: those whose order is that of blocks.
+  static constexpr std::uint64_t ordered_key = std::uint64_t{1} << 63;
+
+  const comm::group& group_once(std::uint64_t key, axis_set axes, std::int64_t order) {
+    const auto known = groups_.find(key);
+    if (known != groups_.end()) return known->second;
+    return guarded([&]() -> const comm::group& { return groups_.emplace(key, split(axes, order)).first->second; });
+  }
   /// The communicator of the devices that differ from this one on some axes only, in ascending `order`. Collective over
   /// the grid.
   comm::group split(axis_set axes, std::int64_t order) const {
@@ -285,9 +286,6 @@ class grid_state {
     for (auto& entry : groups_)
       if (entry.second.handle != MPI_COMM_NULL) MPI_Comm_free(&entry.second.handle);
     groups_.clear();
-    for (auto& entry : ordered_)
-      if (entry.second.handle != MPI_COMM_NULL) MPI_Comm_free(&entry.second.handle);
-    ordered_.clear();
     if (world_.handle != MPI_COMM_NULL && world_.handle != everyone_.handle) MPI_Comm_free(&world_.handle);
     if (everyone_.handle != MPI_COMM_NULL) MPI_Comm_free(&everyone_.handle);
   }
@@ -297,9 +295,8 @@ class grid_state {
   coordinates here_{};
   on_ranks part_{};
   comm::group everyone_{}, world_{};
-  std::map<axis_set, comm::group> groups_{};
-  std::map<std::uint64_t, comm::group> ordered_{};
-  std::unordered_map<const void*, std::vector<bound>> bound_{};
+  std::map<std::uint64_t, comm::group> groups_{};
+  std::unordered_map<const void*, indexed_vector<bound>> bound_{};
   std::int64_t times_bound_ = 0, id_ = 0;
   bool broken_ = false;
   bool asks_for_checks_ = false;

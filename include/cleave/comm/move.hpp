@@ -123,12 +123,13 @@ template <kind Move>
 std::unique_ptr<bound_move> make_move(grid_state& grid, const transfer& t) {
   using entry = decltype(detail::entry_for<Move>(static_cast<collectives*>(nullptr)));
   using named = move_by<typename entry::call>;
+  // Without make_unique, so that there is no unique_ptr of each class.
   if constexpr (entry::blocks == works_on::any_blocks) {
-    return std::make_unique<named>(grid, t);
+    return std::unique_ptr<bound_move>(new named(grid, t));
   } else {
-    if (stays_in_blocks(t, grid.sizes())) return std::make_unique<named>(grid, t);
-    if constexpr (Move == kind::reduce_scatter) return std::make_unique<reduced_and_fetched>(grid, t);
-    else return std::make_unique<move_by<collective_permute>>(grid, t);
+    if (stays_in_blocks(t, grid.sizes())) return std::unique_ptr<bound_move>(new named(grid, t));
+    if constexpr (Move == kind::reduce_scatter) return std::unique_ptr<bound_move>(new reduced_and_fetched(grid, t));
+    else return std::unique_ptr<bound_move>(new move_by<collective_permute>(grid, t));
   }
 }
 

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <vector>
 
 // MPI behind 64-bit counts: one call where the count fits, chunks where it does not, the same on every rank.
 
@@ -85,7 +84,7 @@ class rank_blocks {
  public:
   rank_blocks() = default;
   /// Blocks with these counts, each of so many elements.
-  explicit rank_blocks(const std::vector<std::int64_t>& counts, std::int64_t each = 1) {
+  explicit rank_blocks(const indexed_vector<std::int64_t>& counts, std::int64_t each = 1) {
     for (std::int64_t n : counts) append(n * each);
   }
   /// The same block for each of so many ranks.
@@ -104,8 +103,8 @@ class rank_blocks {
 
   std::int64_t count(int rank) const { return count_[rank]; }
   std::int64_t offset(int rank) const { return offset_[rank]; }
-  const std::vector<std::int64_t>& counts() const { return count_; }
-  const std::vector<std::int64_t>& offsets() const { return offset_; }
+  const indexed_vector<std::int64_t>& counts() const { return count_; }
+  const indexed_vector<std::int64_t>& offsets() const { return offset_; }
   /// Where the last block ends: the number of all elements if blocks follow one another.
   std::int64_t end() const { return end_; }
   bool uniform() const {
@@ -143,8 +142,8 @@ void for_each_call(std::int64_t elements, F&& f) {
 
 /// The counts and offsets of blocks as MPI takes them. Only for counts within the limit.
 struct call_counts {
-  std::vector<call_count> count{};
-  std::vector<call_offset> offset{};
+  indexed_vector<call_count> count{};
+  indexed_vector<call_offset> offset{};
 
   call_counts() = default;
   explicit call_counts(const rank_blocks& blocks) {
@@ -215,7 +214,7 @@ class messages {
   int count() const { return static_cast<int>(requests_.size()); }
 
   static constexpr int tag = 1;
-  std::vector<MPI_Request> requests_{};
+  indexed_vector<MPI_Request> requests_{};
 };
 
 } // namespace cleave::inline v0::comm

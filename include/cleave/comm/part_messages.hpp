@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/parts.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::comm {
 
@@ -68,7 +67,7 @@ class part_messages {
   };
   /// The messages of one direction.
   struct direction {
-    std::vector<message> all{};
+    indexed_vector<message> all{};
     std::int64_t elements = 0, requests = 0;
 
     void add(int rank, const box& part, const box_copy& copy) {

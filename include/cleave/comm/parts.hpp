@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/layout/box.hpp>
 #include <cleave/storage/box.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::comm {
 
@@ -58,7 +57,7 @@ inline box_copy copy_from_packed(const box& part, const box& to, std::int64_t of
 /// Parts of a shard one after another, as a collective takes them. If they are like this in the memory of the shard,
 /// nothing is copied.
 struct packing {
-  std::vector<box_copy> copies{};
+  indexed_vector<box_copy> copies{};
   rank_blocks blocks{};
   bool direct = true;
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
 #include <algorithm>
-#include <vector>
 
 namespace cleave::inline v0::comm {
 
@@ -102,7 +102,7 @@ class reduce_scatter {
   std::int64_t widest_ = 0, chunk_ = 0;
   group group_{};
   packing pack_{};
-  std::vector<call_count> counts_{};
+  indexed_vector<call_count> counts_{};
 };
 
 } // namespace cleave::inline v0::comm

@@ -16,7 +16,7 @@ constexpr layout required(const cost_model& m, std::size_t v, const strategy& s,
   l.word = to == same_positions || dims == 0 ? dims : mapped(dims, to);
   if (s.over.word != 0) l.word |= mapped(s.over.word, m.from_reduced.at[slot]);
   if ((s.partial_operands >> k & 1) != 0) {
-    l.set_partial(s.forwarded, m.g.nodes[v].combine);
+    l.set_partial(s.forwarded.word, m.g.nodes[v].combine);
   }
   return l;
 }

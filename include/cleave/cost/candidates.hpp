@@ -13,7 +13,7 @@ constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std
   const node& n = m.node_at(v);
   s.forwarded = 0;
   s.partial_operands = 0;
-  fetch_from_own_layout(m, a, v, s);
+  if ((m.traits.at[v] & fetches_operands) != 0) fetch_from_own_layout(m, a, v, s);
   derive_unreduced(n, s);
   if (!valid(m, v, s)) return;
   into.push_back(s);
@@ -55,19 +55,27 @@ constexpr void add_ways_from(const cost_model& m, const assignment& a, std::size
   add_ways_from(m, a, v, axis + 1, so_far, into);
   if (m.at.axes[axis] == 1) return;
   int r = 0;
-  for (const factor& f : m.factors(v)) {
+  const node_factors factors = m.factors(v);
+  const node& n = m.nodes[v];
+  const axis_sizes& sizes = m.at.axes;
+  for (std::size_t i = 0; i < factors.count; ++i) {
+    const factor& f = factors.items[i];
     const bool reduced = f.is_reduced();
     if (!reduced && f.at[in_result] < 0) continue;
     const int position = reduced ? r++ : f.at[in_result];
-    const axis_list have = reduced ? so_far.over[position] : so_far.out[position];
-    const tensor_type& t = reduced ? m.node_at(m.node_at(v).in[0]).type : m.node_at(v).type;
-    const std::int64_t extent = m.at[t[reduced ? f.at[0] : position]];
-    if (extent < m.at.axes.product(have) * m.at.axes[axis]) continue;
-    for (int p = 0; p <= have.size(); ++p) {
-      axis_list list = have.prefix(p);
-      list.push_back(axis);
+    const std::uint32_t have = reduced ? so_far.over.packed_axes(position) : so_far.out.packed_axes(position);
+    std::int64_t parts = sizes.of[axis];
+    int end = 0;
+    for (std::uint32_t p = have; p != 0; p >>= 4, end += 4) parts *= sizes.of[(p & 15u) - 1u];
+    const dim_id dim = reduced ? m.nodes[n.in.items[0]].type[f.at[0]] : n.type[position];
+    if (m.at.dims.items[dim] < parts) continue;
+    // The axis before those that the factor has, and after each of them.
+    for (int p = 0; p <= end; p += 4) {
+      axis_list list;
+      list.packed = (have & ((1u << p) - 1u)) | static_cast<std::uint32_t>(axis + 1) << p | have >> p << (p + 4);
       strategy s = so_far;
-      (reduced ? s.over : s.out).set(position, list.then(have.without(p)));
+      if (reduced) s.over.set(position, list);
+      else s.out.set(position, list);
       add_ways_from(m, a, v, axis + 1, s, into);
     }
   }

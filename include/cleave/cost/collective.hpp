@@ -42,7 +42,7 @@ struct moved_value {
   std::int64_t element_bytes;
   const axis_sizes& sizes;
 
-  constexpr std::int64_t most_elements() const { return largest_shape(global, from, sizes).elements(); }
+  constexpr std::int64_t most_elements() const { return largest_elements(global, from, sizes); }
 };
 
 /// One collective, one entry.

@@ -25,6 +25,15 @@ constexpr std::uint64_t mapped(std::uint64_t dims, position_map to) {
   return made;
 }
 
+/// One map of positions after another.
+constexpr position_map then_positions(position_map first, position_map second) {
+  if (first == same_positions) return second;
+  if (second == same_positions) return first;
+  position_map both = 0;
+  for (int i = 0; i < 16; ++i) both |= (second >> (4 * (first >> 4 * i & 15u)) & 15u) << 4 * i;
+  return both;
+}
+
 inline constexpr std::uint64_t hash_factor = 0x9e3779b97f4a7c15u;
 constexpr std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ b) * hash_factor + (a >> 29); }
 
@@ -213,6 +222,8 @@ struct cost_model {
     return t;
   }
 
+  /// Notes for each operand which of its positions a factor connects with the result, or with reduced factor `r`, in both
+  /// directions: four bits for each position, 0 where there is none. `missing` has the factors that an operand lacks.
   constexpr void note_factor(std::size_t v, const node& n, const factor& f, int r) {
     const int there = f.at[in_result];
     const bool reduced = f.is_reduced();

@@ -93,7 +93,7 @@ constexpr double node_price(const cost_model& m, assignment& a, std::size_t v) {
 
 /// The flops of one device; blocks are taken as even, so that uneven ones do not count as repeated work.
 constexpr double flops_with(const cost_model& m, std::size_t v, const strategy& s) {
-  return m.flops.at[v] / static_cast<double>(m.at.axes.product(dividing_axes(s)));
+  return m.flops.at[v] / static_cast<double>(m.at.axes.product_of(dividing_axes(s)));
 }
 /// The flops of one device when no work is repeated.
 constexpr double flops_once(const cost_model& m, std::size_t v) {

@@ -57,8 +57,8 @@ struct path_search {
   const axis_sizes& sizes;
   const policy& rule;
 
-  constexpr bool append(path& p, layout& at, kind move, axis_set axes, const layout& to) const {
-    if (at == to) return true;
+  constexpr bool append(path& p, layout& at, kind move, unsigned axes, const layout& to) const {
+    if (at.word == to.word) return true;
     const hop h{move, axes, to};
     p.price += price_of(h, at, global, element_bytes, sizes);
     p.score = rule.score(p.price);
@@ -74,44 +74,68 @@ struct path_search {
     const unsigned used = from.used(), changed = from.differs_at(to);
     for (int i = 0; i < global.rank; ++i) {
       if ((changed >> i & 1u) == 0) continue;
-      const axis_list have = from[i], want = to[i];
-      if (!want.starts_with(have)) continue;
-      const int size = want.size();
-      for (int j = have.size(); j < size && (used >> want[j] & 1) == 0; ++j) l.append(i, want[j]);
+      std::uint32_t want = to.packed_axes(i);
+      const std::uint32_t have = from.packed_axes(i);
+      if (have != 0 && !axis_list::starts_with(want, have)) continue;
+      // The number of the position, and above it the rank of the next axis.
+      std::uint64_t place = static_cast<std::uint64_t>(i + 1);
+      for (std::uint32_t p = have; p != 0; p >>= 4, want >>= 4) place += 16;
+      for (; want != 0; want >>= 4, place += 16) {
+        const std::uint32_t axis = (want & 15u) - 1u;
+        if ((used >> axis & 1) != 0) break;
+        l.word |= place << (layout::bits_per_axis * axis);
+      }
     }
     return l;
   }
 
   constexpr turn turn_towards(const layout& at, const layout& to) const {
-    turn t{0, at, true};
-    const unsigned after = to.sharded(), changed = at.differs_at(to);
+    turn t{};
+    const unsigned after = to.sharded_bits(), changed = at.differs_at(to);
+    std::uint32_t have[max_rank] = {}, want[max_rank] = {};
     unsigned moving = 0;
     for (int i = 0; i < global.rank; ++i) {
       if ((changed >> i & 1u) == 0) continue;
-      const axis_list have = at[i];
-      moving |= have.without(have.common_prefix(to[i])).mask() & after;
+      have[i] = at.packed_axes(i);
+      want[i] = to.packed_axes(i);
+      std::uint32_t mine = have[i], theirs = want[i];
+      for (; mine != 0 && (mine & 15u) == (theirs & 15u); theirs >>= 4) mine >>= 4;
+      for (; mine != 0; mine >>= 4) moving |= 1u << ((mine & 15u) - 1u) & after;
     }
     t.moving = moving;
+    // Of each list what stays when its last axes move away.
+    std::uint32_t stays[max_rank] = {};
+    std::uint64_t turned = at.word;
     for (int i = 0; i < global.rank; ++i) {
-      if ((changed >> i & 1u) == 0) continue;
-      const axis_list have = at[i];
-      int kept = have.size();
-      while (kept > 0 && (moving >> have[kept - 1] & 1) != 0) --kept;
-      const axis_list left = have.prefix(kept);
-      t.turned.set(i, left);
-      t.possible = t.possible && (left.mask() & moving) == 0;
+      const std::uint32_t list = have[i];
+      std::uint32_t left = 0;
+      int shift = 0;
+      for (std::uint32_t p = list; p != 0; p >>= 4, shift += 4)
+        if ((moving >> ((p & 15u) - 1u) & 1) == 0) left = list & ((16u << shift) - 1u);
+      std::uint32_t gone = list;
+      for (std::uint32_t p = left; p != 0; p >>= 4, gone >>= 4)
+        if ((moving >> ((p & 15u) - 1u) & 1) != 0) return {moving, at, false};
+      for (; gone != 0; gone >>= 4) turned &= ~(std::uint64_t{127} << (layout::bits_per_axis * ((gone & 15u) - 1u)));
+      stays[i] = left;
     }
-    for (int i = 0; i < global.rank && t.possible; ++i) {
-      if ((changed >> i & 1u) == 0) continue;
-      const axis_list have = at[i], want = to[i], left = t.turned[i];
-      if (!want.starts_with(left)) continue;
-      axis_list reached = left;
-      const int size = want.size();
-      for (int j = left.size(); j < size && (moving >> want[j] & 1) != 0; ++j) reached.push_back(want[j]);
-      t.turned.set(i, reached);
-      t.possible = reached == left || have.empty() || reached.starts_with(have);
+    // And the axes that move to it.
+    for (int i = 0; i < global.rank; ++i) {
+      if ((changed >> i & 1u) == 0 || !axis_list::starts_with(want[i], stays[i])) continue;
+      std::uint32_t reached = stays[i], next = want[i];
+      std::uint64_t place = static_cast<std::uint64_t>(i + 1);
+      int shift = 0;
+      for (std::uint32_t p = reached; p != 0; p >>= 4, next >>= 4, shift += 4) place += 16;
+      for (; next != 0; next >>= 4, shift += 4, place += 16) {
+        const std::uint32_t axis = (next & 15u) - 1u;
+        if ((moving >> axis & 1) == 0) break;
+        reached |= (next & 15u) << shift;
+        turned = (turned & ~(std::uint64_t{127} << (layout::bits_per_axis * axis))) |
+                 place << (layout::bits_per_axis * axis);
+      }
+      if (reached != stays[i] && have[i] != 0 && !axis_list::starts_with(reached, have[i])) return {moving, at, false};
     }
-    t.possible = t.possible && (t.turned.sharded() & moving) == moving;
+    t.turned.word = turned;
+    t.possible = (t.turned.sharded_bits() & moving) == moving;
     return t;
   }
 
@@ -120,15 +144,14 @@ struct path_search {
   /// lacks.
   constexpr path whole(const layout& from, const layout& to) const {
     path direct;
-    if (from == to) return direct;
-    const bool grows = to.continues(from), shrinks = from.continues(to);
-    const axis_set before = from.sharded(), after = to.sharded();
+    if (from.word == to.word) return direct;
+    const unsigned before = from.sharded_bits(), after = to.sharded_bits();
     layout at = from;
-    if (grows) {
+    if (to.continues(from)) {
       append(direct, at, kind::slice, after & ~before, to);
       return direct;
     }
-    if (shrinks) {
+    if (from.continues(to)) {
       append(direct, at, kind::all_gather, before & ~after, to);
       return direct;
     }
@@ -137,32 +160,35 @@ struct path_search {
     path staged;
     at = from;
     const layout sliced = sliced_towards(from, to);
-    append(staged, at, kind::slice, sliced.sharded() & ~before, sliced);
+    append(staged, at, kind::slice, sliced.sharded_bits() & ~before, sliced);
     const turn t = turn_towards(at, to);
     if (!t.possible) return direct;
     const bool fits = append(staged, at, kind::all_to_all, t.moving, t.turned) && at.continues(to);
     if (!fits) return direct;
-    append(staged, at, kind::all_gather, at.sharded() & ~after, to);
+    append(staged, at, kind::all_gather, at.sharded_bits() & ~after, to);
     return staged.score <= direct.score ? staged : direct;
   }
 
   /// Tries every way to place the partial axes: scattered onto some dim, or reduced everywhere.
   constexpr void place(const path& so_far, const layout& at, const layout& to, path& best, bool& any) const {
-    const axis_set left = at.unreduced() & ~to.unreduced();
     if (any && so_far.score >= best.score) return;
+    const unsigned before = at.partial_bits(), left = before & ~to.partial_bits();
     {
       path p = so_far;
       layout l = at, reduced = at;
-      reduced.set_partial(to.unreduced(), at.combine());
+      reduced.set_partial(to.partial_bits(), at.combine());
       bool fits = append(p, l, kind::all_reduce, left, reduced);
-      const path rest = whole(l, to);
-      fits = fits && p.hops.count + rest.hops.count <= max_hops;
-      if (fits) append_hops(p.hops, rest.hops);
-      p.price += rest.price;
-      p.score = rule.score(p.price);
-      if (fits && (!any || p.score < best.score)) {
-        best = p;
-        any = true;
+      // What is dearer already does not become cheaper.
+      if (!any || p.score < best.score) {
+        const path rest = whole(l, to);
+        fits = fits && p.hops.count + rest.hops.count <= max_hops;
+        if (fits) append_hops(p.hops, rest.hops);
+        p.price += rest.price;
+        p.score = rule.score(p.price);
+        if (fits && (!any || p.score < best.score)) {
+          best = p;
+          any = true;
+        }
       }
       // Where that is all, a reduce-scatter onto a dim that divides evenly and an all-gather move the same bytes in no
       // fewer messages, unless there is no byte.
@@ -173,9 +199,11 @@ struct path_search {
       for (int i = 0; i < global.rank; ++i) {
         layout l = at;
         l.append(i, a);
-        l.set_partial(at.unreduced() & ~axis_bit(a), at.combine());
-        const bool asked = to[i].starts_with(l[i]);
-        if (!asked && global[i] % sizes.product(l[i]) != 0) continue;
+        l.set_partial(before & ~(1u << a), at.combine());
+        axis_list list;
+        list.packed = l.packed_axes(i);
+        if (!axis_list::starts_with(to.packed_axes(i), list.packed) && global.extent[i] % sizes.product(list) != 0)
+          continue;
         path p = so_far;
         layout reached = at;
         if (!p.hops.empty() && p.hops.back().move == kind::reduce_scatter) {

@@ -45,14 +45,16 @@ struct flat_list {
   constexpr void push_back(const T& value) { *append(1) = value; }
   /// Room for some more elements, to be set; the first of them.
   constexpr T* append(std::size_t more) {
-    if (count + more > capacity) {
-      capacity = 2 * (count + more) + 64;
-      kept.resize(capacity, T{});
-      at = kept.data();
-    }
+    if (count + more > capacity) grow(more);
     T* made = at + count;
     count += more;
     return made;
+  }
+  /// Makes that room; inner loops call this only where there is none.
+  constexpr void grow(std::size_t more) {
+    capacity = 2 * (count + more) + 64;
+    kept.resize(capacity, T{});
+    at = kept.data();
   }
 };
 

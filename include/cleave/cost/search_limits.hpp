@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace cleave::inline v0 {
 
@@ -22,6 +23,10 @@ struct search_limits {
   static constexpr std::size_t partial_chain = 8;
   /// Ops downstream whose moves count as what a change may save, see saved_at_most. Not measured.
   int downstream = 4;
+  /// Ops through which slices are looked for above what costs something. Not measured.
+  std::uint8_t slices_above = 8;
+  /// Ops downstream of an exchange whose readers' layouts it is tried in. Not measured.
+  int exchanged_through = 6;
   /// Cheap ops through which a layout counts as written by the user, in search of ties. Not measured.
   int written_through = 12;
   /// Edges around a node that are part of its fingerprint. Residual layers are one edge apart. Not measured.

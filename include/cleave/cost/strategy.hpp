@@ -55,8 +55,9 @@ struct strategy {
            minor == other.minor;
   }
   friend constexpr bool operator==(const strategy& a, const strategy& b) {
-    return a.out.word == b.out.word && a.forwarded.word == b.forwarded.word &&
-           a.partial_operands == b.partial_operands && a.divides_like(b);
+    return a.out.word == b.out.word && a.over.word == b.over.word && a.forwarded.word == b.forwarded.word &&
+           a.partial_operands == b.partial_operands && a.taken.low == b.taken.low && a.taken.high == b.taken.high &&
+           a.sent.word == b.sent.word && a.minor == b.minor;
   }
 };
 
@@ -92,7 +93,7 @@ constexpr layout required(const node& n, node_factors factors, const strategy& s
       l.set(f.minor, list.without(major));
     }
   }
-  if ((s.partial_operands >> k & 1) != 0) l.set_partial(s.forwarded, partial_reduction(n));
+  if ((s.partial_operands >> k & 1) != 0) l.set_partial(s.forwarded.word, n.combine);
   return l;
 }
 
@@ -101,7 +102,7 @@ constexpr axis_set reduced_axes(const strategy& s) {
   return s.over.word == 0 ? 0u : s.over.sharded_bits() & ~unsigned{s.sent.word};
 }
 /// The axes over which no partial sum may be forwarded: they shard the result or what is reduced.
-constexpr axis_set dividing_axes(const strategy& s) {
+constexpr unsigned dividing_axes(const strategy& s) {
   return s.over.word == 0 ? s.out.sharded_bits() : s.out.sharded_bits() | s.over.sharded_bits();
 }
 

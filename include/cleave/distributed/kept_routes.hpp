@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/distributed/row_routes.hpp>
 #include <cleave/kernels/indexed_rows.hpp>
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 // Which rows travel between devices for given indices. Routes are found on the host and kept: with the same indices as
 // in the last run, devices only tell each other so.
@@ -39,7 +39,7 @@ template <class I>
 struct find_routes_functor {
   const I* indices;
   std::int64_t count, parts;
-  const std::vector<row_owner>* owners;
+  const indexed_vector<row_owner>* owners;
   int self;
   /// Rows go to all owners of their index; else they are asked of one, and this device asks itself first.
   bool to_all;
@@ -75,7 +75,7 @@ struct find_routes_functor {
 
 /// Rows of one direction, by peer in the order of a group: how many, and where each is in the shard of this device.
 struct row_list {
-  std::vector<std::int64_t> count{}, at{};
+  indexed_vector<std::int64_t> count{}, at{};
   kept_memory<std::int64_t> copy{};
 
   std::int64_t rows() const { return std::ssize(at); }
@@ -94,7 +94,7 @@ struct row_list {
 template <class I>
 class kept_routes {
  public:
-  kept_routes(const row_tensors& t, std::vector<row_owner> owners, std::int64_t indices, bool to_all, const group& g)
+  kept_routes(const row_tensors& t, indexed_vector<row_owner> owners, std::int64_t indices, bool to_all, const group& g)
       : owners_(std::move(owners)), count_(indices), to_all_(to_all),
         wide_(t.largest_table_shard() > narrow_offsets_limit()), group_(g) {}
 
@@ -102,8 +102,8 @@ class kept_routes {
   void update(const I* indices) {
     const bool same = found_ && same_elements(indices, last_.get(), count_, on_host ? nullptr : flag_.at_least(1));
     if (!same) find(indices);
-    const std::vector<std::int64_t> said =
-        exchange_.counts_from(same ? std::vector<std::int64_t>(owners_.size(), unchanged) : asked_.count, group_);
+    const indexed_vector<std::int64_t> said =
+        exchange_.counts_from(same ? indexed_vector<std::int64_t>(owners_.size(), unchanged) : asked_.count, group_);
     bool all_same = same;
     for (const std::int64_t n : said) all_same = all_same && n == unchanged;
     if (!all_same) take(same, said);
@@ -123,7 +123,7 @@ class kept_routes {
   void find(const I* indices) {
     found_ = false;
     copy_bytes(last_.at_least(count_), indices, bytes_of<I>(count_));
-    std::vector<I> on_the_host(on_host ? 0 : as_size(count_));
+    indexed_vector<I> on_the_host(on_host ? 0 : as_size(count_));
     if constexpr (!on_host) {
       wait_for_kernels();
       copy_bytes<Kokkos::HostSpace, memory_space>(on_the_host.data(), indices, bytes_of<I>(count_));
@@ -156,27 +156,32 @@ class kept_routes {
   }
 
   /// The offsets of asked rows go to their owners, for those that come to this device.
-  std::vector<std::int64_t> exchanged(const std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from) {
+  indexed_vector<std::int64_t> exchanged(const indexed_vector<std::int64_t>& to,
+                                         const indexed_vector<std::int64_t>& from) {
     if (wide_) return exchange_.exchanged(there_, to, from, group_);
-    const auto came = exchange_.exchanged(std::vector<std::int32_t>(there_.begin(), there_.end()), to, from, group_);
-    return {came.begin(), came.end()};
+    indexed_vector<std::int32_t> narrow(there_.size());
+    for (std::size_t k = 0; k < there_.size(); ++k) narrow[k] = static_cast<std::int32_t>(there_[k]);
+    const auto came = exchange_.exchanged(narrow, to, from, group_);
+    indexed_vector<std::int64_t> wide(came.size());
+    for (std::size_t k = 0; k < came.size(); ++k) wide[k] = came[k];
+    return wide;
   }
   /// Takes the indices of the peers that changed theirs.
-  void take(bool same, const std::vector<std::int64_t>& said) {
-    const std::vector<std::int64_t> none(owners_.size(), 0);
-    std::vector<std::int64_t> received = said;
+  void take(bool same, const indexed_vector<std::int64_t>& said) {
+    const indexed_vector<std::int64_t> none(owners_.size(), 0);
+    indexed_vector<std::int64_t> received = said;
     for (std::int64_t& n : received) n = std::max<std::int64_t>(n, 0);
-    const std::vector<std::int64_t> news = exchanged(same ? none : asked_.count, received);
+    const indexed_vector<std::int64_t> news = exchanged(same ? none : asked_.count, received);
     if (named_.count.empty()) named_.count = none;
-    std::vector<std::int64_t> at;
+    indexed_vector<std::int64_t> at;
     auto kept = named_.at.begin();
     auto fresh = news.begin();
     for (std::size_t r = 0; r < said.size(); ++r) {
       const auto of_last = std::exchange(kept, kept + named_.count[r]);
       if (said[r] == unchanged) {
-        at.insert(at.end(), of_last, kept);
+        at.append(of_last, kept);
       } else {
-        at.insert(at.end(), fresh, fresh + said[r]);
+        at.append(fresh, fresh + said[r]);
         fresh += said[r];
         named_.count[r] = said[r];
       }
@@ -185,7 +190,7 @@ class kept_routes {
     named_.changed();
   }
 
-  std::vector<row_owner> owners_;
+  indexed_vector<row_owner> owners_;
   std::int64_t count_;
   bool to_all_, wide_, found_ = false;
   group group_;
@@ -194,7 +199,7 @@ class kept_routes {
   kept_memory<int> flag_{};
   row_list asked_{}, named_{};
   /// Where asked rows are in the shards of their owners.
-  std::vector<std::int64_t> there_{};
+  indexed_vector<std::int64_t> there_{};
 };
 
 } // namespace cleave::inline v0::comm

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/distributed/kept_routes.hpp>
 #include <cleave/storage/convert.hpp>
 #include <cleave/storage/fill.hpp>
@@ -36,7 +37,7 @@ template <class T, class I>
 class row_transport {
  protected:
   row_transport(grid_state& grid, const row_tensors& t, axis_set over, bool to_all)
-      : element_(t.rows.element), row_(t.over_row(grid.here())),
+      : element_(t.rows.element), grid_(grid), row_(t.over_row(grid.here())),
         here_(t.over_indices(grid.here(), grid.here()), row_, row_owner::block_of(t, grid.here())),
         group_(grid.sizes().product(over) > 1 ? grid.group_of(over) : group{}),
         routes_(t, owners(grid, t, over, group_.size), here_.count, to_all, group_) {}
@@ -45,8 +46,12 @@ class row_transport {
   bool alone() const { return group_.size == 1; }
   /// Sends packed rows to all peers and receives theirs.
   const T* exchange(const row_list& to, const row_list& from, const T* rows, const strided_dims& packed) {
-    T* const sending = sending_.at_least(to.rows() * length());
-    T* const receiving = receiving_.at_least(from.rows() * length());
+    const std::int64_t sent = to.rows() * length(), received = from.rows() * length();
+    allocate_everywhere(grid_, bytes_of<T>(sent + received), [&] {
+      sending_.at_least(sent);
+      receiving_.at_least(received);
+    });
+    T *const sending = sending_.get(), *const receiving = receiving_.get();
     copy_rows(rows, sending, to.offsets(), nullptr, packed, to.rows());
     wait_for_kernels();
     exchange_.run(sending, to.count, receiving, from.count, length(), element_, group_);
@@ -54,14 +59,15 @@ class row_transport {
   }
 
   element element_;
+  grid_state& grid_;
   strided_dims row_;
   indexed_rows here_;
   group group_;
   kept_routes<I> routes_;
 
  private:
-  static std::vector<row_owner> owners(const grid_state& grid, const row_tensors& t, axis_set over, int size) {
-    std::vector<row_owner> all;
+  static indexed_vector<row_owner> owners(const grid_state& grid, const row_tensors& t, axis_set over, int size) {
+    indexed_vector<row_owner> all;
     for (int r = 0; r < size && size > 1; ++r) all.emplace_back(t, grid.here(), grid.member(over, r));
     return all;
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/layout/box.hpp>
@@ -15,7 +16,6 @@
 #include <memory>
 #include <numeric>
 #include <type_traits>
-#include <vector>
 
 // Rows of a sharded table: which device has the row at an index, and where. Indices are data, so routes are found when
 // the step runs.
@@ -86,15 +86,29 @@ class kept_memory {
   std::int64_t elements_ = 0;
 };
 
+/// Allocates what a step needs only when it runs. Collective over the grid in checked mode: all devices throw
+/// memory_error where one of them has no memory. Else only that one throws, and the others wait for it.
+template <class F>
+void allocate_everywhere(grid_state& grid, std::int64_t bytes, F&& allocate) {
+  if (!grid.checked().calls) return allocate();
+  bool allocated = true;
+  try {
+    allocate();
+  } catch (const memory_error&) {
+    allocated = false;
+  }
+  grid.agree_on_memory(allocated, bytes, "what travels between devices");
+}
+
 /// The sum of counts.
-inline std::int64_t total_of(const std::vector<std::int64_t>& counts) {
+inline std::int64_t total_of(const indexed_vector<std::int64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
 /// Numbers from the host where kernels can read them, in memory that is kept.
 class device_numbers {
  public:
-  const std::int64_t* put(const std::vector<std::int64_t>& numbers) {
+  const std::int64_t* put(const indexed_vector<std::int64_t>& numbers) {
     if constexpr (on_host) {
       return numbers.data();
     } else {
@@ -120,14 +134,14 @@ class data_routed {
 class row_exchange {
  public:
   /// How many elements come from each peer, given how many go to each; the peers tell each other.
-  std::vector<std::int64_t> counts_from(const std::vector<std::int64_t>& to, const group& g) const {
-    std::vector<std::int64_t> from(to.size(), 0);
+  indexed_vector<std::int64_t> counts_from(const indexed_vector<std::int64_t>& to, const group& g) const {
+    indexed_vector<std::int64_t> from(to.size(), 0);
     check(CLEAVE_MPI_CALL(MPI_Alltoall)(to.data(), 1, MPI_INT64_T, from.data(), 1, MPI_INT64_T, g.handle),
           "MPI_Alltoall");
     return from;
   }
   /// The elements of each on the host of all, in the order of the group.
-  void gather(const void* mine, void* out, const std::vector<std::int64_t>& from, element e, const group& g) {
+  void gather(const void* mine, void* out, const indexed_vector<std::int64_t>& from, element e, const group& g) {
     const rank_blocks blocks(from);
     if (blocks.end() > count_limit()) {
       messages_.exchange(mine, rank_blocks::repeated(blocks.count(g.rank), g.size), out, blocks, e, g,
@@ -143,7 +157,7 @@ class row_exchange {
   /// Sends to[r] rows to peer r and receives from[r] rows from it, for all peers, in their order; a row has `each`
   /// elements.
   template <class Space = memory_space>
-  void run(const void* in, const std::vector<std::int64_t>& to, void* out, const std::vector<std::int64_t>& from,
+  void run(const void* in, const indexed_vector<std::int64_t>& to, void* out, const indexed_vector<std::int64_t>& from,
            std::int64_t each, element e, const group& g) {
     const rank_blocks sent(to, each), received(from, each);
     messages_.reserve(messages::requests_for(sent) + messages::requests_for(received));
@@ -159,8 +173,8 @@ class row_exchange {
   }
   /// The same for numbers on the host, one a row.
   template <class X>
-  indexed_vector<X> exchanged(const std::vector<X>& in, const std::vector<std::int64_t>& to,
-                              const std::vector<std::int64_t>& from, const group& g) {
+  indexed_vector<X> exchanged(const indexed_vector<X>& in, const indexed_vector<std::int64_t>& to,
+                              const indexed_vector<std::int64_t>& from, const group& g) {
     auto out = indexed_vector<X>::filled(total_of(from));
     run<Kokkos::HostSpace>(in.data(), to, out.data(), from, 1, element_of<X>, g);
     return out;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/sorting.hpp>
 #include <cleave/distributed/row_routes.hpp>
 #include <cleave/kernels/sort_slices.hpp>
@@ -9,7 +10,6 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -89,7 +89,7 @@ class bound_sort final : public comm::data_routed {
  public:
   /// Collective over the grid when these axes are asked for in this order for the first time.
   bound_sort(grid_state& grid, const sorted_tensor& t)
-      : how_(1, 0, 0), order_{t.descending}, element_(t.type.element), wants_indices_(t.indices) {
+      : how_(1, 0, 0), grid_(grid), order_{t.descending}, element_(t.type.element), wants_indices_(t.indices) {
     const int along = t.type.find(t.along);
     const axis_list list = t.where[along];
     if (grid.sizes().product(list) > 1) group_ = grid.in_order(list, false);
@@ -105,8 +105,9 @@ class bound_sort final : public comm::data_routed {
 
   void run(const void* const* in, void* out) override {
     const std::int64_t n = how_.slices * length_;
-    T* const keys = keys_.at_least(n);
-    std::int32_t* const indices = indices_in(indices_, n);
+    reserve(keys_, indices_, n);
+    T* const keys = keys_.get();
+    std::int32_t* const indices = wants_indices_ ? indices_.get() : nullptr;
     launch("cleave sort", n, gather_slices<T>{as<T>(in[0]), keys, indices, length_, inner_, begin_});
     wait_for_kernels();
     start_.clear();
@@ -179,16 +180,21 @@ class bound_sort final : public comm::data_routed {
     for (std::int64_t d = 0; d < how_.devices; ++d) counts.push_back(elements(d));
     return counts;
   }
-  /// Memory for the indices beside the keys, or null if they are not wanted.
-  std::int32_t* indices_in(comm::kept_memory<std::int32_t>& memory, std::int64_t n) const {
-    return wants_indices_ ? memory.at_least(n) : nullptr;
+  /// Memory for keys, and for the indices beside them if they are wanted.
+  void reserve(comm::kept_memory<T>& keys, comm::kept_memory<std::int32_t>& indices, std::int64_t n) {
+    const auto allocate = [&] {
+      keys.at_least(n);
+      if (wants_indices_) indices.at_least(n);
+    };
+    if (how_.devices == 1) return allocate();
+    comm::allocate_everywhere(grid_, bytes_of<T>(n) + (wants_indices_ ? bytes_of<std::int32_t>(n) : 0), allocate);
   }
   const std::int32_t* indices() const { return wants_indices_ ? indices_.get() : nullptr; }
   /// What is exchanged, with the indices beside it if they are wanted.
   void exchange_elements(const numbers& to, const numbers& from, std::int64_t received) {
-    large_.run(sent_keys_.get(), to, received_keys_.at_least(received), from, 1, element_, group_);
-    if (wants_indices_)
-      large_.run(sent_indices_.get(), to, received_indices_.at_least(received), from, 1, element::i32, group_);
+    reserve(received_keys_, received_indices_, received);
+    large_.run(sent_keys_.get(), to, received_keys_.get(), from, 1, element_, group_);
+    if (wants_indices_) large_.run(sent_indices_.get(), to, received_indices_.get(), from, 1, element::i32, group_);
   }
   void copy_elements(const T* keys, const std::int32_t* indices, T* to_keys, std::int32_t* to_indices) {
     copy(keys, to_keys, runs_, 1);
@@ -196,8 +202,8 @@ class bound_sort final : public comm::data_routed {
   }
   /// Copies the runs side by side, ready to be sent.
   void pack_runs() {
-    copy_elements(keys_.get(), indices(), sent_keys_.at_least(runs_.elements),
-                  indices_in(sent_indices_, runs_.elements));
+    reserve(sent_keys_, sent_indices_, runs_.elements);
+    copy_elements(keys_.get(), indices(), sent_keys_.get(), wants_indices_ ? sent_indices_.get() : nullptr);
   }
 
   /// The cuts of all slices, on the host of all devices.
@@ -234,9 +240,9 @@ class bound_sort final : public comm::data_routed {
     return samples;
   }
   /// The samples of one of the `own` slices that this device decides for, in order.
-  std::vector<sample> samples_of_slice(std::int64_t slice, std::int64_t own, const T* sampled,
-                                       const std::int32_t* indices) const {
-    std::vector<sample> all;
+  indexed_vector<sample> samples_of_slice(std::int64_t slice, std::int64_t own, const T* sampled,
+                                          const std::int32_t* indices) const {
+    indexed_vector<sample> all;
     std::int64_t first = 0;
     for (std::int64_t d = 0; d < how_.devices; ++d) {
       const std::int64_t length = how_.length_of(d), count = how_.samples_of(length);
@@ -253,7 +259,7 @@ class bound_sort final : public comm::data_routed {
     return all;
   }
   /// The cut before a block is the sample of about its rank: what comes before it, and half of what it stands for.
-  void decide_cuts(const std::vector<sample>& all, T* keys, std::int64_t* indices) const {
+  void decide_cuts(const indexed_vector<sample>& all, T* keys, std::int64_t* indices) const {
     std::size_t next = 0;
     std::int64_t before = 0;
     for (std::int64_t c = 0; c < cuts(); ++c) {
@@ -303,7 +309,8 @@ class bound_sort final : public comm::data_routed {
     exchange_elements(to, from, comm::total_of(from));
     merge_parts(received, from);
   }
-  /// Merges the parts that came, whose runs come by device: puts the runs of each slice side by side first.
+  /// Merges the parts that came. `received` has the length of each device's run of each slice, `from` the elements of
+  /// each device. The runs come device by device: those of one slice are put side by side first.
   void merge_parts(const numbers& received, const numbers& from) {
     start_.assign(1, 0);
     run_start_.clear();
@@ -321,8 +328,9 @@ class bound_sort final : public comm::data_routed {
       sizes_.push_back(runs_.elements - start_.back());
       start_.push_back(runs_.elements);
     }
-    T* const keys = keys_.at_least(runs_.elements);
-    std::int32_t* const indices = indices_in(indices_, runs_.elements);
+    reserve(keys_, indices_, runs_.elements);
+    T* const keys = keys_.get();
+    std::int32_t* const indices = wants_indices_ ? indices_.get() : nullptr;
     copy_elements(received_keys_.get(), received_indices_.get(), keys, indices);
     sort_slices<T>({keys, indices, start_, run_start_, how_.devices, order_});
   }
@@ -376,6 +384,7 @@ class bound_sort final : public comm::data_routed {
   }
 
   sorting how_;
+  grid_state& grid_;
   in_order<T> order_;
   element element_;
   bool wants_indices_;

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <vector>
 
 namespace cleave::inline v0::detail {
 
@@ -33,7 +33,7 @@ class argument_memory {
   }
 
   void find_hazards(const program_view& p) {
-    const std::vector<range> uses = uses_of(p);
+    const indexed_vector<range> uses = uses_of(p);
     for (std::size_t a = 0; a < p.arguments; ++a)
       for (std::size_t r = 0; r < p.results; ++r) {
         const std::int64_t last_read = uses[a].end, first_write = uses[p.arguments + r].begin;
@@ -43,7 +43,7 @@ class argument_memory {
   }
 
   /// Writes the addresses of a run. Throws overlap_error where two results share memory.
-  void take(const void* const* inputs, void* const* outputs, std::vector<void*>& at) {
+  void take(const void* const* inputs, void* const* outputs, indexed_vector<void*>& at) {
     refuse_overlap(outputs);
     for (const place& p : inputs_) at[p.buffer] = const_cast<void*>(inputs[p.index]);
     for (aside& a : aside_) a.used = false;
@@ -102,8 +102,8 @@ class argument_memory {
 
   /// For each argument, then each result: the step that writes it first (begin) and the one that reads it last (end),
   /// or -1. What a loop reads is read until it ends, and what it writes may be written as soon as it begins.
-  static std::vector<range> uses_of(const program_view& p) {
-    std::vector<range> uses(p.arguments + p.results, range{-1, -1});
+  static indexed_vector<range> uses_of(const program_view& p) {
+    indexed_vector<range> uses(p.arguments + p.results, range{-1, -1});
     std::int64_t depth = 0, begin = 0;
     for (std::int64_t i = -1; const step& s : p.steps) {
       ++i;
@@ -147,12 +147,12 @@ class argument_memory {
     return true;
   }
 
-  std::vector<place> inputs_{}, outputs_{};
-  std::vector<std::int64_t> argument_bytes_{};
-  std::vector<hazard> hazards_{};
-  std::vector<aside> aside_{};
-  std::vector<void*> apart_{};
-  std::vector<std::size_t> by_address_{};
+  indexed_vector<place> inputs_{}, outputs_{};
+  indexed_vector<std::int64_t> argument_bytes_{};
+  indexed_vector<hazard> hazards_{};
+  indexed_vector<aside> aside_{};
+  indexed_vector<void*> apart_{};
+  indexed_vector<std::size_t> by_address_{};
 };
 
 } // namespace cleave::inline v0::detail

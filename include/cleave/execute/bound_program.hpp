@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/arguments.hpp>
+#include <cleave/execute/bands.hpp>
 #include <cleave/execute/runnable.hpp>
 #include <cleave/storage/as.hpp>
 
@@ -52,6 +54,7 @@ class bound_program {
       running_.steps.push_back(code.bind(b, i));
     }
     if (code.join_reduces != nullptr) code.join_reduces(b, running_.steps);
+    running_.groups = detail::band_finder(b, running_.steps).find();
     running_.in_flight.reserve(running_.steps.size());
   }
   static std::string profile_name(const step& s) {
@@ -65,7 +68,7 @@ class bound_program {
   /// The workspace: the slots, then what steps have of their own, then what they share.
   void allocate_memory(const binder& b) {
     const program_view& p = b.program;
-    std::vector<std::int64_t> slot_at(p.slots, 0);
+    indexed_vector<std::int64_t> slot_at(p.slots, 0);
     for (const buffer& x : p.buffers)
       if (has_slot(x)) slot_at[x.index] = std::max(slot_at[x.index], b.bytes(x));
     std::int64_t memory = 0, host = 0;

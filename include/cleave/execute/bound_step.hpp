@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/execute/call_checks.hpp>
 
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -29,35 +29,69 @@ class bound_step {
   /// Memory of its own. `settle` gives it, when the addresses of the workspace are known.
   virtual comm::scratch_bytes own_bytes() const { return {}; }
   virtual void settle([[maybe_unused]] const comm::scratch& own, [[maybe_unused]] run_state& r) {}
+  /// Whether `run_rows` computes a part of the step alone.
+  virtual bool runs_by_rows() const { return false; }
+  /// Before `run_rows`. `read_again`: a later step reads each part of the result as soon as it is written.
+  virtual void prepare_rows([[maybe_unused]] run_state& r, [[maybe_unused]] bool read_again) {}
+  /// Rows `first` to `last` of `rows` equal parts of the step. Threads call it at the same time for different rows.
+  virtual void run_rows([[maybe_unused]] run_state& r, [[maybe_unused]] std::int64_t first,
+                        [[maybe_unused]] std::int64_t last, [[maybe_unused]] std::int64_t rows) const {}
   /// The step that comes next; `number` is its own.
   virtual std::size_t next(std::size_t number) const { return number + 1; }
+};
+
+/// Steps `first` to `last`, which may run together.
+class step_group {
+ public:
+  step_group() = default;
+  step_group(const step_group&) = delete;
+  step_group& operator=(const step_group&) = delete;
+  virtual ~step_group() = default;
+
+  /// False if they have to run one by one; nothing has run then.
+  virtual bool run(run_state& r) const = 0;
+
+  std::size_t first = 0, last = 0;
 };
 
 /// What the steps of a program share while it runs.
 struct run_state {
   grid_state& grid;
   /// The address of each buffer.
-  std::vector<void*> at{};
+  indexed_vector<void*> at{};
   comm::scratch scratch{};
-  std::vector<std::unique_ptr<bound_step>> steps{};
+  indexed_vector<std::unique_ptr<bound_step>> steps{};
+  indexed_vector<std::unique_ptr<step_group>> groups{};
   /// Names of the steps in profiles.
-  std::vector<std::string> names{};
+  indexed_vector<std::string> names{};
   /// Exchanges that go on while other steps compute.
-  std::vector<comm::bound_exchange*> in_flight{};
+  indexed_vector<comm::bound_exchange*> in_flight{};
   /// In checked mode.
   detail::call_checks* checks = nullptr;
 
   /// Runs steps `first` to `last`, loops among them.
   void run_steps(std::size_t first, std::size_t last) {
     while (first < last) {
-      const std::size_t next = steps[first]->next(first);
-      if (next == first + 1) run_step(first);
-      else steps[first]->run(*this);
+      std::size_t next = run_group(first, last);
+      if (next == first) {
+        next = steps[first]->next(first);
+        if (next == first + 1) run_step(first);
+        else steps[first]->run(*this);
+      }
       first = next;
     }
   }
 
  private:
+  /// Runs the group that begins with a step, if there is one and it ends before `last`; the step after it.
+  std::size_t run_group(std::size_t first, std::size_t last) {
+    for (const auto& g : groups)
+      if (g->first == first && g->last <= last && g->run(*this)) {
+        for (comm::bound_exchange* e : in_flight) e->progress();
+        return g->last;
+      }
+    return first;
+  }
   void run_step(std::size_t i) {
     if (checks != nullptr) checks->before_step(i, at);
     Kokkos::Profiling::pushRegion(names[i]);
@@ -67,6 +101,13 @@ struct run_state {
     if (checks != nullptr) checks->after_step(i, at);
   }
 };
+
+/// A new step. Like std::make_unique, but there is no std::unique_ptr of each class of steps, of which each costs the
+/// compiler some ten instantiations.
+template <class Step, class... From>
+std::unique_ptr<bound_step> make_step(From&&... from) {
+  return std::unique_ptr<bound_step>(new Step(std::forward<From>(from)...));
+}
 
 /// The addresses that a step reads.
 struct operand_addresses {

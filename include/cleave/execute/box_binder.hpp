@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/loop_binder.hpp>
 #include <cleave/execute/range_selects.hpp>
 #include <cleave/kernels/map_boxes.hpp>
 #include <cleave/layout/index_map.hpp>
 
 #include <algorithm>
-#include <vector>
 
 // Cuts the iteration space of a map where a load goes from a shard to its halo, and where a select by a range of
 // indices goes from one branch to the other.
@@ -23,10 +23,10 @@ inline bool reads_around_shard(const binder& b, const step& s) {
   return false;
 }
 
-/// The exchanges that a map waits for by itself, after what it computes away from their halos: their waits are just
+/// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just
 /// before it. By number of the step in which each began.
-inline std::vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
-  std::vector<std::size_t> begun;
+inline indexed_vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
+  indexed_vector<std::size_t> begun;
   if (number == p.steps.size()) return begun;
   const step& s = p.steps[number];
   for (std::size_t i = number; i > 0 && p.steps[i - 1].kind == step_kind::wait; --i) {
@@ -50,12 +50,12 @@ class box_binder {
   map_boxes bind() {
     map_boxes made;
     const int rank = s_.loop.rank, inner = rank - 1;
-    std::vector<std::vector<std::int64_t>> cuts;
+    indexed_vector<indexed_vector<std::int64_t>> cuts;
     for (int i = 0; i < rank; ++i) {
       cuts.push_back(cuts_along(i));
       if (cuts.back().size() < 2) return made;
     }
-    std::vector<std::size_t> at(as_size(rank), 0);
+    indexed_vector<std::size_t> at(as_size(rank), 0);
     const auto choose = [&](int i) {
       const auto d = as_size(i);
       loops_.part.begin[i] = cuts[d][at[d]];
@@ -92,9 +92,9 @@ class box_binder {
   }
 
   /// The indices where the parts of a dim begin, and its end.
-  std::vector<std::int64_t> cuts_along(int i) const {
+  indexed_vector<std::int64_t> cuts_along(int i) const {
     const std::int64_t n = extent_along(i);
-    std::vector<std::int64_t> cuts{0};
+    indexed_vector<std::int64_t> cuts{0};
     if (n == 0) return cuts;
     cuts.push_back(n);
     for (std::size_t k = 0; k < s_.in.size(); ++k) {
@@ -109,7 +109,7 @@ class box_binder {
     for (std::int64_t at : changes)
       if (at > first && at < first + n) cuts.push_back(at - first);
     std::sort(cuts.begin(), cuts.end());
-    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    cuts.resize(static_cast<std::size_t>(std::unique(cuts.begin(), cuts.end()) - cuts.begin()));
     return cuts;
   }
 

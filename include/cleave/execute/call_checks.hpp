@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/execute/host_number.hpp>
 #include <cleave/execute/nan_search.hpp>
@@ -10,7 +11,6 @@
 #include <cleave/storage/inspect.hpp>
 
 #include <string>
-#include <vector>
 
 namespace cleave::inline v0::detail {
 
@@ -19,7 +19,7 @@ namespace cleave::inline v0::detail {
 class call_checks {
  public:
   /// The address of each buffer.
-  using addresses = std::vector<void*>;
+  using addresses = indexed_vector<void*>;
 
   call_checks(grid_state& grid, const sizes& at, const program_view& p)
       : grid_(grid), at_(at), p_(p), search_(grid, at_, p) {}
@@ -40,7 +40,7 @@ class call_checks {
   }
   /// A number by which a loop goes on or ends.
   std::int64_t agreed(std::int64_t number) {
-    const std::vector<unsigned char>& all = exchange(&number, sizeof number);
+    const indexed_vector<unsigned char>& all = exchange(&number, sizeof number);
     for (int r = 0; r < grid_.agreement().size(); ++r)
       if (const auto other = item<std::int64_t>(all, r); other != number)
         throw agreement_error(wording::iterations_differ(std::min(r, me()), std::max(r, me())));
@@ -55,13 +55,13 @@ class call_checks {
 
   int me() const { return grid_.agreement().rank(); }
   template <class T>
-  static T item(const std::vector<unsigned char>& all, int rank) {
+  static T item(const indexed_vector<unsigned char>& all, int rank) {
     T one;
     std::memcpy(&one, all.data() + sizeof(T) * as_size(rank), sizeof(T));
     return one;
   }
-  const std::vector<unsigned char>& exchange(const void* mine, std::size_t bytes, std::string_view what = {}) {
-    return grid_.timed([&]() -> const std::vector<unsigned char>& {
+  const indexed_vector<unsigned char>& exchange(const void* mine, std::size_t bytes, std::string_view what = {}) {
+    return grid_.timed([&]() -> const indexed_vector<unsigned char>& {
       return grid_.agreement().exchange(mine, bytes, grid_.checked().time_limit,
                                         what.empty() ? std::string_view(grid_.call_name()) : what);
     });
@@ -91,17 +91,17 @@ class call_checks {
   }
   void compare_replicas(const addresses& address) {
     wait_for_kernels();
-    std::vector<std::size_t> which;
-    std::vector<std::uint64_t> mine;
+    indexed_vector<std::size_t> which;
+    indexed_vector<std::uint64_t> mine;
     for (std::size_t b = 0; b < p_.buffers.size(); ++b)
       if (p_.buffers[b].role == role::input) {
         which.push_back(b);
         mine.push_back(word_or_hash(p_.buffers[b], address[b]));
       }
     if (mine.empty()) return;
-    const std::vector<unsigned char> all = exchange(mine.data(), mine.size() * sizeof(std::uint64_t));
+    const indexed_vector<unsigned char> all = exchange(mine.data(), mine.size() * sizeof(std::uint64_t));
     // Everybody compares everything, so that all throw alike.
-    std::vector<std::uint64_t> theirs(all.size() / sizeof(std::uint64_t));
+    indexed_vector<std::uint64_t> theirs(all.size() / sizeof(std::uint64_t));
     std::memcpy(theirs.data(), all.data(), all.size());
     const auto by = [&](int r, std::size_t k) { return theirs[as_size(r) * mine.size() + k]; };
     for (std::size_t k = 0; k < which.size(); ++k)
@@ -133,7 +133,7 @@ class call_checks {
   void tell(std::string_view found) {
     report mine;
     found.copy(mine.text, sizeof mine.text - 1);
-    const std::vector<unsigned char>& all = exchange(&mine, sizeof mine);
+    const indexed_vector<unsigned char>& all = exchange(&mine, sizeof mine);
     for (int r = 0; r < grid_.agreement().size(); ++r)
       if (const auto other = item<report>(all, r); other.text[0] != 0) throw nan_error(other.text);
   }

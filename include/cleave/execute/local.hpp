@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/operation.hpp>
@@ -13,7 +14,6 @@
 #include <Kokkos_Core.hpp>
 
 #include <type_traits>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -82,7 +82,7 @@ class reached {
 
   span_of_view own_;
   bool written_;
-  std::vector<char> host_{};
+  indexed_vector<char> host_{};
 };
 
 } // namespace detail

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/host_number.hpp>
 #include <cleave/kernels/expression.hpp>
@@ -9,7 +10,6 @@
 #include <cleave/storage/as.hpp>
 
 #include <memory>
-#include <vector>
 
 namespace cleave::inline v0::detail {
 
@@ -19,7 +19,7 @@ class nan_search {
   nan_search(grid_state& grid, const sizes& at, const program_view& p) : b_{grid, p, at} {}
 
   /// Before a step: a copy of what it overwrites.
-  void keep_operands(const step& s, const std::vector<void*>& address) {
+  void keep_operands(const step& s, const indexed_vector<void*>& address) {
     kept_.clear();
     if (s.ops == 0) return;
     wait_for_kernels();
@@ -32,7 +32,7 @@ class nan_search {
   }
 
   /// The entry of the tape of step `s` that made element `flat` of its result NaN; null where it cannot be told.
-  const tape_op* find(const step& s, std::int64_t flat, const std::vector<void*>& address) const {
+  const tape_op* find(const step& s, std::int64_t flat, const indexed_vector<void*>& address) const {
     for (const tape_op& t : tape_of(b_.program, s))
       if (is_complex(t.type) || t.user != nullptr) return nullptr;
     for (std::uint16_t b : s.in)
@@ -70,7 +70,7 @@ class nan_search {
     for (int d = 0; d < s.loop.rank; ++d) e.along[d] = b_.held_along(s.loop, s.space, d);
     return e;
   }
-  const tape_op* first_nan_of(const step& s, const point& at, const std::vector<void*>& address) const {
+  const tape_op* first_nan_of(const step& s, const point& at, const indexed_vector<void*>& address) const {
     double value[max_tape] = {};
     const std::span<const tape_op> tape = tape_of(b_.program, s);
     for (std::size_t t = 0; t < tape.size(); ++t) {
@@ -80,7 +80,7 @@ class nan_search {
     }
     return nullptr;
   }
-  double entry_at(const step& s, const tape_op& o, const point& at, const std::vector<void*>& address,
+  double entry_at(const step& s, const tape_op& o, const point& at, const indexed_vector<void*>& address,
                   const double* value) const {
     switch (role_of(o.code)) {
       case tape_role::load: return element_at(s, s.in[o.arg], at, address);
@@ -93,7 +93,7 @@ class nan_search {
                                    value[o.in[0]], value[o.in[1]], value[o.in[2]]);
     }
   }
-  double element_at(const step& s, std::size_t b, const point& at, const std::vector<void*>& address) const {
+  double element_at(const step& s, std::size_t b, const point& at, const indexed_vector<void*>& address) const {
     const buffer& from = b_.program.buffers[b];
     const addressing where = b_.addresses(from);
     std::int64_t offset = 0;
@@ -105,7 +105,7 @@ class nan_search {
   }
 
   binder b_;
-  std::vector<kept_operand> kept_{};
+  indexed_vector<kept_operand> kept_{};
 };
 
 } // namespace cleave::inline v0::detail

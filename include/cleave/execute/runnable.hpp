@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/narrowed.hpp>
 #include <cleave/base/underlying.hpp>
 #include <cleave/execute/steps/all.hpp>
@@ -21,7 +22,7 @@ struct runnable {
   std::span<const std::uint16_t> form_of;
   std::span<const step_form> forms;
   /// Joins small all-reduces; null where there is nothing to join.
-  void (*join_reduces)(const binder&, std::vector<std::unique_ptr<bound_step>>&) = nullptr;
+  void (*join_reduces)(const binder&, indexed_vector<std::unique_ptr<bound_step>>&) = nullptr;
 
   std::unique_ptr<bound_step> bind(const binder& b, std::size_t i) const {
     const step_form& f = forms[form_of[i]];
@@ -93,7 +94,7 @@ struct forms_of_plan {
 };
 
 constexpr auto reduce_joiner_of(const program_view& p)
-    -> void (*)(const binder&, std::vector<std::unique_ptr<bound_step>>&) {
+    -> void (*)(const binder&, indexed_vector<std::unique_ptr<bound_step>>&) {
   return has_reduces_to_join(p) ? &join_reduces : nullptr;
 }
 

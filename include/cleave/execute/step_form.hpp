@@ -26,7 +26,7 @@ namespace detail {
 
 template <class Step>
 std::unique_ptr<bound_step> bind_as(const binder& b, const step& s, const void*) {
-  return std::make_unique<Step>(b, s);
+  return make_step<Step>(b, s);
 }
 /// The form of steps whose code is one class.
 template <class Step>

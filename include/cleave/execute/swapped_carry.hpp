@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/bucketed_all_reduce.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/bound_step.hpp>
 
 #include <utility>
-#include <vector>
 
 namespace cleave::inline v0::detail {
 
@@ -81,13 +81,13 @@ class swapped_carry {
   bool away_ = false;
   std::int64_t bytes_ = 0;
   /// The buffers in the memory of either.
-  std::vector<std::size_t> computed_{}, carried_{};
+  indexed_vector<std::size_t> computed_{}, carried_{};
 };
 
 /// Leaves no address of the caller behind, also where a step throws.
 class swaps_of_a_loop {
  public:
-  swaps_of_a_loop(std::vector<swapped_carry>& carries, run_state& r) : carries_(carries), r_(r) {}
+  swaps_of_a_loop(indexed_vector<swapped_carry>& carries, run_state& r) : carries_(carries), r_(r) {}
   swaps_of_a_loop(const swaps_of_a_loop&) = delete;
   swaps_of_a_loop& operator=(const swaps_of_a_loop&) = delete;
   ~swaps_of_a_loop() {
@@ -95,7 +95,7 @@ class swaps_of_a_loop {
   }
 
  private:
-  std::vector<swapped_carry>& carries_;
+  indexed_vector<swapped_carry>& carries_;
   run_state& r_;
 };
 

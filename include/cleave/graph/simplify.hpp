@@ -71,6 +71,31 @@ constexpr bool without_one_hot(const graph& g, node& n) {
   return false;
 }
 
+/// Whether an operation takes elements from other indices and has none: an extent of its result is 0. It reads nothing,
+/// so that zeros along its dims are the same.
+constexpr bool takes_nothing(const graph& g, const node& n) {
+  if (n.maps == 0 || n.loop != 0 || is_complex(n.type.element)) return false;
+  for (int i = 0; i < n.type.rank; ++i)
+    if (g.dims[n.type[i]].extent == 0) return true;
+  return false;
+}
+/// Appends the zero that an operation without elements becomes a broadcast of, and makes it that.
+constexpr void become_zeros(graph& to, node& n) {
+  node zero;
+  zero.code = op::constant;
+  zero.type.element = n.type.element;
+  zero.where = n.where;
+  zero.origin = n.origin;
+  zero.gradient = n.gradient;
+  node made = zero;
+  made.code = op::broadcast;
+  made.type = n.type;
+  made.arity = 1;
+  made.in[0] = narrowed(to.nodes.size());
+  to.nodes.push_back(zero);
+  n = made;
+}
+
 /// The nodes that some result needs, and those without which the loops that run would not be themselves.
 constexpr std::vector<std::uint8_t> live_nodes(const graph& from) {
   const std::size_t count = from.nodes.size();
@@ -156,6 +181,13 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
     if (n.maps != 0 && detail::changes_nothing(to, n)) {
       now[v] = n.in.items[0];
       continue;
+    }
+    if (detail::takes_nothing(to, n)) {
+      to.nodes.reserve(to.nodes.size() + 1 + count - v);
+      detail::become_zeros(to, n);
+      kept = to.nodes.data();
+      ++made;
+      rewritten = true;
     }
     std::size_t slot = detail::hash_of(n) & (buckets - 1);
     const bool unique = n.code == op::input || n.code == op::carry;

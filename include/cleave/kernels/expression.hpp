@@ -33,7 +33,8 @@ constexpr bool is_literal(tape_role r) { return r == tape_role::constant || r ==
 
 /// One entry of a tape. `Code` is an op; T the type of its result; the ints say where its operands are:
 /// op::input:    A the operand of the loop, B the class of its stride along the inner dim (0, 1, or 2: known when it
-/// runs) op::constant: A the literal (op::count too)
+///               runs; 3: see kernels/block_roots.hpp)
+/// op::constant: A the literal (op::count too)
 /// op::iota:     A the index, B its stride along the inner dim (0 or 1)
 /// others:       A, B, C entries before this one
 template <int Code, class T, int A = 0, int B = 0, int C = 0>
@@ -123,7 +124,8 @@ CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& 
     const Stored* at = as<Stored>(r.at[Node::a]);
     if constexpr (Node::b == 0) return *at;
     else if constexpr (Node::b == 1) return at[i];
-    else return at[i * r.step[Node::a]];
+    else if constexpr (Node::b == 2) return at[i * r.step[Node::a]];
+    else return at[i - r.step[Node::a]];
   } else if constexpr (is_literal(Node::role)) {
     return convert<T>(r.literal[Node::a]);
   } else if constexpr (Node::role == tape_role::index) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/kernels/gemm_call.hpp>
 #include <cleave/kernels/small_gemm.hpp>
 #include <cleave/ops/scalar.hpp>
@@ -12,7 +13,6 @@
 
 #include <array>
 #include <utility>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -58,7 +58,7 @@ struct bound_gemm {
     box_copy copy{};
     std::int64_t scratch_at = 0;
     /// The offset of every batch.
-    std::vector<std::int64_t> offset{};
+    indexed_vector<std::int64_t> offset{};
   };
   operand array[3];
   /// Many small products, which one kernel computes instead.
@@ -96,7 +96,7 @@ inline bool matrix_of(const gemm_group& rows, const gemm_group& columns, int arr
 }
 
 /// Where each batch of an array begins.
-inline void batch_offsets(const gemm_group& batch, int array, std::vector<std::int64_t>& out) {
+inline void batch_offsets(const gemm_group& batch, int array, indexed_vector<std::int64_t>& out) {
   out.resize(as_size(batch.size()));
   std::int64_t flat = 0;
   for (std::int64_t& offset : out) {

@@ -69,6 +69,8 @@ struct bound_loops {
   loop_dim inner{};
   /// map: the dim before the inner one is contiguous for a load that the inner one strides through.
   bool tiled = false;
+  /// map: the result is larger than the caches, so it is stored past them.
+  bool past_caches = false;
   std::int64_t index_base[max_tape]{};
   double literals[max_tape]{};
   /// fold: how many results there are; the folded range is cut in this many pieces of so many elements, for few

@@ -2,20 +2,68 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/kernels/block_roots.hpp>
 #include <cleave/kernels/flat_loops.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/vectorise.hpp>
 
 namespace cleave::inline v0 {
 
-/// The inner loop of a map: blocks that become vector code, and the rest.
+/// Elements that are computed at once where a line is computed in several loops: few enough to stay in the first cache.
+inline constexpr std::int64_t map_block = 256;
+
+/// The inner loop of a map: elements i to `stop` of a line, the first of which is at `to`.
 template <class Expression>
 void map_line(const typename Expression::row_type r, typename Expression::type* to, std::int64_t i, std::int64_t stop) {
-  for (; i + vector_block <= stop; i += vector_block) {
-    CLEAVE_INDEPENDENT
-    for (int j = 0; j < vector_block; ++j) to[i + j] = convert<typename Expression::type>(Expression::at(r, i + j));
+  using cut = detail::root_cut<Expression>;
+  if constexpr (cut::found) {
+    using argument = typename cut::argument;
+    using rest = typename cut::rest;
+    using detail::same_operands;
+    alignas(64) typename cut::type roots[map_block];
+    const auto under_root = same_operands<typename argument::row_type>(r, argument::loads, argument::indices,
+                                                                       argument::literals);
+    auto after = same_operands<typename rest::row_type>(r, Expression::loads, rest::indices, rest::literals);
+    after.at[Expression::loads] = roots;
+    for (; i < stop; i += map_block, to += map_block) {
+      const std::int64_t n = stop - i < map_block ? stop - i : map_block;
+      map_line<argument>(under_root, roots, i, i + n);
+      take_roots(roots, n);
+      if constexpr (cut::inverse)
+        for (std::int64_t j = 0; j < n; ++j) roots[j] = 1 / roots[j];
+      after.step[Expression::loads] = i;
+      map_line<rest>(after, to, i, i + n);
+    }
+  } else {
+    // Blocks that become vector code, and the rest.
+    for (; i + vector_block <= stop; i += vector_block, to += vector_block) {
+      CLEAVE_INDEPENDENT
+      for (int j = 0; j < vector_block; ++j) to[j] = convert<typename Expression::type>(Expression::at(r, i + j));
+    }
+    for (; i < stop; ++i, ++to) *to = convert<typename Expression::type>(Expression::at(r, i));
   }
-  for (; i < stop; ++i) to[i] = convert<typename Expression::type>(Expression::at(r, i));
+}
+
+/// The same past the caches.
+template <class Expression>
+void map_line_past_caches(const typename Expression::row_type& r, typename Expression::type* to, std::int64_t i,
+                          std::int64_t stop) {
+  using T = typename Expression::type;
+  alignas(64) T block[map_block];
+  while (i < stop) {
+    // From the next line of the cache on.
+    const std::uintptr_t past = reinterpret_cast<std::uintptr_t>(to) % 64;
+    const std::int64_t most = map_block - static_cast<std::int64_t>(past / sizeof(T));
+    const std::int64_t n = stop - i < most ? stop - i : most;
+    if (past != 0) {
+      map_line<Expression>(r, to, i, i + n);
+    } else {
+      map_line<Expression>(r, block, i, i + n);
+      store_bytes_past_caches(to, block, bytes_of<T>(n));
+    }
+    i += n;
+    to += n;
+  }
 }
 
 /// out[i...] = expression(i...) for a block of lines, each contiguous in the result. All of a map that depends on the
@@ -26,7 +74,9 @@ void map_lines(const line_block& b) {
   typename Expression::row_type r = rows::start(b);
   auto* to = as<typename Expression::type>(b.out) + b.offset[rows::result];
   for (std::int64_t row = 0; row < b.rows; ++row) {
-    map_line<Expression>(r, to, b.begin, b.end);
+    if (has_stores_past_caches && b.loops->past_caches)
+      map_line_past_caches<Expression>(r, to + b.begin, b.begin, b.end);
+    else map_line<Expression>(r, to + b.begin, b.begin, b.end);
     r = rows::moved(r, b.apart);
     to += b.apart[rows::result];
   }
@@ -79,6 +129,10 @@ inline constexpr std::int64_t map_grain = 1 << 14;
 inline constexpr std::int64_t map_tile_rows = 16;
 inline constexpr std::int64_t map_tile_columns = 64;
 
+/// Results of so many bytes are stored past the caches, if their lines have at least so many.
+inline constexpr std::int64_t past_caches_bytes = 1 << 24;
+inline constexpr std::int64_t past_caches_line = 1 << 12;
+
 struct map_work {
   const bound_loops& l;
   const void* const* from;
@@ -89,10 +143,14 @@ struct map_work {
   static void run_stretches(const void* work, std::int64_t begin, std::int64_t end) {
     const map_work& w = *as<map_work>(work);
     const std::int64_t total = w.l.outer.size(), last = end * map_grain;
-    for_each_block(w.l.outer, w.l.walked, begin * map_grain, last < total ? last : total,
+    run_elements(w, begin * map_grain, last < total ? last : total);
+  }
+  static void run_elements(const map_work& w, std::int64_t begin, std::int64_t end) {
+    for_each_block(w.l.outer, w.l.walked, begin, end,
                    [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
                      w.lines({&w.l, w.from, w.to, at.offset(), at.apart(), rows, i, stop});
                    });
+    if (w.l.past_caches) finish_stores_past_caches();
   }
   /// Tile by tile over the two inner dims, so that every cache line read is used as a whole: a band of rows for each
   /// unit.
@@ -118,6 +176,12 @@ struct map_work {
 
 } // namespace detail
 
+/// Whether a map whose results have so many bytes each stores them past the caches, where it overwrites no operand.
+inline bool may_store_past_caches(const bound_loops& l, std::int64_t element_bytes) {
+  return has_stores_past_caches && on_host && !l.tiled && l.outer.size() * element_bytes >= detail::past_caches_bytes &&
+         l.inner.extent * element_bytes >= detail::past_caches_line;
+}
+
 /// Runs a map.
 inline void run_map(const bound_loops& l, const void* const* from, void* to, const map_functions& f) {
   const std::int64_t total = l.outer.size();
@@ -132,6 +196,12 @@ inline void run_map(const bound_loops& l, const void* const* from, void* to, con
     const std::int64_t stretches = (total + detail::map_grain - 1) / detail::map_grain;
     detail::launch_units("cleave map", stretches, &detail::map_work::run_stretches, &work);
   }
+}
+
+/// Elements `begin` to `end` of a map that is not tiled, on this thread.
+inline void run_part_of_map(const bound_loops& l, const void* const* from, void* to, const map_functions& f,
+                            std::int64_t begin, std::int64_t end) {
+  detail::map_work::run_elements({l, from, to, f.lines}, begin, end);
 }
 
 } // namespace cleave::inline v0

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/kernels/map.hpp>
-
-#include <vector>
 
 // A map whose operands are each several arrays, a shard and what is around it, or whose expression is not everywhere
 // the same. Its iteration space is cut into boxes in which every load is one array with plain strides.
@@ -19,7 +18,7 @@ struct map_segment {
     std::int64_t bytes;
   };
   bound_loops loops{};
-  std::vector<source> from{};
+  indexed_vector<source> from{};
   std::int64_t out_bytes = 0;
   const map_functions* code = nullptr;
   /// The load that it copies, which moves like the result: nothing is to be done where both are one. -1: it computes.
@@ -34,7 +33,7 @@ struct map_segment {
 /// Segments that follow each other along the inner dim. They are computed together, some lines at a time, so that every
 /// line of the cache is read and written once.
 struct map_box {
-  std::vector<map_segment> segments{};
+  indexed_vector<map_segment> segments{};
   /// Lines of each segment, and how many of them are a unit of parallel work; the number of the first unit.
   std::int64_t lines = 0, unit_lines = 1, first_unit = 0;
   /// Whether it has segments that wait, and such that do not.
@@ -45,10 +44,10 @@ struct map_box {
 enum class box_part : std::uint8_t { all, waiting, others };
 
 struct map_boxes {
-  std::vector<map_box> all{};
+  indexed_vector<map_box> all{};
   std::int64_t units = 0;
   /// The addresses of all loads of a run, segment by segment.
-  std::vector<const void*> from{};
+  indexed_vector<const void*> from{};
 
   void append(map_box box) {
     std::int64_t width = 0;

@@ -170,17 +170,21 @@ struct fold_work {
   }
 };
 
+/// Whether a fold over an inner dim computes a vector of results at a time.
+inline bool runs_shortly(const bound_loops& l, bool permitted) {
+  if (!permitted || l.chunks != 1 || l.outer.rank != 1 || l.folded.rank != 1) return false;
+  const loop_dim &kept = l.outer.dims[0], &folded = l.folded.dims[0];
+  return folded.extent < fold_short && kept.extent >= vector_block && kept.stride[l.walked - 1] == 1;
+}
+
 inline void run_fold_into(const bound_loops& l, const fold_work& w, bool inner_folded) {
   unit_range run = inner_folded ? &fold_work::run_rows : &fold_work::run_columns;
   std::int64_t units = l.chunks * l.results;
   if (!inner_folded) {
     units = l.chunks * (l.results / l.inner.extent) * ((l.inner.extent + fold_width - 1) / fold_width);
-  } else if (w.shortly != nullptr && l.chunks == 1 && l.outer.rank == 1 && l.folded.rank == 1) {
-    const loop_dim &kept = l.outer.dims[0], &folded = l.folded.dims[0];
-    if (folded.extent < fold_short && kept.extent >= vector_block && kept.stride[l.walked - 1] == 1) {
-      run = &fold_work::run_shortly;
-      units = (l.results + vector_block - 1) / vector_block;
-    }
+  } else if (runs_shortly(l, w.shortly != nullptr)) {
+    run = &fold_work::run_shortly;
+    units = (l.results + vector_block - 1) / vector_block;
   }
   if (l.results * l.folded.size() <= fold_grain) run(&w, 0, units);
   else launch_units("cleave fold", units, run, &w);
@@ -195,6 +199,17 @@ inline void run_fold(const bound_loops& l, const void* const* from, void* to, vo
   if (l.chunks == 1) return detail::run_fold_into(l, {l, from, to, f.block, f.stored_bytes, f.shortly}, f.inner_folded);
   detail::run_fold_into(l, {l, from, pieces, f.block_of_pieces, f.computed_bytes, nullptr}, f.inner_folded);
   f.join(l, pieces, to);
+}
+
+/// Whether each result of a fold is computed on its own, from memory that lies together.
+inline bool runs_row_by_row(const bound_loops& l, const fold_functions& f) {
+  return on_host && f.inner_folded && l.chunks == 1 && !detail::runs_shortly(l, f.shortly != nullptr);
+}
+/// Results `begin` to `end` of such a fold, on this thread.
+inline void run_part_of_fold(const bound_loops& l, const void* const* from, void* to, const fold_functions& f,
+                             std::int64_t begin, std::int64_t end) {
+  const detail::fold_work w{l, from, to, f.block, f.stored_bytes, nullptr};
+  detail::fold_work::run_rows(&w, begin, end);
 }
 
 } // namespace cleave::inline v0

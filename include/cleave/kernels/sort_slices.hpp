@@ -16,7 +16,6 @@
 #include <memory>
 #include <numeric>
 #include <span>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -113,9 +112,9 @@ struct sort_slice {
       }
   }
   template <class X>
-  static void reorder(X* x, const std::vector<std::int32_t>& place) {
-    const std::vector<stored_apart<X>> before(x, x + place.size());
-    for (std::size_t i = 0; i < place.size(); ++i) x[i] = before[as_size(place[i])].value;
+  static void reorder(X* x, const indexed_vector<std::int32_t>& place) {
+    const indexed_vector<stored_apart<X>> before(x, x + place.size());
+    for (std::size_t i = 0; i < place.size(); ++i) x[i] = before[place[i]].value;
   }
   // A vector of bool has no elements.
   template <class X>

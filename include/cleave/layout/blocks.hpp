@@ -97,6 +97,20 @@ constexpr shape largest_shape(const shape& global, const layout& l, const axis_s
   return local;
 }
 
+/// Its elements.
+constexpr std::int64_t largest_elements(const shape& global, const layout& l, const axis_sizes& sizes) {
+  std::int64_t parts[max_rank] = {1, 1, 1, 1, 1, 1, 1, 1};
+  int axis = 0;
+  for (std::uint64_t rest = l.word & layout::dims_mask; rest != 0; rest >>= layout::bits_per_axis, ++axis)
+    if ((rest & 15u) != 0) parts[(rest & 15u) - 1u] *= sizes.of[axis];
+  std::int64_t n = 1;
+  for (int i = 0; i < global.rank; ++i) {
+    const std::int64_t local = (global.extent[i] + parts[i] - 1) / parts[i];
+    n = local != 0 && n > most_elements / local ? most_elements : n * local;
+  }
+  return n;
+}
+
 /// Whether resharding along a dim from axes `coarse` to axes `fine` is local. `coarse` is a prefix of `fine`.
 /// @post (1) nests(extent, coarse, fine, sizes) if and only if on every device d the block held(extent, fine, d, sizes)
 ///           is empty or inside held(extent, coarse, d, sizes)

@@ -44,26 +44,34 @@ struct layout {
   /// The axes that shard a position, major first.
   constexpr axis_list operator[](int position) const {
     axis_list list;
-    std::uint32_t axis = 1;
-    for (std::uint64_t rest = word & dims_mask; rest != 0; rest >>= bits_per_axis, ++axis)
-      if ((rest & 15u) == number_of(position)) list.packed |= axis << (4 * (rest >> 4 & 7u));
+    list.packed = packed_axes(position);
     return list;
+  }
+  /// The same as the bits of an axis_list, for inner loops of the planner.
+  constexpr std::uint32_t packed_axes(int position) const {
+    std::uint32_t packed = 0, axis = 1;
+    const std::uint64_t number = static_cast<std::uint64_t>(position + 1);
+    for (std::uint64_t rest = word & dims_mask; rest != 0; rest >>= bits_per_axis, ++axis)
+      if ((rest & 15u) == number) packed |= axis << (4 * (rest >> 4 & 7u));
+    return packed;
   }
   /// An axis that shards another position is taken from there.
   constexpr void set(int position, axis_list list) {
-    clear(position);
-    std::uint64_t rank = 0;
-    for (std::uint32_t p = list.packed; p != 0; p >>= 4, ++rank) {
+    std::uint64_t made = word & ~(127 * of_position(position));
+    // The number of the position, and in the bits above the rank.
+    std::uint64_t place = static_cast<std::uint64_t>(position + 1);
+    for (std::uint32_t p = list.packed; p != 0; p >>= 4, place += 16) {
       const std::uint32_t shift = bits_per_axis * ((p & 15u) - 1u);
-      word = (word & ~(std::uint64_t{127} << shift)) | (number_of(position) | rank << 4) << shift;
+      made = (made & ~(std::uint64_t{127} << shift)) | place << shift;
     }
+    word = made;
   }
   constexpr void clear(int position) { word &= ~(127 * of_position(position)); }
   /// Shards a position over one more axis, its new minor one.
   constexpr void append(int position, int axis) {
-    std::uint64_t rank = 0;
-    for (std::uint64_t rest = of_position(position); rest != 0; rest &= rest - 1) ++rank;
-    word |= (number_of(position) | rank << 4) << (bits_per_axis * axis);
+    std::uint64_t place = static_cast<std::uint64_t>(position + 1);
+    for (std::uint64_t rest = of_position(position); rest != 0; rest &= rest - 1) place += 16;
+    word |= place << (bits_per_axis * axis);
   }
   /// The set of axes that shard a position.
   constexpr axis_set axes(int position) const { return packed_set(of_position(position)); }
@@ -75,15 +83,17 @@ struct layout {
     this->set(position, list);
   }
 
-  constexpr axis_set unreduced() const { return word >> unreduced_at & 127u; }
+  constexpr axis_set unreduced() const { return partial_bits(); }
+  /// The same as bits.
+  constexpr unsigned partial_bits() const { return static_cast<unsigned>(word >> unreduced_at & 127u); }
   /// Whether it has unreduced axes, and whether some axis shards a position; cheaper than the sets.
   constexpr bool is_partial() const { return word >> unreduced_at != 0; }
   constexpr bool is_sharded() const { return (word & dims_mask) != 0; }
   constexpr reduction combine() const { return static_cast<reduction>(word >> combine_at); }
   /// Makes values partial over a set of axes.
-  constexpr void set_partial(axis_set over, reduction how = reduction::sum) {
-    word = (word & dims_mask) | std::uint64_t{over.word} << unreduced_at;
-    if (over.word != 0) word |= std::uint64_t{underlying(how)} << combine_at;
+  constexpr void set_partial(unsigned over, reduction how = reduction::sum) {
+    word &= dims_mask;
+    if (over != 0) word |= std::uint64_t{over} << unreduced_at | static_cast<std::uint64_t>(how) << combine_at;
   }
   /// The same sharding of values that are not partial.
   constexpr layout reduced() const { return {word & dims_mask}; }
@@ -95,7 +105,7 @@ struct layout {
     return static_cast<unsigned>(
         ((word | word >> 1 | word >> 2 | word >> 3) & lowest_bits) * 0x0000'0410'4104'1040u >> 42 & 127u);
   }
-  constexpr axis_set used() const { return sharded().word | (word >> unreduced_at & 127u); }
+  constexpr axis_set used() const { return sharded_bits() | (word >> unreduced_at & 127u); }
   /// Whether every axis that shards a position of `coarse` has the same position and rank here: each list of axes
   /// continues the one of `coarse`.
   constexpr bool continues(layout coarse) const {
@@ -118,11 +128,9 @@ struct layout {
   friend constexpr bool operator==(layout, layout) = default;
 
  private:
-  /// How an axis names the position that it shards.
-  static constexpr std::uint64_t number_of(int position) { return static_cast<std::uint64_t>(position + 1); }
   /// The lowest bits of the axes that shard a position: those whose number of it differs in no bit.
   constexpr std::uint64_t of_position(int position) const {
-    const std::uint64_t differs = word ^ lowest_bits * number_of(position);
+    const std::uint64_t differs = word ^ lowest_bits * static_cast<std::uint64_t>(position + 1);
     return lowest_bits & ~(differs | differs >> 1 | differs >> 2 | differs >> 3);
   }
   /// Lowest bits as a set. The product brings bit 7a to 42 + a, and the others elsewhere.

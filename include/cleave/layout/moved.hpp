@@ -44,25 +44,42 @@ constexpr std::int64_t smallest_part(const shape& global, const layout& from, co
 /// @post (4) moved(global, a, c, sizes) <= moved(global, a, b, sizes) + moved(global, b, c, sizes)
 /// For uneven blocks over more than `enumerated_devices` it is the bound of (3), and (1), (2) and (4) need not hold.
 constexpr std::int64_t moved(const shape& global, const layout& from, const layout& to, const axis_sizes& sizes) {
-  const block_counts p(from, sizes), q(to, sizes);
-  const std::int64_t* extent = global.extent;
+  // The numbers of blocks along each position, as block_counts has them, but without calls: prices of moves take most
+  // of the time that planning takes.
+  std::int64_t p[max_rank] = {1, 1, 1, 1, 1, 1, 1, 1}, q[max_rank] = {1, 1, 1, 1, 1, 1, 1, 1};
+  bool all_divide = true;
+  std::uint64_t a = from.word & layout::dims_mask, b = to.word & layout::dims_mask;
+  for (int axis = 0; (a | b) != 0; a >>= layout::bits_per_axis, b >>= layout::bits_per_axis, ++axis) {
+    if (((a | b) & 15u) == 0) continue;
+    const std::int64_t n = sizes.of[axis];
+    if ((a & 15u) != 0) p[(a & 15u) - 1u] *= n;
+    if ((b & 15u) != 0) q[(b & 15u) - 1u] *= n;
+    if (n == 1) all_divide = false;
+  }
   bool even = true;
-  for (int i = 0; i < global.rank && even; ++i) even = extent[i] % p.of[i] == 0 && extent[i] % q.of[i] == 0;
+  std::int64_t needed = 1, common = 1;
+  for (int i = 0; i < global.rank && even; ++i) {
+    const std::int64_t extent = global.extent[i], parts = p[i], wanted = q[i];
+    even = extent % parts == 0 && extent % wanted == 0;
+    // As times() does, which keeps products of assumed extents numbers.
+    const std::int64_t want = extent / wanted, both = extent / (parts > wanted ? parts : wanted);
+    needed = want != 0 && needed > most_elements / want ? most_elements : needed * want;
+    common = both != 0 && common > most_elements / both ? most_elements : common * both;
+  }
   if (even) {
-    std::int64_t needed = 1, common = 1;
-    for (int i = 0; i < global.rank; ++i) {
-      needed = times(needed, extent[i] / q.of[i]);
-      common = times(common, extent[i] / (p.of[i] > q.of[i] ? p.of[i] : q.of[i]));
-    }
     if (to.continues(from) || from.continues(to)) return needed - common;
-    bool nested = true;
     const unsigned changed = from.differs_at(to);
     for (int i = 0; i < global.rank; ++i) {
       if ((changed >> i & 1u) == 0) continue;
-      const axis_list a = essential(from[i], sizes), b = essential(to[i], sizes);
-      nested = nested && (a.starts_with(b) || b.starts_with(a));
+      std::uint32_t have = from.packed_axes(i), want = to.packed_axes(i);
+      if (!all_divide) {
+        have = essential(from[i], sizes).packed;
+        want = essential(to[i], sizes).packed;
+      }
+      if (have != 0 && want != 0 && !axis_list::starts_with(have, want) && !axis_list::starts_with(want, have))
+        return needed;
     }
-    return nested ? needed - common : needed;
+    return needed - common;
   }
   const axis_set used = from.sharded() | to.sharded();
   axis_sizes walk;

@@ -39,8 +39,10 @@ struct axis_list {
   }
   /// Followed by the axes of another list.
   constexpr axis_list then(axis_list minor) const {
-    axis_list both = *this;
-    both.packed |= minor.packed << (4 * size());
+    axis_list both;
+    int shift = 0;
+    for (std::uint32_t p = packed; p != 0; p >>= 4) shift += 4;
+    both.packed = packed | minor.packed << shift;
     return both;
   }
   /// Without its first n axes.
@@ -59,13 +61,16 @@ struct axis_list {
   }
   constexpr bool contains(int axis) const { return (bits() >> axis & 1u) != 0; }
   /// Whether the first axes are those of another list: that ends before the first index at which they differ.
-  constexpr bool starts_with(axis_list head) const {
-    const std::uint32_t x = packed ^ head.packed, differs = (x | x >> 1 | x >> 2 | x >> 3) & 0x1111'1111u;
-    return differs == 0 || head.packed < (differs & (0u - differs));
+  constexpr bool starts_with(axis_list head) const { return starts_with(packed, head.packed); }
+  /// The same for packed lists.
+  static constexpr bool starts_with(std::uint32_t list, std::uint32_t head) {
+    const std::uint32_t x = list ^ head, differs = (x | x >> 1 | x >> 2 | x >> 3) & 0x1111'1111u;
+    return differs == 0 || head < (differs & (0u - differs));
   }
   constexpr int common_prefix(axis_list other) const {
     int n = 0;
-    while (n < size() && n < other.size() && (*this)[n] == other[n]) ++n;
+    std::uint32_t mine = packed, theirs = other.packed;
+    for (; mine != 0 && (mine & 15u) == (theirs & 15u); mine >>= 4, theirs >>= 4) ++n;
     return n;
   }
 

@@ -50,10 +50,12 @@ struct axis_sizes {
 
   constexpr std::int64_t operator[](std::integral auto axis) const { return of[axis]; }
   constexpr std::int64_t& operator[](std::integral auto axis) { return of[axis]; }
-  constexpr std::int64_t product(axis_set set) const {
+  constexpr std::int64_t product(axis_set set) const { return product_of(set.word); }
+  /// The same of a set as bits.
+  constexpr std::int64_t product_of(unsigned set) const {
     std::int64_t n = 1;
     int axis = 0;
-    for (unsigned rest = set.bits(); rest != 0; rest >>= 1, ++axis)
+    for (unsigned rest = set; rest != 0; rest >>= 1, ++axis)
       if ((rest & 1u) != 0) n *= of[axis];
     return n;
   }

@@ -224,6 +224,9 @@ template <class To, class From>
 struct conversion {
   CLEAVE_FUNCTION static To of(From x) {
     if constexpr (std::is_same_v<To, bool>) return x != From(0);
+    // g++ makes no vector code of a conversion from bool to float. These are the bits of 1.
+    else if constexpr (std::is_same_v<From, bool> && std::is_same_v<To, float>)
+      return detail::float_of_bits(detail::chosen(x, 0x3F800000, 0));
     else return static_cast<To>(x);
   }
 };

@@ -5,6 +5,7 @@
 #include <cleave/plan/search/exchange_merges.hpp>
 #include <cleave/plan/search/find_tie.hpp>
 #include <cleave/plan/search/gather_early.hpp>
+#include <cleave/plan/search/slice_later.hpp>
 #include <cleave/plan/search/start.hpp>
 #include <cleave/plan/search/verify.hpp>
 #include <cleave/rules/all.hpp>
@@ -39,6 +40,8 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   planner::price_all(m, a);
   check();
   planner::improve(m, a, f, m.limits.sweeps);
+  check();
+  planner::slice_later(m, a, f);
   check();
   planner::gather_early(m, a, f);
   check();

@@ -28,8 +28,10 @@ constexpr void adjoint_of_contraction(reverse_context& c, std::size_t, const nod
 
 namespace cleave::inline v0::rules {
 
-/// Multiply-adds of all devices, times 2.
+/// Multiply-adds of all devices, times 2. A product that contracts nothing is an elementwise operation, whose work does
+/// not count: every device that has the factors may make all of it.
 constexpr double flops_of_product(const graph& g, const node& n, const sizes& s) {
+  if (n.over == 0) return 0;
   double flops = 2;
   for (int i = 0; i < n.type.rank; ++i) flops *= static_cast<double>(s[n.type[i]]);
   const tensor_type& first = g.nodes[n.in[0]].type;

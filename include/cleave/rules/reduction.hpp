@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/cost/candidates.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/record/op_builder.hpp>
 #include <cleave/rules/by_name.hpp>
@@ -45,6 +46,27 @@ namespace cleave::inline v0::rules {
 
 constexpr bool is_reduction_node(const node&) { return true; }
 
+/// What reads partial values may take them scattered onto a dim that it keeps: its result is smaller, and cheaper to
+/// move on.
+constexpr void offer_scattered(const planner::cost_model& m, planner::assignment& a, std::size_t v,
+                               std::vector<strategy>& list) {
+  const layout from = planner::produced(m, a, m.node_at(v).in[0]);
+  if (!from.is_partial()) return;
+  axis_list up, down;
+  for (int axis = 0; axis < m.g.mesh.size(); ++axis) {
+    if ((from.unreduced() >> axis & 1) != 0) up.push_back(axis);
+    if (const int last = m.g.mesh.size() - 1 - axis; (from.unreduced() >> last & 1) != 0) down.push_back(last);
+  }
+  strategy as_it_comes;
+  planner::project(m, v, 0, from, as_it_comes);
+  for (int i = 0; i < m.node_at(v).type.rank; ++i)
+    for (const axis_list& axes : {up, down}) {
+      strategy s = as_it_comes;
+      s.out.set(i, s.out[i].then(axes));
+      planner::add_with_forwarding(m, a, v, s, list);
+    }
+}
+
 inline constexpr op_rules reduction{
     .what = op_class::reduction,
     .adjoint = &detail::adjoint_of_reduction,
@@ -52,6 +74,7 @@ inline constexpr op_rules reduction{
     .reads_any_order = true,
     .gives_any_order = true,
     .propagates_late = true,
+    .offer = &offer_scattered,
     .is_expression = &is_reduction_node,
     .folds = true,
     .kind_of_step = step_kind::fold,

@@ -173,10 +173,34 @@ constexpr cost moves_of_exchange(const placed_op& o, const sizes& s) {
   return exchange_cost(std::span<const exchange_part>(parts.begin(), parts.end()), s);
 }
 
+/// The layouts in which what elementwise operations make of an exchange is needed, as layouts of the exchange: elements
+/// that travel anyway go where they are wanted later.
+constexpr void offer_where_wanted(const planner::cost_model& m, planner::assignment& a, std::size_t v,
+                                  std::vector<strategy>& list) {
+  planner::position_map back = planner::same_positions;
+  std::size_t u = v;
+  for (int depth = 0; depth < m.limits.exchanged_through; ++depth) {
+    if (m.first_edge.at[u + 1] - m.first_edge.at[u] != 1) return;
+    const auto& reader = m.edges.at[m.first_edge.at[u]];
+    const op_class what = class_of(m.node_at(reader.to).code);
+    if (m.rank.at[reader.to] != m.rank.at[u] || (what != op_class::elementwise && what != op_class::view)) return;
+    u = reader.to;
+    back = planner::then_positions(m.from_result.at[reader.slot], back);
+    const std::size_t copies = planner::find_copies(m, a, u, planner::produced(m, a, u));
+    for (std::size_t i = 0; i < copies; ++i) {
+      strategy s = a.chosen.at[v];
+      s.out.word = planner::mapped(a.copies.at[i].word & layout::dims_mask, back);
+      planner::fit(m, v, s);
+      planner::add_with_forwarding(m, a, v, s, list);
+    }
+  }
+}
+
 /// What is short, or read whole, may be fetched whole at once.
 constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                std::vector<strategy>& list) {
   if (m.node_at(v).maps == 0) return;
+  offer_where_wanted(m, a, v, list);
   strategy s = a.chosen.at[v];
   const node_factors factors = m.factors(v);
   for (std::size_t i = 0; i < factors.count; ++i)

@@ -7,7 +7,6 @@
 #include <cleave/type/narrow.hpp>
 
 #include <algorithm>
-#include <vector>
 
 // What checked mode reads of the memory of a shard. Element types are told apart inside of one kernel, not by one
 // kernel each: programs that are not checked compile these too.
@@ -84,7 +83,7 @@ struct first_nan_functor {
 
 /// What a functor finds in each stretch, on the host.
 template <class Functor, class Found>
-std::vector<Found> inspected(const number_array& all) {
+indexed_vector<Found> inspected(const number_array& all) {
   const std::int64_t units = std::min<std::int64_t>(all.count, 4096);
   auto found = indexed_vector<Found>::filled(units);
   const auto kept = allocate(bytes_of<Found>(units));

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/executor.hpp>
 #include <cleave/tensor/storage.hpp>
 
 #include <span>
-#include <vector>
 
 // A call of a plan, from the tensors that it was given. Nothing here depends on their types, so it is compiled once.
 
@@ -106,7 +106,7 @@ class call_addresses {
  private:
   static constexpr std::size_t usual = 64;
   void* few_[usual];
-  std::vector<void*> many_;
+  indexed_vector<void*> many_;
   void** at_;
 };
 
@@ -126,7 +126,7 @@ inline void run_program(const runnable& code, const call_operand* operands) {
   const std::size_t all = p.arguments + p.results;
   call_addresses at(all);
   // Numbers are where kernels can read them: on the host where they are.
-  std::vector<std::shared_ptr<void>> numbers;
+  indexed_vector<std::shared_ptr<void>> numbers;
   for (std::size_t i = 0; i < all; ++i) {
     at[i] = const_cast<void*>(operands[i].data);
     if constexpr (!Kokkos::SpaceAccessibility<execution_space, Kokkos::HostSpace>::accessible)

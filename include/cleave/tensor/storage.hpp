@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/collective_permute.hpp>
 #include <cleave/grid.hpp>
@@ -15,7 +16,6 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 // What all tensors share, whatever their type.
 
@@ -182,7 +182,7 @@ inline tensor_state make_state(const grid& g, const spec& s, const layout& where
 }
 
 /// The whole tensor as host bytes on every device; nothing elsewhere. Collective over the devices.
-inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layout& where) {
+inline indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const layout& where) {
   grid_state& on = t.grid.state();
   require_kokkos();
   if (!on.active()) return {};
@@ -207,7 +207,7 @@ inline std::vector<unsigned char> gather_bytes(const tensor_state& t, const layo
   const std::int64_t bytes = t.global.elements() * size_of(t.element);
   const auto gathered = through(std::type_identity<comm::collective_permute>{}, whole, layout{}, from, bytes,
                                 on.mesh().all());
-  std::vector<unsigned char> host(as_size(bytes), 0);
+  indexed_vector<unsigned char> host(as_size(bytes), 0);
   copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), gathered.get(), bytes);
   return host;
 }

@@ -193,7 +193,7 @@ class tensor {
   /// on other ranks. Collective over the devices; it gathers everything, so use it for tests and output.
   std::vector<T> to_global() const {
     wait_for_kernels();
-    const std::vector<unsigned char> bytes = gather_bytes(state(), where);
+    const indexed_vector<unsigned char> bytes = gather_bytes(state(), where);
     std::vector<T> all(bytes.size() / sizeof(T));
     for (std::size_t i = 0; i < all.size(); ++i) {
       T one;

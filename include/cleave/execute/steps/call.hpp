@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/local.hpp>
 #include <cleave/execute/step_form.hpp>
 
@@ -34,7 +35,7 @@ class call_step final : public bound_step {
 
   const step& step_;
   /// The operands, then the result.
-  std::vector<shard> shards_{};
+  indexed_vector<shard> shards_{};
 };
 
 template <>

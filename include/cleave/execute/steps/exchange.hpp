@@ -27,7 +27,7 @@ class exchange_step final : public bound_step {
   }
   /// Where it is in flight.
   void finish(run_state& r) {
-    if (std::erase(r.in_flight, &exchange_) != 0) exchange_.finish();
+    if (r.in_flight.remove(&exchange_) != 0) exchange_.finish();
   }
   /// Whether this device exchanges messages with others.
   bool communicates() const { return exchange_.communicates(); }

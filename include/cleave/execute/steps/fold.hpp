@@ -22,6 +22,11 @@ class fold_step final : public bound_step {
   void run(run_state& r) override {
     run_fold(loops_, operand_addresses(r, step_).from, r.at[step_.out], r.scratch.memory, code_);
   }
+  bool runs_by_rows() const override { return runs_row_by_row(loops_, code_); }
+  void run_rows(run_state& r, std::int64_t first, std::int64_t last, std::int64_t rows) const override {
+    const std::int64_t row = loops_.results / rows;
+    run_part_of_fold(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_, first * row, last * row);
+  }
   const bound_loops& loops() const { return loops_; }
 
  private:
@@ -32,7 +37,7 @@ class fold_step final : public bound_step {
 
 namespace detail {
 inline std::unique_ptr<bound_step> bind_fold(const binder& b, const step& s, const void* code) {
-  return std::make_unique<fold_step>(b, s, *as<fold_functions>(code));
+  return make_step<fold_step>(b, s, *as<fold_functions>(code));
 }
 } // namespace detail
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/host_number.hpp>
 #include <cleave/execute/step_form.hpp>
 #include <cleave/execute/swapped_carry.hpp>
@@ -70,10 +71,10 @@ class loop_step final : public bound_step {
   bool backwards_ = false;
   number_at count_{}, until_{};
   /// What is read or written at the index of each iteration.
-  std::vector<slice> slices_{};
+  indexed_vector<slice> slices_{};
   /// The last maps of an iteration, among them those that copy what was computed to the carried values.
   std::size_t first_carry_ = 0;
-  std::vector<detail::swapped_carry> carries_{};
+  indexed_vector<detail::swapped_carry> carries_{};
 };
 
 /// Where a loop ends; the loop runs what is before it.

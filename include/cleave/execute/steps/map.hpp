@@ -18,21 +18,42 @@ class map_step final : public bound_step {
  public:
   map_step(const binder& b, const step& s, const map_functions& code) : step_(s), code_(code) {
     detail::loop_binder(b, s).bind_map(loops_);
+    large_ = may_store_past_caches(loops_, size_of(b.result(s).type.element));
     if (s.in.size() != 1 || s.ops != 1) return;
     const buffer &from = b.operand(s, 0), &to = b.result(s);
     copies_ = from.form == form::shard && to.form == form::shard && from.type == to.type && from.where == to.where;
   }
   void run(run_state& r) override {
-    const operand_addresses in(r, step_);
+    const operand_addresses operands(r, step_);
+    void* const to = r.at[step_.out];
     // A result may have the memory of the argument that it is a copy of.
-    if (!copies_ || in.from[0] != r.at[step_.out]) run_map(loops_, in.from, r.at[step_.out], code_);
+    if (copies_ && operands.from[0] == to) return;
+    if (large_) loops_.past_caches = !overwrites(operands, to);
+    run_map(loops_, operands.from, to, code_);
+  }
+  bool runs_by_rows() const override { return on_host && !loops_.tiled; }
+  void prepare_rows(run_state& r, bool read_again) override {
+    if (large_) loops_.past_caches = !read_again && !overwrites(operand_addresses(r, step_), r.at[step_.out]);
+  }
+  void run_rows(run_state& r, std::int64_t first, std::int64_t last, std::int64_t rows) const override {
+    const std::int64_t row = loops_.outer.size() / rows;
+    run_part_of_map(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_, first * row, last * row);
   }
   const bound_loops& loops() const { return loops_; }
 
  private:
+  /// What is overwritten is in the caches when it is written.
+  bool overwrites(const operand_addresses& operands, const void* result) const {
+    for (std::size_t k = 0; k < step_.in.size(); ++k)
+      if (operands.from[k] == result) return true;
+    return false;
+  }
+
   const step& step_;
   const map_functions& code_;
   bound_loops loops_{};
+  /// Its result is larger than the caches.
+  bool large_ = false;
   bool copies_ = false;
 };
 
@@ -64,15 +85,15 @@ class boxed_map_step final : public bound_step {
 
   const step& step_;
   map_boxes boxes_;
-  std::vector<std::size_t> awaited_;
+  indexed_vector<std::size_t> awaited_;
 };
 
 namespace detail {
 
 inline std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
   const map_code& c = *as<map_code>(code);
-  if (c.selects.variants > 0 || reads_around_shard(b, s)) return std::make_unique<boxed_map_step>(b, s, c);
-  return std::make_unique<map_step>(b, s, *c.functions);
+  if (c.selects.variants > 0 || reads_around_shard(b, s)) return make_step<boxed_map_step>(b, s, c);
+  return make_step<map_step>(b, s, *c.functions);
 }
 
 template <class Plan, std::size_t I>

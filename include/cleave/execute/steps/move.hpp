@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/bucketed_all_reduce.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/execute/step_form.hpp>
@@ -34,7 +35,7 @@ class move_step final : public bound_step {
 /// Several all-reduces as one message, in the place of the first of them.
 class combined_all_reduces final : public bound_step {
  public:
-  combined_all_reduces(const binder& b, const step& s, std::vector<comm::bucketed_all_reduce::part> parts,
+  combined_all_reduces(const binder& b, const step& s, indexed_vector<comm::bucketed_all_reduce::part> parts,
                        std::int64_t bytes)
       : all_(b.grid, detail::transfer_of(b, s), std::move(parts), bytes) {}
   comm::scratch_bytes shared_bytes() const override { return all_.needs(); }
@@ -64,7 +65,7 @@ namespace detail {
 /// and so join the same.
 class reduce_joiner {
  public:
-  reduce_joiner(const binder& b, std::vector<std::unique_ptr<bound_step>>& bound) : b_(b), bound_(bound) {}
+  reduce_joiner(const binder& b, indexed_vector<std::unique_ptr<bound_step>>& bound) : b_(b), bound_(bound) {}
   void join() {
     const std::span<const step> steps = b_.program.steps;
     for (std::size_t first = 0; first < steps.size();) {
@@ -93,8 +94,8 @@ class reduce_joiner {
   }
   void close() {
     if (members_.size() > 1) {
-      bound_[members_[0]] = std::make_unique<combined_all_reduces>(b_, b_.program.steps[members_[0]], parts_, length_);
-      for (std::size_t m = 1; m < members_.size(); ++m) bound_[members_[m]] = std::make_unique<combined_before>();
+      bound_[members_[0]] = make_step<combined_all_reduces>(b_, b_.program.steps[members_[0]], parts_, length_);
+      for (std::size_t m = 1; m < members_.size(); ++m) bound_[members_[m]] = make_step<combined_before>();
     }
     members_.clear();
     parts_.clear();
@@ -115,13 +116,13 @@ class reduce_joiner {
   }
 
   const binder& b_;
-  std::vector<std::unique_ptr<bound_step>>& bound_;
-  std::vector<std::size_t> members_{};
-  std::vector<comm::bucketed_all_reduce::part> parts_{};
+  indexed_vector<std::unique_ptr<bound_step>>& bound_;
+  indexed_vector<std::size_t> members_{};
+  indexed_vector<comm::bucketed_all_reduce::part> parts_{};
   std::int64_t length_ = 0;
 };
 
-inline void join_reduces(const binder& b, std::vector<std::unique_ptr<bound_step>>& bound) {
+inline void join_reduces(const binder& b, indexed_vector<std::unique_ptr<bound_step>>& bound) {
   reduce_joiner(b, bound).join();
 }
 
@@ -136,7 +137,7 @@ constexpr bool has_reduces_to_join(const program_view& p) {
 
 template <kind Move>
 std::unique_ptr<bound_step> bind_move(const binder& b, const step& s, const void*) {
-  return std::make_unique<move_step>(s, comm::make_move<Move>(b.grid, transfer_of(b, s)));
+  return make_step<move_step>(s, comm::make_move<Move>(b.grid, transfer_of(b, s)));
 }
 
 } // namespace detail

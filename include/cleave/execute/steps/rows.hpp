@@ -18,7 +18,7 @@ std::unique_ptr<bound_step> bind_rows(const binder& b, const step& s, const void
   const buffer &table = Scatters ? out : first, &rows = Scatters ? first : out;
   const comm::row_tensors t{table.type, rows.type,     indices.type, table.where,
                             rows.where, indices.where, dim_along(s), b.at};
-  return std::make_unique<routed_step>(s, std::make_unique<lookup>(b.grid, t, s.axes));
+  return make_step<routed_step>(s, std::unique_ptr<comm::data_routed>(new lookup(b.grid, t, s.axes)));
 }
 template <bool Scatters>
 struct rows_code {

@@ -39,7 +39,7 @@ class scan_step final : public bound_step {
 namespace detail {
 template <class T, reduction How>
 std::unique_ptr<bound_step> bind_scan(const binder& b, const step& s, const void*) {
-  return std::make_unique<scan_step>(b, s, &run_scan<T, How>);
+  return make_step<scan_step>(b, s, &run_scan<T, How>);
 }
 } // namespace detail
 

@@ -14,12 +14,16 @@ enum class followers : std::uint8_t { none, cheap, products };
 /// Sets a strategy in the course of a change, and with it those that must follow. What it was goes to a.undo.
 constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v);
 constexpr void set_strategy(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
-  *a.undo.append(1) = {v, a.chosen.at[v]};
+  if (a.undo.count == a.undo.capacity) a.undo.grow(1);
+  a.undo.at[a.undo.count++] = {v, a.chosen.at[v]};
   const std::uint32_t first = m.first_slot.at[v], end = m.first_slot.at[v + 1];
   if (first != end) {
     const layout* need = a.need.at;
-    layout* before = a.undo_needs.append(end - first);
-    for (std::uint32_t slot = first; slot < end; ++slot) *before++ = need[m.edge_of.at[slot]];
+    if (a.undo_needs.count + (end - first) > a.undo_needs.capacity) a.undo_needs.grow(end - first);
+    layout* before = a.undo_needs.at;
+    std::size_t count = a.undo_needs.count;
+    for (std::uint32_t slot = first; slot < end; ++slot, ++count) before[count].word = need[m.edge_of.at[slot]].word;
+    a.undo_needs.count = count;
   }
   a.changed_in.at[v] = a.round;
   assign(m, a, v, s);

@@ -9,8 +9,12 @@ namespace cleave::inline v0::planner {
 
 /// Whether another reader than `v` has a value in some layout.
 constexpr bool read_elsewhere(const cost_model& m, const assignment& a, std::size_t u, std::size_t v, layout l) {
-  for (std::uint32_t e = m.first_edge.at[u]; e < m.first_edge.at[u + 1]; ++e)
-    if (m.edges.at[e].to != v && needed(m, a, m.edges.at[e]).word == l.word) return true;
+  const std::uint32_t end = m.first_edge.at[u + 1];
+  const bool through = (m.traits.at[u] & read_through) != 0;
+  const cost_model::edge* edges = m.edges.at;
+  const layout* need = a.need.at;
+  for (std::uint32_t e = m.first_edge.at[u]; e < end; ++e)
+    if (edges[e].to != v && (through ? needed(m, a, edges[e]).word : need[e].word) == l.word) return true;
   return false;
 }
 
@@ -33,6 +37,8 @@ constexpr bool try_strategy(const cost_model& m, assignment& a, fingerprints& f,
                             bool together) {
   if (!together) return try_change(m, a, f, v, s, followers::none);
   if (try_change(m, a, f, v, s, followers::cheap)) return true;
+  // A reduction makes less of what it reads: its result may be moved for those that would not follow.
+  if ((m.traits.at[v] & (reduces | contracting)) == reduces && try_change(m, a, f, v, s, followers::none)) return true;
   if ((m.traits.at[v] & leads_products) != 0 && a.stopped_at_product && try_change(m, a, f, v, s, followers::products))
     return true;
   // A sum of partial sums, reduced once for all its readers.
@@ -74,6 +80,8 @@ constexpr bool is_promising(const cost_model& m, const assignment& a, std::size_
   return own > elsewhere;
 }
 
+/// What copies cost now of a node's result, of the other operands of its readers, and the same of these readers, up to
+/// `depth` readers away. It ends at products, whose layouts do not follow their operands'.
 constexpr double saved_downstream(const cost_model& m, const assignment& a, std::size_t v, int depth) {
   double total = a.price.at[v];
   for (std::uint32_t e = m.first_edge.at[v]; depth > 0 && e < m.first_edge.at[v + 1]; ++e) {

@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/binder.hpp>
+#include <cleave/execute/bound_step.hpp>
+#include <cleave/storage/memory.hpp>
+
+#include <algorithm>
+
+// Maps and folds that follow each other over the same rows run together, a band of rows at a time: what one of them
+// reads or writes is in the cache when the next one reads it. Each step computes the same numbers in the same order as
+// on its own.
+
+namespace cleave::inline v0::detail {
+
+/// Memory that the steps of a group touch in one band, and the least memory of a group that is worth it.
+inline constexpr std::int64_t band_bytes = 1 << 18;
+inline constexpr std::int64_t banded_bytes = 1 << 20;
+
+/// Steps `first` to `last` of a program, which run band by band.
+class banded_steps final : public step_group {
+ public:
+  /// False where the caller's memory does not permit it, or somebody wants to see each step: nothing has run then.
+  bool run(run_state& r) const override {
+    if (r.checks != nullptr || Kokkos::Tools::profileLibraryLoaded() || mixes_rows(r)) return false;
+    for (std::size_t i = first; i < last; ++i) r.steps[i]->prepare_rows(r, reads_again(i));
+    const work w{*this, r};
+    launch_units("cleave rows", (rows_ + band_ - 1) / band_, &work::run, &w);
+    return true;
+  }
+
+ private:
+  friend class band_finder;
+
+  struct work {
+    const banded_steps& steps;
+    run_state& r;
+    static void run(const void* self, std::int64_t begin, std::int64_t end) {
+      const work& w = *as<work>(self);
+      for (std::int64_t band = begin; band < end; ++band) {
+        const std::int64_t row = band * w.steps.band_, stop = std::min(row + w.steps.band_, w.steps.rows_);
+        for (std::size_t i = w.steps.first; i < w.steps.last; ++i)
+          w.r.steps[i]->run_rows(w.r, row, stop, w.steps.rows_);
+      }
+    }
+  };
+  /// A buffer that a step of the group reads or writes.
+  struct touched {
+    std::uint16_t buffer;
+    std::size_t step;
+    bool written;
+    std::int64_t bytes;
+  };
+
+  /// Whether a row of one step has memory that another step reads or writes in another row.
+  bool mixes_rows(const run_state& r) const {
+    for (const pair& p : pairs_) {
+      const auto a = reinterpret_cast<std::uintptr_t>(r.at[p.a]), b = reinterpret_cast<std::uintptr_t>(r.at[p.b]);
+      const bool apart = a + static_cast<std::uintptr_t>(p.a_bytes) <= b ||
+                         b + static_cast<std::uintptr_t>(p.b_bytes) <= a;
+      if (!apart && !(p.same_rows && a == b)) return true;
+    }
+    return false;
+  }
+  /// Whether a later step of the group reads the result of step i.
+  bool reads_again(std::size_t i) const {
+    for (const touched& t : touched_)
+      if (t.step == i && t.written)
+        for (const touched& u : touched_)
+          if (u.step > i && !u.written && u.buffer == t.buffer) return true;
+    return false;
+  }
+
+  /// Two buffers of which one is written; the same rows if their memory begins at the same address.
+  struct pair {
+    std::uint16_t a, b;
+    bool same_rows;
+    std::int64_t a_bytes, b_bytes;
+  };
+  std::int64_t rows_ = 1, band_ = 1;
+  indexed_vector<touched> touched_{};
+  indexed_vector<pair> pairs_{};
+};
+
+/// Finds the steps of a bound program that run in bands.
+class band_finder {
+ public:
+  band_finder(const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps) : b_(b), steps_(steps) {}
+
+  indexed_vector<std::unique_ptr<step_group>> find() {
+    indexed_vector<std::unique_ptr<step_group>> all;
+    const std::size_t count = b_.program.steps.size();
+    for (std::size_t i = 0; i + 1 < count; ++i) {
+      if (!starts(i)) continue;
+      while (last_ < count && extends(last_)) ++last_;
+      if (last_ - first_ < 2 || !pays()) continue;
+      all.push_back(made());
+      i = last_ - 1;
+    }
+    return all;
+  }
+
+ private:
+  using touched = banded_steps::touched;
+
+  const step& at(std::size_t i) const { return b_.program.steps[i]; }
+  std::int64_t rows_of(const step& s, int dims) const {
+    std::int64_t n = 1;
+    for (int i = 0; i < dims; ++i) n *= b_.held_along(s.loop, s.space, i).size();
+    return n;
+  }
+  bool starts(std::size_t i) {
+    first_ = i;
+    last_ = i + 1;
+    touched_.clear();
+    dims_ = kept_dims(i);
+    if (dims_ == 0) return false;
+    note(i);
+    return true;
+  }
+  /// The dims that a step may be cut along: the first ones of its loop, without those that it reduces. 0: it does not
+  /// run in bands.
+  int kept_dims(std::size_t i) const {
+    const step& s = at(i);
+    if (!steps_[i]->runs_by_rows()) return 0;
+    const auto plain = [&](std::uint16_t n) { return b_.program.buffers[n].form == form::shard; };
+    if (!plain(s.out)) return 0;
+    for (std::uint16_t n : s.in)
+      if (!plain(n)) return 0;
+    return s.loop.rank - s.folded;
+  }
+  void note(std::size_t i) {
+    const auto add = [&](std::uint16_t n, bool written) {
+      touched_.push_back({n, i, written, b_.bytes(b_.program.buffers[n])});
+    };
+    for (std::uint16_t n : at(i).in) add(n, false);
+    add(at(i).out, true);
+  }
+  /// Adds a step to the group if it runs over the same rows and reads and writes only its own row of what the others
+  /// write and read.
+  bool extends(std::size_t i) {
+    const step &s = at(i), &head = at(first_);
+    if (s.in_loop != head.in_loop) return false;
+    int dims = std::min(kept_dims(i), dims_);
+    for (int d = 0; d < dims; ++d)
+      if (s.loop[d] != head.loop[d] || s.space[d] != head.space[d]) dims = d;
+    if (dims == 0) return false;
+    const std::size_t before = touched_.size();
+    note(i);
+    for (std::size_t a = 0; a < before; ++a)
+      for (std::size_t b = before; b < touched_.size(); ++b)
+        if (touches_other_rows(touched_[a], touched_[b], dims)) {
+          touched_.resize(before);
+          return false;
+        }
+    dims_ = dims;
+    return true;
+  }
+  bool same_memory(const buffer& x, const buffer& y) const { return x.role == y.role && x.index == y.index; }
+  /// Whether equal addresses are equal rows of both.
+  bool same_rows(const buffer& x, const buffer& y, int dims) const {
+    if (x.type != y.type || x.where != y.where || x.type.rank < dims) return false;
+    for (int d = 0; d < dims; ++d)
+      if (x.type[d] != at(first_).loop[d]) return false;
+    return true;
+  }
+  bool touches_other_rows(const touched& a, const touched& b, int dims) const {
+    const buffer &x = b_.program.buffers[a.buffer], &y = b_.program.buffers[b.buffer];
+    return (a.written || b.written) && same_memory(x, y) && !same_rows(x, y, dims);
+  }
+  /// The memory that is touched row by row, each buffer once, and of that what several steps touch.
+  struct amount {
+    std::int64_t bytes = 0, shared = 0;
+  };
+  amount by_rows() const {
+    amount all;
+    for (std::size_t i = 0; i < touched_.size(); ++i) {
+      const buffer& x = b_.program.buffers[touched_[i].buffer];
+      if (!x.type.has(at(first_).loop[0])) continue;
+      bool counted = false, later = false;
+      for (std::size_t j = 0; j < touched_.size(); ++j)
+        if (touched_[j].buffer == touched_[i].buffer) {
+          counted = counted || j < i;
+          later = later || touched_[j].step > touched_[i].step;
+        }
+      if (counted) continue;
+      all.bytes += touched_[i].bytes;
+      if (later) all.shared += touched_[i].bytes;
+    }
+    return all;
+  }
+  bool pays() const {
+    const amount all = by_rows();
+    const std::int64_t rows = rows_of(at(first_), dims_);
+    return rows > 1 && all.shared >= banded_bytes && all.bytes / rows <= 2 * band_bytes;
+  }
+  std::unique_ptr<step_group> made() const {
+    auto group = std::make_unique<banded_steps>();
+    banded_steps& g = *group;
+    g.first = first_;
+    g.last = last_;
+    g.rows_ = rows_of(at(first_), dims_);
+    g.band_ = std::max<std::int64_t>(1, band_bytes / std::max<std::int64_t>(1, by_rows().bytes / g.rows_));
+    g.touched_ = touched_;
+    for (std::size_t i = 0; i < touched_.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        const touched &a = touched_[j], &b = touched_[i];
+        if (a.step == b.step || !(a.written || b.written)) continue;
+        const buffer &x = b_.program.buffers[a.buffer], &y = b_.program.buffers[b.buffer];
+        g.pairs_.push_back({a.buffer, b.buffer, same_rows(x, y, dims_), a.bytes, b.bytes});
+      }
+    return group;
+  }
+
+  const binder& b_;
+  const indexed_vector<std::unique_ptr<bound_step>>& steps_;
+  std::size_t first_ = 0, last_ = 0;
+  int dims_ = 0;
+  indexed_vector<touched> touched_{};
+};
+
+} // namespace cleave::inline v0::detail

@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+// Steps over the same rows that run a band of rows at a time. In checked mode every step runs on its own, so the
+// results of both have the same bits.
+
+namespace {
+
+inline constexpr cleave::axis<"ranks"> line;
+inline constexpr cleave::mesh mesh{line};
+inline constexpr cleave::dim<"head"> head;
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+
+using matrix = cleave::tensor<float, mesh(row / line, col)>;
+using stack = cleave::tensor<float, mesh(head, row / line, col)>;
+using column = cleave::tensor<float, mesh(row / line)>;
+using bias = cleave::tensor<float, mesh(col)>;
+
+/// Enough rows of a rank for several bands, and columns that are no whole number of blocks.
+constexpr std::int64_t rows_of_a_rank = 300, cols = 2051;
+
+cleave::grid grid_of_all() { return cleave::grid(mesh, MPI_COMM_WORLD, {support::ranks()}); }
+float x_at(std::int64_t i) { return 4 * std::sin(0.37f * static_cast<float>(i % 9973)); }
+template <class Tensor>
+void fill(const Tensor& t) {
+  t.fill_by([](const auto& at) {
+    std::int64_t flat = 0;
+    for (const auto i : at) flat = flat * 4099 + static_cast<std::int64_t>(i);
+    return x_at(flat);
+  });
+}
+/// This rank's elements.
+template <class Tensor>
+std::vector<float> elements(const Tensor& t) {
+  return std::vector<float>(t.data(), t.data() + t.local_size());
+}
+/// How many bound groups of steps a plan has at these extents.
+template <class Plan>
+std::size_t groups_of(const cleave::grid& g, const Plan& plan, std::initializer_list<cleave::named_size> named) {
+  cleave::bound_program p(g.state(), plan.sized(named), cleave::runnable_of<typename Plan::plan_type>);
+  return p.state().groups.size();
+}
+/// Runs a call in bands and step by step, which must give the same bits.
+template <class Call, class... Results>
+void expect_same_bits(const cleave::grid& g, const Call& call, const Results&... results) {
+  call();
+  const std::vector<std::vector<float>> in_bands{elements(results)...};
+  cleave::checks calls;
+  calls.calls = true;
+  g.check(calls);
+  call();
+  g.check({});
+  const std::vector<std::vector<float>> by_steps{elements(results)...};
+  EXPECT_EQ(in_bands, by_steps);
+}
+
+constexpr cleave::function soft([](auto x) { return softmax(x, col); });
+constexpr cleave::function normal([](auto x) {
+  const auto off = x - mean(x, col);
+  return off * rsqrt(mean(off * off, col) + 1e-5);
+});
+constexpr cleave::function with_bias([](auto x, auto b) { return softmax(x + b, col) * b; });
+constexpr cleave::function entropy([](auto x, auto b) { return mean(logsumexp(x + b, col)); });
+constexpr cleave::function slope(cleave::grad(entropy));
+// Each row of the result needs all rows of the first sum.
+constexpr cleave::function across([](auto x) { return x * softmax(x - sum(x, row) * 1e-3, col); });
+constexpr cleave::function again([](auto x) {
+  return cleave::repeat_times(3, x, [](auto y) { return y + softmax(y, col) * 0.5; });
+});
+
+TEST(bands, softmax_and_norm) {
+  const cleave::grid g = grid_of_all();
+  const std::int64_t rows = rows_of_a_rank * support::ranks();
+  matrix x(g, {rows, cols}), y(g, {rows, cols});
+  fill(x);
+  expect_same_bits(g, [&] { y = soft(x); }, y);
+  const std::vector<float> from = elements(x), got = elements(y);
+  for (std::int64_t i = 0; i < rows_of_a_rank; ++i) {
+    double total = 0;
+    for (std::int64_t j = 0; j < cols; ++j)
+      total += std::exp(static_cast<double>(from[static_cast<std::size_t>(i * cols + j)]));
+    for (std::int64_t j = 0; j < cols; j += 97) {
+      const auto k = static_cast<std::size_t>(i * cols + j);
+      ASSERT_NEAR(got[k], std::exp(static_cast<double>(from[k])) / total, 1e-7);
+    }
+  }
+  expect_same_bits(g, [&] { y = normal(x); }, y);
+}
+
+TEST(bands, in_the_memory_of_an_argument) {
+  const cleave::grid g = grid_of_all();
+  const std::int64_t rows = rows_of_a_rank * support::ranks();
+  matrix x(g, {rows, cols}), y(g, {rows, cols});
+  fill(x);
+  y = soft(x);
+  const std::vector<float> apart = elements(y);
+  x = soft(x);
+  EXPECT_EQ(apart, elements(x));
+}
+
+TEST(bands, rows_of_several_dims) {
+  const cleave::grid g = grid_of_all();
+  const std::int64_t rows = 60 * support::ranks();
+  stack x(g, {5, rows, cols}), y(g, {5, rows, cols});
+  fill(x);
+  expect_same_bits(g, [&] { y = soft(x); }, y);
+  expect_same_bits(g, [&] { y = normal(x); }, y);
+}
+
+TEST(bands, what_all_rows_read) {
+  const cleave::grid g = grid_of_all();
+  const std::int64_t rows = rows_of_a_rank * support::ranks();
+  matrix x(g, {rows, cols}), y(g, {rows, cols});
+  bias b(g, {cols}), db(g, {cols});
+  fill(x);
+  fill(b);
+  expect_same_bits(g, [&] { y = with_bias(x, b); }, y);
+  expect_same_bits(g, [&] { y = slope(x, b); }, y);
+  expect_same_bits(g, [&] { y = across(x); }, y);
+}
+
+TEST(bands, inside_a_loop) {
+  const cleave::grid g = grid_of_all();
+  const std::int64_t rows = rows_of_a_rank * support::ranks();
+  matrix x(g, {rows, cols}), y(g, {rows, cols});
+  fill(x);
+  expect_same_bits(g, [&] { y = again(x); }, y);
+}
+
+TEST(bands, only_what_does_not_fit_in_the_caches) {
+  const cleave::grid g = grid_of_all();
+  constexpr auto plan = cleave::plan<matrix(matrix)>(soft);
+  EXPECT_EQ(groups_of(g, plan, {row = rows_of_a_rank * support::ranks(), col = cols, line = support::ranks()}), 1u);
+  EXPECT_EQ(groups_of(g, plan, {row = 8 * support::ranks(), col = cols, line = support::ranks()}), 0u);
+  // A row is larger than the caches.
+  EXPECT_EQ(groups_of(g, plan, {row = 8 * support::ranks(), col = 1 << 20, line = support::ranks()}), 0u);
+}
+
+} // namespace

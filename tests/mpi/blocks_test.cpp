@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+// Maps whose lines are computed in blocks: square roots of whole blocks, and stores past the caches.
+
+namespace {
+
+inline constexpr cleave::axis<"ranks"> line;
+inline constexpr cleave::mesh mesh{line};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+
+template <class T>
+using vector = cleave::tensor<T, mesh(row / line)>;
+template <class T>
+using matrix = cleave::tensor<T, mesh(row / line, col)>;
+
+constexpr cleave::function root([](auto x) { return sqrt(x); });
+constexpr cleave::function inverse_root([](auto x) { return rsqrt(x); });
+// A root of a root, a root of another operand, and numbers and indices on both sides of each.
+constexpr cleave::function roots([](auto x, auto y) {
+  const auto place = cleave::cast<double>(cleave::iota<int>(x, row));
+  return (sqrt(sqrt(x * 3.0 + place) + 2.0) + x) * rsqrt(y + 0.5) - place;
+});
+
+/// The roots of normal numbers, of the smallest and largest ones, and of what has none.
+template <class T>
+T number(std::int64_t i) {
+  using limits = std::numeric_limits<T>;
+  const T special[] = {T(0),          -T(0), limits::infinity(), limits::denorm_min(), limits::min(),
+                       limits::max(), T(-1), -limits::min(),     limits::quiet_NaN(),  limits::min() / 8};
+  const std::int64_t count = std::ssize(special);
+  return i % 3 == 1 ? special[i / 3 % count]
+                    : std::ldexp(T(1) + T(0.37) * static_cast<T>(i), static_cast<int>(i % 41) - 20);
+}
+
+template <class T>
+void expect_roots(std::int64_t n) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks()});
+  vector<T> x(g, {n}), y(g, {n}), z(g, {n});
+  x.fill_by([](const auto& at) { return number<T>(at[0]); });
+  y = root(x);
+  z = inverse_root(x);
+  // Software roots of other processors are not rounded correctly.
+  const T off = cleave::has_block_roots ? T(0) : 4 * std::numeric_limits<T>::epsilon();
+  const std::vector<T> got = y.to_global(), inverse = z.to_global();
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T from = number<T>(i), want = std::sqrt(from);
+    const auto k = static_cast<std::size_t>(i);
+    EXPECT_TRUE(std::isnan(want) ? std::isnan(got[k]) : want == got[k] || std::abs(got[k] - want) <= off * want)
+        << "sqrt(" << from << ") is " << got[k] << " in place " << i << " of " << n;
+    const T one = 1 / want;
+    EXPECT_TRUE(std::isnan(want) ? std::isnan(inverse[k])
+                                 : one == inverse[k] || std::abs(inverse[k] - one) <= off * std::abs(one))
+        << "rsqrt(" << from << ") is " << inverse[k] << " in place " << i << " of " << n;
+  }
+}
+
+TEST(blocks, roots) {
+  for (std::int64_t n : {0, 1, 7, 16, 255, 256, 257, 1000, 4099}) {
+    expect_roots<float>(n);
+    expect_roots<double>(n);
+  }
+}
+
+TEST(blocks, several_roots_in_one_pass) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks()});
+  const std::int64_t n = 2345;
+  vector<double> x(g, {n}), y(g, {n}), z(g, {n});
+  const auto x_at = [](std::int64_t i) { return 0.5 + 0.01 * static_cast<double>(i); };
+  const auto y_at = [](std::int64_t i) { return 3 + 2 * std::sin(static_cast<double>(i)); };
+  x.fill_by([&](const auto& at) { return x_at(at[0]); });
+  y.fill_by([&](const auto& at) { return y_at(at[0]); });
+  static_assert(cleave::plan<vector<double>(vector<double>, vector<double>)>(roots).collectives() == 0);
+  z = roots(x, y);
+  x = roots(x, y);
+  const std::vector<double> apart = z.to_global(), in_place = x.to_global();
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto place = static_cast<double>(i);
+    const double want = (std::sqrt(std::sqrt(x_at(i) * 3 + place) + 2) + x_at(i)) / std::sqrt(y_at(i) + 0.5) - place;
+    EXPECT_NEAR(apart[static_cast<std::size_t>(i)], want, 1e-11);
+    EXPECT_EQ(apart[static_cast<std::size_t>(i)], in_place[static_cast<std::size_t>(i)]);
+  }
+}
+
+/// 3 x, stored past the caches at every distance from a line of the cache, in lines of every length: what is beside a
+/// line stays.
+template <class T>
+void expect_stores_past_caches() {
+  using cleave::op;
+  using tripled = cleave::tape_expression<1, cleave::tape_node<cleave::load_code, T, 0, 1>,
+                                          cleave::tape_node<static_cast<int>(op::add), T, 0, 0>,
+                                          cleave::tape_node<static_cast<int>(op::add), T, 1, 0>>;
+  const std::int64_t room = 700;
+  std::vector<T> from(room + 64), to(room + 64);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(static_cast<float>(i % 40));
+  for (std::int64_t begin : {0, 1, 2, 3, 5, 8, 16, 31, 64})
+    for (std::int64_t n : {0, 1, 15, 16, 63, 255, 256, 257, 300, 511, 600}) {
+      std::memset(static_cast<void*>(to.data()), 0x55, to.size() * sizeof(T));
+      const std::vector<T> before = to;
+      cleave::bound_loops l;
+      l.past_caches = true;
+      const void* const loads[] = {from.data()};
+      const std::int64_t offset[] = {begin, begin}, apart[] = {0, 0};
+      cleave::map_lines<tripled>({&l, loads, to.data(), offset, apart, 1, 0, n});
+      cleave::finish_stores_past_caches();
+      for (std::int64_t i = 0; i < std::ssize(to); ++i) {
+        const auto k = static_cast<std::size_t>(i);
+        const T want = i >= begin && i < begin + n ? static_cast<T>(static_cast<float>(3 * (i % 40))) : before[k];
+        ASSERT_EQ(std::memcmp(&to[k], &want, sizeof(T)), 0) << "element " << i << " of " << n << " from " << begin;
+      }
+    }
+}
+TEST(blocks, stores_past_caches) {
+  expect_stores_past_caches<float>();
+  expect_stores_past_caches<double>();
+  expect_stores_past_caches<std::int8_t>();
+  expect_stores_past_caches<cleave::bfloat16>();
+}
+
+constexpr cleave::function scaled([](auto x, auto y) { return x * 2.0 + y; });
+
+// Results that are larger than the caches, beside their operands and in their place.
+TEST(blocks, results_larger_than_the_caches) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks()});
+  // Lines that begin anywhere in a line of the cache.
+  const std::int64_t cols = 1031, rows = support::ranks() * ((cleave::detail::past_caches_bytes / 4 + cols) / cols);
+  matrix<float> x(g, {rows, cols}), z(g, {rows, cols});
+  vector<float> y(g, {rows});
+  const auto x_at = [](std::int64_t i, std::int64_t j) { return static_cast<float>((i * 7 + j * 3) % 1000); };
+  x.fill_by([&](const auto& at) { return x_at(at[0], at[1]); });
+  y.fill_by([](const auto& at) { return static_cast<float>(at[0]); });
+  const auto expect_scaled = [&](const matrix<float>& got) {
+    std::int64_t wrong = 0;
+    const std::int64_t first = got.offset()[0], mine = got.local_extents()[0];
+    for (std::int64_t i = 0; i < mine; ++i)
+      for (std::int64_t j = 0; j < cols; ++j)
+        if (got.data()[i * cols + j] != 2 * x_at(first + i, j) + static_cast<float>(first + i)) ++wrong;
+    EXPECT_EQ(wrong, 0);
+  };
+  z = scaled(x, y);
+  expect_scaled(z);
+  x = scaled(x, y);
+  expect_scaled(x);
+}
+
+} // namespace

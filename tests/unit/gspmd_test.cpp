@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The smallest programs of those that moved more than GSPMD does (tests/oracle/against_jax.py), one for each rule that
+// was missing. The bytes are those of the plan that is meant.
+#include <cleave/expr/movement.hpp>
+#include <cleave/expr/reductions.hpp>
+#include <cleave/plan/plan.hpp>
+#include <cleave/simulate/simulate.hpp>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace cleave;
+
+constexpr std::string_view x = "x", y = "y";
+const dim_ref row{"row", 24}, column{"column", 16}, double_column{"double column", 32}, none{"none", 0};
+
+struct sharded {
+  dim_ref dim;
+  std::vector<std::string_view> axes{};
+};
+/// A layout on a mesh of 4 x 2 devices.
+spec laid_out(std::initializer_list<sharded> dims) {
+  spec s;
+  s.mesh.axes = {{x, 4}, {y, 2}};
+  for (const sharded& d : dims) {
+    placement p(d.dim);
+    for (std::string_view axis : d.axes) p.axes.push_back(axis);
+    s.dims.push_back(p);
+  }
+  return s;
+}
+
+/// The bytes of a function's plan for the fewest bytes, products done once; its simulation must give what the plain
+/// evaluator gives.
+template <class F>
+std::int64_t bytes_of(F function, std::initializer_list<spec> arguments, const spec& result) {
+  recorder in(result.mesh);
+  std::vector<value> given;
+  for (const spec& s : arguments) given.push_back(in.input(element::f64, s));
+  in.output(function(given), element::f64, result);
+  const graph g = in.take();
+  EXPECT_TRUE(g.found.ok());
+  const sizes at = sizes_for(g);
+  const program p = partition(g, at, policy::bytes_first(1));
+  EXPECT_TRUE(p.found.ok());
+  std::vector<host_array> values;
+  for (node_id input : g.inputs) {
+    values.emplace_back(shape_of(g.nodes[input].type, at));
+    for (std::size_t i = 0; i < values.back().data.size(); ++i)
+      values.back().data[i] = static_cast<double>((i * 37 + 11) % 64) / 16 - 2;
+  }
+  const auto want = evaluate(g, at, values);
+  const simulated got = simulate(p, at, values);
+  EXPECT_EQ(got.problem, "");
+  EXPECT_EQ(first_difference(want[0].data, got.results[0].data, 1e-12), -1);
+  return bytes(p, at);
+}
+
+using values = const std::vector<value>&;
+
+TEST(MovesNoMoreThanGspmd, EveryDeviceMakesAnOuterProductOfWhatItHas) {
+  EXPECT_EQ(bytes_of([](values v) { return dot(v[0], v[1]); }, {laid_out({{row}}), laid_out({{column}})},
+                     laid_out({{row}, {column}})),
+            0);
+}
+TEST(MovesNoMoreThanGspmd, WhatIsWholeIsSlicedBehindAFlip) {
+  EXPECT_EQ(bytes_of([](values v) { return flip(sin(v[0]), row); }, {laid_out({{row}, {column}})},
+                     laid_out({{row, {x}}, {column}})),
+            0);
+}
+TEST(MovesNoMoreThanGspmd, ASoftmaxIsMovedOnceBehindIt) {
+  // An all-to-all of the result's 12 x 16 elements that a device of y has; x has 4 devices.
+  EXPECT_EQ(bytes_of([](values v) { return exp(v[0]) / sum(exp(v[0]), column); }, {laid_out({{row, {x}}, {column}})},
+                     laid_out({{row}, {column, {x}}})),
+            24 * 16 / 4 * 3 / 4 * 8);
+}
+TEST(MovesNoMoreThanGspmd, WhatHasNoElementsMovesNothing) {
+  EXPECT_EQ(bytes_of([](values v) { return slice(shift(v[0], row, 1) + v[0], row, none, 20, 20); },
+                     {laid_out({{row, {x}}, {column}})}, laid_out({{none}, {column}})),
+            0);
+}
+TEST(MovesNoMoreThanGspmd, AnExchangeGoesWhereItsReadersAreWanted) {
+  // The pieces are exchanged as they become whole: 24 x 16 elements each.
+  EXPECT_EQ(bytes_of([](values v) { return sin(concat(double_column, piece(v[0], column), piece(v[1], column))); },
+                     {laid_out({{row}, {column, {x}}}), laid_out({{row}, {column, {x}}})},
+                     laid_out({{row, {x}}, {double_column}})),
+            2 * 24 * 16 / 4 * 3 / 4 * 8);
+}
+TEST(MovesNoMoreThanGspmd, PartialValuesAreScatteredBeforeTheyAreReducedFurther) {
+  const dim_ref deep{"deep", 8};
+  // 24 x 16 partial values, of which a device of x and y keeps an eighth; then 2 columns of it go from y to x.
+  const std::int64_t scattered = 24 * 16 / 8 * 7 * 8;
+  EXPECT_LE(bytes_of([&](values v) { return max(max(v[0], deep), row); }, {laid_out({{deep, {x, y}}, {row}, {column}})},
+                     laid_out({{column, {y}}})),
+            scattered + 64);
+}
+
+} // namespace
