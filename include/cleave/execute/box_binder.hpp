@@ -23,7 +23,7 @@ inline bool reads_around_shard(const binder& b, const step& s) {
   return false;
 }
 
-/// The exchanges that a map waits for by itself, after what it computes away from their halos: their waits are just
+/// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just
 /// before it. By number of the step in which each began.
 inline indexed_vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
   indexed_vector<std::size_t> begun;

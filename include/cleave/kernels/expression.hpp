@@ -29,7 +29,7 @@ constexpr tape_role role_of(op code) {
     default: return tape_role::operation;
   }
 }
-constexpr bool is_literal(tape_role r) { return r == tape_role::constant || r == tape_role::count; }
+CLEAVE_FUNCTION constexpr bool is_literal(tape_role r) { return r == tape_role::constant || r == tape_role::count; }
 
 /// One entry of a tape. `Code` is an op; T the type of its result; the ints say where its operands are:
 /// op::input:    A the operand of the loop, B the class of its stride along the inner dim (0, 1, or 2: known when it

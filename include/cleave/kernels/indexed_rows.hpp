@@ -65,6 +65,9 @@ CLEAVE_FUNCTION void gather_line_32(const T* table, const std::int32_t* indices,
     rows[j] = found ? x : T{};
   }
 }
+/// A variable, since device code must not call numeric_limits.
+inline constexpr std::int64_t largest_int32 = std::numeric_limits<std::int32_t>::max();
+
 /// One element of the rows of a line of indices.
 template <class T, class I>
 CLEAVE_FUNCTION void gather_line(const T* table, std::int64_t table_stride, const I* indices, T* rows,
@@ -72,7 +75,7 @@ CLEAVE_FUNCTION void gather_line(const T* table, std::int64_t table_stride, cons
   if (rows_stride == 1 && table_stride == 0 && block.stride == 1) {
     if constexpr (std::is_same_v<I, std::int32_t>) {
       // Offsets of 32 bits are half the work in vector code.
-      if (block.extent > 0 && block.begin + block.extent <= std::numeric_limits<std::int32_t>::max())
+      if (block.extent > 0 && block.begin + block.extent <= largest_int32)
         return gather_line_32(table, indices, rows, n, static_cast<std::int32_t>(block.begin),
                               static_cast<std::int32_t>(block.begin + block.extent));
     }
