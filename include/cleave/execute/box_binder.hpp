@@ -103,7 +103,7 @@ class box_binder {
       for (std::int64_t block = floor_div(d, n); block <= floor_div(d + n - 1, n); ++block)
         if (const std::int64_t cut = block * n - d; cut > 0 && cut < n) cuts.push_back(cut);
     }
-    std::vector<std::int64_t> changes;
+    indexed_vector<std::int64_t> changes;
     ranges_.append_cuts(i, changes);
     const std::int64_t first = b_.held_along(s_.loop, s_.space, i).begin;
     for (std::int64_t at : changes)
