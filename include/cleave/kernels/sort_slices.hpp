@@ -113,7 +113,9 @@ struct sort_slice {
   }
   template <class X>
   static void reorder(X* x, const indexed_vector<std::int32_t>& place) {
-    const indexed_vector<stored_apart<X>> before(x, x + place.size());
+    indexed_vector<stored_apart<X>> before;
+    before.reserve(place.size());
+    for (std::size_t i = 0; i < place.size(); ++i) before.push_back(x[i]);
     for (std::size_t i = 0; i < place.size(); ++i) x[i] = before[place[i]].value;
   }
   // A vector of bool has no elements.
