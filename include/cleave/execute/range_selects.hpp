@@ -6,7 +6,6 @@
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/expression_of.hpp>
 
-
 // Selects by ranges of indices, such as the interior of a grid. The iteration space is cut where such a predicate
 // changes. Within a box of it every such select has one branch, so that boxes are computed without the test.
 
