@@ -200,6 +200,16 @@ TEST_F(Evaluate, LargestElementsAreDistinctWhereAllAreTheLeast) {
   expect(values, {1, -inf, -inf});
   expect(indices, {1, 0, 2});
 }
+// Against JAX: program 2347 of seed 1 of against_jax.py.
+TEST_F(Evaluate, LargestElementsOfIntegersMayBeNegative) {
+  for (const element e : {element::i8, element::i32, element::i64}) {
+    const value a = argument(e, {i}, {4}, {-3, 4, -1, -2});
+    const auto [values, indices] = top_k(a, i, dim_ref{"place", 3});
+    set({"place", 3}, 3);
+    expect(values, {4, -1, -2});
+    expect(indices, {1, 2, 3});
+  }
+}
 TEST_F(Evaluate, SortsEitherWay) {
   const value a = argument(element::f32, {i, j}, {2, 3}, {2, 3, 1, 5, 4, 5});
   expect(sort(a, j), {1, 2, 3, 4, 5, 5});

@@ -59,9 +59,7 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
   const detail::op_builder apply(in, where);
   const value index = in.iota(over, element::i32, where),
               none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, where);
-  const value least = in.constant(is_floating(type) ? -std::numeric_limits<double>::infinity()
-                                                    : static_cast<double>(std::numeric_limits<std::int64_t>::min()),
-                                  type, where);
+  const value least = in.constant(lowest_of(type), type, where);
   value taken{}, values{}, indices{};
   const value position = in.iota(rank, element::i32, where);
   for (std::int64_t k = 0; k < rank.extent; ++k) {

@@ -151,13 +151,10 @@ inline double combined(reduction how, element e, double a, double b) {
 inline double identity_of(reduction how, element e) {
   if (how == reduction::sum) return 0;
   if (how == reduction::prod) return 1;
-  const bool largest = how == reduction::min;
-  if (is_floating(e))
-    return largest ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
-  const bool is_signed = e == element::i8 || e == element::i32 || e == element::i64;
+  if (how == reduction::max) return lowest_of(e);
+  if (is_floating(e)) return std::numeric_limits<double>::infinity();
   const std::int64_t width = e == element::boolean ? 1 : 8 * size_of(e);
-  if (!is_signed) return largest ? std::exp2(width) - 1 : 0;
-  return largest ? std::exp2(width - 1) - 1 : -std::exp2(width - 1);
+  return std::exp2(is_signed_integer(e) ? width - 1 : width) - 1;
 }
 
 } // namespace cleave::inline v0::simulation

@@ -6,6 +6,7 @@
 #include <cleave/base/rejected.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
@@ -46,7 +47,13 @@ constexpr bool is_floating(element e) { return e >= element::bf16 && e <= elemen
 constexpr bool is_complex(element e) { return e >= element::c64; }
 /// Whole numbers, which may be indices; bool is not among them.
 constexpr bool is_integer(element e) { return e >= element::i8 && e <= element::u64; }
+constexpr bool is_signed_integer(element e) { return e == element::i8 || e == element::i32 || e == element::i64; }
 
+/// The least value of an element type with an order.
+constexpr double lowest_of(element e) {
+  if (is_floating(e)) return -std::numeric_limits<double>::infinity();
+  return is_signed_integer(e) ? -static_cast<double>(std::uint64_t{1} << (8 * size_of(e) - 1)) : 0;
+}
 /// What the parts of a complex number are; other types are their own.
 constexpr element real_of(element e) {
   return e == element::c64 ? element::f32 : e == element::c128 ? element::f64 : e;
