@@ -151,7 +151,9 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
   const bool whole_work = m.rule.flop == 0 || (m.traits.at[v] & has_flops) == 0 ||
                           a.work.at[v] <= flops_once(m, v) * (1 + m.limits.equal_work);
   const double own = a.price.at[v];
-  const bool together = repeats || !whole_work || must_move(m, a, v);
+  // A product that contracts nothing costs no flops, so that repeating it costs nothing.
+  const bool outer = (m.traits.at[v] & has_flops) != 0 && m.flops.at[v] == 0;
+  const bool together = repeats || !whole_work || outer || must_move(m, a, v);
   if (!together && !is_promising(m, a, v, own)) return false;
   if (f.searched_before(v)) return false;
   bool changed = false;
