@@ -143,8 +143,9 @@ class Program:
         return values
 
     def values_on_one_device(self):
-        """The values without shardings: what JAX means, whatever its partitioner makes of it."""
-        return self.sums(jax.jit(self.function)(*self.arguments()))
+        """The values without shardings, op by op: what JAX means, whatever XLA makes of the program."""
+        with jax.disable_jit():
+            return self.sums(self.function(*self.arguments()))
 
     def record(self, show=False):
         """The record of the program: what JAX makes of it."""
