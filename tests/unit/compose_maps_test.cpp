@@ -109,8 +109,8 @@ TEST(ComposeMaps, AgreeWithOneAfterTheOtherElementByElement) {
     for (const std::int64_t offset : {-3, -1, 0, 2})
       for (const std::int64_t to : {4, 6, 9})
         for (const auto& [stride, divisor, floors] :
-             {std::tuple(1, 1, false), std::tuple(-1, 1, false), std::tuple(2, 1, false), std::tuple(1, 2, false),
-              std::tuple(1, 2, true), std::tuple(-1, 2, true)})
+             {std::tuple(1, 1, false), std::tuple(1, 1, true), std::tuple(-1, 1, false), std::tuple(2, 1, false),
+              std::tuple(1, 2, false), std::tuple(1, 2, true), std::tuple(-1, 2, true)})
           all.push_back({stride, stride < 0 ? offset + 5 : offset, divisor, floors, b, to});
   int composed = 0;
   for (const simple& a : all)

@@ -120,7 +120,7 @@ TEST(Verify, RefusesExchangesThatAreNotWaitedForInTheirLoop) {
 std::vector<step> overlapped(written w) {
   std::vector<std::size_t> memory;
   for (std::size_t b = 0; b < w.p.buffers.size(); ++b) memory.push_back(b);
-  lowering::overlap_exchanges(w.p.steps, w.p.maps, memory);
+  lowering::overlap_exchanges(w.p.steps, w.p.buffers, w.p.maps, memory);
   return w.p.steps;
 }
 std::size_t waits_before(const std::vector<step>& steps) {
@@ -192,7 +192,7 @@ TEST(Verify, MemoryOfAnExchangeInFlightIsNotTakenBeforeItIsOver) {
     s.assigned = s.role != role::workspace;
     e.storages.push_back(s);
   }
-  lowering::overlap_exchanges(e.made.steps, e.made.maps, e.memory);
+  lowering::overlap_exchanges(e.made.steps, e.made.buffers, e.made.maps, e.memory);
   const program p = lowering::allocate(std::move(e));
   EXPECT_TRUE(verify(p));
   const std::size_t over = waits_before(p.steps);

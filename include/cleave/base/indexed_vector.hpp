@@ -117,6 +117,9 @@ class indexed_vector {
     std::swap(capacity_, other.capacity_);
   }
 
+  /// A copy for the standard library.
+  operator std::vector<T>() const { return std::vector<T>(begin(), end()); }
+
   friend bool operator==(const indexed_vector& a, const indexed_vector& b) {
     if (a.size_ != b.size_) return false;
     for (std::size_t i = 0; i < a.size_; ++i)

@@ -106,7 +106,8 @@ constexpr std::optional<dim_map> composed_map(const graph& g, const dim_map& inn
   m.divisor = inner.divisor * outer.divisor;
   if (m.divisor != 1 && m.stride != 1 && m.stride != -1) return std::nullopt;
   if (m.divisor != 1 && (inner.window != no_dim || outer.window != no_dim)) return std::nullopt;
-  m.floors = inner.floors || outer.floors;
+  // How a map by a divisor of 1 rounds means nothing.
+  m.floors = (inner.divisor != 1 && inner.floors) || (outer.divisor != 1 && outer.floors);
   if (outer.window != no_dim) {
     m.window = outer.window;
     m.dilation = inner.stride * outer.dilation;

@@ -47,9 +47,11 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   check();
   planner::exchange_merges(g, m, a, f);
   check();
+  made.found = planner::find_tie(m, a, f);
+  // After the ties: what it puts off may be put off for one operand or for another.
   planner::look_further(m, a, f);
   check();
-  made.found = sound ? planner::find_tie(m, a, f) : verdict{fault::internal, {}, "choose"};
+  if (!sound) made.found = {fault::internal, {}, "choose"};
   made.score = planner::total_price(m, a);
   for (std::size_t v = 0; v < m.count; ++v)
     if (planner::is_transparent(m, a, v)) {
