@@ -190,7 +190,7 @@ TEST_F(Cases, moe) {
   using namespace on8;
   using Tokens = f32<mesh(g / x, s, m)>;
   check<"moe/x._.___x._.___x._.___cx._._.___to__x._._/m8",
-        Tokens(Tokens, f32<mesh(m, e)>, f32<mesh(e / x, m, h)>, f32<mesh(e / x, h, m)>), 1, 300>(experts::moe);
+        Tokens(Tokens, f32<mesh(m, e)>, f32<mesh(e / x, m, h)>, f32<mesh(e / x, h, m)>), 1, 1000>(experts::moe);
 }
 
 } // namespace
