@@ -4,10 +4,15 @@
 // Two programs timed side by side in one process, and what was measured as a line of JSON.
 #pragma once
 
+#include <Kokkos_Core.hpp>
+
 #include <mpi.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -93,5 +98,39 @@ class results {
   }
   std::FILE* file_ = nullptr;
 };
+
+/// What a program measures with, on all ranks: RESULTS.jsonl, seconds for each measurement, and the name of the only
+/// part that is asked for, if one is.
+struct task {
+  results& out;
+  MPI_Comm comm;
+  int ranks;
+  double seconds;
+  std::string only;
+};
+
+/// The main function of a program that measures: `NAME RESULTS.jsonl [SECONDS [PART]]`.
+template <class F>
+int run(int argc, char** argv, double seconds, F&& part) {
+  int provided = 0, status = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  {
+    const Kokkos::ScopeGuard kokkos(argc, argv);
+    int rank = 0, ranks = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    try {
+      if (argc < 2) throw std::runtime_error(std::string("usage: ") + argv[0] + " RESULTS.jsonl [SECONDS [PART]]");
+      results out(argv[1], MPI_COMM_WORLD);
+      part(task{out, MPI_COMM_WORLD, ranks, argc > 2 ? std::atof(argv[2]) : seconds, argc > 3 ? argv[3] : ""});
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "rank %d: %s\n", rank, e.what());
+      status = 1;
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+  }
+  MPI_Finalize();
+  return status;
+}
 
 } // namespace measure

@@ -150,31 +150,13 @@ void run_dot(measure::results& out, MPI_Comm comm, int ranks, double seconds) {
 } // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0, status = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-  {
-    const Kokkos::ScopeGuard kokkos(argc, argv);
-    int rank = 0, ranks = 1;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    try {
-      if (argc < 2) throw std::runtime_error("usage: run_time RESULTS.jsonl [seconds for each measurement]");
-      measure::results out(argv[1], MPI_COMM_WORLD);
-      const double seconds = argc > 2 ? std::atof(argv[2]) : 4;
-      const std::string only = argc > 3 ? argv[3] : "";
-      const auto wanted = [&](const char* name) { return only.empty() || only == name; };
-      if (ranks == 1 && wanted("add")) run_add(out, seconds / 4);
-      if (ranks > 1 && wanted("dot")) run_dot(out, MPI_COMM_WORLD, ranks, seconds / 4);
-      for (const auto& [data, model] : {std::pair{ranks, 1}, std::pair{1, ranks}}) {
-        if (ranks > 1 && wanted("digits")) run_digits(out, MPI_COMM_WORLD, data, model, seconds);
-        if (ranks > 1 && wanted("mlp")) run_mlp(out, MPI_COMM_WORLD, data, model, 4 * seconds);
-      }
-    } catch (const std::exception& e) {
-      std::fprintf(stderr, "rank %d: %s\n", rank, e.what());
-      status = 1;
-      MPI_Abort(MPI_COMM_WORLD, 1);
+  return measure::run(argc, argv, 4, [](const measure::task& t) {
+    const auto wanted = [&](const char* name) { return t.only.empty() || t.only == name; };
+    if (t.ranks == 1 && wanted("add")) run_add(t.out, t.seconds / 4);
+    if (t.ranks > 1 && wanted("dot")) run_dot(t.out, t.comm, t.ranks, t.seconds / 4);
+    for (const auto& [data, model] : {std::pair{t.ranks, 1}, std::pair{1, t.ranks}}) {
+      if (t.ranks > 1 && wanted("digits")) run_digits(t.out, t.comm, data, model, t.seconds);
+      if (t.ranks > 1 && wanted("mlp")) run_mlp(t.out, t.comm, data, model, 4 * t.seconds);
     }
-  }
-  MPI_Finalize();
-  return status;
+  });
 }

@@ -120,26 +120,10 @@ void run_cache(measure::results& out, MPI_Comm comm, int ranks, double seconds, 
 } // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0, status = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-  {
-    const Kokkos::ScopeGuard kokkos(argc, argv);
-    int ranks = 1;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    try {
-      if (argc < 2) throw std::runtime_error("usage: stencil_time RESULTS.jsonl [seconds for each measurement]");
-      measure::results out(argv[1], MPI_COMM_WORLD);
-      const double seconds = argc > 2 ? std::atof(argv[2]) : 2;
-      run_plates(out, MPI_COMM_WORLD, ranks, seconds, 256);
-      run_plates(out, MPI_COMM_WORLD, ranks, seconds, 2048);
-      run_cache(out, MPI_COMM_WORLD, ranks, seconds, 256);
-      run_cache(out, MPI_COMM_WORLD, ranks, seconds, 8192);
-    } catch (const std::exception& e) {
-      std::fprintf(stderr, "%s\n", e.what());
-      status = 1;
-      MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-  }
-  MPI_Finalize();
-  return status;
+  return measure::run(argc, argv, 2, [](const measure::task& t) {
+    run_plates(t.out, t.comm, t.ranks, t.seconds, 256);
+    run_plates(t.out, t.comm, t.ranks, t.seconds, 2048);
+    run_cache(t.out, t.comm, t.ranks, t.seconds, 256);
+    run_cache(t.out, t.comm, t.ranks, t.seconds, 8192);
+  });
 }

@@ -4,7 +4,8 @@
 """Runs clang-format and clang-tidy over the project, as the target `lint` does (cmake --workflow --preset lint).
 
 clang-format checks all C++ sources that git knows (with --fix it rewrites them), clang-tidy all headers of include/cleave, which one source
-includes. Comments of more than 120 columns are reported too: clang-format leaves comments alone.
+includes. Comments of more than 120 columns are reported too, since clang-format leaves comments alone, and lines of the documents of more
+than 100 columns, outside of tables and code.
 """
 import argparse
 import concurrent.futures
@@ -17,6 +18,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT = 120
+DOCUMENT_LIMIT = 100
+# Pages that are written from headers and tests, and quote them.
+GENERATED = ("docs/errors.md", "docs/reference.md", "docs/08-operations.md")
 # Lines of tests/fail that its checker reads.
 DATA = ("// expect:", "// mend:")
 
@@ -58,6 +62,19 @@ def check_format(tool: str, fix: bool, files: list[str]) -> bool:
     return long == 0 and (fix or not others)
 
 
+def check_documents() -> bool:
+    count = 0
+    for file in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]):
+        path, code = file.relative_to(ROOT).as_posix(), False
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            code ^= line.startswith("```")
+            if len(line) > DOCUMENT_LIMIT and not code and not line.startswith("|") and path not in GENERATED:
+                print(f"{path}:{number}: {len(line)} columns")
+                count += 1
+    print(f"documents: {count} lines over {DOCUMENT_LIMIT} columns")
+    return count == 0
+
+
 def check_tidy(tool: str, options: str, openmp: str, folder: pathlib.Path, fft: bool) -> bool:
     headers = sorted(path.relative_to(ROOT / "include").as_posix() for path in (ROOT / "include" / "cleave").rglob("*.hpp"))
     if not fft:
@@ -91,6 +108,7 @@ def main() -> int:
     right = True
     if arguments.format:
         right = check_format(arguments.format, arguments.fix, sources(arguments.since)) and right
+        right = check_documents() and right
     if arguments.tidy:
         right = check_tidy(arguments.tidy, arguments.options, arguments.openmp, arguments.folder, arguments.fft) and right
     return 0 if right else 1

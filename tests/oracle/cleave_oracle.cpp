@@ -848,8 +848,6 @@ class case_builder {
   std::string kept_of_reduction() {
     const json &params = field(c_, "params"), &shape = shape_of_output(0);
     if (params.is_object() && (params.contains("dim") || params.contains("axis"))) return without(along_letter(0));
-    if (shape.size() > letters_.size()) throw malformed("the result of a reduction has more dims than its operand");
-    std::string kept = letters_.substr(letters_.size() - shape.size());
     for (unsigned gone = 0; gone < 1u << letters_.size(); ++gone) {
       std::string rest;
       for (std::size_t d = 0; d < letters_.size(); ++d)
@@ -858,7 +856,7 @@ class case_builder {
       for (std::size_t d = 0; fits && d < rest.size(); ++d) fits = shape[d] == extents_.at(rest[d]);
       if (fits) return rest;
     }
-    return kept;
+    throw malformed("the result of a reduction has not the extents of dims of its operand");
   }
   bool reduction(const std::string& op) {
     input("abcdefg");
