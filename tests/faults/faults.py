@@ -311,7 +311,7 @@ expression(f, "l.backwards ? iterations - 1 - iteration : iteration", "iteration
 statement(f, "if (done) break;", "", "unit:Loops.*")
 expression(f, "!a.has(out[i]) ? n : b.has(out[i]) ? batch : m", "!a.has(out[i]) ? n : m", "unit:Evaluate.*")
 f = "simulate/simulate.hpp"
-expression(f, "s.kind == step_kind::fold ? combined(s.combine, e, x, tape.back()) : tape.back()", "tape.back()")
+expression(f, "s.kind == step_kind::fold ? combined(s.combine, e, x, value.back()) : value.back()", "value.back()")
 expression(f, "!std::ranges::equal(f->sent[d][k], memory_[d][memory_of(p_.buffers[s.in[k]])], same_bits)", "false", "unit:Simulate.*")
 expression(f, "writer_[memory_of(out)] != nullptr", "false", "unit:Simulate.*")
 f = "simulate/moves.hpp"

@@ -98,9 +98,9 @@ TEST(blocks, several_roots_in_one_pass) {
 template <class T>
 void expect_stores_past_caches() {
   using cleave::op;
-  using tripled = cleave::tape_expression<1, cleave::tape_node<cleave::load_code, T, 0, 1>,
-                                          cleave::tape_node<static_cast<int>(op::add), T, 0, 0>,
-                                          cleave::tape_node<static_cast<int>(op::add), T, 1, 0>>;
+  using tripled = cleave::fused_expression<1, cleave::fused_node<cleave::load_code, T, 0, 1>,
+                                           cleave::fused_node<static_cast<int>(op::add), T, 0, 0>,
+                                           cleave::fused_node<static_cast<int>(op::add), T, 1, 0>>;
   const std::int64_t room = 700;
   std::vector<T> from(room + 64), to(room + 64);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(static_cast<float>(i % 40));

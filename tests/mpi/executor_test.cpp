@@ -45,7 +45,7 @@ struct product {
     map.in = {3};
     map.out = 4;
     map.loop = p.buffers[4].type;
-    set_tape(p, map, {load(f32, 0), apply(op::relu, f32, 0)});
+    set_expression(p, map, {load(f32, 0), apply(op::relu, f32, 0)});
     p.arguments = 2;
     p.results = 1;
     p.slots = 1;
@@ -107,7 +107,8 @@ struct two_results {
       s.in = {0};
       s.out = static_cast<std::uint16_t>(r + 1);
       s.loop = p.buffers[0].type;
-      set_tape(p, s, {load(f32, 0), literal(f32, r == 0 ? 2 : 1), apply(r == 0 ? op::mul : op::add, f32, 0, 1)}, 3 * r);
+      set_expression(p, s, {load(f32, 0), literal(f32, r == 0 ? 2 : 1), apply(r == 0 ? op::mul : op::add, f32, 0, 1)},
+                     3 * r);
     }
     p.arguments = 1;
     p.results = 2;
@@ -126,7 +127,7 @@ struct turned {
     s.in = {0};
     s.out = 1;
     s.loop = p.buffers[1].type;
-    set_tape(p, s, {load(f32, 0)});
+    set_expression(p, s, {load(f32, 0)});
     p.arguments = 1;
     p.results = 1;
     return p;
@@ -144,7 +145,7 @@ struct doubled {
     s.in = {0};
     s.out = 1;
     s.loop = p.buffers[1].type;
-    set_tape(p, s, {load(f32, 0), literal(f32, 2), apply(op::mul, f32, 0, 1)});
+    set_expression(p, s, {load(f32, 0), literal(f32, 2), apply(op::mul, f32, 0, 1)});
     p.arguments = 1;
     p.results = 1;
     return p;

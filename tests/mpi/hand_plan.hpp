@@ -45,15 +45,15 @@ constexpr layout space_of(const tensor_type& loop, int sharded) {
     if (loop[i] == sharded) l.set(i, axis_list(0));
   return l;
 }
-constexpr tape_op load(element e, int operand) {
-  tape_op t;
+constexpr fused_op load(element e, int operand) {
+  fused_op t;
   t.code = op::input;
   t.type = e;
   t.arg = static_cast<std::uint8_t>(operand);
   return t;
 }
-constexpr tape_op apply(op code, element e, int a, int b = 0, int c = 0) {
-  tape_op t;
+constexpr fused_op apply(op code, element e, int a, int b = 0, int c = 0) {
+  fused_op t;
   t.code = code;
   t.type = e;
   t.in = {static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b), static_cast<std::uint8_t>(c)};
@@ -61,25 +61,25 @@ constexpr tape_op apply(op code, element e, int a, int b = 0, int c = 0) {
 }
 /// Gives a step its expression, whose entries are written from `first` on.
 template <class Program>
-constexpr void set_tape(Program& p, step& s, std::initializer_list<tape_op> ops, std::size_t first = 0) {
+constexpr void set_expression(Program& p, step& s, std::initializer_list<fused_op> ops, std::size_t first = 0) {
   s.first_op = static_cast<std::uint32_t>(first);
-  for (const tape_op& t : ops) p.tape[first + s.ops++] = t;
+  for (const fused_op& t : ops) p.fused_ops[first + s.ops++] = t;
 }
-constexpr tape_op literal(element e, double value) {
-  tape_op t;
+constexpr fused_op literal(element e, double value) {
+  fused_op t;
   t.type = e;
   t.scalar = value;
   return t;
 }
-constexpr tape_op iota(element e, int position) {
-  tape_op t;
+constexpr fused_op iota(element e, int position) {
+  fused_op t;
   t.code = op::iota;
   t.type = e;
   t.arg = static_cast<std::uint8_t>(position);
   return t;
 }
-constexpr tape_op count(element e, std::initializer_list<int> dims) {
-  tape_op t;
+constexpr fused_op count(element e, std::initializer_list<int> dims) {
+  fused_op t;
   t.code = op::count;
   t.type = e;
   for (int d : dims) t.over |= dim_bit(static_cast<dim_id>(d));

@@ -131,10 +131,10 @@ struct long_chain {
     s.out = 3;
     s.loop = p.buffers[3].type;
     s.space = space_of(s.loop, 0);
-    set_tape(p, s,
-             {load(f32, 0), load(f32, 1), apply(op::less, b8, 0, 1), literal(f32, 2), apply(op::mul, f32, 0, 3),
-              load(f32, 2), apply(op::add, f32, 4, 5), iota(f32, 0), apply(op::select, f32, 2, 6, 7),
-              count(f32, {0, 1}), apply(op::div, f32, 8, 9)});
+    set_expression(p, s,
+                   {load(f32, 0), load(f32, 1), apply(op::less, b8, 0, 1), literal(f32, 2), apply(op::mul, f32, 0, 3),
+                    load(f32, 2), apply(op::add, f32, 4, 5), iota(f32, 0), apply(op::select, f32, 2, 6, 7),
+                    count(f32, {0, 1}), apply(op::div, f32, 8, 9)});
     p.arguments = 3;
     p.results = 1;
     return p;
@@ -166,7 +166,7 @@ struct scalar_cast {
     s.in = {0};
     s.out = 1;
     s.loop = p.buffers[1].type;
-    set_tape(p, s, {load(f64, 0), apply(op::cast, i32, 0)});
+    set_expression(p, s, {load(f64, 0), apply(op::cast, i32, 0)});
     p.arguments = 1;
     p.results = 1;
     return p;
@@ -200,7 +200,7 @@ struct folding {
     s.space = space_of(loop, sharded);
     s.folded = static_cast<std::uint8_t>(3 - kept.rank);
     s.combine = How;
-    set_tape(p, s, {load(E, 0), apply(op::mul, E, 0, 0)});
+    set_expression(p, s, {load(E, 0), apply(op::mul, E, 0, 0)});
     p.arguments = 1;
     p.results = 1;
     return p;

@@ -184,8 +184,8 @@ constexpr cleave::function row_sums([](auto u) { return cleave::sum(select(iota(
 constexpr cleave::function scaled_inside([](auto u) { return cleave::interior(2 * u, u, 1, row, col); });
 template <class Result, class F>
 constexpr int variants_of(const F&) {
-  using code = cleave::detail::code_of_step<typename decltype(cleave::plan<Result(Grid)>(F{}))::plan_type, 0>;
-  return cleave::detail::selects_of(code::tape).variants;
+  using step = cleave::detail::code_of_step<typename decltype(cleave::plan<Result(Grid)>(F{}))::plan_type, 0>;
+  return cleave::detail::selects_of(step::code).variants;
 }
 static_assert(variants_of<Grid>(scaled_inside) == 2);
 TEST(movement, ranges_of_indices) {

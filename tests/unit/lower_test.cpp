@@ -213,7 +213,7 @@ TEST(Lower, StencilsAreOnePassOverAShardAndItsHalo) {
       for (std::uint16_t b : s.in)
         if (p.buffers[b].form == form::view) views.push_back(b);
       s.in = views;
-      for (tape_op& t : hidden_shard.tape)
+      for (fused_op& t : hidden_shard.fused_ops)
         if (t.code == op::input) t.arg = 0;
     }
   EXPECT_FALSE(verify(hidden_shard));
@@ -251,8 +251,9 @@ TEST(Lower, StencilsOfComputedValuesKeepTheirShard) {
   EXPECT_TRUE(verify(e));
   const program p = allocate(emitted(e));
   EXPECT_TRUE(verify(p));
-  const auto last = std::ranges::find_if(p.steps,
-                                         [](const step& s) { return s.kind == step_kind::map && s.ops > plain_tape; });
+  const auto last = std::ranges::find_if(p.steps, [](const step& s) {
+    return s.kind == step_kind::map && s.ops > plain_fused_ops;
+  });
   ASSERT_NE(last, p.steps.end());
   // Written over the shard and copied from there: elements would be gone before their neighbours are computed.
   program over = p;
@@ -264,12 +265,12 @@ TEST(Lower, StencilsOfComputedValuesKeepTheirShard) {
   step copy = in_place;
   copy.in = {in_place.out};
   copy.out = result;
-  copy.first_op = static_cast<std::uint32_t>(over.tape.size());
+  copy.first_op = static_cast<std::uint32_t>(over.fused_ops.size());
   copy.ops = 1;
-  tape_op load;
+  fused_op load;
   load.code = op::input;
   load.type = element::f32;
-  over.tape.push_back(load);
+  over.fused_ops.push_back(load);
   over.steps.push_back(copy);
   EXPECT_FALSE(verify(over));
 }
@@ -303,13 +304,13 @@ TEST(Lower, FusesWhatOneStepReads) {
 TEST(Lower, ExpressionsAreCutWhereAStepIsFull) {
   lowered l;
   value v = l.input({{batch, x}, {embed, ""}});
-  for (int i = 0; i < static_cast<int>(3 * lowering::plain_tape); ++i) v = i % 2 == 0 ? exp(v) : sin(v);
+  for (int i = 0; i < static_cast<int>(3 * lowering::plain_fused_ops); ++i) v = i % 2 == 0 ? exp(v) : sin(v);
   l.output(v, {{batch, x}, {embed, ""}});
   l.choose_strategies();
   const emitted e = l.emit_all();
   EXPECT_TRUE(verify(e));
   EXPECT_EQ(e.made.steps.size(), 4u);
-  for (const step& s : e.made.steps) EXPECT_LE(std::size_t{s.ops}, lowering::plain_tape);
+  for (const step& s : e.made.steps) EXPECT_LE(std::size_t{s.ops}, lowering::plain_fused_ops);
 }
 
 TEST(Lower, AllReducesRunInPlaceAndResultsWhereTheCallerWantsThem) {

@@ -296,10 +296,10 @@ TEST(Simulate, ExchangesInFlightAreWaitedFor) {
   };
   for (step s : p.steps)
     if (s.out == p.steps[begun].in[0]) {
-      const std::span<const tape_op> same = tape_of(p, s);
-      s.first_op = static_cast<std::uint32_t>(spoiled.tape.size());
-      spoiled.tape.insert(spoiled.tape.end(), same.begin(), same.end());
-      spoiled.tape.back().code = op::sin;
+      const std::span<const fused_op> same = fused_ops_of(p, s);
+      s.first_op = static_cast<std::uint32_t>(spoiled.fused_ops.size());
+      spoiled.fused_ops.insert(spoiled.fused_ops.end(), same.begin(), same.end());
+      spoiled.fused_ops.back().code = op::sin;
       add(spoiled, s);
     }
   EXPECT_NE(verdict_on(spoiled), "");

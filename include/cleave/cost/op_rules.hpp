@@ -13,7 +13,7 @@ namespace cleave::inline v0 {
 
 enum class step_kind : std::uint8_t;
 struct step;
-struct tape_op;
+struct fused_op;
 struct value;
 
 namespace detail {
@@ -122,7 +122,7 @@ struct op_rules {
   /// be fused; null: it does not.
   bool (*is_expression)(const node&) = nullptr;
   /// The node as an entry of such an expression, as far as it is not its code alone; op::identity: its operand.
-  void (*express)(const node&, const tensor_type& loop, tape_op&) = nullptr;
+  void (*express)(const node&, const tensor_type& loop, fused_op&) = nullptr;
   /// Whether the step reduces the expression of its operand along dims, so that nothing is fused behind it.
   bool folds = false;
   /// What a node becomes otherwise: a step of this kind, by this collective where it communicates; null: no step.

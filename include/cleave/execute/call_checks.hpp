@@ -161,7 +161,7 @@ class call_checks {
     const std::int64_t flat = b.form == form::view ? -1 : first_nan_of(b, address[out]);
     if (flat < 0) return tell({});
     std::string op = operation_of(s), at = place_of(s);
-    if (const tape_op* made = s.ops == 0 ? nullptr : search_.find(s, flat, address); made != nullptr) {
+    if (const fused_op* made = s.ops == 0 ? nullptr : search_.find(s, flat, address); made != nullptr) {
       op = name_of(made->code);
       if (made->line != 0) at = place_of(s.where.name(), made->line);
     }

@@ -13,30 +13,31 @@
 #include <type_traits>
 #include <utility>
 
-// From the tape of a step, a constant, to the type of its expression. Tapes that compute the same are one type.
+// From the fused operations of a step, a constant, to the type of its expression. Steps that compute the same share one
+// type.
 
 namespace cleave::inline v0::detail {
 
 /// The parts of a node of an expression: its op, the element type of its result, and where its operands are (see
-/// tape_node).
+/// fused_node).
 constexpr std::uint64_t word_of(op code, element type, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   return underlying(code) | std::uint64_t{underlying(type)} << 8 | a << 16 | b << 24 | c << 32;
 }
 
-/// All that the code of a tape depends on, one word for each entry.
-struct tape_code {
+/// All that the code of a fused expression depends on, one word for each operation.
+struct fused_code {
   int size = 0;
   std::size_t loads = 0;
-  std::uint64_t word[max_tape]{};
-  const user_entry* user[max_tape]{};
+  std::uint64_t word[max_fused_ops]{};
+  const user_entry* user[max_fused_ops]{};
 
-  /// Of equal tapes the same.
+  /// Of equal expressions the same.
   constexpr std::uint64_t hash() const {
     std::uint64_t h = loads;
     for (int j = 0; j < size; ++j) h = (h ^ word[j]) * 0x9E3779B97F4A7C15u ^ h >> 31;
     return h;
   }
-  friend constexpr bool operator==(const tape_code& a, const tape_code& b) {
+  friend constexpr bool operator==(const fused_code& a, const fused_code& b) {
     if (a.size != b.size || a.loads != b.loads) return false;
     for (int j = 0; j < a.size; ++j)
       if (a.word[j] != b.word[j] || a.user[j] != b.user[j]) return false;
@@ -44,20 +45,20 @@ struct tape_code {
   }
 };
 
-constexpr tape_code tape_code_of(const program_view& p, const step& s) {
+constexpr fused_code fused_code_of(const program_view& p, const step& s) {
   const inner_dim inner = inner_dim_of(s, p.buffers, p.maps);
-  tape_code t;
+  fused_code t;
   t.loads = s.in.size();
   unsigned literals = 0, indices = 0;
-  for (const tape_op& o : tape_of(p, s)) {
+  for (const fused_op& o : fused_ops_of(p, s)) {
     std::uint64_t& word = t.word[t.size];
     switch (role_of(o.code)) {
-      case tape_role::load: word = word_of(o.code, o.type, o.arg, inner.stride[o.arg], 0); break;
-      case tape_role::constant:
-      case tape_role::count: word = word_of(o.code, o.type, literals++, 0, 0); break;
-      case tape_role::index: word = word_of(o.code, o.type, indices++, o.arg == inner.position ? 1 : 0, 0); break;
-      case tape_role::user: t.user[t.size] = o.user; [[fallthrough]];
-      case tape_role::operation: word = word_of(o.code, o.type, o.in[0], o.in[1], o.in[2]); break;
+      case fused_role::load: word = word_of(o.code, o.type, o.arg, inner.stride[o.arg], 0); break;
+      case fused_role::constant:
+      case fused_role::count: word = word_of(o.code, o.type, literals++, 0, 0); break;
+      case fused_role::index: word = word_of(o.code, o.type, indices++, o.arg == inner.position ? 1 : 0, 0); break;
+      case fused_role::user: t.user[t.size] = o.user; [[fallthrough]];
+      case fused_role::operation: word = word_of(o.code, o.type, o.in[0], o.in[1], o.in[2]); break;
     }
     ++t.size;
   }
@@ -91,21 +92,22 @@ struct node_of_word {
 };
 template <std::uint64_t Word>
 struct node_of_word<Word, nullptr> {
-  using type = tape_node<byte_of(Word, 0), element_of_word<Word>, byte_of(Word, 2), byte_of(Word, 3), byte_of(Word, 4)>;
+  using type =
+      fused_node<byte_of(Word, 0), element_of_word<Word>, byte_of(Word, 2), byte_of(Word, 3), byte_of(Word, 4)>;
 };
 
-/// The expression of a tape, the constant `tape` of a type.
+/// The expression of the constant `code` of a type.
 template <class Code>
 struct expression_from {
   template <int... J>
   static auto nodes(std::integer_sequence<int, J...>)
-      -> tape_expression<Code::tape.loads, typename node_of_word<Code::tape.word[J], Code::tape.user[J]>::type...>;
-  using type = decltype(nodes(std::make_integer_sequence<int, Code::tape.size>{}));
+      -> fused_expression<Code::code.loads, typename node_of_word<Code::code.word[J], Code::code.user[J]>::type...>;
+  using type = decltype(nodes(std::make_integer_sequence<int, Code::code.size>{}));
 };
 
 template <class Plan, std::size_t I>
 struct code_of_step {
-  static constexpr tape_code tape = tape_code_of(Plan::frozen, Plan::frozen.steps[I]);
+  static constexpr fused_code code = fused_code_of(Plan::frozen, Plan::frozen.steps[I]);
 };
 /// The expression of a map or fold, step I of a plan.
 template <class Plan, std::size_t I>

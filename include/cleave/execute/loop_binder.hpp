@@ -80,8 +80,8 @@ class loop_binder {
     int next = 0;
     for (std::size_t k = 0; k < s_.in.size(); ++k)
       d.stride[next++] = stride_along(b_.operand(s_, k), address_[k], s_.loop[i]);
-    for (const tape_op& t : tape_of(b_.program, s_))
-      if (role_of(t.code) == tape_role::index) d.stride[next++] = t.arg == i ? 1 : 0;
+    for (const fused_op& t : fused_ops_of(b_.program, s_))
+      if (role_of(t.code) == fused_role::index) d.stride[next++] = t.arg == i ? 1 : 0;
     d.stride[next] = stride_along(b_.result(s_), address_[s_.in.size()], s_.loop[i]);
     return d;
   }
@@ -100,13 +100,13 @@ class loop_binder {
   }
   int indices() const {
     int n = 0;
-    for (const tape_op& t : tape_of(b_.program, s_)) n += role_of(t.code) == tape_role::index ? 1 : 0;
+    for (const fused_op& t : fused_ops_of(b_.program, s_)) n += role_of(t.code) == fused_role::index ? 1 : 0;
     return n;
   }
   void bind_values(bound_loops& l) const {
     int indices = 0, literals = 0;
-    for (const tape_op& t : tape_of(b_.program, s_)) {
-      if (role_of(t.code) == tape_role::index)
+    for (const fused_op& t : fused_ops_of(b_.program, s_)) {
+      if (role_of(t.code) == fused_role::index)
         l.index_base[indices++] = b_.held_along(s_.loop, s_.space, t.arg).begin + part.begin[t.arg];
       if (is_literal(role_of(t.code))) l.literals[literals++] = literal_of(t, b_.at);
     }

@@ -31,9 +31,9 @@ class nan_search {
     }
   }
 
-  /// The entry of the tape of step `s` that made element `flat` of its result NaN; null where it cannot be told.
-  const tape_op* find(const step& s, std::int64_t flat, const indexed_vector<void*>& address) const {
-    for (const tape_op& t : tape_of(b_.program, s))
+  /// The operation of step `s` that made element `flat` of its result NaN; null where it cannot be told.
+  const fused_op* find(const step& s, std::int64_t flat, const indexed_vector<void*>& address) const {
+    for (const fused_op& t : fused_ops_of(b_.program, s))
       if (is_complex(t.type) || t.user != nullptr) return nullptr;
     for (std::uint16_t b : s.in)
       if (b_.is_around_shard(b_.program.buffers[b])) return nullptr;
@@ -44,7 +44,7 @@ class nan_search {
     for (int d = kept; d < s.loop.rank; ++d) folded *= extents(s)[d].size();
     for (std::int64_t f = 0; f < folded; ++f) {
       at.set(extents(s), kept, s.loop.rank, f);
-      if (const tape_op* made = first_nan_of(s, at, address); made != nullptr) return made;
+      if (const fused_op* made = first_nan_of(s, at, address); made != nullptr) return made;
     }
     return nullptr;
   }
@@ -70,26 +70,26 @@ class nan_search {
     for (int d = 0; d < s.loop.rank; ++d) e.along[d] = b_.held_along(s.loop, s.space, d);
     return e;
   }
-  const tape_op* first_nan_of(const step& s, const point& at, const indexed_vector<void*>& address) const {
-    double value[max_tape] = {};
-    const std::span<const tape_op> tape = tape_of(b_.program, s);
-    for (std::size_t t = 0; t < tape.size(); ++t) {
-      const tape_op& o = tape[t];
+  const fused_op* first_nan_of(const step& s, const point& at, const indexed_vector<void*>& address) const {
+    double value[max_fused_ops] = {};
+    const std::span<const fused_op> fused_ops = fused_ops_of(b_.program, s);
+    for (std::size_t t = 0; t < fused_ops.size(); ++t) {
+      const fused_op& o = fused_ops[t];
       value[t] = entry_at(s, o, at, address, value);
-      if (value[t] != value[t] && role_of(o.code) != tape_role::load) return &o;
+      if (value[t] != value[t] && role_of(o.code) != fused_role::load) return &o;
     }
     return nullptr;
   }
-  double entry_at(const step& s, const tape_op& o, const point& at, const indexed_vector<void*>& address,
+  double entry_at(const step& s, const fused_op& o, const point& at, const indexed_vector<void*>& address,
                   const double* value) const {
     switch (role_of(o.code)) {
-      case tape_role::load: return element_at(s, s.in[o.arg], at, address);
-      case tape_role::index:
+      case fused_role::load: return element_at(s, s.in[o.arg], at, address);
+      case fused_role::index:
         return simulation::stored(o.type, static_cast<double>(extents(s)[o.arg].begin + at.index[o.arg]));
-      case tape_role::constant: return simulation::stored(o.type, o.scalar);
-      case tape_role::count: return literal_of(o, b_.at);
+      case fused_role::constant: return simulation::stored(o.type, o.scalar);
+      case fused_role::count: return literal_of(o, b_.at);
       default:
-        return simulation::applied(o.code, tape_of(b_.program, s)[o.in[typed_operand(o.code)]].type, o.type,
+        return simulation::applied(o.code, fused_ops_of(b_.program, s)[o.in[typed_operand(o.code)]].type, o.type,
                                    value[o.in[0]], value[o.in[1]], value[o.in[2]]);
     }
   }

@@ -37,7 +37,7 @@ class plan_identity {
     for (const step& s : p.steps) {
       mix(hash, underlying(s.kind) + 64u * underlying(s.move) + 4096u * s.axes.bits() + (std::uint64_t{s.out} << 32));
       for (std::uint16_t in : s.in) mix(hash, in);
-      for (const tape_op& t : tape_of(p, s)) mix(hash, underlying(t.code) + 1024u * underlying(t.type));
+      for (const fused_op& t : fused_ops_of(p, s)) mix(hash, underlying(t.code) + 1024u * underlying(t.type));
       if (name.empty() || (named_without_line_ && s.where.line != 0)) {
         name = operation_of(s) + place_of(s);
         named_without_line_ = s.where.line == 0;

@@ -11,7 +11,7 @@
 
 namespace cleave::inline v0::detail {
 
-/// What an entry of a tape is to predicates that are ranges of indices.
+/// What an operation of a fused expression is to predicates that are ranges of indices.
 enum class range_part : std::uint8_t {
   other,
   /// An integer that is known when the plan is bound.
@@ -28,11 +28,11 @@ constexpr bool is_comparison(op code) {
          code == op::equal || code == op::not_equal;
 }
 
-/// The parts of all entries of a tape.
+/// The parts of all operations of a fused expression.
 struct range_parts {
-  range_part at[max_tape]{};
+  range_part at[max_fused_ops]{};
 
-  constexpr explicit range_parts(const tape_code& t) {
+  constexpr explicit range_parts(const fused_code& t) {
     for (int j = 0; j < t.size; ++j) at[j] = part_of(t.word[j]);
   }
 
@@ -62,7 +62,7 @@ struct range_parts {
 struct range_selects {
   static constexpr int most_predicates = 4, most_variants = 4;
 
-  /// The predicates of selects, entries of the tape.
+  /// The predicates of selects, operations of the expression.
   int predicates = 0;
   std::uint8_t predicate[most_predicates]{};
   /// How many expressions there are; 0: the expression stays as it is. One is made by these truths, one bit for each
@@ -76,8 +76,8 @@ struct range_selects {
 };
 
 /// The expression where the predicates are known.
-constexpr tape_code resolved(const tape_code& t, const range_selects& r, unsigned truths) {
-  int chosen[max_tape]{};
+constexpr fused_code resolved(const fused_code& t, const range_selects& r, unsigned truths) {
+  int chosen[max_fused_ops]{};
   for (int j = 0; j < t.size; ++j) {
     chosen[j] = j;
     for (int k = 0; k < r.predicates && op_of(t.word[j]) == op::select; ++k)
@@ -85,22 +85,22 @@ constexpr tape_code resolved(const tape_code& t, const range_selects& r, unsigne
         chosen[j] = chosen[byte_of(t.word[j], (truths >> k & 1) != 0 ? 3 : 4)];
   }
   const int last = chosen[t.size - 1];
-  bool kept[max_tape]{};
+  bool kept[max_fused_ops]{};
   kept[last] = true;
   const auto operands = [&](int j) {
-    const tape_role role = role_of(op_of(t.word[j]));
-    return role == tape_role::user ? 3 : role == tape_role::operation ? int{entry_of(op_of(t.word[j])).arity} : 0;
+    const fused_role role = role_of(op_of(t.word[j]));
+    return role == fused_role::user ? 3 : role == fused_role::operation ? int{entry_of(op_of(t.word[j])).arity} : 0;
   };
   for (int j = last; j >= 0; --j) {
     // Numbers and indices keep their places in the bound loops.
-    const tape_role role = role_of(op_of(t.word[j]));
-    const bool stays = is_literal(role) || role == tape_role::index;
+    const fused_role role = role_of(op_of(t.word[j]));
+    const bool stays = is_literal(role) || role == fused_role::index;
     for (int k = 0; k < operands(j) && kept[j]; ++k) kept[chosen[byte_of(t.word[j], 2 + k)]] = true;
     kept[j] = kept[j] || stays;
   }
-  tape_code made;
+  fused_code made;
   made.loads = t.loads;
-  int place[max_tape]{};
+  int place[max_fused_ops]{};
   const auto append = [&](int j) {
     std::uint64_t word = t.word[j];
     for (int k = 0; k < operands(j); ++k) {
@@ -112,15 +112,15 @@ constexpr tape_code resolved(const tape_code& t, const range_selects& r, unsigne
     made.word[made.size++] = word;
   };
   for (int j = 0; j < t.size; ++j) {
-    const tape_role role = role_of(op_of(t.word[j]));
-    if (j != last && (kept[j] || (j > last && (is_literal(role) || role == tape_role::index)))) append(j);
+    const fused_role role = role_of(op_of(t.word[j]));
+    if (j != last && (kept[j] || (j > last && (is_literal(role) || role == fused_role::index)))) append(j);
   }
   append(last);
   return made;
 }
 
 /// Finds the selects of an expression. None, where memory is read across: it is read in tiles instead.
-constexpr range_selects selects_of(const tape_code& t) {
+constexpr range_selects selects_of(const fused_code& t) {
   range_selects r;
   bool indexed = false, selects = false;
   for (int j = 0; j < t.size; ++j) {
@@ -141,9 +141,9 @@ constexpr range_selects selects_of(const tape_code& t) {
     r.predicate[r.predicates++] = static_cast<std::uint8_t>(by);
   }
   if (r.predicates == 0) return r;
-  tape_code made[range_selects::most_variants];
+  fused_code made[range_selects::most_variants];
   for (unsigned truths = 0; truths < 1u << r.predicates; ++truths) {
-    const tape_code one = resolved(t, r, truths);
+    const fused_code one = resolved(t, r, truths);
     int v = 0;
     while (v < r.variants && !(made[v] == one)) ++v;
     if (v == range_selects::most_variants) return {};
@@ -162,7 +162,7 @@ constexpr range_selects selects_of(const tape_code& t) {
 class bound_ranges {
  public:
   bound_ranges(const binder& b, const step& s, const range_selects& selects)
-      : b_(b), tape_(tape_of(b.program, s)), selects_(selects) {
+      : b_(b), fused_ops_(fused_ops_of(b.program, s)), selects_(selects) {
     for (int k = 0; k < selects_.predicates && any(); ++k) find_comparisons(selects_.predicate[k]);
   }
 
@@ -171,7 +171,7 @@ class bound_ranges {
   void append_cuts(int dim, indexed_vector<std::int64_t>& cuts) const {
     const std::int64_t start[max_rank]{};
     for (int j : comparisons_) {
-      const tape_op& t = tape_[as_size(j)];
+      const fused_op& t = fused_ops_[as_size(j)];
       const bool mirrored = has_index(t.in[1]);
       const int index = t.in[mirrored ? 1 : 0], number = t.in[mirrored ? 0 : 1];
       if (dim_of(index) != dim) continue;
@@ -195,18 +195,18 @@ class bound_ranges {
 
  private:
   void find_comparisons(int j) {
-    const tape_op& t = tape_[as_size(j)];
+    const fused_op& t = fused_ops_[as_size(j)];
     if (is_comparison(t.code)) return comparisons_.push_back(j);
     for (int k = 0; k < entry_of(t.code).arity; ++k) find_comparisons(t.in[as_size(k)]);
   }
   int dim_of(int j) const {
-    const tape_op& t = tape_[as_size(j)];
+    const fused_op& t = fused_ops_[as_size(j)];
     if (t.code == op::iota) return t.arg;
     if (t.code == op::broadcast) return dim_of(t.in[0]);
     return dim_of(has_index(t.in[0]) ? t.in[0] : t.in[1]);
   }
   bool has_index(int j) const {
-    const tape_op& t = tape_[as_size(j)];
+    const fused_op& t = fused_ops_[as_size(j)];
     if (t.code == op::iota) return true;
     for (int k = 0; k < entry_of(t.code).arity; ++k)
       if (has_index(t.in[as_size(k)])) return true;
@@ -214,7 +214,7 @@ class bound_ranges {
   }
   /// Of a number, an index or a predicate.
   std::int64_t value(int j, const std::int64_t* index) const {
-    const tape_op& t = tape_[as_size(j)];
+    const fused_op& t = fused_ops_[as_size(j)];
     if (is_literal(role_of(t.code))) return static_cast<std::int64_t>(literal_of(t, b_.at));
     if (t.code == op::iota) return index[t.arg];
     const std::int64_t x = value(t.in[0], index);
@@ -237,7 +237,7 @@ class bound_ranges {
   }
 
   const binder& b_;
-  std::span<const tape_op> tape_;
+  std::span<const fused_op> fused_ops_;
   const range_selects& selects_;
   indexed_vector<int> comparisons_{};
 };

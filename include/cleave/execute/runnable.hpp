@@ -50,7 +50,7 @@ constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   if (!s.in.empty()) h |= element_of_buffer(s.in[0]) << 32;
   if (s.in.size() > 1 && s.ops == 0) h |= element_of_buffer(s.in[1]) << 56;
   if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
-  return s.ops == 0 ? h : h ^ tape_code_of(p, s).hash() << 1;
+  return s.ops == 0 ? h : h ^ fused_code_of(p, s).hash() << 1;
 }
 constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   const step &a = p.steps[i], &b = p.steps[j];
@@ -63,7 +63,7 @@ constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   for (std::size_t k = 0; k < typed; ++k)
     if (p.buffers[a.in[k]].type.element != p.buffers[b.in[k]].type.element) return false;
   if (a.kind == step_kind::fold && folds_inner(p, i) != folds_inner(p, j)) return false;
-  return (a.ops == 0) == (b.ops == 0) && (a.ops == 0 || tape_code_of(p, a) == tape_code_of(p, b));
+  return (a.ops == 0) == (b.ops == 0) && (a.ops == 0 || fused_code_of(p, a) == fused_code_of(p, b));
 }
 template <std::size_t Steps>
 constexpr form_list<Steps> forms_of(const program_view& p) {

@@ -16,32 +16,32 @@
 
 namespace cleave::inline v0 {
 
-/// What an entry of a tape is to a kernel: a load, a number that is known when the kernel starts, an index, or
-/// something computed.
-enum class tape_role : std::uint8_t { load, constant, count, index, user, operation };
-constexpr tape_role role_of(op code) {
+/// What an operation of a fused expression is to a kernel: a load, a number that is known when the kernel starts, an
+/// index, or an operation.
+enum class fused_role : std::uint8_t { load, constant, count, index, user, operation };
+constexpr fused_role role_of(op code) {
   switch (code) {
-    case op::input: return tape_role::load;
-    case op::constant: return tape_role::constant;
-    case op::count: return tape_role::count;
-    case op::iota: return tape_role::index;
-    case op::user: return tape_role::user;
-    default: return tape_role::operation;
+    case op::input: return fused_role::load;
+    case op::constant: return fused_role::constant;
+    case op::count: return fused_role::count;
+    case op::iota: return fused_role::index;
+    case op::user: return fused_role::user;
+    default: return fused_role::operation;
   }
 }
-CLEAVE_FUNCTION constexpr bool is_literal(tape_role r) { return r == tape_role::constant || r == tape_role::count; }
+CLEAVE_FUNCTION constexpr bool is_literal(fused_role r) { return r == fused_role::constant || r == fused_role::count; }
 
-/// One entry of a tape. `Code` is an op; T the type of its result; the ints say where its operands are:
+/// One operation of a fused expression. `Code` is an op; T the type of its result; the ints say where its operands are:
 /// op::input:    A the operand of the loop, B the class of its stride along the inner dim (0, 1, or 2: known when it
 ///               runs; 3: see kernels/block_roots.hpp)
 /// op::constant: A the literal (op::count too)
 /// op::iota:     A the index, B its stride along the inner dim (0 or 1)
 /// others:       A, B, C entries before this one
 template <int Code, class T, int A = 0, int B = 0, int C = 0>
-struct tape_node {
+struct fused_node {
   using type = T;
   static constexpr op code = static_cast<op>(Code);
-  static constexpr tape_role role = role_of(code);
+  static constexpr fused_role role = role_of(code);
   static constexpr int arity = entry_of(code).arity;
   static constexpr int a = A, b = B, c = C;
 };
@@ -52,7 +52,7 @@ inline constexpr int load_code{underlying(op::input)};
 template <auto Function, class T, int A, int B, int C>
 struct user_node {
   using type = T;
-  static constexpr tape_role role = tape_role::user;
+  static constexpr fused_role role = fused_role::user;
   static constexpr int a = A, b = B, c = C;
   CLEAVE_FUNCTION static computed<T> call(computed<T> x, computed<T> y, computed<T> z) { return Function(x, y, z); }
 };
@@ -120,7 +120,7 @@ template <class Node, class Frame, class Row>
 CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& f, const Row& r, std::int64_t i) {
   using Stored = typename Node::type;
   using T = computed<Stored>;
-  if constexpr (Node::role == tape_role::load) {
+  if constexpr (Node::role == fused_role::load) {
     const Stored* at = as<Stored>(r.at[Node::a]);
     if constexpr (Node::b == 0) return *at;
     else if constexpr (Node::b == 1) return at[i];
@@ -128,9 +128,9 @@ CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& 
     else return at[i - r.step[Node::a]];
   } else if constexpr (is_literal(Node::role)) {
     return convert<T>(r.literal[Node::a]);
-  } else if constexpr (Node::role == tape_role::index) {
+  } else if constexpr (Node::role == fused_role::index) {
     return convert<T>(r.index[Node::a] + i * Node::b);
-  } else if constexpr (Node::role == tape_role::user) {
+  } else if constexpr (Node::role == fused_role::user) {
     return Node::call(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
   } else {
     using call = operation<Node::code, Stored>;
@@ -155,13 +155,13 @@ struct last_of<Only> {
 
 /// The whole chain; its value is the last node's.
 template <int Loads, class... Nodes>
-struct tape_expression {
+struct fused_expression {
   /// What is stored, and what `at` gives: the same but for 16-bit numbers.
   using type = typename detail::last_of<Nodes...>::type::type;
   using value_type = computed<type>;
   static constexpr int loads = Loads;
   static constexpr int entries{sizeof...(Nodes)};
-  static constexpr int indices = (0 + ... + (Nodes::role == tape_role::index ? 1 : 0));
+  static constexpr int indices = (0 + ... + (Nodes::role == fused_role::index ? 1 : 0));
   static constexpr int literals = (0 + ... + (is_literal(Nodes::role) ? 1 : 0));
   using row_type = operand_row<loads, indices, literals>;
 
@@ -193,8 +193,8 @@ struct striding_node {
   using type = Node;
 };
 template <class T, int A, int B, int C>
-struct striding_node<tape_node<load_code, T, A, B, C>> {
-  using type = tape_node<load_code, T, A, 2, C>;
+struct striding_node<fused_node<load_code, T, A, B, C>> {
+  using type = fused_node<load_code, T, A, 2, C>;
 };
 } // namespace detail
 
@@ -202,8 +202,8 @@ struct striding_node<tape_node<load_code, T, A, B, C>> {
 template <class Expression>
 struct striding;
 template <int Loads, class... Nodes>
-struct striding<tape_expression<Loads, Nodes...>> {
-  using type = tape_expression<Loads, typename detail::striding_node<Nodes>::type...>;
+struct striding<fused_expression<Loads, Nodes...>> {
+  using type = fused_expression<Loads, typename detail::striding_node<Nodes>::type...>;
 };
 
 } // namespace cleave::inline v0

@@ -12,7 +12,7 @@ namespace cleave::inline v0 {
 
 /// The arrays that a kernel walks through: its loads, then its indices (whose "address" is the index itself), then the
 /// result.
-inline constexpr int max_walked = max_operands + max_tape + 1;
+inline constexpr int max_walked = max_operands + max_fused_ops + 1;
 
 /// One loop: its extent, and how far each array moves with it, in elements.
 struct loop_dim {
@@ -71,8 +71,8 @@ struct bound_loops {
   bool tiled = false;
   /// map: the result is larger than the caches, so it is stored past them.
   bool past_caches = false;
-  std::int64_t index_base[max_tape]{};
-  double literals[max_tape]{};
+  std::int64_t index_base[max_fused_ops]{};
+  double literals[max_fused_ops]{};
   /// fold: how many results there are; the folded range is cut in this many pieces of so many elements, for few
   /// results.
   std::int64_t results = 1;

@@ -21,7 +21,7 @@ CLEAVE_FUNCTION inline const void* advanced(const void* at, std::int64_t element
 
 template <class Row, class Node>
 CLEAVE_FUNCTION inline void advance_load(Row& r, const std::int64_t* offset) {
-  if constexpr (Node::role == tape_role::load)
+  if constexpr (Node::role == fused_role::load)
     r.at[Node::a] = advanced<typename Node::type>(r.at[Node::a], offset[Node::a]);
 }
 
@@ -31,8 +31,8 @@ CLEAVE_FUNCTION inline void advance_load(Row& r, const std::int64_t* offset) {
 template <class Expression>
 struct row_maker;
 template <int Loads, class... Nodes>
-struct row_maker<tape_expression<Loads, Nodes...>> {
-  using expression_type = tape_expression<Loads, Nodes...>;
+struct row_maker<fused_expression<Loads, Nodes...>> {
+  using expression_type = fused_expression<Loads, Nodes...>;
   using row_type = typename expression_type::row_type;
 
   /// The array of the result, among those that are walked through.

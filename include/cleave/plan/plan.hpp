@@ -30,7 +30,7 @@ struct roomy_form {
   static constexpr auto made() {
     const program p = Plan::make();
     roomy_program<Buffers, Steps, Maps, Ops> r;
-    r.buffers = p.buffers.size(), r.steps = p.steps.size(), r.maps = p.maps.size(), r.ops = p.tape.size();
+    r.buffers = p.buffers.size(), r.steps = p.steps.size(), r.maps = p.maps.size(), r.ops = p.fused_ops.size();
     if (r.buffers <= Buffers && r.steps <= Steps && r.maps <= Maps && r.ops <= Ops) freeze_into(r.all, p);
     return r;
   }

@@ -65,7 +65,7 @@ struct program : program_facts {
   std::vector<step> steps{};
   std::vector<dim_map> maps{};
   /// The expressions of maps and folds, one after the other.
-  std::vector<tape_op> tape{};
+  std::vector<fused_op> fused_ops{};
 };
 
 } // namespace cleave::inline v0

@@ -17,7 +17,7 @@ struct program_view {
   std::span<const buffer> buffers;
   std::span<const step> steps;
   std::span<const dim_map> maps;
-  std::span<const tape_op> tape;
+  std::span<const fused_op> fused_ops;
   const mesh_value& mesh = facts.mesh;
   const dim_table& dims = facts.dims;
   const extent_rules& rules = facts.rules;
@@ -25,18 +25,18 @@ struct program_view {
   std::size_t arguments = facts.arguments, results = facts.results, slots = facts.slots;
 
   constexpr program_view(const program_facts& f, std::span<const buffer> b, std::span<const step> s,
-                         std::span<const dim_map> m, std::span<const tape_op> t)
-      : facts(f), buffers(b), steps(s), maps(m), tape(t) {}
+                         std::span<const dim_map> m, std::span<const fused_op> t)
+      : facts(f), buffers(b), steps(s), maps(m), fused_ops(t) {}
   /// Of a program or a frozen program.
   template <class Program>
     requires std::derived_from<Program, program_facts>
-  constexpr program_view(const Program& p) : program_view(p, p.buffers, p.steps, p.maps, p.tape) {}
+  constexpr program_view(const Program& p) : program_view(p, p.buffers, p.steps, p.maps, p.fused_ops) {}
 };
 
 /// The expression of a map or a fold of a program; of other steps empty.
 template <class Program>
-constexpr std::span<const tape_op> tape_of(const Program& p, const step& s) {
-  return std::span<const tape_op>(p.tape).subspan(s.first_op, s.ops);
+constexpr std::span<const fused_op> fused_ops_of(const Program& p, const step& s) {
+  return std::span<const fused_op>(p.fused_ops).subspan(s.first_op, s.ops);
 }
 
 /// A program of fixed size, for a constant.
@@ -45,7 +45,7 @@ struct frozen_program : program_facts {
   std::array<buffer, Buffers> buffers{};
   std::array<step, Steps> steps{};
   std::array<dim_map, Maps> maps{};
-  std::array<tape_op, Ops> tape{};
+  std::array<fused_op, Ops> fused_ops{};
 };
 
 /// A program whose lists may be shorter than the arrays that hold them, because their lengths are known only once it is
@@ -57,7 +57,7 @@ struct roomy_program {
 
   constexpr program_view view() const {
     return {all, std::span(all.buffers).first(buffers), std::span(all.steps).first(steps),
-            std::span(all.maps).first(maps), std::span(all.tape).first(ops)};
+            std::span(all.maps).first(maps), std::span(all.fused_ops).first(ops)};
   }
 };
 
@@ -75,7 +75,7 @@ constexpr void freeze_into(Frozen& f, const program_view& p) {
   detail::copy_list(f.buffers, p.buffers);
   detail::copy_list(f.steps, p.steps);
   detail::copy_list(f.maps, p.maps);
-  detail::copy_list(f.tape, p.tape);
+  detail::copy_list(f.fused_ops, p.fused_ops);
 }
 
 /// A copy with run-time length, for tools that change it.
@@ -85,7 +85,7 @@ constexpr program thawed(const program_view& p) {
   t.buffers.assign(p.buffers.begin(), p.buffers.end());
   t.steps.assign(p.steps.begin(), p.steps.end());
   t.maps.assign(p.maps.begin(), p.maps.end());
-  t.tape.assign(p.tape.begin(), p.tape.end());
+  t.fused_ops.assign(p.fused_ops.begin(), p.fused_ops.end());
   return t;
 }
 

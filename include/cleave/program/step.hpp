@@ -76,10 +76,10 @@ static_assert(step_kinds_in_order());
 
 constexpr const step_kind_entry& entry_of(step_kind k) { return detail::step_kinds[static_cast<std::size_t>(k)]; }
 
-/// One operation of a fused expression. Its operands are earlier entries of the tape, by index.
+/// One operation of a fused expression. Its operands are earlier operations of the expression, by index.
 /// op::input loads in[arg]; op::constant is `scalar`; op::count is the product of the global extents of the dims in
 /// `over` (evaluated when the plan is bound to sizes); op::iota is the global index along dim `arg`.
-struct tape_op {
+struct fused_op {
   op code = op::constant;
   element type = element::none;
   std::array<std::uint8_t, 3> in{};
@@ -92,8 +92,9 @@ struct tape_op {
   const user_entry* user = nullptr;
 };
 
-/// The most entries of a tape, and the most buffers that a step reads: a stencil reads one array at many distances.
-inline constexpr int max_tape = 64;
+/// The most operations of a fused expression, and the most buffers that a step reads: a stencil reads one array at many
+/// distances.
+inline constexpr int max_fused_ops = 64;
 inline constexpr int max_operands = 40;
 static_assert(max_operands >= max_arity);
 
@@ -104,7 +105,7 @@ struct step {
   std::uint16_t out = 0;
   static_vector<std::uint16_t, max_operands> in{};
 
-  // map and fold: the expression, in the program's tape, see tape_of
+  // map and fold: the fused expression, see fused_ops_of
   std::uint32_t first_op = 0;
   std::uint8_t ops = 0;
   /// The iteration space, dims and layout: the dims of `out`, and after them those that a fold reduces.

@@ -84,10 +84,10 @@ constexpr bool write(memory_state& m, std::size_t i) {
 /// Whether a step is what its kind says, apart from the memory that it touches.
 constexpr bool is_legal(const program& p, const step& s) {
   const std::size_t end = s.first_op + std::size_t{s.ops};
-  if (end > p.tape.size()) return false;
-  const tape_op* const tape = p.tape.data();
+  if (end > p.fused_ops.size()) return false;
+  const fused_op* const fused_ops = p.fused_ops.data();
   for (std::size_t i = s.first_op; i < end; ++i)
-    if (tape[i].code == op::input && tape[i].arg >= s.in.count) return false;
+    if (fused_ops[i].code == op::input && fused_ops[i].arg >= s.in.count) return false;
   if (s.kind != step_kind::move) return true;
   const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
   return from.type == to.type && cleave::is_legal({s.move, s.axes, to.where}, from.where);

@@ -50,7 +50,7 @@ constexpr std::int64_t most_flops_of_product(const placed_op& o, const sizes& s)
 
 /// Without a contracted dim a product is an elementwise operation.
 constexpr bool contracts_nothing(const node& n) { return n.over == 0; }
-constexpr void express_product(const node&, const tensor_type&, tape_op& t) { t.code = op::mul; }
+constexpr void express_product(const node&, const tensor_type&, fused_op& t) { t.code = op::mul; }
 
 constexpr void emit_product(const node& n, const placed_op& o, step& s) {
   const tensor_type &a = *o.in[0].type, &b = *o.in[1].type, &out = *o.out.type;

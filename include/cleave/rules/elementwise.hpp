@@ -69,7 +69,7 @@ constexpr bool adds_operands(const node& n) { return n.code == op::add; }
 
 constexpr bool is_elementwise_node(const node&) { return true; }
 /// To run along more dims is to be read with stride 0.
-constexpr void express_elementwise(const node& n, const tensor_type&, tape_op& t) {
+constexpr void express_elementwise(const node& n, const tensor_type&, fused_op& t) {
   if (n.code == op::broadcast) t.code = op::identity;
 }
 

@@ -152,7 +152,7 @@ constexpr strategy follow_loop(const planner::cost_model& m, const planner::assi
 
 /// What a loop carries is set by a step of its own; all else of a loop is its operand, in other memory.
 constexpr bool sets_carried(const node& n) { return n.code == op::carry; }
-constexpr void express_loop(const node&, const tensor_type&, tape_op& t) { t.code = op::identity; }
+constexpr void express_loop(const node&, const tensor_type&, fused_op& t) { t.code = op::identity; }
 
 inline constexpr op_rules loop{
     .what = op_class::loop,

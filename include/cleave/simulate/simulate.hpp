@@ -202,26 +202,26 @@ class machine : slice_steps {
     double* result = data(d, out);
     const element e = out.type.element;
     if (s.kind == step_kind::fold) std::fill_n(result, to.extents.elements(), identity_of(s.combine, e));
-    const std::span<const tape_op> ops = tape_of(p_, s);
-    std::vector<double> tape(ops.size());
+    const std::span<const fused_op> ops = fused_ops_of(p_, s);
+    std::vector<double> value(ops.size());
     loops.run(start, [&](const std::int64_t* at, std::int64_t n, const std::int64_t* step) {
       for (std::int64_t i = 0; i < n; ++i) {
-        for (std::size_t t = 0; t < tape.size(); ++t) {
-          const tape_op& o = ops[t];
+        for (std::size_t t = 0; t < value.size(); ++t) {
+          const fused_op& o = ops[t];
           const auto stream = [&](std::size_t k) { return at[k] + i * step[k]; };
           switch (o.code) {
-            case op::input: tape[t] = data(d, p_.buffers[s.in[o.arg]])[stream(o.arg)]; break;
-            case op::iota: tape[t] = stored(o.type, static_cast<double>(stream(loads + o.arg))); break;
-            case op::constant: tape[t] = stored(o.type, o.scalar); break;
-            case op::count: tape[t] = stored(o.type, count(o.over)); break;
-            case op::user: tape[t] = applied(*o.user, o.type, tape[o.in[0]], tape[o.in[1]], tape[o.in[2]]); break;
+            case op::input: value[t] = data(d, p_.buffers[s.in[o.arg]])[stream(o.arg)]; break;
+            case op::iota: value[t] = stored(o.type, static_cast<double>(stream(loads + o.arg))); break;
+            case op::constant: value[t] = stored(o.type, o.scalar); break;
+            case op::count: value[t] = stored(o.type, count(o.over)); break;
+            case op::user: value[t] = applied(*o.user, o.type, value[o.in[0]], value[o.in[1]], value[o.in[2]]); break;
             default:
-              tape[t] = applied(o.code, ops[o.in[typed_operand(o.code)]].type, o.type, tape[o.in[0]], tape[o.in[1]],
-                                tape[o.in[2]]);
+              value[t] = applied(o.code, ops[o.in[typed_operand(o.code)]].type, o.type, value[o.in[0]], value[o.in[1]],
+                                 value[o.in[2]]);
           }
         }
         double& x = result[at[target] + i * step[target]];
-        x = s.kind == step_kind::fold ? combined(s.combine, e, x, tape.back()) : tape.back();
+        x = s.kind == step_kind::fold ? combined(s.combine, e, x, value.back()) : value.back();
       }
     });
   }

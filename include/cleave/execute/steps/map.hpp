@@ -97,11 +97,11 @@ inline std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, cons
 }
 
 template <class Plan, std::size_t I>
-inline constexpr range_selects selects_of_step = selects_of(code_of_step<Plan, I>::tape);
+inline constexpr range_selects selects_of_step = selects_of(code_of_step<Plan, I>::code);
 template <class Plan, std::size_t I, std::size_t V>
 struct code_of_variant {
-  static constexpr tape_code tape = resolved(code_of_step<Plan, I>::tape, selects_of_step<Plan, I>,
-                                             selects_of_step<Plan, I>.truths[V]);
+  static constexpr fused_code code = resolved(code_of_step<Plan, I>::code, selects_of_step<Plan, I>,
+                                              selects_of_step<Plan, I>.truths[V]);
 };
 template <class Plan, std::size_t I, class Variants>
 struct variants_of;

@@ -15,17 +15,17 @@ constexpr std::uint8_t load(step& s, int buffer) {
   return narrowed(s.in.size() - 1);
 }
 
-/// Appends an entry to the tape of a step, which is the last one that has a tape.
-constexpr void append_op(emission& e, step& s, const tape_op& t) {
-  std::vector<tape_op>& tape = e.out.made.tape;
-  if (s.ops == 0) s.first_op = narrowed(tape.size());
-  tape.push_back(t);
+/// Appends an operation to the fused expression of a step, which is the last one that has one.
+constexpr void append_op(emission& e, step& s, const fused_op& t) {
+  std::vector<fused_op>& fused_ops = e.out.made.fused_ops;
+  if (s.ops == 0) s.first_op = narrowed(fused_ops.size());
+  fused_ops.push_back(t);
   ++s.ops;
 }
 
 /// The value of each entry of an expression.
 struct expressed {
-  std::size_t values[max_tape];
+  std::size_t values[max_fused_ops];
 };
 
 /// Appends the computation of a value to the expression of a step; the index of its entry. Of the root itself what it
@@ -36,7 +36,7 @@ constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size
     if (known.values[entry] == i) return narrowed(entry);
   const partitioned_value& v = e.p.values[i];
   const bool fused = e.f.fused[i] != 0;
-  tape_op t;
+  fused_op t;
   t.type = v.type.element;
   if (v.reads_neighbours && (root || fused)) {
     t.code = op::input;
@@ -157,7 +157,7 @@ constexpr void emit_copy(emission& e, std::size_t i, std::uint16_t to, const par
   s.space = e.out.made.buffers[to].where.reduced();
   s.in_loop = reader.updates ? reader.loop : std::uint8_t{0};
   s.in.push_back(narrowed(buffer_of(e, i)));
-  tape_op t;
+  fused_op t;
   t.code = op::input;
   t.type = s.loop.element;
   append_op(e, s, t);

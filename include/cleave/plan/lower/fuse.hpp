@@ -22,13 +22,13 @@ struct fusion {
 
 /// The most entries and operands of an expression that is no stencil. A halo and its shard are one operand of a
 /// stencil, however often it reads them, so that a stencil is one pass.
-inline constexpr std::size_t plain_tape = 24, plain_operands = 6;
+inline constexpr std::size_t plain_fused_ops = 24, plain_operands = 6;
 inline constexpr std::size_t stencil_loads = max_operands - plain_operands;
 static_assert(plain_operands >= max_arity);
 
 /// The expression of a step while it is filled: what it computes and what it loads.
 struct expression {
-  static_vector<std::size_t, max_tape> members{};
+  static_vector<std::size_t, max_fused_ops> members{};
   static_vector<std::size_t, stencil_loads> loads{};
   /// The loads that are neighbours in a shard and its halo, or are computed from such, and how many halos they are of.
   std::uint8_t neighbours = 0, halos = 0;
@@ -37,7 +37,7 @@ struct expression {
 
   constexpr bool fits() const {
     const std::size_t entries = members.size() + loads.size();
-    return entries <= max_tape && (neighbours > 0 || entries - ranges <= plain_tape);
+    return entries <= max_fused_ops && (neighbours > 0 || entries - ranges <= plain_fused_ops);
   }
   constexpr bool full() const { return loads.full() || loads.size() - neighbours + halos >= plain_operands; }
 };
