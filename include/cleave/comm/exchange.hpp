@@ -8,7 +8,6 @@
 #include <cleave/comm/staging.hpp>
 #include <cleave/storage/fill.hpp>
 
-
 namespace cleave::inline v0::comm {
 
 /// Fills a buffer with elements of others under other indices: halos, shifts, slices, paddings, concatenations. Every

@@ -5,7 +5,6 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/parts.hpp>
 
-
 namespace cleave::inline v0::comm {
 
 /// Parts of shards on their way between devices, one box a message. A part that is one run of memory is neither packed

@@ -8,7 +8,6 @@
 #include <cleave/layout/box.hpp>
 #include <cleave/storage/box.hpp>
 
-
 namespace cleave::inline v0::comm {
 
 /// What a move does: a value of these global extents goes from one layout to another.

@@ -156,7 +156,8 @@ class kept_routes {
   }
 
   /// The offsets of asked rows go to their owners, for those that come to this device.
-  indexed_vector<std::int64_t> exchanged(const indexed_vector<std::int64_t>& to, const indexed_vector<std::int64_t>& from) {
+  indexed_vector<std::int64_t> exchanged(const indexed_vector<std::int64_t>& to,
+                                         const indexed_vector<std::int64_t>& from) {
     if (wide_) return exchange_.exchanged(there_, to, from, group_);
     indexed_vector<std::int32_t> narrow(there_.size());
     for (std::size_t k = 0; k < there_.size(); ++k) narrow[k] = static_cast<std::int32_t>(there_[k]);

@@ -241,7 +241,7 @@ class bound_sort final : public comm::data_routed {
   }
   /// The samples of one of the `own` slices that this device decides for, in order.
   indexed_vector<sample> samples_of_slice(std::int64_t slice, std::int64_t own, const T* sampled,
-                                       const std::int32_t* indices) const {
+                                          const std::int32_t* indices) const {
     indexed_vector<sample> all;
     std::int64_t first = 0;
     for (std::int64_t d = 0; d < how_.devices; ++d) {

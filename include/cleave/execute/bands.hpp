@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/bound_step.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <algorithm>
-#include <vector>
 
 // Maps and folds that follow each other over the same rows run together, a band of rows at a time: what one of them
 // reads or writes is in the cache when the next one reads it. Each step computes the same numbers in the same order as
@@ -80,17 +80,17 @@ class banded_steps final : public step_group {
     std::int64_t a_bytes, b_bytes;
   };
   std::int64_t rows_ = 1, band_ = 1;
-  std::vector<touched> touched_{};
-  std::vector<pair> pairs_{};
+  indexed_vector<touched> touched_{};
+  indexed_vector<pair> pairs_{};
 };
 
 /// Finds the steps of a bound program that run in bands.
 class band_finder {
  public:
-  band_finder(const binder& b, const std::vector<std::unique_ptr<bound_step>>& steps) : b_(b), steps_(steps) {}
+  band_finder(const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps) : b_(b), steps_(steps) {}
 
-  std::vector<std::unique_ptr<step_group>> find() {
-    std::vector<std::unique_ptr<step_group>> all;
+  indexed_vector<std::unique_ptr<step_group>> find() {
+    indexed_vector<std::unique_ptr<step_group>> all;
     const std::size_t count = b_.program.steps.size();
     for (std::size_t i = 0; i + 1 < count; ++i) {
       if (!starts(i)) continue;
@@ -215,10 +215,10 @@ class band_finder {
   }
 
   const binder& b_;
-  const std::vector<std::unique_ptr<bound_step>>& steps_;
+  const indexed_vector<std::unique_ptr<bound_step>>& steps_;
   std::size_t first_ = 0, last_ = 0;
   int dims_ = 0;
-  std::vector<touched> touched_{};
+  indexed_vector<touched> touched_{};
 };
 
 } // namespace cleave::inline v0::detail

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/loop_binder.hpp>
 #include <cleave/execute/range_selects.hpp>
 #include <cleave/kernels/map_boxes.hpp>
@@ -25,8 +25,8 @@ inline bool reads_around_shard(const binder& b, const step& s) {
 
 /// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just before
 /// it. By number of the step in which each began.
-inline std::vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
-  std::vector<std::size_t> begun;
+inline indexed_vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
+  indexed_vector<std::size_t> begun;
   const step& s = p.steps[number];
   for (std::size_t i = number; i > 0 && p.steps[i - 1].kind == step_kind::wait; --i) {
     const step& wait = p.steps[i - 1];
@@ -102,7 +102,7 @@ class box_binder {
       for (std::int64_t block = floor_div(d, n); block <= floor_div(d + n - 1, n); ++block)
         if (const std::int64_t cut = block * n - d; cut > 0 && cut < n) cuts.push_back(cut);
     }
-    std::vector<std::int64_t> changes;
+    indexed_vector<std::int64_t> changes;
     ranges_.append_cuts(i, changes);
     const std::int64_t first = b_.held_along(s_.loop, s_.space, i).begin;
     for (std::int64_t at : changes)

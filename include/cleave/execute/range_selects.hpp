@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/expression_of.hpp>
-
-#include <vector>
 
 // Selects by ranges of indices, such as the interior of a grid. The iteration space is cut where such a predicate
 // changes. Within a box of it every such select has one branch, so that boxes are computed without the test.
@@ -166,7 +165,7 @@ class bound_ranges {
 
   bool any() const { return selects_.variants > 0; }
   /// Appends the indices along a dim of the loop where a predicate changes.
-  void append_cuts(int dim, std::vector<std::int64_t>& cuts) const {
+  void append_cuts(int dim, indexed_vector<std::int64_t>& cuts) const {
     const std::int64_t start[max_rank]{};
     for (int j : comparisons_) {
       const tape_op& t = tape_[as_size(j)];
@@ -237,7 +236,7 @@ class bound_ranges {
   tape_code code_;
   range_parts parts_;
   range_selects selects_;
-  std::vector<int> comparisons_{};
+  indexed_vector<int> comparisons_{};
 };
 
 } // namespace cleave::inline v0::detail

@@ -5,7 +5,6 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/kernels/map.hpp>
 
-
 // A map whose operands are each several arrays, a shard and what is around it, or whose expression is not everywhere
 // the same. Its iteration space is cut into boxes in which every load is one array with plain strides.
 

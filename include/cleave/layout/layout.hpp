@@ -93,8 +93,7 @@ struct layout {
   /// Makes values partial over a set of axes.
   constexpr void set_partial(unsigned over, reduction how = reduction::sum) {
     word &= dims_mask;
-    if (over != 0)
-      word |= std::uint64_t{over} << unreduced_at | static_cast<std::uint64_t>(how) << combine_at;
+    if (over != 0) word |= std::uint64_t{over} << unreduced_at | static_cast<std::uint64_t>(how) << combine_at;
   }
   /// The same sharding of values that are not partial.
   constexpr layout reduced() const { return {word & dims_mask}; }

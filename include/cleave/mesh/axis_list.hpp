@@ -61,9 +61,7 @@ struct axis_list {
   }
   constexpr bool contains(int axis) const { return (bits() >> axis & 1u) != 0; }
   /// Whether the first axes are those of another list: that ends before the first index at which they differ.
-  constexpr bool starts_with(axis_list head) const {
-    return starts_with(packed, head.packed);
-  }
+  constexpr bool starts_with(axis_list head) const { return starts_with(packed, head.packed); }
   /// The same for packed lists.
   static constexpr bool starts_with(std::uint32_t list, std::uint32_t head) {
     const std::uint32_t x = list ^ head, differs = (x | x >> 1 | x >> 2 | x >> 3) & 0x1111'1111u;

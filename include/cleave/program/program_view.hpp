@@ -82,10 +82,10 @@ constexpr void freeze_into(Frozen& f, const program_view& p) {
 constexpr program thawed(const program_view& p) {
   program t;
   static_cast<program_facts&>(t) = p.facts;
-  t.buffers.assign(p.buffers.begin(), p.buffers.end());
-  t.steps.assign(p.steps.begin(), p.steps.end());
-  t.maps.assign(p.maps.begin(), p.maps.end());
-  t.tape.assign(p.tape.begin(), p.tape.end());
+  t.buffers.assign(p.buffers.data(), p.buffers.data() + p.buffers.size());
+  t.steps.assign(p.steps.data(), p.steps.data() + p.steps.size());
+  t.maps.assign(p.maps.data(), p.maps.data() + p.maps.size());
+  t.tape.assign(p.tape.data(), p.tape.data() + p.tape.size());
   return t;
 }
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/collective_permute.hpp>
 #include <cleave/grid.hpp>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/box_binder.hpp>
 #include <cleave/execute/expression_of.hpp>
 #include <cleave/execute/loop_binder.hpp>
@@ -85,7 +86,7 @@ class boxed_map_step final : public bound_step {
 
   const step& step_;
   map_boxes boxes_;
-  std::vector<std::size_t> awaited_;
+  indexed_vector<std::size_t> awaited_;
 };
 
 namespace detail {

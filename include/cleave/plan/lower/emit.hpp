@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/buffers.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::lowering {
 
@@ -17,7 +16,7 @@ constexpr std::uint8_t load(step& s, int buffer) {
 
 /// Appends an entry to the tape of a step, which is the last one that has a tape.
 constexpr void append_op(emission& e, step& s, const tape_op& t) {
-  std::vector<tape_op>& tape = e.out.made.tape;
+  indexed_vector<tape_op>& tape = e.out.made.tape;
   if (s.ops == 0) s.first_op = narrowed(tape.size());
   tape.push_back(t);
   ++s.ops;
@@ -169,8 +168,7 @@ constexpr void emit_step(emission& e, std::size_t i) {
   const partitioned_value& v = e.p.values[i];
   if (e.f.fused[i] != 0 || e.f.uses[i] == 0 || v.origin == origin::rename || v.origin == origin::slice) return;
   if (is_argument(e.in, v)) return;
-  if (v.updates && e.m.of[i] != e.m.of[v.in[2]])
-    emit_copy(e, v.in[2], narrowed(buffer_of(e, i)), v);
+  if (v.updates && e.m.of[i] != e.m.of[v.in[2]]) emit_copy(e, v.in[2], narrowed(buffer_of(e, i)), v);
   // Filled where it is: constant evaluation pays for each copy of a step.
   fill_step(e, i, e.out.made.steps.emplace_back());
 }
@@ -240,8 +238,7 @@ constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fus
   emit_outer_buffers(e);
   emit_stretch(e, 0, p.values.size(), 0);
   for (std::size_t r = 0; r < p.results.size(); ++r)
-    if (!written_in_place(p, m, r))
-      emit_result(e, r);
+    if (!written_in_place(p, m, r)) emit_result(e, r);
   return static_cast<emitted&&>(e.out);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/assignment.hpp>
 
 namespace cleave::inline v0::planner {
@@ -12,8 +13,8 @@ struct fingerprints {
   flat_array<std::uint64_t> of{};
   /// Whether it is that of the present assignment.
   flat_array<std::uint8_t> valid{};
-  std::vector<std::vector<std::uint64_t>> searched =
-      std::vector<std::vector<std::uint64_t>>(bucket_count, std::vector<std::uint64_t>{});
+  indexed_vector<indexed_vector<std::uint64_t>> searched =
+      indexed_vector<indexed_vector<std::uint64_t>>(bucket_count, indexed_vector<std::uint64_t>{});
 
   static constexpr std::size_t bucket_count = 64;
   static constexpr int bucket_shift = 58;
@@ -48,7 +49,7 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
     const std::size_t v = m.g.outputs[r];
     of[v] = mixed(of[v], (asked_of(m, a, r).word & layout::dims_mask) + 7u);
   }
-  std::vector<std::uint64_t> kept;
+  indexed_vector<std::uint64_t> kept;
   for (int distance = 0; distance < m.limits.fingerprint_radius; ++distance) {
     kept = f.of.kept;
     const std::uint64_t* before = kept.data();
