@@ -94,9 +94,17 @@ class indexed_vector {
   constexpr void pop_back() { std::destroy_at(at_ + --size_); }
   /// Removes all elements that are equal to a value. Returns how many there were.
   constexpr std::size_t remove(const T& value) {
+    return remove_if([&](const T& x) { return x == value; });
+  }
+  /// Removes all elements for which `is` holds. Returns how many there were.
+  template <class Is>
+  constexpr std::size_t remove_if(const Is& is) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < size_; ++i)
-      if (!(at_[i] == value)) at_[kept++] = at_[i];
+      if (!is(at_[i])) {
+        if (kept != i) at_[kept] = std::move(at_[i]);
+        ++kept;
+      }
     const std::size_t removed = size_ - kept;
     drop_to(kept);
     return removed;
