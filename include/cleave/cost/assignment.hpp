@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/cost_model.hpp>
 
 namespace cleave::inline v0::planner {
@@ -59,10 +60,10 @@ struct assignment {
   flat_array<std::size_t> priced{};
   flat_array<double> new_prices{};
   flat_array<layout> copies{};
-  std::vector<strategy> candidates{};
+  indexed_vector<strategy> candidates{};
   /// Where changes may be taken back after they were accepted: what nodes were before.
   bool keeps_journal = false;
-  std::vector<change> journal{};
+  indexed_vector<change> journal{};
 
   constexpr explicit assignment(const cost_model& m) {
     chosen.assign(m.count, strategy{});

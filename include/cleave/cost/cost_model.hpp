@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/op_rules.hpp>
 #include <cleave/cost/reshard_cache.hpp>
 #include <cleave/cost/search_limits.hpp>
@@ -178,7 +179,7 @@ struct cost_model {
       if (first_edge.at[v + 1] > most_copies) most_copies = first_edge.at[v + 1];
       first_edge.at[v + 1] += first_edge.at[v];
     }
-    std::vector<std::uint32_t> next(first_edge.kept);
+    indexed_vector<std::uint32_t> next(first_edge.kept);
     for (std::size_t v = 0; v < count; ++v)
       for (int k = 0; k < nodes[v].arity; ++k) {
         const node_id u = nodes[v].in[k];

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/exchange.hpp>
 #include <cleave/cost/strategy.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::planner {
 
@@ -13,7 +12,7 @@ namespace cleave::inline v0::planner {
 /// times as much.
 template <class T>
 struct flat_array {
-  std::vector<T> kept{};
+  indexed_vector<T> kept{};
   T* at = nullptr;
 
   constexpr flat_array() = default;
@@ -34,7 +33,7 @@ struct flat_array {
 /// A list that keeps its memory when it is emptied, for the same reason.
 template <class T>
 struct flat_list {
-  std::vector<T> kept{};
+  indexed_vector<T> kept{};
   T* at = nullptr;
   std::size_t count = 0, capacity = 0;
 

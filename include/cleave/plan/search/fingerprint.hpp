@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/assignment.hpp>
 
 namespace cleave::inline v0::planner {
@@ -14,8 +15,8 @@ struct fingerprints {
   flat_array<std::uint64_t> next{};
   /// Whether it is that of the present assignment.
   flat_array<std::uint8_t> valid{};
-  std::vector<std::vector<std::uint64_t>> searched =
-      std::vector<std::vector<std::uint64_t>>(bucket_count, std::vector<std::uint64_t>{});
+  indexed_vector<indexed_vector<std::uint64_t>> searched =
+      indexed_vector<indexed_vector<std::uint64_t>>(bucket_count, indexed_vector<std::uint64_t>{});
 
   /// Part of all of them: what was searched with another one is searched again.
   std::uint64_t salt = 0;
