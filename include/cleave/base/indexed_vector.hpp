@@ -24,12 +24,16 @@ class indexed_vector {
   using iterator = T*;
   using const_iterator = const T*;
 
+  /// The elements. Inner loops of passes that run in the compiler read it, because a call of operator[] costs them
+  /// three times as much. Members set it; nobody else does.
+  T* at = nullptr;
+
   constexpr indexed_vector() = default;
   // The first constructor has made an object, so its destructor runs if the rest throws.
   constexpr explicit indexed_vector(std::size_t count) : indexed_vector() { resize(count); }
   constexpr indexed_vector(std::size_t count, const T& value) : indexed_vector() { assign(count, value); }
   template <class From>
-    requires requires(From at) { *at; }
+    requires requires(From from) { *from; }
   constexpr indexed_vector(From first, From last) : indexed_vector() {
     assign(first, last);
   }
@@ -47,7 +51,7 @@ class indexed_vector {
   }
   constexpr ~indexed_vector() {
     clear();
-    if (at_ != nullptr) std::allocator<T>().deallocate(at_, capacity_);
+    if (at != nullptr) std::allocator<T>().deallocate(at, capacity_);
   }
   /// So many elements of one value.
   static constexpr indexed_vector filled(std::integral auto count, const T& value = {}) {
@@ -57,20 +61,20 @@ class indexed_vector {
   constexpr std::size_t size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }
   constexpr std::size_t capacity() const { return capacity_; }
-  constexpr T* data() { return at_; }
-  constexpr const T* data() const { return at_; }
-  constexpr T* begin() { return at_; }
-  constexpr const T* begin() const { return at_; }
-  constexpr T* end() { return at_ + size_; }
-  constexpr const T* end() const { return at_ + size_; }
-  constexpr T& front() { return at_[0]; }
-  constexpr const T& front() const { return at_[0]; }
-  constexpr T& back() { return at_[size_ - 1]; }
-  constexpr const T& back() const { return at_[size_ - 1]; }
-  constexpr T& operator[](std::size_t i) { return at_[i]; }
-  constexpr const T& operator[](std::size_t i) const { return at_[i]; }
-  constexpr T& operator[](std::integral auto i) { return at_[as_size(i)]; }
-  constexpr const T& operator[](std::integral auto i) const { return at_[as_size(i)]; }
+  constexpr T* data() { return at; }
+  constexpr const T* data() const { return at; }
+  constexpr T* begin() { return at; }
+  constexpr const T* begin() const { return at; }
+  constexpr T* end() { return at + size_; }
+  constexpr const T* end() const { return at + size_; }
+  constexpr T& front() { return at[0]; }
+  constexpr const T& front() const { return at[0]; }
+  constexpr T& back() { return at[size_ - 1]; }
+  constexpr const T& back() const { return at[size_ - 1]; }
+  constexpr T& operator[](std::size_t i) { return at[i]; }
+  constexpr const T& operator[](std::size_t i) const { return at[i]; }
+  constexpr T& operator[](std::integral auto i) { return at[as_size(i)]; }
+  constexpr const T& operator[](std::integral auto i) const { return at[as_size(i)]; }
 
   template <class... From>
   constexpr T& emplace_back(From&&... from) {
@@ -79,19 +83,19 @@ class indexed_vector {
   }
   constexpr void push_back(const T& value) {
     if (size_ == capacity_) return push_back(T(value));
-    std::construct_at(at_ + size_++, value);
+    std::construct_at(at + size_++, value);
   }
   constexpr void push_back(T&& value) {
     if (size_ == capacity_) {
       // It may lie in this vector.
       T kept(std::move(value));
       move_to(2 * capacity_ + 4);
-      std::construct_at(at_ + size_++, std::move(kept));
+      std::construct_at(at + size_++, std::move(kept));
     } else {
-      std::construct_at(at_ + size_++, std::move(value));
+      std::construct_at(at + size_++, std::move(value));
     }
   }
-  constexpr void pop_back() { std::destroy_at(at_ + --size_); }
+  constexpr void pop_back() { std::destroy_at(at + --size_); }
   /// Removes all elements that are equal to a value. Returns how many there were.
   constexpr std::size_t remove(const T& value) {
     return remove_if([&](const T& x) { return x == value; });
@@ -101,8 +105,8 @@ class indexed_vector {
   constexpr std::size_t remove_if(const Is& is) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < size_; ++i)
-      if (!is(at_[i])) {
-        if (kept != i) at_[kept] = std::move(at_[i]);
+      if (!is(at[i])) {
+        if (kept != i) at[kept] = std::move(at[i]);
         ++kept;
       }
     const std::size_t removed = size_ - kept;
@@ -115,11 +119,11 @@ class indexed_vector {
   /// New elements are T{}.
   constexpr void resize(std::size_t count) {
     make_room(count);
-    for (; size_ < count; ++size_) std::construct_at(at_ + size_);
+    for (; size_ < count; ++size_) std::construct_at(at + size_);
   }
   constexpr void resize(std::size_t count, T value) {
     make_room(count);
-    for (; size_ < count; ++size_) std::construct_at(at_ + size_, value);
+    for (; size_ < count; ++size_) std::construct_at(at + size_, value);
   }
   constexpr void assign(std::size_t count, T value) {
     clear();
@@ -127,7 +131,7 @@ class indexed_vector {
   }
   /// From elements outside of this vector.
   template <class From>
-    requires requires(From at) { *at; }
+    requires requires(From from) { *from; }
   constexpr void assign(From first, From last) {
     clear();
     append(first, last);
@@ -135,29 +139,29 @@ class indexed_vector {
   template <class From>
   constexpr void append(From first, From last) {
     make_room(size_ + static_cast<std::size_t>(last - first));
-    for (; first != last; ++first) std::construct_at(at_ + size_++, *first);
+    for (; first != last; ++first) std::construct_at(at + size_++, *first);
   }
   /// Removes one element. Returns where the next one is.
-  constexpr T* erase(T* at) {
-    for (T* p = at; p + 1 != end(); ++p) *p = std::move(p[1]);
+  constexpr T* erase(T* first) {
+    for (T* p = first; p + 1 != end(); ++p) *p = std::move(p[1]);
     pop_back();
-    return at;
+    return first;
   }
-  /// Before `at`.
-  constexpr void insert(const T* at, T value) {
-    const std::size_t i = static_cast<std::size_t>(at - at_);
+  /// Before `next`.
+  constexpr void insert(const T* next, T value) {
+    const std::size_t i = static_cast<std::size_t>(next - at);
     emplace_back(value);
-    for (std::size_t k = size_ - 1; k > i; --k) at_[k] = std::move(at_[k - 1]);
-    at_[i] = std::move(value);
+    for (std::size_t k = size_ - 1; k > i; --k) at[k] = std::move(at[k - 1]);
+    at[i] = std::move(value);
   }
   template <class From>
-  constexpr void insert(const T* at, From first, From last) {
-    std::size_t i = static_cast<std::size_t>(at - at_);
-    for (; first != last; ++first) insert(at_ + i++, *first);
+  constexpr void insert(const T* next, From first, From last) {
+    std::size_t i = static_cast<std::size_t>(next - at);
+    for (; first != last; ++first) insert(at + i++, *first);
   }
   constexpr void clear() { drop_to(0); }
   constexpr void swap(indexed_vector& other) noexcept {
-    std::swap(at_, other.at_);
+    std::swap(at, other.at);
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
   }
@@ -165,7 +169,7 @@ class indexed_vector {
   friend constexpr bool operator==(const indexed_vector& a, const indexed_vector& b) {
     if (a.size_ != b.size_) return false;
     for (std::size_t i = 0; i < a.size_; ++i)
-      if (!(a.at_[i] == b.at_[i])) return false;
+      if (!(a.at[i] == b.at[i])) return false;
     return true;
   }
 
@@ -184,15 +188,14 @@ class indexed_vector {
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && std::is_nothrow_move_constructible_v<T>);
     T* const to = std::allocator<T>().allocate(capacity);
     for (std::size_t i = 0; i < size_; ++i) {
-      std::construct_at(to + i, std::move(at_[i]));
-      std::destroy_at(at_ + i);
+      std::construct_at(to + i, std::move(at[i]));
+      std::destroy_at(at + i);
     }
-    if (at_ != nullptr) std::allocator<T>().deallocate(at_, capacity_);
-    at_ = to;
+    if (at != nullptr) std::allocator<T>().deallocate(at, capacity_);
+    at = to;
     capacity_ = capacity;
   }
 
-  T* at_ = nullptr;
   std::size_t size_ = 0, capacity_ = 0;
 };
 

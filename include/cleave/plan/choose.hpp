@@ -60,7 +60,7 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
       through.out = planner::produced(m, a, v);
       a.chosen.at[v] = through;
     }
-  made.by_node = static_cast<indexed_vector<strategy>&&>(a.chosen.kept);
+  made.by_node = static_cast<indexed_vector<strategy>&&>(a.chosen);
   return made;
 }
 

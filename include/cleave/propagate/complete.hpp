@@ -24,7 +24,7 @@ struct propagation {
   indexed_vector<std::size_t> first_reader;
   indexed_vector<node_id> readers;
   /// Whether a tensor of a node changed since the node was last looked at.
-  planner::flat_array<std::uint8_t> fresh{};
+  indexed_vector<std::uint8_t> fresh{};
   const node* nodes;
   layout* of;
 
