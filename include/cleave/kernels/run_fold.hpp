@@ -116,15 +116,25 @@ struct fold_work {
       }
     }
   }
+  std::int64_t end_of_piece(std::int64_t flat) const {
+    const std::int64_t range = l.folded.size();
+    return flat + l.chunk < range ? flat + l.chunk : range;
+  }
   /// The folded elements from `flat` on of one result, a piece of them.
   void run_blocks(const odometer& kept, std::int64_t flat, void* out, void* sums) const {
-    const std::int64_t range = l.folded.size(), end = flat + l.chunk < range ? flat + l.chunk : range;
-    std::int64_t done = flat;
-    std::int64_t offset[max_walked];
+    const std::int64_t end = end_of_piece(flat);
     if (flat >= end)
       return block({{&l, from, out, kept.offset(), kept.apart(), 0, 0, 0}, sums, true, true, 1, kept.apart()});
+    run_blocks_of_piece(kept, flat, flat, end, out, sums);
+  }
+  /// Elements `done` to `stop` of the piece that begins at `flat`.
+  void run_blocks_of_piece(const odometer& kept, std::int64_t flat, std::int64_t done, std::int64_t stop_at, void* out,
+                           void* sums) const {
+    const std::int64_t end = end_of_piece(flat);
+    std::int64_t offset[max_walked];
     for_each_block(
-        l.folded, l.walked, flat, end, [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
+        l.folded, l.walked, done, stop_at,
+        [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
           for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k] + at.offset()[k];
           const bool first = done == flat;
           done += rows * (stop - i);
@@ -205,7 +215,47 @@ inline void run_fold(const bound_loops& l, const void* const* from, void* to, vo
 inline bool runs_row_by_row(const bound_loops& l, const fold_functions& f) {
   return on_host && f.inner_folded && l.chunks == 1 && !detail::runs_shortly(l, f.shortly != nullptr);
 }
-/// Results `begin` to `end` of such a fold, on this thread.
+/// Whether a fold has one result and its folded range is cut in pieces.
+inline bool folds_in_pieces(const bound_loops& l, const fold_functions& f) {
+  return on_host && f.inner_folded && l.results == 1 && l.chunks > 1;
+}
+/// How far a thread is in such a fold: in which piece, and up to which element of the folded range.
+struct fold_progress {
+  std::int64_t piece, done;
+  alignas(64) char sums[vector_block * 16];
+};
+/// Begins at an element of the folded range, with the first piece that does not begin before it.
+inline void start_fold(const bound_loops& l, std::int64_t begin, fold_progress& p) {
+  p.piece = (begin + l.chunk - 1) / l.chunk;
+  p.done = p.piece * l.chunk;
+}
+/// Folds elements up to `stop`, in pieces that end before `end`. Elements are added in the same order as by `run_fold`:
+/// a line is cut only where it is a whole number of vectors away from where its piece began, if it is the only one.
+inline void go_on_with_fold(const bound_loops& l, const void* const* from, void* pieces, const fold_functions& f,
+                            std::int64_t stop, std::int64_t end, fold_progress& p) {
+  const detail::fold_work w{l, from, pieces, f.block_of_pieces, f.computed_bytes, nullptr};
+  const odometer kept(l.outer, l.outer.rank, l.walked, 0);
+  while (p.piece < l.chunks) {
+    const std::int64_t begin = p.piece * l.chunk, last = w.end_of_piece(begin);
+    std::int64_t upto = stop < last ? stop : last;
+    if (upto < last)
+      upto = l.folded.rank > 1 ? upto - upto % l.inner.extent : p.done + (upto - p.done) / vector_block * vector_block;
+    if (last > end || upto <= p.done) return;
+    w.run_blocks_of_piece(kept, begin, p.done, upto, w.piece(p.piece), p.sums);
+    p.done = upto;
+    if (upto < last) return;
+    ++p.piece;
+  }
+}
+/// Folds the piece around an element, unless it begins there.
+inline void fold_piece_around(const bound_loops& l, const void* const* from, void* pieces, const fold_functions& f,
+                              std::int64_t at) {
+  if (at % l.chunk == 0) return;
+  const detail::fold_work w{l, from, pieces, f.block_of_pieces, f.computed_bytes, nullptr};
+  detail::fold_work::sums_memory sums;
+  w.run_blocks(odometer(l.outer, l.outer.rank, l.walked, 0), at / l.chunk * l.chunk, w.piece(at / l.chunk), &sums);
+}
+/// Results `begin` to `end` of a fold that runs row by row, on this thread.
 inline void run_part_of_fold(const bound_loops& l, const void* const* from, void* to, const fold_functions& f,
                              std::int64_t begin, std::int64_t end) {
   const detail::fold_work w{l, from, to, f.block, f.stored_bytes, nullptr};
