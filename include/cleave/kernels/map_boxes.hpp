@@ -138,10 +138,7 @@ inline void run_rows_of_boxes(const map_boxes& boxes, void* to, std::int64_t fir
       if (begin >= end || s.stays(loads, out)) continue;
       const bound_loops& l = s.loops;
       const std::int64_t row = l.outer.size() / s.rows;
-      for_each_block(l.outer, l.walked, begin * row, end * row,
-                     [&](const odometer& at, std::int64_t lines, std::int64_t i, std::int64_t stop) {
-                       s.code->lines({&l, loads, out, at.offset(), at.apart(), lines, i, stop});
-                     });
+      detail::map_work::run_elements({l, loads, out, s.code->lines}, begin * row, end * row);
     }
 }
 

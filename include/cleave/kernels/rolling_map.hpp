@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/indexed_vector.hpp>
 #include <cleave/kernels/map_boxes.hpp>
 #include <cleave/storage/as.hpp>
 
@@ -18,32 +17,26 @@ namespace cleave::inline v0 {
 /// do rows that are read from the other end of the array, as on a ring: these are copied first.
 class rolling_map {
  public:
-  rolling_map() = default;
-  /// `elements_fit`: by operand, whether it has the type of the result, and all of it under one address.
-  rolling_map(const map_boxes& boxes, const indexed_vector<bool>& elements_fit) : replaceable_(elements_fit) {
-    if (boxes.row_bytes == 0 || boxes.rows == 0) replaceable_.assign(elements_fit.size(), false);
+  /// `fitting`: the operands that have the type of the result and all of their memory under one address, a bit each.
+  rolling_map(const map_boxes& boxes, std::uint64_t fitting) : rows_(boxes.rows), row_bytes_(boxes.row_bytes) {
+    if (!on_host || row_bytes_ == 0 || rows_ == 0) return;
+    replaceable_ = fitting;
     for (const map_box& box : boxes.all)
       for (const map_segment& s : box.segments)
         for (const map_segment::source& load : s.from)
-          if (!load.beside_result) replaceable_[load.address] = false;
-    at_distance_.assign(elements_fit.size(), false);
-    rows_ = boxes.rows;
-    row_bytes_ = boxes.row_bytes;
+          if (!load.beside_result) replaceable_ &= ~bit(load.address);
     for (const map_box& box : boxes.all)
       for (const map_segment& s : box.segments)
         for (const map_segment::source& load : s.from)
-          if (replaceable_[load.address] && load.bytes != s.out_bytes) {
-            at_distance_[load.address] = true;
-            note(load.bytes - s.out_bytes, load.bytes, s.rows);
-          }
-    block_ = row_bytes_ == 0 ? 1 : std::clamp<std::int64_t>(block_bytes / row_bytes_, 1, std::max<std::int64_t>(rows_, 1));
+          if (may_replace(load.address) && load.bytes != s.out_bytes) note(load, s);
+    block_ = std::clamp<std::int64_t>(block_bytes / row_bytes_, 1, rows_);
     slots_ = rows_up(behind_, block_) + 1;
   }
 
   /// Whether the result may have the memory of an operand, and whether the map must roll then: each element of the
   /// result needs more of the operand than the element whose place it takes.
-  bool may_replace(std::size_t operand) const { return on_host && replaceable_[operand]; }
-  bool rolls(std::size_t operand) const { return may_replace(operand) && at_distance_[operand]; }
+  bool may_replace(std::size_t operand) const { return (replaceable_ & bit(operand)) != 0; }
+  bool rolls(std::size_t operand) const { return (replaceable_ & at_distance_ & bit(operand)) != 0; }
 
   /// Runs the map: the result is written to the memory of operand `replaced`. The boxes have their addresses.
   void run(map_boxes& boxes, std::size_t replaced, const void* const* at, char* to) {
@@ -78,16 +71,20 @@ class rolling_map {
   static constexpr std::int64_t rows_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
   bool is_far(std::int64_t distance) const { return 2 * std::abs(distance) > rows_ * row_bytes_; }
-  /// A read of `rows` rows at a distance, from byte `from` on.
-  void note(std::int64_t distance, std::int64_t from, std::int64_t rows) {
-    if (is_far(distance)) {
+  static std::uint64_t bit(std::size_t operand) { return std::uint64_t{1} << operand; }
+  /// A read at a distance.
+  void note(const map_segment::source& load, const map_segment& s) {
+    at_distance_ |= bit(load.address);
+    const std::int64_t distance = load.bytes - s.out_bytes;
+    if (!is_far(distance)) {
+      std::int64_t& reach = distance < 0 ? behind_ : ahead_;
+      reach = std::max(reach, rows_up(std::abs(distance), row_bytes_));
+    } else if (distance < 0) {
       // Rows that begin within a row end within another one.
-      if (distance < 0) head_ = std::max(head_, std::min(rows_, rows_up(from, row_bytes_) + rows));
-      else tail_ = std::max(tail_, rows_ - from / row_bytes_);
-      return;
+      head_ = std::max(head_, std::min(rows_, rows_up(load.bytes, row_bytes_) + s.rows));
+    } else {
+      tail_ = std::max(tail_, rows_ - load.bytes / row_bytes_);
     }
-    behind_ = std::max(behind_, rows_up(std::max<std::int64_t>(-distance, 0), row_bytes_));
-    ahead_ = std::max(ahead_, rows_up(std::max<std::int64_t>(distance, 0), row_bytes_));
   }
   /// Rows of memory of a thread: its first ones, which it holds back, and the blocks in turn.
   std::int64_t rows_of_share() const { return ahead_ + slots_ * block_; }
@@ -144,9 +141,9 @@ class rolling_map {
     }
   };
 
-  /// By operand.
-  indexed_vector<bool> replaceable_{}, at_distance_{};
-  std::int64_t rows_ = 0, row_bytes_ = 0;
+  std::int64_t rows_, row_bytes_;
+  /// Operands, a bit each.
+  std::uint64_t replaceable_ = 0, at_distance_ = 0;
   /// How many rows back and ahead the operands are read.
   std::int64_t behind_ = 0, ahead_ = 0;
   /// The first and last rows, which are read from the other end.

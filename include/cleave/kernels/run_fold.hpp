@@ -252,8 +252,7 @@ inline void fold_piece_around(const bound_loops& l, const void* const* from, voi
                               std::int64_t at) {
   if (at % l.chunk == 0) return;
   const detail::fold_work w{l, from, pieces, f.block_of_pieces, f.computed_bytes, nullptr};
-  detail::fold_work::sums_memory sums;
-  w.run_blocks(odometer(l.outer, l.outer.rank, l.walked, 0), at / l.chunk * l.chunk, w.piece(at / l.chunk), &sums);
+  detail::fold_work::run_rows(&w, at / l.chunk, at / l.chunk + 1);
 }
 /// Results `begin` to `end` of a fold that runs row by row, on this thread.
 inline void run_part_of_fold(const bound_loops& l, const void* const* from, void* to, const fold_functions& f,

@@ -110,13 +110,13 @@ class boxed_map_step final : public bound_step {
       if (exchange_of(r, begun).communicates()) return true;
     return false;
   }
-  /// Of each operand, whether its memory may become that of the result.
-  static indexed_vector<bool> fitting(const binder& b, const step& s) {
-    indexed_vector<bool> fits;
+  /// The operands whose memory may become that of the result, a bit each.
+  static std::uint64_t fitting(const binder& b, const step& s) {
+    std::uint64_t fits = 0;
     const buffer& to = b.result(s);
-    for (std::uint16_t in : s.in) {
-      const buffer& x = b.program.buffers[in];
-      fits.push_back(x.form == form::shard && x.type == to.type && x.where == to.where);
+    for (std::size_t k = 0; k < s.in.size(); ++k) {
+      const buffer& x = b.operand(s, k);
+      if (x.form == form::shard && x.type == to.type && x.where == to.where) fits |= std::uint64_t{1} << k;
     }
     return fits;
   }
