@@ -44,6 +44,14 @@ constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v)
   }
 }
 
+/// A step that fetches what it lacks goes on to fetch from where its operand is, whatever its own layout.
+constexpr void fetch_anew(const cost_model& m, assignment& a, std::size_t v) {
+  if ((m.traits.at[v] & fetches_operands) == 0) return;
+  strategy next = a.chosen.at[v];
+  fetch_from_own_layout(m, a, v, next);
+  if (!(next == a.chosen.at[v]) && valid(m, v, next)) set_strategy(m, a, v, next);
+}
+
 /// Sets a strategy and lets the ops that agreed with the old layout follow: elementwise ones, and products too if
 /// asked.
 constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const strategy& s, bool products) {
@@ -82,7 +90,10 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     } else {
       strategy agreed = was;
       project(m, w, k, old, agreed);
-      if (!agreed.divides_like(was)) continue;
+      if (!agreed.divides_like(was)) {
+        fetch_anew(m, a, w);
+        continue;
+      }
     }
     const node& reader = m.node_at(w);
     strategy next = was;

@@ -36,8 +36,10 @@ constexpr void slice_later(const cost_model& m, assignment& a, fingerprints& f) 
   bool changed = false;
   for (std::size_t v = m.count; v-- > 0;) {
     if (a.price.at[v] > 0) left.at[v] = m.limits.slices_above;
-    if (left.at[v] == 0 || is_fixed(m, a, v)) continue;
-    changed = take_unsliced(m, a, f, v) || changed;
+    if (left.at[v] == 0) continue;
+    // What is moved after a loop comes through the value that the loop carries, which has no choice.
+    if (!is_fixed(m, a, v)) changed = take_unsliced(m, a, f, v) || changed;
+    else if (!is_transparent(m, a, v)) continue;
     if ((m.traits.at[v] & contracting) != 0) continue;
     for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
       if (std::uint8_t& above = left.at[m.operand.at[slot]]; above + 1 < left.at[v]) above = narrowed(left.at[v] - 1);
