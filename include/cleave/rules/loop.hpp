@@ -128,7 +128,7 @@ constexpr void factors_of_loop(const graph& g, const node& n, factor_list& list)
 
 /// Whether a node is a value from outside as a loop reads it, and not what a stack has at an index. A stack may be
 /// moved before the loop, along with the dim over which the loop runs.
-constexpr bool reads_value(const node& n) { return n.code == op::loop_slice && n.which[0] == no_dim; }
+constexpr bool reads_value(const node& n) { return n.code == op::loop_slice; }
 
 constexpr std::uint32_t traits_of_loop(const node& n) {
   std::uint32_t t = 0;

@@ -196,18 +196,35 @@ constexpr void offer_where_wanted(const planner::cost_model& m, planner::assignm
   }
 }
 
+/// Whether another reader has an operand as this node would need it.
+constexpr bool is_there_already(const planner::cost_model& m, const planner::assignment& a, std::size_t v, int k,
+                                layout need) {
+  const node_id u = m.node_at(v).in[k];
+  for (std::uint32_t e = m.first_edge.at[u]; e < m.first_edge.at[u + 1]; ++e)
+    if (m.edges.at[e].to != v && planner::needed(m, a, m.edges.at[e]).word == need.word) return true;
+  for (std::uint32_t result = m.last_output.at[u]; result != 0; result = m.other_output.at[result - 1])
+    if (planner::asked_of(m, a, result - 1).word == need.word) return true;
+  return false;
+}
+
 /// The strategies so far, with operands that are moved before, so that less is fetched, or nothing: sharded as the
-/// result is along the dims that maps name, or whole along them.
-constexpr void offer_moved_operands(const planner::cost_model& m, std::size_t v, std::vector<strategy>& list) {
+/// result is along the dims that maps name; or whole along them, where another reader has them so.
+constexpr void offer_moved_operands(const planner::cost_model& m, const planner::assignment& a, std::size_t v,
+                                    std::vector<strategy>& list) {
   const node_factors factors = m.factors(v);
   const std::size_t count = list.size();
   for (std::size_t i = 0; i < count; ++i) {
     strategy like_result = list[i], whole = list[i];
     for (const factor& f : factors) {
       if (!f.is_fetched()) continue;
-      const int position = f.at[in_result];
-      like_result.taken.set(f.taken, position < 0 ? axis_list{} : list[i].out[position]);
-      whole.taken.set(f.taken, {});
+      if (const int position = f.at[in_result]; position >= 0 && list[i].out.axes(position) != 0)
+        like_result.taken.set(f.taken, list[i].out[position]);
+      for (int k = 0; k < m.node_at(v).arity; ++k) {
+        if (f.at[k] < 0) continue;
+        layout need = planner::required(m, v, list[i], k);
+        need.clear(f.at[k]);
+        if (is_there_already(m, a, v, k, need)) whole.taken.set(f.taken, {});
+      }
     }
     for (const strategy& s : {like_result, whole})
       if (!(s.taken == list[i].taken) && planner::valid(m, v, s)) list.push_back(s);
@@ -255,7 +272,7 @@ constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment
   planner::add_with_forwarding(m, a, v, s, list);
   if (!a.looks_further) return;
   offer_axes_elsewhere(m, a, v, list);
-  offer_moved_operands(m, v, list);
+  offer_moved_operands(m, a, v, list);
 }
 
 /// Whether a node reads each dim of its operand at a fixed distance, so that it reads a shard and what is around it.
