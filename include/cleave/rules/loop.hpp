@@ -126,14 +126,14 @@ constexpr void factors_of_loop(const graph& g, const node& n, factor_list& list)
   add_factors_by_name(g, n, list, stacks(n) ? 1 : 0);
 }
 
-/// Whether a node is a value from outside as a loop reads it, and not what a stack has at an index. A stack may be
-/// moved before the loop, along with the dim over which the loop runs.
-constexpr bool reads_value(const node& n) { return n.code == op::loop_slice; }
+/// Whether a node is what a stack has at an index, and not a value from outside as a loop reads it.
+constexpr bool reads_stack(const node& n) { return n.code == op::loop_slice && n.which[0] != no_dim; }
 
 constexpr std::uint32_t traits_of_loop(const node& n) {
   std::uint32_t t = 0;
   if (n.code == op::loop_result) t |= planner::transparent | planner::fixed_strategy;
-  if (reads_value(n) || n.code == op::loop_yield) t |= planner::follows_others | planner::fixed_strategy;
+  if (n.code == op::loop_slice || n.code == op::loop_yield) t |= planner::follows_others | planner::fixed_strategy;
+  if (reads_stack(n)) t |= planner::chosen_last;
   if (n.code == op::carry) t |= planner::begins_loop;
   if (stacks(n)) t |= planner::special;
   return t;

@@ -47,13 +47,15 @@ constexpr void slice_later(const cost_model& m, assignment& a, fingerprints& f) 
   if (changed) improve(m, a, f, m.limits.sweeps);
 }
 
-/// Looks further around reductions and exchanges, and puts slices off. Only here, where nothing else is cheaper any
-/// more, so that no plan becomes dearer by it.
-constexpr void look_further(const cost_model& m, assignment& a, fingerprints& f) {
+/// Looks further around reductions and exchanges, moves stacks before the loops that read them, and puts slices off.
+/// Only here, where nothing else is cheaper any more, so that no plan becomes dearer by it.
+constexpr void look_further(cost_model& m, assignment& a, fingerprints& f) {
   a.looks_further = true;
+  for (std::size_t v = 0; v < m.count; ++v)
+    if ((m.traits.at[v] & chosen_last) != 0) m.traits.at[v] &= ~(follows_others | fixed_strategy);
   f.salt = 1;
   for (std::size_t v = 0; v < m.count; ++v)
-    a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps)) != 0 && (m.traits.at[v] & contracting) == 0 ? 1 : 0;
+    a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps | chosen_last)) != 0 && (m.traits.at[v] & contracting) == 0 ? 1 : 0;
   improve(m, a, f, m.limits.sweeps);
   slice_later(m, a, f);
 }
