@@ -47,6 +47,61 @@ constexpr void slice_later(const cost_model& m, assignment& a, fingerprints& f) 
   if (changed) improve(m, a, f, m.limits.sweeps);
 }
 
+/// Computes the operands of what was changed, since the `first`-th change, as they are needed.
+constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t first) {
+  const std::size_t end = a.undo.count;
+  for (std::size_t i = first; i < end; ++i) {
+    const std::size_t v = a.undo.at[i].node;
+    for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) {
+      const std::size_t u = m.operand.at[slot];
+      if (a.changed_in.at[u] == a.round || is_fixed(m, a, u) || (m.traits.at[u] & contracting) != 0) continue;
+      const layout need = a.need.at[m.edge_of.at[slot]];
+      if (need.word == produced(m, a, u).word || need.is_partial()) continue;
+      strategy s = made_as_needed(m, a, u, need);
+      s.forwarded = 0;
+      s.partial_operands = 0;
+      fetch_from_own_layout(m, a, u, s);
+      derive_unreduced(m.node_at(u), s);
+      if (valid(m, u, s)) set_strategy(m, a, u, s);
+    }
+  }
+}
+
+/// Tries a strategy together with what follows it and with what it reads, up to some operations upstream.
+constexpr bool try_with_operands(const cost_model& m, assignment& a, fingerprints& f, std::size_t v,
+                                 const strategy& s) {
+  begin_change(a);
+  ripple(m, a, v, s, false);
+  std::size_t first = 0;
+  for (int depth = 0; depth < m.limits.pulled_through; ++depth) {
+    const std::size_t end = a.undo.count;
+    pull_operands(m, a, first);
+    if (a.undo.count == end) break;
+    first = end;
+    go_on_with_change(a);
+    if (accept_if_cheaper(m, a, f)) return true;
+  }
+  take_back(m, a);
+  return false;
+}
+
+/// Where something is moved, what it is made of may be moved for less.
+constexpr void move_earlier(const cost_model& m, assignment& a, fingerprints& f) {
+  bool changed = false;
+  for (std::size_t v = m.count; v-- > 0;) {
+    if (is_fixed(m, a, v) || (a.price.at[v] == 0 && !must_move(m, a, v))) continue;
+    find_candidates(m, a, v, a.candidates);
+    for (std::size_t i = 0; i < a.candidates.size(); ++i) {
+      const strategy s = a.candidates[i];
+      if (tried_already(a.candidates, 0, i) || repeats_too_much(m, a, v, s)) continue;
+      if (!try_with_operands(m, a, f, v, s)) continue;
+      changed = true;
+      break;
+    }
+  }
+  if (changed) improve(m, a, f, m.limits.sweeps);
+}
+
 /// Looks further around reductions and exchanges, moves stacks before the loops that read them, and puts slices off.
 /// Only here, where nothing else is cheaper any more, so that no plan becomes dearer by it.
 constexpr void look_further(cost_model& m, assignment& a, fingerprints& f) {
@@ -58,6 +113,7 @@ constexpr void look_further(cost_model& m, assignment& a, fingerprints& f) {
     a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps | chosen_last)) != 0 && (m.traits.at[v] & contracting) == 0 ? 1 : 0;
   improve(m, a, f, m.limits.sweeps);
   slice_later(m, a, f);
+  move_earlier(m, a, f);
 }
 
 } // namespace cleave::inline v0::planner
