@@ -88,16 +88,21 @@ constexpr bool try_with_operands(const cost_model& m, assignment& a, fingerprint
 /// Where something is moved, what it is made of may be moved for less.
 constexpr void move_earlier(const cost_model& m, assignment& a, fingerprints& f) {
   bool changed = false;
+  f.salt = 2;
+  hash_neighbourhoods(m, a, f);
   for (std::size_t v = m.count; v-- > 0;) {
-    if (is_fixed(m, a, v) || (a.price.at[v] == 0 && !must_move(m, a, v))) continue;
+    if (is_fixed(m, a, v) || (a.price.at[v] == 0 && !must_move(m, a, v)))
+      continue;
+    if (f.searched_before(v)) continue;
     find_candidates(m, a, v, a.candidates);
-    for (std::size_t i = 0; i < a.candidates.size(); ++i) {
+    bool better = false;
+    for (std::size_t i = 0; i < a.candidates.size() && !better; ++i) {
       const strategy s = a.candidates[i];
       if (tried_already(a.candidates, 0, i) || repeats_too_much(m, a, v, s)) continue;
-      if (!try_with_operands(m, a, f, v, s)) continue;
-      changed = true;
-      break;
+      better = try_with_operands(m, a, f, v, s);
     }
+    if (better) changed = true;
+    else f.searched_in_vain(v);
   }
   if (changed) improve(m, a, f, m.limits.sweeps);
 }
@@ -113,7 +118,7 @@ constexpr void look_further(cost_model& m, assignment& a, fingerprints& f) {
     a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps | chosen_last)) != 0 && (m.traits.at[v] & contracting) == 0 ? 1 : 0;
   improve(m, a, f, m.limits.sweeps);
   slice_later(m, a, f);
-  move_earlier(m, a, f);
+  if (m.rule.effort > 0) move_earlier(m, a, f);
 }
 
 } // namespace cleave::inline v0::planner
