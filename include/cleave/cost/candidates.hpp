@@ -85,14 +85,12 @@ constexpr void add_all_ways(const cost_model& m, assignment& a, std::size_t v, s
   add_ways_from(m, a, v, 0, strategy{}, into);
 }
 
-/// The strategy of a node with its result sharded in another way, and otherwise as it is where that may be.
-constexpr strategy made_as_needed(const cost_model& m, const assignment& a, std::size_t v, layout l) {
-  strategy s = a.chosen.at[v];
+/// Makes a strategy of a node shard the result in another way, and what it reduces as before where that may be.
+constexpr void shard_result(const cost_model& m, std::size_t v, layout l, strategy& s) {
   s.out.word = (l.word & layout::dims_mask) | (s.out.word & ~layout::dims_mask);
   const axis_set sharded = s.out.sharded();
   for (int i = 0; i < max_rank && (s.over.sharded() & sharded) != 0; ++i) s.over.give_up(i, sharded);
   fit(m, v, s);
-  return s;
 }
 
 /// Strategies worth trying for a node: as its operands come, as its consumers or the caller want it, and what its rules
@@ -112,7 +110,11 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
     project(m, v, k, own, bare);
     if (!bare.divides_like(s)) add_with_forwarding(m, a, v, bare, list);
   }
-  const auto wanted = [&](layout l) { add_with_forwarding(m, a, v, made_as_needed(m, a, v, l), list); };
+  const auto wanted = [&](layout l) {
+    strategy s = a.chosen.at[v];
+    shard_result(m, v, l, s);
+    add_with_forwarding(m, a, v, s, list);
+  };
   // What is offered here does not look for copies, so that these stay.
   const std::size_t copies = find_copies(m, a, v, produced(m, a, v));
   for (std::size_t i = 0; i < copies; ++i) wanted(a.copies.at[i]);

@@ -57,7 +57,8 @@ constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t fir
       if (a.changed_in.at[u] == a.round || is_fixed(m, a, u) || (m.traits.at[u] & contracting) != 0) continue;
       const layout need = a.need.at[m.edge_of.at[slot]];
       if (need.word == produced(m, a, u).word || need.is_partial()) continue;
-      strategy s = made_as_needed(m, a, u, need);
+      strategy s = a.chosen.at[u];
+      shard_result(m, u, need, s);
       s.forwarded = 0;
       s.partial_operands = 0;
       fetch_from_own_layout(m, a, u, s);
