@@ -211,7 +211,7 @@ constexpr bool is_there_already(const planner::cost_model& m, const planner::ass
 /// The strategies so far, with operands that are moved before, so that less is fetched, or nothing: sharded as the
 /// result is along the dims that maps name; or whole along them, where another reader has them so.
 constexpr void offer_moved_operands(const planner::cost_model& m, const planner::assignment& a, std::size_t v,
-                                    std::vector<strategy>& list) {
+                                    indexed_vector<strategy>& list) {
   const node_factors factors = m.factors(v);
   const std::size_t count = list.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -233,7 +233,7 @@ constexpr void offer_moved_operands(const planner::cost_model& m, const planner:
 }
 /// Axes that shard what maps name may be taken to another dim before, so that nothing is fetched.
 constexpr void offer_axes_elsewhere(const planner::cost_model& m, planner::assignment& a, std::size_t v,
-                                    std::vector<strategy>& list) {
+                                    indexed_vector<strategy>& list) {
   const node& n = m.node_at(v);
   const node_factors factors = m.factors(v);
   strategy s = a.chosen.at[v];
