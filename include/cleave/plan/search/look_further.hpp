@@ -47,7 +47,7 @@ constexpr void slice_later(const cost_model& m, assignment& a, fingerprints& f) 
   if (changed) improve(m, a, f, m.limits.sweeps);
 }
 
-/// Computes the operands of what was changed, since the `first`-th change, as they are needed.
+/// Computes the operands of what was changed, from the `first`-th change on, as they are needed.
 constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t first) {
   const std::size_t end = a.undo.count;
   for (std::size_t i = first; i < end; ++i) {
@@ -71,6 +71,7 @@ constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t fir
 /// Tries a strategy together with what follows it and with what it reads, up to some operations upstream.
 constexpr bool try_with_operands(const cost_model& m, assignment& a, fingerprints& f, std::size_t v,
                                  const strategy& s) {
+  ++a.tries;
   begin_change(a);
   ripple(m, a, v, s, false);
   std::size_t first = 0;
@@ -86,26 +87,28 @@ constexpr bool try_with_operands(const cost_model& m, assignment& a, fingerprint
   return false;
 }
 
-/// Where something is moved, what it is made of may be moved for less.
-constexpr void move_earlier(const cost_model& m, assignment& a, fingerprints& f) {
+/// Where something is moved, what it is made of may be moved for less: tries each strategy of what is moved, or of what
+/// needs it so, together with its operands and theirs. No change of a single node would find that. Whether anything was
+/// found.
+constexpr bool move_earlier(const cost_model& m, assignment& a, fingerprints& f) {
   bool changed = false;
-  f.salt = 2;
-  hash_neighbourhoods(m, a, f);
+  a.tries = 0;
+  const int most = m.rule.effort > 0 ? m.rule.effort : m.limits.pulled_at_most;
   for (std::size_t v = m.count; v-- > 0;) {
-    if (is_fixed(m, a, v) || (a.price.at[v] == 0 && !must_move(m, a, v)))
-      continue;
-    if (f.searched_before(v)) continue;
+    if (is_fixed(m, a, v) || (a.price.at[v] == 0 && !must_move(m, a, v))) continue;
+    // A product has many strategies, of which search_wider has tried each.
+    if (m.rule.effort == 0 && (m.traits.at[v] & contracting) != 0) continue;
     find_candidates(m, a, v, a.candidates);
     bool better = false;
     for (std::size_t i = 0; i < a.candidates.size() && !better; ++i) {
       const strategy s = a.candidates[i];
       if (tried_already(a.candidates, 0, i) || repeats_too_much(m, a, v, s)) continue;
+      if (a.tries == most) return changed;
       better = try_with_operands(m, a, f, v, s);
     }
-    if (better) changed = true;
-    else f.searched_in_vain(v);
+    changed = changed || better;
   }
-  if (changed) improve(m, a, f, m.limits.sweeps);
+  return changed;
 }
 
 /// Looks further around reductions and exchanges, moves stacks before the loops that read them, and puts slices off.
@@ -116,10 +119,10 @@ constexpr void look_further(cost_model& m, assignment& a, fingerprints& f) {
     if ((m.traits.at[v] & chosen_last) != 0) m.traits.at[v] &= ~(follows_others | fixed_strategy);
   f.salt = 1;
   for (std::size_t v = 0; v < m.count; ++v)
-    a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps | chosen_last)) != 0 && (m.traits.at[v] & contracting) == 0 ? 1 : 0;
+    a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps | chosen_last)) != 0 && (m.traits.at[v] & contracting) == 0;
   improve(m, a, f, m.limits.sweeps);
   slice_later(m, a, f);
-  if (m.rule.effort > 0) move_earlier(m, a, f);
+  if (move_earlier(m, a, f)) improve(m, a, f, m.limits.sweeps);
 }
 
 } // namespace cleave::inline v0::planner
