@@ -19,13 +19,16 @@
 
 namespace cleave::inline v0::comm {
 
-/// Throws mpi_error where a call of MPI returned a failure.
-inline void check(int code, const char* call) {
-  if (code == MPI_SUCCESS) return;
+// Not inlined: the sentence is needed once, and calls are many.
+[[noreturn, gnu::noinline]] inline void fail(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
   throw mpi_error(wording::mpi_failed(call, std::string_view(text, as_size(length))), code);
+}
+/// Throws mpi_error where a call of MPI returned a failure.
+inline void check(int code, const char* call) {
+  if (code != MPI_SUCCESS) fail(code, call);
 }
 
 /// Throws environment_error where MPI cannot be called, since calling it then would abort.

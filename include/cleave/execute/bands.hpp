@@ -295,4 +295,18 @@ class band_finder {
   indexed_vector<touched> touched_{};
 };
 
+inline indexed_vector<std::unique_ptr<step_group>> find_bands(
+    const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps) {
+  return band_finder(b, steps).find();
+}
+/// Whether a plan has steps that could run in bands. Nothing of this file is compiled for plans that have none.
+constexpr bool may_have_bands(const program_view& p) {
+  const auto passes_over_rows = [&](std::size_t i) {
+    return p.steps[i].kind == step_kind::map || p.steps[i].kind == step_kind::fold;
+  };
+  for (std::size_t i = 1; i < p.steps.size(); ++i)
+    if (passes_over_rows(i - 1) && passes_over_rows(i)) return true;
+  return false;
+}
+
 } // namespace cleave::inline v0::detail

@@ -22,9 +22,7 @@ struct binder {
   std::size_t number_of(const step& s) const { return as_size(&s - program.steps.data()); }
 
   /// Whether a buffer is what an operation reads in a shard and its halo.
-  bool is_around_shard(const buffer& b) const {
-    return b.form == form::view && program.buffers[b.of].form == form::halo;
-  }
+  bool is_around_shard(const buffer& b) const { return cleave::is_around_shard(program, b); }
   /// Extents of this device's shard of a buffer, and its bytes.
   shape local(const buffer& b) const { return indices_of(b, program.maps, at, grid.here()).extents(); }
   std::int64_t bytes(const buffer& b) const {
@@ -34,7 +32,7 @@ struct binder {
     return addressing_of(b, program.buffers, program.maps, at, grid.here());
   }
   /// The indices of this device along dim `i` of a loop.
-  range held_along(const tensor_type& loop, const layout& space, int i) const {
+  [[gnu::noinline]] range held_along(const tensor_type& loop, const layout& space, int i) const {
     return held(at[loop[i]], space[i], grid.here(), grid.sizes());
   }
 };

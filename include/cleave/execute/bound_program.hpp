@@ -4,7 +4,6 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/arguments.hpp>
-#include <cleave/execute/bands.hpp>
 #include <cleave/execute/runnable.hpp>
 #include <cleave/storage/as.hpp>
 
@@ -54,7 +53,7 @@ class bound_program {
       running_.steps.push_back(code.bind(b, i));
     }
     if (code.join_reduces != nullptr) code.join_reduces(b, running_.steps);
-    running_.groups = detail::band_finder(b, running_.steps).find();
+    if (code.find_bands != nullptr) running_.groups = code.find_bands(b, running_.steps);
     running_.in_flight.reserve(running_.steps.size());
   }
   static std::string profile_name(const step& s) {

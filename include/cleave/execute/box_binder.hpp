@@ -17,9 +17,9 @@
 namespace cleave::inline v0::detail {
 
 /// Whether a step reads a shard and its halo.
-inline bool reads_around_shard(const binder& b, const step& s) {
-  for (std::size_t k = 0; k < s.in.size(); ++k)
-    if (b.is_around_shard(b.operand(s, k))) return true;
+constexpr bool reads_around_shard(const program_view& p, const step& s) {
+  for (std::uint16_t n : s.in)
+    if (is_around_shard(p, p.buffers[n])) return true;
   return false;
 }
 

@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/narrowed.hpp>
 #include <cleave/base/underlying.hpp>
+#include <cleave/execute/bands.hpp>
 #include <cleave/execute/steps/all.hpp>
 
 #include <array>
@@ -23,6 +24,9 @@ struct runnable {
   std::span<const step_form> forms;
   /// Joins small all-reduces; null where there is nothing to join.
   void (*join_reduces)(const binder&, indexed_vector<std::unique_ptr<bound_step>>&) = nullptr;
+  /// Finds the steps that run in bands of rows; null where no two could.
+  indexed_vector<std::unique_ptr<step_group>> (*find_bands)(
+      const binder&, const indexed_vector<std::unique_ptr<bound_step>>&) = nullptr;
 
   std::unique_ptr<bound_step> bind(const binder& b, std::size_t i) const {
     const step_form& f = forms[form_of[i]];
@@ -50,6 +54,7 @@ constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   if (!s.in.empty()) h |= element_of_buffer(s.in[0]) << 32;
   if (s.in.size() > 1 && s.ops == 0) h |= element_of_buffer(s.in[1]) << 56;
   if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
+  if (s.kind == step_kind::map) h |= (reads_around_shard(p, s) ? 1ull : 0ull) << 40;
   return s.ops == 0 ? h : h ^ fused_code_of(p, s).hash() << 1;
 }
 constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
@@ -63,6 +68,7 @@ constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   for (std::size_t k = 0; k < typed; ++k)
     if (p.buffers[a.in[k]].type.element != p.buffers[b.in[k]].type.element) return false;
   if (a.kind == step_kind::fold && folds_inner(p, i) != folds_inner(p, j)) return false;
+  if (a.kind == step_kind::map && reads_around_shard(p, a) != reads_around_shard(p, b)) return false;
   return (a.ops == 0) == (b.ops == 0) && (a.ops == 0 || fused_code_of(p, a) == fused_code_of(p, b));
 }
 template <std::size_t Steps>
@@ -97,14 +103,16 @@ constexpr auto reduce_joiner_of(const program_view& p)
     -> void (*)(const binder&, indexed_vector<std::unique_ptr<bound_step>>&) {
   return has_reduces_to_join(p) ? &join_reduces : nullptr;
 }
+constexpr auto band_finder_of(const program_view& p) -> decltype(&find_bands) {
+  return may_have_bands(p) ? &find_bands : nullptr;
+}
 
 } // namespace detail
 
 /// Of a type with a constant `frozen`, a program.
 template <class Plan>
-inline constexpr runnable runnable_of{Plan::frozen,
-                                      std::span(detail::forms_of_plan<Plan>::list.form_of,
-                                                detail::forms_of_plan<Plan>::steps),
-                                      detail::forms_of_plan<Plan>::all, detail::reduce_joiner_of(Plan::frozen)};
+inline constexpr runnable runnable_of{
+    Plan::frozen, std::span(detail::forms_of_plan<Plan>::list.form_of, detail::forms_of_plan<Plan>::steps),
+    detail::forms_of_plan<Plan>::all, detail::reduce_joiner_of(Plan::frozen), detail::band_finder_of(Plan::frozen)};
 
 } // namespace cleave::inline v0

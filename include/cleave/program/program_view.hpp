@@ -39,6 +39,11 @@ constexpr std::span<const fused_op> fused_ops_of(const Program& p, const step& s
   return std::span<const fused_op>(p.fused_ops).subspan(s.first_op, s.ops);
 }
 
+/// Whether a buffer is what an operation reads in a shard and its halo.
+constexpr bool is_around_shard(const program_view& p, const buffer& b) {
+  return b.form == form::view && p.buffers[b.of].form == form::halo;
+}
+
 /// A program of fixed size, for a constant.
 template <std::size_t Buffers, std::size_t Steps, std::size_t Maps, std::size_t Ops>
 struct frozen_program : program_facts {

@@ -99,64 +99,64 @@ void copy_box_flat(const box_copy& c, const void* from, void* to) {
   launch("cleave copy", c.elements, f);
 }
 
-/// The two innermost loops of a copy that transposes, in tiles that stay in the first cache.
+/// The two innermost loops of a copy that transposes: extents, and how far rows and columns are apart, in bytes.
+struct tile_loops {
+  std::int64_t rows, columns, from_row, from_column, to_row, to_column;
+};
+/// Copies in tiles that stay in the first cache. Of a copy, this alone depends on the size of an element.
 template <class T>
-void copy_tiles(const T* from, T* to, std::int64_t rows, std::int64_t columns, std::int64_t from_row,
-                std::int64_t from_column, std::int64_t to_row, std::int64_t to_column) {
+void copy_tiles(const tile_loops& l, const char* from, char* to) {
   constexpr std::int64_t tile = 32;
-  for (std::int64_t i0 = 0; i0 < rows; i0 += tile)
-    for (std::int64_t j0 = 0; j0 < columns; j0 += tile) {
-      const std::int64_t i1 = i0 + tile < rows ? i0 + tile : rows, j1 = j0 + tile < columns ? j0 + tile : columns;
+  for (std::int64_t i0 = 0; i0 < l.rows; i0 += tile)
+    for (std::int64_t j0 = 0; j0 < l.columns; j0 += tile) {
+      const std::int64_t i1 = i0 + tile < l.rows ? i0 + tile : l.rows,
+                         j1 = j0 + tile < l.columns ? j0 + tile : l.columns;
       for (std::int64_t i = i0; i < i1; ++i)
-        for (std::int64_t j = j0; j < j1; ++j) to[i * to_row + j * to_column] = from[i * from_row + j * from_column];
+        for (std::int64_t j = j0; j < j1; ++j)
+          *as<T>(to + i * l.to_row + j * l.to_column) = *as<T>(from + i * l.from_row + j * l.from_column);
     }
 }
 
-template <class T>
-void copy_box_host(const box_copy& c, const void* from_bytes, void* to_bytes) {
-  const T* from = as<T>(from_bytes) + c.from_offset;
-  T* to = as<T>(to_bytes) + c.to_offset;
-  if (c.rank == 0) {
-    *to = *from;
-    return;
-  }
+/// Elements of `size` bytes; `tiles` copies those.
+inline void copy_box_host(const box_copy& c, const void* from_bytes, void* to_bytes, std::int64_t size,
+                          void (*tiles)(const tile_loops&, const char*, char*)) {
+  const char* from = as<char>(from_bytes) + c.from_offset * size;
+  char* to = as<char>(to_bytes) + c.to_offset * size;
   // The innermost loop is contiguous where it is written; the one around it contiguous where it is read, if there is
   // one.
   int inner = c.rank - 1, second = -1;
   for (int i = 0; i < c.rank; ++i)
     if (c.to[i] == 1) inner = i;
-  const bool runs = c.from[inner] == 1 && c.to[inner] == 1;
+  const bool runs = c.rank == 0 || (c.from[inner] == 1 && c.to[inner] == 1);
   if (!runs)
     for (int i = 0; i < c.rank; ++i)
       if (i != inner && (second < 0 || c.from[i] == 1)) second = i;
-  fixed_array<std::int64_t, max_rank> index{};
+  const std::int64_t run_bytes = (c.rank == 0 ? 1 : c.extent[inner]) * size;
+  tile_loops l{1, 1, 0, 0, 0, 0};
+  if (!runs) l = {1, c.extent[inner], 0, c.from[inner] * size, 0, c.to[inner] * size};
+  if (second >= 0) l.rows = c.extent[second], l.from_row = c.from[second] * size, l.to_row = c.to[second] * size;
+  std::int64_t index[max_rank]{};
   while (true) {
-    if (runs) {
-      std::memcpy(to, from, as_size(bytes_of<T>(c.extent[inner])));
-    } else if (second < 0) {
-      copy_tiles<T>(from, to, 1, c.extent[inner], 0, c.from[inner], 0, c.to[inner]);
-    } else {
-      copy_tiles<T>(from, to, c.extent[second], c.extent[inner], c.from[second], c.from[inner], c.to[second],
-                    c.to[inner]);
-    }
+    if (runs) std::memcpy(to, from, as_size(run_bytes));
+    else tiles(l, from, to);
     int i = c.rank - 1;
     for (; i >= 0; --i) {
       if (i == inner || i == second) continue;
-      from += c.from[i];
-      to += c.to[i];
+      from += c.from[i] * size;
+      to += c.to[i] * size;
       if (++index[i] < c.extent[i]) break;
       index[i] = 0;
-      from -= c.from[i] * c.extent[i];
-      to -= c.to[i] * c.extent[i];
+      from -= c.from[i] * c.extent[i] * size;
+      to -= c.to[i] * c.extent[i] * size;
     }
     if (i < 0) return;
   }
 }
 
-template <class T>
+template <int Size>
 void copy_box_of(const box_copy& c, const void* from, void* to) {
-  if constexpr (on_host) copy_box_host<T>(c, from, to);
-  else copy_box_flat<T>(c, from, to);
+  if constexpr (on_host) copy_box_host(c, from, to, Size, &copy_tiles<raw_element<Size>>);
+  else copy_box_flat<raw_element<Size>>(c, from, to);
 }
 
 } // namespace detail
@@ -165,11 +165,11 @@ void copy_box_of(const box_copy& c, const void* from, void* to) {
 inline void copy_box(const box_copy& c, const void* from, void* to, std::int64_t size) {
   if (c.elements == 0) return;
   switch (size) {
-    case 1: return detail::copy_box_of<raw_element<1>>(c, from, to);
-    case 2: return detail::copy_box_of<raw_element<2>>(c, from, to);
-    case 4: return detail::copy_box_of<raw_element<4>>(c, from, to);
-    case 8: return detail::copy_box_of<raw_element<8>>(c, from, to);
-    case 16: return detail::copy_box_of<raw_element<16>>(c, from, to);
+    case 1: return detail::copy_box_of<1>(c, from, to);
+    case 2: return detail::copy_box_of<2>(c, from, to);
+    case 4: return detail::copy_box_of<4>(c, from, to);
+    case 8: return detail::copy_box_of<8>(c, from, to);
+    case 16: return detail::copy_box_of<16>(c, from, to);
     default: return;
   }
 }

@@ -153,9 +153,10 @@ class boxed_map_step final : public bound_step {
 namespace detail {
 
 inline std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
-  const map_code& c = *as<map_code>(code);
-  if (c.selects.variants > 0 || reads_around_shard(b, s)) return make_step<boxed_map_step>(b, s, c);
-  return make_step<map_step>(b, s, *c.functions);
+  return make_step<map_step>(b, s, *as<map_code>(code)->functions);
+}
+inline std::unique_ptr<bound_step> bind_boxed_map(const binder& b, const step& s, const void* code) {
+  return make_step<boxed_map_step>(b, s, *as<map_code>(code));
 }
 
 template <class Plan, std::size_t I>
@@ -187,7 +188,10 @@ template <>
 struct step_code<step_kind::map> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return {&detail::bind_map, &detail::map_code_of<Plan, I>};
+    constexpr bool boxed = detail::selects_of_step<Plan, I>.variants > 0 ||
+                           detail::reads_around_shard(Plan::frozen, Plan::frozen.steps[I]);
+    if constexpr (boxed) return {&detail::bind_boxed_map, &detail::map_code_of<Plan, I>};
+    else return {&detail::bind_map, &detail::map_code_of<Plan, I>};
   }
 };
 
