@@ -250,7 +250,7 @@ TEST(Search, LayersThatAreAlikeHaveOneFingerprint) {
   hash_neighbourhoods(s.m, s.a, s.f);
   std::vector<std::uint64_t> products;
   for (std::size_t v = 0; v < s.m.count; ++v)
-    if (s.g.nodes[v].code == op::dot) products.push_back(s.f.of.at[v]);
+    if (s.g.nodes[v].code == op::dot) products.push_back(s.f.of[v]);
   std::sort(products.begin(), products.end());
   const auto distinct = std::unique(products.begin(), products.end()) - products.begin();
   // Two a layer; those at the ends have other neighbours.
