@@ -229,17 +229,20 @@ constexpr bool accept_if_cheaper(const cost_model& m, assignment& a, fingerprint
   const double flops_after = flops_after_change(m, a);
   const std::size_t found = find_priced(m, a);
   double after = 0, before = 0;
-  for (std::size_t i = 0; i < found; ++i) {
-    const std::size_t u = a.priced.at[i];
-    const double price = node_price(m, a, u);
+  for (std::size_t i = 0; i < found; ++i) before += a.price.at[a.priced.at[i]];
+  before += flops_price(m, a, a.flops);
+  const double work = flops_price(m, a, flops_after);
+  const double most = before + m.limits.equal_prices * before, least = before - m.limits.equal_prices * before;
+  // Prices only add up: what costs too much before all of it is priced costs too much.
+  const double enough = tie != nullptr ? most : least;
+  for (std::size_t i = 0; i < found && after + work <= enough; ++i) {
+    const double price = node_price(m, a, a.priced.at[i]);
     a.new_prices.at[i] = price;
     after += price;
-    before += a.price.at[u];
   }
-  after += flops_price(m, a, flops_after);
-  before += flops_price(m, a, a.flops);
-  if (tie != nullptr) *tie = after <= before + m.limits.equal_prices * before;
-  if (tie != nullptr || !(after < before - m.limits.equal_prices * before)) return false;
+  after += work;
+  if (tie != nullptr) *tie = after <= most;
+  if (tie != nullptr || !(after < least)) return false;
   for (std::size_t i = 0; i < found; ++i) a.price.at[a.priced.at[i]] = a.new_prices.at[i];
   for (std::size_t i = 0; i < a.undo.count; ++i) {
     const std::size_t u = a.undo.at[i].node;
