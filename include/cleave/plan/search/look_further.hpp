@@ -56,7 +56,10 @@ constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t fir
       const std::size_t u = m.operand.at[slot];
       if (a.changed_in.at[u] == a.round || is_fixed(m, a, u) || (m.traits.at[u] & contracting) != 0) continue;
       const layout need = a.need.at[m.edge_of.at[slot]];
-      if (need.word == produced(m, a, u).word || need.is_partial()) continue;
+      const layout own = produced(m, a, u);
+      if (need.word == own.word || need.is_partial()) continue;
+      // Whole values on every device take memory that does not shrink with the mesh: only for the fewest bytes.
+      if (m.rule.effort == 0 && m.at.axes.product(need.sharded()) < m.at.axes.product(own.sharded())) continue;
       strategy s = a.chosen.at[u];
       shard_result(m, u, need, s);
       s.forwarded = 0;
@@ -112,8 +115,7 @@ constexpr bool move_earlier(const cost_model& m, assignment& a, fingerprints& f)
 }
 
 /// Looks further around reductions and exchanges, moves stacks otherwise before the loops that read them, and puts
-/// slices off.
-/// Only here, where nothing else is cheaper any more, so that no plan becomes dearer by it.
+/// slices off. Only here, where nothing else is cheaper any more, so that no plan becomes dearer by it.
 constexpr void look_further(cost_model& m, assignment& a, fingerprints& f) {
   a.looks_further = true;
   // A stack that is sharded along the dim of the loop must be moved before it anyway. The others are moved index by
