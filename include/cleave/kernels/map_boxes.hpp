@@ -105,7 +105,7 @@ struct map_boxes_work {
         if (at.left() < rows) rows = at.left();
         void* const out = static_cast<char*>(to) + s.out_bytes;
         if (runs(s.waits) && !s.stays(loads, out))
-          s.code->lines({&l, loads, out, at.offset(), at.apart(), rows, 0, l.inner.extent});
+          map_work{l, loads, out, *s.code}.run_lines(at.offset(), at.apart(), rows, 0, l.inner.extent);
         loads += s.from.size();
       }
       first += rows;
@@ -138,7 +138,7 @@ inline void run_rows_of_boxes(const map_boxes& boxes, void* to, std::int64_t fir
       if (begin >= end || s.stays(loads, out)) continue;
       const bound_loops& l = s.loops;
       const std::int64_t row = l.outer.size() / s.rows;
-      detail::map_work::run_elements({l, loads, out, s.code->lines}, begin * row, end * row);
+      detail::map_work::run_elements({l, loads, out, *s.code}, begin * row, end * row);
     }
 }
 
