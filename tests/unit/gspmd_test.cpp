@@ -99,8 +99,8 @@ TEST(MovesNoMoreThanGspmd, PartialValuesAreScatteredBeforeTheyAreReducedFurther)
             scattered + 64);
 }
 TEST(MovesNoMoreThanGspmd, WhatALoopReadsIsMovedToAnotherDimBefore) {
-  // Every iteration needs a row: an all-to-all from rows to columns instead of all rows on every device, and nothing for the
-  // sum with which it begins.
+  // Every iteration needs a row: an all-to-all from rows to columns instead of all rows on every device, and
+  // nothing for the sum with which it begins.
   const auto totals = [](values v) {
     return scan(row, sum(v[0], row), v[0],
                 [](value total, value each) {

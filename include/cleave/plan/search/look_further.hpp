@@ -111,7 +111,8 @@ constexpr bool move_earlier(const cost_model& m, assignment& a, fingerprints& f)
   return changed;
 }
 
-/// Looks further around reductions and exchanges, moves stacks otherwise before the loops that read them, and puts slices off.
+/// Looks further around reductions and exchanges, moves stacks otherwise before the loops that read them, and puts
+/// slices off.
 /// Only here, where nothing else is cheaper any more, so that no plan becomes dearer by it.
 constexpr void look_further(cost_model& m, assignment& a, fingerprints& f) {
   a.looks_further = true;
