@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/exchange_pieces.hpp>
 #include <cleave/comm/grid_state.hpp>
+#include <cleave/comm/messages.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/storage/fill.hpp>
 
@@ -18,6 +19,7 @@ class exchange final : public bound_exchange {
  public:
   exchange(grid_state& grid, exchange_spec spec) : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element) {
     for (const dim_map& m : e_.maps) at_run_time_ = at_run_time_ || m.at_run_time != 0;
+    grid.devices();
     find_members();
     zero_ = allocate(16);
     fill_identity(zero_.get(), 16 / size_of(element_), element_, reduction::sum);
@@ -36,7 +38,7 @@ class exchange final : public bound_exchange {
     for (const box_copy& c : blank_) copy_box(c, zero_.get(), out, size());
     for (const message& m : receive_)
       messages_.receive(port_.incoming(landing(m), host_receiving(m)), m.elements, element_, m.rank,
-                        grid_->world().handle);
+                        grid_->devices());
     for (const message& m : send_)
       if (!m.direct)
         for (const part_copy& p : m.parts) copy_box(p.copy, in[p.operand], s.memory, size());
@@ -45,7 +47,7 @@ class exchange final : public bound_exchange {
       const void* from = m.direct ? element_at(in[first.operand], first.copy.from_offset, element_)
                                   : element_at(s.memory, m.offset, element_);
       messages_.send(port_.outgoing(from, s.host + m.offset * size(), m.elements * size()), m.elements, element_,
-                     m.rank, grid_->world().handle);
+                     m.rank, grid_->devices());
     }
     for (const part_copy& p : keep_) copy_box(p.copy, in[p.operand], target(p.stage), size());
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/comm/messages.hpp>
 #include <cleave/comm/parts.hpp>
 
 namespace cleave::inline v0::comm {
@@ -40,14 +41,14 @@ class part_messages {
     };
     for (const message& m : received_.all)
       messages_.receive(port_.incoming(landing(m), receiving.host + m.offset * size()), m.elements, element_, m.rank,
-                        ranks_.handle);
+                        ranks_);
     for (const message& m : sent_.all)
       if (!m.copy.contiguous()) copy_box(m.copy, in, s.memory, size());
     for (const message& m : sent_.all) {
       const void* from = m.copy.contiguous() ? element_at(in, m.copy.from_offset, element_)
                                              : s.memory + m.offset * size();
       messages_.send(port_.outgoing(from, s.host + m.offset * size(), m.elements * size()), m.elements, element_,
-                     m.rank, ranks_.handle);
+                     m.rank, ranks_);
     }
     copy_box(keep_, in, out, size());
     messages_.wait();

@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/as_size.hpp>
+#include <cleave/comm/mpi.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#if defined(__linux__)
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+// Memory that ranks of one node share, and how they wait for each other there. It is mapped by hand and not by
+// MPI_Win_allocate_shared: a window of MPI is freed by all its ranks together, so that a rank that leaves a grid by an
+// exception would wait for the others. This memory is given back by each rank alone, at any time, even after
+// MPI_Finalize.
+
+namespace cleave::inline v0::comm {
+
+/// A segment of zeroed memory that all ranks of a communicator have mapped. The last of them to give it back frees it.
+class node_segment {
+ public:
+  /// Collective over the communicator, whose ranks are on one node. Null on all ranks if one of them cannot map it: on
+  /// systems without such memory, in containers that do not share it, and where it does not suffice.
+  static std::unique_ptr<node_segment> shared_by(const group& g, std::int64_t bytes) {
+    name_of_file name{};
+    void* mine = nullptr;
+    if (g.rank == 0) mine = created(name, bytes);
+    finish([&](MPI_Request* r) { return MPI_Ibcast(&name, sizeof name, MPI_BYTE, 0, g.handle, r); }, "MPI_Ibcast");
+    if (g.rank != 0) mine = opened(name, bytes);
+    int here = mine != nullptr ? 1 : 0, everywhere = 0;
+    finish([&](MPI_Request* r) { return MPI_Iallreduce(&here, &everywhere, 1, MPI_INT, MPI_MIN, g.handle, r); },
+           "MPI_Iallreduce");
+    if (g.rank == 0) remove(name);
+    auto made = std::unique_ptr<node_segment>(new node_segment(mine, bytes));
+    return everywhere != 0 ? std::move(made) : nullptr;
+  }
+  node_segment(const node_segment&) = delete;
+  node_segment& operator=(const node_segment&) = delete;
+  ~node_segment() { unmap(memory_, bytes_); }
+
+  char* data() const { return as<char>(memory_); }
+
+  /// Starts a call of MPI that communicates while a grid is made, and waits for it.
+  template <class Start>
+  static void finish(const Start& start, const char* name) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(start(&request), name);
+    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+  }
+
+ private:
+  node_segment(void* memory, std::int64_t bytes) : memory_(memory), bytes_(bytes) {}
+
+  /// The file of a segment: that of one process, by number. `proof` is written into it, so that a file of the same name
+  /// in another container is not taken for it.
+  struct name_of_file {
+    long process = 0, number = 0;
+    std::uint64_t proof = 0;
+  };
+
+#if defined(__linux__)
+  struct path {
+    char text[64] = "";
+    explicit path(const name_of_file& n) {
+      std::snprintf(text, sizeof text, "/dev/shm/cleave.%ld.%ld", n.process, n.number);
+    }
+  };
+  static void* created(name_of_file& name, std::int64_t bytes) {
+    static std::atomic<long> made{0};
+    name.process = static_cast<long>(::getpid());
+    name.number = ++made;
+    const int file = ::open(path(name).text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return nullptr;
+    // Taken now: memory that is missing later would end the process at some access.
+    void* at = ::posix_fallocate(file, 0, bytes) == 0 ? mapped(file, bytes) : nullptr;
+    ::close(file);
+    if (at == nullptr) return nullptr;
+    name.proof = reinterpret_cast<std::uintptr_t>(at) ^ static_cast<std::uint64_t>(MPI_Wtime() * 1e6) << 20 ^ 1u;
+    std::memcpy(at, &name.proof, sizeof name.proof);
+    return at;
+  }
+  static void* opened(const name_of_file& name, std::int64_t bytes) {
+    if (name.proof == 0) return nullptr;
+    const int file = ::open(path(name).text, O_RDWR | O_CLOEXEC);
+    if (file < 0) return nullptr;
+    struct stat found = {};
+    void* at = ::fstat(file, &found) == 0 && found.st_size == bytes ? mapped(file, bytes) : nullptr;
+    ::close(file);
+    if (at != nullptr && std::memcmp(at, &name.proof, sizeof name.proof) != 0) unmap(at, bytes), at = nullptr;
+    return at;
+  }
+  static void* mapped(int file, std::int64_t bytes) {
+    void* at = ::mmap(nullptr, as_size(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+    return at == MAP_FAILED ? nullptr : at;
+  }
+  static void unmap(void* at, std::int64_t bytes) {
+    if (at != nullptr) ::munmap(at, as_size(bytes));
+  }
+  static void remove(const name_of_file& name) { ::unlink(path(name).text); }
+#else
+  static void* created(name_of_file&, std::int64_t) { return nullptr; }
+  static void* opened(const name_of_file&, std::int64_t) { return nullptr; }
+  static void unmap(void*, std::int64_t) {}
+  static void remove(const name_of_file&) {}
+#endif
+
+  void* memory_;
+  std::int64_t bytes_;
+};
+
+/// A number in shared memory that one rank counts up and others wait for, on a cache line of its own.
+struct alignas(64) shared_count {
+  std::uint64_t value;
+
+  std::uint64_t read() { return std::atomic_ref(value).load(std::memory_order_acquire); }
+  /// What was written before is seen by whoever reads this number.
+  void write(std::uint64_t to) { std::atomic_ref(value).store(to, std::memory_order_release); }
+};
+/// A segment begins with a line of its own: the proof.
+inline constexpr std::int64_t segment_header = 64;
+
+/// Waits for other ranks: a while by looking again and again, then by leaving the core to others. MPI is called now and
+/// then, since other ranks may need this one's part in messages that are under way.
+class patience {
+ public:
+  /// `crowded`: there are more ranks on the node than cores.
+  patience(MPI_Comm comm, bool crowded) : comm_(comm), looks_(crowded ? 16 : 4000) {}
+  void wait() {
+    if (++waited_ <= looks_) {
+#if defined(__x86_64__) || defined(__i386__)
+      __builtin_ia32_pause();
+#endif
+      return;
+    }
+#if defined(__linux__)
+    ::sched_yield();
+#endif
+    if (waited_ % 64 != 0) return;
+    int any = 0;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &any, MPI_STATUS_IGNORE), "MPI_Iprobe");
+  }
+  static bool is_crowded(int ranks) {
+#if defined(__linux__)
+    return ranks > ::sysconf(_SC_NPROCESSORS_ONLN);
+#else
+    return ranks > 1;
+#endif
+  }
+
+ private:
+  MPI_Comm comm_;
+  int looks_, waited_ = 0;
+};
+
+} // namespace cleave::inline v0::comm
