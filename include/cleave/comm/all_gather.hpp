@@ -19,6 +19,7 @@ class all_gather {
     group_ = grid.group_of(t.axes);
     const box to = held_after(grid, t);
     for (std::int64_t r = 0; r < n; ++r) unpack_.append_unpack(held_before(grid, t, grid.member(t.axes, r)), to);
+    if (group_.together != nullptr) group_.together->reserve(unpack_.blocks.widest() * size_of(element_));
     // All ranks of the group know all blocks, so they make the same call.
     if (unpack_.elements() > count_limit()) own_ = rank_blocks::repeated(elements_, group_.size);
     else counts_ = call_counts(unpack_.blocks);

@@ -15,6 +15,7 @@ class all_reduce {
   all_reduce(grid_state& grid, const transfer& t)
       : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()) {
     if (grid.sizes().product(t.axes) > 1) group_ = grid.group_of(t.axes);
+    if (group_.together != nullptr) group_.together->reserve(bytes());
   }
   scratch_bytes needs() const { return {0, port_.staged() && group_.size > 1 ? bytes() : 0}; }
 

@@ -30,7 +30,10 @@ class all_to_all {
     }
     // Both are facts of the sizes, so that all ranks make the same call.
     even_ = even(t, grid.sizes());
-    if (group_.together != nullptr) widest_ = even_ ? pack_.blocks.widest() : widest_of(grid, t, n);
+    if (group_.together != nullptr) {
+      widest_ = even_ ? pack_.blocks.widest() : widest_of(grid, t, n);
+      group_.together->reserve(widest_ * n * size_of(element_));
+    }
     large_ = largest(t, grid.sizes()) > count_limit();
     if (large_) messages_.reserve(messages::requests_for(pack_.blocks) + messages::requests_for(unpack_.blocks));
     else send_ = call_counts(pack_.blocks), receive_ = call_counts(unpack_.blocks);

@@ -36,6 +36,15 @@ class messages {
             "MPI_Irecv");
     });
   }
+  /// Whether messages to and from a rank go through shared memory, so that boxes need not be packed before.
+  static bool on_node(int rank, const group& g) { return g.node_rank(rank) >= 0; }
+  /// To and from ranks of the same node: boxes in memory, which must stay where they are until all has arrived.
+  void send(const box_copy& box, const void* from, element e, int to, const group& g) {
+    send_on_node(from, box.elements * size_of(e), g.node_rank(to), g, &box, size_of(e));
+  }
+  void receive(const box_copy& box, void* into, element e, int from, const group& g) {
+    receive_on_node(into, box.elements * size_of(e), g.node_rank(from), g, &box, size_of(e));
+  }
   /// Sends block r of `to` to rank r of a group, for all r, and receives its block as block r of `from`. `copy(into,
   /// from, bytes)` copies the block that stays here. Empty blocks are not sent.
   template <class Copy>
@@ -65,18 +74,21 @@ class messages {
   }
 
  private:
-  void send_on_node(const void* from, std::int64_t bytes, int to, const group& g) {
+  void send_on_node(const void* from, std::int64_t bytes, int to, const group& g, const box_copy* box = nullptr,
+                    std::int64_t element_bytes = 1) {
     pipes_ = g.pipes;
-    if (bytes != 0) pipes_->send(to, from, bytes, open_);
+    if (bytes != 0) pipes_->send(to, from, bytes, box, element_bytes, open_);
   }
-  void receive_on_node(void* into, std::int64_t bytes, int from, const group& g) {
+  void receive_on_node(void* into, std::int64_t bytes, int from, const group& g, const box_copy* box = nullptr,
+                       std::int64_t element_bytes = 1) {
     pipes_ = g.pipes;
-    if (bytes != 0) pipes_->receive(from, into, bytes, open_);
+    if (bytes != 0) pipes_->receive(from, into, bytes, box, element_bytes, open_);
   }
   void wait_on_node() {
     patience p = pipes_->waiting();
     while (open_ != 0)
-      if (!pipes_->progress()) p.wait();
+      if (pipes_->progress()) p.reset();
+      else p.wait();
   }
   MPI_Request* next_request() {
     requests_.push_back(MPI_REQUEST_NULL);

@@ -21,21 +21,28 @@ namespace cleave::inline v0::comm {
 /// same on all ranks.
 class node_group {
  public:
-  /// Bytes of a slot: two of them of each rank fit into the cache of a core.
-  static constexpr std::int64_t slot_bytes = 1 << 18;
+  /// Bytes of a slot at first, and the most that `reserve` makes it: not so few that waiting for one another counts,
+  /// not so many that they leave the caches.
+  static constexpr std::int64_t least_slot = 64 << 10, most_slot = 1 << 20;
   /// Up to so many bytes every rank reduces all of them; beyond, each reduces its slice, and the others fetch it.
   static constexpr std::int64_t reduced_by_all = 16 << 10;
 
   /// Collective over the group, whose ranks are on one node. Null on all ranks if they cannot share memory.
   static std::unique_ptr<node_group> shared_by(const group& g) {
-    const std::int64_t counts = g.size * std::int64_t{sizeof(shared_count)};
-    auto memory = node_segment::shared_by(g, segment_header + counts + 2 * g.size * slot_bytes);
-    return memory ? std::unique_ptr<node_group>(new node_group(g, std::move(memory))) : nullptr;
+    auto made = std::unique_ptr<node_group>(new node_group(g));
+    return made->make(least_slot) ? std::move(made) : nullptr;
+  }
+  /// Makes the slots larger for operands of so many bytes. Collective over the group; all ranks say the same.
+  void reserve(std::int64_t bytes) {
+    std::int64_t wanted = slot_bytes_;
+    while (wanted < bytes && wanted < most_slot) wanted *= 2;
+    if (wanted > slot_bytes_) make(wanted);
   }
 
   /// `in` may be `out`.
   void all_reduce(const void* in, void* out, std::int64_t elements, element e, reduction how) {
     const std::int64_t bytes = elements * size_of(e);
+    if (bytes == 0) return;
     traffic().collective(1, size(), 2 * (size() - 1) * bytes / size());
     const operation by(how, e);
     if (bytes <= reduced_by_all) reduce_all(in, out, elements, by);
@@ -49,7 +56,7 @@ class node_group {
   template <class Given, class Taken, class Give, class Take>
   void exchange(std::int64_t widest, std::int64_t size_of_element, const Given& given, const Taken& taken,
                 const Give& give, const Take& take) {
-    const std::int64_t part = slot_bytes / size() / 64 * 64, n = std::max<std::int64_t>(part / size_of_element, 1);
+    const std::int64_t part = slot_bytes_ / size() / 64 * 64, n = std::max<std::int64_t>(part / size_of_element, 1);
     for (std::int64_t first = 0; first < widest + n; first += n) {
       for (int k = 1; k < size() && first < widest; ++k) {
         const int r = (rank() + k) % size();
@@ -68,7 +75,7 @@ class node_group {
   template <class Taken, class Give, class Take>
   void gather(std::int64_t widest, std::int64_t mine, std::int64_t size_of_element, const Taken& taken,
               const Give& give, const Take& take) {
-    const std::int64_t n = slot_bytes / size_of_element;
+    const std::int64_t n = slot_bytes_ / size_of_element;
     for (std::int64_t first = 0; first < widest + n; first += n) {
       if (const std::int64_t m = std::min(mine - first, n); m > 0) give(first, m, slot());
       for (int k = 1; k < size() && first >= n; ++k) {
@@ -84,7 +91,7 @@ class node_group {
   template <class Given, class Give>
   void reduce_scatter(std::int64_t widest, const Given& given, const Give& give, void* out, element e, reduction how) {
     const operation by(how, e);
-    const std::int64_t part = slot_bytes / size() / 64 * 64, n = part / by.size;
+    const std::int64_t part = slot_bytes_ / size() / 64 * 64, n = part / by.size;
     for (std::int64_t first = 0; first < widest + n; first += n) {
       for (int r = 0; r < size() && first < widest; ++r)
         if (const std::int64_t m = std::min(given(r) - first, n); m > 0 && (r != rank() || size() > 2))
@@ -116,8 +123,19 @@ class node_group {
     }
   };
 
-  node_group(const group& g, std::unique_ptr<node_segment> memory)
-      : group_(g), memory_(std::move(memory)), crowded_(patience::is_crowded(g.size)) {}
+  explicit node_group(const group& g) : group_(g), crowded_(patience::is_crowded(g.size)) {}
+
+  /// Slots of so many bytes, if all ranks can share them; else all is as it was. Collective, so nothing is read any
+  /// more in the memory of before.
+  bool make(std::int64_t slot_bytes) {
+    const std::int64_t counts = size() * std::int64_t{sizeof(shared_count)};
+    auto memory = node_segment::shared_by(group_, segment_header + counts + 2 * size() * slot_bytes);
+    if (!memory) return false;
+    memory_ = std::move(memory);
+    slot_bytes_ = slot_bytes;
+    round_ = 0;
+    return true;
+  }
 
   int size() const { return group_.size; }
   int rank() const { return group_.rank; }
@@ -126,7 +144,7 @@ class node_group {
   }
   char* slot(int r, std::uint64_t round) const {
     char* const slots = memory_->data() + segment_header + size() * std::int64_t{sizeof(shared_count)};
-    return slots + (2 * r + static_cast<int>(round % 2)) * slot_bytes;
+    return slots + (2 * r + static_cast<int>(round % 2)) * slot_bytes_;
   }
   /// What this rank writes in this round, and what any rank wrote in the one before.
   char* slot() const { return slot(rank(), round_); }
@@ -143,7 +161,6 @@ class node_group {
 
   void reduce_all(const void* in, void* out, std::int64_t elements, const operation& by) {
     const std::size_t bytes = as_size(elements * by.size);
-    if (bytes == 0) return;
     std::memcpy(slot(), in, bytes);
     next_round();
     // Two values give the same in both orders.
@@ -157,7 +174,7 @@ class node_group {
   /// In three stages, of which a round has one of each for three parts of the operand that follow one another: slices
   /// are given to those who reduce them, reduced, and fetched.
   void reduce_slices(const char* in, char* out, std::int64_t elements, const operation& by) {
-    const std::int64_t n = slot_bytes / (size() + 1) / 64 * 64 / by.size, part = n * size();
+    const std::int64_t n = slot_bytes_ / (size() + 1) / 64 * 64 / by.size, part = n * size();
     for (std::int64_t first = 0; first < elements + 2 * part; first += part) {
       if (first < elements) give_slices(in, cut(first, part, elements), by);
       if (const std::int64_t before = first - part; before >= 0 && before < elements)
@@ -203,8 +220,9 @@ class node_group {
   }
 
   group group_;
-  std::unique_ptr<node_segment> memory_;
+  std::unique_ptr<node_segment> memory_{};
   bool crowded_;
+  std::int64_t slot_bytes_ = 0;
   std::uint64_t round_ = 0;
 };
 

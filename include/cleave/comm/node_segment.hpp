@@ -149,6 +149,8 @@ class patience {
     int any = 0;
     check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &any, MPI_STATUS_IGNORE), "MPI_Iprobe");
   }
+  /// What was waited for has come, and something else is waited for.
+  void reset() { waited_ = 0; }
   static bool is_crowded(int ranks) {
 #if defined(__linux__)
     return ranks > ::sysconf(_SC_NPROCESSORS_ONLN);

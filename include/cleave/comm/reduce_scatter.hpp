@@ -26,6 +26,7 @@ class reduce_scatter {
     for (std::int64_t r = 0; r < n; ++r) pack_.append_pack(held_after(grid, t, grid.member(t.axes, r)), from);
     // The same on all ranks of the group, whose members hold the same box.
     widest_ = *std::max_element(pack_.blocks.counts().begin(), pack_.blocks.counts().end());
+    if (group_.together != nullptr) group_.together->reserve(widest_ * n * size());
     large_ = pack_.elements() > count_limit();
     counts_.reserve(as_size(n));
     chunk_ = large_ ? std::max<std::int64_t>(1, std::min(count_limit(), most_at_once) / n) : widest_;
