@@ -28,12 +28,10 @@ class bound {
   static bound make(const cleave::grid& grid, const cleave::shape& global, cleave::layout from, cleave::layout to) {
     cleave::axis_set axes;
     axes = axes.with(0);
-    return bound(cleave::comm::make_move<Move>(grid.state(), {cleave::element::f32, global, from, to, axes,
-                                                              cleave::reduction::sum}));
+    return bound(cleave::comm::make_move<Move>(grid.state(),
+                                               {cleave::element::f32, global, from, to, axes, cleave::reduction::sum}));
   }
-  void operator()(const buffer& in, buffer& out) {
-    move_->run(in.data(), out.data(), {memory_.data(), host_.data()});
-  }
+  void operator()(const buffer& in, buffer& out) { move_->run(in.data(), out.data(), {memory_.data(), host_.data()}); }
 
  private:
   explicit bound(std::unique_ptr<cleave::comm::bound_move> move)
@@ -82,8 +80,8 @@ struct measured {
     theirs(x, z);
     if (y != z) throw std::runtime_error("the two programs differ in " + what);
     const int calls = static_cast<int>(std::clamp<long>((1L << 22) / (elements + 1), 2, 500));
-    with.out.factor(
-        name, measure::compare(with.comm, calls, with.seconds, [&] { ours(x, y); }, [&] { theirs(x, z); }), 1.05);
+    with.out.factor(name,
+                    measure::compare(with.comm, calls, with.seconds, [&] { ours(x, y); }, [&] { theirs(x, z); }), 1.05);
   }
 };
 
@@ -150,7 +148,9 @@ void neighbours(const measured& m, MPI_Comm comm) {
 void measure_all(const measure::task& with) {
   if (with.ranks == 1) return;
   const cleave::grid grid(mesh, with.comm, {with.ranks});
-  const std::pair<const char*, long> sizes[] = {{"4 KiB", 1L << 10}, {"64 KiB", 1L << 14}, {"1 MiB", 1L << 18},
+  const std::pair<const char*, long> sizes[] = {{"4 KiB", 1L << 10},
+                                                {"64 KiB", 1L << 14},
+                                                {"1 MiB", 1L << 18},
                                                 {"16 MiB", 1L << 22}};
   for (const auto& [name, elements] : sizes) {
     const measured m{with, grid, grid.rank(), name, elements};
@@ -162,6 +162,4 @@ void measure_all(const measure::task& with) {
 
 } // namespace
 
-int main(int argc, char** argv) {
-  return measure::run(argc, argv, 1.0, measure_all);
-}
+int main(int argc, char** argv) { return measure::run(argc, argv, 1.0, measure_all); }

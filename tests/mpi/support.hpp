@@ -32,7 +32,9 @@ std::int64_t over_ranks(std::int64_t mine);
 /// While one lives, grids are made that communicate by MPI alone: for tests of what MPI itself does.
 class only_mpi {
  public:
-  only_mpi() : before_(cleave::comm::transport_mode()) { cleave::comm::transport_mode() = cleave::comm::transport::mpi; }
+  only_mpi() : before_(cleave::comm::transport_mode()) {
+    cleave::comm::transport_mode() = cleave::comm::transport::mpi;
+  }
   ~only_mpi() { cleave::comm::transport_mode() = before_; }
   only_mpi(const only_mpi&) = delete;
   only_mpi& operator=(const only_mpi&) = delete;

@@ -40,8 +40,7 @@ class exchange final : public bound_exchange {
     for (const message& m : receive_)
       if (const part_copy& first = m.parts.front(); is_box(m))
         messages_.receive(first.copy, target(first.stage), element_, m.rank, devices);
-      else
-        messages_.receive(port_.incoming(landing(m), host_receiving(m)), m.elements, element_, m.rank, devices);
+      else messages_.receive(port_.incoming(landing(m), host_receiving(m)), m.elements, element_, m.rank, devices);
     for (const message& m : send_)
       if (!m.direct && !is_box(m))
         for (const part_copy& p : m.parts) copy_box(p.copy, in[p.operand], s.memory, size());

@@ -6,73 +6,68 @@
 #include <cleave/comm/node_group.hpp>
 #include <cleave/comm/node_pipes.hpp>
 
-#include <memory>
-#include <utility>
-
 namespace cleave::inline v0::comm {
 
-/// A communicator of some devices of a grid, and what they share.
+/// A communicator of some devices of a grid, and what they share. It stays where it is made.
 struct kept_group {
   group ranks{};
-  std::unique_ptr<node_group> together{};
+  node_group together{};
   indexed_vector<int> on_node{};
 };
 
 /// The devices of a grid that share memory with this one.
 class grid_node {
  public:
-  /// Collective over the devices.
-  explicit grid_node(const group& devices) {
-    check(MPI_Comm_split_type(devices.handle, MPI_COMM_TYPE_SHARED, devices.rank, MPI_INFO_NULL, &here_.handle),
-          "MPI_Comm_split_type");
-    describe();
-    if (node_ranks() == 0) return;
-    MPI_Comm whole = here_.handle;
-    const int code = MPI_Comm_split(whole, here_.rank / node_ranks(), here_.rank, &here_.handle);
-    MPI_Comm_free(&whole);
-    check(code, "MPI_Comm_split");
-    describe();
-  }
+  grid_node() = default;
   grid_node(const grid_node&) = delete;
   grid_node& operator=(const grid_node&) = delete;
-  ~grid_node() {
-    if (here_.handle != MPI_COMM_NULL) MPI_Comm_free(&here_.handle);
+
+  bool made() const { return here_.handle != MPI_COMM_NULL; }
+  /// Collective over the devices.
+  [[gnu::cold]] void make(const group& devices) {
+    MPI_Comm whole = MPI_COMM_NULL;
+    check(MPI_Comm_split_type(devices.handle, MPI_COMM_TYPE_SHARED, devices.rank, MPI_INFO_NULL, &whole),
+          "MPI_Comm_split_type");
+    int rank = 0;
+    check(MPI_Comm_rank(whole, &rank), "MPI_Comm_rank");
+    const int code = MPI_Comm_split(whole, node_ranks() == 0 ? 0 : rank / node_ranks(), rank, &here_.handle);
+    MPI_Comm_free(&whole);
+    check(code, "MPI_Comm_split");
+    check(MPI_Comm_size(here_.handle, &here_.size), "MPI_Comm_size");
+    check(MPI_Comm_rank(here_.handle, &here_.rank), "MPI_Comm_rank");
   }
-  /// After MPI_Finalize there is nothing to free.
-  void forget() { here_.handle = MPI_COMM_NULL; }
+  /// Gives the communicator back. After MPI_Finalize there is nothing to give.
+  void release() {
+    if (made()) MPI_Comm_free(&here_.handle);
+  }
 
   /// Lets the ranks of a group use memory for their collectives if all of them are on this node. Collective over the
   /// group.
-  void join(kept_group& g) const {
-    find(g);
+  [[gnu::cold]] void join(kept_group& g) const {
+    find(g, here_.handle);
     for (int r : g.on_node)
       if (r < 0) return;
-    g.together = node_group::shared_by(g.ranks);
-    g.ranks.together = g.together.get();
+    if (g.together.make(g.ranks)) g.ranks.together = &g.together;
   }
   /// Lets the ranks of a group use memory for messages. Collective over the devices of the grid at the first time.
-  void connect(kept_group& g) {
-    find(g);
-    if (!asked_for_pipes_ && here_.size > 1) pipes_ = node_pipes::shared_by(here_);
+  [[gnu::cold]] void connect(kept_group& g) {
+    find(g, here_.handle);
+    if (!asked_for_pipes_) has_pipes_ = here_.size > 1 && pipes_.make(here_);
     asked_for_pipes_ = true;
-    g.ranks.pipes = pipes_.get();
+    if (has_pipes_) g.ranks.pipes = &pipes_;
     g.ranks.on_node = g.on_node.data();
   }
 
  private:
-  void describe() {
-    check(MPI_Comm_size(here_.handle, &here_.size), "MPI_Comm_size");
-    check(MPI_Comm_rank(here_.handle, &here_.rank), "MPI_Comm_rank");
-  }
   /// Which rank of the node each rank of a group is; -1 for ranks of other nodes.
-  void find(kept_group& g) const {
+  [[gnu::cold]] static void find(kept_group& g, MPI_Comm node) {
     if (!g.on_node.empty()) return;
     indexed_vector<int> ranks;
     for (int r = 0; r < g.ranks.size; ++r) ranks.push_back(r);
     g.on_node = indexed_vector<int>::filled(g.ranks.size, -1);
     MPI_Group all = MPI_GROUP_NULL, near = MPI_GROUP_NULL;
     check(MPI_Comm_group(g.ranks.handle, &all), "MPI_Comm_group");
-    check(MPI_Comm_group(here_.handle, &near), "MPI_Comm_group");
+    check(MPI_Comm_group(node, &near), "MPI_Comm_group");
     check(MPI_Group_translate_ranks(all, g.ranks.size, ranks.data(), near, g.on_node.data()),
           "MPI_Group_translate_ranks");
     MPI_Group_free(&all);
@@ -82,8 +77,8 @@ class grid_node {
   }
 
   group here_{};
-  std::unique_ptr<node_pipes> pipes_{};
-  bool asked_for_pipes_ = false;
+  node_pipes pipes_{};
+  bool asked_for_pipes_ = false, has_pipes_ = false;
 };
 
 } // namespace cleave::inline v0::comm

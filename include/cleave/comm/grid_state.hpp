@@ -243,19 +243,20 @@ class grid_state {
     const auto known = groups_.find(key);
     if (known != groups_.end()) return known->second;
     return guarded([&]() -> comm::kept_group& {
-      comm::kept_group g;
-      g.ranks = split(axes, order);
-      if (g.ranks.size > 1 && (key & ordered_key) == 0)
+      const comm::group made = split(axes, order);
+      comm::kept_group& g = groups_[key];
+      g.ranks = made;
+      if (made.size > 1 && (key & ordered_key) == 0)
         if (comm::grid_node* n = node()) n->join(g);
-      return groups_.emplace(key, std::move(g)).first->second;
+      return g;
     });
   }
   /// Null if all messages go by MPI: if a rank asks for it, and where MPI reaches the memory of devices itself.
   /// Collective over the devices at the first time.
-  comm::grid_node* node() {
+  [[gnu::cold]] comm::grid_node* node() {
     if (!on_host || only_mpi_ || world_.size == 1) return nullptr;
-    if (!node_) node_ = std::make_unique<comm::grid_node>(world_);
-    return node_.get();
+    if (!node_.made()) node_.make(world_);
+    return &node_;
   }
   const comm::group& connected(comm::kept_group& g) {
     if (g.ranks.pipes == nullptr && g.ranks.size > 1)
@@ -319,11 +320,10 @@ class grid_state {
     MPI_Finalized(&finalized);
     if (finalized != 0) {
       if (agreement_) agreement_->forget();
-      if (node_) node_->forget();
       return;
     }
     agreement_.reset();
-    node_.reset();
+    node_.release();
     for (auto& entry : groups_)
       if (MPI_Comm& handle = entry.second.ranks.handle; handle != MPI_COMM_NULL) MPI_Comm_free(&handle);
     groups_.clear();
@@ -338,7 +338,7 @@ class grid_state {
   comm::group everyone_{}, world_{};
   std::map<std::uint64_t, comm::kept_group> groups_{};
   comm::kept_group world_node_{};
-  std::unique_ptr<comm::grid_node> node_{};
+  comm::grid_node node_{};
   bool only_mpi_ = false;
   std::unordered_map<const void*, indexed_vector<bound>> bound_{};
   std::int64_t times_bound_ = 0, id_ = 0;

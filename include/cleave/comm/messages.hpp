@@ -23,9 +23,9 @@ class messages {
   void send(const void* from, std::int64_t elements, element e, int to, const group& g) {
     if (g.node_rank(to) >= 0) return send_on_node(from, elements * size_of(e), g.node_rank(to), g);
     for_each_call(elements, [&](std::int64_t first, call_count n) {
-      check(
-          CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, first, e), n, datatype_of(e), to, tag, g.handle, next_request()),
-          "MPI_Isend");
+      check(CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, first, e), n, datatype_of(e), to, tag, g.handle,
+                                       next_request()),
+            "MPI_Isend");
     });
   }
   void receive(void* into, std::int64_t elements, element e, int from, const group& g) {
@@ -84,7 +84,7 @@ class messages {
     pipes_ = g.pipes;
     if (bytes != 0) pipes_->receive(from, into, bytes, box, element_bytes, open_);
   }
-  void wait_on_node() {
+  [[gnu::cold]] void wait_on_node() {
     patience p = pipes_->waiting();
     while (open_ != 0)
       if (pipes_->progress()) p.reset();

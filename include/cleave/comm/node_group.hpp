@@ -7,8 +7,6 @@
 #include <cleave/comm/transport.hpp>
 
 #include <algorithm>
-#include <memory>
-#include <utility>
 
 namespace cleave::inline v0::comm {
 
@@ -27,10 +25,11 @@ class node_group {
   /// Up to so many bytes every rank reduces all of them; beyond, each reduces its slice, and the others fetch it.
   static constexpr std::int64_t reduced_by_all = 16 << 10;
 
-  /// Collective over the group, whose ranks are on one node. Null on all ranks if they cannot share memory.
-  static std::unique_ptr<node_group> shared_by(const group& g) {
-    auto made = std::unique_ptr<node_group>(new node_group(g));
-    return made->make(least_slot) ? std::move(made) : nullptr;
+  /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
+  [[gnu::cold]] bool make(const group& g) {
+    group_ = g;
+    crowded_ = patience::is_crowded(g.size);
+    return make(least_slot);
   }
   /// Makes the slots larger for operands of so many bytes. Collective over the group; all ranks say the same.
   void reserve(std::int64_t bytes) {
@@ -40,7 +39,7 @@ class node_group {
   }
 
   /// `in` may be `out`.
-  void all_reduce(const void* in, void* out, std::int64_t elements, element e, reduction how) {
+  [[gnu::cold]] void all_reduce(const void* in, void* out, std::int64_t elements, element e, reduction how) {
     const std::int64_t bytes = elements * size_of(e);
     if (bytes == 0) return;
     traffic().collective(1, size(), 2 * (size() - 1) * bytes / size());
@@ -123,15 +122,11 @@ class node_group {
     }
   };
 
-  explicit node_group(const group& g) : group_(g), crowded_(patience::is_crowded(g.size)) {}
-
   /// Slots of so many bytes, if all ranks can share them; else all is as it was. Collective, so nothing is read any
   /// more in the memory of before.
-  bool make(std::int64_t slot_bytes) {
+  [[gnu::cold]] bool make(std::int64_t slot_bytes) {
     const std::int64_t counts = size() * std::int64_t{sizeof(shared_count)};
-    auto memory = node_segment::shared_by(group_, segment_header + counts + 2 * size() * slot_bytes);
-    if (!memory) return false;
-    memory_ = std::move(memory);
+    if (!memory_.make(group_, segment_header + counts + 2 * size() * slot_bytes)) return false;
     slot_bytes_ = slot_bytes;
     round_ = 0;
     return true;
@@ -139,27 +134,25 @@ class node_group {
 
   int size() const { return group_.size; }
   int rank() const { return group_.rank; }
-  shared_count& rounds_of(int r) const {
-    return reinterpret_cast<shared_count*>(memory_->data() + segment_header)[r];
-  }
-  char* slot(int r, std::uint64_t round) const {
-    char* const slots = memory_->data() + segment_header + size() * std::int64_t{sizeof(shared_count)};
-    return slots + (2 * r + static_cast<int>(round % 2)) * slot_bytes_;
+  shared_count& rounds_of(int r) const { return reinterpret_cast<shared_count*>(memory_.data() + segment_header)[r]; }
+  char* slot(int r, std::int64_t round) const {
+    char* const slots = memory_.data() + segment_header + size() * std::int64_t{sizeof(shared_count)};
+    return slots + (2 * r + round % 2) * slot_bytes_;
   }
   /// What this rank writes in this round, and what any rank wrote in the one before.
   char* slot() const { return slot(rank(), round_); }
   const char* written_by(int r) const { return slot(r, round_ + 1); }
 
-  void next_round() {
-    rounds_of(rank()).write(++round_);
+  [[gnu::cold]] void next_round() {
+    rounds_of(rank()).set(++round_);
     for (int k = 1; k < size(); ++k) {
       const int r = (rank() + k) % size();
       patience p(group_.handle, crowded_);
-      while (rounds_of(r).read() < round_) p.wait();
+      while (rounds_of(r).get() < round_) p.wait();
     }
   }
 
-  void reduce_all(const void* in, void* out, std::int64_t elements, const operation& by) {
+  [[gnu::cold]] void reduce_all(const void* in, void* out, std::int64_t elements, const operation& by) {
     const std::size_t bytes = as_size(elements * by.size);
     std::memcpy(slot(), in, bytes);
     next_round();
@@ -173,7 +166,7 @@ class node_group {
 
   /// In three stages, of which a round has one of each for three parts of the operand that follow one another: slices
   /// are given to those who reduce them, reduced, and fetched.
-  void reduce_slices(const char* in, char* out, std::int64_t elements, const operation& by) {
+  [[gnu::cold]] void reduce_slices(const char* in, char* out, std::int64_t elements, const operation& by) {
     const std::int64_t n = slot_bytes_ / (size() + 1) / 64 * 64 / by.size, part = n * size();
     for (std::int64_t first = 0; first < elements + 2 * part; first += part) {
       if (first < elements) give_slices(in, cut(first, part, elements), by);
@@ -219,11 +212,10 @@ class node_group {
     }
   }
 
-  group group_;
-  std::unique_ptr<node_segment> memory_{};
-  bool crowded_;
-  std::int64_t slot_bytes_ = 0;
-  std::uint64_t round_ = 0;
+  group group_{};
+  node_segment memory_{};
+  bool crowded_ = false;
+  std::int64_t slot_bytes_ = 0, round_ = 0;
 };
 
 } // namespace cleave::inline v0::comm

@@ -8,8 +8,6 @@
 #include <cleave/storage/box.hpp>
 
 #include <algorithm>
-#include <memory>
-#include <utility>
 
 namespace cleave::inline v0::comm {
 
@@ -18,37 +16,51 @@ namespace cleave::inline v0::comm {
 /// messages of a grid are here, so that whoever waits for some moves the others too.
 class node_pipes {
  public:
-  /// Collective over the group, whose ranks are on one node. Null on all ranks if they cannot share memory.
-  static std::unique_ptr<node_pipes> shared_by(const group& g) {
-    const std::int64_t chunk = std::clamp<std::int64_t>((256 << 10) / g.size / 64 * 64, 4 << 10, 64 << 10);
-    auto memory = node_segment::shared_by(g, segment_header + std::int64_t{g.size} * g.size * pipe_bytes(chunk));
-    return memory ? std::unique_ptr<node_pipes>(new node_pipes(g, std::move(memory), chunk)) : nullptr;
+  /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
+  [[gnu::cold]] bool make(const group& g) {
+    group_ = g;
+    crowded_ = patience::is_crowded(g.size);
+    chunk_ = std::clamp<std::int64_t>((256 << 10) / g.size / 64 * 64, 4 << 10, 64 << 10);
+    chunks_ = indexed_vector<std::int64_t>::filled(2 * g.size);
+    held_up_ = indexed_vector<std::int64_t>::filled(2 * g.size);
+    under_way_.reserve(as_size(4 * g.size));
+    return memory_.make(g, segment_header + std::int64_t{g.size} * g.size * pipe_bytes());
   }
 
   /// A message to a rank of the group: memory, or a box in it, which is packed on its way. `open` counts up now, and
   /// down when all of it has left.
-  void send(int to, const void* from, std::int64_t bytes, const box_copy* box, std::int64_t element_bytes,
-            std::int64_t& open) {
+  [[gnu::cold]] void send(int to, const void* from, std::int64_t bytes, const box_copy* box, std::int64_t element_bytes,
+                          std::int64_t& open) {
     ++traffic().messages;
-    lane& l = out_[to];
-    l.append({const_cast<char*>(as<char>(from)), box, element_bytes, 0, bytes, &open});
-    push(to, l);
+    add({const_cast<char*>(as<char>(from)), box, element_bytes, 0, bytes, &open, to, true});
+    progress();
   }
   /// A message from a rank of the group, to memory or to a box in it. `open` counts up now, and down when all of it is
   /// here.
-  void receive(int from, void* into, std::int64_t bytes, const box_copy* box, std::int64_t element_bytes,
-               std::int64_t& open) {
+  [[gnu::cold]] void receive(int from, void* into, std::int64_t bytes, const box_copy* box, std::int64_t element_bytes,
+                             std::int64_t& open) {
     traffic().bytes += bytes;
     ++traffic().calls;
-    in_[from].append({as<char>(into), box, element_bytes, 0, bytes, &open});
+    add({as<char>(into), box, element_bytes, 0, bytes, &open, from, false});
   }
-  /// Moves what can be moved now; whether something was.
-  bool progress() {
+  /// Moves what can be moved now; whether something was. Messages of a pair that are not the first ones wait.
+  [[gnu::cold]] bool progress() {
     bool moved = false;
-    for (int r = 0; r < group_.size; ++r) {
-      if (!out_[r].empty()) moved = push(r, out_[r]) || moved;
-      if (!in_[r].empty()) moved = pull(r, in_[r]) || moved;
+    ++passes_;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < under_way_.size(); ++i) {
+      item& m = under_way_[i];
+      std::int64_t& held_up = held_up_[2 * m.rank + m.sent];
+      if (held_up != passes_) moved = move(m) || moved;
+      if (m.bytes == 0) {
+        --*m.open;
+        continue;
+      }
+      held_up = passes_;
+      if (kept != i) under_way_[kept] = m;
+      ++kept;
     }
+    under_way_.resize(kept);
     return moved;
   }
   patience waiting() const { return {group_.handle, crowded_}; }
@@ -64,6 +76,8 @@ class node_pipes {
     /// Bytes that have moved, and those that have not.
     std::int64_t done, bytes;
     std::int64_t* open;
+    int rank;
+    bool sent;
 
     void put(char* into, std::int64_t n) const {
       if (box == nullptr) std::memcpy(into, at + done, as_size(n));
@@ -74,75 +88,45 @@ class node_pipes {
       else unpack_range(*box, done / element_bytes, n / element_bytes, from, at, element_bytes);
     }
   };
-  /// What is under way to one rank, or from it, the oldest first.
-  struct lane {
-    indexed_vector<item> items{};
-    std::size_t first = 0;
-    std::uint64_t chunks = 0;
-
-    bool empty() const { return first == items.size(); }
-    void append(const item& i) {
-      ++*i.open;
-      items.push_back(i);
-    }
-    /// So many bytes of the first item are done.
-    void advance(std::int64_t bytes) {
-      item& i = items[first];
-      i.done += bytes;
-      i.bytes -= bytes;
-      ++chunks;
-      if (i.bytes != 0) return;
-      --*i.open;
-      if (++first == items.size()) items.clear(), first = 0;
-    }
-  };
   /// The chunks that the sender has written, and those that the receiver has read.
   struct pipe {
     shared_count written, read;
   };
 
-  node_pipes(const group& g, std::unique_ptr<node_segment> memory, std::int64_t chunk)
-      : group_(g), memory_(std::move(memory)), chunk_(chunk), crowded_(patience::is_crowded(g.size)),
-        out_(as_size(g.size)), in_(as_size(g.size)) {
-    for (int r = 0; r < g.size; ++r) out_[r].items.reserve(16), in_[r].items.reserve(16);
-  }
-  static std::int64_t pipe_bytes(std::int64_t chunk) { return std::int64_t{sizeof(pipe)} + ring * chunk; }
+  std::int64_t pipe_bytes() const { return std::int64_t{sizeof(pipe)} + ring * chunk_; }
   pipe& between(int from, int to) const {
-    return *reinterpret_cast<pipe*>(memory_->data() + segment_header +
-                                    (std::int64_t{from} * group_.size + to) * pipe_bytes(chunk_));
+    return *reinterpret_cast<pipe*>(memory_.data() + segment_header +
+                                    (std::int64_t{from} * group_.size + to) * pipe_bytes());
   }
-  char* chunk_of(pipe& p, std::uint64_t number) const {
-    return reinterpret_cast<char*>(&p + 1) + static_cast<std::int64_t>(number % ring) * chunk_;
+  void add(const item& m) {
+    ++*m.open;
+    under_way_.push_back(m);
   }
-
-  bool push(int to, lane& l) {
-    pipe& p = between(group_.rank, to);
+  /// Moves as much of a message as its pipe has, or has room for.
+  bool move(item& m) {
+    pipe& p = m.sent ? between(group_.rank, m.rank) : between(m.rank, group_.rank);
+    std::int64_t& chunks = chunks_[2 * m.rank + m.sent];
     bool moved = false;
-    for (; !l.empty() && l.chunks - p.read.read() < ring; moved = true) {
-      const std::int64_t n = std::min(l.items[l.first].bytes, chunk_);
-      l.items[l.first].put(chunk_of(p, l.chunks), n);
-      p.written.write(l.chunks + 1);
-      l.advance(n);
-    }
-    return moved;
-  }
-  bool pull(int from, lane& l) {
-    pipe& p = between(from, group_.rank);
-    bool moved = false;
-    for (; !l.empty() && p.written.read() > l.chunks; moved = true) {
-      const std::int64_t n = std::min(l.items[l.first].bytes, chunk_);
-      l.items[l.first].take(chunk_of(p, l.chunks), n);
-      p.read.write(l.chunks + 1);
-      l.advance(n);
+    while (m.bytes != 0 && (m.sent ? chunks - p.read.get() < ring : p.written.get() > chunks)) {
+      char* const at = reinterpret_cast<char*>(&p + 1) + chunks % ring * chunk_;
+      const std::int64_t n = std::min(m.bytes, chunk_);
+      ++chunks;
+      if (m.sent) m.put(at, n), p.written.set(chunks);
+      else m.take(at, n), p.read.set(chunks);
+      m.done += n;
+      m.bytes -= n;
+      moved = true;
     }
     return moved;
   }
 
-  group group_;
-  std::unique_ptr<node_segment> memory_;
-  std::int64_t chunk_;
-  bool crowded_;
-  indexed_vector<lane> out_, in_;
+  group group_{};
+  node_segment memory_{};
+  std::int64_t chunk_ = 0, passes_ = 0;
+  bool crowded_ = false;
+  indexed_vector<item> under_way_{};
+  /// For each rank, of messages from it and to it: the chunks so far, and the pass in which one of them had to wait.
+  indexed_vector<std::int64_t> chunks_{}, held_up_{};
 };
 
 } // namespace cleave::inline v0::comm

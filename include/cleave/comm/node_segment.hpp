@@ -7,15 +7,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
-#include <memory>
-#include <new>
 
 #if defined(__linux__)
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #endif
 
@@ -29,38 +29,41 @@ namespace cleave::inline v0::comm {
 /// A segment of zeroed memory that all ranks of a communicator have mapped. The last of them to give it back frees it.
 class node_segment {
  public:
-  /// Collective over the communicator, whose ranks are on one node. Null on all ranks if one of them cannot map it: on
-  /// systems without such memory, in containers that do not share it, and where it does not suffice.
-  static std::unique_ptr<node_segment> shared_by(const group& g, std::int64_t bytes) {
-    name_of_file name{};
-    void* mine = nullptr;
-    if (g.rank == 0) mine = created(name, bytes);
-    finish([&](MPI_Request* r) { return MPI_Ibcast(&name, sizeof name, MPI_BYTE, 0, g.handle, r); }, "MPI_Ibcast");
-    if (g.rank != 0) mine = opened(name, bytes);
-    int here = mine != nullptr ? 1 : 0, everywhere = 0;
-    finish([&](MPI_Request* r) { return MPI_Iallreduce(&here, &everywhere, 1, MPI_INT, MPI_MIN, g.handle, r); },
-           "MPI_Iallreduce");
-    if (g.rank == 0) remove(name);
-    auto made = std::unique_ptr<node_segment>(new node_segment(mine, bytes));
-    return everywhere != 0 ? std::move(made) : nullptr;
-  }
+  node_segment() = default;
   node_segment(const node_segment&) = delete;
   node_segment& operator=(const node_segment&) = delete;
   ~node_segment() { unmap(memory_, bytes_); }
 
-  char* data() const { return as<char>(memory_); }
-
-  /// Starts a call of MPI that communicates while a grid is made, and waits for it.
-  template <class Start>
-  static void finish(const Start& start, const char* name) {
+  /// Takes the place of what was there, if all ranks can map the new memory; else returns false on all ranks, and all is
+  /// as it was: on systems without such memory, in containers that do not share it, and where it does not suffice.
+  /// Collective over the group, whose ranks are on one node. The calls are those of a set-up, and are not counted as
+  /// communication where calls are counted.
+  [[gnu::cold]] bool make(const group& g, std::int64_t bytes) {
+    name_of_file name{};
+    void* mine = nullptr;
     MPI_Request request = MPI_REQUEST_NULL;
-    check(start(&request), name);
+    if (g.rank == 0) mine = created(name, bytes);
+    check(MPI_Ibcast(&name, sizeof name, MPI_BYTE, 0, g.handle, &request), "MPI_Ibcast");
     check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    if (g.rank != 0) mine = opened(name, bytes);
+    int here = mine != nullptr ? 1 : 0, everywhere = 0;
+    check(MPI_Iallreduce(&here, &everywhere, 1, MPI_INT, MPI_MIN, g.handle, &request), "MPI_Iallreduce");
+    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    if (g.rank == 0) remove(name);
+    if (everywhere == 0) {
+      unmap(mine, bytes);
+      return false;
+    }
+    unmap(memory_, bytes_);
+    memory_ = mine;
+    bytes_ = bytes;
+    return true;
   }
 
- private:
-  node_segment(void* memory, std::int64_t bytes) : memory_(memory), bytes_(bytes) {}
+  bool made() const { return memory_ != nullptr; }
+  char* data() const { return as<char>(memory_); }
 
+ private:
   /// The file of a segment: that of one process, by number. `proof` is written into it, so that a file of the same name
   /// in another container is not taken for it.
   struct name_of_file {
@@ -75,7 +78,7 @@ class node_segment {
       std::snprintf(text, sizeof text, "/dev/shm/cleave.%ld.%ld", n.process, n.number);
     }
   };
-  static void* created(name_of_file& name, std::int64_t bytes) {
+  [[gnu::cold]] static void* created(name_of_file& name, std::int64_t bytes) {
     static std::atomic<long> made{0};
     name.process = static_cast<long>(::getpid());
     name.number = ++made;
@@ -89,7 +92,7 @@ class node_segment {
     std::memcpy(at, &name.proof, sizeof name.proof);
     return at;
   }
-  static void* opened(const name_of_file& name, std::int64_t bytes) {
+  [[gnu::cold]] static void* opened(const name_of_file& name, std::int64_t bytes) {
     if (name.proof == 0) return nullptr;
     const int file = ::open(path(name).text, O_RDWR | O_CLOEXEC);
     if (file < 0) return nullptr;
@@ -114,17 +117,17 @@ class node_segment {
   static void remove(const name_of_file&) {}
 #endif
 
-  void* memory_;
-  std::int64_t bytes_;
+  void* memory_ = nullptr;
+  std::int64_t bytes_ = 0;
 };
 
 /// A number in shared memory that one rank counts up and others wait for, on a cache line of its own.
 struct alignas(64) shared_count {
-  std::uint64_t value;
+  std::int64_t value;
 
-  std::uint64_t read() { return std::atomic_ref(value).load(std::memory_order_acquire); }
+  std::int64_t get() { return std::atomic_ref(value).load(std::memory_order_acquire); }
   /// What was written before is seen by whoever reads this number.
-  void write(std::uint64_t to) { std::atomic_ref(value).store(to, std::memory_order_release); }
+  void set(std::int64_t to) { std::atomic_ref(value).store(to, std::memory_order_release); }
 };
 /// A segment begins with a line of its own: the proof.
 inline constexpr std::int64_t segment_header = 64;
@@ -136,18 +139,10 @@ class patience {
   /// `crowded`: there are more ranks on the node than cores.
   patience(MPI_Comm comm, bool crowded) : comm_(comm), looks_(crowded ? 16 : 4000) {}
   void wait() {
-    if (++waited_ <= looks_) {
+    if (++waited_ > looks_) return yield();
 #if defined(__x86_64__) || defined(__i386__)
-      __builtin_ia32_pause();
+    __builtin_ia32_pause();
 #endif
-      return;
-    }
-#if defined(__linux__)
-    ::sched_yield();
-#endif
-    if (waited_ % 64 != 0) return;
-    int any = 0;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &any, MPI_STATUS_IGNORE), "MPI_Iprobe");
   }
   /// What was waited for has come, and something else is waited for.
   void reset() { waited_ = 0; }
@@ -160,6 +155,18 @@ class patience {
   }
 
  private:
+  [[gnu::cold]] void yield() {
+#if defined(__linux__)
+    // Yielding to a rank that waits as well does not let those run that have work to do.
+    const ::timespec nap{0, 10000};
+    if (waited_ - looks_ < 256) ::sched_yield();
+    else ::nanosleep(&nap, nullptr);
+#endif
+    if (waited_ % 64 != 0) return;
+    int any = 0;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &any, MPI_STATUS_IGNORE), "MPI_Iprobe");
+  }
+
   MPI_Comm comm_;
   int looks_, waited_ = 0;
 };
