@@ -67,7 +67,7 @@ inline std::optional<json> to_compare(const sketch& s, bool (*tame)(element, std
   const graph& g = r.g();
   for (const node& n : g.nodes)
     if (shape_of(n.type, r.at).elements() > 60000) return std::nullopt;
-  const auto in = arguments_of(s, r), want = evaluate(g, r.at, in);
+  const std::vector<host_array> in = arguments_of(s, r), want = evaluate(g, r.at, in);
   for (std::size_t k = 0; k < want.size(); ++k)
     if (!tame(g.output_types[k].element, want[k].data)) return std::nullopt;
   if (!stable(g, r.at, in, want)) return std::nullopt;
@@ -117,7 +117,7 @@ inline replayed replay(const json& record, std::ostream* plans = nullptr) {
   if (!record_static(s, r)) return wrong(verdict_of_record::wrong_plan, "the recorder refuses it");
   const graph& g = r.g();
   const json& theirs = record.at("gspmd");
-  const auto in = arguments_of(s, r), want = evaluate(g, r.at, in);
+  const std::vector<host_array> in = arguments_of(s, r), want = evaluate(g, r.at, in);
   for (std::size_t k = 0; k < want.size() && record.contains("values"); ++k) {
     const weighted_sums sums = sums_of(want[k], s.seed, k);
     const json& values = record["values"].at(k);

@@ -400,7 +400,7 @@ inline bool record(const sketch& s, recorded& r) {
   r.in = std::make_unique<recorder>(mesh_of(s));
   r.made.clear();
   r.results.clear();
-  std::vector<value> variables;
+  indexed_vector<value> variables;
   bool started = s.by.empty();
   for (const step_line& line : s.steps) {
     if (line.what != 0 && !started) {
@@ -414,7 +414,7 @@ inline bool record(const sketch& s, recorded& r) {
     r.in->output(v, r.in->at(v).type.element, step_call{s, s.steps[0], *r.in, r.made}.layout_of(fits));
     r.results.push_back({step, fits});
   };
-  std::vector<value> cotangents;
+  indexed_vector<value> cotangents;
   if (!s.by.empty()) {
     if (!started) return false;
     const value last = r.made[static_cast<std::size_t>(s.loss)];

@@ -397,12 +397,12 @@ TEST(Lower, IndependentAllReducesAreCombined) {
     lowered l;
     two_sums(l, dependent);
     emitted e = l.emit_all();
-    std::vector<step>& steps = e.made.steps;
+    indexed_vector<step>& steps = e.made.steps;
     ASSERT_EQ(std::ranges::count_if(steps, reduces), 2);
     // Each is emitted just before its first reader.
     const std::size_t first = static_cast<std::size_t>(std::ranges::find_if(steps, reduces) - steps.begin());
     ASSERT_FALSE(reduces(steps[first + 1]));
-    const std::vector<step> before = steps;
+    const indexed_vector<step> before = steps;
     combine_all_reduces(steps, e.made.buffers, e.memory);
     EXPECT_TRUE(verify(e));
     const auto adjacent = std::ranges::adjacent_find(steps, [](const step& a, const step& b) {
@@ -421,7 +421,7 @@ TEST(Lower, ExchangesOverlapWithWorkThatDoesNotNeedThem) {
     l.output(work ? sum(product, hidden) + total : total, {{batch, x}});
     l.choose_strategies();
     emitted e = l.emit_all();
-    std::vector<step>& steps = e.made.steps;
+    indexed_vector<step>& steps = e.made.steps;
     overlap_exchanges(steps, e.made.buffers, e.made.maps, e.memory);
     EXPECT_TRUE(verify(e));
     const std::size_t exchange = step_of(steps, step_kind::exchange), wait = step_of(steps, step_kind::wait);
@@ -444,7 +444,7 @@ TEST(Lower, HalosTravelWhileTheirStencilComputes) {
   l.output(roll(v, batch, 1) + roll(v, batch, -1), {{batch, x}, {embed, ""}});
   l.choose_strategies();
   emitted e = l.emit_all();
-  std::vector<step>& steps = e.made.steps;
+  indexed_vector<step>& steps = e.made.steps;
   overlap_exchanges(steps, e.made.buffers, e.made.maps, e.memory);
   EXPECT_TRUE(verify(e));
   EXPECT_EQ(kinds_of(steps), (std::vector{step_kind::exchange, step_kind::wait, step_kind::map}));
@@ -489,7 +489,7 @@ TEST(Lower, UpdatesWriteWhatChangesAlone) {
       }
       // An update of what was never written.
       program broken = p;
-      std::erase_if(broken.steps, [&](const step& s) { return s.kind == step_kind::map && s.ops == 1; });
+      broken.steps.remove_if([&](const step& s) { return s.kind == step_kind::map && s.ops == 1; });
       if (!read_later) {
         EXPECT_FALSE(verify(broken));
       }

@@ -164,8 +164,8 @@ TEST(Search, StartsWithWhatCompletionSaysAndKeepsSumsPartial) {
 TEST(Search, ChangesAreTakenBackWhole) {
   search s(layers(3));
   s.begin();
-  const std::vector<strategy> before = s.a.chosen.kept;
-  const std::vector<layout> needs = s.a.need.kept;
+  const std::vector<strategy> before = s.a.chosen;
+  const std::vector<layout> needs = s.a.need;
   for (std::size_t v = 0; v < s.m.count; ++v) {
     if (is_fixed(s.m, s.a, v)) continue;
     find_candidates(s.m, s.a, v, s.a.candidates);
@@ -175,8 +175,8 @@ TEST(Search, ChangesAreTakenBackWhole) {
       take_back(s.m, s.a);
     }
   }
-  EXPECT_EQ(s.a.chosen.kept, before);
-  EXPECT_EQ(s.a.need.kept, needs);
+  EXPECT_EQ(s.a.chosen, before);
+  EXPECT_EQ(s.a.need, needs);
 }
 
 TEST(Search, ImprovementsNeverCostMoreAndKeepPrices) {

@@ -4,6 +4,7 @@
 
 #include <cleave/autodiff/regions.hpp>
 #include <cleave/autodiff/reverse_loop.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/rules/all.hpp>
 
 namespace cleave::inline v0::detail {
@@ -24,12 +25,12 @@ class reverse_pass {
   reverse_pass& operator=(const reverse_pass&) = delete;
 
   /// Records the backward pass from the cotangents of some results; the cotangent of every wanted value, in its type.
-  constexpr std::vector<value> run(std::span<const value> results, std::span<const value> seeds,
-                                   std::span<const value> wanted) {
+  constexpr indexed_vector<value> run(std::span<const value> results, std::span<const value> seeds,
+                                      std::span<const value> wanted) {
     for (std::size_t i = 0; i < results.size(); ++i) c_.add(results[i].id, seeds[i], c_.node_at(results[i].id).where);
     outer_loop_ = in_.recording();
     sweep(c_.count(), 0, outer_loop_);
-    std::vector<value> all;
+    indexed_vector<value> all;
     for (const value& w : wanted) all.push_back(c_.whole_cotangent(w));
     return all;
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
 #include <utility>
@@ -62,7 +63,7 @@ class special_regions {
         if (n.of == 0) return;
         n.loop = is_outside_its_loop(n.code) ? c_.loops()[n.of - 1u].around : n.of;
       }
-      std::vector<node_id> operands;
+      indexed_vector<node_id> operands;
       for (unsigned k = 0; k < n.arity; ++k) {
         const node_id u = n.in[k];
         if (u < first) enter(u, n.where);
@@ -76,7 +77,7 @@ class special_regions {
   /// Recomputation (Griewank 1992; jax.checkpoint): the values of a region are computed again from what it read.
   constexpr void recompute(const recorder::region& r) {
     recomputed_.push_back({r.first, {}});
-    std::vector<std::uint8_t> met(r.first, 0);
+    indexed_vector<std::uint8_t> met(r.first, 0);
     const auto enter = [&](node_id u, source where) {
       if (met[u] != 0) return;
       met[u] = 1;
@@ -89,14 +90,14 @@ class special_regions {
   }
 
   constexpr void own_derivative(const recorder::region& r) {
-    std::vector<value> residuals, cotangents;
+    indexed_vector<value> residuals, cotangents;
     for (const value& v : r.residuals) residuals.push_back(c_.primal(v.id));
     // The operations within have no part in it, but for what a first derivative reads of them.
     for (const value& v : r.results) {
       cotangents.push_back(c_.whole_cotangent(v));
       c_.drop_cotangent(v.id);
     }
-    const std::vector<value> back = cotangents_by_rule(r, residuals, cotangents);
+    const indexed_vector<value> back = cotangents_by_rule(r, residuals, cotangents);
     for (std::size_t i = 0; i < r.arguments.size(); ++i) {
       const node n = in_.at(r.arguments[i]);
       if (i >= back.size()) {
@@ -114,22 +115,22 @@ class special_regions {
   }
 
   // No conditional expression: g++ 12 destroys its vectors too early in constant evaluation.
-  constexpr std::vector<value> cotangents_by_rule(const recorder::region& r, std::span<const value> residuals,
-                                                  std::span<const value> given) {
+  constexpr indexed_vector<value> cotangents_by_rule(const recorder::region& r, std::span<const value> residuals,
+                                                     std::span<const value> given) {
     if (r.backward == nullptr) return recorded_ahead(r, given);
     const node& made = in_.at({&in_, in_.at(r.results.front()).in[0]});
     const auto before = in_.derive({made.gradient ? made.origin : made.code, true});
-    std::vector<value> back = r.backward(residuals, given);
+    indexed_vector<value> back = r.backward(residuals, given);
     in_.derive(before);
     return back;
   }
   /// The cotangents of the arguments, as they were recorded with the region.
-  constexpr std::vector<value> recorded_ahead(const recorder::region& r, std::span<const value> given) {
+  constexpr indexed_vector<value> recorded_ahead(const recorder::region& r, std::span<const value> given) {
     for (std::size_t i = 0; i < given.size(); ++i)
-      if (!given[i].ok()) return std::vector<value>(r.cotangents.size(), given[i]);
+      if (!given[i].ok()) return indexed_vector<value>(r.cotangents.size(), given[i]);
     const reverse_context::loop_table loops = c_.recomputed_loops();
-    const std::vector<node_id> before = c_.primal_ids();
-    std::vector<std::uint8_t> stands_in(r.ahead, 0);
+    const indexed_vector<node_id> before = c_.primal_ids();
+    indexed_vector<std::uint8_t> stands_in(r.ahead, 0);
     for (std::size_t i = 0; i < given.size(); ++i) {
       c_.set_primal_id(r.stand_ins[i].id, given[i].id);
       stands_in[r.stand_ins[i].id] = 1;
@@ -139,7 +140,7 @@ class special_regions {
     };
     record_again(r.ahead, r.last, enter,
                  [](const node& n) { return recorder::origin{n.gradient ? n.origin : n.code, true}; });
-    std::vector<value> back;
+    indexed_vector<value> back;
     for (const value& c : r.cotangents) back.push_back(c_.primal(c.id));
     c_.set_primal_ids(before);
     c_.set_recomputed_loops(loops);
@@ -151,9 +152,9 @@ class special_regions {
   struct recomputed_region {
     node_id first;
     /// What it reads from before it, and how that was read until then.
-    std::vector<std::pair<node_id, node_id>> outside;
+    indexed_vector<std::pair<node_id, node_id>> outside;
   };
-  std::vector<recomputed_region> recomputed_{};
+  indexed_vector<recomputed_region> recomputed_{};
 };
 
 } // namespace cleave::inline v0::detail

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
 #include <utility>
@@ -43,7 +44,7 @@ class reverse_loop {
   /// Leaves it: what goes on to the next iteration, what is stacked, and what is added up.
   constexpr void end() {
     in_.derive({op::loop_yield, true});
-    const std::vector<node_id> inside = c_.cotangents();
+    const indexed_vector<node_id> inside = c_.cotangents();
     cotangents after, total;
     for (const carried& s : carries_) {
       const node n = c_.node_at(s.yield);
@@ -62,7 +63,7 @@ class reverse_loop {
   }
 
  private:
-  using cotangents = std::vector<std::pair<node_id, value>>;
+  using cotangents = indexed_vector<std::pair<node_id, value>>;
   /// A carried value: what it becomes in an iteration, and its cotangent, from outside and then as the reverse loop
   /// carries it.
   struct carried {
@@ -88,7 +89,7 @@ class reverse_loop {
 
   /// Carried values that need a cotangent, with that of what they are after the loop.
   constexpr void find_carries() {
-    const std::vector<std::uint8_t> reached = reached_nodes();
+    const indexed_vector<std::uint8_t> reached = reached_nodes();
     for (std::size_t v = 0; v < c_.count(); ++v) {
       const node n = c_.node_at(v);
       if (n.code != op::loop_yield || n.of != loop_ || !c_.depends(n.in[1])) continue;
@@ -154,8 +155,8 @@ class reverse_loop {
   }
 
   /// The nodes of the loop on which something depends that has a cotangent.
-  constexpr std::vector<std::uint8_t> reached_nodes() const {
-    std::vector<std::uint8_t> reached(c_.count(), 0);
+  constexpr indexed_vector<std::uint8_t> reached_nodes() const {
+    indexed_vector<std::uint8_t> reached(c_.count(), 0);
     for (std::size_t v = 0; v < c_.count(); ++v)
       if (const node& n = c_.node_at(v); c_.has_cotangent(v) && is_given_by(n)) reached[n.in[0]] = 1;
     for (bool changed = true; changed;) {
@@ -178,8 +179,8 @@ class reverse_loop {
   std::size_t first_ = 0, last_ = 0;
   recorder::origin before_{};
   /// The cotangents outside of the loop.
-  std::vector<node_id> outside_{};
-  std::vector<carried> carries_{};
+  indexed_vector<node_id> outside_{};
+  indexed_vector<carried> carries_{};
   cotangents stacks_{};
 };
 

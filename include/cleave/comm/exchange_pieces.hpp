@@ -32,7 +32,7 @@ struct filled_dim {
   int window_to = -1, window_from = -1;
   indexed_vector<stretch> stretches{};
   /// Each source once, at an index of its own, if stretches use some more than once; else empty.
-  std::vector<index_run> distinct{};
+  indexed_vector<index_run> distinct{};
 };
 
 /// How a receiver fills one part of its buffer from an operand.
@@ -133,14 +133,14 @@ class filler {
  private:
   /// Adds a dim, staged if stretches use some sources more than once.
   void add(filled_dim d) {
-    std::vector<index_run> all;
+    indexed_vector<index_run> all;
     std::int64_t covered = 0;
     for (const stretch& s : d.stretches) {
       all.push_back(s.along);
       covered += s.along.count;
     }
     if (d.window_to < 0) {
-      std::vector<index_run> once = distinct_sources(all);
+      indexed_vector<index_run> once = distinct_sources(all);
       if (count_of(once) < covered) {
         d.distinct = std::move(once);
         made_.staged = true;

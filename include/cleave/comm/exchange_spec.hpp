@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/cost/exchange.hpp>
 #include <cleave/program/addressing.hpp>
 
 #include <memory>
-#include <vector>
 
 namespace cleave::inline v0 {
 class grid_state;
@@ -17,11 +17,11 @@ namespace cleave::inline v0::comm {
 
 /// An exchange of a plan, for given sizes.
 struct exchange_spec {
-  std::vector<buffer> in{};
+  indexed_vector<buffer> in{};
   buffer out{};
-  std::vector<dim_map> maps{};
+  indexed_vector<dim_map> maps{};
   /// For a region: its maps in order, and the parts that are needed.
-  std::vector<dim_map> region{};
+  indexed_vector<dim_map> region{};
   std::uint32_t parts = 0;
   /// Elements that are taken from nowhere stay as they are; elsewhere they become 0.
   bool keeps = false;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/cost_model.hpp>
 
 namespace cleave::inline v0::planner {
@@ -29,24 +30,24 @@ struct change {
 
 /// A strategy for each node, and what follows from them: the only thing that changes while strategies are searched for.
 struct assignment {
-  flat_array<strategy> chosen{};
+  indexed_vector<strategy> chosen{};
   /// The layout that each reader needs of a value, by edge.
-  flat_array<layout> need{};
+  indexed_vector<layout> need{};
   /// What the copies of each node's result and its own step cost; up to date except in the middle of a change.
-  flat_array<double> price{};
+  indexed_vector<double> price{};
   /// Floating-point operations of each node on one device; like prices.
-  flat_array<double> work{};
+  indexed_vector<double> work{};
   /// Their sum: now, with no work repeated, and at most.
   double flops = 0;
   double flops_once = 0;
   double allowed_flops = 0;
 
   /// Whether something near a node changed since it was last looked at.
-  flat_array<std::uint8_t> fresh{};
+  indexed_vector<std::uint8_t> fresh{};
   /// Changes tried so far, and the number of the last pricing, by which nodes are marked as counted or changed in it.
   int tries = 0;
   int round = 0;
-  flat_array<int> counted_in{}, changed_in{};
+  indexed_vector<int> counted_in{}, changed_in{};
   /// Whether strategies are offered, and changes tried, that find something only where the others no longer do: before,
   /// they would often lead to a worse end.
   bool looks_further = false;
@@ -56,13 +57,13 @@ struct assignment {
   /// candidates.
   flat_list<change> undo{};
   flat_list<layout> undo_needs{};
-  flat_array<std::size_t> priced{};
-  flat_array<double> new_prices{};
-  flat_array<layout> copies{};
-  std::vector<strategy> candidates{};
+  indexed_vector<std::size_t> priced{};
+  indexed_vector<double> new_prices{};
+  indexed_vector<layout> copies{};
+  indexed_vector<strategy> candidates{};
   /// Where changes may be taken back after they were accepted: what nodes were before.
   bool keeps_journal = false;
-  std::vector<change> journal{};
+  indexed_vector<change> journal{};
 
   constexpr explicit assignment(const cost_model& m) {
     chosen.assign(m.count, strategy{});

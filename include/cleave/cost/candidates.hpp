@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/legal.hpp>
 #include <cleave/cost/node_price.hpp>
 
@@ -9,7 +10,7 @@ namespace cleave::inline v0::planner {
 
 /// Adds a strategy that reduces whatever is partial, and variants that forward partial sums of the operands.
 constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std::size_t v, strategy s,
-                                   std::vector<strategy>& into) {
+                                   indexed_vector<strategy>& into) {
   const node& n = m.node_at(v);
   s.forwarded = 0;
   s.partial_operands = 0;
@@ -47,7 +48,7 @@ constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std
 
 /// Every assignment of the mesh axes from `axis` on to the factors, in every order within a factor.
 constexpr void add_ways_from(const cost_model& m, const assignment& a, std::size_t v, int axis, const strategy& so_far,
-                             std::vector<strategy>& into) {
+                             indexed_vector<strategy>& into) {
   if (axis == m.g.mesh.size()) {
     add_with_forwarding(m, a, v, so_far, into);
     return;
@@ -81,13 +82,13 @@ constexpr void add_ways_from(const cost_model& m, const assignment& a, std::size
   }
 }
 
-constexpr void add_all_ways(const cost_model& m, assignment& a, std::size_t v, std::vector<strategy>& into) {
+constexpr void add_all_ways(const cost_model& m, assignment& a, std::size_t v, indexed_vector<strategy>& into) {
   add_ways_from(m, a, v, 0, strategy{}, into);
 }
 
 /// Strategies worth trying for a node: as its operands come, as its consumers or the caller want it, and what its rules
 /// offer.
-constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v, std::vector<strategy>& list) {
+constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v, indexed_vector<strategy>& list) {
   const node& n = m.node_at(v);
   const std::uint32_t t = m.traits.at[v];
   list.clear();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/op_rules.hpp>
 #include <cleave/cost/reshard_cache.hpp>
 #include <cleave/cost/search_limits.hpp>
@@ -64,38 +65,38 @@ struct cost_model {
   search_limits limits{};
 
   std::size_t count = 0;
-  flat_array<std::uint32_t> traits{};
-  flat_array<std::uint32_t> kind{};
-  flat_array<std::uint8_t> rank{};
+  indexed_vector<std::uint32_t> traits{};
+  indexed_vector<std::uint32_t> kind{};
+  indexed_vector<std::uint8_t> rank{};
   /// How often each node runs, and its floating-point operations on all devices, as often as it runs.
-  flat_array<double> weight{}, flops{};
+  indexed_vector<double> weight{}, flops{};
   /// Of a carried value: the node that sets it for the next iteration.
-  flat_array<node_id> next_of{};
+  indexed_vector<node_id> next_of{};
   /// The parts of a node's fingerprint that do not change.
-  flat_array<std::uint64_t> own_fingerprint{};
+  indexed_vector<std::uint64_t> own_fingerprint{};
 
-  flat_array<std::uint32_t> first_slot{};
-  flat_array<node_id> operand{};
+  indexed_vector<std::uint32_t> first_slot{};
+  indexed_vector<node_id> operand{};
   /// By slot: the operand's positions as the result's and as numbers of reduced factors, and the reverse.
-  flat_array<position_map> to_result{}, to_reduced{}, from_result{}, from_reduced{};
+  indexed_vector<position_map> to_result{}, to_reduced{}, from_result{}, from_reduced{};
   /// By slot: the positions of the result, and above bit 16 the reduced factors, that the operand does not have (bit i
   /// + 1: i).
-  flat_array<std::uint32_t> missing{};
+  indexed_vector<std::uint32_t> missing{};
 
   struct edge {
     node_id to;
     std::uint8_t number;
     std::uint32_t slot;
   };
-  flat_array<std::uint32_t> first_edge{};
-  flat_array<edge> edges{};
+  indexed_vector<std::uint32_t> first_edge{};
+  indexed_vector<edge> edges{};
   /// By slot: its edge.
-  flat_array<std::uint32_t> edge_of{};
+  indexed_vector<std::uint32_t> edge_of{};
 
   /// Results by value, counted from 1: the last one that is the value, and for each result the one before. And the
   /// layouts asked for, in the order of the value's positions.
-  flat_array<std::uint32_t> last_output{}, other_output{};
-  flat_array<layout> asked{};
+  indexed_vector<std::uint32_t> last_output{}, other_output{};
+  indexed_vector<layout> asked{};
   std::size_t most_copies = 0;
 
   constexpr cost_model(const graph& from, const sizes& s, const policy& p, reshard_cache& known,
@@ -178,7 +179,7 @@ struct cost_model {
       if (first_edge.at[v + 1] > most_copies) most_copies = first_edge.at[v + 1];
       first_edge.at[v + 1] += first_edge.at[v];
     }
-    std::vector<std::uint32_t> next(first_edge.kept);
+    indexed_vector<std::uint32_t> next(first_edge);
     for (std::size_t v = 0; v < count; ++v)
       for (int k = 0; k < nodes[v].arity; ++k) {
         const node_id u = nodes[v].in[k];

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/policy.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/layout/box.hpp>
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <span>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -89,7 +89,7 @@ constexpr needed_indices needed_of_window(const exchange_part& p, const dim_map&
   const std::int64_t blocks = s.axes.product(axes_of_source(p, m));
   const std::int64_t width = blocks > 0 ? block_extent(s[m.from], blocks) : 1;
   needed_indices n;
-  std::vector<index_run> runs;
+  indexed_vector<index_run> runs;
   const auto count = [&] {
     for (const index_run& r : distinct_sources(runs)) {
       n.all += r.count;

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/graph.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -54,12 +53,12 @@ struct node_factors {
 
 /// The factors of all nodes of a graph: computed once, read by propagation, by the search and by lowering.
 struct factor_table {
-  std::vector<factor> kept{};
+  indexed_vector<factor> kept{};
   /// By node: where its factors begin, and how many it has.
   struct stretch {
     std::size_t first = 0, count = 0;
   };
-  std::vector<stretch> of_node{};
+  indexed_vector<stretch> of_node{};
 
   constexpr node_factors operator[](std::size_t v) const {
     const stretch& s = of_node[v];

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/placed_op.hpp>
 #include <cleave/cost/policy.hpp>
 #include <cleave/cost/strategy.hpp>
 #include <cleave/ops/table.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -112,7 +111,7 @@ struct op_rules {
   std::int64_t (*most_flops)(const placed_op&, const sizes&) = nullptr;
 
   /// Adds strategies beyond those that operands and readers suggest; null: there are none.
-  void (*offer)(const planner::cost_model&, planner::assignment&, std::size_t v, std::vector<strategy>&) = nullptr;
+  void (*offer)(const planner::cost_model&, planner::assignment&, std::size_t v, indexed_vector<strategy>&) = nullptr;
   /// Whether a strategy is possible that the factors allow; null: all are.
   bool (*possible)(const planner::cost_model&, std::size_t v, const strategy&) = nullptr;
   /// The strategy of a node that has no choice (follows_others).

@@ -2,39 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/exchange.hpp>
 #include <cleave/cost/strategy.hpp>
 
-#include <vector>
-
 namespace cleave::inline v0::planner {
 
-/// An array that constant evaluation reads through a plain pointer: a call of std::vector's operator[] costs it three
-/// times as much.
-template <class T>
-struct flat_array {
-  std::vector<T> kept{};
-  T* at = nullptr;
-
-  constexpr flat_array() = default;
-  flat_array(const flat_array&) = delete;
-  flat_array& operator=(const flat_array&) = delete;
-
-  constexpr void assign(std::size_t count, const T& value) {
-    kept.assign(count, value);
-    at = kept.data();
-  }
-  constexpr void push_back(const T& value) {
-    kept.push_back(value);
-    at = kept.data();
-  }
-  constexpr std::size_t size() const { return kept.size(); }
-};
-
-/// A list that keeps its memory when it is emptied, for the same reason.
+/// A list that keeps its memory and its elements when it is emptied, so that inner loops write them without a call.
 template <class T>
 struct flat_list {
-  std::vector<T> kept{};
+  indexed_vector<T> kept{};
   T* at = nullptr;
   std::size_t count = 0, capacity = 0;
 
@@ -135,11 +112,11 @@ class reshard_cache {
   };
   const sizes& at_;
   const policy& rule_;
-  flat_array<shape_kind> kinds_{};
-  flat_array<known> known_{};
-  flat_array<exchange_score> exchanges_{};
+  indexed_vector<shape_kind> kinds_{};
+  indexed_vector<known> known_{};
+  indexed_vector<exchange_score> exchanges_{};
   /// By bucket, counted from 1.
-  flat_array<std::uint32_t> heads_{}, kind_heads_{};
+  indexed_vector<std::uint32_t> heads_{}, kind_heads_{};
 };
 
 } // namespace cleave::inline v0::planner

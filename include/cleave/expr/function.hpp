@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/statement.hpp>
 
@@ -289,7 +290,7 @@ struct recording<Body, R(Args...)> {
   static constexpr void give_results(recorder& in, const mesh_value& mesh, Result& result) {
     traced_form<R> asked{};
     // Results and what is asked of them are walked side by side, leaf by leaf.
-    std::vector<value> leaves;
+    indexed_vector<value> leaves;
     if constexpr (detail::is_result<Result>)
       for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });
     else in.fail(fault::already_reported, "function", {});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/autodiff/derivative.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/tree.hpp>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ constexpr node_id next_node(const recorder& in) { return static_cast<node_id>(in
 
 /// Replaces the leaves by variables: names of their own, so that what else reads the same values is not differentiated.
 template <class A>
-constexpr void make_variables(A& a, std::vector<value>& all) {
+constexpr void make_variables(A& a, indexed_vector<value>& all) {
   for_each_leaf<is_value>(a, [&]<class Leaf>(Leaf& leaf) {
     if (!leaf.ok()) return;
     recorder& in = *leaf.in;
@@ -27,11 +28,11 @@ constexpr void make_variables(A& a, std::vector<value>& all) {
   });
 }
 /// Cotangents of the variables, for seeds of the results.
-constexpr std::vector<value> pulled_back(recorder& in, std::span<const value> results, std::span<const value> seeds,
-                                         std::span<const value> variables) {
+constexpr indexed_vector<value> pulled_back(recorder& in, std::span<const value> results, std::span<const value> seeds,
+                                            std::span<const value> variables) {
   for (const auto& list : {results, seeds, variables})
     for (const value& v : list)
-      if (!v.ok() || !in.made().found.ok()) return std::vector<value>(variables.size(), value{&in, no_node});
+      if (!v.ok() || !in.made().found.ok()) return indexed_vector<value>(variables.size(), value{&in, no_node});
   reverse_pass pass(in, variables);
   return pass.run(results, seeds, variables);
 }
@@ -42,7 +43,7 @@ constexpr std::vector<value> pulled_back(recorder& in, std::span<const value> re
 /// loss_not_scalar.
 template <class Result>
 constexpr value loss_of(Result& result) {
-  const std::vector<value> leaves = detail::leaf_values(result);
+  const indexed_vector<value> leaves = detail::leaf_values(result);
   const value loss = leaves.front();
   if (!loss.ok()) return loss;
   const node& n = loss.in->at(loss);
@@ -79,11 +80,11 @@ struct gradient_body {
   template <class... Args>
   static constexpr auto of(const Args&... args) {
     std::tuple<Args...> all(args...);
-    std::vector<value> variables;
+    indexed_vector<value> variables;
     (make_variables(std::get<Which>(all), variables), ...);
     auto result = std::apply([](auto&... a) { return called(F{}, a...); }, all);
     const value loss = loss_of(result);
-    std::vector<value> cotangents(variables.size(), value{loss.in, no_node});
+    indexed_vector<value> cotangents(variables.size(), value{loss.in, no_node});
     if (loss.ok()) {
       const node n = loss.in->at(loss);
       const value one = loss.in->constant(1, n.type.element, n.where);
@@ -107,7 +108,7 @@ struct pullback {
     auto at = result;
     auto given = cotangent;
     auto back = arguments;
-    const std::vector<value> results = leaf_values(at), seeds = leaf_values(given), variables = leaf_values(back);
+    const indexed_vector<value> results = leaf_values(at), seeds = leaf_values(given), variables = leaf_values(back);
     recorder& in = *recorder_of(back);
     bool fits = results.size() == seeds.size();
     for (std::size_t i = 0; i < results.size() && fits; ++i)
@@ -151,10 +152,10 @@ constexpr auto with_own_derivative(const Forward& forward, const Close& close, s
   for_each_leaf<is_value>(all, named);
   r.first = next_node(*in);
   auto [result, residuals] = std::apply([&](auto&... a) { return forward(a...); }, all);
-  const std::vector<value> unnamed = leaf_values(result);
+  const indexed_vector<value> unnamed = leaf_values(result);
   for_each_leaf<is_value>(result, named);
   // A result that is kept is kept under its name, so that a second derivative flows through what the first one reads.
-  const std::vector<value> results = leaf_values(result);
+  const indexed_vector<value> results = leaf_values(result);
   for_each_leaf<is_value>(residuals, [&]<class Leaf>(Leaf& leaf) {
     for (std::size_t i = 0; i < results.size(); ++i)
       if (leaf.ok() && leaf.id == unnamed[i].id) leaf = Leaf(results[i]);
@@ -188,7 +189,7 @@ struct custom_body {
 
  private:
   template <class Residuals, class Result>
-  static constexpr std::vector<value> rule(std::span<const value> kept, std::span<const value> given) {
+  static constexpr indexed_vector<value> rule(std::span<const value> kept, std::span<const value> given) {
     Residuals residuals{};
     Result cotangent{};
     set_leaves(residuals, kept);
@@ -237,7 +238,7 @@ constexpr auto grad(const function<F>&) {
 template <class F, class... Args>
 constexpr auto vjp(const F& f, const Args&... args) {
   std::tuple<Args...> all(args...);
-  std::vector<value> variables;
+  indexed_vector<value> variables;
   std::apply([&](auto&... a) { (detail::make_variables(a, variables), ...); }, all);
   auto result = std::apply([&](auto&... a) { return f(a...); }, all);
   return std::pair(result, detail::pullback<decltype(result), Args...>{result, all});

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/tree.hpp>
 #include <cleave/record/numbered_names.hpp>
 #include <cleave/rules/loop.hpp>
@@ -21,7 +22,7 @@ namespace detail {
 /// The same aggregate with other leaves; refused values where there are not as many.
 template <class A>
 constexpr A with_leaves(A all, recorder& in, std::span<const value> values) {
-  std::vector<value> given = leaf_values(all);
+  indexed_vector<value> given = leaf_values(all);
   for (std::size_t i = 0; i < given.size(); ++i)
     given[i] = values.size() == given.size() ? values[i] : value{&in, no_node};
   set_leaves(all, given);
@@ -41,12 +42,12 @@ inline constexpr bool is_pair<std::pair<A, B>> = true;
 /// What a body gives from one iteration to the next, checked against what it was given; faults name the line of the
 /// loop.
 constexpr bool carry_on(recorder& in, std::string_view op, std::span<const value> carried, std::span<const value> given,
-                        source where, std::vector<value>& last) {
+                        source where, indexed_vector<value>& last) {
   if (given.size() != carried.size()) {
     in.fail(fault::result_count, op, where, {}, {}, std::ssize(carried), std::ssize(given));
     return false;
   }
-  std::vector<value> next;
+  indexed_vector<value> next;
   for (std::size_t i = 0; i < given.size(); ++i) next.push_back(computed_for(in, op, carried[i], given[i], where));
   for (std::size_t i = 0; i < given.size(); ++i) last.push_back(loop_yield_of(in, carried[i], next[i], where));
   for (const value& v : last)
@@ -69,7 +70,7 @@ constexpr C repeated(std::string_view op, recorder& in, loop_info info, value ti
   const std::uint8_t loop = in.enter(info, where);
   if (loop == 0) return with_leaves(init, in, {});
   if (times.in != nullptr) set_trip_count(in, op, loop, times, where);
-  std::vector<value> carried, last;
+  indexed_vector<value> carried, last;
   for (const value& v : leaf_values(init)) carried.push_back(carry_into(in, loop, v, where));
   const C next = body(with_leaves(init, in, carried), loop);
   const bool fine = carry_on(in, op, carried, leaf_values(next), where, last);
@@ -101,12 +102,12 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
   using result_type = decltype(f(init, stacked));
   constexpr bool stacks = is_pair<result_type> && !std::same_as<result_type, C>;
   const int d = in.dim(along, "scan", where);
-  std::vector<value> sources;
+  indexed_vector<value> sources;
   if (d >= 0)
     for (const value& v : leaf_values(stacked)) sources.push_back(stack_first(in, v, known_dim(d), where));
   const bool fine = d >= 0 && all_ok(init) && leaves_ok(sources);
   const std::uint8_t loop = fine ? in.enter({known_dim(d), way == direction::backward}, where) : std::uint8_t{0};
-  std::vector<value> carried, slices, last, collected;
+  indexed_vector<value> carried, slices, last, collected;
   for (const value& v : leaf_values(init)) carried.push_back(loop == 0 ? v : carry_into(in, loop, v, where));
   for (const value& v : sources) slices.push_back(loop == 0 ? v : loop_slice_of(in, loop, v, where));
   const auto given = loop == 0 ? f(with_leaves(init, in, {}), with_leaves(stacked, in, {}))
@@ -247,7 +248,7 @@ constexpr auto branch(recorder& in, value holds, std::span<const value> otherwis
   const std::uint8_t loop = in.enter({no_dim, false, 0, 1, true}, where);
   // Read within, so that what follows from them alone is computed within.
   const auto inside = [&](auto all) {
-    std::vector<value> read;
+    indexed_vector<value> read;
     for (const value& v : leaf_values(all))
       read.push_back(loop == 0 || !v.ok() ? v : loop_slice_of(in, loop, v, where));
     set_leaves(all, read);
@@ -256,8 +257,8 @@ constexpr auto branch(recorder& in, value holds, std::span<const value> otherwis
   auto result = body(inside(args)...);
   if (loop == 0) return with_leaves(result, in, {});
   set_trip_count(in, "cond", loop, holds, where);
-  const std::vector<value> made = leaf_values(result);
-  std::vector<value> carried, last;
+  const indexed_vector<value> made = leaf_values(result);
+  indexed_vector<value> carried, last;
   for (std::size_t i = 0; i < made.size() && leaves_ok(made); ++i) {
     value before = otherwise.empty()      ? in.zeros(in.at(made[i]).type, where)
                    : i < otherwise.size() ? otherwise[i]
@@ -286,7 +287,7 @@ constexpr auto cond(operand predicate, const Yes& yes, const No& no, const Args&
   auto result = detail::branch(in, predicate.from, {}, where, yes, args...);
   const value fails = predicate.from.ok() ? in.elementwise(op::logical_not, std::array{predicate.from}, where)
                                           : predicate.from;
-  const std::vector<value> made = detail::leaf_values(result);
+  const indexed_vector<value> made = detail::leaf_values(result);
   return detail::branch(in, fails, made, where, no, args...);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/function.hpp>
 
 namespace cleave::inline v0 {
@@ -15,8 +16,8 @@ constexpr bool is_whole(double x) {
 
 /// The leaves of an aggregate, in order.
 template <class A>
-constexpr std::vector<value> leaf_values(A a) {
-  std::vector<value> all;
+constexpr indexed_vector<value> leaf_values(A a) {
+  indexed_vector<value> all;
   for_each_leaf<is_value>(a, [&](value& v) { all.push_back(v); });
   return all;
 }
@@ -41,15 +42,15 @@ constexpr recorder* recorder_of(A& a) {
 template <class F, class First, class... Rest>
 constexpr First tree_map(F&& f, const First& first, const Rest&... rest) {
   First made = first;
-  const std::vector<value> own = detail::leaf_values(made);
+  const indexed_vector<value> own = detail::leaf_values(made);
   // No array: of several vectors in one, nvcc's constant evaluation destroys the first only.
-  std::vector<std::vector<value>> others;
+  indexed_vector<indexed_vector<value>> others;
   (others.push_back(detail::leaf_values(rest)), ...);
-  for (const std::vector<value>& other : others)
+  for (const indexed_vector<value>& other : others)
     if (other.size() != own.size()) {
       const value bad = detail::recorder_of(made)->fail(fault::result_count, "tree_map", {}, {}, {}, std::ssize(own),
                                                         std::ssize(other));
-      detail::set_leaves(made, std::vector<value>(own.size(), bad));
+      detail::set_leaves(made, indexed_vector<value>(own.size(), bad));
       return made;
     }
   std::size_t next = 0;

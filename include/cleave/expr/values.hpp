@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/text.hpp>
 #include <cleave/expr/operation.hpp>
 #include <cleave/expr/tree.hpp>
@@ -10,7 +11,6 @@
 
 #include <initializer_list>
 #include <span>
-#include <vector>
 
 // For libraries of functions on values, as cleave/nn: what they need to know of their operands, and dims of their own.
 
@@ -18,7 +18,7 @@ namespace cleave::inline v0 {
 
 /// Inside a function: the values of an aggregate, in declaration order.
 template <class A>
-constexpr std::vector<value> values_of(const A& all) {
+constexpr indexed_vector<value> values_of(const A& all) {
   return detail::leaf_values(all);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/narrowed.hpp>
 #include <cleave/base/underlying.hpp>
 #include <cleave/graph/graph.hpp>
@@ -195,8 +196,8 @@ constexpr bool changes_nothing(const graph& g, const node& n) {
 }
 
 /// How many live nodes and results read each node.
-constexpr std::vector<std::uint8_t> readers_in(const graph& g, const std::vector<std::uint8_t>& live) {
-  std::vector<std::uint8_t> readers(g.nodes.size(), 0);
+constexpr indexed_vector<std::uint8_t> readers_in(const graph& g, const indexed_vector<std::uint8_t>& live) {
+  indexed_vector<std::uint8_t> readers(g.nodes.size(), 0);
   const auto count = [&readers](node_id v) { readers[v] = narrowed(readers[v] < 2 ? readers[v] + 1 : 2); };
   for (std::size_t v = 0; v < g.nodes.size(); ++v)
     for (int k = 0; k < g.nodes[v].arity && live[v] != 0; ++k) count(g.nodes[v].in[k]);
@@ -204,7 +205,7 @@ constexpr std::vector<std::uint8_t> readers_in(const graph& g, const std::vector
   return readers;
 }
 /// Whether nothing else reads what a node reads first, nor what other names of it stand for.
-constexpr bool reads_alone(const graph& g, const std::vector<std::uint8_t>& readers, std::size_t v) {
+constexpr bool reads_alone(const graph& g, const indexed_vector<std::uint8_t>& readers, std::size_t v) {
   for (std::size_t u = g.nodes[v].in[0]; readers[u] == 1; u = g.nodes[u].in[0])
     if (!is_alias(g.nodes[u].code)) return true;
   return false;

@@ -4,6 +4,7 @@
 
 #include <cleave/base/fault.hpp>
 #include <cleave/base/fixed_array.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/narrowed.hpp>
 #include <cleave/graph/op.hpp>
 #include <cleave/layout/index_map.hpp>
@@ -11,7 +12,6 @@
 
 #include <span>
 #include <string_view>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -152,15 +152,15 @@ struct graph {
   mesh_value mesh{};
   dim_table dims{};
   extent_rules rules{};
-  std::vector<node> nodes{};
-  std::vector<dim_map> maps{};
+  indexed_vector<node> nodes{};
+  indexed_vector<dim_map> maps{};
   loop_list loops{};
   /// The arguments, in order: nodes of op::input.
-  std::vector<node_id> inputs{};
+  indexed_vector<node_id> inputs{};
   /// The results, in order, and the layout asked for each (used where `output_pinned`).
-  std::vector<node_id> outputs{};
-  std::vector<layout> output_layouts{};
-  std::vector<tensor_type> output_types{};
+  indexed_vector<node_id> outputs{};
+  indexed_vector<layout> output_layouts{};
+  indexed_vector<tensor_type> output_types{};
   bool outputs_pinned = false;
   /// The first fault met while recording.
   verdict found{};

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/graph.hpp>
 
 namespace cleave::inline v0 {
@@ -12,8 +13,8 @@ namespace detail {
 /// it gives right after it.
 struct loop_order {
   const graph& g;
-  std::vector<node_id> order{};
-  std::vector<std::uint8_t> placed = std::vector<std::uint8_t>(g.nodes.size(), 0);
+  indexed_vector<node_id> order{};
+  indexed_vector<std::uint8_t> placed = indexed_vector<std::uint8_t>(g.nodes.size(), 0);
   bool loop_placed[max_loops + 1]{};
 
   constexpr void place(node_id v) {
@@ -64,11 +65,11 @@ constexpr graph ordered(graph g) {
   o.order.reserve(count);
   for (std::size_t v = 0; v < count; ++v)
     if (before[v].loop == 0 && before[v].code != op::trip_count) o.place(narrowed(v));
-  std::vector<node_id> renamed(count, no_node);
+  indexed_vector<node_id> renamed(count, no_node);
   node_id* now = renamed.data();
   const node_id* order = o.order.data();
   const std::size_t placed = o.order.size();
-  std::vector<node> nodes;
+  indexed_vector<node> nodes;
   nodes.reserve(count);
   for (std::size_t i = 0; i < placed; ++i) {
     now[order[i]] = narrowed(i);
@@ -76,7 +77,7 @@ constexpr graph ordered(graph g) {
     node& n = nodes[i];
     for (int k = 0; k < n.arity; ++k) n.in.items[k] = now[n.in.items[k]];
   }
-  g.nodes = static_cast<std::vector<node>&&>(nodes);
+  g.nodes = static_cast<indexed_vector<node>&&>(nodes);
   for (node_id& i : g.inputs) i = now[i];
   for (node_id& r : g.outputs) r = now[r];
   return g;

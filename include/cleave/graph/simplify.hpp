@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/compose_maps.hpp>
 #include <cleave/graph/order.hpp>
 
@@ -9,7 +10,7 @@ namespace cleave::inline v0 {
 
 namespace detail {
 
-constexpr bool same_operation(const node& a, const node& b, const std::vector<dim_map>& maps) {
+constexpr bool same_operation(const node& a, const node& b, const indexed_vector<dim_map>& maps) {
   if (a.code != b.code || a.scalar != b.scalar || a.arity != b.arity || a.maps != b.maps || a.loop != b.loop)
     return false;
   for (int k = 0; k < a.arity; ++k)
@@ -97,9 +98,9 @@ constexpr void become_zeros(graph& to, node& n) {
 }
 
 /// The nodes that some result needs, and those without which the loops that run would not be themselves.
-constexpr std::vector<std::uint8_t> live_nodes(const graph& from) {
+constexpr indexed_vector<std::uint8_t> live_nodes(const graph& from) {
   const std::size_t count = from.nodes.size();
-  std::vector<std::uint8_t> found(count, 0);
+  indexed_vector<std::uint8_t> found(count, 0);
   std::uint8_t* live = found.data();
   const node* nodes = from.nodes.data();
   for (node_id r : from.outputs) live[r] = 1;
@@ -156,13 +157,13 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
   const graph& from = recorded.loops.empty() ? recorded : arranged;
   bool rewritten = false;
   const std::size_t count = from.nodes.size();
-  const std::vector<std::uint8_t> live = detail::live_nodes(from);
+  const indexed_vector<std::uint8_t> live = detail::live_nodes(from);
   graph to = detail::without_nodes(from);
   to.nodes.reserve(count);
   std::size_t buckets = 16;
   while (buckets < 2 * count) buckets *= 2;
-  std::vector<std::uint8_t> readers;
-  std::vector<node_id> of_hash(buckets, no_node), renamed(count, no_node);
+  indexed_vector<std::uint8_t> readers;
+  indexed_vector<node_id> of_hash(buckets, no_node), renamed(count, no_node);
   node_id *table = of_hash.data(), *now = renamed.data(), made = 0;
   const node *recorded_nodes = from.nodes.data(), *kept = to.nodes.data();
   for (std::size_t v = 0; v < count; ++v) {

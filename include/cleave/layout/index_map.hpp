@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cleave/base/enum_table.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/layout/blocks.hpp>
 
 #include <algorithm>
 #include <string_view>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -67,8 +67,8 @@ struct index_map {
 /// a run goes to r.to + k * r.to_step and comes from r.from + k * r.from_step.
 /// @post (1) an index t of `to` is filled by one element of one run if m.source(t) >= 0, otherwise by none
 /// @post (2) this element comes from m.source(t)
-constexpr std::vector<index_run> runs_of(const index_map& m, range to) {
-  std::vector<index_run> all;
+constexpr indexed_vector<index_run> runs_of(const index_map& m, range to) {
+  indexed_vector<index_run> all;
   if (to.size() <= 0 || m.extent == 0) return all;
   // A divisor takes part of the indices at a time: those for which it divides, or which leave the same remainder.
   for (std::int64_t part = 0; part < m.divisor; ++part) {
@@ -106,7 +106,7 @@ constexpr std::vector<index_run> runs_of(const index_map& m, range to) {
 /// @post (1) an index is in the result if and only if it is in some run
 /// @post (2) element number n of the result has r.to + k == n: runs are numbered one after another
 /// @post (3) no index is in the result twice
-constexpr std::vector<index_run> distinct_sources(std::vector<index_run> runs) {
+constexpr indexed_vector<index_run> distinct_sources(indexed_vector<index_run> runs) {
   std::int64_t step = 1;
   for (index_run& r : runs) {
     if (r.from_step < 0) r.from += (r.count - 1) * r.from_step, r.from_step = -r.from_step;
@@ -118,7 +118,7 @@ constexpr std::vector<index_run> distinct_sources(std::vector<index_run> runs) {
   std::sort(runs.begin(), runs.end(), [&](const index_run& a, const index_run& b) {
     return residue(a) != residue(b) ? residue(a) < residue(b) : a.from < b.from;
   });
-  std::vector<index_run> merged;
+  indexed_vector<index_run> merged;
   for (const index_run& r : runs) {
     if (!merged.empty() && residue(merged.back()) == residue(r) &&
         r.from <= merged.back().from + merged.back().count * step) {
@@ -137,7 +137,7 @@ constexpr std::vector<index_run> distinct_sources(std::vector<index_run> runs) {
   return merged;
 }
 
-constexpr std::int64_t count_of(const std::vector<index_run>& runs) {
+constexpr std::int64_t count_of(const indexed_vector<index_run>& runs) {
   std::int64_t n = 0;
   for (const index_run& r : runs) n += r.count;
   return n;

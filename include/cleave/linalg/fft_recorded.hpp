@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/enum_table.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/values.hpp>
 
 // Fourier transforms as programs record them: without Kokkos and FFTW. The kernels are in linalg/fft_kernels.hpp;
@@ -51,8 +52,8 @@ constexpr bool comes_sharded(const recorder& in, value x, dim_id d) {
 /// The order in which x is transformed along some dims, as indices of them. Transforms commute, and each needs its dim
 /// unsharded: dims that come unsharded go first, from the last one to the first, so that the axes of a dim go to a dim
 /// that is done.
-constexpr std::vector<std::size_t> order_of(const recorder& in, value x, std::span<const dim_id> dims) {
-  std::vector<std::size_t> order;
+constexpr indexed_vector<std::size_t> order_of(const recorder& in, value x, std::span<const dim_id> dims) {
+  indexed_vector<std::size_t> order;
   const tensor_type& t = in.at(x).type;
   for (const bool sharded : {false, true})
     for (int position = t.rank - 1; position >= 0; --position)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/optim/leaves.hpp>
 #include <cleave/optim/schedule.hpp>
 
@@ -134,8 +135,8 @@ struct adafactor_leaf {
 // leaves are adjacent and share messages.
 
 /// The new means of squared gradients, along rows and along columns.
-constexpr void average_squares(std::vector<adafactor_leaf>& all, const value& fresh, double epsilon) {
-  std::vector<fixed_array<value, 2>> squares;
+constexpr void average_squares(indexed_vector<adafactor_leaf>& all, const value& fresh, double epsilon) {
+  indexed_vector<fixed_array<value, 2>> squares;
   for (const auto& l : all) {
     const value square = l.gradient * l.gradient + epsilon;
     squares.push_back({mean_like(square, l.row), l.factored ? mean_like(square, l.column) : square});
@@ -148,7 +149,7 @@ constexpr void average_squares(std::vector<adafactor_leaf>& all, const value& fr
 }
 /// Makes rows relative to the mean of all rows: the second moment is row * column. The two are not multiplied with each
 /// other, because the product underflows in float if gradients are 0.
-constexpr void normalize_rows(std::vector<adafactor_leaf>& all) {
+constexpr void normalize_rows(indexed_vector<adafactor_leaf>& all) {
   for (auto& l : all)
     if (l.factored) l.length = mean_like(l.row, l.column);
   for (auto& l : all)
@@ -156,7 +157,7 @@ constexpr void normalize_rows(std::vector<adafactor_leaf>& all) {
 }
 /// The mean squares of whole updates and weights. The updates themselves are computed again later, so they are not
 /// stored.
-constexpr void measure(std::vector<adafactor_leaf>& all, bool weights_too) {
+constexpr void measure(indexed_vector<adafactor_leaf>& all, bool weights_too) {
   for (auto& l : all) {
     l.length = mean((l.gradient / l.row) * (l.factored ? l.gradient / l.column : l.gradient));
     if (weights_too) l.size = mean(l.weight * l.weight);
@@ -178,7 +179,7 @@ constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const Sta
   const called_at user(operand(state.steps, where.file, where.line));
   const value steps = detail::step_done(state.steps) + 1;
   const value fresh = detail::as_number(pow(steps, -o.decay));
-  std::vector<detail::adafactor_leaf> all;
+  indexed_vector<detail::adafactor_leaf> all;
   const auto begin = [&](const value& w, const value& g, const value& r, const value& c) {
     all.push_back({detail::widened(w), detail::widened(g), r, c,
                    w.ok() && r.ok() && w.in->at(w).type.rank > r.in->at(r).type.rank});

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/values.hpp>
-
-#include <vector>
 
 // What optimizers need to know of the leaves of an aggregate.
 
@@ -35,7 +34,7 @@ constexpr T as_number(T x) {
 }
 
 /// The widest of the types in which the leaves are added up. Faults: not_floating.
-constexpr element common_type(const std::vector<value>& leaves, std::string_view op, source where) {
+constexpr element common_type(const indexed_vector<value>& leaves, std::string_view op, source where) {
   element widest = element::f32;
   for (const value& leaf : leaves) {
     if (!leaf.ok()) return element::none;
@@ -53,7 +52,7 @@ constexpr element common_type(const std::vector<value>& leaves, std::string_view
 /// reduced once. Other reductions are adjacent, so that they share messages.
 template <class Tree, class F>
 constexpr value total_of(const Tree& tree, std::string_view op, source where, F&& f) {
-  std::vector<value> leaves = values_of(tree);
+  indexed_vector<value> leaves = values_of(tree);
   const element type = common_type(leaves, op, where);
   if (type == element::none) return {leaves.front().in, no_node};
   for (value& leaf : leaves) leaf = sum(f(in_type(leaf, type)));

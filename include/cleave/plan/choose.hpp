@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/search/exchange_merges.hpp>
 #include <cleave/plan/search/find_tie.hpp>
 #include <cleave/plan/search/gather_early.hpp>
@@ -16,7 +17,7 @@ namespace cleave::inline v0 {
 
 /// A strategy for every node, by node, and the fault if the choice must be left to the user.
 struct choice {
-  std::vector<strategy> by_node{};
+  indexed_vector<strategy> by_node{};
   factor_table factors{};
   verdict found{};
   double score = 0;
@@ -59,7 +60,7 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
       through.out = planner::produced(m, a, v);
       a.chosen.at[v] = through;
     }
-  made.by_node = static_cast<std::vector<strategy>&&>(a.chosen.kept);
+  made.by_node = static_cast<indexed_vector<strategy>&&>(a.chosen);
   return made;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/plan/plan.hpp>
 
@@ -42,8 +43,8 @@ inline std::string times_iterations(const program_view& p, const step& s, const 
   return s.in_loop == 0 ? std::string() : " x " + grouped(step_iterations(p, s, at));
 }
 
-inline std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> width(rows.front().size(), 0);
+inline std::string table(const indexed_vector<indexed_vector<std::string>>& rows) {
+  indexed_vector<std::size_t> width(rows.front().size(), 0);
   for (const auto& row : rows)
     for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
   std::string s;
@@ -64,7 +65,7 @@ inline std::string table(const std::vector<std::vector<std::string>>& rows) {
 /// before it is reduced for its readers.
 inline std::string explain_layouts(const graph& recorded, const sizes& hints, const policy& rule = policy::time()) {
   graph g = simplify(recorded);
-  std::vector<layout> layouts;
+  indexed_vector<layout> layouts;
   for (const strategy& s : choose(g, hints, rule).by_node) layouts.push_back(s.out);
   return to_string(g, layouts);
 }
@@ -79,7 +80,7 @@ std::string explain_layouts(const function<F>&) {
 /// A table of every step that moves data or could move data: the collective, the layout before and after, the bytes of
 /// the busiest device for the given sizes, the operation and line that caused it, and the reason.
 inline std::string explain(const program_view& p, const sizes& at) {
-  std::vector<std::vector<std::string>> rows{{"collective", "over", "from", "to", "bytes", "for", "why"}};
+  indexed_vector<indexed_vector<std::string>> rows{{"collective", "over", "from", "to", "bytes", "for", "why"}};
   for (const step& s : p.steps) {
     if (s.move == kind::none) continue;
     const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
@@ -111,7 +112,7 @@ inline std::string explain(const program_view& p, const sizes& at) {
 /// whatever the number of reads.
 inline std::int64_t bytes_read(const program_view& p, const step& s, const sizes& at) {
   std::int64_t bytes = 0;
-  std::vector<std::size_t> seen;
+  indexed_vector<std::size_t> seen;
   for (std::uint16_t in : s.in) {
     const std::size_t array = p.buffers[in].form == form::view ? p.buffers[in].of : in;
     if (std::find(seen.begin(), seen.end(), array) != seen.end()) continue;
@@ -127,7 +128,7 @@ inline std::string explain_passes(const program_view& p, const sizes& at) {
   constexpr const char* kinds[] = {"elementwise", "reduction", "product", "kernel of yours",
                                    "move",        "exchange",  "look-up", "add rows",
                                    "scan",        "sort"};
-  std::vector<std::vector<std::string>> rows{{"pass", "for", "reads", "writes", "moves"}};
+  indexed_vector<indexed_vector<std::string>> rows{{"pass", "for", "reads", "writes", "moves"}};
   for (const step& s : p.steps) {
     if (!writes(s)) continue;
     std::string origin = origin_name(s.code, s.gradient);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/simplify.hpp>
 #include <cleave/plan/lower/lower.hpp>
 #include <cleave/rules/verify.hpp>
@@ -16,7 +17,7 @@ namespace detail {
 /// result keeps the recorded order if one of its readers needs that.
 constexpr void adopt_result_order(graph& g) {
   if (!g.outputs_pinned) return;
-  std::vector<std::uint8_t> keeps(g.nodes.size(), 0);
+  indexed_vector<std::uint8_t> keeps(g.nodes.size(), 0);
   for (const node& n : g.nodes)
     for (int k = 0; k < n.arity && !rules_of(n).reads_any_order; ++k) keeps[n.in[k]] = 1;
   for (std::size_t r = 0; r < g.outputs.size(); ++r) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/plan/hints.hpp>
 #include <cleave/plan/options.hpp>
@@ -144,7 +145,7 @@ struct planned {
   }
   /// All sizes of the plan: the given ones, the expected ones, the fixed ones, and hints for the rest.
   static constexpr sizes sized(std::initializer_list<named_size> named) {
-    std::vector<named_size> all(Plan::expected.begin(), Plan::expected.end());
+    indexed_vector<named_size> all(Plan::expected.begin(), Plan::expected.end());
     for (const named_size& n : named) all.push_back(n);
     return sizes_for(Plan::frozen, all);
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/program/step.hpp>
 
 namespace cleave::inline v0 {
@@ -61,11 +62,11 @@ struct program_facts {
 /// Readers take either as a program_view.
 struct program : program_facts {
   /// The arguments in order, the results in order, then the workspace and other names for the same memory.
-  std::vector<buffer> buffers{};
-  std::vector<step> steps{};
-  std::vector<dim_map> maps{};
+  indexed_vector<buffer> buffers{};
+  indexed_vector<step> steps{};
+  indexed_vector<dim_map> maps{};
   /// The expressions of maps and folds, one after the other.
-  std::vector<fused_op> fused_ops{};
+  indexed_vector<fused_op> fused_ops{};
 };
 
 } // namespace cleave::inline v0

@@ -82,10 +82,10 @@ constexpr void freeze_into(Frozen& f, const program_view& p) {
 constexpr program thawed(const program_view& p) {
   program t;
   static_cast<program_facts&>(t) = p.facts;
-  t.buffers.assign(p.buffers.begin(), p.buffers.end());
-  t.steps.assign(p.steps.begin(), p.steps.end());
-  t.maps.assign(p.maps.begin(), p.maps.end());
-  t.fused_ops.assign(p.fused_ops.begin(), p.fused_ops.end());
+  t.buffers.assign(p.buffers.data(), p.buffers.data() + p.buffers.size());
+  t.steps.assign(p.steps.data(), p.steps.data() + p.steps.size());
+  t.maps.assign(p.maps.data(), p.maps.data() + p.maps.size());
+  t.fused_ops.assign(p.fused_ops.data(), p.fused_ops.data() + p.fused_ops.size());
   return t;
 }
 

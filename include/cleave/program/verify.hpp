@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/verify.hpp>
 #include <cleave/program/program_view.hpp>
 
 #include <algorithm>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -16,8 +16,8 @@ inline constexpr std::size_t read_only_memory = ~std::size_t{0};
 namespace detail {
 
 /// The memory of each buffer: results, then slots.
-constexpr std::vector<std::size_t> memory_of_buffers(const program& p) {
-  std::vector<std::size_t> memory;
+constexpr indexed_vector<std::size_t> memory_of_buffers(const program& p) {
+  indexed_vector<std::size_t> memory;
   memory.reserve(p.buffers.size());
   for (const buffer& b : p.buffers)
     memory.push_back(b.role == role::input ? read_only_memory : b.role == role::output ? b.index : p.results + b.index);
@@ -29,9 +29,9 @@ struct memory_state {
   const program& p;
   const std::size_t* memory;
   /// By memory: the buffer that was written last; -1: nothing yet, or it is being written.
-  std::vector<int> last{};
+  indexed_vector<int> last{};
   /// The steps in which exchanges began that are not over.
-  std::vector<std::size_t> in_flight{};
+  indexed_vector<std::size_t> in_flight{};
 };
 
 /// Views of one piece of memory under other dims hold the same elements.
@@ -99,13 +99,13 @@ constexpr bool is_legal(const program& p, const step& s) {
 /// step reads what an argument or an earlier step has written and nothing has overwritten, and writes no argument;
 /// every result is written. What an exchange in flight brings is written where it is waited for, and what it sends
 /// stays until then; it is over before its loop ends.
-constexpr bool verify_steps(const program& p, const std::vector<std::size_t>& memory) {
+constexpr bool verify_steps(const program& p, const indexed_vector<std::size_t>& memory) {
   std::size_t most = 0;
   const std::size_t* of_buffer = memory.data();
   const std::size_t buffers = memory.size(), steps = p.steps.size();
   for (std::size_t b = 0; b < buffers; ++b)
     if (of_buffer[b] != read_only_memory && of_buffer[b] >= most) most = of_buffer[b] + 1;
-  detail::memory_state state{p, of_buffer, std::vector<int>(most, -1)};
+  detail::memory_state state{p, of_buffer, indexed_vector<int>(most, -1)};
   for (std::size_t i = 0; i < steps; ++i) {
     const step& s = p.steps[i];
     if (s.kind == step_kind::wait) {

@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/rules/all.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0 {
 
 /// A layout for every value of a graph, by node.
-using completion = std::vector<layout>;
+using completion = indexed_vector<layout>;
 
 namespace detail {
 
@@ -20,12 +19,12 @@ struct propagation {
   const factor_table& factors;
   completion layouts;
   /// Positions that may not change: what the user wrote.
-  std::vector<std::uint8_t> fixed;
+  indexed_vector<std::uint8_t> fixed;
   /// Readers, grouped by what they read.
-  std::vector<std::size_t> first_reader;
-  std::vector<node_id> readers;
+  indexed_vector<std::size_t> first_reader;
+  indexed_vector<node_id> readers;
   /// Whether a tensor of a node changed since the node was last looked at.
-  planner::flat_array<std::uint8_t> fresh{};
+  indexed_vector<std::uint8_t> fresh{};
   const node* nodes;
   layout* of;
 
@@ -46,7 +45,7 @@ constexpr void find_readers(propagation& p) {
   }
   for (std::size_t v = 0; v < count; ++v) p.first_reader[v + 1] += p.first_reader[v];
   p.readers.assign(p.first_reader.back(), 0);
-  std::vector<std::size_t> next(p.first_reader.begin(), p.first_reader.end());
+  indexed_vector<std::size_t> next(p.first_reader.begin(), p.first_reader.end());
   for (std::size_t v = 0; v < count; ++v) {
     const node_id* in = p.nodes[v].in.data();
     for (int k = 0; k < p.nodes[v].arity; ++k) p.readers[next[in[k]]++] = narrowed(v);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/record/region.hpp>
 #include <cleave/record/value.hpp>
 #include <cleave/record/writer.hpp>
@@ -394,7 +395,7 @@ class recorder : public graph_writer {
     regions_.push_back(r);
     regions_.back().loop = recording_;
   }
-  constexpr const std::vector<region>& regions() const { return regions_; }
+  constexpr const indexed_vector<region>& regions() const { return regions_; }
 
  private:
   static constexpr node source_node(op code, element type, source where) {
@@ -420,7 +421,7 @@ class recorder : public graph_writer {
     return n;
   }
 
-  std::vector<region> regions_{};
+  indexed_vector<region> regions_{};
   /// The loop that is being recorded.
   std::uint8_t recording_ = 0;
   bool outer_ = false;

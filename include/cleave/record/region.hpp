@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/record/value.hpp>
 
 #include <span>
-#include <vector>
 
 namespace cleave::inline v0 {
 
 /// A stretch of the graph with a derivative of its own: nodes from `first` to before `last`.
 struct special_region {
   /// Records the cotangents of the arguments from the residuals and the cotangents of the results.
-  using backward_rule = std::vector<value> (*)(std::span<const value> residuals, std::span<const value> cotangents);
+  using backward_rule = indexed_vector<value> (*)(std::span<const value> residuals, std::span<const value> cotangents);
 
   node_id first = 0;
   node_id last = 0;
@@ -21,14 +21,14 @@ struct special_region {
   /// Null, and nothing recorded ahead: the stretch is recorded again for the backward pass, instead of keeping its
   /// values.
   backward_rule backward = nullptr;
-  std::vector<value> arguments{};
-  std::vector<value> results{};
-  std::vector<value> residuals{};
+  indexed_vector<value> arguments{};
+  indexed_vector<value> results{};
+  indexed_vector<value> residuals{};
   /// In place of a rule: the cotangents of the arguments, recorded from node `ahead` on for stand-ins of those of the
   /// results.
   node_id ahead = 0;
-  std::vector<value> stand_ins{};
-  std::vector<value> cotangents{};
+  indexed_vector<value> stand_ins{};
+  indexed_vector<value> cotangents{};
 
   constexpr bool own_derivative() const { return backward != nullptr || !cotangents.empty(); }
 };

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/candidates.hpp>
 #include <cleave/ops/user.hpp>
 #include <cleave/program/step.hpp>
@@ -92,7 +93,7 @@ constexpr void factors_of_call(const graph& g, const node& n, factor_list& list)
 
 /// A user's kernel may be sharded in every way that its dims allow; a local call has the layouts that the user wrote.
 constexpr void offer_calls(const planner::cost_model& m, planner::assignment& a, std::size_t v,
-                           std::vector<strategy>& list) {
+                           indexed_vector<strategy>& list) {
   if (!m.node_at(v).local) planner::add_all_ways(m, a, v, list);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/record/op_builder.hpp>
 #include <cleave/rules/by_name.hpp>
@@ -20,7 +21,7 @@ constexpr value times_count(reverse_context& c, value g, dim_set dims, source wh
 /// A formula of an op's entry, recorded for node v.
 constexpr value recorded_formula(reverse_context& c, const formula& f, std::size_t v, const node& n, value g) {
   const op_builder apply(c.in(), n.where);
-  std::vector<value> made;
+  indexed_vector<value> made;
   for (const formula::term& t : f.terms) {
     if (t.code == op::constant) {
       made.push_back(apply.number(t.number, n.type.element));

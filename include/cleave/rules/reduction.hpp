@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/candidates.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/record/op_builder.hpp>
@@ -49,7 +50,7 @@ constexpr bool is_reduction_node(const node&) { return true; }
 /// What reads partial values may take them scattered onto a dim that it keeps: its result is smaller, and cheaper to
 /// move on.
 constexpr void offer_scattered(const planner::cost_model& m, planner::assignment& a, std::size_t v,
-                               std::vector<strategy>& list) {
+                               indexed_vector<strategy>& list) {
   const layout from = planner::produced(m, a, m.node_at(v).in[0]);
   if (!a.looks_further || !from.is_partial()) return;
   axis_list up, down;

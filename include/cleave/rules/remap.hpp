@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/candidates.hpp>
 #include <cleave/cost/exchange.hpp>
 #include <cleave/program/step.hpp>
@@ -119,7 +120,7 @@ constexpr value clamped_start(recorder& in, value start, dim_id whole, dim_id pa
 }
 
 constexpr void adjoint_of_remap(reverse_context& c, std::size_t, const node& n, value g) {
-  std::vector<value> operands;
+  indexed_vector<value> operands;
   for (std::size_t k = 0; k < n.arity; ++k) operands.push_back(c.primal(n.in[k]));
   for (std::uint8_t k = 0; k < n.arity; ++k)
     if (c.depends(n.in[k])) c.add(n.in[k], remap_adjoint(c.in(), n, g, operands).by(k), n.where);
@@ -176,7 +177,7 @@ constexpr cost moves_of_exchange(const placed_op& o, const sizes& s) {
 /// The layouts in which what elementwise operations make of an exchange is needed, as layouts of the exchange: elements
 /// that travel anyway go where they are wanted later.
 constexpr void offer_where_wanted(const planner::cost_model& m, planner::assignment& a, std::size_t v,
-                                  std::vector<strategy>& list) {
+                                  indexed_vector<strategy>& list) {
   planner::position_map back = planner::same_positions;
   std::size_t u = v;
   for (int depth = 0; depth < m.limits.exchanged_through; ++depth) {
@@ -198,7 +199,7 @@ constexpr void offer_where_wanted(const planner::cost_model& m, planner::assignm
 
 /// What is short, or read whole, may be fetched whole at once.
 constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment& a, std::size_t v,
-                               std::vector<strategy>& list) {
+                               indexed_vector<strategy>& list) {
   if (m.node_at(v).maps == 0) return;
   if (a.looks_further) offer_where_wanted(m, a, v, list);
   strategy s = a.chosen.at[v];

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/record/op_builder.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::detail {
 
@@ -19,7 +18,7 @@ class remap_adjoint {
   constexpr value by(std::uint8_t operand) {
     if (n_.code == op::diagonal) return on_diagonal();
     const tensor_type to = in_.at(operands_[operand]).type;
-    std::vector<dim_map> maps;
+    indexed_vector<dim_map> maps;
     dim_set mapped = 0;
     for (std::uint8_t m = 0; m < n_.maps; ++m) {
       const dim_map map = in_.made().maps[static_cast<std::size_t>(n_.first_map + m)];
@@ -37,7 +36,7 @@ class remap_adjoint {
       g_ = in_.broadcast(g_, wide, n_.where);
       if (!g_.ok()) return g_;
     }
-    std::vector<back> so_far;
+    indexed_vector<back> so_far;
     return combine(maps, 0, so_far, to);
   }
 
@@ -87,8 +86,8 @@ class remap_adjoint {
     return b;
   }
 
-  constexpr std::vector<back> ways_back(const dim_map& m) {
-    std::vector<back> ways;
+  constexpr indexed_vector<back> ways_back(const dim_map& m) {
+    indexed_vector<back> ways;
     if (m.floors) {
       // Each of the copies of an element.
       for (std::int64_t t = 0; t < m.divisor; ++t) {
@@ -148,7 +147,7 @@ class remap_adjoint {
     return std::max(low, std::max<std::int64_t>(high, 0));
   }
 
-  constexpr value combine(const std::vector<dim_map>& maps, std::size_t next, std::vector<back>& so_far,
+  constexpr value combine(const indexed_vector<dim_map>& maps, std::size_t next, indexed_vector<back>& so_far,
                           const tensor_type& to) {
     if (next == maps.size()) return taken_back(so_far, to);
     value total{};
@@ -162,10 +161,10 @@ class remap_adjoint {
     return total;
   }
 
-  constexpr value taken_back(const std::vector<back>& ways, const tensor_type& to) {
+  constexpr value taken_back(const indexed_vector<back>& ways, const tensor_type& to) {
     tensor_type type = in_.at(g_).type;
     dim_set windows = 0;
-    std::vector<dim_map> maps;
+    indexed_vector<dim_map> maps;
     std::array<value, 2> args{g_, value{}};
     std::size_t arity = 1;
     for (const back& b : ways) {

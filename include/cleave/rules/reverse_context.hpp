@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/rules/loop.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::detail {
 
@@ -47,8 +46,8 @@ class reverse_context {
   constexpr node_id primal_id(std::size_t v) const { return primal_id_[v]; }
   constexpr void set_primal_id(std::size_t v, node_id id) { primal_id_[v] = id; }
 
-  constexpr const std::vector<node_id>& primal_ids() const { return primal_id_; }
-  constexpr void set_primal_ids(const std::vector<node_id>& all) { primal_id_ = all; }
+  constexpr const indexed_vector<node_id>& primal_ids() const { return primal_id_; }
+  constexpr void set_primal_ids(const indexed_vector<node_id>& all) { primal_id_ = all; }
 
   /// Adds a part of the cotangent of a value.
   constexpr void add(std::size_t v, value c, source where) {
@@ -67,8 +66,8 @@ class reverse_context {
     return in_.broadcast(c != no_node ? value{&in_, c} : in_.constant(0, n.type.element, n.where), n.type, n.where);
   }
   /// All cotangents, for a loop: inside it begins without any.
-  constexpr const std::vector<node_id>& cotangents() const { return cotangent_; }
-  constexpr void set_cotangents(const std::vector<node_id>& all) { cotangent_ = all; }
+  constexpr const indexed_vector<node_id>& cotangents() const { return cotangent_; }
+  constexpr void set_cotangents(const indexed_vector<node_id>& all) { cotangent_ = all; }
   constexpr void clear_cotangents() { cotangent_.assign(count_, no_node); }
 
   /// While a loop is reversed: the loop in which its cotangents are computed. 0 where it is not being reversed.
@@ -112,9 +111,9 @@ class reverse_context {
 
   recorder& in_;
   std::size_t count_;
-  std::vector<std::uint8_t> depends_;
-  std::vector<node_id> cotangent_;
-  std::vector<node_id> primal_id_;
+  indexed_vector<std::uint8_t> depends_;
+  indexed_vector<node_id> cotangent_;
+  indexed_vector<node_id> primal_id_;
   loop_table reverse_loop_of_{}, recomputed_loop_of_{};
 };
 

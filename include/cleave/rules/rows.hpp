@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/candidates.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/record/numbered_names.hpp>
@@ -143,7 +144,7 @@ constexpr bool rows_can_be_sent(const planner::cost_model& m, std::size_t v, con
 /// The strategies so far, with each device looking up the rows that it has, 0 for the others: nothing is asked for, and
 /// the result is partial over the devices, as in Mesh-TensorFlow and GSPMD.
 constexpr void offer_own_rows(const planner::cost_model& m, planner::assignment& a, std::size_t v,
-                              std::vector<strategy>& list) {
+                              indexed_vector<strategy>& list) {
   const node& n = m.node_at(v);
   const node_id rows = n.in[0];
   if ((m.traits.at[rows] & planner::rematerialised) != 0) return;
@@ -161,10 +162,10 @@ constexpr void offer_own_rows(const planner::cost_model& m, planner::assignment&
 /// The strategies so far, with the rows sent to the devices that have the index, instead of partial tables: the table
 /// as it is, as a reader wants it, or sharded as the indices are.
 constexpr void offer_sent_rows(const planner::cost_model& m, planner::assignment& a, std::size_t v,
-                               std::vector<strategy>& list) {
+                               indexed_vector<strategy>& list) {
   const node& n = m.node_at(v);
   const int along = n.type.find(n.which[0]);
-  std::vector<axis_list> wanted(1, axis_list{});
+  indexed_vector<axis_list> wanted(1, axis_list{});
   const std::size_t copies = planner::find_copies(m, a, v, planner::produced(m, a, v));
   for (std::size_t i = 0; i < copies; ++i) wanted.push_back(a.copies.at[i][along]);
   const std::size_t count = list.size();

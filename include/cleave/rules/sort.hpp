@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/candidates.hpp>
 #include <cleave/cost/sorting.hpp>
 #include <cleave/program/step.hpp>
@@ -91,7 +92,7 @@ constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
 /// fewest bytes were asked for, or where the type fixes the length: a length that was only assumed may be far too
 /// small.
 constexpr void offer_whole_slices(const planner::cost_model& m, planner::assignment& a, std::size_t v,
-                                  std::vector<strategy>& list) {
+                                  indexed_vector<strategy>& list) {
   const node& n = m.node_at(v);
   const int along = n.type.find(n.which[0]);
   if (along < 0) return;

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -53,18 +52,18 @@ class streamed_loops {
   /// Adds a loop inside the ones there are.
   void add(std::int64_t extent, std::span<const std::int64_t> steps) {
     extent_.push_back(extent);
-    step_.insert(step_.end(), steps.begin(), steps.end());
+    step_.append(steps.data(), steps.data() + steps.size());
   }
 
   /// Calls row(counters, n, steps) for each row of the innermost loop: its n positions are counters + i * steps.
   template <class Row>
-  void run(std::vector<std::int64_t> at, Row&& row) const {
+  void run(indexed_vector<std::int64_t> at, Row&& row) const {
     for (std::int64_t e : extent_)
       if (e == 0) return;
     static constexpr std::array<std::int64_t, 64> still{};
     if (extent_.empty()) return row(at.data(), std::int64_t{1}, still.data());
     const std::size_t inner = extent_.size() - 1;
-    std::vector<std::int64_t> index(inner, 0);
+    indexed_vector<std::int64_t> index(inner, 0);
     while (true) {
       row(at.data(), extent_[inner], &step_[inner * streams_]);
       std::size_t loop = inner;
@@ -81,8 +80,8 @@ class streamed_loops {
 
  private:
   std::size_t streams_;
-  std::vector<std::int64_t> extent_{};
-  std::vector<std::int64_t> step_{};
+  indexed_vector<std::int64_t> extent_{};
+  indexed_vector<std::int64_t> step_{};
 };
 
 /// Where the elements of a tensor are, dim by dim of the graph.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/price.hpp>
 #include <cleave/program/verify.hpp>
 #include <cleave/simulate/evaluate.hpp>
@@ -17,10 +18,10 @@ namespace cleave::inline v0 {
 /// The result of a simulated run.
 struct simulated {
   /// The results as whole tensors; partial results are reduced.
-  std::vector<host_array> results{};
+  indexed_vector<host_array> results{};
   /// The sum over the steps of the bytes that each step's busiest device really moved.
   std::int64_t bytes = 0;
-  std::vector<std::int64_t> step_bytes{};
+  indexed_vector<std::int64_t> step_bytes{};
   /// Floating-point operations of the products on the busiest device.
   std::int64_t flops = 0;
   /// The first thing that a correct program would not do; empty if there is none.
@@ -37,7 +38,7 @@ class devices {
     for (std::int64_t d = 0; d < at.axes.devices(); ++d) where_.push_back(coordinates_of(d, at.axes));
     const std::size_t memories = p.arguments + p.results + p.slots;
     writer_.assign(memories, nullptr);
-    memory_.resize(where_.size(), std::vector<elements>(memories));
+    memory_.resize(where_.size(), indexed_vector<elements>(memories));
     for (const buffer& b : p.buffers)
       for (std::size_t d = 0; d < where_.size(); ++d) {
         auto& m = memory_[d][memory_of(b)];
@@ -180,7 +181,7 @@ class devices {
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, form.type, form.where);
       if (mine.elements() != local(d, *writer).elements()) complain("a result is written in another layout");
-      const std::vector<std::size_t> group = group_of(d, form.where.unreduced(), where_);
+      const indexed_vector<std::size_t> group = group_of(d, form.where.unreduced(), where_);
       if (group[0] != d || !out_.problem.empty()) continue;
       for_each_of(mine, mine, all, [&](std::int64_t from, std::int64_t to) {
         double x = memory_[d][p_.arguments + r][from];
@@ -204,14 +205,14 @@ class devices {
   const program& p_;
   const sizes& at_;
   std::uint64_t seed_;
-  std::vector<coordinates> where_{};
+  indexed_vector<coordinates> where_{};
   /// By device, then arguments, results and slots.
-  std::vector<std::vector<elements>> memory_{};
+  indexed_vector<indexed_vector<elements>> memory_{};
   /// The buffer that was written last into each memory.
-  std::vector<const buffer*> writer_{};
+  indexed_vector<const buffer*> writer_{};
   const step* step_ = nullptr;
   std::int64_t moved_ = 0;
-  std::vector<std::int64_t> flops_{};
+  indexed_vector<std::int64_t> flops_{};
   /// The index of the iteration that each loop is at.
   std::array<std::int64_t, max_loops + 1> index_{};
   simulated out_{};

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/order.hpp>
 #include <cleave/ops/table.hpp>
 #include <cleave/simulate/array.hpp>
@@ -42,38 +43,38 @@ inline void multiply(const placed& a, const placed& b, const placed& out,
 
 /// The loops of a product: dims and extents of batch, m, k and n.
 template <class Extent>
-std::vector<std::pair<dim_id, std::int64_t>> product_loops(const tensor_type& a, const tensor_type& b,
-                                                           const tensor_type& out, Extent&& extent_of) {
-  std::vector<std::pair<dim_id, std::int64_t>> batch, m, k, n;
+indexed_vector<std::pair<dim_id, std::int64_t>> product_loops(const tensor_type& a, const tensor_type& b,
+                                                              const tensor_type& out, Extent&& extent_of) {
+  indexed_vector<std::pair<dim_id, std::int64_t>> batch, m, k, n;
   for (int i = 0; i < out.rank; ++i)
     (!a.has(out[i]) ? n : b.has(out[i]) ? batch : m).push_back({out[i], extent_of(out[i])});
   for (int i = 0; i < a.rank; ++i)
     if (!out.has(a[i])) k.push_back({a[i], extent_of(a[i])});
-  for (const auto* part : {&m, &k, &n}) batch.insert(batch.end(), part->begin(), part->end());
+  for (const auto* part : {&m, &k, &n}) batch.append(part->begin(), part->end());
   return batch;
 }
 
 struct evaluator {
   const graph& g;
   const sizes& at;
-  std::vector<host_array> values{};
+  indexed_vector<host_array> values{};
 
   placed place(node_id v) const { return {g.nodes[v].type, shape_of(g.nodes[v].type, at)}; }
 
   void elementwise(const node& n, const host_array* const* in, host_array& out) const {
     const std::size_t arity = n.arity;
     streamed_loops loops(arity + 1);
-    std::vector<placed> from;
+    indexed_vector<placed> from;
     for (std::size_t k = 0; k < arity; ++k) from.push_back(place(n.in[k]));
     const placed to(n.type, out.extents);
     for (int i = 0; i < n.type.rank; ++i) {
-      std::vector<std::int64_t> steps;
+      indexed_vector<std::int64_t> steps;
       for (const placed& p : from) steps.push_back(p.step(n.type[i]));
       steps.push_back(to.step(n.type[i]));
       loops.add(out.extents[i], steps);
     }
     const element type = g.nodes[n.in[typed_operand(n.code)]].type.element;
-    loops.run(std::vector<std::int64_t>(arity + 1, 0),
+    loops.run(indexed_vector<std::int64_t>(arity + 1, 0),
               [&](const std::int64_t* o, std::int64_t count, const std::int64_t* step) {
                 for (std::int64_t i = 0; i < count; ++i) {
                   double x[3]{};
@@ -150,7 +151,7 @@ struct evaluator {
   }
 
   void on_slices(const node& n, host_array& out) const {
-    std::vector<slice_tensor> from;
+    indexed_vector<slice_tensor> from;
     for (std::size_t k = 0; k < n.arity; ++k) from.push_back({place(n.in[k]), &values[n.in[k]]});
     compute_on_slices({n.code, n.which[0], n.backwards}, from, n.type, out);
   }
@@ -180,7 +181,7 @@ struct evaluator {
 
   /// A user's kernel, on one device that holds everything.
   void call(const node& n, host_array& out) const {
-    std::vector<reference_shard> shards;
+    indexed_vector<reference_shard> shards;
     const auto whole = [&](const host_array& a, const tensor_type& type) {
       shape start;
       start.rank = a.extents.rank;
@@ -266,7 +267,7 @@ class loop_runner {
       index_[loop] = l.backwards ? iterations - 1 - iteration : iteration;
       nodes(first, end, loop);
       bool done = false;
-      std::vector<std::pair<node_id, host_array>> next;
+      indexed_vector<std::pair<node_id, host_array>> next;
       for (std::size_t v = 0; v < g.nodes.size(); ++v) {
         const node& n = g.nodes[v];
         if (n.of != loop) continue;
@@ -299,13 +300,14 @@ inline void refuse_complex(element e) {
 /// Runs a recorded graph unpartitioned, on whole arrays: the meaning of a program. Arguments and results are in the
 /// order of the graph. A partial argument is given as its complete value. Results have the memory order that is asked
 /// for. `after` may change each value once it is computed, as rounding would.
-inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, std::span<const host_array> arguments,
-                                        const simulation::node_hook& after = {}) {
+inline indexed_vector<host_array> evaluate(const graph& recorded, const sizes& at,
+                                           std::span<const host_array> arguments,
+                                           const simulation::node_hook& after = {}) {
   const graph g = ordered(recorded);
   if (arguments.size() != g.inputs.size())
     throw evaluation_error(wording::arrays_needed(std::ssize(g.inputs), std::ssize(arguments)));
   for (const node& n : g.nodes) simulation::refuse_complex(n.type.element);
-  simulation::evaluator run{g, at, std::vector<host_array>(g.nodes.size())};
+  simulation::evaluator run{g, at, indexed_vector<host_array>(g.nodes.size())};
   for (std::size_t a = 0; a < arguments.size(); ++a) {
     if (arguments[a].extents != shape_of(g.nodes[g.inputs[a]].type, at))
       throw evaluation_error(wording::array_extents(static_cast<std::int64_t>(a)));
@@ -313,7 +315,7 @@ inline std::vector<host_array> evaluate(const graph& recorded, const sizes& at, 
     if (after) after(g.nodes[g.inputs[a]], run.values[g.inputs[a]]);
   }
   simulation::loop_runner(run, after).nodes(0, g.nodes.size(), 0);
-  std::vector<host_array> results;
+  indexed_vector<host_array> results;
   for (std::size_t r = 0; r < g.outputs.size(); ++r)
     results.push_back(reordered(run.values[g.outputs[r]], g.nodes[g.outputs[r]].type, g.output_types[r]));
   return results;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/layout/blocks.hpp>
 #include <cleave/layout/box.hpp>
 #include <cleave/program/program.hpp>
@@ -40,8 +41,9 @@ inline bool agree_outside(const coordinates& a, const coordinates& b, axis_set a
 }
 inline bool agree_on(const coordinates& a, const coordinates& b, axis_set axes) { return agree_outside(a, b, ~axes); }
 /// The devices of a group in the order of their coordinates; every member finds the same list.
-inline std::vector<std::size_t> group_of(std::size_t device, axis_set axes, const std::vector<coordinates>& where) {
-  std::vector<std::size_t> members;
+inline indexed_vector<std::size_t> group_of(std::size_t device, axis_set axes,
+                                            const indexed_vector<coordinates>& where) {
+  indexed_vector<std::size_t> members;
   for (std::size_t d = 0; d < where.size(); ++d)
     if (agree_outside(where[d], where[device], axes)) members.push_back(d);
   return members;
@@ -51,7 +53,7 @@ inline std::vector<std::size_t> group_of(std::size_t device, axis_set axes, cons
 class mover {
  public:
   mover(const step& s, const buffer& from, const buffer& to, const shape& global, const axis_sizes& axes,
-        const std::vector<coordinates>& where)
+        const indexed_vector<coordinates>& where)
       : s_(s), from_(from), to_(to), global_(global), axes_(axes), where_(where) {
     for (const coordinates& at : where) {
       have_.push_back(box_of(global, from.where, at, axes));
@@ -60,14 +62,14 @@ class mover {
   }
 
   /// What every device has afterwards.
-  std::vector<elements> made{};
+  indexed_vector<elements> made{};
   /// Bytes of the busiest device by the table of docs/12-cost.md, of what was really moved.
   std::int64_t bytes = 0;
   /// Bytes that each device took from others, whatever the charge.
-  std::vector<std::int64_t> received{};
+  indexed_vector<std::int64_t> received{};
   std::string problem{};
 
-  void run(const std::vector<const double*>& memory) {
+  void run(const indexed_vector<const double*>& memory) {
     memory_ = memory;
     made.resize(where_.size());
     received.assign(where_.size(), 0);
@@ -111,7 +113,7 @@ class mover {
   }
 
   /// A box, within what all members of the group have, combined over them in their order.
-  elements combined_over(const std::vector<std::size_t>& group, const box& part) {
+  elements combined_over(const indexed_vector<std::size_t>& group, const box& part) {
     auto total = elements::filled(part.elements());
     for (std::size_t k = 0; k < group.size(); ++k) {
       if (have_[group[k]] != have_[group[0]]) problem = "combines blocks of different indices";
@@ -139,7 +141,7 @@ class mover {
     if (!nested) {
       // Reduced everywhere, then everybody fetches what it lacks.
       all_reduce();
-      const std::vector<elements> whole = std::move(made);
+      const indexed_vector<elements> whole = std::move(made);
       for (std::size_t d = 0; d < where_.size(); ++d) memory_[d] = whole[d].data();
       made.assign(where_.size(), {});
       return exchange();
@@ -189,9 +191,9 @@ class mover {
   const buffer &from_, &to_;
   const shape& global_;
   const axis_sizes& axes_;
-  const std::vector<coordinates>& where_;
-  std::vector<box> have_{}, want_{};
-  std::vector<const double*> memory_{};
+  const indexed_vector<coordinates>& where_;
+  indexed_vector<box> have_{}, want_{};
+  indexed_vector<const double*> memory_{};
 };
 
 } // namespace cleave::inline v0::simulation

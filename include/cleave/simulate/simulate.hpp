@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/simulate/slices.hpp>
 
 namespace cleave::inline v0 {
@@ -116,8 +117,8 @@ class machine : slice_steps {
   /// What an exchange in flight brings is not there before it is waited for, and what it sends stays as it is.
   struct flight {
     std::size_t begun;
-    std::vector<elements> brought;
-    std::vector<std::vector<elements>> sent;
+    indexed_vector<elements> brought;
+    indexed_vector<indexed_vector<elements>> sent;
   };
   void depart(std::size_t begun) {
     const step& s = p_.steps[begun];
@@ -175,17 +176,17 @@ class machine : slice_steps {
     complete_halos(d, s);
     const buffer& out = p_.buffers[s.out];
     const placed to = place(d, out);
-    std::vector<placed> from;
+    indexed_vector<placed> from;
     for (std::uint16_t in : s.in) from.push_back(place(d, p_.buffers[in]));
     const box space = part(d, s.loop, s.space);
     // Streams: the operands, the indices along the dims of the loop, the result.
     const std::size_t loads = s.in.size(), rank = s.loop.rank, target = loads + rank;
     streamed_loops loops(target + 1);
-    std::vector<std::int64_t> start(target + 1, 0);
+    indexed_vector<std::int64_t> start(target + 1, 0);
     for (std::size_t k = 0; k < loads; ++k) start[k] = offset(d, p_.buffers[s.in[k]]);
     for (std::size_t i = 0; i < rank; ++i) {
       const dim_id dim = s.loop[i];
-      std::vector<std::int64_t> steps;
+      indexed_vector<std::int64_t> steps;
       for (const placed& p : from) steps.push_back(p.step(dim));
       for (std::size_t j = 0; j < rank; ++j) steps.push_back(i == j ? 1 : 0);
       steps.push_back(to.step(dim));
@@ -203,7 +204,7 @@ class machine : slice_steps {
     const element e = out.type.element;
     if (s.kind == step_kind::fold) std::fill_n(result, to.extents.elements(), identity_of(s.combine, e));
     const std::span<const fused_op> ops = fused_ops_of(p_, s);
-    std::vector<double> value(ops.size());
+    indexed_vector<double> value(ops.size());
     loops.run(start, [&](const std::int64_t* at, std::int64_t n, const std::int64_t* step) {
       for (std::int64_t i = 0; i < n; ++i) {
         for (std::size_t t = 0; t < value.size(); ++t) {
@@ -240,7 +241,7 @@ class machine : slice_steps {
       for (int i = 0; i < b.type.rank; ++i) r.offset[i] = held_here[i].begin;
       return r;
     };
-    std::vector<reference_shard> in;
+    indexed_vector<reference_shard> in;
     for (std::uint16_t b : s.in) in.push_back(seen(p_.buffers[b]));
     run_reference(*s.user, in, seen(p_.buffers[s.out]));
   }
@@ -256,7 +257,7 @@ class machine : slice_steps {
         at_run_time = true;
         offsets[m.at_run_time] = static_cast<std::int64_t>(data(0, p_.buffers[s.in[m.at_run_time]])[0]);
       }
-    std::vector<elements> made(where_.size());
+    indexed_vector<elements> made(where_.size());
     std::int64_t busiest = 0;
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = indices_of(to, p_.maps, at_, where_[d]);
@@ -312,7 +313,7 @@ class machine : slice_steps {
   /// A product; its flops.
   std::int64_t product(std::size_t d, const step& s) {
     const buffer &a = p_.buffers[s.in[0]], &b = p_.buffers[s.in[1]], &c = p_.buffers[s.out];
-    std::vector<std::pair<dim_id, std::int64_t>> loops;
+    indexed_vector<std::pair<dim_id, std::int64_t>> loops;
     std::int64_t flops = 2;
     dim_set covered = 0;
     const gemm_dims groups = as_gemm(s);
@@ -339,7 +340,7 @@ class machine : slice_steps {
     if (from.type != to.type) return complain("changes the dims of what it moves");
     const shape extents = global(from.type);
     mover m(s, from, to, extents, at_.axes, where_);
-    std::vector<const double*> memory;
+    indexed_vector<const double*> memory;
     for (std::size_t d = 0; d < where_.size(); ++d) memory.push_back(data(d, from));
     m.run(memory);
     if (!m.problem.empty()) return complain(m.problem);
@@ -347,7 +348,7 @@ class machine : slice_steps {
     moved_ = m.bytes;
   }
 
-  std::vector<flight> in_flight_{};
+  indexed_vector<flight> in_flight_{};
 };
 
 } // namespace simulation

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/simulate/devices.hpp>
 
 namespace cleave::inline v0::simulation {
@@ -15,7 +16,7 @@ class slice_steps : protected devices {
   /// depends on the indices; charged is the price.
   void gather(const step& s) {
     const buffer &table = p_.buffers[s.in[0]], &indices = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
-    std::vector<elements> made(where_.size());
+    indexed_vector<elements> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, to.type, to.where), asked = part(d, indices.type, indices.where);
       made[d] = elements::filled(mine.elements());
@@ -46,7 +47,7 @@ class slice_steps : protected devices {
   /// Rows added up at indices: on every device those of all devices among which rows are sent, in their order.
   void scatter(const step& s) {
     const buffer &rows = p_.buffers[s.in[0]], &indices = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
-    std::vector<elements> made(where_.size());
+    indexed_vector<elements> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, to.type, to.where);
       made[d] = elements::filled(mine.elements());
@@ -82,13 +83,13 @@ class slice_steps : protected devices {
     const axis_list list = to.where[along];
     const element e = to.type.element;
     std::int64_t busiest = 0;
-    std::vector<elements> made(where_.size());
+    indexed_vector<elements> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, to.type, to.where);
       made[d] = elements::filled(mine.elements());
       const std::int64_t length = mine[along].size(), step = steps_of(mine.extents())[along];
       // The devices before this one, in the order of their blocks.
-      std::vector<std::pair<std::int64_t, std::size_t>> before;
+      indexed_vector<std::pair<std::int64_t, std::size_t>> before;
       const std::int64_t own = block_index(list, where_[d], at_.axes);
       for (std::size_t other = 0; other < where_.size(); ++other) {
         const std::int64_t theirs = block_index(list, where_[other], at_.axes);
@@ -137,11 +138,11 @@ class slice_steps : protected devices {
       if (!blocks_agree(p_.buffers[b], to)) return complain("works on slices in other blocks than those of its result");
     if (to.type.has(dim_along(s)) && p_.buffers[s.in[0]].type.dims != to.type.dims)
       return complain("sorts into another memory order");
-    std::vector<elements> made(where_.size());
+    indexed_vector<elements> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
-      std::vector<host_array> arrays;
+      indexed_vector<host_array> arrays;
       arrays.reserve(s.in.size());
-      std::vector<slice_tensor> from;
+      indexed_vector<slice_tensor> from;
       for (std::uint16_t b : s.in) {
         const buffer& in = p_.buffers[b];
         arrays.push_back(joined(d, in, s.axes));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/box_binder.hpp>
 #include <cleave/execute/expression_of.hpp>
 #include <cleave/execute/loop_binder.hpp>

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/buffers.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::lowering {
 
@@ -17,8 +16,8 @@ struct lifetime {
 struct stretch {
   std::size_t begin, end;
 };
-constexpr std::vector<stretch> stretches_of_loops(const std::vector<step>& steps) {
-  std::vector<stretch> loops;
+constexpr indexed_vector<stretch> stretches_of_loops(const indexed_vector<step>& steps) {
+  indexed_vector<stretch> loops;
   const std::size_t count = steps.size();
   for (std::size_t i = 0; i < count; ++i) {
     const step_kind kind = steps[i].kind;
@@ -34,9 +33,9 @@ constexpr std::vector<stretch> stretches_of_loops(const std::vector<step>& steps
 }
 
 /// When each piece of memory is in use. What lives beyond a loop that uses it is in use during all of its iterations.
-constexpr std::vector<lifetime> lifetimes_of(const emitted& e) {
-  const std::vector<step>& steps = e.made.steps;
-  std::vector<lifetime> lives(e.storages.size(), lifetime{});
+constexpr indexed_vector<lifetime> lifetimes_of(const emitted& e) {
+  const indexed_vector<step>& steps = e.made.steps;
+  indexed_vector<lifetime> lives(e.storages.size(), lifetime{});
   const std::size_t count = steps.size();
   const std::size_t* memory = e.memory.data();
   for (std::size_t i = 0; i < count; ++i) {
@@ -47,7 +46,7 @@ constexpr std::vector<lifetime> lifetimes_of(const emitted& e) {
     life.last_read = i;
     if (life.first_written == none) life.first_written = i;
   }
-  const std::vector<stretch> loops = stretches_of_loops(steps);
+  const indexed_vector<stretch> loops = stretches_of_loops(steps);
   lifetime* all = lives.data();
   const std::size_t pieces = lives.size();
   for (std::size_t l = loops.size(); l-- > 0;)
@@ -64,15 +63,15 @@ constexpr std::vector<lifetime> lifetimes_of(const emitted& e) {
 
 /// The slots of the workspace while they are given away.
 struct slots {
-  std::vector<std::int64_t> bytes{};
-  std::vector<std::size_t> busy_until{};
+  indexed_vector<std::int64_t> bytes{};
+  indexed_vector<std::size_t> busy_until{};
 
   constexpr std::size_t size() const { return bytes.size(); }
 };
 
 /// The slot of an operand that a map reads for the last time and may write over, since element i of the result needs
 /// element i of it alone; `none` where there is no such operand. Memory that was just read is in the cache.
-constexpr std::size_t slot_in_place(const emitted& e, const std::vector<lifetime>& lives, std::size_t i) {
+constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifetime>& lives, std::size_t i) {
   const step& s = e.made.steps[i];
   if (s.kind != step_kind::map) return none;
   const auto pointwise = [&](std::uint16_t b) {
@@ -118,8 +117,8 @@ constexpr std::size_t best_slot(slots& all, std::int64_t bytes, std::size_t i) {
 /// Gives every buffer its memory: workspace by lifetime, where a slot is taken again once the last step that reads it
 /// is over.
 constexpr program allocate(emitted&& e) {
-  const std::vector<lifetime> lives = lifetimes_of(e);
-  const std::vector<step>& steps = e.made.steps;
+  const indexed_vector<lifetime> lives = lifetimes_of(e);
+  const indexed_vector<step>& steps = e.made.steps;
   slots all;
   const auto assign = [&](std::size_t memory, std::size_t i, bool is_written) {
     storage& s = e.storages[memory];

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/place.hpp>
 #include <cleave/program/program.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::lowering {
 
@@ -13,8 +12,8 @@ namespace cleave::inline v0::lowering {
 struct emitted {
   program made{};
   /// The memory of each buffer, as an index of `storages`.
-  std::vector<std::size_t> memory{};
-  std::vector<storage> storages{};
+  indexed_vector<std::size_t> memory{};
+  indexed_vector<storage> storages{};
 };
 
 /// What emission works on.
@@ -25,9 +24,9 @@ struct emission {
   const storage_plan& m;
   emitted out{};
   /// By value: its buffer; and of one that reads a region, the view of that which it reads. -1: none yet.
-  std::vector<int> buffers{}, views{};
+  indexed_vector<int> buffers{}, views{};
   /// By region: its first map in the program, counted from 1; 0: not there yet.
-  std::vector<std::uint16_t> region_maps{};
+  indexed_vector<std::uint16_t> region_maps{};
 };
 
 constexpr int add_buffer(emitted& e, const buffer& b, std::size_t memory) {
@@ -39,7 +38,7 @@ constexpr int add_buffer(emitted& e, const buffer& b, std::size_t memory) {
 /// Makes a buffer that of a region or a halo; the maps of what it surrounds are kept once.
 constexpr void give_region(emission& e, buffer& b, std::size_t region, int shard) {
   const region_shape& shape = e.p.regions.all[region].shape;
-  std::vector<dim_map>& maps = e.out.made.maps;
+  indexed_vector<dim_map>& maps = e.out.made.maps;
   if (e.region_maps[region] == 0) {
     e.region_maps[region] = narrowed(maps.size() + 1);
     for (const dim_map& m : shape.maps) maps.push_back(m);
@@ -77,7 +76,7 @@ constexpr int view_of(emission& e, std::size_t i) {
   const partitioned_value& v = e.p.values[i];
   const int region = buffer_of(e, v.in[0]);
   const auto& around = e.p.regions.all[e.p.values[v.in[0]].region].shape.maps;
-  std::vector<dim_map>& maps = e.out.made.maps;
+  indexed_vector<dim_map>& maps = e.out.made.maps;
   buffer b{role::workspace, 0, v.type, v.where};
   b.form = form::view;
   b.of = narrowed(region);

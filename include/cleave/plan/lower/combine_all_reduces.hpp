@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/program/program.hpp>
 
 #include <algorithm>
-#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -19,8 +19,8 @@ namespace lowering {
 
 /// Moves all-reduces in place up to the last one before them that is alike, as far as what they combine is computed by
 /// then. Adjacent ones that turn out to be small travel as one message. `memory` tells in which memory a buffer is.
-constexpr void combine_all_reduces(std::vector<step>& steps, const std::vector<buffer>& buffers,
-                                   const std::vector<std::size_t>& memory) {
+constexpr void combine_all_reduces(indexed_vector<step>& steps, const indexed_vector<buffer>& buffers,
+                                   const indexed_vector<std::size_t>& memory) {
   const auto alike = [&](const step& a, const step& b) {
     return reduce_alike(a, buffers[a.out].type.element, b, buffers[b.out].type.element);
   };

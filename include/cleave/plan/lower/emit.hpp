@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/buffers.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::lowering {
 
@@ -17,7 +16,7 @@ constexpr std::uint8_t load(step& s, int buffer) {
 
 /// Appends an operation to the fused expression of a step, which is the last one that has one.
 constexpr void append_op(emission& e, step& s, const fused_op& t) {
-  std::vector<fused_op>& fused_ops = e.out.made.fused_ops;
+  indexed_vector<fused_op>& fused_ops = e.out.made.fused_ops;
   if (s.ops == 0) s.first_op = narrowed(fused_ops.size());
   fused_ops.push_back(t);
   ++s.ops;

@@ -2,22 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/values.hpp>
 #include <cleave/program/step.hpp>
 
 #include <algorithm>
-#include <vector>
 
 namespace cleave::inline v0::lowering {
 
 /// Which values are computed inside the step of another one. By value.
 struct fusion {
   /// It has no step of its own.
-  std::vector<std::uint8_t> fused{};
+  indexed_vector<std::uint8_t> fused{};
   /// What each reader makes for itself: a number, an index, or a predicate that is a range of indices.
-  std::vector<std::uint8_t> free{};
+  indexed_vector<std::uint8_t> free{};
   /// How many read it, the caller included; 0: it is not computed.
-  std::vector<int> uses{};
+  indexed_vector<int> uses{};
 };
 
 /// The most entries and operands of an expression that is no stencil. A halo and its shard are one operand of a
@@ -50,12 +50,12 @@ struct fusing {
   const partitioned_value* values;
   fusion f{};
   /// By value that has a step.
-  std::vector<expression> expressions{};
+  indexed_vector<expression> expressions{};
   /// By value: the step that reads it, if that is one that evaluates an expression.
-  std::vector<std::size_t> reader{};
+  indexed_vector<std::size_t> reader{};
 
   /// By value: whether it is read in a shard and its halo, or computed for one reader from such. Empty: none is.
-  std::vector<std::uint8_t> in_stencil{};
+  indexed_vector<std::uint8_t> in_stencil{};
   static constexpr std::uint8_t around_any = 1, around_carried = 2;
 
   /// Whether a value is read in a shard and its halo.

@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/program/program.hpp>
 
 #include <span>
-#include <vector>
 
 namespace cleave::inline v0::lowering {
 
 /// Whether a step must come after the end of an exchange: it touches what the exchange writes, or writes what it reads.
-constexpr bool touches(const step& other, const step& exchange, const std::vector<std::size_t>& memory) {
+constexpr bool touches(const step& other, const step& exchange, const indexed_vector<std::size_t>& memory) {
   const std::size_t brought = memory[exchange.out];
   for (std::uint16_t b : other.in)
     if (memory[b] == brought) return true;
@@ -36,8 +36,8 @@ struct wait_place {
   std::size_t before;
   bool work;
 };
-constexpr wait_place find_wait(const std::vector<step>& steps, std::span<const buffer> buffers,
-                               const std::vector<std::size_t>& memory, std::size_t begun) {
+constexpr wait_place find_wait(const indexed_vector<step>& steps, std::span<const buffer> buffers,
+                               const indexed_vector<std::size_t>& memory, std::size_t begun) {
   wait_place outer{begun + 1, false};
   std::size_t level = 0;
   bool work = false;
@@ -75,8 +75,8 @@ constexpr step wait_for(const step& exchange, std::size_t begun) {
 /// Lets exchanges go on while what does not need them is computed. Each is waited for just before the first step that
 /// touches its destination or writes its source. Only where there is work in between. `memory` tells in which memory a
 /// buffer is. Runs before slots are shared, so that buffers live until the wait.
-constexpr void overlap_exchanges(std::vector<step>& steps, std::span<const buffer> buffers,
-                                 std::span<const dim_map> maps, const std::vector<std::size_t>& memory) {
+constexpr void overlap_exchanges(indexed_vector<step>& steps, std::span<const buffer> buffers,
+                                 std::span<const dim_map> maps, const indexed_vector<std::size_t>& memory) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kind != step_kind::exchange || steps[i].move == kind::none) continue;
     bool reads_offsets = false;

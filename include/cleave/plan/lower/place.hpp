@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/fuse.hpp>
 #include <cleave/program/addressing.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::lowering {
 
@@ -22,9 +21,9 @@ struct storage {
 
 /// In which memory values are.
 struct storage_plan {
-  std::vector<storage> storages{};
+  indexed_vector<storage> storages{};
   /// By value.
-  std::vector<std::size_t> of{};
+  indexed_vector<std::size_t> of{};
 };
 
 /// Whether the caller's memory of a result is where it is computed.

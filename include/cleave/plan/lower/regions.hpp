@@ -2,18 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/region.hpp>
 #include <cleave/cost/strategy.hpp>
 #include <cleave/rules/all.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::lowering {
 
 /// A graph with a strategy for each node, and the sizes and the policy by which they were chosen: what is lowered.
 struct assigned_graph {
   const graph& g;
-  const std::vector<strategy>& chosen;
+  const indexed_vector<strategy>& chosen;
   const factor_table& factors;
   const sizes& at;
   const policy& rule;
@@ -27,15 +26,15 @@ struct shared_region {
   node_id operand;
   region_shape shape;
   /// What each reader that shares it needs.
-  std::vector<region_shape> members{};
+  indexed_vector<region_shape> members{};
   std::int64_t bytes = 0;
   /// Whether all who share it read the shard and its halo, so that the shard is not copied.
   bool halo = false;
 };
 struct shared_regions {
-  std::vector<shared_region> all{};
+  indexed_vector<shared_region> all{};
   /// By node, counted from 1; 0: it reads no region.
-  std::vector<std::size_t> of_node{};
+  indexed_vector<std::size_t> of_node{};
 };
 
 /// The widest region that is shared, in elements around an index: what lies between far apart indices would be copied

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/updates.hpp>
 
 namespace cleave::inline v0::lowering {
@@ -69,7 +70,7 @@ constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id
 }
 
 /// The value of a region, made for its first reader.
-constexpr std::size_t region_value(const assigned_graph& in, partitioned& p, std::vector<std::size_t>& made,
+constexpr std::size_t region_value(const assigned_graph& in, partitioned& p, indexed_vector<std::size_t>& made,
                                    std::size_t v) {
   const std::size_t r = p.regions.of_node[v] - 1;
   if (made[r] != none) return made[r];
@@ -121,7 +122,8 @@ constexpr void split_loop(const assigned_graph& in, partitioned& p, partitioned_
 }
 
 /// The values of one node, after those that it reads.
-constexpr void split_node(const assigned_graph& in, partitioned& p, std::vector<std::size_t>& regions, std::size_t v) {
+constexpr void split_node(const assigned_graph& in, partitioned& p, indexed_vector<std::size_t>& regions,
+                          std::size_t v) {
   const node& n = in.node_at(v);
   if (rules::is_made_everywhere(n)) return;
   partitioned_value made;
@@ -168,7 +170,7 @@ constexpr partitioned split_values(const assigned_graph& in) {
   p.values.reserve(2 * count);
   p.versions.reserve(2 * count);
   p.regions = find_regions(in);
-  std::vector<std::size_t> regions(p.regions.all.size(), none);
+  indexed_vector<std::size_t> regions(p.regions.all.size(), none);
   for (std::size_t v = 0; v < count; ++v) split_node(in, p, regions, v);
   for (std::size_t r = 0; r < in.g.outputs.size(); ++r)
     p.results.push_back(value_in(in, p, in.g.outputs[r], asked_layout(in, r)));

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/values.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::lowering {
 
@@ -24,7 +23,7 @@ constexpr bool holds_in_update(const graph& g, const node& predicate, const node
 
 /// Drops values that nothing reads any more, from value `last` back.
 constexpr void drop_unread(const assigned_graph& in, partitioned& p, std::size_t last) {
-  std::vector<int> readers;
+  indexed_vector<int> readers;
   readers.assign(p.values.size(), 0);
   for (const partitioned_value& v : p.values) {
     for (std::size_t k = 0; k < v.arity; ++k) ++readers[v.in[k]];

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/regions.hpp>
 #include <cleave/rules/all.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::lowering {
 
@@ -52,19 +51,19 @@ struct partitioned_value {
 
 /// The values of a partitioned program, each after those that it reads.
 struct partitioned {
-  std::vector<partitioned_value> values{};
+  indexed_vector<partitioned_value> values{};
   /// The values of each node, in lists: by node the first entry, whose value is the node as computed, and the last. An
   /// annotation begins with the value of its operand.
   struct version {
     std::size_t value, next;
   };
-  std::vector<version> versions{};
-  std::vector<std::size_t> first_of{}, last_of{};
+  indexed_vector<version> versions{};
+  indexed_vector<std::size_t> first_of{}, last_of{};
   shared_regions regions{};
   /// By loop: the value that says how often it runs, and the one that ends it.
   fixed_array<std::size_t, max_loops + 1> iterations{}, until{};
   /// By result: the value that is asked for.
-  std::vector<std::size_t> results{};
+  indexed_vector<std::size_t> results{};
 
   /// Whether a region is the halo of a shard alone.
   constexpr bool is_halo_region(std::size_t r) const { return regions.all[r].halo; }

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/buffers.hpp>
 #include <cleave/program/verify.hpp>
-
-#include <vector>
 
 namespace cleave::inline v0::lowering {
 
@@ -45,7 +44,7 @@ constexpr bool verify(const assigned_graph& in, const partitioned& p) {
 /// After fuse: a value is computed inside one step at most, of its own loop and over its own dims.
 constexpr bool verify(const assigned_graph& in, const partitioned& p, const fusion& f) {
   // The step in which each value is computed; those that every reader computes have none.
-  std::vector<std::size_t> step(p.values.size(), none);
+  indexed_vector<std::size_t> step(p.values.size(), none);
   for (std::size_t i = p.values.size(); i-- > 0;) {
     const partitioned_value& v = p.values[i];
     if (f.uses[i] == 0) continue;
@@ -70,7 +69,7 @@ constexpr bool verify(const assigned_graph& in, const partitioned& p, const fusi
 /// After place: every value that has a step has memory; a piece of memory that several have holds elements of one type;
 /// each result has its own or none of the caller's.
 constexpr bool verify(const partitioned& p, const fusion& f, const storage_plan& m) {
-  std::vector<element> held(m.storages.size(), element::none);
+  indexed_vector<element> held(m.storages.size(), element::none);
   for (std::size_t i = 0; i < p.values.size(); ++i) {
     if (f.fused[i] != 0) continue;
     if (m.of[i] >= m.storages.size()) return false;
@@ -78,7 +77,7 @@ constexpr bool verify(const partitioned& p, const fusion& f, const storage_plan&
     if (e != element::none && e != p.values[i].type.element) return false;
     e = p.values[i].type.element;
   }
-  std::vector<int> owners(p.results.size(), 0);
+  indexed_vector<int> owners(p.results.size(), 0);
   for (const storage& s : m.storages)
     if (s.role == role::output && (s.index >= owners.size() || ++owners[s.index] > 1)) return false;
   return true;
@@ -86,7 +85,7 @@ constexpr bool verify(const partitioned& p, const fusion& f, const storage_plan&
 
 /// After emission, and after steps were reordered: they can run in their order.
 constexpr bool verify(const emitted& e) {
-  std::vector<std::size_t> memory;
+  indexed_vector<std::size_t> memory;
   for (std::size_t m : e.memory) memory.push_back(e.storages[m].role == role::input ? read_only_memory : m);
   return verify_steps(e.made, memory);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/assignment.hpp>
 
 namespace cleave::inline v0::planner {
@@ -9,13 +10,13 @@ namespace cleave::inline v0::planner {
 /// Hashes of nodes and what is around them, and those for which nothing better was found: layers are alike, so most of
 /// a deep model need not be searched again.
 struct fingerprints {
-  flat_array<std::uint64_t> of{};
+  indexed_vector<std::uint64_t> of{};
   /// Reused space.
-  flat_array<std::uint64_t> next{};
+  indexed_vector<std::uint64_t> next{};
   /// Whether it is that of the present assignment.
-  flat_array<std::uint8_t> valid{};
-  std::vector<std::vector<std::uint64_t>> searched =
-      std::vector<std::vector<std::uint64_t>>(bucket_count, std::vector<std::uint64_t>{});
+  indexed_vector<std::uint8_t> valid{};
+  indexed_vector<indexed_vector<std::uint64_t>> searched =
+      indexed_vector<indexed_vector<std::uint64_t>>(bucket_count, indexed_vector<std::uint64_t>{});
 
   /// Part of all of them: what was searched with another one is searched again.
   std::uint64_t salt = 0;
@@ -55,9 +56,7 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
     of[v] = mixed(of[v], (asked_of(m, a, r).word & layout::dims_mask) + 7u);
   }
   for (int distance = 0; distance < m.limits.fingerprint_radius; ++distance) {
-    f.of.kept.swap(f.next.kept);
-    f.of.at = f.of.kept.data();
-    f.next.at = f.next.kept.data();
+    f.of.swap(f.next);
     const std::uint64_t* before = f.next.at;
     of = f.of.at;
     // As mixed() does, without a call for each operand and each reader.

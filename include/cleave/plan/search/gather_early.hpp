@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/search/wider.hpp>
 
 namespace cleave::inline v0::planner {
@@ -12,8 +13,8 @@ constexpr double gathered_price(const cost_model& m, const assignment& a, std::s
   return !own.is_partial() && own.is_sharded() ? a.price.at[v] : 0;
 }
 /// At most what it costs to move what elementwise ops make of each value. What is reached in two ways counts twice.
-constexpr std::vector<double> moved_later(const cost_model& m, const assignment& a) {
-  std::vector<double> later(m.count, 0);
+constexpr indexed_vector<double> moved_later(const cost_model& m, const assignment& a) {
+  indexed_vector<double> later(m.count, 0);
   double* sum = later.data();
   for (std::size_t v = m.count; v-- > 0;) {
     if ((m.traits.at[v] & elementwise_op) == 0) continue;
@@ -70,11 +71,11 @@ constexpr void gather_for_readers(const cost_model& m, assignment& a, std::size_
 /// Gathers values before what several ops make of them, improves the rest around that, and keeps what is cheaper in
 /// all.
 constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f) {
-  std::vector<double> later = moved_later(m, a);
+  indexed_vector<double> later = moved_later(m, a);
   double best = 0;
-  std::vector<std::size_t> near;
+  indexed_vector<std::size_t> near;
   // Layers are alike: a change that did not help in one is not tried in the others.
-  std::vector<std::uint64_t> in_vain;
+  indexed_vector<std::uint64_t> in_vain;
   for (std::size_t v = 0; v < m.count; ++v) {
     if (later[v] == 0 || !gather_pays(m, a, v, later[v])) continue;
     const std::uint64_t fingerprint = f.valid.at[v] != 0 ? f.of.at[v] : 0;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/candidates.hpp>
 #include <cleave/plan/search/change.hpp>
 
@@ -134,7 +135,7 @@ constexpr double more_work(const cost_model& m, const assignment& a, std::size_t
 }
 
 /// Whether a candidate is one of those before it, from `from` on.
-constexpr bool tried_already(const std::vector<strategy>& candidates, std::size_t from, std::size_t i) {
+constexpr bool tried_already(const indexed_vector<strategy>& candidates, std::size_t from, std::size_t i) {
   const strategy* list = candidates.data();
   for (std::size_t j = from; j < i; ++j)
     if (list[j].out.word == list[i].out.word && list[j] == list[i]) return true;

@@ -31,7 +31,7 @@ constexpr bool take_unsliced(const cost_model& m, assignment& a, fingerprints& f
 /// from what costs something up to the slices that it came through, and puts each of them off where that is cheaper in
 /// all. The node that reads a slice costs nothing itself, so that improving it alone would find nothing.
 constexpr void slice_later(const cost_model& m, assignment& a, fingerprints& f) {
-  flat_array<std::uint8_t> left{};
+  indexed_vector<std::uint8_t> left{};
   left.assign(m.count, 0);
   bool changed = false;
   for (std::size_t v = m.count; v-- > 0;) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/search/improve.hpp>
 
 #include <algorithm>
@@ -42,7 +43,7 @@ constexpr bool keep_if_cheaper(const cost_model& m, assignment& a, double& best,
 constexpr void search_wider(const cost_model& m, assignment& a, fingerprints& f) {
   a.tries = 0;
   double best = total_price(m, a);
-  std::vector<strategy> ways;
+  indexed_vector<strategy> ways;
   for (std::size_t v = 0; v < m.count; ++v) {
     if ((m.traits.at[v] & forced_in_turn) == 0 || best == 0) continue;
     ways.clear();
