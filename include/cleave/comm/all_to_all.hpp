@@ -12,8 +12,8 @@ namespace cleave::inline v0::comm {
 
 /// Axes move from the ends of some dims to the ends of others: every device of the axes sends each other device the
 /// part that is its own from now on. Blocks must nest.
-/// Communication: MPI_Alltoall; MPI_Alltoallv if blocks are uneven; messages in chunks above the limit of counts; or the
-/// same through shared memory.
+/// Communication: MPI_Alltoall; MPI_Alltoallv if blocks are uneven; messages in chunks above the limit of counts; or
+/// the same through shared memory.
 class all_to_all {
  public:
   all_to_all(grid_state& grid, const transfer& t) : element_(t.element) {

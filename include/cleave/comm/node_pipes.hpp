@@ -12,8 +12,8 @@
 namespace cleave::inline v0::comm {
 
 /// Messages between the ranks of a node. Every ordered pair of them has a pipe in shared memory: a ring of chunks, of
-/// which some are written while others are read. Messages of a pair arrive in the order in which they were sent, as with MPI. All
-/// messages of a grid are here, so that whoever waits for some moves the others too.
+/// which some are written while others are read. Messages of a pair arrive in the order in which they were sent, as
+/// with MPI. All messages of a grid are here, so that whoever waits for some moves the others too.
 class node_pipes {
  public:
   /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.

@@ -34,8 +34,8 @@ class node_segment {
   node_segment& operator=(const node_segment&) = delete;
   ~node_segment() { unmap(memory_, bytes_); }
 
-  /// Takes the place of what was there, if all ranks can map the new memory; else returns false on all ranks, and all is
-  /// as it was: on systems without such memory, in containers that do not share it, and where it does not suffice.
+  /// Takes the place of what was there, if all ranks can map the new memory. Else returns false on all ranks, and all
+  /// is as it was: on systems without such memory, in containers that do not share it, and where it does not suffice.
   /// Collective over the group, whose ranks are on one node. The calls are those of a set-up, and are not counted as
   /// communication where calls are counted.
   [[gnu::cold]] bool make(const group& g, std::int64_t bytes) {
