@@ -16,6 +16,7 @@ class all_reduce {
       : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()) {
     if (grid.sizes().product(t.axes) > 1) group_ = grid.group_of(t.axes);
     if (group_.together != nullptr) group_.together->reserve(bytes());
+    if (group_.inside != nullptr) group_.inside->reserve(bytes());
   }
   scratch_bytes needs() const { return {0, port_.staged() && group_.size > 1 ? bytes() : 0}; }
 
@@ -25,6 +26,8 @@ class all_reduce {
     const void* from = port_.outgoing(in, s.host, bytes());
     void* into = port_.incoming(out, s.host);
     if (group_.together != nullptr) group_.together->all_reduce(from, into, elements_, element_, combine_);
+    else if (group_.inside != nullptr)
+      group_.inside->all_reduce_across(from, into, elements_, element_, combine_, group_);
     else call(from, into);
     port_.arrived(out, s.host, bytes());
   }

@@ -11,8 +11,16 @@ namespace cleave::inline v0::comm {
 /// A communicator of some devices of a grid, and what they share. It stays where it is made.
 struct kept_group {
   group ranks{};
+  /// Its ranks on this node, if it has others too.
+  group near{};
+  /// Of all its ranks, or of those on this node.
   node_group together{};
   indexed_vector<int> on_node{};
+
+  void release() {
+    for (MPI_Comm* c : {&ranks.handle, &ranks.across, &near.handle})
+      if (*c != MPI_COMM_NULL) MPI_Comm_free(c);
+  }
 };
 
 /// The devices of a grid that share memory with this one.
@@ -41,12 +49,14 @@ class grid_node {
     if (made()) MPI_Comm_free(&here_.handle);
   }
 
-  /// Lets the ranks of a group use memory for their collectives if all of them are on this node. Collective over the
-  /// group.
+  /// Lets the ranks of a group use memory for their collectives: all of them if they are on this node, else those that
+  /// are, if the group has equally many on each node. Collective over the group.
   [[gnu::cold]] void join(kept_group& g) const {
     find(g, here_.handle);
-    for (int r : g.on_node)
-      if (r < 0) return;
+    int count = 0, first = g.ranks.size, index = 0;
+    for (int r = g.ranks.size; r-- > 0;)
+      if (g.on_node[r] >= 0) ++count, first = r, index += r < g.ranks.rank;
+    if (count != g.ranks.size) return divide(g, count, first, index);
     if (g.together.make(g.ranks)) g.ranks.together = &g.together;
   }
   /// Lets the ranks of a group use memory for messages. Collective over the devices of the grid at the first time.
@@ -59,6 +69,24 @@ class grid_node {
   }
 
  private:
+  [[gnu::cold]] static void divide(kept_group& g, int count, int first, int index) {
+    int most[2];
+    largest_of(g.ranks, count, -count, most);
+    if (count == 1 || most[0] != -most[1]) return;
+    check(MPI_Comm_split(g.ranks.handle, first, g.ranks.rank, &g.near.handle), "MPI_Comm_split");
+    check(MPI_Comm_split(g.ranks.handle, index, g.ranks.rank, &g.ranks.across), "MPI_Comm_split");
+    g.near.size = count;
+    g.near.rank = index;
+    largest_of(g.ranks, g.together.make(g.near) ? 0 : 1, 0, most);
+    if (most[0] == 0) g.ranks.inside = &g.together;
+  }
+  /// The largest of two numbers of each rank.
+  static void largest_of(const group& g, int a, int b, int (&most)[2]) {
+    const int mine[2] = {a, b};
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(mine, most, 2, MPI_INT, MPI_MAX, g.handle, &request), "MPI_Iallreduce");
+    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+  }
   /// Which rank of the node each rank of a group is; -1 for ranks of other nodes.
   [[gnu::cold]] static void find(kept_group& g, MPI_Comm node) {
     if (!g.on_node.empty()) return;

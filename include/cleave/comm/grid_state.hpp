@@ -325,8 +325,7 @@ class grid_state {
     }
     agreement_.reset();
     node_.release();
-    for (auto& entry : groups_)
-      if (MPI_Comm& handle = entry.second.ranks.handle; handle != MPI_COMM_NULL) MPI_Comm_free(&handle);
+    for (auto& entry : groups_) entry.second.release();
     groups_.clear();
     if (world_.handle != MPI_COMM_NULL && world_.handle != everyone_.handle) MPI_Comm_free(&world_.handle);
     if (everyone_.handle != MPI_COMM_NULL) MPI_Comm_free(&everyone_.handle);

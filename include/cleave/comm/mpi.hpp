@@ -83,6 +83,10 @@ struct group {
   int rank = 0;
   /// Collectives of the group, if all its ranks are on one node.
   node_group* together = nullptr;
+  /// Collectives of its ranks on this node, if it has equally many on several nodes, and the communicator of those that
+  /// have the same number on each node.
+  node_group* inside = nullptr;
+  MPI_Comm across = MPI_COMM_NULL;
   /// Messages to ranks of this node, and, for each rank of the group, which rank of the node it is; -1 for others.
   node_pipes* pipes = nullptr;
   const int* on_node = nullptr;

@@ -48,6 +48,40 @@ class node_group {
     else reduce_slices(as<char>(in), as<char>(out), elements, by);
   }
 
+  /// The same of a group that has these ranks on this node and equally many on others: every rank reduces its slice on
+  /// the node, all nodes reduce it by MPI, and the ranks of the node fetch it. `g` is the whole group.
+  [[gnu::cold]] void all_reduce_across(const void* in, void* out, std::int64_t elements, element e, reduction how,
+                                       const group& g) {
+    if (elements == 0) return;
+    const operation by(how, e);
+    const slices s{0, elements, size()};
+    const std::int64_t mine = s.count(rank()), nodes = g.size / size(), widest = (elements + size() - 1) / size();
+    const auto count = [&](int r) { return s.count(r); };
+    char* const own = element_at(out, s.begin(rank()), e);
+    // MPI counts its own part.
+    traffic().bytes += 2 * (g.size - 1) * elements * by.size / g.size - 2 * (nodes - 1) * mine * by.size / nodes;
+    if (mine == 0) ++traffic().calls;
+    reduce_scatter(
+        widest, count,
+        [&](int r, std::int64_t first, std::int64_t n, void* to) {
+          const char* const from = element_at(in, s.begin(r) + first, e);
+          if (to != from) std::memcpy(to, from, as_size(n * by.size));
+        },
+        own, e, how);
+    for_each_call(mine, [&](std::int64_t first, call_count n) {
+      check(CLEAVE_MPI_CALL(MPI_Allreduce)(MPI_IN_PLACE, element_at(own, first, e), n, by.type, by.op, g.across),
+            "MPI_Allreduce");
+    });
+    gather(
+        widest, mine, by.size, count,
+        [&](std::int64_t first, std::int64_t n, void* to) {
+          std::memcpy(to, element_at(own, first, e), as_size(n * by.size));
+        },
+        [&](int r, std::int64_t first, std::int64_t n, const void* from) {
+          std::memcpy(element_at(out, s.begin(r) + first, e), from, as_size(n * by.size));
+        });
+  }
+
   /// Every rank has one block for each rank. `give(r, first, n, to)` writes n elements of the block for rank r, from
   /// element `first` on, to memory that rank r reads; `take(r, first, n, from)` reads those of the block from rank r.
   /// Both are called for other ranks only. `given(r)` and `taken(r)` are the elements of the blocks, `widest` those of
