@@ -36,8 +36,10 @@ class grid_node {
     MPI_Comm whole = MPI_COMM_NULL;
     check(MPI_Comm_split_type(devices.handle, MPI_COMM_TYPE_SHARED, devices.rank, MPI_INFO_NULL, &whole),
           "MPI_Comm_split_type");
-    int rank = 0;
+    int rank = 0, size = 1;
     check(MPI_Comm_rank(whole, &rank), "MPI_Comm_rank");
+    check(MPI_Comm_size(whole, &size), "MPI_Comm_size");
+    crowded_ = patience::is_crowded(size);
     const int code = MPI_Comm_split(whole, node_ranks() == 0 ? 0 : rank / node_ranks(), rank, &here_.handle);
     MPI_Comm_free(&whole);
     check(code, "MPI_Comm_split");
@@ -57,19 +59,19 @@ class grid_node {
     for (int r = g.ranks.size; r-- > 0;)
       if (g.on_node[r] >= 0) ++count, first = r, index += r < g.ranks.rank;
     if (count != g.ranks.size) return divide(g, count, first, index);
-    if (g.together.make(g.ranks)) g.ranks.together = &g.together;
+    if (g.together.make(g.ranks, crowded_)) g.ranks.together = &g.together;
   }
   /// Lets the ranks of a group use memory for messages. Collective over the devices of the grid at the first time.
   [[gnu::cold]] void connect(kept_group& g) {
     find(g, here_.handle);
-    if (!asked_for_pipes_) has_pipes_ = here_.size > 1 && pipes_.make(here_);
+    if (!asked_for_pipes_) has_pipes_ = here_.size > 1 && pipes_.make(here_, crowded_);
     asked_for_pipes_ = true;
     if (has_pipes_) g.ranks.pipes = &pipes_;
     g.ranks.on_node = g.on_node.data();
   }
 
  private:
-  [[gnu::cold]] static void divide(kept_group& g, int count, int first, int index) {
+  [[gnu::cold]] void divide(kept_group& g, int count, int first, int index) const {
     int most[2];
     largest_of(g.ranks, count, -count, most);
     if (count == 1 || most[0] != -most[1]) return;
@@ -77,7 +79,7 @@ class grid_node {
     check(MPI_Comm_split(g.ranks.handle, index, g.ranks.rank, &g.ranks.across), "MPI_Comm_split");
     g.near.size = count;
     g.near.rank = index;
-    largest_of(g.ranks, g.together.make(g.near) ? 0 : 1, 0, most);
+    largest_of(g.ranks, g.together.make(g.near, crowded_) ? 0 : 1, 0, most);
     if (most[0] == 0) g.ranks.inside = &g.together;
   }
   /// The largest of two numbers of each rank.
@@ -106,7 +108,7 @@ class grid_node {
 
   group here_{};
   node_pipes pipes_{};
-  bool asked_for_pipes_ = false, has_pipes_ = false;
+  bool asked_for_pipes_ = false, has_pipes_ = false, crowded_ = false;
 };
 
 } // namespace cleave::inline v0::comm

@@ -26,9 +26,10 @@ class node_group {
   static constexpr std::int64_t reduced_by_all = 16 << 10;
 
   /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
-  [[gnu::cold]] bool make(const group& g) {
+  /// `crowded`: see patience.
+  [[gnu::cold]] bool make(const group& g, bool crowded) {
     group_ = g;
-    crowded_ = patience::is_crowded(g.size);
+    crowded_ = crowded;
     return make(least_slot);
   }
   /// Makes the slots larger for operands of so many bytes. Collective over the group; all ranks say the same.

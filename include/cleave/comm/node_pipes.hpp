@@ -17,9 +17,10 @@ namespace cleave::inline v0::comm {
 class node_pipes {
  public:
   /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
-  [[gnu::cold]] bool make(const group& g) {
+  /// `crowded`: see patience.
+  [[gnu::cold]] bool make(const group& g, bool crowded) {
     group_ = g;
-    crowded_ = patience::is_crowded(g.size);
+    crowded_ = crowded;
     chunk_ = std::clamp<std::int64_t>((256 << 10) / g.size / 64 * 64, 4 << 10, 64 << 10);
     chunks_ = indexed_vector<std::int64_t>::filled(2 * g.size);
     held_up_ = indexed_vector<std::int64_t>::filled(2 * g.size);
