@@ -108,11 +108,12 @@ void expect_stores_past_caches() {
     for (std::int64_t n : {0, 1, 15, 16, 63, 255, 256, 257, 300, 511, 600}) {
       std::memset(static_cast<void*>(to.data()), 0x55, to.size() * sizeof(T));
       const std::vector<T> before = to;
-      cleave::bound_loops l;
-      l.past_caches = true;
+      const cleave::bound_loops l;
       const void* const loads[] = {from.data()};
       const std::int64_t offset[] = {begin, begin}, apart[] = {0, 0};
-      cleave::map_lines<tripled>({&l, loads, to.data(), offset, apart, 1, 0, n});
+      cleave::detail::compute_lines_past_caches({&l, loads, l.inner.stride, offset, apart, 1, 0, n, to.data() + begin,
+                                                 0},
+                                                cleave::map_functions_of<tripled>, 2);
       cleave::finish_stores_past_caches();
       for (std::int64_t i = 0; i < std::ssize(to); ++i) {
         const auto k = static_cast<std::size_t>(i);

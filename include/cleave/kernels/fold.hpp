@@ -3,151 +3,111 @@
 #pragma once
 
 #include <cleave/kernels/flat_loops.hpp>
+#include <cleave/kernels/operands.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/vectorise.hpp>
 
-// What of a fold depends on its expression. kernels/run_fold.hpp has the loops around it.
+// What of a fold depends on the type of its values and on its reduction, and its form for devices, which depends on its
+// expression. kernels/run_fold.hpp has the loops on the host.
 
 namespace cleave::inline v0 {
 
-/// Results that share a unit where the inner dim is kept.
-inline constexpr std::int64_t fold_width = 512;
-/// Folded extents below which a vector holds many results instead of many summands.
-inline constexpr std::int64_t fold_short = 2 * vector_block;
+/// Values of a fold that are added up at a time, in bytes: they are in the first cache.
+inline constexpr std::int64_t fold_buffer_bytes = 1 << 13;
 
-/// A block of lines of a fold, and what becomes of their sums.
-struct fold_block : line_block {
-  /// Where sums wait between the blocks of one result.
-  void* sums;
-  /// Whether this block is the first of its results, and the last.
-  bool first, last;
-  /// The number of adjacent results, each of which reduces such a block. If there are several, each has one block.
-  std::int64_t results;
-  const std::int64_t* results_apart;
+/// How values of type T are reduced on the host to results of type `Out`: this type for the results of a fold, T for
+/// pieces of them. It does not depend on the expression that computes the values. Sums of several lines and pieces of
+/// lines wait in `sums`.
+struct fold_arithmetic {
+  /// Starts so many sums.
+  void (*start)(void* sums, std::int64_t count) = nullptr;
+  /// Adds `rows` lines of n values to one result. Its vector_block sums each take every vector_block-th value.
+  void (*add_rows)(void* sums, const void* values, std::int64_t rows, std::int64_t n, std::int64_t apart) = nullptr;
+  /// The result of these sums, which are added in a fixed order.
+  void (*finish_row)(const void* sums, void* out) = nullptr;
+  /// Results each of which reduces one line: all three functions above.
+  void (*reduce_rows)(const void* values, std::int64_t results, std::int64_t n, std::int64_t apart, void* out,
+                      std::int64_t out_apart) = nullptr;
+  /// Adds `rows` lines of n values to n results.
+  void (*add_columns)(void* sums, const void* values, std::int64_t rows, std::int64_t n, std::int64_t apart) = nullptr;
+  /// n results, `step` elements apart.
+  void (*finish_columns)(const void* sums, std::int64_t n, void* out, std::int64_t step) = nullptr;
 };
 
-/// out[kept] = reduction over a contiguous folded inner dim: a vector of accumulators, combined in a fixed order. `Out`
-/// is the type of the result; of several pieces it is that of the accumulators.
-template <class Expression, reduction How, class Out>
-struct fold_rows {
-  using T = typename Expression::value_type;
-  using rows = row_maker<Expression>;
-  using row_type = typename Expression::row_type;
-
-  static void run(const fold_block& b) {
-    row_type start = rows::start(b);
-    Out* out = as<Out>(b.out) + b.offset[rows::result];
-    for (std::int64_t result = 0; result < b.results; ++result) {
-      block(b, start, out);
-      start = rows::moved(start, b.results_apart);
-      out += b.results_apart[rows::result];
-    }
+template <class T, reduction How>
+struct fold_sums {
+  static void start(void* sums, std::int64_t count) {
+    T* const sum = as<T>(sums);
+    for (std::int64_t j = 0; j < count; ++j) sum[j] = identity_of<How, T>;
   }
-
- private:
-  static void block(const fold_block& b, row_type r, Out* out) {
-    T* const kept = as<T>(b.sums);
-    T sum[vector_block];
-    for (int j = 0; j < vector_block; ++j) sum[j] = b.first ? identity_of<How, T> : kept[j];
-    for (std::int64_t row = 0; row < b.rows; ++row) {
-      line(r, sum, b.begin, b.end);
-      r = rows::moved(r, b.apart);
-    }
-    if (!b.last) {
-      for (int j = 0; j < vector_block; ++j) kept[j] = sum[j];
-      return;
-    }
-    for (int half = vector_block / 2; half > 0; half /= 2)
-      for (int j = 0; j < half; ++j) sum[j] = combined<How>(sum[j], sum[j + half]);
-    *out = convert<Out>(sum[0]);
-  }
-  static void line(const row_type r, T* lanes, std::int64_t i, std::int64_t stop) {
+  static void add_rows(void* sums, const void* values, std::int64_t rows, std::int64_t n, std::int64_t apart) {
+    T* const kept = as<T>(sums);
     // In registers, which memory that others may see is not.
     T sum[vector_block];
-    for (int j = 0; j < vector_block; ++j) sum[j] = lanes[j];
-    for (; i + vector_block <= stop; i += vector_block) {
-      CLEAVE_INDEPENDENT
-      for (int j = 0; j < vector_block; ++j) sum[j] = combined<How>(sum[j], Expression::at(r, i + j));
-    }
-    for (int j = 0; i < stop; ++i, ++j) sum[j] = combined<How>(sum[j], Expression::at(r, i));
-    for (int j = 0; j < vector_block; ++j) lanes[j] = sum[j];
+    for (int j = 0; j < vector_block; ++j) sum[j] = kept[j];
+    const T* line = as<T>(values);
+    for (std::int64_t row = 0; row < rows; ++row, line += apart) add_line(sum, line, n);
+    for (int j = 0; j < vector_block; ++j) kept[j] = sum[j];
   }
-};
-
-/// out[kept] = reduction over folded dims around a contiguous kept one: whole lines are added up.
-template <class Expression, reduction How, class Out>
-struct fold_columns {
-  using T = typename Expression::value_type;
-  using rows = row_maker<Expression>;
-  using row_type = typename Expression::row_type;
-
-  static void run(const fold_block& b) {
-    T* const sum = as<T>(b.sums);
-    const std::int64_t width = b.end - b.begin;
-    if (b.first)
-      for (std::int64_t j = 0; j < width; ++j) sum[j] = identity_of<How, T>;
-    row_type r = rows::start(b);
-    for (std::int64_t row = 0; row < b.rows; ++row) {
-      line(r, sum, b.begin, width);
-      r = rows::moved(r, b.apart);
-    }
-    if (!b.last) return;
-    const std::int64_t step = b.loops->inner.stride[rows::result];
-    Out* const to = as<Out>(b.out) + b.begin * step;
-    for (std::int64_t j = 0; j < width; ++j) to[j * step] = convert<Out>(sum[j]);
-  }
-
- private:
-  static void line(const row_type r, T* sum, std::int64_t first, std::int64_t width) {
-    std::int64_t i = 0;
-    for (; i + vector_block <= width; i += vector_block) {
-      CLEAVE_INDEPENDENT
-      for (int j = 0; j < vector_block; ++j) sum[i + j] = combined<How>(sum[i + j], Expression::at(r, first + i + j));
-    }
-    for (; i < width; ++i) sum[i] = combined<How>(sum[i], Expression::at(r, first + i));
-  }
-};
-
-/// out[kept] = reduction over a short folded inner dim, the only one, with one kept dim: a vector of results.
-template <class Expression, reduction How, class Out>
-struct fold_shortly {
-  using T = typename Expression::value_type;
-  using lanes_expression = typename striding<Expression>::type;
-  using rows = row_maker<lanes_expression>;
-  using row_type = typename lanes_expression::row_type;
-
-  /// Results `first` to `last`; a vector of them starts at every multiple of its length.
-  static void run(const bound_loops& l, const void* const* from, void* to, std::int64_t first, std::int64_t last) {
-    Out* const out = as<Out>(to);
-    const loop_dim& kept = l.outer.dims[0];
-    row_type start = rows::start(l, from);
-    // A vector runs along the kept dim.
-    for (int k = 0; k < Expression::loads; ++k) start.step[k] = kept.stride[k];
-    for (; first < last; first += vector_block) {
-      std::int64_t offset[rows::walked];
-      for (int k = 0; k < rows::walked; ++k) offset[k] = first * kept.stride[k];
-      vector(l.folded.dims[0], rows::moved(start, offset), out + first,
-             last - first < vector_block ? last - first : vector_block);
-    }
-  }
-
- private:
-  static void vector(const loop_dim& folded, row_type r, Out* out, std::int64_t lanes) {
-    T sum[vector_block];
-    for (int j = 0; j < vector_block; ++j) sum[j] = identity_of<How, T>;
-    if (lanes == vector_block) {
-      for (std::int64_t i = 0; i < folded.extent; ++i, r = rows::moved(r, folded.stride)) {
+  static void add_columns(void* sums, const void* values, std::int64_t rows, std::int64_t n, std::int64_t apart) {
+    T* const sum = as<T>(sums);
+    const T* line = as<T>(values);
+    for (std::int64_t row = 0; row < rows; ++row, line += apart) {
+      std::int64_t i = 0;
+      for (; i + vector_block <= n; i += vector_block) {
         CLEAVE_INDEPENDENT
-        for (int j = 0; j < vector_block; ++j) sum[j] = combined<How>(sum[j], lanes_expression::at(r, j));
+        for (int j = 0; j < vector_block; ++j) sum[i + j] = combined<How>(sum[i + j], line[i + j]);
       }
-      for (int j = 0; j < vector_block; ++j) out[j] = convert<Out>(sum[j]);
-    } else {
-      for (std::int64_t i = 0; i < folded.extent; ++i, r = rows::moved(r, folded.stride))
-        for (std::int64_t j = 0; j < lanes; ++j) sum[j] = combined<How>(sum[j], lanes_expression::at(r, j));
-      for (std::int64_t j = 0; j < lanes; ++j) out[j] = convert<Out>(sum[j]);
+      for (; i < n; ++i) sum[i] = combined<How>(sum[i], line[i]);
     }
   }
+  static void add_line(T (&sum)[vector_block], const T* line, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + vector_block <= n; i += vector_block) {
+      CLEAVE_INDEPENDENT
+      for (int j = 0; j < vector_block; ++j) sum[j] = combined<How>(sum[j], line[i + j]);
+    }
+    for (int j = 0; i < n; ++i, ++j) sum[j] = combined<How>(sum[j], line[i]);
+  }
+  static T total(T (&sum)[vector_block]) {
+    for (int half = vector_block / 2; half > 0; half /= 2)
+      for (int j = 0; j < half; ++j) sum[j] = combined<How>(sum[j], sum[j + half]);
+    return sum[0];
+  }
 };
+
+template <class T, reduction How, class Out>
+struct fold_results {
+  using sums_type = fold_sums<T, How>;
+
+  static void finish_row(const void* sums, void* out) {
+    T sum[vector_block];
+    for (int j = 0; j < vector_block; ++j) sum[j] = as<T>(sums)[j];
+    *as<Out>(out) = convert<Out>(sums_type::total(sum));
+  }
+  static void reduce_rows(const void* values, std::int64_t results, std::int64_t n, std::int64_t apart, void* out,
+                          std::int64_t out_apart) {
+    const T* line = as<T>(values);
+    Out* to = as<Out>(out);
+    for (std::int64_t result = 0; result < results; ++result, line += apart, to += out_apart) {
+      T sum[vector_block];
+      for (int j = 0; j < vector_block; ++j) sum[j] = identity_of<How, T>;
+      sums_type::add_line(sum, line, n);
+      *to = convert<Out>(sums_type::total(sum));
+    }
+  }
+  static void finish_columns(const void* sums, std::int64_t n, void* out, std::int64_t step) {
+    for (std::int64_t j = 0; j < n; ++j) as<Out>(out)[j * step] = convert<Out>(as<T>(sums)[j]);
+  }
+};
+
+template <class T, reduction How, class Out>
+inline constexpr fold_arithmetic fold_arithmetic_of{&fold_sums<T, How>::start,
+                                                    &fold_sums<T, How>::add_rows,
+                                                    &fold_results<T, How, Out>::finish_row,
+                                                    &fold_results<T, How, Out>::reduce_rows,
+                                                    &fold_sums<T, How>::add_columns,
+                                                    &fold_results<T, How, Out>::finish_columns};
 
 /// Combines the pieces of every result, first to last.
 template <class T, int How, class Out>
@@ -208,7 +168,7 @@ void fold_flat_into(const bound_loops& l, const void* const* from, Out* out) {
   const flat_loops<rows::walked> folded(l.folded, l.folded.rank);
   using functor = fold_flat_functor<Expression, static_cast<int>(How), Out>;
   launch("cleave fold", l.chunks * l.results,
-         functor{rows::start(l, from), outer, folded, out, l.results, l.folded.size(), l.chunk});
+         functor{rows::start(l, from, l.inner.stride), outer, folded, out, l.results, l.folded.size(), l.chunk});
 }
 
 /// Runs a fold on a device. `pieces` is scratch memory for the pieces of results.

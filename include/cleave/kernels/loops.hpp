@@ -80,20 +80,6 @@ struct bound_loops {
   std::int64_t chunk = 0;
 };
 
-/// A part of the lines of some loops: `rows` whole lines, or a piece of one.
-struct line_block {
-  const bound_loops* loops;
-  /// The addresses of the loads.
-  const void* const* from;
-  void* out;
-  /// How far each array is along at the first line, and how far the next line is from there.
-  const std::int64_t* offset;
-  const std::int64_t* apart;
-  std::int64_t rows;
-  /// The elements of each line.
-  std::int64_t begin, end;
-};
-
 /// A position in the outer loops of a nest: indices, and how far each array is along.
 class odometer {
  public:

@@ -98,7 +98,7 @@ struct map_boxes_work {
         if (at.left() < rows) rows = at.left();
         void* const out = static_cast<char*>(to) + s.out_bytes;
         if (runs(s.waits) && !s.stays(loads, out))
-          s.code->lines({&l, loads, out, at.offset(), at.apart(), rows, 0, l.inner.extent});
+          map_work{l, loads, out, *s.code}.run_lines(at.offset(), at.apart(), rows, 0, l.inner.extent);
         loads += s.from.size();
       }
       first += rows;

@@ -39,19 +39,17 @@ struct row_maker<fused_expression<Loads, Nodes...>> {
   static constexpr int result = expression_type::loads + expression_type::indices;
   static constexpr int walked = result + 1;
 
-  /// The line where all loops begin.
-  static row_type start(const bound_loops& l, const void* const* from) {
+  /// The line where all loops begin. `step`: how far each load moves with the inner loop.
+  static row_type start(const bound_loops& l, const void* const* from, const std::int64_t* step) {
     row_type r;
     for (int k = 0; k < expression_type::loads; ++k) {
       r.at[k] = from[k];
-      r.step[k] = l.inner.stride[k];
+      r.step[k] = step[k];
     }
     for (int k = 0; k < expression_type::indices; ++k) r.index[k] = l.index_base[k];
     for (int k = 0; k < expression_type::literals; ++k) r.literal[k] = l.literals[k];
     return r;
   }
-  /// The first line of a block.
-  static row_type start(const line_block& b) { return moved(start(*b.loops, b.from), b.offset); }
   /// The line that begins `offset` further along each array, the loads' first.
   CLEAVE_FUNCTION static row_type moved(row_type r, const std::int64_t* offset) {
     (detail::advance_load<row_type, Nodes>(r, offset), ...);

@@ -3,15 +3,21 @@
 #pragma once
 
 #include <cleave/kernels/fold.hpp>
+#include <cleave/kernels/lines.hpp>
 #include <cleave/storage/as.hpp>
 
-// The loops around a fold's expression, on the host. Compiled once.
+// The loops of a fold on the host: they compute lines of its expression and add them up. Compiled once.
 
 namespace cleave::inline v0 {
 
 /// Elements that are worth a unit of parallel work, and the most pieces of one range.
 inline constexpr std::int64_t fold_grain = 1 << 13;
 inline constexpr std::int64_t fold_chunks = 256;
+/// Results that share a unit where the inner dim is kept, and where a short inner dim is folded.
+inline constexpr std::int64_t fold_width = 512;
+inline constexpr std::int64_t fold_short_width = 128;
+/// Folded extents below which a line goes along results instead of along summands.
+inline constexpr std::int64_t fold_short = 2 * vector_block;
 
 /// Cuts the folded range in pieces where there are few results. Depends on the shape only, never on the number of
 /// threads, so that the order of summation does not either.
@@ -36,20 +42,31 @@ inline std::int64_t fold_scratch(const bound_loops& b, std::int64_t element_byte
   return b.chunks > 1 ? b.chunks * b.results * element_bytes : 0;
 }
 
-/// The functions of a fold's expression: of its parts on the host, of all of it on a device.
+/// The functions of a fold: of its lines on the host, of all of it on a device.
 struct fold_functions {
   /// Whether the inner dim is a folded one.
   bool inner_folded = false;
-  /// Blocks of lines, for results and for pieces of them.
-  void (*block)(const fold_block&) = nullptr;
-  void (*block_of_pieces)(const fold_block&) = nullptr;
-  /// Short folded dims; null where the expression does not permit it.
-  void (*shortly)(const bound_loops&, const void* const*, void*, std::int64_t, std::int64_t) = nullptr;
+  /// Whether its expression is one contiguous array, which is added up where it is.
+  bool plain = false;
+  lines_function lines = nullptr;
+  /// Lines along results, with strides that are known at run time; null where the expression does not permit it.
+  lines_function strided_lines = nullptr;
+  /// How results, and pieces of results, are added up.
+  const fold_arithmetic* results = nullptr;
+  const fold_arithmetic* pieces = nullptr;
   void (*join)(const bound_loops&, const void*, void*) = nullptr;
   void (*flat)(const bound_loops&, const void* const* from, void* to, void* pieces) = nullptr;
   /// Bytes of a result, and of what it is computed in.
   std::int64_t stored_bytes = 0, computed_bytes = 0;
 };
+
+namespace detail {
+template <class Expression>
+inline constexpr bool is_plain_line = false;
+template <class T>
+inline constexpr bool is_plain_line<fused_expression<1, fused_node<load_code, T, 0, 1>>> =
+    std::is_same_v<T, computed<T>>;
+} // namespace detail
 
 template <class Expression, reduction How, bool InnerFolded>
 inline constexpr fold_functions fold_functions_of = [] {
@@ -62,15 +79,13 @@ inline constexpr fold_functions fold_functions_of = [] {
   if constexpr (!on_host) {
     f.flat = &fold_flat<Expression, How, InnerFolded>;
   } else {
+    f.plain = detail::is_plain_line<Expression>;
+    f.results = &fold_arithmetic_of<T, How, Out>;
+    f.pieces = &fold_arithmetic_of<T, How, T>;
     f.join = &join_pieces<T, How, Out>;
-    if constexpr (InnerFolded) {
-      f.block = &fold_rows<Expression, How, Out>::run;
-      f.block_of_pieces = &fold_rows<Expression, How, T>::run;
-      if constexpr (Expression::indices == 0) f.shortly = &fold_shortly<Expression, How, Out>::run;
-    } else {
-      f.block = &fold_columns<Expression, How, Out>::run;
-      f.block_of_pieces = &fold_columns<Expression, How, T>::run;
-    }
+    f.lines = &compute_lines<Expression, T>;
+    if constexpr (InnerFolded && Expression::indices == 0)
+      f.strided_lines = &compute_lines<typename striding<Expression>::type, T>;
   }
   return f;
 }();
@@ -81,55 +96,125 @@ struct fold_work {
   const bound_loops& l;
   const void* const* from;
   void* to;
-  void (*block)(const fold_block&);
+  const fold_functions& f;
+  const fold_arithmetic& add;
+  /// Bytes of what is written.
   std::int64_t bytes;
-  void (*shortly)(const bound_loops&, const void* const*, void*, std::int64_t, std::int64_t);
-  /// Enough for a vector of sums, or a line of them.
-  struct alignas(64) sums_memory {
-    char bytes[fold_width * 16];
+
+  /// Sums that wait for the next lines, and values that are about to be added.
+  struct alignas(64) memory {
+    char sums[fold_width * 16];
+    char values[fold_buffer_bytes];
   };
 
-  void* piece(std::int64_t number) const { return as<char>(to) + number * l.results * bytes; }
-
-  /// One piece of one result for each unit. Where a piece is one block, results beside each other are one call.
+  char* piece(std::int64_t number) const { return as<char>(to) + number * l.results * bytes; }
+  line_block lines(const std::int64_t* offset, const std::int64_t* apart, std::int64_t rows, std::int64_t i,
+                   std::int64_t stop) const {
+    return {&l, from, l.inner.stride, offset, apart, rows, i, stop, nullptr, 0};
+  }
+  /// The first value of lines that are one contiguous array each.
+  const void* loaded(const line_block& b) const {
+    return as<char>(b.from[0]) + (b.offset[0] + b.begin) * f.computed_bytes;
+  }
+  /// Computes some lines at a time, or a piece of a long line: `use(rows, n)`, with the values in `m`.
+  template <class Use>
+  void compute(line_block b, lines_function code, memory& m, const Use& use) const {
+    const std::int64_t room = fold_buffer_bytes / f.computed_bytes, begin = b.begin, end = b.end;
+    const std::int64_t group = end - begin < room ? room / (end - begin) : 1;
+    std::int64_t offset[max_walked];
+    for (int k = 0; k < l.walked; ++k) offset[k] = b.offset[k];
+    b.offset = offset;
+    b.out = m.values;
+    for (std::int64_t left = b.rows; left > 0; left -= b.rows) {
+      b.rows = group < left ? group : left;
+      for (b.begin = begin; b.begin < end; b.begin = b.end) {
+        b.end = end - b.begin < room ? end : b.begin + room;
+        b.out_apart = b.end - b.begin;
+        code(b);
+        use(b.rows, b.out_apart);
+      }
+      for (int k = 0; k < l.walked; ++k) offset[k] += b.rows * b.apart[k];
+    }
+  }
+  /// Adds lines to one result, whose sums are in `m`.
+  void add_rows(const line_block& b, memory& m) const {
+    if (b.begin == b.end) return;
+    if (f.plain) return add.add_rows(m.sums, loaded(b), b.rows, b.end - b.begin, b.apart[0]);
+    compute(b, f.lines, m, [&](std::int64_t rows, std::int64_t n) { add.add_rows(m.sums, m.values, rows, n, n); });
+  }
+  /// Lines each of which is a result.
+  void reduce_rows(const line_block& b, char* out, std::int64_t apart, memory& m) const {
+    const std::int64_t n = b.end - b.begin;
+    if (f.plain || n == 0) return add.reduce_rows(n == 0 ? m.values : loaded(b), b.rows, n, b.apart[0], out, apart);
+    if (n * f.computed_bytes <= fold_buffer_bytes) {
+      compute(b, f.lines, m, [&](std::int64_t rows, std::int64_t) {
+        add.reduce_rows(m.values, rows, n, n, out, apart);
+        out += rows * apart * bytes;
+      });
+      return;
+    }
+    std::int64_t done = 0;
+    compute(b, f.lines, m, [&](std::int64_t, std::int64_t width) {
+      if (done == 0) add.start(m.sums, vector_block);
+      add.add_rows(m.sums, m.values, 1, width, width);
+      done += width;
+      if (done < n) return;
+      add.finish_row(m.sums, out);
+      out += apart * bytes;
+      done = 0;
+    });
+  }
+  /// Results that follow each other, each of which reduces lines that do too.
+  void run_results(const odometer& kept, std::int64_t results, memory& m) const {
+    const int result = l.walked - 1;
+    char* out = as<char>(to) + kept.offset()[result] * bytes;
+    const std::int64_t apart = kept.apart()[result], inner = l.inner.extent;
+    if (l.folded.rank == 1) return reduce_rows(lines(kept.offset(), kept.apart(), results, 0, inner), out, apart, m);
+    std::int64_t offset[max_walked];
+    for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k];
+    for (std::int64_t i = 0; i < results; ++i, out += apart * bytes) {
+      add.start(m.sums, vector_block);
+      add_rows(lines(offset, l.folded.dims[0].stride, l.folded.dims[0].extent, 0, inner), m);
+      add.finish_row(m.sums, out);
+      for (int k = 0; k < l.walked; ++k) offset[k] += kept.apart()[k];
+    }
+  }
+  /// One piece of one result for each unit. Where a piece is one block of lines, adjacent results are one call.
   static void run_rows(const void* work, std::int64_t begin, std::int64_t end) {
     const fold_work& w = *as<fold_work>(work);
     const bound_loops& l = w.l;
     const bool one_block = l.chunks == 1 && l.folded.rank <= 2;
-    sums_memory sums;
+    memory m;
     for (std::int64_t unit = begin; unit < end;) {
       odometer kept(l.outer, l.outer.rank, l.walked, unit % l.results);
       if (one_block) {
         for (std::int64_t n = 0; unit < end; unit += n, kept.advance(n)) {
           n = end - unit < kept.left() ? end - unit : kept.left();
-          const std::int64_t rows = l.folded.rank == 2 ? l.folded.dims[0].extent : 1;
-          w.block({{&l, w.from, w.to, kept.offset(), l.folded.dims[0].stride, rows, 0, l.inner.extent},
-                   &sums,
-                   true,
-                   true,
-                   n,
-                   kept.apart()});
+          w.run_results(kept, n, m);
         }
       } else {
-        w.run_blocks(kept, l.chunk * (unit / l.results), w.piece(unit / l.results), &sums);
+        w.run_piece(kept, l.chunk * (unit / l.results), w.piece(unit / l.results), m);
         ++unit;
       }
     }
   }
   /// The folded elements from `flat` on of one result, a piece of them.
-  void run_blocks(const odometer& kept, std::int64_t flat, void* out, void* sums) const {
+  void run_piece(const odometer& kept, std::int64_t flat, char* out, memory& m) const {
     const std::int64_t range = l.folded.size(), end = flat + l.chunk < range ? flat + l.chunk : range;
-    std::int64_t done = flat;
     std::int64_t offset[max_walked];
-    if (flat >= end)
-      return block({{&l, from, out, kept.offset(), kept.apart(), 0, 0, 0}, sums, true, true, 1, kept.apart()});
-    for_each_block(
-        l.folded, l.walked, flat, end, [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
-          for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k] + at.offset()[k];
-          const bool first = done == flat;
-          done += rows * (stop - i);
-          block({{&l, from, out, offset, at.apart(), rows, i, stop}, sums, first, done == end, 1, kept.apart()});
-        });
+    add.start(m.sums, vector_block);
+    for_each_block(l.folded, l.walked, flat, end,
+                   [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
+                     for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k] + at.offset()[k];
+                     add_rows(lines(offset, at.apart(), rows, i, stop), m);
+                   });
+    add.finish_row(m.sums, out + kept.offset()[l.walked - 1] * bytes);
+  }
+  /// Adds lines to results that lie along them, whose sums are in `m`.
+  void add_columns(const line_block& b, memory& m) const {
+    const std::int64_t width = b.end - b.begin;
+    if (f.plain) return add.add_columns(m.sums, loaded(b), b.rows, width, b.apart[0]);
+    compute(b, f.lines, m, [&](std::int64_t rows, std::int64_t n) { add.add_columns(m.sums, m.values, rows, n, n); });
   }
   /// A piece of a stretch of results beside each other for each unit.
   static void run_columns(const void* work, std::int64_t begin, std::int64_t end) {
@@ -137,40 +222,51 @@ struct fold_work {
     const bound_loops& l = w.l;
     const std::int64_t inner = l.inner.extent, stretches = (inner + fold_width - 1) / fold_width,
                        outers = l.results / inner;
-    sums_memory sums;
+    memory m;
     for (std::int64_t unit = begin; unit < end; ++unit) {
-      const std::int64_t piece = unit / (stretches * outers), first = unit % stretches * fold_width;
+      const std::int64_t number = unit / (stretches * outers), first = unit % stretches * fold_width;
       const odometer kept(l.outer, l.outer.rank, l.walked, unit / stretches % outers);
-      w.run_stretch(kept, piece, first, inner - first < fold_width ? inner : first + fold_width, &sums);
+      w.run_stretch(kept, number, first, inner - first < fold_width ? inner : first + fold_width, m);
     }
   }
-  void run_stretch(const odometer& kept, std::int64_t piece_number, std::int64_t first, std::int64_t stop,
-                   void* sums) const {
-    const std::int64_t range = l.folded.size(), begin = piece_number * l.chunk,
+  void run_stretch(const odometer& kept, std::int64_t number, std::int64_t first, std::int64_t stop, memory& m) const {
+    const std::int64_t range = l.folded.size(), begin = number * l.chunk,
                        end = begin + l.chunk < range ? begin + l.chunk : range;
-    void* const out = as<char>(piece(piece_number)) + kept.offset()[l.walked - 1] * bytes;
     std::int64_t offset[max_walked];
-    if (begin >= end)
-      return block({{&l, from, out, kept.offset(), kept.apart(), 0, first, stop}, sums, true, true, 1, kept.apart()});
-    odometer at(l.folded, l.folded.rank, l.walked, begin);
-    for (std::int64_t f = begin; f < end;) {
-      const std::int64_t rows = at.left() < end - f ? at.left() : end - f;
-      for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k] + at.offset()[k];
-      block(
-          {{&l, from, out, offset, at.apart(), rows, first, stop}, sums, f == begin, f + rows == end, 1, kept.apart()});
-      f += rows;
-      at.advance(rows);
+    add.start(m.sums, stop - first);
+    if (begin < end) {
+      odometer at(l.folded, l.folded.rank, l.walked, begin);
+      for (std::int64_t flat = begin, rows = 0; flat < end; flat += rows, at.advance(rows)) {
+        rows = at.left() < end - flat ? at.left() : end - flat;
+        for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k] + at.offset()[k];
+        add_columns(lines(offset, at.apart(), rows, first, stop), m);
+      }
     }
+    const std::int64_t step = l.inner.stride[l.walked - 1];
+    add.finish_columns(m.sums, stop - first, piece(number) + (kept.offset()[l.walked - 1] + first * step) * bytes,
+                       step);
   }
-  /// A vector of results for each unit.
+  /// A stretch of results that each reduce a short line: lines go along the results instead.
   static void run_shortly(const void* work, std::int64_t begin, std::int64_t end) {
     const fold_work& w = *as<fold_work>(work);
-    const std::int64_t last = end * vector_block;
-    w.shortly(w.l, w.from, w.to, begin * vector_block, last < w.l.results ? last : w.l.results);
+    const bound_loops& l = w.l;
+    const loop_dim &kept = l.outer.dims[0], &folded = l.folded.dims[0];
+    std::int64_t offset[max_walked];
+    for (int k = 0; k < l.walked; ++k) offset[k] = 0;
+    memory m;
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const std::int64_t first = unit * fold_short_width,
+                         stop = kept.extent - first < fold_short_width ? kept.extent : first + fold_short_width;
+      const line_block b{&l, w.from, kept.stride, offset, folded.stride, folded.extent, first, stop, nullptr, 0};
+      w.add.start(m.sums, stop - first);
+      w.compute(b, w.f.strided_lines, m,
+                [&](std::int64_t rows, std::int64_t n) { w.add.add_columns(m.sums, m.values, rows, n, n); });
+      w.add.finish_columns(m.sums, stop - first, as<char>(w.to) + first * w.bytes, 1);
+    }
   }
 };
 
-/// Whether a fold over an inner dim computes a vector of results at a time.
+/// Whether a fold over an inner dim computes lines along its results.
 inline bool runs_shortly(const bound_loops& l, bool permitted) {
   if (!permitted || l.chunks != 1 || l.outer.rank != 1 || l.folded.rank != 1) return false;
   const loop_dim &kept = l.outer.dims[0], &folded = l.folded.dims[0];
@@ -182,9 +278,9 @@ inline void run_fold_into(const bound_loops& l, const fold_work& w, bool inner_f
   std::int64_t units = l.chunks * l.results;
   if (!inner_folded) {
     units = l.chunks * (l.results / l.inner.extent) * ((l.inner.extent + fold_width - 1) / fold_width);
-  } else if (runs_shortly(l, w.shortly != nullptr)) {
+  } else if (runs_shortly(l, w.f.strided_lines != nullptr)) {
     run = &fold_work::run_shortly;
-    units = (l.results + vector_block - 1) / vector_block;
+    units = (l.results + fold_short_width - 1) / fold_short_width;
   }
   if (l.results * l.folded.size() <= fold_grain) run(&w, 0, units);
   else launch_units("cleave fold", units, run, &w);
@@ -196,19 +292,19 @@ inline void run_fold_into(const bound_loops& l, const fold_work& w, bool inner_f
 inline void run_fold(const bound_loops& l, const void* const* from, void* to, void* pieces, const fold_functions& f) {
   if (l.results == 0) return;
   if constexpr (!on_host) return f.flat(l, from, to, pieces);
-  if (l.chunks == 1) return detail::run_fold_into(l, {l, from, to, f.block, f.stored_bytes, f.shortly}, f.inner_folded);
-  detail::run_fold_into(l, {l, from, pieces, f.block_of_pieces, f.computed_bytes, nullptr}, f.inner_folded);
+  if (l.chunks == 1) return detail::run_fold_into(l, {l, from, to, f, *f.results, f.stored_bytes}, f.inner_folded);
+  detail::run_fold_into(l, {l, from, pieces, f, *f.pieces, f.computed_bytes}, f.inner_folded);
   f.join(l, pieces, to);
 }
 
 /// Whether each result of a fold is computed on its own, from memory that lies together.
 inline bool runs_row_by_row(const bound_loops& l, const fold_functions& f) {
-  return on_host && f.inner_folded && l.chunks == 1 && !detail::runs_shortly(l, f.shortly != nullptr);
+  return on_host && f.inner_folded && l.chunks == 1 && !detail::runs_shortly(l, f.strided_lines != nullptr);
 }
 /// Results `begin` to `end` of such a fold, on this thread.
 inline void run_part_of_fold(const bound_loops& l, const void* const* from, void* to, const fold_functions& f,
                              std::int64_t begin, std::int64_t end) {
-  const detail::fold_work w{l, from, to, f.block, f.stored_bytes, nullptr};
+  const detail::fold_work w{l, from, to, f, *f.results, f.stored_bytes};
   detail::fold_work::run_rows(&w, begin, end);
 }
 

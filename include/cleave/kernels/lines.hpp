@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/kernels/block_roots.hpp>
+#include <cleave/kernels/operands.hpp>
+#include <cleave/storage/vectorise.hpp>
+
+// Lines of an expression on the host: the one function of a map or a fold that is compiled for each expression. The
+// loops around lines, stores past the caches, and reductions do not depend on the expression.
+
+namespace cleave::inline v0 {
+
+/// Elements that are computed at once where a line is computed in several loops: few enough to stay in the first cache.
+inline constexpr std::int64_t line_block_width = 256;
+
+/// Lines of an expression, and where their values go.
+struct line_block {
+  /// Where literals and indices are.
+  const bound_loops* loops;
+  /// The addresses of the loads, and how far each moves along a line.
+  const void* const* from;
+  const std::int64_t* step;
+  /// How far each array is along at the first line, and how far the next line is from there.
+  const std::int64_t* offset;
+  const std::int64_t* apart;
+  std::int64_t rows;
+  /// The elements of each line.
+  std::int64_t begin, end;
+  /// Where the first element of the first line goes, and how many elements further the next line goes.
+  void* out;
+  std::int64_t out_apart;
+};
+using lines_function = void (*)(const line_block&);
+
+/// Elements i to `stop` of a line; the first of them goes to `to`.
+template <class Expression, class Out>
+void compute_line(const typename Expression::row_type r, Out* to, std::int64_t i, std::int64_t stop) {
+  using cut = detail::root_cut<Expression>;
+  if constexpr (cut::found) {
+    using argument = typename cut::argument;
+    using rest = typename cut::rest;
+    using detail::same_operands;
+    alignas(64) typename cut::type roots[line_block_width];
+    const auto under_root = same_operands<typename argument::row_type>(r, argument::loads, argument::indices,
+                                                                       argument::literals);
+    auto after = same_operands<typename rest::row_type>(r, Expression::loads, rest::indices, rest::literals);
+    after.at[Expression::loads] = roots;
+    for (; i < stop; i += line_block_width, to += line_block_width) {
+      const std::int64_t n = stop - i < line_block_width ? stop - i : line_block_width;
+      compute_line<argument>(under_root, roots, i, i + n);
+      take_roots(roots, n);
+      if constexpr (cut::inverse)
+        for (std::int64_t j = 0; j < n; ++j) roots[j] = 1 / roots[j];
+      after.step[Expression::loads] = i;
+      compute_line<rest>(after, to, i, i + n);
+    }
+  } else {
+    // Blocks that become vector code, and the rest.
+    for (; i + vector_block <= stop; i += vector_block, to += vector_block) {
+      CLEAVE_INDEPENDENT
+      for (int j = 0; j < vector_block; ++j) to[j] = convert<Out>(Expression::at(r, i + j));
+    }
+    for (; i < stop; ++i, ++to) *to = convert<Out>(Expression::at(r, i));
+  }
+}
+
+/// The values of an expression, as the type `Out`: that of its result, or that in which it is computed.
+template <class Expression, class Out>
+void compute_lines(const line_block& b) {
+  using rows = row_maker<Expression>;
+  typename Expression::row_type r = rows::moved(rows::start(*b.loops, b.from, b.step), b.offset);
+  Out* to = as<Out>(b.out);
+  for (std::int64_t row = 0; row < b.rows; ++row) {
+    compute_line<Expression>(r, to, b.begin, b.end);
+    r = rows::moved(r, b.apart);
+    to += b.out_apart;
+  }
+}
+
+} // namespace cleave::inline v0
