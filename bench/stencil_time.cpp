@@ -117,12 +117,36 @@ void run_cache(measure::results& out, MPI_Comm comm, int ranks, double seconds, 
             measure::compare(comm, 20, seconds, ours, theirs), 15);
 }
 
+constexpr cleave::function settle([](auto x, auto most) {
+  return repeat_until(x, [](auto now) { return 0.5 * now + 1.0; }, [](auto now) { return now < -1.0; }, most);
+});
+
+/// A loop over one number: what an iteration costs beside the work.
+void run_numbers(measure::results& out, MPI_Comm comm, int ranks, double seconds) {
+  const cleave::grid grid(mesh, comm, {ranks});
+  Number x(grid, {}), y(grid, {});
+  x.fill(3);
+  constexpr int times = 1000;
+  volatile double by_hand = 0;
+  const auto ours = [&] { y = settle(x, times); };
+  const auto theirs = [&] {
+    by_hand = 3;
+    for (int i = 0; i < times && by_hand >= -1; ++i) by_hand = 0.5 * by_hand + 1;
+  };
+  ours();
+  theirs();
+  if (y.item() != by_hand) throw std::runtime_error("the two programs differ in the number");
+  out.above("1000 iterations over one number on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"),
+            measure::compare(comm, 20, seconds, ours, theirs), 100);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
   return measure::run(argc, argv, 2, [](const measure::task& t) {
     run_plates(t.out, t.comm, t.ranks, t.seconds, 256);
     run_plates(t.out, t.comm, t.ranks, t.seconds, 2048);
+    run_numbers(t.out, t.comm, t.ranks, t.seconds);
     run_cache(t.out, t.comm, t.ranks, t.seconds, 256);
     run_cache(t.out, t.comm, t.ranks, t.seconds, 8192);
   });

@@ -136,6 +136,54 @@ TEST(bands, inside_a_loop) {
   expect_same_bits(g, [&] { y = again(x); }, y);
 }
 
+template <class U>
+constexpr auto swept(const U& u) {
+  const auto next = 0.25 * (shift(u, row, 1) + shift(u, row, -1) + shift(u, col, 1) + shift(u, col, -1));
+  return cleave::interior(next, u, 1, row, col);
+}
+// A stencil and what is reduced of its result and its argument: to one number, to several, and for each row.
+constexpr cleave::function residual([](auto u) {
+  const auto next = swept(u);
+  return std::tuple(next, max(abs(next - u)));
+});
+constexpr cleave::function residuals([](auto u) {
+  const auto next = swept(u);
+  const auto off = next - u;
+  return std::tuple(next, max(abs(off)), sum(off * off), sum(next * u), sum(off, col));
+});
+constexpr cleave::function until_still([](auto u) {
+  return cleave::repeat_until(
+      std::tuple(u, max(abs(u))),
+      [](auto state) {
+        const auto now = std::get<0>(state), next = swept(now);
+        return std::tuple(next, max(abs(next - now)));
+      },
+      [=](auto state) { return std::get<1>(state) < 0.5f; }, 7);
+});
+using number = cleave::tensor<float, mesh()>;
+
+TEST(bands, stencil_and_its_residual) {
+  const cleave::grid g = grid_of_all();
+  const std::int64_t rows = rows_of_a_rank * support::ranks();
+  const auto sizes = {row = rows, col = cols, line = support::ranks()};
+  EXPECT_EQ(groups_of(g, cleave::plan<std::tuple<matrix, number>(matrix)>(residual), sizes), 1u);
+  EXPECT_EQ(groups_of(g, cleave::plan<std::tuple<matrix, number>(matrix)>(until_still), sizes), 1u);
+  matrix x(g, {rows, cols}), y(g, {rows, cols}), z(g, {rows, cols});
+  number largest(g, {}), squares(g, {}), product(g, {});
+  column of_rows(g, {rows});
+  fill(x);
+  expect_same_bits(g, [&] { residual(x).into(y, largest); }, y, largest);
+  expect_same_bits(
+      g, [&] { residuals(x).into(y, largest, squares, product, of_rows); }, y, largest, squares, product, of_rows);
+  expect_same_bits(g, [&] { until_still(x).into(y, largest); }, y, largest);
+  // In the memory of the argument.
+  residual(x).into(y, largest);
+  z = x;
+  residual(z).into(z, squares);
+  EXPECT_EQ(elements(y), elements(z));
+  EXPECT_EQ(largest.item(), squares.item());
+}
+
 TEST(bands, only_what_does_not_fit_in_the_caches) {
   const cleave::grid g = grid_of_all();
   constexpr auto plan = cleave::plan<matrix(matrix)>(soft);

@@ -141,6 +141,100 @@ TEST(movement, wide_stencils) {
     }
 }
 
+// The result takes the place of the argument: a few rows are computed beside it at a time. On several blocks of rows,
+// short ones and such as are longer than a block, and with a ring of one device.
+constexpr cleave::function ninefold([](auto u) {
+  return shift(shift(u, row, 1), col, 1) + 2 * shift(u, row, -2) - 3 * u + shift(shift(u, row, -1), col, 1);
+});
+template <int By>
+constexpr cleave::function turned([](auto u) { return 2 * roll(u, row, By) - roll(u, row, -1) + roll(u, col, -3); });
+constexpr cleave::function with_other([](auto u, auto w) {
+  return cleave::interior(shift(u, row, 1) * w + shift(u, col, -1) - shift(w, row, -1), u, 1, row, col);
+});
+template <class F>
+void expect_in_place(const F& f, const Grid& u) {
+  Grid v = u, w = u;
+  v = f(u);
+  w = f(w);
+  EXPECT_EQ(v.to_global(), w.to_global());
+  Grid again = v;
+  again = f(v);
+  w = f(w);
+  EXPECT_EQ(again.to_global(), w.to_global());
+}
+template <class F>
+bool replaces_argument(const cleave::grid& g, const F& f) {
+  const auto plan = cleave::plan<Grid(Grid)>(f);
+  const cleave::sizes at = plan.sized({row = 40, col = 30, ax = g.size(ax), ay = g.size(ay)});
+  cleave::bound_program p(g.state(), at, cleave::runnable_of<typename decltype(plan)::plan_type>);
+  bool any = false;
+  for (const auto& s : p.state().steps) any = any || s->may_replace(0);
+  return any;
+}
+TEST(movement, stencils_take_the_place_of_their_argument) {
+  for (const cleave::grid& g : grids()) {
+    if (g.active()) {
+      EXPECT_TRUE(replaces_argument(g, jacobi));
+      EXPECT_TRUE(replaces_argument(g, turned<1>));
+    }
+    for (const auto& extents : {std::array<std::int64_t, 2>{301, 40}, {37, 5003}, {900, 3}, {7, 5}, {1, 9}}) {
+      const Grid u = filled<Grid>(g, extents);
+      expect_in_place(jacobi, u);
+      expect_in_place(laplace, u);
+      expect_in_place(ninefold, u);
+      expect_in_place(turned<1>, u);
+      expect_in_place(turned<200>, u);
+      expect_in_place(turned<-3>, u);
+      expect_in_place(wide<cleave::border::zero>, u);
+      expect_in_place(wide<cleave::border::periodic>, u);
+      expect_in_place(wide<cleave::border::edge>, u);
+      // Two arguments in one memory, one of which, or both, become the result.
+      const Grid w = filled<Grid>(g, extents);
+      Grid wanted(g, extents), both = u, one = u, other = w;
+      wanted = with_other(u, u);
+      both = with_other(both, both);
+      EXPECT_EQ(wanted.to_global(), both.to_global());
+      wanted = with_other(u, w);
+      one = with_other(one, w);
+      EXPECT_EQ(wanted.to_global(), one.to_global());
+      other = with_other(u, other);
+      EXPECT_EQ(wanted.to_global(), other.to_global());
+    }
+  }
+}
+using Cube = f64<mesh(batch, row / ax, col / ay)>;
+using Chain = f64<mesh(row / ax)>;
+constexpr cleave::function seven([](auto u) {
+  return shift(u, batch, 1) + shift(u, batch, -1) + shift(u, row, 1) + shift(u, row, -1) + shift(u, col, 1) +
+         shift(u, col, -1) - 6 * u;
+});
+constexpr cleave::function within_planes([](auto u) { return shift(u, row, 2) + shift(u, col, -1) - 2 * u; });
+constexpr cleave::function on_a_line([](auto u) {
+  return cleave::interior(roll(u, row, 2) - 3 * roll(u, row, -1) + u, u, 3, row);
+});
+TEST(movement, stencils_of_other_ranks_take_the_place_of_their_argument) {
+  for (const cleave::grid& g : grids()) {
+    for (const auto& extents : {std::array<std::int64_t, 3>{9, 50, 40}, {40, 8, 8}, {2, 3, 4}}) {
+      const Cube u = filled<Cube>(g, extents);
+      Cube v(g, extents), w = u;
+      check(seven, v, u);
+      w = seven(w);
+      EXPECT_EQ(v.to_global(), w.to_global());
+      check(within_planes, v, u);
+      w = u;
+      w = within_planes(w);
+      EXPECT_EQ(v.to_global(), w.to_global());
+    }
+    for (const std::int64_t n : {50000, 4096, 40}) {
+      const Chain u = filled<Chain>(g, {n});
+      Chain v(g, {n}), w = u;
+      check(on_a_line, v, u);
+      w = on_a_line(w);
+      EXPECT_EQ(v.to_global(), w.to_global());
+    }
+  }
+}
+
 // Carried values change their memory with what an iteration computes, an odd and an even number of times.
 template <int Times>
 constexpr cleave::function sweeps([](auto u) {

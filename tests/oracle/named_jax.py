@@ -277,7 +277,11 @@ class Language:
         return Extremum(Named(values, order[:-1] + [rank]), Named(places.astype(np.int32), order[:-1] + [rank]))
 
     def one_hot(self, x, d):
-        return Named(jax.nn.one_hot(x.array, self.extents[d], dtype=np.float64), x.dims + (d,))
+        if d not in x.dims:
+            return Named(jax.nn.one_hot(x.array, self.extents[d], dtype=np.float64), x.dims + (d,))
+        # Labels that have the dim already are compared with its indices, as dims go by name.
+        places = [-1 if e == d else 1 for e in x.dims]
+        return Named((x.array == jnp.arange(self.extents[d]).reshape(places)).astype(np.float64), x.dims)
 
     def count(self, _, *dims):
         return Named(jnp.asarray(float(np.prod([self.extents[d] for d in dims]))), ())

@@ -3,6 +3,7 @@
 //
 // The smallest programs of those that moved more than GSPMD does (tests/oracle/against_jax.py), one for each rule that
 // was missing. The bytes are those of the plan that is meant.
+#include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/plan/plan.hpp>
@@ -96,6 +97,46 @@ TEST(MovesNoMoreThanGspmd, PartialValuesAreScatteredBeforeTheyAreReducedFurther)
   EXPECT_LE(bytes_of([&](values v) { return max(max(v[0], deep), row); }, {laid_out({{deep, {x, y}}, {row}, {column}})},
                      laid_out({{column, {y}}})),
             scattered + 64);
+}
+TEST(MovesNoMoreThanGspmd, WhatALoopReadsIsMovedToAnotherDimBefore) {
+  // Every iteration needs a row: an all-to-all from rows to columns instead of all rows on every device, and
+  // nothing for the sum with which it begins.
+  const auto totals = [](values v) {
+    return scan(row, sum(v[0], row), v[0],
+                [](value total, value each) {
+                  const value next = total + sin(each) * total;
+                  return std::pair(next, next);
+                })
+        .first;
+  };
+  EXPECT_EQ(bytes_of(totals, {laid_out({{row, {x}}, {column}})}, laid_out({{column, {x}}})), 24 * 16 / 4 * 3 / 4 * 8);
+}
+TEST(MovesNoMoreThanGspmd, SeveralOperationsChangeTogether) {
+  // The quotient is computed where its operands are, which moves nothing before it, and is moved once: 24 x 16 x 8
+  // elements over all devices. Neither the quotient nor the sum that it divides by would change alone.
+  const dim_ref deep{"deep", 8}, pairs{"pairs", 12}, pair{"pair", 2};
+  EXPECT_EQ(bytes_of(
+                [&](values v) {
+                  const value e = exp(split(v[0], row, pairs, pair));
+                  return e / sum(e, pair);
+                },
+                {laid_out({{row, {x}}, {column, {y}}, {deep}})},
+                laid_out({{pair, {y}}, {column}, {deep, {x}}, {pairs}})),
+            24 * 16 * 8 / 8 * 7 / 8 * 8);
+}
+TEST(MovesNoMoreThanGspmd, AnOperandIsMovedSoThatNothingIsExchanged) {
+  const dim_ref thrice{"thrice", 72};
+  // Rows go to columns, then all three pieces to where they are wanted.
+  EXPECT_EQ(bytes_of([&](values v) { return concat(thrice, piece(v[0], row), piece(v[0], row), piece(v[0], row)); },
+                     {laid_out({{row, {y}}, {column, {x}}})}, laid_out({{thrice, {x, y}}, {column}})),
+            24 * 16 / 8 / 2 * 8 + 72 * 16 / 8 * 7 / 8 * 8);
+}
+TEST(MovesNoMoreThanGspmd, AnExchangeFollowsWhatItReads) {
+  const dim_ref twice{"twice", 32}, padded{"padded", 64};
+  // Columns are gathered once, and all else is done where they are.
+  EXPECT_EQ(bytes_of([&](values v) { return pad(tile(v[0], column, twice, 2), twice, padded, 1, 0, 1); },
+                     {laid_out({{row}, {column, {y}}})}, laid_out({{row}, {padded, {x}}})),
+            24 * 16 / 2 * 8);
 }
 
 } // namespace

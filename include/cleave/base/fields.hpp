@@ -55,14 +55,39 @@ inline constexpr std::size_t field_count = detail::count_fields<A, 0>();
 
 namespace detail {
 
-/// A tuple of references to the fields of an aggregate.
-template <class A>
-constexpr auto tie_fields(A& a) {
+/// Calls a function with the items of a tuple or a pair. std::apply costs g++ several times as much.
+template <class F, class Items, std::size_t... I>
+constexpr decltype(auto) call_with_items(const F& f, Items& items, std::index_sequence<I...>) {
+  return f(std::get<I>(items)...);
+}
+template <class F, class Items>
+constexpr decltype(auto) call_with_items(const F& f, Items& items) {
+  return call_with_items(f, items, std::make_index_sequence<std::tuple_size_v<std::remove_const_t<Items>>>{});
+}
+/// The same with the fields of an aggregate.
+template <class F, class A>
+constexpr decltype(auto) call_with_fields(const F& f, A& a) {
   constexpr std::size_t n = field_count<std::remove_cvref_t<A>>;
-  if constexpr (n > 64) return say(rejection<fault::too_many_fields, std::remove_cvref_t<A>>), std::tie();
-  else return bind_fields<n>(a);
+  if constexpr (n > 64) return say(rejection<fault::too_many_fields, std::remove_cvref_t<A>>), f();
+  else return bind_fields<n>(a, f);
 }
 
+} // namespace detail
+
+template <template <class> class Leaf, class A, class F>
+constexpr void for_each_leaf(A& a, F&& f);
+
+namespace detail {
+/// Calls for_each_leaf with each of several values.
+template <template <class> class Leaf, class F>
+struct leaf_walk {
+  F& f;
+
+  template <class... Items>
+  constexpr void operator()(Items&... items) const {
+    (for_each_leaf<Leaf>(items, f), ...);
+  }
+};
 } // namespace detail
 
 /// Calls `f` with every leaf of nested aggregates, std::array, std::tuple and std::pair, in declaration order.
@@ -75,12 +100,11 @@ constexpr void for_each_leaf(A& a, F&& f) {
   } else if constexpr (detail::is_std_array<T>) {
     for (auto& item : a) for_each_leaf<Leaf>(item, f);
   } else if constexpr (detail::is_tuple<T>) {
-    std::apply([&](auto&... items) { (for_each_leaf<Leaf>(items, f), ...); }, a);
+    detail::call_with_items(detail::leaf_walk<Leaf, std::remove_reference_t<F>>{f}, a);
   } else if constexpr (!std::is_aggregate_v<T> || std::is_array_v<T>) {
     say(rejection<fault::not_an_argument, T>);
   } else {
-    auto fields = detail::tie_fields(a);
-    std::apply([&](auto&... items) { (for_each_leaf<Leaf>(items, f), ...); }, fields);
+    detail::call_with_fields(detail::leaf_walk<Leaf, std::remove_reference_t<F>>{f}, a);
   }
 }
 

@@ -188,8 +188,8 @@ class indexed_vector {
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && std::is_nothrow_move_constructible_v<T>);
     T* const to = std::allocator<T>().allocate(capacity);
     for (std::size_t i = 0; i < size_; ++i) {
-      std::construct_at(to + i, std::move(at[i]));
-      std::destroy_at(at + i);
+      std::construct_at(to + i, static_cast<T&&>(at[i]));
+      if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_at(at + i);
     }
     if (at != nullptr) std::allocator<T>().deallocate(at, capacity_);
     at = to;

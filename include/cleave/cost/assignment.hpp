@@ -17,7 +17,7 @@ constexpr layout required(const cost_model& m, std::size_t v, const strategy& s,
   l.word = to == same_positions || dims == 0 ? dims : mapped(dims, to);
   if (s.over.word != 0) l.word |= mapped(s.over.word, m.from_reduced.at[slot]);
   if ((s.partial_operands >> k & 1) != 0) {
-    l.set_partial(s.forwarded.word, m.g.nodes[v].combine);
+    l.set_partial(s.forwarded.word, m.nodes[v].combine);
   }
   return l;
 }
@@ -106,7 +106,7 @@ constexpr layout needed(const cost_model& m, const assignment& a, const cost_mod
 }
 /// The layout in which the caller wants a result.
 constexpr layout asked_of(const cost_model& m, const assignment& a, std::size_t result) {
-  return m.g.outputs_pinned ? m.asked.at[result] : produced(m, a, m.g.outputs[result]).reduced();
+  return m.g.outputs_pinned ? m.asked.at[result] : produced(m, a, m.g.outputs.at[result]).reduced();
 }
 
 /// The strategy of a node that has no choice.

@@ -86,6 +86,14 @@ constexpr void add_all_ways(const cost_model& m, assignment& a, std::size_t v, i
   add_ways_from(m, a, v, 0, strategy{}, into);
 }
 
+/// Makes a strategy of a node shard the result in another way, and what it reduces as before where that may be.
+constexpr void shard_result(const cost_model& m, std::size_t v, layout l, strategy& s) {
+  s.out.word = (l.word & layout::dims_mask) | (s.out.word & ~layout::dims_mask);
+  const axis_set sharded = s.out.sharded();
+  for (int i = 0; i < max_rank && (s.over.sharded() & sharded) != 0; ++i) s.over.give_up(i, sharded);
+  fit(m, v, s);
+}
+
 /// Strategies worth trying for a node: as its operands come, as its consumers or the caller want it, and what its rules
 /// offer.
 constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v, indexed_vector<strategy>& list) {
@@ -105,10 +113,7 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
   }
   const auto wanted = [&](layout l) {
     strategy s = a.chosen.at[v];
-    s.out.word = (l.word & layout::dims_mask) | (s.out.word & ~layout::dims_mask);
-    const axis_set sharded = s.out.sharded();
-    for (int i = 0; i < max_rank && (s.over.sharded() & sharded) != 0; ++i) s.over.give_up(i, sharded);
-    fit(m, v, s);
+    shard_result(m, v, l, s);
     add_with_forwarding(m, a, v, s, list);
   };
   // What is offered here does not look for copies, so that these stay.

@@ -61,8 +61,8 @@ struct factor_table {
   indexed_vector<stretch> of_node{};
 
   constexpr node_factors operator[](std::size_t v) const {
-    const stretch& s = of_node[v];
-    return {kept.data() + s.first, s.count};
+    const stretch& s = of_node.at[v];
+    return {kept.at + s.first, s.count};
   }
   /// Sets those of a node; again where it became another operation.
   constexpr void set(std::size_t v, const factor_list& list) {

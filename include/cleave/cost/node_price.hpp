@@ -43,17 +43,20 @@ constexpr std::size_t find_copies(const cost_model& m, assignment& a, std::size_
   const layout* need = a.need.at;
   const std::uint32_t end = m.first_edge.at[u + 1];
   const bool through = (m.traits.at[u] & read_through) != 0;
-  std::uint32_t e = m.first_edge.at[u], result = m.last_output.at[u];
-  while (e < end || result != 0) {
-    std::uint64_t word = 0;
-    if (e < end) {
-      word = through ? needed(m, a, m.edges.at[e]).word : need[e].word;
-      ++e;
-    } else {
-      word = asked_of(m, a, result - 1).word;
-      result = m.other_output.at[result - 1];
-    }
-    if (word == own.word) continue;
+  // Most readers need what the reader before them needs.
+  std::uint64_t last = own.word;
+  for (std::uint32_t e = m.first_edge.at[u]; e < end; ++e) {
+    const std::uint64_t word = through ? needed(m, a, m.edges.at[e]).word : need[e].word;
+    if (word == last || word == own.word) continue;
+    last = word;
+    std::size_t i = 0;
+    while (i < found && copies[i].word != word) ++i;
+    if (i == found) copies[found++].word = word;
+  }
+  for (std::uint32_t result = m.last_output.at[u]; result != 0; result = m.other_output.at[result - 1]) {
+    const std::uint64_t word = asked_of(m, a, result - 1).word;
+    if (word == last || word == own.word) continue;
+    last = word;
     std::size_t i = 0;
     while (i < found && copies[i].word != word) ++i;
     if (i == found) copies[found++].word = word;

@@ -68,6 +68,8 @@ enum node_trait : std::uint32_t {
   merges = 1u << 21,
   /// Some reader follows it whatever happens: is transparent or has no choice.
   leads = 1u << 22,
+  /// Has no choice until the search looks further: what is read at an index of a stack, which may be moved before.
+  chosen_last = 1u << 23,
 };
 inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if_whole;
 } // namespace planner

@@ -27,6 +27,11 @@ struct search_limits {
   std::uint8_t slices_above = 8;
   /// Ops downstream of an exchange whose readers' layouts it is tried in. Not measured.
   int exchanged_through = 6;
+  /// Ops upstream that are changed together with what reads them, see move_earlier. Not measured.
+  int pulled_through = 8;
+  /// Changes that move_earlier tries where the policy asks for no effort. With more, large programs take noticeably
+  /// longer to plan.
+  int pulled_at_most = 24;
   /// Cheap ops through which a layout counts as written by the user, in search of ties. Not measured.
   int written_through = 12;
   /// Edges around a node that are part of its fingerprint. Residual layers are one edge apart. Not measured.

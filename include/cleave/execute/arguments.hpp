@@ -5,6 +5,7 @@
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/binder.hpp>
+#include <cleave/execute/bound_step.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <algorithm>
@@ -32,13 +33,16 @@ class argument_memory {
     apart_.resize(p.results, nullptr);
   }
 
-  void find_hazards(const program_view& p) {
+  void find_hazards(const program_view& p, const indexed_vector<std::unique_ptr<bound_step>>& steps) {
     const indexed_vector<range> uses = uses_of(p);
     for (std::size_t a = 0; a < p.arguments; ++a)
       for (std::size_t r = 0; r < p.results; ++r) {
         const std::int64_t last_read = uses[a].end, first_write = uses[p.arguments + r].begin;
         if (last_read < 0 || first_write < 0 || last_read < first_write) continue;
-        hazards_.push_back({a, r, last_read == first_write && pointwise(p, p.steps[as_size(last_read)], a)});
+        const auto number = as_size(last_read);
+        hazards_.push_back({a, r,
+                            last_read == first_write &&
+                                (pointwise(p, p.steps[number], a) || replaces(p, p.steps[number], *steps[number], a))});
       }
   }
 
@@ -128,6 +132,14 @@ class argument_memory {
       if (s.kind == step_kind::loop_end) --depth;
     }
     return i;
+  }
+  /// Whether a step may write its result to the memory of an argument although it reads it at a distance.
+  static bool replaces(const program_view& p, const step& s, const bound_step& code, std::size_t argument) {
+    bool all = s.kind == step_kind::map;
+    for (std::uint16_t b : s.in)
+      if (const buffer& x = p.buffers[b]; x.role == role::input && x.index == argument)
+        all = all && code.may_replace(b);
+    return all;
   }
   /// Whether within one step an argument may be overwritten in place: element i of the result needs element i of it
   /// alone.

@@ -5,9 +5,12 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/bound_step.hpp>
+#include <cleave/kernels/run_fold.hpp>
+#include <cleave/storage/as.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <algorithm>
+#include <utility>
 
 // Maps and folds that follow each other over the same rows run together, a band of rows at a time: what one of them
 // reads or writes is in the cache when the next one reads it. Each step computes the same numbers in the same order as
@@ -18,32 +21,67 @@ namespace cleave::inline v0::detail {
 /// Memory that the steps of a group touch in one band, and the least memory of a group that is worth it.
 inline constexpr std::int64_t band_bytes = 1 << 18;
 inline constexpr std::int64_t banded_bytes = 1 << 20;
+/// Reductions to one number that a group may have.
+inline constexpr std::size_t most_folds = 4;
 
 /// Steps `first` to `last` of a program, which run band by band.
 class banded_steps final : public step_group {
  public:
   /// False where the caller's memory does not permit it, or somebody wants to see each step: nothing has run then.
-  bool run(run_state& r) const override {
+  bool run(run_state& r) override {
     if (r.checks != nullptr || Kokkos::Tools::profileLibraryLoaded() || mixes_rows(r)) return false;
-    for (std::size_t i = first; i < last; ++i) r.steps[i]->prepare_rows(r, reads_again(i));
-    const work w{*this, r};
-    launch_units("cleave rows", (rows_ + band_ - 1) / band_, &work::run, &w);
+    void* scratch = r.scratch.memory;
+    range free{0, rows_};
+    for (std::size_t i = first, fold = 0; i < last; ++i) {
+      r.steps[i]->prepare_rows(r, {reads_again(i), scratch, fold});
+      free = intersect(free, r.steps[i]->free_rows(r, rows_));
+      if (r.steps[i]->folds_all_rows()) ++fold;
+      scratch = as<char>(scratch) + comm::aligned(r.steps[i]->shared_bytes().memory);
+    }
+    // First what needs no message, then the rest.
+    cuts_.clear();
+    cuts_.push_back(0);
+    run_threads(r, free);
+    for (std::size_t i = first; i < last; ++i) r.steps[i]->await_messages(r);
+    const work w{*this, r, free};
+    if (free.begin > 0) w.run_stretch(0, free.begin);
+    if (free.end < rows_) w.run_stretch(free.end, rows_);
+    if (cuts_.back() < rows_) cuts_.push_back(rows_);
+    for (std::size_t i = first; i < last; ++i) r.steps[i]->finish_rows(r, cuts_);
     return true;
   }
 
  private:
   friend class band_finder;
 
+  /// Rows that follow each other for each thread.
+  void run_threads(run_state& r, range free) {
+    if (free.begin > 0) cuts_.push_back(free.begin);
+    if (free.size() == 0) return;
+    const work w{*this, r, free};
+    const std::int64_t bands = (free.size() + band_ - 1) / band_;
+    threads_ = std::min<std::int64_t>(bands, execution_instance().concurrency());
+    for (std::int64_t t = 1; t <= threads_; ++t) cuts_.push_back(w.begin_of(t));
+    launch_units("cleave rows", threads_, &work::run, &w);
+  }
   struct work {
     const banded_steps& steps;
     run_state& r;
+    range free;
+
+    std::int64_t begin_of(std::int64_t thread) const {
+      const std::int64_t bands = (free.size() + steps.band_ - 1) / steps.band_;
+      return std::min(free.begin + bands * thread / steps.threads_ * steps.band_, free.end);
+    }
     static void run(const void* self, std::int64_t begin, std::int64_t end) {
       const work& w = *as<work>(self);
-      for (std::int64_t band = begin; band < end; ++band) {
-        const std::int64_t row = band * w.steps.band_, stop = std::min(row + w.steps.band_, w.steps.rows_);
-        for (std::size_t i = w.steps.first; i < w.steps.last; ++i)
-          w.r.steps[i]->run_rows(w.r, row, stop, w.steps.rows_);
-      }
+      for (std::int64_t t = begin; t < end; ++t) w.run_stretch(w.begin_of(t), w.begin_of(t + 1));
+    }
+    void run_stretch(std::int64_t begin, std::int64_t end) const {
+      fold_progress progress[most_folds];
+      for (std::int64_t row = begin; row < end; row += steps.band_)
+        for (std::size_t i = steps.first; i < steps.last; ++i)
+          r.steps[i]->run_rows(r, {row, std::min(row + steps.band_, end), steps.rows_, begin, end, progress});
     }
   };
   /// A buffer that a step of the group reads or writes.
@@ -51,6 +89,8 @@ class banded_steps final : public step_group {
     std::uint16_t buffer;
     std::size_t step;
     bool written;
+    /// Whether a row of the step reads other rows of it too.
+    bool across;
     std::int64_t bytes;
   };
 
@@ -79,7 +119,9 @@ class banded_steps final : public step_group {
     bool same_rows;
     std::int64_t a_bytes, b_bytes;
   };
-  std::int64_t rows_ = 1, band_ = 1;
+  std::int64_t rows_ = 1, band_ = 1, threads_ = 1;
+  /// Between two neighbours are the rows of one thread.
+  indexed_vector<std::int64_t> cuts_{};
   indexed_vector<touched> touched_{};
   indexed_vector<pair> pairs_{};
 };
@@ -115,28 +157,37 @@ class band_finder {
     first_ = i;
     last_ = i + 1;
     touched_.clear();
+    folds_ = 0;
     dims_ = kept_dims(i);
     if (dims_ == 0) return false;
     note(i);
     return true;
   }
-  /// The dims that a step may be cut along: the first ones of its loop, without those that it reduces. 0: it does not
-  /// run in bands.
+  /// The dims that a step may be cut along: the first ones of its loop, without those that it reduces unless it reduces
+  /// all. 0: it does not run in bands.
   int kept_dims(std::size_t i) const {
     const step& s = at(i);
-    if (!steps_[i]->runs_by_rows()) return 0;
     const auto plain = [&](std::uint16_t n) { return b_.program.buffers[n].form == form::shard; };
-    if (!plain(s.out)) return 0;
+    if (steps_[i]->row_dims() == 0 || !plain(s.out)) return 0;
     for (std::uint16_t n : s.in)
-      if (!plain(n)) return 0;
-    return s.loop.rank - s.folded;
+      if (!plain(n) && !b_.is_around_shard(b_.program.buffers[n])) return 0;
+    return steps_[i]->row_dims();
   }
   void note(std::size_t i) {
-    const auto add = [&](std::uint16_t n, bool written) {
-      touched_.push_back({n, i, written, b_.bytes(b_.program.buffers[n])});
+    const auto add = [&](std::uint16_t n, bool written, bool across) {
+      touched_.push_back({n, i, written, across, b_.bytes(b_.program.buffers[n])});
     };
-    for (std::uint16_t n : at(i).in) add(n, false);
-    add(at(i).out, true);
+    for (std::uint16_t n : at(i).in) {
+      const buffer& x = b_.program.buffers[n];
+      if (!b_.is_around_shard(x)) {
+        add(n, false, false);
+        continue;
+      }
+      add(x.of, false, true);
+      add(b_.program.buffers[x.of].of, false, true);
+    }
+    add(at(i).out, true, false);
+    if (steps_[i]->folds_all_rows()) ++folds_;
   }
   /// Adds a step to the group if it runs over the same rows and reads and writes only its own row of what the others
   /// write and read.
@@ -146,16 +197,29 @@ class band_finder {
     int dims = std::min(kept_dims(i), dims_);
     for (int d = 0; d < dims; ++d)
       if (s.loop[d] != head.loop[d] || s.space[d] != head.space[d]) dims = d;
-    if (dims == 0) return false;
+    if (dims == 0 || (steps_[i]->folds_all_rows() && folds_ == most_folds)) return false;
     const std::size_t before = touched_.size();
     note(i);
+    const auto drop = [&] {
+      touched_.resize(before);
+      if (steps_[i]->folds_all_rows()) --folds_;
+    };
     for (std::size_t a = 0; a < before; ++a)
       for (std::size_t b = before; b < touched_.size(); ++b)
         if (touches_other_rows(touched_[a], touched_[b], dims)) {
-          touched_.resize(before);
+          drop();
           return false;
         }
-    dims_ = dims;
+    // Rows of fewer dims are larger.
+    const int before_dims = std::exchange(dims_, dims);
+    if (!fits()) {
+      dims_ = before_dims;
+      if (fits()) {
+        drop();
+        return false;
+      }
+      dims_ = dims;
+    }
     return true;
   }
   bool same_memory(const buffer& x, const buffer& y) const { return x.role == y.role && x.index == y.index; }
@@ -166,9 +230,13 @@ class band_finder {
       if (x.type[d] != at(first_).loop[d]) return false;
     return true;
   }
+  /// A number that all rows are reduced to is written when the steps before have run.
+  bool writes_last(const touched& t) const { return t.written && steps_[t.step]->folds_all_rows(); }
+  /// Whether step b touches what another row of an earlier step a touches.
   bool touches_other_rows(const touched& a, const touched& b, int dims) const {
     const buffer &x = b_.program.buffers[a.buffer], &y = b_.program.buffers[b.buffer];
-    return (a.written || b.written) && same_memory(x, y) && !same_rows(x, y, dims);
+    if (writes_last(b)) return false;
+    return (a.written || b.written) && same_memory(x, y) && (a.across || b.across || !same_rows(x, y, dims));
   }
   /// The memory that is touched row by row, each buffer once, and of that what several steps touch.
   struct amount {
@@ -193,8 +261,11 @@ class band_finder {
   }
   bool pays() const {
     const amount all = by_rows();
-    const std::int64_t rows = rows_of(at(first_), dims_);
-    return rows > 1 && all.shared >= banded_bytes && all.bytes / rows <= 2 * band_bytes;
+    return rows_of(at(first_), dims_) > 1 && all.shared >= banded_bytes && fits();
+  }
+  /// Whether a row of all steps is small enough for the caches.
+  bool fits() const {
+    return by_rows().bytes / std::max<std::int64_t>(rows_of(at(first_), dims_), 1) <= 2 * band_bytes;
   }
   std::unique_ptr<step_group> made() const {
     auto group = std::make_unique<banded_steps>();
@@ -207,10 +278,12 @@ class band_finder {
     for (std::size_t i = 0; i < touched_.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) {
         const touched &a = touched_[j], &b = touched_[i];
-        if (a.step == b.step || !(a.written || b.written)) continue;
+        if (a.step == b.step || !(a.written || b.written) || writes_last(b)) continue;
         const buffer &x = b_.program.buffers[a.buffer], &y = b_.program.buffers[b.buffer];
-        g.pairs_.push_back({a.buffer, b.buffer, same_rows(x, y, dims_), a.bytes, b.bytes});
+        g.pairs_.push_back({a.buffer, b.buffer, !a.across && !b.across && same_rows(x, y, dims_), a.bytes, b.bytes});
       }
+    for (std::size_t i = first_; i < last_; ++i) g.shared_bytes += comm::aligned(steps_[i]->shared_bytes().memory);
+    g.cuts_.reserve(as_size(execution_instance().concurrency()) + 4);
     return group;
   }
 
@@ -218,6 +291,7 @@ class band_finder {
   const indexed_vector<std::unique_ptr<bound_step>>& steps_;
   std::size_t first_ = 0, last_ = 0;
   int dims_ = 0;
+  std::size_t folds_ = 0;
   indexed_vector<touched> touched_{};
 };
 

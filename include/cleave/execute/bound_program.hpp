@@ -20,7 +20,7 @@ class bound_program {
     const binder b{grid, code.program, at};
     bind_steps(b, code);
     allocate_memory(b);
-    arguments_.find_hazards(code.program);
+    arguments_.find_hazards(code.program, running_.steps);
   }
   bound_program(const bound_program&) = delete;
   bound_program& operator=(const bound_program&) = delete;
@@ -86,6 +86,7 @@ class bound_program {
       shared.memory = std::max(shared.memory, needs.memory);
       shared.host = std::max(shared.host, needs.host);
     }
+    for (const auto& g : running_.groups) shared.memory = std::max(shared.memory, g->shared_bytes);
     workspace_bytes_ = memory + shared.memory;
     const bool allocated = try_allocate(workspace_bytes_, workspace_) &&
                            try_allocate<Kokkos::HostSpace>(host + shared.host, host_);

@@ -13,6 +13,24 @@
 namespace cleave::inline v0 {
 
 struct run_state;
+struct fold_progress;
+
+/// Rows `first` to `last` of a step that is cut into `rows` equal parts. One thread computes the rows from `begin` to
+/// `end`, some at a time and in order, and these are the next ones.
+struct row_block {
+  std::int64_t first, last, rows, begin, end;
+  /// Of each reduction to one number in the group: how far this thread is.
+  fold_progress* progress;
+};
+/// What a step is told before its rows run.
+struct row_setup {
+  /// A later step reads each part of the result as soon as it is written.
+  bool read_again;
+  /// As many bytes as the step asked for in `shared_bytes`.
+  void* scratch;
+  /// The number of this step among the reductions to one number.
+  std::size_t fold;
+};
 
 /// A step with everything that depends on sizes and on the device. Each kind of step is a class in execute/steps/,
 /// which says there how it is bound and what it does.
@@ -29,13 +47,23 @@ class bound_step {
   /// Memory of its own. `settle` gives it, when the addresses of the workspace are known.
   virtual comm::scratch_bytes own_bytes() const { return {}; }
   virtual void settle([[maybe_unused]] const comm::scratch& own, [[maybe_unused]] run_state& r) {}
-  /// Whether `run_rows` computes a part of the step alone.
-  virtual bool runs_by_rows() const { return false; }
-  /// Before `run_rows`. `read_again`: a later step reads each part of the result as soon as it is written.
-  virtual void prepare_rows([[maybe_unused]] run_state& r, [[maybe_unused]] bool read_again) {}
-  /// Rows `first` to `last` of `rows` equal parts of the step. Threads call it at the same time for different rows.
-  virtual void run_rows([[maybe_unused]] run_state& r, [[maybe_unused]] std::int64_t first,
-                        [[maybe_unused]] std::int64_t last, [[maybe_unused]] std::int64_t rows) const {}
+  /// How many of the first dims of its loop `run_rows` may cut the step along; 0: it runs as a whole.
+  virtual int row_dims() const { return 0; }
+  /// Whether it reduces all rows to one number. `finish_rows` computes it from what the threads have.
+  virtual bool folds_all_rows() const { return false; }
+  /// Before `run_rows`.
+  virtual void prepare_rows([[maybe_unused]] run_state& r, [[maybe_unused]] const row_setup& setup) {}
+  /// The rows that need no message which may still be on its way. The others run after `await_messages`.
+  virtual range free_rows([[maybe_unused]] run_state& r, std::int64_t rows) const { return {0, rows}; }
+  virtual void await_messages([[maybe_unused]] run_state& r) {}
+  /// Some rows of the step. Threads call it at the same time for different rows.
+  virtual void run_rows([[maybe_unused]] run_state& r, [[maybe_unused]] const row_block& rows) const {}
+  /// After all rows, on one thread. Each thread had the rows between two neighbours of `cuts`.
+  virtual void finish_rows([[maybe_unused]] run_state& r,
+                           [[maybe_unused]] const indexed_vector<std::int64_t>& cuts) const {}
+  /// Whether the result may be written to the memory of an operand, by the number of the buffer. It needs no more of it
+  /// than what it keeps beside it.
+  virtual bool may_replace([[maybe_unused]] std::size_t buffer) const { return false; }
   /// The step that comes next; `number` is its own.
   virtual std::size_t next(std::size_t number) const { return number + 1; }
 };
@@ -49,7 +77,9 @@ class step_group {
   virtual ~step_group() = default;
 
   /// False if they have to run one by one; nothing has run then.
-  virtual bool run(run_state& r) const = 0;
+  virtual bool run(run_state& r) = 0;
+  /// Scratch memory: of all its steps, which use it at the same time.
+  std::int64_t shared_bytes = 0;
 
   std::size_t first = 0, last = 0;
 };

@@ -50,6 +50,8 @@ class box_binder {
   map_boxes bind() {
     map_boxes made;
     const int rank = s_.loop.rank, inner = rank - 1;
+    made.rows = extent_along(0);
+    made.row_bytes = bytes_of_row();
     indexed_vector<indexed_vector<std::int64_t>> cuts;
     for (int i = 0; i < rank; ++i) {
       cuts.push_back(cuts_along(i));
@@ -121,12 +123,23 @@ class box_binder {
     made.waits = waits_;
     const buffer& out = b_.result(s_);
     made.out_bytes = bytes_of(out, b_.addresses(out));
+    made.first_row = loops_.part.begin[0];
+    made.rows = loops_.part.extent[0];
     loops_.bind_part(made.loops);
+    for (std::size_t k = 0; k < s_.in.size(); ++k)
+      made.from[k].beside_result = moves_like_result(made.loops, static_cast<int>(k));
     const int variant = variant_here();
     made.code = code_ + variant;
     made.copies = ranges_.copied_by(variant);
     if (made.copies >= 0 && !moves_like_result(made.loops, made.copies)) made.copies = -1;
     return made;
+  }
+  /// Of a result whose elements lie in the order of the loop; 0 of others.
+  std::int64_t bytes_of_row() const {
+    const buffer& out = b_.result(s_);
+    if (out.form != form::shard || out.type.rank != s_.loop.rank || out.type.dims != s_.loop.dims) return 0;
+    if (inner_dim_of(s_, b_.program.buffers, b_.program.maps).position != s_.loop.rank - 1) return 0;
+    return stride_along(out, b_.addresses(out), s_.loop[0]) * size_of(out.type.element);
   }
   int variant_here() const {
     if (!ranges_.any()) return 0;

@@ -82,7 +82,7 @@ struct gradient_body {
     std::tuple<Args...> all(args...);
     indexed_vector<value> variables;
     (make_variables(std::get<Which>(all), variables), ...);
-    auto result = std::apply([](auto&... a) { return called(F{}, a...); }, all);
+    auto result = call_with_items([](auto&... a) { return called(F{}, a...); }, all);
     const value loss = loss_of(result);
     indexed_vector<value> cotangents(variables.size(), value{loss.in, no_node});
     if (loss.ok()) {
@@ -151,7 +151,7 @@ constexpr auto with_own_derivative(const Forward& forward, const Close& close, s
   };
   for_each_leaf<is_value>(all, named);
   r.first = next_node(*in);
-  auto [result, residuals] = std::apply([&](auto&... a) { return forward(a...); }, all);
+  auto [result, residuals] = call_with_items([&](auto&... a) { return forward(a...); }, all);
   const indexed_vector<value> unnamed = leaf_values(result);
   for_each_leaf<is_value>(result, named);
   // A result that is kept is kept under its name, so that a second derivative flows through what the first one reads.
@@ -239,8 +239,8 @@ template <class F, class... Args>
 constexpr auto vjp(const F& f, const Args&... args) {
   std::tuple<Args...> all(args...);
   indexed_vector<value> variables;
-  std::apply([&](auto&... a) { (detail::make_variables(a, variables), ...); }, all);
-  auto result = std::apply([&](auto&... a) { return f(a...); }, all);
+  detail::call_with_items([&](auto&... a) { (detail::make_variables(a, variables), ...); }, all);
+  auto result = detail::call_with_items([&](auto&... a) { return f(a...); }, all);
   return std::pair(result, detail::pullback<decltype(result), Args...>{result, all});
 }
 

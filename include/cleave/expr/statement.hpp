@@ -74,7 +74,7 @@ constexpr auto leaves_of(const A& a) {
 }
 template <class F, class... Args>
 constexpr auto leaves_of(const expression<F, Args...>& e) {
-  return std::apply([](const auto&... a) { return std::tuple_cat(leaves_of(a.it)...); }, e.args);
+  return call_with_items([](const auto&... a) { return std::tuple_cat(leaves_of(a.it)...); }, e.args);
 }
 
 template <class A, std::size_t First>

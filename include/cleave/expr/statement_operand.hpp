@@ -20,9 +20,9 @@ constexpr A shared_with(const A& a) {
       return A{shared_with(a[I])...};
     }(std::make_index_sequence<std::tuple_size_v<A>>{});
   } else if constexpr (is_tuple<A>) {
-    return std::apply([](const auto&... items) { return A(shared_with(items)...); }, a);
+    return call_with_items([](const auto&... items) { return A(shared_with(items)...); }, a);
   } else if constexpr (std::is_aggregate_v<A> && !std::is_array_v<A> && !std::is_empty_v<A> && !is_number<A>) {
-    return std::apply([](const auto&... fields) { return A{shared_with(fields)...}; }, tie_fields(a));
+    return call_with_fields([](const auto&... fields) { return A{shared_with(fields)...}; }, a);
   } else {
     return a;
   }

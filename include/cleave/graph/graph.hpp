@@ -121,7 +121,7 @@ struct node {
   /// reduce: how. Also of an input that is unreduced.
   reduction combine = reduction::sum;
   /// gather, scatter, cumulative, sort, argsort: {dim}. rename: {from, to}. split: {whole, major, minor}. merge:
-  /// {major, minor, whole}. iota: {dim}.
+  /// {major, minor, whole}. iota: {dim}. loop_slice: {dim of the loop, or no_dim}.
   fixed_array<dim_id, 3> which{};
   /// constant: the value.
   double scalar = 0;

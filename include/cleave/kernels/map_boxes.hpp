@@ -16,10 +16,14 @@ struct map_segment {
   struct source {
     std::size_t address;
     std::int64_t bytes;
+    /// Whether it moves through its array as the result does through its own.
+    bool beside_result = false;
   };
   bound_loops loops{};
   indexed_vector<source> from{};
   std::int64_t out_bytes = 0;
+  /// Its indices along the first dim of the loop.
+  std::int64_t first_row = 0, rows = 1;
   const map_functions* code = nullptr;
   /// The load that it copies, which moves like the result: nothing is to be done where both are one. -1: it computes.
   int copies = -1;
@@ -46,6 +50,9 @@ enum class box_part : std::uint8_t { all, waiting, others };
 struct map_boxes {
   indexed_vector<map_box> all{};
   std::int64_t units = 0;
+  /// The extent of the first dim of the loop, and the bytes of the result for each index of it. 0 bytes: the dims of
+  /// the loop are in another order in memory.
+  std::int64_t rows = 0, row_bytes = 0;
   /// The addresses of all loads of a run, segment by segment.
   indexed_vector<const void*> from{};
 
@@ -108,13 +115,36 @@ struct map_boxes_work {
 
 } // namespace detail
 
-/// Runs a map of several boxes, or a part of it. `at`: the addresses of the step's operands.
-inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* to, box_part part = box_part::all) {
+/// Takes the addresses of the step's operands.
+inline void take_addresses(map_boxes& boxes, const void* const* at) {
   std::size_t next = 0;
   for (const map_box& box : boxes.all)
     for (const map_segment& s : box.segments)
       for (const map_segment::source& load : s.from)
         boxes.from[next++] = static_cast<const char*>(at[load.address]) + load.bytes;
+}
+
+/// Indices `first` to `last` of the first dim of the loop, on this thread. `to` is where the result of index 0 is or
+/// would be.
+inline void run_rows_of_boxes(const map_boxes& boxes, void* to, std::int64_t first, std::int64_t last) {
+  const void* const* from = boxes.from.data();
+  for (const map_box& box : boxes.all)
+    for (const map_segment& s : box.segments) {
+      const void* const* const loads = from;
+      from += s.from.size();
+      const std::int64_t begin = first > s.first_row ? first - s.first_row : 0,
+                         end = last - s.first_row < s.rows ? last - s.first_row : s.rows;
+      void* const out = static_cast<char*>(to) + s.out_bytes;
+      if (begin >= end || s.stays(loads, out)) continue;
+      const bound_loops& l = s.loops;
+      const std::int64_t row = l.outer.size() / s.rows;
+      detail::map_work::run_elements({l, loads, out, *s.code}, begin * row, end * row);
+    }
+}
+
+/// Runs a map of several boxes, or a part of it. `at`: the addresses of the step's operands.
+inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* to, box_part part = box_part::all) {
+  take_addresses(boxes, at);
   if constexpr (on_host) {
     const detail::map_boxes_work work{boxes, to, part};
     detail::launch_units("cleave map", boxes.units, &detail::map_boxes_work::run, &work);

@@ -6,6 +6,8 @@
 #include <cleave/kernels/lines.hpp>
 #include <cleave/storage/as.hpp>
 
+#include <cstring>
+
 // The loops of a fold on the host: they compute lines of its expression and add them up. Compiled once.
 
 namespace cleave::inline v0 {
@@ -198,17 +200,24 @@ struct fold_work {
       }
     }
   }
+  std::int64_t end_of_piece(std::int64_t flat) const {
+    const std::int64_t range = l.folded.size();
+    return flat + l.chunk < range ? flat + l.chunk : range;
+  }
   /// The folded elements from `flat` on of one result, a piece of them.
   void run_piece(const odometer& kept, std::int64_t flat, char* out, memory& m) const {
-    const std::int64_t range = l.folded.size(), end = flat + l.chunk < range ? flat + l.chunk : range;
-    std::int64_t offset[max_walked];
     add.start(m.sums, vector_block);
+    add_elements(kept, flat, end_of_piece(flat), m);
+    add.finish_row(m.sums, out + kept.offset()[l.walked - 1] * bytes);
+  }
+  /// Adds folded elements `flat` to `end` of one result.
+  void add_elements(const odometer& kept, std::int64_t flat, std::int64_t end, memory& m) const {
+    std::int64_t offset[max_walked];
     for_each_block(l.folded, l.walked, flat, end,
                    [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
                      for (int k = 0; k < l.walked; ++k) offset[k] = kept.offset()[k] + at.offset()[k];
                      add_rows(lines(offset, at.apart(), rows, i, stop), m);
                    });
-    add.finish_row(m.sums, out + kept.offset()[l.walked - 1] * bytes);
   }
   /// Adds lines to results that lie along them, whose sums are in `m`.
   void add_columns(const line_block& b, memory& m) const {
@@ -230,8 +239,7 @@ struct fold_work {
     }
   }
   void run_stretch(const odometer& kept, std::int64_t number, std::int64_t first, std::int64_t stop, memory& m) const {
-    const std::int64_t range = l.folded.size(), begin = number * l.chunk,
-                       end = begin + l.chunk < range ? begin + l.chunk : range;
+    const std::int64_t begin = number * l.chunk, end = end_of_piece(begin);
     std::int64_t offset[max_walked];
     add.start(m.sums, stop - first);
     if (begin < end) {
@@ -301,7 +309,51 @@ inline void run_fold(const bound_loops& l, const void* const* from, void* to, vo
 inline bool runs_row_by_row(const bound_loops& l, const fold_functions& f) {
   return on_host && f.inner_folded && l.chunks == 1 && !detail::runs_shortly(l, f.strided_lines != nullptr);
 }
-/// Results `begin` to `end` of such a fold, on this thread.
+/// Whether a fold has one result and its folded range is cut in pieces.
+inline bool folds_in_pieces(const bound_loops& l, const fold_functions& f) {
+  return on_host && f.inner_folded && l.results == 1 && l.chunks > 1;
+}
+/// How far a thread is in such a fold: in which piece, and up to which element of the folded range.
+struct fold_progress {
+  std::int64_t piece, done;
+  alignas(64) char sums[vector_block * 16];
+};
+/// Begins at an element of the folded range, with the first piece that does not begin before it.
+inline void start_fold(const bound_loops& l, std::int64_t begin, fold_progress& p) {
+  p.piece = (begin + l.chunk - 1) / l.chunk;
+  p.done = p.piece * l.chunk;
+}
+/// Folds elements up to `stop`, in pieces that end before `end`. Elements are added in the same order as by `run_fold`:
+/// a line is cut only where it is a whole number of vectors away from where its piece began, if it is the only one.
+inline void go_on_with_fold(const bound_loops& l, const void* const* from, void* pieces, const fold_functions& f,
+                            std::int64_t stop, std::int64_t end, fold_progress& p) {
+  const detail::fold_work w{l, from, pieces, f, *f.pieces, f.computed_bytes};
+  const odometer kept(l.outer, l.outer.rank, l.walked, 0);
+  detail::fold_work::memory m;
+  std::memcpy(m.sums, p.sums, sizeof(p.sums));
+  while (p.piece < l.chunks) {
+    const std::int64_t begin = p.piece * l.chunk, last = w.end_of_piece(begin);
+    std::int64_t upto = stop < last ? stop : last;
+    if (upto < last)
+      upto = l.folded.rank > 1 ? upto - upto % l.inner.extent : p.done + (upto - p.done) / vector_block * vector_block;
+    if (last > end || upto <= p.done) break;
+    if (p.done == begin) w.add.start(m.sums, vector_block);
+    w.add_elements(kept, p.done, upto, m);
+    p.done = upto;
+    if (upto < last) break;
+    w.add.finish_row(m.sums, w.piece(p.piece) + kept.offset()[l.walked - 1] * w.bytes);
+    ++p.piece;
+  }
+  std::memcpy(p.sums, m.sums, sizeof(p.sums));
+}
+/// Folds the piece around an element, unless it begins there.
+inline void fold_piece_around(const bound_loops& l, const void* const* from, void* pieces, const fold_functions& f,
+                              std::int64_t at) {
+  if (at % l.chunk == 0) return;
+  const detail::fold_work w{l, from, pieces, f, *f.pieces, f.computed_bytes};
+  detail::fold_work::run_rows(&w, at / l.chunk, at / l.chunk + 1);
+}
+/// Results `begin` to `end` of a fold that runs row by row, on this thread.
 inline void run_part_of_fold(const bound_loops& l, const void* const* from, void* to, const fold_functions& f,
                              std::int64_t begin, std::int64_t end) {
   const detail::fold_work w{l, from, to, f, *f.results, f.stored_bytes};

@@ -40,15 +40,15 @@ struct propagation {
 constexpr void find_readers(propagation& p) {
   const std::size_t count = p.g.nodes.size();
   for (std::size_t v = 0; v < count; ++v) {
-    const node_id* in = p.nodes[v].in.data();
-    for (int k = 0; k < p.nodes[v].arity; ++k) ++p.first_reader[in[k] + 1u];
+    const node_id* in = p.nodes[v].in.items;
+    for (int k = 0; k < p.nodes[v].arity; ++k) ++p.first_reader.at[in[k] + 1u];
   }
-  for (std::size_t v = 0; v < count; ++v) p.first_reader[v + 1] += p.first_reader[v];
+  for (std::size_t v = 0; v < count; ++v) p.first_reader.at[v + 1] += p.first_reader.at[v];
   p.readers.assign(p.first_reader.back(), 0);
   indexed_vector<std::size_t> next(p.first_reader.begin(), p.first_reader.end());
   for (std::size_t v = 0; v < count; ++v) {
-    const node_id* in = p.nodes[v].in.data();
-    for (int k = 0; k < p.nodes[v].arity; ++k) p.readers[next[in[k]]++] = narrowed(v);
+    const node_id* in = p.nodes[v].in.items;
+    for (int k = 0; k < p.nodes[v].arity; ++k) p.readers.at[next.at[in[k]]++] = static_cast<node_id>(v);
   }
 }
 
@@ -57,7 +57,7 @@ constexpr void find_readers(propagation& p) {
 constexpr bool offer(propagation& p, std::size_t v, int position, axis_list list) {
   layout& l = p.of[v];
   const axis_list have = l[position];
-  if (have.packed == list.packed || (p.fixed[v] >> position & 1) != 0 || !list.starts_with(have)) return false;
+  if (have.packed == list.packed || (p.fixed.at[v] >> position & 1) != 0 || !list.starts_with(have)) return false;
   if (p.g.dims[p.nodes[v].type[position]].extent == 1) return false;
   const unsigned others = l.sharded_bits() & ~have.bits();
   const int begin = have.size(), end = list.size();
@@ -66,9 +66,9 @@ constexpr bool offer(propagation& p, std::size_t v, int position, axis_list list
   if (j == begin) return false;
   std::uint8_t* fresh = p.fresh.at;
   fresh[v] = 1;
-  const node_id* readers = p.readers.data();
-  const std::size_t last = p.first_reader[v + 1];
-  for (std::size_t e = p.first_reader[v]; e < last; ++e) fresh[readers[e]] = 1;
+  const node_id* readers = p.readers.at;
+  const std::size_t last = p.first_reader.at[v + 1];
+  for (std::size_t e = p.first_reader.at[v]; e < last; ++e) fresh[readers[e]] = 1;
   return true;
 }
 
@@ -77,7 +77,7 @@ constexpr bool offer(propagation& p, std::size_t v, int position, axis_list list
 constexpr void take_written(propagation& p) {
   for (std::size_t v = 0; v < p.g.nodes.size(); ++v) {
     p.of[v] = p.nodes[v].pin.reduced();
-    p.fixed[v] = p.nodes[v].pinned;
+    p.fixed.at[v] = p.nodes[v].pinned;
   }
   for (std::size_t r = 0; p.g.outputs_pinned && r < p.g.outputs.size(); ++r) {
     const std::size_t v = p.g.outputs[r];
@@ -110,15 +110,32 @@ constexpr bool visit_view(propagation& p, std::size_t v, const factor& f) {
 constexpr bool visit_factor(propagation& p, const factor& f, const std::size_t* tensors, int arity, unsigned silent,
                             unsigned& taken) {
   axis_list longest;
+  // The tensors that have it.
+  unsigned agree = 0;
+  const std::int8_t* at = f.at;
+  // The list of the tensor before, which is mostly that of the next.
+  std::uint64_t last_word = 0;
+  int last_position = -1;
+  axis_list last;
   for (int k = 0; k <= arity; ++k) {
-    const int position = f.at[k == arity ? in_result : k];
-    if (position < 0 || (silent >> k & 1) != 0) continue;
-    const layout& l = p.of[tensors[k]];
-    if ((l.word & layout::dims_mask) == 0) continue;
-    const axis_list list = l[position];
-    if (list.packed == 0 || list.packed == longest.packed) continue;
-    if (longest.packed == 0 || list.starts_with(longest)) longest = list;
-    else if (!longest.starts_with(list)) return false;
+    const int here = at[k == arity ? in_result : k];
+    if (here < 0 || (silent >> k & 1) != 0) continue;
+    const std::uint64_t there = p.of[tensors[k]].word & layout::dims_mask;
+    if (there == 0) continue;
+    if (there != last_word || here != last_position) {
+      last_word = there;
+      last_position = here;
+      last.packed = layout{there}.packed_axes(here);
+    }
+    if (last.packed == 0) continue;
+    if (last.packed == longest.packed) {
+      agree |= 1u << k;
+    } else if (longest.packed == 0 || last.starts_with(longest)) {
+      longest = last;
+      agree = 1u << k;
+    } else if (!longest.starts_with(last)) {
+      return false;
+    }
   }
   if (longest.packed == 0) return false;
   const unsigned axes = longest.bits();
@@ -126,8 +143,8 @@ constexpr bool visit_factor(propagation& p, const factor& f, const std::size_t* 
   taken |= axes;
   bool changed = false;
   for (int k = 0; k <= arity; ++k)
-    if (const int position = f.at[k == arity ? in_result : k]; position >= 0)
-      changed = offer(p, tensors[k], position, longest) || changed;
+    if (const int here = at[k == arity ? in_result : k]; here >= 0 && (agree >> k & 1) == 0)
+      changed = offer(p, tensors[k], here, longest) || changed;
   return changed;
 }
 
@@ -139,12 +156,16 @@ constexpr bool visit(propagation& p, std::size_t v, const op_rules& rules, bool 
   std::size_t tensors[max_arity + 1]{};
   unsigned silent = 0;
   const bool broadcasts = (rules.traits & planner::elementwise_op) != 0;
-  const node_id* in = n.in.data();
+  const node_id* in = n.in.items;
+  std::uint64_t words = p.of[v].word;
   for (int k = 0; k < arity; ++k) {
     tensors[k] = in[k];
+    words |= p.of[in[k]].word;
     if (!from_narrow && broadcasts && p.nodes[in[k]].type.rank < n.type.rank) silent |= 1u << k;
   }
   tensors[arity] = v;
+  // Nothing is sharded yet that could be propagated.
+  if (words == 0) return false;
   unsigned taken = 0;
   bool changed = false;
   const node_factors factors = p.factors[v];
@@ -166,7 +187,7 @@ constexpr bool visit_anew(propagation& p, std::size_t v, bool products, bool fro
 /// Visits all nodes, forward and backward, until nothing changes.
 constexpr void propagate(propagation& p, bool products, bool from_narrow) {
   const std::size_t count = p.g.nodes.size();
-  p.fresh.assign(count, 1);
+  for (std::size_t v = 0; v < count; ++v) p.fresh.at[v] = 1;
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t v = 0; v < count; ++v)

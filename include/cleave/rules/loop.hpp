@@ -16,9 +16,10 @@ constexpr bool leaves_ok(std::span<const value> all) {
 }
 
 constexpr value loop_part(recorder& in, op code, std::uint8_t loop, const tensor_type& type,
-                          std::span<const value> operands, source where) {
+                          std::span<const value> operands, source where, dim_id along = 0) {
   node n;
   n.code = code;
+  n.which[0] = along;
   n.type = type;
   n.of = loop;
   const loop_list& loops = in.made().loops;
@@ -55,8 +56,9 @@ constexpr value loop_slice_of(recorder& in, std::uint8_t loop, value stack, sour
   const tensor_type whole = in.at(stack).type;
   tensor_type t;
   t.element = whole.element;
-  for (int i = in.made().loops[loop - 1u].along == no_dim ? 0 : 1; i < whole.rank; ++i) t.append(whole[i]);
-  return loop_part(in, op::loop_slice, loop, t, std::array{stack}, where);
+  const dim_id along = in.made().loops[loop - 1u].along;
+  for (int i = along == no_dim ? 0 : 1; i < whole.rank; ++i) t.append(whole[i]);
+  return loop_part(in, op::loop_slice, loop, t, std::array{stack}, where, along);
 }
 
 /// What a carried value becomes, in its memory order and computed anew in every iteration: names for other values are
@@ -124,17 +126,21 @@ constexpr void factors_of_loop(const graph& g, const node& n, factor_list& list)
   add_factors_by_name(g, n, list, stacks(n) ? 1 : 0);
 }
 
+/// Whether a node is what a stack has at an index, and not a value from outside as a loop reads it.
+constexpr bool reads_stack(const node& n) { return n.code == op::loop_slice && n.which[0] != no_dim; }
+
 constexpr std::uint32_t traits_of_loop(const node& n) {
   std::uint32_t t = 0;
   if (n.code == op::loop_result) t |= planner::transparent | planner::fixed_strategy;
   if (n.code == op::loop_slice || n.code == op::loop_yield) t |= planner::follows_others | planner::fixed_strategy;
+  if (reads_stack(n)) t |= planner::chosen_last;
   if (n.code == op::carry) t |= planner::begins_loop;
   if (stacks(n)) t |= planner::special;
   return t;
 }
 
-/// What is read at an index of a stack is sharded as the stack is, and what goes to the next iteration as the carried
-/// value is.
+/// What a loop reads from outside is sharded as it is there, and what goes to the next iteration as the carried value
+/// is.
 constexpr strategy follow_loop(const planner::cost_model& m, const planner::assignment& a, std::size_t v) {
   const node& n = m.node_at(v);
   strategy s;

@@ -197,6 +197,69 @@ constexpr void offer_where_wanted(const planner::cost_model& m, planner::assignm
   }
 }
 
+/// Whether another reader has an operand as this node would need it.
+constexpr bool is_there_already(const planner::cost_model& m, const planner::assignment& a, std::size_t v, int k,
+                                layout need) {
+  const node_id u = m.node_at(v).in[k];
+  for (std::uint32_t e = m.first_edge.at[u]; e < m.first_edge.at[u + 1]; ++e)
+    if (m.edges.at[e].to != v && planner::needed(m, a, m.edges.at[e]).word == need.word) return true;
+  for (std::uint32_t result = m.last_output.at[u]; result != 0; result = m.other_output.at[result - 1])
+    if (planner::asked_of(m, a, result - 1).word == need.word) return true;
+  return false;
+}
+
+/// The strategies so far, with operands that are moved before, so that less is fetched, or nothing: sharded as the
+/// result is along the dims that maps name; or whole along them, where another reader has them so.
+constexpr void offer_moved_operands(const planner::cost_model& m, const planner::assignment& a, std::size_t v,
+                                    indexed_vector<strategy>& list) {
+  const node_factors factors = m.factors(v);
+  const std::size_t count = list.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    strategy like_result = list[i], whole = list[i];
+    for (const factor& f : factors) {
+      if (!f.is_fetched()) continue;
+      if (const int position = f.at[in_result]; position >= 0 && list[i].out.axes(position) != 0)
+        like_result.taken.set(f.taken, list[i].out[position]);
+      for (int k = 0; k < m.node_at(v).arity; ++k) {
+        if (f.at[k] < 0) continue;
+        layout need = planner::required(m, v, list[i], k);
+        need.clear(f.at[k]);
+        if (is_there_already(m, a, v, k, need)) whole.taken.set(f.taken, {});
+      }
+    }
+    for (const strategy& s : {like_result, whole})
+      if (!(s.taken == list[i].taken) && planner::valid(m, v, s)) list.push_back(s);
+  }
+}
+/// Axes that shard what maps name may be taken to another dim before, so that nothing is fetched.
+constexpr void offer_axes_elsewhere(const planner::cost_model& m, planner::assignment& a, std::size_t v,
+                                    indexed_vector<strategy>& list) {
+  const node& n = m.node_at(v);
+  const node_factors factors = m.factors(v);
+  strategy s = a.chosen.at[v];
+  axis_list axes;
+  unsigned mapped = 0;
+  for (const factor& f : factors) {
+    if (!f.is_fetched()) continue;
+    if (f.at[in_result] >= 0) s.out.clear(f.at[in_result]), mapped |= 1u << f.at[in_result];
+    for (int k = 0; k < n.arity; ++k) {
+      if (f.at[k] < 0 || (m.traits.at[n.in[k]] & planner::rematerialised) != 0) continue;
+      const axis_list own = planner::produced(m, a, n.in[k])[f.at[k]];
+      for (int j = 0; j < own.size(); ++j)
+        if (!axes.contains(own[j])) axes.push_back(own[j]);
+    }
+  }
+  for (int j = 0; j < axes.size(); ++j)
+    if ((s.out.used() >> axes[j] & 1) != 0) return;
+  if (axes.empty()) return;
+  for (int i = 0; i < n.type.rank; ++i) {
+    if ((mapped >> i & 1) != 0 || m.at[n.type[i]] < m.at.axes.product(s.out[i].then(axes))) continue;
+    strategy t = s;
+    t.out.set(i, s.out[i].then(axes));
+    planner::add_with_forwarding(m, a, v, t, list);
+  }
+}
+
 /// What is short, or read whole, may be fetched whole at once.
 constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                indexed_vector<strategy>& list) {
@@ -208,6 +271,9 @@ constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment
     if (factors.items[i].is_fetched() && factors.items[i].at[in_result] >= 0)
       s.out.clear(factors.items[i].at[in_result]);
   planner::add_with_forwarding(m, a, v, s, list);
+  if (!a.looks_further) return;
+  offer_axes_elsewhere(m, a, v, list);
+  offer_moved_operands(m, a, v, list);
 }
 
 /// Whether a node reads each dim of its operand at a fixed distance, so that it reads a shard and what is around it.

@@ -25,7 +25,7 @@ const auto& first_tensor(const A& a) {
   if constexpr (is_tensor<A>) return a;
   else if constexpr (is_std_array<A>) return first_tensor(a[0]);
   else if constexpr (is_tuple<A>) return first_tensor(std::get<0>(a));
-  else return first_tensor(std::get<0>(tie_fields(a)));
+  else return call_with_fields([](const auto& first, const auto&...) -> const auto& { return first_tensor(first); }, a);
 }
 
 /// A rank-0 tensor beside another one.

@@ -17,15 +17,37 @@ class fold_step final : public bound_step {
   fold_step(const binder& b, const step& s, const fold_functions& code) : step_(s), code_(code) {
     detail::loop_binder(b, s).bind_fold(loops_, code.inner_folded);
     cut_fold(loops_, code.inner_folded);
+    in_order_ = inner_dim_of(s, b.program.buffers, b.program.maps).position == s.loop.rank - 1;
   }
   comm::scratch_bytes shared_bytes() const override { return {fold_scratch(loops_, code_.computed_bytes), 0}; }
   void run(run_state& r) override {
     run_fold(loops_, operand_addresses(r, step_).from, r.at[step_.out], r.scratch.memory, code_);
   }
-  bool runs_by_rows() const override { return runs_row_by_row(loops_, code_); }
-  void run_rows(run_state& r, std::int64_t first, std::int64_t last, std::int64_t rows) const override {
-    const std::int64_t row = loops_.results / rows;
-    run_part_of_fold(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_, first * row, last * row);
+  int row_dims() const override {
+    if (runs_row_by_row(loops_, code_)) return step_.loop.rank - step_.folded;
+    return folds_all_rows() ? step_.loop.rank : 0;
+  }
+  bool folds_all_rows() const override { return in_order_ && folds_in_pieces(loops_, code_); }
+  void prepare_rows(run_state&, const row_setup& setup) override { setup_ = setup; }
+  void run_rows(run_state& r, const row_block& b) const override {
+    const operand_addresses operands(r, step_);
+    if (folds_all_rows()) {
+      const std::int64_t row = loops_.folded.size() / b.rows;
+      fold_progress& p = b.progress[setup_.fold];
+      if (b.first == b.begin) start_fold(loops_, b.begin * row, p);
+      go_on_with_fold(loops_, operands.from, setup_.scratch, code_, b.last * row, b.end * row, p);
+    } else {
+      const std::int64_t row = loops_.results / b.rows;
+      run_part_of_fold(loops_, operands.from, r.at[step_.out], code_, b.first * row, b.last * row);
+    }
+  }
+  void finish_rows(run_state& r, const indexed_vector<std::int64_t>& cuts) const override {
+    if (!folds_all_rows()) return;
+    const operand_addresses operands(r, step_);
+    const std::int64_t row = loops_.folded.size() / cuts.back();
+    for (std::size_t i = 1; i + 1 < cuts.size(); ++i)
+      fold_piece_around(loops_, operands.from, setup_.scratch, code_, cuts[i] * row);
+    code_.join(loops_, setup_.scratch, r.at[step_.out]);
   }
   const bound_loops& loops() const { return loops_; }
 
@@ -33,6 +55,9 @@ class fold_step final : public bound_step {
   const step& step_;
   const fold_functions& code_;
   bound_loops loops_{};
+  /// Whether the loops run in the order of the dims.
+  bool in_order_ = false;
+  row_setup setup_{};
 };
 
 namespace detail {

@@ -9,6 +9,7 @@
 #include <cleave/execute/step_form.hpp>
 #include <cleave/execute/steps/exchange.hpp>
 #include <cleave/kernels/map.hpp>
+#include <cleave/kernels/rolling_map.hpp>
 #include <cleave/storage/as.hpp>
 
 // One pass over memory for a chain of elementwise operations.
@@ -32,13 +33,13 @@ class map_step final : public bound_step {
     if (large_) loops_.past_caches = !overwrites(operands, to);
     run_map(loops_, operands.from, to, code_);
   }
-  bool runs_by_rows() const override { return on_host && !loops_.tiled; }
-  void prepare_rows(run_state& r, bool read_again) override {
-    if (large_) loops_.past_caches = !read_again && !overwrites(operand_addresses(r, step_), r.at[step_.out]);
+  int row_dims() const override { return on_host && !loops_.tiled ? step_.loop.rank : 0; }
+  void prepare_rows(run_state& r, const row_setup& setup) override {
+    if (large_) loops_.past_caches = !setup.read_again && !overwrites(operand_addresses(r, step_), r.at[step_.out]);
   }
-  void run_rows(run_state& r, std::int64_t first, std::int64_t last, std::int64_t rows) const override {
-    const std::int64_t row = loops_.outer.size() / rows;
-    run_part_of_map(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_, first * row, last * row);
+  void run_rows(run_state& r, const row_block& b) const override {
+    const std::int64_t row = loops_.outer.size() / b.rows;
+    run_part_of_map(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_, b.first * row, b.last * row);
   }
   const bound_loops& loops() const { return loops_; }
 
@@ -69,24 +70,84 @@ class boxed_map_step final : public bound_step {
  public:
   boxed_map_step(const binder& b, const step& s, const map_code& code)
       : step_(s), boxes_(detail::box_binder(b, s, code.functions, code.selects).bind()),
-        awaited_(detail::awaited_by(b.program, b.number_of(s))) {}
+        rolling_(boxes_, fitting(b, s)), awaited_(detail::awaited_by(b.program, b.number_of(s))),
+        free_(rows_without_waiting(boxes_)) {}
   void run(run_state& r) override {
     const operand_addresses in(r, step_);
-    bool travels = false;
-    for (std::size_t begun : awaited_) travels = travels || exchange_of(r, begun).communicates();
+    for (std::size_t k = 0; k < step_.in.size(); ++k)
+      if (in.from[k] == r.at[step_.out] && rolling_.rolls(k)) return roll(r, in, k);
+    const bool travels = messages_travel(r);
     if (travels) run_map_boxes(boxes_, in.from, r.at[step_.out], box_part::others);
-    for (std::size_t begun : awaited_) exchange_of(r, begun).finish(r);
+    await_messages(r);
     run_map_boxes(boxes_, in.from, r.at[step_.out], travels ? box_part::waiting : box_part::all);
+  }
+  bool may_replace(std::size_t buffer) const override {
+    for (std::size_t k = 0; k < step_.in.size(); ++k)
+      if (step_.in[k] == buffer && rolling_.may_replace(k)) return true;
+    return false;
+  }
+
+  int row_dims() const override { return on_host && boxes_.row_bytes > 0 ? 1 : 0; }
+  void prepare_rows(run_state& r, const row_setup&) override {
+    take_addresses(boxes_, operand_addresses(r, step_).from);
+  }
+  range free_rows(run_state& r, std::int64_t rows) const override {
+    return messages_travel(r) ? free_ : range{0, rows};
+  }
+  void await_messages(run_state& r) override {
+    for (std::size_t begun : awaited_) exchange_of(r, begun).finish(r);
+  }
+  void run_rows(run_state& r, const row_block& b) const override {
+    run_rows_of_boxes(boxes_, r.at[step_.out], b.first, b.last);
   }
 
  private:
   static exchange_step& exchange_of(const run_state& r, std::size_t begun) {
     return static_cast<exchange_step&>(*r.steps[begun]);
   }
+  bool messages_travel(const run_state& r) const {
+    for (std::size_t begun : awaited_)
+      if (exchange_of(r, begun).communicates()) return true;
+    return false;
+  }
+  /// The operands whose memory may become that of the result, a bit each.
+  static std::uint64_t fitting(const binder& b, const step& s) {
+    std::uint64_t fits = 0;
+    const buffer& to = b.result(s);
+    for (std::size_t k = 0; k < s.in.size(); ++k) {
+      const buffer& x = b.operand(s, k);
+      if (x.form == form::shard && x.type == to.type && x.where == to.where) fits |= std::uint64_t{1} << k;
+    }
+    return fits;
+  }
+  /// The longest stretch of rows that needs no halo.
+  static range rows_without_waiting(const map_boxes& boxes) {
+    range longest{0, 0};
+    std::int64_t begin = 0;
+    const auto end_at = [&](std::int64_t end) {
+      if (end - begin > longest.size()) longest = {begin, end};
+    };
+    for (const map_box& box : boxes.all) {
+      if (!box.waits) continue;
+      const map_segment& s = box.segments.front();
+      end_at(s.first_row);
+      begin = std::max(begin, s.first_row + s.rows);
+    }
+    end_at(boxes.rows);
+    return longest;
+  }
+  /// The result takes the place of an operand. What is on its way from it to others must have left.
+  void roll(run_state& r, const operand_addresses& in, std::size_t replaced) {
+    await_messages(r);
+    take_addresses(boxes_, in.from);
+    rolling_.run(boxes_, replaced, in.from, as<char>(r.at[step_.out]));
+  }
 
   const step& step_;
   map_boxes boxes_;
+  rolling_map rolling_;
   indexed_vector<std::size_t> awaited_;
+  range free_;
 };
 
 namespace detail {

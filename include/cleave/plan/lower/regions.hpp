@@ -17,7 +17,7 @@ struct assigned_graph {
   const sizes& at;
   const policy& rule;
 
-  constexpr const node& node_at(std::size_t v) const { return g.nodes[v]; }
+  constexpr const node& node_at(std::size_t v) const { return g.nodes.at[v]; }
 };
 
 /// One region of an operand that several operations share, and so one exchange: all neighbours of a stencil come at

@@ -44,6 +44,14 @@ constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v)
   }
 }
 
+/// A step that fetches what it lacks goes on to fetch from where its operand is, whatever its own layout.
+constexpr void fetch_anew(const cost_model& m, assignment& a, std::size_t v) {
+  if ((m.traits.at[v] & fetches_operands) == 0) return;
+  strategy next = a.chosen.at[v];
+  fetch_from_own_layout(m, a, v, next);
+  if (!(next == a.chosen.at[v]) && valid(m, v, next)) set_strategy(m, a, v, next);
+}
+
 /// Sets a strategy and lets the ops that agreed with the old layout follow: elementwise ones, and products too if
 /// asked.
 constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const strategy& s, bool products) {
@@ -82,7 +90,10 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     } else {
       strategy agreed = was;
       project(m, w, k, old, agreed);
-      if (!agreed.divides_like(was)) continue;
+      if (!agreed.divides_like(was)) {
+        fetch_anew(m, a, w);
+        continue;
+      }
     }
     const node& reader = m.node_at(w);
     strategy next = was;
@@ -107,6 +118,11 @@ constexpr void begin_change(assignment& a) {
   a.undo.count = 0;
   a.undo_needs.count = 0;
   a.stopped_at_product = false;
+}
+/// Lets a change that was priced and grew be priced again.
+constexpr void go_on_with_change(assignment& a) {
+  ++a.round;
+  for (std::size_t i = 0; i < a.undo.count; ++i) a.changed_in.at[a.undo.at[i].node] = a.round;
 }
 /// Takes a change back.
 constexpr void take_back(const cost_model& m, assignment& a) {
@@ -207,31 +223,26 @@ constexpr void keep_change(const cost_model& m, assignment& a) {
     for (std::size_t i = 0; i < a.undo.count; ++i) a.journal.push_back(a.undo.at[i]);
 }
 
-/// Makes a change if the whole becomes cheaper by it. With `tie`, only tells whether it would cost no more.
-constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, const strategy& s,
-                          followers who, bool* tie = nullptr) {
-  if (s == a.chosen.at[v]) return false;
-  ++a.tries;
-  begin_change(a);
-  if (who == followers::none) set_strategy(m, a, v, s);
-  else ripple(m, a, v, s, who == followers::products);
+/// Accepts the change that was begun if the whole becomes cheaper by it. With `tie`, only tells whether it would cost
+/// no more.
+constexpr bool accept_if_cheaper(const cost_model& m, assignment& a, fingerprints& f, bool* tie = nullptr) {
   const double flops_after = flops_after_change(m, a);
   const std::size_t found = find_priced(m, a);
   double after = 0, before = 0;
-  for (std::size_t i = 0; i < found; ++i) {
-    const std::size_t u = a.priced.at[i];
-    const double price = node_price(m, a, u);
+  for (std::size_t i = 0; i < found; ++i) before += a.price.at[a.priced.at[i]];
+  before += flops_price(m, a, a.flops);
+  const double work = flops_price(m, a, flops_after);
+  const double most = before + m.limits.equal_prices * before, least = before - m.limits.equal_prices * before;
+  // Prices only add up: what costs too much before all of it is priced costs too much.
+  const double enough = tie != nullptr ? most : least;
+  for (std::size_t i = 0; i < found && after + work <= enough; ++i) {
+    const double price = node_price(m, a, a.priced.at[i]);
     a.new_prices.at[i] = price;
     after += price;
-    before += a.price.at[u];
   }
-  after += flops_price(m, a, flops_after);
-  before += flops_price(m, a, a.flops);
-  if (tie != nullptr) *tie = after <= before + m.limits.equal_prices * before;
-  if (tie != nullptr || !(after < before - m.limits.equal_prices * before)) {
-    take_back(m, a);
-    return false;
-  }
+  after += work;
+  if (tie != nullptr) *tie = after <= most;
+  if (tie != nullptr || !(after < least)) return false;
   for (std::size_t i = 0; i < found; ++i) a.price.at[a.priced.at[i]] = a.new_prices.at[i];
   for (std::size_t i = 0; i < a.undo.count; ++i) {
     const std::size_t u = a.undo.at[i].node;
@@ -244,6 +255,19 @@ constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, s
   count_work(m, a);
   a.flops = flops_after;
   return true;
+}
+
+/// Makes a change if the whole becomes cheaper by it. With `tie`, only tells whether it would cost no more.
+constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, const strategy& s,
+                          followers who, bool* tie = nullptr) {
+  if (s == a.chosen.at[v]) return false;
+  ++a.tries;
+  begin_change(a);
+  if (who == followers::none) set_strategy(m, a, v, s);
+  else ripple(m, a, v, s, who == followers::products);
+  if (accept_if_cheaper(m, a, f, tie)) return true;
+  take_back(m, a);
+  return false;
 }
 
 } // namespace cleave::inline v0::planner

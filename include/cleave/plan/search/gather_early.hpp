@@ -78,7 +78,7 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
   indexed_vector<std::uint64_t> in_vain;
   for (std::size_t v = 0; v < m.count; ++v) {
     if (later[v] == 0 || !gather_pays(m, a, v, later[v])) continue;
-    const std::uint64_t fingerprint = f.valid.at[v] != 0 ? f.of.at[v] : 0;
+    const std::uint64_t fingerprint = f.valid.at[v] != 0 ? f.of[v] : 0;
     bool seen = false;
     for (std::size_t i = 0; i < in_vain.size() && fingerprint != 0 && !seen; ++i) seen = in_vain[i] == fingerprint;
     if (seen) continue;

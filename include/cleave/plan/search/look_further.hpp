@@ -36,8 +36,10 @@ constexpr void slice_later(const cost_model& m, assignment& a, fingerprints& f) 
   bool changed = false;
   for (std::size_t v = m.count; v-- > 0;) {
     if (a.price.at[v] > 0) left.at[v] = m.limits.slices_above;
-    if (left.at[v] == 0 || is_fixed(m, a, v)) continue;
-    changed = take_unsliced(m, a, f, v) || changed;
+    if (left.at[v] == 0) continue;
+    // What is moved after a loop comes through the value that the loop carries, which has no choice.
+    if (!is_fixed(m, a, v)) changed = take_unsliced(m, a, f, v) || changed;
+    else if (!is_transparent(m, a, v)) continue;
     if ((m.traits.at[v] & contracting) != 0) continue;
     for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
       if (std::uint8_t& above = left.at[m.operand.at[slot]]; above + 1 < left.at[v]) above = narrowed(left.at[v] - 1);
@@ -45,15 +47,86 @@ constexpr void slice_later(const cost_model& m, assignment& a, fingerprints& f) 
   if (changed) improve(m, a, f, m.limits.sweeps);
 }
 
-/// Looks further around reductions and exchanges, and puts slices off. Only here, where nothing else is cheaper any
-/// more, so that no plan becomes dearer by it.
-constexpr void look_further(const cost_model& m, assignment& a, fingerprints& f) {
+/// Computes the operands of what was changed, from the `first`-th change on, as they are needed.
+constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t first) {
+  const std::size_t end = a.undo.count;
+  for (std::size_t i = first; i < end; ++i) {
+    const std::size_t v = a.undo.at[i].node;
+    for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) {
+      const std::size_t u = m.operand.at[slot];
+      if (a.changed_in.at[u] == a.round || is_fixed(m, a, u) || (m.traits.at[u] & contracting) != 0) continue;
+      const layout need = a.need.at[m.edge_of.at[slot]];
+      if (need.word == produced(m, a, u).word || need.is_partial()) continue;
+      strategy s = a.chosen.at[u];
+      shard_result(m, u, need, s);
+      s.forwarded = 0;
+      s.partial_operands = 0;
+      fetch_from_own_layout(m, a, u, s);
+      derive_unreduced(m.node_at(u), s);
+      if (valid(m, u, s)) set_strategy(m, a, u, s);
+    }
+  }
+}
+
+/// Tries a strategy together with what follows it and with what it reads, up to some operations upstream.
+constexpr bool try_with_operands(const cost_model& m, assignment& a, fingerprints& f, std::size_t v,
+                                 const strategy& s) {
+  ++a.tries;
+  begin_change(a);
+  ripple(m, a, v, s, false);
+  std::size_t first = 0;
+  for (int depth = 0; depth < m.limits.pulled_through; ++depth) {
+    const std::size_t end = a.undo.count;
+    pull_operands(m, a, first);
+    if (a.undo.count == end) break;
+    first = end;
+    go_on_with_change(a);
+    if (accept_if_cheaper(m, a, f)) return true;
+  }
+  take_back(m, a);
+  return false;
+}
+
+/// Where something is moved, what it is made of may be moved for less: tries each strategy of what is moved, or of what
+/// needs it so, together with its operands and theirs. No change of a single node would find that. Whether anything was
+/// found.
+constexpr bool move_earlier(const cost_model& m, assignment& a, fingerprints& f) {
+  bool changed = false;
+  a.tries = 0;
+  const int most = m.rule.effort > 0 ? m.rule.effort : m.limits.pulled_at_most;
+  for (std::size_t v = m.count; v-- > 0;) {
+    if (is_fixed(m, a, v) || (a.price.at[v] == 0 && !must_move(m, a, v))) continue;
+    // A product has many strategies, of which search_wider has tried each.
+    if (m.rule.effort == 0 && (m.traits.at[v] & contracting) != 0) continue;
+    find_candidates(m, a, v, a.candidates);
+    bool better = false;
+    for (std::size_t i = 0; i < a.candidates.size() && !better; ++i) {
+      const strategy s = a.candidates[i];
+      if (tried_already(a.candidates, 0, i) || repeats_too_much(m, a, v, s)) continue;
+      if (a.tries == most) return changed;
+      better = try_with_operands(m, a, f, v, s);
+    }
+    changed = changed || better;
+  }
+  return changed;
+}
+
+/// Looks further around reductions and exchanges, moves stacks otherwise before the loops that read them, and puts
+/// slices off.
+/// Only here, where nothing else is cheaper any more, so that no plan becomes dearer by it.
+constexpr void look_further(cost_model& m, assignment& a, fingerprints& f) {
   a.looks_further = true;
+  // A stack that is sharded along the dim of the loop must be moved before it anyway. The others are moved index by
+  // index, as weights that are gathered layer by layer: a whole stack would take more memory.
+  for (std::size_t v = 0; v < m.count; ++v)
+    if ((m.traits.at[v] & chosen_last) != 0 && produced(m, a, m.operand.at[m.first_slot.at[v]]).axes(0) != 0)
+      m.traits.at[v] &= ~(follows_others | fixed_strategy);
   f.salt = 1;
   for (std::size_t v = 0; v < m.count; ++v)
-    a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps)) != 0 && (m.traits.at[v] & contracting) == 0 ? 1 : 0;
+    a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps | chosen_last)) != 0 && (m.traits.at[v] & contracting) == 0;
   improve(m, a, f, m.limits.sweeps);
   slice_later(m, a, f);
+  if (move_earlier(m, a, f)) improve(m, a, f, m.limits.sweeps);
 }
 
 } // namespace cleave::inline v0::planner
