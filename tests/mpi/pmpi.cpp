@@ -65,16 +65,20 @@ void charge_message(std::int64_t count, MPI_Datatype type, int source, MPI_Comm 
 
 } // namespace
 
-std::int64_t support::charged_bytes() { return bytes_moved; }
-std::int64_t support::charged_calls() { return calls_made; }
-std::int64_t support::sent_messages() { return messages_sent; }
-std::int64_t support::collective_order() { return order; }
+// What went through shared memory is added: only there the library counts itself.
+std::int64_t support::charged_bytes() { return bytes_moved + cleave::comm::traffic().bytes; }
+std::int64_t support::charged_calls() { return calls_made + cleave::comm::traffic().calls; }
+std::int64_t support::sent_messages() { return messages_sent + cleave::comm::traffic().messages; }
+std::int64_t support::collective_order() {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(order) + cleave::comm::traffic().order);
+}
 void support::fail_calls(std::int64_t next) { calls_to_fail = next; }
 void support::reset_charges() {
   bytes_moved = 0;
   calls_made = 0;
   messages_sent = 0;
   order = 0;
+  cleave::comm::traffic() = {};
 }
 std::int64_t support::over_ranks(std::int64_t mine) {
   std::int64_t most = 0;
@@ -161,6 +165,14 @@ int MPI_Isend(const void* in, int count, MPI_Datatype type, int target, int tag,
   if (fails()) return MPI_ERR_OTHER;
   ++messages_sent;
   return PMPI_Isend(in, count, type, target, tag, comm, request);
+}
+int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* found, MPI_Status* status) {
+  const support::uncounted in_mpi;
+  return PMPI_Iprobe(source, tag, comm, found, status);
+}
+int MPI_Reduce_local(const void* in, void* inout, int count, MPI_Datatype type, MPI_Op op) {
+  const support::uncounted in_mpi;
+  return PMPI_Reduce_local(in, inout, count, type, op);
 }
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
   const support::uncounted in_mpi;

@@ -328,6 +328,7 @@ TEST(semantics, input_is_agreed_when_tensors_are_made_and_never_again) {
 }
 
 TEST(semantics, failed_calls_of_mpi_break_the_grid) {
+  const support::only_mpi no_windows;
   const cleave::grid fine(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
   const auto broken_by = [&](auto&& use) {
     cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});

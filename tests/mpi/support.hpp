@@ -29,6 +29,20 @@ void fail_calls(std::int64_t next);
 /// The largest number of all ranks, without being counted.
 std::int64_t over_ranks(std::int64_t mine);
 
+/// While one lives, grids are made that communicate by MPI alone: for tests of what MPI itself does.
+class only_mpi {
+ public:
+  only_mpi() : before_(cleave::comm::transport_mode()) {
+    cleave::comm::transport_mode() = cleave::comm::transport::mpi;
+  }
+  ~only_mpi() { cleave::comm::transport_mode() = before_; }
+  only_mpi(const only_mpi&) = delete;
+  only_mpi& operator=(const only_mpi&) = delete;
+
+ private:
+  cleave::comm::transport before_;
+};
+
 /// Allocations by operator new in this process so far.
 std::int64_t allocations();
 

@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/messages.hpp>
+#include <cleave/comm/node_group.hpp>
 #include <cleave/comm/parts.hpp>
 
 namespace cleave::inline v0::comm {
 
 /// The last axes of some dims disappear: every device of the axes receives the shards of all. Blocks must nest.
-/// Communication: MPI_Allgather; MPI_Allgatherv if blocks differ; messages in chunks above the limit of counts.
+/// Communication: MPI_Allgather; MPI_Allgatherv if blocks differ; messages in chunks above the limit of counts; or the
+/// same through shared memory.
 class all_gather {
  public:
   all_gather(grid_state& grid, const transfer& t) : element_(t.element), elements_(held_before(grid, t).elements()) {
@@ -16,6 +19,7 @@ class all_gather {
     group_ = grid.group_of(t.axes);
     const box to = held_after(grid, t);
     for (std::int64_t r = 0; r < n; ++r) unpack_.append_unpack(held_before(grid, t, grid.member(t.axes, r)), to);
+    if (group_.together != nullptr) group_.together->reserve(unpack_.blocks.widest() * size_of(element_));
     // All ranks of the group know all blocks, so they make the same call.
     if (unpack_.elements() > count_limit()) own_ = rank_blocks::repeated(elements_, group_.size);
     else counts_ = call_counts(unpack_.blocks);
@@ -29,6 +33,7 @@ class all_gather {
   void run(const void* in, void* out, const scratch& s) {
     if (group_.size == 1) return copy_bytes(out, in, bytes());
     if (unpack_.elements() == 0) return;
+    if (group_.together != nullptr && !port_.staged()) return gather_on_node(in, out);
     void* const gathered = unpack_.direct ? out : s.memory;
     port_.call(in, bytes(), gathered, received(), s.host, [&](const void* from, void* into) { gather(from, into); });
     if (!unpack_.direct) unpack_.run(gathered, out, element_);
@@ -39,6 +44,21 @@ class all_gather {
   std::int64_t received() const { return unpack_.elements() * size_of(element_); }
   bool is_large() const { return !own_.counts().empty(); }
 
+  /// Every device puts the others' shards where they belong.
+  void gather_on_node(const void* in, void* out) {
+    const auto& blocks = unpack_.blocks;
+    const std::int64_t size = size_of(element_);
+    traffic().collective(2, group_.size, (blocks.end() - elements_) * size);
+    unpack_range(unpack_.copies[group_.rank], 0, elements_, in, out, size);
+    group_.together->gather(
+        blocks.widest(), elements_, size, [&](int r) { return blocks.count(r); },
+        [&](std::int64_t first, std::int64_t n, void* to) {
+          copy_bytes(to, element_at(in, first, element_), n * size);
+        },
+        [&](int r, std::int64_t first, std::int64_t n, const void* from) {
+          unpack_range(unpack_.copies[r], first, n, from, out, size);
+        });
+  }
   void gather(const void* from, void* into) {
     const MPI_Datatype type = datatype_of(element_);
     if (is_large()) {

@@ -2,13 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/messages.hpp>
+#include <cleave/comm/node_group.hpp>
 #include <cleave/comm/parts.hpp>
+
+#include <algorithm>
 
 namespace cleave::inline v0::comm {
 
 /// Axes move from the ends of some dims to the ends of others: every device of the axes sends each other device the
 /// part that is its own from now on. Blocks must nest.
-/// Communication: MPI_Alltoall; MPI_Alltoallv if blocks are uneven; messages in chunks above the limit of counts.
+/// Communication: MPI_Alltoall; MPI_Alltoallv if blocks are uneven; messages in chunks above the limit of counts; or
+/// the same through shared memory.
 class all_to_all {
  public:
   all_to_all(grid_state& grid, const transfer& t) : element_(t.element) {
@@ -17,6 +22,7 @@ class all_to_all {
     const std::int64_t n = grid.sizes().product(t.axes);
     if (n == 1) return;
     group_ = grid.group_of(t.axes);
+    own_ = copy_between(intersect(from, to), from, to);
     for (std::int64_t r = 0; r < n; ++r) {
       const coordinates peer = grid.member(t.axes, r);
       pack_.append_pack(intersect(from, held_after(grid, t, peer)), from);
@@ -24,6 +30,10 @@ class all_to_all {
     }
     // Both are facts of the sizes, so that all ranks make the same call.
     even_ = even(t, grid.sizes());
+    if (group_.together != nullptr) {
+      widest_ = even_ ? pack_.blocks.widest() : widest_of(grid, t, n);
+      group_.together->reserve(widest_ * n * size_of(element_));
+    }
     large_ = largest(t, grid.sizes()) > count_limit();
     if (large_) messages_.reserve(messages::requests_for(pack_.blocks) + messages::requests_for(unpack_.blocks));
     else send_ = call_counts(pack_.blocks), receive_ = call_counts(unpack_.blocks);
@@ -37,6 +47,7 @@ class all_to_all {
   void run(const void* in, void* out, const scratch& s) {
     if (group_.size == 1) return copy_bytes(out, in, elements_ * size_of(element_));
     if (even_ && elements_ == 0) return;
+    if (group_.together != nullptr && !port_.staged()) return exchange_on_node(in, out);
     if (!pack_.direct) pack_.run(in, s.memory, element_);
     const void* const packed = pack_.direct ? in : s.memory;
     void* const arriving = unpack_.direct ? out : s.memory + packed_bytes();
@@ -50,6 +61,31 @@ class all_to_all {
   std::int64_t received() const { return unpack_.elements() * size_of(element_); }
   std::int64_t packed_bytes() const { return pack_.direct ? 0 : aligned(sent()); }
 
+  /// The elements of the longest block between any two devices of the group.
+  static std::int64_t widest_of(const grid_state& grid, const transfer& t, std::int64_t devices) {
+    std::int64_t most = 0;
+    for (std::int64_t from = 0; from < devices; ++from) {
+      const box held = held_before(grid, t, grid.member(t.axes, from));
+      for (std::int64_t to = 0; to < devices; ++to)
+        most = std::max(most, intersect(held, held_after(grid, t, grid.member(t.axes, to))).elements());
+    }
+    return most;
+  }
+  /// Every device packs for the others what they put where it belongs.
+  void exchange_on_node(const void* in, void* out) {
+    const std::int64_t size = size_of(element_);
+    const int here = group_.rank;
+    traffic().collective(3, group_.size, received() - unpack_.blocks.count(here) * size);
+    copy_box(own_, in, out, size);
+    group_.together->exchange(
+        widest_, size, [&](int r) { return pack_.blocks.count(r); }, [&](int r) { return unpack_.blocks.count(r); },
+        [&](int r, std::int64_t first, std::int64_t n, void* to) {
+          pack_range(pack_.copies[r], first, n, in, to, size);
+        },
+        [&](int r, std::int64_t first, std::int64_t n, const void* from) {
+          unpack_range(unpack_.copies[r], first, n, from, out, size);
+        });
+  }
   void exchange(const void* from, void* into) {
     const MPI_Datatype type = datatype_of(element_);
     if (large_) {
@@ -68,7 +104,8 @@ class all_to_all {
   port port_{};
   bool even_ = true;
   bool large_ = false;
-  std::int64_t elements_ = 0;
+  std::int64_t elements_ = 0, widest_ = 0;
+  box_copy own_{};
   group group_{};
   packing pack_{}, unpack_{};
   call_counts send_{}, receive_{};

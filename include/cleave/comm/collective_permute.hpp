@@ -14,7 +14,7 @@ class collective_permute {
  public:
   collective_permute(grid_state& grid, const transfer& t)
       : t_(t), sizes_(grid.sizes()), here_(grid.here()), sharded_(t.from.sharded()), replicated_(~t.from.used()),
-        parts_(grid.world(), t.element) {
+        parts_(grid.devices(), t.element) {
     const box have = held_before(grid, t), want = held_after(grid, t);
     parts_.keep(copy_between(intersect(want, have), have, want));
     plan_sends(have);

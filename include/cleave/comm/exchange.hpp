@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/exchange_pieces.hpp>
 #include <cleave/comm/grid_state.hpp>
+#include <cleave/comm/messages.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/storage/fill.hpp>
 
@@ -18,6 +19,7 @@ class exchange final : public bound_exchange {
  public:
   exchange(grid_state& grid, exchange_spec spec) : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element) {
     for (const dim_map& m : e_.maps) at_run_time_ = at_run_time_ || m.at_run_time != 0;
+    grid.devices();
     find_members();
     zero_ = allocate(16);
     fill_identity(zero_.get(), 16 / size_of(element_), element_, reduction::sum);
@@ -34,19 +36,15 @@ class exchange final : public bound_exchange {
     scratch_ = s;
     out_ = out;
     for (const box_copy& c : blank_) copy_box(c, zero_.get(), out, size());
+    const group& devices = grid_->devices();
     for (const message& m : receive_)
-      messages_.receive(port_.incoming(landing(m), host_receiving(m)), m.elements, element_, m.rank,
-                        grid_->world().handle);
+      if (const part_copy& first = m.parts.front(); is_box(m))
+        messages_.receive(first.copy, target(first.stage), element_, m.rank, devices);
+      else messages_.receive(port_.incoming(landing(m), host_receiving(m)), m.elements, element_, m.rank, devices);
     for (const message& m : send_)
-      if (!m.direct)
+      if (!m.direct && !is_box(m))
         for (const part_copy& p : m.parts) copy_box(p.copy, in[p.operand], s.memory, size());
-    for (const message& m : send_) {
-      const part_copy& first = m.parts.front();
-      const void* from = m.direct ? element_at(in[first.operand], first.copy.from_offset, element_)
-                                  : element_at(s.memory, m.offset, element_);
-      messages_.send(port_.outgoing(from, s.host + m.offset * size(), m.elements * size()), m.elements, element_,
-                     m.rank, grid_->world().handle);
-    }
+    for (const message& m : send_) send(m, in, devices);
     for (const part_copy& p : keep_) copy_box(p.copy, in[p.operand], target(p.stage), size());
   }
   bool communicates() const { return !send_.empty() || !receive_.empty(); }
@@ -54,6 +52,7 @@ class exchange final : public bound_exchange {
   void finish() override {
     messages_.wait();
     for (const message& m : receive_) {
+      if (is_box(m)) continue;
       port_.arrived(landing(m), host_receiving(m), m.elements * size());
       if (m.direct) continue;
       for (const part_copy& p : m.parts) copy_box(p.copy, receiving(), target(p.stage), size());
@@ -90,6 +89,19 @@ class exchange final : public bound_exchange {
   };
 
   std::int64_t size() const { return size_of(element_); }
+  /// Whether a message is one box that is packed and unpacked on its way.
+  bool is_box(const message& m) const {
+    return m.parts.size() == 1 && messages::on_node(m.rank, grid_->devices()) && !port_.staged();
+  }
+  void send(const message& m, const void* const* in, const group& devices) {
+    const part_copy& first = m.parts.front();
+    const void* const operand = in[first.operand];
+    if (is_box(m)) return messages_.send(first.copy, operand, element_, m.rank, devices);
+    const void* from = m.direct ? element_at(operand, first.copy.from_offset, element_)
+                                : element_at(scratch_.memory, m.offset, element_);
+    messages_.send(port_.outgoing(from, scratch_.host + m.offset * size(), m.elements * size()), m.elements, element_,
+                   m.rank, devices);
+  }
   // The scratch memory has three parts: what is sent, what is received, and the staging memory. On the host it has the
   // first two.
   char* receiving() const { return scratch_.memory + aligned(sent_ * size()); }

@@ -4,7 +4,9 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/agreement.hpp>
+#include <cleave/comm/grid_node.hpp>
 #include <cleave/graph/graph.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -151,18 +153,23 @@ class grid_state {
   /// A number that no other grid of this process has or had.
   std::int64_t id() const { return id_; }
 
+  /// The devices as a group for messages. Collective over the whole grid when asked for the first time.
+  const comm::group& devices() {
+    if (world_node_.ranks.handle == MPI_COMM_NULL) {
+      world_node_.ranks = world_;
+      connected(world_node_);
+    }
+    return world_node_.ranks;
+  }
+
   /// The devices that differ from this one on `axes` only. Their rank in the group counts through those axes, the one
   /// with the lowest id major. Collective over the whole grid when asked for the first time.
-  const comm::group& group_of(axis_set axes) {
-    return group_once(std::uint64_t{axes.bits()} << 1, axes, index_along(axes, here_, sizes_));
-  }
+  const comm::group& group_of(axis_set axes) { return group_over(axes).ranks; }
+  /// The same, and they may send each other messages. Collective in the same way.
+  const comm::group& connected(axis_set axes) { return connected(group_over(axes)); }
   /// The same devices in the order of the blocks of a dim that is sharded over a list of axes, or in the reverse order.
-  const comm::group& in_order(axis_list list, bool backwards) {
-    const std::uint64_t key = ordered_key | std::uint64_t{list.packed} << 1 | (backwards ? 1u : 0u);
-    const std::int64_t block = block_index(list, here_, sizes_),
-                       order = backwards ? sizes_.product(list) - block : block;
-    return group_once(key, list.mask(), order);
-  }
+  const comm::group& in_order(axis_list list, bool backwards) { return group_over(list, backwards).ranks; }
+  const comm::group& connected(axis_list list) { return connected(group_over(list, false)); }
   /// Where rank `r` of the group over `axes` stands.
   coordinates member(axis_set axes, std::int64_t r) const { return moved_along(axes, here_, r, sizes_); }
 
@@ -224,10 +231,40 @@ class grid_state {
   /// Of the keys of groups: those whose order is that of blocks.
   static constexpr std::uint64_t ordered_key = std::uint64_t{1} << 63;
 
-  const comm::group& group_once(std::uint64_t key, axis_set axes, std::int64_t order) {
+  comm::kept_group& group_over(axis_set axes) {
+    return group_once(std::uint64_t{axes.bits()} << 1, axes, index_along(axes, here_, sizes_));
+  }
+  comm::kept_group& group_over(axis_list list, bool backwards) {
+    const std::uint64_t key = ordered_key | std::uint64_t{list.packed} << 1 | (backwards ? 1u : 0u);
+    const std::int64_t block = block_index(list, here_, sizes_),
+                       order = backwards ? sizes_.product(list) - block : block;
+    return group_once(key, list.mask(), order);
+  }
+  comm::kept_group& group_once(std::uint64_t key, axis_set axes, std::int64_t order) {
     const auto known = groups_.find(key);
     if (known != groups_.end()) return known->second;
-    return guarded([&]() -> const comm::group& { return groups_.emplace(key, split(axes, order)).first->second; });
+    return guarded([&]() -> comm::kept_group& {
+      const comm::group made = split(axes, order);
+      comm::kept_group& g = groups_[key];
+      g.ranks = made;
+      if (made.size > 1 && (key & ordered_key) == 0)
+        if (comm::grid_node* n = node()) n->join(g);
+      return g;
+    });
+  }
+  /// Null if all messages go by MPI: if a rank asks for it, and where MPI reaches the memory of devices itself.
+  /// Collective over the devices at the first time.
+  [[gnu::cold]] comm::grid_node* node() {
+    if (!on_host || only_mpi_ || world_.size == 1) return nullptr;
+    if (!node_.made()) node_.make(world_);
+    return &node_;
+  }
+  const comm::group& connected(comm::kept_group& g) {
+    if (g.ranks.pipes == nullptr && g.ranks.size > 1)
+      guarded([&] {
+        if (comm::grid_node* n = node()) n->connect(g);
+      });
+    return g.ranks;
   }
   /// The communicator of the devices that differ from this one on some axes only, in ascending `order`. Collective over
   /// the grid.
@@ -243,16 +280,19 @@ class grid_state {
 
   void agree(const std::vector<std::int64_t>& given, bool is_part) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
-    constexpr int fields = max_axes + 4, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3;
+    constexpr int fields = max_axes + 5, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
+                  only_mpi = max_axes + 4;
     std::int64_t mine[2 * fields] = {}, all[2 * fields] = {};
     mine[0] = std::ssize(given);
     for (std::size_t a = 0; a < max_axes && a < given.size(); ++a) mine[a + 1] = given[a];
     mine[first] = is_part ? part_.first : -1;
     mine[stride] = is_part ? part_.stride : 1;
     mine[checked] = checks_of_environment().any() ? 1 : 0;
+    mine[only_mpi] = comm::transport_mode() == comm::transport::mpi ? 1 : 0;
     for (int i = 0; i < fields; ++i) mine[fields + i] = -mine[i];
     comm::check(MPI_Allreduce(mine, all, 2 * fields, MPI_INT64_T, MPI_MAX, everyone_.handle), "MPI_Allreduce");
     asks_for_checks_ = all[checked] != 0;
+    only_mpi_ = all[only_mpi] != 0;
     if (all[0] != -all[fields]) throw mesh_error(wording::mesh_counts_disagree());
     if (all[0] != mesh_.size()) throw mesh_error(wording::mesh_needs_sizes(mesh_.size(), all[0]));
     for (int a = 0; a < mesh_.size(); ++a) {
@@ -284,8 +324,8 @@ class grid_state {
       return;
     }
     agreement_.reset();
-    for (auto& entry : groups_)
-      if (entry.second.handle != MPI_COMM_NULL) MPI_Comm_free(&entry.second.handle);
+    node_.release();
+    for (auto& entry : groups_) entry.second.release();
     groups_.clear();
     if (world_.handle != MPI_COMM_NULL && world_.handle != everyone_.handle) MPI_Comm_free(&world_.handle);
     if (everyone_.handle != MPI_COMM_NULL) MPI_Comm_free(&everyone_.handle);
@@ -296,7 +336,10 @@ class grid_state {
   coordinates here_{};
   on_ranks part_{};
   comm::group everyone_{}, world_{};
-  std::map<std::uint64_t, comm::group> groups_{};
+  std::map<std::uint64_t, comm::kept_group> groups_{};
+  comm::kept_group world_node_{};
+  comm::grid_node node_{};
+  bool only_mpi_ = false;
   std::unordered_map<const void*, indexed_vector<bound>> bound_{};
   std::int64_t times_bound_ = 0, id_ = 0;
   bool broken_ = false;

@@ -75,11 +75,26 @@ inline MPI_Datatype datatype_of(element e) {
 /// A device, or a number of devices, as MPI takes it: no communicator has more ranks than an int can count.
 constexpr int rank_number(std::int64_t device) { return static_cast<int>(device); }
 
-/// A communicator of devices that differ on some axes only.
+class node_group;
+class node_pipes;
+
+/// A communicator of devices that differ on some axes only. What is faster through shared memory than by MPI goes there
+/// wherever a pointer is set; whoever communicates chooses nothing else.
 struct group {
   MPI_Comm handle = MPI_COMM_NULL;
   int size = 1;
   int rank = 0;
+  /// Collectives of the group, if all its ranks are on one node.
+  node_group* together = nullptr;
+  /// Collectives of its ranks on this node, if it has equally many on several nodes, and the communicator of those that
+  /// have the same number on each node.
+  node_group* inside = nullptr;
+  MPI_Comm across = MPI_COMM_NULL;
+  /// Messages to ranks of this node, and, for each rank of the group, which rank of the node it is; -1 for others.
+  node_pipes* pipes = nullptr;
+  const int* on_node = nullptr;
+
+  int node_rank(int r) const { return pipes == nullptr ? -1 : on_node[r]; }
 };
 
 /// One block of elements for each rank of a group, one after another in memory unless an offset is given.
@@ -110,6 +125,12 @@ class rank_blocks {
   const indexed_vector<std::int64_t>& offsets() const { return offset_; }
   /// Where the last block ends: the number of all elements if blocks follow one another.
   std::int64_t end() const { return end_; }
+  std::int64_t widest() const {
+    std::int64_t most = 0;
+    for (std::int64_t c : count_)
+      if (c > most) most = c;
+    return most;
+  }
   bool uniform() const {
     for (std::int64_t c : count_)
       if (c != count_.front()) return false;
@@ -160,64 +181,5 @@ inline const char* element_at(const void* base, std::int64_t index, element e) {
   return as<char>(base) + index * size_of(e);
 }
 inline char* element_at(void* base, std::int64_t index, element e) { return as<char>(base) + index * size_of(e); }
-
-/// Messages under way between the ranks of one communicator; room for the requests is kept from run to run.
-class messages {
- public:
-  /// How many requests a message of so many elements takes, and messages of so many elements each.
-  static std::int64_t requests_for(std::int64_t elements) { return (elements + count_limit() - 1) / count_limit(); }
-  static std::int64_t requests_for(const rank_blocks& blocks) {
-    std::int64_t n = 0;
-    for (std::int64_t c : blocks.counts()) n += requests_for(c);
-    return n;
-  }
-  void reserve(std::int64_t requests) { requests_.reserve(as_size(requests)); }
-
-  void send(const void* from, std::int64_t elements, element e, int to, MPI_Comm comm) {
-    for_each_call(elements, [&](std::int64_t first, call_count n) {
-      check(CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, first, e), n, datatype_of(e), to, tag, comm, next_request()),
-            "MPI_Isend");
-    });
-  }
-  void receive(void* into, std::int64_t elements, element e, int from, MPI_Comm comm) {
-    for_each_call(elements, [&](std::int64_t first, call_count n) {
-      check(CLEAVE_MPI_CALL(MPI_Irecv)(element_at(into, first, e), n, datatype_of(e), from, tag, comm, next_request()),
-            "MPI_Irecv");
-    });
-  }
-  /// Sends block r of `to` to rank r of a group, for all r, and receives its block as block r of `from`. `copy(into,
-  /// from, bytes)` copies the block that stays here. Empty blocks are not sent.
-  template <class Copy>
-  void exchange(const void* in, const rank_blocks& to, void* out, const rank_blocks& from, element e, const group& g,
-                const Copy& copy) {
-    for (int r = 0; r < g.size; ++r)
-      if (r != g.rank) receive(element_at(out, from.offset(r), e), from.count(r), e, r, g.handle);
-    for (int r = 0; r < g.size; ++r)
-      if (r != g.rank) send(element_at(in, to.offset(r), e), to.count(r), e, r, g.handle);
-    if (to.count(g.rank) != 0)
-      copy(element_at(out, from.offset(g.rank), e), element_at(in, to.offset(g.rank), e),
-           to.count(g.rank) * size_of(e));
-    wait();
-  }
-  /// Lets messages go on: many MPI move long ones only while they are called.
-  void progress() {
-    int done = 0;
-    check(MPI_Testall(count(), requests_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-  }
-  void wait() {
-    check(MPI_Waitall(count(), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-    requests_.clear();
-  }
-
- private:
-  MPI_Request* next_request() {
-    requests_.push_back(MPI_REQUEST_NULL);
-    return &requests_.back();
-  }
-  int count() const { return static_cast<int>(requests_.size()); }
-
-  static constexpr int tag = 1;
-  indexed_vector<MPI_Request> requests_{};
-};
 
 } // namespace cleave::inline v0::comm

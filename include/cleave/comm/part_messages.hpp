@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/comm/messages.hpp>
 #include <cleave/comm/parts.hpp>
 
 namespace cleave::inline v0::comm {
@@ -39,19 +40,26 @@ class part_messages {
       return m.copy.contiguous() ? element_at(out, m.copy.to_offset, element_) : receiving.memory + m.offset * size();
     };
     for (const message& m : received_.all)
-      messages_.receive(port_.incoming(landing(m), receiving.host + m.offset * size()), m.elements, element_, m.rank,
-                        ranks_.handle);
+      if (unpacked(m)) messages_.receive(m.copy, out, element_, m.rank, ranks_);
+      else
+        messages_.receive(port_.incoming(landing(m), receiving.host + m.offset * size()), m.elements, element_, m.rank,
+                          ranks_);
     for (const message& m : sent_.all)
-      if (!m.copy.contiguous()) copy_box(m.copy, in, s.memory, size());
+      if (!m.copy.contiguous() && !unpacked(m)) copy_box(m.copy, in, s.memory, size());
     for (const message& m : sent_.all) {
+      if (unpacked(m)) {
+        messages_.send(m.copy, in, element_, m.rank, ranks_);
+        continue;
+      }
       const void* from = m.copy.contiguous() ? element_at(in, m.copy.from_offset, element_)
                                              : s.memory + m.offset * size();
       messages_.send(port_.outgoing(from, s.host + m.offset * size(), m.elements * size()), m.elements, element_,
-                     m.rank, ranks_.handle);
+                     m.rank, ranks_);
     }
     copy_box(keep_, in, out, size());
     messages_.wait();
     for (const message& m : received_.all) {
+      if (unpacked(m)) continue;
       port_.arrived(landing(m), receiving.host + m.offset * size(), m.elements * size());
       if (!m.copy.contiguous()) copy_box(m.copy, receiving.memory, out, size());
     }
@@ -78,6 +86,8 @@ class part_messages {
   };
 
   std::int64_t size() const { return size_of(element_); }
+  /// Whether a box is packed and unpacked on its way.
+  bool unpacked(const message& m) const { return messages::on_node(m.rank, ranks_) && !port_.staged(); }
 
   group ranks_;
   element element_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/comm/node_group.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
@@ -13,7 +14,7 @@ namespace cleave::inline v0::comm {
 /// Partial values over the axes are combined, and every device of the axes keeps one block: the axes become the last
 /// ones of some dims. Blocks must nest.
 /// Communication: MPI_Reduce_scatter_block; MPI_Reduce_scatter if blocks are uneven; in chunks above the limit of
-/// counts.
+/// counts; or the same through shared memory.
 class reduce_scatter {
  public:
   reduce_scatter(grid_state& grid, const transfer& t)
@@ -25,6 +26,7 @@ class reduce_scatter {
     for (std::int64_t r = 0; r < n; ++r) pack_.append_pack(held_after(grid, t, grid.member(t.axes, r)), from);
     // The same on all ranks of the group, whose members hold the same box.
     widest_ = *std::max_element(pack_.blocks.counts().begin(), pack_.blocks.counts().end());
+    if (group_.together != nullptr) group_.together->reserve(widest_ * n * size());
     large_ = pack_.elements() > count_limit();
     counts_.reserve(as_size(n));
     chunk_ = large_ ? std::max<std::int64_t>(1, std::min(count_limit(), most_at_once) / n) : widest_;
@@ -38,6 +40,7 @@ class reduce_scatter {
   void run(const void* in, void* out, const scratch& s) {
     if (group_.size == 1) return copy_bytes(out, in, kept_ * size());
     if (pack_.elements() == 0) return;
+    if (group_.together != nullptr && !port_.staged()) return reduce_on_node(in, out);
     if (!pack_.direct) pack_.run(in, s.memory, element_);
     const void* const packed = pack_.direct ? in : s.memory;
     if (!large_) return reduce(packed, sent(), out, 0, s.host);
@@ -68,6 +71,16 @@ class reduce_scatter {
     return std::clamp<std::int64_t>(pack_.blocks.count(r) - done, 0, chunk_);
   }
 
+  /// Every device combines the parts of all that are its own.
+  void reduce_on_node(const void* in, void* out) {
+    traffic().collective(4, group_.size, sent() - pack_.blocks.count(group_.rank) * size());
+    group_.together->reduce_scatter(
+        widest_, [&](int r) { return pack_.blocks.count(r); },
+        [&](int r, std::int64_t first, std::int64_t n, void* to) {
+          pack_range(pack_.copies[r], first, n, in, to, size());
+        },
+        out, element_, combine_);
+  }
   /// Reduces the chunks of all blocks that begin at `done`, side by side in `from`. This device's chunk goes to `out`
   /// at `done`.
   void reduce(const void* from, std::int64_t bytes, void* out, std::int64_t done, char* host) {

@@ -39,7 +39,7 @@ class row_transport {
   row_transport(grid_state& grid, const row_tensors& t, axis_set over, bool to_all)
       : element_(t.rows.element), grid_(grid), row_(t.over_row(grid.here())),
         here_(t.over_indices(grid.here(), grid.here()), row_, row_owner::block_of(t, grid.here())),
-        group_(grid.sizes().product(over) > 1 ? grid.group_of(over) : group{}),
+        group_(grid.sizes().product(over) > 1 ? grid.connected(over) : group{}),
         routes_(t, owners(grid, t, over, group_.size), here_.count, to_all, group_) {}
 
   std::int64_t length() const { return here_.length; }

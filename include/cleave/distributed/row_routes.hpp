@@ -4,6 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/grid_state.hpp>
+#include <cleave/comm/messages.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/layout/box.hpp>
 #include <cleave/program/step.hpp>

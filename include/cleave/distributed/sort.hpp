@@ -92,7 +92,7 @@ class bound_sort final : public comm::data_routed {
       : how_(1, 0, 0), grid_(grid), order_{t.descending}, element_(t.type.element), wants_indices_(t.indices) {
     const int along = t.type.find(t.along);
     const axis_list list = t.where[along];
-    if (grid.sizes().product(list) > 1) group_ = grid.in_order(list, false);
+    if (grid.sizes().product(list) > 1) group_ = grid.connected(list);
     const box mine = box_of(shape_of(t.type, t.at), t.where, grid.here(), t.at.axes);
     for (int i = 0; i < t.type.rank; ++i)
       if (i != along) (i < along ? outer_ : inner_) *= mine[i].size();

@@ -6,6 +6,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/comm/grid_state.hpp>
+#include <cleave/comm/messages.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/mesh/axis.hpp>
@@ -110,6 +111,10 @@ class local_context {
   void all_reduce(const View& view, reduction how, const Axes&... axes) const {
     const detail::span_of_view v = detail::span_of(view);
     detail::reached memory(v, true, true);
+    if (comm::node_group* node = group(axes...).together) {
+      node->all_reduce(memory.data(), memory.data(), v.elements, v.element, how);
+      return memory.done();
+    }
     for (std::int64_t done = 0; done < v.elements; done += comm::count_limit())
       comm::check(CLEAVE_MPI_CALL(MPI_Allreduce)(MPI_IN_PLACE, comm::element_at(memory.data(), done, v.element),
                                                  part_of(v.elements - done), comm::reduced_datatype_of(how, v.element),
@@ -148,13 +153,13 @@ class local_context {
     const detail::span_of_view sent = detail::span_of(from), received = detail::span_of(to);
     check_parts(sent, received, 1);
     detail::reached in(sent, true, false), out(received, false, true);
-    const comm::group& g = group(axis);
+    const comm::group& g = grid_->connected(axis_set{}.with(number(axis)));
     const auto neighbour = [&](std::int64_t step) {
       return static_cast<int>(((g.rank + step) % g.size + g.size) % g.size);
     };
     comm::messages m;
-    m.receive(out.data(), received.elements, received.element, neighbour(-by), g.handle);
-    m.send(in.data(), sent.elements, sent.element, neighbour(by), g.handle);
+    m.receive(out.data(), received.elements, received.element, neighbour(-by), g);
+    m.send(in.data(), sent.elements, sent.element, neighbour(by), g);
     m.wait();
     out.done();
   }

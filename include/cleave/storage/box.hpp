@@ -174,4 +174,53 @@ inline void copy_box(const box_copy& c, const void* from, void* to, std::int64_t
   }
 }
 
+namespace detail {
+
+/// Copies elements `first` to `last` of a box whose array on one side is packed: of the dims from `dim` on, of which
+/// `c` begins there. `packed_at` is where element `first` is in the packed array.
+inline void copy_packed_range(const box_copy& c, int dim, std::int64_t offset, std::int64_t first, std::int64_t last,
+                              std::int64_t& packed_at, bool packs, const void* from, void* to, std::int64_t size) {
+  std::int64_t inner = 1;
+  for (int i = dim + 1; i < c.rank; ++i) inner *= c.extent[i];
+  const std::int64_t stride = dim < c.rank ? (packs ? c.from[dim] : c.to[dim]) : 0;
+  while (first < last) {
+    const std::int64_t row = first / inner, in_row = first % inner, rows = (last - first) / inner;
+    if (in_row != 0 || rows == 0) {
+      const std::int64_t n = (last - first < inner - in_row) ? last - first : inner - in_row;
+      copy_packed_range(c, dim + 1, offset + row * stride, in_row, in_row + n, packed_at, packs, from, to, size);
+      first += n;
+      continue;
+    }
+    box_copy part;
+    for (int i = dim; i < c.rank; ++i) {
+      const int at = part.rank++;
+      part.extent[at] = i == dim ? rows : c.extent[i];
+      part.from[at] = c.from[i];
+      part.to[at] = c.to[i];
+    }
+    part.elements = rows * inner;
+    (packs ? part.from_offset : part.to_offset) = offset + row * stride;
+    (packs ? part.to_offset : part.from_offset) = packed_at;
+    copy_box(part, from, to, size);
+    packed_at += part.elements;
+    first += part.elements;
+  }
+}
+
+} // namespace detail
+
+/// Copies `n` elements of a box, from its element `first` on in the order of LayoutRight, to memory where they are
+/// packed. The box describes how the whole of it is packed.
+inline void pack_range(const box_copy& c, std::int64_t first, std::int64_t n, const void* from, void* packed,
+                       std::int64_t size) {
+  std::int64_t at = 0;
+  detail::copy_packed_range(c, 0, c.from_offset, first, first + n, at, true, from, packed, size);
+}
+/// The reverse.
+inline void unpack_range(const box_copy& c, std::int64_t first, std::int64_t n, const void* packed, void* to,
+                         std::int64_t size) {
+  std::int64_t at = 0;
+  detail::copy_packed_range(c, 0, c.to_offset, first, first + n, at, false, packed, to, size);
+}
+
 } // namespace cleave::inline v0

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/comm/node_group.hpp>
+#include <cleave/comm/node_pipes.hpp>
+
+namespace cleave::inline v0::comm {
+
+/// A communicator of some devices of a grid, and what they share. It stays where it is made.
+struct kept_group {
+  group ranks{};
+  /// Its ranks on this node, if it has others too.
+  group near{};
+  /// Of all its ranks, or of those on this node.
+  node_group together{};
+  indexed_vector<int> on_node{};
+
+  void release() {
+    for (MPI_Comm* c : {&ranks.handle, &ranks.across, &near.handle})
+      if (*c != MPI_COMM_NULL) MPI_Comm_free(c);
+  }
+};
+
+/// The devices of a grid that share memory with this one.
+class grid_node {
+ public:
+  grid_node() = default;
+  grid_node(const grid_node&) = delete;
+  grid_node& operator=(const grid_node&) = delete;
+
+  bool made() const { return here_.handle != MPI_COMM_NULL; }
+  /// Collective over the devices.
+  [[gnu::cold]] void make(const group& devices) {
+    MPI_Comm whole = MPI_COMM_NULL;
+    check(MPI_Comm_split_type(devices.handle, MPI_COMM_TYPE_SHARED, devices.rank, MPI_INFO_NULL, &whole),
+          "MPI_Comm_split_type");
+    int rank = 0, size = 1;
+    check(MPI_Comm_rank(whole, &rank), "MPI_Comm_rank");
+    check(MPI_Comm_size(whole, &size), "MPI_Comm_size");
+    crowded_ = patience::is_crowded(size);
+    const int code = MPI_Comm_split(whole, node_ranks() == 0 ? 0 : rank / node_ranks(), rank, &here_.handle);
+    MPI_Comm_free(&whole);
+    check(code, "MPI_Comm_split");
+    check(MPI_Comm_size(here_.handle, &here_.size), "MPI_Comm_size");
+    check(MPI_Comm_rank(here_.handle, &here_.rank), "MPI_Comm_rank");
+  }
+  /// Gives the communicator back. After MPI_Finalize there is nothing to give.
+  void release() {
+    if (made()) MPI_Comm_free(&here_.handle);
+  }
+
+  /// Lets the ranks of a group use memory for their collectives: all of them if they are on this node, else those that
+  /// are, if the group has equally many on each node. Collective over the group.
+  [[gnu::cold]] void join(kept_group& g) const {
+    find(g, here_.handle);
+    int count = 0, first = g.ranks.size, index = 0;
+    for (int r = g.ranks.size; r-- > 0;)
+      if (g.on_node[r] >= 0) ++count, first = r, index += r < g.ranks.rank;
+    if (count != g.ranks.size) return divide(g, count, first, index);
+    if (g.together.make(g.ranks, crowded_)) g.ranks.together = &g.together;
+  }
+  /// Lets the ranks of a group use memory for messages. Collective over the devices of the grid at the first time.
+  [[gnu::cold]] void connect(kept_group& g) {
+    find(g, here_.handle);
+    if (!asked_for_pipes_) has_pipes_ = here_.size > 1 && pipes_.make(here_, crowded_);
+    asked_for_pipes_ = true;
+    if (has_pipes_) g.ranks.pipes = &pipes_;
+    g.ranks.on_node = g.on_node.data();
+  }
+
+ private:
+  [[gnu::cold]] void divide(kept_group& g, int count, int first, int index) const {
+    int most[2];
+    largest_of(g.ranks, count, -count, most);
+    if (count == 1 || most[0] != -most[1]) return;
+    check(MPI_Comm_split(g.ranks.handle, first, g.ranks.rank, &g.near.handle), "MPI_Comm_split");
+    check(MPI_Comm_split(g.ranks.handle, index, g.ranks.rank, &g.ranks.across), "MPI_Comm_split");
+    g.near.size = count;
+    g.near.rank = index;
+    largest_of(g.ranks, g.together.make(g.near, crowded_) ? 0 : 1, 0, most);
+    if (most[0] == 0) g.ranks.inside = &g.together;
+  }
+  /// The largest of two numbers of each rank.
+  static void largest_of(const group& g, int a, int b, int (&most)[2]) {
+    const int mine[2] = {a, b};
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(mine, most, 2, MPI_INT, MPI_MAX, g.handle, &request), "MPI_Iallreduce");
+    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+  }
+  /// Which rank of the node each rank of a group is; -1 for ranks of other nodes.
+  [[gnu::cold]] static void find(kept_group& g, MPI_Comm node) {
+    if (!g.on_node.empty()) return;
+    indexed_vector<int> ranks;
+    for (int r = 0; r < g.ranks.size; ++r) ranks.push_back(r);
+    g.on_node = indexed_vector<int>::filled(g.ranks.size, -1);
+    MPI_Group all = MPI_GROUP_NULL, near = MPI_GROUP_NULL;
+    check(MPI_Comm_group(g.ranks.handle, &all), "MPI_Comm_group");
+    check(MPI_Comm_group(node, &near), "MPI_Comm_group");
+    check(MPI_Group_translate_ranks(all, g.ranks.size, ranks.data(), near, g.on_node.data()),
+          "MPI_Group_translate_ranks");
+    MPI_Group_free(&all);
+    MPI_Group_free(&near);
+    for (int& r : g.on_node)
+      if (r == MPI_UNDEFINED) r = -1;
+  }
+
+  group here_{};
+  node_pipes pipes_{};
+  bool asked_for_pipes_ = false, has_pipes_ = false, crowded_ = false;
+};
+
+} // namespace cleave::inline v0::comm

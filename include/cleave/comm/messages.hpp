@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/comm/node_pipes.hpp>
+
+namespace cleave::inline v0::comm {
+
+/// Messages under way between ranks: through shared memory to those of the same node, by MPI to the others. Room for
+/// the requests is kept from run to run. Messages of a pair of ranks arrive in the order in which they were sent.
+class messages {
+ public:
+  /// How many requests a message of so many elements takes, and messages of so many elements each.
+  static std::int64_t requests_for(std::int64_t elements) { return (elements + count_limit() - 1) / count_limit(); }
+  static std::int64_t requests_for(const rank_blocks& blocks) {
+    std::int64_t n = 0;
+    for (std::int64_t c : blocks.counts()) n += requests_for(c);
+    return n;
+  }
+  void reserve(std::int64_t requests) { requests_.reserve(as_size(requests)); }
+
+  void send(const void* from, std::int64_t elements, element e, int to, const group& g) {
+    if (g.node_rank(to) >= 0) return send_on_node(from, elements * size_of(e), g.node_rank(to), g);
+    for_each_call(elements, [&](std::int64_t first, call_count n) {
+      check(CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, first, e), n, datatype_of(e), to, tag, g.handle,
+                                       next_request()),
+            "MPI_Isend");
+    });
+  }
+  void receive(void* into, std::int64_t elements, element e, int from, const group& g) {
+    if (g.node_rank(from) >= 0) return receive_on_node(into, elements * size_of(e), g.node_rank(from), g);
+    for_each_call(elements, [&](std::int64_t first, call_count n) {
+      check(CLEAVE_MPI_CALL(MPI_Irecv)(element_at(into, first, e), n, datatype_of(e), from, tag, g.handle,
+                                       next_request()),
+            "MPI_Irecv");
+    });
+  }
+  /// Whether messages to and from a rank go through shared memory, so that boxes need not be packed before.
+  static bool on_node(int rank, const group& g) { return g.node_rank(rank) >= 0; }
+  /// To and from ranks of the same node: boxes in memory, which must stay where they are until all has arrived.
+  void send(const box_copy& box, const void* from, element e, int to, const group& g) {
+    send_on_node(from, box.elements * size_of(e), g.node_rank(to), g, &box, size_of(e));
+  }
+  void receive(const box_copy& box, void* into, element e, int from, const group& g) {
+    receive_on_node(into, box.elements * size_of(e), g.node_rank(from), g, &box, size_of(e));
+  }
+  /// Sends block r of `to` to rank r of a group, for all r, and receives its block as block r of `from`. `copy(into,
+  /// from, bytes)` copies the block that stays here. Empty blocks are not sent.
+  template <class Copy>
+  void exchange(const void* in, const rank_blocks& to, void* out, const rank_blocks& from, element e, const group& g,
+                const Copy& copy) {
+    for (int r = 0; r < g.size; ++r)
+      if (r != g.rank) receive(element_at(out, from.offset(r), e), from.count(r), e, r, g);
+    for (int r = 0; r < g.size; ++r)
+      if (r != g.rank) send(element_at(in, to.offset(r), e), to.count(r), e, r, g);
+    if (to.count(g.rank) != 0)
+      copy(element_at(out, from.offset(g.rank), e), element_at(in, to.offset(g.rank), e),
+           to.count(g.rank) * size_of(e));
+    wait();
+  }
+  /// Lets messages go on: many MPI move long ones only while they are called.
+  void progress() {
+    if (pipes_ != nullptr && open_ != 0) pipes_->progress();
+    if (requests_.empty()) return;
+    int done = 0;
+    check(MPI_Testall(count(), requests_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+  }
+  void wait() {
+    if (open_ != 0) wait_on_node();
+    if (requests_.empty()) return;
+    check(MPI_Waitall(count(), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    requests_.clear();
+  }
+
+ private:
+  void send_on_node(const void* from, std::int64_t bytes, int to, const group& g, const box_copy* box = nullptr,
+                    std::int64_t element_bytes = 1) {
+    pipes_ = g.pipes;
+    if (bytes != 0) pipes_->send(to, from, bytes, box, element_bytes, open_);
+  }
+  void receive_on_node(void* into, std::int64_t bytes, int from, const group& g, const box_copy* box = nullptr,
+                       std::int64_t element_bytes = 1) {
+    pipes_ = g.pipes;
+    if (bytes != 0) pipes_->receive(from, into, bytes, box, element_bytes, open_);
+  }
+  [[gnu::cold]] void wait_on_node() {
+    patience p = pipes_->waiting();
+    while (open_ != 0)
+      if (pipes_->progress()) p.reset();
+      else p.wait();
+  }
+  MPI_Request* next_request() {
+    requests_.push_back(MPI_REQUEST_NULL);
+    return &requests_.back();
+  }
+  int count() const { return static_cast<int>(requests_.size()); }
+
+  static constexpr int tag = 1;
+  indexed_vector<MPI_Request> requests_{};
+  /// Messages through shared memory that are not complete.
+  std::int64_t open_ = 0;
+  node_pipes* pipes_ = nullptr;
+};
+
+} // namespace cleave::inline v0::comm

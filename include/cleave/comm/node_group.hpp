@@ -1,0 +1,256 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/node_segment.hpp>
+#include <cleave/comm/operation.hpp>
+#include <cleave/comm/transport.hpp>
+
+#include <algorithm>
+
+namespace cleave::inline v0::comm {
+
+/// Collectives of ranks that share memory. They go on in rounds, which all ranks count alike. Every rank has two slots:
+/// in a round it writes one of them and reads what all ranks wrote into the other ones in the round before. A round
+/// begins when all ranks have ended the one before, so no slot is written while it is read. Long operands travel in
+/// parts that stay in the caches.
+///
+/// Reductions combine the values of the ranks in their order, so that the result does not depend on time, and is the
+/// same on all ranks.
+class node_group {
+ public:
+  /// Bytes of a slot at first, and the most that `reserve` makes it: not so few that waiting for one another counts,
+  /// not so many that they leave the caches.
+  static constexpr std::int64_t least_slot = 64 << 10, most_slot = 1 << 20;
+  /// Up to so many bytes every rank reduces all of them; beyond, each reduces its slice, and the others fetch it.
+  static constexpr std::int64_t reduced_by_all = 16 << 10;
+
+  /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
+  /// `crowded`: see patience.
+  [[gnu::cold]] bool make(const group& g, bool crowded) {
+    group_ = g;
+    crowded_ = crowded;
+    return make(least_slot);
+  }
+  /// Makes the slots larger for operands of so many bytes. Collective over the group; all ranks say the same.
+  void reserve(std::int64_t bytes) {
+    std::int64_t wanted = slot_bytes_;
+    while (wanted < bytes && wanted < most_slot) wanted *= 2;
+    if (wanted > slot_bytes_) make(wanted);
+  }
+
+  /// `in` may be `out`.
+  [[gnu::cold]] void all_reduce(const void* in, void* out, std::int64_t elements, element e, reduction how) {
+    const std::int64_t bytes = elements * size_of(e);
+    if (bytes == 0) return;
+    traffic().collective(1, size(), 2 * (size() - 1) * bytes / size());
+    const operation by(how, e);
+    if (bytes <= reduced_by_all) reduce_all(in, out, elements, by);
+    else reduce_slices(as<char>(in), as<char>(out), elements, by);
+  }
+
+  /// The same of a group that has these ranks on this node and equally many on others: every rank reduces its slice on
+  /// the node, all nodes reduce it by MPI, and the ranks of the node fetch it. `g` is the whole group.
+  [[gnu::cold]] void all_reduce_across(const void* in, void* out, std::int64_t elements, element e, reduction how,
+                                       const group& g) {
+    if (elements == 0) return;
+    const operation by(how, e);
+    const slices s{0, elements, size()};
+    const std::int64_t mine = s.count(rank()), nodes = g.size / size(), widest = (elements + size() - 1) / size();
+    const auto count = [&](int r) { return s.count(r); };
+    char* const own = element_at(out, s.begin(rank()), e);
+    // MPI counts its own part.
+    traffic().bytes += 2 * (g.size - 1) * elements * by.size / g.size - 2 * (nodes - 1) * mine * by.size / nodes;
+    if (mine == 0) ++traffic().calls;
+    reduce_scatter(
+        widest, count,
+        [&](int r, std::int64_t first, std::int64_t n, void* to) {
+          const char* const from = element_at(in, s.begin(r) + first, e);
+          if (to != from) std::memcpy(to, from, as_size(n * by.size));
+        },
+        own, e, how);
+    for_each_call(mine, [&](std::int64_t first, call_count n) {
+      check(CLEAVE_MPI_CALL(MPI_Allreduce)(MPI_IN_PLACE, element_at(own, first, e), n, by.type, by.op, g.across),
+            "MPI_Allreduce");
+    });
+    gather(
+        widest, mine, by.size, count,
+        [&](std::int64_t first, std::int64_t n, void* to) {
+          std::memcpy(to, element_at(own, first, e), as_size(n * by.size));
+        },
+        [&](int r, std::int64_t first, std::int64_t n, const void* from) {
+          std::memcpy(element_at(out, s.begin(r) + first, e), from, as_size(n * by.size));
+        });
+  }
+
+  /// Every rank has one block for each rank. `give(r, first, n, to)` writes n elements of the block for rank r, from
+  /// element `first` on, to memory that rank r reads; `take(r, first, n, from)` reads those of the block from rank r.
+  /// Both are called for other ranks only. `given(r)` and `taken(r)` are the elements of the blocks, `widest` those of
+  /// the longest of all ranks.
+  template <class Given, class Taken, class Give, class Take>
+  void exchange(std::int64_t widest, std::int64_t size_of_element, const Given& given, const Taken& taken,
+                const Give& give, const Take& take) {
+    const std::int64_t part = slot_bytes_ / size() / 64 * 64, n = std::max<std::int64_t>(part / size_of_element, 1);
+    for (std::int64_t first = 0; first < widest + n; first += n) {
+      for (int k = 1; k < size() && first < widest; ++k) {
+        const int r = (rank() + k) % size();
+        if (const std::int64_t m = std::min(given(r) - first, n); m > 0) give(r, first, m, slot() + r * part);
+      }
+      for (int k = 1; k < size() && first >= n; ++k) {
+        const int r = (rank() + size() - k) % size();
+        if (const std::int64_t m = std::min(taken(r) - (first - n), n); m > 0)
+          take(r, first - n, m, written_by(r) + rank() * part);
+      }
+      if (first < widest) next_round();
+    }
+  }
+
+  /// Every rank has one block, which all others read: `give(first, n, to)` and `take(r, first, n, from)` are as above.
+  template <class Taken, class Give, class Take>
+  void gather(std::int64_t widest, std::int64_t mine, std::int64_t size_of_element, const Taken& taken,
+              const Give& give, const Take& take) {
+    const std::int64_t n = slot_bytes_ / size_of_element;
+    for (std::int64_t first = 0; first < widest + n; first += n) {
+      if (const std::int64_t m = std::min(mine - first, n); m > 0) give(first, m, slot());
+      for (int k = 1; k < size() && first >= n; ++k) {
+        const int r = (rank() + size() - k) % size();
+        if (const std::int64_t m = std::min(taken(r) - (first - n), n); m > 0) take(r, first - n, m, written_by(r));
+      }
+      if (first < widest) next_round();
+    }
+  }
+
+  /// Every rank has one block for each rank; those for a rank are combined there, in `out`. `give(r, first, n, to)` is
+  /// as above, and is called for all ranks, this one among them.
+  template <class Given, class Give>
+  void reduce_scatter(std::int64_t widest, const Given& given, const Give& give, void* out, element e, reduction how) {
+    const operation by(how, e);
+    const std::int64_t part = slot_bytes_ / size() / 64 * 64, n = part / by.size;
+    for (std::int64_t first = 0; first < widest + n; first += n) {
+      for (int r = 0; r < size() && first < widest; ++r)
+        if (const std::int64_t m = std::min(given(r) - first, n); m > 0 && (r != rank() || size() > 2))
+          give(r, first, m, slot() + r * part);
+      if (const std::int64_t m = std::min(given(rank()) - (first - n), n); first >= n && m > 0) {
+        char* const into = element_at(out, first - n, e);
+        const auto from = [&](int r) { return written_by(r) + rank() * part; };
+        // Two values give the same in both orders.
+        if (size() == 2) give(rank(), first - n, m, into);
+        else std::memcpy(into, from(0), as_size(m * by.size));
+        for (int r = size() == 2 ? 0 : 1; r < size(); ++r)
+          if (size() > 2 || r != rank()) by.combine(from(r), into, m);
+      }
+      if (first < widest) next_round();
+    }
+  }
+
+ private:
+  /// How elements are combined: by MPI, so that plain calls of MPI give the same values.
+  struct operation {
+    MPI_Datatype type;
+    MPI_Op op;
+    std::int64_t size;
+
+    operation(reduction how, element e)
+        : type(reduced_datatype_of(how, e)), op(operation_of(how, e)), size(size_of(e)) {}
+    void combine(const void* from, void* into, std::int64_t elements) const {
+      check(MPI_Reduce_local(from, into, static_cast<int>(elements), type, op), "MPI_Reduce_local");
+    }
+  };
+
+  /// Slots of so many bytes, if all ranks can share them; else all is as it was. Collective, so nothing is read any
+  /// more in the memory of before.
+  [[gnu::cold]] bool make(std::int64_t slot_bytes) {
+    const std::int64_t counts = size() * std::int64_t{sizeof(shared_count)};
+    if (!memory_.make(group_, segment_header + counts + 2 * size() * slot_bytes)) return false;
+    slot_bytes_ = slot_bytes;
+    round_ = 0;
+    return true;
+  }
+
+  int size() const { return group_.size; }
+  int rank() const { return group_.rank; }
+  shared_count& rounds_of(int r) const { return reinterpret_cast<shared_count*>(memory_.data() + segment_header)[r]; }
+  char* slot(int r, std::int64_t round) const {
+    char* const slots = memory_.data() + segment_header + size() * std::int64_t{sizeof(shared_count)};
+    return slots + (2 * r + round % 2) * slot_bytes_;
+  }
+  /// What this rank writes in this round, and what any rank wrote in the one before.
+  char* slot() const { return slot(rank(), round_); }
+  const char* written_by(int r) const { return slot(r, round_ + 1); }
+
+  [[gnu::cold]] void next_round() {
+    rounds_of(rank()).set(++round_);
+    for (int k = 1; k < size(); ++k) {
+      const int r = (rank() + k) % size();
+      patience p(group_.handle, crowded_);
+      while (rounds_of(r).get() < round_) p.wait();
+    }
+  }
+
+  [[gnu::cold]] void reduce_all(const void* in, void* out, std::int64_t elements, const operation& by) {
+    const std::size_t bytes = as_size(elements * by.size);
+    std::memcpy(slot(), in, bytes);
+    next_round();
+    // Two values give the same in both orders.
+    const int first = size() == 2 ? rank() : 0;
+    if (first != rank()) std::memcpy(out, written_by(first), bytes);
+    else if (in != out) std::memcpy(out, in, bytes);
+    for (int r = 0; r < size(); ++r)
+      if (r != first) by.combine(written_by(r), out, elements);
+  }
+
+  /// In three stages, of which a round has one of each for three parts of the operand that follow one another: slices
+  /// are given to those who reduce them, reduced, and fetched.
+  [[gnu::cold]] void reduce_slices(const char* in, char* out, std::int64_t elements, const operation& by) {
+    const std::int64_t n = slot_bytes_ / (size() + 1) / 64 * 64 / by.size, part = n * size();
+    for (std::int64_t first = 0; first < elements + 2 * part; first += part) {
+      if (first < elements) give_slices(in, cut(first, part, elements), by);
+      if (const std::int64_t before = first - part; before >= 0 && before < elements)
+        reduce_slice(in, out, cut(before, part, elements), by, part);
+      if (const std::int64_t before = first - 2 * part; before >= 0)
+        fetch_slices(out, cut(before, part, elements), by, part);
+      if (first < elements + part) next_round();
+    }
+  }
+  /// A part of an operand, which is divided into one slice for each rank.
+  struct slices {
+    std::int64_t first, elements;
+    int ranks;
+
+    std::int64_t begin(int r) const { return elements * r / ranks; }
+    std::int64_t count(int r) const { return begin(r + 1) - begin(r); }
+  };
+  slices cut(std::int64_t first, std::int64_t part, std::int64_t elements) const {
+    return {first, std::min(part, elements - first), size()};
+  }
+  void give_slices(const char* in, const slices& s, const operation& by) {
+    for (int r = 0; r < size(); ++r)
+      if (r != rank())
+        std::memcpy(slot() + s.begin(r) * by.size, in + (s.first + s.begin(r)) * by.size,
+                    as_size(s.count(r) * by.size));
+  }
+  /// The reduced slice is behind the slices that are given.
+  void reduce_slice(const char* in, char* out, const slices& s, const operation& by, std::int64_t part) {
+    const std::int64_t n = s.count(rank()), at = s.begin(rank()) * by.size;
+    const char* const own = in + s.first * by.size + at;
+    char* const into = slot() + part * by.size;
+    const auto from = [&](int r) { return r == rank() ? own : written_by(r) + at; };
+    std::memcpy(into, from(0), as_size(n * by.size));
+    for (int r = 1; r < size(); ++r) by.combine(from(r), into, n);
+    std::memcpy(out + s.first * by.size + at, into, as_size(n * by.size));
+  }
+  void fetch_slices(char* out, const slices& s, const operation& by, std::int64_t part) {
+    for (int k = 1; k < size(); ++k) {
+      const int r = (rank() + k) % size();
+      std::memcpy(out + (s.first + s.begin(r)) * by.size, written_by(r) + part * by.size,
+                  as_size(s.count(r) * by.size));
+    }
+  }
+
+  group group_{};
+  node_segment memory_{};
+  bool crowded_ = false;
+  std::int64_t slot_bytes_ = 0, round_ = 0;
+};
+
+} // namespace cleave::inline v0::comm

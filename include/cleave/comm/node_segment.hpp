@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/as_size.hpp>
+#include <cleave/comm/mpi.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#if defined(__linux__)
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#endif
+
+// Memory that ranks of one node share, and how they wait for each other there. It is mapped by hand and not by
+// MPI_Win_allocate_shared: a window of MPI is freed by all its ranks together, so that a rank that leaves a grid by an
+// exception would wait for the others. This memory is given back by each rank alone, at any time, even after
+// MPI_Finalize.
+
+namespace cleave::inline v0::comm {
+
+/// A segment of zeroed memory that all ranks of a communicator have mapped. The last of them to give it back frees it.
+class node_segment {
+ public:
+  node_segment() = default;
+  node_segment(const node_segment&) = delete;
+  node_segment& operator=(const node_segment&) = delete;
+  ~node_segment() { unmap(memory_, bytes_); }
+
+  /// Takes the place of what was there, if all ranks can map the new memory. Else returns false on all ranks, and all
+  /// is as it was: on systems without such memory, in containers that do not share it, and where it does not suffice.
+  /// Collective over the group, whose ranks are on one node. The calls are those of a set-up, and are not counted as
+  /// communication where calls are counted.
+  [[gnu::cold]] bool make(const group& g, std::int64_t bytes) {
+    name_of_file name{};
+    void* mine = nullptr;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (g.rank == 0) mine = created(name, bytes);
+    check(MPI_Ibcast(&name, sizeof name, MPI_BYTE, 0, g.handle, &request), "MPI_Ibcast");
+    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    if (g.rank != 0) mine = opened(name, bytes);
+    int here = mine != nullptr ? 1 : 0, everywhere = 0;
+    check(MPI_Iallreduce(&here, &everywhere, 1, MPI_INT, MPI_MIN, g.handle, &request), "MPI_Iallreduce");
+    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    if (g.rank == 0) remove(name);
+    if (everywhere == 0) {
+      unmap(mine, bytes);
+      return false;
+    }
+    unmap(memory_, bytes_);
+    memory_ = mine;
+    bytes_ = bytes;
+    return true;
+  }
+
+  bool made() const { return memory_ != nullptr; }
+  char* data() const { return as<char>(memory_); }
+
+ private:
+  /// The file of a segment: that of one process, by number. `proof` is written into it, so that a file of the same name
+  /// in another container is not taken for it.
+  struct name_of_file {
+    long process = 0, number = 0;
+    std::uint64_t proof = 0;
+  };
+
+#if defined(__linux__)
+  struct path {
+    char text[64] = "";
+    explicit path(const name_of_file& n) {
+      std::snprintf(text, sizeof text, "/dev/shm/cleave.%ld.%ld", n.process, n.number);
+    }
+  };
+  [[gnu::cold]] static void* created(name_of_file& name, std::int64_t bytes) {
+    static std::atomic<long> made{0};
+    name.process = static_cast<long>(::getpid());
+    name.number = ++made;
+    const int file = ::open(path(name).text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return nullptr;
+    // Taken now: memory that is missing later would end the process at some access.
+    void* at = ::posix_fallocate(file, 0, bytes) == 0 ? mapped(file, bytes) : nullptr;
+    ::close(file);
+    if (at == nullptr) return nullptr;
+    name.proof = reinterpret_cast<std::uintptr_t>(at) ^ static_cast<std::uint64_t>(MPI_Wtime() * 1e6) << 20 ^ 1u;
+    std::memcpy(at, &name.proof, sizeof name.proof);
+    return at;
+  }
+  [[gnu::cold]] static void* opened(const name_of_file& name, std::int64_t bytes) {
+    if (name.proof == 0) return nullptr;
+    const int file = ::open(path(name).text, O_RDWR | O_CLOEXEC);
+    if (file < 0) return nullptr;
+    struct stat found = {};
+    void* at = ::fstat(file, &found) == 0 && found.st_size == bytes ? mapped(file, bytes) : nullptr;
+    ::close(file);
+    if (at != nullptr && std::memcmp(at, &name.proof, sizeof name.proof) != 0) unmap(at, bytes), at = nullptr;
+    return at;
+  }
+  static void* mapped(int file, std::int64_t bytes) {
+    void* at = ::mmap(nullptr, as_size(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+    return at == MAP_FAILED ? nullptr : at;
+  }
+  static void unmap(void* at, std::int64_t bytes) {
+    if (at != nullptr) ::munmap(at, as_size(bytes));
+  }
+  static void remove(const name_of_file& name) { ::unlink(path(name).text); }
+#else
+  static void* created(name_of_file&, std::int64_t) { return nullptr; }
+  static void* opened(const name_of_file&, std::int64_t) { return nullptr; }
+  static void unmap(void*, std::int64_t) {}
+  static void remove(const name_of_file&) {}
+#endif
+
+  void* memory_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+/// A number in shared memory that one rank counts up and others wait for, on a cache line of its own.
+struct alignas(64) shared_count {
+  std::int64_t value;
+
+  std::int64_t get() { return std::atomic_ref(value).load(std::memory_order_acquire); }
+  /// What was written before is seen by whoever reads this number.
+  void set(std::int64_t to) { std::atomic_ref(value).store(to, std::memory_order_release); }
+};
+/// A segment begins with a line of its own: the proof.
+inline constexpr std::int64_t segment_header = 64;
+
+/// Waits for other ranks: a while by looking again and again, then by leaving the core to others. MPI is called now and
+/// then, since other ranks may need this one's part in messages that are under way.
+class patience {
+ public:
+  /// `crowded`: there are more ranks on the node than cores.
+  patience(MPI_Comm comm, bool crowded) : comm_(comm), looks_(crowded ? 16 : 4000) {}
+  void wait() {
+    if (++waited_ > looks_) return yield();
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+  }
+  /// What was waited for has come, and something else is waited for.
+  void reset() { waited_ = 0; }
+  static bool is_crowded(int ranks) {
+#if defined(__linux__)
+    return ranks > ::sysconf(_SC_NPROCESSORS_ONLN);
+#else
+    return ranks > 1;
+#endif
+  }
+
+ private:
+  [[gnu::cold]] void yield() {
+#if defined(__linux__)
+    // Yielding to a rank that waits as well does not let those run that have work to do.
+    const ::timespec nap{0, 10000};
+    if (waited_ - looks_ < 256) ::sched_yield();
+    else ::nanosleep(&nap, nullptr);
+#endif
+    if (waited_ % 64 != 0) return;
+    int any = 0;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &any, MPI_STATUS_IGNORE), "MPI_Iprobe");
+  }
+
+  MPI_Comm comm_;
+  int looks_, waited_ = 0;
+};
+
+} // namespace cleave::inline v0::comm

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+namespace cleave::inline v0::comm {
+
+/// How the devices of a grid exchange data. CLEAVE_TRANSPORT=auto, window or mpi in the environment sets it, or
+/// transport_mode() = ... on all ranks before a grid is constructed.
+enum class transport : std::uint8_t {
+  /// Devices of one node through shared memory wherever that was measured to be faster, all others by MPI.
+  automatic,
+  /// Devices of one node through shared memory whatever the size.
+  window,
+  /// Calls of MPI only.
+  mpi,
+};
+
+inline transport& transport_mode() {
+  static transport mode = [] {
+    const char* given = std::getenv("CLEAVE_TRANSPORT");
+    const std::string_view word = given == nullptr ? "auto" : given;
+    return word == "mpi" ? transport::mpi : word == "window" ? transport::window : transport::automatic;
+  }();
+  return mode;
+}
+
+/// The most ranks that count as one node; 0: as many as share memory. CLEAVE_NODE_RANKS in the environment sets it, so
+/// that one machine can stand for several nodes.
+inline int& node_ranks() {
+  static int most = [] {
+    const char* given = std::getenv("CLEAVE_NODE_RANKS");
+    const int n = given == nullptr ? 0 : std::atoi(given);
+    return n > 0 ? n : 0;
+  }();
+  return most;
+}
+
+/// What this rank moved through shared memory, by the rules that hold for calls of MPI: a collective counts as the call
+/// that it replaces, a message counts where it is received (docs/12-cost.md).
+struct node_traffic {
+  std::int64_t bytes = 0, calls = 0, messages = 0;
+  /// A number made of the collectives in their order.
+  std::uint64_t order = 0;
+
+  void collective(std::uint64_t what, int ranks, std::int64_t moved) {
+    bytes += moved;
+    ++calls;
+    order = ((order ^ what) * 1099511628211u ^ static_cast<std::uint64_t>(ranks)) * 1099511628211u;
+  }
+};
+inline node_traffic& traffic() {
+  static node_traffic all;
+  return all;
+}
+
+} // namespace cleave::inline v0::comm
