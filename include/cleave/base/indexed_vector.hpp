@@ -121,13 +121,14 @@ class indexed_vector {
     make_room(count);
     for (; size_ < count; ++size_) std::construct_at(at + size_);
   }
-  constexpr void resize(std::size_t count, T value) {
+  /// New elements are copies of a value outside of this vector.
+  constexpr void resize(std::size_t count, const T& value) {
     make_room(count);
     for (; size_ < count; ++size_) std::construct_at(at + size_, value);
   }
-  constexpr void assign(std::size_t count, T value) {
+  constexpr void assign(std::size_t count, const T& value) {
     clear();
-    resize(count, std::move(value));
+    resize(count, value);
   }
   /// From elements outside of this vector.
   template <class From>
