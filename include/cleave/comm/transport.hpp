@@ -8,13 +8,11 @@
 
 namespace cleave::inline v0::comm {
 
-/// How the devices of a grid exchange data. CLEAVE_TRANSPORT=auto, window or mpi in the environment sets it, or
-/// transport_mode() = ... on all ranks before a grid is constructed.
+/// How the devices of a grid exchange data. CLEAVE_TRANSPORT=auto or mpi in the environment sets it, or
+/// transport_mode() = ... on a rank before a grid is constructed: if one rank says mpi, it holds for all.
 enum class transport : std::uint8_t {
-  /// Devices of one node through shared memory wherever that was measured to be faster, all others by MPI.
+  /// Devices of one node through shared memory, all others by MPI.
   automatic,
-  /// Devices of one node through shared memory whatever the size.
-  window,
   /// Calls of MPI only.
   mpi,
 };
@@ -23,7 +21,7 @@ inline transport& transport_mode() {
   static transport mode = [] {
     const char* given = std::getenv("CLEAVE_TRANSPORT");
     const std::string_view word = given == nullptr ? "auto" : given;
-    return word == "mpi" ? transport::mpi : word == "window" ? transport::window : transport::automatic;
+    return word == "mpi" ? transport::mpi : transport::automatic;
   }();
   return mode;
 }
@@ -39,8 +37,8 @@ inline int& node_ranks() {
   return most;
 }
 
-/// What this rank moved through shared memory, by the rules that hold for calls of MPI: a collective counts as the call
-/// that it replaces, a message counts where it is received (docs/12-cost.md).
+/// What this thread moved through shared memory, by the rules that hold for calls of MPI: a collective counts as the
+/// call that it replaces, a message counts where it is received (docs/12-cost.md).
 struct node_traffic {
   std::int64_t bytes = 0, calls = 0, messages = 0;
   /// A number made of the collectives in their order.
@@ -53,7 +51,7 @@ struct node_traffic {
   }
 };
 inline node_traffic& traffic() {
-  static node_traffic all;
+  static thread_local node_traffic all;
   return all;
 }
 
