@@ -80,4 +80,93 @@ inline serial_result serial_cg(const serial_operator& a, const serial_operator& 
   return out;
 }
 
+/// Van der Vorst 1992.
+inline serial_result serial_bicgstab(const serial_operator& a, const serial_operator& m, const serial_vector& b,
+                                     double tolerance, int most) {
+  serial_result out{serial_vector(b.size()), {serial_norm(b)}};
+  serial_vector r = b, p = b;
+  const double limit = tolerance * serial_norm(b);
+  double rho = serial_dot(b, r);
+  while (!(out.converged = out.history.back() <= limit) && out.iterations < most) {
+    const serial_vector y = m ? m(p) : p, v = a(y);
+    const double alpha = rho / serial_dot(b, v);
+    const serial_vector s = serial_sum(r, -alpha, v), z = m ? m(s) : s, t = a(z);
+    const double omega = serial_dot(t, s) / serial_dot(t, t);
+    out.solution = serial_sum(serial_sum(out.solution, alpha, y), omega, z);
+    r = serial_sum(s, -omega, t);
+    const double next = serial_dot(b, r);
+    p = serial_sum(r, next / rho * alpha / omega, serial_sum(p, -omega, v));
+    rho = next;
+    out.history.push_back(serial_norm(r));
+    ++out.iterations;
+  }
+  return out;
+}
+
+/// Saad and Schultz 1986: modified Gram-Schmidt and Givens rotations; preconditioned on the right.
+inline serial_result serial_gmres(const serial_operator& a, const serial_operator& m, const serial_vector& b,
+                                  double tolerance, int most, std::size_t restart) {
+  serial_result out{serial_vector(b.size()), {serial_norm(b)}};
+  const double limit = tolerance * serial_norm(b);
+  serial_vector r = b;
+  while (!(out.converged = out.history.back() <= limit) && out.iterations < most) {
+    std::vector<serial_vector> basis{serial_sum(serial_vector(b.size()), 1 / serial_norm(r), r)}, h;
+    serial_vector g{serial_norm(r)}, cosines, sines;
+    while (h.size() < restart && out.iterations < most && out.history.back() > limit) {
+      serial_vector w = a(m ? m(basis.back()) : basis.back()), column;
+      for (const serial_vector& v : basis) {
+        column.push_back(serial_dot(w, v));
+        w = serial_sum(w, -column.back(), v);
+      }
+      const double below = serial_norm(w);
+      basis.push_back(serial_sum(serial_vector(b.size()), 1 / below, w));
+      for (std::size_t i = 0; i < cosines.size(); ++i) {
+        const double one = cosines[i] * column[i] + sines[i] * column[i + 1];
+        column[i + 1] = cosines[i] * column[i + 1] - sines[i] * column[i];
+        column[i] = one;
+      }
+      const double length = std::hypot(column.back(), below);
+      cosines.push_back(column.back() / length);
+      sines.push_back(below / length);
+      column.back() = length;
+      g.push_back(-sines.back() * g.back());
+      g[g.size() - 2] *= cosines.back();
+      h.push_back(column);
+      out.history.push_back(std::abs(g.back()));
+      ++out.iterations;
+    }
+    serial_vector weights(h.size()), direction(b.size());
+    for (std::size_t k = h.size(); k-- > 0;) {
+      weights[k] = g[k];
+      for (std::size_t i = k + 1; i < h.size(); ++i) weights[k] -= h[i][k] * weights[i];
+      weights[k] /= h[k][k];
+    }
+    for (std::size_t k = 0; k < h.size(); ++k) direction = serial_sum(direction, weights[k], basis[k]);
+    out.solution = serial_sum(out.solution, 1, m ? m(direction) : direction);
+    r = serial_sum(b, -1, a(out.solution));
+    out.history.back() = serial_norm(r);
+  }
+  return out;
+}
+
+/// Saad 2003, algorithm 12.1.
+inline serial_result serial_chebyshev(const serial_operator& a, const serial_vector& b, double low, double high,
+                                      double tolerance, int most) {
+  serial_result out{serial_vector(b.size()), {serial_norm(b)}};
+  const double limit = tolerance * serial_norm(b), theta = (high + low) / 2, delta = (high - low) / 2;
+  serial_vector r = b, d = serial_sum(serial_vector(b.size()), 1 / theta, b);
+  double rho = delta / theta;
+  while (!(out.converged = out.history.back() <= limit) && out.iterations < most) {
+    out.solution = serial_sum(out.solution, 1, d);
+    r = serial_sum(r, -1, a(d));
+    const double next = 1 / (2 * theta / delta - rho);
+    serial_vector scaled(b.size());
+    d = serial_sum(serial_sum(scaled, next * rho, d), 2 * next / delta, r);
+    rho = next;
+    out.history.push_back(serial_norm(r));
+    ++out.iterations;
+  }
+  return out;
+}
+
 } // namespace support

@@ -96,8 +96,13 @@ struct iteration {
   constexpr iteration(const operand& right, const options& o, const std::array<dim_ref, Histories>& steps)
       : b(right), when(o), along(steps) {
     const called_at user(b);
-    const value size = norm(b.from);
-    limit = when.tolerance.is_literal ? value(size * when.tolerance.literal) : value(size * when.tolerance.from);
+    limit = scaled(norm(b.from));
+  }
+  /// For residuals that are relative already.
+  constexpr iteration(const operand& right, const options& o, const std::array<dim_ref, Histories>& steps, double size)
+      : b(right), when(o), along(steps) {
+    const called_at user(b);
+    limit = b.from.ok() ? scaled(number(size, element_in(b.from))) : b.from;
   }
 
   constexpr value number(double x, element type = element::i32) const { return b.from.in->constant(x, type, b.where); }
@@ -109,14 +114,17 @@ struct iteration {
     return b.from - product;
   }
 
+  /// The most iterations, as a value.
+  constexpr value all() const {
+    return when.iterations.is_literal ? number(when.iterations.literal) : when.iterations.from;
+  }
   /// How many iterations there may be: none if the first residual is small enough, or not a number.
   constexpr operand most(const state& first) const {
     const called_at user(b);
     const double given = when.iterations.literal;
     const bool counts = given >= 0 && given <= 0x7fffffff && given == static_cast<double>(static_cast<long>(given));
     if (when.iterations.is_literal && !counts) return operand(given, b.where.file, b.where.line);
-    const value all = when.iterations.is_literal ? number(given) : when.iterations.from;
-    return operand(select(first.residual > limit, all, zeros_like(all)), b.where.file, b.where.line);
+    return operand(select(first.residual > limit, all(), zeros_like(all())), b.where.file, b.where.line);
   }
   constexpr state first(const value& residual) const {
     const called_at user(b);
@@ -135,6 +143,16 @@ struct iteration {
     const called_at user(b);
     return (s.residual <= limit) | !s.sound;
   }
+  /// Whether a number is one, and not infinite.
+  constexpr value finite(const value& x) const {
+    return abs(x) <= (element_in(b.from) == element::f32 ? 0x1p127 : 0x1p1023);
+  }
+  /// A number or a value that was given, in the element type of the right-hand side.
+  constexpr value given(const operand& x) const {
+    if (!b.from.ok()) return b.from;
+    const element type = element_in(b.from);
+    return x.is_literal ? number(x.literal, type) : element_in(x.from) == type ? x.from : cast(x.from, type);
+  }
   constexpr result_type outcome(const value& solution, const state& s) const {
     const called_at user(b);
     const value unfinished = select(s.sound & (s.residual == s.residual), number(0), number(2));
@@ -147,6 +165,11 @@ struct iteration {
     result_type all{};
     const value none{b.from.in, no_node};
     return tree_map([&](const value&) { return none; }, all);
+  }
+
+ private:
+  constexpr value scaled(const value& size) const {
+    return when.tolerance.is_literal ? value(size * when.tolerance.literal) : value(size * when.tolerance.from);
   }
 };
 
