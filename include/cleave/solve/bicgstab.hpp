@@ -17,16 +17,16 @@ struct bicgstab_state {
 template <class Loop, class A, class M>
 constexpr auto bicgstab_step(const Loop& loop, const A& a, const M& m, const value& shadow,
                              const bicgstab_state<Loop>& old) {
-  const value y = m(old.p);
-  const value v = a(y);
+  const value y = loop.applied(m, old.p);
+  const value v = loop.applied(a, y);
   const auto half = [&] {
     const called_at user(loop.b);
     const value alpha = quotient(old.rho, inner(shadow, v));
     return std::array<value, 2>{alpha, old.r - alpha * v};
   }();
   const auto& [alpha, s] = half;
-  const value z = m(s);
-  const value t = a(z);
+  const value z = loop.applied(m, s);
+  const value t = loop.applied(a, z);
   const called_at user(loop.b);
   const value ts = inner(t, s), tt = inner(t, t);
   const value omega = quotient(ts, tt);
@@ -48,7 +48,7 @@ constexpr auto bicgstab_of(const A& a, operand b, const options& when, const M& 
   const loop_type loop(b, when, {dim_ref(history)...});
   if (!is_floating_vector(b, "bicgstab")) return loop.refused();
   const value x = loop.start();
-  const value r = loop.starts() ? loop.residual_of(a(x)) : b.from;
+  const value r = loop.starts() ? loop.residual_of(loop.applied(a, x)) : b.from;
   const state first = [&] {
     const called_at user(b);
     const value rho = inner(r, r);
@@ -74,15 +74,14 @@ CLEAVE_LIFT(bicgstab_statement)
 /// `b` has any dims and any layout; its element type is float or double. An iteration applies `a` and `m` twice.
 /// Communication in each: theirs, and three all-reduces, of one number, of two and of two. The method breaks down where
 /// a coefficient is 0 or not finite: then start again from the solution, or use `gmres`. There is no derivative.
-/// Faults: not_floating, not_a_count, carry_changes.
+/// Faults: not_floating, not_a_count, operator_changes_type.
 template <class A, class M = identity, Dim... History>
 constexpr auto bicgstab(const A& a, operand b, const options& when = {}, const M& m = {}, const History&... history) {
   return detail::bicgstab_of(a, b, when, m, history...);
 }
 /// The same as a statement, as for `cg`.
 template <class A, Statement B, class M = identity, Dim... History>
-constexpr auto bicgstab(const A& a, const B& b, const options& when = {}, const M& m = {},
-                        const History&... history) {
+constexpr auto bicgstab(const A& a, const B& b, const options& when = {}, const M& m = {}, const History&... history) {
   return detail::bicgstab_statement(a, b, when.tolerance.literal, static_cast<std::int32_t>(when.iterations.literal), m,
                                     history...);
 }

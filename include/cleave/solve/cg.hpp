@@ -17,7 +17,7 @@ struct cg_state {
 
 template <class Loop, class A, class M>
 constexpr auto cg_step(const Loop& loop, const A& a, const M& m, const cg_state<Loop>& s) {
-  const value q = a(s.p);
+  const value q = loop.applied(a, s.p);
   const auto moved = [&] {
     const called_at user(loop.b);
     const value pq = inner(s.p, q), sound = pq > 0;
@@ -25,7 +25,7 @@ constexpr auto cg_step(const Loop& loop, const A& a, const M& m, const cg_state<
     const value alpha = select(sound, s.rz / pq, zeros_like(pq));
     return std::array<value, 3>{s.x + alpha * s.p, s.r - alpha * q, sound};
   }();
-  const value z = m(moved[1]);
+  const value z = loop.applied(m, moved[1]);
   const called_at user(loop.b);
   const value rz = inner(moved[1], z);
   const value residual = preconditions<M> ? norm(moved[1]) : sqrt(rz);
@@ -39,8 +39,8 @@ constexpr auto cg_of(const A& a, operand b, const options& when, const M& m, con
   const loop_type loop(b, when, {dim_ref(history)...});
   if (!is_floating_vector(b, "cg")) return loop.refused();
   const value x = loop.start();
-  const value r = loop.starts() ? loop.residual_of(a(x)) : b.from;
-  const value z = m(r);
+  const value r = loop.starts() ? loop.residual_of(loop.applied(a, x)) : b.from;
+  const value z = loop.applied(m, r);
   const state first = [&] {
     const called_at user(b);
     const value rz = inner(r, z);
@@ -63,7 +63,7 @@ constexpr auto cg_of(const A& a, operand b, const options& when, const M& m, con
 /// and of `m`, and two all-reduces of a number (with a preconditioner the second has two numbers). The method breaks
 /// down where p . A p is not positive: A is not positive definite, or not finite. With a dim as the last argument, of
 /// fixed extent, the result has the convergence history. There is no derivative. Faults: not_floating, not_a_count,
-/// carry_changes.
+/// operator_changes_type.
 template <class A, class M = identity, Dim... History>
 constexpr auto cg(const A& a, operand b, const options& when = {}, const M& m = {}, const History&... history) {
   return detail::cg_of(a, b, when, m, history...);

@@ -26,12 +26,12 @@ struct chebyshev_state {
 template <class Loop, class A, class M>
 constexpr auto chebyshev_step(const Loop& loop, const A& a, const M& m, const value& centre, const value& radius,
                               const chebyshev_state<Loop>& s) {
-  const value q = a(s.d);
+  const value q = loop.applied(a, s.d);
   const auto moved = [&] {
     const called_at user(loop.b);
     return std::array<value, 2>{s.x + s.d, s.r - q};
   }();
-  const value z = m(moved[1]);
+  const value z = loop.applied(m, moved[1]);
   const called_at user(loop.b);
   const value residual = norm(moved[1]);
   const value weight = 1 / (2 * centre - s.rho * radius);
@@ -52,13 +52,12 @@ constexpr auto chebyshev_of(const A& a, operand b, const spectrum& between, cons
     const value low = loop.given(between.lowest), high = loop.given(between.highest);
     return std::array<value, 2>{(high + low) / 2, (high - low) / 2};
   }();
-  const auto& [centre, radius] = bounds;
   const value x = loop.start();
-  const value r = loop.starts() ? loop.residual_of(a(x)) : b.from;
-  const value z = m(r);
+  const value r = loop.starts() ? loop.residual_of(loop.applied(a, x)) : b.from;
+  const value z = loop.applied(m, r);
   const state first = [&] {
     const called_at user(b);
-    return state{x, r, z / centre, radius / centre, loop.first(norm(r))};
+    return state{x, r, z / bounds[0], bounds[1] / bounds[0], loop.first(norm(r))};
   }();
   const state last = repeat_until(
       first, [&](const state& s) { return chebyshev_step(loop, a, m, bounds[0], bounds[1], s); },
@@ -81,7 +80,7 @@ CLEAVE_LIFT(chebyshev_statement)
 /// `b` has any dims and any layout; its element type is float or double. Communication in each iteration: that of `a`
 /// and of `m`, and one all-reduce of a number, for the test alone. It breaks down when the residual is not finite, as
 /// it grows where eigenvalues lie above the highest. There is no derivative. Faults: not_floating, not_a_count,
-/// carry_changes.
+/// operator_changes_type.
 template <class A, class M = identity, Dim... History>
 constexpr auto chebyshev(const A& a, operand b, const spectrum& between, const options& when = {}, const M& m = {},
                          const History&... history) {

@@ -57,7 +57,7 @@ class gmres_method {
 
   constexpr auto solved() const {
     const value x = loop_.start();
-    const value r = loop_.starts() ? loop_.residual_of(a_(x)) : loop_.b.from;
+    const value r = loop_.starts() ? loop_.residual_of(loop_.applied(a_, x)) : loop_.b.from;
     const state first = [&] {
       const called_at user(loop_.b);
       return state{x, r, loop_.first(norm(r))};
@@ -76,16 +76,17 @@ class gmres_method {
  private:
   /// One cycle: the approximation that is best in the space of its basis, and its true residual.
   constexpr state restarted(const state& s) const {
-    const auto [first, size] = begun(s);
+    const std::pair<cycle, value> start = begun(s);
+    const value size = start.second;
     const cycle last = repeat_until(
-        first, [&](const cycle& c) { return extended(c, size); },
+        start.first, [&](const cycle& c) { return extended(c, size); },
         [&](const cycle& c) { return loop_.stops(c.loop); }, most(s));
-    const value direction = m_(combined(last, size));
+    const value direction = loop_.applied(m_, combined(last, size));
     const value x = [&] {
       const called_at user(loop_.b);
       return value(select(last.loop.sound, s.x + direction, s.x));
     }();
-    const value r = loop_.residual_of(a_(x));
+    const value r = loop_.residual_of(loop_.applied(a_, x));
     const called_at user(loop_.b);
     state next{x, r, last.loop};
     next.loop.residual = norm(r);
@@ -106,7 +107,7 @@ class gmres_method {
   /// One more vector, orthogonal to all others: classical Gram-Schmidt twice, whose products with all vectors are one
   /// reduction.
   constexpr cycle extended(const cycle& c, const value& size) const {
-    const value image = a_(m_(c.last));
+    const value image = loop_.applied(a_, loop_.applied(m_, c.last));
     const called_at user(loop_.b);
     const value h = products(c.basis, image);
     const value once = image - dot(h, c.basis, dims::basis);
@@ -170,7 +171,6 @@ class gmres_method {
 
 template <int Restart, class A, class M, class... History>
 constexpr auto gmres_of(const A& a, operand b, const options& when, const M& m, const History&... history) {
-  static_assert(Restart > 0 && Restart < 100'000'000, "cleave: GMRES starts again after one iteration or more");
   using loop_type = iteration<sizeof...(History)>;
   const loop_type loop(b, when, {dim_ref(history)...});
   if (!is_floating_vector(b, "gmres")) return loop.refused();
@@ -194,8 +194,9 @@ CLEAVE_LIFT_TEMPLATE(gmres_statement, int Restart, Restart)
 /// Eshof 2005). Communication in each iteration: that of `a` and of `m`, two all-reduces of Restart + 1 numbers, and
 /// one of a number. After each cycle the true residual takes `a` once more. The residuals of the history within a cycle
 /// are those of the least squares problem. It breaks down where a number is not finite. There is no derivative. Faults:
-/// not_floating, not_a_count, carry_changes, rank_too_high.
+/// not_floating, not_a_count, operator_changes_type, rank_too_high.
 template <int Restart = 30, class A, class M = identity, Dim... History>
+  requires(Restart > 0 && Restart < 100'000'000)
 constexpr auto gmres(const A& a, operand b, const options& when = {}, const M& m = {}, const History&... history) {
   return detail::gmres_of<Restart>(a, b, when, m, history...);
 }

@@ -79,7 +79,7 @@ constexpr value quotient(const value& x, const value& y) { return select(y == 0,
 /// The iterations of one solve: counts them, keeps their residuals, and knows when to stop. `Histories` is 0 or 1.
 template <std::size_t Histories>
 struct iteration {
-  static_assert(Histories <= 1, "cleave: a convergence history has one dim");
+  static_assert(Histories <= 1);
   using result_type = std::conditional_t<Histories == 0, result, result_with_history>;
   /// What a loop carries: the norm of the residual, the number of iterations, whether the method can go on, and the
   /// history.
@@ -107,7 +107,13 @@ struct iteration {
 
   constexpr value number(double x, element type = element::i32) const { return b.from.in->constant(x, type, b.where); }
   constexpr bool starts() const { return when.start.in != nullptr; }
-  constexpr value start() const { return starts() ? when.start : zeros_like(b); }
+  constexpr value start() const { return starts() ? like_b(when.start) : zeros_like(b); }
+  /// What an operator or a preconditioner returns. It has the dims of the right-hand side: without a dim it would be
+  /// broadcast along it.
+  template <class F>
+  constexpr value applied(const F& f, const value& x) const {
+    return like_b(f(x));
+  }
 
   constexpr value residual_of(const value& product) const {
     const called_at user(b);
@@ -168,6 +174,17 @@ struct iteration {
   }
 
  private:
+  constexpr value like_b(const value& x) const {
+    if (!b.from.ok() || !x.ok()) return x;
+    recorder& in = *b.from.in;
+    const tensor_type &want = in.at(b.from).type, &got = in.at(x).type;
+    const dim_set other = want.set() ^ got.set();
+    if (want.element == got.element && other == 0) return x;
+    std::string_view dim;
+    for (dim_id d = 0; other != 0 && dim.empty(); ++d)
+      if ((other & dim_bit(d)) != 0) dim = in.made().dims[d].name;
+    return in.fail(fault::operator_changes_type, "solve", b.where, dim);
+  }
   constexpr value scaled(const value& size) const {
     return when.tolerance.is_literal ? value(size * when.tolerance.literal) : value(size * when.tolerance.from);
   }

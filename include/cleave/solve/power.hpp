@@ -37,8 +37,7 @@ constexpr auto power_of(const A& a, operand start, const options& when, const Hi
   using pair = std::conditional_t<sizeof...(History) == 0, eigenpair, eigenpair_with_history>;
   const loop_type loop(start, when, {dim_ref(history)...}, 1);
   const auto pair_of = [](const auto& s, const state& last) {
-    if constexpr (sizeof...(History) == 0)
-      return pair{s.solution, last.eigenvalue, s.residual, s.iterations, s.ended};
+    if constexpr (sizeof...(History) == 0) return pair{s.solution, last.eigenvalue, s.residual, s.iterations, s.ended};
     else return pair{s.solution, last.eigenvalue, s.residual, s.iterations, s.ended, s.history};
   };
   if (!is_floating_vector(start, "power_iteration")) {
@@ -57,14 +56,13 @@ constexpr auto power_of(const A& a, operand start, const options& when, const Hi
     return state{v, image, eigenvalue, counted(residual)};
   };
   const value v = direction(start.from);
-  const state first = measured(v, a(v), [&](const value& residual) { return loop.first(residual); });
+  const state first = measured(v, loop.applied(a, v), [&](const value& residual) { return loop.first(residual); });
   const state last = repeat_until(
       first,
       [&](const state& s) {
         const value next = direction(s.image);
-        return measured(next, a(next), [&](const value& residual) {
-          return loop.next(s.loop, residual, loop.finite(residual));
-        });
+        return measured(next, loop.applied(a, next),
+                        [&](const value& residual) { return loop.next(s.loop, residual, loop.finite(residual)); });
       },
       [&](const state& s) { return loop.stops(s.loop); }, loop.most(first.loop));
   return pair_of(loop.outcome(last.v, last.loop), last);
@@ -85,7 +83,7 @@ CLEAVE_LIFT(power_statement)
 /// It has converged when |A v - lambda v| is at most the tolerance times |lambda|. `options::start` is not read.
 /// `start` has any dims and any layout; its element type is float or double. Communication in each iteration: that of
 /// `a`, and three all-reduces of a number. It breaks down where A v is 0 or not finite. There is no derivative. Faults:
-/// not_floating, not_a_count, carry_changes.
+/// not_floating, not_a_count, operator_changes_type.
 template <class A, Dim... History>
 constexpr auto power_iteration(const A& a, operand start, const options& when = {}, const History&... history) {
   return detail::power_of(a, start, when, history...);
@@ -93,8 +91,8 @@ constexpr auto power_iteration(const A& a, operand start, const options& when = 
 /// The same as a statement, as for `cg`: `power_iteration(a, start).into(v, eigenvalue, residual, iterations, ended)`.
 template <class A, Statement B, Dim... History>
 constexpr auto power_iteration(const A& a, const B& start, const options& when = {}, const History&... history) {
-  return detail::power_statement(a, start, when.tolerance.literal,
-                                 static_cast<std::int32_t>(when.iterations.literal), history...);
+  return detail::power_statement(a, start, when.tolerance.literal, static_cast<std::int32_t>(when.iterations.literal),
+                                 history...);
 }
 
 } // namespace cleave::inline v0::solve
