@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <stdexcept>
@@ -92,7 +93,7 @@ struct part {
 };
 
 inline part quoted(std::string_view name) { return {name, part::how::quoted}; }
-inline part number(std::int64_t n) { return part(n); }
+inline part number(std::integral auto n) { return part(static_cast<std::int64_t>(n)); }
 
 /// The sentence of its parts. Put together in one place, so that one more sentence costs the compiler little.
 inline std::string sentence(std::initializer_list<part> parts) {
@@ -314,7 +315,7 @@ inline std::string rank_out_of_memory(std::int64_t bytes, std::string_view what,
 inline std::string too_many_bytes() { return "cleave: the tensor has more bytes than 64 bits can count"; }
 /// mend: Give each result its own memory: `f(u).into(v, w)`. A result may be an argument, but two results may not share
 /// memory.
-inline std::string results_overlap(std::int64_t first, std::int64_t second) {
+inline std::string results_overlap(std::size_t first, std::size_t second) {
   return sentence({"result ", number(first), " and result ", number(second), " of one call are in the same memory"});
 }
 /// mend: All ranks of a grid must make the same calls in the same order. Look for a call that depends on the rank, and
