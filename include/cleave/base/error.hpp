@@ -220,11 +220,15 @@ inline std::string view_extent(std::string_view dim, std::int64_t expected, std:
   return sentence({"along dim ", quoted(dim), " the shard of rank ", number(rank), " has extent ", number(expected),
                    ", but its View has ", number(got)});
 }
-/// mend: Copy the data into a contiguous `Kokkos::LayoutRight` View without padding first. Subviews and LayoutLeft
-/// Views cannot be wrapped.
-inline std::string view_stride(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
+/// mend: Wrap a View that has memory for each of its elements. A `Kokkos::LayoutStride` View with stride 0, or one
+/// whose rows overlap, shows some elements several times.
+inline std::string view_stride(std::string_view dim, std::int64_t least, std::int64_t got, std::int64_t rank) {
   return sentence({"along dim ", quoted(dim), " the View of rank ", number(rank), " has stride ", number(got),
-                   " where a contiguous LayoutRight View has ", number(expected)});
+                   ", but its elements are apart only from ", number(least), " on"});
+}
+/// mend: Use `strided_view()`, which fits every shard, or copy the View into a tensor of its own: `tensor(x)`.
+inline std::string view_is_strided() {
+  return "cleave: the tensor wraps a View that is not contiguous, so its shard has no LayoutRight View";
 }
 /// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into
 /// such a View first.

@@ -90,7 +90,9 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
           bound = here.keep_bound(&detail::copy_key<types>, key,
                                   std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target)));
         }
-        as<comm::grid_copy>(bound)->run(source.data, target.data);
+        const void* const values = source.packed();
+        as<comm::grid_copy>(bound)->run(values, target.begin_writing());
+        target.end_writing();
       });
     });
   }
