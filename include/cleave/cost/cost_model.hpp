@@ -216,7 +216,6 @@ struct cost_model {
     std::uint32_t t = rules.traits;
     if (rules.traits_of != nullptr) t |= rules.traits_of(n);
     if (rules.moves != nullptr && rules.weighed) t |= moves_data;
-    if (rules.flops != nullptr) t |= has_flops;
     if (n.local) t |= special | fixed_strategy;
     if (n.pinned != 0) t |= has_pins;
     if (entry_of(n.code).sums != linearity::none) t |= is_linear;

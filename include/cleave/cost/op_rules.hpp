@@ -108,7 +108,7 @@ struct op_rules {
   bool weighed = true;
   /// Whether prices of moves are remembered by the node's maps. Finding which device lacks which elements takes long.
   bool remembered = false;
-  /// Floating-point operations of all devices; null: they do not count.
+  /// Floating-point operations of all devices, of nodes with the trait has_flops.
   double (*flops)(const graph&, const node&, const sizes&) = nullptr;
   /// Those of the busiest device, as a program reports them.
   std::int64_t (*most_flops)(const placed_op&, const sizes&) = nullptr;
