@@ -58,7 +58,8 @@ struct ghosted {
     shard = Tensor(g, extents, strided_2d(interior()));
   }
   auto interior() const {
-    return Kokkos::subview(all, std::pair(ghosts[0], ghosts[0] + extent[0]), std::pair(ghosts[1], ghosts[1] + extent[1]));
+    return Kokkos::subview(all, std::pair(ghosts[0], ghosts[0] + extent[0]),
+                           std::pair(ghosts[1], ghosts[1] + extent[1]));
   }
   int ghosts_written() const {
     int written = 0;
@@ -148,8 +149,9 @@ TEST(strided, results_may_be_arguments) {
     // Two Views of one memory, one row apart.
     const memory_2d all("all", u.extent[0] + 1, u.extent[1] + 5);
     const auto part = [&](std::size_t first) {
-      return field(g, {11, 14}, strided_2d(Kokkos::subview(all, std::pair(first, first + u.extent[0]),
-                                                           std::pair(std::size_t{2}, 2 + u.extent[1]))));
+      return field(g, {11, 14},
+                   strided_2d(Kokkos::subview(all, std::pair(first, first + u.extent[0]),
+                                              std::pair(std::size_t{2}, 2 + u.extent[1]))));
     };
     field low = part(0), high = part(1);
     fill(low);
@@ -167,9 +169,7 @@ constexpr cleave::function totals([](auto u) { return sum(u * u, col); });
 constexpr cleave::function sorted([](auto u) { return sort(u, row); });
 constexpr cleave::function summed([](auto u) { return cumulative_sum(u, col); });
 constexpr cleave::function product([](auto l, auto r) { return dot(l, r, deep) + 1.0; });
-constexpr cleave::function relaxed([](auto u) {
-  return repeat_times(3, u, [](auto v) { return sweep(v); });
-});
+constexpr cleave::function relaxed([](auto u) { return repeat_times(3, u, [](auto v) { return sweep(v); }); });
 constexpr cleave::function both([](auto u, auto w) { return std::tuple(u + w, u - shift(w, row, 2)); });
 
 TEST(strided, every_kind_of_step) {

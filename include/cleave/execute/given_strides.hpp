@@ -54,8 +54,7 @@ class strided_access {
     if (b.form == form::halo) return false;
     if (b.form != form::view && b.form != form::slice) return false;
     const buffer& of = p_.buffers[b.of];
-    return is_own(of) || (of.form == form::halo && is_own(p_.buffers[of.of])) ||
-           (of.form == form::view && reaches(of));
+    return is_own(of) || (of.form == form::halo && is_own(p_.buffers[of.of])) || (of.form == form::view && reaches(of));
   }
   bool is_blas_product(const step& s) const {
     const element e = s.kind == step_kind::gemm ? p_.buffers[s.out].type.element : element::none;

@@ -50,9 +50,8 @@ inline void classify_strides(tensor_state& t) {
   // Until all ranks have the same entry: each takes its next one that is not before anybody's.
   do {
     const std::int64_t mine[3] = {number, -number, unit ? 0 : 1};
-    on.guarded([&] {
-      comm::check(MPI_Allreduce(mine, all, 3, MPI_INT64_T, MPI_MAX, on.everyone().handle), "MPI_Allreduce");
-    });
+    on.guarded(
+        [&] { comm::check(MPI_Allreduce(mine, all, 3, MPI_INT64_T, MPI_MAX, on.everyone().handle), "MPI_Allreduce"); });
     if (all[0] != number) number = classes.find(t.stride, all[0]);
   } while (all[0] != -all[1]);
   if (number == std::ssize(classes.known)) classes.known.push_back(t.stride);
@@ -111,8 +110,7 @@ inline void run_strided(const runnable& code, const call_operand* operands) {
     return;
   }
   // Checks look at contiguous shards.
-  strided_executor* const own =
-      site.grid().checked().any() ? nullptr : &strided_executor_for(code, site, operands);
+  strided_executor* const own = site.grid().checked().any() ? nullptr : &strided_executor_for(code, site, operands);
   indexed_vector<call_operand> given;
   for (std::size_t i = 0; i < p.arguments + p.results; ++i) {
     given.push_back(operands[i]);
