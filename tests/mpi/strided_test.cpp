@@ -255,6 +255,39 @@ TEST(strided, any_layout_of_a_view) {
   }
 }
 
+/// The members of a std::mdspan, which C++20 does not have.
+struct span_2d {
+  using element_type = double;
+  double* at;
+  std::size_t rows_, columns_, apart;
+  static constexpr std::size_t rank() { return 2; }
+  double* data_handle() const { return at; }
+  std::size_t extent(std::size_t i) const { return i == 0 ? rows_ : columns_; }
+  std::size_t stride(std::size_t i) const { return i == 0 ? apart : 1; }
+};
+TEST(strided, constants_and_spans) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const ghosted<field> u(g, {9, 15});
+    fill(u.shard);
+    const Kokkos::View<const double**, Kokkos::LayoutStride> constants = strided_2d(u.interior());
+    field c(g, {9, 15}, constants), a(g, {9, 15}), b(g, {9, 15});
+    EXPECT_EQ(c.data(), u.interior().data());
+    fill(a);
+    b = sweep(c);
+    a = sweep(a);
+    EXPECT_TRUE(same_bits(a, b));
+    EXPECT_THROW(c = 2.0 * a, cleave::view_error);
+    EXPECT_THROW(c.fill(1), cleave::view_error);
+    EXPECT_THROW(c = a, cleave::view_error);
+    EXPECT_THROW(cleave::copy(a, c), cleave::view_error);
+    std::vector<double> memory(u.extent[0] * (u.extent[1] + 4) + 1);
+    field m(g, {9, 15}, span_2d{memory.data(), u.extent[0], u.extent[1], u.extent[1] + 4});
+    m = sweep(c);
+    EXPECT_TRUE(same_bits(m, a));
+    EXPECT_EQ(m.data(), memory.data());
+  }
+}
+
 TEST(strided, ranks_need_not_have_the_same_strides) {
   // Each rank pads differently, some not at all, and the second tensor is not padded as the first one is.
   for (const cleave::grid& g : support::grids(mesh)) {

@@ -145,6 +145,21 @@ inline std::string mesh_part_outside(std::int64_t first, std::int64_t stride, st
   return sentence({"the mesh uses the ranks from ", number(first), " to ", number(last), " with stride ",
                    number(stride), ", but the communicator has the ranks 0 to ", number(ranks - 1)});
 }
+/// mend: Give the elements of the whole tensor, row-major, on the rank that they come from.
+inline std::string elements_given(std::int64_t expected, std::int64_t got) {
+  return sentence({"the tensor has ", number(expected), " elements, but ", number(got), " were given"});
+}
+/// mend: Give one rank for each device: as many as the sizes of the mesh multiply to.
+inline std::string mesh_list_length(std::int64_t ranks, std::int64_t devices) {
+  return sentence({"the list of ranks has ", number(ranks), " entries, but the sizes of the mesh multiply to ",
+                   number(devices), " devices"});
+}
+/// mend: Name ranks of the communicator, each once.
+inline std::string mesh_list_rank(std::size_t device, std::int64_t rank, std::int64_t ranks) {
+  return sentence({"device ", number(device), " is rank ", number(rank),
+                   " by the list of ranks, which must name each rank once; the communicator has the ranks 0 to ",
+                   number(ranks - 1)});
+}
 /// mend: Every rank must pass the same list of sizes, one for each axis.
 inline std::string mesh_counts_disagree() {
   return "cleave: the ranks do not agree on how many sizes the mesh was given";
@@ -225,6 +240,10 @@ inline std::string view_extent(std::string_view dim, std::int64_t expected, std:
 inline std::string view_stride(std::string_view dim, std::int64_t least, std::int64_t got, std::int64_t rank) {
   return sentence({"along dim ", quoted(dim), " the View of rank ", number(rank), " has stride ", number(got),
                    ", but its elements are apart only from ", number(least), " on"});
+}
+/// mend: Wrap a View whose elements are not const, or assign to a tensor of its own.
+inline std::string view_is_read_only() {
+  return "cleave: the tensor wraps a View of constants, so nothing can be assigned to it";
 }
 /// mend: Use `strided_view()`, which fits every shard, or copy the View into a tensor of its own: `tensor(x)`.
 inline std::string view_is_strided() {

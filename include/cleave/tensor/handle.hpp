@@ -35,6 +35,7 @@ class tensor_handle {
     state_ = std::make_shared<tensor_state>(*other.state_);
     state_->wraps = false;
     state_->strided = nullptr;
+    state_->read_only = false;
     state_->contiguous.reset();
     state_->memory = allocate(state_->bytes());
     state_->data = state_->memory.get();

@@ -70,17 +70,22 @@ struct tensor_state {
   std::int64_t stride_class = 0;
   /// Whether the elements of each row lie side by side, on all ranks, so that kernels may use the View itself.
   bool unit_rows = false;
+  /// Whether it is a View of constants.
+  bool read_only = false;
   /// Contiguous memory for what cannot use the View itself: allocated when it is first needed, and kept.
   mutable std::shared_ptr<void> contiguous{};
 
   std::int64_t elements() const { return grid.active() ? local.elements() : 0; }
   std::int64_t bytes() const { return elements() * size_of(element); }
 
-  /// The shard's memory, or contiguous memory beside it, whose elements are undefined.
+  /// The shard's memory, or contiguous memory beside it, whose elements are undefined. Throws view_error if the View is
+  /// one of constants.
   void* begin_writing() const {
-    if (strided == nullptr) return data;
-    if (!contiguous) contiguous = allocate(bytes());
-    return contiguous.get();
+    require_writable();
+    return strided == nullptr ? data : beside();
+  }
+  void require_writable() const {
+    if (read_only) throw view_error(wording::view_is_read_only());
   }
   /// Ends what `begin_writing` began.
   void end_writing() const {
@@ -88,9 +93,15 @@ struct tensor_state {
   }
   /// The shard in contiguous memory.
   const void* packed() const {
-    void* const at = begin_writing();
-    if (strided != nullptr) strided->pack(*this, at);
-    return at;
+    if (strided == nullptr) return data;
+    strided->pack(*this, beside());
+    return contiguous.get();
+  }
+
+ private:
+  void* beside() const {
+    if (!contiguous) contiguous = allocate(bytes());
+    return contiguous.get();
   }
 };
 
@@ -99,6 +110,7 @@ struct given_view {
   int rank = 0;
   fixed_array<std::int64_t, max_rank> extent{};
   strides stride{};
+  bool read_only = false;
   const strided_shard* access = nullptr;
 };
 
@@ -241,7 +253,8 @@ inline tensor_state make_state(const grid& g, const spec& s, const layout& where
   if (!detail::countable(extents, e)) throw shape_error(wording::too_many_bytes());
   all.check_memory();
   all.check_views(on, s, misfit);
-  if (all.any_strided()) {
+  if (view != nullptr && (all.any_strided() || view->read_only)) {
+    t.read_only = view->read_only;
     t.stride = view->stride;
     t.strided = view->access;
     t.strided->classify(t);

@@ -105,6 +105,8 @@ inline strided_executor& strided_executor_for(const runnable& code, const call_s
 inline void run_strided(const runnable& code, const call_operand* operands) {
   const program_view& p = code.program;
   const call_site site(p, operands);
+  for (std::size_t i = p.arguments; i < p.arguments + p.results; ++i)
+    if (operands[i].tensor != nullptr) operands[i].tensor->require_writable();
   if (!site.grid().active()) {
     site.complete();
     return;

@@ -34,6 +34,16 @@ struct view_data : view_data<T*, Rank - 1> {};
 template <class T>
 struct view_data<T, 0> : std::type_identity<T> {};
 
+/// A std::mdspan, or what has its members.
+template <class S>
+concept SpanOfElements = requires(const S& s) {
+  typename S::element_type;
+  { s.data_handle() } -> std::convertible_to<const typename S::element_type*>;
+  { S::rank() } -> std::convertible_to<std::size_t>;
+  { s.extent(S::rank()) } -> std::integral;
+  { s.stride(S::rank()) } -> std::integral;
+};
+
 } // namespace detail
 
 /// A tensor that is sharded over a grid. Each device has a contiguous LayoutRight shard, in the written order of the
@@ -71,8 +81,9 @@ class tensor {
   /// Wraps a shard that the caller owns. The View is kept alive and not copied. It may have any layout: a subview, a
   /// padded View, the interior of a View with ghosts. Steps that go through the elements one by one, products, and the
   /// exchange of halos use a View in place if the elements of its last dim lie side by side. Other steps use a
-  /// contiguous copy, which the tensor keeps. Collective over the communicator of the grid. Throws view_error on all
-  /// ranks if the View of any rank does not have the extents of its shard, or shows one element several times.
+  /// contiguous copy, which the tensor keeps. Nothing can be assigned to a tensor that wraps a View of constants.
+  /// Collective over the communicator of the grid. Throws view_error on all ranks if the View of any rank does not have
+  /// the extents of its shard, or shows one element several times.
   template <class Data, class... Properties>
   tensor(const grid& g, std::initializer_list<std::int64_t> extents, const Kokkos::View<Data, Properties...>& view)
       : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end()), view) {}
@@ -82,24 +93,19 @@ class tensor {
   template <class Data, class... Properties>
   tensor(const grid& g, std::span<const std::int64_t> extents, const Kokkos::View<Data, Properties...>& view) {
     using user_view = Kokkos::View<Data, Properties...>;
-    if constexpr (!std::is_same_v<typename user_view::value_type, T>)
-      say(rejection<fault::view_elements_differ, typename user_view::value_type, T>);
     if constexpr (!Kokkos::SpaceAccessibility<execution_space, typename user_view::memory_space>::accessible)
       say(rejection<fault::view_out_of_reach, typename user_view::memory_space>);
-    given_view given;
-    given.rank = std::integral_constant<int, user_view::rank()>();
-    for (std::size_t i = 0; i < user_view::rank(); ++i) {
-      given.extent[i] = static_cast<std::int64_t>(view.extent(i));
-      given.stride[i] = static_cast<std::int64_t>(view.stride(i));
-    }
-    given.access = &detail::strided_shards;
-    handle_ = detail::tensor_handle(g, sharding_type::value, where, element_of<T>, extents, given);
     // After finalize Kokkos would abort where a View is destroyed.
-    handle_.own(std::shared_ptr<void>(new user_view(view),
-                                      [](void* kept) {
-                                        if (!Kokkos::is_finalized()) delete as<user_view>(kept);
-                                      }),
-                view.data());
+    wrap<typename user_view::value_type>(g, extents, view, view.data(),
+                                         std::shared_ptr<void>(new user_view(view), [](void* kept) {
+                                           if (!Kokkos::is_finalized()) delete as<user_view>(kept);
+                                         }));
+  }
+  /// Wraps a shard of a `std::mdspan`, or of what has its members. The caller keeps its memory, which Kokkos' default
+  /// execution space must be able to access. Otherwise as for a View.
+  template <detail::SpanOfElements Span>
+  tensor(const grid& g, const extents_type& extents, const Span& span) {
+    wrap<typename Span::element_type>(g, extents, span, span.data_handle(), {});
   }
 
   /// A tensor with the same values in memory of its own. No communication.
@@ -238,6 +244,22 @@ class tensor {
   const tensor_state& state() const { return handle_.state(); }
 
  private:
+  /// `U` is T, or const T for memory that is only read.
+  template <class U, class View>
+  void wrap(const grid& g, std::span<const std::int64_t> extents, const View& view, const void* at,
+            std::shared_ptr<void> owner) {
+    if constexpr (!std::is_same_v<std::remove_const_t<U>, T>) say(rejection<fault::view_elements_differ, U, T>);
+    given_view given;
+    given.rank = int(View::rank());
+    for (int i = 0; i < given.rank; ++i) {
+      given.extent[i] = std::int64_t(view.extent(as_size(i)));
+      given.stride[i] = std::int64_t(view.stride(as_size(i)));
+    }
+    given.read_only = std::is_const_v<U>;
+    given.access = &detail::strided_shards;
+    handle_ = detail::tensor_handle(g, sharding_type::value, where, element_of<T>, extents, given);
+    handle_.own(std::move(owner), const_cast<void*>(at));
+  }
   static constexpr int position_of(std::string_view name) { return sharding_type::value.find(name); }
   static extents_type cut(const shape& s) {
     extents_type e{};
