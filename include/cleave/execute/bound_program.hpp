@@ -14,7 +14,7 @@ namespace cleave::inline v0 {
 class bound_program {
  public:
   /// Collective over the grid: sub-communicators may be made.
-  bound_program(grid_state& grid, const sizes& at, const runnable& code, const given_strides* given)
+  bound_program(grid_state& grid, const sizes& at, const runnable& code, const given_strides* given = nullptr)
       : running_{grid}, arguments_(binder{grid, code.program, at, given}), checks_(grid, at, code.program) {
     const binder b{grid, code.program, at, given};
     bind_steps(b, code);
