@@ -10,7 +10,7 @@ set(with_tensors cleave/nn/parameters.hpp)
 
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/include/cleave/*.hpp")
 if(NOT TARGET Cleave::fft)
-  list(FILTER headers EXCLUDE REGEX "^cleave/linalg/fft(_kernels)?\\.hpp$")
+  list(FILTER headers EXCLUDE REGEX "^cleave/linalg/fft(_blocks|_kernels)?\\.hpp$")
 endif()
 set(cleave_all_headers "${headers}")
 set(core_sources "")

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <stdexcept>
@@ -99,7 +100,7 @@ struct part {
 };
 
 inline part quoted(std::string_view name) { return {name, part::how::quoted}; }
-inline part number(std::int64_t n) { return part(n); }
+inline part number(std::integral auto n) { return part(static_cast<std::int64_t>(n)); }
 
 /// The sentence of its parts. Put together in one place, so that one more sentence costs the compiler little.
 inline std::string sentence(std::initializer_list<part> parts) {
@@ -150,6 +151,21 @@ inline std::string mesh_parts_disagree() { return "cleave: the ranks do not agre
 inline std::string mesh_part_outside(std::int64_t first, std::int64_t stride, std::int64_t last, std::int64_t ranks) {
   return sentence({"the mesh uses the ranks from ", number(first), " to ", number(last), " with stride ",
                    number(stride), ", but the communicator has the ranks 0 to ", number(ranks - 1)});
+}
+/// mend: Give the elements of the whole tensor, row-major, on the rank that they come from.
+inline std::string elements_given(std::int64_t expected, std::int64_t got) {
+  return sentence({"the tensor has ", number(expected), " elements, but ", number(got), " were given"});
+}
+/// mend: Give one rank for each device: as many as the sizes of the mesh multiply to.
+inline std::string mesh_list_length(std::int64_t ranks, std::int64_t devices) {
+  return sentence({"the list of ranks has ", number(ranks), " entries, but the sizes of the mesh multiply to ",
+                   number(devices), " devices"});
+}
+/// mend: Name ranks of the communicator, each once.
+inline std::string mesh_list_rank(std::size_t device, std::int64_t rank, std::int64_t ranks) {
+  return sentence({"device ", number(device), " is rank ", number(rank),
+                   " by the list of ranks, which must name each rank once; the communicator has the ranks 0 to ",
+                   number(ranks - 1)});
 }
 /// mend: Every rank must pass the same list of sizes, one for each axis.
 inline std::string mesh_counts_disagree() {
@@ -226,11 +242,19 @@ inline std::string view_extent(std::string_view dim, std::int64_t expected, std:
   return sentence({"along dim ", quoted(dim), " the shard of rank ", number(rank), " has extent ", number(expected),
                    ", but its View has ", number(got)});
 }
-/// mend: Copy the data into a contiguous `Kokkos::LayoutRight` View without padding first. Subviews and LayoutLeft
-/// Views cannot be wrapped.
-inline std::string view_stride(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
+/// mend: Wrap a View that has memory for each of its elements. A `Kokkos::LayoutStride` View with stride 0, or one
+/// whose rows overlap, shows some elements several times.
+inline std::string view_stride(std::string_view dim, std::int64_t least, std::int64_t got, std::int64_t rank) {
   return sentence({"along dim ", quoted(dim), " the View of rank ", number(rank), " has stride ", number(got),
-                   " where a contiguous LayoutRight View has ", number(expected)});
+                   ", but its elements are apart only from ", number(least), " on"});
+}
+/// mend: Wrap a View whose elements are not const, or assign to a tensor of its own.
+inline std::string view_is_read_only() {
+  return "cleave: the tensor wraps a View of constants, so nothing can be assigned to it";
+}
+/// mend: Use `strided_view()`, which fits every shard, or copy the View into a tensor of its own: `tensor(x)`.
+inline std::string view_is_strided() {
+  return "cleave: the tensor wraps a View that is not contiguous, so its shard has no LayoutRight View";
 }
 /// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into
 /// such a View first.
@@ -360,7 +384,7 @@ inline std::string rank_out_of_memory(std::int64_t bytes, std::string_view what,
 inline std::string too_many_bytes() { return "cleave: the tensor has more bytes than 64 bits can count"; }
 /// mend: Give each result its own memory: `f(u).into(v, w)`. A result may be an argument, but two results may not share
 /// memory.
-inline std::string results_overlap(std::int64_t first, std::int64_t second) {
+inline std::string results_overlap(std::size_t first, std::size_t second) {
   return sentence({"result ", number(first), " and result ", number(second), " of one call are in the same memory"});
 }
 /// mend: All ranks of a grid must make the same calls in the same order. Look for a call that depends on the rank, and
