@@ -43,10 +43,10 @@ ROOMS = [
     ["execute"],
     ["shards"],
     ["tensor"],
-    ["nn", "optim", "linalg", "solve"],
+    ["nn", "optim", "linalg", "solve", "sparse"],
     ["cleave"],
 ]
-APPLICATIONS = ["nn", "optim", "linalg", "solve"]
+APPLICATIONS = ["nn", "optim", "linalg", "solve", "sparse"]
 PUBLIC = {"base", "mesh", "layout", "type", "record", "autodiff", "expr", "grid", "shards", "tensor"}
 BOUNDS = {
     "storage": {"base", "mesh", "layout", "type", "graph", "ops"},  # values, and nothing that records them
@@ -54,6 +54,7 @@ BOUNDS = {
     "optim": PUBLIC,
     "linalg": PUBLIC,
     "solve": PUBLIC,
+    "sparse": PUBLIC,
 }
 WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "cost", "program", "rules", "autodiff", "expr",
                    "propagate", "plan", "simulate", "nn", "optim", "solve"]

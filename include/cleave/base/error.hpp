@@ -62,6 +62,10 @@ struct memory_error : error {
 struct overlap_error : error {
   using error::error;
 };
+/// A file cannot be read, or a line of it is not what it must be.
+struct file_error : error {
+  using error::error;
+};
 /// Checked mode found that the ranks do not run the same program on the same replicated data.
 struct agreement_error : error {
   using error::error;
@@ -74,6 +78,9 @@ struct absent_error : agreement_error {
 struct nan_error : error {
   using error::error;
 };
+
+/// What can be wrong with a line of a Matrix Market file.
+enum class market_fault : std::uint8_t { banner, kind, sizes, entry, outside, upper, missing, surplus };
 
 namespace wording {
 
@@ -265,10 +272,49 @@ inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
   return sentence(
       {"a collective on shards needs a View of ", number(expected), " elements, but was given one of ", number(got)});
 }
+/// mend: Give one number of elements for each device along the axis, and Views that have room for all of them.
+inline std::string pieces_do_not_fit(std::int64_t devices, std::int64_t counts, std::int64_t room, std::int64_t got) {
+  return sentence({"an all_to_all on shards needs a count for each of ", number(devices),
+                   " devices and pieces of at most ", number(room), " elements together, but was given ",
+                   number(counts), " counts of ", number(got), " elements"});
+}
 /// mend: The root of a broadcast is a position along the axis: from 0 to `size(axis)` - 1, the same on all devices.
 inline std::string no_such_position(std::int64_t got, std::int64_t size) {
   return sentence({"a broadcast from position ", number(got), " along an axis of ", number(size), " devices"});
 }
+/// mend: Count rows and columns from 0, and give the matrix as many as its triplets need.
+inline std::string triplet_outside(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) {
+  return sentence({"a triplet at row ", number(row), ", column ", number(column), " lies outside of a matrix of ",
+                   number(rows), " x ", number(columns)});
+}
+/// mend: Multiply the matrix with a vector that has as many elements along its dim as the matrix has columns.
+inline std::string columns_differ(std::int64_t columns, std::int64_t extent, std::string_view dim) {
+  return sentence({"a sparse matrix of ", number(columns), " columns was multiplied with a vector whose dim ",
+                   quoted(dim), " has extent ", number(extent)});
+}
+/// mend: Shard the rows over more devices: a device can hold 2^31 - 1 rows, columns that it reads, and others.
+inline std::string too_many_columns(std::int64_t got) {
+  return sentence({"a device would read ", number(got), " elements of a vector for its rows of a sparse matrix"});
+}
+/// thrown: file_error
+/// mend: Look at that line of the file. Matrix Market files have a banner, comments, a line with the numbers of rows,
+/// columns and entries, and an entry a line, which count from 1.
+inline std::string market_line(std::string_view path, std::int64_t line, market_fault what) {
+  constexpr std::string_view words[] = {
+      "the first line is not '%%MatrixMarket matrix coordinate FIELD SYMMETRY'",
+      "only coordinate matrices are read, of real, integer or pattern entries, general or symmetric",
+      "there are not three numbers, of rows, columns and entries, equal ones of rows and columns if it is symmetric",
+      "an entry is not a row, a column and, unless it is a pattern, a number",
+      "an entry lies outside of the matrix",
+      "an entry of a symmetric matrix lies above the diagonal",
+      "the file ends before all entries that it announces",
+      "there are more entries than the file announces",
+  };
+  return sentence({path, ":", number(line), ": ", words[static_cast<int>(what)]});
+}
+/// thrown: file_error
+/// mend: Give the path of a file that rank 0 of the grid can read.
+inline std::string file_not_open(std::string_view path) { return sentence({"cannot open ", quoted(path)}); }
 /// mend: Call the collective several times on parts of the View, or use MPI 4.
 inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
   return sentence(
