@@ -89,9 +89,9 @@ inline constexpr cleave::dim<"y"> dy;
 inline constexpr cleave::dim<"z"> dz;
 using Slabs = cleave::tensor<number, mesh(dx / line, dy, dz)>;
 using Turned = cleave::tensor<number, mesh(dx, dy / line, dz)>;
-constexpr cleave::function spectrum = cleave::with(
-    cleave::function([](auto u) { return cleave::linalg::fft(u, dx, dy, dz); }), cleave::expect<dx, 256>{},
-    cleave::expect<dy, 256>{}, cleave::expect<dz, 256>{}, cleave::expect<line, 2>{});
+constexpr cleave::function spectrum =
+    cleave::with(cleave::function([](auto u) { return cleave::linalg::fft(u, dx, dy, dz); }), cleave::expect<dx, 256>{},
+                 cleave::expect<dy, 256>{}, cleave::expect<dz, 256>{}, cleave::expect<line, 2>{});
 
 void expect_same(const number* ours, const number* theirs, long n) {
   double off = 0, size = 0;

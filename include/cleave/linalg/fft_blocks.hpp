@@ -175,8 +175,7 @@ struct block_transforms {
  private:
   char* before(char* memory, std::int64_t block) const { return memory + block * form.block_before; }
   char* after(char* memory, std::int64_t block) const {
-    return form.in_place ? before(memory, block)
-                         : memory + form.blocks * form.block_before + block * form.block_after;
+    return form.in_place ? before(memory, block) : memory + form.blocks * form.block_before + block * form.block_after;
   }
   /// Transforms a block, and says where its results are.
   char* transformed(char* memory, std::int64_t block) const {
@@ -193,7 +192,8 @@ struct block_transforms {
   void read(const char* in, std::int64_t n, std::int64_t blocks, char* memory) const {
     const std::int64_t row = form.width * form.from_bytes, last = n * form.from_bytes - (blocks - 1) * row;
     for (std::int64_t k = 0; k < t.from; ++k, in += t.inner * form.from_bytes) {
-      for (std::int64_t b = 0; b + 1 < blocks; ++b) std::memcpy(before(memory, b) + k * row, in + b * row, as_size(row));
+      for (std::int64_t b = 0; b + 1 < blocks; ++b)
+        std::memcpy(before(memory, b) + k * row, in + b * row, as_size(row));
       char* const end = before(memory, blocks - 1) + k * row;
       std::memcpy(end, in + (blocks - 1) * row, as_size(last));
       if (last < row) std::memset(end + last, 0, as_size(row - last));
@@ -265,7 +265,8 @@ void run_on_host(std::span<const transforms> all, const void* in, void* out, dou
     if (end - first == 1) launch("fft", last.strips(), every_strip<R>{&last, from, as<char>(out)});
     else
       launch("fft", tiles,
-             every_tile<R>{&along[as_size(first)], end - first, from, as<char>(out), of_last.n * of_last.inner * number});
+             every_tile<R>{&along[as_size(first)], end - first, from, as<char>(out),
+                           of_last.n * of_last.inner * number});
   }
 }
 inline void run_transforms(std::span<const transforms> all, const void* in, void* out, double factor) {
