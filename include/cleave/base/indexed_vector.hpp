@@ -38,11 +38,18 @@ class indexed_vector {
     assign(first, last);
   }
   constexpr indexed_vector(std::initializer_list<T> all) : indexed_vector() { assign(all.begin(), all.end()); }
-  // From and to a std::vector, for callers that have one.
-  constexpr indexed_vector(const std::vector<T>& all) : indexed_vector() {
+  // From and to a std::vector, for callers that have one. These are templates because overload resolution would
+  // instantiate std::vector<T> for every element type.
+  template <class Vector>
+    requires std::same_as<Vector, std::vector<T>>
+  constexpr indexed_vector(const Vector& all) : indexed_vector() {
     assign(all.data(), all.data() + all.size());
   }
-  constexpr operator std::vector<T>() const { return std::vector<T>(begin(), end()); }
+  template <class Vector>
+    requires std::same_as<Vector, std::vector<T>>
+  constexpr operator Vector() const {
+    return Vector(begin(), end());
+  }
   constexpr indexed_vector(const indexed_vector& other) : indexed_vector() { assign(other.begin(), other.end()); }
   constexpr indexed_vector(indexed_vector&& other) noexcept { swap(other); }
   constexpr indexed_vector& operator=(indexed_vector other) noexcept {
@@ -162,7 +169,10 @@ class indexed_vector {
   }
   constexpr void clear() { drop_to(0); }
   constexpr void swap(indexed_vector& other) noexcept {
-    std::swap(at, other.at);
+    // std::swap checks ten traits of each new type of pointer.
+    T* const elements = at;
+    at = other.at;
+    other.at = elements;
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
   }
@@ -175,8 +185,11 @@ class indexed_vector {
   }
 
  private:
+  // Nothing to run when an element goes. A type that only its copies make non-trivial counts as if it had a destructor.
+  static constexpr bool no_destructor = __is_trivially_copyable(T);
+
   constexpr void drop_to(std::size_t count) {
-    if constexpr (std::is_trivially_destructible_v<T>) size_ = count < size_ ? count : size_;
+    if constexpr (no_destructor) size_ = count < size_ ? count : size_;
     else
       while (size_ > count) pop_back();
   }
@@ -186,11 +199,11 @@ class indexed_vector {
     if (count > capacity_) move_to(count > 2 * capacity_ ? count : 2 * capacity_);
   }
   [[gnu::noinline]] constexpr void move_to(std::size_t capacity) {
-    static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && std::is_nothrow_move_constructible_v<T>);
+    static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && noexcept(T(static_cast<T&&>(*at))));
     T* const to = std::allocator<T>().allocate(capacity);
     for (std::size_t i = 0; i < size_; ++i) {
       std::construct_at(to + i, static_cast<T&&>(at[i]));
-      if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_at(at + i);
+      if constexpr (!no_destructor) std::destroy_at(at + i);
     }
     if (at != nullptr) std::allocator<T>().deallocate(at, capacity_);
     at = to;
