@@ -27,7 +27,7 @@ struct call_record {
 
 /// A duplicate of a communicator. Collective over its ranks. With a limit, in seconds, throws absent_error if some of
 /// them do not come in time; with 0 it waits for them. Ranks may have different limits.
-inline MPI_Comm duplicated(MPI_Comm of, double limit) {
+[[gnu::cold]] inline MPI_Comm duplicated(MPI_Comm of, double limit) {
   struct duplication {
     MPI_Comm made = MPI_COMM_NULL;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -74,7 +74,7 @@ class agreement {
   int rank() const { return rank_; }
 
   /// Throws agreement_error on all devices if they do not make the same call.
-  void same_call(const call_record& mine, double limit) {
+  [[gnu::cold]] void same_call(const call_record& mine, double limit) {
     const bytes& all = exchange(&mine, sizeof mine, limit, mine.text);
     const auto record_of = [&](int rank) {
       call_record r;
@@ -95,7 +95,7 @@ class agreement {
   /// The bytes of all devices, in their order; all devices pass equally many. Throws absent_error with the first device
   /// from which nothing came within `limit` seconds; `call` is for its sentence. Communication: one message between
   /// every two devices, so that every device knows which one is missing.
-  const bytes& exchange(const void* mine, std::size_t length, double limit, std::string_view call) {
+  [[gnu::cold]] const bytes& exchange(const void* mine, std::size_t length, double limit, std::string_view call) {
     const unsigned char* const first = as<unsigned char>(mine);
     const int n = static_cast<int>(length);
     sent_.assign(first, first + length);
@@ -115,7 +115,7 @@ class agreement {
   }
 
  private:
-  void wait(double limit, std::string_view call) {
+  [[gnu::cold]] void wait(double limit, std::string_view call) {
     const double begin = MPI_Wtime();
     indexed_vector<int> done(requests_.size());
     for (;;) {

@@ -183,7 +183,7 @@ class grid_state {
         return entry.made.get();
     return nullptr;
   }
-  void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
+  [[gnu::cold]] void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
     auto& entries = bound_[key];
     entries.push_back({indexed_vector<std::int64_t>(extents.data(), extents.data() + extents.size()), std::move(made)});
     ++times_bound_;

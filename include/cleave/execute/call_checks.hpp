@@ -70,7 +70,7 @@ class call_checks {
   // Names for messages.
   std::string type_name(const buffer& b) const { return to_string(b.type, b.where, p_.dims, grid_.mesh()); }
   /// Global indices of an element of a buffer, by its number in the shard.
-  std::string index_name(const buffer& b, std::int64_t flat) const {
+  [[gnu::cold]] std::string index_name(const buffer& b, std::int64_t flat) const {
     const box all = indices_of(b, p_.maps, at_, grid_.here());
     std::string text;
     for (int i = b.type.rank; i-- > 0; flat /= std::max<std::int64_t>(all[i].size(), 1)) {
@@ -89,7 +89,7 @@ class call_checks {
     copy_bytes<Kokkos::HostSpace, memory_space>(&word, data, size_of(b.type.element));
     return word;
   }
-  void compare_replicas(const addresses& address) {
+  [[gnu::cold]] void compare_replicas(const addresses& address) {
     wait_for_kernels();
     indexed_vector<std::size_t> which;
     indexed_vector<std::uint64_t> mine;
@@ -122,7 +122,7 @@ class call_checks {
       if (!used.contains(a)) c[a] = 0;
     return comm::rank_number(device_of(c, grid_.sizes()));
   }
-  void meet(std::size_t i) {
+  [[gnu::cold]] void meet(std::size_t i) {
     const auto mine = static_cast<std::int64_t>(i);
     const step& s = p_.steps[i];
     exchange(&mine, sizeof mine,
@@ -130,7 +130,7 @@ class call_checks {
   }
 
   // NaN.
-  void tell(std::string_view found) {
+  [[gnu::cold]] void tell(std::string_view found) {
     report mine;
     found.copy(mine.text, sizeof mine.text - 1);
     const indexed_vector<unsigned char>& all = exchange(&mine, sizeof mine);
@@ -141,7 +141,7 @@ class call_checks {
   std::int64_t first_nan_of(const buffer& b, const void* data) const {
     return first_nan(data, elements_of(b), b.type.element);
   }
-  void look_for_nan_in_arguments(const addresses& address) {
+  [[gnu::cold]] void look_for_nan_in_arguments(const addresses& address) {
     wait_for_kernels();
     for (std::size_t i = 0; i < p_.buffers.size(); ++i) {
       const buffer& b = p_.buffers[i];
@@ -150,7 +150,7 @@ class call_checks {
     }
     tell({});
   }
-  void look_for_nan(std::size_t i, const addresses& address) {
+  [[gnu::cold]] void look_for_nan(std::size_t i, const addresses& address) {
     const step& s = p_.steps[i];
     // What an exchange brings is there when it is waited for.
     const std::size_t wrote = s.kind == step_kind::wait ? s.begun : i;

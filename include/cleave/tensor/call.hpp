@@ -33,7 +33,7 @@ class call_site {
   std::span<const std::int64_t> extents() const { return {extents_, p_.dims.size()}; }
 
   /// With the extents that no tensor has, fixed ones and those that follow from splits and merges, all checked.
-  sizes complete() const {
+  [[gnu::cold]] sizes complete() const {
     sizes at;
     at.axes = grid_->sizes();
     for (std::size_t d = 0; d < p_.dims.size(); ++d) {
@@ -68,7 +68,7 @@ class call_site {
     }
   }
   /// Says which extents do not follow from the others as the program needs it.
-  void refuse(const sizes& at) const {
+  [[gnu::cold]] void refuse(const sizes& at) const {
     for (const dim_product& p : p_.rules.products)
       if (const std::int64_t parts = at.dims[p[1]] * (p[2] == no_dim ? 1 : at.dims[p[2]]); parts != at.dims[p[0]])
         throw shape_error(wording::extents_differ(name_of_dim(p[0]), parts, at.dims[p[0]]));
