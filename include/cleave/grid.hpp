@@ -36,7 +36,7 @@ class grid {
        std::optional<on_ranks> part = {})
       : grid(cleave::mesh<Axes...>::value, comm, sizes, part) {}
   grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
-      : state_(std::make_shared<grid_state>(mesh, comm, sizes, part)) {}
+      : state_(new grid_state(mesh, comm, sizes, part)) {}
 
   /// The mesh: names and fixed sizes of the axes.
   const mesh_value& mesh() const { return state().mesh(); }

@@ -46,7 +46,7 @@ template <class T>
 MPI_User_function* max_or_min(reduction r) {
   return r == reduction::max ? &combine<reduction::max, T> : &combine<reduction::min, T>;
 }
-/// Null where MPI's own operation does it. 16-bit numbers are added in float and rounded. Integers of one byte wrap; the
+/// Null where MPI has the operation. 16-bit numbers are added in float and rounded. Integers of one byte wrap; the
 /// vector code of Open MPI saturates their sums (open-mpi/ompi#8045).
 inline MPI_User_function* own_function(reduction r, element e) {
   const bool chooses = r == reduction::max || r == reduction::min;

@@ -10,19 +10,20 @@
 namespace cleave::inline v0::detail {
 
 /// What a tensor is whatever its type: a value, whose copies have memory of their own. Compiled once for all types.
+/// Its state comes from `new`: std::make_shared would be some thirty functions more for the compiler.
 class tensor_handle {
  public:
   tensor_handle() = default;
   /// New memory, filled with zeros.
   tensor_handle(const grid& g, const spec& s, const layout& where, element e, std::span<const std::int64_t> extents)
-      : state_(std::make_shared<tensor_state>(make_state(g, s, where, e, extents, nullptr))) {
+      : state_(new tensor_state(make_state(g, s, where, e, extents, nullptr))) {
     state_->data = state_->memory.get();
     zero_bytes(state_->data, state_->bytes());
   }
   /// The memory of a View, which `owner` keeps.
   tensor_handle(const grid& g, const spec& s, const layout& where, element e, std::span<const std::int64_t> extents,
                 const given_view& view)
-      : state_(std::make_shared<tensor_state>(make_state(g, s, where, e, extents, &view))) {
+      : state_(new tensor_state(make_state(g, s, where, e, extents, &view))) {
     state_->wraps = true;
   }
   void own(std::shared_ptr<void> owner, void* data) {
@@ -32,7 +33,7 @@ class tensor_handle {
 
   tensor_handle(const tensor_handle& other) {
     if (!other.state_) return;
-    state_ = std::make_shared<tensor_state>(*other.state_);
+    state_.reset(new tensor_state(*other.state_));
     state_->wraps = false;
     state_->memory = allocate(state_->bytes());
     state_->data = state_->memory.get();
