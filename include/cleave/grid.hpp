@@ -67,7 +67,7 @@ class grid {
   explicit operator bool() const { return state_ != nullptr; }
   /// The state behind the handle, for the library. Throws grid_error if there is none.
   grid_state& state() const {
-    if (!state_) throw grid_error(wording::grid_missing());
+    if (!state_) raise<grid_error>(wording::grid_missing());
     return *state_;
   }
   /// Whether two handles refer to the same grid.

@@ -74,6 +74,12 @@ struct nan_error : error {
   using error::error;
 };
 
+/// Throws. An exception is five calls at the place that throws it, this is one.
+template <class Error>
+[[noreturn, gnu::noinline, gnu::cold]] void raise(const std::string& sentence) {
+  throw Error(sentence);
+}
+
 namespace wording {
 
 /// A part of a sentence: words, a name in quotes, or a number.

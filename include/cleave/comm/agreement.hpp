@@ -41,7 +41,8 @@ struct call_record {
     int done = 0;
     check(MPI_Test(&pending->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) break;
-    if (MPI_Wtime() - begin > limit) throw absent_error(wording::grid_not_everywhere(static_cast<std::int64_t>(limit)));
+    if (MPI_Wtime() - begin > limit)
+      raise<absent_error>(wording::grid_not_everywhere(static_cast<std::int64_t>(limit)));
     std::this_thread::yield();
   }
   const MPI_Comm made = pending->made;
@@ -86,7 +87,7 @@ class agreement {
       const call_record other = record_of(r);
       if (other.plan == first.plan && other.sizes == first.sizes && std::strcmp(other.text, first.text) == 0) continue;
       const bool extents = other.plan == first.plan && other.sizes != first.sizes;
-      throw agreement_error(
+      raise<agreement_error>(
           wording::calls_differ(0, first.text, r,
                                 extents ? std::string(other.text) + ", with other extents" : std::string(other.text)));
     }
@@ -133,7 +134,7 @@ class agreement {
       if (r != MPI_REQUEST_NULL) MPI_Cancel(&r), MPI_Request_free(&r);
     new bytes(std::move(sent_));
     new bytes(std::move(received_));
-    throw absent_error(wording::rank_missing(missing, static_cast<std::int64_t>(limit), call));
+    raise<absent_error>(wording::rank_missing(missing, static_cast<std::int64_t>(limit), call));
   }
 
   static constexpr int tag = 2;

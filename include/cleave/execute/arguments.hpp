@@ -97,8 +97,8 @@ class argument_memory {
     for (std::size_t r : by_address_) {
       if (aside_[r].bytes == 0) continue;
       if (last < by_address_.size() && as<char>(outputs[last]) + aside_[last].bytes > as<char>(outputs[r]))
-        throw overlap_error(wording::results_overlap(static_cast<std::int64_t>(std::min(last, r)),
-                                                     static_cast<std::int64_t>(std::max(last, r))));
+        raise<overlap_error>(wording::results_overlap(static_cast<std::int64_t>(std::min(last, r)),
+                                                      static_cast<std::int64_t>(std::max(last, r))));
       last = r;
     }
     std::copy(outputs, outputs + apart_.size(), apart_.begin());

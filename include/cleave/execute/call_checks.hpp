@@ -43,7 +43,7 @@ class call_checks {
     const indexed_vector<unsigned char>& all = exchange(&number, sizeof number);
     for (int r = 0; r < grid_.agreement().size(); ++r)
       if (const auto other = item<std::int64_t>(all, r); other != number)
-        throw agreement_error(wording::iterations_differ(std::min(r, me()), std::max(r, me())));
+        raise<agreement_error>(wording::iterations_differ(std::min(r, me()), std::max(r, me())));
     return number;
   }
 
@@ -112,7 +112,7 @@ class call_checks {
         const std::string values = is_word(b) ? ": " + host_number(by(first, k), b.type.element).text() + " and " +
                                                     host_number(by(r, k), b.type.element).text()
                                               : std::string();
-        throw agreement_error(wording::replicas_differ(b.index, type_name(b), first, r, values));
+        raise<agreement_error>(wording::replicas_differ(b.index, type_name(b), first, r, values));
       }
   }
   /// The lowest device that holds what device `r` holds, of a tensor that some axes shard or leave partial.

@@ -69,7 +69,7 @@ class loop_binder {
       const int position = x.type.find(s_.loop[i]);
       const std::int64_t wanted = b_.held_along(s_.loop, s_.space, i).size();
       if (position >= 0 && extents[position] != wanted)
-        throw shape_error(
+        raise<shape_error>(
             wording::plan_inconsistent(name_of(s_.code), b_.program.dims[s_.loop[i]].name, wanted, extents[position]));
     }
   }

@@ -234,7 +234,7 @@ inline void run_transform(const shard& in, const shard& out, dim_ref from, dim_r
   const std::int64_t half = what == transform::to_real ? in.global[position] : out.global[position];
   // Checked before anything else, so that all ranks throw, whatever they have.
   if (real && half != n / 2 + 1)
-    throw shape_error(wording::spectrum_extent(what == transform::to_real ? from.name : to.name, n / 2 + 1, n, half));
+    raise<shape_error>(wording::spectrum_extent(what == transform::to_real ? from.name : to.name, n / 2 + 1, n, half));
   const element complex = what == transform::of_real ? out.element : in.element;
   transforms t{what, complex == element::c128, n, in.local[position], out.local[position], 1, 1};
   for (int i = 0; i < out.local.rank; ++i)

@@ -67,12 +67,12 @@ class tensor_handle {
   bool has_data() const { return state_ != nullptr; }
   /// Throws grid_error if there is no data.
   const tensor_state& state() const {
-    if (!state_) throw grid_error(wording::grid_missing());
+    if (!state_) raise<grid_error>(wording::grid_missing());
     return *state_;
   }
   /// The shard. Throws environment_error after Kokkos::finalize, which frees it.
   void* data() const {
-    if (Kokkos::is_finalized()) throw environment_error(wording::finalised("Kokkos"));
+    if (Kokkos::is_finalized()) raise<environment_error>(wording::finalised("Kokkos"));
     return state().data;
   }
   /// Of a partial value the device with coordinate 0 on the partial axes carries all, the others the identity.
@@ -92,12 +92,12 @@ class tensor_handle {
   /// View.
   bool takes(const tensor_handle& other) const {
     const tensor_state &mine = *state_, &theirs = *other.state_;
-    if (mine.wraps && !(mine.grid == theirs.grid)) throw grid_error(wording::grids_differ());
+    if (mine.wraps && !(mine.grid == theirs.grid)) raise<grid_error>(wording::grids_differ());
     bool same = mine.grid == theirs.grid;
     for (int i = 0; i < mine.global.rank; ++i) {
       same = same && mine.global[i] == theirs.global[i];
       if (mine.wraps && mine.global[i] != theirs.global[i])
-        throw shape_error(wording::extents_differ(mine.dims->dims[i].dim.name, mine.global[i], theirs.global[i]));
+        raise<shape_error>(wording::extents_differ(mine.dims->dims[i].dim.name, mine.global[i], theirs.global[i]));
     }
     return same;
   }

@@ -207,7 +207,7 @@ class tensor {
   T item() const
     requires(rank == 0)
   {
-    if (!get_grid().active()) throw grid_error(wording::grid_elsewhere());
+    if (!get_grid().active()) raise<grid_error>(wording::grid_elsewhere());
     return to_global()[0];
   }
 

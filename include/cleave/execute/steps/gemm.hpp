@@ -45,7 +45,7 @@ class gemm_step final : public bound_step {
       if (position < 0) continue;
       const std::int64_t own = extents_[x][position];
       if (extent >= 0 && own != extent)
-        throw shape_error(wording::plan_inconsistent(name_of(step_.code), b.program.dims[d].name, extent, own));
+        raise<shape_error>(wording::plan_inconsistent(name_of(step_.code), b.program.dims[d].name, extent, own));
       extent = own;
       stride[x] = stride_along(*arrays[x], address_[x], d);
     }
