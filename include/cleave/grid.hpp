@@ -17,8 +17,9 @@ namespace cleave::inline v0 {
 /// Rank r is device r; the last axis varies fastest. Copies are handles of the same grid. Construct a grid while MPI is
 /// initialised; it may be destroyed later.
 ///
-/// `grid(mesh, comm, sizes, on_ranks{first, stride})` uses only a part of the ranks. All ranks of `comm` construct the
-/// grid and its tensors. On ranks that are not devices the tensors have no elements, and statements on them do nothing.
+/// `grid(mesh, comm, sizes, on_ranks{first, stride})` uses only a part of the ranks, and `on_ranks{.list = {3, 1}}`
+/// those of a list, in its order. All ranks of `comm` construct the grid and its tensors. On ranks that are not devices
+/// the tensors have no elements, and statements on them do nothing.
 class grid {
  public:
   /// A handle without a grid.

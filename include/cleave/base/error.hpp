@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <stdexcept>
@@ -61,6 +62,10 @@ struct memory_error : error {
 struct overlap_error : error {
   using error::error;
 };
+/// A file cannot be read, or a line of it is not what it must be.
+struct file_error : error {
+  using error::error;
+};
 /// Checked mode found that the ranks do not run the same program on the same replicated data.
 struct agreement_error : error {
   using error::error;
@@ -73,6 +78,9 @@ struct absent_error : agreement_error {
 struct nan_error : error {
   using error::error;
 };
+
+/// What can be wrong with a line of a Matrix Market file.
+enum class market_fault : std::uint8_t { banner, kind, sizes, entry, outside, upper, missing, surplus };
 
 /// Throws. An exception is five calls at the place that throws it, this is one.
 template <class Error>
@@ -98,7 +106,7 @@ struct part {
 };
 
 inline part quoted(std::string_view name) { return {name, part::how::quoted}; }
-inline part number(std::int64_t n) { return part(n); }
+inline part number(std::integral auto n) { return part(static_cast<std::int64_t>(n)); }
 
 /// The sentence of its parts. Put together in one place, so that one more sentence costs the compiler little.
 [[gnu::cold]] inline std::string sentence(std::initializer_list<part> parts) {
@@ -152,6 +160,21 @@ inline part number(std::int64_t n) { return part(n); }
                                                    std::int64_t ranks) {
   return sentence({"the mesh uses the ranks from ", number(first), " to ", number(last), " with stride ",
                    number(stride), ", but the communicator has the ranks 0 to ", number(ranks - 1)});
+}
+/// mend: Give the elements of the whole tensor, row-major, on the rank that they come from.
+[[gnu::cold]] inline std::string elements_given(std::int64_t expected, std::int64_t got) {
+  return sentence({"the tensor has ", number(expected), " elements, but ", number(got), " were given"});
+}
+/// mend: Give one rank for each device: as many as the sizes of the mesh multiply to.
+[[gnu::cold]] inline std::string mesh_list_length(std::int64_t ranks, std::int64_t devices) {
+  return sentence({"the list of ranks has ", number(ranks), " entries, but the sizes of the mesh multiply to ",
+                   number(devices), " devices"});
+}
+/// mend: Name ranks of the communicator, each once.
+[[gnu::cold]] inline std::string mesh_list_rank(std::size_t device, std::int64_t rank, std::int64_t ranks) {
+  return sentence({"device ", number(device), " is rank ", number(rank),
+                   " by the list of ranks, which must name each rank once; the communicator has the ranks 0 to ",
+                   number(ranks - 1)});
 }
 /// mend: Every rank must pass the same list of sizes, one for each axis.
 [[gnu::cold]] inline std::string mesh_counts_disagree() {
@@ -231,12 +254,20 @@ inline part number(std::int64_t n) { return part(n); }
   return sentence({"along dim ", quoted(dim), " the shard of rank ", number(rank), " has extent ", number(expected),
                    ", but its View has ", number(got)});
 }
-/// mend: Copy the data into a contiguous `Kokkos::LayoutRight` View without padding first. Subviews and LayoutLeft
-/// Views cannot be wrapped.
-[[gnu::cold]] inline std::string view_stride(std::string_view dim, std::int64_t expected, std::int64_t got,
+/// mend: Wrap a View that has memory for each of its elements. A `Kokkos::LayoutStride` View with stride 0, or one
+/// whose rows overlap, shows some elements several times.
+[[gnu::cold]] inline std::string view_stride(std::string_view dim, std::int64_t least, std::int64_t got,
                                              std::int64_t rank) {
   return sentence({"along dim ", quoted(dim), " the View of rank ", number(rank), " has stride ", number(got),
-                   " where a contiguous LayoutRight View has ", number(expected)});
+                   ", but its elements are apart only from ", number(least), " on"});
+}
+/// mend: Wrap a View whose elements are not const, or assign to a tensor of its own.
+[[gnu::cold]] inline std::string view_is_read_only() {
+  return "cleave: the tensor wraps a View of constants, so nothing can be assigned to it";
+}
+/// mend: Use `strided_view()`, which fits every shard, or copy the View into a tensor of its own: `tensor(x)`.
+[[gnu::cold]] inline std::string view_is_strided() {
+  return "cleave: the tensor wraps a View that is not contiguous, so its shard has no LayoutRight View";
 }
 /// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into
 /// such a View first.
@@ -254,9 +285,52 @@ inline part number(std::int64_t n) { return part(n); }
   return sentence(
       {"a collective on shards needs a View of ", number(expected), " elements, but was given one of ", number(got)});
 }
+/// mend: Give one number of elements for each device along the axis, and Views that have room for all of them.
+[[gnu::cold]] inline std::string pieces_do_not_fit(std::int64_t devices, std::int64_t counts, std::int64_t room,
+                                                   std::int64_t got) {
+  return sentence({"an all_to_all on shards needs a count for each of ", number(devices),
+                   " devices and pieces of at most ", number(room), " elements together, but was given ",
+                   number(counts), " counts of ", number(got), " elements"});
+}
 /// mend: The root of a broadcast is a position along the axis: from 0 to `size(axis)` - 1, the same on all devices.
 [[gnu::cold]] inline std::string no_such_position(std::int64_t got, std::int64_t size) {
   return sentence({"a broadcast from position ", number(got), " along an axis of ", number(size), " devices"});
+}
+/// mend: Count rows and columns from 0, and give the matrix as many as its triplets need.
+[[gnu::cold]] inline std::string triplet_outside(std::int64_t row, std::int64_t column, std::int64_t rows,
+                                                 std::int64_t columns) {
+  return sentence({"a triplet at row ", number(row), ", column ", number(column), " lies outside of a matrix of ",
+                   number(rows), " x ", number(columns)});
+}
+/// mend: Multiply the matrix with a vector that has as many elements along its dim as the matrix has columns.
+[[gnu::cold]] inline std::string columns_differ(std::int64_t columns, std::int64_t extent, std::string_view dim) {
+  return sentence({"a sparse matrix of ", number(columns), " columns was multiplied with a vector whose dim ",
+                   quoted(dim), " has extent ", number(extent)});
+}
+/// mend: Shard the rows over more devices: a device can hold 2^31 - 1 rows, columns that it reads, and others.
+[[gnu::cold]] inline std::string too_many_columns(std::int64_t got) {
+  return sentence({"a device would read ", number(got), " elements of a vector for its rows of a sparse matrix"});
+}
+/// thrown: file_error
+/// mend: Look at that line of the file. Matrix Market files have a banner, comments, a line with the numbers of rows,
+/// columns and entries, and an entry a line, which count from 1.
+[[gnu::cold]] inline std::string market_line(std::string_view path, std::int64_t line, market_fault what) {
+  constexpr std::string_view words[] = {
+      "the first line is not '%%MatrixMarket matrix coordinate FIELD SYMMETRY'",
+      "only coordinate matrices are read, of real, integer or pattern entries, general or symmetric",
+      "there are not three numbers, of rows, columns and entries, equal ones of rows and columns if it is symmetric",
+      "an entry is not a row, a column and, unless it is a pattern, a number",
+      "an entry lies outside of the matrix",
+      "an entry of a symmetric matrix lies above the diagonal",
+      "the file ends before all entries that it announces",
+      "there are more entries than the file announces",
+  };
+  return sentence({path, ":", number(line), ": ", words[static_cast<int>(what)]});
+}
+/// thrown: file_error
+/// mend: Give the path of a file that rank 0 of the grid can read.
+[[gnu::cold]] inline std::string file_not_open(std::string_view path) {
+  return sentence({"cannot open ", quoted(path)});
 }
 /// mend: Call the collective several times on parts of the View, or use MPI 4.
 [[gnu::cold]] inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
@@ -331,7 +405,7 @@ inline part number(std::int64_t n) { return part(n); }
 [[gnu::cold]] inline std::string too_many_bytes() { return "cleave: the tensor has more bytes than 64 bits can count"; }
 /// mend: Give each result its own memory: `f(u).into(v, w)`. A result may be an argument, but two results may not share
 /// memory.
-[[gnu::cold]] inline std::string results_overlap(std::int64_t first, std::int64_t second) {
+[[gnu::cold]] inline std::string results_overlap(std::size_t first, std::size_t second) {
   return sentence({"result ", number(first), " and result ", number(second), " of one call are in the same memory"});
 }
 /// mend: All ranks of a grid must make the same calls in the same order. Look for a call that depends on the rank, and

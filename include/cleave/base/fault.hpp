@@ -33,6 +33,7 @@ enum class fault : std::uint8_t {
   too_many_views,
   too_many_loops,
   carry_changes,
+  operator_changes_type,
   not_a_count,
   not_a_predicate,
   iterations_not_known,

@@ -75,6 +75,9 @@ struct rejected {
   static_assert(
       is_not<Fault, fault::carry_changes>,
       "cleave: a loop carry must keep its element type and dims; the body changes the type, or adds or drops this dim");
+  static_assert(is_not<Fault, fault::operator_changes_type>,
+                "cleave: the operator, the preconditioner and the start of a solve must have the dims and the element "
+                "type of its right-hand side");
   static_assert(is_not<Fault, fault::not_a_count>, "cleave: the number of iterations must be a rank-0 integer");
   static_assert(is_not<Fault, fault::not_a_predicate>, "cleave: a loop or cond predicate must be a rank-0 bool");
   static_assert(

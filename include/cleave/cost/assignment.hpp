@@ -42,6 +42,10 @@ struct assignment {
   double flops_once = 0;
   double allowed_flops = 0;
 
+  /// Of what is read at an index of a stack (chosen_last): whether its layout is chosen by itself, so that the stack is
+  /// moved before the loop. Set by look_further.
+  indexed_vector<std::uint8_t> moves_stack{};
+
   /// Whether something near a node changed since it was last looked at.
   indexed_vector<std::uint8_t> fresh{};
   /// Changes tried so far, and the number of the last pricing, by which nodes are marked as counted or changed in it.
@@ -70,6 +74,7 @@ struct assignment {
     need.assign(m.operand.size(), layout{});
     price.assign(m.count, 0);
     work.assign(m.count, 0);
+    moves_stack.assign(m.count, 0);
     fresh.assign(m.count, 1);
     counted_in.assign(m.count, 0);
     changed_in.assign(m.count, 0);
@@ -96,7 +101,8 @@ constexpr layout produced(const cost_model& m, const assignment& a, std::size_t 
 /// Nothing may change a node whose layout the user wrote or that has none to choose.
 constexpr bool is_fixed(const cost_model& m, const assignment& a, std::size_t v) {
   const std::uint32_t t = m.traits.at[v];
-  return (t & fixed_strategy) != 0 || ((t & transparent_if_whole) != 0 && is_transparent(m, a, v));
+  return ((t & fixed_strategy) != 0 && a.moves_stack.at[v] == 0) ||
+         ((t & transparent_if_whole) != 0 && is_transparent(m, a, v));
 }
 /// The layout that a reader needs of a value.
 constexpr layout needed(const cost_model& m, const assignment& a, const cost_model::edge& e) {

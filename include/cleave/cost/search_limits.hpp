@@ -27,10 +27,13 @@ struct search_limits {
   std::uint8_t slices_above = 8;
   /// Ops downstream of an exchange whose readers' layouts it is tried in. Not measured.
   int exchanged_through = 6;
-  /// Ops upstream that are changed together with what reads them, see move_earlier. Not measured.
+  /// Ops upstream that are changed together with what reads them, see move_earlier. Of the plans of 20,000 fuzzed
+  /// programs, 445 are dearer with 1, 63 with 4, 24 with 6; with 16, 12 are cheaper and 4 dearer. The calls of planning
+  /// the program of tests/planning do not depend on it.
   int pulled_through = 8;
-  /// Changes that move_earlier tries where the policy asks for no effort. With more, large programs take noticeably
-  /// longer to plan.
+  /// Changes that move_earlier tries where the policy asks for no effort. Of the plans of 20,000 fuzzed programs, 368
+  /// are dearer with 0, 82 with 6, 20 with 12; with 48, one is cheaper. The search for a plan of the program of
+  /// tests/planning takes 0.3 % more calls with 24 than with 12, and 1.1 % more again with 48.
   int pulled_at_most = 24;
   /// Cheap ops through which a layout counts as written by the user, in search of ties. Not measured.
   int written_through = 12;

@@ -14,9 +14,10 @@ namespace cleave::inline v0 {
 class bound_program {
  public:
   /// Collective over the grid: sub-communicators may be made.
-  [[gnu::cold]] bound_program(grid_state& grid, const sizes& at, const runnable& code)
-      : running_{grid}, arguments_(binder{grid, code.program, at}), checks_(grid, at, code.program) {
-    const binder b{grid, code.program, at};
+  [[gnu::cold]] bound_program(grid_state& grid, const sizes& at, const runnable& code,
+                              const given_strides* given = nullptr)
+      : running_{grid}, arguments_(binder{grid, code.program, at, given}), checks_(grid, at, code.program) {
+    const binder b{grid, code.program, at, given};
     bind_steps(b, code);
     allocate_memory(b);
     arguments_.find_hazards(code.program, running_.steps);
@@ -53,7 +54,7 @@ class bound_program {
       running_.steps.push_back(code.bind(b, i));
     }
     if (code.join_reduces != nullptr) code.join_reduces(b, running_.steps);
-    if (code.find_bands != nullptr) running_.groups = code.find_bands(b, running_.steps);
+    if (code.find_bands != nullptr && b.given == nullptr) running_.groups = code.find_bands(b, running_.steps);
     running_.in_flight.reserve(running_.steps.size());
   }
   static std::string profile_name(const step& s) {

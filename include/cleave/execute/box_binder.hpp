@@ -185,12 +185,12 @@ class box_binder {
     waits_ = waits_ || !inside;
     const box own = indices_of(shard, b_.program.maps, b_.at, b_.grid.here());
     const box there = inside ? own : part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here());
-    const shape extents = there.extents();
-    std::int64_t stride = 1, elements = 0;
+    const strides along = inside ? strides_in(b_.addresses(shard)) : strides_of(there.extents());
+    std::int64_t elements = 0;
     addressing strides;
-    for (int i = halo.type.rank; i-- > 0; stride *= extents[i]) {
-      elements += (index[i] - (there[i].begin - own[i].begin)) * stride;
-      strides.stride[as_size(view.type.find(halo.type[i]))] = stride;
+    for (int i = halo.type.rank; i-- > 0;) {
+      elements += (index[i] - (there[i].begin - own[i].begin)) * along[i];
+      strides.stride[as_size(view.type.find(halo.type[i]))] = along[i];
     }
     if (!inside) elements += offset_of_part(halo, part, b_.program.maps, b_.at, b_.grid.here());
     loops_.read_at(k, strides);

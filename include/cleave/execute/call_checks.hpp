@@ -69,9 +69,22 @@ class call_checks {
 
   // Names for messages.
   std::string type_name(const buffer& b) const { return to_string(b.type, b.where, p_.dims, grid_.mesh()); }
+  /// The box of indices in which a buffer has an element; its number in the buffer becomes that in the box.
+  box indices_around(const buffer& b, std::int64_t& flat) const {
+    if (b.form != form::halo) return indices_of(b, p_.maps, at_, grid_.here());
+    // The parts of a halo lie one after the other.
+    box part;
+    for (std::uint32_t p = 0; p < parts_of(b.maps); ++p) {
+      if ((b.parts >> p & 1) == 0) continue;
+      part = part_of_halo(b, p, p_.maps, at_, grid_.here());
+      if (flat < part.elements()) break;
+      flat -= part.elements();
+    }
+    return part;
+  }
   /// Global indices of an element of a buffer, by its number in the shard.
   [[gnu::cold]] std::string index_name(const buffer& b, std::int64_t flat) const {
-    const box all = indices_of(b, p_.maps, at_, grid_.here());
+    const box all = indices_around(b, flat);
     std::string text;
     for (int i = b.type.rank; i-- > 0; flat /= std::max<std::int64_t>(all[i].size(), 1)) {
       const std::int64_t index = all[i].begin + flat % std::max<std::int64_t>(all[i].size(), 1);
@@ -81,7 +94,7 @@ class call_checks {
   }
 
   // The same replicas. Of what lies in one word the word itself, so that a message can show it.
-  std::int64_t elements_of(const buffer& b) const { return indices_of(b, p_.maps, at_, grid_.here()).elements(); }
+  std::int64_t elements_of(const buffer& b) const { return cleave::elements_of(b, p_.maps, at_, grid_.here()); }
   bool is_word(const buffer& b) const { return b.type.rank == 0 && size_of(b.type.element) <= 8; }
   std::uint64_t word_or_hash(const buffer& b, const void* data) const {
     if (!is_word(b)) return hash_elements(data, elements_of(b), b.type.element);
@@ -135,7 +148,7 @@ class call_checks {
     found.copy(mine.text, sizeof mine.text - 1);
     const indexed_vector<unsigned char>& all = exchange(&mine, sizeof mine);
     for (int r = 0; r < grid_.agreement().size(); ++r)
-      if (const auto other = item<report>(all, r); other.text[0] != 0) throw nan_error(other.text);
+      if (const auto other = item<report>(all, r); other.text[0] != 0) raise<nan_error>(other.text);
   }
   /// The first NaN of a buffer, by its number in the shard, or -1.
   std::int64_t first_nan_of(const buffer& b, const void* data) const {

@@ -147,6 +147,24 @@ class local_context {
                 "MPI_Reduce_scatter_block");
     out.done();
   }
+  /// Every device sends a piece of `from` to each device along the axis, and receives a piece of each in `to`. The
+  /// pieces lie one after another, in the order of the devices; `sent` and `received` are their numbers of elements.
+  /// Each device says of the others what they say of it. Empty pieces are not sent. The own piece is copied.
+  template <class From, class To>
+  void all_to_all(const From& from, std::span<const std::int64_t> sent, const To& to,
+                  std::span<const std::int64_t> received, const MeshAxis auto& axis) const {
+    const detail::span_of_view out = detail::span_of(from), in = detail::span_of(to);
+    const comm::rank_blocks leaving = pieces(sent, out, size(axis)), arriving = pieces(received, in, size(axis));
+    if (out.element != in.element) raise<view_error>(wording::shard_element(name_of(out.element), name_of(in.element)));
+    detail::reached read(out, true, false), written(in, false, true);
+    comm::messages m;
+    m.exchange(read.data(), leaving, written.data(), arriving, out.element, group(axis),
+               [](void* into, const void* piece, std::int64_t bytes) {
+                 if (comm::staged()) copy_bytes<Kokkos::HostSpace, Kokkos::HostSpace>(into, piece, bytes);
+                 else copy_bytes(into, piece, bytes);
+               });
+    written.done();
+  }
   /// `to` receives `from` of the device `by` positions before this one along the axis, periodic.
   template <class From, class To>
   void shift(const From& from, const To& to, std::int64_t by, const MeshAxis auto& axis) const {
@@ -199,6 +217,15 @@ class local_context {
   static comm::call_count one_call(std::int64_t n) {
     if (n > comm::count_limit()) raise<shape_error>(wording::too_many_for_one_call(comm::count_limit(), n));
     return comm::as_count(n);
+  }
+  /// The blocks of a View that has room for them.
+  static comm::rank_blocks pieces(std::span<const std::int64_t> counts, const detail::span_of_view& v,
+                                  std::int64_t devices) {
+    comm::rank_blocks blocks;
+    for (std::int64_t n : counts) blocks.append(n);
+    if (std::ssize(counts) != devices || blocks.end() > v.elements)
+      raise<view_error>(wording::pieces_do_not_fit(devices, std::ssize(counts), v.elements, blocks.end()));
+    return blocks;
   }
   static void check_parts(const detail::span_of_view& part, const detail::span_of_view& all, std::int64_t parts) {
     if (part.element != all.element)

@@ -110,15 +110,10 @@ class call_addresses {
   void** at_;
 };
 
-/// Runs a plan on its arguments and results. Collective over the devices.
-inline void run_program(const runnable& code, const call_operand* operands) {
+/// Runs a plan on its arguments and results, whose shards are contiguous, or for which there is an executor of its own.
+/// Collective over the devices.
+inline void run_program(const runnable& code, const call_site& site, const call_operand* operands, executor* own) {
   const program_view& p = code.program;
-  const call_site site(p, operands);
-  // Checked everywhere, so that all ranks throw alike.
-  if (!site.grid().active()) {
-    site.complete();
-    return;
-  }
   if (site.grid().checked().any()) {
     const plan_identity plan(p);
     site.grid().same_call(plan.name, plan.hash, plan_identity::hash_of(site.extents()));
@@ -137,9 +132,19 @@ inline void run_program(const runnable& code, const call_operand* operands) {
         at[i] = numbers.back().get();
       }
   }
-  executor_for(site.grid(), code, site.extents(), [&] {
-    return site.complete();
-  }).run(at.data(), at.data() + p.arguments);
+  if (own == nullptr) own = &executor_for(site.grid(), code, site.extents(), [&] { return site.complete(); });
+  own->run(at.data(), at.data() + p.arguments);
+}
+/// The same for any shards.
+inline void run_program(const runnable& code, const call_operand* operands) {
+  const program_view& p = code.program;
+  for (std::size_t i = 0; i < p.arguments + p.results; ++i)
+    if (const tensor_state* t = operands[i].tensor; t != nullptr && t->strided != nullptr)
+      return t->strided->run(code, operands);
+  const call_site site(p, operands);
+  // Checked everywhere, so that all ranks throw alike.
+  if (!site.grid().active()) site.complete();
+  else run_program(code, site, operands, nullptr);
 }
 
 } // namespace cleave::inline v0::detail

@@ -35,6 +35,9 @@ class tensor_handle {
     if (!other.state_) return;
     state_.reset(new tensor_state(*other.state_));
     state_->wraps = false;
+    state_->strided = nullptr;
+    state_->read_only = false;
+    state_->contiguous.reset();
     state_->memory = allocate(state_->bytes());
     state_->data = state_->memory.get();
     copy_values(other);
@@ -81,10 +84,16 @@ class tensor_handle {
       if (state().where.unreduced().contains(a) && state().grid.here()[a] != 0) return false;
     return true;
   }
+  /// Contiguous memory for the shard's elements; `state().end_writing()` puts them into the shard.
+  void* begin_writing() const {
+    data();
+    return state().begin_writing();
+  }
   /// Fills the shard from the host.
   void write(const void* host) const {
     wait_for_kernels();
-    copy_bytes<memory_space, Kokkos::HostSpace>(data(), host, state().bytes());
+    copy_bytes<memory_space, Kokkos::HostSpace>(begin_writing(), host, state().bytes());
+    state().end_writing();
   }
 
  private:
@@ -103,7 +112,10 @@ class tensor_handle {
   }
   void copy_values(const tensor_handle& other) {
     wait_for_kernels();
-    copy_bytes(state_->data, other.state_->data, state_->bytes());
+    // First, since both may be one View.
+    const void* const from = other.state_->packed();
+    copy_bytes(state_->begin_writing(), from, state_->bytes());
+    state_->end_writing();
   }
 
   std::shared_ptr<tensor_state> state_{};

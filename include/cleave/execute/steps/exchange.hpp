@@ -36,7 +36,10 @@ class exchange_step final : public bound_step {
   [[gnu::cold]] static comm::exchange_spec spec_of(const binder& b, const step& s) {
     const program_view& p = b.program;
     comm::exchange_spec e;
-    for (std::uint16_t in : s.in) e.in.push_back(p.buffers[in]);
+    for (std::uint16_t in : s.in) {
+      e.in.push_back(p.buffers[in]);
+      if (b.given != nullptr) e.in_strides.push_back(strides_in(b.addresses(p.buffers[in])));
+    }
     e.out = b.result(s);
     for (const dim_map& m : p.maps.subspan(s.first_map, s.maps)) e.maps.push_back(m);
     if (e.is_region())

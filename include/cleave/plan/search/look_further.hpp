@@ -116,13 +116,13 @@ constexpr bool move_earlier(const cost_model& m, assignment& a, fingerprints& f)
 
 /// Looks further around reductions and exchanges, moves stacks otherwise before the loops that read them, and puts
 /// slices off. Only here, where nothing else is cheaper any more, so that no plan becomes dearer by it.
-constexpr void look_further(cost_model& m, assignment& a, fingerprints& f) {
+constexpr void look_further(const cost_model& m, assignment& a, fingerprints& f) {
   a.looks_further = true;
   // A stack that is sharded along the dim of the loop must be moved before it anyway. The others are moved index by
   // index, as weights that are gathered layer by layer: a whole stack would take more memory.
   for (std::size_t v = 0; v < m.count; ++v)
     if ((m.traits.at[v] & chosen_last) != 0 && produced(m, a, m.operand.at[m.first_slot.at[v]]).axes(0) != 0)
-      m.traits.at[v] &= ~(follows_others | fixed_strategy);
+      a.moves_stack.at[v] = 1;
   f.salt = 1;
   for (std::size_t v = 0; v < m.count; ++v)
     a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps | chosen_last)) != 0 && (m.traits.at[v] & contracting) == 0;
