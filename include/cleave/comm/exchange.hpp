@@ -17,7 +17,8 @@ namespace cleave::inline v0::comm {
 /// that are known only at run time are read from the memory of the device, which waits for its kernels.
 class exchange final : public bound_exchange {
  public:
-  exchange(grid_state& grid, exchange_spec spec) : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element) {
+  [[gnu::cold]] exchange(grid_state& grid, exchange_spec spec)
+      : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element) {
     for (const dim_map& m : e_.maps) at_run_time_ = at_run_time_ || m.at_run_time != 0;
     grid.devices();
     find_members();
@@ -129,7 +130,7 @@ class exchange final : public bound_exchange {
   }
 
   /// The devices with which this one may exchange anything.
-  void find_members() {
+  [[gnu::cold]] void find_members() {
     axis_set over;
     for (std::size_t k = 0; k < e_.in.size(); ++k)
       if (e_.takes_from(k)) over |= e_.fetched(k);
@@ -274,7 +275,7 @@ class exchange final : public bound_exchange {
   }
 
   /// The most that any offsets could ask for.
-  void reserve_for_any() {
+  [[gnu::cold]] void reserve_for_any() {
     std::int64_t mine = 0, others = 0;
     for (std::size_t k = 0; k < e_.in.size(); ++k)
       if (e_.takes_from(k)) mine = std::max(mine, shard_of(k, grid_->here()).elements());

@@ -78,10 +78,10 @@ class grid_state {
     static std::atomic<std::int64_t> grids{0};
     id_ = ++grids;
     comm::require_mpi();
-    if (comm == MPI_COMM_NULL) throw mesh_error(wording::communicator_null());
+    if (comm == MPI_COMM_NULL) raise<mesh_error>(wording::communicator_null());
     int inter = 0;
     comm::check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
-    if (inter != 0) throw mesh_error(wording::communicator_inter());
+    if (inter != 0) raise<mesh_error>(wording::communicator_inter());
     const checks asked = checks_of_environment();
     everyone_.handle = comm::duplicated(comm, asked.any() ? asked.time_limit : 0);
     try {
@@ -191,7 +191,7 @@ class grid_state {
         return entry.made.get();
     return nullptr;
   }
-  void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
+  [[gnu::cold]] void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
     auto& entries = bound_[key];
     entries.push_back({indexed_vector<std::int64_t>(extents.data(), extents.data() + extents.size()), std::move(made)});
     ++times_bound_;
@@ -215,7 +215,7 @@ class grid_state {
     std::copy(mine, mine + 2, all);
     if (world_.size > 1)
       guarded([&] { comm::check(MPI_Allreduce(mine, all, 2, MPI_INT64_T, MPI_MAX, world_.handle), "MPI_Allreduce"); });
-    if (all[1] >= 0) throw memory_error(wording::rank_out_of_memory(all[0], what, all[1]));
+    if (all[1] >= 0) raise<memory_error>(wording::rank_out_of_memory(all[0], what, all[1]));
   }
   /// Runs what communicates on this grid: throws mpi_error if the grid is broken, and breaks it where a call of MPI
   /// fails.
@@ -301,28 +301,28 @@ class grid_state {
     comm::check(MPI_Allreduce(mine, all, 2 * fields, MPI_INT64_T, MPI_MAX, everyone_.handle), "MPI_Allreduce");
     asks_for_checks_ = all[checked] != 0;
     only_mpi_ = all[only_mpi] != 0;
-    if (all[0] != -all[fields]) throw mesh_error(wording::mesh_counts_disagree());
-    if (all[0] != mesh_.size()) throw mesh_error(wording::mesh_needs_sizes(mesh_.size(), all[0]));
+    if (all[0] != -all[fields]) raise<mesh_error>(wording::mesh_counts_disagree());
+    if (all[0] != mesh_.size()) raise<mesh_error>(wording::mesh_needs_sizes(mesh_.size(), all[0]));
     for (int a = 0; a < mesh_.size(); ++a) {
       const axis_info& axis = mesh_.axes[a];
       const std::int64_t most = all[a + 1], least = -all[fields + a + 1];
-      if (most != least) throw mesh_error(wording::mesh_sizes_disagree(axis.name, least, most));
-      if (most < 1) throw mesh_error(wording::mesh_size_not_positive(axis.name, most));
+      if (most != least) raise<mesh_error>(wording::mesh_sizes_disagree(axis.name, least, most));
+      if (most < 1) raise<mesh_error>(wording::mesh_size_not_positive(axis.name, most));
       if (axis.size != dynamic && axis.size != most)
-        throw mesh_error(wording::mesh_size_fixed(axis.name, axis.size, most));
+        raise<mesh_error>(wording::mesh_size_fixed(axis.name, axis.size, most));
       sizes_[a] = most;
     }
     if (all[first] != -all[fields + first] || all[stride] != -all[fields + stride])
-      throw mesh_error(wording::mesh_parts_disagree());
+      raise<mesh_error>(wording::mesh_parts_disagree());
     if (!is_part) {
       if (sizes_.devices() != everyone_.size)
-        throw mesh_error(wording::mesh_needs_ranks(sizes_.devices(), everyone_.size));
+        raise<mesh_error>(wording::mesh_needs_ranks(sizes_.devices(), everyone_.size));
       return;
     }
     if (!part_.list.empty()) return check_list();
     const std::int64_t last = part_.first + part_.stride * (sizes_.devices() - 1);
     if (part_.first < 0 || part_.stride < 1 || last >= everyone_.size)
-      throw mesh_error(wording::mesh_part_outside(part_.first, part_.stride, last, everyone_.size));
+      raise<mesh_error>(wording::mesh_part_outside(part_.first, part_.stride, last, everyone_.size));
   }
   /// FNV-1a, cut so that it can be negated.
   std::int64_t hash_of_list() const {
@@ -332,11 +332,11 @@ class grid_state {
   }
   void check_list() const {
     if (std::ssize(part_.list) != sizes_.devices())
-      throw mesh_error(wording::mesh_list_length(std::ssize(part_.list), sizes_.devices()));
+      raise<mesh_error>(wording::mesh_list_length(std::ssize(part_.list), sizes_.devices()));
     for (std::size_t d = 0; d < part_.list.size(); ++d)
       if (const int rank = part_.list[d];
           rank < 0 || rank >= everyone_.size || std::count(part_.list.begin(), part_.list.end(), rank) != 1)
-        throw mesh_error(wording::mesh_list_rank(d, rank, everyone_.size));
+        raise<mesh_error>(wording::mesh_list_rank(d, rank, everyone_.size));
   }
   void release() noexcept {
     bound_.clear();

@@ -18,7 +18,7 @@ namespace cleave::inline v0::detail {
 /// the memory of an argument that is still to be read.
 class argument_memory {
  public:
-  explicit argument_memory(const binder& b) : given_(b.given) {
+  [[gnu::cold]] explicit argument_memory(const binder& b) : given_(b.given) {
     const program_view& p = b.program;
     aside_.resize(p.results);
     argument_bytes_.resize(p.arguments, 0);
@@ -35,7 +35,7 @@ class argument_memory {
     apart_.resize(p.results, nullptr);
   }
 
-  void find_hazards(const program_view& p, const indexed_vector<std::unique_ptr<bound_step>>& steps) {
+  [[gnu::cold]] void find_hazards(const program_view& p, const indexed_vector<std::unique_ptr<bound_step>>& steps) {
     const indexed_vector<range> uses = uses_of(p);
     for (std::size_t a = 0; a < p.arguments; ++a)
       for (std::size_t r = 0; r < p.results; ++r) {
@@ -121,7 +121,7 @@ class argument_memory {
     for (std::size_t r : by_address_) {
       if (aside_[r].bytes == 0) continue;
       if (last < by_address_.size() && as<char>(outputs[last]) + aside_[last].bytes > as<char>(outputs[r]))
-        throw overlap_error(wording::results_overlap(std::min(last, r), std::max(last, r)));
+        raise<overlap_error>(wording::results_overlap(std::min(last, r), std::max(last, r)));
       last = r;
     }
     std::copy(outputs, outputs + apart_.size(), apart_.begin());
@@ -129,7 +129,7 @@ class argument_memory {
 
   /// For each argument, then each result: the step that writes it first (begin) and the one that reads it last (end),
   /// or -1. What a loop reads is read until it ends, and what it writes may be written as soon as it begins.
-  static indexed_vector<range> uses_of(const program_view& p) {
+  [[gnu::cold]] static indexed_vector<range> uses_of(const program_view& p) {
     indexed_vector<range> uses(p.arguments + p.results, range{-1, -1});
     std::int64_t depth = 0, begin = 0;
     for (std::int64_t i = -1; const step& s : p.steps) {

@@ -28,7 +28,7 @@ struct binder {
   bool is_around_shard(const buffer& b) const { return cleave::is_around_shard(program, b); }
   /// Extents of this device's shard of a buffer, and its bytes.
   shape local(const buffer& b) const { return indices_of(b, program.maps, at, grid.here()).extents(); }
-  std::int64_t bytes(const buffer& b) const {
+  [[gnu::cold]] std::int64_t bytes(const buffer& b) const {
     return elements_of(b, program.maps, at, grid.here()) * size_of(b.type.element);
   }
   addressing addresses(const buffer& b) const {
@@ -39,7 +39,7 @@ struct binder {
                          });
   }
   /// The indices of this device along dim `i` of a loop.
-  [[gnu::noinline]] range held_along(const tensor_type& loop, const layout& space, int i) const {
+  [[gnu::noinline, gnu::cold]] range held_along(const tensor_type& loop, const layout& space, int i) const {
     return held(at[loop[i]], space[i], grid.here(), grid.sizes());
   }
 };

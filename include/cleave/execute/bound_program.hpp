@@ -14,7 +14,8 @@ namespace cleave::inline v0 {
 class bound_program {
  public:
   /// Collective over the grid: sub-communicators may be made.
-  bound_program(grid_state& grid, const sizes& at, const runnable& code, const given_strides* given = nullptr)
+  [[gnu::cold]] bound_program(grid_state& grid, const sizes& at, const runnable& code,
+                              const given_strides* given = nullptr)
       : running_{grid}, arguments_(binder{grid, code.program, at, given}), checks_(grid, at, code.program) {
     const binder b{grid, code.program, at, given};
     bind_steps(b, code);
@@ -47,7 +48,7 @@ class bound_program {
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
-  void bind_steps(const binder& b, const runnable& code) {
+  [[gnu::cold]] void bind_steps(const binder& b, const runnable& code) {
     for (std::size_t i = 0; i < b.program.steps.size(); ++i) {
       running_.names.push_back(profile_name(b.program.steps[i]));
       running_.steps.push_back(code.bind(b, i));
@@ -65,7 +66,7 @@ class bound_program {
   }
 
   /// The workspace: the slots, then what steps have of their own, then what they share.
-  void allocate_memory(const binder& b) {
+  [[gnu::cold]] void allocate_memory(const binder& b) {
     const program_view& p = b.program;
     indexed_vector<std::int64_t> slot_at(p.slots, 0);
     for (const buffer& x : p.buffers)

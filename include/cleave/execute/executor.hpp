@@ -53,7 +53,7 @@ executor& executor_for(grid_state& grid, const runnable& code, std::span<const s
   if (found == nullptr) {
     // Completing may throw; nothing is kept then.
     const sizes at = complete();
-    found = grid.keep_bound(&code, extents, std::make_shared<executor>(grid, at, code));
+    found = grid.keep_bound(&code, extents, std::shared_ptr<void>(new executor(grid, at, code)));
   }
   return *as<executor>(found);
 }

@@ -108,7 +108,7 @@ class block_plan {
         plan_ = fftw::of_complex(1, &along, 1, &many, as<complex>(from), as<complex>(to),
                                  what_ == transform::forward ? FFTW_FORWARD : FFTW_BACKWARD, flags);
     }
-    if (plan_ == nullptr) throw transform_error(wording::transform_failed("FFTW", t.n, 0));
+    if (plan_ == nullptr) raise<transform_error>(wording::transform_failed("FFTW", t.n, 0));
   }
   ~block_plan() { fftw::destroy(plan_); }
   block_plan(const block_plan&) = delete;

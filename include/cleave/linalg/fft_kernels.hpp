@@ -33,7 +33,7 @@ class device_plan {
       result = cufftMakePlanMany64(handle_, 1, &n, &from, step, t.inner == 1 ? from : 1, &to, step,
                                    t.inner == 1 ? to : 1, type(), batch, &bytes);
     if (result != CUFFT_SUCCESS)
-      throw transform_error(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
+      raise<transform_error>(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
   }
   device_plan(const device_plan&) = delete;
   device_plan& operator=(const device_plan&) = delete;
@@ -59,7 +59,7 @@ class device_plan {
       result = execute(from + in_bytes * as_size(o * t.from * t.inner),
                        as<char>(out) + out_bytes * as_size(o * t.to * t.inner));
     if (result != CUFFT_SUCCESS)
-      throw transform_error(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
+      raise<transform_error>(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
   }
 
  private:
@@ -123,7 +123,7 @@ inline void run_transform(const shard& in, const shard& out, std::span<const dim
       const std::int64_t half = what == transform::to_real ? in.global[position] : out.global[position];
       // Checked before anything else, so that all ranks throw, whatever they have.
       if (real && half != n / 2 + 1)
-        throw shape_error(
+        raise<shape_error>(
             wording::spectrum_extent(what == transform::to_real ? from[k].name : to[k].name, n / 2 + 1, n, half));
       transforms t{what, in_double, n, in.local[position], out.local[position], 1, 1};
       for (int i = 0; i < out.local.rank; ++i)

@@ -72,7 +72,7 @@ class messages_of {
     return got;
   }
   static int count_of(std::int64_t n) {
-    if (n > INT_MAX) throw shape_error(wording::too_many_for_one_call(INT_MAX, n));
+    if (n > INT_MAX) raise<shape_error>(wording::too_many_for_one_call(INT_MAX, n));
     return static_cast<int>(n);
   }
 
@@ -120,7 +120,7 @@ void check_places(const grid& g, std::int64_t rows, std::int64_t columns, std::s
   comm::check(MPI_Allreduce(&here, &first, 1, MPI_INT, MPI_MIN, g.comm()), "MPI_Allreduce");
   if (first == INT_MAX) return;
   comm::check(MPI_Bcast(place, 2, MPI_INT64_T, first, g.comm()), "MPI_Bcast");
-  throw shape_error(wording::triplet_outside(place[0], place[1], rows, columns));
+  raise<shape_error>(wording::triplet_outside(place[0], place[1], rows, columns));
 }
 
 /// The triplets of the own rows in order, duplicates added up in the order in which they were given.
@@ -201,7 +201,7 @@ Matrix assemble(const grid& g, std::int64_t rows, std::int64_t columns, std::spa
 
   std::int64_t most[] = {std::ssize(own), std::ssize(halo), std::ssize(sent), my_columns.size() + std::ssize(halo)};
   detail::largest(g, most);
-  if (most[3] > INT_MAX) throw shape_error(wording::too_many_columns(most[3]));
+  if (most[3] > INT_MAX) raise<shape_error>(wording::too_many_columns(most[3]));
   std::vector<std::int64_t> ends(as_size(my_rows.size())), at_columns;
   std::vector<T> values;
   for (const auto& t : own) {

@@ -63,7 +63,7 @@ struct pack_kernel {
   void operator()(const local_context&, std::span<const shard> in, const shard& out) const {
     const indexed_vector<std::int64_t> counts = counts_of(in[1]);
     const std::int64_t extent = in[2].global[in[2].dims.find(Columns::ref)];
-    if (counts.back() != extent) throw shape_error(wording::columns_differ(counts.back(), extent, Columns::ref.name));
+    if (counts.back() != extent) raise<shape_error>(wording::columns_differ(counts.back(), extent, Columns::ref.name));
     std::int64_t sent = 0;
     for (std::size_t i = 0; i + 1 < counts.size(); ++i) sent += counts[i];
     const vectors<const T> x = vectors_of<const T>(in[2], Columns::ref);

@@ -22,7 +22,7 @@ class market_file {
   std::vector<triplet<T>> entries{};
 
   explicit market_file(const std::string& path) : path_(path), in_(path) {
-    if (!in_) throw file_error(wording::file_not_open(path_));
+    if (!in_) raise<file_error>(wording::file_not_open(path_));
     read_banner();
     read_sizes();
     for (std::int64_t e = 0; e < announced_; ++e) read_entry();
@@ -30,7 +30,7 @@ class market_file {
   }
 
  private:
-  [[noreturn]] void refuse(market_fault what) const { throw file_error(wording::market_line(path_, number_, what)); }
+  [[noreturn]] void refuse(market_fault what) const { raise<file_error>(wording::market_line(path_, number_, what)); }
   void read_banner() {
     number_ = 1;
     if (!std::getline(in_, line_)) refuse(market_fault::banner);

@@ -53,12 +53,12 @@ void check_copy(const tensor_state& from, const tensor_state& to) {
   int related = MPI_UNEQUAL;
   comm::check(MPI_Comm_compare(from.grid.state().everyone().handle, to.grid.state().everyone().handle, &related),
               "MPI_Comm_compare");
-  if (related != MPI_CONGRUENT && related != MPI_IDENT) throw grid_error(wording::grids_unrelated());
+  if (related != MPI_CONGRUENT && related != MPI_IDENT) raise<grid_error>(wording::grids_unrelated());
   for (int i = 0; i < to.global.rank; ++i) {
     const std::string_view name = Types::target.dims[i].dim.name;
     const int at = Types::source.find(name);
     if (from.global[at] != to.global[i])
-      throw shape_error(wording::extents_differ(name, from.global[at], to.global[i]));
+      raise<shape_error>(wording::extents_differ(name, from.global[at], to.global[i]));
   }
 }
 
@@ -121,7 +121,7 @@ void scatter_from(std::span<const std::type_identity_t<T>> all, int rank, const 
   x.get_grid().state().guarded([&] {
     comm::check(MPI_Bcast(&given, 1, MPI_INT64_T, rank, x.get_grid().state().everyone().handle), "MPI_Bcast");
   });
-  if (given != x.size()) throw shape_error(wording::elements_given(x.size(), given));
+  if (given != x.size()) raise<shape_error>(wording::elements_given(x.size(), given));
   whole.scatter(x.state(), all.data());
 }
 

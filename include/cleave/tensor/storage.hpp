@@ -85,7 +85,7 @@ struct tensor_state {
     return strided == nullptr ? data : beside();
   }
   void require_writable() const {
-    if (read_only) throw view_error(wording::view_is_read_only());
+    if (read_only) raise<view_error>(wording::view_is_read_only());
   }
   /// Ends what `begin_writing` began.
   void end_writing() const {
@@ -181,23 +181,23 @@ class shard_agreement {
   void check_extents(const spec& s, const layout& where, const axis_sizes& sizes) const {
     const std::int64_t rank = std::ssize(s.dims);
     if (all_[0] != rank || -all_[fields] != rank)
-      throw shape_error(wording::extents_needed(rank, all_[0] != rank ? all_[0] : -all_[fields]));
+      raise<shape_error>(wording::extents_needed(rank, all_[0] != rank ? all_[0] : -all_[fields]));
     for (int i = 0; i < rank; ++i) {
       const dim_ref dim = s.dims[i].dim;
       const std::int64_t most = all_[i + 1], least = -all_[fields + i + 1];
-      if (most != least) throw shape_error(wording::extents_disagree(dim.name, least, most));
-      if (most < 0) throw shape_error(wording::extent_negative(dim.name, most));
+      if (most != least) raise<shape_error>(wording::extents_disagree(dim.name, least, most));
+      if (most < 0) raise<shape_error>(wording::extent_negative(dim.name, most));
       if (dim.extent != dynamic && dim.extent != most)
-        throw shape_error(wording::extent_fixed(dim.name, dim.extent, most));
+        raise<shape_error>(wording::extent_fixed(dim.name, dim.extent, most));
       if (const std::int64_t parts = sizes.product(where[i]); dim.divisible && most % parts != 0)
-        throw shape_error(wording::extent_not_divisible(dim.name, parts, most));
+        raise<shape_error>(wording::extent_not_divisible(dim.name, parts, most));
     }
   }
   /// Whether the View of any rank is not contiguous.
   bool any_strided() const { return all_[strided] != 0; }
   void check_memory() const {
     if (all_[without] >= 0)
-      throw memory_error(wording::rank_out_of_memory(all_[bytes], "the shard of a tensor", all_[without]));
+      raise<memory_error>(wording::rank_out_of_memory(all_[bytes], "the shard of a tensor", all_[without]));
   }
   /// Throws what the lowest rank found whose View does not fit.
   void check_views(grid_state& on, const spec& s, const view_fault& misfit) const {
@@ -206,10 +206,10 @@ class shard_agreement {
     std::int64_t words[4] = {misfit.what, misfit.dim, misfit.expected, misfit.got};
     on.guarded(
         [&] { comm::check(MPI_Bcast(words, 4, MPI_INT64_T, comm::rank_number(who), everyone_.handle), "MPI_Bcast"); });
-    if (words[0] == view_fault::rank) throw view_error(wording::view_rank(words[2], words[3]));
+    if (words[0] == view_fault::rank) raise<view_error>(wording::view_rank(words[2], words[3]));
     const std::string_view dim = s.dims[words[1]].dim.name;
-    throw view_error(words[0] == view_fault::extent ? wording::view_extent(dim, words[2], words[3], who)
-                                                    : wording::view_stride(dim, words[2], words[3], who));
+    raise<view_error>(words[0] == view_fault::extent ? wording::view_extent(dim, words[2], words[3], who)
+                                                     : wording::view_stride(dim, words[2], words[3], who));
   }
 
  private:
@@ -225,7 +225,7 @@ class shard_agreement {
 /// shape_error, view_error or memory_error on all ranks alike.
 inline tensor_state make_state(const grid& g, const spec& s, const layout& where, element e,
                                std::span<const std::int64_t> extents, const given_view* view) {
-  if (g.mesh() != s.mesh) throw grid_error(wording::grid_of_another_mesh());
+  if (g.mesh() != s.mesh) raise<grid_error>(wording::grid_of_another_mesh());
   require_kokkos();
   grid_state& on = g.state();
   if (on.everyone().size == on.world().size) on.same_call("the construction of a tensor", 0, 0);
@@ -250,7 +250,7 @@ inline tensor_state make_state(const grid& g, const spec& s, const layout& where
   detail::shard_agreement all(extents, misfit, is_strided, allocated ? 0 : t.bytes(), on.everyone());
   all.reach(on);
   all.check_extents(s, where, on.sizes());
-  if (!detail::countable(extents, e)) throw shape_error(wording::too_many_bytes());
+  if (!detail::countable(extents, e)) raise<shape_error>(wording::too_many_bytes());
   all.check_memory();
   all.check_views(on, s, misfit);
   if (view != nullptr && (all.any_strided() || view->read_only)) {

@@ -174,7 +174,7 @@ class tensor {
   /// This device's shard as an unmanaged LayoutRight View in Kokkos' default memory space. It stays valid while a
   /// handle of the tensor exists. Throws view_error if the tensor wraps a View that is not contiguous.
   view_type view() const {
-    if (state().strided != nullptr) throw view_error(wording::view_is_strided());
+    if (state().strided != nullptr) raise<view_error>(wording::view_is_strided());
     return make_view(std::make_integer_sequence<int, rank>{});
   }
   /// The same with the strides of the View that the tensor wraps, for any tensor.
@@ -236,7 +236,7 @@ class tensor {
   T item() const
     requires(rank == 0)
   {
-    if (!get_grid().active()) throw grid_error(wording::grid_elsewhere());
+    if (!get_grid().active()) raise<grid_error>(wording::grid_elsewhere());
     return to_global()[0];
   }
 

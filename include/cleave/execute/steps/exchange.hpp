@@ -12,7 +12,7 @@ namespace cleave::inline v0 {
 
 class exchange_step final : public bound_step {
  public:
-  exchange_step(const binder& b, const step& s) : step_(s), exchange_(b.grid, spec_of(b, s)) {}
+  [[gnu::cold]] exchange_step(const binder& b, const step& s) : step_(s), exchange_(b.grid, spec_of(b, s)) {}
   // While it is in flight others use the common scratch memory.
   comm::scratch_bytes shared_bytes() const override {
     return step_.in_flight ? comm::scratch_bytes{} : exchange_.needs();
@@ -33,7 +33,7 @@ class exchange_step final : public bound_step {
   bool communicates() const { return exchange_.communicates(); }
 
  private:
-  static comm::exchange_spec spec_of(const binder& b, const step& s) {
+  [[gnu::cold]] static comm::exchange_spec spec_of(const binder& b, const step& s) {
     const program_view& p = b.program;
     comm::exchange_spec e;
     for (std::uint16_t in : s.in) {
