@@ -73,7 +73,7 @@ class grid_state {
   /// the grid has all ranks. Throws environment_error if MPI is not initialised or is finalised, and, in checked mode,
   /// absent_error if some ranks do not construct the grid within the time limit.
   [[gnu::cold]] grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
-             std::optional<on_ranks> part = {})
+                           const std::optional<on_ranks>& part = {})
       : mesh_(mesh), part_(part.value_or(on_ranks{})) {
     static std::atomic<std::int64_t> grids{0};
     id_ = ++grids;

@@ -224,7 +224,7 @@ class shard_agreement {
 /// A tensor's state, agreed on by all ranks: one small MPI_Allreduce. Without a View its memory is allocated. Throws
 /// shape_error, view_error or memory_error on all ranks alike.
 [[gnu::cold]] inline tensor_state make_state(const grid& g, const spec& s, const layout& where, element e,
-                               std::span<const std::int64_t> extents, const given_view* view) {
+                                             std::span<const std::int64_t> extents, const given_view* view) {
   if (g.mesh() != s.mesh) raise<grid_error>(wording::grid_of_another_mesh());
   require_kokkos();
   grid_state& on = g.state();
