@@ -129,6 +129,12 @@ struct cost_model {
   constexpr void describe(std::size_t v) {
     const node& n = node_at(v);
     std::uint32_t t = traits_of(n) | (traits.at[v] & (read_through | leads));
+    if ((t & elementwise_op) != 0 && n.pinned == 0) {
+      std::uint32_t made = n.arity == 0 ? 0u : std::uint32_t{uniform};
+      for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
+        made &= traits.at[operand.at[slot]];
+      if (made != 0) t |= uniform | rematerialised | fixed_strategy;
+    }
     kind.at[v] = cache.kind_of(n.type);
     own_fingerprint.at[v] = fixed_fingerprint(n);
     rank.at[v] = n.type.rank;

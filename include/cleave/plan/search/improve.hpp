@@ -76,7 +76,7 @@ constexpr bool is_promising(const cost_model& m, const assignment& a, std::size_
   for (int k = 0; k < n.arity; ++k) {
     const std::size_t u = n.in[k];
     const layout from = produced(m, a, u);
-    if ((from.sharded() & partial) == 0) continue;
+    if ((m.traits.at[u] & rematerialised) != 0 || (from.sharded() & partial) == 0) continue;
     const shape local = largest_shape(shape_of(m.node_at(u).type, m.at), from, m.at.axes);
     elsewhere += m.rule.byte * part * static_cast<double>(local.elements() * size_of(m.node_at(u).type.element));
   }
