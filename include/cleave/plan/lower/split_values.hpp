@@ -38,13 +38,14 @@ constexpr partitioned_value moved_from(const partitioned_value& v, std::size_t f
 
 constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id u, const layout& want);
 /// Whether every device makes a node for itself: sources, and what elementwise operations make of uniform ones.
-constexpr availability availability_of(const assigned_graph& in, const partitioned& p, std::size_t v) {
-  const node& n = in.node_at(v);
-  if (rules::is_made_everywhere(n)) return rules::is_uniform(n) ? availability::uniform : availability::everywhere;
-  if (n.arity == 0 || !is_elementwise(n.code) || n.pinned != 0) return availability::once;
+constexpr availability availability_of(const availability* made, const node& n) {
+  if (n.arity == 0) {
+    if (!rules::is_made_everywhere(n)) return availability::once;
+    return rules::is_uniform(n) ? availability::uniform : availability::everywhere;
+  }
   for (std::size_t k = 0; k < n.arity; ++k)
-    if (p.made[n.in[k]] != availability::uniform) return availability::once;
-  return availability::uniform;
+    if (made[n.in.items[k]] != availability::uniform) return availability::once;
+  return is_elementwise(n.code) && n.pinned == 0 ? availability::uniform : availability::once;
 }
 /// Reads the operands of such a node as its layout needs them.
 constexpr void read_operands(const assigned_graph& in, partitioned& p, partitioned_value& v) {
@@ -146,8 +147,9 @@ constexpr void split_loop(const assigned_graph& in, partitioned& p, partitioned_
 constexpr void split_node(const assigned_graph& in, partitioned& p, indexed_vector<std::size_t>& regions,
                           std::size_t v) {
   const node& n = in.node_at(v);
-  p.made[v] = availability_of(in, p, v);
-  if (p.made[v] != availability::once) return;
+  availability* const made_by_node = p.made.data();
+  made_by_node[v] = availability_of(made_by_node, n);
+  if (made_by_node[v] != availability::once) return;
   partitioned_value made;
   made.node = narrowed(v);
   made.type = n.type;
