@@ -138,5 +138,30 @@ TEST(MovesNoMoreThanGspmd, AnExchangeFollowsWhatItReads) {
                      {laid_out({{row}, {column, {y}}})}, laid_out({{row}, {padded, {x}}})),
             24 * 16 / 2 * 8);
 }
+TEST(MovesNoMoreThanGspmd, AConstantIsMadeInEachLayoutInWhichItIsRead) {
+  // Two loops begin with the same zeros, each in its own layout. Only their totals are summed, in one all-reduce.
+  const auto totals = [](values v) {
+    recorder& in = *v[0].in;
+    const value zeros = in.broadcast(in.constant(0, element::f64, {}), in.at(v[0]).type, {});
+    const value across = repeat_times(2, zeros, [&](value total) { return sin(total) + v[0]; });
+    const value along = repeat_times(2, zeros, [&](value total) { return sin(total) + v[1]; });
+    return sum(across) + sum(along);
+  };
+  EXPECT_EQ(bytes_of(totals, {laid_out({{row, {x}}, {column}}), laid_out({{row}, {column, {x}}})}, laid_out({})),
+            2 * 3 * 8 / 4);
+}
+TEST(MovesNoMoreThanGspmd, WhatALoopCarriesIsKeptAsItIsNeededBehindIt) {
+  // The argument is whole, so that the loop is computed on every device, and what is tiled is there.
+  const auto tiled = [](values v) {
+    return tile(sin(repeat_times(2, v[0], [](value u) { return cos(u); })), column, double_column, 2);
+  };
+  EXPECT_EQ(bytes_of(tiled, {laid_out({{row}, {column}})}, laid_out({{row}, {double_column, {x}}})), 0);
+  // The same of a branch, which is two loops of one iteration or of none, the first of which begins with zeros.
+  const auto chosen = [](values v) {
+    const value either = cond(sum(v[0]) > 0, [](value u) { return sin(u); }, [](value u) { return cos(u); }, v[0]);
+    return tile(sin(either), column, double_column, 2);
+  };
+  EXPECT_EQ(bytes_of(chosen, {laid_out({{row}, {column}})}, laid_out({{row}, {double_column, {x}}})), 0);
+}
 
 } // namespace

@@ -124,12 +124,9 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
   const std::size_t copies = find_copies(m, a, v, produced(m, a, v));
   for (std::size_t i = 0; i < copies; ++i) wanted(a.copies.at[i]);
   if ((t & begins_loop) != 0 && m.next_of.at[v] != no_node) {
-    const node_id next = m.next_of.at[v];
-    wanted(produced(m, a, m.node_at(next).in[0]));
+    wanted(produced(m, a, m.node_at(m.next_of.at[v]).in[0]));
     // As the value after the loop is needed.
-    for (std::uint32_t e = m.first_edge.at[next]; e < m.first_edge.at[next + 1]; ++e) {
-      const std::size_t after = m.edges.at[e].to;
-      if ((m.traits.at[after] & transparent) == 0 || a.price.at[after] == 0) continue;
+    if (const std::size_t after = after_loop(m, v); after != no_node && a.price.at[after] > 0) {
       const std::size_t needs = find_copies(m, a, after, produced(m, a, after));
       for (std::size_t i = 0; i < needs; ++i) wanted(a.copies.at[i]);
     }

@@ -17,8 +17,7 @@ constexpr bool reads_as_required(const assigned_graph& in, const partitioned& p,
   if (v.updates && (v.arity != n.arity + 1 || p.values[v.in[n.arity]].where != v.where)) return false;
   if ((v.arity != n.arity && !v.updates) || v.reads_neighbours) return v.reads_neighbours;
   for (std::size_t k = 0; k < n.arity; ++k)
-    if (p.values[v.in[k]].where != required(n, in.factors[v.node], s, static_cast<int>(k)))
-      return false;
+    if (p.values[v.in[k]].where != required(n, in.factors[v.node], s, static_cast<int>(k))) return false;
   return true;
 }
 

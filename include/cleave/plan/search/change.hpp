@@ -52,16 +52,42 @@ constexpr void fetch_anew(const cost_model& m, assignment& a, std::size_t v) {
   if (!(next == a.chosen.at[v]) && valid(m, v, next)) set_strategy(m, a, v, next);
 }
 
+/// Makes the strategy of a node the one that follows from its operand `k`, which is `v` in another layout. Whether it is
+/// another one and possible.
+constexpr bool follow_operand(const cost_model& m, const assignment& a, std::size_t v, const strategy& s, std::size_t w,
+                              int k, strategy& next) {
+  const node& reader = m.node_at(w);
+  project(m, w, k, s.out, next);
+  next.forwarded.word = 0;
+  next.partial_operands = 0;
+  if ((s.out.word & ~layout::dims_mask) != 0 && (m.traits.at[w] & keeps_whole) == 0 &&
+      s.out.combine() == partial_reduction(reader))
+    if (const std::uint8_t who = partial_operands_of(reader.code, m.node_at(v).type.element, narrowed(1u << k));
+        who != 0) {
+      next.forwarded = s.out.unreduced() & ~dividing_axes(next);
+      next.partial_operands = next.forwarded != 0 ? who : std::uint8_t{0};
+    }
+  derive_unreduced(reader, next);
+  return !(next == a.chosen.at[w]) && valid(m, w, next);
+}
 /// Sets a strategy and lets the ops that agreed with the old layout follow: elementwise ones, and products too if
-/// asked.
+/// asked. In the end those too that read what a loop carries after it.
 constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const strategy& s, bool products) {
   const layout old = a.chosen.at[v].out;
   set_strategy(m, a, v, s);
   if (a.undo.count > m.limits.ripple) return;
   const int rank = m.rank.at[v];
   const bool whole_sums = (s.out.word & ~layout::dims_mask) == 0;
-  const std::uint32_t end = m.first_edge.at[v + 1];
-  for (std::uint32_t e = m.first_edge.at[v]; e < end; ++e) {
+  const std::size_t after = a.looks_further && (m.traits.at[v] & begins_loop) != 0 ? after_loop(m, v) : no_node;
+  std::uint32_t e = m.first_edge.at[v], end = m.first_edge.at[v + 1];
+  for (bool last = after == no_node;; ++e) {
+    if (e == end) {
+      if (last) return;
+      last = true;
+      e = m.first_edge.at[after];
+      end = m.first_edge.at[after + 1];
+      if (e == end) return;
+    }
     const std::size_t w = m.edges.at[e].to;
     const std::uint32_t t = m.traits.at[w];
     if (a.changed_in.at[w] == a.round || ((t & fixed_strategy) != 0 && a.moves_stack.at[w] == 0)) continue;
@@ -95,20 +121,8 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
         continue;
       }
     }
-    const node& reader = m.node_at(w);
     strategy next = was;
-    project(m, w, k, s.out, next);
-    next.forwarded.word = 0;
-    next.partial_operands = 0;
-    if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == partial_reduction(reader))
-      if (const std::uint8_t who = partial_operands_of(reader.code, m.node_at(v).type.element, narrowed(1u << k));
-          who != 0) {
-        next.forwarded = s.out.unreduced() & ~dividing_axes(next);
-        next.partial_operands = next.forwarded != 0 ? who : std::uint8_t{0};
-      }
-    derive_unreduced(reader, next);
-    if (next == was || !valid(m, w, next)) continue;
-    ripple(m, a, w, next, products && (t & contracting) == 0);
+    if (follow_operand(m, a, v, s, w, k, next)) ripple(m, a, w, next, products && (t & contracting) == 0);
   }
 }
 

@@ -142,16 +142,6 @@ constexpr bool tried_already(const indexed_vector<strategy>& candidates, std::si
   return false;
 }
 
-/// What moving a carried value costs after its loop. The value after a loop has no choice, so that only the carried one
-/// can change this.
-constexpr double price_after_loop(const cost_model& m, const assignment& a, std::size_t v) {
-  const node_id next = m.next_of.at[v];
-  double total = 0;
-  for (std::uint32_t e = m.first_edge.at[next]; e < m.first_edge.at[next + 1]; ++e)
-    if ((m.traits.at[m.edges.at[e].to] & transparent) != 0) total += a.price.at[m.edges.at[e].to];
-  return total;
-}
-
 /// Improves one node, with what follows it. Where operands conflict, or work is repeated, a change may pay only
 /// together with what follows it. Elsewhere the node alone is looked at, which keeps long chains of layers cheap to
 /// plan.
@@ -164,13 +154,14 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
   const double own = a.price.at[v];
   // A product that contracts nothing costs no flops, so that repeating it costs nothing.
   const bool outer = (m.traits.at[v] & has_flops) != 0 && m.flops.at[v] == 0;
-  const bool carried = (m.traits.at[v] & begins_loop) != 0 && m.next_of.at[v] != no_node;
-  const double after_loop = carried ? price_after_loop(m, a, v) : 0;
-  const bool together = repeats || !whole_work || outer || after_loop > 0 || must_move(m, a, v);
+  // The value after a loop has no choice, so that only what the loop carries can change what moving it costs.
+  const std::size_t after = (m.traits.at[v] & begins_loop) != 0 ? after_loop(m, v) : no_node;
+  const double moved_after = after != no_node ? a.price.at[after] : 0;
+  const bool together = repeats || !whole_work || outer || moved_after > 0 || must_move(m, a, v);
   if (!together && !is_promising(m, a, v, own)) return false;
   if (f.searched_before(v)) return false;
   bool changed = false;
-  double spent = together ? saved_at_most(m, a, v) + after_loop : own;
+  double spent = together ? saved_at_most(m, a, v) + moved_after : own;
   find_candidates(m, a, v, a.candidates);
   // Candidates that were tried since the last one that was taken would fail again.
   std::size_t tried_from = 0;
@@ -183,7 +174,7 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
     if (!try_strategy(m, a, f, v, s, together)) continue;
     changed = true;
     tried_from = i + 1;
-    spent = together ? saved_at_most(m, a, v) + after_loop : a.price.at[v];
+    spent = together ? saved_at_most(m, a, v) + moved_after : a.price.at[v];
   }
   if (a.chosen.at[v].forwarded != 0 && own > 0 && reduce_earlier(m, a, f, v)) changed = true;
   if (!changed) f.searched_in_vain(v);

@@ -92,7 +92,7 @@ constexpr bool carry_unsliced(const cost_model& m, assignment& a, fingerprints& 
 /// A slice costs nothing, but what is computed from it may have to be moved later: sorted, reversed, gathered. Looks
 /// from what costs something up to the slices that it came through, and puts each of them off where that is cheaper in
 /// all. The node that reads a slice costs nothing itself, so that improving it alone would find nothing.
-constexpr void slice_later(const cost_model& m, assignment& a, fingerprints& f) {
+constexpr bool slice_later(const cost_model& m, assignment& a, fingerprints& f) {
   indexed_vector<std::uint8_t> left{};
   left.assign(m.count, 0);
   bool changed = false;
@@ -107,6 +107,7 @@ constexpr void slice_later(const cost_model& m, assignment& a, fingerprints& f) 
       if (std::uint8_t& above = left.at[m.operand.at[slot]]; above + 1 < left.at[v]) above = narrowed(left.at[v] - 1);
   }
   if (changed) improve(m, a, f, m.limits.sweeps);
+  return changed;
 }
 
 /// Where something is moved, what it is made of may be moved for less: tries each strategy of what is moved, or of what
@@ -146,7 +147,8 @@ constexpr void look_further(const cost_model& m, assignment& a, fingerprints& f)
   for (std::size_t v = 0; v < m.count; ++v)
     a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps | chosen_last)) != 0 && (m.traits.at[v] & contracting) == 0;
   improve(m, a, f, m.limits.sweeps);
-  slice_later(m, a, f);
+  // Again, since what a loop reads is decided before it.
+  if (slice_later(m, a, f)) slice_later(m, a, f);
   if (move_earlier(m, a, f)) improve(m, a, f, m.limits.sweeps);
 }
 
