@@ -52,8 +52,8 @@ constexpr void fetch_anew(const cost_model& m, assignment& a, std::size_t v) {
   if (!(next == a.chosen.at[v]) && valid(m, v, next)) set_strategy(m, a, v, next);
 }
 
-/// Makes the strategy of a node the one that follows from its operand `k`, which is `v` in another layout. Whether it is
-/// another one and possible.
+/// Makes the strategy of a node the one that follows from its operand `k`, which is `v` in another layout. Whether that
+/// is another one, and possible.
 constexpr bool follow_operand(const cost_model& m, const assignment& a, std::size_t v, const strategy& s, std::size_t w,
                               int k, strategy& next) {
   const node& reader = m.node_at(w);
