@@ -6,6 +6,7 @@
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/simulate/simulate.hpp>
 
@@ -162,6 +163,32 @@ TEST(MovesNoMoreThanGspmd, WhatALoopCarriesIsKeptAsItIsNeededBehindIt) {
     return tile(sin(either), column, double_column, 2);
   };
   EXPECT_EQ(bytes_of(chosen, {laid_out({{row}, {column}})}, laid_out({{row}, {double_column, {x}}})), 0);
+}
+TEST(MovesNoMoreThanGspmd, WhatIsReadSeveralTimesIsGatheredOnce) {
+  const dim_ref thrice{"thrice", 48};
+  const auto three = [&](values v) {
+    return concat(thrice, piece(v[0], column), piece(v[0], column), piece(v[0], column));
+  };
+  EXPECT_EQ(bytes_of(three, {laid_out({{row}, {column, {x}}})}, laid_out({{row}, {thrice}})), 24 * 16 * 3 / 4 * 8);
+}
+TEST(MovesNoMoreThanGspmd, WhatIsTiledGoesToAnotherDimFromWhereItIs) {
+  // Rows are sorted on all devices by columns; one all-to-all takes these back to rows, along which nothing is tiled.
+  const auto spread = [](values v) { return variance(tile(sort(v[0], row), column, double_column, 2)); };
+  const std::int64_t all_to_all = 24 * 16 / 8 * 7 / 8 * 8, totals = 2 * 8 * 7 / 8;
+  EXPECT_EQ(bytes_of(spread, {laid_out({{row, {y, x}}, {column}})}, laid_out({})), 2 * all_to_all + 2 * totals);
+}
+TEST(MovesNoMoreThanGspmd, WhatLiesBetweenWindowsIsNotMoved) {
+  const dim_ref two{"two", 2}, pair{"pair", 2}, three{"three", 3}, single{"single", 1};
+  // Columns 0 and 8, 7 and 15: four of 16, of which each device has one.
+  const auto some = [&](values v) { return windows(v[0], window{column, two, pair, 7, 8, 0, 0, border::zero}); };
+  EXPECT_EQ(bytes_of(some, {laid_out({{row}, {column, {x}}})}, laid_out({{row}, {two}, {pair}})), 24 * 3 * 8);
+  // A single row that is mirrored is that row again, and is moved once.
+  const auto mirrored = [&](values v) {
+    return windows(v[0], window{single, single, three, 1, 1, 1, 1, border::reflect},
+                   window{column, column, pair, 1, 1, 0, 1, border::zero});
+  };
+  EXPECT_EQ(bytes_of(mirrored, {laid_out({{single}, {column, {x}}})}, laid_out({{single}, {column}, {pair}, {three}})),
+            16 * 3 / 4 * 8);
 }
 
 } // namespace
