@@ -64,8 +64,8 @@ enum node_trait : std::uint32_t {
   begins_loop = 1u << 19,
   /// Products may follow a change of it.
   leads_products = 1u << 20,
-  /// A merge of dims, which may become an exchange of elements.
-  merges = 1u << 21,
+  /// A merge or a split of dims, which may become an exchange of elements.
+  regroups = 1u << 21,
   /// Some reader follows it whatever happens: is transparent or has no choice.
   leads = 1u << 22,
   /// Has no choice until the search looks further: what is read at an index of a stack, which may be moved before.
