@@ -190,5 +190,14 @@ TEST(MovesNoMoreThanGspmd, WhatLiesBetweenWindowsIsNotMoved) {
   EXPECT_EQ(bytes_of(mirrored, {laid_out({{single}, {column, {x}}})}, laid_out({{single}, {column}, {pair}, {three}})),
             16 * 3 / 4 * 8);
 }
+TEST(MovesNoMoreThanGspmd, ASplitWhosePartsDoNotNestMovesSingleElements) {
+  // Six rows a device, of which the second has one of those whose number has the remainder 1 by 4: five come to it.
+  const dim_ref six{"six", 6}, four{"four", 4};
+  const auto parts = [&](values v) { return split(v[0], row, six, four); };
+  EXPECT_EQ(bytes_of(parts, {laid_out({{row, {x}}, {column}})}, laid_out({{six}, {four, {x}}, {column}})), 5 * 16 * 8);
+  // Sharded by the other part, over axes that do not divide it, the first two devices have two of six, the third none.
+  EXPECT_LE(bytes_of(parts, {laid_out({{row, {x, y}}, {column}})}, laid_out({{six, {x}}, {four}, {column}})),
+            2 * 4 * 16 * 8);
+}
 
 } // namespace

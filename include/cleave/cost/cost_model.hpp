@@ -50,7 +50,8 @@ constexpr std::uint64_t fixed_fingerprint(const node& n) {
   return mixed(h, n.which[0] + (std::uint64_t{n.which[1]} << 8) + (std::uint64_t{n.which[2]} << 16));
 }
 
-/// A graph with all that its price depends on beside the strategies: immutable while strategies are searched for. Flat
+/// A graph with all that its price depends on beside the strategies: immutable while strategies are searched for, but
+/// for exchange_views, which makes another operation of a node. Flat
 /// arrays by node, by operand ("slot": those of node v begin at first_slot[v]) and by reader ("edge": those of value v
 /// begin at first_edge[v]).
 struct cost_model {

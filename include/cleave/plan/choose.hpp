@@ -46,11 +46,11 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   check();
   if (rule.effort > 0) planner::search_wider(m, a, f);
   check();
-  planner::exchange_views(g, m, a, f);
-  check();
   made.found = planner::find_tie(m, a, f);
   // After the ties: what it puts off may be put off for one operand or for another.
   planner::look_further(m, a, f);
+  check();
+  planner::exchange_views(g, m, a, f);
   check();
   if (!sound) made.found = {fault::internal, {}, "choose"};
   made.score = planner::total_price(m, a);
