@@ -4,13 +4,13 @@
 # Every header compiles alone, and twice in a row. Those of the rooms that see the standard library only are compiled with
 # Cleave::core, so that an include of Kokkos or MPI in them is an error.
 
-set(core_rooms base mesh layout type graph ops record cost program rules autodiff expr propagate plan simulate nn optim)
+set(core_rooms base mesh layout type graph ops record cost program rules autodiff expr propagate plan simulate nn optim solve)
 # Of these rooms, what makes tensors.
 set(with_tensors cleave/nn/parameters.hpp)
 
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/include/cleave/*.hpp")
 if(NOT TARGET Cleave::fft)
-  list(FILTER headers EXCLUDE REGEX "^cleave/linalg/fft(_kernels)?\\.hpp$")
+  list(FILTER headers EXCLUDE REGEX "^cleave/linalg/fft(_blocks|_kernels)?\\.hpp$")
 endif()
 set(cleave_all_headers "${headers}")
 set(core_sources "")

@@ -17,8 +17,9 @@ namespace cleave::inline v0 {
 /// Rank r is device r; the last axis varies fastest. Copies are handles of the same grid. Construct a grid while MPI is
 /// initialised; it may be destroyed later.
 ///
-/// `grid(mesh, comm, sizes, on_ranks{first, stride})` uses only a part of the ranks. All ranks of `comm` construct the
-/// grid and its tensors. On ranks that are not devices the tensors have no elements, and statements on them do nothing.
+/// `grid(mesh, comm, sizes, on_ranks{first, stride})` uses only a part of the ranks, and `on_ranks{.list = {3, 1}}`
+/// those of a list, in its order. All ranks of `comm` construct the grid and its tensors. On ranks that are not devices
+/// the tensors have no elements, and statements on them do nothing.
 class grid {
  public:
   /// A handle without a grid.
@@ -36,7 +37,7 @@ class grid {
        std::optional<on_ranks> part = {})
       : grid(cleave::mesh<Axes...>::value, comm, sizes, part) {}
   grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
-      : state_(std::make_shared<grid_state>(mesh, comm, sizes, part)) {}
+      : state_(new grid_state(mesh, comm, sizes, part)) {}
 
   /// The mesh: names and fixed sizes of the axes.
   const mesh_value& mesh() const { return state().mesh(); }
@@ -67,7 +68,7 @@ class grid {
   explicit operator bool() const { return state_ != nullptr; }
   /// The state behind the handle, for the library. Throws grid_error if there is none.
   grid_state& state() const {
-    if (!state_) throw grid_error(wording::grid_missing());
+    if (!state_) raise<grid_error>(wording::grid_missing());
     return *state_;
   }
   /// Whether two handles refer to the same grid.

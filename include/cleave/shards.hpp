@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What kernels on shards use: `shard` and `local_context`, memory and execution space of the shards, `launch`, complex
-// elements, and the BLAS of Kokkos Kernels. For libraries of operations, as cleave/linalg.
+// What kernels on shards use: `shard` and `local_context`, memory and execution space of the shards, `launch`, stores
+// past the caches, complex elements, and the BLAS of Kokkos Kernels. For libraries of operations, as cleave/linalg.
 
 #include <cleave/execute/local.hpp>
 #include <cleave/storage/blas_symbol.hpp>
 #include <cleave/storage/complex.hpp>
 #include <cleave/storage/memory.hpp>
+#include <cleave/storage/wide.hpp>

@@ -160,11 +160,11 @@ def run_time() -> list[str]:
     kinds = re.findall(r"((?:^///[^\n]*\n)+)^struct (\w+) : ", text, re.MULTILINE)
     thrown: dict[str, str] = {}
     for path in sorted(HEADERS.rglob("*.hpp")):
-        for kind, what in re.findall(r"throw (\w+_error)\((.*?)\);", read(path), re.DOTALL):
+        for kind, what in re.findall(r"(?:throw |raise<)(\w+_error)>?\((.*?)\);", read(path), re.DOTALL):
             for name in re.findall(r"wording::(\w+)\(", what):
                 thrown[name] = kind
     wordings: dict[str, list[tuple[str, str]]] = {}
-    for notes, name, body in re.findall(r"((?:^///[^\n]*\n)*)^inline std::string (\w+)\([^)]*\) \{(.*?)\}$", text, re.MULTILINE | re.DOTALL):
+    for notes, name, body in re.findall(r"((?:^///[^\n]*\n)*)^\[\[gnu::cold\]\] inline std::string (\w+)\([^)]*\) \{(.*?)\}$", text, re.MULTILINE | re.DOTALL):
         if name == "sentence":
             continue
         # A sentence that is sent to the other ranks before it is thrown.

@@ -251,4 +251,57 @@ TEST(parts, sizes_are_agreed) {
   EXPECT_EQ(make(1, {support::rank(), 1}).empty(), n == 1);
 }
 
+using table = tensor<float, line(row / stage, col)>;
+TEST(parts, of_a_list) {
+  const int n = support::ranks();
+  std::vector<int> backwards;
+  for (int r = n; r-- > 0;) backwards.push_back(r);
+  const grid g(line, MPI_COMM_WORLD, {n}, on_ranks{.list = backwards});
+  EXPECT_EQ(g.rank(), n - 1 - support::rank());
+  table x(g, {5 * n, 3});
+  x.fill_by([](const auto& at) { return static_cast<float>(10 * at[0] + at[1]); });
+  EXPECT_EQ(x.offset()[0], 5 * g.rank());
+  table y(g, {5 * n, 3});
+  y = x + shift(x, row, cleave::constant<1>{});
+  const auto all = y.to_global();
+  for (std::int64_t i = 1; i < 5 * n; ++i)
+    EXPECT_EQ(all[static_cast<std::size_t>(3 * i)], static_cast<float>(20 * i - 10));
+  const grid plain(line, MPI_COMM_WORLD, {n}), one(line, MPI_COMM_WORLD, {1}, on_ranks{.list = {n - 1}});
+  table there(plain, {5 * n, 3}), here(one, {5 * n, 3});
+  cleave::copy(y, there);
+  EXPECT_EQ(there.to_global(), all);
+  cleave::copy(y, here);
+  EXPECT_EQ(here.local_size(), support::rank() == n - 1 ? 15 * n : 0);
+  const auto make = [](std::int64_t devices, std::vector<int> list) -> std::string {
+    try {
+      grid(line, MPI_COMM_WORLD, {devices}, on_ranks{.list = std::move(list)});
+    } catch (const cleave::mesh_error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(make(1, {n}).find("device 0 is rank " + std::to_string(n)), std::string::npos);
+  EXPECT_NE(make(2, {0, 0}).find("each rank once"), std::string::npos);
+  EXPECT_NE(make(2, {0}).find("1 entries"), std::string::npos);
+  EXPECT_EQ(make(1, {support::rank()}).empty(), n == 1);
+}
+
+TEST(whole, comes_to_one_rank_and_goes_from_there) {
+  const int n = support::ranks();
+  for (int root : {0, n - 1}) {
+    const grid g(line, MPI_COMM_WORLD, {n});
+    table x(g, {2 * n + 1, 3}), y(g, {2 * n + 1, 3});
+    x.fill_by([](const auto& at) { return static_cast<float>(10 * at[0] + at[1]); });
+    const std::vector<float> all = gather_to(x, root);
+    EXPECT_EQ(all.empty(), support::rank() != root);
+    const std::vector<float> everywhere = x.to_global();
+    EXPECT_TRUE(all.empty() || all == everywhere);
+    scatter_from(all, root, y);
+    EXPECT_EQ(y.to_global(), x.to_global());
+    std::vector<float> wrong(support::rank() == root ? 5 : 0);
+    EXPECT_THROW(scatter_from(wrong, root, y), cleave::shape_error);
+  }
+  EXPECT_THROW(gather_to(table(grid(line, MPI_COMM_WORLD, {n}), {4, 3}), n), cleave::mesh_error);
+}
+
 } // namespace

@@ -66,6 +66,23 @@ static_assert(pencil.count(kind::all_to_all) == 2 && pencil.collectives() == 2);
 constexpr auto pencil_back = cleave::plan<Pencil(Pencil)>(three);
 static_assert(pencil_back.count(kind::all_to_all) == 2 && pencil_back.collectives() == 2);
 
+// With the sizes of a run too: gathering everything and transforming it on every device would move as many bytes, and
+// repeat the work.
+constexpr auto sized_back = cleave::plan<Slab(Slab)>(three, cleave::expect<model, 1>{}, cleave::expect<data, 2>{},
+                                                     cleave::expect<x_dim, 256>{}, cleave::expect<y_dim, 256>{},
+                                                     cleave::expect<z_dim, 256>{});
+static_assert(sized_back.count(kind::all_to_all) == 2 && sized_back.collectives() == 2);
+// Dims that come unsharded are transformed by one kernel, so that memory is passed over once. Of a whole array one dim
+// stays alone, over which the other kernel can be sharded.
+template <class Plan>
+constexpr int kernels(const Plan& p) {
+  int n = 0;
+  for (const cleave::step& s : p.view().steps) n += s.kind == cleave::step_kind::call ? 1 : 0;
+  return n;
+}
+using Cube = tensor<c64, mesh(x_dim, y_dim, z_dim)>;
+static_assert(kernels(slab) == 2 && kernels(pencil) == 3 && kernels(cleave::plan<Cube(Cube)>(three)) == 2);
+
 std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
 using number = std::complex<double>;
@@ -194,11 +211,59 @@ TEST(fft, of_three_dims_the_last_divided) {
   check_three<tensor<c128, mesh(x_dim, y_dim, z_dim / data)>, tensor<c128, mesh(x_dim / model, y_dim, z_dim / data)>>();
 }
 
+// Blocks of transforms that are not whole, several of them in a strip, lengths beyond the first cache, and tiles.
+TEST(fft, of_long_and_narrow_arrays) {
+  for (const cleave::grid& g : grids())
+    for (const auto& e : {std::vector<std::int64_t>{6, 31, 37}, {3, 700, 2}, {2, 1, 133}, {129, 5, 3}, {4, 17, 600}}) {
+      tensor<c128, mesh(x_dim / data, y_dim, z_dim)> a(g, {e[0], e[1], e[2]}), y(g, {e[0], e[1], e[2]});
+      const std::vector<number> before = fill(a, e);
+      y = fft(a, y_dim);
+      expect_near(y.to_global(), transformed(before, e, 1, -1), 1e-11);
+      y = ifft(a, y_dim, z_dim);
+      expect_near(y.to_global(), transformed(transformed(before, e, 1, 1), e, 2, 1), 1e-11);
+      y = fft(a, z_dim);
+      expect_near(y.to_global(), transformed(before, e, 2, -1), 1e-11);
+      y = fft(a, x_dim);
+      expect_near(y.to_global(), transformed(before, e, 0, -1), 1e-11);
+    }
+}
+// Results that are stored past the caches, and tiles that are not the whole array. A wave has one peak.
+TEST(fft, of_large_arrays) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  const std::int64_t x = 128 * support::ranks(), y = 130, z = 136;
+  Slab a(g, {x, y, z}), back(g, {x, y, z});
+  TurnedSlab peak(g, {x, y, z});
+  a.fill_by([&](const auto& at) {
+    const double turns = 5.0 * static_cast<double>(at[0]) / static_cast<double>(x) +
+                         3.0 * static_cast<double>(at[1]) / static_cast<double>(y) +
+                         7.0 * static_cast<double>(at[2]) / static_cast<double>(z);
+    const number w = std::polar(1.0, 2 * std::numbers::pi * turns);
+    return c64(static_cast<float>(w.real()), static_cast<float>(w.imag()));
+  });
+  peak = three(a);
+  const auto extents = peak.local_extents(), first = peak.offset();
+  double worst = 0;
+  for (std::int64_t i = 0, at = 0; i < extents[0]; ++i)
+    for (std::int64_t j = 0; j < extents[1]; ++j)
+      for (std::int64_t k = 0; k < extents[2]; ++k, ++at) {
+        const bool here = i + first[0] == 5 && j + first[1] == 3 && k + first[2] == 7;
+        const auto want = here ? static_cast<double>(x * y * z) : 0.0;
+        worst = std::max(worst, std::abs(static_cast<double>(peak.data()[at].real()) - want));
+      }
+  EXPECT_LT(worst, 1e-5 * static_cast<double>(x * y * z));
+  back = ifft(peak, x_dim, y_dim, z_dim);
+  worst = 0;
+  for (std::int64_t i = 0; i < a.local_size(); ++i)
+    worst = std::max(worst, static_cast<double>(Kokkos::abs(back.data()[i] - a.data()[i])));
+  EXPECT_LT(worst, 1e-4);
+}
+
 template <class T, auto Real, auto Spectrum>
 void check_real(double tolerance) {
   using complex = Kokkos::complex<T>;
   for (const cleave::grid& g : grids())
-    for (const auto& [n, m] : {std::pair<std::int64_t, std::int64_t>{8, 5}, {7, 3}, {1, 2}, {2, 4}, {0, 3}, {12, 0}}) {
+    for (const auto& [n, m] :
+         {std::pair<std::int64_t, std::int64_t>{8, 5}, {7, 3}, {1, 2}, {2, 4}, {0, 3}, {12, 0}, {64, 37}, {33, 150}}) {
       tensor<T, Real> a(g, {n, m}), again(g, {n, m});
       tensor<complex, Spectrum> y(g, {n / 2 + 1, m});
       std::vector<number> before;

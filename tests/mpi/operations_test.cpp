@@ -317,6 +317,54 @@ TEST(operations, in_manual_mode_with_a_broadcast) {
   }
 }
 
+// Device r sends r + d numbers to device d: as many as both together say, from all to all.
+struct deal {
+  static constexpr std::string_view name = "deal";
+  void operator()(const cleave::local_context& here, std::span<const cleave::shard> in,
+                  const cleave::shard& out) const {
+    const std::int64_t devices = here.size(data), me = here.index(data);
+    std::vector<std::int64_t> counts;
+    for (std::int64_t d = 0; d < devices; ++d) counts.push_back(me + d);
+    const auto from = in[0].view<const double*>();
+    const auto to = out.view<double*>();
+    here.all_to_all(from, counts, to, counts, data);
+    const auto nothing = Kokkos::subview(to, std::pair<std::size_t, std::size_t>(0, 0));
+    counts.back() += 1;
+    EXPECT_THROW(here.all_to_all(from, counts, nothing, counts, data), cleave::view_error);
+    counts.pop_back();
+    EXPECT_THROW(here.all_to_all(from, counts, to, counts, data), cleave::view_error);
+  }
+};
+TEST(operations, in_manual_mode_with_pieces_of_any_length) {
+  using X = tensor<double, mesh(row / data)>;
+  constexpr cleave::function f([](auto x) {
+    return cleave::local<deal>(cleave::result<double>(mesh(row / data)), reshard(x, mesh(row / data)));
+  });
+  for (const cleave::grid& g : grids()) {
+    const std::int64_t devices = g.size(data), room = 2 * devices * devices;
+    X x(g, {room * devices}), y(g, {room * devices});
+    x.fill_by([](const auto& at) { return static_cast<double>(at[0]); });
+    y = f(x);
+    const auto got = y.to_global();
+    for (std::int64_t to = 0; to < devices; ++to)
+      for (std::int64_t from = 0, at = to * room; from < devices; ++from) {
+        std::int64_t first = from * room;
+        for (std::int64_t d = 0; d < to; ++d) first += from + d;
+        for (std::int64_t i = 0; i < from + to; ++i, ++at)
+          ASSERT_EQ(got[static_cast<std::size_t>(at)], static_cast<double>(first + i));
+      }
+    const support::only_mpi transport;
+    const cleave::grid alone(mesh, MPI_COMM_WORLD, {g.size(data), g.size(model)});
+    X u(alone, {room * devices}), v(alone, {room * devices});
+    v = f(u);
+    support::reset_charges();
+    v = f(u);
+    std::int64_t others = 0;
+    for (std::int64_t d = 0; d < devices; ++d) others += d == g.here()[0] ? 0 : d + g.here()[0];
+    EXPECT_EQ(support::charged_bytes(), 8 * others);
+  }
+}
+
 TEST(operations, in_manual_mode_with_every_collective) {
   const std::int64_t n = support::ranks();
   const cleave::grid g(mesh, MPI_COMM_WORLD, {n, 1});

@@ -47,18 +47,20 @@ CHAPTERS = [
     ("Libraries of functions", "What a library of functions on values needs, as `cleave/nn`. Its kernels on shards include `cleave/shards.hpp`.",
      ["expr/values.hpp", ("storage/memory.hpp", ["execution_instance", "launch", "wait_for_kernels", "copy_bytes", "bytes_of"])]),
     ("Linear algebra and Fourier transforms", "", ["linalg/recorded.hpp", "linalg/fft_recorded.hpp"]),
+    ("Solvers", "", ["solve/iteration.hpp", "solve/cg.hpp", "solve/bicgstab.hpp", "solve/gmres.hpp", "solve/chebyshev.hpp", "solve/power.hpp"]),
+    ("Sparse matrices", "", ["sparse/matrix.hpp", "sparse/assemble.hpp", "sparse/matrix_market.hpp"]),
     ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/rotary.hpp", "nn/attention.hpp",
                        "nn/self_attention.hpp", "nn/mixture_of_experts.hpp", "nn/blocks.hpp", "nn/pipeline.hpp"]),
     ("cleave/optim", "", ["optim/sgd.hpp", "optim/adam.hpp", "optim/adafactor.hpp", "optim/clip.hpp", "optim/schedule.hpp", "optim/mixed.hpp"]),
-    ("Exceptions", "[The catalogue](errors.md) has every sentence.", [("base/error.hpp", ["error", "mesh_error", "shape_error", "view_error", "mpi_error", "transform_error", "grid_error", "evaluation_error"])]),
+    ("Exceptions", "[The catalogue](errors.md) has every sentence.", [("base/error.hpp", ["error", "mesh_error", "shape_error", "view_error", "mpi_error", "transform_error", "grid_error", "evaluation_error", "file_error"])]),
     ("Checking programs", "These functions run a function or a plan without MPI, on doubles. Tests use them.",
      [("plan/partition.hpp", ["partition"]), ("simulate/evaluate.hpp", ["evaluate"]), ("simulate/simulate.hpp", ["simulate"]), ("simulate/devices.hpp", ["simulated"]),
       ("simulate/array.hpp", ["host_array"])]),
 ]
 # Rooms of which users include headers: each header is in a chapter or here.
-PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg"]
-INTERNAL = ["expr/statement_operand.hpp", "expr/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/fft.hpp",
-            "linalg/fft_kernels.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
+PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg", "solve", "sparse"]
+INTERNAL = ["sparse/kernels.hpp", "expr/statement_operand.hpp", "expr/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/fft.hpp",
+            "linalg/fft_blocks.hpp", "linalg/fft_kernels.hpp", "linalg/fft_transforms.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
 # Public to the compiler only.
 HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform", "name_of"}
 HIDDEN_FIELDS = {"well_formed", "written", "verdict", "plan_type"}

@@ -43,19 +43,21 @@ ROOMS = [
     ["execute"],
     ["shards"],
     ["tensor"],
-    ["nn", "optim", "linalg"],
+    ["nn", "optim", "linalg", "solve", "sparse"],
     ["cleave"],
 ]
-APPLICATIONS = ["nn", "optim", "linalg"]
+APPLICATIONS = ["nn", "optim", "linalg", "solve", "sparse"]
 PUBLIC = {"base", "mesh", "layout", "type", "record", "autodiff", "expr", "grid", "shards", "tensor"}
 BOUNDS = {
     "storage": {"base", "mesh", "layout", "type", "graph", "ops"},  # values, and nothing that records them
     "nn": PUBLIC,
     "optim": PUBLIC,
     "linalg": PUBLIC,
+    "solve": PUBLIC,
+    "sparse": PUBLIC,
 }
 WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "cost", "program", "rules", "autodiff", "expr",
-                   "propagate", "plan", "simulate", "nn", "optim"]
+                   "propagate", "plan", "simulate", "nn", "optim", "solve"]
 
 ALLOWED: dict = {}
 # Lines of a file that name cleave::detail: at most so many.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <stdexcept>
@@ -61,6 +62,10 @@ struct memory_error : error {
 struct overlap_error : error {
   using error::error;
 };
+/// A file cannot be read, or a line of it is not what it must be.
+struct file_error : error {
+  using error::error;
+};
 /// Checked mode found that the ranks do not run the same program on the same replicated data.
 struct agreement_error : error {
   using error::error;
@@ -73,6 +78,15 @@ struct absent_error : agreement_error {
 struct nan_error : error {
   using error::error;
 };
+
+/// What can be wrong with a line of a Matrix Market file.
+enum class market_fault : std::uint8_t { banner, kind, sizes, entry, outside, upper, missing, surplus };
+
+/// Throws. An exception is five calls at the place that throws it, this is one.
+template <class Error>
+[[noreturn, gnu::noinline, gnu::cold]] void raise(const std::string& sentence) {
+  throw Error(sentence);
+}
 
 namespace wording {
 
@@ -92,10 +106,10 @@ struct part {
 };
 
 inline part quoted(std::string_view name) { return {name, part::how::quoted}; }
-inline part number(std::int64_t n) { return part(n); }
+inline part number(std::integral auto n) { return part(static_cast<std::int64_t>(n)); }
 
 /// The sentence of its parts. Put together in one place, so that one more sentence costs the compiler little.
-inline std::string sentence(std::initializer_list<part> parts) {
+[[gnu::cold]] inline std::string sentence(std::initializer_list<part> parts) {
   std::string all("cleave: ");
   for (const part& p : parts) {
     if (p.is == part::how::number) {
@@ -110,281 +124,359 @@ inline std::string sentence(std::initializer_list<part> parts) {
 
 /// mend: Give one size for each axis, in the order of the mesh. Axes of fixed size need one too:
 /// `grid(mesh, comm, {2, 4})` for `mesh{data, model}`.
-inline std::string mesh_needs_sizes(std::int64_t expected, std::int64_t got) {
+[[gnu::cold]] inline std::string mesh_needs_sizes(std::int64_t expected, std::int64_t got) {
   return sentence({"the mesh has ", number(expected), " axes, but ", number(got), " sizes were given"});
 }
 /// mend: An axis that is not used in this run has size 1. Check the code that computes the sizes for a division that
 /// rounds to 0.
-inline std::string mesh_size_not_positive(std::string_view axis, std::int64_t got) {
+[[gnu::cold]] inline std::string mesh_size_not_positive(std::string_view axis, std::int64_t got) {
   return sentence({"mesh axis ", quoted(axis), " was given the size ", number(got), "; it must be at least 1"});
 }
 /// mend: Give the size that the type has, or declare the axis without a size, `axis<"data">`.
-inline std::string mesh_size_fixed(std::string_view axis, std::int64_t expected, std::int64_t got) {
+[[gnu::cold]] inline std::string mesh_size_fixed(std::string_view axis, std::int64_t expected, std::int64_t got) {
   return sentence(
       {"mesh axis ", quoted(axis), " is fixed to size ", number(expected), ", but ", number(got), " was given"});
 }
 /// mend: Start as many MPI processes as the sizes multiply to, or compute one size from `MPI_Comm_size` and the others.
 /// To use fewer devices, split the communicator first, or give the grid a part of the ranks.
-inline std::string mesh_needs_ranks(std::int64_t expected, std::int64_t got) {
+[[gnu::cold]] inline std::string mesh_needs_ranks(std::int64_t expected, std::int64_t got) {
   return sentence({"the sizes of the mesh multiply to ", number(expected), " devices, but the communicator has ",
                    number(got), " ranks"});
 }
 /// mend: Every rank must pass the same sizes. Compute them from the size of the communicator, or broadcast them from
 /// one rank.
-inline std::string mesh_sizes_disagree(std::string_view axis, std::int64_t least, std::int64_t most) {
+[[gnu::cold]] inline std::string mesh_sizes_disagree(std::string_view axis, std::int64_t least, std::int64_t most) {
   return sentence({"the ranks do not agree on the size of mesh axis ", quoted(axis), ": from ", number(least), " to ",
                    number(most)});
 }
 /// mend: Every rank must pass the same first rank and stride. Compute them in the same way everywhere, or broadcast
 /// them.
-inline std::string mesh_parts_disagree() { return "cleave: the ranks do not agree on the ranks that the mesh uses"; }
+[[gnu::cold]] inline std::string mesh_parts_disagree() {
+  return "cleave: the ranks do not agree on the ranks that the mesh uses";
+}
 /// mend: Use fewer or smaller axes, a lower first rank, or a smaller stride. The last device is rank first + stride *
 /// (devices - 1).
-inline std::string mesh_part_outside(std::int64_t first, std::int64_t stride, std::int64_t last, std::int64_t ranks) {
+[[gnu::cold]] inline std::string mesh_part_outside(std::int64_t first, std::int64_t stride, std::int64_t last,
+                                                   std::int64_t ranks) {
   return sentence({"the mesh uses the ranks from ", number(first), " to ", number(last), " with stride ",
                    number(stride), ", but the communicator has the ranks 0 to ", number(ranks - 1)});
 }
+/// mend: Give the elements of the whole tensor, row-major, on the rank that they come from.
+[[gnu::cold]] inline std::string elements_given(std::int64_t expected, std::int64_t got) {
+  return sentence({"the tensor has ", number(expected), " elements, but ", number(got), " were given"});
+}
+/// mend: Give one rank for each device: as many as the sizes of the mesh multiply to.
+[[gnu::cold]] inline std::string mesh_list_length(std::int64_t ranks, std::int64_t devices) {
+  return sentence({"the list of ranks has ", number(ranks), " entries, but the sizes of the mesh multiply to ",
+                   number(devices), " devices"});
+}
+/// mend: Name ranks of the communicator, each once.
+[[gnu::cold]] inline std::string mesh_list_rank(std::size_t device, std::int64_t rank, std::int64_t ranks) {
+  return sentence({"device ", number(device), " is rank ", number(rank),
+                   " by the list of ranks, which must name each rank once; the communicator has the ranks 0 to ",
+                   number(ranks - 1)});
+}
 /// mend: Every rank must pass the same list of sizes, one for each axis.
-inline std::string mesh_counts_disagree() {
+[[gnu::cold]] inline std::string mesh_counts_disagree() {
   return "cleave: the ranks do not agree on how many sizes the mesh was given";
 }
 
 /// mend: Give the global extent of every dim, in the written order. Dims of fixed extent need one too: `{1024, 512}`
 /// for `mesh(batch / data, embed)`.
-inline std::string extents_needed(std::int64_t expected, std::int64_t got) {
+[[gnu::cold]] inline std::string extents_needed(std::int64_t expected, std::int64_t got) {
   return sentence({"the tensor has ", number(expected), " dims, but ", number(got), " extents were given"});
 }
 /// mend: The gradient of a periodic or reflecting border needs dims that are at least as long as the part that windows
 /// and shifts reach beyond them. Use border::zero or longer dims.
-inline std::string extent_too_small(std::string_view dim, std::int64_t least, std::int64_t got) {
+[[gnu::cold]] inline std::string extent_too_small(std::string_view dim, std::int64_t least, std::int64_t got) {
   return sentence({"dim ", quoted(dim), " has extent ", number(got), ", but a gradient at its border needs at least ",
                    number(least)});
 }
 /// mend: Extents are global and at least 0. Check for an overflow, or for a difference with the wrong sign.
-inline std::string extent_negative(std::string_view dim, std::int64_t got) {
+[[gnu::cold]] inline std::string extent_negative(std::string_view dim, std::int64_t got) {
   return sentence({"dim ", quoted(dim), " was given the extent ", number(got), "; it must be at least 0"});
 }
 /// mend: Give the extent that the type of the dim has, or declare the dim without an extent, `dim<"embed">`.
-inline std::string extent_fixed(std::string_view dim, std::int64_t expected, std::int64_t got) {
+[[gnu::cold]] inline std::string extent_fixed(std::string_view dim, std::int64_t expected, std::int64_t got) {
   return sentence({"dim ", quoted(dim), " is fixed to extent ", number(expected), ", but ", number(got), " was given"});
 }
 /// mend: Pass the extents of the whole tensor, the same on every rank. Do not pass the size of the local shard; Cleave
 /// computes it.
-inline std::string extents_disagree(std::string_view dim, std::int64_t least, std::int64_t most) {
+[[gnu::cold]] inline std::string extents_disagree(std::string_view dim, std::int64_t least, std::int64_t most) {
   return sentence(
       {"the ranks do not agree on the extent of dim ", quoted(dim), ": from ", number(least), " to ", number(most)});
 }
 /// mend: A dim has one extent in all tensors of a call. If you mean two extents, declare two dims with two names.
-inline std::string extents_differ(std::string_view dim, std::int64_t expected, std::int64_t got) {
+[[gnu::cold]] inline std::string extents_differ(std::string_view dim, std::int64_t expected, std::int64_t got) {
   return sentence(
       {"dim ", quoted(dim), " has extent ", number(expected), " in one tensor and ", number(got), " in another"});
 }
 
 /// mend: Pad the extent to a multiple, or remove the promise from the type: `dim<"head">`. Without a promise, uneven
 /// blocks are allowed.
-inline std::string extent_not_divisible(std::string_view dim, std::int64_t parts, std::int64_t got) {
+[[gnu::cold]] inline std::string extent_not_divisible(std::string_view dim, std::int64_t parts, std::int64_t got) {
   return sentence({"dim ", quoted(dim), " promises to divide evenly over ", number(parts),
                    " devices, but its extent is ", number(got)});
 }
 /// mend: Indices are int32. Sort the elements themselves, or split the dim into two and shard only one of them.
-inline std::string too_long_to_index(std::int64_t got) {
+[[gnu::cold]] inline std::string too_long_to_index(std::int64_t got) {
   return sentence({"indices along a dim are int32, but the dim has extent ", number(got)});
 }
 /// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. This is needed for
 /// `one_hot` and for the parts of a `split`.
-inline std::string extent_unknown(std::string_view dim) {
+[[gnu::cold]] inline std::string extent_unknown(std::string_view dim) {
   return sentence({"the extent of dim ", quoted(dim), " follows from no argument or result; fix it in the dim's type"});
 }
 /// mend: Choose an extent that is a multiple of its parts: a number of microbatches that is a multiple of the stages, a
 /// sequence that is a multiple of its blocks.
-inline std::string extent_no_multiple(std::string_view whole, std::int64_t extent, std::string_view part,
-                                      std::int64_t by) {
+[[gnu::cold]] inline std::string extent_no_multiple(std::string_view whole, std::int64_t extent, std::string_view part,
+                                                    std::int64_t by) {
   return sentence({"dim ", quoted(whole), " has extent ", number(extent), ", which is no multiple of the ", number(by),
                    " of dim ", quoted(part), ", into which it is split"});
 }
 /// mend: Add the dim to the sizes: `{heads = 16}`. Dims of fixed extent need no size.
-inline std::string size_missing(std::string_view dim) { return sentence({"no size was given for dim ", quoted(dim)}); }
+[[gnu::cold]] inline std::string size_missing(std::string_view dim) {
+  return sentence({"no size was given for dim ", quoted(dim)});
+}
 /// mend: Choose a number of stages that divides the number of layers. The axis may have any size; devices without a
 /// stage are idle.
-inline std::string stages_unequal(std::int64_t layers, std::int64_t stages) {
+[[gnu::cold]] inline std::string stages_unequal(std::int64_t layers, std::int64_t stages) {
   return sentence({number(layers), " layers cannot be divided into ", number(stages), " stages of equal length"});
 }
 /// mend: Wrap a View with one dimension for each dim of the tensor, in the written order.
-inline std::string view_rank(std::int64_t expected, std::int64_t got) {
+[[gnu::cold]] inline std::string view_rank(std::int64_t expected, std::int64_t got) {
   return sentence({"the shard has ", number(expected), " dims, but the View has rank ", number(got)});
 }
 /// mend: Allocate the View with `local_extents()` of a tensor of this type, or with the size of your block. Blocks have
 /// ceil(extent / devices) elements; the last ones may be smaller or empty.
-inline std::string view_extent(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
+[[gnu::cold]] inline std::string view_extent(std::string_view dim, std::int64_t expected, std::int64_t got,
+                                             std::int64_t rank) {
   return sentence({"along dim ", quoted(dim), " the shard of rank ", number(rank), " has extent ", number(expected),
                    ", but its View has ", number(got)});
 }
-/// mend: Copy the data into a contiguous `Kokkos::LayoutRight` View without padding first. Subviews and LayoutLeft
-/// Views cannot be wrapped.
-inline std::string view_stride(std::string_view dim, std::int64_t expected, std::int64_t got, std::int64_t rank) {
+/// mend: Wrap a View that has memory for each of its elements. A `Kokkos::LayoutStride` View with stride 0, or one
+/// whose rows overlap, shows some elements several times.
+[[gnu::cold]] inline std::string view_stride(std::string_view dim, std::int64_t least, std::int64_t got,
+                                             std::int64_t rank) {
   return sentence({"along dim ", quoted(dim), " the View of rank ", number(rank), " has stride ", number(got),
-                   " where a contiguous LayoutRight View has ", number(expected)});
+                   ", but its elements are apart only from ", number(least), " on"});
+}
+/// mend: Wrap a View whose elements are not const, or assign to a tensor of its own.
+[[gnu::cold]] inline std::string view_is_read_only() {
+  return "cleave: the tensor wraps a View of constants, so nothing can be assigned to it";
+}
+/// mend: Use `strided_view()`, which fits every shard, or copy the View into a tensor of its own: `tensor(x)`.
+[[gnu::cold]] inline std::string view_is_strided() {
+  return "cleave: the tensor wraps a View that is not contiguous, so its shard has no LayoutRight View";
 }
 /// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into
 /// such a View first.
-inline std::string view_not_contiguous() {
+[[gnu::cold]] inline std::string view_not_contiguous() {
   return "cleave: a collective on shards was given a View that is not contiguous";
 }
 /// mend: Ask for the View with the element type of the operand or result: `in[0].view<const float**>()` for a tensor of
 /// float with two dims.
-inline std::string shard_element(std::string_view expected, std::string_view got) {
+[[gnu::cold]] inline std::string shard_element(std::string_view expected, std::string_view got) {
   return sentence({"the shard has elements of type ", expected, ", but was asked for as ", got});
 }
 /// mend: The whole has as many elements as all parts together, and all parts have the same length. If blocks are
 /// uneven, pad the last one.
-inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
+[[gnu::cold]] inline std::string parts_do_not_fit(std::int64_t expected, std::int64_t got) {
   return sentence(
       {"a collective on shards needs a View of ", number(expected), " elements, but was given one of ", number(got)});
 }
+/// mend: Give one number of elements for each device along the axis, and Views that have room for all of them.
+[[gnu::cold]] inline std::string pieces_do_not_fit(std::int64_t devices, std::int64_t counts, std::int64_t room,
+                                                   std::int64_t got) {
+  return sentence({"an all_to_all on shards needs a count for each of ", number(devices),
+                   " devices and pieces of at most ", number(room), " elements together, but was given ",
+                   number(counts), " counts of ", number(got), " elements"});
+}
 /// mend: The root of a broadcast is a position along the axis: from 0 to `size(axis)` - 1, the same on all devices.
-inline std::string no_such_position(std::int64_t got, std::int64_t size) {
+[[gnu::cold]] inline std::string no_such_position(std::int64_t got, std::int64_t size) {
   return sentence({"a broadcast from position ", number(got), " along an axis of ", number(size), " devices"});
 }
+/// mend: Count rows and columns from 0, and give the matrix as many as its triplets need.
+[[gnu::cold]] inline std::string triplet_outside(std::int64_t row, std::int64_t column, std::int64_t rows,
+                                                 std::int64_t columns) {
+  return sentence({"a triplet at row ", number(row), ", column ", number(column), " lies outside of a matrix of ",
+                   number(rows), " x ", number(columns)});
+}
+/// mend: Multiply the matrix with a vector that has as many elements along its dim as the matrix has columns.
+[[gnu::cold]] inline std::string columns_differ(std::int64_t columns, std::int64_t extent, std::string_view dim) {
+  return sentence({"a sparse matrix of ", number(columns), " columns was multiplied with a vector whose dim ",
+                   quoted(dim), " has extent ", number(extent)});
+}
+/// mend: Shard the rows over more devices: a device can hold 2^31 - 1 rows, columns that it reads, and others.
+[[gnu::cold]] inline std::string too_many_columns(std::int64_t got) {
+  return sentence({"a device would read ", number(got), " elements of a vector for its rows of a sparse matrix"});
+}
+/// thrown: file_error
+/// mend: Look at that line of the file. Matrix Market files have a banner, comments, a line with the numbers of rows,
+/// columns and entries, and an entry a line, which count from 1.
+[[gnu::cold]] inline std::string market_line(std::string_view path, std::int64_t line, market_fault what) {
+  constexpr std::string_view words[] = {
+      "the first line is not '%%MatrixMarket matrix coordinate FIELD SYMMETRY'",
+      "only coordinate matrices are read, of real, integer or pattern entries, general or symmetric",
+      "there are not three numbers, of rows, columns and entries, equal ones of rows and columns if it is symmetric",
+      "an entry is not a row, a column and, unless it is a pattern, a number",
+      "an entry lies outside of the matrix",
+      "an entry of a symmetric matrix lies above the diagonal",
+      "the file ends before all entries that it announces",
+      "there are more entries than the file announces",
+  };
+  return sentence({path, ":", number(line), ": ", words[static_cast<int>(what)]});
+}
+/// thrown: file_error
+/// mend: Give the path of a file that rank 0 of the grid can read.
+[[gnu::cold]] inline std::string file_not_open(std::string_view path) {
+  return sentence({"cannot open ", quoted(path)});
+}
 /// mend: Call the collective several times on parts of the View, or use MPI 4.
-inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
+[[gnu::cold]] inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
   return sentence(
       {"a collective on shards moves at most ", number(most), " elements with this MPI, but was given ", number(got)});
 }
 /// mend: The spectrum of N real numbers has N/2 + 1 values, rounded down. Give this extent to the result of `rfft` or
 /// the operand of `irfft`.
-inline std::string spectrum_extent(std::string_view dim, std::int64_t expected, std::int64_t numbers,
-                                   std::int64_t got) {
+[[gnu::cold]] inline std::string spectrum_extent(std::string_view dim, std::int64_t expected, std::int64_t numbers,
+                                                 std::int64_t got) {
   return sentence({"dim ", quoted(dim), " needs the extent ", number(expected), " of the spectrum of ", number(numbers),
                    " real numbers, but has ", number(got)});
 }
 /// mend: FFTW refuses a transform if it has no memory for its plan. For cuFFT, the number at the end is its
 /// cufftResult.
-inline std::string transform_failed(std::string_view library, std::int64_t n, std::int64_t code) {
+[[gnu::cold]] inline std::string transform_failed(std::string_view library, std::int64_t n, std::int64_t code) {
   return sentence({library, " cannot transform ", number(n), " numbers: error ", number(code)});
 }
 /// mend: The words after the colon come from MPI. Ranks may be out of step, so end the program, or construct a new grid
 /// from a communicator that works.
-inline std::string mpi_failed(std::string_view call, std::string_view why) {
+[[gnu::cold]] inline std::string mpi_failed(std::string_view call, std::string_view why) {
   return sentence({call, " failed: ", why});
 }
 /// mend: Look for the first mpi_error; it says what failed. Then construct a new grid and new tensors on it.
-inline std::string grid_broken() {
+[[gnu::cold]] inline std::string grid_broken() {
   return "cleave: a call of MPI failed on this grid earlier; it cannot be used any more";
 }
 /// mend: Construct the tensor with a grid and extents before you use it: `Matrix a(grid, {1024, 512})`. A
 /// default-constructed tensor becomes usable only when another tensor of the same type is assigned to it.
-inline std::string grid_missing() { return "cleave: the tensor has no grid"; }
+[[gnu::cold]] inline std::string grid_missing() { return "cleave: the tensor has no grid"; }
 /// mend: Construct the grid from the mesh in the layout of the tensor, `grid(lm::mesh, comm, sizes)`.
-inline std::string grid_of_another_mesh() { return "cleave: the grid has another mesh than the tensor"; }
+[[gnu::cold]] inline std::string grid_of_another_mesh() { return "cleave: the grid has another mesh than the tensor"; }
 /// mend: Construct all tensors of one computation with one grid or copies of its handle. Two grids of the same mesh are
 /// different grids.
-inline std::string grids_differ() { return "cleave: the tensors of one expression are on two grids"; }
+[[gnu::cold]] inline std::string grids_differ() { return "cleave: the tensors of one expression are on two grids"; }
 /// mend: Construct both grids from one communicator. For a mesh on some of its ranks, give the grid the whole
 /// communicator and a part: `on_ranks{first, stride}`.
-inline std::string grids_unrelated() {
+[[gnu::cold]] inline std::string grids_unrelated() {
   return "cleave: copy needs two grids of one communicator, or of two communicators with the same ranks in the same "
          "order";
 }
 /// mend: Ask `tensor.get_grid().active()` before you use the shard, or use tensors of a grid that has this rank as a
 /// device.
-inline std::string grid_elsewhere() {
+[[gnu::cold]] inline std::string grid_elsewhere() {
   return "cleave: this rank is not a device of the tensor's grid, so it has no shard";
 }
 /// mend: Call `MPI_Init_thread`, then construct a `Kokkos::ScopeGuard`, before the first grid or tensor is constructed.
-inline std::string not_initialised(std::string_view library) { return sentence({library, " is not initialised yet"}); }
+[[gnu::cold]] inline std::string not_initialised(std::string_view library) {
+  return sentence({library, " is not initialised yet"});
+}
 /// mend: Do this before `MPI_Finalize` and `Kokkos::finalize`. Only destroying grids and tensors is safe afterwards.
-inline std::string finalised(std::string_view library) { return sentence({library, " has been finalised already"}); }
+[[gnu::cold]] inline std::string finalised(std::string_view library) {
+  return sentence({library, " has been finalised already"});
+}
 /// mend: A rank that is not to be a device takes part with the whole communicator. Give the grid a part of the ranks:
 /// `grid(mesh, comm, sizes, on_ranks{first, stride})`.
-inline std::string communicator_null() { return "cleave: the communicator of the grid is MPI_COMM_NULL"; }
+[[gnu::cold]] inline std::string communicator_null() { return "cleave: the communicator of the grid is MPI_COMM_NULL"; }
 /// mend: Merge the two groups with `MPI_Intercomm_merge` first.
-inline std::string communicator_inter() {
+[[gnu::cold]] inline std::string communicator_inter() {
   return "cleave: the communicator of the grid is an intercommunicator; a grid needs an intracommunicator";
 }
 /// mend: Use more devices, shard more dims, or use smaller extents.
-inline std::string out_of_memory(std::int64_t bytes) {
+[[gnu::cold]] inline std::string out_of_memory(std::int64_t bytes) {
   return sentence({"this device cannot allocate ", number(bytes), " bytes"});
 }
 /// mend: Use more devices, shard more dims, or use smaller extents. `plan.workspace(sizes)` is what a plan needs beside
 /// its tensors.
-inline std::string rank_out_of_memory(std::int64_t bytes, std::string_view what, std::int64_t rank) {
+[[gnu::cold]] inline std::string rank_out_of_memory(std::int64_t bytes, std::string_view what, std::int64_t rank) {
   return sentence({"rank ", number(rank), " cannot allocate ", number(bytes), " bytes for ", what});
 }
 /// mend: Look for extents that were multiplied or converted wrongly. Sizes have 64 bits.
-inline std::string too_many_bytes() { return "cleave: the tensor has more bytes than 64 bits can count"; }
+[[gnu::cold]] inline std::string too_many_bytes() { return "cleave: the tensor has more bytes than 64 bits can count"; }
 /// mend: Give each result its own memory: `f(u).into(v, w)`. A result may be an argument, but two results may not share
 /// memory.
-inline std::string results_overlap(std::int64_t first, std::int64_t second) {
+[[gnu::cold]] inline std::string results_overlap(std::size_t first, std::size_t second) {
   return sentence({"result ", number(first), " and result ", number(second), " of one call are in the same memory"});
 }
 /// mend: All ranks of a grid must make the same calls in the same order. Look for a call that depends on the rank, and
 /// for a rank that runs another binary.
-inline std::string calls_differ(std::int64_t a, std::string_view call_a, std::int64_t b, std::string_view call_b) {
+[[gnu::cold]] inline std::string calls_differ(std::int64_t a, std::string_view call_a, std::int64_t b,
+                                              std::string_view call_b) {
   return sentence({"the ranks make different calls: rank ", number(a), " makes ", call_a, ", but rank ", number(b),
                    " makes ", call_b});
 }
 /// mend: Look at what the missing rank does. It may have thrown, ended, or skipped this call. If it is only slow, raise
 /// the limit: `grid.check({.calls = true, .time_limit = 600})`, or CLEAVE_TIME_LIMIT in the environment.
-inline std::string rank_missing(std::int64_t rank, std::int64_t seconds, std::string_view call) {
+[[gnu::cold]] inline std::string rank_missing(std::int64_t rank, std::int64_t seconds, std::string_view call) {
   return sentence({"rank ", number(rank), " did not arrive within ", number(seconds), " s at ", call});
 }
 /// mend: Construct the grid on all ranks of the communicator, in the same order as others. If some ranks are only slow,
 /// raise the limit: CLEAVE_TIME_LIMIT in the environment.
-inline std::string grid_not_everywhere(std::int64_t seconds) {
+[[gnu::cold]] inline std::string grid_not_everywhere(std::int64_t seconds) {
   return sentence({"not all ranks of the communicator construct the grid within ", number(seconds), " s"});
 }
 /// mend: Compute the argument in the same way on all ranks, or broadcast it. A replicated tensor must have the same
 /// bits on all devices that hold a replica.
-inline std::string replicas_differ(std::int64_t argument, std::string_view type, std::int64_t a, std::int64_t b,
-                                   std::string_view values) {
+[[gnu::cold]] inline std::string replicas_differ(std::int64_t argument, std::string_view type, std::int64_t a,
+                                                 std::int64_t b, std::string_view values) {
   return sentence(
       {"argument ", number(argument), ", ", type, ", differs between ranks ", number(a), " and ", number(b), values});
 }
 /// mend: Look at what the predicate or the number of iterations is computed from. It must be the same on all ranks.
-inline std::string iterations_differ(std::int64_t a, std::int64_t b) {
+[[gnu::cold]] inline std::string iterations_differ(std::int64_t a, std::int64_t b) {
   return sentence({"ranks ", number(a), " and ", number(b), " disagree on the number of iterations of a loop"});
 }
 /// thrown: nan_error
 /// mend: Look at that line for a division by 0, a logarithm or a root of a negative number, or a difference of
 /// infinities.
-inline std::string made_nan(std::string_view op, std::string_view where, std::string_view type, std::string_view index,
-                            std::int64_t rank) {
+[[gnu::cold]] inline std::string made_nan(std::string_view op, std::string_view where, std::string_view type,
+                                          std::string_view index, std::int64_t rank) {
   return sentence(
       {"the first NaN was made by ", op, where, ": ", type, " at index ", index, " on rank ", number(rank)});
 }
 /// thrown: nan_error
 /// mend: Look for the call, or for the code of your own, that computed the argument.
-inline std::string argument_has_nan(std::int64_t argument, std::string_view type, std::string_view index,
-                                    std::int64_t rank) {
+[[gnu::cold]] inline std::string argument_has_nan(std::int64_t argument, std::string_view type, std::string_view index,
+                                                  std::int64_t rank) {
   return sentence({"argument ", number(argument), ", ", type, ", has a NaN before the call, at index ", index,
                    " on rank ", number(rank)});
 }
 /// mend: Give one array for each argument, in the order of the function's parameters. An aggregate has one for each of
 /// its tensors.
-inline std::string arrays_needed(std::int64_t expected, std::int64_t got) {
+[[gnu::cold]] inline std::string arrays_needed(std::int64_t expected, std::int64_t got) {
   return sentence({"the program has ", number(expected), " arguments, but ", number(got), " arrays were given"});
 }
 /// mend: Give the array the extents that the sizes of the call give to the argument's dims, in the written order.
-inline std::string array_extents(std::int64_t argument) {
+[[gnu::cold]] inline std::string array_extents(std::int64_t argument) {
   return sentence({"the array for argument ", number(argument), " does not have the extents of the argument"});
 }
 /// mend: Give sizes that fit together: the extent of a dim that is split or merged is the product of the extents of its
 /// parts. `plan.sized({...})` computes those that follow from others.
-inline std::string sizes_contradict(std::string_view op) {
+[[gnu::cold]] inline std::string sizes_contradict(std::string_view op) {
   return sentence({"the sizes that were given contradict each other: a ", op, " changes the number of elements"});
 }
 /// mend: Run the program on one device, and compare with that.
-inline std::string not_on_doubles() {
+[[gnu::cold]] inline std::string not_on_doubles() {
   return "cleave: complex numbers can be neither evaluated nor simulated, because arrays hold doubles";
 }
 /// mend: Give the operation a static function `reference`, which computes it on doubles.
-inline std::string reference_missing(std::string_view op) {
+[[gnu::cold]] inline std::string reference_missing(std::string_view op) {
   return sentence(
       {"the operation ", quoted(op), " has no reference function, so it can be neither evaluated nor simulated"});
 }
 /// mend: This is a fault of the library. Please report the function and the layouts.
-inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected,
-                                     std::int64_t got) {
+[[gnu::cold]] inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected,
+                                                   std::int64_t got) {
   return sentence({"the plan is wrong; please report it: in ", op, " dim ", quoted(dim), " has extent ",
                    number(expected), " in one operand and ", number(got), " in another"});
 }

@@ -66,6 +66,8 @@ struct rejected {
   static_assert(is_not<Fault, fault::meshes_differ>,
                 "cleave: one computation uses tensors of two different meshes; write all layouts with one mesh");
   static_assert(is_not<Fault, fault::contract_broken>, "cleave: the plan needs a collective that the contract forbids");
+  static_assert(is_not<Fault, fault::workspace_too_large>,
+                "cleave: the plan needs more bytes of workspace than the contract allows");
   static_assert(is_not<Fault, fault::too_many_dims>, "cleave: a computation has at most 64 dims with different names");
   static_assert(is_not<Fault, fault::too_many_nodes>, "cleave: a computation has at most 65535 operations");
   static_assert(is_not<Fault, fault::too_many_views>,
@@ -75,6 +77,9 @@ struct rejected {
   static_assert(
       is_not<Fault, fault::carry_changes>,
       "cleave: a loop carry must keep its element type and dims; the body changes the type, or adds or drops this dim");
+  static_assert(is_not<Fault, fault::operator_changes_type>,
+                "cleave: the operator, the preconditioner and the start of a solve must have the dims and the element "
+                "type of its right-hand side");
   static_assert(is_not<Fault, fault::not_a_count>, "cleave: the number of iterations must be a rank-0 integer");
   static_assert(is_not<Fault, fault::not_a_predicate>, "cleave: a loop or cond predicate must be a rank-0 bool");
   static_assert(

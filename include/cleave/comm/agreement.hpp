@@ -27,7 +27,7 @@ struct call_record {
 
 /// A duplicate of a communicator. Collective over its ranks. With a limit, in seconds, throws absent_error if some of
 /// them do not come in time; with 0 it waits for them. Ranks may have different limits.
-inline MPI_Comm duplicated(MPI_Comm of, double limit) {
+[[gnu::cold]] inline MPI_Comm duplicated(MPI_Comm of, double limit) {
   struct duplication {
     MPI_Comm made = MPI_COMM_NULL;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -41,7 +41,8 @@ inline MPI_Comm duplicated(MPI_Comm of, double limit) {
     int done = 0;
     check(MPI_Test(&pending->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) break;
-    if (MPI_Wtime() - begin > limit) throw absent_error(wording::grid_not_everywhere(static_cast<std::int64_t>(limit)));
+    if (MPI_Wtime() - begin > limit)
+      raise<absent_error>(wording::grid_not_everywhere(static_cast<std::int64_t>(limit)));
     std::this_thread::yield();
   }
   const MPI_Comm made = pending->made;
@@ -74,7 +75,7 @@ class agreement {
   int rank() const { return rank_; }
 
   /// Throws agreement_error on all devices if they do not make the same call.
-  void same_call(const call_record& mine, double limit) {
+  [[gnu::cold]] void same_call(const call_record& mine, double limit) {
     const bytes& all = exchange(&mine, sizeof mine, limit, mine.text);
     const auto record_of = [&](int rank) {
       call_record r;
@@ -86,7 +87,7 @@ class agreement {
       const call_record other = record_of(r);
       if (other.plan == first.plan && other.sizes == first.sizes && std::strcmp(other.text, first.text) == 0) continue;
       const bool extents = other.plan == first.plan && other.sizes != first.sizes;
-      throw agreement_error(
+      raise<agreement_error>(
           wording::calls_differ(0, first.text, r,
                                 extents ? std::string(other.text) + ", with other extents" : std::string(other.text)));
     }
@@ -95,7 +96,7 @@ class agreement {
   /// The bytes of all devices, in their order; all devices pass equally many. Throws absent_error with the first device
   /// from which nothing came within `limit` seconds; `call` is for its sentence. Communication: one message between
   /// every two devices, so that every device knows which one is missing.
-  const bytes& exchange(const void* mine, std::size_t length, double limit, std::string_view call) {
+  [[gnu::cold]] const bytes& exchange(const void* mine, std::size_t length, double limit, std::string_view call) {
     const unsigned char* const first = as<unsigned char>(mine);
     const int n = static_cast<int>(length);
     sent_.assign(first, first + length);
@@ -115,7 +116,7 @@ class agreement {
   }
 
  private:
-  void wait(double limit, std::string_view call) {
+  [[gnu::cold]] void wait(double limit, std::string_view call) {
     const double begin = MPI_Wtime();
     indexed_vector<int> done(requests_.size());
     for (;;) {
@@ -133,7 +134,7 @@ class agreement {
       if (r != MPI_REQUEST_NULL) MPI_Cancel(&r), MPI_Request_free(&r);
     new bytes(std::move(sent_));
     new bytes(std::move(received_));
-    throw absent_error(wording::rank_missing(missing, static_cast<std::int64_t>(limit), call));
+    raise<absent_error>(wording::rank_missing(missing, static_cast<std::int64_t>(limit), call));
   }
 
   static constexpr int tag = 2;

@@ -13,7 +13,8 @@ namespace cleave::inline v0::comm {
 /// same through shared memory.
 class all_gather {
  public:
-  all_gather(grid_state& grid, const transfer& t) : element_(t.element), elements_(held_before(grid, t).elements()) {
+  [[gnu::cold]] all_gather(grid_state& grid, const transfer& t)
+      : element_(t.element), elements_(held_before(grid, t).elements()) {
     const std::int64_t n = grid.sizes().product(t.axes);
     if (n == 1) return;
     group_ = grid.group_of(t.axes);

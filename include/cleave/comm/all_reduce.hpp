@@ -12,7 +12,7 @@ namespace cleave::inline v0::comm {
 /// Communication: MPI_Allreduce of the shard, or the same through shared memory; nothing over axes of size 1.
 class all_reduce {
  public:
-  all_reduce(grid_state& grid, const transfer& t)
+  [[gnu::cold]] all_reduce(grid_state& grid, const transfer& t)
       : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()) {
     if (grid.sizes().product(t.axes) > 1) group_ = grid.group_of(t.axes);
     if (group_.together != nullptr) group_.together->reserve(bytes());

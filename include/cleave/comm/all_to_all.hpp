@@ -16,7 +16,7 @@ namespace cleave::inline v0::comm {
 /// the same through shared memory.
 class all_to_all {
  public:
-  all_to_all(grid_state& grid, const transfer& t) : element_(t.element) {
+  [[gnu::cold]] all_to_all(grid_state& grid, const transfer& t) : element_(t.element) {
     const box from = held_before(grid, t), to = held_after(grid, t);
     elements_ = from.elements();
     const std::int64_t n = grid.sizes().product(t.axes);
@@ -62,7 +62,7 @@ class all_to_all {
   std::int64_t packed_bytes() const { return pack_.direct ? 0 : aligned(sent()); }
 
   /// The elements of the longest block between any two devices of the group.
-  static std::int64_t widest_of(const grid_state& grid, const transfer& t, std::int64_t devices) {
+  [[gnu::cold]] static std::int64_t widest_of(const grid_state& grid, const transfer& t, std::int64_t devices) {
     std::int64_t most = 0;
     for (std::int64_t from = 0; from < devices; ++from) {
       const box held = held_before(grid, t, grid.member(t.axes, from));

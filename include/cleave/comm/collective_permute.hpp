@@ -12,7 +12,7 @@ namespace cleave::inline v0::comm {
 /// Communication: one message for each source shard that a device needs a part of; none for empty parts.
 class collective_permute {
  public:
-  collective_permute(grid_state& grid, const transfer& t)
+  [[gnu::cold]] collective_permute(grid_state& grid, const transfer& t)
       : t_(t), sizes_(grid.sizes()), here_(grid.here()), sharded_(t.from.sharded()), replicated_(~t.from.used()),
         parts_(grid.devices(), t.element) {
     const box have = held_before(grid, t), want = held_after(grid, t);
@@ -46,7 +46,7 @@ class collective_permute {
         parts_.send(device, part, have, strides_of(have.extents()));
     });
   }
-  void plan_receives(int rank, const box& want) {
+  [[gnu::cold]] void plan_receives(int rank, const box& want) {
     for (std::int64_t index = 0; index < sizes_.product(sharded_); ++index) {
       const coordinates owner = moved_along(sharded_, here_, index, sizes_);
       if (same_along(sharded_, owner, here_)) continue;

@@ -17,7 +17,8 @@ namespace cleave::inline v0::comm {
 /// that are known only at run time are read from the memory of the device, which waits for its kernels.
 class exchange final : public bound_exchange {
  public:
-  exchange(grid_state& grid, exchange_spec spec) : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element) {
+  [[gnu::cold]] exchange(grid_state& grid, exchange_spec spec)
+      : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element) {
     for (const dim_map& m : e_.maps) at_run_time_ = at_run_time_ || m.at_run_time != 0;
     grid.devices();
     find_members();
@@ -119,6 +120,9 @@ class exchange final : public bound_exchange {
     const buffer& b = e_.in[operand];
     return box_of(shape_of(b.type, e_.at), b.where, at, e_.at.axes);
   }
+  strides own_strides(std::size_t operand) const {
+    return e_.in_strides.empty() ? strides_of(shard_of(operand, grid_->here()).extents()) : e_.in_strides[operand];
+  }
   shape extents_at(const coordinates& at, std::uint32_t part = 0) const { return e_.filled_by(part, at).extents(); }
   /// Whether one of two devices may have elements of an operand that the other one needs.
   bool shares(std::size_t operand, const coordinates& a, const coordinates& b) const {
@@ -126,7 +130,7 @@ class exchange final : public bound_exchange {
   }
 
   /// The devices with which this one may exchange anything.
-  void find_members() {
+  [[gnu::cold]] void find_members() {
     axis_set over;
     for (std::size_t k = 0; k < e_.in.size(); ++k)
       if (e_.takes_from(k)) over |= e_.fetched(k);
@@ -199,10 +203,10 @@ class exchange final : public bound_exchange {
     for (std::size_t m = 0; m < members_.size(); ++m) {
       const coordinates& at = members_[m].at;
       if (members_[m].device == grid_->world().rank)
-        for_each_piece(f, shard_of(operand, here), target,
+        for_each_piece(f, shard_of(operand, here), own_strides(operand), target,
                        [&](const exchange_piece& p) { keep_.push_back({copy_of(p, base), operand, stage}); });
       else if (shares(operand, at, here))
-        for_each_piece(f, shard_of(operand, at), target, [&](const exchange_piece& p) {
+        for_each_piece(f, shard_of(operand, at), {}, target, [&](const exchange_piece& p) {
           append(from[m], {make_copy(p.extents, strides_of(p.extents), from[m].elements, p.to, base + p.to_offset),
                            operand, stage});
         });
@@ -220,10 +224,12 @@ class exchange final : public bound_exchange {
         for (std::size_t k = 0; k < e_.in.size(); ++k) {
           if (!e_.takes_from(k) || !shares(k, to.at, here)) continue;
           const filling f = fill_of(e_, k, part, to.at, known_span(known));
-          for_each_piece(
-              f, shard_of(k, here), f.staged ? staging_extents(f, theirs) : theirs, [&](const exchange_piece& p) {
-                append(out, {make_copy(p.extents, p.from, p.from_offset, strides_of(p.extents), out.elements), k, -1});
-              });
+          for_each_piece(f, shard_of(k, here), own_strides(k), f.staged ? staging_extents(f, theirs) : theirs,
+                         [&](const exchange_piece& p) {
+                           append(out,
+                                  {make_copy(p.extents, p.from, p.from_offset, strides_of(p.extents), out.elements), k,
+                                   -1});
+                         });
         }
       }
       close(out, to.device, true);
@@ -269,7 +275,7 @@ class exchange final : public bound_exchange {
   }
 
   /// The most that any offsets could ask for.
-  void reserve_for_any() {
+  [[gnu::cold]] void reserve_for_any() {
     std::int64_t mine = 0, others = 0;
     for (std::size_t k = 0; k < e_.in.size(); ++k)
       if (e_.takes_from(k)) mine = std::max(mine, shard_of(k, grid_->here()).elements());

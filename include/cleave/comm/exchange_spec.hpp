@@ -6,6 +6,7 @@
 #include <cleave/comm/staging.hpp>
 #include <cleave/cost/exchange.hpp>
 #include <cleave/program/addressing.hpp>
+#include <cleave/storage/box.hpp>
 
 #include <memory>
 
@@ -18,6 +19,8 @@ namespace cleave::inline v0::comm {
 /// An exchange of a plan, for given sizes.
 struct exchange_spec {
   indexed_vector<buffer> in{};
+  /// The strides of the shards of the operands; none: they are contiguous.
+  indexed_vector<strides> in_strides{};
   buffer out{};
   indexed_vector<dim_map> maps{};
   /// For a region: its maps in order, and the parts that are needed.

@@ -83,7 +83,7 @@ class grid_node {
     if (most[0] == 0) g.ranks.inside = &g.together;
   }
   /// The largest of two numbers of each rank.
-  static void largest_of(const group& g, int a, int b, int (&most)[2]) {
+  [[gnu::cold]] static void largest_of(const group& g, int a, int b, int (&most)[2]) {
     const int mine[2] = {a, b};
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Iallreduce(mine, most, 2, MPI_INT, MPI_MAX, g.handle, &request), "MPI_Iallreduce");

@@ -23,10 +23,16 @@
 
 namespace cleave::inline v0 {
 
-/// The ranks of a communicator that a grid uses: device d is rank first + stride * d.
+/// The ranks of a communicator that a grid uses: device d is rank first + stride * d, or, of a list, the rank at place
+/// d: `on_ranks{.list = {3, 1, 2, 0}}`.
 struct on_ranks {
   int first = 0;
   int stride = 1;
+  std::vector<int> list{};
+
+  int operator[](std::int64_t device) const {
+    return list.empty() ? first + stride * comm::rank_number(device) : list[as_size(device)];
+  }
 };
 
 /// What checked mode looks for. Off by default, since it communicates and reads all arguments at every call; CMake's
@@ -72,10 +78,10 @@ class grid_state {
     static std::atomic<std::int64_t> grids{0};
     id_ = ++grids;
     comm::require_mpi();
-    if (comm == MPI_COMM_NULL) throw mesh_error(wording::communicator_null());
+    if (comm == MPI_COMM_NULL) raise<mesh_error>(wording::communicator_null());
     int inter = 0;
     comm::check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
-    if (inter != 0) throw mesh_error(wording::communicator_inter());
+    if (inter != 0) raise<mesh_error>(wording::communicator_inter());
     const checks asked = checks_of_environment();
     everyone_.handle = comm::duplicated(comm, asked.any() ? asked.time_limit : 0);
     try {
@@ -145,11 +151,13 @@ class grid_state {
   comm::agreement& agreement() { return *agreement_; }
   /// The device that a rank of `everyone` is, -1 if it is none; and the reverse.
   int device_at(int rank) const {
+    for (std::int64_t d = 0; d < sizes_.devices() && !part_.list.empty(); ++d)
+      if (part_[d] == rank) return comm::rank_number(d);
     const int after = rank - part_.first;
-    return after < 0 || after % part_.stride != 0 || after / part_.stride >= sizes_.devices() ? -1
-                                                                                              : after / part_.stride;
+    if (!part_.list.empty() || after < 0 || after % part_.stride != 0) return -1;
+    return after / part_.stride < sizes_.devices() ? after / part_.stride : -1;
   }
-  int rank_of(std::int64_t device) const { return part_.first + part_.stride * comm::rank_number(device); }
+  int rank_of(std::int64_t device) const { return part_[device]; }
   /// A number that no other grid of this process has or had.
   std::int64_t id() const { return id_; }
 
@@ -183,7 +191,7 @@ class grid_state {
         return entry.made.get();
     return nullptr;
   }
-  void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
+  [[gnu::cold]] void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
     auto& entries = bound_[key];
     entries.push_back({indexed_vector<std::int64_t>(extents.data(), extents.data() + extents.size()), std::move(made)});
     ++times_bound_;
@@ -207,7 +215,7 @@ class grid_state {
     std::copy(mine, mine + 2, all);
     if (world_.size > 1)
       guarded([&] { comm::check(MPI_Allreduce(mine, all, 2, MPI_INT64_T, MPI_MAX, world_.handle), "MPI_Allreduce"); });
-    if (all[1] >= 0) throw memory_error(wording::rank_out_of_memory(all[0], what, all[1]));
+    if (all[1] >= 0) raise<memory_error>(wording::rank_out_of_memory(all[0], what, all[1]));
   }
   /// Runs what communicates on this grid: throws mpi_error if the grid is broken, and breaks it where a call of MPI
   /// fails.
@@ -285,7 +293,7 @@ class grid_state {
     std::int64_t mine[2 * fields] = {}, all[2 * fields] = {};
     mine[0] = std::ssize(given);
     for (std::size_t a = 0; a < max_axes && a < given.size(); ++a) mine[a + 1] = given[a];
-    mine[first] = is_part ? part_.first : -1;
+    mine[first] = !is_part ? -1 : part_.list.empty() ? part_.first : hash_of_list();
     mine[stride] = is_part ? part_.stride : 1;
     mine[checked] = checks_of_environment().any() ? 1 : 0;
     mine[only_mpi] = comm::transport_mode() == comm::transport::mpi ? 1 : 0;
@@ -293,27 +301,42 @@ class grid_state {
     comm::check(MPI_Allreduce(mine, all, 2 * fields, MPI_INT64_T, MPI_MAX, everyone_.handle), "MPI_Allreduce");
     asks_for_checks_ = all[checked] != 0;
     only_mpi_ = all[only_mpi] != 0;
-    if (all[0] != -all[fields]) throw mesh_error(wording::mesh_counts_disagree());
-    if (all[0] != mesh_.size()) throw mesh_error(wording::mesh_needs_sizes(mesh_.size(), all[0]));
+    if (all[0] != -all[fields]) raise<mesh_error>(wording::mesh_counts_disagree());
+    if (all[0] != mesh_.size()) raise<mesh_error>(wording::mesh_needs_sizes(mesh_.size(), all[0]));
     for (int a = 0; a < mesh_.size(); ++a) {
       const axis_info& axis = mesh_.axes[a];
       const std::int64_t most = all[a + 1], least = -all[fields + a + 1];
-      if (most != least) throw mesh_error(wording::mesh_sizes_disagree(axis.name, least, most));
-      if (most < 1) throw mesh_error(wording::mesh_size_not_positive(axis.name, most));
+      if (most != least) raise<mesh_error>(wording::mesh_sizes_disagree(axis.name, least, most));
+      if (most < 1) raise<mesh_error>(wording::mesh_size_not_positive(axis.name, most));
       if (axis.size != dynamic && axis.size != most)
-        throw mesh_error(wording::mesh_size_fixed(axis.name, axis.size, most));
+        raise<mesh_error>(wording::mesh_size_fixed(axis.name, axis.size, most));
       sizes_[a] = most;
     }
     if (all[first] != -all[fields + first] || all[stride] != -all[fields + stride])
-      throw mesh_error(wording::mesh_parts_disagree());
+      raise<mesh_error>(wording::mesh_parts_disagree());
     if (!is_part) {
       if (sizes_.devices() != everyone_.size)
-        throw mesh_error(wording::mesh_needs_ranks(sizes_.devices(), everyone_.size));
+        raise<mesh_error>(wording::mesh_needs_ranks(sizes_.devices(), everyone_.size));
       return;
     }
+    if (!part_.list.empty()) return check_list();
     const std::int64_t last = part_.first + part_.stride * (sizes_.devices() - 1);
     if (part_.first < 0 || part_.stride < 1 || last >= everyone_.size)
-      throw mesh_error(wording::mesh_part_outside(part_.first, part_.stride, last, everyone_.size));
+      raise<mesh_error>(wording::mesh_part_outside(part_.first, part_.stride, last, everyone_.size));
+  }
+  /// FNV-1a, cut so that it can be negated.
+  std::int64_t hash_of_list() const {
+    std::uint64_t h = 14695981039346656037u;
+    for (int rank : part_.list) h = (h ^ std::uint64_t(std::uint32_t(rank))) * 1099511628211u;
+    return std::int64_t(h >> 2);
+  }
+  void check_list() const {
+    if (std::ssize(part_.list) != sizes_.devices())
+      raise<mesh_error>(wording::mesh_list_length(std::ssize(part_.list), sizes_.devices()));
+    for (std::size_t d = 0; d < part_.list.size(); ++d)
+      if (const int rank = part_.list[d];
+          rank < 0 || rank >= everyone_.size || std::count(part_.list.begin(), part_.list.end(), rank) != 1)
+        raise<mesh_error>(wording::mesh_list_rank(d, rank, everyone_.size));
   }
   void release() noexcept {
     bound_.clear();

@@ -28,7 +28,7 @@ inline axis_list stripped(axis_list list, axis_set axes) {
 
 /// Whether a move stays inside the blocks over the axes that it leaves alone, as its collective requires. This follows
 /// from sizes and layouts, so it is the same on all ranks. Other moves become the general exchange.
-inline bool stays_in_blocks(const transfer& t, const axis_sizes& sizes) {
+[[gnu::cold]] inline bool stays_in_blocks(const transfer& t, const axis_sizes& sizes) {
   for (int i = 0; i < t.global.rank; ++i) {
     if (t.from[i] == t.to[i]) continue;
     const axis_list kept = detail::stripped(t.from[i], t.axes);
@@ -120,7 +120,7 @@ auto entry_for(bound_as<Move, Call, Blocks>*) -> bound_as<Move, Call, Blocks>;
 
 /// Binds a move. Collective over the grid: sub-communicators may be made.
 template <kind Move>
-std::unique_ptr<bound_move> make_move(grid_state& grid, const transfer& t) {
+[[gnu::cold]] std::unique_ptr<bound_move> make_move(grid_state& grid, const transfer& t) {
   using entry = decltype(detail::entry_for<Move>(static_cast<collectives*>(nullptr)));
   using named = move_by<typename entry::call>;
   // Without make_unique, so that there is no unique_ptr of each class.

@@ -35,9 +35,9 @@ inline void check(int code, const char* call) {
 inline void require_mpi() {
   int done = 0;
   MPI_Finalized(&done);
-  if (done != 0) throw environment_error(wording::finalised("MPI"));
+  if (done != 0) raise<environment_error>(wording::finalised("MPI"));
   MPI_Initialized(&done);
-  if (done == 0) throw environment_error(wording::not_initialised("MPI"));
+  if (done == 0) raise<environment_error>(wording::not_initialised("MPI"));
 }
 
 /// The most elements that one call of MPI takes. Tests set it low.

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/underlying.hpp>
 #include <cleave/comm/mpi.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <cstdint>
-#include <type_traits>
+#include <mutex>
 
 // How MPI combines partial values. All operations are commutative bit by bit, for in whatever order an all-reduce meets
 // the partial values on different ranks, its pairs are the same: so all ranks hold the same bits.
@@ -37,52 +38,50 @@ void combine(void* in, void* inout, int* count, MPI_Datatype*) {
   }
 }
 
-/// Made at the first use and kept until MPI ends, which every rank may do when it likes: making one communicates
-/// nothing.
-template <reduction How, class T>
-MPI_Op own_operation() {
-  static const MPI_Op operation = [] {
-    MPI_Op made = MPI_OP_NULL;
-    check(MPI_Op_create(&combine<How, T>, 1, &made), "MPI_Op_create");
-    return made;
-  }();
-  return operation;
+template <class T>
+MPI_User_function* sum_or_product(reduction r) {
+  return r == reduction::sum ? &combine<reduction::sum, T> : &combine<reduction::prod, T>;
 }
 template <class T>
-MPI_Op own_operation(reduction r) {
-  switch (r) {
-    case reduction::sum: return own_operation<reduction::sum, T>();
-    case reduction::max: return own_operation<reduction::max, T>();
-    case reduction::min: return own_operation<reduction::min, T>();
-    case reduction::prod: return own_operation<reduction::prod, T>();
+MPI_User_function* max_or_min(reduction r) {
+  return r == reduction::max ? &combine<reduction::max, T> : &combine<reduction::min, T>;
+}
+/// Null where MPI has the operation. 16-bit numbers are added in float and rounded. Integers of one byte wrap; the
+/// vector code of Open MPI saturates their sums (open-mpi/ompi#8045).
+inline MPI_User_function* own_function(reduction r, element e) {
+  const bool chooses = r == reduction::max || r == reduction::min;
+  switch (e) {
+    case element::i8: return chooses ? nullptr : sum_or_product<std::int8_t>(r);
+    case element::u8: return chooses ? nullptr : sum_or_product<std::uint8_t>(r);
+    case element::bf16: return chooses ? max_or_min<bfloat16>(r) : sum_or_product<bfloat16>(r);
+    case element::f16: return chooses ? max_or_min<half>(r) : sum_or_product<half>(r);
+    case element::f32: return chooses ? max_or_min<float>(r) : nullptr;
+    case element::f64: return chooses ? max_or_min<double>(r) : nullptr;
+    default: return nullptr;
   }
-  return MPI_OP_NULL;
+}
+
+/// Made at the first use and kept until MPI ends, which every rank may do when it likes: making one communicates
+/// nothing.
+inline MPI_Op own_operation(reduction r, element e, MPI_User_function* function) {
+  struct kept_operation {
+    bool made;
+    MPI_Op operation;
+  };
+  static std::mutex one_at_a_time;
+  static kept_operation kept[4][underlying(element::c128) + 1];
+  const std::lock_guard<std::mutex> lock(one_at_a_time);
+  kept_operation& k = kept[underlying(r)][underlying(e)];
+  if (!k.made) check(MPI_Op_create(function, 1, &k.operation), "MPI_Op_create");
+  k.made = true;
+  return k.operation;
 }
 
 } // namespace detail
 
-/// The operation of a reduction. Sum and product of bool are "any" and "all". 16-bit numbers are added in float and
-/// rounded. Integers of one byte wrap. The vector code of Open MPI saturates their sums (open-mpi/ompi#8045), so they
-/// have an operation of their own.
+/// The operation of a reduction. Sum and product of bool are "any" and "all".
 inline MPI_Op operation_of(reduction r, element e) {
-  const bool chooses = r == reduction::max || r == reduction::min;
-  switch (e) {
-    case element::i8:
-      if (!chooses) return detail::own_operation<std::int8_t>(r);
-      break;
-    case element::u8:
-      if (!chooses) return detail::own_operation<std::uint8_t>(r);
-      break;
-    case element::bf16: return detail::own_operation<bfloat16>(r);
-    case element::f16: return detail::own_operation<half>(r);
-    case element::f32:
-      if (chooses) return detail::own_operation<float>(r);
-      break;
-    case element::f64:
-      if (chooses) return detail::own_operation<double>(r);
-      break;
-    default: break;
-  }
+  if (MPI_User_function* const own = detail::own_function(r, e)) return detail::own_operation(r, e, own);
   switch (r) {
     case reduction::sum: return e == element::boolean ? MPI_MAX : MPI_SUM;
     case reduction::max: return MPI_MAX;

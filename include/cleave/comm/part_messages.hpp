@@ -78,7 +78,7 @@ class part_messages {
     indexed_vector<message> all{};
     std::int64_t elements = 0, requests = 0;
 
-    void add(int rank, const box& part, const box_copy& copy) {
+    [[gnu::cold]] void add(int rank, const box& part, const box_copy& copy) {
       all.push_back({rank, part.elements(), elements, copy});
       elements += part.elements();
       requests += messages::requests_for(part.elements());

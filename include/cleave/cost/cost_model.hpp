@@ -115,7 +115,7 @@ struct cost_model {
 
   constexpr const node& node_at(std::size_t v) const { return nodes[v]; }
   constexpr const op_rules& rules(std::size_t v) const {
-    return by_class.of[static_cast<std::size_t>(entry_of(nodes[v].code).what)];
+    return by_class.items[static_cast<std::size_t>(entry_of(nodes[v].code).what)];
   }
   constexpr node_factors factors(std::size_t v) const { return table[v]; }
 
@@ -150,8 +150,8 @@ struct cost_model {
         if (list.items[i].is_reduced()) ++r;
       }
       if (r != 0) t |= reduces;
-      for (int k = 0; k < n.arity; ++k)
-        finish_slot(first_slot.at[v] + static_cast<std::uint32_t>(k), node_at(n.in[k]).type.rank, n.type.rank);
+      for (std::uint32_t k = 0; k < n.arity; ++k)
+        finish_slot(first_slot.at[v] + k, node_at(n.in[k]).type.rank, n.type.rank);
     }
     traits.at[v] = t;
   }
@@ -188,9 +188,9 @@ struct cost_model {
     }
     indexed_vector<std::uint32_t> next(first_edge);
     for (std::size_t v = 0; v < count; ++v)
-      for (int k = 0; k < nodes[v].arity; ++k) {
+      for (std::uint32_t k = 0; k < nodes[v].arity; ++k) {
         const node_id u = nodes[v].in[k];
-        const std::uint32_t slot = first_slot.at[v] + static_cast<std::uint32_t>(k);
+        const std::uint32_t slot = first_slot.at[v] + k;
         operand.at[slot] = u;
         edge_of.at[slot] = next[u];
         edges.at[next[u]++] = {narrowed(v), narrowed(k), slot};
@@ -219,11 +219,10 @@ struct cost_model {
   }
 
   constexpr std::uint32_t traits_of(const node& n) const {
-    const op_rules& rules = by_class.of[static_cast<std::size_t>(class_of(n.code))];
+    const op_rules& rules = by_class[class_of(n.code)];
     std::uint32_t t = rules.traits;
     if (rules.traits_of != nullptr) t |= rules.traits_of(n);
     if (rules.moves != nullptr && rules.weighed) t |= moves_data;
-    if (rules.flops != nullptr) t |= has_flops;
     if (n.local) t |= special | fixed_strategy;
     if (n.pinned != 0) t |= has_pins;
     if (entry_of(n.code).sums != linearity::none) t |= is_linear;
@@ -237,8 +236,8 @@ struct cost_model {
     const int there = f.at[in_result];
     const bool reduced = f.is_reduced();
     if (there < 0 && !reduced) return;
-    for (int k = 0; k < n.arity; ++k) {
-      const std::uint32_t slot = first_slot.at[v] + static_cast<std::uint32_t>(k);
+    for (std::uint32_t k = 0; k < n.arity; ++k) {
+      const std::uint32_t slot = first_slot.at[v] + k;
       const int here = f.at[k];
       const int number = reduced ? r + 1 : there + 1;
       if (here < 0) {

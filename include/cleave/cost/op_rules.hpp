@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/enum_table.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/placed_op.hpp>
 #include <cleave/cost/policy.hpp>
@@ -109,7 +110,7 @@ struct op_rules {
   bool weighed = true;
   /// Whether prices of moves are remembered by the node's maps. Finding which device lacks which elements takes long.
   bool remembered = false;
-  /// Floating-point operations of all devices; null: they do not count.
+  /// Floating-point operations of all devices, of nodes with the trait has_flops.
   double (*flops)(const graph&, const node&, const sizes&) = nullptr;
   /// Those of the busiest device, as a program reports them.
   std::int64_t (*most_flops)(const placed_op&, const sizes&) = nullptr;
@@ -126,6 +127,9 @@ struct op_rules {
   bool (*is_expression)(const node&) = nullptr;
   /// The node as an entry of such an expression, as far as it is not its code alone; op::identity: its operand.
   void (*express)(const node&, const tensor_type& loop, fused_op&) = nullptr;
+  /// Whether a node puts its second operand, an update with 0 around it, into its last one; null: no node of the class
+  /// does.
+  bool (*puts_update)(const graph&, const node&) = nullptr;
   /// Whether the step reduces the expression of its operand along dims, so that nothing is fused behind it.
   bool folds = false;
   /// What a node becomes otherwise: a step of this kind, by this collective where it communicates; null: no step.
@@ -137,8 +141,6 @@ struct op_rules {
 };
 
 /// The rules of all classes, in the order of op_class. A plain array, which constant evaluation indexes at once.
-struct op_rules_table {
-  op_rules of[op_class_count];
-};
+using op_rules_table = enum_table<op_class, op_rules, op_class_count>;
 
 } // namespace cleave::inline v0

@@ -53,7 +53,7 @@ class reshard_cache {
       made.extents[i] = at_[type[i]];
       h = (h ^ static_cast<std::uint64_t>(at_[type[i]])) * 0x9e3779b97f4a7c15u;
     }
-    const std::size_t bucket = static_cast<std::size_t>(h >> bucket_shift);
+    const std::uint64_t bucket = h >> bucket_shift;
     for (std::uint32_t k = kind_heads_.at[bucket]; k != 0; k = kinds_.at[k - 1].next) {
       const shape_kind& have = kinds_.at[k - 1];
       if (have.element_bytes == made.element_bytes && have.extents == made.extents) return k - 1;
@@ -68,7 +68,7 @@ class reshard_cache {
   constexpr double score(std::uint32_t kind, layout from, layout to) {
     const std::uint64_t h = ((from.word * 0x9e3779b97f4a7c15u) ^ (to.word * 0xc2b2ae3d27d4eb4fu) ^ kind) *
                             0x9e3779b97f4a7c15u;
-    const std::size_t bucket = static_cast<std::size_t>(h >> bucket_shift);
+    const std::uint64_t bucket = h >> bucket_shift;
     for (std::uint32_t k = heads_.at[bucket]; k != 0;) {
       const known& w = known_.at[k - 1];
       if (w.from == from.word && w.to == to.word && w.kind == kind) return w.score;

@@ -36,7 +36,7 @@ inline strided_dims beside_packed(const strided_dims& row, int array) {
 template <class T, class I>
 class row_transport {
  protected:
-  row_transport(grid_state& grid, const row_tensors& t, axis_set over, bool to_all)
+  [[gnu::cold]] row_transport(grid_state& grid, const row_tensors& t, axis_set over, bool to_all)
       : element_(t.rows.element), grid_(grid), row_(t.over_row(grid.here())),
         here_(t.over_indices(grid.here(), grid.here()), row_, row_owner::block_of(t, grid.here())),
         group_(grid.sizes().product(over) > 1 ? grid.connected(over) : group{}),

@@ -100,7 +100,7 @@ class bound_sort final : public comm::data_routed {
     begin_ = mine[along].begin;
     length_ = mine[along].size();
     if (t.indices && how_.extent > std::numeric_limits<std::int32_t>::max())
-      throw shape_error(wording::too_long_to_index(how_.extent));
+      raise<shape_error>(wording::too_long_to_index(how_.extent));
   }
 
   void run(const void* const* in, void* out) override {

@@ -18,7 +18,7 @@ namespace cleave::inline v0::detail {
 /// the memory of an argument that is still to be read.
 class argument_memory {
  public:
-  explicit argument_memory(const binder& b) {
+  [[gnu::cold]] explicit argument_memory(const binder& b) : given_(b.given) {
     const program_view& p = b.program;
     aside_.resize(p.results);
     argument_bytes_.resize(p.arguments, 0);
@@ -27,13 +27,15 @@ class argument_memory {
       if (x.role == role::workspace) continue;
       (x.role == role::input ? inputs_ : outputs_).push_back({i, x.index});
       if (x.form == form::slice) continue;
-      (x.role == role::input ? argument_bytes_[x.index] : aside_[x.index].bytes) = b.bytes(x);
+      (x.role == role::input ? argument_bytes_[x.index] : aside_[x.index].bytes) = bytes_between(b, x);
+      if (x.role == role::output)
+        aside_[x.index].local = b.local(x), aside_[x.index].element_bytes = size_of(x.type.element);
     }
     for (std::size_t r = 0; r < p.results; ++r) by_address_.push_back(r);
     apart_.resize(p.results, nullptr);
   }
 
-  void find_hazards(const program_view& p, const indexed_vector<std::unique_ptr<bound_step>>& steps) {
+  [[gnu::cold]] void find_hazards(const program_view& p, const indexed_vector<std::unique_ptr<bound_step>>& steps) {
     const indexed_vector<range> uses = uses_of(p);
     for (std::size_t a = 0; a < p.arguments; ++a)
       for (std::size_t r = 0; r < p.results; ++r) {
@@ -41,8 +43,9 @@ class argument_memory {
         if (last_read < 0 || first_write < 0 || last_read < first_write) continue;
         const auto number = as_size(last_read);
         hazards_.push_back({a, r,
-                            last_read == first_write &&
-                                (pointwise(p, p.steps[number], a) || replaces(p, p.steps[number], *steps[number], a))});
+                            last_read == first_write && have_same_strides(p, a, r) &&
+                                (pointwise(p, p.steps[number], a) ||
+                                 (given_ == nullptr && replaces(p, p.steps[number], *steps[number], a)))});
       }
   }
 
@@ -66,7 +69,11 @@ class argument_memory {
   /// Moves what was computed beside a result to it.
   void give(void* const* outputs) const {
     for (std::size_t r = 0; r < aside_.size(); ++r)
-      if (aside_[r].used) copy_bytes(outputs[r], aside_[r].memory.get(), aside_[r].bytes);
+      if (const aside& a = aside_[r]; a.used) {
+        const strides* own = given_ == nullptr ? nullptr : given_->of[argument_bytes_.size() + r];
+        if (own == nullptr) copy_bytes(outputs[r], a.memory.get(), a.bytes);
+        else given_->copy(a.local, *own, a.memory.get(), outputs[r], a.element_bytes);
+      }
   }
 
  private:
@@ -83,9 +90,26 @@ class argument_memory {
   struct aside {
     std::int64_t bytes = 0;
     bool used = false;
+    shape local{};
+    std::int64_t element_bytes = 0;
     std::shared_ptr<void> memory{};
   };
 
+  /// The bytes of a shard, from its first element to its last.
+  static std::int64_t bytes_between(const binder& b, const buffer& x) {
+    const strides* own = b.given == nullptr ? nullptr : b.given->of_buffer(b.program, x);
+    const std::int64_t bytes = b.bytes(x);
+    if (own == nullptr || bytes == 0) return bytes;
+    const shape local = b.local(x);
+    std::int64_t last = 0;
+    for (int i = 0; i < local.rank; ++i) last += (local[i] - 1) * (*own)[i];
+    return (last + 1) * size_of(x.type.element);
+  }
+  bool have_same_strides(const program_view& p, std::size_t argument, std::size_t result) const {
+    if (given_ == nullptr) return true;
+    const strides *a = given_->of[argument], *r = given_->of[p.arguments + result];
+    return a == r || (a != nullptr && r != nullptr && *a == *r);
+  }
   /// Two results in one memory would overwrite each other. What was found for the same addresses before holds still.
   void refuse_overlap(void* const* outputs) {
     if (std::equal(apart_.begin(), apart_.end(), outputs)) return;
@@ -97,8 +121,7 @@ class argument_memory {
     for (std::size_t r : by_address_) {
       if (aside_[r].bytes == 0) continue;
       if (last < by_address_.size() && as<char>(outputs[last]) + aside_[last].bytes > as<char>(outputs[r]))
-        throw overlap_error(wording::results_overlap(static_cast<std::int64_t>(std::min(last, r)),
-                                                     static_cast<std::int64_t>(std::max(last, r))));
+        raise<overlap_error>(wording::results_overlap(std::min(last, r), std::max(last, r)));
       last = r;
     }
     std::copy(outputs, outputs + apart_.size(), apart_.begin());
@@ -106,7 +129,7 @@ class argument_memory {
 
   /// For each argument, then each result: the step that writes it first (begin) and the one that reads it last (end),
   /// or -1. What a loop reads is read until it ends, and what it writes may be written as soon as it begins.
-  static indexed_vector<range> uses_of(const program_view& p) {
+  [[gnu::cold]] static indexed_vector<range> uses_of(const program_view& p) {
     indexed_vector<range> uses(p.arguments + p.results, range{-1, -1});
     std::int64_t depth = 0, begin = 0;
     for (std::int64_t i = -1; const step& s : p.steps) {
@@ -159,6 +182,7 @@ class argument_memory {
     return true;
   }
 
+  const given_strides* given_;
   indexed_vector<place> inputs_{}, outputs_{};
   indexed_vector<std::int64_t> argument_bytes_{};
   indexed_vector<hazard> hazards_{};

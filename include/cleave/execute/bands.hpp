@@ -131,7 +131,7 @@ class band_finder {
  public:
   band_finder(const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps) : b_(b), steps_(steps) {}
 
-  indexed_vector<std::unique_ptr<step_group>> find() {
+  [[gnu::cold]] indexed_vector<std::unique_ptr<step_group>> find() {
     indexed_vector<std::unique_ptr<step_group>> all;
     const std::size_t count = b_.program.steps.size();
     for (std::size_t i = 0; i + 1 < count; ++i) {
@@ -165,7 +165,7 @@ class band_finder {
   }
   /// The dims that a step may be cut along: the first ones of its loop, without those that it reduces unless it reduces
   /// all. 0: it does not run in bands.
-  int kept_dims(std::size_t i) const {
+  [[gnu::cold]] int kept_dims(std::size_t i) const {
     const step& s = at(i);
     const auto plain = [&](std::uint16_t n) { return b_.program.buffers[n].form == form::shard; };
     if (steps_[i]->row_dims() == 0 || !plain(s.out)) return 0;
@@ -173,7 +173,7 @@ class band_finder {
       if (!plain(n) && !b_.is_around_shard(b_.program.buffers[n])) return 0;
     return steps_[i]->row_dims();
   }
-  void note(std::size_t i) {
+  [[gnu::cold]] void note(std::size_t i) {
     const auto add = [&](std::uint16_t n, bool written, bool across) {
       touched_.push_back({n, i, written, across, b_.bytes(b_.program.buffers[n])});
     };
@@ -191,7 +191,7 @@ class band_finder {
   }
   /// Adds a step to the group if it runs over the same rows and reads and writes only its own row of what the others
   /// write and read.
-  bool extends(std::size_t i) {
+  [[gnu::cold]] bool extends(std::size_t i) {
     const step &s = at(i), &head = at(first_);
     if (s.in_loop != head.in_loop) return false;
     int dims = std::min(kept_dims(i), dims_);
@@ -264,10 +264,10 @@ class band_finder {
     return rows_of(at(first_), dims_) > 1 && all.shared >= banded_bytes && fits();
   }
   /// Whether a row of all steps is small enough for the caches.
-  bool fits() const {
+  [[gnu::cold]] bool fits() const {
     return by_rows().bytes / std::max<std::int64_t>(rows_of(at(first_), dims_), 1) <= 2 * band_bytes;
   }
-  std::unique_ptr<step_group> made() const {
+  [[gnu::cold]] std::unique_ptr<step_group> made() const {
     auto group = std::make_unique<banded_steps>();
     banded_steps& g = *group;
     g.first = first_;
@@ -295,7 +295,7 @@ class band_finder {
   indexed_vector<touched> touched_{};
 };
 
-inline indexed_vector<std::unique_ptr<step_group>> find_bands(
+[[gnu::cold]] inline indexed_vector<std::unique_ptr<step_group>> find_bands(
     const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps) {
   return band_finder(b, steps).find();
 }

@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/comm/grid_state.hpp>
+#include <cleave/execute/given_strides.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/program_view.hpp>
@@ -15,6 +16,8 @@ struct binder {
   grid_state& grid;
   program_view program;
   const sizes& at;
+  /// Null: all arguments and results are contiguous.
+  const given_strides* given = nullptr;
 
   const buffer& operand(const step& s, std::size_t k) const { return program.buffers[s.in[k]]; }
   const buffer& result(const step& s) const { return program.buffers[s.out]; }
@@ -25,18 +28,27 @@ struct binder {
   bool is_around_shard(const buffer& b) const { return cleave::is_around_shard(program, b); }
   /// Extents of this device's shard of a buffer, and its bytes.
   shape local(const buffer& b) const { return indices_of(b, program.maps, at, grid.here()).extents(); }
-  std::int64_t bytes(const buffer& b) const {
+  [[gnu::cold]] std::int64_t bytes(const buffer& b) const {
     return elements_of(b, program.maps, at, grid.here()) * size_of(b.type.element);
   }
   addressing addresses(const buffer& b) const {
-    return addressing_of(b, program.buffers, program.maps, at, grid.here());
+    return addressing_of(b, program.buffers, program.maps, at, grid.here(),
+                         [this](const buffer& shard) -> const std::int64_t* {
+                           const strides* own = given == nullptr ? nullptr : given->of_buffer(program, shard);
+                           return own == nullptr ? nullptr : own->begin();
+                         });
   }
   /// The indices of this device along dim `i` of a loop.
-  [[gnu::noinline]] range held_along(const tensor_type& loop, const layout& space, int i) const {
+  [[gnu::noinline, gnu::cold]] range held_along(const tensor_type& loop, const layout& space, int i) const {
     return held(at[loop[i]], space[i], grid.here(), grid.sizes());
   }
 };
 
+inline strides strides_in(const addressing& a) {
+  strides s{};
+  for (int i = 0; i < a.extents.rank; ++i) s[i] = a.stride[as_size(i)];
+  return s;
+}
 /// The stride of a buffer along a dim, 0 where it does not have it.
 inline std::int64_t stride_along(const buffer& b, const addressing& a, dim_id d) {
   const int position = b.type.find(d);

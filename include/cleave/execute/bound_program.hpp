@@ -14,9 +14,10 @@ namespace cleave::inline v0 {
 class bound_program {
  public:
   /// Collective over the grid: sub-communicators may be made.
-  bound_program(grid_state& grid, const sizes& at, const runnable& code)
-      : running_{grid}, arguments_(binder{grid, code.program, at}), checks_(grid, at, code.program) {
-    const binder b{grid, code.program, at};
+  [[gnu::cold]] bound_program(grid_state& grid, const sizes& at, const runnable& code,
+                              const given_strides* given = nullptr)
+      : running_{grid}, arguments_(binder{grid, code.program, at, given}), checks_(grid, at, code.program) {
+    const binder b{grid, code.program, at, given};
     bind_steps(b, code);
     allocate_memory(b);
     arguments_.find_hazards(code.program, running_.steps);
@@ -47,13 +48,13 @@ class bound_program {
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
-  void bind_steps(const binder& b, const runnable& code) {
+  [[gnu::cold]] void bind_steps(const binder& b, const runnable& code) {
     for (std::size_t i = 0; i < b.program.steps.size(); ++i) {
       running_.names.push_back(profile_name(b.program.steps[i]));
       running_.steps.push_back(code.bind(b, i));
     }
     if (code.join_reduces != nullptr) code.join_reduces(b, running_.steps);
-    if (code.find_bands != nullptr) running_.groups = code.find_bands(b, running_.steps);
+    if (code.find_bands != nullptr && b.given == nullptr) running_.groups = code.find_bands(b, running_.steps);
     running_.in_flight.reserve(running_.steps.size());
   }
   static std::string profile_name(const step& s) {
@@ -65,7 +66,7 @@ class bound_program {
   }
 
   /// The workspace: the slots, then what steps have of their own, then what they share.
-  void allocate_memory(const binder& b) {
+  [[gnu::cold]] void allocate_memory(const binder& b) {
     const program_view& p = b.program;
     indexed_vector<std::int64_t> slot_at(p.slots, 0);
     for (const buffer& x : p.buffers)

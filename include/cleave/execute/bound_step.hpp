@@ -135,7 +135,7 @@ struct run_state {
 /// A new step. Like std::make_unique, but there is no std::unique_ptr of each class of steps, of which each costs the
 /// compiler some ten instantiations.
 template <class Step, class... From>
-std::unique_ptr<bound_step> make_step(From&&... from) {
+[[gnu::cold]] std::unique_ptr<bound_step> make_step(From&&... from) {
   return std::unique_ptr<bound_step>(new Step(std::forward<From>(from)...));
 }
 

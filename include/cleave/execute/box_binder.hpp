@@ -47,7 +47,7 @@ class box_binder {
   box_binder(const binder& b, const step& s, const map_functions* code, const range_selects& selects)
       : b_(b), s_(s), code_(code), loops_(b, s), ranges_(b, s, selects) {}
 
-  map_boxes bind() {
+  [[gnu::cold]] map_boxes bind() {
     map_boxes made;
     const int rank = s_.loop.rank, inner = rank - 1;
     made.rows = extent_along(0);
@@ -94,7 +94,7 @@ class box_binder {
   }
 
   /// The indices where the parts of a dim begin, and its end.
-  indexed_vector<std::int64_t> cuts_along(int i) const {
+  [[gnu::cold]] indexed_vector<std::int64_t> cuts_along(int i) const {
     const std::int64_t n = extent_along(i);
     indexed_vector<std::int64_t> cuts{0};
     if (n == 0) return cuts;
@@ -115,7 +115,7 @@ class box_binder {
     return cuts;
   }
 
-  map_segment bind_segment() {
+  [[gnu::cold]] map_segment bind_segment() {
     map_segment made;
     waits_ = false;
     for (std::size_t k = 0; k < s_.in.size(); ++k)
@@ -163,7 +163,7 @@ class box_binder {
     return {k, bytes_of(x, b_.addresses(x))};
   }
   /// Where a box reads a shard at a distance: in the shard, or in one part of its halo.
-  map_segment::source source_around(std::size_t k) {
+  [[gnu::cold]] map_segment::source source_around(std::size_t k) {
     const buffer& view = b_.operand(s_, k);
     const buffer& halo = b_.program.buffers[view.of];
     const buffer& shard = b_.program.buffers[halo.of];
@@ -185,12 +185,12 @@ class box_binder {
     waits_ = waits_ || !inside;
     const box own = indices_of(shard, b_.program.maps, b_.at, b_.grid.here());
     const box there = inside ? own : part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here());
-    const shape extents = there.extents();
-    std::int64_t stride = 1, elements = 0;
+    const strides along = inside ? strides_in(b_.addresses(shard)) : strides_of(there.extents());
+    std::int64_t elements = 0;
     addressing strides;
-    for (int i = halo.type.rank; i-- > 0; stride *= extents[i]) {
-      elements += (index[i] - (there[i].begin - own[i].begin)) * stride;
-      strides.stride[as_size(view.type.find(halo.type[i]))] = stride;
+    for (int i = halo.type.rank; i-- > 0;) {
+      elements += (index[i] - (there[i].begin - own[i].begin)) * along[i];
+      strides.stride[as_size(view.type.find(halo.type[i]))] = along[i];
     }
     if (!inside) elements += offset_of_part(halo, part, b_.program.maps, b_.at, b_.grid.here());
     loops_.read_at(k, strides);

@@ -43,7 +43,7 @@ class call_checks {
     const indexed_vector<unsigned char>& all = exchange(&number, sizeof number);
     for (int r = 0; r < grid_.agreement().size(); ++r)
       if (const auto other = item<std::int64_t>(all, r); other != number)
-        throw agreement_error(wording::iterations_differ(std::min(r, me()), std::max(r, me())));
+        raise<agreement_error>(wording::iterations_differ(std::min(r, me()), std::max(r, me())));
     return number;
   }
 
@@ -69,9 +69,22 @@ class call_checks {
 
   // Names for messages.
   std::string type_name(const buffer& b) const { return to_string(b.type, b.where, p_.dims, grid_.mesh()); }
+  /// The box of indices in which a buffer has an element; its number in the buffer becomes that in the box.
+  box indices_around(const buffer& b, std::int64_t& flat) const {
+    if (b.form != form::halo) return indices_of(b, p_.maps, at_, grid_.here());
+    // The parts of a halo lie one after the other.
+    box part;
+    for (std::uint32_t p = 0; p < parts_of(b.maps); ++p) {
+      if ((b.parts >> p & 1) == 0) continue;
+      part = part_of_halo(b, p, p_.maps, at_, grid_.here());
+      if (flat < part.elements()) break;
+      flat -= part.elements();
+    }
+    return part;
+  }
   /// Global indices of an element of a buffer, by its number in the shard.
-  std::string index_name(const buffer& b, std::int64_t flat) const {
-    const box all = indices_of(b, p_.maps, at_, grid_.here());
+  [[gnu::cold]] std::string index_name(const buffer& b, std::int64_t flat) const {
+    const box all = indices_around(b, flat);
     std::string text;
     for (int i = b.type.rank; i-- > 0; flat /= std::max<std::int64_t>(all[i].size(), 1)) {
       const std::int64_t index = all[i].begin + flat % std::max<std::int64_t>(all[i].size(), 1);
@@ -81,7 +94,7 @@ class call_checks {
   }
 
   // The same replicas. Of what lies in one word the word itself, so that a message can show it.
-  std::int64_t elements_of(const buffer& b) const { return indices_of(b, p_.maps, at_, grid_.here()).elements(); }
+  std::int64_t elements_of(const buffer& b) const { return cleave::elements_of(b, p_.maps, at_, grid_.here()); }
   bool is_word(const buffer& b) const { return b.type.rank == 0 && size_of(b.type.element) <= 8; }
   std::uint64_t word_or_hash(const buffer& b, const void* data) const {
     if (!is_word(b)) return hash_elements(data, elements_of(b), b.type.element);
@@ -89,7 +102,7 @@ class call_checks {
     copy_bytes<Kokkos::HostSpace, memory_space>(&word, data, size_of(b.type.element));
     return word;
   }
-  void compare_replicas(const addresses& address) {
+  [[gnu::cold]] void compare_replicas(const addresses& address) {
     wait_for_kernels();
     indexed_vector<std::size_t> which;
     indexed_vector<std::uint64_t> mine;
@@ -112,7 +125,7 @@ class call_checks {
         const std::string values = is_word(b) ? ": " + host_number(by(first, k), b.type.element).text() + " and " +
                                                     host_number(by(r, k), b.type.element).text()
                                               : std::string();
-        throw agreement_error(wording::replicas_differ(b.index, type_name(b), first, r, values));
+        raise<agreement_error>(wording::replicas_differ(b.index, type_name(b), first, r, values));
       }
   }
   /// The lowest device that holds what device `r` holds, of a tensor that some axes shard or leave partial.
@@ -122,7 +135,7 @@ class call_checks {
       if (!used.contains(a)) c[a] = 0;
     return comm::rank_number(device_of(c, grid_.sizes()));
   }
-  void meet(std::size_t i) {
+  [[gnu::cold]] void meet(std::size_t i) {
     const auto mine = static_cast<std::int64_t>(i);
     const step& s = p_.steps[i];
     exchange(&mine, sizeof mine,
@@ -130,18 +143,18 @@ class call_checks {
   }
 
   // NaN.
-  void tell(std::string_view found) {
+  [[gnu::cold]] void tell(std::string_view found) {
     report mine;
     found.copy(mine.text, sizeof mine.text - 1);
     const indexed_vector<unsigned char>& all = exchange(&mine, sizeof mine);
     for (int r = 0; r < grid_.agreement().size(); ++r)
-      if (const auto other = item<report>(all, r); other.text[0] != 0) throw nan_error(other.text);
+      if (const auto other = item<report>(all, r); other.text[0] != 0) raise<nan_error>(other.text);
   }
   /// The first NaN of a buffer, by its number in the shard, or -1.
   std::int64_t first_nan_of(const buffer& b, const void* data) const {
     return first_nan(data, elements_of(b), b.type.element);
   }
-  void look_for_nan_in_arguments(const addresses& address) {
+  [[gnu::cold]] void look_for_nan_in_arguments(const addresses& address) {
     wait_for_kernels();
     for (std::size_t i = 0; i < p_.buffers.size(); ++i) {
       const buffer& b = p_.buffers[i];
@@ -150,7 +163,7 @@ class call_checks {
     }
     tell({});
   }
-  void look_for_nan(std::size_t i, const addresses& address) {
+  [[gnu::cold]] void look_for_nan(std::size_t i, const addresses& address) {
     const step& s = p_.steps[i];
     // What an exchange brings is there when it is waited for.
     const std::size_t wrote = s.kind == step_kind::wait ? s.begun : i;

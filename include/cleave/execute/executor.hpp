@@ -13,8 +13,10 @@ namespace cleave::inline v0 {
 /// workspace; running walks the steps, allocates nothing and decides nothing.
 class executor {
  public:
-  /// Collective over the grid. The plan outlives the executor.
-  executor(grid_state& grid, const sizes& at, const runnable& code) : program_(grid, at, code) {}
+  /// Collective over the grid. The plan outlives the executor, and so do strides that are not those of contiguous
+  /// shards.
+  executor(grid_state& grid, const sizes& at, const runnable& code, const given_strides* given = nullptr)
+      : program_(grid, at, code, given) {}
 
   /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an
   /// argument.
@@ -51,7 +53,7 @@ executor& executor_for(grid_state& grid, const runnable& code, std::span<const s
   if (found == nullptr) {
     // Completing may throw; nothing is kept then.
     const sizes at = complete();
-    found = grid.keep_bound(&code, extents, std::make_shared<executor>(grid, at, code));
+    found = grid.keep_bound(&code, extents, std::shared_ptr<void>(new executor(grid, at, code)));
   }
   return *as<executor>(found);
 }

@@ -44,7 +44,7 @@ class host_number {
     }
   }
   /// With all its digits.
-  std::string text() const {
+  [[gnu::cold]] std::string text() const {
     if (element_ == element::u64) return std::to_string(as<std::uint64_t>());
     if (!is_floating()) return std::to_string(integer());
     char digits[40];

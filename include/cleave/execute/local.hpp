@@ -34,8 +34,8 @@ struct shard {
     using value_type = std::remove_const_t<typename view_type::value_type>;
     constexpr int rank{view_type::rank()};
     if (element != element_of<value_type>)
-      throw view_error(wording::shard_element(name_of(element), name_of(element_of<value_type>)));
-    if (rank != local.rank) throw view_error(wording::view_rank(local.rank, rank));
+      raise<view_error>(wording::shard_element(name_of(element), name_of(element_of<value_type>)));
+    if (rank != local.rank) raise<view_error>(wording::view_rank(local.rank, rank));
     return [&]<int... I>(std::integer_sequence<int, I...>) {
       return view_type(as<typename view_type::value_type>(data), as_size(local[I])...);
     }(std::make_integer_sequence<int, rank>{});
@@ -55,7 +55,7 @@ span_of_view span_of(const View& v) {
   if constexpr (!Kokkos::is_view_v<View>) {
     return say(rejection<fault::not_a_view, View>), span_of_view{nullptr, 0, element::none};
   } else {
-    if (!v.span_is_contiguous()) throw view_error(wording::view_not_contiguous());
+    if (!v.span_is_contiguous()) raise<view_error>(wording::view_not_contiguous());
     using value_type = std::remove_const_t<typename View::value_type>;
     static_assert(sizeof(checked_element<value_type>) != 0);
     return {const_cast<value_type*>(v.data()), std::ssize(v), element_of<value_type>};
@@ -147,6 +147,24 @@ class local_context {
                 "MPI_Reduce_scatter_block");
     out.done();
   }
+  /// Every device sends a piece of `from` to each device along the axis, and receives a piece of each in `to`. The
+  /// pieces lie one after another, in the order of the devices; `sent` and `received` are their numbers of elements.
+  /// Each device says of the others what they say of it. Empty pieces are not sent. The own piece is copied.
+  template <class From, class To>
+  void all_to_all(const From& from, std::span<const std::int64_t> sent, const To& to,
+                  std::span<const std::int64_t> received, const MeshAxis auto& axis) const {
+    const detail::span_of_view out = detail::span_of(from), in = detail::span_of(to);
+    const comm::rank_blocks leaving = pieces(sent, out, size(axis)), arriving = pieces(received, in, size(axis));
+    if (out.element != in.element) raise<view_error>(wording::shard_element(name_of(out.element), name_of(in.element)));
+    detail::reached read(out, true, false), written(in, false, true);
+    comm::messages m;
+    m.exchange(read.data(), leaving, written.data(), arriving, out.element, group(axis),
+               [](void* into, const void* piece, std::int64_t bytes) {
+                 if (comm::staged()) copy_bytes<Kokkos::HostSpace, Kokkos::HostSpace>(into, piece, bytes);
+                 else copy_bytes(into, piece, bytes);
+               });
+    written.done();
+  }
   /// `to` receives `from` of the device `by` positions before this one along the axis, periodic.
   template <class From, class To>
   void shift(const From& from, const To& to, std::int64_t by, const MeshAxis auto& axis) const {
@@ -170,7 +188,7 @@ class local_context {
   void broadcast(const View& view, std::int64_t root, const MeshAxis auto& axis) const {
     const detail::span_of_view v = detail::span_of(view);
     const comm::group& g = group(axis);
-    if (root < 0 || root >= g.size) throw grid_error(wording::no_such_position(root, g.size));
+    if (root < 0 || root >= g.size) raise<grid_error>(wording::no_such_position(root, g.size));
     detail::reached memory(v, g.rank == root, g.rank != root);
     for (std::int64_t done = 0; done < v.elements; done += comm::count_limit())
       comm::check(CLEAVE_MPI_CALL(MPI_Bcast)(comm::element_at(memory.data(), done, v.element),
@@ -184,7 +202,7 @@ class local_context {
   template <class Axis>
   int number(const Axis&) const {
     const int a = grid_->mesh().find(std::remove_cvref_t<Axis>::info.name);
-    if (a < 0) throw grid_error(wording::grid_of_another_mesh());
+    if (a < 0) raise<grid_error>(wording::grid_of_another_mesh());
     return a;
   }
   template <class... Axes>
@@ -197,14 +215,23 @@ class local_context {
     return comm::as_count(n < comm::count_limit() ? n : comm::count_limit());
   }
   static comm::call_count one_call(std::int64_t n) {
-    if (n > comm::count_limit()) throw shape_error(wording::too_many_for_one_call(comm::count_limit(), n));
+    if (n > comm::count_limit()) raise<shape_error>(wording::too_many_for_one_call(comm::count_limit(), n));
     return comm::as_count(n);
+  }
+  /// The blocks of a View that has room for them.
+  static comm::rank_blocks pieces(std::span<const std::int64_t> counts, const detail::span_of_view& v,
+                                  std::int64_t devices) {
+    comm::rank_blocks blocks;
+    for (std::int64_t n : counts) blocks.append(n);
+    if (std::ssize(counts) != devices || blocks.end() > v.elements)
+      raise<view_error>(wording::pieces_do_not_fit(devices, std::ssize(counts), v.elements, blocks.end()));
+    return blocks;
   }
   static void check_parts(const detail::span_of_view& part, const detail::span_of_view& all, std::int64_t parts) {
     if (part.element != all.element)
-      throw view_error(wording::shard_element(name_of(part.element), name_of(all.element)));
+      raise<view_error>(wording::shard_element(name_of(part.element), name_of(all.element)));
     if (part.elements * parts != all.elements)
-      throw view_error(wording::parts_do_not_fit(part.elements * parts, all.elements));
+      raise<view_error>(wording::parts_do_not_fit(part.elements * parts, all.elements));
   }
 
   grid_state* grid_;

@@ -33,7 +33,7 @@ class loop_binder {
     bind_values(l);
   }
 
-  void bind_map(bound_loops& l) const {
+  [[gnu::cold]] void bind_map(bound_loops& l) const {
     append_dims(l, s_.loop.rank);
     l.outer.append(innermost());
     l.outer.collapse(l.walked);
@@ -62,19 +62,19 @@ class loop_binder {
   }
   loop_dim innermost() const { return inner_.position >= 0 ? loop_dim_at(inner_.position) : loop_dim{}; }
   /// A plan whose operands do not fit its loops would read wrong memory.
-  void add(const buffer& x, std::size_t k) {
+  [[gnu::cold]] void add(const buffer& x, std::size_t k) {
     address_[k] = b_.addresses(x);
     const shape extents = b_.local(x);
     for (int i = 0; i < s_.loop.rank; ++i) {
       const int position = x.type.find(s_.loop[i]);
       const std::int64_t wanted = b_.held_along(s_.loop, s_.space, i).size();
       if (position >= 0 && extents[position] != wanted)
-        throw shape_error(
+        raise<shape_error>(
             wording::plan_inconsistent(name_of(s_.code), b_.program.dims[s_.loop[i]].name, wanted, extents[position]));
     }
   }
   /// A loop dim with the strides of loads, indices and result.
-  loop_dim loop_dim_at(int i) const {
+  [[gnu::cold]] loop_dim loop_dim_at(int i) const {
     loop_dim d;
     d.extent = part.extent[i];
     int next = 0;
@@ -103,7 +103,7 @@ class loop_binder {
     for (const fused_op& t : fused_ops_of(b_.program, s_)) n += role_of(t.code) == fused_role::index ? 1 : 0;
     return n;
   }
-  void bind_values(bound_loops& l) const {
+  [[gnu::cold]] void bind_values(bound_loops& l) const {
     int indices = 0, literals = 0;
     for (const fused_op& t : fused_ops_of(b_.program, s_)) {
       if (role_of(t.code) == fused_role::index)

@@ -19,7 +19,7 @@ class nan_search {
   nan_search(grid_state& grid, const sizes& at, const program_view& p) : b_{grid, p, at} {}
 
   /// Before a step: a copy of what it overwrites.
-  void keep_operands(const step& s, const indexed_vector<void*>& address) {
+  [[gnu::cold]] void keep_operands(const step& s, const indexed_vector<void*>& address) {
     kept_.clear();
     if (s.ops == 0) return;
     wait_for_kernels();
@@ -32,7 +32,7 @@ class nan_search {
   }
 
   /// The operation of step `s` that made element `flat` of its result NaN; null where it cannot be told.
-  const fused_op* find(const step& s, std::int64_t flat, const indexed_vector<void*>& address) const {
+  [[gnu::cold]] const fused_op* find(const step& s, std::int64_t flat, const indexed_vector<void*>& address) const {
     for (const fused_op& t : fused_ops_of(b_.program, s))
       if (is_complex(t.type) || t.user != nullptr) return nullptr;
     for (std::uint16_t b : s.in)
@@ -70,7 +70,8 @@ class nan_search {
     for (int d = 0; d < s.loop.rank; ++d) e.along[d] = b_.held_along(s.loop, s.space, d);
     return e;
   }
-  const fused_op* first_nan_of(const step& s, const point& at, const indexed_vector<void*>& address) const {
+  [[gnu::cold]] const fused_op* first_nan_of(const step& s, const point& at,
+                                             const indexed_vector<void*>& address) const {
     double value[max_fused_ops] = {};
     const std::span<const fused_op> fused_ops = fused_ops_of(b_.program, s);
     for (std::size_t t = 0; t < fused_ops.size(); ++t) {

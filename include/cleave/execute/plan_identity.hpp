@@ -12,7 +12,7 @@
 namespace cleave::inline v0::detail {
 
 /// ` at main.cpp:31`, or nothing where the line is not known.
-inline std::string place_of(std::string_view file, unsigned line) {
+[[gnu::cold]] inline std::string place_of(std::string_view file, unsigned line) {
   std::string text;
   if (line != 0) text.append(" at ").append(file).append(":").append(std::to_string(line));
   return text;
@@ -20,7 +20,7 @@ inline std::string place_of(std::string_view file, unsigned line) {
 inline std::string place_of(const step& s) { return place_of(s.where.name(), s.where.line); }
 
 /// `gradient of sum`: the operation of the user that a step is for.
-inline std::string operation_of(const step& s) {
+[[gnu::cold]] inline std::string operation_of(const step& s) {
   if (class_of(s.code) != op_class::reduction) return origin_name(s.code, s.gradient);
   return std::string(s.gradient ? "gradient of " : "").append(name_of(s.combine));
 }
@@ -28,7 +28,7 @@ inline std::string operation_of(const step& s) {
 /// A plan as checked mode compares and names it.
 class plan_identity {
  public:
-  explicit plan_identity(const program_view& p) {
+  [[gnu::cold]] explicit plan_identity(const program_view& p) {
     for (const buffer& b : p.buffers) {
       mix(hash, underlying(b.type.element) + 64u * underlying(b.role) + 4096u * b.index);
       for (int i = 0; i < b.type.rank; ++i) mix(hash, b.type[i]);

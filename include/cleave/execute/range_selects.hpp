@@ -89,7 +89,7 @@ constexpr fused_code resolved(const fused_code& t, const range_selects& r, unsig
   kept[last] = true;
   const auto operands = [&](int j) {
     const fused_role role = role_of(op_of(t.word[j]));
-    return role == fused_role::user ? 3 : role == fused_role::operation ? int{entry_of(op_of(t.word[j])).arity} : 0;
+    return role == fused_role::user ? 3 : role == fused_role::operation ? arity_of(op_of(t.word[j])) : 0;
   };
   for (int j = last; j >= 0; --j) {
     // Numbers and indices keep their places in the bound loops.
@@ -168,7 +168,7 @@ class bound_ranges {
 
   bool any() const { return selects_.variants > 0; }
   /// Appends the indices along a dim of the loop where a predicate changes.
-  void append_cuts(int dim, indexed_vector<std::int64_t>& cuts) const {
+  [[gnu::cold]] void append_cuts(int dim, indexed_vector<std::int64_t>& cuts) const {
     const std::int64_t start[max_rank]{};
     for (int j : comparisons_) {
       const fused_op& t = fused_ops_[as_size(j)];
@@ -194,10 +194,10 @@ class bound_ranges {
   int copied_by(int variant) const { return any() ? selects_.copies[variant] : -1; }
 
  private:
-  void find_comparisons(int j) {
+  [[gnu::cold]] void find_comparisons(int j) {
     const fused_op& t = fused_ops_[as_size(j)];
     if (is_comparison(t.code)) return comparisons_.push_back(j);
-    for (int k = 0; k < entry_of(t.code).arity; ++k) find_comparisons(t.in[as_size(k)]);
+    for (int k = 0; k < arity_of(t.code); ++k) find_comparisons(t.in[as_size(k)]);
   }
   int dim_of(int j) const {
     const fused_op& t = fused_ops_[as_size(j)];
@@ -208,7 +208,7 @@ class bound_ranges {
   bool has_index(int j) const {
     const fused_op& t = fused_ops_[as_size(j)];
     if (t.code == op::iota) return true;
-    for (int k = 0; k < entry_of(t.code).arity; ++k)
+    for (int k = 0; k < arity_of(t.code); ++k)
       if (has_index(t.in[as_size(k)])) return true;
     return false;
   }

@@ -41,7 +41,7 @@ constexpr unsigned stride_kind(const buffer& b, dim_id d, const Buffers& buffers
 /// A map runs along the last dim of its result. A fold runs along the last dim of its largest operand, so that whatever
 /// is reduced, memory is read in order.
 template <class Buffers, class Maps>
-constexpr inner_dim inner_dim_of(const step& s, const Buffers& buffers, const Maps& maps) {
+[[gnu::cold]] constexpr inner_dim inner_dim_of(const step& s, const Buffers& buffers, const Maps& maps) {
   inner_dim inner;
   inner.position = s.loop.rank - 1;
   if (s.kind == step_kind::fold) {

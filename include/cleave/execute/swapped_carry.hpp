@@ -16,7 +16,7 @@ namespace cleave::inline v0::detail {
 class swapped_carry {
  public:
   /// Step `number` of a loop that ends with step `end`.
-  swapped_carry(const binder& b, std::size_t number, std::size_t end) {
+  [[gnu::cold]] swapped_carry(const binder& b, std::size_t number, std::size_t end) {
     const program_view& p = b.program;
     const step& s = p.steps[number];
     if (!copies(p, s)) return;

@@ -217,7 +217,7 @@ struct function {
   template <class... Args>
     requires(!(detail::is_traced<Args> || ...))
   constexpr expression<F, detail::kept<Args>...> operator()(const Args&... args) const {
-    return {std::tuple<detail::statement_operand<detail::kept<Args>>...>(args...)};
+    return {{{args}...}};
   }
 };
 template <class F>
@@ -319,12 +319,12 @@ struct body_of<expression<F, Args...>> {
 };
 
 /// The recording of a statement into a result.
-template <class R, class E, class Leaves = decltype(leaves_of(std::declval<const E&>()))>
+template <class R, class E, class Leaves = typename operand_types<E>::type>
 struct recording_of;
 template <class R, class E, class... Leaves>
 struct recording_of<R, E, std::tuple<Leaves...>> {
   using body = typename body_of<E>::type;
-  using signature = R(std::remove_cvref_t<Leaves>...);
+  using signature = R(Leaves...);
   using type = recording<body, signature>;
 };
 

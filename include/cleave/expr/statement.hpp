@@ -12,7 +12,7 @@ namespace cleave::inline v0 {
 /// operation.
 template <class F, class... Args>
 struct expression {
-  std::tuple<detail::statement_operand<Args>...> args;
+  detail::list_of<detail::statement_operand<Args>...> args;
 
   /// Runs the statement into existing tensors, or aggregates of them: `step(state, batch).into(state, loss)`.
   /// Collective over the devices.
@@ -66,23 +66,42 @@ inline constexpr std::size_t leaf_count = is_constant_argument<A> ? 0 : 1;
 template <class F, class... Args>
 inline constexpr std::size_t leaf_count<expression<F, Args...>> = (leaf_count<Args> + ... + 0);
 
-/// References to the operands that are no constants, in order.
+/// Calls `f` with each operand that is no constant, in order.
+template <class A, class F>
+constexpr void for_each_operand(const A& a, F& f) {
+  if constexpr (!is_constant_argument<A>) f(a);
+}
+template <class By, class... Args, class F>
+constexpr void for_each_operand(const expression<By, Args...>& e, F& f) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (for_each_operand(item_at<I>(e.args).it, f), ...);
+  }(std::index_sequence_for<Args...>{});
+}
+
+// Their types, as those of a tuple that nobody makes.
+template <class... Lists>
+struct joined_lists {
+  using type = std::tuple<>;
+};
+template <class... A>
+struct joined_lists<std::tuple<A...>> {
+  using type = std::tuple<A...>;
+};
+template <class... A, class... B, class... Rest>
+struct joined_lists<std::tuple<A...>, std::tuple<B...>, Rest...> : joined_lists<std::tuple<A..., B...>, Rest...> {};
 template <class A>
-constexpr auto leaves_of(const A& a) {
-  if constexpr (is_constant_argument<A>) return std::tuple<>();
-  else return std::tuple<const A&>(a);
-}
+struct operand_types {
+  using type = std::conditional_t<is_constant_argument<A>, std::tuple<>, std::tuple<A>>;
+};
 template <class F, class... Args>
-constexpr auto leaves_of(const expression<F, Args...>& e) {
-  return call_with_items([](const auto&... a) { return std::tuple_cat(leaves_of(a.it)...); }, e.args);
-}
+struct operand_types<expression<F, Args...>> : joined_lists<typename operand_types<Args>::type...> {};
 
 template <class A, std::size_t First>
 struct rebuild {
   template <class Leaves>
   static constexpr decltype(auto) from(Leaves& leaves) {
     if constexpr (is_constant_argument<A>) return A{};
-    else return (std::get<First>(leaves));
+    else return (item_at<First>(leaves));
   }
 };
 template <class F, class... Args, std::size_t First>
@@ -170,7 +189,7 @@ template <class E>
 struct statement_body {
   template <class... Leaves>
   constexpr auto operator()(Leaves&... leaves) const {
-    auto all = std::tie(leaves...);
+    const list_of<Leaves&...> all{{leaves}...};
     return rebuild<E, 0>::from(all);
   }
 };
@@ -178,11 +197,11 @@ struct statement_body {
 /// A statement whose operands are passed on as they are.
 template <class F, class... Args>
 constexpr expression<F, kept<Args>...> make_call(F, const Args&... args) {
-  return {std::tuple<statement_operand<kept<Args>>...>(args...)};
+  return {{{args}...}};
 }
 template <class F, class... Args>
 constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&... args) {
-  return {std::tuple<statement_operand<kept<Args>>...>(args...)};
+  return {{{args}...}};
 }
 
 } // namespace detail

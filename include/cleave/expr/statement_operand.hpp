@@ -3,9 +3,15 @@
 #pragma once
 
 #include <cleave/base/fields.hpp>
+#include <cleave/base/numbered_list.hpp>
 #include <cleave/type/abstract.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave::inline v0 {
+
+template <class F, class... Args>
+struct expression;
+
+namespace detail {
 
 template <class A>
 using kept = typename kept_as<std::remove_cvref_t<A>>::type;
@@ -28,6 +34,11 @@ constexpr A shared_with(const A& a) {
   }
 }
 
+template <class F, class... Args>
+constexpr expression<F, Args...> shared_with(const expression<F, Args...>& e) {
+  return e;
+}
+
 /// An operand of a statement. Copies of statements share the elements of their tensors, so that building one costs
 /// nothing.
 template <class A>
@@ -39,4 +50,6 @@ struct statement_operand {
   constexpr statement_operand(statement_operand&&) = default;
 };
 
-} // namespace cleave::inline v0::detail
+} // namespace detail
+
+} // namespace cleave::inline v0

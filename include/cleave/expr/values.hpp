@@ -77,4 +77,11 @@ constexpr value call_with_type(std::span<const value> operands, std::span<const 
   return detail::recorded_call(*operands[0].in, detail::shard_operation<Op>, operands, whole, result, where);
 }
 
+/// The same in manual mode, as `local`: the operands have been resharded, and the result has the dims, in that order,
+/// and the layout of the specification.
+template <class Op>
+constexpr value local_with_spec(std::span<const value> operands, element type, const spec& result, source where) {
+  return detail::recorded_local_call(*operands[0].in, detail::shard_operation<Op>, operands, type, result, where);
+}
+
 } // namespace cleave::inline v0

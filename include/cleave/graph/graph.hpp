@@ -218,7 +218,7 @@ constexpr std::int64_t extent_of(const derived_extent& rule, const sizes& s) {
 }
 
 /// Fills in the extents (`dynamic` where unknown) that follow from others. False if some contradict.
-constexpr bool derive_extents(const extent_rules& rules, sizes& s) {
+[[gnu::cold]] constexpr bool derive_extents(const extent_rules& rules, sizes& s) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const dim_product& p : rules.products) {

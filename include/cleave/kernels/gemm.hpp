@@ -79,8 +79,8 @@ struct bound_gemm {
 namespace detail {
 
 /// Whether an array is a matrix for the library: rows over `rows`, columns over `columns`, one of them with stride 1.
-inline bool matrix_of(const gemm_group& rows, const gemm_group& columns, int array, bool may_transpose,
-                      bound_gemm::operand& o) {
+[[gnu::cold]] inline bool matrix_of(const gemm_group& rows, const gemm_group& columns, int array, bool may_transpose,
+                                    bound_gemm::operand& o) {
   const std::int64_t r = rows.single(array), c = columns.single(array);
   if (r < 0 || c < 0) return false;
   // Of a single column, any stride between the rows will do.
@@ -109,8 +109,8 @@ inline void batch_offsets(const gemm_group& batch, int array, indexed_vector<std
 
 /// The kernel for many small products, if it is theirs: they are many, each takes few multiplications, and none of
 /// their dims is scattered in memory.
-inline small_gemm bind_small_gemm(const gemm_group& batch, const gemm_group& m, const gemm_group& n,
-                                  const gemm_group& k) {
+[[gnu::cold]] inline small_gemm bind_small_gemm(const gemm_group& batch, const gemm_group& m, const gemm_group& n,
+                                                const gemm_group& k) {
   small_gemm g{m.size(),    n.size(),    k.size(),    m.single(0), k.single(0),
                k.single(1), n.single(1), m.single(2), n.single(2)};
   const std::int64_t multiplications = g.m * g.n * g.k;
@@ -143,8 +143,8 @@ inline box_copy pack_of(const gemm_group& batch, const gemm_group& rows, const g
 } // namespace detail
 
 /// Decides how a product is computed. Operands that are no matrices in memory are packed, the result unpacked.
-inline bound_gemm bind_gemm(const gemm_group& batch, gemm_group m, gemm_group n, const gemm_group& k,
-                            std::int64_t element_bytes) {
+[[gnu::cold]] inline bound_gemm bind_gemm(const gemm_group& batch, gemm_group m, gemm_group n, const gemm_group& k,
+                                          std::int64_t element_bytes) {
   bound_gemm g;
   g.element_bytes = element_bytes;
   g.results = batch.size() * m.size() * n.size();

@@ -6,6 +6,8 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/values.hpp>
 
+#include <bit>
+
 // Fourier transforms as programs record them: without Kokkos and FFTW. The kernels are in linalg/fft_kernels.hpp;
 // programs include linalg/fft.hpp, which is both.
 
@@ -22,10 +24,39 @@ constexpr std::string_view name_of(transform t) {
 
 namespace detail {
 
-/// From the dim `From` to the dim `To`; the same one where all numbers are complex.
-template <class From, class To, transform What>
+/// The floating-point operations of transforms of so many complex numbers each, which are `numbers` together.
+constexpr double flops_of(std::int64_t length, std::int64_t numbers) {
+  return 5.0 * static_cast<double>(numbers) * static_cast<double>(std::bit_width(static_cast<std::uint64_t>(length)));
+}
+
+/// Along all dims of a list whose bits are set.
+template <transform What, std::size_t Along, class... D>
 struct transform_kernel {
   static constexpr std::string_view name = name_of(What);
+  static constexpr std::size_t count{std::popcount(Along)};
+  static constexpr std::array<dim_ref, count> dims = [] {
+    std::array<dim_ref, count> found{};
+    std::size_t k = 0, n = 0;
+    ((Along >> k++ & 1 ? void(found[n++] = D::ref) : void()), ...);
+    return found;
+  }();
+  static constexpr double flops(std::span<const shape> whole, const shard_dims& of_result) {
+    double total = 0;
+    for (const dim_ref& d : dims) total += flops_of(whole.back()[of_result.find(d)], whole.back().elements());
+    return total;
+  }
+  /// In linalg/fft_kernels.hpp.
+  void operator()(const local_context&, std::span<const shard> in, const shard& out) const;
+};
+
+/// From real numbers along one dim to complex ones along another, or back.
+template <class From, class To, transform What>
+struct half_spectrum_kernel {
+  static constexpr std::string_view name = name_of(What);
+  static constexpr double flops(std::span<const shape> whole, const shard_dims& of_result) {
+    const std::int64_t one = whole[0][of_result.find(To::ref)], other = whole[1][of_result.find(To::ref)];
+    return flops_of(one > other ? one : other, whole[1].elements());
+  }
   /// In linalg/fft_kernels.hpp.
   void operator()(const local_context&, std::span<const shard> in, const shard& out) const;
 };
@@ -49,20 +80,32 @@ constexpr bool comes_sharded(const recorder& in, value x, dim_id d) {
   }
 }
 
-/// The order in which x is transformed along some dims, as indices of them. Transforms commute, and each needs its dim
-/// unsharded: dims that come unsharded go first, from the last one to the first, so that the axes of a dim go to a dim
-/// that is done.
-constexpr indexed_vector<std::size_t> order_of(const recorder& in, value x, std::span<const dim_id> dims) {
-  indexed_vector<std::size_t> order;
+/// How x is transformed along some dims, as sets of indices of them, one a kernel. Transforms commute, and each needs
+/// its dim unsharded: dims that come unsharded go first and together, so that memory is passed over once. Then those
+/// that come sharded, from the last one to the first, so that the axes of a dim go to a dim that is done. Where no dim
+/// comes sharded, one of them goes alone: the other kernel can be sharded over it.
+constexpr indexed_vector<std::size_t> kernels_of(const recorder& in, value x, std::span<const dim_id> dims) {
   const tensor_type& t = in.at(x).type;
-  for (const bool sharded : {false, true})
-    for (int position = t.rank - 1; position >= 0; --position)
-      for (std::size_t k = 0; k < dims.size(); ++k)
-        if (dims[k] == t[position] && comes_sharded(in, x, dims[k]) == sharded) order.push_back(k);
-  return order;
+  indexed_vector<std::size_t> sets{0};
+  bool some_sharded = false;
+  int last = -1;
+  for (int position = t.rank - 1; position >= 0; --position) {
+    const bool sharded = comes_sharded(in, x, t[position]);
+    some_sharded = some_sharded || sharded;
+    for (std::size_t k = 0; k < dims.size(); ++k) {
+      if (dims[k] != t[position]) continue;
+      if (sharded) sets.push_back(std::size_t{1} << k);
+      else sets[0] |= std::size_t{1} << k, last = static_cast<int>(k);
+    }
+  }
+  if (!some_sharded && std::popcount(sets[0]) > 1) {
+    sets[0] &= ~(std::size_t{1} << last);
+    sets.push_back(std::size_t{1} << last);
+  }
+  return sets;
 }
 
-/// One transform along each dim.
+/// Transforms along all dims.
 template <transform What, Dim... D>
 constexpr value transform_along(operand x, const D&...) {
   constexpr std::array<dim_ref, sizeof...(D)> dims{D::ref...};
@@ -79,14 +122,14 @@ constexpr value transform_along(operand x, const D&...) {
     for (std::size_t before = 0; before < k; ++before)
       if (ids[before] == ids[k]) return in.fail(fault::dim_used_twice, name_of(What), x.where, dims[k].name);
   }
-  const auto apply = [&]<class One>(const One&) {
-    if (y.ok())
-      y = call_with_type<transform_kernel<One, One, What>>(std::array{y}, std::array{One::ref}, in.at(y).type, x.where);
+  const auto apply = [&]<std::size_t Along>() {
+    using kernel = transform_kernel<What, Along, D...>;
+    if (y.ok()) y = call_with_type<kernel>(std::array{y}, kernel::dims, in.at(y).type, x.where);
   };
-  for (const std::size_t k : order_of(in, x.from, ids)) {
-    std::size_t next = 0;
-    ((next++ == k ? apply(D{}) : void()), ...);
-  }
+  for (const std::size_t wanted : kernels_of(in, x.from, ids))
+    [&]<std::size_t... Less>(std::index_sequence<Less...>) {
+      ((Less + 1 == wanted ? apply.template operator()<Less + 1>() : void()), ...);
+    }(std::make_index_sequence<(std::size_t{1} << sizeof...(D)) - 1>{});
   return y;
 }
 
@@ -104,14 +147,14 @@ constexpr value half_spectrum(operand x, const From&, const To&) {
   if (other < 0) return {&in, no_node};
   if (t.has(other)) return in.fail(fault::dim_used_twice, name_of(What), x.where, To::ref.name);
   t[position] = known_dim(other);
-  return call_with_type<transform_kernel<From, To, What>>(std::array{x.from},
-                                                          std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
+  return call_with_type<half_spectrum_kernel<From, To, What>>(std::array{x.from},
+                                                              std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
 }
 
 } // namespace detail
 
-/// The discrete Fourier transform y[k] = sum over n of x[n] exp(-2 pi i k n / N) along one dim, or along several, one
-/// after another. The result has the dims of x. Elements: Kokkos::complex<float>, Kokkos::complex<double>.
+/// The discrete Fourier transform y[k] = sum over n of x[n] exp(-2 pi i k n / N) along one dim, or along
+/// several. The result has the dims of x. Elements: Kokkos::complex<float>, Kokkos::complex<double>.
 ///
 /// Layouts and communication: along unsharded dims there is none. A sharded dim is gathered by an all-to-all and
 /// sharded again by another, which is left out if the result may stay transposed. The planner shards all other dims in

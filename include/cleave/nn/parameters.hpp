@@ -34,7 +34,7 @@ A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
       extents[i] = layout.dims[i].dim.extent;
       for (const named_size& s : sizes)
         if (s.name == layout.dims[i].dim.name) extents[i] = s.size;
-      if (extents[i] == dynamic) throw shape_error(wording::size_missing(layout.dims[i].dim.name));
+      if (extents[i] == dynamic) raise<shape_error>(wording::size_missing(layout.dims[i].dim.name));
     }
     t = Tensor(g, std::span<const std::int64_t>(extents));
   });
@@ -43,7 +43,7 @@ A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
 
 /// The number of layers of a stage. Throws shape_error if the stages would differ in length.
 inline std::int64_t layers_of_a_stage(std::int64_t layers, std::int64_t stages) {
-  if (stages < 1 || layers % stages != 0) throw shape_error(wording::stages_unequal(layers, stages));
+  if (stages < 1 || layers % stages != 0) raise<shape_error>(wording::stages_unequal(layers, stages));
   return layers / stages;
 }
 

@@ -25,8 +25,8 @@ inline std::string to_string(axis_set set, const mesh_value& mesh) {
 }
 
 /// `f32[batch/data, embed]`, `f32[batch, embed | unreduced(model)]`: the one notation of types and layouts.
-inline std::string to_string(const tensor_type& type, const layout& where, const dim_table& dims,
-                             const mesh_value& mesh) {
+[[gnu::cold]] inline std::string to_string(const tensor_type& type, const layout& where, const dim_table& dims,
+                                           const mesh_value& mesh) {
   std::string s(name_of(type.element));
   s += '[';
   for (int i = 0; i < type.rank; ++i) s.append(i > 0 ? ", " : "").append(to_string(type[i], where[i], dims, mesh));

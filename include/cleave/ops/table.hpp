@@ -6,7 +6,7 @@
 #include <cleave/ops/formula.hpp>
 #include <cleave/ops/user.hpp>
 
-#include <array>
+#include <iterator>
 #include <string_view>
 
 namespace cleave::inline v0 {
@@ -108,16 +108,28 @@ inline constexpr const auto& op_table = detail::op_list::entries;
 constexpr const op_entry& entry_of(op code) { return op_table[static_cast<std::size_t>(code)]; }
 
 namespace detail {
-/// The names alone, so that a program that prints one does not carry the whole table.
-inline constexpr auto op_names = [] {
-  std::array<std::string_view, std::size(op_list::entries)> names{};
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = op_list::entries[i].name;
-  return names;
+/// What code at run time reads of the table, so that a program does not carry the rest: 100 KB of formulas.
+struct op_columns {
+  std::string_view name[std::size(op_list::entries)];
+  op_class what[std::size(op_list::entries)];
+  std::uint8_t arity[std::size(op_list::entries)];
+  std::uint8_t traits[std::size(op_list::entries)];
+};
+inline constexpr op_columns columns_of_ops = [] {
+  op_columns columns{};
+  for (std::size_t i = 0; i < std::size(op_list::entries); ++i) {
+    columns.name[i] = op_list::entries[i].name;
+    columns.what[i] = op_list::entries[i].what;
+    columns.arity[i] = op_list::entries[i].arity;
+    columns.traits[i] = op_list::entries[i].traits;
+  }
+  return columns;
 }();
 } // namespace detail
-constexpr std::string_view name_of(op code) { return detail::op_names[static_cast<std::size_t>(code)]; }
+constexpr std::string_view name_of(op code) { return detail::columns_of_ops.name[static_cast<std::size_t>(code)]; }
 constexpr std::string_view name_of(const node& n) { return n.user != nullptr ? n.user->name : name_of(n.code); }
-constexpr op_class class_of(op code) { return entry_of(code).what; }
+constexpr op_class class_of(op code) { return detail::columns_of_ops.what[static_cast<std::size_t>(code)]; }
+constexpr int arity_of(op code) { return detail::columns_of_ops.arity[static_cast<std::size_t>(code)]; }
 /// Which operands may be partial sums of such elements, of those that are (bit set). 0: none may.
 constexpr std::uint8_t partial_operands_of(op code, element of, std::uint8_t partial) {
   switch (entry_of(code).sums) {
@@ -134,7 +146,9 @@ constexpr std::uint8_t partial_operands_of(op code, element of, std::uint8_t par
 }
 
 constexpr bool is_elementwise(op code) { return class_of(code) == op_class::elementwise; }
-constexpr bool has_trait(op code, std::uint8_t trait) { return (entry_of(code).traits & trait) != 0; }
+constexpr bool has_trait(op code, std::uint8_t trait) {
+  return (detail::columns_of_ops.traits[static_cast<std::size_t>(code)] & trait) != 0;
+}
 constexpr bool takes_complex(op code) { return has_trait(code, op_traits::complex_too); }
 /// Whether this operand of an op chooses between the others.
 constexpr bool is_predicate(op code, std::size_t operand) {

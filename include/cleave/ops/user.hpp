@@ -68,6 +68,9 @@ struct user_entry {
   void (*on_shards)(const local_context&, std::span<const shard>, const shard&) = nullptr;
   void (*reference)(std::span<const reference_shard>, const reference_shard&) = nullptr;
   std::int64_t (*bytes)(std::span<const shape>, const axis_sizes&) = nullptr;
+  /// On shards: the floating-point operations of all devices, from the whole extents of its operands and its result and
+  /// from the result's dims. Null: the planner may repeat the work.
+  double (*flops)(std::span<const shape>, const shard_dims&) = nullptr;
 
   constexpr bool takes(element e) const {
     switch (e) {
@@ -148,6 +151,7 @@ inline constexpr user_entry shard_operation = [] {
   e.on_shards = &shard_function<Op>::run;
   if constexpr (requires { &Op::reference; }) e.reference = &Op::reference;
   if constexpr (requires { &Op::bytes; }) e.bytes = &Op::bytes;
+  if constexpr (requires { &Op::flops; }) e.flops = &Op::flops;
   return e;
 }();
 

@@ -11,7 +11,7 @@ namespace cleave::inline v0 {
 
 /// The indices that a device has of a buffer, along every dim.
 template <class Maps>
-constexpr box indices_of(const buffer& b, const Maps& maps, const sizes& s, const coordinates& at) {
+[[gnu::cold]] constexpr box indices_of(const buffer& b, const Maps& maps, const sizes& s, const coordinates& at) {
   box all;
   all.rank = b.type.rank;
   for (int i = 0; i < b.type.rank; ++i) all.along[i] = held(s[b.type[i]], b.where[i], at, s.axes);
@@ -40,8 +40,8 @@ constexpr box part_of_halo(const buffer& b, std::uint32_t part, const Maps& maps
 /// Where a part of a halo begins, in elements: the parts that it has lie one after the other, each in the order of its
 /// dims. The number past the last part gives the size.
 template <class Maps>
-constexpr std::int64_t offset_of_part(const buffer& b, std::uint32_t part, const Maps& maps, const sizes& s,
-                                      const coordinates& at) {
+[[gnu::cold]] constexpr std::int64_t offset_of_part(const buffer& b, std::uint32_t part, const Maps& maps,
+                                                    const sizes& s, const coordinates& at) {
   std::int64_t n = 0;
   for (std::uint32_t p = 0; p < part; ++p)
     if ((b.parts >> p & 1) != 0) n += part_of_halo(b, p, maps, s, at).elements();
@@ -61,24 +61,32 @@ struct addressing {
   std::int64_t offset = 0;
 };
 
-template <class Buffers, class Maps>
-constexpr addressing addressing_of(const buffer& b, const Buffers& buffers, const Maps& maps, const sizes& s,
-                                   const coordinates& at) {
+/// The strides of a shard that is not contiguous; null: it is.
+struct contiguous_shards {
+  constexpr const std::int64_t* operator()(const buffer&) const { return nullptr; }
+};
+
+/// `given` says the strides of shards.
+template <class Buffers, class Maps, class Given = contiguous_shards>
+[[gnu::cold]] constexpr addressing addressing_of(const buffer& b, const Buffers& buffers, const Maps& maps,
+                                                 const sizes& s, const coordinates& at, const Given& given = {}) {
   addressing p;
   p.extents = indices_of(b, maps, s, at).extents();
   std::int64_t* stride = p.stride.data();
   if (b.form == form::view && buffers[b.of].form == form::halo) {
     // As far as the shard has them.
     const buffer& shard = buffers[buffers[b.of].of];
-    const addressing own = addressing_of(shard, buffers, maps, s, at);
+    const addressing own = addressing_of(shard, buffers, maps, s, at, given);
     for (int i = 0; i < b.type.rank; ++i) stride[i] = own.stride.data()[shard.type.find(b.type[i])];
     return p;
   }
   std::int64_t next = 1;
   for (int i = b.type.rank; i-- > 0; next *= p.extents[i]) stride[i] = next;
+  if (const std::int64_t* own = given(b); own != nullptr)
+    for (int i = 0; i < b.type.rank; ++i) stride[i] = own[i];
   if (b.form != form::view) return p;
   const buffer& region = buffers[b.of];
-  const addressing from = addressing_of(region, buffers, maps, s, at);
+  const addressing from = addressing_of(region, buffers, maps, s, at, given);
   const auto along = [&](dim_id d) { return from.stride.data()[region.type.find(d)]; };
   p.stride = {};
   for (int i = 0; i < b.type.rank; ++i)

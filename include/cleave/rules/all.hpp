@@ -22,24 +22,22 @@ inline constexpr op_rules_table all_rules{{rules::source, rules::elementwise, ru
                                            rules::call, rules::remap, rules::gather, rules::scatter, rules::cumulative,
                                            rules::sort, rules::loop, rules::view, rules::annotated}};
 
-constexpr const op_rules& rules_of(op_class what) { return all_rules.of[static_cast<std::size_t>(what)]; }
-constexpr const op_rules& rules_of(const node& n) {
-  return all_rules.of[static_cast<std::size_t>(entry_of(n.code).what)];
-}
+constexpr const op_rules& rules_of(op_class what) { return all_rules[what]; }
+constexpr const op_rules& rules_of(const node& n) { return all_rules[entry_of(n.code).what]; }
 
 namespace detail {
 constexpr bool rules_in_order() {
   std::size_t i = 0;
-  for (const op_rules& r : all_rules.of)
+  for (const op_rules& r : all_rules.items)
     if (static_cast<std::size_t>(r.what) != i++) return false;
   return true;
 }
 static_assert(rules_in_order());
 
 inline constexpr auto rules_by_step = [] {
-  std::array<const op_rules*, std::size(step_kinds)> table{};
-  for (const op_rules& r : all_rules.of)
-    if (const op_rules*& first = table[static_cast<std::size_t>(r.kind_of_step)];
+  enum_table<step_kind, const op_rules*, std::size(step_kinds)> table{};
+  for (const op_rules& r : all_rules.items)
+    if (const op_rules*& first = table.items[static_cast<std::size_t>(r.kind_of_step)];
         first == nullptr && (r.emit != nullptr || r.folds))
       first = &r;
   return table;
@@ -47,7 +45,7 @@ inline constexpr auto rules_by_step = [] {
 } // namespace detail
 
 /// The rules of the class that becomes a kind of step; null: it is a move, or a mark.
-constexpr const op_rules* rules_of(step_kind k) { return detail::rules_by_step[static_cast<std::size_t>(k)]; }
+constexpr const op_rules* rules_of(step_kind k) { return detail::rules_by_step[k]; }
 
 /// Those that say what a step costs. By themselves, so that a program that prints a price does not compile all rules.
 struct step_pricing {
@@ -57,13 +55,13 @@ struct step_pricing {
 };
 namespace detail {
 inline constexpr auto pricing_by_step = [] {
-  std::array<step_pricing, std::size(step_kinds)> table{};
+  enum_table<step_kind, step_pricing, std::size(step_kinds)> table{};
   for (std::size_t k = 0; k < table.size(); ++k)
-    if (const op_rules* r = rules_by_step[k]; r != nullptr) table[k] = {r->moves, r->most_flops, r->reason};
+    if (const op_rules* r = rules_by_step.items[k]; r != nullptr) table.items[k] = {r->moves, r->most_flops, r->reason};
   return table;
 }();
 } // namespace detail
-constexpr const step_pricing& pricing_of(step_kind k) { return detail::pricing_by_step[static_cast<std::size_t>(k)]; }
+constexpr const step_pricing& pricing_of(step_kind k) { return detail::pricing_by_step[k]; }
 
 constexpr factor_list factors_of(const graph& g, const node& n) {
   factor_list list;

@@ -106,6 +106,17 @@ constexpr cost moves_of_call(const placed_op& o, const sizes& s) {
   return {o.user->bytes(std::span<const shape>(shards.begin(), shards.end()), s.axes), 0};
 }
 
+/// What the user says that the kernel computes.
+constexpr double flops_of_call(const graph& g, const node& n, const sizes& s) {
+  static_vector<shape, max_arity + 1> whole;
+  for (int k = 0; k < n.arity; ++k) whole.push_back(shape_of(operand_type(g, n, k), s));
+  whole.push_back(shape_of(n.type, s));
+  return n.user->flops(std::span<const shape>(whole.begin(), whole.end()), detail::named_dims(n.type, g.dims));
+}
+constexpr std::uint32_t traits_of_call(const node& n) {
+  return n.user->flops == nullptr ? std::uint32_t{0} : std::uint32_t{planner::has_flops};
+}
+
 constexpr void emit_call(const node& n, const placed_op& o, step& s) {
   s.user = n.user;
   s.loop = *o.out.type;
@@ -118,8 +129,10 @@ inline constexpr op_rules call{
     .factors = &factors_of_call,
     .whole_dims = &whole_dims_of_call,
     .traits = planner::special,
+    .traits_of = &traits_of_call,
     .moves = &moves_of_call,
     .weighed = false,
+    .flops = &flops_of_call,
     .offer = &offer_calls,
     .emit = &emit_call,
     .kind_of_step = step_kind::call,

@@ -8,6 +8,7 @@
 #include <cleave/record/op_builder.hpp>
 #include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
+#include <cleave/rules/update.hpp>
 
 namespace cleave::inline v0::detail {
 
@@ -83,6 +84,7 @@ inline constexpr op_rules elementwise{
     .traits = planner::elementwise_op,
     .is_expression = &is_elementwise_node,
     .express = &express_elementwise,
+    .puts_update = &puts_update,
     .kind_of_step = step_kind::map,
 };
 

@@ -210,7 +210,7 @@ struct evaluator {
       case op_class::loop:
       case op_class::view:
       case op_class::annotation:
-        if (in[0]->data.size() != out.data.size()) throw evaluation_error(wording::sizes_contradict(name_of(n.code)));
+        if (in[0]->data.size() != out.data.size()) raise<evaluation_error>(wording::sizes_contradict(name_of(n.code)));
         out.data = in[0]->data;
         break;
     }
@@ -292,7 +292,7 @@ class loop_runner {
 
 /// Arrays hold doubles: programs with complex numbers are neither evaluated nor simulated.
 inline void refuse_complex(element e) {
-  if (is_complex(e)) throw evaluation_error(wording::not_on_doubles());
+  if (is_complex(e)) raise<evaluation_error>(wording::not_on_doubles());
 }
 
 } // namespace simulation
@@ -305,12 +305,12 @@ inline indexed_vector<host_array> evaluate(const graph& recorded, const sizes& a
                                            const simulation::node_hook& after = {}) {
   const graph g = ordered(recorded);
   if (arguments.size() != g.inputs.size())
-    throw evaluation_error(wording::arrays_needed(std::ssize(g.inputs), std::ssize(arguments)));
+    raise<evaluation_error>(wording::arrays_needed(std::ssize(g.inputs), std::ssize(arguments)));
   for (const node& n : g.nodes) simulation::refuse_complex(n.type.element);
   simulation::evaluator run{g, at, indexed_vector<host_array>(g.nodes.size())};
   for (std::size_t a = 0; a < arguments.size(); ++a) {
     if (arguments[a].extents != shape_of(g.nodes[g.inputs[a]].type, at))
-      throw evaluation_error(wording::array_extents(static_cast<std::int64_t>(a)));
+      raise<evaluation_error>(wording::array_extents(static_cast<std::int64_t>(a)));
     run.values[g.inputs[a]] = arguments[a];
     if (after) after(g.nodes[g.inputs[a]], run.values[g.inputs[a]]);
   }

@@ -137,7 +137,7 @@ inline double applied(const user_entry& user, element result, double a, double b
 }
 /// A user's kernel on shards of doubles.
 inline void run_reference(const user_entry& user, std::span<const reference_shard> in, const reference_shard& out) {
-  if (user.reference == nullptr) throw evaluation_error(wording::reference_missing(user.name));
+  if (user.reference == nullptr) raise<evaluation_error>(wording::reference_missing(user.name));
   user.reference(in, out);
 }
 

@@ -177,9 +177,10 @@ inline void copy_box(const box_copy& c, const void* from, void* to, std::int64_t
 namespace detail {
 
 /// Copies elements `first` to `last` of a box whose array on one side is packed: of the dims from `dim` on, of which
-/// `c` begins there. `packed_at` is where element `first` is in the packed array.
-inline void copy_packed_range(const box_copy& c, int dim, std::int64_t offset, std::int64_t first, std::int64_t last,
-                              std::int64_t& packed_at, bool packs, const void* from, void* to, std::int64_t size) {
+/// `c` begins there. `packed_at` is where element `first` is in the packed array. Inlined into itself it would be 5 KB.
+[[gnu::noinline]] inline void copy_packed_range(const box_copy& c, int dim, std::int64_t offset, std::int64_t first,
+                                                std::int64_t last, std::int64_t& packed_at, bool packs,
+                                                const void* from, void* to, std::int64_t size) {
   std::int64_t inner = 1;
   for (int i = dim + 1; i < c.rank; ++i) inner *= c.extent[i];
   const std::int64_t stride = dim < c.rank ? (packs ? c.from[dim] : c.to[dim]) : 0;

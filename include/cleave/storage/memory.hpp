@@ -38,8 +38,8 @@ inline constexpr bool on_host = std::is_same_v<execution_space, Kokkos::DefaultH
 
 /// Throws environment_error where Kokkos cannot be used, since using it then would abort.
 inline void require_kokkos() {
-  if (Kokkos::is_finalized()) throw environment_error(wording::finalised("Kokkos"));
-  if (!Kokkos::is_initialized()) throw environment_error(wording::not_initialised("Kokkos"));
+  if (Kokkos::is_finalized()) raise<environment_error>(wording::finalised("Kokkos"));
+  if (!Kokkos::is_initialized()) raise<environment_error>(wording::not_initialised("Kokkos"));
 }
 
 namespace detail {
@@ -62,7 +62,7 @@ struct kept_instance {
       Kokkos::push_finalize_hook(&kept_instance::release);
       return true;
     }();
-    if (get() == nullptr) throw environment_error(wording::finalised("Kokkos"));
+    if (get() == nullptr) raise<environment_error>(wording::finalised("Kokkos"));
     return *get();
   }
 };
@@ -171,7 +171,7 @@ struct live_memory {
     } catch (const std::exception&) {
       // What Kokkos throws where there is no memory is of another type in each release.
     }
-    if (block == nullptr) throw memory_error(wording::out_of_memory(bytes));
+    if (block == nullptr) raise<memory_error>(wording::out_of_memory(bytes));
     all.blocks.insert(block);
     return block;
   }

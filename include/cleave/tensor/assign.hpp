@@ -15,9 +15,9 @@ namespace detail {
 template <class A>
 struct is_run_time_leaf : std::bool_constant<is_tensor<A> || Number<A>> {};
 
-/// Runs a plan on the leaves of its arguments and results.
-template <class Plan, class Leaves, class... Results>
-void run_plan(Leaves& leaves, Results&... results) {
+/// Runs a plan on the leaves of a statement's operands and of its results.
+template <class Plan, class Statement, class... Results>
+void run_plan(const Statement& statement, Results&... results) {
   static_assert(sizeof(typename rejection_of<Plan>::type) != 0);
   if constexpr (Plan::found.ok()) {
     std::array<call_operand, Plan::frozen.arguments + Plan::frozen.results + 1> operands;
@@ -26,7 +26,8 @@ void run_plan(Leaves& leaves, Results&... results) {
       if constexpr (is_tensor<Leaf>) operands[next++] = {&leaf.state(), leaf.data()};
       else operands[next++] = {nullptr, &leaf};
     };
-    for_each_leaf<is_run_time_leaf>(leaves, add);
+    const auto add_all = [&](const auto& argument) { for_each_leaf<is_run_time_leaf>(argument, add); };
+    for_each_operand(statement, add_all);
     (for_each_leaf<is_run_time_leaf>(results, add), ...);
     run_program(runnable_of<Plan>, operands.data());
   }
@@ -55,11 +56,10 @@ struct identity_body {
 /// extents.
 template <class F, class... Args, class... Results>
 void run(const expression<F, Args...>& statement, Results&... results) {
-  auto leaves = detail::leaves_of(statement);
   using result = typename detail::result_of<std::remove_cvref_t<Results>...>::type;
   using recorded = detail::recording_of<result, expression<F, Args...>>;
   static_assert(sizeof(typename recorded::type) != 0);
-  detail::run_plan<plan_of<typename recorded::body, typename recorded::signature>>(leaves, results...);
+  detail::run_plan<plan_of<typename recorded::body, typename recorded::signature>>(statement, results...);
 }
 
 template <class T, auto Layout, class F, class... Args>

@@ -33,23 +33,23 @@ class call_site {
   std::span<const std::int64_t> extents() const { return {extents_, p_.dims.size()}; }
 
   /// With the extents that no tensor has, fixed ones and those that follow from splits and merges, all checked.
-  sizes complete() const {
+  [[gnu::cold]] sizes complete() const {
     sizes at;
     at.axes = grid_->sizes();
     for (std::size_t d = 0; d < p_.dims.size(); ++d) {
       const std::int64_t fixed = p_.dims[d].extent;
       at.dims[d] = fixed == dynamic ? extents_[d] : fixed;
       if (extents_[d] != dynamic && at.dims[d] != extents_[d])
-        throw shape_error(wording::extents_differ(p_.dims[d].name, fixed, extents_[d]));
+        raise<shape_error>(wording::extents_differ(p_.dims[d].name, fixed, extents_[d]));
     }
     const bool fits = derive_extents(p_.rules, at);
     for (const dim_product& p : p_.rules.products)
       for (const dim_id part : {p[1], p[2]})
         if (p[2] != no_dim && at.dims[p[0]] != dynamic && at.dims[part] > 0 && at.dims[p[0]] % at.dims[part] != 0)
-          throw shape_error(
+          raise<shape_error>(
               wording::extent_no_multiple(name_of_dim(p[0]), at.dims[p[0]], name_of_dim(part), at.dims[part]));
     for (std::size_t d = 0; d < p_.dims.size(); ++d)
-      if (at.dims[d] == dynamic) throw shape_error(wording::extent_unknown(p_.dims[d].name));
+      if (at.dims[d] == dynamic) raise<shape_error>(wording::extent_unknown(p_.dims[d].name));
     if (!fits) refuse(at);
     check_promises(at);
     return at;
@@ -60,24 +60,24 @@ class call_site {
   void learn(const tensor_state& t, const tensor_type& type) {
     grid_state& on = t.grid.state();
     if (grid_ == nullptr) grid_ = &on;
-    if (grid_ != &on) throw grid_error(wording::grids_differ());
+    if (grid_ != &on) raise<grid_error>(wording::grids_differ());
     for (int i = 0; i < type.rank; ++i) {
       std::int64_t& extent = extents_[type[i]];
       if (extent == dynamic) extent = t.global[i];
-      if (extent != t.global[i]) throw shape_error(wording::extents_differ(name_of_dim(type[i]), extent, t.global[i]));
+      if (extent != t.global[i]) raise<shape_error>(wording::extents_differ(name_of_dim(type[i]), extent, t.global[i]));
     }
   }
   /// Says which extents do not follow from the others as the program needs it.
-  void refuse(const sizes& at) const {
+  [[gnu::cold]] void refuse(const sizes& at) const {
     for (const dim_product& p : p_.rules.products)
       if (const std::int64_t parts = at.dims[p[1]] * (p[2] == no_dim ? 1 : at.dims[p[2]]); parts != at.dims[p[0]])
-        throw shape_error(wording::extents_differ(name_of_dim(p[0]), parts, at.dims[p[0]]));
+        raise<shape_error>(wording::extents_differ(name_of_dim(p[0]), parts, at.dims[p[0]]));
     for (const derived_extent& d : p_.rules.derived)
       if (const std::int64_t follows = extent_of(d, at); follows != at.dims[d.dim])
-        throw shape_error(wording::extents_differ(name_of_dim(d.dim), follows, at.dims[d.dim]));
+        raise<shape_error>(wording::extents_differ(name_of_dim(d.dim), follows, at.dims[d.dim]));
     for (const least_extent& l : p_.rules.least)
       if (at.dims[l.dim] < l.least)
-        throw shape_error(wording::extent_too_small(name_of_dim(l.dim), l.least, at.dims[l.dim]));
+        raise<shape_error>(wording::extent_too_small(name_of_dim(l.dim), l.least, at.dims[l.dim]));
   }
   /// Dims that promise to divide evenly are held to it wherever the plan shards them.
   void check_promises(const sizes& at) const {
@@ -85,7 +85,7 @@ class call_site {
       for (int i = 0; i < b.type.rank; ++i) {
         if (!p_.dims[b.type[i]].divisible) continue;
         if (const std::int64_t parts = at.axes.product(b.where[i]); at.dims[b.type[i]] % parts != 0)
-          throw shape_error(wording::extent_not_divisible(name_of_dim(b.type[i]), parts, at.dims[b.type[i]]));
+          raise<shape_error>(wording::extent_not_divisible(name_of_dim(b.type[i]), parts, at.dims[b.type[i]]));
       }
   }
 
@@ -110,15 +110,10 @@ class call_addresses {
   void** at_;
 };
 
-/// Runs a plan on its arguments and results. Collective over the devices.
-inline void run_program(const runnable& code, const call_operand* operands) {
+/// Runs a plan on its arguments and results, whose shards are contiguous, or for which there is an executor of its own.
+/// Collective over the devices.
+inline void run_program(const runnable& code, const call_site& site, const call_operand* operands, executor* own) {
   const program_view& p = code.program;
-  const call_site site(p, operands);
-  // Checked everywhere, so that all ranks throw alike.
-  if (!site.grid().active()) {
-    site.complete();
-    return;
-  }
   if (site.grid().checked().any()) {
     const plan_identity plan(p);
     site.grid().same_call(plan.name, plan.hash, plan_identity::hash_of(site.extents()));
@@ -137,9 +132,19 @@ inline void run_program(const runnable& code, const call_operand* operands) {
         at[i] = numbers.back().get();
       }
   }
-  executor_for(site.grid(), code, site.extents(), [&] {
-    return site.complete();
-  }).run(at.data(), at.data() + p.arguments);
+  if (own == nullptr) own = &executor_for(site.grid(), code, site.extents(), [&] { return site.complete(); });
+  own->run(at.data(), at.data() + p.arguments);
+}
+/// The same for any shards.
+inline void run_program(const runnable& code, const call_operand* operands) {
+  const program_view& p = code.program;
+  for (std::size_t i = 0; i < p.arguments + p.results; ++i)
+    if (const tensor_state* t = operands[i].tensor; t != nullptr && t->strided != nullptr)
+      return t->strided->run(code, operands);
+  const call_site site(p, operands);
+  // Checked everywhere, so that all ranks throw alike.
+  if (!site.grid().active()) site.complete();
+  else run_program(code, site, operands, nullptr);
 }
 
 } // namespace cleave::inline v0::detail

@@ -2,9 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/comm/grid_copy.hpp>
 #include <cleave/storage/as.hpp>
 #include <cleave/tensor/tensor.hpp>
+
+#include <memory>
+#include <span>
+#include <vector>
 
 namespace cleave::inline v0 {
 
@@ -48,16 +53,77 @@ void check_copy(const tensor_state& from, const tensor_state& to) {
   int related = MPI_UNEQUAL;
   comm::check(MPI_Comm_compare(from.grid.state().everyone().handle, to.grid.state().everyone().handle, &related),
               "MPI_Comm_compare");
-  if (related != MPI_CONGRUENT && related != MPI_IDENT) throw grid_error(wording::grids_unrelated());
+  if (related != MPI_CONGRUENT && related != MPI_IDENT) raise<grid_error>(wording::grids_unrelated());
   for (int i = 0; i < to.global.rank; ++i) {
     const std::string_view name = Types::target.dims[i].dim.name;
     const int at = Types::source.find(name);
     if (from.global[at] != to.global[i])
-      throw shape_error(wording::extents_differ(name, from.global[at], to.global[i]));
+      raise<shape_error>(wording::extents_differ(name, from.global[at], to.global[i]));
   }
 }
 
+/// Copies between a tensor and the memory of one rank that has all of it.
+class whole_on_rank {
+ public:
+  /// Collective over the communicator of the tensor's grid. Throws mesh_error on all ranks if there is no such rank.
+  whole_on_rank(const tensor_state& t, int rank)
+      : alone_(mesh_value{}, t.grid.state().everyone().handle, {}, on_ranks{rank, 1}),
+        bytes_(t.global.elements() * size_of(t.element)) {
+    if (alone_.active()) all_ = allocate(bytes_);
+  }
+  bool is_here() const { return alone_.active(); }
+  void gather(const tensor_state& t, void* host) {
+    require_kokkos();
+    comm::grid_copy(t.grid.state(), alone_.state(), transfer(t, t.where, layout{})).run(t.packed(), all_.get());
+    if (is_here()) copy_bytes<Kokkos::HostSpace, memory_space>(host, all_.get(), bytes_);
+  }
+  void scatter(const tensor_state& t, const void* host) {
+    require_kokkos();
+    if (is_here()) copy_bytes<memory_space, Kokkos::HostSpace>(all_.get(), host, bytes_);
+    comm::grid_copy(alone_.state(), t.grid.state(), transfer(t, layout{}, t.where)).run(all_.get(), t.begin_writing());
+    t.end_writing();
+  }
+
+ private:
+  static comm::grid_transfer transfer(const tensor_state& t, const layout& from, const layout& to) {
+    comm::grid_transfer made{t.element, t.global, from, to, {}};
+    for (int i = 0; i < t.global.rank; ++i) made.position[i] = i;
+    return made;
+  }
+
+  grid alone_;
+  std::int64_t bytes_;
+  std::shared_ptr<void> all_{};
+};
+
 } // namespace detail
+
+/// The whole tensor in host memory, row-major, on one rank of the communicator; empty on the others. Partial values are
+/// reduced first. Collective over the communicator of the grid; ranks that are not devices call it too. Communication:
+/// one message from each shard; a partial tensor also needs one all-reduce. Throws mesh_error on all ranks if there is
+/// no such rank or the ranks do not name the same one.
+template <class T, auto Layout>
+std::vector<T> gather_to(const tensor<T, Layout>& x, int rank) {
+  detail::whole_on_rank whole(x.state(), rank);
+  const auto n = whole.is_here() ? as_size(x.size()) : 0;
+  const auto host = std::make_unique<T[]>(n);
+  whole.gather(x.state(), host.get());
+  return std::vector<T>(host.get(), host.get() + n);
+}
+/// Gives a tensor the elements that one rank of the communicator has in host memory, row-major; `all` is not read on
+/// the others. Collective over the communicator of the grid; ranks that are not devices call it too. Communication: one
+/// message to each device. Throws mesh_error as `gather_to` does, and shape_error on all ranks if `all` does not have
+/// as many elements as the tensor.
+template <class T, auto Layout>
+void scatter_from(std::span<const std::type_identity_t<T>> all, int rank, const tensor<T, Layout>& x) {
+  detail::whole_on_rank whole(x.state(), rank);
+  std::int64_t given = std::ssize(all);
+  x.get_grid().state().guarded([&] {
+    comm::check(MPI_Bcast(&given, 1, MPI_INT64_T, rank, x.get_grid().state().everyone().handle), "MPI_Bcast");
+  });
+  if (given != x.size()) raise<shape_error>(wording::elements_given(x.size(), given));
+  whole.scatter(x.state(), all.data());
+}
 
 /// Copies a tensor into one with the same dims, in any order, on another mesh, grid, subset of the ranks, or layout.
 /// Every device receives exactly the elements that it lacks, directly from a device that has them.
@@ -90,7 +156,9 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
           bound = here.keep_bound(&detail::copy_key<types>, key,
                                   std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target)));
         }
-        as<comm::grid_copy>(bound)->run(source.data, target.data);
+        const void* const values = source.packed();
+        as<comm::grid_copy>(bound)->run(values, target.begin_writing());
+        target.end_writing();
       });
     });
   }

@@ -10,19 +10,20 @@
 namespace cleave::inline v0::detail {
 
 /// What a tensor is whatever its type: a value, whose copies have memory of their own. Compiled once for all types.
+/// Its state comes from `new`: std::make_shared would be some thirty functions more for the compiler.
 class tensor_handle {
  public:
   tensor_handle() = default;
   /// New memory, filled with zeros.
   tensor_handle(const grid& g, const spec& s, const layout& where, element e, std::span<const std::int64_t> extents)
-      : state_(std::make_shared<tensor_state>(make_state(g, s, where, e, extents, nullptr))) {
+      : state_(new tensor_state(make_state(g, s, where, e, extents, nullptr))) {
     state_->data = state_->memory.get();
     zero_bytes(state_->data, state_->bytes());
   }
   /// The memory of a View, which `owner` keeps.
   tensor_handle(const grid& g, const spec& s, const layout& where, element e, std::span<const std::int64_t> extents,
                 const given_view& view)
-      : state_(std::make_shared<tensor_state>(make_state(g, s, where, e, extents, &view))) {
+      : state_(new tensor_state(make_state(g, s, where, e, extents, &view))) {
     state_->wraps = true;
   }
   void own(std::shared_ptr<void> owner, void* data) {
@@ -32,8 +33,11 @@ class tensor_handle {
 
   tensor_handle(const tensor_handle& other) {
     if (!other.state_) return;
-    state_ = std::make_shared<tensor_state>(*other.state_);
+    state_.reset(new tensor_state(*other.state_));
     state_->wraps = false;
+    state_->strided = nullptr;
+    state_->read_only = false;
+    state_->contiguous.reset();
     state_->memory = allocate(state_->bytes());
     state_->data = state_->memory.get();
     copy_values(other);
@@ -66,12 +70,12 @@ class tensor_handle {
   bool has_data() const { return state_ != nullptr; }
   /// Throws grid_error if there is no data.
   const tensor_state& state() const {
-    if (!state_) throw grid_error(wording::grid_missing());
+    if (!state_) raise<grid_error>(wording::grid_missing());
     return *state_;
   }
   /// The shard. Throws environment_error after Kokkos::finalize, which frees it.
   void* data() const {
-    if (Kokkos::is_finalized()) throw environment_error(wording::finalised("Kokkos"));
+    if (Kokkos::is_finalized()) raise<environment_error>(wording::finalised("Kokkos"));
     return state().data;
   }
   /// Of a partial value the device with coordinate 0 on the partial axes carries all, the others the identity.
@@ -80,10 +84,16 @@ class tensor_handle {
       if (state().where.unreduced().contains(a) && state().grid.here()[a] != 0) return false;
     return true;
   }
+  /// Contiguous memory for the shard's elements; `state().end_writing()` puts them into the shard.
+  void* begin_writing() const {
+    data();
+    return state().begin_writing();
+  }
   /// Fills the shard from the host.
   void write(const void* host) const {
     wait_for_kernels();
-    copy_bytes<memory_space, Kokkos::HostSpace>(data(), host, state().bytes());
+    copy_bytes<memory_space, Kokkos::HostSpace>(begin_writing(), host, state().bytes());
+    state().end_writing();
   }
 
  private:
@@ -91,18 +101,21 @@ class tensor_handle {
   /// View.
   bool takes(const tensor_handle& other) const {
     const tensor_state &mine = *state_, &theirs = *other.state_;
-    if (mine.wraps && !(mine.grid == theirs.grid)) throw grid_error(wording::grids_differ());
+    if (mine.wraps && !(mine.grid == theirs.grid)) raise<grid_error>(wording::grids_differ());
     bool same = mine.grid == theirs.grid;
     for (int i = 0; i < mine.global.rank; ++i) {
       same = same && mine.global[i] == theirs.global[i];
       if (mine.wraps && mine.global[i] != theirs.global[i])
-        throw shape_error(wording::extents_differ(mine.dims->dims[i].dim.name, mine.global[i], theirs.global[i]));
+        raise<shape_error>(wording::extents_differ(mine.dims->dims[i].dim.name, mine.global[i], theirs.global[i]));
     }
     return same;
   }
   void copy_values(const tensor_handle& other) {
     wait_for_kernels();
-    copy_bytes(state_->data, other.state_->data, state_->bytes());
+    // First, since both may be one View.
+    const void* const from = other.state_->packed();
+    copy_bytes(state_->begin_writing(), from, state_->bytes());
+    state_->end_writing();
   }
 
   std::shared_ptr<tensor_state> state_{};

@@ -41,7 +41,7 @@ auto number_beside(const tensor<T, Layout>& t) {
 /// Collective.
 template <class F, bool WithValue, std::size_t... Which, class... Args>
 auto made(const expression<detail::gradient_body<F, WithValue, Which...>, Args...>& statement) {
-  std::tuple all(detail::made_like(std::get<Which>(statement.args).it)...);
+  std::tuple all(detail::made_like(detail::item_at<Which>(statement.args).it)...);
   auto gradients = detail::one_or_tuple(std::move(all));
   if constexpr (WithValue) {
     using returned = decltype(F{}(std::declval<detail::given<Args>&>()...));

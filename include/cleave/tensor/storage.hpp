@@ -31,6 +31,24 @@ constexpr layout layout_of(const spec& s) {
     if (s.mesh.find(name) >= 0) l.set_partial(l.unreduced().with(s.mesh.find(name)), s.combine);
   return l;
 }
+struct tensor_state;
+struct runnable;
+namespace detail {
+struct call_operand;
+} // namespace detail
+
+/// What is done with shards that are not contiguous. Programs that wrap no Views do not compile it.
+struct strided_shard {
+  /// Agrees on a number for the strides that the ranks have, and on whether kernels may use the View itself. Collective
+  /// over the communicator of the grid.
+  void (*classify)(tensor_state&);
+  /// Runs a plan of which some arguments or results are such shards.
+  void (*run)(const runnable&, const detail::call_operand*);
+  /// Copies the elements of a shard to contiguous memory, and back.
+  void (*pack)(const tensor_state&, void* packed);
+  void (*unpack)(const tensor_state&, const void* packed);
+};
+
 /// A tensor's data on one device, and where they belong.
 struct tensor_state {
   cleave::grid grid{};
@@ -45,16 +63,55 @@ struct tensor_state {
   void* data = nullptr;
   /// Whether the memory is a View of the caller.
   bool wraps = false;
+  /// Of a View that is not contiguous its strides, by position, and what is done with it; else null.
+  strides stride{};
+  const strided_shard* strided = nullptr;
+  /// The same number on all ranks for tensors that have the same strides on each rank.
+  std::int64_t stride_class = 0;
+  /// Whether the elements of each row lie side by side, on all ranks, so that kernels may use the View itself.
+  bool unit_rows = false;
+  /// Whether it is a View of constants.
+  bool read_only = false;
+  /// Contiguous memory for what cannot use the View itself: allocated when it is first needed, and kept.
+  mutable std::shared_ptr<void> contiguous{};
 
   std::int64_t elements() const { return grid.active() ? local.elements() : 0; }
   std::int64_t bytes() const { return elements() * size_of(element); }
+
+  /// The shard's memory, or contiguous memory beside it, whose elements are undefined. Throws view_error if the View is
+  /// one of constants.
+  void* begin_writing() const {
+    require_writable();
+    return strided == nullptr ? data : beside();
+  }
+  void require_writable() const {
+    if (read_only) raise<view_error>(wording::view_is_read_only());
+  }
+  /// Ends what `begin_writing` began.
+  void end_writing() const {
+    if (strided != nullptr) strided->unpack(*this, contiguous.get());
+  }
+  /// The shard in contiguous memory.
+  const void* packed() const {
+    if (strided == nullptr) return data;
+    strided->pack(*this, beside());
+    return contiguous.get();
+  }
+
+ private:
+  void* beside() const {
+    if (!contiguous) contiguous = allocate(bytes());
+    return contiguous.get();
+  }
 };
 
 /// Extents and strides of a View that is to become a shard.
 struct given_view {
   int rank = 0;
   fixed_array<std::int64_t, max_rank> extent{};
-  fixed_array<std::int64_t, max_rank> stride{};
+  strides stride{};
+  bool read_only = false;
+  const strided_shard* access = nullptr;
 };
 
 namespace detail {
@@ -65,15 +122,29 @@ struct view_fault {
   std::int64_t what = none, dim = 0, expected = 0, got = 0;
 };
 
+/// Whether a View has the extents of a shard, and memory for each element.
 inline view_fault check_view(const given_view& v, const shape& local) {
   if (v.rank != local.rank) return {view_fault::rank, 0, local.rank, v.rank};
-  const auto stride = strides_of(local);
   for (int i = 0; i < local.rank; ++i)
     if (v.extent[i] != local[i]) return {view_fault::extent, i, local[i], v.extent[i]};
+  // In the order of their strides, each dim steps over all elements of those before it.
   if (local.elements() != 0)
-    for (int i = 0; i < local.rank; ++i)
-      if (local[i] > 1 && v.stride[i] != stride[i]) return {view_fault::stride, i, stride[i], v.stride[i]};
+    for (int i = 0; i < local.rank; ++i) {
+      std::int64_t least = 1;
+      for (int j = 0; j < local.rank; ++j)
+        if (local[j] > 1 && (v.stride[j] < v.stride[i] || (v.stride[j] == v.stride[i] && j > i)))
+          least += (local[j] - 1) * v.stride[j];
+      if (local[i] > 1 && v.stride[i] < least) return {view_fault::stride, i, least, v.stride[i]};
+    }
   return {};
+}
+/// Whether its elements lie as those of a shard of its own.
+inline bool is_contiguous(const given_view& v, const shape& local) {
+  const strides stride = strides_of(local);
+  bool same = true;
+  for (int i = 0; i < local.rank && local.elements() != 0; ++i)
+    same = same && (local[i] == 1 || v.stride[i] == stride[i]);
+  return same;
 }
 
 /// Whether 64 bits can count the bytes of a whole tensor.
@@ -90,8 +161,8 @@ inline bool countable(std::span<const std::int64_t> extents, element e) {
 /// lowest rank whose View does not fit; the bytes that could not be had, and where.
 class shard_agreement {
  public:
-  shard_agreement(std::span<const std::int64_t> extents, const view_fault& misfit, std::int64_t missing_bytes,
-                  const comm::group& everyone)
+  shard_agreement(std::span<const std::int64_t> extents, const view_fault& misfit, bool is_strided,
+                  std::int64_t missing_bytes, const comm::group& everyone)
       : everyone_(everyone) {
     mine_[0] = std::ssize(extents);
     for (std::size_t i = 0; i < max_rank && i < extents.size(); ++i) mine_[i + 1] = extents[i];
@@ -99,6 +170,7 @@ class shard_agreement {
     mine_[teller] = misfit.what == view_fault::none ? -everyone.size : -everyone.rank;
     mine_[bytes] = missing_bytes;
     mine_[without] = missing_bytes == 0 ? -1 : everyone.rank;
+    mine_[strided] = is_strided ? 1 : 0;
   }
   void reach(grid_state& on) {
     on.guarded([&] {
@@ -109,21 +181,23 @@ class shard_agreement {
   void check_extents(const spec& s, const layout& where, const axis_sizes& sizes) const {
     const std::int64_t rank = std::ssize(s.dims);
     if (all_[0] != rank || -all_[fields] != rank)
-      throw shape_error(wording::extents_needed(rank, all_[0] != rank ? all_[0] : -all_[fields]));
+      raise<shape_error>(wording::extents_needed(rank, all_[0] != rank ? all_[0] : -all_[fields]));
     for (int i = 0; i < rank; ++i) {
       const dim_ref dim = s.dims[i].dim;
       const std::int64_t most = all_[i + 1], least = -all_[fields + i + 1];
-      if (most != least) throw shape_error(wording::extents_disagree(dim.name, least, most));
-      if (most < 0) throw shape_error(wording::extent_negative(dim.name, most));
+      if (most != least) raise<shape_error>(wording::extents_disagree(dim.name, least, most));
+      if (most < 0) raise<shape_error>(wording::extent_negative(dim.name, most));
       if (dim.extent != dynamic && dim.extent != most)
-        throw shape_error(wording::extent_fixed(dim.name, dim.extent, most));
+        raise<shape_error>(wording::extent_fixed(dim.name, dim.extent, most));
       if (const std::int64_t parts = sizes.product(where[i]); dim.divisible && most % parts != 0)
-        throw shape_error(wording::extent_not_divisible(dim.name, parts, most));
+        raise<shape_error>(wording::extent_not_divisible(dim.name, parts, most));
     }
   }
+  /// Whether the View of any rank is not contiguous.
+  bool any_strided() const { return all_[strided] != 0; }
   void check_memory() const {
     if (all_[without] >= 0)
-      throw memory_error(wording::rank_out_of_memory(all_[bytes], "the shard of a tensor", all_[without]));
+      raise<memory_error>(wording::rank_out_of_memory(all_[bytes], "the shard of a tensor", all_[without]));
   }
   /// Throws what the lowest rank found whose View does not fit.
   void check_views(grid_state& on, const spec& s, const view_fault& misfit) const {
@@ -132,15 +206,15 @@ class shard_agreement {
     std::int64_t words[4] = {misfit.what, misfit.dim, misfit.expected, misfit.got};
     on.guarded(
         [&] { comm::check(MPI_Bcast(words, 4, MPI_INT64_T, comm::rank_number(who), everyone_.handle), "MPI_Bcast"); });
-    if (words[0] == view_fault::rank) throw view_error(wording::view_rank(words[2], words[3]));
+    if (words[0] == view_fault::rank) raise<view_error>(wording::view_rank(words[2], words[3]));
     const std::string_view dim = s.dims[words[1]].dim.name;
-    throw view_error(words[0] == view_fault::extent ? wording::view_extent(dim, words[2], words[3], who)
-                                                    : wording::view_stride(dim, words[2], words[3], who));
+    raise<view_error>(words[0] == view_fault::extent ? wording::view_extent(dim, words[2], words[3], who)
+                                                     : wording::view_stride(dim, words[2], words[3], who));
   }
 
  private:
   static constexpr int fields = max_rank + 1, teller = 2 * fields, bytes = teller + 1, without = teller + 2,
-                       told = teller + 3;
+                       strided = teller + 3, told = teller + 4;
   const comm::group& everyone_;
   std::int64_t mine_[told] = {}, all_[told] = {};
 };
@@ -151,7 +225,7 @@ class shard_agreement {
 /// shape_error, view_error or memory_error on all ranks alike.
 inline tensor_state make_state(const grid& g, const spec& s, const layout& where, element e,
                                std::span<const std::int64_t> extents, const given_view* view) {
-  if (g.mesh() != s.mesh) throw grid_error(wording::grid_of_another_mesh());
+  if (g.mesh() != s.mesh) raise<grid_error>(wording::grid_of_another_mesh());
   require_kokkos();
   grid_state& on = g.state();
   if (on.everyone().size == on.world().size) on.same_call("the construction of a tensor", 0, 0);
@@ -162,22 +236,29 @@ inline tensor_state make_state(const grid& g, const spec& s, const layout& where
   t.element = e;
   t.global.rank = s.rank();
   detail::view_fault misfit;
-  bool allocated = true, usable = extents.size() == s.dims.size() && detail::countable(extents, e);
+  bool allocated = true, is_strided = false, usable = extents.size() == s.dims.size() && detail::countable(extents, e);
   for (std::int64_t n : extents) usable = usable && n >= 0;
   if (usable) {
     for (std::size_t i = 0; i < extents.size(); ++i) t.global[i] = extents[i];
     if (on.active()) t.held = box_of(t.global, where, on.here(), on.sizes());
     t.held.rank = t.global.rank;
     t.local = t.held.extents();
-    if (view != nullptr) misfit = detail::check_view(*view, t.local);
+    if (view != nullptr)
+      misfit = detail::check_view(*view, t.local), is_strided = !detail::is_contiguous(*view, t.local);
     else allocated = try_allocate(t.bytes(), t.memory);
   }
-  detail::shard_agreement all(extents, misfit, allocated ? 0 : t.bytes(), on.everyone());
+  detail::shard_agreement all(extents, misfit, is_strided, allocated ? 0 : t.bytes(), on.everyone());
   all.reach(on);
   all.check_extents(s, where, on.sizes());
-  if (!detail::countable(extents, e)) throw shape_error(wording::too_many_bytes());
+  if (!detail::countable(extents, e)) raise<shape_error>(wording::too_many_bytes());
   all.check_memory();
   all.check_views(on, s, misfit);
+  if (view != nullptr && (all.any_strided() || view->read_only)) {
+    t.read_only = view->read_only;
+    t.stride = view->stride;
+    t.strided = view->access;
+    t.strided->classify(t);
+  }
   return t;
 }
 
@@ -199,7 +280,7 @@ inline indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const l
   };
   const layout whole = where.reduced();
   std::shared_ptr<void> reduced;
-  const void* from = t.data;
+  const void* from = t.packed();
   if (where.unreduced() != 0) {
     reduced = through(std::type_identity<comm::all_reduce>{}, where, whole, from, t.bytes(), where.unreduced());
     from = reduced.get();

@@ -7,6 +7,7 @@
 #include <cleave/layout/sharding.hpp>
 #include <cleave/storage/as.hpp>
 #include <cleave/tensor/handle.hpp>
+#include <cleave/tensor/strided.hpp>
 #include <cleave/type/abstract.hpp>
 
 #include <algorithm>
@@ -33,6 +34,16 @@ struct view_data : view_data<T*, Rank - 1> {};
 template <class T>
 struct view_data<T, 0> : std::type_identity<T> {};
 
+/// A std::mdspan, or what has its members.
+template <class S>
+concept SpanOfElements = requires(const S& s) {
+  typename S::element_type;
+  { s.data_handle() } -> std::convertible_to<const typename S::element_type*>;
+  { S::rank() } -> std::convertible_to<std::size_t>;
+  { s.extent(S::rank()) } -> std::integral;
+  { s.stride(S::rank()) } -> std::integral;
+};
+
 } // namespace detail
 
 /// A tensor that is sharded over a grid. Each device has a contiguous LayoutRight shard, in the written order of the
@@ -52,6 +63,9 @@ class tensor {
   /// The type of `view()`: the shard as an unmanaged View.
   using view_type = Kokkos::View<typename detail::view_data<T, rank>::type, Kokkos::LayoutRight, memory_space,
                                  Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  /// The type of `strided_view()`.
+  using strided_view_type = Kokkos::View<typename detail::view_data<T, rank>::type, Kokkos::LayoutStride, memory_space,
+                                         Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   static_assert(sizeof(detail::checked_element<T>) != 0);
 
   /// A tensor without data. Assign another tensor to it before use.
@@ -64,9 +78,12 @@ class tensor {
   tensor(const grid& g, const extents_type& extents) : tensor(g, std::span<const std::int64_t>(extents)) {}
   tensor(const grid& g, std::span<const std::int64_t> extents)
       : handle_(g, sharding_type::value, where, element_of<T>, extents) {}
-  /// Wraps a shard that the caller owns. The View is kept alive and not copied. Collective over the communicator of the
-  /// grid. Throws view_error on all ranks if the View of any rank does not have the extents of its shard or is not
-  /// contiguous in LayoutRight order.
+  /// Wraps a shard that the caller owns. The View is kept alive and not copied. It may have any layout: a subview, a
+  /// padded View, the interior of a View with ghosts. Steps that go through the elements one by one, products, and the
+  /// exchange of halos use a View in place if the elements of its last dim lie side by side. Other steps use a
+  /// contiguous copy, which the tensor keeps. Nothing can be assigned to a tensor that wraps a View of constants.
+  /// Collective over the communicator of the grid. Throws view_error on all ranks if the View of any rank does not have
+  /// the extents of its shard, or shows one element several times.
   template <class Data, class... Properties>
   tensor(const grid& g, std::initializer_list<std::int64_t> extents, const Kokkos::View<Data, Properties...>& view)
       : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end()), view) {}
@@ -76,23 +93,19 @@ class tensor {
   template <class Data, class... Properties>
   tensor(const grid& g, std::span<const std::int64_t> extents, const Kokkos::View<Data, Properties...>& view) {
     using user_view = Kokkos::View<Data, Properties...>;
-    if constexpr (!std::is_same_v<typename user_view::value_type, T>)
-      say(rejection<fault::view_elements_differ, typename user_view::value_type, T>);
     if constexpr (!Kokkos::SpaceAccessibility<execution_space, typename user_view::memory_space>::accessible)
       say(rejection<fault::view_out_of_reach, typename user_view::memory_space>);
-    given_view given;
-    given.rank = std::integral_constant<int, user_view::rank()>();
-    for (std::size_t i = 0; i < user_view::rank(); ++i) {
-      given.extent[i] = static_cast<std::int64_t>(view.extent(i));
-      given.stride[i] = static_cast<std::int64_t>(view.stride(i));
-    }
-    handle_ = detail::tensor_handle(g, sharding_type::value, where, element_of<T>, extents, given);
     // After finalize Kokkos would abort where a View is destroyed.
-    handle_.own(std::shared_ptr<void>(new user_view(view),
-                                      [](void* kept) {
-                                        if (!Kokkos::is_finalized()) delete as<user_view>(kept);
-                                      }),
-                view.data());
+    wrap<typename user_view::value_type>(g, extents, view, view.data(),
+                                         std::shared_ptr<void>(new user_view(view), [](void* kept) {
+                                           if (!Kokkos::is_finalized()) delete as<user_view>(kept);
+                                         }));
+  }
+  /// Wraps a shard of a `std::mdspan`, or of what has its members. The caller keeps its memory, which Kokkos' default
+  /// execution space must be able to access. Otherwise as for a View.
+  template <detail::SpanOfElements Span>
+  tensor(const grid& g, const extents_type& extents, const Span& span) {
+    wrap<typename Span::element_type>(g, extents, span, span.data_handle(), {});
   }
 
   /// A tensor with the same values in memory of its own. No communication.
@@ -155,17 +168,32 @@ class tensor {
   /// The number of elements of this device's shard.
   std::int64_t local_size() const { return state().elements(); }
 
-  /// A pointer to this device's shard. The shard is empty on ranks that are not devices of the grid. Throws
-  /// environment_error after Kokkos::finalize, which frees it.
+  /// A pointer to the first element of this device's shard. The shard is empty on ranks that are not devices of the
+  /// grid. Throws environment_error after Kokkos::finalize, which frees it.
   T* data() const { return as<T>(handle_.data()); }
   /// This device's shard as an unmanaged LayoutRight View in Kokkos' default memory space. It stays valid while a
-  /// handle of the tensor exists.
-  view_type view() const { return make_view(std::make_integer_sequence<int, rank>{}); }
+  /// handle of the tensor exists. Throws view_error if the tensor wraps a View that is not contiguous.
+  view_type view() const {
+    if (state().strided != nullptr) raise<view_error>(wording::view_is_strided());
+    return make_view(std::make_integer_sequence<int, rank>{});
+  }
+  /// The same with the strides of the View that the tensor wraps, for any tensor.
+  strided_view_type strided_view() const {
+    Kokkos::LayoutStride layout;
+    const cleave::strides own = state().strided != nullptr ? state().stride : strides_of(state().local);
+    for (std::size_t i = 0; i < std::size_t{rank}; ++i) {
+      layout.dimension[i] = as_size(state().local[i]);
+      layout.stride[i] = as_size(own[i]);
+    }
+    return strided_view_type(data(), layout);
+  }
 
   /// Sets all elements to one value. No communication.
   const tensor& fill(T value) const {
-    if (is_identity_here()) fill_identity(data(), local_size(), element_of<T>, where.combine());
-    else fill_elements(data(), local_size(), value);
+    T* const at = as<T>(handle_.begin_writing());
+    if (is_identity_here()) fill_identity(at, local_size(), element_of<T>, where.combine());
+    else fill_elements(at, local_size(), value);
+    state().end_writing();
     return *this;
   }
   /// Sets every element to `f(indices)`, where `indices` is the array of its global indices. `f` is evaluated on the
@@ -173,7 +201,8 @@ class tensor {
   template <class F>
   const tensor& fill_by(F&& f) const {
     if (is_identity_here()) {
-      fill_identity(data(), local_size(), element_of<T>, where.combine());
+      fill_identity(handle_.begin_writing(), local_size(), element_of<T>, where.combine());
+      state().end_writing();
       return *this;
     }
     const auto host = std::make_unique<T[]>(as_size(local_size()));
@@ -207,7 +236,7 @@ class tensor {
   T item() const
     requires(rank == 0)
   {
-    if (!get_grid().active()) throw grid_error(wording::grid_elsewhere());
+    if (!get_grid().active()) raise<grid_error>(wording::grid_elsewhere());
     return to_global()[0];
   }
 
@@ -215,6 +244,22 @@ class tensor {
   const tensor_state& state() const { return handle_.state(); }
 
  private:
+  /// `U` is T, or const T for memory that is only read.
+  template <class U, class View>
+  void wrap(const grid& g, std::span<const std::int64_t> extents, const View& view, const void* at,
+            std::shared_ptr<void> owner) {
+    if constexpr (!std::is_same_v<std::remove_const_t<U>, T>) say(rejection<fault::view_elements_differ, U, T>);
+    given_view given;
+    given.rank = int(View::rank());
+    for (int i = 0; i < given.rank; ++i) {
+      given.extent[i] = std::int64_t(view.extent(as_size(i)));
+      given.stride[i] = std::int64_t(view.stride(as_size(i)));
+    }
+    given.read_only = std::is_const_v<U>;
+    given.access = &detail::strided_shards;
+    handle_ = detail::tensor_handle(g, sharding_type::value, where, element_of<T>, extents, given);
+    handle_.own(std::move(owner), const_cast<void*>(at));
+  }
   static constexpr int position_of(std::string_view name) { return sharding_type::value.find(name); }
   static extents_type cut(const shape& s) {
     extents_type e{};

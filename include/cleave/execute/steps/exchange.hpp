@@ -12,7 +12,7 @@ namespace cleave::inline v0 {
 
 class exchange_step final : public bound_step {
  public:
-  exchange_step(const binder& b, const step& s) : step_(s), exchange_(b.grid, spec_of(b, s)) {}
+  [[gnu::cold]] exchange_step(const binder& b, const step& s) : step_(s), exchange_(b.grid, spec_of(b, s)) {}
   // While it is in flight others use the common scratch memory.
   comm::scratch_bytes shared_bytes() const override {
     return step_.in_flight ? comm::scratch_bytes{} : exchange_.needs();
@@ -33,10 +33,13 @@ class exchange_step final : public bound_step {
   bool communicates() const { return exchange_.communicates(); }
 
  private:
-  static comm::exchange_spec spec_of(const binder& b, const step& s) {
+  [[gnu::cold]] static comm::exchange_spec spec_of(const binder& b, const step& s) {
     const program_view& p = b.program;
     comm::exchange_spec e;
-    for (std::uint16_t in : s.in) e.in.push_back(p.buffers[in]);
+    for (std::uint16_t in : s.in) {
+      e.in.push_back(p.buffers[in]);
+      if (b.given != nullptr) e.in_strides.push_back(strides_in(b.addresses(p.buffers[in])));
+    }
     e.out = b.result(s);
     for (const dim_map& m : p.maps.subspan(s.first_map, s.maps)) e.maps.push_back(m);
     if (e.is_region())

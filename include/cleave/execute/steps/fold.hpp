@@ -14,7 +14,7 @@ namespace cleave::inline v0 {
 
 class fold_step final : public bound_step {
  public:
-  fold_step(const binder& b, const step& s, const fold_functions& code) : step_(s), code_(code) {
+  [[gnu::cold]] fold_step(const binder& b, const step& s, const fold_functions& code) : step_(s), code_(code) {
     detail::loop_binder(b, s).bind_fold(loops_, code.inner_folded);
     cut_fold(loops_, code.inner_folded);
     in_order_ = inner_dim_of(s, b.program.buffers, b.program.maps).position == s.loop.rank - 1;

@@ -14,7 +14,7 @@ class gemm_step final : public bound_step {
   /// Runs a product of some element type.
   using runner = void (*)(const bound_gemm&, const void* left, const void* right, void* result, char* scratch);
 
-  gemm_step(const binder& b, const step& s, runner run) : step_(s), run_(run) {
+  [[gnu::cold]] gemm_step(const binder& b, const step& s, runner run) : step_(s), run_(run) {
     const gemm_dims dims = as_gemm(s);
     const buffer* const arrays[3] = {&b.operand(s, 0), &b.operand(s, 1), &b.result(s)};
     for (int x = 0; x < 3; ++x) {
@@ -38,14 +38,14 @@ class gemm_step final : public bound_step {
 
  private:
   /// Adds a dim to a group. All arrays that have it must agree on its extent.
-  void append(gemm_group& g, const binder& b, const buffer* const (&arrays)[3], dim_id d) const {
+  [[gnu::cold]] void append(gemm_group& g, const binder& b, const buffer* const (&arrays)[3], dim_id d) const {
     std::int64_t extent = -1, stride[3] = {};
     for (int x = 0; x < 3; ++x) {
       const int position = arrays[x]->type.find(d);
       if (position < 0) continue;
       const std::int64_t own = extents_[x][position];
       if (extent >= 0 && own != extent)
-        throw shape_error(wording::plan_inconsistent(name_of(step_.code), b.program.dims[d].name, extent, own));
+        raise<shape_error>(wording::plan_inconsistent(name_of(step_.code), b.program.dims[d].name, extent, own));
       extent = own;
       stride[x] = stride_along(*arrays[x], address_[x], d);
     }

@@ -14,7 +14,7 @@ namespace cleave::inline v0 {
 
 class loop_step final : public bound_step {
  public:
-  loop_step(const binder& b, const step& s) : begin_(b.number_of(s)), end_(begin_ + 1) {
+  [[gnu::cold]] loop_step(const binder& b, const step& s) : begin_(b.number_of(s)), end_(begin_ + 1) {
     const program_view& p = b.program;
     for (std::size_t depth = 1; depth > 0; ++end_) {
       if (p.steps[end_].kind == step_kind::loop_begin) ++depth;

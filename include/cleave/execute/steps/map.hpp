@@ -18,7 +18,7 @@ namespace cleave::inline v0 {
 
 class map_step final : public bound_step {
  public:
-  map_step(const binder& b, const step& s, const map_functions& code) : step_(s), code_(code) {
+  [[gnu::cold]] map_step(const binder& b, const step& s, const map_functions& code) : step_(s), code_(code) {
     detail::loop_binder(b, s).bind_map(loops_);
     large_ = may_store_past_caches(loops_, size_of(b.result(s).type.element));
     if (s.in.size() != 1 || s.ops != 1) return;
@@ -68,7 +68,7 @@ struct map_code {
 /// A map in several boxes: it reads a shard and its halo, or its expression depends on ranges of indices.
 class boxed_map_step final : public bound_step {
  public:
-  boxed_map_step(const binder& b, const step& s, const map_code& code)
+  [[gnu::cold]] boxed_map_step(const binder& b, const step& s, const map_code& code)
       : step_(s), boxes_(detail::box_binder(b, s, code.functions, code.selects).bind()),
         rolling_(boxes_, fitting(b, s)), awaited_(detail::awaited_by(b.program, b.number_of(s))),
         free_(rows_without_waiting(boxes_)) {}

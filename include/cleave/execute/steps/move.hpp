@@ -80,7 +80,7 @@ class reduce_joiner {
   bool alike(const step& a, const step& b) const {
     return reduce_alike(a, b_.result(a).type.element, b, b_.result(b).type.element);
   }
-  void join_within(std::size_t first, std::size_t end) {
+  [[gnu::cold]] void join_within(std::size_t first, std::size_t end) {
     for (std::size_t i = first; i < end; ++i) {
       const step& s = b_.program.steps[i];
       const std::int64_t bytes = b_.bytes(b_.result(s));
@@ -92,7 +92,7 @@ class reduce_joiner {
     }
     close();
   }
-  void close() {
+  [[gnu::cold]] void close() {
     if (members_.size() > 1) {
       bound_[members_[0]] = make_step<combined_all_reduces>(b_, b_.program.steps[members_[0]], parts_, length_);
       for (std::size_t m = 1; m < members_.size(); ++m) bound_[members_[m]] = make_step<combined_before>();
@@ -122,7 +122,7 @@ class reduce_joiner {
   std::int64_t length_ = 0;
 };
 
-inline void join_reduces(const binder& b, indexed_vector<std::unique_ptr<bound_step>>& bound) {
+[[gnu::cold]] inline void join_reduces(const binder& b, indexed_vector<std::unique_ptr<bound_step>>& bound) {
   reduce_joiner(b, bound).join();
 }
 
@@ -136,7 +136,7 @@ constexpr bool has_reduces_to_join(const program_view& p) {
 }
 
 template <kind Move>
-std::unique_ptr<bound_step> bind_move(const binder& b, const step& s, const void*) {
+[[gnu::cold]] std::unique_ptr<bound_step> bind_move(const binder& b, const step& s, const void*) {
   return make_step<move_step>(s, comm::make_move<Move>(b.grid, transfer_of(b, s)));
 }
 

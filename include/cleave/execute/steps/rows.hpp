@@ -12,7 +12,7 @@ namespace cleave::inline v0 {
 namespace detail {
 
 template <class T, class I, bool Scatters>
-std::unique_ptr<bound_step> bind_rows(const binder& b, const step& s, const void*) {
+[[gnu::cold]] std::unique_ptr<bound_step> bind_rows(const binder& b, const step& s, const void*) {
   using lookup = std::conditional_t<Scatters, comm::row_scatter<T, I>, comm::row_gather<T, I>>;
   const buffer &first = b.operand(s, 0), &indices = b.operand(s, 1), &out = b.result(s);
   const buffer &table = Scatters ? out : first, &rows = Scatters ? first : out;

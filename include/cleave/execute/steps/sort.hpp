@@ -17,7 +17,7 @@ class search_step final : public bound_step {
     const buffer &sorted = b.operand(s, 0), &values = b.operand(s, 1), &out = b.result(s);
     const dim_id along = dim_along(s);
     if (b.at[along] > std::numeric_limits<std::int32_t>::max())
-      throw shape_error(wording::too_long_to_index(b.at[along]));
+      raise<shape_error>(wording::too_long_to_index(b.at[along]));
     const addressing in_sorted = b.addresses(sorted), in_values = b.addresses(values);
     const shape extents = b.local(out);
     for (int i = 0; i < out.type.rank; ++i)

@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/functions.hpp>
+#include <cleave/expr/movement.hpp>
+#include <cleave/sparse/kernels.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+// A sparse matrix is an aggregate of tensors, as a struct of weights is. So it is an argument of functions like any
+// other, loops and solvers may capture it, and a plan knows its sizes.
+
+namespace cleave::inline v0::sparse {
+
+namespace detail {
+
+/// The name of a dim that a matrix makes for itself: a word and the names of its own dims.
+template <text Word, class Rows, class Columns>
+struct dim_name {
+  static constexpr std::string_view rows = Rows::ref.name, columns = Columns::ref.name;
+  static constexpr std::size_t length = Word.view().size() + rows.size() + columns.size() + 2;
+  static constexpr text<length + 1> made = [] {
+    char letters[length + 1]{};
+    std::size_t at = 0;
+    for (const std::string_view part : {Word.view(), std::string_view(" "), rows, std::string_view(","), columns})
+      for (const char c : part) letters[at++] = c;
+    return text<length + 1>(letters);
+  }();
+  using type = dim<made>;
+};
+
+/// What a matrix is made of, as types.
+template <class Mesh, class Rows, class Axis, class Columns>
+struct names {
+  using rows = Rows;
+  using columns = Columns;
+  using axis = Axis;
+  using mesh_type = Mesh;
+  using part = typename dim_name<"part", Rows, Columns>::type;
+  using entry = typename dim_name<"entry", Rows, Columns>::type;
+  using sent = typename dim_name<"sent", Rows, Columns>::type;
+  using halo = typename dim_name<"halo", Rows, Columns>::type;
+  using peer = typename dim_name<"peer", Rows, Columns>::type;
+  using peer_and_all = typename dim_name<"count", Rows, Columns>::type;
+  template <class T, class Along>
+  using per_device = tensor<T, Mesh{}(part{} / Axis{}, Along{})>;
+
+  /// One dim of which each device has a part, and others.
+  static constexpr spec layout_of(dim_ref divided) {
+    spec s;
+    s.mesh = Mesh::value;
+    placement p(divided);
+    p.axes.push_back(Axis::info.name);
+    s.dims.push_back(p);
+    return s;
+  }
+};
+
+template <class Sharding, class Columns>
+struct names_of;
+template <class Mesh, class Unreduced, class Rows, class Axis, class Columns>
+struct names_of<sharding<Mesh, Unreduced, sharded_dim<Rows, Axis>>, Columns> {
+  using type = names<Mesh, Rows, Axis, Columns>;
+};
+
+/// The steps of a product, recorded.
+template <class T, class Names>
+struct product {
+  using rows = typename Names::rows;
+  using columns = typename Names::columns;
+
+  recorder& in;
+  source where;
+
+  constexpr value placed(const value& x, const spec& s) const { return reshard(operand(x, where.file, where.line), s); }
+  /// A tensor that is one row for each device.
+  template <class Along>
+  constexpr value per_device(const value& x) const {
+    spec s = Names::layout_of(Names::part::ref);
+    s.dims.push_back(placement(Along::ref));
+    return placed(x, s);
+  }
+  /// The layout of a vector, whose sharded dim is another in the result.
+  constexpr spec layout_like(const tensor_type& t, dim_ref along) const {
+    const int old = in.made().find_dim(columns::ref.name);
+    spec s = Names::layout_of(along), all = s;
+    all.dims = {};
+    for (int i = 0; i < t.rank; ++i) {
+      if (t[i] == old) all.dims.push_back(s.dims[0]);
+      else all.dims.push_back(placement(dim_ref{in.made().dims[t[i]].name}));
+    }
+    return all;
+  }
+  /// One row for each device of elements of all vectors.
+  constexpr spec elements_like(const tensor_type& t, dim_ref elements) const {
+    const int old = in.made().find_dim(columns::ref.name);
+    spec s = Names::layout_of(Names::part::ref);
+    s.dims.push_back(placement(elements));
+    for (int i = 0; i < t.rank; ++i)
+      if (t[i] != old) s.dims.push_back(placement(dim_ref{in.made().dims[t[i]].name}));
+    return s;
+  }
+
+  template <class Matrix>
+  constexpr value of(const Matrix& a, const value& given) const {
+    const tensor_type t = in.at(given).type;
+    if (t.element != element_of<T>) return in.fail(fault::element_types_differ, "multiply", where);
+    if (!t.has(in.made().find_dim(columns::ref.name)))
+      return in.fail(fault::dim_missing, "multiply", where, columns::ref.name);
+    if (t.rank >= max_rank) return in.fail(fault::rank_too_high, "multiply", where);
+    const value x = placed(given, layout_like(t, columns::ref));
+    const value counts = per_device<typename Names::peer_and_all>(a.send_counts);
+    const value packed =
+        local_with_spec<pack_kernel<T, columns>>(std::array{per_device<typename Names::sent>(a.sent), counts, x},
+                                                 element_of<T>, elements_like(t, Names::sent::ref), where);
+    if (!packed.ok()) return packed;
+    const value arrived = local_with_spec<exchange_kernel<T, typename Names::axis>>(
+        std::array{counts, per_device<typename Names::peer>(a.receive_counts), per_device<typename Names::halo>(a.halo),
+                   placed(packed, elements_like(t, Names::sent::ref))},
+        element_of<T>, elements_like(t, Names::halo::ref), where);
+    if (!arrived.ok()) return arrived;
+    return local_with_spec<rows_kernel<T, rows, columns>>(
+        std::array{placed(a.ends, Names::layout_of(rows::ref)), per_device<typename Names::entry>(a.columns),
+                   per_device<typename Names::entry>(a.values), x, placed(arrived, elements_like(t, Names::halo::ref))},
+        element_of<T>, layout_like(t, rows::ref), where);
+  }
+};
+
+} // namespace detail
+
+/// A sparse matrix in compressed rows, sharded by rows over one axis: the type `csr<...>`. It is an aggregate of
+/// tensors: pass it to functions, and capture it in the operator of a solver. `assemble` and `read_matrix_market` make
+/// it. Copies have tensors of their own. The tensors with `part` in their dims have one row for each device.
+template <class Names, class Values, class Columns, class Ends, class Sent, class Counts, class Halo, class Others>
+struct matrix {
+  /// Where the entries of each row end, among those of its device.
+  Ends ends;
+  /// The entries by rows and columns: the own columns of a device from 0 on, then those of other devices. Each device
+  /// has room for those of the device with most entries.
+  Columns columns;
+  Values values;
+  /// The halo of a vector: the global columns that a device reads of others, in order, and how many of each device.
+  Halo halo;
+  Others receive_counts;
+  /// Which elements a device sends, by device; how many to each; and last the number of columns of the matrix.
+  Sent sent;
+  Counts send_counts;
+
+  /// Inside a function: the product with x, as `multiply`. If x has the dim of the rows in place of that of the
+  /// columns, so has the result: a square matrix is an operator of solvers.
+  constexpr value operator()(const value& x) const
+    requires std::derived_from<Values, value>
+  {
+    if (!x.ok()) return x;
+    const recorder& in = *x.in;
+    const source where = in.at(x).where;
+    const auto times = [&](const value& v) { return multiply(*this, operand(v, where.file, where.line)); };
+    const bool square = !in.at(x).type.has(in.made().find_dim(Names::columns::ref.name));
+    if (square && in.at(x).type.has(in.made().find_dim(Names::rows::ref.name)))
+      return times(rename(x, Names::rows::ref, Names::columns::ref));
+    return times(x);
+  }
+};
+
+/// The type of a sparse matrix of numbers of type T, float or double: `csr<double, mesh(row / ranks), col>`. The rows
+/// are sharded over one axis; over other axes of the mesh the matrix is replicated. A vector of the columns is sharded
+/// over the same axis.
+template <class T, auto Rows, auto Columns,
+          class Names = typename detail::names_of<std::remove_cvref_t<decltype(Rows)>,
+                                                  std::remove_cvref_t<decltype(Columns)>>::type>
+using csr = matrix<Names, typename Names::template per_device<T, typename Names::entry>,
+                   typename Names::template per_device<std::int32_t, typename Names::entry>,
+                   tensor<std::int64_t, typename Names::mesh_type{}(typename Names::rows{} / typename Names::axis{})>,
+                   typename Names::template per_device<std::int32_t, typename Names::sent>,
+                   typename Names::template per_device<std::int64_t, typename Names::peer_and_all>,
+                   typename Names::template per_device<std::int64_t, typename Names::halo>,
+                   typename Names::template per_device<std::int64_t, typename Names::peer>>;
+
+/// Inside a function: the product of a sparse matrix with x, which has the dim of the columns, and any others: each
+/// index of those is one more vector. In the result the dim of the rows has its position. Its sum over the entries of a
+/// row is in the order of the columns, so it does not depend on the number of devices.
+///
+/// Layout: x and the result are sharded over the axis of the matrix and not over others. Communication: each device
+/// receives the elements of other devices that its rows read, each once; it was computed from the columns when the
+/// matrix was assembled. There is no derivative. Faults: dim_missing, element_types_differ, rank_too_high; shape_error
+/// if x has another extent than the matrix has columns.
+template <class Names, class Values, class... Fields>
+  requires std::derived_from<Values, value>
+constexpr value multiply(const matrix<Names, Values, Fields...>& a, operand x) {
+  if (!x.from.ok()) return x.from;
+  return detail::product<typename Values::element_type, Names>{*x.from.in, x.where}.of(a, x.from);
+}
+
+} // namespace cleave::inline v0::sparse

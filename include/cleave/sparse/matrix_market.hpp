@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/sparse/assemble.hpp>
+
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace cleave::inline v0::sparse {
+
+namespace detail {
+
+/// A file in the Matrix Market exchange format (Boisvert, Pozo and Remington 1996), read on one rank.
+template <class T>
+class market_file {
+ public:
+  std::int64_t rows = 0, columns = 0;
+  std::vector<triplet<T>> entries{};
+
+  explicit market_file(const std::string& path) : path_(path), in_(path) {
+    if (!in_) raise<file_error>(wording::file_not_open(path_));
+    read_banner();
+    read_sizes();
+    for (std::int64_t e = 0; e < announced_; ++e) read_entry();
+    if (next()) refuse(market_fault::surplus);
+  }
+
+ private:
+  [[noreturn]] void refuse(market_fault what) const { raise<file_error>(wording::market_line(path_, number_, what)); }
+  void read_banner() {
+    number_ = 1;
+    if (!std::getline(in_, line_)) refuse(market_fault::banner);
+    std::transform(line_.begin(), line_.end(), line_.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::istringstream words(line_);
+    std::string head, object, form, field, symmetry, more;
+    words >> head >> object >> form >> field >> symmetry;
+    if (head != "%%matrixmarket" || object != "matrix" || symmetry.empty() || words >> more)
+      refuse(market_fault::banner);
+    const bool known = field == "real" || field == "integer" || field == "pattern";
+    if (form != "coordinate" || !known || (symmetry != "general" && symmetry != "symmetric"))
+      refuse(market_fault::kind);
+    pattern_ = field == "pattern";
+    symmetric_ = symmetry == "symmetric";
+  }
+  /// The next line that is neither a comment nor empty.
+  bool next() {
+    while (std::getline(in_, line_)) {
+      ++number_;
+      if (const auto at = line_.find_first_not_of(" \t\r"); at != std::string::npos && line_[at] != '%') return true;
+    }
+    return false;
+  }
+  void read_sizes() {
+    if (!next()) refuse(market_fault::sizes);
+    const char* at = line_.c_str();
+    if (!whole(at, rows) || !whole(at, columns) || !whole(at, announced_) || !ends(at) || rows < 0 || columns < 0 ||
+        announced_ < 0 || (symmetric_ && rows != columns))
+      refuse(market_fault::sizes);
+  }
+  void read_entry() {
+    if (!next()) refuse(market_fault::missing);
+    const char* at = line_.c_str();
+    triplet<T> t{0, 0, T(1)};
+    if (!whole(at, t.row) || !whole(at, t.column) || (!pattern_ && !real(at, t.value)) || !ends(at))
+      refuse(market_fault::entry);
+    if (t.row < 1 || t.row > rows || t.column < 1 || t.column > columns) refuse(market_fault::outside);
+    if (symmetric_ && t.column > t.row) refuse(market_fault::upper);
+    --t.row;
+    --t.column;
+    entries.push_back(t);
+    if (symmetric_ && t.row != t.column) entries.push_back({t.column, t.row, t.value});
+  }
+  static bool whole(const char*& at, std::int64_t& n) {
+    char* end = nullptr;
+    n = std::strtoll(at, &end, 10);
+    const bool any = end != at && (*end == 0 || std::isspace(static_cast<unsigned char>(*end)) != 0);
+    at = end;
+    return any;
+  }
+  static bool real(const char*& at, T& x) {
+    char* end = nullptr;
+    x = static_cast<T>(std::strtod(at, &end));
+    const bool any = end != at && (*end == 0 || std::isspace(static_cast<unsigned char>(*end)) != 0);
+    at = end;
+    return any;
+  }
+  static bool ends(const char* at) {
+    while (std::isspace(static_cast<unsigned char>(*at)) != 0) ++at;
+    return *at == 0;
+  }
+
+  std::string path_;
+  std::ifstream in_;
+  std::string line_{};
+  std::int64_t number_ = 0, announced_ = 0;
+  bool pattern_ = false, symmetric_ = false;
+};
+
+} // namespace detail
+
+/// A sparse matrix from a file in the Matrix Market format: `read_matrix_market<Matrix>(grid, "bcsstk01.mtx")`. The
+/// file has coordinates of real, integer or pattern entries (a pattern has ones), general or symmetric. Rank 0 of the
+/// grid reads it and sends the entries to their owners. Collective over the communicator of the grid. Throws file_error
+/// on all ranks, which names the file and the line, if the file cannot be read.
+template <class Matrix>
+Matrix read_matrix_market(const grid& g, const std::string& path) {
+  using element = typename detail::parts_of<Matrix>::element;
+  std::vector<triplet<element>> entries;
+  std::int64_t sizes[3]{}; // rows, columns, the length of an error
+  std::string wrong;
+  if (g.rank() == 0) {
+    try {
+      detail::market_file<element> file(path);
+      entries = std::move(file.entries);
+      sizes[0] = file.rows;
+      sizes[1] = file.columns;
+    } catch (const file_error& e) {
+      wrong = e.what();
+      sizes[2] = std::ssize(wrong);
+    }
+  }
+  comm::check(MPI_Bcast(sizes, 3, MPI_INT64_T, 0, g.comm()), "MPI_Bcast");
+  if (sizes[2] != 0) {
+    wrong.resize(as_size(sizes[2]));
+    comm::check(MPI_Bcast(wrong.data(), static_cast<int>(sizes[2]), MPI_CHAR, 0, g.comm()), "MPI_Bcast");
+    throw file_error(wrong);
+  }
+  return assemble<Matrix>(g, sizes[0], sizes[1], entries);
+}
+
+} // namespace cleave::inline v0::sparse

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/storage/box.hpp>
+#include <cleave/tensor/call.hpp>
+
+#include <memory>
+
+// Shards in Views of the caller that are not contiguous: subviews, padded Views, the interior of a View with ghosts,
+// LayoutLeft Views. Steps whose loops take any strides use the View itself. The others get a contiguous copy.
+
+namespace cleave::inline v0::detail {
+
+inline void pack_shard(const tensor_state& t, void* packed) {
+  wait_for_kernels();
+  copy_box(make_copy(t.local, t.stride, 0, strides_of(t.local), 0), t.data, packed, size_of(t.element));
+}
+inline void unpack_shard(const tensor_state& t, const void* packed) {
+  wait_for_kernels();
+  copy_box(make_copy(t.local, strides_of(t.local), 0, t.stride, 0), packed, t.data, size_of(t.element));
+}
+/// Copies a shard to memory that has the same strides.
+inline void copy_strided(const shape& extents, const strides& stride, const void* from, void* to, std::int64_t size) {
+  wait_for_kernels();
+  copy_box(make_copy(extents, stride, 0, stride, 0), from, to, size);
+}
+
+/// The sets of strides that the tensors of a grid have. Every rank has as many entries, each with its own strides.
+struct stride_classes {
+  indexed_vector<strides> known{};
+
+  /// The first entry from `first` on with these strides; past the end there is none.
+  std::int64_t find(const strides& s, std::int64_t first) const {
+    while (first < std::ssize(known) && !(known[first] == s)) ++first;
+    return first;
+  }
+};
+inline constexpr char stride_classes_key = 0;
+
+inline void classify_strides(tensor_state& t) {
+  grid_state& on = t.grid.state();
+  void* found = on.find_bound(&stride_classes_key, {});
+  if (found == nullptr) found = on.keep_bound(&stride_classes_key, {}, std::make_shared<stride_classes>());
+  auto& classes = *as<stride_classes>(found);
+  const int last = t.local.rank - 1;
+  const bool unit = t.elements() == 0 || t.local[last] == 1 || t.stride[last] == 1;
+  std::int64_t number = classes.find(t.stride, 0), all[3];
+  // Until all ranks have the same entry: each takes its next one that is not before anybody's.
+  do {
+    const std::int64_t mine[3] = {number, -number, unit ? 0 : 1};
+    on.guarded(
+        [&] { comm::check(MPI_Allreduce(mine, all, 3, MPI_INT64_T, MPI_MAX, on.everyone().handle), "MPI_Allreduce"); });
+    if (all[0] != number) number = classes.find(t.stride, all[0]);
+  } while (all[0] != -all[1]);
+  if (number == std::ssize(classes.known)) classes.known.push_back(t.stride);
+  t.stride_class = number;
+  t.unit_rows = all[2] == 0;
+}
+
+/// A plan bound to sizes and to the strides of some of its arguments and results.
+struct strided_executor {
+  /// Of each argument and result.
+  indexed_vector<strides> stride{};
+  given_strides given{};
+  std::unique_ptr<executor> code{};
+
+  strided_executor(const runnable& program, const call_site& site, const call_operand* operands) {
+    const program_view& p = program.program;
+    const std::size_t all = p.arguments + p.results;
+    stride.resize(all, {});
+    given.of.resize(all, nullptr);
+    given.copy = &copy_strided;
+    const sizes at = site.complete();
+    for (std::size_t i = 0; i < all; ++i) {
+      const tensor_state* t = operands[i].tensor;
+      if (t == nullptr || t->strided == nullptr || !t->unit_rows ||
+          !strided_access(p, i, at, site.grid().here()).possible())
+        continue;
+      stride[i] = t->stride;
+      given.of[i] = &stride[i];
+    }
+    code = std::make_unique<executor>(site.grid(), at, program, &given);
+  }
+  bool uses_view(std::size_t operand) const { return given.of[operand] != nullptr; }
+};
+
+/// The executor for the strides of a call. All ranks find the same one, since strides are known by their numbers.
+inline strided_executor& strided_executor_for(const runnable& code, const call_site& site,
+                                              const call_operand* operands) {
+  indexed_vector<std::int64_t> key(site.extents().data(), site.extents().data() + site.extents().size());
+  for (std::size_t i = 0; i < code.program.arguments + code.program.results; ++i)
+    if (const tensor_state* t = operands[i].tensor; t != nullptr && t->strided != nullptr) {
+      key.push_back(std::int64_t(i));
+      key.push_back(t->stride_class);
+    }
+  // Beside the executor for contiguous shards, which has the address of the plan for a key.
+  const void* const plan = &code.forms;
+  void* found = site.grid().find_bound(plan, key);
+  if (found == nullptr)
+    found = site.grid().keep_bound(plan, key, std::make_shared<strided_executor>(code, site, operands));
+  return *as<strided_executor>(found);
+}
+
+/// Runs a plan of which some arguments or results are not contiguous.
+inline void run_strided(const runnable& code, const call_operand* operands) {
+  const program_view& p = code.program;
+  const call_site site(p, operands);
+  for (std::size_t i = p.arguments; i < p.arguments + p.results; ++i)
+    if (operands[i].tensor != nullptr) operands[i].tensor->require_writable();
+  if (!site.grid().active()) {
+    site.complete();
+    return;
+  }
+  // Checks look at contiguous shards.
+  strided_executor* const own = site.grid().checked().any() ? nullptr : &strided_executor_for(code, site, operands);
+  indexed_vector<call_operand> given;
+  for (std::size_t i = 0; i < p.arguments + p.results; ++i) {
+    given.push_back(operands[i]);
+    const tensor_state* t = operands[i].tensor;
+    if (t == nullptr || t->strided == nullptr || (own != nullptr && own->uses_view(i))) continue;
+    given[i].data = i < p.arguments ? t->packed() : t->begin_writing();
+  }
+  run_program(code, site, given.data(), own == nullptr ? nullptr : own->code.get());
+  for (std::size_t i = p.arguments; i < given.size(); ++i)
+    if (given[i].data != operands[i].data) given[i].tensor->end_writing();
+}
+
+inline constexpr strided_shard strided_shards{&classify_strides, &run_strided, &pack_shard, &unpack_shard};
+
+} // namespace cleave::inline v0::detail

@@ -1,0 +1,335 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+// Tensors that wrap Views which are not contiguous. What is computed with them has the bits of what is computed with
+// contiguous tensors, and nothing outside the shard is written.
+
+namespace {
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::axis<"model"> model;
+inline constexpr cleave::mesh mesh{data, model};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+inline constexpr cleave::dim<"deep"> deep;
+
+using field = cleave::tensor<double, mesh(row / data, col / model)>;
+using turned = cleave::tensor<double, mesh(col, row / data)>;
+using rows = cleave::tensor<double, mesh(row / data, deep)>;
+using columns = cleave::tensor<double, mesh(deep, col / model)>;
+using line = cleave::tensor<double, mesh(row / data)>;
+
+constexpr double untouched = -77;
+using memory_2d = Kokkos::View<double**, Kokkos::LayoutRight>;
+using strided_2d = Kokkos::View<double**, Kokkos::LayoutStride>;
+
+double wave(std::int64_t i, std::int64_t j) {
+  return std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.9 * static_cast<double>(j));
+}
+template <class Tensor>
+void fill(const Tensor& t) {
+  t.fill_by([](const auto& at) { return wave(at[0], at[1]); });
+}
+
+/// The interior of a View with ghosts around it, wrapped.
+template <class Tensor>
+struct ghosted {
+  std::size_t ghosts[2], extent[2];
+  memory_2d all;
+  Tensor shard{};
+
+  ghosted(const cleave::grid& g, std::initializer_list<std::int64_t> extents, std::size_t ghosts_of_rows = 2,
+          std::size_t ghosts_of_columns = 3)
+      : ghosts{ghosts_of_rows, ghosts_of_columns} {
+    const auto local = Tensor(g, extents).local_extents();
+    for (std::size_t i = 0; i < 2; ++i) extent[i] = static_cast<std::size_t>(local[i]);
+    all = memory_2d("with ghosts", extent[0] + 2 * ghosts[0], extent[1] + 2 * ghosts[1]);
+    Kokkos::deep_copy(all, untouched);
+    shard = Tensor(g, extents, strided_2d(interior()));
+  }
+  auto interior() const {
+    return Kokkos::subview(all, std::pair(ghosts[0], ghosts[0] + extent[0]),
+                           std::pair(ghosts[1], ghosts[1] + extent[1]));
+  }
+  int ghosts_written() const {
+    int written = 0;
+    for (std::size_t i = 0; i < all.extent(0); ++i)
+      for (std::size_t j = 0; j < all.extent(1); ++j) {
+        const bool inside = i >= ghosts[0] && i < ghosts[0] + extent[0] && j >= ghosts[1] && j < ghosts[1] + extent[1];
+        written += !inside && all(i, j) != untouched ? 1 : 0;
+      }
+    return written;
+  }
+  bool in_place() const { return !shard.state().contiguous; }
+};
+
+template <class A, class B>
+bool same_bits(const A& a, const B& b) {
+  const auto x = a.to_global(), y = b.to_global();
+  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0;
+}
+
+constexpr cleave::function sweep([](auto u) {
+  return 0.5 * u + 0.125 * (shift(u, row, 1) + shift(u, row, -1) + shift(u, col, 1) + shift(u, col, -1));
+});
+
+TEST(strided, values_go_in_and_out) {
+  for (const cleave::grid& g : support::grids(mesh))
+    for (std::int64_t n : {1, 13}) {
+      const ghosted<field> u(g, {n, 9});
+      EXPECT_EQ(u.shard.data(), u.interior().data());
+      fill(u.shard);
+      field same(g, {n, 9});
+      fill(same);
+      EXPECT_TRUE(same_bits(u.shard, same));
+      for (std::size_t i = 0; i < u.extent[0]; ++i)
+        for (std::size_t j = 0; j < u.extent[1]; ++j) EXPECT_EQ(u.interior()(i, j), u.shard.strided_view()(i, j));
+      field copy = u.shard;
+      EXPECT_TRUE(same_bits(copy, same));
+      copy.fill(4);
+      ghosted<field> v(g, {n, 9});
+      v.shard = copy;
+      EXPECT_TRUE(same_bits(v.shard, copy));
+      v.shard = u.shard;
+      EXPECT_TRUE(same_bits(v.shard, same));
+      v.shard.fill(7);
+      for (double x : v.shard.to_global()) EXPECT_EQ(x, 7);
+      cleave::copy(same, v.shard);
+      EXPECT_TRUE(same_bits(v.shard, same));
+      turned t(g, {9, n});
+      cleave::copy(u.shard, t);
+      const auto flat = t.to_global();
+      for (std::int64_t i = 0; i < n; ++i) EXPECT_EQ(flat[static_cast<std::size_t>(8 * n + i)], wave(i, 8));
+      EXPECT_EQ(u.ghosts_written() + v.ghosts_written(), 0);
+    }
+}
+
+TEST(strided, stencils_use_the_view_itself) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const ghosted<field> u(g, {21, 17}), v(g, {21, 17});
+    field a(g, {21, 17}), b(g, {21, 17});
+    fill(a);
+    fill(b);
+    for (std::size_t i = 0; i < u.extent[0]; ++i)
+      for (std::size_t j = 0; j < u.extent[1]; ++j) u.interior()(i, j) = a.view()(i, j);
+    for (int step = 0; step < 3; ++step) {
+      sweep(u.shard).into(v.shard);
+      sweep(v.shard).into(u.shard);
+      b = sweep(a);
+      a = sweep(b);
+    }
+    EXPECT_TRUE(u.in_place() && v.in_place()) << "no contiguous copy is made";
+    EXPECT_TRUE(same_bits(u.shard, a) && same_bits(v.shard, b));
+    EXPECT_EQ(u.ghosts_written() + v.ghosts_written(), 0);
+  }
+}
+
+TEST(strided, results_may_be_arguments) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    ghosted<field> u(g, {11, 14});
+    field a(g, {11, 14});
+    fill(u.shard);
+    fill(a);
+    u.shard = 2.0 * u.shard + 1.0;
+    a = 2.0 * a + 1.0;
+    EXPECT_TRUE(same_bits(u.shard, a)) << "element by element";
+    u.shard = sweep(u.shard);
+    a = sweep(a);
+    EXPECT_TRUE(same_bits(u.shard, a)) << "at a distance";
+    // Two Views of one memory, one row apart.
+    const memory_2d all("all", u.extent[0] + 1, u.extent[1] + 5);
+    const auto part = [&](std::size_t first) {
+      return field(g, {11, 14},
+                   strided_2d(Kokkos::subview(all, std::pair(first, first + u.extent[0]),
+                                              std::pair(std::size_t{2}, 2 + u.extent[1]))));
+    };
+    field low = part(0), high = part(1);
+    fill(low);
+    high = low * 3.0;
+    field expected(g, {11, 14});
+    fill(expected);
+    expected = expected * 3.0;
+    EXPECT_TRUE(same_bits(high, expected)) << "one row further";
+    EXPECT_EQ(u.ghosts_written(), 0);
+  }
+}
+
+// Steps of all kinds: those that use the View, and those that need a contiguous copy.
+constexpr cleave::function totals([](auto u) { return sum(u * u, col); });
+constexpr cleave::function sorted([](auto u) { return sort(u, row); });
+constexpr cleave::function summed([](auto u) { return cumulative_sum(u, col); });
+constexpr cleave::function product([](auto l, auto r) { return dot(l, r, deep) + 1.0; });
+constexpr cleave::function relaxed([](auto u) { return repeat_times(3, u, [](auto v) { return sweep(v); }); });
+constexpr cleave::function both([](auto u, auto w) { return std::tuple(u + w, u - shift(w, row, 2)); });
+
+TEST(strided, every_kind_of_step) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const ghosted<field> u(g, {12, 10}), r(g, {12, 10}), s(g, {12, 10});
+    field a(g, {12, 10}), b(g, {12, 10}), c(g, {12, 10});
+    fill(u.shard);
+    fill(a);
+    line from_strided(g, {12}), from_plain(g, {12});
+    from_strided = totals(u.shard);
+    from_plain = totals(a);
+    EXPECT_TRUE(same_bits(from_strided, from_plain)) << "reduction";
+    sorted(u.shard).into(r.shard);
+    b = sorted(a);
+    EXPECT_TRUE(same_bits(r.shard, b)) << "sort";
+    summed(u.shard).into(r.shard);
+    b = summed(a);
+    EXPECT_TRUE(same_bits(r.shard, b)) << "scan";
+    relaxed(u.shard).into(r.shard);
+    b = relaxed(a);
+    EXPECT_TRUE(same_bits(r.shard, b)) << "loop";
+    turned t(g, {10, 12}), expected(g, {10, 12});
+    t = u.shard;
+    expected = a;
+    EXPECT_TRUE(same_bits(t, expected)) << "another layout";
+    both(u.shard, a).into(r.shard, s.shard);
+    both(a, a).into(b, c);
+    EXPECT_TRUE(same_bits(r.shard, b) && same_bits(s.shard, c)) << "two results";
+    const ghosted<rows> left(g, {12, 8});
+    const ghosted<columns> right(g, {8, 10});
+    rows l(g, {12, 8});
+    columns k(g, {8, 10});
+    fill(left.shard);
+    fill(l);
+    fill(right.shard);
+    fill(k);
+    product(left.shard, right.shard).into(r.shard);
+    b = product(l, k);
+    EXPECT_TRUE(same_bits(r.shard, b)) << "product";
+    EXPECT_EQ(u.ghosts_written() + r.ghosts_written() + s.ghosts_written(), 0);
+    EXPECT_EQ(left.ghosts_written() + right.ghosts_written(), 0);
+  }
+}
+
+TEST(strided, checked_mode_sees_the_values) {
+  const cleave::grid g = support::grids(mesh).front();
+  ghosted<field> u(g, {12, 10});
+  field a(g, {12, 10});
+  fill(u.shard);
+  fill(a);
+  cleave::checks all;
+  all.calls = all.nans = true;
+  g.check(all);
+  u.shard = sweep(u.shard);
+  a = sweep(a);
+  EXPECT_TRUE(same_bits(u.shard, a));
+  if (u.shard.local_size() > 0) u.interior()(0, 0) = std::nan("");
+  EXPECT_THROW(u.shard = sweep(u.shard), cleave::nan_error);
+}
+
+TEST(strided, any_layout_of_a_view) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    field a(g, {9, 15}), b(g, {9, 15});
+    fill(a);
+    const auto local = a.local_extents();
+    const auto m = static_cast<std::size_t>(local[0]), n = static_cast<std::size_t>(local[1]);
+    const Kokkos::View<double**, Kokkos::LayoutLeft> mine("left", m, n);
+    field u(g, {9, 15}, mine);
+    EXPECT_EQ(u.data(), mine.data());
+    fill(u);
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(mine(i, j), a.view()(i, j));
+    u = sweep(u);
+    b = sweep(a);
+    EXPECT_TRUE(same_bits(u, b));
+    // Every other element of a larger View.
+    const Kokkos::View<double***, Kokkos::LayoutRight> pairs("pairs", m, n, 2);
+    field v(g, {9, 15}, Kokkos::subview(pairs, Kokkos::ALL, Kokkos::ALL, 1));
+    v = sweep(a);
+    EXPECT_TRUE(same_bits(v, b));
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(pairs(i, j, 0), 0);
+  }
+}
+
+/// The members of a std::mdspan, which C++20 does not have.
+struct span_2d {
+  using element_type = double;
+  double* at;
+  std::size_t rows_, columns_, apart;
+  static constexpr std::size_t rank() { return 2; }
+  double* data_handle() const { return at; }
+  std::size_t extent(std::size_t i) const { return i == 0 ? rows_ : columns_; }
+  std::size_t stride(std::size_t i) const { return i == 0 ? apart : 1; }
+};
+TEST(strided, constants_and_spans) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const ghosted<field> u(g, {9, 15});
+    fill(u.shard);
+    const Kokkos::View<const double**, Kokkos::LayoutStride> constants = strided_2d(u.interior());
+    field c(g, {9, 15}, constants), a(g, {9, 15}), b(g, {9, 15});
+    EXPECT_EQ(c.data(), u.interior().data());
+    fill(a);
+    b = sweep(c);
+    a = sweep(a);
+    EXPECT_TRUE(same_bits(a, b));
+    EXPECT_THROW(c = 2.0 * a, cleave::view_error);
+    EXPECT_THROW(c.fill(1), cleave::view_error);
+    EXPECT_THROW(c = a, cleave::view_error);
+    EXPECT_THROW(cleave::copy(a, c), cleave::view_error);
+    std::vector<double> memory(u.extent[0] * (u.extent[1] + 4) + 1);
+    field m(g, {9, 15}, span_2d{memory.data(), u.extent[0], u.extent[1], u.extent[1] + 4});
+    m = sweep(c);
+    EXPECT_TRUE(same_bits(m, a));
+    EXPECT_EQ(m.data(), memory.data());
+  }
+}
+
+TEST(strided, ranks_need_not_have_the_same_strides) {
+  // Each rank pads differently, some not at all, and the second tensor is not padded as the first one is.
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const auto me = static_cast<std::size_t>(support::rank());
+    const ghosted<field> u(g, {12, 10}, 0, me % 2), v(g, {12, 10}, 0, me % 3), w(g, {12, 10}, 0, me % 2);
+    field a(g, {12, 10}), b(g, {12, 10});
+    fill(u.shard);
+    fill(a);
+    const auto bound = g.state().times_bound();
+    sweep(u.shard).into(v.shard);
+    b = sweep(a);
+    EXPECT_TRUE(same_bits(v.shard, b));
+    sweep(v.shard).into(w.shard);
+    a = sweep(b);
+    EXPECT_TRUE(same_bits(w.shard, a));
+    const auto warm = g.state().times_bound();
+    EXPECT_GT(warm, bound);
+    sweep(w.shard).into(v.shard);
+    EXPECT_EQ(g.state().times_bound(), warm) << "tensors with the same strides share what was bound";
+  }
+}
+
+TEST(strided, wrong_views_are_refused) {
+  const auto says = [](auto&& f) -> std::string {
+    try {
+      f();
+    } catch (const cleave::view_error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const cleave::grid g = support::grids(mesh).front();
+  const auto local = field(g, {8 * support::ranks(), 6}).local_extents();
+  const std::vector<double> one(64 * 64);
+  const Kokkos::LayoutStride repeats(static_cast<std::size_t>(local[0]), 0, static_cast<std::size_t>(local[1]), 1);
+  const strided_2d same_row(const_cast<double*>(one.data()), repeats);
+  const std::string stride = says([&] { field(g, {8 * support::ranks(), 6}, same_row); });
+  EXPECT_NE(stride.find("stride 0"), std::string::npos) << stride;
+  EXPECT_NE(stride.find("'row'"), std::string::npos) << stride;
+  const ghosted<field> u(g, {8 * support::ranks(), 6});
+  const std::string view = says([&] { u.shard.view(); });
+  EXPECT_NE(view.find("not contiguous"), std::string::npos) << view;
+}
+
+} // namespace
