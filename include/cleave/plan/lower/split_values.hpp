@@ -67,7 +67,7 @@ constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id
   v.type = in.node_at(u).type;
   // It is moved where it is made: what enters a loop once is moved once, before the loop.
   v.loop = in.node_at(u).loop;
-  if (p.made[u] != availability::once) {
+  if (p.made.at[u] != availability::once) {
     v.where = want.reduced();
     read_operands(in, p, v);
     const std::size_t whole = add_version(p, v);
@@ -147,9 +147,10 @@ constexpr void split_loop(const assigned_graph& in, partitioned& p, partitioned_
 constexpr void split_node(const assigned_graph& in, partitioned& p, indexed_vector<std::size_t>& regions,
                           std::size_t v) {
   const node& n = in.node_at(v);
-  availability* const made_by_node = p.made.data();
-  made_by_node[v] = availability_of(made_by_node, n);
-  if (made_by_node[v] != availability::once) return;
+  if (n.arity == 0 || p.made.at[n.in.items[0]] == availability::uniform) {
+    p.made.at[v] = availability_of(p.made.at, n);
+    if (p.made.at[v] != availability::once) return;
+  }
   partitioned_value made;
   made.node = narrowed(v);
   made.type = n.type;
