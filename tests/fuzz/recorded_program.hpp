@@ -94,6 +94,9 @@ inline std::optional<json> to_compare(const sketch& s, bool (*tame)(element, std
   return all;
 }
 
+/// Records have the work with six digits behind the point.
+inline constexpr double rounded_work = 1e-6;
+
 enum class verdict_of_record : std::uint8_t { fine, tie, wrong_value, wrong_plan, above };
 
 struct replayed {
@@ -128,7 +131,7 @@ inline replayed replay(const json& record, std::ostream* plans = nullptr) {
                          std::to_string(values.at(i).get<double>()) + ", absolute " + std::to_string(sums.size) +
                          ", theirs " + std::to_string(values.at(2).get<double>()));
   }
-  const policy rule = policy::bytes_first(std::max(1.0, theirs.value("work", 1.0) * (1 + 1e-9)));
+  const policy rule = policy::bytes_first(std::max(1.0, theirs.value("work", 1.0) * (1 + rounded_work)));
   const program p = partition(g, r.at, rule);
   if (plans != nullptr) *plans << plan_text("seed " + std::to_string(s.seed), p, r.at, rule);
   if (p.found.fault == fault::layouts_tie) return wrong(verdict_of_record::tie, "layouts tie");

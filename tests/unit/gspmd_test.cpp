@@ -6,6 +6,7 @@
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/simulate/simulate.hpp>
 
@@ -137,6 +138,66 @@ TEST(MovesNoMoreThanGspmd, AnExchangeFollowsWhatItReads) {
   EXPECT_EQ(bytes_of([&](values v) { return pad(tile(v[0], column, twice, 2), twice, padded, 1, 0, 1); },
                      {laid_out({{row}, {column, {y}}})}, laid_out({{row}, {padded, {x}}})),
             24 * 16 / 2 * 8);
+}
+TEST(MovesNoMoreThanGspmd, AConstantIsMadeInEachLayoutInWhichItIsRead) {
+  // Two loops begin with the same zeros, each in its own layout. Only their totals are summed, in one all-reduce.
+  const auto totals = [](values v) {
+    recorder& in = *v[0].in;
+    const value zeros = in.broadcast(in.constant(0, element::f64, {}), in.at(v[0]).type, {});
+    const value across = repeat_times(2, zeros, [&](value total) { return sin(total) + v[0]; });
+    const value along = repeat_times(2, zeros, [&](value total) { return sin(total) + v[1]; });
+    return sum(across) + sum(along);
+  };
+  EXPECT_EQ(bytes_of(totals, {laid_out({{row, {x}}, {column}}), laid_out({{row}, {column, {x}}})}, laid_out({})),
+            2 * 3 * 8 / 4);
+}
+TEST(MovesNoMoreThanGspmd, WhatALoopCarriesIsKeptAsItIsNeededBehindIt) {
+  // The argument is whole, so that the loop is computed on every device, and what is tiled is there.
+  const auto tiled = [](values v) {
+    return tile(sin(repeat_times(2, v[0], [](value u) { return cos(u); })), column, double_column, 2);
+  };
+  EXPECT_EQ(bytes_of(tiled, {laid_out({{row}, {column}})}, laid_out({{row}, {double_column, {x}}})), 0);
+  // The same of a branch, which is two loops of one iteration or of none, the first of which begins with zeros.
+  const auto chosen = [](values v) {
+    const value either = cond(sum(v[0]) > 0, [](value u) { return sin(u); }, [](value u) { return cos(u); }, v[0]);
+    return tile(sin(either), column, double_column, 2);
+  };
+  EXPECT_EQ(bytes_of(chosen, {laid_out({{row}, {column}})}, laid_out({{row}, {double_column, {x}}})), 0);
+}
+TEST(MovesNoMoreThanGspmd, WhatIsReadSeveralTimesIsGatheredOnce) {
+  const dim_ref thrice{"thrice", 48};
+  const auto three = [&](values v) {
+    return concat(thrice, piece(v[0], column), piece(v[0], column), piece(v[0], column));
+  };
+  EXPECT_EQ(bytes_of(three, {laid_out({{row}, {column, {x}}})}, laid_out({{row}, {thrice}})), 24 * 16 * 3 / 4 * 8);
+}
+TEST(MovesNoMoreThanGspmd, WhatIsTiledGoesToAnotherDimFromWhereItIs) {
+  // Rows are sorted on all devices by columns; one all-to-all takes these back to rows, along which nothing is tiled.
+  const auto spread = [](values v) { return variance(tile(sort(v[0], row), column, double_column, 2)); };
+  const std::int64_t all_to_all = 24 * 16 / 8 * 7 / 8 * 8, totals = 2 * 8 * 7 / 8;
+  EXPECT_EQ(bytes_of(spread, {laid_out({{row, {y, x}}, {column}})}, laid_out({})), 2 * all_to_all + 2 * totals);
+}
+TEST(MovesNoMoreThanGspmd, WhatLiesBetweenWindowsIsNotMoved) {
+  const dim_ref two{"two", 2}, pair{"pair", 2}, three{"three", 3}, single{"single", 1};
+  // Columns 0 and 8, 7 and 15: four of 16, of which each device has one.
+  const auto some = [&](values v) { return windows(v[0], window{column, two, pair, 7, 8, 0, 0, border::zero}); };
+  EXPECT_EQ(bytes_of(some, {laid_out({{row}, {column, {x}}})}, laid_out({{row}, {two}, {pair}})), 24 * 3 * 8);
+  // A single row that is mirrored is that row again, and is moved once.
+  const auto mirrored = [&](values v) {
+    return windows(v[0], window{single, single, three, 1, 1, 1, 1, border::reflect},
+                   window{column, column, pair, 1, 1, 0, 1, border::zero});
+  };
+  EXPECT_EQ(bytes_of(mirrored, {laid_out({{single}, {column, {x}}})}, laid_out({{single}, {column}, {pair}, {three}})),
+            16 * 3 / 4 * 8);
+}
+TEST(MovesNoMoreThanGspmd, ASplitWhosePartsDoNotNestMovesSingleElements) {
+  // Six rows a device, of which the second has one of those whose number has the remainder 1 by 4: five come to it.
+  const dim_ref six{"six", 6}, four{"four", 4};
+  const auto parts = [&](values v) { return split(v[0], row, six, four); };
+  EXPECT_EQ(bytes_of(parts, {laid_out({{row, {x}}, {column}})}, laid_out({{six}, {four, {x}}, {column}})), 5 * 16 * 8);
+  // Sharded by the other part, over axes that do not divide it, the first two devices have two of six, the third none.
+  EXPECT_LE(bytes_of(parts, {laid_out({{row, {x, y}}, {column}})}, laid_out({{six, {x}}, {four}, {column}})),
+            2 * 4 * 16 * 8);
 }
 
 } // namespace

@@ -227,7 +227,7 @@ TEST(Search, MergesBecomeExchangesWhereThatIsCheaper) {
   ASSERT_NE(s.node_of(op::merge), std::size_t{no_node});
   s.begin();
   const double before = total_price(s.m, s.a);
-  exchange_merges(s.g, s.m, s.a, s.f);
+  exchange_views(s.g, s.m, s.a, s.f);
   EXPECT_LE(total_price(s.m, s.a), before);
   EXPECT_EQ(s.node_of(op::merge) == no_node, total_price(s.m, s.a) < before);
   EXPECT_TRUE(s.sound());

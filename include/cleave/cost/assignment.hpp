@@ -104,6 +104,15 @@ constexpr bool is_fixed(const cost_model& m, const assignment& a, std::size_t v)
   return ((t & fixed_strategy) != 0 && a.moves_stack.at[v] == 0) ||
          ((t & transparent_if_whole) != 0 && is_transparent(m, a, v));
 }
+/// The value after a loop of what the loop carries; none: no_node.
+constexpr std::size_t after_loop(const cost_model& m, std::size_t v) {
+  if ((m.traits.at[v] & begins_loop) == 0 || m.next_of.at[v] == no_node) return no_node;
+  const node_id next = m.next_of.at[v];
+  for (std::uint32_t e = m.first_edge.at[next]; e < m.first_edge.at[next + 1]; ++e)
+    if ((m.traits.at[m.edges.at[e].to] & transparent) != 0) return m.edges.at[e].to;
+  return no_node;
+}
+
 /// The layout that a reader needs of a value.
 constexpr layout needed(const cost_model& m, const assignment& a, const cost_model::edge& e) {
   if ((m.traits.at[e.to] & may_be_transparent) != 0 && is_transparent(m, a, e.to))

@@ -100,9 +100,11 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
   const node& n = m.node_at(v);
   const std::uint32_t t = m.traits.at[v];
   list.clear();
+  bool from_nothing = true;
   for (int k = 0; k < n.arity; ++k) {
     const std::size_t u = n.in[k];
     if ((m.traits.at[u] & rematerialised) != 0) continue;
+    from_nothing = false;
     const layout own = produced(m, a, u);
     strategy s = a.chosen.at[v];
     project(m, v, k, own, s);
@@ -111,6 +113,8 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
     project(m, v, k, own, bare);
     if (!bare.divides_like(s)) add_with_forwarding(m, a, v, bare, list);
   }
+  // What is made of nothing that is sharded moves nothing where every device makes it.
+  if (from_nothing && n.arity != 0) add_with_forwarding(m, a, v, strategy{}, list);
   const auto wanted = [&](layout l) {
     strategy s = a.chosen.at[v];
     shard_result(m, v, l, s);
@@ -119,7 +123,14 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
   // What is offered here does not look for copies, so that these stay.
   const std::size_t copies = find_copies(m, a, v, produced(m, a, v));
   for (std::size_t i = 0; i < copies; ++i) wanted(a.copies.at[i]);
-  if ((t & begins_loop) != 0 && m.next_of.at[v] != no_node) wanted(produced(m, a, m.node_at(m.next_of.at[v]).in[0]));
+  if ((t & begins_loop) != 0 && m.next_of.at[v] != no_node) {
+    wanted(produced(m, a, m.node_at(m.next_of.at[v]).in[0]));
+    // As the value after the loop is needed.
+    if (const std::size_t after = after_loop(m, v); after != no_node && a.price.at[after] > 0) {
+      const std::size_t needs = find_copies(m, a, after, produced(m, a, after));
+      for (std::size_t i = 0; i < needs; ++i) wanted(a.copies.at[i]);
+    }
+  }
   if (const op_rules& rules = m.rules(v); rules.offer != nullptr) rules.offer(m, a, v, list);
 }
 

@@ -50,7 +50,8 @@ constexpr std::uint64_t fixed_fingerprint(const node& n) {
   return mixed(h, n.which[0] + (std::uint64_t{n.which[1]} << 8) + (std::uint64_t{n.which[2]} << 16));
 }
 
-/// A graph with all that its price depends on beside the strategies: immutable while strategies are searched for. Flat
+/// A graph with all that its price depends on beside the strategies: immutable while strategies are searched for, but
+/// for exchange_views, which makes another operation of a node. Flat
 /// arrays by node, by operand ("slot": those of node v begin at first_slot[v]) and by reader ("edge": those of value v
 /// begin at first_edge[v]).
 struct cost_model {
@@ -129,6 +130,12 @@ struct cost_model {
   constexpr void describe(std::size_t v) {
     const node& n = node_at(v);
     std::uint32_t t = traits_of(n) | (traits.at[v] & (read_through | leads));
+    if ((t & elementwise_op) != 0 && n.pinned == 0) {
+      std::uint32_t made = n.arity == 0 ? 0u : std::uint32_t{uniform};
+      for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
+        made &= traits.at[operand.at[slot]];
+      if (made != 0) t |= uniform | rematerialised | fixed_strategy;
+    }
     kind.at[v] = cache.kind_of(n.type);
     own_fingerprint.at[v] = fixed_fingerprint(n);
     rank.at[v] = n.type.rank;

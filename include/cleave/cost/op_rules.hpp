@@ -26,7 +26,7 @@ struct assignment;
 
 /// What the search asks of a node again and again, as bits.
 enum node_trait : std::uint32_t {
-  /// A source that costs nothing in any layout.
+  /// Costs nothing in any layout: a source, or what elementwise operations make of uniform values.
   rematerialised = 1u << 0,
   is_source = 1u << 1,
   elementwise_op = 1u << 2,
@@ -65,12 +65,14 @@ enum node_trait : std::uint32_t {
   begins_loop = 1u << 19,
   /// Products may follow a change of it.
   leads_products = 1u << 20,
-  /// A merge of dims, which may become an exchange of elements.
-  merges = 1u << 21,
+  /// A merge or a split of dims, which may become an exchange of elements.
+  regroups = 1u << 21,
   /// Some reader follows it whatever happens: is transparent or has no choice.
   leads = 1u << 22,
   /// Has no choice until the search looks further: what is read at an index of a stack, which may be moved before.
   chosen_last = 1u << 23,
+  /// All of its elements are one number that does not depend on arguments.
+  uniform = 1u << 24,
 };
 inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if_whole;
 } // namespace planner

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/plan/search/exchange_merges.hpp>
+#include <cleave/plan/search/exchange_views.hpp>
 #include <cleave/plan/search/find_tie.hpp>
 #include <cleave/plan/search/gather_early.hpp>
 #include <cleave/plan/search/look_further.hpp>
@@ -46,11 +46,11 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   check();
   if (rule.effort > 0) planner::search_wider(m, a, f);
   check();
-  planner::exchange_merges(g, m, a, f);
-  check();
   made.found = planner::find_tie(m, a, f);
   // After the ties: what it puts off may be put off for one operand or for another.
   planner::look_further(m, a, f);
+  check();
+  planner::exchange_views(g, m, a, f);
   check();
   if (!sound) made.found = {fault::internal, {}, "choose"};
   made.score = planner::total_price(m, a);

@@ -197,10 +197,14 @@ constexpr void offer_where_wanted(const planner::cost_model& m, planner::assignm
   }
 }
 
-/// Whether another reader has an operand as this node would need it.
+/// Whether another reader has an operand as this node would need it, or the node itself reads it several times: then it
+/// is moved once.
 constexpr bool is_there_already(const planner::cost_model& m, const planner::assignment& a, std::size_t v, int k,
                                 layout need) {
-  const node_id u = m.node_at(v).in[k];
+  const node& n = m.node_at(v);
+  const node_id u = n.in[k];
+  for (int other = 0; other < n.arity; ++other)
+    if (other != k && n.in[other] == u) return true;
   for (std::uint32_t e = m.first_edge.at[u]; e < m.first_edge.at[u + 1]; ++e)
     if (m.edges.at[e].to != v && planner::needed(m, a, m.edges.at[e]).word == need.word) return true;
   for (std::uint32_t result = m.last_output.at[u]; result != 0; result = m.other_output.at[result - 1])
@@ -232,11 +236,10 @@ constexpr void offer_moved_operands(const planner::cost_model& m, const planner:
   }
 }
 /// Axes that shard what maps name may be taken to another dim before, so that nothing is fetched.
-constexpr void offer_axes_elsewhere(const planner::cost_model& m, planner::assignment& a, std::size_t v,
+constexpr void offer_axes_elsewhere(const planner::cost_model& m, planner::assignment& a, std::size_t v, strategy s,
                                     indexed_vector<strategy>& list) {
   const node& n = m.node_at(v);
   const node_factors factors = m.factors(v);
-  strategy s = a.chosen.at[v];
   axis_list axes;
   unsigned mapped = 0;
   for (const factor& f : factors) {
@@ -272,7 +275,10 @@ constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment
       s.out.clear(factors.items[i].at[in_result]);
   planner::add_with_forwarding(m, a, v, s, list);
   if (!a.looks_further) return;
-  offer_axes_elsewhere(m, a, v, list);
+  offer_axes_elsewhere(m, a, v, a.chosen.at[v], list);
+  strategy as_it_comes = a.chosen.at[v];
+  planner::project(m, v, 0, planner::produced(m, a, m.node_at(v).in[0]), as_it_comes);
+  if (!as_it_comes.divides_like(a.chosen.at[v])) offer_axes_elsewhere(m, a, v, as_it_comes, list);
   offer_moved_operands(m, a, v, list);
 }
 

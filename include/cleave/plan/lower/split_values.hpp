@@ -36,6 +36,27 @@ constexpr partitioned_value moved_from(const partitioned_value& v, std::size_t f
   return m;
 }
 
+constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id u, const layout& want);
+/// Whether every device makes a node for itself: sources, and what elementwise operations make of uniform ones.
+constexpr availability availability_of(const availability* made, const node& n) {
+  if (n.arity == 0) {
+    if (!rules::is_made_everywhere(n)) return availability::once;
+    return rules::is_uniform(n) ? availability::uniform : availability::everywhere;
+  }
+  for (std::size_t k = 0; k < n.arity; ++k)
+    if (made[n.in.items[k]] != availability::uniform) return availability::once;
+  return is_elementwise(n.code) && n.pinned == 0 ? availability::uniform : availability::once;
+}
+/// Reads the operands of such a node as its layout needs them.
+constexpr void read_operands(const assigned_graph& in, partitioned& p, partitioned_value& v) {
+  const node& n = in.node_at(v.node);
+  strategy s;
+  s.out = v.where;
+  v.arity = n.arity;
+  for (std::size_t k = 0; k < n.arity; ++k)
+    v.in[k] = value_in(in, p, n.in[k], required(n, in.factors[v.node], s, static_cast<int>(k)));
+}
+
 /// The value of a node in a layout. Where it is not there yet, moves are added, from the layout from which that is
 /// cheapest.
 constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id u, const layout& want) {
@@ -46,8 +67,9 @@ constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id
   v.type = in.node_at(u).type;
   // It is moved where it is made: what enters a loop once is moved once, before the loop.
   v.loop = in.node_at(u).loop;
-  if (rules::is_made_everywhere(in.node_at(u))) {
+  if (p.made.at[u] != availability::once) {
     v.where = want.reduced();
+    read_operands(in, p, v);
     const std::size_t whole = add_version(p, v);
     // Every device can make the whole value; as a partial one it is masked like any other.
     return want.unreduced() == 0 ? whole : add_version(p, moved_from(v, whole, {kind::mask, want.unreduced(), want}));
@@ -125,7 +147,10 @@ constexpr void split_loop(const assigned_graph& in, partitioned& p, partitioned_
 constexpr void split_node(const assigned_graph& in, partitioned& p, indexed_vector<std::size_t>& regions,
                           std::size_t v) {
   const node& n = in.node_at(v);
-  if (rules::is_made_everywhere(n)) return;
+  if (n.arity == 0 || p.made.at[n.in.items[0]] == availability::uniform) {
+    p.made.at[v] = availability_of(p.made.at, n);
+    if (p.made.at[v] != availability::once) return;
+  }
   partitioned_value made;
   made.node = narrowed(v);
   made.type = n.type;
@@ -166,6 +191,7 @@ constexpr partitioned split_values(const assigned_graph& in) {
   const std::size_t count = in.g.nodes.size();
   p.first_of.assign(count, none);
   p.last_of.assign(count, none);
+  p.made.assign(count, availability::once);
   for (std::size_t l = 0; l <= max_loops; ++l) p.iterations[l] = p.until[l] = none;
   p.values.reserve(2 * count);
   p.versions.reserve(2 * count);

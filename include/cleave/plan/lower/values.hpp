@@ -49,6 +49,10 @@ struct partitioned_value {
   std::uint8_t loop = 0;
 };
 
+/// Where a node is made: once, in the layout of its strategy; or by every device for itself, in each layout in which it
+/// is read (planner::rematerialised), maybe as one number for all elements.
+enum class availability : std::uint8_t { once, everywhere, uniform };
+
 /// The values of a partitioned program, each after those that it reads.
 struct partitioned {
   indexed_vector<partitioned_value> values{};
@@ -59,6 +63,8 @@ struct partitioned {
   };
   indexed_vector<version> versions{};
   indexed_vector<std::size_t> first_of{}, last_of{};
+  /// By node.
+  indexed_vector<availability> made{};
   shared_regions regions{};
   /// By loop: the value that says how often it runs, and the one that ends it.
   fixed_array<std::size_t, max_loops + 1> iterations{}, until{};

@@ -11,12 +11,13 @@ namespace cleave::inline v0::lowering {
 /// Whether a value of an operation reads its operands in the layouts that the strategy of its node requires.
 constexpr bool reads_as_required(const assigned_graph& in, const partitioned& p, const partitioned_value& v) {
   const node& n = in.node_at(v.node);
-  if (v.where != in.chosen[v.node].out && !rules::is_made_everywhere(n)) return false;
+  strategy s = in.chosen[v.node];
+  if (p.made[v.node] != availability::once) s.out = v.where;
+  if (v.where != s.out) return false;
   if (v.updates && (v.arity != n.arity + 1 || p.values[v.in[n.arity]].where != v.where)) return false;
   if ((v.arity != n.arity && !v.updates) || v.reads_neighbours) return v.reads_neighbours;
   for (std::size_t k = 0; k < n.arity; ++k)
-    if (p.values[v.in[k]].where != required(n, in.factors[v.node], in.chosen[v.node], static_cast<int>(k)))
-      return false;
+    if (p.values[v.in[k]].where != required(n, in.factors[v.node], s, static_cast<int>(k))) return false;
   return true;
 }
 

@@ -53,30 +53,34 @@ constexpr void fetch_anew(const cost_model& m, assignment& a, std::size_t v) {
 }
 
 /// Sets a strategy and lets the ops that agreed with the old layout follow: elementwise ones, and products too if
-/// asked.
+/// asked. In the end those too that read what a loop carries after it.
 constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const strategy& s, bool products) {
   const layout old = a.chosen.at[v].out;
   set_strategy(m, a, v, s);
   if (a.undo.count > m.limits.ripple) return;
   const int rank = m.rank.at[v];
   const bool whole_sums = (s.out.word & ~layout::dims_mask) == 0;
-  const std::uint32_t end = m.first_edge.at[v + 1];
-  for (std::uint32_t e = m.first_edge.at[v]; e < end; ++e) {
+  const std::size_t after = a.looks_further && (m.traits.at[v] & begins_loop) != 0 ? after_loop(m, v) : no_node;
+  std::uint32_t e = m.first_edge.at[v], end = m.first_edge.at[v + 1];
+  for (bool last = after == no_node;; ++e) {
+    if (e == end) {
+      if (last || m.first_edge.at[after] == m.first_edge.at[after + 1]) return;
+      last = true;
+      e = m.first_edge.at[after];
+      end = m.first_edge.at[after + 1];
+    }
     const std::size_t w = m.edges.at[e].to;
     const std::uint32_t t = m.traits.at[w];
     if (a.changed_in.at[w] == a.round || ((t & fixed_strategy) != 0 && a.moves_stack.at[w] == 0)) continue;
     if ((t & transparent_if_whole) != 0 && is_fixed(m, a, w)) continue;
-    if ((t & contracting) != 0 && !products) {
-      a.stopped_at_product = true;
-      continue;
-    }
-    if ((t & contracting) == 0 && rank < m.rank.at[w]) continue;
+    const bool product = (t & contracting) != 0;
+    a.stopped_at_product = a.stopped_at_product || (product && !products);
+    if (product ? !products : rank < m.rank.at[w]) continue;
     if ((t & special) == 0 && ((a.need.at[e].word ^ old.word) & layout::dims_mask) != 0) continue;
     const int k = m.edges.at[e].number;
     const strategy& was = a.chosen.at[w];
     if ((t & special) == 0) {
-      // What has nothing reduced, partial or pinned, and no position that this operand lacks, comes out as the operand
-      // is.
+      // With nothing reduced, partial or pinned, and no position that the operand lacks, it comes out as the operand.
       const std::uint32_t slot = m.edges.at[e].slot;
       if (whole_sums && (t & has_pins) == 0 && m.missing.at[slot] == 0 && m.to_reduced.at[slot] == 0) {
         const position_map to = m.to_result.at[slot];
@@ -84,7 +88,7 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
         if (made == was.out.word && was.forwarded.word == 0) continue;
         strategy next;
         next.out.word = made;
-        ripple(m, a, w, next, products && (t & contracting) == 0);
+        ripple(m, a, w, next, products && !product);
         continue;
       }
     } else {
@@ -95,20 +99,19 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
         continue;
       }
     }
-    const node& reader = m.node_at(w);
+    const node& reader = m.nodes[w];
     strategy next = was;
     project(m, w, k, s.out, next);
     next.forwarded.word = 0;
     next.partial_operands = 0;
     if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == partial_reduction(reader))
-      if (const std::uint8_t who = partial_operands_of(reader.code, m.node_at(v).type.element, narrowed(1u << k));
+      if (const std::uint8_t who = partial_operands_of(reader.code, m.nodes[v].type.element, narrowed(1u << k));
           who != 0) {
         next.forwarded = s.out.unreduced() & ~dividing_axes(next);
         next.partial_operands = next.forwarded != 0 ? who : std::uint8_t{0};
       }
     derive_unreduced(reader, next);
-    if (next == was || !valid(m, w, next)) continue;
-    ripple(m, a, w, next, products && (t & contracting) == 0);
+    if (!(next == was) && valid(m, w, next)) ripple(m, a, w, next, products && !product);
   }
 }
 

@@ -76,7 +76,7 @@ constexpr bool is_promising(const cost_model& m, const assignment& a, std::size_
   for (int k = 0; k < n.arity; ++k) {
     const std::size_t u = n.in[k];
     const layout from = produced(m, a, u);
-    if ((from.sharded() & partial) == 0) continue;
+    if ((m.traits.at[u] & rematerialised) != 0 || (from.sharded() & partial) == 0) continue;
     const shape local = largest_shape(shape_of(m.node_at(u).type, m.at), from, m.at.axes);
     elsewhere += m.rule.byte * part * static_cast<double>(local.elements() * size_of(m.node_at(u).type.element));
   }
@@ -154,11 +154,14 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
   const double own = a.price.at[v];
   // A product that contracts nothing costs no flops, so that repeating it costs nothing.
   const bool outer = (m.traits.at[v] & has_flops) != 0 && m.flops.at[v] == 0;
-  const bool together = repeats || !whole_work || outer || must_move(m, a, v);
+  // The value after a loop has no choice, so that only what the loop carries can change what moving it costs.
+  const std::size_t after = (m.traits.at[v] & begins_loop) != 0 ? after_loop(m, v) : no_node;
+  const double moved_after = after != no_node ? a.price.at[after] : 0;
+  const bool together = repeats || !whole_work || outer || moved_after > 0 || must_move(m, a, v);
   if (!together && !is_promising(m, a, v, own)) return false;
   if (f.searched_before(v)) return false;
   bool changed = false;
-  double spent = together ? saved_at_most(m, a, v) : own;
+  double spent = together ? saved_at_most(m, a, v) + moved_after : own;
   find_candidates(m, a, v, a.candidates);
   // Candidates that were tried since the last one that was taken would fail again.
   std::size_t tried_from = 0;
@@ -171,7 +174,7 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
     if (!try_strategy(m, a, f, v, s, together)) continue;
     changed = true;
     tried_from = i + 1;
-    spent = together ? saved_at_most(m, a, v) : a.price.at[v];
+    spent = together ? saved_at_most(m, a, v) + moved_after : a.price.at[v];
   }
   if (a.chosen.at[v].forwarded != 0 && own > 0 && reduce_earlier(m, a, f, v)) changed = true;
   if (!changed) f.searched_in_vain(v);

@@ -27,24 +27,10 @@ constexpr bool take_unsliced(const cost_model& m, assignment& a, fingerprints& f
   return false;
 }
 
-/// A slice costs nothing, but what is computed from it may have to be moved later: sorted, reversed, gathered. Looks
-/// from what costs something up to the slices that it came through, and puts each of them off where that is cheaper in
-/// all. The node that reads a slice costs nothing itself, so that improving it alone would find nothing.
-constexpr void slice_later(const cost_model& m, assignment& a, fingerprints& f) {
-  indexed_vector<std::uint8_t> left{};
-  left.assign(m.count, 0);
-  bool changed = false;
-  for (std::size_t v = m.count; v-- > 0;) {
-    if (a.price.at[v] > 0) left.at[v] = m.limits.slices_above;
-    if (left.at[v] == 0) continue;
-    // What is moved after a loop comes through the value that the loop carries, which has no choice.
-    if (!is_fixed(m, a, v)) changed = take_unsliced(m, a, f, v) || changed;
-    else if (!is_transparent(m, a, v)) continue;
-    if ((m.traits.at[v] & contracting) != 0) continue;
-    for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
-      if (std::uint8_t& above = left.at[m.operand.at[slot]]; above + 1 < left.at[v]) above = narrowed(left.at[v] - 1);
-  }
-  if (changed) improve(m, a, f, m.limits.sweeps);
+/// The carried value that a value after a loop is; any other value itself.
+constexpr std::size_t carried_by(const cost_model& m, std::size_t u) {
+  if ((m.traits.at[u] & transparent) == 0) return u;
+  return m.operand.at[m.first_slot.at[m.operand.at[m.first_slot.at[u]]] + 1];
 }
 
 /// Computes the operands of what was changed, from the `first`-th change on, as they are needed.
@@ -53,7 +39,7 @@ constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t fir
   for (std::size_t i = first; i < end; ++i) {
     const std::size_t v = a.undo.at[i].node;
     for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) {
-      const std::size_t u = m.operand.at[slot];
+      const std::size_t u = carried_by(m, m.operand.at[slot]);
       if (a.changed_in.at[u] == a.round || is_fixed(m, a, u) || (m.traits.at[u] & contracting) != 0) continue;
       const layout need = a.need.at[m.edge_of.at[slot]];
       const layout own = produced(m, a, u);
@@ -88,6 +74,40 @@ constexpr bool try_with_operands(const cost_model& m, assignment& a, fingerprint
   }
   take_back(m, a);
   return false;
+}
+
+/// The same for a carried value: together with what it becomes, since each needs the other in its own layout.
+constexpr bool carry_unsliced(const cost_model& m, assignment& a, fingerprints& f, std::size_t v) {
+  if ((m.traits.at[v] & begins_loop) == 0 || m.next_of.at[v] == no_node) return false;
+  std::size_t u = m.operand.at[m.first_slot.at[v]];
+  while ((m.traits.at[u] & transparent) != 0) u = m.operand.at[m.first_slot.at[carried_by(m, u)]];
+  const layout own = (m.traits.at[u] & rematerialised) != 0 ? layout{} : produced(m, a, u);
+  if (own.is_partial() || own.word == a.chosen.at[v].out.word) return false;
+  strategy s = a.chosen.at[v];
+  project(m, v, 0, own, s);
+  derive_unreduced(m.node_at(v), s);
+  return valid(m, v, s) && try_with_operands(m, a, f, v, s);
+}
+
+/// A slice costs nothing, but what is computed from it may have to be moved later: sorted, reversed, gathered. Looks
+/// from what costs something up to the slices that it came through, and puts each of them off where that is cheaper in
+/// all. The node that reads a slice costs nothing itself, so that improving it alone would find nothing.
+constexpr bool slice_later(const cost_model& m, assignment& a, fingerprints& f) {
+  indexed_vector<std::uint8_t> left{};
+  left.assign(m.count, 0);
+  bool changed = false;
+  for (std::size_t v = m.count; v-- > 0;) {
+    if (a.price.at[v] > 0) left.at[v] = m.limits.slices_above;
+    if (left.at[v] == 0) continue;
+    // What is moved after a loop comes through the value that the loop carries, which has no choice.
+    if (!is_fixed(m, a, v)) changed = take_unsliced(m, a, f, v) || carry_unsliced(m, a, f, v) || changed;
+    else if ((m.traits.at[v] & follows_others) == 0 && !is_transparent(m, a, v)) continue;
+    if ((m.traits.at[v] & contracting) != 0) continue;
+    for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
+      if (std::uint8_t& above = left.at[m.operand.at[slot]]; above + 1 < left.at[v]) above = narrowed(left.at[v] - 1);
+  }
+  if (changed) improve(m, a, f, m.limits.sweeps);
+  return changed;
 }
 
 /// Where something is moved, what it is made of may be moved for less: tries each strategy of what is moved, or of what
@@ -127,7 +147,8 @@ constexpr void look_further(const cost_model& m, assignment& a, fingerprints& f)
   for (std::size_t v = 0; v < m.count; ++v)
     a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps | chosen_last)) != 0 && (m.traits.at[v] & contracting) == 0;
   improve(m, a, f, m.limits.sweeps);
-  slice_later(m, a, f);
+  // Again, since what a loop reads is decided before it.
+  if (slice_later(m, a, f)) slice_later(m, a, f);
   if (move_earlier(m, a, f)) improve(m, a, f, m.limits.sweeps);
 }
 
