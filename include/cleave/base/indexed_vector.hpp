@@ -40,26 +40,26 @@ class indexed_vector {
   constexpr indexed_vector() = default;
   // The first constructor has made an object, so its destructor runs if the rest throws.
   constexpr explicit indexed_vector(std::size_t count) : indexed_vector() { resize(count); }
-  constexpr indexed_vector(std::size_t count, const T& value) : indexed_vector() { assign(count, value); }
+  constexpr indexed_vector(std::size_t count, const T& value) : indexed_vector() { resize(count, value); }
   template <class From>
     requires requires(From from) { *from; }
   constexpr indexed_vector(From first, From last) : indexed_vector() {
-    assign(first, last);
+    append(first, last);
   }
-  constexpr indexed_vector(std::initializer_list<T> all) : indexed_vector() { assign(all.begin(), all.end()); }
+  constexpr indexed_vector(std::initializer_list<T> all) : indexed_vector() { append(all.begin(), all.end()); }
   // From and to a std::vector, for callers that have one. These are templates because overload resolution would
   // instantiate std::vector<T> for every element type.
   template <class Vector>
     requires std::same_as<Vector, std::vector<T>>
   constexpr indexed_vector(const Vector& all) : indexed_vector() {
-    assign(all.data(), all.data() + all.size());
+    append(all.data(), all.data() + all.size());
   }
   template <class Vector>
     requires std::same_as<Vector, std::vector<T>>
   constexpr operator Vector() const {
     return Vector(begin(), end());
   }
-  constexpr indexed_vector(const indexed_vector& other) : indexed_vector() { assign(other.begin(), other.end()); }
+  constexpr indexed_vector(const indexed_vector& other) : indexed_vector() { append(other.at, other.at + other.size_); }
   constexpr indexed_vector(indexed_vector&& other) noexcept { swap(other); }
   constexpr indexed_vector& operator=(indexed_vector other) noexcept {
     swap(other);
@@ -134,11 +134,13 @@ class indexed_vector {
   }
   /// New elements are T{}.
   constexpr void resize(std::size_t count) {
+    drop_to(count);
     make_room(count);
     for (; size_ < count; ++size_) std::construct_at(at + size_);
   }
   /// New elements are copies of a value outside of this vector.
   constexpr void resize(std::size_t count, const T& value) {
+    drop_to(count);
     make_room(count);
     for (; size_ < count; ++size_) std::construct_at(at + size_, value);
   }
@@ -215,7 +217,6 @@ class indexed_vector {
       while (size_ > count) pop_back();
   }
   constexpr void make_room(std::size_t count) {
-    drop_to(count);
     // Vectors that grow by one resize after the other grow as by push_back.
     if (count > capacity_) move_to(count > 2 * capacity_ ? count : 2 * capacity_);
   }
