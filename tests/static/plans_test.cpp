@@ -39,6 +39,11 @@ static_assert(tensor_parallel.flops({data = 2, model = 4, batch = 64, embed = 16
 constexpr cleave::function bare([](auto x, auto up, auto down) { return dot(gelu(dot(x, up, embed)), down, hidden); });
 static_assert(cleave::plan<X(X, Up, Down)>(bare).workspace({data = 2, model = 4, batch = 64, embed = 16,
                                                             hidden = 32}) == 32 * 8 * 4);
+// A contract allows just that much.
+static_assert(cleave::plan<X(X, Up, Down)>(bare, cleave::at_most_workspace<32 * 8 * 4>{}, cleave::expect<data, 2>{},
+                                           cleave::expect<model, 4>{}, cleave::expect<batch, 64>{},
+                                           cleave::expect<embed, 16>{}, cleave::expect<hidden, 32>{})
+                  .workspace() == 32 * 8 * 4);
 // A product that is read again is not written over.
 constexpr cleave::function again([](auto x, auto up, auto down) {
   const auto h = dot(x, up, embed);

@@ -301,6 +301,39 @@ TEST(Lower, FusesWhatOneStepReads) {
   EXPECT_TRUE(rejects(op::reduce, true));
 }
 
+TEST(Lower, ReadersMakeAgainWhatWouldTakeLongerToRead) {
+  enum class what { softmax, two_operands, three_readers, one_hot, function_of_double, in_a_loop };
+  const auto passes_over_all = [](what w) {
+    lowered l;
+    const spec rows = layout_named({{batch, x}, {embed, ""}});
+    const element type = w == what::function_of_double ? element::f64 : element::f32;
+    const value v = l.in.input(type, rows), other = l.in.input(type, rows);
+    const value labels = l.in.input(element::i32, layout_named({{batch, x}}));
+    const auto made = [&](const value& from) -> value {
+      if (w == what::one_hot) {
+        const value hit = one_hot(labels, embed, element::f32);
+        return from * hit + sum(from * hit, embed);
+      }
+      const value e = exp(w == what::two_operands ? from - other : from - max(from, embed));
+      return e / (sum(e, embed) + (w == what::three_readers ? max(e, embed) : sum(from, embed)));
+    };
+    const value result = w == what::in_a_loop ? repeat_times(3, v, [&](const value& h) { return made(h); }) : made(v);
+    l.in.output(result, type, rows);
+    l.choose_strategies();
+    const program p = allocate(l.emit_all());
+    EXPECT_TRUE(verify(p));
+    std::int64_t written = 0;
+    for (const step& s : p.steps) written += s.kind == step_kind::map && p.buffers[s.out].type.rank == 2 ? 1 : 0;
+    return std::pair(written, workspace(p, l.at) >= 256 / 4 * 64 * size_of(type));
+  };
+  EXPECT_EQ(passes_over_all(what::softmax), std::pair(std::int64_t{1}, false));
+  EXPECT_EQ(passes_over_all(what::one_hot), std::pair(std::int64_t{1}, false));
+  EXPECT_EQ(passes_over_all(what::two_operands), std::pair(std::int64_t{2}, true));
+  EXPECT_EQ(passes_over_all(what::three_readers), std::pair(std::int64_t{2}, true));
+  EXPECT_EQ(passes_over_all(what::function_of_double), std::pair(std::int64_t{2}, true));
+  EXPECT_TRUE(passes_over_all(what::in_a_loop).second);
+}
+
 TEST(Lower, ExpressionsAreCutWhereAStepIsFull) {
   lowered l;
   value v = l.input({{batch, x}, {embed, ""}});

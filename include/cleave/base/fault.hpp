@@ -28,6 +28,7 @@ enum class fault : std::uint8_t {
   element_types_differ,
   meshes_differ,
   contract_broken,
+  workspace_too_large,
   too_many_dims,
   too_many_nodes,
   too_many_views,

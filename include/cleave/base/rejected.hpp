@@ -66,6 +66,8 @@ struct rejected {
   static_assert(is_not<Fault, fault::meshes_differ>,
                 "cleave: one computation uses tensors of two different meshes; write all layouts with one mesh");
   static_assert(is_not<Fault, fault::contract_broken>, "cleave: the plan needs a collective that the contract forbids");
+  static_assert(is_not<Fault, fault::workspace_too_large>,
+                "cleave: the plan needs more bytes of workspace than the contract allows");
   static_assert(is_not<Fault, fault::too_many_dims>, "cleave: a computation has at most 64 dims with different names");
   static_assert(is_not<Fault, fault::too_many_nodes>, "cleave: a computation has at most 65535 operations");
   static_assert(is_not<Fault, fault::too_many_views>,

@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/program/addressing.hpp>
 #include <cleave/program/program_view.hpp>
 #include <cleave/storage/box.hpp>
 
@@ -29,13 +30,14 @@ namespace detail {
 class strided_access {
  public:
   /// `number`: of an argument, or, past those, of a result.
-  strided_access(const program_view& p, std::size_t number)
-      : p_(p), role_(number < p.arguments ? role::input : role::output),
+  strided_access(const program_view& p, std::size_t number, const sizes& at, const coordinates& here)
+      : p_(p), at_(at), here_(here), given_(p.buffers[number]),
+        role_(number < p.arguments ? role::input : role::output),
         index_(number < p.arguments ? number : number - p.arguments) {}
 
   bool possible() const {
     for (const buffer& b : p_.buffers)
-      if (is_own(b) && b.form != form::shard && b.form != form::view) return false;
+      if (is_own(b) && b.form != form::view && (b.form != form::shard || !has_given_extents(b))) return false;
     for (const step& s : p_.steps) {
       // Loops exchange the memory of what they carry.
       if (role_ == role::output && s.kind == step_kind::loop_begin) return false;
@@ -47,6 +49,9 @@ class strided_access {
   }
 
  private:
+  /// Renamed dims leave the strides as they are; split and merged ones do not.
+  bool has_given_extents(const buffer& b) const { return extents_of(b) == extents_of(given_); }
+  shape extents_of(const buffer& b) const { return indices_of(b, p_.maps, at_, here_).extents(); }
   bool is_own(const buffer& b) const { return b.role == role_ && b.index == index_; }
   /// Whether a buffer is the shard, or a view of it and perhaps of its halo.
   bool reaches(const buffer& b) const {
@@ -67,6 +72,9 @@ class strided_access {
   }
 
   const program_view& p_;
+  const sizes& at_;
+  const coordinates& here_;
+  const buffer& given_;
   role role_;
   std::size_t index_;
 };

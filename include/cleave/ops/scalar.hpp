@@ -248,7 +248,7 @@ struct scalar_op {
       if constexpr (real) return -a;
       else return static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(a));
     } else if constexpr (Code == op::abs) {
-      if constexpr (real) return a < T(0) ? -a : a == T(0) ? T(0) : a;
+      if constexpr (real) return std::fabs(a);
       else if constexpr (std::is_signed_v<T>)
         return a < 0 ? static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(a)) : a;
       else return a;
@@ -307,11 +307,14 @@ struct scalar_op {
     } else if constexpr (Code == op::pow) {
       return detail::power_of(a, b);
     } else if constexpr (Code == op::maximum) {
-      if constexpr (real) return detail::either(a > b, a != a) ? a : b;
-      else return a > b ? a : b;
+      // The first is one instruction, which gives b where it cannot compare.
+      const T larger = a > b ? a : b;
+      if constexpr (real) return a != a ? a : larger;
+      else return larger;
     } else if constexpr (Code == op::minimum) {
-      if constexpr (real) return detail::either(a < b, a != a) ? a : b;
-      else return a < b ? a : b;
+      const T smaller = a < b ? a : b;
+      if constexpr (real) return a != a ? a : smaller;
+      else return smaller;
     } else if constexpr (Code == op::equal) {
       return a == b;
     } else if constexpr (Code == op::not_equal) {

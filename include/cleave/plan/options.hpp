@@ -21,6 +21,12 @@ template <std::int64_t Bytes>
 struct at_most : option_tag {
   static constexpr std::int64_t limit = Bytes;
 };
+/// A contract: the plan has at most this many bytes of workspace on the busiest device, for the sizes that it is
+/// planned for: what `plan.workspace` counts.
+template <std::int64_t Bytes>
+struct at_most_workspace : option_tag {
+  static constexpr std::int64_t workspace_limit = Bytes;
+};
 /// A contract: collectives use these axes only.
 template <auto... Axes>
 struct only_over : option_tag {
@@ -53,7 +59,22 @@ concept PlanOption = std::derived_from<std::remove_cvref_t<O>, option_tag>;
 
 namespace detail {
 
-/// The first step that breaks a contract.
+/// The step that writes the largest buffer of the workspace.
+constexpr const step* largest_writer(const program_view& p, const sizes& at) {
+  const step* writer = nullptr;
+  std::int64_t most = 0;
+  for (const step& s : p.steps) {
+    if (!writes(s) || p.buffers[s.out].role != role::workspace) continue;
+    const buffer& b = p.buffers[s.out];
+    const std::int64_t bytes = largest_elements(b, p.maps, at) * size_of(b.type.element);
+    if (bytes <= most) continue;
+    most = bytes;
+    writer = &s;
+  }
+  return writer;
+}
+
+/// The first step that breaks a contract; of a contract about the workspace, the step that needs most of it.
 template <class... Options>
 constexpr verdict check_contract([[maybe_unused]] const program_view& p, [[maybe_unused]] const sizes& at) {
   verdict v;
@@ -63,6 +84,11 @@ constexpr verdict check_contract([[maybe_unused]] const program_view& p, [[maybe
       v = {fault::contract_broken, s.where, name_of(s.code), name_of(s.move), axis, limit, moved_bytes, s.gradient};
   };
   [[maybe_unused]] const auto check = [&]<class O>(O) {
+    if constexpr (requires { O::workspace_limit; })
+      if (const std::int64_t bytes = workspace(p, at); v.ok() && bytes > O::workspace_limit) {
+        const step* s = largest_writer(p, at);
+        v = {fault::workspace_too_large, s->where, name_of(s->code), {}, {}, O::workspace_limit, bytes, s->gradient};
+      }
     std::int64_t total = 0;
     for (const step& s : p.steps) {
       if (!is_collective(s)) continue;

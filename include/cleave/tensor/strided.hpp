@@ -72,13 +72,15 @@ struct strided_executor {
     stride.resize(all, {});
     given.of.resize(all, nullptr);
     given.copy = &copy_strided;
+    const sizes at = site.complete();
     for (std::size_t i = 0; i < all; ++i) {
       const tensor_state* t = operands[i].tensor;
-      if (t == nullptr || t->strided == nullptr || !t->unit_rows || !strided_access(p, i).possible()) continue;
+      if (t == nullptr || t->strided == nullptr || !t->unit_rows ||
+          !strided_access(p, i, at, site.grid().here()).possible())
+        continue;
       stride[i] = t->stride;
       given.of[i] = &stride[i];
     }
-    const sizes at = site.complete();
     code = std::make_unique<executor>(site.grid(), at, program, &given);
   }
   bool uses_view(std::size_t operand) const { return given.of[operand] != nullptr; }

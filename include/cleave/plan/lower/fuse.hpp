@@ -14,8 +14,10 @@ namespace cleave::inline v0::lowering {
 struct fusion {
   /// It has no step of its own.
   indexed_vector<std::uint8_t> fused{};
-  /// What each reader makes for itself: a number, an index, or a predicate that is a range of indices.
+  /// What each reader makes for itself: a number, an index, a predicate that is a range of indices, or (made_again) a
+  /// value whose operands are read in less time than it would be.
   indexed_vector<std::uint8_t> free{};
+  static constexpr std::uint8_t made_again = 2;
   /// How many read it, the caller included; 0: it is not computed.
   indexed_vector<int> uses{};
 };
@@ -115,6 +117,99 @@ constexpr void find_free(const assigned_graph& in, const partitioned& p, fusion&
     }
   }
 }
+/// What it takes to compute a value element by element from what has memory, or is made by each reader.
+struct remaking {
+  int ops = 0, functions = 0, full_operands = 0;
+  bool allowed = true;
+};
+/// Most operations of a value that several readers make for themselves, and most readers of one with a function such as
+/// exp, which takes as long as to store the value and read it once.
+inline constexpr int most_remade_ops = 8, most_function_readers = 2;
+
+constexpr void add_remaking(const assigned_graph& in, const partitioned& p, const fusion& f, std::size_t i,
+                            remaking& r) {
+  const partitioned_value& v = p.values[i];
+  const node& n = in.node_at(v.node);
+  switch (n.code) {
+    case op::exp:
+    case op::log:
+    case op::tanh:
+    case op::sigmoid:
+      ++r.functions;
+      r.allowed = r.allowed && v.type.element != element::f64;
+      break;
+    case op::expm1:
+    case op::gelu:
+    case op::erf:
+    case op::sin:
+    case op::cos:
+    case op::pow:
+    case op::random:
+    case op::normal: r.allowed = false; break;
+    default: break;
+  }
+  r.allowed = r.allowed && is_elementwise(n.code) && n.user == nullptr && ++r.ops <= most_remade_ops;
+  for (std::size_t k = 0; k < v.arity && r.allowed; ++k) {
+    const std::size_t from = v.in[k];
+    const partitioned_value& operand = p.values[from];
+    if (f.free[from] == 1) continue;
+    const bool computed = operand.origin == origin::node && operand.arity > 0 && operand.type.rank > 0 &&
+                          is_elementwise(in.node_at(operand.node).code) && operand.loop == v.loop;
+    if (operand.type.rank == v.type.rank && computed && (f.uses[from] == 1 || f.free[from] != 0)) {
+      add_remaking(in, p, f, from, r);
+    } else {
+      const bool full = operand.type.rank == v.type.rank;
+      r.full_operands += full ? 1 : 0;
+      r.allowed = r.allowed && operand.loop == v.loop && !is_carried(in, p.values[root_of(p, from)]) &&
+                  (!full || size_of(operand.type.element) <= size_of(v.type.element));
+    }
+  }
+}
+/// Marks a value and what is computed for it alone.
+constexpr void mark_remade(const partitioned& p, fusion& f, const assigned_graph& in, std::size_t i) {
+  f.free[i] = fusion::made_again;
+  const partitioned_value& v = p.values[i];
+  for (std::size_t k = 0; k < v.arity; ++k) {
+    const std::size_t from = v.in[k];
+    const partitioned_value& operand = p.values[from];
+    if (f.free[from] == 0 && f.uses[from] == 1 && operand.type.rank == v.type.rank && operand.origin == origin::node &&
+        operand.arity > 0 && is_elementwise(in.node_at(operand.node).code))
+      mark_remade(p, f, in, from);
+  }
+}
+/// Values with several readers that each of them makes for itself: a value whose operands have fewer dims, such as
+/// one-hot numbers, or one that is computed from one operand alone, such as exp(x - max), where the operand is read
+/// instead. They are not stored. Not in loops, where operands may be overwritten, and not beside stencils.
+constexpr void find_remade(const assigned_graph& in, const partitioned& p, fusion& f) {
+  const std::size_t count = p.values.size();
+  // By value: whether a reader needs it in memory.
+  indexed_vector<std::uint8_t> needed(count, 0);
+  std::uint8_t* const in_memory = needed.data();
+  const partitioned_value* values = p.values.data();
+  const int* uses = f.uses.data();
+  for (std::size_t r : p.results) in_memory[r] = 1;
+  for (std::size_t j = 0; j < count; ++j) {
+    const partitioned_value& reader = values[j];
+    if (uses[j] == 0 && reader.origin == origin::node) continue;
+    for (std::size_t k = 0; k < reader.arity; ++k) {
+      const std::size_t i = reader.in.items[k];
+      if (uses[i] < 2 || in_memory[i] != 0) continue;
+      in_memory[i] = reader.origin != origin::node || reader.loop != 0 || reader.reads_neighbours ||
+                     !is_expression(in, reader) || loop_of(in, p, reader).set() != values[i].type.set();
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const partitioned_value& v = values[i];
+    if (uses[i] < 2 || in_memory[i] != 0 || f.free[i] != 0 || v.origin != origin::node || v.arity == 0 || v.loop != 0 ||
+        v.type.rank == 0 || v.reads_neighbours)
+      continue;
+    remaking r;
+    add_remaking(in, p, f, i, r);
+    if (r.allowed && r.full_operands <= 1 && (r.functions == 0 || uses[i] <= most_function_readers))
+      mark_remade(p, f, in, i);
+  }
+}
+
 /// Values that are read outside of expressions: by the caller, and by the loops that they control.
 constexpr void note_outer_readers(fusing& s) {
   for (const auto& steering : {s.p.iterations, s.p.until})
@@ -193,7 +288,7 @@ constexpr bool take_member(const fusing& s, expression& e, std::size_t i) {
     if (!take_operand(s, e, v.in[k])) return false;
   if (e.members.full()) return false;
   e.members.push_back(i);
-  if (s.f.free[i] != 0 && v.arity > 0 && v.type.rank > 0) ++e.ranges;
+  if (s.f.free[i] == 1 && v.arity > 0 && v.type.rank > 0) ++e.ranges;
   return e.fits();
 }
 
@@ -249,7 +344,12 @@ constexpr void fuse_value(fusing& s, std::size_t i) {
   if (s.f.free[i] != 0) {
     // Made on its own only for a reader that cannot make it.
     s.f.fused[i] = readers[i] == none;
-    if (readers[i] == none) return;
+    if (readers[i] == none) {
+      // What it is made of has memory, since every reader reads that.
+      for (std::size_t k = 0; k < v.arity && s.f.free[i] == fusion::made_again; ++k)
+        if (s.f.free[v.in[k]] == 0) readers[v.in[k]] = several;
+      return;
+    }
     fused = false;
   } else if (move_into_reader(s, i)) {
     s.f.fused[i] = fused = true;
@@ -281,6 +381,7 @@ constexpr fusion fuse(const assigned_graph& in, const partitioned& p) {
   s.reader.assign(count, none);
   find_free(in, p, s.f);
   count_uses(p, s.f);
+  if (p.regions.all.empty()) find_remade(in, p, s.f);
   note_outer_readers(s);
   find_region_readers(s);
   find_stencils(s);
