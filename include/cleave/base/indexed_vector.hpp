@@ -67,7 +67,11 @@ class indexed_vector {
   }
   constexpr ~indexed_vector() {
     if constexpr (!no_destructor) drop_to(0);
-    release();
+    if (__builtin_is_constant_evaluated()) {
+      if (at != nullptr) std::allocator<T>().deallocate(at, capacity_);
+    } else {
+      ::operator delete(at);
+    }
   }
   /// So many elements of one value.
   static constexpr indexed_vector filled(std::integral auto count, const T& value = {}) {
@@ -199,18 +203,6 @@ class indexed_vector {
   // Nothing to run when an element goes. A type that only its copies make non-trivial counts as if it had a destructor.
   static constexpr bool no_destructor = __is_trivially_copyable(T);
 
-  // At run time without std::allocator: each of its functions is one more for the compiler, for every element type.
-  static constexpr T* allocated(std::size_t capacity) {
-    if (__builtin_is_constant_evaluated()) return std::allocator<T>().allocate(capacity);
-    return static_cast<T*>(detail::allocate_elements(capacity, sizeof(T)));
-  }
-  constexpr void release() {
-    if (__builtin_is_constant_evaluated()) {
-      if (at != nullptr) std::allocator<T>().deallocate(at, capacity_);
-    } else {
-      ::operator delete(at);
-    }
-  }
   constexpr void drop_to(std::size_t count) {
     if constexpr (no_destructor) size_ = count < size_ ? count : size_;
     else
@@ -222,12 +214,19 @@ class indexed_vector {
   }
   [[gnu::noinline]] constexpr void move_to(std::size_t capacity) {
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && noexcept(T(static_cast<T&&>(*at))));
-    T* const to = allocated(capacity);
+    // Without std::allocator at run time: each of its functions is one more for the compiler, for every element type.
+    T* to = nullptr;
+    if (__builtin_is_constant_evaluated()) to = std::allocator<T>().allocate(capacity);
+    else to = static_cast<T*>(detail::allocate_elements(capacity, sizeof(T)));
     for (std::size_t i = 0; i < size_; ++i) {
       std::construct_at(to + i, static_cast<T&&>(at[i]));
       if constexpr (!no_destructor) std::destroy_at(at + i);
     }
-    release();
+    if (__builtin_is_constant_evaluated()) {
+      if (at != nullptr) std::allocator<T>().deallocate(at, capacity_);
+    } else {
+      ::operator delete(at);
+    }
     at = to;
     capacity_ = capacity;
   }
