@@ -40,26 +40,26 @@ class indexed_vector {
   constexpr indexed_vector() = default;
   // The first constructor has made an object, so its destructor runs if the rest throws.
   constexpr explicit indexed_vector(std::size_t count) : indexed_vector() { resize(count); }
-  constexpr indexed_vector(std::size_t count, const T& value) : indexed_vector() { assign(count, value); }
+  constexpr indexed_vector(std::size_t count, const T& value) : indexed_vector() { resize(count, value); }
   template <class From>
     requires requires(From from) { *from; }
   constexpr indexed_vector(From first, From last) : indexed_vector() {
-    assign(first, last);
+    append(first, last);
   }
-  constexpr indexed_vector(std::initializer_list<T> all) : indexed_vector() { assign(all.begin(), all.end()); }
+  constexpr indexed_vector(std::initializer_list<T> all) : indexed_vector() { append(all.begin(), all.end()); }
   // From and to a std::vector, for callers that have one. These are templates because overload resolution would
   // instantiate std::vector<T> for every element type.
   template <class Vector>
     requires std::same_as<Vector, std::vector<T>>
   constexpr indexed_vector(const Vector& all) : indexed_vector() {
-    assign(all.data(), all.data() + all.size());
+    append(all.data(), all.data() + all.size());
   }
   template <class Vector>
     requires std::same_as<Vector, std::vector<T>>
   constexpr operator Vector() const {
     return Vector(begin(), end());
   }
-  constexpr indexed_vector(const indexed_vector& other) : indexed_vector() { assign(other.begin(), other.end()); }
+  constexpr indexed_vector(const indexed_vector& other) : indexed_vector() { append(other.at, other.at + other.size_); }
   constexpr indexed_vector(indexed_vector&& other) noexcept { swap(other); }
   constexpr indexed_vector& operator=(indexed_vector other) noexcept {
     swap(other);
@@ -67,7 +67,11 @@ class indexed_vector {
   }
   constexpr ~indexed_vector() {
     if constexpr (!no_destructor) drop_to(0);
-    release();
+    if (__builtin_is_constant_evaluated()) {
+      if (at != nullptr) std::allocator<T>().deallocate(at, capacity_);
+    } else {
+      ::operator delete(at);
+    }
   }
   /// So many elements of one value.
   static constexpr indexed_vector filled(std::integral auto count, const T& value = {}) {
@@ -134,11 +138,13 @@ class indexed_vector {
   }
   /// New elements are T{}.
   constexpr void resize(std::size_t count) {
+    drop_to(count);
     make_room(count);
     for (; size_ < count; ++size_) std::construct_at(at + size_);
   }
   /// New elements are copies of a value outside of this vector.
   constexpr void resize(std::size_t count, const T& value) {
+    drop_to(count);
     make_room(count);
     for (; size_ < count; ++size_) std::construct_at(at + size_, value);
   }
@@ -197,36 +203,30 @@ class indexed_vector {
   // Nothing to run when an element goes. A type that only its copies make non-trivial counts as if it had a destructor.
   static constexpr bool no_destructor = __is_trivially_copyable(T);
 
-  // At run time without std::allocator: each of its functions is one more for the compiler, for every element type.
-  static constexpr T* allocated(std::size_t capacity) {
-    if (__builtin_is_constant_evaluated()) return std::allocator<T>().allocate(capacity);
-    return static_cast<T*>(detail::allocate_elements(capacity, sizeof(T)));
-  }
-  constexpr void release() {
-    if (__builtin_is_constant_evaluated()) {
-      if (at != nullptr) std::allocator<T>().deallocate(at, capacity_);
-    } else {
-      ::operator delete(at);
-    }
-  }
   constexpr void drop_to(std::size_t count) {
     if constexpr (no_destructor) size_ = count < size_ ? count : size_;
     else
       while (size_ > count) pop_back();
   }
   constexpr void make_room(std::size_t count) {
-    drop_to(count);
     // Vectors that grow by one resize after the other grow as by push_back.
     if (count > capacity_) move_to(count > 2 * capacity_ ? count : 2 * capacity_);
   }
   [[gnu::noinline]] constexpr void move_to(std::size_t capacity) {
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && noexcept(T(static_cast<T&&>(*at))));
-    T* const to = allocated(capacity);
+    // Without std::allocator at run time: each of its functions is one more for the compiler, for every element type.
+    T* to = nullptr;
+    if (__builtin_is_constant_evaluated()) to = std::allocator<T>().allocate(capacity);
+    else to = static_cast<T*>(detail::allocate_elements(capacity, sizeof(T)));
     for (std::size_t i = 0; i < size_; ++i) {
       std::construct_at(to + i, static_cast<T&&>(at[i]));
       if constexpr (!no_destructor) std::destroy_at(at + i);
     }
-    release();
+    if (__builtin_is_constant_evaluated()) {
+      if (at != nullptr) std::allocator<T>().deallocate(at, capacity_);
+    } else {
+      ::operator delete(at);
+    }
     at = to;
     capacity_ = capacity;
   }

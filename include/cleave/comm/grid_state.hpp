@@ -12,12 +12,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -184,15 +183,16 @@ class grid_state {
   /// Whatever was made once for a key and extents (an executor); null where it is not there yet. What a warm call pays
   /// for its plan: one look-up by address and one comparison of extents.
   void* find_bound(const void* key, std::span<const std::int64_t> extents) const {
-    const auto known = bound_.find(key);
-    if (known == bound_.end()) return nullptr;
-    for (const bound& entry : known->second)
-      if (std::equal(extents.begin(), extents.end(), entry.extents.begin(), entry.extents.end()))
-        return entry.made.get();
+    const std::size_t k = bound_at(key);
+    if (k == bound_.size() || bound_[k].key != key) return nullptr;
+    for (const bound& entry : bound_[k].all)
+      if (std::equal(entry.extents.begin(), entry.extents.end(), extents.data())) return entry.made.get();
     return nullptr;
   }
   [[gnu::cold]] void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
-    auto& entries = bound_[key];
+    const std::size_t k = bound_at(key);
+    if (k == bound_.size() || bound_[k].key != key) bound_.insert(bound_.begin() + k, bound_with_key{key, {}});
+    auto& entries = bound_[k].all;
     entries.push_back({indexed_vector<std::int64_t>(extents.data(), extents.data() + extents.size()), std::move(made)});
     ++times_bound_;
     return entries.back().made.get();
@@ -235,6 +235,24 @@ class grid_state {
     indexed_vector<std::int64_t> extents;
     std::shared_ptr<void> made;
   };
+  struct group_with_key {
+    std::uint64_t key = 0;
+    comm::kept_group group{};
+  };
+  struct bound_with_key {
+    const void* key;
+    indexed_vector<bound> all;
+  };
+  /// Where a key is among what was bound, which is sorted, or would be.
+  std::size_t bound_at(const void* key) const {
+    std::size_t first = 0, last = bound_.size();
+    while (first < last) {
+      const std::size_t middle = (first + last) / 2;
+      if (std::less<const void*>()(bound_[middle].key, key)) first = middle + 1;
+      else last = middle;
+    }
+    return first;
+  }
 
   /// Of the keys of groups: those whose order is that of blocks.
   static constexpr std::uint64_t ordered_key = std::uint64_t{1} << 63;
@@ -249,11 +267,13 @@ class grid_state {
     return group_once(key, list.mask(), order);
   }
   comm::kept_group& group_once(std::uint64_t key, axis_set axes, std::int64_t order) {
-    const auto known = groups_.find(key);
-    if (known != groups_.end()) return known->second;
+    for (const auto& known : groups_)
+      if (known->key == key) return known->group;
     return guarded([&]() -> comm::kept_group& {
       const comm::group made = split(axes, order);
-      comm::kept_group& g = groups_[key];
+      groups_.push_back(std::make_unique<group_with_key>());
+      groups_.back()->key = key;
+      comm::kept_group& g = groups_.back()->group;
       g.ranks = made;
       if (made.size > 1 && (key & ordered_key) == 0)
         if (comm::grid_node* n = node()) n->join(g);
@@ -348,7 +368,7 @@ class grid_state {
     }
     agreement_.reset();
     node_.release();
-    for (auto& entry : groups_) entry.second.release();
+    for (const auto& known : groups_) known->group.release();
     groups_.clear();
     if (world_.handle != MPI_COMM_NULL && world_.handle != everyone_.handle) MPI_Comm_free(&world_.handle);
     if (everyone_.handle != MPI_COMM_NULL) MPI_Comm_free(&everyone_.handle);
@@ -359,11 +379,11 @@ class grid_state {
   coordinates here_{};
   on_ranks part_{};
   comm::group everyone_{}, world_{};
-  std::map<std::uint64_t, comm::kept_group> groups_{};
+  indexed_vector<std::unique_ptr<group_with_key>> groups_{};
   comm::kept_group world_node_{};
   comm::grid_node node_{};
   bool only_mpi_ = false;
-  std::unordered_map<const void*, indexed_vector<bound>> bound_{};
+  indexed_vector<bound_with_key> bound_{};
   std::int64_t times_bound_ = 0, id_ = 0;
   bool broken_ = false;
   bool asks_for_checks_ = false;

@@ -15,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <unordered_set>
 
 namespace cleave::inline v0 {
 
@@ -141,8 +140,26 @@ namespace detail {
 /// live that long; so what is alive at finalize is freed by a hook, and its owner finds nothing left to do.
 template <class Space>
 struct live_memory {
+  /// An allocation, in a ring with all others; without memory when that has been freed at finalize.
+  struct block {
+    void* memory = nullptr;
+    block *previous = this, *next = this;
+  };
+  /// What an owner does at its end.
+  struct release {
+    block* owned;
+
+    void operator()(void*) const {
+      const std::lock_guard<std::mutex> guard(get().lock);
+      if (owned->memory != nullptr) Kokkos::kokkos_free<Space>(owned->memory);
+      owned->previous->next = owned->next;
+      owned->next->previous = owned->previous;
+      delete owned;
+    }
+  };
+
   std::mutex lock{};
-  std::unordered_set<void*> blocks{};
+  block ring{};
   bool hooked = false;
 
   static live_memory& get() {
@@ -153,32 +170,34 @@ struct live_memory {
   static void release_all() {
     live_memory& all = get();
     const std::lock_guard<std::mutex> guard(all.lock);
-    for (void* block : all.blocks) Kokkos::kokkos_free<Space>(block);
-    all.blocks.clear();
+    for (block* b = all.ring.next; b != &all.ring; b = b->next) {
+      if (b->memory != nullptr) Kokkos::kokkos_free<Space>(b->memory);
+      b->memory = nullptr;
+    }
     all.hooked = false;
   }
-  static void* allocate(std::int64_t bytes) {
+  static std::shared_ptr<void> allocate(std::int64_t bytes) {
     require_kokkos();
     live_memory& all = get();
-    const std::lock_guard<std::mutex> guard(all.lock);
-    if (!all.hooked) {
-      Kokkos::push_finalize_hook(&live_memory::release_all);
-      all.hooked = true;
+    block* const made = new block;
+    {
+      const std::lock_guard<std::mutex> guard(all.lock);
+      if (!all.hooked) {
+        Kokkos::push_finalize_hook(&live_memory::release_all);
+        all.hooked = true;
+      }
+      made->previous = &all.ring;
+      made->next = all.ring.next;
+      made->next->previous = all.ring.next = made;
+      try {
+        made->memory = Kokkos::kokkos_malloc<Space>("cleave", as_size(bytes));
+      } catch (const std::exception&) {
+        // What Kokkos throws where there is no memory is of another type in each release.
+      }
     }
-    void* block = nullptr;
-    try {
-      block = Kokkos::kokkos_malloc<Space>("cleave", as_size(bytes));
-    } catch (const std::exception&) {
-      // What Kokkos throws where there is no memory is of another type in each release.
-    }
-    if (block == nullptr) raise<memory_error>(wording::out_of_memory(bytes));
-    all.blocks.insert(block);
-    return block;
-  }
-  static void release(void* block) {
-    live_memory& all = get();
-    const std::lock_guard<std::mutex> guard(all.lock);
-    if (all.blocks.erase(block) == 1) Kokkos::kokkos_free<Space>(block);
+    std::shared_ptr<void> owner(made->memory, release{made});
+    if (!owner) raise<memory_error>(wording::out_of_memory(bytes));
+    return owner;
   }
 };
 
@@ -188,7 +207,7 @@ struct live_memory {
 template <class Space = memory_space>
 std::shared_ptr<void> allocate(std::int64_t bytes) {
   if (bytes == 0) return {};
-  return {detail::live_memory<Space>::allocate(bytes), &detail::live_memory<Space>::release};
+  return detail::live_memory<Space>::allocate(bytes);
 }
 /// The same for a caller who tells all ranks whether it worked: false where there is no memory.
 template <class Space = memory_space>
