@@ -30,13 +30,14 @@ class grid {
   /// the environment or CLEAVE_CHECKED) and some ranks do not construct the grid within the time limit.
   template <class... Axes>
   grid(const cleave::mesh<Axes...>&, MPI_Comm comm, std::initializer_list<std::int64_t> sizes,
-       std::optional<on_ranks> part = {})
+       const std::optional<on_ranks>& part = {})
       : grid(cleave::mesh<Axes...>::value, comm, std::vector<std::int64_t>(sizes), part) {}
   template <class... Axes>
   grid(const cleave::mesh<Axes...>&, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
-       std::optional<on_ranks> part = {})
+       const std::optional<on_ranks>& part = {})
       : grid(cleave::mesh<Axes...>::value, comm, sizes, part) {}
-  grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes, std::optional<on_ranks> part = {})
+  grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
+       const std::optional<on_ranks>& part = {})
       : state_(new grid_state(mesh, comm, sizes, part)) {}
 
   /// The mesh: names and fixed sizes of the axes.

@@ -143,27 +143,6 @@ TEST(solve_methods, gmres_in_float_as_a_statement) {
   }
 }
 
-// A rotation of all elements by one place: GMRES has nothing before the last vector of the basis, and then everything.
-// BiCGStab breaks down at once: the image is orthogonal to what it is compared with.
-struct rotation {
-  constexpr cleave::value operator()(const cleave::value& u) const { return roll(u, x_dim, 1); }
-};
-TEST(solve_methods, a_rotation_breaks_bicgstab_and_not_gmres) {
-  for (const cleave::grid& g : support::grids(mesh)) {
-    Line b(g, {6}), u(g, {6});
-    b.fill_by([](const auto& at) { return at[0] == 0 ? 2.0 : 0.0; });
-    numbers got(g);
-    solve::gmres<10>(rotation{}, b).into(u, got.residual, got.iterations, got.ended);
-    EXPECT_EQ(got.ended.item(), static_cast<int>(solve::ended::converged));
-    EXPECT_EQ(got.iterations.item(), 6);
-    const std::vector<double> all = u.to_global();
-    for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(all[i], i == 5 ? 2 : 0, 1e-13);
-    solve::bicgstab(rotation{}, b).into(u, got.residual, got.iterations, got.ended);
-    EXPECT_EQ(got.ended.item(), static_cast<int>(solve::ended::broke_down));
-    EXPECT_EQ(got.iterations.item(), 1);
-  }
-}
-
 struct line_operator {
   constexpr cleave::value operator()(const cleave::value& u) const {
     return 2.0 * u - shift(u, x_dim, 1) - shift(u, x_dim, -1);

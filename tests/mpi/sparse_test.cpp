@@ -156,6 +156,9 @@ TEST(sparse, a_product_moves_the_distinct_columns_of_others) {
     EXPECT_EQ(support::charged_bytes(), 8 * std::ssize(read[static_cast<std::size_t>(g.here()[0])]));
     // The price of the plan is that of the busiest device.
     EXPECT_EQ(a.halo.extents()[1], most);
+    EXPECT_EQ((cleave::plan<Y(Matrix, X)>(product).bytes(
+                  {row = n, col = n, data = parts, model = g.size(model), cleave::named_size{"halo row,col", most}})),
+              8 * most);
   }
 }
 

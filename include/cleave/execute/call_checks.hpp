@@ -70,7 +70,7 @@ class call_checks {
   // Names for messages.
   std::string type_name(const buffer& b) const { return to_string(b.type, b.where, p_.dims, grid_.mesh()); }
   /// The box of indices in which a buffer has an element; its number in the buffer becomes that in the box.
-  box indices_around(const buffer& b, std::int64_t& flat) const {
+  [[gnu::cold]] box indices_around(const buffer& b, std::int64_t& flat) const {
     if (b.form != form::halo) return indices_of(b, p_.maps, at_, grid_.here());
     // The parts of a halo lie one after the other.
     box part;

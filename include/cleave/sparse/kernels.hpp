@@ -87,9 +87,12 @@ struct exchange_kernel {
     here.all_to_all(view(row_of<T>(in[3]), as_size(in[3].local.elements())), sent,
                     view(row_of<T>(out), as_size(out.local.elements())), received, Axis{});
   }
-  /// What arrives at the busiest device: the distinct columns of others that its rows read.
+  /// What arrives at the busiest device: the distinct columns of others that its rows read. A device has one row of the
+  /// halo, however many devices are assumed.
   static std::int64_t bytes(std::span<const shape> shards, const axis_sizes&) {
-    return shards.back().elements() * static_cast<std::int64_t>(sizeof(T));
+    shape halo = shards.back();
+    halo[0] = 1;
+    return halo.elements() * static_cast<std::int64_t>(sizeof(T));
   }
 };
 

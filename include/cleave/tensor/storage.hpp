@@ -178,7 +178,7 @@ class shard_agreement {
     });
   }
   /// Throws where the extents differ between ranks or do not fit the dims.
-  void check_extents(const spec& s, const layout& where, const axis_sizes& sizes) const {
+  [[gnu::cold]] void check_extents(const spec& s, const layout& where, const axis_sizes& sizes) const {
     const std::int64_t rank = std::ssize(s.dims);
     if (all_[0] != rank || -all_[fields] != rank)
       raise<shape_error>(wording::extents_needed(rank, all_[0] != rank ? all_[0] : -all_[fields]));
@@ -200,7 +200,7 @@ class shard_agreement {
       raise<memory_error>(wording::rank_out_of_memory(all_[bytes], "the shard of a tensor", all_[without]));
   }
   /// Throws what the lowest rank found whose View does not fit.
-  void check_views(grid_state& on, const spec& s, const view_fault& misfit) const {
+  [[gnu::cold]] void check_views(grid_state& on, const spec& s, const view_fault& misfit) const {
     const std::int64_t who = -all_[teller];
     if (who >= everyone_.size) return;
     std::int64_t words[4] = {misfit.what, misfit.dim, misfit.expected, misfit.got};
@@ -223,8 +223,8 @@ class shard_agreement {
 
 /// A tensor's state, agreed on by all ranks: one small MPI_Allreduce. Without a View its memory is allocated. Throws
 /// shape_error, view_error or memory_error on all ranks alike.
-inline tensor_state make_state(const grid& g, const spec& s, const layout& where, element e,
-                               std::span<const std::int64_t> extents, const given_view* view) {
+[[gnu::cold]] inline tensor_state make_state(const grid& g, const spec& s, const layout& where, element e,
+                                             std::span<const std::int64_t> extents, const given_view* view) {
   if (g.mesh() != s.mesh) raise<grid_error>(wording::grid_of_another_mesh());
   require_kokkos();
   grid_state& on = g.state();
