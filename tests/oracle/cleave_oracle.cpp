@@ -141,14 +141,24 @@ inline constexpr cleave::dim<"c"> dim_c;
 constexpr char parts = '2';
 inline constexpr cleave::dim<"2", 2> dim_parts;
 
-/// The Fourier transform along one dim of complex numbers in two parts.
-template <class Along>
+/// The Fourier transform of complex numbers in two parts, along those of the dims a, b and c whose bits are set.
+template <std::size_t Along>
 struct transform_in_parts {
   static constexpr std::string_view name = "fft";
   void operator()(const cleave::local_context&, std::span<const cleave::shard>, const cleave::shard&) const {}
 
   static void reference(std::span<const cleave::reference_shard> in, const cleave::reference_shard& out) {
-    const int place = out.dims.find(Along::ref);
+    std::vector<double> from(in[0].data, in[0].data + out.local.elements());
+    const cleave::dim_ref dims[]{dim_a, dim_b, dim_c};
+    for (std::size_t d = 0; d < 3; ++d) {
+      if ((Along >> d & 1) == 0) continue;
+      transform_one(from.data(), out, out.dims.find(dims[d]));
+      from.assign(out.data, out.data + out.local.elements());
+    }
+  }
+
+ private:
+  static void transform_one(const double* in, const cleave::reference_shard& out, int place) {
     std::int64_t outer = 1, inner = 1;
     for (int i = 0; i < out.local.rank; ++i)
       if (i != place) (i < place ? outer : inner) *= out.local[i];
@@ -159,7 +169,7 @@ struct transform_in_parts {
         for (std::int64_t s = 0; s < inner; s += 2) {
           double re = 0, im = 0;
           for (std::int64_t j = 0; j < n; ++j) {
-            const double* from = in[0].data + (o * n + j) * inner + s;
+            const double* from = in + (o * n + j) * inner + s;
             const double c = std::cos(turn * static_cast<double>(j * k % n)),
                          d = std::sin(turn * static_cast<double>(j * k % n));
             re += from[0] * c - from[1] * d;
@@ -824,19 +834,30 @@ class case_builder {
   bool fourier() {
     input("abc");
     const std::string form = string_of(field(field(c_, "params"), "form"), "'form'");
-    const cleave::user_entry* const kernels[]{&cleave::detail::shard_operation<transform_in_parts<decltype(dim_a)>>,
-                                              &cleave::detail::shard_operation<transform_in_parts<decltype(dim_b)>>,
-                                              &cleave::detail::shard_operation<transform_in_parts<decltype(dim_c)>>};
+    const auto kernels = []<std::size_t... Along>(std::index_sequence<Along...>) {
+      return std::array{&cleave::detail::shard_operation<transform_in_parts<Along>>...};
+    }(std::make_index_sequence<8>{});
     const cleave::dim_ref dims[]{dim_a, dim_b, dim_c};
     cleave::value x = pinned(values_[0]);
     std::vector<std::size_t> along;
-    for (std::size_t d = 0; d < rank_of(0); ++d)
-      if (form.starts_with("3d") || d + 1 == rank_of(0)) along.push_back(d);
     std::vector<cleave::dim_id> ids;
-    for (std::size_t d : along) ids.push_back(static_cast<cleave::dim_id>(in_.made().find_dim(dims[d].name)));
-    for (std::size_t k : cleave::linalg::detail::order_of(in_, x, ids))
-      x = cleave::detail::recorded_call(in_, *kernels[along[k]], std::array{x},
-                                        std::array<cleave::dim_ref, 2>{dims[along[k]], dim_parts}, in_.at(x).type, {});
+    for (std::size_t d = 0; d < rank_of(0); ++d)
+      if (form.starts_with("3d") || d + 1 == rank_of(0)) {
+        along.push_back(d);
+        ids.push_back(static_cast<cleave::dim_id>(in_.made().find_dim(dims[d].name)));
+      }
+    for (const std::size_t set : cleave::linalg::detail::kernels_of(in_, x, ids)) {
+      std::size_t bits = 0;
+      std::vector<cleave::dim_ref> whole;
+      for (std::size_t k = 0; k < along.size(); ++k)
+        if ((set >> k & 1) != 0) {
+          bits |= std::size_t{1} << along[k];
+          whole.push_back(dims[along[k]]);
+        }
+      if (whole.empty()) continue;
+      whole.push_back(dim_parts);
+      x = cleave::detail::recorded_call(in_, *kernels[bits], std::array{x}, whole, in_.at(x).type, {});
+    }
     return finish(x);
   }
   bool merged() {
