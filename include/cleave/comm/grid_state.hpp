@@ -71,8 +71,8 @@ class grid_state {
   /// Duplicates the communicator. Collective. Throws mesh_error on all ranks if the sizes do not fit. Without a part
   /// the grid has all ranks. Throws environment_error if MPI is not initialised or is finalised, and, in checked mode,
   /// absent_error if some ranks do not construct the grid within the time limit.
-  [[gnu::cold]] grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
-                           const std::optional<on_ranks>& part = {})
+  grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
+             const std::optional<on_ranks>& part = {})
       : mesh_(mesh), part_(part.value_or(on_ranks{})) {
     static std::atomic<std::int64_t> grids{0};
     id_ = ++grids;
@@ -306,7 +306,7 @@ class grid_state {
     return g;
   }
 
-  [[gnu::cold]] void agree(const std::vector<std::int64_t>& given, bool is_part) {
+  void agree(const std::vector<std::int64_t>& given, bool is_part) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
     constexpr int fields = max_axes + 5, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
                   only_mpi = max_axes + 4;
@@ -350,7 +350,7 @@ class grid_state {
     for (int rank : part_.list) h = (h ^ std::uint64_t(std::uint32_t(rank))) * 1099511628211u;
     return std::int64_t(h >> 2);
   }
-  [[gnu::cold]] void check_list() const {
+  void check_list() const {
     if (std::ssize(part_.list) != sizes_.devices())
       raise<mesh_error>(wording::mesh_list_length(std::ssize(part_.list), sizes_.devices()));
     for (std::size_t d = 0; d < part_.list.size(); ++d)
@@ -358,7 +358,7 @@ class grid_state {
           rank < 0 || rank >= everyone_.size || std::count(part_.list.begin(), part_.list.end(), rank) != 1)
         raise<mesh_error>(wording::mesh_list_rank(d, rank, everyone_.size));
   }
-  [[gnu::cold]] void release() noexcept {
+  void release() noexcept {
     bound_.clear();
     int finalized = 0;
     MPI_Finalized(&finalized);
