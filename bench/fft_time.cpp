@@ -23,7 +23,7 @@ using number = Kokkos::complex<float>;
 /// Slabs of x: transforms along y and z, an exchange to slabs of y, transforms along x; and back.
 class by_hand_transform {
  public:
-  by_hand_transform(MPI_Comm comm, long n, number* in, number* out) : comm_(comm), n_(n), in_(in), out_(out) {
+  by_hand_transform(MPI_Comm comm, long n, number* in, number* out) : comm_(comm), n_(n), out_(out) {
     int size = 1;
     MPI_Comm_size(comm, &size);
     ranks_ = size;
@@ -77,7 +77,7 @@ class by_hand_transform {
 
   MPI_Comm comm_;
   long n_, ranks_ = 1, mine_ = 0, rows_ = 0;
-  number *in_, *out_;
+  number* out_;
   std::vector<number> planes_, sent_, turned_;
   fftwf_plan inside_, across_;
 };
