@@ -71,35 +71,10 @@ class grid_state {
   /// Duplicates the communicator. Collective. Throws mesh_error on all ranks if the sizes do not fit. Without a part
   /// the grid has all ranks. Throws environment_error if MPI is not initialised or is finalised, and, in checked mode,
   /// absent_error if some ranks do not construct the grid within the time limit.
-  grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
-             const std::optional<on_ranks>& part = {})
+  [[gnu::noinline]] grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
+                               const std::optional<on_ranks>& part = {})
       : mesh_(mesh), part_(part.value_or(on_ranks{})) {
-    static std::atomic<std::int64_t> grids{0};
-    id_ = ++grids;
-    comm::require_mpi();
-    if (comm == MPI_COMM_NULL) raise<mesh_error>(wording::communicator_null());
-    int inter = 0;
-    comm::check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
-    if (inter != 0) raise<mesh_error>(wording::communicator_inter());
-    const checks asked = checks_of_environment();
-    everyone_.handle = comm::duplicated(comm, asked.any() ? asked.time_limit : 0);
-    try {
-      comm::check(MPI_Comm_set_errhandler(everyone_.handle, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-      comm::check(MPI_Comm_size(everyone_.handle, &everyone_.size), "MPI_Comm_size");
-      comm::check(MPI_Comm_rank(everyone_.handle, &everyone_.rank), "MPI_Comm_rank");
-      agree(sizes, part.has_value());
-      world_ = everyone_;
-      if (part) {
-        world_ = {MPI_COMM_NULL, comm::rank_number(sizes_.devices()), device_at(everyone_.rank)};
-        comm::check(MPI_Comm_split(everyone_.handle, active() ? 0 : MPI_UNDEFINED, world_.rank, &world_.handle),
-                    "MPI_Comm_split");
-      }
-    } catch (...) {
-      release();
-      throw;
-    }
-    if (active()) here_ = coordinates_of(world_.rank, sizes_);
-    if (asks_for_checks_) check(checks_of_environment());
+    open(comm, sizes, part.has_value());
   }
   grid_state(const grid_state&) = delete;
   grid_state& operator=(const grid_state&) = delete;
@@ -306,7 +281,37 @@ class grid_state {
     return g;
   }
 
-  void agree(const std::vector<std::int64_t>& given, bool is_part) {
+  /// Cold, and behind a constructor that is not inlined: g++ takes a function that calls a cold one in any case for
+  /// cold as well, and would not vectorise the loops of a user's function that makes a grid.
+  [[gnu::cold]] void open(MPI_Comm comm, const std::vector<std::int64_t>& sizes, bool is_part) {
+    static std::atomic<std::int64_t> grids{0};
+    id_ = ++grids;
+    comm::require_mpi();
+    if (comm == MPI_COMM_NULL) raise<mesh_error>(wording::communicator_null());
+    int inter = 0;
+    comm::check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
+    if (inter != 0) raise<mesh_error>(wording::communicator_inter());
+    const checks asked = checks_of_environment();
+    everyone_.handle = comm::duplicated(comm, asked.any() ? asked.time_limit : 0);
+    try {
+      comm::check(MPI_Comm_set_errhandler(everyone_.handle, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+      comm::check(MPI_Comm_size(everyone_.handle, &everyone_.size), "MPI_Comm_size");
+      comm::check(MPI_Comm_rank(everyone_.handle, &everyone_.rank), "MPI_Comm_rank");
+      agree(sizes, is_part);
+      world_ = everyone_;
+      if (is_part) {
+        world_ = {MPI_COMM_NULL, comm::rank_number(sizes_.devices()), device_at(everyone_.rank)};
+        comm::check(MPI_Comm_split(everyone_.handle, active() ? 0 : MPI_UNDEFINED, world_.rank, &world_.handle),
+                    "MPI_Comm_split");
+      }
+    } catch (...) {
+      release();
+      throw;
+    }
+    if (active()) here_ = coordinates_of(world_.rank, sizes_);
+    if (asks_for_checks_) check(checks_of_environment());
+  }
+  [[gnu::cold]] void agree(const std::vector<std::int64_t>& given, bool is_part) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
     constexpr int fields = max_axes + 5, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
                   only_mpi = max_axes + 4;

@@ -96,6 +96,9 @@ struct run_state {
   indexed_vector<std::string> names{};
   /// Exchanges that go on while other steps compute.
   indexed_vector<comm::bound_exchange*> in_flight{};
+  /// Gives MPI the time to move their messages. The first exchange sets it, so that programs without exchanges do not
+  /// compile it; g++ guesses the target of a virtual call, and would.
+  void (*progress)(const indexed_vector<comm::bound_exchange*>&) = nullptr;
   /// In checked mode.
   detail::call_checks* checks = nullptr;
 
@@ -117,7 +120,7 @@ struct run_state {
   std::size_t run_group(std::size_t first, std::size_t last) {
     for (const auto& g : groups)
       if (g->first == first && g->last <= last && g->run(*this)) {
-        for (comm::bound_exchange* e : in_flight) e->progress();
+        if (!in_flight.empty()) progress(in_flight);
         return g->last;
       }
     return first;
@@ -126,7 +129,7 @@ struct run_state {
     if (checks != nullptr) checks->before_step(i, at);
     Kokkos::Profiling::pushRegion(names[i]);
     steps[i]->run(*this);
-    for (comm::bound_exchange* e : in_flight) e->progress();
+    if (!in_flight.empty()) progress(in_flight);
     Kokkos::Profiling::popRegion();
     if (checks != nullptr) checks->after_step(i, at);
   }

@@ -120,7 +120,7 @@ class tensor {
   /// Another handle on the same elements: what is written through one handle is read through both.
   tensor alias() const {
     tensor same;
-    same.handle_ = handle_.alias();
+    same.handle_.rebind(handle_.alias());
     return same;
   }
   /// Makes this the handle of another tensor's elements, whatever it had before. It releases a View that it wrapped.

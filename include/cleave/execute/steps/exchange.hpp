@@ -24,6 +24,7 @@ class exchange_step final : public bound_step {
     if (!step_.in_flight) return exchange_.run(in.from, r.at[step_.out], r.scratch);
     exchange_.begin(in.from, r.at[step_.out], own_);
     r.in_flight.push_back(&exchange_);
+    r.progress = &progress_all;
   }
   /// Where it is in flight.
   void finish(run_state& r) {
@@ -33,6 +34,9 @@ class exchange_step final : public bound_step {
   bool communicates() const { return exchange_.communicates(); }
 
  private:
+  static void progress_all(const indexed_vector<comm::bound_exchange*>& all) {
+    for (comm::bound_exchange* e : all) e->progress();
+  }
   [[gnu::cold]] static comm::exchange_spec spec_of(const binder& b, const step& s) {
     const program_view& p = b.program;
     comm::exchange_spec e;
