@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -64,8 +65,9 @@ struct with_gaps {
       inside[static_cast<std::size_t>(at)] = true;
     }
     int written = 0;
+    const number zero{};
     for (std::int64_t i = 0; i < size; ++i)
-      written += !inside[static_cast<std::size_t>(i)] && memory[i] != number{} ? 1 : 0;
+      written += !inside[static_cast<std::size_t>(i)] && std::memcmp(&memory[i], &zero, sizeof zero) != 0 ? 1 : 0;
     return written;
   }
 };

@@ -72,16 +72,18 @@ constexpr int in_flight = [] {
 }();
 static_assert(in_flight == 2);  // under way while the chunk at hand is looked at
 static_assert(forward<ring_attention>.bytes() == 48 * 7 * 2 * (2LL * 2048 * 64 * 128 * 4));
-// In the backward pass they go around again, and their cotangents once more, until they are home.
+// In the backward pass they go around again. Their cotangents do not: what a device computes of them goes at once to
+// where it is added up, which is 7/8 of a chunk where a chunk would go around, and home in the end.
 using Chunks = cleave::abstract<float, ring_attention.activations(batch, position, heads, head)>;
 using Sources = cleave::abstract<float, mesh(batch / data, ring / model, source, heads, head)>;
 constexpr auto around = cleave::plan<std::tuple<Scalar, Chunks, Sources, Sources>(Chunks, Sources, Sources)>(
     planned<8>(cleave::value_and_grad<0, 1, 2>(cleave::function([](auto q, auto k, auto v) {
       return sum(nn::ring_attention(q, k, v, {position, source, head}, ring, nn::causal{}) * q);
     }))));
-static_assert(around.count(kind::exchange) == 2 + 2 + 2 + 2 && around.count(kind::all_reduce) == 1 &&
-              around.collectives() == 9);
-static_assert(around.bytes() == (7 * 2 + 7 * 2 + 8 * 2) * (2LL * 2048 * 64 * 128 * 4) + 2 * 4 * 31 / 32);
+static_assert(around.count(kind::exchange) == 2 + 2 && around.count(kind::all_to_all) == 2 + 2 + 2 &&
+              around.count(kind::all_reduce) == 1 && around.collectives() == 11);
+constexpr std::int64_t chunk = 2LL * 2048 * 64 * 128 * 4;
+static_assert(around.bytes() == (7 * 2 + 7 * 2) * chunk + (7 * 2 + 2 + 2) * (chunk * 7 / 8) + 2 * 4 * 31 / 32);
 
 // FSDP (Rajbhandari et al. 2020, stage 3): one layer and its gradient gather each of the 12 parameters once and keep
 // it, or twice with `remat`; each gradient is reduce-scattered to where its parameter is.

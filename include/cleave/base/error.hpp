@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/underlying.hpp>
+
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
@@ -325,7 +327,7 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
       "the file ends before all entries that it announces",
       "there are more entries than the file announces",
   };
-  return sentence({path, ":", number(line), ": ", words[static_cast<int>(what)]});
+  return sentence({path, ":", number(line), ": ", words[underlying(what)]});
 }
 /// thrown: file_error
 /// mend: Give the path of a file that rank 0 of the grid can read.

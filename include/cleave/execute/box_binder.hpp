@@ -111,7 +111,7 @@ class box_binder {
     for (std::int64_t at : changes)
       if (at > first && at < first + n) cuts.push_back(at - first);
     std::sort(cuts.begin(), cuts.end());
-    cuts.resize(static_cast<std::size_t>(std::unique(cuts.begin(), cuts.end()) - cuts.begin()));
+    cuts.resize(as_size(std::unique(cuts.begin(), cuts.end()) - cuts.begin()));
     return cuts;
   }
 

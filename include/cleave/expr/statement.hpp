@@ -197,11 +197,11 @@ struct statement_body {
 /// A statement whose operands are passed on as they are.
 template <class F, class... Args>
 constexpr expression<F, kept<Args>...> make_call(F, const Args&... args) {
-  return {{{args}...}};
+  return {{{kept<Args>(args)}...}};
 }
 template <class F, class... Args>
 constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&... args) {
-  return {{{args}...}};
+  return {{{kept<Args>(args)}...}};
 }
 
 } // namespace detail

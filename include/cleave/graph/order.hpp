@@ -5,6 +5,8 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/graph.hpp>
 
+#include <utility>
+
 namespace cleave::inline v0 {
 
 namespace detail {
@@ -77,7 +79,7 @@ constexpr graph ordered(graph g) {
     node& n = nodes[i];
     for (int k = 0; k < n.arity; ++k) n.in.items[k] = now[n.in.items[k]];
   }
-  g.nodes = static_cast<indexed_vector<node>&&>(nodes);
+  g.nodes = std::move(nodes);
   for (node_id& i : g.inputs) i = now[i];
   for (node_id& r : g.outputs) r = now[r];
   return g;

@@ -12,6 +12,7 @@
 #include <cleave/rules/all.hpp>
 
 #include <type_traits>
+#include <utility>
 
 namespace cleave::inline v0 {
 
@@ -60,7 +61,7 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
       through.out = planner::produced(m, a, v);
       a.chosen.at[v] = through;
     }
-  made.by_node = static_cast<indexed_vector<strategy>&&>(a.chosen);
+  made.by_node = std::move(a.chosen);
   return made;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/underlying.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/plan/plan.hpp>
 
@@ -139,7 +140,7 @@ inline std::string explain_passes(const program_view& p, const sizes& at) {
     const std::int64_t written = largest_elements(brought, p.maps, at) * size_of(to.type.element);
     // What fills a halo reads as much as it writes.
     const std::int64_t read = has_neighbours(to) ? written : bytes_read(p, s, at);
-    rows.push_back({kinds[static_cast<int>(s.kind)], origin, detail::grouped(read), detail::grouped(written),
+    rows.push_back({kinds[underlying(s.kind)], origin, detail::grouped(read), detail::grouped(written),
                     detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at)});
   }
   return detail::table(rows);

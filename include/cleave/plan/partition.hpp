@@ -8,6 +8,7 @@
 #include <cleave/rules/verify.hpp>
 
 #include <type_traits>
+#include <utility>
 
 namespace cleave::inline v0 {
 
@@ -33,8 +34,8 @@ constexpr void keep_apart_if_cheaper(const graph& recorded, graph& g, choice& ch
   adopt_result_order(apart);
   choice other = choose(apart, hints, rule);
   if (!other.found.ok() || (chosen.found.ok() && chosen.score <= other.score)) return;
-  g = static_cast<graph&&>(apart);
-  chosen = static_cast<choice&&>(other);
+  g = std::move(apart);
+  chosen = std::move(other);
 }
 
 } // namespace detail

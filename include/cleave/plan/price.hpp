@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/cost/region.hpp>
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/program_view.hpp>
@@ -25,7 +26,7 @@ constexpr placed_op placed(const program_view& p, const step& s) {
 constexpr region_shape region_of(const program_view& p, const step& s) {
   const buffer& to = p.buffers[s.out];
   region_shape r{to.type, p.buffers[s.in[0]].where, to.where, {}, to.parts};
-  for (int m = 0; m < to.maps; ++m) r.maps.push_back(p.maps[static_cast<std::size_t>(to.first_map + m)]);
+  for (int m = 0; m < to.maps; ++m) r.maps.push_back(p.maps[as_size(to.first_map + m)]);
   return r;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/type/tensor_type.hpp>
 
 #include <array>
@@ -33,7 +34,7 @@ constexpr std::array<numbered_name, max_dims> numbered_names(const char (&word)[
 using pair_names = std::array<numbered_name, max_dims * max_dims>;
 constexpr pair_names names_of_pairs(const char (&word)[5]) { return names_from<max_dims * max_dims>({word, 4}); }
 constexpr std::string_view name_of_pair(const pair_names& names, int one, int other) {
-  return names[static_cast<std::size_t>(one) * max_dims + static_cast<std::size_t>(other)].text();
+  return names[as_size(one) * max_dims + as_size(other)].text();
 }
 
 } // namespace cleave::inline v0::detail

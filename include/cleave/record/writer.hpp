@@ -6,6 +6,8 @@
 #include <cleave/layout/spec.hpp>
 #include <cleave/ops/table.hpp>
 
+#include <utility>
+
 namespace cleave::inline v0 {
 
 /// A graph while it is written: gives ids to names, resolves layouts, holds extents together, and keeps the first
@@ -21,7 +23,7 @@ class graph_writer {
   graph_writer& operator=(const graph_writer&) = delete;
 
   constexpr const graph& made() const { return made_; }
-  constexpr graph take() { return static_cast<graph&&>(made_); }
+  constexpr graph take() { return std::move(made_); }
 
   /// What is recorded from here on is part of the derivative of an operation: faults and plans name that one. Gives
   /// back what held before.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/candidates.hpp>
 #include <cleave/cost/exchange.hpp>
@@ -135,7 +136,7 @@ namespace cleave::inline v0::rules {
 constexpr void factors_of_remap(const graph& g, const node& n, factor_list& list) {
   dim_set mapped = 0;
   for (int m = 0; m < n.maps; ++m) {
-    const dim_map& map = g.maps[static_cast<std::size_t>(n.first_map + m)];
+    const dim_map& map = g.maps[as_size(n.first_map + m)];
     factor f;
     f.type = factor_type::permutation;
     f.at[map.operand] = position_of(operand_type(g, n, map.operand), map.from);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/record/op_builder.hpp>
 
@@ -21,7 +22,7 @@ class remap_adjoint {
     indexed_vector<dim_map> maps;
     dim_set mapped = 0;
     for (std::uint8_t m = 0; m < n_.maps; ++m) {
-      const dim_map map = in_.made().maps[static_cast<std::size_t>(n_.first_map + m)];
+      const dim_map map = in_.made().maps[as_size(n_.first_map + m)];
       if (map.operand != operand) continue;
       maps.push_back(map);
       mapped |= dim_bit(map.to);
@@ -205,7 +206,7 @@ class remap_adjoint {
 
   constexpr value on_diagonal() {
     const op_builder apply(in_, n_.where);
-    const dim_map a = in_.made().maps[n_.first_map], b = in_.made().maps[static_cast<std::size_t>(n_.first_map + 1)];
+    const dim_map a = in_.made().maps[n_.first_map], b = in_.made().maps[as_size(n_.first_map + 1)];
     const value row = apply.index(a.from), column = apply.index(b.from);
     return apply(op::select, apply(op::equal, row, column), g_, apply.number(0, in_.at(g_).type.element));
   }

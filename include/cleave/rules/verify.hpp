@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/graph/verify.hpp>
 #include <cleave/rules/all.hpp>
 
@@ -12,7 +13,7 @@ namespace cleave::inline v0 {
 /// once and each of an operand at most once.
 constexpr bool verify_op(const graph& g, const node& n) {
   const op_entry& entry = entry_of(n.code);
-  if (static_cast<std::size_t>(n.first_map) + n.maps > g.maps.size()) return false;
+  if (as_size(n.first_map) + n.maps > g.maps.size()) return false;
   int offsets = 0;
   for (const dim_map& m : maps_of(g, n)) {
     if (m.operand >= n.arity || m.at_run_time >= n.arity) return false;

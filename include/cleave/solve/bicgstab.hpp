@@ -82,8 +82,7 @@ constexpr auto bicgstab(const A& a, operand b, const options& when = {}, const M
 /// The same as a statement, as for `cg`.
 template <class A, Statement B, class M = identity, Dim... History>
 constexpr auto bicgstab(const A& a, const B& b, const options& when = {}, const M& m = {}, const History&... history) {
-  return detail::bicgstab_statement(a, b, when.tolerance.literal, static_cast<std::int32_t>(when.iterations.literal), m,
-                                    history...);
+  return detail::bicgstab_statement(a, b, when.tolerance.literal, when.literal_iterations(), m, history...);
 }
 
 } // namespace cleave::inline v0::solve

@@ -82,8 +82,7 @@ CLEAVE_LIFT(cg_statement)
 /// and the preconditioner have no state. The solve starts from zeros. Collective over the devices.
 template <class A, Statement B, class M = identity, Dim... History>
 constexpr auto cg(const A& a, const B& b, const options& when = {}, const M& m = {}, const History&... history) {
-  return detail::cg_statement(a, b, when.tolerance.literal, static_cast<std::int32_t>(when.iterations.literal), m,
-                              history...);
+  return detail::cg_statement(a, b, when.tolerance.literal, when.literal_iterations(), m, history...);
 }
 
 } // namespace cleave::inline v0::solve

@@ -91,7 +91,7 @@ template <class A, Statement B, class M = identity, Dim... History>
 constexpr auto chebyshev(const A& a, const B& b, const spectrum& between, const options& when = {}, const M& m = {},
                          const History&... history) {
   return detail::chebyshev_statement(a, b, between.lowest.literal, between.highest.literal, when.tolerance.literal,
-                                     static_cast<std::int32_t>(when.iterations.literal), m, history...);
+                                     when.literal_iterations(), m, history...);
 }
 
 } // namespace cleave::inline v0::solve

@@ -203,8 +203,7 @@ constexpr auto gmres(const A& a, operand b, const options& when = {}, const M& m
 /// The same as a statement, as for `cg`.
 template <int Restart = 30, class A, Statement B, class M = identity, Dim... History>
 constexpr auto gmres(const A& a, const B& b, const options& when = {}, const M& m = {}, const History&... history) {
-  return detail::gmres_statement<Restart>(a, b, when.tolerance.literal,
-                                          static_cast<std::int32_t>(when.iterations.literal), m, history...);
+  return detail::gmres_statement<Restart>(a, b, when.tolerance.literal, when.literal_iterations(), m, history...);
 }
 
 } // namespace cleave::inline v0::solve

@@ -19,6 +19,9 @@ struct options {
   operand iterations = 1000;
   /// The first approximation, with the dims of the right-hand side. Zeros if there is none. Inside functions only.
   value start{};
+
+  /// The most iterations, where they are a literal.
+  constexpr std::int32_t literal_iterations() const { return static_cast<std::int32_t>(iterations.literal); }
 };
 
 /// Why a method ended: the element of `result::ended`.

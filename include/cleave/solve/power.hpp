@@ -91,8 +91,7 @@ constexpr auto power_iteration(const A& a, operand start, const options& when = 
 /// The same as a statement, as for `cg`: `power_iteration(a, start).into(v, eigenvalue, residual, iterations, ended)`.
 template <class A, Statement B, Dim... History>
 constexpr auto power_iteration(const A& a, const B& start, const options& when = {}, const History&... history) {
-  return detail::power_statement(a, start, when.tolerance.literal, static_cast<std::int32_t>(when.iterations.literal),
-                                 history...);
+  return detail::power_statement(a, start, when.tolerance.literal, when.literal_iterations(), history...);
 }
 
 } // namespace cleave::inline v0::solve

@@ -36,6 +36,12 @@ struct parts_of<matrix<N, Values, Fields...>> {
       csr<element, typename N::mesh_type{}(typename N::columns{} / typename N::axis{}), typename N::rows{}>;
 };
 
+/// A number of elements as MPI takes it. Throws shape_error if there are too many.
+inline int count_of(std::int64_t n) {
+  if (n > INT_MAX) raise<shape_error>(wording::too_many_for_one_call(INT_MAX, n));
+  return static_cast<int>(n);
+}
+
 /// Elements of any type that ranks send to each other.
 template <class T>
 class messages_of {
@@ -71,10 +77,6 @@ class messages_of {
                 "MPI_Allgatherv");
     return got;
   }
-  static int count_of(std::int64_t n) {
-    if (n > INT_MAX) raise<shape_error>(wording::too_many_for_one_call(INT_MAX, n));
-    return static_cast<int>(n);
-  }
 
  private:
   static std::vector<int> starts(const std::vector<int>& counts) {
@@ -92,7 +94,7 @@ class messages_of {
 class replicas {
  public:
   replicas(const grid& g, std::int64_t part) {
-    comm::check(MPI_Comm_split(g.comm(), static_cast<int>(part), g.rank(), &comm_), "MPI_Comm_split");
+    comm::check(MPI_Comm_split(g.comm(), comm::rank_number(part), g.rank(), &comm_), "MPI_Comm_split");
     MPI_Comm_rank(comm_, &rank_);
   }
   replicas(const replicas&) = delete;
@@ -147,7 +149,7 @@ std::vector<triplet<T>> own_triplets(MPI_Comm along, const replicas& same, std::
 
 /// The largest of each number over all devices.
 inline void largest(const grid& g, std::span<std::int64_t> numbers) {
-  comm::check(MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_INT64_T, MPI_MAX,
+  comm::check(MPI_Allreduce(MPI_IN_PLACE, numbers.data(), count_of(std::ssize(numbers)), MPI_INT64_T, MPI_MAX,
                             g.comm()),
               "MPI_Allreduce");
 }

@@ -27,7 +27,7 @@ struct vectors {
 template <class T>
 vectors<T> vectors_of(const shard& s, dim_ref along) {
   const int position = s.dims.find(along);
-  vectors<T> v{static_cast<T*>(s.data), s.local[position], 1, 1};
+  vectors<T> v{as<T>(s.data), s.local[position], 1, 1};
   for (int i = 0; i < s.local.rank; ++i) {
     if (i > position) v.inner *= s.local[i];
     if (i != position) v.count *= s.local[i];
@@ -37,7 +37,7 @@ vectors<T> vectors_of(const shard& s, dim_ref along) {
 /// The row of a tensor that a device has of it.
 template <class T>
 T* row_of(const shard& s) {
-  return static_cast<T*>(s.data);
+  return as<T>(s.data);
 }
 /// Numbers that steer messages, on the host.
 inline indexed_vector<std::int64_t> counts_of(const shard& s) {
@@ -92,7 +92,7 @@ struct exchange_kernel {
   static std::int64_t bytes(std::span<const shape> shards, const axis_sizes&) {
     shape halo = shards.back();
     halo[0] = 1;
-    return halo.elements() * static_cast<std::int64_t>(sizeof(T));
+    return halo.elements() * std::int64_t{sizeof(T)};
   }
 };
 

@@ -127,7 +127,7 @@ Matrix read_matrix_market(const grid& g, const std::string& path) {
   comm::check(MPI_Bcast(sizes, 3, MPI_INT64_T, 0, g.comm()), "MPI_Bcast");
   if (sizes[2] != 0) {
     wrong.resize(as_size(sizes[2]));
-    comm::check(MPI_Bcast(wrong.data(), static_cast<int>(sizes[2]), MPI_CHAR, 0, g.comm()), "MPI_Bcast");
+    comm::check(MPI_Bcast(wrong.data(), detail::count_of(sizes[2]), MPI_CHAR, 0, g.comm()), "MPI_Bcast");
     throw file_error(wrong);
   }
   return assemble<Matrix>(g, sizes[0], sizes[1], entries);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
+#include <cleave/storage/as.hpp>
 #include <cstdint>
 #include <cstring>
 
@@ -73,15 +75,15 @@ void take_roots(T* x, std::int64_t n) {
 /// bytes. Other threads see the bytes after `finish_stores_past_caches`.
 inline void store_bytes_past_caches(void* to, const void* from, std::int64_t bytes) {
   constexpr std::int64_t width = detail::wide_bytes;
-  char* const target = static_cast<char*>(to);
-  const char* const source = static_cast<const char*>(from);
+  char* const target = as<char>(to);
+  const char* const source = as<char>(from);
   std::int64_t i = 0;
   for (; i + width <= bytes; i += width) {
     detail::wide<float> v;
     std::memcpy(&v, source + i, sizeof(v));
     detail::store_past_caches(reinterpret_cast<detail::wide<float>*>(target + i), v);
   }
-  std::memcpy(target + i, source + i, static_cast<std::size_t>(bytes - i));
+  std::memcpy(target + i, source + i, as_size(bytes - i));
 }
 inline void finish_stores_past_caches() { asm volatile("sfence" ::: "memory"); }
 #else

@@ -5,6 +5,8 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/buffers.hpp>
 
+#include <utility>
+
 namespace cleave::inline v0::lowering {
 
 /// From which step to which a piece of memory is in use.
@@ -140,7 +142,7 @@ constexpr program allocate(emitted&& e) {
     e.made.buffers[b].role = e.storages[e.memory[b]].role;
     e.made.buffers[b].index = e.storages[e.memory[b]].index;
   }
-  return static_cast<program&&>(e.made);
+  return std::move(e.made);
 }
 
 } // namespace cleave::inline v0::lowering

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/place.hpp>
 #include <cleave/program/program.hpp>
@@ -62,7 +63,7 @@ constexpr int buffer_of(emission& e, std::size_t i) {
   if (!collects && (e.p.values[root].origin != origin::slice || v.origin == origin::region)) return made;
   // The value of the stack comes right after what is collected into it.
   const int stack = buffer_of(e, collects ? i + 1 : e.p.values[root].in[0]);
-  buffer& b = e.out.made.buffers[static_cast<std::size_t>(made)];
+  buffer& b = e.out.made.buffers[as_size(made)];
   b.form = form::slice;
   b.of = narrowed(stack);
   b.loop = e.in.node_at(e.p.values[root].node).of;

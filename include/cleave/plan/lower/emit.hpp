@@ -5,6 +5,8 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/buffers.hpp>
 
+#include <utility>
+
 namespace cleave::inline v0::lowering {
 
 constexpr std::uint8_t load(step& s, int buffer) {
@@ -239,7 +241,7 @@ constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fus
   emit_stretch(e, 0, p.values.size(), 0);
   for (std::size_t r = 0; r < p.results.size(); ++r)
     if (!written_in_place(p, m, r)) emit_result(e, r);
-  return static_cast<emitted&&>(e.out);
+  return std::move(e.out);
 }
 
 } // namespace cleave::inline v0::lowering

@@ -7,6 +7,7 @@
 #include <cleave/program/step.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace cleave::inline v0::lowering {
 
@@ -386,7 +387,7 @@ constexpr fusion fuse(const assigned_graph& in, const partitioned& p) {
   find_region_readers(s);
   find_stencils(s);
   for (std::size_t i = count; i-- > 0;) fuse_value(s, i);
-  return static_cast<fusion&&>(s.f);
+  return std::move(s.f);
 }
 
 } // namespace cleave::inline v0::lowering

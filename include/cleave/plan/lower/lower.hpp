@@ -11,6 +11,7 @@
 #include <cleave/plan/lower/verify.hpp>
 
 #include <type_traits>
+#include <utility>
 
 namespace cleave::inline v0 {
 
@@ -37,7 +38,7 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   check(steps);
   lowering::overlap_exchanges(steps.made.steps, steps.made.buffers, steps.made.maps, steps.memory);
   check(steps);
-  program made = lowering::allocate(static_cast<lowering::emitted&&>(steps));
+  program made = lowering::allocate(std::move(steps));
   if (!sound || !verify(made)) made.found = {fault::internal, {}, "lower"};
   return made;
 }

@@ -7,43 +7,11 @@
 
 namespace cleave::inline v0::planner {
 
-/// A merge, of which the minor dim has a fixed extent, as an exchange of elements.
-constexpr void merge_by_elements(graph& g, std::size_t v) {
-  node& n = g.nodes[v];
-  dim_map major, minor;
-  major.from = n.which[0];
-  minor.from = n.which[1];
-  major.to = minor.to = n.which[2];
-  major.divisor = g.dims[n.which[1]].extent > 0 ? g.dims[n.which[1]].extent : 1;
-  major.floors = true;
-  minor.outside = border::periodic;
-  n.code = op::merge_blocks;
-  n.first_map = narrowed(g.maps.size());
-  n.maps = 2;
-  g.maps.push_back(major);
-  g.maps.push_back(minor);
-}
-
-/// A split, of which the minor dim has a fixed extent, as an exchange of elements: windows of the whole dim, of which
-/// the major or the minor part is whole on each device.
-constexpr void split_by_elements(graph& g, std::size_t v, bool shards_minor) {
-  node& n = g.nodes[v];
-  const std::int64_t extent = g.dims[n.which[2]].extent > 0 ? g.dims[n.which[2]].extent : 1;
-  dim_map m;
-  m.from = n.which[0];
-  m.to = n.which[shards_minor ? 2 : 1];
-  m.window = n.which[shards_minor ? 1 : 2];
-  m.stride = shards_minor ? 1 : extent;
-  m.dilation = shards_minor ? extent : 1;
-  n.code = op::windows;
-  n.first_map = narrowed(g.maps.size());
-  n.maps = 1;
-  g.maps.push_back(m);
-}
 /// Whether the minor part of a split is the one that its readers need sharded.
 constexpr bool wanted_by_minor(const cost_model& m, assignment& a, std::size_t v) {
   const node& n = m.node_at(v);
   const int minor = n.type.find(n.which[2]), major = n.type.find(n.which[1]);
+  if (minor < 0 || major < 0) return false;
   const std::size_t copies = find_copies(m, a, v, produced(m, a, v));
   for (std::size_t i = 0; i < copies; ++i)
     if (a.copies.at[i].axes(minor) != 0 && a.copies.at[i].axes(major) == 0) return true;
@@ -77,8 +45,7 @@ constexpr void exchange_views(graph& g, cost_model& m, assignment& a, fingerprin
     const node before = g.nodes[v];
     const std::size_t maps_before = g.maps.size();
     const strategy viewed = a.chosen.at[v];
-    if (before.code == op::merge) merge_by_elements(g, v);
-    else split_by_elements(g, v, wanted_by_minor(m, a, v));
+    rules::view_by_elements(g, v, wanted_by_minor(m, a, v));
     m.describe_anew(v);
     strategy as_it_was, as_it_comes;
     as_it_was.out = viewed.out.reduced();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/assignment.hpp>
 
@@ -30,7 +31,7 @@ struct fingerprints {
   static constexpr int bucket_shift = 58;
 
   constexpr explicit fingerprints(const cost_model& m) {
-    const std::size_t distances = static_cast<std::size_t>(m.limits.fingerprint_radius) + 1;
+    const std::size_t distances = as_size(m.limits.fingerprint_radius) + 1;
     by_distance.assign(distances * m.count, 0);
     of = by_distance.at + (distances - 1) * m.count;
     valid.assign(m.count, 0);
