@@ -148,6 +148,8 @@ def expression_text(expression: str) -> str:
             text += f"<{part}>"
         elif call.group(1) == "quoted":
             text += f"'<{call.group(2)}>'"
+        elif call.group(1) == "underlying":  # the place in the table that stands before it
+            continue
         elif call.group(1) in ("number", "std::string", "name_of"):
             text += f"<{call.group(2)}>"
         else:
