@@ -194,14 +194,20 @@ struct statement_body {
   }
 };
 
+/// An operand as a statement takes it: a number as the type that is kept of it, a tensor as it is.
+template <class Kept, class A>
+constexpr decltype(auto) passed_on(const A& a) {
+  if constexpr (Number<A>) return Kept(a);
+  else return (a);
+}
 /// A statement whose operands are passed on as they are.
 template <class F, class... Args>
 constexpr expression<F, kept<Args>...> make_call(F, const Args&... args) {
-  return {{{kept<Args>(args)}...}};
+  return {{{passed_on<kept<Args>>(args)}...}};
 }
 template <class F, class... Args>
 constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&... args) {
-  return {{{kept<Args>(args)}...}};
+  return {{{passed_on<kept<Args>>(args)}...}};
 }
 
 } // namespace detail
