@@ -346,10 +346,11 @@ int replay_records(const std::string& name, const move_limits& most, const std::
       if (!line.empty())
         t.add(json::parse(line), verdicts.empty() ? nullptr : &said, plans.empty() ? nullptr : &planned);
   });
-  std::printf("replay: programs %ld, wrong %ld, above gspmd %ld, ties %ld, unreadable %ld, bytes %lld, geomean "
-              "ours/gspmd %.3f\n",
-              t.programs, t.wrong, t.above, t.ties, t.unreadable, static_cast<long long>(t.bytes),
-              t.ratios > 0 ? std::exp(t.log_ratio / static_cast<double>(t.ratios)) : 1.0);
+  std::printf(
+      "replay: programs %ld, wrong %ld, above gspmd %ld, ties %ld, unreadable %ld, bytes %lld, geomean "
+      "ours/gspmd %.3f\n",
+      t.programs, t.wrong, t.above, t.ties, t.unreadable, static_cast<long long>(t.bytes),
+      t.ratios > 0 ? std::exp(t.log_ratio / static_cast<double>(t.ratios)) : 1.0);
   return t.programs > 0 && t.wrong == 0 && t.above <= most.above && t.bytes <= most.bytes ? 0 : 1;
 }
 
@@ -437,7 +438,8 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
   }
   for (const auto& [what, n] : tally) std::printf("%s %ld, ", std::string(name_of(what)).c_str(), n);
-  std::printf("gradients %ld, kinds of failure %zu, bytes %lld\n", gradients, seen.size(), static_cast<long long>(moved));
+  std::printf("gradients %ld, kinds of failure %zu, bytes %lld\n", gradients, seen.size(),
+              static_cast<long long>(moved));
   // An operation that is never tried is a fault of the generator.
   for (int k = 1; k < table_size && done >= 20000; ++k)
     if (used[k] == 0) std::printf("never: %s\n", std::string(table[k].text).c_str());
@@ -445,6 +447,7 @@ int main(int argc, char** argv) {
   const bool tried = done < 20 || 2 * tally[outcome::fine] > done;
   if (!tried) std::printf("fuzz: of %ld cases only %ld were planned and compared\n", done, tally[outcome::fine]);
   std::printf("fuzz: cases %ld, wrong %ld, seed %u\n", done, wrong, seed);
-  if (moved > most.bytes) std::printf("fuzz: the plans move more than %lld bytes\n", static_cast<long long>(most.bytes));
+  if (moved > most.bytes)
+    std::printf("fuzz: the plans move more than %lld bytes\n", static_cast<long long>(most.bytes));
   return wrong == 0 && tried && moved <= most.bytes ? 0 : 1;
 }
