@@ -265,6 +265,19 @@ TEST(Search, RowsAreSentOverAxesThatShardNoOtherDimOfTheTable) {
   EXPECT_FALSE(valid(s.m, added, columns_over_x));
 }
 
+// What a window sees around an index lies on one device: its dim is sharded nowhere.
+TEST(Search, DimsOfWindowsAreNoFactors) {
+  recorder in(layout_named({}).mesh);
+  const value v = in.input(element::f32, layout_named({{batch, x}, {embed, ""}}));
+  in.output(windows(v, window{batch, {"seen", 256}, {"tap", 3}, 1, 1, 1, 1}));
+  const graph g = in.take();
+  const node& n = g.nodes[g.outputs[0]];
+  factor_list list;
+  rules::factors_of_remap(g, n, list);
+  EXPECT_EQ(list.size(), 2u);
+  for (const factor& f : list) EXPECT_NE(g.dims[n.type[f.at[in_result]]].name, "tap");
+}
+
 // A dim that is promised to divide is sharded by whole rows, whatever its extent.
 TEST(Search, PromisedDimsAreSplitByWholeRows) {
   recorder in(layout_named({}).mesh);
@@ -333,6 +346,27 @@ TEST(Search, ForcesProductsWithinItsEffortAndRollsBack) {
   const double before = total_price(s.m, s.a);
   search_wider(s.m, s.a, s.f);
   EXPECT_LE(total_price(s.m, s.a), before);
+  EXPECT_TRUE(s.sound());
+}
+
+TEST(Search, WhatIsRolledBackHasItsWorkAgain) {
+  search s(layers(1), policy::bytes_first(1));
+  s.begin();
+  improve(s.m, s.a, s.f, s.m.limits.sweeps);
+  ASSERT_TRUE(s.sound());
+  const std::size_t product = s.node_of(op::dot);
+  const std::vector<strategy> before = s.a.chosen;
+  double best = total_price(s.m, s.a);
+  const double work = s.a.flops;
+  const bool kept = keep_if_cheaper(s.m, s.a, best, [&] {
+    // On every device the whole product.
+    begin_change(s.a);
+    ripple(s.m, s.a, product, strategy{}, true);
+    keep_change(s.m, s.a);
+    EXPECT_GT(s.a.flops, work);
+  });
+  EXPECT_FALSE(kept);
+  EXPECT_EQ(s.a.chosen, before);
   EXPECT_TRUE(s.sound());
 }
 
