@@ -42,7 +42,7 @@ CHAPTERS = [
     ("Gradients", "", ["expr/gradient.hpp"]),
     ("Loops", "", ["expr/loops.hpp"]),
     ("Operations of your own", "`CLEAVE_FUNCTION` marks a function that kernels call. For CUDA and HIP compilers it is `__host__ __device__`, otherwise nothing.",
-     ["expr/operation.hpp", "expr/values.hpp", ("ops/user.hpp", ["elementwise_entry", "shard_dims", "reference_shard"]), ("ops/formula.hpp", ["formula", "x", "y", "z", "r", "g"]),
+     ["expr/operation.hpp", "object.hpp", "expr/values.hpp", ("ops/user.hpp", ["elementwise_entry", "shard_dims", "reference_shard"]), ("ops/formula.hpp", ["formula", "x", "y", "z", "r", "g"]),
       ("execute/local.hpp", ["shard", "local_context"])]),
     ("Libraries of functions", "What a library of functions on values needs, as `cleave/nn`. Its kernels on shards include `cleave/shards.hpp`.",
      ["expr/values.hpp", ("storage/memory.hpp", ["execution_instance", "launch", "wait_for_kernels", "copy_bytes", "bytes_of"])]),
