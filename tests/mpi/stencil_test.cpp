@@ -300,9 +300,7 @@ TEST(stencil, a_halo_for_several_steps_moves_as_priced) {
 enum class domain { ring, cells, points, cold };
 template <domain D>
 constexpr cleave::function heat([](auto u, auto ratio, auto n) {
-  const auto f = [&](const auto& x) {
-    return x(0) + ratio * (x(-1) - 2 * x(0) + x(1));
-  };
+  const auto f = [&](const auto& x) { return x(0) + ratio * (x(-1) - 2 * x(0) + x(1)); };
   return cleave::repeat_times(n, u, [&](const cleave::value& v) {
     if constexpr (D == domain::ring) return f(stencil::star<1>(v, along(col, stencil::periodic)));
     if constexpr (D == domain::cells) return f(stencil::star<1>(v, along(col, stencil::wall)));
