@@ -83,7 +83,9 @@ struct distribution {
   std::vector<place> at{};
 
   bool has_part(int r) const { return at[as_size(r)][0] >= 0; }
-  const std::vector<range>& along(int d, int r) const { return blocks[as_size(d)][as_size(at[as_size(r)][as_size(d)])]; }
+  const std::vector<range>& along(int d, int r) const {
+    return blocks[as_size(d)][as_size(at[as_size(r)][as_size(d)])];
+  }
   shape extents(int r) const {
     shape s;
     s.rank = rank;
@@ -119,7 +121,8 @@ inline distribution shards_of(const tensor_state& t, bool written) {
 /// The same with blocks of other sizes.
 inline distribution blocks_of(const tensor_state& t, const block_sizes& sizes) {
   distribution made = shards_of(t, false);
-  if (std::ssize(sizes.along) != t.global.rank) raise<shape_error>(wording::block_lists(t.global.rank, std::ssize(sizes.along)));
+  if (std::ssize(sizes.along) != t.global.rank)
+    raise<shape_error>(wording::block_lists(t.global.rank, std::ssize(sizes.along)));
   for (int d = 0; d < t.global.rank; ++d) {
     const std::vector<std::int64_t>& given = sizes.along[as_size(d)];
     auto& blocks = made.blocks[as_size(d)];
@@ -257,7 +260,7 @@ class redistribution {
   }
   /// Calls f(place in the local array) for all elements of the pieces, in the order of their indices.
   template <class F>
-  void for_each_place(const piece_lists& all, std::int64_t piece::*begin, const strides& stride, int d,
+  void for_each_place(const piece_lists& all, std::int64_t piece::* begin, const strides& stride, int d,
                       std::int64_t offset, const F& f) const {
     if (d == from_.rank) return f(offset);
     for (const piece& p : all[as_size(d)])
@@ -340,7 +343,8 @@ void distribute(const tensor_state& t, const distribution& blocks, const local_a
   const distribution shards = shards_of(t, true);
   const auto host = std::make_unique<std::remove_const_t<T>[]>(as_size(t.elements()));
   t.grid.state().guarded([&] {
-    redistribution(t.grid.state().everyone(), blocks, shards).run(from.data, from.stride, host.get(), strides_of(t.local));
+    redistribution(t.grid.state().everyone(), blocks, shards)
+        .run(from.data, from.stride, host.get(), strides_of(t.local));
   });
   void* const out = t.begin_writing();
   wait_for_kernels();
@@ -360,7 +364,8 @@ void collect(const tensor_state& t, const distribution& blocks, const local_arra
   wait_for_kernels();
   copy_bytes<Kokkos::HostSpace, memory_space>(host.get(), in, t.bytes());
   t.grid.state().guarded([&] {
-    redistribution(t.grid.state().everyone(), shards, blocks).run<T>(host.get(), strides_of(t.local), to.data, to.stride);
+    redistribution(t.grid.state().everyone(), shards, blocks)
+        .run<T>(host.get(), strides_of(t.local), to.data, to.stride);
   });
 }
 
