@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Coupled cluster with doubles (CCD) for the pairing model: particles on equidistant levels, two on each, and pairs
-// that hop between levels. The amplitudes have four dims, and each term of the equations is a contraction by names: what a
-// chemist writes as v^ab_cd t^cd_ij is dot(v, t, c, d). All of the iterations are one plan.
+// that hop between levels. The amplitudes have four dims, and each term of the equations is a contraction by names:
+// what a chemist writes as v^ab_cd t^cd_ij is dot(v, t, c, d). All of the iterations are one plan.
 //
 //   mpirun -n 4 coupled_cluster [--levels 8] [--particles 4] [--coupling 0.5] [--mesh 2x2]
 //
