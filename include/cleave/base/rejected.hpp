@@ -188,6 +188,8 @@ struct rejected {
   static_assert(is_not<Fault, fault::larger_of_two>,
                 "cleave: max and min reduce over dims; for the larger or the smaller of two values write maximum(a, b) "
                 "or minimum(a, b)");
+  static_assert(is_not<Fault, fault::sizes_without_braces>,
+                "cleave: the sizes of a grid are a list, one for each axis; write grid(mesh, comm, {2, 2})");
   static_assert(is_not<Fault, fault::wrong_arguments>,
                 "cleave: these arguments do not fit this function; numbers that shape the plan must be literals or "
                 "constants of C++, not values");
