@@ -57,7 +57,9 @@ std::vector<indices> runs() {
   const indices first_rank_differs = [=](std::int64_t i, std::int64_t s) {
     return i == 3 && s == 1 ? (band(i, s) + n / 2) % n : band(i, s);
   };
-  const indices in_no_table = [=](std::int64_t i, std::int64_t s) { return i % 5 == 0 ? (s == 0 ? n : -1) : own(i, s); };
+  const indices in_no_table = [=](std::int64_t i, std::int64_t s) {
+    return i % 5 == 0 ? (s == 0 ? n : -1) : own(i, s);
+  };
   const indices anywhere = [=](std::int64_t i, std::int64_t s) { return (i * 31 + s * 17) % n; };
   return {band, band, own, first_rank_differs, in_no_table, in_no_table, anywhere, band};
 }
@@ -71,8 +73,8 @@ std::vector<double> wanted_of(const std::vector<double>& v, const std::vector<in
       for (std::int64_t j = 0; j < sides; ++j) {
         const std::int64_t from = c[static_cast<std::size_t>(i * slots + s)];
         if (from >= 0 && from < rows())
-          y[static_cast<std::size_t>(i * sides + j)] +=
-              v[static_cast<std::size_t>(i * slots + s)] * x[static_cast<std::size_t>(from * sides + j)];
+          y[static_cast<std::size_t>(i * sides + j)] += v[static_cast<std::size_t>(i * slots + s)] *
+                                                        x[static_cast<std::size_t>(from * sides + j)];
       }
   return y;
 }
