@@ -384,7 +384,7 @@ f = "comm/exchange.hpp"
 expression(f, "filled < all.elements", "false", "mpi:*")
 expression(f, "m.parts.size() == 1 && m.parts.front().copy.contiguous()", "m.parts.size() == 1", "mpi:*")
 expression(f, "(wanted.begin - region_range(map, block).begin) * stride[i]", "0", "mpi:*")
-statement(f, "if (at_run_time_) plan(read_offsets(in));", "", "mpi:*")
+statement(f, "if (at_run_time_) follow(read_offsets(in));", "", "mpi:*")
 f = "comm/exchange_pieces.hpp"
 expression(f, "s.along.from % step != unique.from % step", "false", "mpi:*")
 expression(f, "count_of(once) < covered", "false", "mpi:*")
@@ -392,7 +392,7 @@ statement(f, "r.to += wanted.begin - mine_[d.to].begin;", "", "mpi:*")
 f = "comm/part_messages.hpp"
 statement(f, "copy_box(keep_, in, out, size());", "", "mpi:*")
 f = "distributed/row_lookup.hpp"
-statement(f, "copy_rows(rows, as<T>(out), nullptr, asked.offsets(), detail::beside_packed(this->row_, 0), asked.rows());", "", "mpi:lookup.*")
+statement(f, "copy_rows(fetched_, as<T>(out), nullptr, asked.offsets(), detail::beside_packed(this->row_, 0), asked.rows());", "", "mpi:lookup.*")
 statement(f, "fill_elements(sums, elements_, computed<T>{});", "", "mpi:lookup.*")
 statement(f, "add(received + before * this->length(), named.offsets() + before, named.rows() - before, sums);", "", "mpi:lookup.*")
 f = "distributed/kept_routes.hpp"
