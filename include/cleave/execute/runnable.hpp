@@ -6,6 +6,7 @@
 #include <cleave/base/narrowed.hpp>
 #include <cleave/base/underlying.hpp>
 #include <cleave/execute/bands.hpp>
+#include <cleave/execute/indexed_products.hpp>
 #include <cleave/execute/steps/all.hpp>
 
 #include <array>
@@ -27,6 +28,9 @@ struct runnable {
   /// Finds the steps that run in bands of rows; null where no two could.
   indexed_vector<std::unique_ptr<step_group>> (*find_bands)(
       const binder&, const indexed_vector<std::unique_ptr<bound_step>>&) = nullptr;
+  /// Finds look-ups that products read where they are; null where there are none.
+  void (*find_products)(const binder&, const indexed_vector<std::unique_ptr<bound_step>>&,
+                        indexed_vector<std::unique_ptr<step_group>>&) = nullptr;
 
   std::unique_ptr<bound_step> bind(const binder& b, std::size_t i) const {
     const step_form& f = forms[form_of[i]];
@@ -106,13 +110,20 @@ constexpr auto reduce_joiner_of(const program_view& p)
 constexpr auto band_finder_of(const program_view& p) -> decltype(&find_bands) {
   return may_have_bands(p) ? &find_bands : nullptr;
 }
+constexpr auto product_finder_of(const program_view& p) -> decltype(&find_indexed_products) {
+  return has_indexed_products(p) ? &find_indexed_products : nullptr;
+}
 
 } // namespace detail
 
 /// Of a type with a constant `frozen`, a program.
 template <class Plan>
-inline constexpr runnable runnable_of{
-    Plan::frozen, std::span(detail::forms_of_plan<Plan>::list.form_of, detail::forms_of_plan<Plan>::steps),
-    detail::forms_of_plan<Plan>::all, detail::reduce_joiner_of(Plan::frozen), detail::band_finder_of(Plan::frozen)};
+inline constexpr runnable runnable_of{Plan::frozen,
+                                      std::span(detail::forms_of_plan<Plan>::list.form_of,
+                                                detail::forms_of_plan<Plan>::steps),
+                                      detail::forms_of_plan<Plan>::all,
+                                      detail::reduce_joiner_of(Plan::frozen),
+                                      detail::band_finder_of(Plan::frozen),
+                                      detail::product_finder_of(Plan::frozen)};
 
 } // namespace cleave::inline v0
