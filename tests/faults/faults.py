@@ -205,6 +205,7 @@ statement(f, "next.forwarded = s.out.unreduced() & ~dividing_axes(next);", "next
 f = "plan/choose.hpp"
 statement(f, "planner::gather_early(m, a, f);", "", "oracle")
 statement(f, "planner::exchange_views(g, m, a, f);", "", "oracle")
+statement(f, "if (rule.effort > 0) planner::move_once(m, a, f);", "", "unit:MovesNoMoreThanGspmd.*")
 statement(f, "if (rule.effort > 0) planner::search_wider(m, a, f);", "", "oracle")
 f = "plan/search/find_tie.hpp"
 statement(f, "if (!tie) continue;", "continue;", "unit:Search.*")

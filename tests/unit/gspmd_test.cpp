@@ -177,6 +177,16 @@ TEST(MovesNoMoreThanGspmd, WhatIsTiledGoesToAnotherDimFromWhereItIs) {
   const std::int64_t all_to_all = 24 * 16 / 8 * 7 / 8 * 8, totals = 2 * 8 * 7 / 8;
   EXPECT_EQ(bytes_of(spread, {laid_out({{row, {y, x}}, {column}})}, laid_out({})), 2 * all_to_all + 2 * totals);
 }
+TEST(MovesNoMoreThanGspmd, WhatSeveralReadersMoveIsMovedOnceForAllOfThem) {
+  // Each of the greatest rows takes the one before it: one all-to-all brings whole columns to all of them at once.
+  const dim_ref three{"three", 3};
+  const std::int64_t all_to_all = 24 * 16 / 4 * 3 / 4 * 8;
+  const auto greatest = [&](values v) { return top_k(v[0], row, three).first; };
+  EXPECT_EQ(bytes_of(greatest, {laid_out({{row, {x}}, {column}})}, laid_out({{three}, {column, {x}}})), all_to_all);
+  // Parts of sums, greatest values and differences from them, all of the same rows.
+  const auto softest = [](values v) { return max(log_softmax(log_softmax(v[0], row), row), row); };
+  EXPECT_EQ(bytes_of(softest, {laid_out({{row, {x}}, {column}})}, laid_out({{column, {x}}})), all_to_all);
+}
 TEST(MovesNoMoreThanGspmd, WhatLiesBetweenWindowsIsNotMoved) {
   const dim_ref two{"two", 2}, pair{"pair", 2}, three{"three", 3}, single{"single", 1};
   // Columns 0 and 8, 7 and 15: four of 16, of which each device has one.

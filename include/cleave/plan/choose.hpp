@@ -7,6 +7,7 @@
 #include <cleave/plan/search/find_tie.hpp>
 #include <cleave/plan/search/gather_early.hpp>
 #include <cleave/plan/search/look_further.hpp>
+#include <cleave/plan/search/move_once.hpp>
 #include <cleave/plan/search/start.hpp>
 #include <cleave/plan/search/verify.hpp>
 #include <cleave/rules/all.hpp>
@@ -52,6 +53,8 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   planner::look_further(m, a, f);
   check();
   planner::exchange_views(g, m, a, f);
+  check();
+  if (rule.effort > 0) planner::move_once(m, a, f);
   check();
   if (!sound) made.found = {fault::internal, {}, "choose"};
   made.score = planner::total_price(m, a);
