@@ -50,8 +50,8 @@ struct blocks {
     const auto host = Kokkos::create_mirror_view(u);
     for (std::int64_t i = 0; i < p.extent[0]; ++i)
       for (std::int64_t j = 0; j < p.extent[1]; ++j)
-        host(static_cast<std::size_t>(i + 1), static_cast<std::size_t>(j + 1)) = examples::noise(
-            (p.begin[0] + i) * p.points[1] + p.begin[1] + j);
+        host(static_cast<std::size_t>(i + 1),
+             static_cast<std::size_t>(j + 1)) = examples::noise((p.begin[0] + i) * p.points[1] + p.begin[1] + j);
     Kokkos::deep_copy(u, host);
   }
 };
@@ -94,10 +94,11 @@ int run(examples::options& given, int ranks, bool speaks) {
   Plate expected(grid, {rows, cols}, cleave::with_ghosts(before.u, {1, 1}));
   const bool same = expected.to_global() == u.to_global();
   if (speaks)
-    std::printf("%ld x %ld points on %ld x %ld processes, %ld sweeps\nby hand  %8.2f microseconds a sweep\n"
-                "cleave   %8.2f microseconds a sweep, %.2f of it\nthe values are %s\n",
-                rows, cols, sizes[0], sizes[1], (sweeps + sweeps % 2) * rounds, by_hand_best, cleave_best, cleave_best / by_hand_best,
-                same ? "the same" : "DIFFERENT");
+    std::printf(
+        "%ld x %ld points on %ld x %ld processes, %ld sweeps\nby hand  %8.2f microseconds a sweep\n"
+        "cleave   %8.2f microseconds a sweep, %.2f of it\nthe values are %s\n",
+        rows, cols, sizes[0], sizes[1], (sweeps + sweeps % 2) * rounds, by_hand_best, cleave_best,
+        cleave_best / by_hand_best, same ? "the same" : "DIFFERENT");
   return same ? 0 : 1;
 }
 

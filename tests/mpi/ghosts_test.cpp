@@ -106,12 +106,12 @@ TEST(ghosts, values_are_those_of_contiguous_tensors) {
   for (const cleave::grid& g : support::grids(mesh))
     for (const std::array<std::int64_t, 4> c :
          {std::array<std::int64_t, 4>{16, 24, 1, 2}, {19, 17, 2, 3}, {9, 3, 1, 2}, {19, 17, 1, 1}}) {
-        const std::array extents{c[0], c[1]}, widths{c[2], c[3]};
-        expect_same<field>(g, extents, widths, star<cleave::border::periodic>);
-        expect_same<field>(g, extents, widths, star<cleave::border::zero>);
-        expect_same<field>(g, extents, widths, box<cleave::border::periodic>);
-        expect_same<field>(g, extents, widths, box<cleave::border::reflect>);
-        expect_same<slab>(g, extents, {0, 2}, star<cleave::border::periodic>);
+      const std::array extents{c[0], c[1]}, widths{c[2], c[3]};
+      expect_same<field>(g, extents, widths, star<cleave::border::periodic>);
+      expect_same<field>(g, extents, widths, star<cleave::border::zero>);
+      expect_same<field>(g, extents, widths, box<cleave::border::periodic>);
+      expect_same<field>(g, extents, widths, box<cleave::border::reflect>);
+      expect_same<slab>(g, extents, {0, 2}, star<cleave::border::periodic>);
     }
 }
 
@@ -148,8 +148,7 @@ TEST(ghosts, take_the_place_of_workspace) {
     const auto& f = star<cleave::border::zero>;
     const ghosted<field> wide(g, {48, 48}, {1, 2}), narrow(g, {48, 48}, {1, 1}), to(g, {48, 48}, {1, 2});
     const std::int64_t halo = 8 * (2 * wide.extent[1] + 3 * wide.extent[0]);
-    EXPECT_EQ(workspace(f, narrow.shard, to.shard) - workspace(f, wide.shard, to.shard),
-              cleave::comm::aligned(halo));
+    EXPECT_EQ(workspace(f, narrow.shard, to.shard) - workspace(f, wide.shard, to.shard), cleave::comm::aligned(halo));
     // Too few ghosts are left alone.
     f(narrow.shard).into(to.shard);
     EXPECT_EQ(narrow.ghosts_written(), 0);

@@ -41,7 +41,7 @@ ROOMS = [
     ["distributed"],
     ["grid"],
     ["execute"],
-    ["shards"],
+    ["shards", "object"],
     ["tensor"],
     ["nn", "optim", "linalg", "solve", "sparse", "stencil"],
     ["cleave"],

@@ -330,6 +330,15 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
 [[gnu::cold]] inline std::string no_such_position(std::int64_t got, std::int64_t size) {
   return sentence({"a broadcast from position ", number(got), " along an axis of ", number(size), " devices"});
 }
+/// mend: Keep the `cleave::object` alive while plans run with its handle, and use it on the grid for which it was
+/// constructed.
+[[gnu::cold]] inline std::string no_such_object(std::int64_t got) {
+  return sentence({"a kernel was given the handle ", number(got), ", which is no object of its grid"});
+}
+/// mend: Ask for the type that the object was constructed with: `object_of<solver>` for a `cleave::object<solver>`.
+[[gnu::cold]] inline std::string object_of_another_type(std::int64_t got) {
+  return sentence({"a kernel was given the handle ", number(got), ", and asks for its object by another type"});
+}
 /// mend: Count rows and columns from 0, and give the matrix as many as its triplets need.
 [[gnu::cold]] inline std::string triplet_outside(std::int64_t row, std::int64_t column, std::int64_t rows,
                                                  std::int64_t columns) {
