@@ -82,9 +82,10 @@ class exchange final : public bound_exchange {
     /// Whether it is one run of memory, which is neither packed nor unpacked.
     bool direct = false;
   };
-  /// Memory that a part of the exchange fills: its extents, and where it begins in the result.
+  /// Memory that a part of the exchange fills: its extents and strides, and where it begins in the result.
   struct memory_part {
     shape extents{};
+    strides stride{};
     std::int64_t begin = 0;
   };
   struct member {
@@ -234,7 +235,7 @@ class exchange final : public bound_exchange {
     indexed_vector<message> from(members_.size());
     for (std::uint32_t part = 0; part < e_.part_count(); ++part) {
       if (!e_.needs_part(part)) continue;
-      const memory_part mine{extents_at(here, part), e_.begins_at(part, here)};
+      const memory_part mine{extents_at(here, part), e_.strides_at(part, here), e_.begins_at(part, here)};
       std::int64_t filled = 0;
       for (std::size_t k = 0; k < e_.in.size(); ++k) {
         if (!e_.takes_from(k)) continue;
@@ -251,11 +252,12 @@ class exchange final : public bound_exchange {
   void plan_filling(const filling& f, std::size_t operand, const memory_part& mine, indexed_vector<message>& from) {
     const coordinates& here = grid_->here();
     const std::int64_t stage = f.staged ? staging_ : -1;
-    const shape target = f.staged ? staging_extents(f, mine.extents) : mine.extents;
+    const shape staged = f.staged ? staging_extents(f, mine.extents) : shape{};
+    const strides target = f.staged ? strides_of(staged) : mine.stride;
     const std::int64_t base = f.staged ? 0 : mine.begin;
     if (f.staged) {
-      staging_ += target.elements();
-      for_each_spread(f, target, mine.extents,
+      staging_ += staged.elements();
+      for_each_spread(f, staged, mine.stride,
                       [&](const exchange_piece& p) { spread_.push_back({copy_of(p, mine.begin), operand, stage}); });
     }
     for (std::size_t m = 0; m < members_.size(); ++m) {
@@ -282,8 +284,8 @@ class exchange final : public bound_exchange {
         for (std::size_t k = 0; k < e_.in.size(); ++k) {
           if (!e_.takes_from(k) || !shares(k, to.at, here)) continue;
           const filling f = fill_of(e_, k, part, to.at, known_span(known));
-          for_each_piece(f, shard_of(k, here), own_strides(k), f.staged ? staging_extents(f, theirs) : theirs,
-                         [&](const exchange_piece& p) {
+          for_each_piece(f, shard_of(k, here), own_strides(k),
+                         strides_of(f.staged ? staging_extents(f, theirs) : theirs), [&](const exchange_piece& p) {
                            append(out,
                                   {make_copy(p.extents, p.from, p.from_offset, strides_of(p.extents), out.elements), k,
                                    -1});
@@ -317,7 +319,7 @@ class exchange final : public bound_exchange {
   box_copy blank_copy(std::uint32_t part, const memory_part& target, const coordinates& here) const {
     const shape& mine = target.extents;
     if (e_.out.form == form::halo)
-      return make_copy(mine, {}, 0, strides_of(mine), mine.elements() == 0 ? 0 : target.begin);
+      return make_copy(mine, {}, 0, target.stride, mine.elements() == 0 ? 0 : target.begin);
     shape extents = mine;
     std::int64_t offset = 0;
     const strides stride = strides_of(mine);

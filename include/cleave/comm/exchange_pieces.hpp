@@ -289,11 +289,11 @@ class runs_in_shard {
 
 } // namespace detail
 
-/// The pieces that come from one shard, whose array has the strides `from`. `target` is the memory that is filled.
+/// The pieces that come from one shard, whose array has the strides `from`. The memory that is filled has the strides
+/// `to`.
 template <class Each>
-void for_each_piece(const filling& f, const box& shard, const strides& from, const shape& target, Each&& each) {
+void for_each_piece(const filling& f, const box& shard, const strides& from, const strides& to, Each&& each) {
   if (f.empty || shard.empty()) return;
-  const strides to = strides_of(target);
   indexed_vector<indexed_vector<detail::piece_run>> along;
   std::size_t rank = f.dims.size();
   for (const filled_dim& d : f.dims) {
@@ -321,9 +321,9 @@ void for_each_piece(const filling& f, const box& shard, const strides& from, con
   }
 }
 
-/// The copies from the staging memory to every element that needs a source.
+/// The copies from the staging memory to every element that needs a source, in memory with the strides `to`.
 template <class Each>
-void for_each_spread(const filling& f, const shape& staging, const shape& target, Each&& each) {
+void for_each_spread(const filling& f, const shape& staging, const strides& to, Each&& each) {
   filling spread = f;
   box all;
   all.rank = staging.rank;
@@ -355,7 +355,7 @@ void for_each_spread(const filling& f, const shape& staging, const shape& target
     d.window_from = d.distinct.empty() ? d.window_to : -1;
     d.distinct.clear();
   }
-  for_each_piece(spread, all, strides_of(staging), target, each);
+  for_each_piece(spread, all, strides_of(staging), to, each);
 }
 
 } // namespace cleave::inline v0::comm

@@ -26,6 +26,10 @@ struct exchange_spec {
   /// For a region: its maps in order, and the parts that are needed.
   indexed_vector<dim_map> region{};
   std::uint32_t parts = 0;
+  /// A halo that lies in the ghosts of the View that has the shard, whose strides these are: its memory is that of the
+  /// shard, around it.
+  bool in_ghosts = false;
+  strides ghost_strides{};
   /// Elements that are taken from nowhere stay as they are; elsewhere they become 0.
   bool keeps = false;
   sizes at{};
@@ -37,7 +41,19 @@ struct exchange_spec {
     return out.form == form::halo ? part_of_halo(out, part, region, at, here) : indices_of(out, region, at, here);
   }
   std::int64_t begins_at(std::uint32_t part, const coordinates& here) const {
+    if (in_ghosts) return ghosts_before(part, here);
     return out.form == form::halo ? offset_of_part(out, part, region, at, here) : 0;
+  }
+  strides strides_at(std::uint32_t part, const coordinates& here) const {
+    return in_ghosts ? ghost_strides : strides_of(filled_by(part, here).extents());
+  }
+  /// From the first element of the shard to the first one of a part around it.
+  std::int64_t ghosts_before(std::uint32_t part, const coordinates& here) const {
+    const box there = filled_by(part, here);
+    std::int64_t n = 0;
+    for (int i = 0; i < there.rank; ++i)
+      n += (there[i].begin - held(at[out.type[i]], out.where[i], here, at.axes).begin) * ghost_strides[i];
+    return n;
   }
   std::uint32_t part_count() const { return is_region() ? parts_of(region.size()) : 1; }
   bool needs_part(std::uint32_t part) const { return !is_region() || (parts >> part & 1) != 0; }

@@ -38,6 +38,10 @@ struct binder {
                            return own == nullptr ? nullptr : own->begin();
                          });
   }
+  /// Whether a halo has no memory of its own, because the View of the argument around which it lies has ghosts for it.
+  bool lies_in_ghosts(const buffer& halo) const {
+    return given != nullptr && given->ghosts_take(program, halo, at, grid.here());
+  }
   /// The indices of this device along dim `i` of a loop.
   [[gnu::noinline, gnu::cold]] range held_along(const tensor_type& loop, const layout& space, int i) const {
     return held(at[loop[i]], space[i], grid.here(), grid.sizes());

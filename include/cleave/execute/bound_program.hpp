@@ -71,7 +71,7 @@ class bound_program {
     const program_view& p = b.program;
     indexed_vector<std::int64_t> slot_at(p.slots, 0);
     for (const buffer& x : p.buffers)
-      if (has_slot(x)) slot_at[x.index] = std::max(slot_at[x.index], b.bytes(x));
+      if (has_slot(x) && !b.lies_in_ghosts(x)) slot_at[x.index] = std::max(slot_at[x.index], b.bytes(x));
     std::int64_t memory = 0, host = 0;
     for (std::int64_t& slot : slot_at) {
       const std::int64_t bytes = slot;

@@ -181,21 +181,21 @@ class box_binder {
       if (block == 0 || wraps_around(map, halo.where, halo.type)) part += digit;
       center += digit;
     }
-    const bool inside = part == center;
+    const bool inside = part == center, beside = !inside && !b_.lies_in_ghosts(halo);
     waits_ = waits_ || !inside;
     const box own = indices_of(shard, b_.program.maps, b_.at, b_.grid.here());
-    const box there = inside ? own : part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here());
-    const strides along = inside ? strides_in(b_.addresses(shard)) : strides_of(there.extents());
+    const box there = beside ? part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here()) : own;
+    const strides along = beside ? strides_of(there.extents()) : strides_in(b_.addresses(shard));
     std::int64_t elements = 0;
     addressing strides;
     for (int i = halo.type.rank; i-- > 0;) {
       elements += (index[i] - (there[i].begin - own[i].begin)) * along[i];
       strides.stride[as_size(view.type.find(halo.type[i]))] = along[i];
     }
-    if (!inside) elements += offset_of_part(halo, part, b_.program.maps, b_.at, b_.grid.here());
+    if (beside) elements += offset_of_part(halo, part, b_.program.maps, b_.at, b_.grid.here());
     loops_.read_at(k, strides);
     std::size_t address = k;
-    for (std::size_t other = 0; other < s_.in.size() && inside; ++other)
+    for (std::size_t other = 0; other < s_.in.size() && !beside; ++other)
       if (s_.in[other] == halo.of) address = other;
     return {address, elements * size_of(shard.type.element)};
   }

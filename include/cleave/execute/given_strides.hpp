@@ -10,12 +10,42 @@
 
 namespace cleave::inline v0 {
 
+/// How many ghosts a View has along each dim, before its shard and behind it.
+using ghost_widths = fixed_array<std::int64_t, max_rank>;
+
 /// The strides of the arguments, then of the results, that a call reads and writes in Views that are not contiguous;
 /// null: it is contiguous.
 struct given_strides {
   indexed_vector<const strides*> of{};
   /// Copies a shard to memory that has the same strides.
   void (*copy)(const shape& extents, const strides& stride, const void* from, void* to, std::int64_t size) = nullptr;
+
+  /// The ghosts of the arguments that halos may be written to; null: none.
+  indexed_vector<const ghost_widths*> ghosts{};
+
+  /// Whether the ghosts of an argument have room for a halo. An argument has one halo in its ghosts.
+  [[gnu::cold]] bool ghosts_take(const program_view& p, const buffer& halo, const sizes& at,
+                                 const coordinates& here) const {
+    if (halo.form != form::halo || ghosts.empty()) return false;
+    const buffer& shard = p.buffers[halo.of];
+    if (shard.role != role::input || shard.form != form::shard || ghosts[shard.index] == nullptr) return false;
+    const ghost_widths& room = *ghosts[shard.index];
+    int halos = 0;
+    for (const buffer& b : p.buffers)
+      if (b.form == form::halo && p.buffers[b.of].role == role::input && p.buffers[b.of].index == shard.index) ++halos;
+    if (halos != 1) return false;
+    // Loops exchange the memory of what they carry.
+    for (const step& s : p.steps)
+      if (s.kind == step_kind::loop_begin) return false;
+    const box own = indices_of(shard, p.maps, at, here);
+    for (std::uint32_t part = 0; part < parts_of(halo.maps); ++part) {
+      if ((halo.parts >> part & 1) == 0) continue;
+      const box there = part_of_halo(halo, part, p.maps, at, here);
+      for (int i = 0; i < there.rank && !there.empty(); ++i)
+        if (there[i].begin < own[i].begin - room[i] || there[i].end > own[i].end + room[i]) return false;
+    }
+    return !own.empty();
+  }
 
   const strides* of_buffer(const program_view& p, const buffer& b) const {
     if (b.role == role::workspace || b.form != form::shard) return nullptr;

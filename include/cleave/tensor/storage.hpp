@@ -72,6 +72,8 @@ struct tensor_state {
   bool unit_rows = false;
   /// Whether it is a View of constants.
   bool read_only = false;
+  /// How many elements the View has around its shard that halos may be written to, along each dim on both sides.
+  fixed_array<std::int64_t, max_rank> ghosts{};
   /// Contiguous memory for what cannot use the View itself: allocated when it is first needed, and kept.
   mutable std::shared_ptr<void> contiguous{};
 
@@ -111,7 +113,14 @@ struct given_view {
   fixed_array<std::int64_t, max_rank> extent{};
   strides stride{};
   bool read_only = false;
+  fixed_array<std::int64_t, max_rank> ghosts{};
   const strided_shard* access = nullptr;
+
+  bool has_ghosts() const {
+    for (int i = 0; i < rank; ++i)
+      if (ghosts[i] != 0) return true;
+    return false;
+  }
 };
 
 namespace detail {
@@ -244,7 +253,8 @@ class shard_agreement {
     t.held.rank = t.global.rank;
     t.local = t.held.extents();
     if (view != nullptr)
-      misfit = detail::check_view(*view, t.local), is_strided = !detail::is_contiguous(*view, t.local);
+      misfit = detail::check_view(*view, t.local),
+      is_strided = !detail::is_contiguous(*view, t.local) || view->has_ghosts();
     else allocated = try_allocate(t.bytes(), t.memory);
   }
   detail::shard_agreement all(extents, misfit, is_strided, allocated ? 0 : t.bytes(), on.everyone());
@@ -256,6 +266,7 @@ class shard_agreement {
   if (view != nullptr && (all.any_strided() || view->read_only)) {
     t.read_only = view->read_only;
     t.stride = view->stride;
+    if (!view->read_only) t.ghosts = view->ghosts;
     t.strided = view->access;
     t.strided->classify(t);
   }

@@ -27,13 +27,17 @@ inline void copy_strided(const shape& extents, const strides& stride, const void
   copy_box(make_copy(extents, stride, 0, stride, 0), from, to, size);
 }
 
-/// The sets of strides that the tensors of a grid have. Every rank has as many entries, each with its own strides.
+/// The sets of strides and ghosts that the tensors of a grid have. Every rank has as many entries, each with its own.
 struct stride_classes {
-  indexed_vector<strides> known{};
+  struct entry {
+    strides stride;
+    ghost_widths ghosts;
+  };
+  indexed_vector<entry> known{};
 
-  /// The first entry from `first` on with these strides; past the end there is none.
-  std::int64_t find(const strides& s, std::int64_t first) const {
-    while (first < std::ssize(known) && !(known[first] == s)) ++first;
+  /// The first entry from `first` on that a tensor has; past the end there is none.
+  std::int64_t find(const tensor_state& t, std::int64_t first) const {
+    while (first < std::ssize(known) && !(known[first].stride == t.stride && known[first].ghosts == t.ghosts)) ++first;
     return first;
   }
 };
@@ -46,23 +50,31 @@ inline void classify_strides(tensor_state& t) {
   auto& classes = *as<stride_classes>(found);
   const int last = t.local.rank - 1;
   const bool unit = t.elements() == 0 || t.local[last] == 1 || t.stride[last] == 1;
-  std::int64_t number = classes.find(t.stride, 0), all[3];
+  std::int64_t number = classes.find(t, 0), all[3];
   // Until all ranks have the same entry: each takes its next one that is not before anybody's.
   do {
     const std::int64_t mine[3] = {number, -number, unit ? 0 : 1};
     on.guarded(
         [&] { comm::check(MPI_Allreduce(mine, all, 3, MPI_INT64_T, MPI_MAX, on.everyone().handle), "MPI_Allreduce"); });
-    if (all[0] != number) number = classes.find(t.stride, all[0]);
+    if (all[0] != number) number = classes.find(t, all[0]);
   } while (all[0] != -all[1]);
-  if (number == std::ssize(classes.known)) classes.known.push_back(t.stride);
+  if (number == std::ssize(classes.known)) classes.known.push_back({t.stride, t.ghosts});
   t.stride_class = number;
   t.unit_rows = all[2] == 0;
+}
+
+/// Whether an argument is the same tensor as one before it: only one of them may have its halo in the ghosts.
+inline bool is_given_before(const call_operand* operands, std::size_t i) {
+  for (std::size_t k = 0; k < i; ++k)
+    if (operands[k].tensor == operands[i].tensor) return true;
+  return false;
 }
 
 /// A plan bound to sizes and to the strides of some of its arguments and results.
 struct strided_executor {
   /// Of each argument and result.
   indexed_vector<strides> stride{};
+  indexed_vector<ghost_widths> ghosts{};
   given_strides given{};
   std::unique_ptr<executor> code{};
 
@@ -71,6 +83,8 @@ struct strided_executor {
     const std::size_t all = p.arguments + p.results;
     stride.resize(all, {});
     given.of.resize(all, nullptr);
+    ghosts.resize(p.arguments, {});
+    given.ghosts.resize(p.arguments, nullptr);
     given.copy = &copy_strided;
     const sizes at = site.complete();
     for (std::size_t i = 0; i < all; ++i) {
@@ -80,6 +94,9 @@ struct strided_executor {
         continue;
       stride[i] = t->stride;
       given.of[i] = &stride[i];
+      if (i >= p.arguments || is_given_before(operands, i)) continue;
+      ghosts[i] = t->ghosts;
+      given.ghosts[i] = &ghosts[i];
     }
     code = std::make_unique<executor>(site.grid(), at, program, &given);
   }
@@ -94,6 +111,7 @@ inline strided_executor& strided_executor_for(const runnable& code, const call_s
     if (const tensor_state* t = operands[i].tensor; t != nullptr && t->strided != nullptr) {
       key.push_back(std::int64_t(i));
       key.push_back(t->stride_class);
+      key.push_back(is_given_before(operands, i) ? 1 : 0);
     }
   // Beside the executor for contiguous shards, which has the address of the plan for a key.
   const void* const plan = &code.forms;

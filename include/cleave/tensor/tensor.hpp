@@ -46,6 +46,21 @@ concept SpanOfElements = requires(const S& s) {
 
 } // namespace detail
 
+/// A View with ghosts around its shard, as an argument of tensors: made by `with_ghosts`.
+template <class View>
+struct ghosted_view {
+  const View& view;
+  std::array<std::int64_t, View::rank()> widths;
+};
+/// A View that has so many ghosts along each dim, before the shard and behind it: `Plate u(grid, {rows, cols},
+/// with_ghosts(view, {1, 1}))`. What a shard needs of its neighbours is written to the ghosts, where there are enough,
+/// and read there. Their values are those of the last call: also zeros, or whatever its stencil has beyond the border.
+template <class Data, class... Properties>
+constexpr auto with_ghosts(const Kokkos::View<Data, Properties...>& view,
+                           const std::array<std::int64_t, Kokkos::View<Data, Properties...>::rank()>& widths) {
+  return ghosted_view<Kokkos::View<Data, Properties...>>{view, widths};
+}
+
 /// A tensor that is sharded over a grid. Each device has a contiguous LayoutRight shard, in the written order of the
 /// dims. A tensor is a value, as a std::vector is: a copy has its own elements, and a move takes them over. `alias()`
 /// makes a second handle on the same elements, as a copy of a View does. `Layout` is a sharding, as in `tensor<float,
@@ -100,6 +115,21 @@ class tensor {
                                          std::shared_ptr<void>(new user_view(view), [](void* kept) {
                                            if (!Kokkos::is_finalized()) delete as<user_view>(kept);
                                          }));
+  }
+  /// Wraps the interior of a View with ghosts, which then serve as memory for halos: no element has a second copy. A
+  /// call of a function without loops writes the halo of an argument there if the function has one halo of it, and if
+  /// the elements of its last dim lie side by side. Two tensors must not wrap the same View. Otherwise as for a View;
+  /// the extents of the View are those of the shard and twice the widths.
+  template <class View>
+  tensor(const grid& g, const extents_type& extents, const ghosted_view<View>& ghosted) {
+    if constexpr (!Kokkos::SpaceAccessibility<execution_space, typename View::memory_space>::accessible)
+      say(rejection<fault::view_out_of_reach, typename View::memory_space>);
+    wrap<typename View::value_type>(g, extents, ghosted.view, ghosted.view.data(),
+                                    std::shared_ptr<void>(new View(ghosted.view),
+                                                          [](void* kept) {
+                                                            if (!Kokkos::is_finalized()) delete as<View>(kept);
+                                                          }),
+                                    ghosted.widths);
   }
   /// Wraps a shard of a `std::mdspan`, or of what has its members. The caller keeps its memory, which Kokkos' default
   /// execution space must be able to access. Otherwise as for a View.
@@ -247,7 +277,7 @@ class tensor {
   /// `U` is T, or const T for memory that is only read.
   template <class U, class View>
   void wrap(const grid& g, std::span<const std::int64_t> extents, const View& view, const void* at,
-            std::shared_ptr<void> owner) {
+            std::shared_ptr<void> owner, std::span<const std::int64_t> ghosts = {}) {
     if constexpr (!std::is_same_v<std::remove_const_t<U>, T>) say(rejection<fault::view_elements_differ, U, T>);
     given_view given;
     given.rank = int(View::rank());
@@ -255,10 +285,16 @@ class tensor {
       given.extent[i] = std::int64_t(view.extent(as_size(i)));
       given.stride[i] = std::int64_t(view.stride(as_size(i)));
     }
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < ghosts.size(); ++i) {
+      given.ghosts[i] = ghosts[i];
+      given.extent[i] -= 2 * ghosts[i];
+      first += ghosts[i] * given.stride[i];
+    }
     given.read_only = std::is_const_v<U>;
     given.access = &detail::strided_shards;
     handle_ = detail::tensor_handle(g, sharding_type::value, where, element_of<T>, extents, given);
-    handle_.own(std::move(owner), const_cast<void*>(at));
+    handle_.own(std::move(owner), const_cast<std::remove_const_t<U>*>(as<const U>(at)) + first);
   }
   static constexpr int position_of(std::string_view name) { return sharding_type::value.find(name); }
   static extents_type cut(const shape& s) {

@@ -12,7 +12,8 @@ namespace cleave::inline v0 {
 
 class exchange_step final : public bound_step {
  public:
-  [[gnu::cold]] exchange_step(const binder& b, const step& s) : step_(s), exchange_(b.grid, spec_of(b, s)) {}
+  [[gnu::cold]] exchange_step(const binder& b, const step& s)
+      : step_(s), out_(b.lies_in_ghosts(b.result(s)) ? b.result(s).of : s.out), exchange_(b.grid, spec_of(b, s)) {}
   // While it is in flight others use the common scratch memory.
   comm::scratch_bytes shared_bytes() const override {
     return step_.in_flight ? comm::scratch_bytes{} : exchange_.needs();
@@ -21,8 +22,8 @@ class exchange_step final : public bound_step {
   void settle(const comm::scratch& own, run_state&) override { own_ = own; }
   void run(run_state& r) override {
     const operand_addresses in(r, step_);
-    if (!step_.in_flight) return exchange_.run(in.from, r.at[step_.out], r.scratch);
-    exchange_.begin(in.from, r.at[step_.out], own_);
+    if (!step_.in_flight) return exchange_.run(in.from, r.at[out_], r.scratch);
+    exchange_.begin(in.from, r.at[out_], own_);
     r.in_flight.push_back(&exchange_);
     r.progress = &progress_all;
   }
@@ -51,11 +52,15 @@ class exchange_step final : public bound_step {
     e.out.first_map = 0;
     e.parts = e.out.parts;
     e.keeps = s.keeps;
+    e.in_ghosts = b.lies_in_ghosts(b.result(s));
+    if (e.in_ghosts) e.ghost_strides = strides_in(b.addresses(p.buffers[e.out.of]));
     e.at = b.at;
     return e;
   }
 
   const step& step_;
+  /// The buffer whose memory is filled, or around which it lies.
+  std::uint16_t out_;
   comm::exchange exchange_;
   comm::scratch own_{};
 };

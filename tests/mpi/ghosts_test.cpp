@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+// Views with ghosts: halos are written to the ghosts and read there. The values are those of contiguous tensors, bit
+// for bit.
+
+namespace {
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::axis<"model"> model;
+inline constexpr cleave::mesh mesh{data, model};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+using field = cleave::tensor<double, mesh(row / data, col / model)>;
+using slab = cleave::tensor<double, mesh(row, col / model / data)>;
+
+constexpr double untouched = -77;
+using memory_2d = Kokkos::View<double**, Kokkos::LayoutRight>;
+
+double wave(std::int64_t i, std::int64_t j) {
+  return std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.9 * static_cast<double>(j));
+}
+
+/// A tensor in a View with ghosts.
+template <class Tensor>
+struct ghosted {
+  std::array<std::int64_t, 2> widths, global, extent;
+  memory_2d all;
+  Tensor shard{};
+
+  ghosted(const cleave::grid& g, std::array<std::int64_t, 2> extents, std::array<std::int64_t, 2> ghosts)
+      : widths(ghosts), global(extents), extent(Tensor(g, extents).local_extents()) {
+    all = memory_2d("with ghosts", static_cast<std::size_t>(extent[0] + 2 * widths[0]),
+                    static_cast<std::size_t>(extent[1] + 2 * widths[1]));
+    Kokkos::deep_copy(all, untouched);
+    shard = Tensor(g, extents, cleave::with_ghosts(all, widths));
+  }
+  /// Element (i, j) of the shard; others are ghosts.
+  double& at(std::int64_t i, std::int64_t j) const {
+    return all(static_cast<std::size_t>(i + widths[0]), static_cast<std::size_t>(j + widths[1]));
+  }
+  /// Calls f(i, j) for all ghosts.
+  template <class F>
+  void for_each_ghost(const F& f) const {
+    for (std::int64_t i = -widths[0]; i < extent[0] + widths[0]; ++i)
+      for (std::int64_t j = -widths[1]; j < extent[1] + widths[1]; ++j)
+        if (i < 0 || i >= extent[0] || j < 0 || j >= extent[1]) f(i, j);
+  }
+  int ghosts_written() const {
+    int written = 0;
+    for_each_ghost([&](std::int64_t i, std::int64_t j) { written += at(i, j) != untouched ? 1 : 0; });
+    return written;
+  }
+  bool in_place() const { return !shard.state().contiguous; }
+};
+template <class A, class B>
+bool same_bits(const A& a, const B& b) {
+  const auto x = a.to_global(), y = b.to_global();
+  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0;
+}
+
+template <cleave::border Border>
+constexpr cleave::function star([](auto u) {
+  return 0.5 * u + 0.125 * (shift(u, row, 1, Border) + shift(u, row, -1, Border) + shift(u, col, 2, Border) -
+                            shift(u, col, -1, Border));
+});
+template <cleave::border Border>
+constexpr cleave::function box([](auto u) {
+  return 0.5 * shift(shift(u, row, 1, Border), col, 1, Border) + 0.25 * shift(u, row, -1, Border) +
+         0.125 * (shift(u, col, -1, Border) - shift(u, col, 1, Border));
+});
+
+/// Some steps to and fro.
+template <class Tensor, class F>
+void expect_same(const cleave::grid& g, std::array<std::int64_t, 2> extents, std::array<std::int64_t, 2> widths,
+                 const F& f) {
+  const ghosted<Tensor> u(g, extents, widths), v(g, extents, widths);
+  EXPECT_TRUE(u.extent[0] * u.extent[1] == 0 || u.shard.data() == &u.at(0, 0)) << "no copy";
+  Tensor a(g, extents), b(g, extents);
+  a.fill_by([](const auto& at) { return wave(at[0], at[1]); });
+  for (std::int64_t i = 0; i < u.extent[0]; ++i)
+    for (std::int64_t j = 0; j < u.extent[1]; ++j)
+      u.at(i, j) = a.view()(static_cast<std::size_t>(i), static_cast<std::size_t>(j));
+  for (int step = 0; step < 2; ++step) {
+    f(u.shard).into(v.shard);
+    f(v.shard).into(u.shard);
+    b = f(a);
+    a = f(b);
+  }
+  EXPECT_TRUE(u.in_place() && v.in_place()) << "no contiguous copy is made";
+  EXPECT_TRUE(same_bits(u.shard, a) && same_bits(v.shard, b));
+  // In place, which is computed beside it first.
+  u.shard.alias() = f(u.shard);
+  b = f(a);
+  EXPECT_TRUE(same_bits(u.shard, b));
+}
+TEST(ghosts, values_are_those_of_contiguous_tensors) {
+  for (const cleave::grid& g : support::grids(mesh))
+    for (const std::array<std::int64_t, 4> c :
+         {std::array<std::int64_t, 4>{16, 24, 1, 2}, {19, 17, 2, 3}, {9, 3, 1, 2}, {19, 17, 1, 1}}) {
+      const std::array extents{c[0], c[1]}, widths{c[2], c[3]};
+      expect_same<field>(g, extents, widths, star<cleave::border::periodic>);
+      expect_same<field>(g, extents, widths, star<cleave::border::zero>);
+      expect_same<field>(g, extents, widths, box<cleave::border::periodic>);
+      expect_same<field>(g, extents, widths, box<cleave::border::reflect>);
+      expect_same<slab>(g, extents, {0, 2}, star<cleave::border::periodic>);
+    }
+}
+
+/// A ghost that the step reads has the element of the neighbour, others are left alone.
+TEST(ghosts, hold_the_halo_and_nothing_else_is_written) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const ghosted<field> u(g, {16, 24}, {2, 3}), v(g, {16, 24}, {2, 3});
+    u.shard.fill_by([](const auto& at) { return wave(at[0], at[1]); });
+    EXPECT_EQ(u.ghosts_written(), 0);
+    star<cleave::border::periodic>(u.shard).into(v.shard);
+    EXPECT_EQ(v.ghosts_written(), 0);
+    const auto offset = u.shard.offset();
+    u.for_each_ghost([&](std::int64_t i, std::int64_t j) {
+      const bool above = i >= -1 && i <= u.extent[0] && j >= 0 && j < u.extent[1];
+      const bool beside = j >= -2 && j <= u.extent[1] && i >= 0 && i < u.extent[0];
+      const std::int64_t y = (offset[0] + i + 16) % 16, x = (offset[1] + j + 24) % 24;
+      EXPECT_EQ(u.at(i, j), above || beside ? wave(y, x) : untouched) << i << ", " << j;
+    });
+  }
+}
+
+/// The workspace of a call from one tensor to another.
+template <class F, class From, class To>
+std::int64_t workspace(const F& f, const From& from, const To& to) {
+  return [&]<class Plan, class Verdict>(const cleave::planned<Plan, Verdict>&) {
+    const cleave::detail::call_operand operands[] = {{&from.state(), from.data()}, {&to.state(), to.data()}};
+    const cleave::runnable& code = cleave::runnable_of<Plan>;
+    const cleave::detail::call_site site(code.program, operands);
+    return cleave::detail::strided_executor_for(code, site, operands).code->workspace_bytes();
+  }(cleave::plan<field(field)>(f));
+}
+TEST(ghosts, take_the_place_of_workspace) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const auto& f = star<cleave::border::zero>;
+    const ghosted<field> wide(g, {48, 48}, {1, 2}), narrow(g, {48, 48}, {1, 1}), to(g, {48, 48}, {1, 2});
+    const std::int64_t halo = 8 * (2 * wide.extent[1] + 3 * wide.extent[0]);
+    EXPECT_EQ(workspace(f, narrow.shard, to.shard) - workspace(f, wide.shard, to.shard), cleave::comm::aligned(halo));
+    // Too few ghosts are left alone.
+    f(narrow.shard).into(to.shard);
+    EXPECT_EQ(narrow.ghosts_written(), 0);
+  }
+}
+
+// One tensor as two arguments, and two halos of one argument: ghosts have room for one.
+constexpr cleave::function difference([](auto u, auto v) {
+  return shift(u, row, 1, cleave::border::edge) - shift(v, row, -1, cleave::border::periodic);
+});
+constexpr cleave::function two_borders([](auto u) {
+  return shift(u, row, 1, cleave::border::edge) - shift(u, row, -1, cleave::border::periodic);
+});
+TEST(ghosts, have_room_for_one_halo) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const ghosted<field> u(g, {20, 6}, {1, 1}), v(g, {20, 6}, {1, 1});
+    field a(g, {20, 6}), b(g, {20, 6}), c(g, {20, 6});
+    u.shard.fill_by([](const auto& at) { return wave(at[0], at[1]); });
+    a.fill_by([](const auto& at) { return wave(at[0], at[1]); });
+    b = difference(a, a);
+    difference(u.shard, u.shard).into(v.shard);
+    EXPECT_TRUE(same_bits(v.shard, b));
+    two_borders(u.shard).into(v.shard);
+    EXPECT_TRUE(same_bits(v.shard, b));
+    // Two tensors with ghosts.
+    difference(u.shard, v.shard).into(c);
+    b = difference(a, b);
+    EXPECT_TRUE(same_bits(c, b));
+  }
+}
+
+// Loops and other steps work as with any View.
+constexpr cleave::function relaxed([](auto u) {
+  return repeat_times(3, u, [](auto v) { return star<cleave::border::edge>(v); });
+});
+TEST(ghosts, loops) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const ghosted<field> u(g, {12, 10}, {1, 2}), v(g, {12, 10}, {1, 2});
+    field a(g, {12, 10}), b(g, {12, 10});
+    u.shard.fill_by([](const auto& at) { return wave(at[0], at[1]); });
+    a.fill_by([](const auto& at) { return wave(at[0], at[1]); });
+    relaxed(u.shard).into(v.shard);
+    b = relaxed(a);
+    EXPECT_TRUE(same_bits(v.shard, b));
+    v.shard.alias() = 2.0 * u.shard;
+    b = 2.0 * a;
+    EXPECT_TRUE(same_bits(v.shard, b));
+  }
+}
+
+// The View of any rank that does not have the extents of its shard and the ghosts is an error of all.
+TEST(ghosts, that_do_not_fit) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  const bool last = support::rank() == support::ranks() - 1;
+  const memory_2d all("all", 6, last ? 7 : 8);
+  EXPECT_THROW(field(g, {4 * support::ranks(), 6}, cleave::with_ghosts(all, {1, 1})), cleave::view_error);
+}
+
+} // namespace
