@@ -27,8 +27,13 @@ constexpr std::int64_t bytes_of(std::int64_t elements) {
 /// Rounds bytes up to whole cache lines, so that the next buffer starts at one.
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// The execution space in which kernels run: Kokkos' default.
+/// The execution space in which kernels run: Kokkos' default. The library's own tests define another one, in all files
+/// of a program.
+#ifdef CLEAVE_EXECUTION_SPACE
+using execution_space = CLEAVE_EXECUTION_SPACE;
+#else
 using execution_space = Kokkos::DefaultExecutionSpace;
+#endif
 /// The memory space in which shards are: the memory of the execution space.
 using memory_space = execution_space::memory_space;
 
