@@ -28,7 +28,8 @@ constexpr std::size_t reserved = std::size_t{1} << 32, page = 4096, line = 64;
 /// Says which access was stray, and lets the program die of it.
 void on_fault(int signal, siginfo_t* what, void*) {
   if (fenced::arena::holds(what->si_addr)) {
-    static constexpr char words[] = "fenced: the host touches memory of the device outside of kernels and copies, at:\n";
+    static constexpr char words[] =
+        "fenced: the host touches memory of the device outside of kernels and copies, at:\n";
     [[maybe_unused]] const auto written = write(STDERR_FILENO, words, sizeof words - 1);
     void* frames[32];
     backtrace_symbols_fd(frames, backtrace(frames, 32), STDERR_FILENO);
@@ -55,7 +56,7 @@ struct state {
     free[0] = reserved;
     void* warm[1];
     backtrace(warm, 1); // loads what it needs, which it must not do in a handler
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = &on_fault;
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &action, nullptr);

@@ -113,8 +113,8 @@ namespace KokkosBlas {
 
 /// In place of the vendor's BLAS of a device; c = alpha * a * b + beta * c, real numbers.
 template <class A, class B, class C>
-void gemm(const fenced::device&, const char turned_a[], const char turned_b[],
-          typename A::const_value_type& alpha, const A& a, const B& b, typename C::const_value_type& beta, const C& c) {
+void gemm(const fenced::device&, const char turned_a[], const char turned_b[], typename A::const_value_type& alpha,
+          const A& a, const B& b, typename C::const_value_type& beta, const C& c) {
   const bool of_a = *turned_a != 'N', of_b = *turned_b != 'N';
   fenced::queue::add([=] {
     const std::size_t terms = a.extent(of_a ? 0 : 1);

@@ -68,9 +68,13 @@ struct with_gaps {
     int written = 0;
     const number zero{};
     const std::unique_ptr<number[]> all(new number[static_cast<std::size_t>(size)]);
-    cleave::copy_bytes<Kokkos::HostSpace, cleave::memory_space>(all.get(), memory.get(), cleave::bytes_of<number>(size));
+    cleave::copy_bytes<Kokkos::HostSpace, cleave::memory_space>(all.get(), memory.get(),
+                                                                cleave::bytes_of<number>(size));
     for (std::int64_t i = 0; i < size; ++i)
-      written += !inside[static_cast<std::size_t>(i)] && std::memcmp(&all[static_cast<std::size_t>(i)], &zero, sizeof zero) != 0 ? 1 : 0;
+      written += !inside[static_cast<std::size_t>(i)] &&
+                         std::memcmp(&all[static_cast<std::size_t>(i)], &zero, sizeof zero) != 0
+                     ? 1
+                     : 0;
     return written;
   }
 };

@@ -277,9 +277,11 @@ TEST(moves, nothing_is_called_for_one_device) {
   std::vector<float> in(24, 1), out(24, 0);
   support::reset_charges();
   support::run_move(g.state(), kind::all_reduce, {element::f32, global, partial, {}, 2, reduction::sum}, in, out);
-  support::run_move(g.state(), kind::reduce_scatter, {element::f32, global, partial, sharded, 2, reduction::sum}, in, out);
+  support::run_move(g.state(), kind::reduce_scatter, {element::f32, global, partial, sharded, 2, reduction::sum}, in,
+                    out);
   support::run_move(g.state(), kind::all_gather, {element::f32, global, sharded, {}, 2, reduction::sum}, in, out);
-  support::run_move(g.state(), kind::collective_permute, {element::f32, global, sharded, {}, 2, reduction::sum}, in, out);
+  support::run_move(g.state(), kind::collective_permute, {element::f32, global, sharded, {}, 2, reduction::sum}, in,
+                    out);
   EXPECT_EQ(support::charged_calls(), 0);
   EXPECT_EQ(out, in);
 }

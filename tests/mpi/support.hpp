@@ -58,8 +58,8 @@ class heap_count {
   /// How many so far.
   std::int64_t operator()() const;
 };
-/// In the wrappers of MPI: what MPI allocates is its own affair. In the fenced space, an MPI that is said to be aware of
-/// devices touches their memory meanwhile.
+/// In the wrappers of MPI: what MPI allocates is its own affair. In the fenced space, an MPI that is aware of devices
+/// touches their memory meanwhile.
 class uncounted {
  public:
   uncounted();
