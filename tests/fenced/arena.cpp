@@ -42,9 +42,9 @@ void on_fault(int signal, siginfo_t* what, void*) {
 struct state {
   std::mutex lock{};
   char* pages = nullptr;
-  /// Pages below this offset have been in use.
-  std::size_t touched = 0;
   int opened = 0;
+  /// Pages below this offset may be touched now. None that are not in use: protecting many pages takes long.
+  std::size_t open_to = 0;
   /// Sizes of free and allocated pieces by their offsets.
   std::map<std::size_t, std::size_t> free{}, taken{};
   std::size_t allocated = 0;
@@ -60,6 +60,10 @@ struct state {
     action.sa_sigaction = &on_fault;
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &action, nullptr);
+  }
+  /// The end of the last page in use.
+  std::size_t used() const {
+    return taken.empty() ? 0 : (taken.rbegin()->first + taken.rbegin()->second + page - 1) / page * page;
   }
   void protect(std::size_t from, std::size_t to, int how) const {
     if (from < to && mprotect(pages + from, to - from, how) != 0) std::abort();
@@ -90,12 +94,14 @@ namespace fenced {
 arena::opened::opened() {
   state& s = all();
   const std::lock_guard<std::mutex> guard(s.lock);
-  if (s.opened++ == 0) s.protect(0, s.touched, PROT_READ | PROT_WRITE);
+  if (s.opened++ != 0) return;
+  s.open_to = s.used();
+  s.protect(0, s.open_to, PROT_READ | PROT_WRITE);
 }
 arena::opened::~opened() {
   state& s = all();
   const std::lock_guard<std::mutex> guard(s.lock);
-  if (--s.opened == 0) s.protect(0, s.touched, PROT_NONE);
+  if (--s.opened == 0) s.protect(0, s.open_to, PROT_NONE);
 }
 
 void* arena::allocate(std::size_t bytes) {
@@ -111,10 +117,9 @@ void* arena::allocate(std::size_t bytes) {
   if (room > size) s.free[at + size] = room - size;
   s.taken[at] = size;
   s.allocated += size;
-  const std::size_t end = (at + size + page - 1) / page * page;
-  if (end > s.touched) {
-    if (s.opened > 0) s.protect(s.touched, end, PROT_READ | PROT_WRITE);
-    s.touched = end;
+  if (s.opened > 0 && s.used() > s.open_to) {
+    s.protect(s.open_to, s.used(), PROT_READ | PROT_WRITE);
+    s.open_to = s.used();
   }
   return s.pages + at;
 }
