@@ -25,9 +25,9 @@ inline constexpr cleave::dim<"item"> item;
 
 using Table = cleave::tensor<float, mesh(word / model, embed)>;
 // A layout that two types share has a name: nvcc cannot write it twice.
-inline constexpr auto items = mesh(bag / data, item);
-using Words = cleave::tensor<int, items>;
-using Weights = cleave::tensor<float, items>;
+inline constexpr auto by_bag = mesh(bag / data, item);
+using Words = cleave::tensor<int, by_bag>;
+using Weights = cleave::tensor<float, by_bag>;
 using Sums = cleave::tensor<float, mesh(bag / data, embed)>;
 using Loss = cleave::tensor<float, mesh()>;
 
