@@ -9,8 +9,13 @@ set(CLEAVE_SANITIZE "" CACHE STRING "Sanitizers for this project's own programs,
 option(CLEAVE_SANITIZE_SOME "Put the unit tests, and a second build of the run time's tests, under the address and undefined behaviour sanitizers"
        OFF)
 
+# nvcc has no precompiled headers, and takes the place of a launcher.
+if(Kokkos_ENABLE_CUDA)
+  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
+endif()
+
 # ccache, where it is installed. The sloppiness is what precompiled headers need.
-if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER AND NOT Kokkos_ENABLE_CUDA)
   find_program(CLEAVE_CCACHE ccache)
   mark_as_advanced(CLEAVE_CCACHE)
   if(CLEAVE_CCACHE)

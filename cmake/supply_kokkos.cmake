@@ -3,8 +3,8 @@
 #
 # Kokkos and Kokkos Kernels: installed (4.7 or later; an older one is as good as none); else, built once into the cache, the
 # pinned upstream release; else the source package of PyPI. Both enter through find_package in the end, with Kokkos_DIR and
-# KokkosKernels_DIR in the CMake cache. What is built here has the Serial and OpenMP backends; a CUDA or HIP build takes
-# an installed Kokkos. Kokkos Kernels is built without instantiating anything: KokkosBlas::gemm reaches the BLAS through its
+# KokkosKernels_DIR in the CMake cache. What is built here has the Serial and OpenMP backends, and CUDA with CLEAVE_CUDA; a HIP or SYCL
+# build takes an installed Kokkos. Kokkos Kernels is built without instantiating anything: KokkosBlas::gemm reaches the BLAS through its
 # headers for LayoutLeft and LayoutRight alike, so that its library takes 3 s to build instead of 190.
 
 set(CLEAVE_KOKKOS_MINIMUM 4.7)
@@ -25,6 +25,15 @@ set(kernels_options
     -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON -DKokkosKernels_ENABLE_TPL_BLAS=ON
     -DKokkosKernels_ENABLE_TPL_LAPACK=OFF -DKokkosKernels_INST_DOUBLE=OFF -DKokkosKernels_INST_LAYOUTLEFT=OFF
     -DKokkosKernels_ENABLE_TESTS=OFF -DKokkosKernels_ENABLE_EXAMPLES=OFF)
+include("${CLEAVE_CMAKE_DIR}/supply_cuda.cmake")
+if(CLEAVE_CUDA)
+  # The first release that knows CUDA 13.
+  set(CLEAVE_KOKKOS_TAG 4.7.01)
+  list(APPEND kokkos_options -DKokkos_ENABLE_CUDA=ON -DKokkos_ARCH_${cleave_cuda_arch}=ON)
+  # Products go to cuBLAS; nothing here calls the others.
+  list(APPEND kernels_options -DKokkosKernels_ENABLE_TPL_CUBLAS=ON -DKokkosKernels_ENABLE_TPL_CUSPARSE=OFF
+       -DKokkosKernels_ENABLE_TPL_CUSOLVER=OFF)
+endif()
 
 # Sets `source` and `label` to the source of kokkos or kokkos-kernels, unpacked under `work`.
 macro(cleave_kokkos_source name title tag commit work)
@@ -33,6 +42,10 @@ macro(cleave_kokkos_source name title tag commit work)
   if(NOT source)
     cleave_bundle_source(source "${name}" "${work}/bundle")
     set(label "${title} of the source package ${CLEAVE_BUNDLE}")
+    if(source AND CLEAVE_CUDA AND "${name}" STREQUAL "kokkos")
+      cleave_patch_kokkos("${source}" "${cleave_cuda_sm}")
+      string(APPEND label ", patched for CUDA 13")
+    endif()
   endif()
   if(NOT source)
     message(FATAL_ERROR "Cleave: no ${title} was found and none could be fetched: install ${title} ${CLEAVE_KOKKOS_MINIMUM} or "
@@ -62,11 +75,22 @@ endmacro()
 if(TARGET Kokkos::kokkos)
   set(kokkos_how "of the enclosing project")
 else()
-  # A Kokkos_DIR that the cache was emptied of, or that an older build left, is searched for again.
+  # A Kokkos_DIR that the cache was emptied of, or that an older build left, is searched for again; so is one without CUDA for a build with.
+  if(CLEAVE_CUDA AND EXISTS "${Kokkos_DIR}/KokkosConfigCommon.cmake")
+    file(STRINGS "${Kokkos_DIR}/KokkosConfigCommon.cmake" have REGEX "^set\\(Kokkos_DEVICES.*CUDA")
+    if(NOT have)
+      unset(Kokkos_DIR CACHE)
+      unset(KokkosKernels_DIR CACHE)
+    endif()
+  endif()
   find_package(Kokkos ${CLEAVE_KOKKOS_MINIMUM} QUIET CONFIG GLOBAL)
   set(kokkos_how "installed")
+  if(Kokkos_FOUND AND CLEAVE_CUDA AND NOT Kokkos_ENABLE_CUDA)
+    message(FATAL_ERROR "Cleave: CLEAVE_CUDA=ON, but the Kokkos in ${Kokkos_DIR} does not run on CUDA: pass the prefix of one that does in "
+                        "CMAKE_PREFIX_PATH, or -DCMAKE_DISABLE_FIND_PACKAGE_Kokkos=ON once to have one built.")
+  endif()
   if(NOT Kokkos_FOUND)
-    cleave_cache_prefix(prefix kokkos "${kokkos_options};${CLEAVE_KOKKOS_TAG};${CLEAVE_BUNDLE}")
+    cleave_cache_prefix(prefix kokkos "${kokkos_options};${CLEAVE_KOKKOS_TAG};${CLEAVE_BUNDLE}" ${cleave_nvcc_version})
     cleave_cache_origin(have "${prefix}")
     if(NOT have AND NOT CLEAVE_SUPPLY AND NOT CMAKE_CXX_FLAGS MATCHES "-stdlib|_GLIBCXX|-fsanitize|-m32|-mabi|-fabi")
       # Nothing may be built for these flags: one built without flags has the same binary interface.
@@ -105,7 +129,7 @@ else()
       message(FATAL_ERROR "Cleave: no Kokkos Kernels was found: install it (with its BLAS component and the BLAS TPL) and pass "
                           "its prefix in CMAKE_PREFIX_PATH, or set CLEAVE_SUPPLY=ON to have it built.")
     endif()
-    if(Kokkos_ENABLE_CUDA OR Kokkos_ENABLE_HIP OR Kokkos_ENABLE_SYCL)
+    if((Kokkos_ENABLE_CUDA OR Kokkos_ENABLE_HIP OR Kokkos_ENABLE_SYCL) AND NOT kokkos_how MATCHES "cache")
       message(FATAL_ERROR "Cleave: no Kokkos Kernels was found that goes with the installed Kokkos, which has a GPU backend: "
                           "install Kokkos Kernels built with it and pass its prefix in CMAKE_PREFIX_PATH.")
     endif()

@@ -27,8 +27,10 @@ inline constexpr cleave::dim<"col"> col;
 inline constexpr cleave::dim<"step", 2001> steps; // the history has room for so many residuals
 
 using Field = cleave::tensor<double, mesh(row / ay, col / ax)>;
-using Number = cleave::tensor<double, mesh()>;
-using Count = cleave::tensor<int, mesh()>;
+// A layout that two types share has a name: nvcc cannot write it twice.
+inline constexpr auto everywhere = mesh();
+using Number = cleave::tensor<double, everywhere>;
+using Count = cleave::tensor<int, everywhere>;
 using History = cleave::tensor<double, mesh(steps)>;
 
 // Minus the Laplacian, times the square of the spacing. Beyond the border shift gives zeros.

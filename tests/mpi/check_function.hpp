@@ -31,7 +31,7 @@ template <class Tensor>
 struct with_gaps {
   using number = typename Tensor::element_type;
   std::vector<std::int64_t> stride{};
-  std::shared_ptr<number[]> memory{};
+  std::shared_ptr<void> memory{};
   std::int64_t size = 0;
   Tensor tensor{};
 
@@ -47,9 +47,10 @@ struct with_gaps {
         apart = (apart + (i + 1 == local.size() ? 0 : 1)) * local[i] + (i + 1 == local.size() ? 3 : 0);
       }
       size = apart + 1;
-      memory = std::shared_ptr<number[]>(new number[static_cast<std::size_t>(size)]{});
+      memory = cleave::allocate(cleave::bytes_of<number>(size));
+      cleave::zero_bytes(memory.get(), cleave::bytes_of<number>(size));
       using view = typename Tensor::strided_view_type;
-      tensor.rebind(Tensor(from.get_grid(), from.extents(), view(memory.get(), layout)));
+      tensor.rebind(Tensor(from.get_grid(), from.extents(), view(static_cast<number*>(memory.get()), layout)));
       tensor = from;
     }
   }
@@ -66,8 +67,14 @@ struct with_gaps {
     }
     int written = 0;
     const number zero{};
+    const std::unique_ptr<number[]> all(new number[static_cast<std::size_t>(size)]);
+    cleave::copy_bytes<Kokkos::HostSpace, cleave::memory_space>(all.get(), memory.get(),
+                                                                cleave::bytes_of<number>(size));
     for (std::int64_t i = 0; i < size; ++i)
-      written += !inside[static_cast<std::size_t>(i)] && std::memcmp(&memory[i], &zero, sizeof zero) != 0 ? 1 : 0;
+      written += !inside[static_cast<std::size_t>(i)] &&
+                         std::memcmp(&all[static_cast<std::size_t>(i)], &zero, sizeof zero) != 0
+                     ? 1
+                     : 0;
     return written;
   }
 };

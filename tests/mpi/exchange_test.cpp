@@ -51,7 +51,7 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
   const comm::exchange_spec e = spec_of(p, s, at);
   const coordinates& here = grid.here();
   const auto whole = [&](const tensor_type& t) { return box_of(shape_of(t, at), layout{}, {}, at.axes); };
-  std::vector<std::vector<double>> shards;
+  std::vector<support::on_device<double>> shards;
   std::vector<const void*> in;
   std::vector<std::int64_t> offsets(max_arity, place);
   for (std::size_t k = 0; k < e.in.size(); ++k) {
@@ -60,20 +60,22 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
     simulation::for_each_index(mine, [&](const simulation::position& i, std::size_t flat) {
       shard[flat] = number(k, simulation::offset_in(whole(e.in[k].type), i));
     });
-    shards.push_back(std::move(shard));
+    shards.emplace_back(shard);
   }
+  const support::on_device<std::int64_t> offset({place});
   for (std::size_t k = 0; k < e.in.size(); ++k)
-    in.push_back(is_offset(e, k) ? static_cast<const void*>(&place) : shards[k].data());
+    in.push_back(is_offset(e, k) ? static_cast<const void*>(offset.data()) : shards[k].data());
 
   comm::exchange x(grid, e);
-  std::vector<char> memory(static_cast<std::size_t>(x.needs().memory), 0),
-      host(static_cast<std::size_t>(x.needs().host), 0);
+  const support::scratch_memory scratch(x.needs());
   const box mine = indices_of(e.out, e.region, at, here);
   constexpr double untouched = -7;
   for (int times = 0; times < 2; ++times) {
     std::vector<double> out(static_cast<std::size_t>(elements_of(e.out, e.region, at, here)) + 1, untouched);
     support::reset_charges();
-    x.run(in.data(), out.data(), {memory.data(), host.data()});
+    const support::on_device<double> result(out);
+    x.run(in.data(), result.data(), scratch);
+    out = result.read();
     const std::int64_t charged = support::over_ranks(support::charged_bytes()), priced = step_bytes(p, s, at);
     bool at_run_time = false;
     for (std::size_t k = 0; k < e.in.size(); ++k) at_run_time = at_run_time || is_offset(e, k);

@@ -45,7 +45,12 @@ support::heap_count::heap_count() {
 support::heap_count::~heap_count() { --counting; }
 std::int64_t support::heap_count::operator()() const { return counts_malloc() ? taken : allocations() - at_start; }
 
-support::uncounted::uncounted() { ++paused; }
+support::uncounted::uncounted() {
+  ++paused;
+#ifdef CLEAVE_EXECUTION_SPACE
+  if (!cleave::comm::staged()) device_.emplace();
+#endif
+}
 support::uncounted::~uncounted() { --paused; }
 
 bool support::counts_malloc() { return CLEAVE_OWN_MALLOC != 0; }

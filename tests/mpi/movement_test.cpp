@@ -175,8 +175,9 @@ bool replaces_argument(const cleave::grid& g, const F& f) {
 TEST(movement, stencils_take_the_place_of_their_argument) {
   for (const cleave::grid& g : grids()) {
     if (g.active()) {
-      EXPECT_TRUE(replaces_argument(g, jacobi));
-      EXPECT_TRUE(replaces_argument(g, turned<1>));
+      // Rows that roll through a kernel are the host's.
+      EXPECT_EQ(replaces_argument(g, jacobi), cleave::on_host);
+      EXPECT_EQ(replaces_argument(g, turned<1>), cleave::on_host);
     }
     for (const auto& extents : {std::array<std::int64_t, 2>{301, 40}, {37, 5003}, {900, 3}, {7, 5}, {1, 9}}) {
       const Grid u = filled<Grid>(g, extents);

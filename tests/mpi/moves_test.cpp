@@ -100,7 +100,7 @@ void check_move(grid_state& grid, kind move, const comm::transfer& t, tally& tot
   const T untouched = static_cast<T>(77);
   std::vector<T> out(want.size() + 1, untouched);
   support::reset_charges();
-  support::run_move(grid, move, t, in.data(), out.data());
+  support::run_move(grid, move, t, in, out);
   const std::int64_t charged = support::over_ranks(support::charged_bytes());
   const std::int64_t price = price_of({move, t.axes, t.to}, t.from, t.global, size_of(t.element), sizes).bytes;
   bool right = out.back() == untouched;
@@ -276,14 +276,12 @@ TEST(moves, nothing_is_called_for_one_device) {
   sharded.set(0, axis_list(1));
   std::vector<float> in(24, 1), out(24, 0);
   support::reset_charges();
-  support::run_move(g.state(), kind::all_reduce, {element::f32, global, partial, {}, 2, reduction::sum}, in.data(),
-                    out.data());
-  support::run_move(g.state(), kind::reduce_scatter, {element::f32, global, partial, sharded, 2, reduction::sum},
-                    in.data(), out.data());
-  support::run_move(g.state(), kind::all_gather, {element::f32, global, sharded, {}, 2, reduction::sum}, in.data(),
-                    out.data());
-  support::run_move(g.state(), kind::collective_permute, {element::f32, global, sharded, {}, 2, reduction::sum},
-                    in.data(), out.data());
+  support::run_move(g.state(), kind::all_reduce, {element::f32, global, partial, {}, 2, reduction::sum}, in, out);
+  support::run_move(g.state(), kind::reduce_scatter, {element::f32, global, partial, sharded, 2, reduction::sum}, in,
+                    out);
+  support::run_move(g.state(), kind::all_gather, {element::f32, global, sharded, {}, 2, reduction::sum}, in, out);
+  support::run_move(g.state(), kind::collective_permute, {element::f32, global, sharded, {}, 2, reduction::sum}, in,
+                    out);
   EXPECT_EQ(support::charged_calls(), 0);
   EXPECT_EQ(out, in);
 }
@@ -293,11 +291,11 @@ TEST(moves, in_place_all_reduce) {
   const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
   layout partial;
   partial.set_partial(1);
-  std::vector<double> data(5, g.rank() + 1);
+  const support::on_device<double> data(std::vector<double>(5, g.rank() + 1));
   support::run_move(g.state(), kind::all_reduce, {element::f64, shape_with({5}), partial, {}, 1, reduction::sum},
                     data.data(), data.data());
   const double n = support::ranks();
-  EXPECT_EQ(data, std::vector<double>(5, n * (n + 1) / 2));
+  EXPECT_EQ(data.read(), std::vector<double>(5, n * (n + 1) / 2));
 }
 
 } // namespace

@@ -178,6 +178,10 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
   const support::uncounted in_mpi;
   return PMPI_Waitall(count, requests, statuses);
 }
+int MPI_Testall(int count, MPI_Request requests[], int* done, MPI_Status statuses[]) {
+  const support::uncounted in_mpi;
+  return PMPI_Testall(count, requests, done, statuses);
+}
 int MPI_Reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace support {
@@ -57,13 +58,19 @@ class heap_count {
   /// How many so far.
   std::int64_t operator()() const;
 };
-/// In the wrappers of MPI: what MPI allocates is its own affair.
+/// In the wrappers of MPI: what MPI allocates is its own affair. In the fenced space, an MPI that is aware of devices
+/// touches their memory meanwhile.
 class uncounted {
  public:
   uncounted();
   ~uncounted();
   uncounted(const uncounted&) = delete;
   uncounted& operator=(const uncounted&) = delete;
+
+#ifdef CLEAVE_EXECUTION_SPACE
+ private:
+  std::optional<fenced::arena::opened> device_;
+#endif
 };
 /// Whether malloc is seen too; not under sanitizers, which have their own.
 bool counts_malloc();
@@ -175,13 +182,54 @@ inline std::unique_ptr<cleave::comm::bound_move> make_move(cleave::grid_state& g
     default: return make_move<kind::collective_permute>(grid, t);
   }
 }
+/// A copy of numbers in the memory in which shards are.
+template <class T>
+class on_device {
+ public:
+  explicit on_device(const std::vector<T>& x) : size_(x.size()), memory_(cleave::allocate(bytes())) {
+    cleave::copy_bytes<cleave::memory_space, Kokkos::HostSpace>(data(), x.data(), bytes());
+  }
+  T* data() const { return static_cast<T*>(memory_.get()); }
+  /// Copied back.
+  std::vector<T> read() const {
+    std::vector<T> x(size_);
+    cleave::copy_bytes<Kokkos::HostSpace, cleave::memory_space>(x.data(), data(), bytes());
+    return x;
+  }
+
+ private:
+  std::int64_t bytes() const { return cleave::bytes_of<T>(static_cast<std::int64_t>(size_)); }
+
+  std::size_t size_;
+  std::shared_ptr<void> memory_;
+};
+
+/// Scratch memory of a move or an exchange.
+class scratch_memory {
+ public:
+  explicit scratch_memory(const cleave::comm::scratch_bytes& needs)
+      : memory_(cleave::allocate(needs.memory)), host_(cleave::allocate<Kokkos::HostSpace>(needs.host)) {}
+  operator cleave::comm::scratch() const {
+    return {static_cast<char*>(memory_.get()), static_cast<char*>(host_.get())};
+  }
+
+ private:
+  std::shared_ptr<void> memory_, host_;
+};
+
 /// Runs one move with fresh scratch memory.
 inline void run_move(cleave::grid_state& grid, cleave::kind move, const cleave::comm::transfer& t, const void* in,
                      void* out) {
   const auto m = make_move(grid, move, t);
-  std::vector<char> memory(static_cast<std::size_t>(m->needs().memory), 0),
-      host(static_cast<std::size_t>(m->needs().host), 0);
-  m->run(in, out, {memory.data(), host.data()});
+  m->run(in, out, scratch_memory(m->needs()));
+}
+/// The same from and to memory of the host.
+template <class T>
+void run_move(cleave::grid_state& grid, cleave::kind move, const cleave::comm::transfer& t, const std::vector<T>& in,
+              std::vector<T>& out) {
+  const on_device<T> from(in), to(out);
+  run_move(grid, move, t, from.data(), to.data());
+  out = to.read();
 }
 
 } // namespace support

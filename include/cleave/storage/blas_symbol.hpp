@@ -10,7 +10,7 @@
 /// 1 where all kernels run on the host and Kokkos Kernels has a BLAS whose integers are ints.
 #if defined(KOKKOSKERNELS_ENABLE_TPL_BLAS) && !defined(KOKKOSKERNELS_ENABLE_TPL_MKL) && defined(F77_BLAS_MANGLE) && \
     !defined(KOKKOS_ENABLE_CUDA) && !defined(KOKKOS_ENABLE_HIP) && !defined(KOKKOS_ENABLE_SYCL) &&                  \
-    !defined(KOKKOS_ENABLE_OPENMPTARGET) && !defined(KOKKOS_ENABLE_OPENACC)
+    !defined(KOKKOS_ENABLE_OPENMPTARGET) && !defined(KOKKOS_ENABLE_OPENACC) && !defined(CLEAVE_EXECUTION_SPACE)
 #define CLEAVE_DIRECT_BLAS 1
 
 // A program may declare the functions of BLAS itself, with other parameter types. So ours have their own names, and the

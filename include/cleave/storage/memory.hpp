@@ -27,8 +27,13 @@ constexpr std::int64_t bytes_of(std::int64_t elements) {
 /// Rounds bytes up to whole cache lines, so that the next buffer starts at one.
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// The execution space in which kernels run: Kokkos' default.
+/// The execution space in which kernels run: Kokkos' default. The library's own tests define another one, in all files
+/// of a program.
+#ifdef CLEAVE_EXECUTION_SPACE
+using execution_space = CLEAVE_EXECUTION_SPACE;
+#else
 using execution_space = Kokkos::DefaultExecutionSpace;
+#endif
 /// The memory space in which shards are: the memory of the execution space.
 using memory_space = execution_space::memory_space;
 
@@ -85,14 +90,21 @@ struct shared_units {
   void operator()(std::int64_t thread) const { run(work, units * thread / threads, units * (thread + 1) / threads); }
 };
 
+/// The host's threads alone run units; a template, lest nvcc compile them for a device.
+template <class Space>
+void launch_shares(const Space& on, const char* label, const shared_units& all) {
+  if constexpr (std::is_same_v<Space, Kokkos::DefaultHostExecutionSpace>) {
+    using policy = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
+    Kokkos::parallel_for(label, policy(on, 0, all.threads), all);
+  }
+}
+
 /// One thread, or one unit, needs no parallel region, for which OpenMP would allocate; tools see all.
 inline void launch_units(const char* label, std::int64_t units, unit_range run, const void* work) {
   const execution_space& on = execution_instance();
   const std::int64_t threads = on.concurrency();
   if ((units <= 1 || threads == 1) && !Kokkos::Tools::profileLibraryLoaded()) return run(work, 0, units);
-  const std::int64_t shares = units < threads ? units : threads;
-  using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
-  Kokkos::parallel_for(label, policy(on, 0, shares), shared_units{run, work, units, shares});
+  launch_shares(on, label, {run, work, units, units < threads ? units : threads});
 }
 
 template <class Functor>
