@@ -32,3 +32,10 @@ foreach(way IN LISTS ways)
                    -P "${CMAKE_CURRENT_LIST_DIR}/run.cmake")
   set_tests_properties(install.${way} PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment}")
 endforeach()
+
+# With what this build found, in place of what Spack would build.
+add_test(NAME install.spack_recipe
+         COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_LIST_DIR}/spack_recipe.py" --work "${CMAKE_CURRENT_BINARY_DIR}/install_spack_recipe"
+                 --configure "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DKokkos_DIR=${Kokkos_DIR}"
+                 "-DKokkosKernels_DIR=${KokkosKernels_DIR}" "-DMPI_CXX_COMPILER=${MPI_CXX_COMPILER}")
+set_tests_properties(install.spack_recipe PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment}")

@@ -40,6 +40,7 @@ enum class fault : std::uint8_t {
   iterations_not_known,
   rank_too_high,
   window_open,
+  neighbour_too_far,
   step_too_small,
   too_many_pieces,
   not_a_start_index,

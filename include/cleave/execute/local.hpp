@@ -93,7 +93,19 @@ class reached {
 /// throw mpi_error.
 class local_context {
  public:
-  explicit local_context(grid_state& grid) : grid_(&grid) {}
+  explicit local_context(grid_state& grid, void* workspace = nullptr, std::int64_t bytes = 0)
+      : grid_(&grid), workspace_(workspace), bytes_(bytes) {}
+
+  /// The scratch memory that the operation asked for by its static `workspace`, as elements of a type:
+  /// `here.workspace<double>()`. What it holds is not defined when the kernel begins. It is aligned for every element
+  /// type.
+  template <class T>
+  auto workspace() const {
+    return Kokkos::View<T*, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
+        as<T>(workspace_), as_size(bytes_) / sizeof(T));
+  }
+  /// The number of the grid, which no other grid of this process has or had.
+  std::int64_t grid_id() const { return grid_->id(); }
 
   /// The number of devices along an axis.
   std::int64_t size(const MeshAxis auto& axis) const { return grid_->sizes()[number(axis)]; }
@@ -235,6 +247,8 @@ class local_context {
   }
 
   grid_state* grid_;
+  void* workspace_;
+  std::int64_t bytes_;
 };
 
 } // namespace cleave::inline v0

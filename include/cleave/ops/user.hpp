@@ -71,6 +71,9 @@ struct user_entry {
   /// On shards: the floating-point operations of all devices, from the whole extents of its operands and its result and
   /// from the result's dims. Null: the planner may repeat the work.
   double (*flops)(std::span<const shape>, const shard_dims&) = nullptr;
+  /// On shards: the bytes of scratch memory that the kernel needs on this device, from the local extents of its
+  /// operands and its result. Null: none.
+  std::int64_t (*workspace)(std::span<const shape>) = nullptr;
 
   constexpr bool takes(element e) const {
     switch (e) {
@@ -152,6 +155,7 @@ inline constexpr user_entry shard_operation = [] {
   if constexpr (requires { &Op::reference; }) e.reference = &Op::reference;
   if constexpr (requires { &Op::bytes; }) e.bytes = &Op::bytes;
   if constexpr (requires { &Op::flops; }) e.flops = &Op::flops;
+  if constexpr (requires { &Op::workspace; }) e.workspace = &Op::workspace;
   return e;
 }();
 

@@ -15,12 +15,18 @@ class call_step final : public bound_step {
   call_step(const binder& b, const step& s) : step_(s) {
     for (std::uint16_t in : s.in) shards_.push_back(shard_of(b, b.program.buffers[in]));
     shards_.push_back(shard_of(b, b.result(s)));
+    if (s.user->workspace == nullptr) return;
+    indexed_vector<shape> local;
+    for (const shard& x : shards_) local.push_back(x.local);
+    bytes_ = s.user->workspace(std::span<const shape>(local.data(), local.size()));
   }
+  comm::scratch_bytes shared_bytes() const override { return {bytes_, 0}; }
   void run(run_state& r) override {
     const std::size_t operands = step_.in.size();
     for (std::size_t k = 0; k < operands; ++k) shards_[k].data = r.at[step_.in[k]];
     shards_[operands].data = r.at[step_.out];
-    step_.user->on_shards(local_context(r.grid), std::span<const shard>(shards_.data(), operands), shards_[operands]);
+    step_.user->on_shards(local_context(r.grid, r.scratch.memory, bytes_),
+                          std::span<const shard>(shards_.data(), operands), shards_[operands]);
   }
 
  private:
@@ -36,6 +42,7 @@ class call_step final : public bound_step {
   const step& step_;
   /// The operands, then the result.
   indexed_vector<shard> shards_{};
+  std::int64_t bytes_ = 0;
 };
 
 template <>
