@@ -54,6 +54,46 @@ TEST(scalar, accuracy) {
   for (double x : {-3.0, -0.1, 0.7, 2.5}) EXPECT_NEAR((scalar_op<op::gelu, double>::of(x)), gelu(x), 1e-15);
 }
 
+/// The largest relative error of a function of double on an interval.
+template <op Code, class F>
+double worst_double_error(double from, double to, F&& exact) {
+  double worst = 0;
+  constexpr int samples = 200000;
+  for (int i = 0; i <= samples; ++i) {
+    const double x = from + (to - from) * i / samples;
+    const long double want = exact(static_cast<long double>(x));
+    if (want == 0) continue;
+    const long double off = static_cast<long double>(scalar_op<Code, double>::of(x)) - want;
+    worst = std::fmax(worst, static_cast<double>(std::abs(off / want)));
+  }
+  return worst;
+}
+TEST(scalar, doubles_have_all_their_digits) {
+  const auto exp = [](long double x) { return std::exp(x); };
+  const auto tanh = [](long double x) { return std::tanh(x); };
+  EXPECT_LT(worst_double_error<op::exp>(-708, 709.7, exp), 4e-16);
+  EXPECT_LT(worst_double_error<op::exp>(-1, 1, exp), 4e-16);
+  EXPECT_LT(worst_double_error<op::tanh>(-20, 20, tanh), 4e-16);
+  EXPECT_LT(worst_double_error<op::tanh>(-0.7, 0.7, tanh), 4e-16);
+  EXPECT_LT(worst_double_error<op::tanh>(-1e-300, 1e-300, tanh), 4e-16);
+  const auto exp_at = [](double x) { return scalar_op<op::exp, double>::of(x); };
+  const auto tanh_at = [](double x) { return scalar_op<op::tanh, double>::of(x); };
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(exp_at(infinity), infinity);
+  EXPECT_EQ(exp_at(709.8), infinity);
+  EXPECT_EQ(exp_at(1e300), infinity);
+  EXPECT_EQ(exp_at(-infinity), 0);
+  EXPECT_EQ(exp_at(-1e300), 0);
+  EXPECT_EQ(exp_at(0), 1);
+  EXPECT_NEAR(exp_at(-740), std::exp(-740.0), 1e-322);
+  EXPECT_TRUE(std::isnan(exp_at(nan)));
+  EXPECT_EQ(tanh_at(infinity), 1);
+  EXPECT_EQ(tanh_at(-infinity), -1);
+  EXPECT_EQ(tanh_at(1e300), 1);
+  EXPECT_TRUE(tanh_at(-0.0) == 0 && std::signbit(tanh_at(-0.0)));
+  EXPECT_TRUE(std::isnan(tanh_at(nan)));
+}
+
 TEST(scalar, special_values) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(of<op::exp>(infinity), infinity);

@@ -5,6 +5,7 @@
 #include <cleave/base/function.hpp>
 #include <cleave/graph/op.hpp>
 #include <cleave/layout/layout.hpp>
+#include <cleave/ops/double_functions.hpp>
 #include <cleave/ops/philox.hpp>
 #include <cleave/type/narrow.hpp>
 
@@ -174,11 +175,9 @@ CLEAVE_FUNCTION inline float sqrt_of(float x) {
 #endif
 }
 
-// The same functions for the other types.
-CLEAVE_FUNCTION inline double exp_of(double x) { return std::exp(x); }
+// The same functions for the other types; ops/double_functions.hpp has exp and tanh.
 CLEAVE_FUNCTION inline double expm1_of(double x) { return std::expm1(x); }
 CLEAVE_FUNCTION inline double log_of(double x) { return std::log(x); }
-CLEAVE_FUNCTION inline double tanh_of(double x) { return std::tanh(x); }
 CLEAVE_FUNCTION inline double erf_of(double x) { return std::erf(x); }
 CLEAVE_FUNCTION inline double sqrt_of(double x) { return std::sqrt(x); }
 
