@@ -101,8 +101,9 @@ T& object_of(const local_context& here, const shard& handle) {
   if (handle.element != element::i64)
     raise<view_error>(wording::shard_element(name_of(handle.element), name_of(element::i64)));
   if (handle.local.rank != 0) raise<view_error>(wording::view_rank(handle.local.rank, 0));
-  return *static_cast<T*>(detail::object_table::instance().find(
-      here.grid_id(), host_number(handle.data, element::i64).integer(), &detail::type_mark<T>));
+  return *static_cast<T*>(detail::object_table::instance().find(here.grid_id(),
+                                                                host_number(handle.data, element::i64).integer(),
+                                                                &detail::type_mark<T>));
 }
 
 } // namespace cleave::inline v0

@@ -65,7 +65,7 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
   for (std::size_t k = 0; k < e.in.size(); ++k)
     in.push_back(is_offset(e, k) ? static_cast<const void*>(&place) : shards[k].data());
 
-  comm::exchange x(grid, e);
+  comm::exchange<> x(grid, e);
   std::vector<char> memory(static_cast<std::size_t>(x.needs().memory), 0),
       host(static_cast<std::size_t>(x.needs().host), 0);
   const box mine = indices_of(e.out, e.region, at, here);

@@ -18,7 +18,7 @@ template <class T, class I, bool Scatters>
   const buffer &table = Scatters ? out : first, &rows = Scatters ? first : out;
   const comm::row_tensors t{table.type, rows.type,     indices.type, table.where,
                             rows.where, indices.where, dim_along(s), b.at};
-  return make_step<routed_step>(s, std::unique_ptr<comm::data_routed>(new lookup(b.grid, t, s.axes)));
+  return make_step<routed_step<>>(s, std::unique_ptr<comm::data_routed>(new lookup(b.grid, t, s.axes)));
 }
 template <bool Scatters>
 struct rows_code {
