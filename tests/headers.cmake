@@ -4,7 +4,7 @@
 # Every header compiles alone, and twice in a row. Those of the rooms that see the standard library only are compiled with
 # Cleave::core, so that an include of Kokkos or MPI in them is an error.
 
-set(core_rooms base mesh layout type graph ops record cost program rules autodiff expr propagate plan simulate nn optim solve)
+set(core_rooms base mesh layout type graph ops record cost program rules autodiff expr propagate plan simulate nn optim solve stencil)
 # Of these rooms, what makes tensors.
 set(with_tensors cleave/nn/parameters.hpp)
 

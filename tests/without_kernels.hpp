@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/linalg/recorded.hpp>
+#include <cleave/linalg/tall_qr.hpp>
 
 // Programs on Cleave::core plan and simulate linear algebra and never run it: their plans point to kernels that do
 // nothing.

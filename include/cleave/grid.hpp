@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/rejected.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/layout/sharding.hpp>
 
@@ -36,6 +37,11 @@ class grid {
   grid(const cleave::mesh<Axes...>&, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
        const std::optional<on_ranks>& part = {})
       : grid(cleave::mesh<Axes...>::value, comm, sizes, part) {}
+  /// Numbers that are not in braces are no sizes, which is an error of the compiler.
+  template <class... Axes, std::integral... N>
+  grid(const cleave::mesh<Axes...>&, MPI_Comm, N...) {
+    say(rejection<fault::sizes_without_braces, N...>);
+  }
   grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
        const std::optional<on_ranks>& part = {})
       : state_(new grid_state(mesh, comm, sizes, part)) {}

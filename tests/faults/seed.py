@@ -27,6 +27,7 @@ catch it is tried first, and the others after it. `survived` asks for a test, un
 docs/18-testing.md has the last numbers.
 """
 import argparse
+import gzip
 import json
 import os
 import re
@@ -52,6 +53,10 @@ constexpr bool cleave_seeded(int number) {
   return number == cleave_seeded_fault;
 }
 """
+# What the fuzzer is run with: as the tests `fuzz` and `recorded_programs` run it.
+TESTS = (ROOT / "tests/CMakeLists.txt").read_text()
+FUZZ = re.search(r"COMMAND cleave_fuzz (--seed[^)]*)\)", TESTS)[1].split()
+REPLAY = ["--replay", "", *re.search(r"programs.jsonl.gz\" (--above[^)]*)\)", TESTS)[1].split()]
 LIMITS = "-fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000".split()
 # Ranks on which programs under MPI run.
 RANKS = (1, 2, 3, 4)
@@ -106,6 +111,9 @@ class Session:
         self.results = json.loads(self.results_file.read_text()) if self.results_file.exists() else {}
         self.baseline = {}
         self.first = arguments.first
+        records = self.work / "programs.jsonl"
+        records.write_bytes(gzip.decompress((ROOT / "tests/oracle/programs.jsonl.gz").read_bytes()))
+        REPLAY[1] = str(records)
 
     @staticmethod
     def chosen(folder, names):
@@ -207,13 +215,18 @@ class Session:
     @staticmethod
     def commands(program, path, pattern):
         if program == "fuzz":
-            return [[str(path), "--seed", "1", "--cases", "2000"]]
+            return [[str(path), *FUZZ], [str(path), *REPLAY]]
         if program == "oracle":
             return [[str(path), "tests/oracle/cases.json"]]
         only = f"--gtest_filter={pattern}"
         if program == "unit":
             return [[str(path), only, "--gtest_fail_fast", "--gtest_brief=1"]]
         return [["mpirun", "-n", str(n), "--bind-to", "none", str(path), only, "--gtest_brief=1"] for n in RANKS]
+
+    @staticmethod
+    def key_of(program, command):
+        """Under which name the time of a command is kept: of a test alone it is at most that of all."""
+        return " ".join(command[:{"mpi": 3, "fuzz": 2}.get(program, 1)])
 
     def run(self, command, number, limit):
         environment = {**os.environ, "CLEAVE_SEEDED_FAULT": str(number), "OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false",
@@ -272,7 +285,7 @@ class Session:
             if not programs.get(program):
                 continue
             for command in self.commands(program, programs[program], pattern):
-                key = " ".join(command[:3] if program == "mpi" else command[:1])
+                key = self.key_of(program, command)
                 why, _ = self.run(command, number, self.limit_of(key))
                 if why:
                     return "caught", f"{program}:{pattern} {why}"
@@ -311,7 +324,7 @@ class Session:
                 continue
             for command in self.commands(program, path, "*"):
                 why, seconds = self.run(command, -1, LONGEST)
-                key = " ".join(command[:3] if program == "mpi" else command[:1])
+                key = self.key_of(program, command)
                 self.baseline[key] = seconds
                 print(f"  {key.replace(str(self.work) + '/', '')}: {seconds:.1f} s {why or ''}", flush=True)
                 if why:

@@ -4,13 +4,14 @@
 // Random programs on random meshes, layouts and extents: their plans, simulated, must give what the plain evaluator
 // gives and move what they were priced at. What fails is cut down to a small program and printed as C++.
 //
-//   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print] [--plans FILE]
+//   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--bytes N] [--print] [--plans FILE]
 //   cleave_fuzz [--seed S] [--cases N] --json FILE
-//   cleave_fuzz --replay FILE [--above N] [--verdicts FILE] [--plans FILE]
+//   cleave_fuzz --replay FILE [--above N] [--bytes N] [--verdicts FILE] [--plans FILE]
 //   cleave_fuzz --smaller FILE
 //
 // --json writes programs that another compiler can be given, one a line (sketch_json.hpp, recorded_program.hpp).
 // --replay plans recorded programs, and compares values and bytes with those of the record; at most N may move more.
+// --bytes says what all programs together may move, so that plans do not become dearer unnoticed.
 // --smaller writes, of the program in a file, those with one change that makes it smaller. FILE - is standard input or
 // output. tests/oracle/against_jax.py uses all three.
 #include "../plan_text.hpp"
@@ -27,6 +28,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -54,6 +56,8 @@ constexpr std::string_view name_of(outcome o) {
 struct finding {
   outcome what = outcome::fine;
   std::string text{};
+  /// What the plan moves, where nothing is wrong.
+  std::int64_t moved = 0;
   bool wrong() const { return what >= outcome::no_plan; }
 };
 
@@ -142,6 +146,7 @@ finding check(const sketch& s, std::ostream* plans = nullptr) {
       if (const std::int64_t priced = step_bytes(p, p.steps[k], r.at); priced != got.step_bytes[k])
         return {outcome::bytes, "step " + std::to_string(k) + " moves " + std::to_string(got.step_bytes[k]) +
                                     " bytes, its price is " + std::to_string(priced)};
+    return {outcome::fine, {}, bytes(p, r.at)};
   } catch (const std::exception& e) {
     return {outcome::threw, e.what()};
   }
@@ -298,6 +303,7 @@ int write_smaller(const std::string& name) {
 /// The tally of a replay.
 struct replay_tally {
   long programs = 0, wrong = 0, ties = 0, above = 0, unreadable = 0, ratios = 0;
+  std::int64_t bytes = 0;
   double log_ratio = 0;
 
   void add(const json& record, std::ostream* verdicts, std::ostream* plans) {
@@ -317,12 +323,20 @@ struct replay_tally {
     above += r.what == verdict_of_record::above ? 1 : 0;
     wrong += r.what == verdict_of_record::wrong_value || r.what == verdict_of_record::wrong_plan ? 1 : 0;
     if (r.what != verdict_of_record::fine) std::printf("seed %s: %s: %s\n", seed.c_str(), what, r.text.c_str());
+    bytes += r.ours;
     if (r.ours > 0 && r.theirs > 0) ++ratios, log_ratio += std::log(static_cast<double>(r.ours) / r.theirs);
     if (verdicts != nullptr) *verdicts << json{{"verdict", what}, {"text", r.text}, {"ours", r.ours}} << "\n";
   }
 };
 
-int replay_records(const std::string& name, long above, const std::string& verdicts, const std::string& plans) {
+/// How many recorded programs may move more than GSPMD, and what all programs may move together.
+struct move_limits {
+  long above = 0;
+  std::int64_t bytes = std::numeric_limits<std::int64_t>::max();
+};
+
+int replay_records(const std::string& name, const move_limits& most, const std::string& verdicts,
+                   const std::string& plans) {
   replay_tally t;
   std::ofstream said, planned;
   if (!verdicts.empty()) said.open(verdicts);
@@ -332,10 +346,12 @@ int replay_records(const std::string& name, long above, const std::string& verdi
       if (!line.empty())
         t.add(json::parse(line), verdicts.empty() ? nullptr : &said, plans.empty() ? nullptr : &planned);
   });
-  std::printf("replay: programs %ld, wrong %ld, above gspmd %ld, ties %ld, unreadable %ld, geomean ours/gspmd %.3f\n",
-              t.programs, t.wrong, t.above, t.ties, t.unreadable,
-              t.ratios > 0 ? std::exp(t.log_ratio / static_cast<double>(t.ratios)) : 1.0);
-  return t.programs > 0 && t.wrong == 0 && t.above <= above ? 0 : 1;
+  std::printf(
+      "replay: programs %ld, wrong %ld, above gspmd %ld, ties %ld, unreadable %ld, bytes %lld, geomean "
+      "ours/gspmd %.3f\n",
+      t.programs, t.wrong, t.above, t.ties, t.unreadable, static_cast<long long>(t.bytes),
+      t.ratios > 0 ? std::exp(t.log_ratio / static_cast<double>(t.ratios)) : 1.0);
+  return t.programs > 0 && t.wrong == 0 && t.above <= most.above && t.bytes <= most.bytes ? 0 : 1;
 }
 
 } // namespace
@@ -346,7 +362,7 @@ int main(int argc, char** argv) {
   double minutes = 0;
   bool print = false, understood = true;
   std::string plans, programs, records, verdicts, program;
-  long above = 0;
+  move_limits most;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--seed" && i + 1 < argc) seed = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
@@ -357,22 +373,23 @@ int main(int argc, char** argv) {
     else if (option == "--plans" && i + 1 < argc) plans = argv[++i];
     else if (option == "--json" && i + 1 < argc) programs = argv[++i];
     else if (option == "--replay" && i + 1 < argc) records = argv[++i];
-    else if (option == "--above" && i + 1 < argc) above = std::strtol(argv[++i], nullptr, 10);
+    else if (option == "--above" && i + 1 < argc) most.above = std::strtol(argv[++i], nullptr, 10);
+    else if (option == "--bytes" && i + 1 < argc) most.bytes = std::strtoll(argv[++i], nullptr, 10);
     else if (option == "--verdicts" && i + 1 < argc) verdicts = argv[++i];
     else if (option == "--smaller" && i + 1 < argc) program = argv[++i];
     else understood = false;
   }
   if (!understood) {
     std::fprintf(stderr,
-                 "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--print] [--plans FILE]\n"
+                 "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--bytes N] [--print] [--plans FILE]\n"
                  "       cleave_fuzz [--seed S] [--cases N] --json FILE\n"
-                 "       cleave_fuzz --replay FILE [--above N] [--verdicts FILE] [--plans FILE]\n"
+                 "       cleave_fuzz --replay FILE [--above N] [--bytes N] [--verdicts FILE] [--plans FILE]\n"
                  "       cleave_fuzz --smaller FILE\n");
     return 2;
   }
   try {
     if (!programs.empty()) return write_programs(programs, seed, cases);
-    if (!records.empty()) return replay_records(records, above, verdicts, plans);
+    if (!records.empty()) return replay_records(records, most, verdicts, plans);
     if (!program.empty()) return write_smaller(program);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "cleave_fuzz: %s\n", e.what());
@@ -389,6 +406,7 @@ int main(int argc, char** argv) {
   std::map<int, long> used;
   std::set<std::string> seen;
   long done = 0, wrong = 0, gradients = 0;
+  std::int64_t moved = 0;
   for (; done < cases; ++done) {
     if (minutes > 0 && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > 60 * minutes)
       break;
@@ -400,6 +418,7 @@ int main(int argc, char** argv) {
     for (const step_line& l : s.steps) ++used[l.what];
     const finding f = check(s, plans.empty() ? nullptr : &written);
     ++tally[f.what];
+    moved += f.moved;
     if (!f.wrong()) continue;
     ++wrong;
     const sketch small = shrunk(s, f.what);
@@ -419,7 +438,8 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
   }
   for (const auto& [what, n] : tally) std::printf("%s %ld, ", std::string(name_of(what)).c_str(), n);
-  std::printf("gradients %ld, kinds of failure %zu\n", gradients, seen.size());
+  std::printf("gradients %ld, kinds of failure %zu, bytes %lld\n", gradients, seen.size(),
+              static_cast<long long>(moved));
   // An operation that is never tried is a fault of the generator.
   for (int k = 1; k < table_size && done >= 20000; ++k)
     if (used[k] == 0) std::printf("never: %s\n", std::string(table[k].text).c_str());
@@ -427,5 +447,7 @@ int main(int argc, char** argv) {
   const bool tried = done < 20 || 2 * tally[outcome::fine] > done;
   if (!tried) std::printf("fuzz: of %ld cases only %ld were planned and compared\n", done, tally[outcome::fine]);
   std::printf("fuzz: cases %ld, wrong %ld, seed %u\n", done, wrong, seed);
-  return wrong == 0 && tried ? 0 : 1;
+  if (moved > most.bytes)
+    std::printf("fuzz: the plans move more than %lld bytes\n", static_cast<long long>(most.bytes));
+  return wrong == 0 && tried && moved <= most.bytes ? 0 : 1;
 }

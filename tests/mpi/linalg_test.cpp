@@ -276,4 +276,79 @@ TEST(linalg, matrices_are_square) {
   }
 }
 
+// QR factors of tall matrices: of columns that are nearly parallel too.
+constexpr cleave::function tall([](auto a) { return cleave::linalg::tall_qr(a, row, col, other); });
+template <class T, class A, class Q, class R>
+void check_tall(double nearly, double tolerance) {
+  for (const cleave::grid& g : grids())
+    for (const auto& [batches, m, n] : {std::array<std::int64_t, 3>{1, 57, 8}, {3, 6, 6}, {2, 9, 1}, {0, 5, 2}}) {
+      A a(g, {batches, m, n});
+      Q q(g, {batches, m, n});
+      R r(g, {batches, n, n});
+      const auto element = [&, n = n](std::int64_t b, std::int64_t i, std::int64_t j) {
+        return static_cast<T>(wave(b, i, 0) + nearly * std::cos(static_cast<double>((i + 1) * (j + 1 + n * b))));
+      };
+      a.fill_by([&](const auto& at) { return element(at[0], at[1], at[2]); });
+      tall(a).into(q, r);
+      const auto columns = q.to_global(), upper = r.to_global();
+      const auto q_at = [&, m = m, n = n](std::int64_t b, std::int64_t i, std::int64_t k) {
+        return static_cast<double>(columns[static_cast<std::size_t>((b * m + i) * n + k)]);
+      };
+      const auto r_at = [&, n = n](std::int64_t b, std::int64_t k, std::int64_t j) {
+        return static_cast<double>(upper[static_cast<std::size_t>((b * n + k) * n + j)]);
+      };
+      for (std::int64_t b = 0; b < batches; ++b) {
+        for (std::int64_t k = 0; k < n; ++k)
+          for (std::int64_t j = 0; j < n; ++j) {
+            double product = 0;
+            for (std::int64_t i = 0; i < m; ++i) product += q_at(b, i, k) * q_at(b, i, j);
+            ASSERT_NEAR(product, k == j ? 1 : 0, tolerance);
+            ASSERT_TRUE(k == j ? r_at(b, k, j) > 0 : k < j || r_at(b, k, j) == 0);
+          }
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (std::int64_t k = 0; k < n; ++k) sum += q_at(b, i, k) * r_at(b, k, j);
+            ASSERT_NEAR(sum, static_cast<double>(element(b, i, j)), 4 * tolerance);
+          }
+      }
+    }
+}
+TEST(linalg, tall_factors) {
+  using A = tensor<double, mesh(batch, row / data / model, col)>;
+  using Q = tensor<double, mesh(batch, row / data / model, other)>;
+  using R = tensor<double, mesh(batch, other, col)>;
+  check_tall<double, A, Q, R>(1, 1e-14);
+  check_tall<double, A, Q, R>(1e-4, 1e-14);
+  check_tall<double, A, Q, R>(1e-11, 1e-14);
+}
+TEST(linalg, tall_factors_of_divided_columns) {
+  check_tall<double, tensor<double, mesh(batch, row / data, col / model)>,
+             tensor<double, mesh(batch, row / data, other)>, tensor<double, mesh(batch, other / model, col)>>(1e-6,
+                                                                                                              1e-14);
+}
+TEST(linalg, tall_factors_in_float) {
+  check_tall<float, tensor<float, mesh(batch / data, row / model, col)>,
+             tensor<float, mesh(batch / data, row / model, other)>, tensor<float, mesh(batch / data, other, col)>>(
+      1e-2, 1e-5);
+}
+TEST(linalg, tall_factors_that_do_not_exist_are_not_numbers) {
+  const cleave::grid g = grids().front();
+  // The second matrix has a column of zeros.
+  tensor<double, mesh(batch, row / data, col)> a(g, {2, 5, 2});
+  tensor<double, mesh(batch, row / data, other)> q(g, {2, 5, 2});
+  tensor<double, mesh(batch, other, col)> r(g, {2, 2, 2});
+  a.fill_by([](const auto& at) { return at[0] == 1 && at[2] == 1 ? 0 : wave(at[0], at[1], at[2]); });
+  tall(a).into(q, r);
+  const auto upper = r.to_global(), columns = q.to_global();
+  EXPECT_TRUE(std::isnan(upper[4]) && std::isnan(upper[7]) && std::isnan(columns[10]) && std::isnan(columns[19]));
+  // Fewer rows than columns.
+  tensor<double, mesh(batch, row / data, col)> wide(g, {1, 2, 3});
+  tensor<double, mesh(batch, row / data, other)> q3(g, {1, 2, 3});
+  tensor<double, mesh(batch, other, col)> r3(g, {1, 3, 3});
+  wide.fill_by([](const auto& at) { return wave(at[0], at[1], at[2]); });
+  cleave::linalg::tall_qr(wide, row, col, other).into(q3, r3);
+  EXPECT_TRUE(std::isnan(r3.to_global()[0]));
+}
+
 } // namespace

@@ -28,6 +28,7 @@ inline constexpr cleave::dim<"out"> features;
 inline constexpr cleave::dim<"kr", 3> kr;
 inline constexpr cleave::dim<"kc", 3> kc;
 inline constexpr cleave::dim<"part", 3> part;
+inline constexpr cleave::dim<"edge", 2> edge;
 inline constexpr cleave::dim<"coarse_row"> coarse_row;
 inline constexpr cleave::dim<"coarse_col"> coarse_col;
 
@@ -462,6 +463,40 @@ TEST(movement, places_that_the_run_decides) {
         check(rolled, v, u, start);
       }
     }
+}
+
+// Along a dim that is whole on every device only the place changes from call to call, so the copies of the last call
+// are moved: of slices the sources, of updates the targets.
+using Tall = f64<mesh(row, col / ay)>;
+using Whole = f64<mesh(row, col)>;
+using Corner = f64<mesh(part, edge)>;
+constexpr cleave::function corner_at([](auto u, auto i, auto j) {
+  return cleave::dynamic_slice(cleave::dynamic_slice(u, row, part, i), col, edge, j);
+});
+constexpr cleave::function with_corner([](auto u, auto c, auto i, auto j) {
+  const auto rows = cleave::dynamic_update(cleave::dynamic_slice(u, row, part, i), col, c, edge, j);
+  return cleave::dynamic_update(u, row, rows, part, i);
+});
+TEST(movement, places_along_a_whole_dim) {
+  for (const cleave::grid& g : grids()) {
+    const Tall u = filled<Tall>(g, {11, 8});
+    const Part p = filled<Part>(g, {3, 8});
+    Part got(g, {3, 8});
+    Tall v(g, {11, 8});
+    const Whole x = filled<Whole>(g, {11, 8});
+    Corner c(g, {3, 2});
+    Whole y(g, {11, 8});
+    Number start(g, {}), across(g, {});
+    for (int place : {0, 0, 4, 3, -5, 100, 8, 7, 1}) {
+      start.fill(place);
+      across.fill(7 - place);
+      check(window_at, got, u, start);
+      check(updated, v, u, p, start);
+      check(rolled, v, u, start);
+      check(corner_at, c, x, start, across);
+      check(with_corner, y, x, c, across, start);
+    }
+  }
 }
 
 // A result that is the argument itself: only the update is written. In a loop, row after row; where the old value is

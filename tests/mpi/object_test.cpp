@@ -51,9 +51,7 @@ struct solve_lines {
 };
 struct solve {
   static constexpr std::string_view name = "solve";
-  static std::int64_t workspace(std::span<const cleave::shape> local) {
-    return 8 * local[0][0] * local[0][1];
-  }
+  static std::int64_t workspace(std::span<const cleave::shape> local) { return 8 * local[0][0] * local[0][1]; }
   static constexpr double flops(std::span<const cleave::shape> whole, const cleave::shard_dims&) {
     return 4 * static_cast<double>(whole[0][0] * whole[0][1]);
   }
@@ -176,14 +174,15 @@ TEST(objects, a_handle_without_its_object_is_an_error_on_all_devices) {
             "cleave: a kernel was given the handle " + std::to_string(gone) + ", which is no object of its grid");
   cleave::object<std::vector<double>> other(g, std::size_t{3});
   EXPECT_NE(other.handle(), gone);
-  EXPECT_EQ(what_is_thrown([&] { x = solved(other.handle(), b); }),
-            "cleave: a kernel was given the handle " + std::to_string(other.handle()) +
-                ", and asks for its object by another type");
+  EXPECT_EQ(what_is_thrown([&] { x = solved(other.handle(), b); }), "cleave: a kernel was given the handle " +
+                                                                        std::to_string(other.handle()) +
+                                                                        ", and asks for its object by another type");
   // Of another grid with as many objects.
   const cleave::grid apart(g.mesh(), g.comm(), std::vector<std::int64_t>{g.size(data), g.size(model)});
   Rows y(apart, {rows, cols});
   EXPECT_EQ(what_is_thrown([&] { y = solved(other.handle(), filled<Rows>(apart)); }),
-            "cleave: a kernel was given the handle " + std::to_string(other.handle()) + ", which is no object of its grid");
+            "cleave: a kernel was given the handle " + std::to_string(other.handle()) +
+                ", which is no object of its grid");
 }
 
 } // namespace

@@ -187,10 +187,11 @@ def smaller_programs(fuzz, p):
     return [json.loads(line) for line in made.stdout.splitlines()]
 
 
-def verdicts_of(fuzz, records, above=0, quiet=True):
+def verdicts_of(fuzz, records, above=0, quiet=True, most=None):
     """What cleave_fuzz --replay says of each record, its exit status and its last line."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as said:
-        run = subprocess.run([fuzz, "--replay", "-", "--above", str(above), "--verdicts", said.name], check=False, text=True,
+        limits = ["--above", str(above), *(["--bytes", str(most)] if most else [])]
+        run = subprocess.run([fuzz, "--replay", "-", *limits, "--verdicts", said.name], check=False, text=True,
                              input="".join(json.dumps(r) + "\n" for r in records), stdout=subprocess.PIPE)
         if not quiet:
             print(run.stdout, end="")
@@ -296,6 +297,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--partitioner", choices=["gspmd", "shardy"], default="gspmd")
     parser.add_argument("--above", type=int, default=0, help="how many programs may move more than GSPMD")
+    parser.add_argument("--bytes", type=int, help="with --replay, what all programs together may move")
     parser.add_argument("--shrink", type=int, default=20, help="how many failures are cut down")
     parser.add_argument("--record", help="a file of records to write, .jsonl.gz")
     parser.add_argument("--replay", help="a file of records to compare with")
@@ -303,7 +305,7 @@ def main():
     options = parser.parse_args()
     if options.replay:
         with gzip.open(options.replay, "rt", encoding="utf8") as file:
-            return verdicts_of(options.fuzz, [json.loads(line) for line in file], options.above, quiet=False)[1]
+            return verdicts_of(options.fuzz, [json.loads(line) for line in file], options.above, quiet=False, most=options.bytes)[1]
     return compare(options)
 
 

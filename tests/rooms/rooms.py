@@ -43,10 +43,10 @@ ROOMS = [
     ["execute"],
     ["shards", "object"],
     ["tensor"],
-    ["nn", "optim", "linalg", "solve", "sparse"],
+    ["nn", "optim", "linalg", "solve", "sparse", "stencil"],
     ["cleave"],
 ]
-APPLICATIONS = ["nn", "optim", "linalg", "solve", "sparse"]
+APPLICATIONS = ["nn", "optim", "linalg", "solve", "sparse", "stencil"]
 PUBLIC = {"base", "mesh", "layout", "type", "record", "autodiff", "expr", "grid", "shards", "tensor"}
 BOUNDS = {
     "storage": {"base", "mesh", "layout", "type", "graph", "ops"},  # values, and nothing that records them
@@ -55,9 +55,10 @@ BOUNDS = {
     "linalg": PUBLIC,
     "solve": PUBLIC,
     "sparse": PUBLIC,
+    "stencil": PUBLIC,
 }
 WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "cost", "program", "rules", "autodiff", "expr",
-                   "propagate", "plan", "simulate", "nn", "optim", "solve"]
+                   "propagate", "plan", "simulate", "nn", "optim", "solve", "stencil"]
 
 ALLOWED: dict = {}
 # Lines of a file that name cleave::detail: at most so many.

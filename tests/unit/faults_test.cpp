@@ -3,6 +3,7 @@
 //
 // The faults of the recorder that recorder_test.cpp does not meet, with the dim, the axis and the user's line.
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 
 #include <gtest/gtest.h>
@@ -189,6 +190,17 @@ TEST_F(Faults, MoreOperationsThanAGraphHas) {
   v = -v;
   EXPECT_FALSE(v.ok());
   EXPECT_EQ(in.made().found.fault, fault::too_many_nodes);
+}
+
+// A loop that starts from a refused value adds nothing to the fault.
+TEST_F(Faults, LoopsFromRefusedValues) {
+  const value wrong = sum(a, j);
+  const unsigned line = __LINE__ - 1;
+  const auto half = [](const value& x) { return 0.5 * x; };
+  static_cast<void>(repeat_times(3, wrong, half));
+  static_cast<void>(repeat_until(wrong, half, [](const value& x) { return x < 1; }, 5));
+  static_cast<void>(scan(i, wrong, a, [](const value& x, const value&) { return x; }));
+  expect(fault::dim_missing, "sum", "j", line);
 }
 
 } // namespace

@@ -177,5 +177,27 @@ TEST(MovesNoMoreThanGspmd, WhatIsTiledGoesToAnotherDimFromWhereItIs) {
   const std::int64_t all_to_all = 24 * 16 / 8 * 7 / 8 * 8, totals = 2 * 8 * 7 / 8;
   EXPECT_EQ(bytes_of(spread, {laid_out({{row, {y, x}}, {column}})}, laid_out({})), 2 * all_to_all + 2 * totals);
 }
+TEST(MovesNoMoreThanGspmd, WhatLiesBetweenWindowsIsNotMoved) {
+  const dim_ref two{"two", 2}, pair{"pair", 2}, three{"three", 3}, single{"single", 1};
+  // Columns 0 and 8, 7 and 15: four of 16, of which each device has one.
+  const auto some = [&](values v) { return windows(v[0], window{column, two, pair, 7, 8, 0, 0, border::zero}); };
+  EXPECT_EQ(bytes_of(some, {laid_out({{row}, {column, {x}}})}, laid_out({{row}, {two}, {pair}})), 24 * 3 * 8);
+  // A single row that is mirrored is that row again, and is moved once.
+  const auto mirrored = [&](values v) {
+    return windows(v[0], window{single, single, three, 1, 1, 1, 1, border::reflect},
+                   window{column, column, pair, 1, 1, 0, 1, border::zero});
+  };
+  EXPECT_EQ(bytes_of(mirrored, {laid_out({{single}, {column, {x}}})}, laid_out({{single}, {column}, {pair}, {three}})),
+            16 * 3 / 4 * 8);
+}
+TEST(MovesNoMoreThanGspmd, ASplitWhosePartsDoNotNestMovesSingleElements) {
+  // Six rows a device, of which the second has one of those whose number has the remainder 1 by 4: five come to it.
+  const dim_ref six{"six", 6}, four{"four", 4};
+  const auto parts = [&](values v) { return split(v[0], row, six, four); };
+  EXPECT_EQ(bytes_of(parts, {laid_out({{row, {x}}, {column}})}, laid_out({{six}, {four, {x}}, {column}})), 5 * 16 * 8);
+  // Sharded by the other part, over axes that do not divide it, the first two devices have two of six, the third none.
+  EXPECT_LE(bytes_of(parts, {laid_out({{row, {x, y}}, {column}})}, laid_out({{six, {x}}, {four}, {column}})),
+            2 * 4 * 16 * 8);
+}
 
 } // namespace

@@ -180,6 +180,19 @@ TEST(Lower, NeighboursShareOneRegion) {
   EXPECT_EQ(p.regions.all[0].bytes, 2 * 64 * 4);
 }
 
+// A region that is read far from the shard in both directions has much between that no reader wants.
+TEST(Lower, FarNeighboursHaveRegionsOfTheirOwn) {
+  for (const int reach : {8, 40}) {
+    lowered l;
+    const value v = exp(l.input({{batch, x}, {embed, ""}}));
+    l.output(shift(v, batch, reach) + shift(v, batch, -reach), {{batch, x}, {embed, ""}});
+    l.choose_strategies();
+    const partitioned p = l.split();
+    EXPECT_TRUE(verify(l.assigned(), p));
+    EXPECT_EQ(p.regions.all.size(), 2 * reach <= widest_shared_region ? 1u : 2u);
+  }
+}
+
 /// The sum of what is `reach` away in both directions along both dims, and the corners.
 value wide_stencil(const value& v, int reach) {
   value sum = -8.0f * v;
@@ -399,6 +412,17 @@ TEST(Lower, EmitsWhatTheRulesSay) {
   broken = e;
   broken.made.steps[3].move = kind::all_gather;
   EXPECT_FALSE(verify(broken));
+}
+
+// Kernels know elementwise operations: a broadcast within an expression is the value itself.
+TEST(Lower, BroadcastsWithinExpressionsAreTheValuesThemselves) {
+  lowered l;
+  const value a = l.input({{batch, x}}), b = l.input({{batch, x}, {embed, ""}});
+  l.output(broadcast(a, batch, embed) * b + tanh(broadcast(a, batch, embed)), {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  const emitted e = l.emit_all();
+  EXPECT_EQ(kinds_of(e.made.steps), (std::vector{step_kind::map}));
+  EXPECT_EQ(std::ranges::count(e.made.fused_ops, op::broadcast, &fused_op::code), 0);
 }
 
 TEST(Lower, StepsOfALoopAreBetweenItsMarks) {

@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace {
 
 using namespace cleave;
@@ -178,6 +180,64 @@ TEST_F(Recording, EqualOperationsAreMergedAndDeadOnesDropped) {
   EXPECT_TRUE(verify(g));
   EXPECT_EQ(g.inputs.size(), 3u);
   EXPECT_EQ(g.nodes.size(), 5u);
+}
+// Nodes are merged where nothing tells them apart, field by field.
+TEST_F(Recording, OperationsThatDifferInOneFieldAreNotMerged) {
+  const indexed_vector<dim_map> maps(2, dim_map{});
+  const node& made = in.at(dot(a, w, k));
+  EXPECT_TRUE(detail::same_operation(made, made, maps));
+  const auto differs = [&](auto&& change) {
+    node other = made;
+    change(other);
+    return !detail::same_operation(made, other, maps) && !detail::same_operation(other, made, maps);
+  };
+  EXPECT_TRUE(differs([](node& n) { n.code = op::mul; }));
+  EXPECT_TRUE(differs([](node& n) { n.scalar = 1; }));
+  EXPECT_TRUE(differs([](node& n) { n.arity = 1; }));
+  EXPECT_TRUE(differs([](node& n) { n.maps = 1; }));
+  EXPECT_TRUE(differs([](node& n) { n.loop = 1; }));
+  EXPECT_TRUE(differs([](node& n) { n.in[1] = n.in[0]; }));
+  EXPECT_TRUE(differs([](node& n) { n.type.element = element::f64; }));
+  EXPECT_TRUE(differs([](node& n) { n.over = 0; }));
+  EXPECT_TRUE(differs([](node& n) { n.combine = reduction::max; }));
+  EXPECT_TRUE(differs([](node& n) { n.which[0] = 1; }));
+  EXPECT_TRUE(differs([](node& n) { n.pin.append(0, 1); }));
+  EXPECT_TRUE(differs([](node& n) { n.pinned = 1; }));
+  EXPECT_TRUE(differs([](node& n) { n.local = true; }));
+  EXPECT_TRUE(differs([](node& n) { n.backwards = true; }));
+  EXPECT_TRUE(differs([](node& n) { n.exclusive = true; }));
+  EXPECT_TRUE(differs([](node& n) { n.of = 1; }));
+}
+TEST_F(Recording, OneValueInTwoLayoutsIsTwoValues) {
+  in.output(reshard(a, placed({b, over(i, "y"), k})));
+  in.output(reshard(a, placed({b, i, over(k, "y")})));
+  const graph g = simplify(in.made());
+  EXPECT_NE(g.outputs[0], g.outputs[1]);
+}
+// Two recomputations of one value are two: each is there where its region needs it.
+TEST_F(Recording, BarriersAreKeptApart) {
+  const source here{};
+  in.output(exp(in.alias(op::barrier, a, here)) + exp(in.alias(op::barrier, a, here)));
+  const graph g = simplify(in.made());
+  EXPECT_EQ(std::ranges::count(g.nodes, op::barrier, &node::code), 2);
+  EXPECT_EQ(std::ranges::count(g.nodes, op::exp, &node::code), 2);
+}
+// A comparison with numbers that may lie between the classes is no look-up.
+TEST_F(Recording, OneHotValuesOfFloatingPointLabelsAreNoLookUps) {
+  constexpr dim_ref classes{"class"};
+  const value table = in.input(element::f32, placed({classes, j}));
+  const value whole = in.input(element::i32, placed({b})), real = in.input(element::f32, placed({b}));
+  const auto looked_up = [&](const value& index, const value& labels) {
+    // As one_hot records it, which refuses such labels.
+    const value hit = in.elementwise(op::equal, std::array{labels, index}, source{}, element::boolean, true);
+    in.output(dot(cast<float>(hit), table, classes));
+  };
+  looked_up(iota(table, classes), whole);
+  looked_up(iota<float>(table, classes), real);
+  const graph g = simplify(in.made());
+  ASSERT_TRUE(in.made().found.ok());
+  EXPECT_EQ(g.nodes[g.outputs[0]].code, op::gather);
+  EXPECT_EQ(g.nodes[g.outputs[1]].code, op::dot);
 }
 TEST_F(Recording, VerifySeesWhatIsBroken) {
   in.output(exp(a));

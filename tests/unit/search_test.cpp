@@ -3,12 +3,16 @@
 // The passes of the search one by one, and what they cost: constant evaluation runs them some 7,000 times slower, so
 // calls and allocations are counted here.
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/lookup.hpp>
+#include <cleave/expr/loops.hpp>
+#include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/plan/plan.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 /// Allocations of this program so far: heap.cpp.
@@ -68,7 +72,11 @@ struct search {
       if (g.nodes[v].code == code) return v;
     return no_node;
   }
-  bool sound() { return planner::verify(m, a) && verify_prices(m, a); }
+  bool sound() {
+    double work = 0;
+    for (std::size_t v = 0; v < m.count; ++v) work += flops_with(m, v, a.chosen.at[v]);
+    return planner::verify(m, a) && verify_prices(m, a) && std::abs(a.flops - work) <= 1e-9 * work;
+  }
 };
 
 /// A layout packed in a word is what a list for each position is.
@@ -161,6 +169,130 @@ TEST(Search, StartsWithWhatCompletionSaysAndKeepsSumsPartial) {
   EXPECT_EQ(s.a.chosen.at[s.node_of(op::tanh)].out.unreduced(), 0);
 }
 
+// Of two lists of axes that shard what is contracted, one the beginning of the other, the product begins with the
+// longer.
+TEST(Search, StartsWithTheLongerOfTwoListsOfAContractedDim) {
+  recorder in(layout_named({}).mesh);
+  spec longer = layout_named({{embed, x}, {hidden, ""}});
+  longer.dims[0].axes.push_back(y);
+  in.output(dot(in.input(element::f32, layout_named({{batch, ""}, {embed, x}})), in.input(element::f32, longer), embed),
+            element::f32, layout_named({{batch, ""}, {hidden, ""}}));
+  search s(simplify(in.take()));
+  s.begin();
+  EXPECT_EQ(s.a.chosen.at[s.node_of(op::dot)].over.sharded(), axis_bit(0) | axis_bit(1));
+}
+
+// What an exchange moves counts as often as its loop runs.
+TEST(Search, PricesOfExchangesCountIterations) {
+  recorder in(layout_named({}).mesh);
+  const value v = in.input(element::f32, layout_named({{batch, x}, {embed, ""}}));
+  in.output(repeat_times(7, v, [](const value& h) { return tanh(roll(h, batch, 1)); }), element::f32,
+            layout_named({{batch, x}, {embed, ""}}));
+  search s(simplify(in.take()));
+  s.begin();
+  const std::size_t rolled = s.node_of(op::roll);
+  ASSERT_NE(rolled, std::size_t{no_node});
+  const strategy& chosen = s.a.chosen.at[rolled];
+  const double once = s.rule.score(s.m.rules(rolled).moves(placed(s.m, rolled, chosen), s.at));
+  EXPECT_GT(once, 0);
+  EXPECT_DOUBLE_EQ(step_price(s.m, rolled, chosen), 7 * once);
+  // Asked again it is remembered.
+  EXPECT_DOUBLE_EQ(step_price(s.m, rolled, chosen), 7 * once);
+}
+
+/// Candidates of v * 2, for a strategy that shards the rows over x, where v is partial over both axes.
+std::vector<strategy> forwarding(reduction how) {
+  recorder in(layout_named({}).mesh);
+  in.output(exp(in.input(element::f32, layout_named({{batch, ""}, {embed, ""}}))) * 2.0, element::f32,
+            layout_named({{batch, x}, {embed, ""}}));
+  search s(simplify(in.take()));
+  s.begin();
+  const std::size_t doubled = s.node_of(op::mul);
+  s.a.chosen.at[s.node_of(op::exp)].out = layout{};
+  s.a.chosen.at[s.node_of(op::exp)].out.set_partial(axis_bit(0) | axis_bit(1), how);
+  strategy rows;
+  rows.out.append(0, 0);
+  indexed_vector<strategy> found;
+  add_with_forwarding(s.m, s.a, doubled, rows, found);
+  for (const strategy& each : found) EXPECT_TRUE(valid(s.m, doubled, each));
+  return found;
+}
+TEST(Search, PartialSumsAreForwardedOverTheAxesThatAStrategyLeaves) {
+  const std::vector<strategy> found = forwarding(reduction::sum);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].forwarded, 0);
+  EXPECT_EQ(found[1].forwarded, axis_bit(1));
+  EXPECT_EQ(found[1].out.unreduced(), axis_bit(1));
+}
+// A product with a negative number makes the largest element the least.
+TEST(Search, PartialMaximaAreNotForwardedThroughProducts) { EXPECT_EQ(forwarding(reduction::max).size(), 1u); }
+
+TEST(Search, StrategiesUseEachAxisOnce) {
+  search s(layers(1));
+  s.begin();
+  const std::size_t product = s.node_of(op::dot);
+  strategy sent;
+  EXPECT_TRUE(valid(s.m, product, sent));
+  sent.over.append(0, 0);
+  EXPECT_TRUE(valid(s.m, product, sent));
+  // Rows are sent over axes that shard what is reduced, and sums are forwarded over others.
+  strategy elsewhere = sent, twice = sent, both = sent;
+  elsewhere.sent = axis_bit(1);
+  twice.forwarded = axis_bit(0);
+  both.out.append(0, 0);
+  for (const strategy& wrong : {elsewhere, twice, both}) EXPECT_FALSE(valid(s.m, product, wrong));
+}
+
+// Rows travel over axes that shard the indices. The table may be sharded over them along the rows alone.
+TEST(Search, RowsAreSentOverAxesThatShardNoOtherDimOfTheTable) {
+  recorder in(layout_named({}).mesh);
+  const value updates = in.input(element::f32, layout_named({{batch, x}, {embed, ""}})),
+              places = in.input(element::i32, layout_named({{batch, x}}));
+  in.output(scatter_add(updates, places, rows), element::f32, layout_named({{rows, x}, {embed, ""}}));
+  search s(simplify(in.take()));
+  s.begin();
+  const std::size_t added = s.node_of(op::scatter_add);
+  ASSERT_NE(added, std::size_t{no_node});
+  const int along = s.g.nodes[added].type.find(s.g.nodes[added].which[0]);
+  ASSERT_GE(along, 0);
+  strategy rows_over_x, columns_over_x;
+  rows_over_x.over.append(0, 0);
+  rows_over_x.sent = axis_bit(0);
+  columns_over_x = rows_over_x;
+  rows_over_x.out.append(along, 0);
+  columns_over_x.out.append(1 - along, 0);
+  EXPECT_TRUE(valid(s.m, added, rows_over_x));
+  EXPECT_FALSE(valid(s.m, added, columns_over_x));
+}
+
+// What a window sees around an index lies on one device: its dim is sharded nowhere.
+TEST(Search, DimsOfWindowsAreNoFactors) {
+  recorder in(layout_named({}).mesh);
+  const value v = in.input(element::f32, layout_named({{batch, x}, {embed, ""}}));
+  in.output(windows(v, window{batch, {"seen", 256}, {"tap", 3}, 1, 1, 1, 1}));
+  const graph g = in.take();
+  const node& n = g.nodes[g.outputs[0]];
+  factor_list list;
+  rules::factors_of_remap(g, n, list);
+  EXPECT_EQ(list.size(), 2u);
+  for (const factor& f : list) EXPECT_NE(g.dims[n.type[f.at[in_result]]].name, "tap");
+}
+
+// A dim that is promised to divide is sharded by whole rows, whatever its extent.
+TEST(Search, PromisedDimsAreSplitByWholeRows) {
+  recorder in(layout_named({}).mesh);
+  const value v = in.input(element::f32, layout_named({{{"whole", 48}, x}}));
+  in.output(split(v, {"whole"}, {"major", 6}, {"minor", 8}));
+  graph g = in.take();
+  const node& n = g.nodes[g.outputs[0]];
+  for (const dim_id d : {n.type[0], n.type[1]}) g.dims[d].extent = dynamic;
+  const axis_list over_x(0);
+  EXPECT_FALSE(rules::parts_of_view(g, n, over_x).exact && rules::parts_of_view(g, n, over_x).major == over_x);
+  g.dims[n.type[0]].divisible = true;
+  EXPECT_TRUE(rules::parts_of_view(g, n, over_x).exact);
+  EXPECT_EQ(rules::parts_of_view(g, n, over_x).major, over_x);
+}
+
 TEST(Search, ChangesAreTakenBackWhole) {
   search s(layers(3));
   s.begin();
@@ -214,6 +346,27 @@ TEST(Search, ForcesProductsWithinItsEffortAndRollsBack) {
   const double before = total_price(s.m, s.a);
   search_wider(s.m, s.a, s.f);
   EXPECT_LE(total_price(s.m, s.a), before);
+  EXPECT_TRUE(s.sound());
+}
+
+TEST(Search, WhatIsRolledBackHasItsWorkAgain) {
+  search s(layers(1), policy::bytes_first(1));
+  s.begin();
+  improve(s.m, s.a, s.f, s.m.limits.sweeps);
+  ASSERT_TRUE(s.sound());
+  const std::size_t product = s.node_of(op::dot);
+  const std::vector<strategy> before = s.a.chosen;
+  double best = total_price(s.m, s.a);
+  const double work = s.a.flops;
+  const bool kept = keep_if_cheaper(s.m, s.a, best, [&] {
+    // On every device the whole product.
+    begin_change(s.a);
+    ripple(s.m, s.a, product, strategy{}, true);
+    keep_change(s.m, s.a);
+    EXPECT_GT(s.a.flops, work);
+  });
+  EXPECT_FALSE(kept);
+  EXPECT_EQ(s.a.chosen, before);
   EXPECT_TRUE(s.sound());
 }
 

@@ -168,11 +168,64 @@ TEST(Verify, ExchangesAreWaitedForInTheirLoop) {
   EXPECT_EQ(steps[4].in_loop, 1);
 }
 
+// Also where nothing after the loop touches what the exchange brought: the next iteration reads it.
+TEST(Verify, ExchangesForTheNextIterationAreWaitedForInTheirLoop) {
+  written w(4);
+  w.p.loops.push_back({});
+  w.step_of(step_kind::map, {0}, 2).step_of(step_kind::map, {0}, 3).step_of(step_kind::loop_begin, {}, 0).in_loop(1);
+  w.step_of(step_kind::gemm, {0, 3}, 4).in_loop(1).step_of(step_kind::exchange, {2}, 3).in_loop(1);
+  w.step_of(step_kind::gemm, {0, 2}, 5).in_loop(1).step_of(step_kind::loop_end, {}, 0).in_loop(1);
+  const std::vector<step> steps = overlapped(w.step_of(step_kind::map, {2}, 1));
+  ASSERT_EQ(waits_before(steps), 6u);
+  EXPECT_EQ(steps[6].in_loop, 1);
+  EXPECT_EQ(steps[7].kind, step_kind::loop_end);
+}
+
+// Offsets that only the run knows are read when the exchange is made, so it is made whole at its place.
+TEST(Verify, ExchangesWithOffsetsOfTheRunAreNotSplit) {
+  for (const bool at_run_time : {false, true}) {
+    written w(4);
+    w.step_of(step_kind::map, {0}, 2).step_of(step_kind::exchange, {2, 0}, 3).step_of(step_kind::gemm, {0, 2}, 4);
+    w.step_of(step_kind::map, {3, 4}, 1);
+    w.p.maps.push_back({});
+    w.p.maps.back().at_run_time = at_run_time ? 1 : 0;
+    w.p.steps[1].maps = 1;
+    const std::vector<step> steps = overlapped(w);
+    EXPECT_EQ(steps[1].in_flight, !at_run_time);
+    EXPECT_EQ(steps.size(), at_run_time ? 4u : 5u);
+  }
+}
+
 TEST(Verify, ExchangesWithoutWorkMeanwhileAreNotSplit) {
   const std::vector<step> steps = overlapped(
       written(4).step_of(step_kind::map, {0}, 2).step_of(step_kind::exchange, {2}, 3).step_of(step_kind::map, {3}, 1));
   EXPECT_EQ(steps.size(), 3u);
   EXPECT_FALSE(steps[1].in_flight);
+}
+
+// A value takes the free slot of its size, so that the larger one is there for the larger value.
+TEST(Verify, SlotsAreTakenBySize) {
+  written w(5);
+  w.step_of(step_kind::gemm, {0, 0}, 2).step_of(step_kind::gemm, {0, 2}, 3).step_of(step_kind::gemm, {2, 3}, 4);
+  w.step_of(step_kind::gemm, {0, 4}, 5).step_of(step_kind::gemm, {4, 5}, 6).step_of(step_kind::gemm, {5, 6}, 1);
+  lowering::emitted e;
+  e.made = w.p;
+  e.made.slots = 0;
+  constexpr std::int64_t bytes[] = {0, 0, 100, 10, 50, 10, 100};
+  for (std::size_t b = 0; b < w.p.buffers.size(); ++b) {
+    e.memory.push_back(b);
+    lowering::storage s;
+    s.role = w.p.buffers[b].role;
+    s.index = w.p.buffers[b].index;
+    s.bytes = bytes[b];
+    s.assigned = s.role != role::workspace;
+    e.storages.push_back(s);
+  }
+  const program p = lowering::allocate(std::move(e));
+  EXPECT_TRUE(verify(p));
+  EXPECT_EQ(p.slots, 3);
+  EXPECT_EQ(p.buffers[5].index, p.buffers[3].index);
+  EXPECT_EQ(p.buffers[6].index, p.buffers[2].index);
 }
 
 // Slots are taken by their lifetimes: what is sent keeps its memory until the exchange is over.

@@ -167,6 +167,38 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
 [[gnu::cold]] inline std::string elements_given(std::int64_t expected, std::int64_t got) {
   return sentence({"the tensor has ", number(expected), " elements, but ", number(got), " were given"});
 }
+/// mend: Give a list of sizes for each dim, in the order of the tensor's dims; an empty one stands for its own blocks.
+[[gnu::cold]] inline std::string block_lists(std::int64_t expected, std::int64_t got) {
+  return sentence({"the tensor has ", number(expected), " dims, but block sizes were given for ", number(got)});
+}
+/// mend: Give a size for each block: as many as devices over which the layout shards the dim.
+[[gnu::cold]] inline std::string block_count(std::string_view dim, std::int64_t expected, std::int64_t got) {
+  return sentence({"dim ", quoted(dim), " has ", number(expected), " blocks, but ", number(got), " sizes were given"});
+}
+/// mend: Give sizes that add up to the extent of the dim.
+[[gnu::cold]] inline std::string block_sum(std::string_view dim, std::int64_t expected, std::int64_t got) {
+  return sentence(
+      {"the block sizes of dim ", quoted(dim), " add up to ", number(got), ", but its extent is ", number(expected)});
+}
+/// mend: A block without elements has size 0.
+[[gnu::cold]] inline std::string block_negative(std::string_view dim, std::int64_t got) {
+  return sentence({"a block of dim ", quoted(dim), " was given the size ", number(got), "; it must not be negative"});
+}
+/// mend: Check the grid of processes and MB, NB, RSRC and CSRC of the descriptor.
+[[gnu::cold]] inline std::string cyclic_numbers() {
+  return "cleave: a block-cyclic distribution has processes and elements in a block in both directions, and the first "
+         "block is on one of the processes";
+}
+/// mend: Make the tensor's grid from the communicator of the processes, or give their grid fewer rows or columns.
+[[gnu::cold]] inline std::string cyclic_processes(std::int64_t rows, std::int64_t columns, std::int64_t ranks) {
+  return sentence({"a block-cyclic distribution over ", number(rows), " x ", number(columns),
+                   " processes needs as many ranks, but the communicator has ", number(ranks)});
+}
+/// mend: Allocate what `block_cyclic::local_extents` says, or the extents of the block of this rank. The leading
+/// dimension is at least the number of rows.
+[[gnu::cold]] inline std::string array_misfit() {
+  return "cleave: the local array of some rank does not fit the part that the rank has in the distribution";
+}
 /// mend: Give one rank for each device: as many as the sizes of the mesh multiply to.
 [[gnu::cold]] inline std::string mesh_list_length(std::int64_t ranks, std::int64_t devices) {
   return sentence({"the list of ranks has ", number(ranks), " entries, but the sizes of the mesh multiply to ",

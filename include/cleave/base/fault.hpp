@@ -40,6 +40,7 @@ enum class fault : std::uint8_t {
   iterations_not_known,
   rank_too_high,
   window_open,
+  neighbour_too_far,
   step_too_small,
   too_many_pieces,
   not_a_start_index,
@@ -85,6 +86,7 @@ enum class fault : std::uint8_t {
   no_operator,
   short_circuit,
   larger_of_two,
+  sizes_without_braces,
   wrong_arguments,
   /// A pass broke an invariant: a fault of the library.
   internal,

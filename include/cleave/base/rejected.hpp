@@ -87,6 +87,10 @@ struct rejected {
       "cleave: a loop whose number of iterations is known only at run time has no derivative; use scan or custom_vjp");
   static_assert(is_not<Fault, fault::window_open>,
                 "cleave: this dim needs a fixed extent, because the plan depends on it");
+  static_assert(
+      is_not<Fault, fault::neighbour_too_far>,
+      "cleave: a stencil reads a neighbour outside of the neighbourhood of its field: it lies farther away than "
+      "the width, or on a diagonal of a star");
   static_assert(is_not<Fault, fault::step_too_small>,
                 "cleave: steps, strides, dilations and repeat counts must be at least 1, paddings at least 0, and a "
                 "slice must begin and end within the dim");
@@ -184,6 +188,8 @@ struct rejected {
   static_assert(is_not<Fault, fault::larger_of_two>,
                 "cleave: max and min reduce over dims; for the larger or the smaller of two values write maximum(a, b) "
                 "or minimum(a, b)");
+  static_assert(is_not<Fault, fault::sizes_without_braces>,
+                "cleave: the sizes of a grid are a list, one for each axis; write grid(mesh, comm, {2, 2})");
   static_assert(is_not<Fault, fault::wrong_arguments>,
                 "cleave: these arguments do not fit this function; numbers that shape the plan must be literals or "
                 "constants of C++, not values");

@@ -27,7 +27,10 @@ class exchange final : public bound_exchange {
     zero_ = allocate(16);
     fill_identity(zero_.get(), 16 / size_of(element_), element_, reduction::sum);
     plan(offsets{});
-    if (at_run_time_) reserve_for_any();
+    if (at_run_time_) {
+      reserve_for_any();
+      find_moving_dims();
+    }
     const std::int64_t moved = aligned(sent_ * size()) + aligned(received_ * size());
     needed_ = {moved + aligned(staging_ * size()), port_.staged() ? moved : 0};
   }
@@ -35,7 +38,7 @@ class exchange final : public bound_exchange {
   scratch_bytes needs() const override { return needed_; }
 
   void begin(const void* const* in, void* out, const scratch& s) override {
-    if (at_run_time_) plan(read_offsets(in));
+    if (at_run_time_) follow(read_offsets(in));
     scratch_ = s;
     out_ = out;
     for (const box_copy& c : blank_) copy_box(c, zero_.get(), out, size());
@@ -89,6 +92,19 @@ class exchange final : public bound_exchange {
   struct member {
     int device;
     coordinates at;
+  };
+  /// A dim with an offset known at run time, of which this device has all on both sides.
+  struct moving_dim {
+    std::size_t operand, offset;
+    std::int64_t sign, constant, from_extent, to_extent, from_stride, to_stride;
+
+    enum class whole { neither, result, operand };
+    /// Which side takes part from its first index to its last. There copies move on the other side with the offset.
+    whole at(const offsets& known) const {
+      const std::int64_t first = constant + sign * known[offset];
+      if (first >= 0 && first + to_extent <= from_extent) return whole::result;
+      return first <= 0 && first + to_extent >= from_extent ? whole::operand : whole::neither;
+    }
   };
 
   std::int64_t size() const { return size_of(element_); }
@@ -161,7 +177,49 @@ class exchange final : public bound_exchange {
     return known;
   }
 
+  /// Where nothing comes from other devices, an offset may only move the copies.
+  [[gnu::cold]] void find_moving_dims() {
+    if (members_.size() > 1 || e_.is_region()) return;
+    const strides to = strides_of(extents_at(grid_->here()));
+    for (const dim_map& m : e_.maps) {
+      if (m.at_run_time == 0) continue;
+      const buffer& operand = e_.in[m.operand];
+      const int at_from = operand.type.find(m.from), at_to = e_.out.type.find(m.to);
+      const index_map bound_to = bound(m, e_.at, 0);
+      const bool plain = m.stride == 1 && m.divisor == 1 && m.window == no_dim && m.outside == border::zero;
+      if (!plain || !operand.where[at_from].empty() || !e_.out.where[at_to].empty() ||
+          major_of(e_, m.operand, m.to) != nullptr) {
+        moving_.clear();
+        return;
+      }
+      moving_.push_back({m.operand, m.at_run_time, m.sign, bound_to.offset, bound_to.extent, e_.at[m.to],
+                         own_strides(m.operand)[at_from], to[at_to]});
+    }
+  }
+  void follow(const offsets& known) {
+    bool same = true;
+    for (int k = 0; k < max_arity; ++k) same = same && known[as_size(k)] == planned_[as_size(k)];
+    if (!same && !move(known)) plan(known);
+  }
+  /// Moves the copies to other offsets; false if they are other copies there.
+  bool move(const offsets& known) {
+    if (moving_.empty() || !spread_.empty()) return false;
+    for (const moving_dim& d : moving_)
+      if (d.at(known) == moving_dim::whole::neither || d.at(known) != d.at(planned_)) return false;
+    for (const moving_dim& d : moving_) {
+      const std::int64_t by = d.sign * (known[d.offset] - planned_[d.offset]);
+      const bool reads_further = d.at(known) == moving_dim::whole::result;
+      for (part_copy& p : keep_) {
+        if (p.operand != d.operand) continue;
+        if (reads_further) p.copy.from_offset += by * d.from_stride;
+        else p.copy.to_offset -= by * d.to_stride;
+      }
+    }
+    planned_ = known;
+    return true;
+  }
   void plan(const offsets& known) {
+    planned_ = known;
     keep_.clear();
     spread_.clear();
     blank_.clear();
@@ -295,6 +353,9 @@ class exchange final : public bound_exchange {
   element element_;
   port port_{};
   bool at_run_time_ = false;
+  /// The offsets of the copies; and the dims along which these may move, if that is all that offsets change.
+  offsets planned_{};
+  indexed_vector<moving_dim> moving_{};
   indexed_vector<member> members_{};
   indexed_vector<part_copy> keep_{}, spread_{};
   indexed_vector<box_copy> blank_{};

@@ -18,7 +18,7 @@ namespace cleave::inline v0::comm {
 /// receiver's range, `from` is a global index of one dim of the operand, or of two dims that have the same index.
 struct stretch {
   index_run along{};
-  /// The index in the window, for operands that have the window too; else -1.
+  /// The index in the window of the map; -1 if it has none.
   std::int64_t in_window = -1;
   /// The index along the second dim of the operand if it is one for the whole stretch; else -1.
   std::int64_t fixed = -1;
@@ -28,7 +28,7 @@ struct stretch {
 struct filled_dim {
   int to = -1;
   int from[2] = {-1, -1};
-  /// Positions of a window that both sides have.
+  /// Positions of a window: of what is filled, and of the operand if it has it too.
   int window_to = -1, window_from = -1;
   indexed_vector<stretch> stretches{};
   /// Each source once, at an index of its own, if stretches use some more than once; else empty.
@@ -139,7 +139,7 @@ class filler {
       all.push_back(s.along);
       covered += s.along.count;
     }
-    if (d.window_to < 0) {
+    if (d.window_from < 0) {
       indexed_vector<index_run> once = distinct_sources(all);
       if (count_of(once) < covered) {
         d.distinct = std::move(once);
@@ -184,10 +184,14 @@ inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_
 }
 
 /// Extents of the memory in which a staged filling keeps each source once, by position of the buffer that is filled.
+/// All indices of a window share what is kept once.
 inline shape staging_extents(const filling& f, const shape& extents) {
   shape s = extents;
-  for (const filled_dim& d : f.dims)
-    if (!d.distinct.empty()) s[d.to] = count_of(d.distinct);
+  for (const filled_dim& d : f.dims) {
+    if (d.distinct.empty()) continue;
+    s[d.to] = count_of(d.distinct);
+    if (d.window_to >= 0) s[d.window_to] = 1;
+  }
   return s;
 }
 
@@ -197,28 +201,66 @@ struct exchange_piece {
   strides from{}, to{};
   std::int64_t from_offset = 0, to_offset = 0;
   std::int64_t elements = 1;
+
+  void append(std::int64_t extent, std::int64_t from_stride, std::int64_t to_stride) {
+    from[extents.rank] = from_stride;
+    to[extents.rank] = to_stride;
+    extents[extents.rank++] = extent;
+  }
 };
 
 namespace detail {
 
-/// A run of elements along one filled dim: how many, and where in two arrays.
+/// A run of elements along one filled dim: how many, and where in two arrays. The same run may come again at equal
+/// distances: the rows of dims that are merged, the indices of a window.
 struct piece_run {
   std::int64_t count, from, from_stride, to, to_stride;
+  std::int64_t times = 1, from_again = 0, to_again = 0;
 };
 
 /// The runs along one filled dim that a shard has.
 class runs_in_shard {
  public:
-  runs_in_shard(const filled_dim& d, const box& shard, const strides& from, const strides& to)
-      : d_(d), shard_(shard), from_(from), to_(to) {
+  /// `may_come_again`: whether runs at equal distances may be one.
+  runs_in_shard(const filled_dim& d, const box& shard, const strides& from, const strides& to, bool may_come_again)
+      : d_(d), shard_(shard), from_(from), to_(to), may_come_again_(may_come_again) {
     if (!d.distinct.empty())
       for (const index_run& r : d.distinct) take(r, -1, -1);
     else
       for (const stretch& s : d.stretches) take(s.along, s.in_window, s.fixed);
   }
   indexed_vector<piece_run> all{};
+  bool comes_again() const {
+    for (const piece_run& p : all)
+      if (p.times > 1) return true;
+    return false;
+  }
 
  private:
+  /// A run by its indices alone, by which sender and receiver agree whether it comes again.
+  struct indices {
+    index_run run{};
+    std::int64_t window = -1, fixed = -1;
+    /// How far it is from another one: so many indices on both sides, and of what is fixed.
+    indices minus(const indices& o) const {
+      return {{run.to - o.run.to, run.to_step, run.from - o.run.from, run.from_step, run.count},
+              window - o.window,
+              fixed - o.fixed};
+    }
+    friend bool operator==(const indices&, const indices&) = default;
+  };
+  void add(const piece_run& p, const indices& own) {
+    const bool alike = !all.empty() && may_come_again_ && own.run.count == last_.run.count &&
+                       own.run.from_step == last_.run.from_step && own.run.to_step == last_.run.to_step;
+    if (alike && (all.back().times == 1 || own.minus(last_) == distance_)) {
+      piece_run& first = all.back();
+      if (first.times++ == 1) first.from_again = p.from - first.from, first.to_again = p.to - first.to;
+      distance_ = own.minus(last_);
+    } else {
+      all.push_back(p);
+    }
+    last_ = own;
+  }
   void take(index_run r, std::int64_t window, std::int64_t fixed) {
     const int first = d_.from[0], second = d_.from[1];
     r = within(r, shard_[first]);
@@ -233,16 +275,16 @@ class runs_in_shard {
       p.from += (r.from - shard_[second].begin) * from_[second];
       p.from_stride += r.from_step * from_[second];
     }
-    if (window >= 0) {
-      p.from += window * from_[d_.window_from];
-      p.to += window * to_[d_.window_to];
-    }
-    all.push_back(p);
+    if (window >= 0 && d_.window_from >= 0) p.from += window * from_[d_.window_from];
+    if (window >= 0) p.to += window * to_[d_.window_to];
+    add(p, {r, window, fixed});
   }
 
   const filled_dim& d_;
   const box& shard_;
   const strides &from_, &to_;
+  bool may_come_again_;
+  indices last_{}, distance_{};
 };
 
 } // namespace detail
@@ -253,9 +295,12 @@ void for_each_piece(const filling& f, const box& shard, const strides& from, con
   if (f.empty || shard.empty()) return;
   const strides to = strides_of(target);
   indexed_vector<indexed_vector<detail::piece_run>> along;
+  std::size_t rank = f.dims.size();
   for (const filled_dim& d : f.dims) {
-    along.push_back(detail::runs_in_shard(d, shard, from, to).all);
-    if (along.back().empty()) return;
+    detail::runs_in_shard runs(d, shard, from, to, rank < max_rank);
+    rank += runs.comes_again();
+    if (runs.all.empty()) return;
+    along.push_back(std::move(runs.all));
   }
   // All combinations of runs, the last dim fastest.
   indexed_vector<std::size_t> at(along.size(), 0);
@@ -263,9 +308,8 @@ void for_each_piece(const filling& f, const box& shard, const strides& from, con
     exchange_piece p;
     for (std::size_t i = 0; i < along.size(); ++i) {
       const detail::piece_run& x = along[i][at[i]];
-      p.extents[p.extents.rank++] = x.count;
-      p.from[i] = x.from_stride;
-      p.to[i] = x.to_stride;
+      if (x.times > 1) p.append(x.times, x.from_again, x.to_again);
+      p.append(x.count, x.from_stride, x.to_stride);
       p.from_offset += x.from;
       p.to_offset += x.to;
     }
@@ -292,7 +336,7 @@ void for_each_spread(const filling& f, const shape& staging, const shape& target
         // A common dim, or one whose sources are used once, has the same indices in the staging memory.
         r.from = r.to;
         r.from_step = r.to_step;
-        copies.push_back({r, -1});
+        copies.push_back({r, s.in_window});
         continue;
       }
       for (const index_run& unique : d.distinct) {
@@ -302,13 +346,14 @@ void for_each_spread(const filling& f, const shape& staging, const shape& target
         if (r.count == 0) continue;
         r.from = unique.to + (r.from - unique.from) / step;
         r.from_step = r.from_step / step;
-        copies.push_back({r, -1});
+        copies.push_back({r, s.in_window});
       }
     }
     d.stretches = std::move(copies);
-    d.distinct.clear();
     d.from[0] = d.to;
     d.from[1] = -1;
+    d.window_from = d.distinct.empty() ? d.window_to : -1;
+    d.distinct.clear();
   }
   for_each_piece(spread, all, strides_of(staging), target, each);
 }

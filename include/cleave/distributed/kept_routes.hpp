@@ -73,6 +73,72 @@ struct find_routes_functor {
   }
 };
 
+/// Counts the indices of a part that are outside of a block.
+template <class I>
+struct count_outside_functor {
+  const I* indices;
+  std::int64_t count, parts;
+  index_block block;
+  std::int64_t* outside;
+
+  void operator()(std::int64_t part) const {
+    std::int64_t n = 0;
+    const std::int64_t end = count * (part + 1) / parts;
+    for (std::int64_t i = count * part / parts; i < end; ++i) n += block.has(block.row_of(indices[i])) ? 0 : 1;
+    outside[part] = n;
+  }
+};
+
+/// The indices for which routes were found. If few of them are outside of this device's block, and only those have
+/// routes, these are kept alone: all others may change to any index of the block.
+template <class I>
+class last_indices {
+ public:
+  explicit last_indices(std::int64_t count) : count_(count) {}
+
+  /// `block`: that of this device if only indices outside of it have routes, and the host can read them; else null.
+  void keep(const I* indices, const index_block* block, std::int64_t parts) {
+    sparse_ = false;
+    if (block != nullptr && count_outside(indices, *block, parts) <= count_ / least_share) {
+      sparse_ = true;
+      outside_.clear();
+      for (std::int64_t n = 0; n < count_; ++n)
+        if (!block->has(block->row_of(indices[n]))) outside_.push_back({n, indices[n]});
+    } else {
+      copy_bytes(all_.at_least(count_), indices, bytes_of<I>(count_));
+    }
+  }
+  bool are(const I* indices, const index_block* block, std::int64_t parts) {
+    if (!sparse_) return same_elements(indices, all_.get(), count_, on_host ? nullptr : flag_.at_least(1));
+    if (count_outside(indices, *block, parts) != std::ssize(outside_)) return false;
+    for (const one& o : outside_)
+      if (indices[o.at] != o.index) return false;
+    return true;
+  }
+
+ private:
+  /// Which share of the indices may be outside of the block for them to be kept alone.
+  static constexpr std::int64_t least_share = 16;
+  struct one {
+    std::int64_t at;
+    I index;
+  };
+
+  std::int64_t count_outside(const I* indices, const index_block& block, std::int64_t parts) {
+    found_.resize(as_size(parts));
+    if constexpr (on_host)
+      launch("cleave routes", parts, count_outside_functor<I>{indices, count_, parts, block, found_.data()});
+    return total_of(found_);
+  }
+
+  std::int64_t count_;
+  bool sparse_ = false;
+  kept_memory<I> all_{};
+  kept_memory<int> flag_{};
+  indexed_vector<one> outside_{};
+  indexed_vector<std::int64_t> found_{};
+};
+
 /// Rows of one direction, by peer in the order of a group: how many, and where each is in the shard of this device.
 struct row_list {
   indexed_vector<std::int64_t> count{}, at{};
@@ -96,11 +162,11 @@ class kept_routes {
  public:
   kept_routes(const row_tensors& t, indexed_vector<row_owner> owners, std::int64_t indices, bool to_all, const group& g)
       : owners_(std::move(owners)), count_(indices), to_all_(to_all),
-        wide_(t.largest_table_shard() > narrow_offsets_limit()), group_(g) {}
+        wide_(t.largest_table_shard() > narrow_offsets_limit()), group_(g), last_(indices) {}
 
   /// Collective over the group: an all-to-all of counts. A device whose indices changed sends them again.
   void update(const I* indices) {
-    const bool same = found_ && same_elements(indices, last_.get(), count_, on_host ? nullptr : flag_.at_least(1));
+    const bool same = found_ && last_.are(indices, own_block(), parts());
     if (!same) find(indices);
     const indexed_vector<std::int64_t> said =
         exchange_.counts_from(same ? indexed_vector<std::int64_t>(owners_.size(), unchanged) : asked_.count, group_);
@@ -111,6 +177,8 @@ class kept_routes {
   }
   /// Rows here that belong to indices of other owners.
   const row_list& asked() const { return asked_; }
+  /// How often `asked` has changed.
+  std::int64_t changes() const { return changes_; }
   /// Rows of the table here that other devices named.
   const row_list& named() const { return named_; }
 
@@ -120,16 +188,23 @@ class kept_routes {
   /// How many indices a thread takes at a time.
   static constexpr std::int64_t part_of_indices = 1 << 13;
 
+  std::int64_t parts() const { return (count_ + part_of_indices - 1) / part_of_indices; }
+  /// The block whose indices have no routes; null: all indices may have some.
+  const index_block* own_block() const {
+    return on_host && !to_all_ && !owners_.empty() ? &owners_[as_size(group_.rank)].block : nullptr;
+  }
+
   void find(const I* indices) {
     found_ = false;
-    copy_bytes(last_.at_least(count_), indices, bytes_of<I>(count_));
+    ++changes_;
+    last_.keep(indices, own_block(), parts());
     indexed_vector<I> on_the_host(on_host ? 0 : as_size(count_));
     if constexpr (!on_host) {
       wait_for_kernels();
       copy_bytes<Kokkos::HostSpace, memory_space>(on_the_host.data(), indices, bytes_of<I>(count_));
       indices = on_the_host.data();
     }
-    const std::int64_t parts = (count_ + part_of_indices - 1) / part_of_indices;
+    const std::int64_t parts = this->parts();
     auto next = indexed_vector<std::int64_t>::filled(parts * std::ssize(owners_));
     const find_routes_functor<I> counts{indices, count_,      parts,   &owners_, group_.rank,
                                         to_all_, next.data(), nullptr, nullptr};
@@ -195,8 +270,8 @@ class kept_routes {
   bool to_all_, wide_, found_ = false;
   group group_;
   row_exchange exchange_{};
-  kept_memory<I> last_{};
-  kept_memory<int> flag_{};
+  last_indices<I> last_;
+  std::int64_t changes_ = 0;
   row_list asked_{}, named_{};
   /// Where asked rows are in the shards of their owners.
   indexed_vector<std::int64_t> there_{};

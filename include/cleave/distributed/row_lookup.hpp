@@ -4,9 +4,11 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/distributed/kept_routes.hpp>
+#include <cleave/kernels/indexed_products.hpp>
 #include <cleave/storage/convert.hpp>
 #include <cleave/storage/fill.hpp>
 
+#include <algorithm>
 #include <numeric>
 
 namespace cleave::inline v0::comm {
@@ -76,24 +78,79 @@ class row_transport {
   kept_memory<T> sending_{}, receiving_{};
 };
 
-/// Rows of a table at indices.
+/// A look-up whose rows may be read where they are by small products.
+class row_lookup : public data_routed {
+ public:
+  /// Whether these products may take their operand `looked_up` from it.
+  virtual bool feeds(const small_gemm& g, int looked_up) const = 0;
+  /// Fetches the rows of other devices. Communication: all of that of `run`.
+  virtual void fetch(const void* const* in) = 0;
+  /// After `fetch`: the rows at all indices.
+  virtual void put_rows(const void* const* in, void* out) = 0;
+  /// After `fetch`: the products for which `feeds` holds. False if too many rows came from other devices.
+  virtual bool run_products(const small_gemm& g, int looked_up, const void* const* in, const void* values,
+                            void* result) = 0;
+};
+
+/// Rows of a table at indices. `InProducts`: products may read them.
 /// Communication: over the axes that shard the table, an all-to-all of counts, one of indices if they changed, one of
 /// rows.
-template <class T, class I>
-class row_gather final : public data_routed, row_transport<T, I> {
+template <class T, class I, bool InProducts>
+class row_gather final : public row_lookup, row_transport<T, I> {
  public:
   row_gather(grid_state& grid, const row_tensors& t, axis_set over) : row_transport<T, I>(grid, t, over, false) {}
   void run(const void* const* in, void* out) override {
-    const T* const table = as<T>(in[0]);
-    const I* const indices = as<I>(in[1]);
-    if (!this->alone()) this->routes_.update(indices);
-    // Rows of other devices are 0 until they arrive.
-    gather_rows(this->here_, table, indices, as<T>(out));
-    if (this->alone()) return;
-    const row_list &asked = this->routes_.asked(), &named = this->routes_.named();
-    const T* const rows = this->exchange(named, asked, table, detail::packed_beside(this->row_, 1));
-    copy_rows(rows, as<T>(out), nullptr, asked.offsets(), detail::beside_packed(this->row_, 0), asked.rows());
+    fetch(in);
+    put_rows(in, out);
   }
+  void fetch(const void* const* in) override {
+    if (this->alone()) return;
+    this->routes_.update(as<I>(in[1]));
+    const row_list &asked = this->routes_.asked(), &named = this->routes_.named();
+    fetched_ = this->exchange(named, asked, as<T>(in[0]), detail::packed_beside(this->row_, 1));
+  }
+  void put_rows(const void* const* in, void* out) override {
+    // Rows of other devices are 0 at first.
+    gather_rows(this->here_, as<T>(in[0]), as<I>(in[1]), as<T>(out));
+    if (this->alone()) return;
+    const row_list& asked = this->routes_.asked();
+    copy_rows(fetched_, as<T>(out), nullptr, asked.offsets(), detail::beside_packed(this->row_, 0), asked.rows());
+  }
+  bool feeds(const small_gemm& g, int looked_up) const override {
+    return InProducts && on_host && indexed_products(g, looked_up, this->here_).k > 0;
+  }
+  bool run_products([[maybe_unused]] const small_gemm& g, [[maybe_unused]] int looked_up,
+                    [[maybe_unused]] const void* const* in, [[maybe_unused]] const void* values,
+                    [[maybe_unused]] void* result) override {
+    if constexpr (InProducts) {
+      if (!this->alone() && !find_far_rows()) return false;
+      run_indexed_products(indexed_products(g, looked_up, this->here_), this->here_.block, as<T>(values), as<I>(in[1]),
+                           as<T>(in[0]), as<T>(result), fetched_, far_);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  /// Products with rows of other devices are computed twice, so only a small share of the indices may be of such.
+  static constexpr std::int64_t least_near = 16;
+
+  bool find_far_rows() {
+    const row_list& asked = this->routes_.asked();
+    if (asked.rows() > this->here_.count / least_near) return false;
+    if (far_of_ == this->routes_.changes()) return true;
+    far_of_ = this->routes_.changes();
+    far_.clear();
+    for (std::int64_t row = 0; row < asked.rows(); ++row)
+      far_.push_back({asked.at[as_size(row)] / this->length(), row});
+    std::sort(far_.begin(), far_.end());
+    return true;
+  }
+
+  const T* fetched_ = nullptr;
+  /// In the order of the indices; and for which routes.
+  indexed_vector<cleave::detail::far_row> far_{};
+  std::int64_t far_of_ = 0;
 };
 
 /// Rows added to a table of zeros at indices.

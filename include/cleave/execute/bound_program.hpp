@@ -55,6 +55,7 @@ class bound_program {
     }
     if (code.join_reduces != nullptr) code.join_reduces(b, running_.steps);
     if (code.find_bands != nullptr && b.given == nullptr) running_.groups = code.find_bands(b, running_.steps);
+    if (code.find_products != nullptr && b.given == nullptr) code.find_products(b, running_.steps, running_.groups);
     running_.in_flight.reserve(running_.steps.size());
   }
   [[gnu::cold]] static std::string profile_name(const step& s) {

@@ -6,6 +6,7 @@
 #include <cleave/base/narrowed.hpp>
 #include <cleave/base/underlying.hpp>
 #include <cleave/execute/bands.hpp>
+#include <cleave/execute/indexed_products.hpp>
 #include <cleave/execute/steps/all.hpp>
 
 #include <array>
@@ -27,6 +28,9 @@ struct runnable {
   /// Finds the steps that run in bands of rows; null where no two could.
   indexed_vector<std::unique_ptr<step_group>> (*find_bands)(
       const binder&, const indexed_vector<std::unique_ptr<bound_step>>&) = nullptr;
+  /// Finds look-ups that products read where they are; null where there are none.
+  void (*find_products)(const binder&, const indexed_vector<std::unique_ptr<bound_step>>&,
+                        indexed_vector<std::unique_ptr<step_group>>&) = nullptr;
 
   std::unique_ptr<bound_step> bind(const binder& b, std::size_t i) const {
     const step_form& f = forms[form_of[i]];
@@ -109,13 +113,22 @@ constexpr auto band_finder_of() -> decltype(&find_bands<>) {
   if constexpr (may_have_bands(Plan::frozen)) return &find_bands<>;
   else return nullptr;
 }
+template <class Plan>
+constexpr auto product_finder_of() -> decltype(&find_indexed_products<>) {
+  if constexpr (has_indexed_products(Plan::frozen)) return &find_indexed_products<>;
+  else return nullptr;
+}
 
 } // namespace detail
 
 /// Of a type with a constant `frozen`, a program.
 template <class Plan>
-inline constexpr runnable runnable_of{
-    Plan::frozen, std::span(detail::forms_of_plan<Plan>::list.form_of, detail::forms_of_plan<Plan>::steps),
-    detail::forms_of_plan<Plan>::all, detail::reduce_joiner_of<Plan>(), detail::band_finder_of<Plan>()};
+inline constexpr runnable runnable_of{Plan::frozen,
+                                      std::span(detail::forms_of_plan<Plan>::list.form_of,
+                                                detail::forms_of_plan<Plan>::steps),
+                                      detail::forms_of_plan<Plan>::all,
+                                      detail::reduce_joiner_of<Plan>(),
+                                      detail::band_finder_of<Plan>(),
+                                      detail::product_finder_of<Plan>()};
 
 } // namespace cleave::inline v0

@@ -67,7 +67,7 @@ inline constexpr auto trip_names = numbered_names("trip ");
 template <class C, class F>
 constexpr C repeated(std::string_view op, recorder& in, loop_info info, value times, const C& init, const F& body,
                      source where) {
-  const std::uint8_t loop = in.enter(info, where);
+  const std::uint8_t loop = all_ok(init) ? in.enter(info, where) : std::uint8_t{0};
   if (loop == 0) return with_leaves(init, in, {});
   if (times.in != nullptr) set_trip_count(in, op, loop, times, where);
   indexed_vector<value> carried, last;

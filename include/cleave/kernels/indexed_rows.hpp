@@ -52,17 +52,37 @@ namespace detail {
 /// Elements that a unit of a look-up has: on devices one, so that neighbouring threads have neighbouring elements.
 inline constexpr std::int64_t lookup_grain = on_host ? 1 << 13 : 1;
 
-/// Single elements of a block that has some. An index that it lacks reads the first element in vain, so that the loop
-/// has no branch.
+/// Indices whose bounds are checked at a time.
+inline constexpr int checked_indices = 64;
+
+/// Whether a block has these indices.
+CLEAVE_FUNCTION inline bool has_all(const std::int32_t* indices, std::int32_t begin, std::int32_t end) {
+  const auto first = static_cast<std::uint32_t>(begin), extent = static_cast<std::uint32_t>(end) - first;
+  // One number, which vector code can add up.
+  std::uint32_t outside = 0;
+  for (int j = 0; j < checked_indices; ++j)
+    outside |= static_cast<std::uint32_t>(indices[j]) - first >= extent ? 1u : 0u;
+  return outside == 0;
+}
+/// Single elements of a block that has some. Indices that it has are not checked one by one. An index that it lacks
+/// reads the first element in vain, so that no loop has a branch.
 template <class T>
 CLEAVE_FUNCTION void gather_line_32(const T* table, const std::int32_t* indices, T* rows, std::int64_t n,
                                     std::int32_t begin, std::int32_t end) {
-  CLEAVE_INDEPENDENT
-  for (std::int64_t j = 0; j < n; ++j) {
-    const std::int32_t i = indices[j];
-    const bool found = (i >= begin) & (i < end);
-    const T x = table[found ? i - begin : 0];
-    rows[j] = found ? x : T{};
+  for (std::int64_t left = n, m = 0; left > 0; left -= m, indices += m, rows += m) {
+    m = left < checked_indices ? left : checked_indices;
+    if (m == checked_indices && has_all(indices, begin, end)) {
+      CLEAVE_INDEPENDENT
+      for (int j = 0; j < checked_indices; ++j) rows[j] = table[indices[j] - begin];
+      continue;
+    }
+    CLEAVE_INDEPENDENT
+    for (std::int64_t j = 0; j < m; ++j) {
+      const std::int32_t i = indices[j];
+      const bool found = (i >= begin) & (i < end);
+      const T x = table[found ? i - begin : 0];
+      rows[j] = found ? x : T{};
+    }
   }
 }
 /// A variable, since device code must not call numeric_limits.

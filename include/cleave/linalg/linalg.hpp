@@ -6,3 +6,4 @@
 
 #include <cleave/linalg/kernels.hpp>
 #include <cleave/linalg/recorded.hpp>
+#include <cleave/linalg/tall_qr.hpp>

@@ -62,7 +62,7 @@ struct solve_kernel {
 
 /// A dim like another, with a name that no user's dim has: where a matrix meets its own transpose.
 template <class D>
-struct other_dim {
+struct other_dim : dim_tag {
   static constexpr auto letters = [] {
     std::array<char, D::ref.name.size() + 1> all{};
     for (std::size_t i = 0; i < D::ref.name.size(); ++i) all[i] = D::ref.name[i];
@@ -70,6 +70,7 @@ struct other_dim {
     return all;
   }();
   static constexpr dim_ref ref{std::string_view(letters.data(), letters.size()), D::ref.extent};
+  constexpr operator dim_ref() const { return ref; }
 };
 
 constexpr bool takes(element e) { return e == element::f32 || e == element::f64; }

@@ -134,9 +134,27 @@ constexpr void merge_by_elements(graph& g, std::size_t v) {
   g.maps.push_back(minor);
 }
 
-/// Whether a view can become an exchange of elements. A split cannot: it would be an exchange of windows, which sends
-/// an element once for each window that has it.
-constexpr bool can_move_elements(const node& n) { return n.code == op::merge; }
+/// A split, of which the minor dim has a fixed extent, as an exchange of elements: windows of the whole dim, of which
+/// the major or the minor part is whole on each device.
+constexpr void split_by_elements(graph& g, std::size_t v, bool shards_minor) {
+  node& n = g.nodes[v];
+  const std::int64_t extent = g.dims[n.which[2]].extent > 0 ? g.dims[n.which[2]].extent : 1;
+  dim_map m;
+  m.from = n.which[0];
+  m.to = n.which[shards_minor ? 2 : 1];
+  m.window = n.which[shards_minor ? 1 : 2];
+  m.stride = shards_minor ? 1 : extent;
+  m.dilation = shards_minor ? extent : 1;
+  n.code = op::windows;
+  n.first_map = narrowed(g.maps.size());
+  n.maps = 1;
+  g.maps.push_back(m);
+}
+/// A merge or a split as an exchange of elements.
+constexpr void view_by_elements(graph& g, std::size_t v, bool shards_minor) {
+  if (g.nodes[v].code == op::merge) merge_by_elements(g, v);
+  else split_by_elements(g, v, shards_minor);
+}
 
 /// Blocks of the whole dim are whole rows of the minor one where the major dim divides evenly; or, where the first axes
 /// have just one device an index of the major dim, blocks of the minor one, if that divides evenly over the others.

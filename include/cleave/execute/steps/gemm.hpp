@@ -36,6 +36,8 @@ class gemm_step final : public bound_step {
   void run(run_state& r) override {
     run_(gemm_, r.at[step_.in[0]], r.at[step_.in[1]], r.at[step_.out], r.scratch.memory);
   }
+  /// What it computes if it is many small products.
+  const small_gemm& small() const { return gemm_.small; }
 
  private:
   /// Adds a dim to a group. All arrays that have it must agree on its extent.

@@ -4,29 +4,62 @@
 
 #include <cleave/distributed/row_lookup.hpp>
 #include <cleave/execute/steps/routed.hpp>
+#include <cleave/kernels/gemm_call.hpp>
 
 // Rows of a table at indices, and rows added to a table at indices.
 
 namespace cleave::inline v0 {
 
+/// Rows of a table at indices.
+template <class = void>
+class gather_step final : public bound_step {
+ public:
+  gather_step(const step& s, std::unique_ptr<comm::row_lookup> rows) : step_(s), rows_(std::move(rows)) {}
+  void run(run_state& r) override { rows_->run(operand_addresses(r, step_).from, r.at[step_.out]); }
+  comm::row_lookup& rows() const { return *rows_; }
+
+ private:
+  const step& step_;
+  std::unique_ptr<comm::row_lookup> rows_;
+};
+
 namespace detail {
 
-template <class T, class I, bool Scatters>
+/// Whether the step after a look-up is a product that reads it.
+constexpr bool feeds_product(const program_view& p, std::size_t i) {
+  if (i + 1 >= p.steps.size() || p.steps[i].kind != step_kind::gather) return false;
+  const step& product = p.steps[i + 1];
+  const element e = p.buffers[product.out].type.element;
+  return product.kind == step_kind::gemm && product.batch.rank > 0 && (e == element::f32 || e == element::f64) &&
+         (product.in[0] == p.steps[i].out) != (product.in[1] == p.steps[i].out);
+}
+constexpr bool has_indexed_products(const program_view& p) {
+  for (std::size_t i = 0; i < p.steps.size(); ++i)
+    if (feeds_product(p, i)) return true;
+  return false;
+}
+
+template <class T, class I, bool Scatters, bool InProducts>
 [[gnu::cold]] std::unique_ptr<bound_step> bind_rows(const binder& b, const step& s, const void*) {
-  using lookup = std::conditional_t<Scatters, comm::row_scatter<T, I>, comm::row_gather<T, I>>;
   const buffer &first = b.operand(s, 0), &indices = b.operand(s, 1), &out = b.result(s);
   const buffer &table = Scatters ? out : first, &rows = Scatters ? first : out;
   const comm::row_tensors t{table.type, rows.type,     indices.type, table.where,
                             rows.where, indices.where, dim_along(s), b.at};
-  return make_step<routed_step<>>(s, std::unique_ptr<comm::data_routed>(new lookup(b.grid, t, s.axes)));
+  if constexpr (Scatters) {
+    using sums = comm::row_scatter<T, I>;
+    return make_step<routed_step<>>(s, std::unique_ptr<comm::data_routed>(new sums(b.grid, t, s.axes)));
+  } else {
+    using lookup = comm::row_gather<T, I, InProducts>;
+    return make_step<gather_step<>>(s, std::unique_ptr<comm::row_lookup>(new lookup(b.grid, t, s.axes)));
+  }
 }
 template <bool Scatters>
 struct rows_code {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return {&bind_rows<element_at<Plan, Plan::frozen.steps[I].out>, element_at<Plan, Plan::frozen.steps[I].in[1]>,
-                       Scatters>,
-            nullptr};
+    using T = element_at<Plan, Plan::frozen.steps[I].out>;
+    constexpr bool in_products = !Scatters && has_library_gemm<T> && has_indexed_products(Plan::frozen);
+    return {&bind_rows<T, element_at<Plan, Plan::frozen.steps[I].in[1]>, Scatters, in_products>, nullptr};
   }
 };
 

@@ -83,6 +83,28 @@ constexpr region_shape region_around(const assigned_graph& in, std::size_t v) {
   return r;
 }
 
+/// How many times the price of the elements that are read a region may cost before they are exchanged instead. A region
+/// is read where it is, while an exchange writes an element for each window that has it; the corners of regions have
+/// elements twice at the borders edge and reflect. Of the plans of 20,000 fuzzed programs, 179 are cheaper with 1 than
+/// with none, and 112 with this one.
+inline constexpr double dearest_region = 1.25;
+
+/// Whether a region along a map may have more than is read: what lies between the indices of a window or of a stride,
+/// or the same elements again beyond a border.
+constexpr bool may_be_wider(const dim_map& m) {
+  return m.stride != 1 || m.dilation > 1 || m.outside == border::edge || m.outside == border::reflect;
+}
+/// Whether it costs more to move the region that a node reads alone than to move the elements that it reads.
+constexpr bool costs_too_much(const assigned_graph& in, std::size_t v, const region_shape& own, const cost& whole) {
+  const node& n = in.node_at(v);
+  bool wider = false;
+  for (const dim_map& m : maps_of(in.g, n)) wider = wider || may_be_wider(m);
+  if (whole.bytes == 0 || !wider) return false;
+  const exchange_part part = part_of(maps_of(in.g, n), 0, own.type, own.taken, n.type, in.chosen[v].out);
+  const cost elements = exchange_cost(std::span<const exchange_part>(&part, 1), in.at);
+  return dearest_region * in.rule.score(elements) < in.rule.score(whole);
+}
+
 /// A map that reaches the index itself too.
 constexpr dim_map including_block(dim_map m) {
   const std::int64_t high = std::max<std::int64_t>(m.offset.constant + m.dilation, 0);
@@ -169,7 +191,7 @@ constexpr shared_regions find_regions(const assigned_graph& in) {
     const cost alone = region_cost(own, in.at);
     for (std::size_t r = 0; r < found.all.size() && found.of_node[v] == 0; ++r)
       if (found.all[r].operand == n.in[0] && share(in, found.all[r], own, alone.bytes)) found.of_node[v] = r + 1;
-    if (found.of_node[v] != 0) continue;
+    if (found.of_node[v] != 0 || costs_too_much(in, v, own, alone)) continue;
     found.all.push_back({n.in[0], own, {own}, alone.bytes});
     found.of_node[v] = found.all.size();
   }

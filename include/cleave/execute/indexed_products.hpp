@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/execute/binder.hpp>
+#include <cleave/execute/steps/gemm.hpp>
+#include <cleave/execute/steps/rows.hpp>
+
+// A look-up and the small products that read it, such as a sparse matrix and a vector, are one pass: the products read
+// the table at the indices, and the rows are not stored. Both orders of summation are the same.
+
+namespace cleave::inline v0::detail {
+
+template <class = void>
+class looked_up_products final : public step_group {
+ public:
+  /// Steps `i` and `i + 1` of a program, for which `feeds_product` holds.
+  [[gnu::cold]] looked_up_products(const binder& b, const bound_step& rows, const bound_step& products, std::size_t i)
+      : rows_(static_cast<const gather_step<>&>(rows).rows()), products_(static_cast<const gemm_step<>&>(products)),
+        gather_(b.program.steps[i]), gemm_(b.program.steps[i + 1]), looked_up_(gemm_.in[0] == gather_.out ? 0 : 1) {
+    first = i;
+    last = i + 2;
+    for (int k = 0; k < 2; ++k) bytes_[k] = b.bytes(b.operand(gather_, as_size(k)));
+    bytes_[2] = b.bytes(b.result(gemm_));
+  }
+  bool possible() const { return rows_.feeds(products_.small(), looked_up_); }
+
+  bool run(run_state& r) override {
+    void* const result = r.at[gemm_.out];
+    if (r.checks != nullptr || Kokkos::Tools::profileLibraryLoaded() || overwrites(r, result)) return false;
+    const operand_addresses in(r, gather_);
+    rows_.fetch(in.from);
+    const void* const values = r.at[gemm_.in[1 - as_size(looked_up_)]];
+    if (rows_.run_products(products_.small(), looked_up_, in.from, values, result)) return true;
+    rows_.put_rows(in.from, r.at[gather_.out]);
+    r.steps[first + 1]->run(r);
+    return true;
+  }
+
+ private:
+  /// Whether the result takes the place of the table or of the indices, which are free once the rows are stored.
+  bool overwrites(const run_state& r, const void* result) const {
+    const auto to = reinterpret_cast<std::uintptr_t>(result);
+    for (std::size_t k = 0; k < 2; ++k) {
+      const auto from = reinterpret_cast<std::uintptr_t>(r.at[gather_.in[k]]);
+      if (from < to + as_size(bytes_[2]) && to < from + as_size(bytes_[k])) return true;
+    }
+    return false;
+  }
+
+  comm::row_lookup& rows_;
+  const gemm_step<>& products_;
+  const step &gather_, &gemm_;
+  int looked_up_;
+  /// Of the table, of the indices, of the result.
+  std::int64_t bytes_[3]{};
+};
+
+/// Whether a value is read by one step alone.
+constexpr bool is_read_once(const program_view& p, std::uint16_t n) {
+  int readers = 0;
+  for (const step& s : p.steps)
+    for (std::uint16_t in : s.in) readers += in == n ? 1 : 0;
+  for (const buffer& other : p.buffers)
+    if (other.form != form::shard && other.of == n) ++readers;
+  return readers == 1 && p.buffers[n].role == role::workspace;
+}
+
+template <class = void>
+[[gnu::cold]] void find_indexed_products(const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps,
+                                         indexed_vector<std::unique_ptr<step_group>>& groups) {
+  for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
+    if (!feeds_product(b.program, i) || !is_read_once(b.program, b.program.steps[i].out)) continue;
+    std::unique_ptr<looked_up_products<>> group(new looked_up_products<>(b, *steps[i], *steps[i + 1], i));
+    if (group->possible()) groups.push_back(std::move(group));
+  }
+}
+
+} // namespace cleave::inline v0::detail

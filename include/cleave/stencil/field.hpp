@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/static_vector.hpp>
+#include <cleave/expr/functions.hpp>
+#include <cleave/stencil/boundary.hpp>
+
+#include <array>
+#include <utility>
+
+// Fields whose neighbours a stencil reads. A neighbour is a shift of the field, so that halos, messages and prices are
+// those of shifts; the conditions at the faces are selects by ranges of indices.
+
+namespace cleave::inline v0::stencil {
+
+/// Which neighbours a field has: those along one dim at a time, or all within a box, corners included.
+enum class neighbourhood : std::uint8_t { star, box };
+
+/// By how many elements a neighbour is away along a dim; notes the line of the user.
+struct offset {
+  std::int64_t by;
+  source where{};
+
+  template <std::integral I>
+  constexpr offset(I n, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
+      : by(static_cast<std::int64_t>(n)), where{file, line} {}
+};
+
+namespace detail {
+
+/// Offsets along all dims of a domain.
+template <std::size_t Rank>
+using offsets = std::array<std::int64_t, Rank>;
+
+/// The values of a field after some steps, at all offsets that later steps read. Before the first step these are
+/// shifts, and there is no table.
+template <std::size_t Rank>
+struct level {
+  std::int64_t reach = 0;
+  indexed_vector<value> at{};
+
+  constexpr std::size_t place(const offsets<Rank>& o) const {
+    std::int64_t n = 0;
+    for (std::size_t d = 0; d < Rank; ++d) n = n * (2 * reach + 1) + o[d] + reach;
+    return static_cast<std::size_t>(n);
+  }
+};
+
+/// How many stencils of this width it takes at least to reach an offset.
+template <std::size_t Rank>
+constexpr std::int64_t steps_to(const offsets<Rank>& o, std::int64_t width, neighbourhood which) {
+  std::int64_t sum = 0, most = 0;
+  for (const std::int64_t n : o) {
+    const std::int64_t steps = ((n < 0 ? -n : n) + width - 1) / width;
+    sum += steps;
+    most = std::max(most, steps);
+  }
+  return which == neighbourhood::star ? sum : most;
+}
+
+/// Reads a field around an index that lies in the domain.
+template <std::size_t Rank>
+struct reader {
+  value from;
+  std::array<domain_dim, Rank> dims;
+  /// Null before the first step.
+  const level<Rank>* known = nullptr;
+  /// Where the field is read, relative to the index that is computed.
+  offsets<Rank> base{};
+
+  constexpr value read(const offsets<Rank>& by, source where) const {
+    if (!from.ok()) return from;
+    offsets<Rank> at{};
+    for (std::size_t d = 0; d < Rank; ++d) at[d] = base[d] + by[d];
+    const called_at user(operand(from, where.file, where.line));
+    return beyond_faces(at, by, 0, where);
+  }
+
+ private:
+  constexpr value element_at(const offsets<Rank>& at, source where) const {
+    if (known != nullptr) return known->at[known->place(at)];
+    // One map for all dims: a corner is as near as a face.
+    static_vector<dim_map, Rank> maps;
+    for (std::size_t d = 0; d < Rank; ++d) {
+      if (at[d] == 0) continue;
+      dim_map m;
+      m.from = m.to = known_dim(from.in->made().find_dim(dims[d].dim.name));
+      m.offset.constant = at[d];
+      m.outside = dims[d].read;
+      maps.push_back(m);
+    }
+    if (maps.empty()) return from;
+    const tensor_type type = from.in->at(from).type;
+    const std::span<const dim_map> all(maps.begin(), maps.size());
+    return from.in->remap(op::shift, std::array{from}, all, type, where);
+  }
+  /// The element at an offset, or what the conditions of the dims from `d` on give in its place. `by` says how far it
+  /// is from an index inside.
+  constexpr value beyond_faces(const offsets<Rank>& at, const offsets<Rank>& by, std::size_t d, source where) const {
+    if (d == Rank) return element_at(at, where);
+    const bool outside_possible = by[d] < 0 ? at[d] < 0 : by[d] > 0 && at[d] > 0;
+    value x = beyond_faces(at, by, d + 1, where);
+    if (!outside_possible || dims[d].is_ring || (dims[d].complete && known == nullptr) || !x.ok()) return x;
+    recorder& in = *from.in;
+    const bool low = by[d] < 0;
+    const face& f = low ? dims[d].low : dims[d].high;
+    const std::int64_t away = low ? -at[d] : at[d], reach = low ? -by[d] : by[d];
+    const value index = in.iota(dims[d].dim, element::i64, where);
+    const dim_set bit = dim_bit(known_dim(in.made().find_dim(dims[d].dim.name)));
+    // The index of element n, counted from the face.
+    const auto nth = [&](std::int64_t n) {
+      return low ? operand(n, where.file, where.line)
+                 : operand(in.count(bit, element::i64, where) - (n + 1), where.file, where.line);
+    };
+    if (f.what == outside::given) return select(low ? index < nth(away) : index > nth(away), f.given, x);
+    for (std::int64_t n = std::max<std::int64_t>(away - reach, 0); n < away; ++n) {
+      const std::int64_t outer = away - n;
+      const std::int64_t inner = f.what == outside::outermost             ? 0
+                                 : f.what == outside::mirrored_at_element ? outer
+                                                                          : outer - 1;
+      offsets<Rank> instead = at;
+      instead[d] = low ? inner - n : n - inner;
+      const value mirrored = beyond_faces(instead, by, d + 1, where);
+      x = select(index == nth(n), f.odd ? -mirrored : mirrored, x);
+    }
+    return x;
+  }
+};
+
+} // namespace detail
+
+/// A field in a function, whose neighbours within `Width` elements may be read: `u(-1, 0)` is the element before this
+/// one along the first dim of the domain. It is made by `star<Width>` or `box<Width>`. A neighbour beyond its
+/// neighbourhood is a compile error. What is read of a field shares one exchange of halos where that moves no more.
+template <neighbourhood Which, int Width, Dim... D>
+  requires(Width > 0 && sizeof...(D) > 0)
+class field {
+ public:
+  static constexpr std::size_t rank = sizeof...(D);
+  /// The width of the halo, and the number of elements to which a neighbour is away at most along a dim.
+  static constexpr int width = Width;
+
+  constexpr field(operand x, const boundary<D>&... dims) : read_{x.from, {detail::domain_dim(dims, Width)...}} {
+    if (!x.from.ok()) return;
+    recorder& in = *x.from.in;
+    for (const detail::domain_dim& d : read_.dims)
+      if (read_.from.ok() && in.dim_of(read_.from, d.dim, "stencil", x.where) < 0) read_.from = {&in, no_node};
+  }
+  /// The same field after some steps, seen from elsewhere; for `advance`.
+  constexpr field(const field& other, const detail::level<rank>* known, const detail::offsets<rank>& base)
+      : read_(other.read_) {
+    read_.known = known;
+    read_.base = base;
+  }
+
+  /// The neighbour that is so many elements away along each dim of the domain, in the order in which the dims were
+  /// given. Outside of the domain it is what the condition of that face says; in a corner the first dim decides. Fault:
+  /// neighbour_too_far.
+  constexpr value operator()(std::conditional_t<true, offset, D>... by) const {
+    const std::array<offset, rank> all{by...};
+    detail::offsets<rank> at{};
+    int moved = 0;
+    std::string_view far;
+    for (std::size_t d = 0; d < rank; ++d) {
+      at[d] = all[d].by;
+      moved += at[d] != 0 ? 1 : 0;
+      const bool diagonal = Which == neighbourhood::star && moved > 1 && at[d] != 0;
+      if (far.empty() && (at[d] < -Width || at[d] > Width || diagonal)) far = read_.dims[d].dim.name;
+    }
+    if (!far.empty() && read_.from.ok())
+      return read_.from.in->fail(fault::neighbour_too_far, "stencil", all[0].where, far);
+    return read_.read(at, all[0].where);
+  }
+  /// The value itself.
+  constexpr const value& whole() const { return read_.from; }
+
+ private:
+  detail::reader<rank> read_;
+};
+
+/// The field x whose neighbours along one dim at a time are read, up to so many elements away. The dims of the domain
+/// come with their conditions: `star<1>(u, along(row, periodic), along(col, fixed(0), zero_gradient))`. x may have
+/// other dims; those have no neighbours. Layout: any. Fault: dim_missing.
+template <int Width, Dim... D>
+constexpr field<neighbourhood::star, Width, D...> star(operand x, const boundary<D>&... dims) {
+  return {x, dims...};
+}
+/// The field x whose neighbours in a box around an element are read, corners included. Otherwise as `star`.
+template <int Width, Dim... D>
+constexpr field<neighbourhood::box, Width, D...> box(operand x, const boundary<D>&... dims) {
+  return {x, dims...};
+}
+
+} // namespace cleave::inline v0::stencil

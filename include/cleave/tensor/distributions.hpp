@@ -1,0 +1,429 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/as_size.hpp>
+#include <cleave/comm/all_reduce.hpp>
+#include <cleave/comm/messages.hpp>
+#include <cleave/storage/fill.hpp>
+#include <cleave/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// Arrays in distributions that other codes have: given block sizes, and block-cyclic blocks (ScaLAPACK). What a rank
+// lacks comes in one message from each rank that has some of it.
+
+namespace cleave::inline v0 {
+
+/// How long the blocks of an array are along each dim of a tensor, in the order of its dims: `block_sizes{{10, 12, 9},
+/// {}}`. Along a dim there are as many blocks as devices over which the tensor shards it. Block i belongs to those with
+/// shard i. An empty list stands for the blocks of the tensor.
+struct block_sizes {
+  std::vector<std::vector<std::int64_t>> along;
+  block_sizes(std::initializer_list<std::vector<std::int64_t>> dims) : along(dims) {}
+};
+
+/// A block-cyclic distribution of a matrix over a grid of processes, as in an array descriptor of ScaLAPACK. Local
+/// arrays are column-major.
+struct block_cyclic {
+  /// Rows and columns of the grid of processes.
+  std::array<std::int64_t, 2> processes{1, 1};
+  /// Rows and columns of a block: MB and NB.
+  std::array<std::int64_t, 2> block{64, 64};
+  /// Which row and column of processes has the first block: RSRC and CSRC.
+  std::array<std::int64_t, 2> first{0, 0};
+  /// The leading dimension of the array of this rank: LLD. 0 if there is nothing between its columns.
+  std::int64_t leading = 0;
+  /// Whether rank 1 of the communicator is the second row of processes, not the second column: order "C" of
+  /// blacs_gridinit.
+  bool column_order = false;
+
+  /// From the nine integers of a descriptor, and the grid of processes that its context has.
+  static block_cyclic of_descriptor(std::span<const int, 9> desc, std::int64_t rows, std::int64_t columns) {
+    return {{rows, columns}, {desc[4], desc[5]}, {desc[6], desc[7]}, desc[8]};
+  }
+  /// Rows and columns that a rank of the communicator has of a matrix (numroc). Both are 0 if it is no process.
+  std::array<std::int64_t, 2> local_extents(std::array<std::int64_t, 2> matrix, int rank) const {
+    std::array<std::int64_t, 2> all{};
+    const std::array<std::int64_t, 2> at = place_of(rank);
+    for (std::size_t d = 0; d < 2 && at[0] >= 0; ++d)
+      for (std::int64_t b = (at[d] - first[d] + processes[d]) % processes[d]; b * block[d] < matrix[d];
+           b += processes[d])
+        all[d] += std::min(block[d], matrix[d] - b * block[d]);
+    return all;
+  }
+  /// The row and the column of a rank in the grid of processes; -1 if it is none of them.
+  std::array<std::int64_t, 2> place_of(int rank) const {
+    if (rank >= processes[0] * processes[1]) return {-1, -1};
+    if (column_order) return {rank % processes[0], rank / processes[0]};
+    return {rank / processes[1], rank % processes[1]};
+  }
+};
+
+namespace detail {
+
+/// A View in memory that the host can access.
+template <class View>
+concept HostView = bool(Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible);
+
+/// Which indices each rank of a communicator has: a block along each dim, which is made of ranges in the order of
+/// memory.
+struct distribution {
+  using place = std::array<std::int64_t, std::size_t{max_rank}>;
+  int rank = 0;
+  std::vector<std::vector<std::vector<range>>> blocks{};
+  /// By rank; -1 along the first dim: it has nothing.
+  std::vector<place> at{};
+
+  bool has_part(int r) const { return at[as_size(r)][0] >= 0; }
+  const std::vector<range>& along(int d, int r) const {
+    return blocks[as_size(d)][as_size(at[as_size(r)][as_size(d)])];
+  }
+  shape extents(int r) const {
+    shape s;
+    s.rank = rank;
+    for (int d = 0; d < rank && has_part(r); ++d)
+      for (const range& run : along(d, r)) s[d] += run.size();
+    return s;
+  }
+};
+
+/// The shards of a tensor. A partial tensor is written on the devices with coordinate 0 only.
+inline distribution shards_of(const tensor_state& t, bool written) {
+  const grid_state& g = t.grid.state();
+  const axis_sizes& sizes = g.sizes();
+  distribution made{t.global.rank, {}, {}};
+  const int dims = std::max(t.global.rank, 1);
+  made.blocks.resize(as_size(dims));
+  for (int d = 0; d < t.global.rank; ++d)
+    for (std::int64_t b = 0; b < sizes.product(t.where[d]); ++b)
+      made.blocks[as_size(d)].push_back({block(t.global[d], sizes.product(t.where[d]), b)});
+  made.at.resize(as_size(g.everyone().size), {});
+  for (int r = 0; r < g.everyone().size; ++r) {
+    const int device = g.device_at(r);
+    auto& place = made.at[as_size(r)];
+    place[0] = device < 0 ? -1 : 0;
+    if (device < 0) continue;
+    const coordinates at = coordinates_of(device, sizes);
+    for (int d = 0; d < t.global.rank; ++d)
+      place[as_size(d)] = t.where[d].empty() ? 0 : block_index(t.where[d], at, sizes);
+    if (written && !same_along(t.where.unreduced(), at, coordinates{})) place[0] = -1;
+  }
+  return made;
+}
+/// The same with blocks of other sizes.
+inline distribution blocks_of(const tensor_state& t, const block_sizes& sizes) {
+  distribution made = shards_of(t, false);
+  if (std::ssize(sizes.along) != t.global.rank)
+    raise<shape_error>(wording::block_lists(t.global.rank, std::ssize(sizes.along)));
+  for (int d = 0; d < t.global.rank; ++d) {
+    const std::vector<std::int64_t>& given = sizes.along[as_size(d)];
+    auto& blocks = made.blocks[as_size(d)];
+    if (given.empty()) continue;
+    const std::string_view name = t.dims->dims[d].dim.name;
+    if (given.size() != blocks.size())
+      raise<shape_error>(wording::block_count(name, std::ssize(blocks), std::ssize(given)));
+    std::int64_t begin = 0;
+    for (std::size_t b = 0; b < given.size(); ++b) {
+      if (given[b] < 0) raise<shape_error>(wording::block_negative(name, given[b]));
+      blocks[b] = {{begin, begin + given[b]}};
+      begin += given[b];
+    }
+    if (begin != t.global[d]) raise<shape_error>(wording::block_sum(name, t.global[d], begin));
+  }
+  return made;
+}
+inline distribution blocks_of(const tensor_state& t, const block_cyclic& c) {
+  const int ranks = t.grid.state().everyone().size;
+  for (std::size_t d = 0; d < 2; ++d)
+    if (c.processes[d] < 1 || c.block[d] < 1 || c.first[d] < 0 || c.first[d] >= c.processes[d])
+      raise<shape_error>(wording::cyclic_numbers());
+  if (c.processes[0] * c.processes[1] > ranks)
+    raise<shape_error>(wording::cyclic_processes(c.processes[0], c.processes[1], ranks));
+  distribution made{2, {}, {}};
+  made.blocks.resize(2);
+  for (std::size_t d = 0; d < 2; ++d) {
+    made.blocks[d].resize(as_size(c.processes[d]));
+    for (std::int64_t b = 0; b * c.block[d] < t.global[d]; ++b)
+      made.blocks[d][as_size((b + c.first[d]) % c.processes[d])].push_back(
+          {b * c.block[d], std::min((b + 1) * c.block[d], t.global[d])});
+  }
+  made.at.resize(as_size(ranks), {});
+  for (int r = 0; r < ranks; ++r) {
+    const std::array<std::int64_t, 2> at = c.place_of(r);
+    made.at[as_size(r)][0] = at[0];
+    made.at[as_size(r)][1] = at[1];
+  }
+  return made;
+}
+
+/// From one distribution to another one, on the host. Of equal parts, the ranks that have them take turns in sending.
+class redistribution {
+ public:
+  redistribution(const comm::group& ranks, const distribution& from, const distribution& to)
+      : ranks_(ranks), from_(from), to_(to) {
+    ranks_.pipes = nullptr; // host memory, through MPI
+    std::map<distribution::place, std::size_t> known;
+    for (int r = 0; r < ranks.size; ++r) {
+      part_.push_back(-1);
+      if (!from.has_part(r)) continue;
+      const auto [entry, fresh] = known.try_emplace(from.at[as_size(r)], owners_.size());
+      if (fresh) owners_.emplace_back();
+      part_.back() = static_cast<std::int64_t>(entry->second);
+      owners_[entry->second].push_back(r);
+    }
+  }
+
+  /// The strides are those of the local arrays. Collective over the ranks.
+  template <class T>
+  void run(const T* in, const strides& in_strides, T* out, const strides& out_strides) const {
+    const int here = ranks_.rank;
+    std::vector<message<T>> sent, received;
+    std::int64_t requests = 0;
+    for (int r = 0; r < ranks_.size; ++r) {
+      if (r == here) continue;
+      if (sender(here, r)) sent.emplace_back(r, pieces(here, r), count(pieces(here, r)));
+      if (sender(r, here)) received.emplace_back(r, pieces(r, here), count(pieces(r, here)));
+    }
+    for (const auto* side : {&sent, &received})
+      for (const message<T>& m : *side) requests += comm::messages::requests_for(m.count);
+    comm::messages all;
+    all.reserve(requests);
+    for (message<T>& m : received) all.receive(m.elements.get(), m.count, element_of<T>, m.rank, ranks_);
+    for (message<T>& m : sent) {
+      pack(m, in, in_strides);
+      all.send(m.elements.get(), m.count, element_of<T>, m.rank, ranks_);
+    }
+    if (sender(here, here)) {
+      message<T> own(here, pieces(here, here), count(pieces(here, here)));
+      pack(own, in, in_strides);
+      unpack(own, out, out_strides);
+    }
+    all.wait();
+    for (const message<T>& m : received) unpack(m, out, out_strides);
+  }
+
+ private:
+  /// Indices that both sides have: where they begin in both local arrays.
+  struct piece {
+    std::int64_t from, to, count;
+  };
+  using piece_lists = std::array<std::vector<piece>, std::size_t{max_rank}>;
+  template <class T>
+  struct message {
+    int rank;
+    piece_lists all;
+    std::int64_t count;
+    std::unique_ptr<T[]> elements;
+    message(int r, const piece_lists& p, std::int64_t n)
+        : rank(r), all(p), count(n), elements(std::make_unique<T[]>(as_size(n))) {}
+  };
+
+  /// Whether one rank sends its part, or keeps it, of what another one is to have.
+  bool sender(int source, int target) const {
+    const std::int64_t part = part_[as_size(source)];
+    if (part < 0 || !to_.has_part(target)) return false;
+    const std::vector<int>& owners = owners_[as_size(part)];
+    const bool own = part_[as_size(target)] == part;
+    return (own ? target : owners[as_size(target) % owners.size()]) == source && count(pieces(source, target)) > 0;
+  }
+  piece_lists pieces(int source, int target) const {
+    piece_lists all;
+    for (int d = 0; d < from_.rank; ++d) {
+      const std::vector<range>&a = from_.along(d, source), &b = to_.along(d, target);
+      std::int64_t at_a = 0, at_b = 0;
+      for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+        const range both = intersect(a[i], b[j]);
+        if (both.size() > 0)
+          all[as_size(d)].push_back({at_a + both.begin - a[i].begin, at_b + both.begin - b[j].begin, both.size()});
+        if (a[i].end <= b[j].end) at_a += a[i++].size();
+        else at_b += b[j++].size();
+      }
+    }
+    return all;
+  }
+  std::int64_t count(const piece_lists& all) const {
+    std::int64_t n = 1;
+    for (int d = 0; d < from_.rank; ++d) {
+      std::int64_t along = 0;
+      for (const piece& p : all[as_size(d)]) along += p.count;
+      n *= along;
+    }
+    return n;
+  }
+  /// Calls f(place in the local array) for all elements of the pieces, in the order of their indices.
+  template <class F>
+  void for_each_place(const piece_lists& all, std::int64_t piece::* begin, const strides& stride, int d,
+                      std::int64_t offset, const F& f) const {
+    if (d == from_.rank) return f(offset);
+    for (const piece& p : all[as_size(d)])
+      for (std::int64_t i = p.*begin; i < p.*begin + p.count; ++i)
+        for_each_place(all, begin, stride, d + 1, offset + i * stride[d], f);
+  }
+  template <class T>
+  void pack(message<T>& m, const T* in, const strides& stride) const {
+    T* next = m.elements.get();
+    for_each_place(m.all, &piece::from, stride, 0, 0, [&](std::int64_t at) { *next++ = in[at]; });
+  }
+  template <class T>
+  void unpack(const message<T>& m, T* out, const strides& stride) const {
+    const T* next = m.elements.get();
+    for_each_place(m.all, &piece::to, stride, 0, 0, [&](std::int64_t at) { out[at] = *next++; });
+  }
+
+  comm::group ranks_;
+  const distribution &from_, &to_;
+  /// By rank: which part it has, -1: none; and who has it.
+  std::vector<std::int64_t> part_{};
+  std::vector<std::vector<int>> owners_{};
+};
+
+/// An array of the caller in host memory.
+template <class T>
+struct local_array {
+  T* data;
+  strides stride{};
+};
+/// Throws on all ranks if the array of any rank is not as long as its part.
+inline void check_arrays(const grid_state& g, bool fits) {
+  const int mine = fits ? 0 : 1;
+  int wrong = 0;
+  comm::check(MPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_MAX, g.everyone().handle), "MPI_Allreduce");
+  if (wrong != 0) raise<view_error>(wording::array_misfit());
+}
+/// The View of a caller, if it has the extents of the part of this rank.
+template <class View>
+auto array_of(const tensor_state& t, const distribution& blocks, const View& view) {
+  static_assert(View::rank() <= as_size(max_rank));
+  local_array<typename View::value_type> made{view.data(), {}};
+  const shape want = blocks.extents(t.grid.state().everyone().rank);
+  bool fits = View::rank() == as_size(want.rank);
+  for (std::size_t d = 0; d < View::rank() && fits; ++d) {
+    made.stride[d] = static_cast<std::int64_t>(view.stride(d));
+    fits = want.elements() == 0 || static_cast<std::int64_t>(view.extent(d)) == want[d];
+  }
+  check_arrays(t.grid.state(), fits);
+  return made;
+}
+/// A column-major array.
+template <class T>
+local_array<T> array_of(const tensor_state& t, const distribution& blocks, const block_cyclic& c, std::span<T> local) {
+  const shape want = blocks.extents(t.grid.state().everyone().rank);
+  const std::int64_t leading = c.leading == 0 ? want[0] : c.leading;
+  const std::int64_t needed = want.elements() == 0 ? 0 : leading * (want[1] - 1) + want[0];
+  check_arrays(t.grid.state(), leading >= want[0] && std::ssize(local) >= needed);
+  local_array<T> made{local.data(), {}};
+  made.stride[0] = 1;
+  made.stride[1] = leading;
+  return made;
+}
+
+/// A shard of a partial tensor after it was reduced.
+[[gnu::cold]] inline std::shared_ptr<void> reduced_shard(const tensor_state& t, const void* in) {
+  grid_state& on = t.grid.state();
+  comm::all_reduce reduce(on,
+                          {t.element, t.global, t.where, t.where.reduced(), t.where.unreduced(), t.where.combine()});
+  const comm::scratch_bytes needs = reduce.needs();
+  const auto memory = allocate(needs.memory);
+  const auto staging = allocate<Kokkos::HostSpace>(needs.host);
+  auto out = allocate(t.bytes());
+  on.guarded([&] { reduce.run(in, out.get(), {as<char>(memory.get()), as<char>(staging.get())}); });
+  return out;
+}
+template <class T>
+void distribute(const tensor_state& t, const distribution& blocks, const local_array<const T>& from) {
+  require_kokkos();
+  const distribution shards = shards_of(t, true);
+  const auto host = std::make_unique<std::remove_const_t<T>[]>(as_size(t.elements()));
+  t.grid.state().guarded([&] {
+    redistribution(t.grid.state().everyone(), blocks, shards)
+        .run(from.data, from.stride, host.get(), strides_of(t.local));
+  });
+  void* const out = t.begin_writing();
+  wait_for_kernels();
+  if (t.grid.active() && !shards.has_part(t.grid.state().everyone().rank))
+    fill_identity(out, t.elements(), t.element, t.where.combine());
+  else copy_bytes<memory_space, Kokkos::HostSpace>(out, host.get(), t.bytes());
+  t.end_writing();
+}
+template <class T>
+void collect(const tensor_state& t, const distribution& blocks, const local_array<T>& to) {
+  require_kokkos();
+  const distribution shards = shards_of(t, false);
+  const auto host = std::make_unique<T[]>(as_size(t.elements()));
+  const void* in = t.packed();
+  std::shared_ptr<void> reduced;
+  if (!t.where.unreduced().empty() && t.grid.active()) in = (reduced = reduced_shard(t, in)).get();
+  wait_for_kernels();
+  copy_bytes<Kokkos::HostSpace, memory_space>(host.get(), in, t.bytes());
+  t.grid.state().guarded([&] {
+    redistribution(t.grid.state().everyone(), shards, blocks)
+        .run<T>(host.get(), strides_of(t.local), to.data, to.stride);
+  });
+}
+
+} // namespace detail
+
+/// Gives a tensor the elements of an array whose blocks have other sizes: `local` is the View of this rank's block, in
+/// host memory, with any strides.
+///
+/// Collective over the communicator of the grid. Each device receives the elements that it lacks, in one message from
+/// each rank that has some; replicas of a block take turns. Besides that one all-reduce of a number. Throws
+/// shape_error on all ranks if the sizes do not fit the tensor, and view_error if the View of any rank does not have
+/// the extents of its block.
+template <class Data, class... Properties, class T, auto Layout>
+  requires detail::HostView<Kokkos::View<Data, Properties...>>
+void from_blocks(const Kokkos::View<Data, Properties...>& local, const block_sizes& sizes, const tensor<T, Layout>& x) {
+  using element = typename Kokkos::View<Data, Properties...>::value_type;
+  if constexpr (!std::is_same_v<std::remove_const_t<element>, T>) {
+    say(rejection<fault::view_elements_differ, element, T>);
+  } else {
+    const detail::distribution blocks = detail::blocks_of(x.state(), sizes);
+    const auto array = detail::array_of(x.state(), blocks, local);
+    detail::distribute<const T>(x.state(), blocks, {array.data, array.stride});
+  }
+}
+/// The inverse of `from_blocks`: writes this rank's block. Partial values are reduced first, by one all-reduce more.
+template <class T, auto Layout, class Data, class... Properties>
+  requires detail::HostView<Kokkos::View<Data, Properties...>>
+void to_blocks(const tensor<T, Layout>& x, const Kokkos::View<Data, Properties...>& local, const block_sizes& sizes) {
+  using element = typename Kokkos::View<Data, Properties...>::value_type;
+  if constexpr (!std::is_same_v<element, T>) {
+    say(rejection<fault::view_elements_differ, element, T>);
+  } else {
+    const detail::distribution blocks = detail::blocks_of(x.state(), sizes);
+    detail::collect(x.state(), blocks, detail::array_of(x.state(), blocks, local));
+  }
+}
+
+/// Gives a matrix the elements of a block-cyclic one (ScaLAPACK): `local` is the column-major array of this rank, in
+/// host memory, `c` its distribution. Process (p, q) is rank p * columns + q of the communicator of the tensor's grid.
+/// The first dim of the tensor is that of the rows.
+///
+/// Collective over the communicator of the grid. Each device receives the elements that it lacks, in one message from
+/// each process that has some; besides that one all-reduce of a number. Throws shape_error on all ranks if the numbers
+/// make no distribution over these ranks, and view_error if the array of any rank is too short for its part.
+template <class T, auto Layout>
+  requires(tensor<T, Layout>::rank == 2)
+void from_block_cyclic(std::span<const std::type_identity_t<T>> local, const block_cyclic& c,
+                       const tensor<T, Layout>& x) {
+  const detail::distribution blocks = detail::blocks_of(x.state(), c);
+  detail::distribute<const T>(x.state(), blocks, detail::array_of(x.state(), blocks, c, local));
+}
+/// The inverse of `from_block_cyclic`: writes the array of this rank. Partial values are reduced first, by one
+/// all-reduce more.
+template <class T, auto Layout>
+  requires(tensor<T, Layout>::rank == 2)
+void to_block_cyclic(const tensor<T, Layout>& x, std::span<std::type_identity_t<T>> local, const block_cyclic& c) {
+  const detail::distribution blocks = detail::blocks_of(x.state(), c);
+  detail::collect(x.state(), blocks, detail::array_of(x.state(), blocks, c, local));
+}
+
+} // namespace cleave::inline v0

@@ -1,0 +1,351 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "solve_reference.hpp"
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+#include <cleave/stencil/advance.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+// Stencils on real grids beside ordinary loops over a padded array: equal bit for bit, whatever the shards, the
+// conditions at the faces and the steps for one exchange. All factors are powers of two, so that fused multiply-adds
+// round as the loops do.
+
+namespace {
+
+namespace stencil = cleave::stencil;
+using stencil::along;
+
+inline constexpr cleave::axis<"y"> ay;
+inline constexpr cleave::axis<"x"> ax;
+inline constexpr cleave::mesh mesh{ay, ax};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+inline constexpr cleave::dim<"plane", 3> planes;
+using Plane = cleave::tensor<double, mesh(row / ay, col / ax)>;
+using Rows = cleave::tensor<double, mesh(row / ax / ay, col)>;
+using Planes = cleave::tensor<double, mesh(row / ax, planes, col / ay)>;
+
+enum class kind { ring, fixed, zero_gradient, reflecting, wall, odd_wall };
+inline constexpr double outside_value = 1.25;
+
+/// A condition of the reference, and the same of the library.
+template <kind K>
+constexpr auto face_of() {
+  if constexpr (K == kind::fixed) return stencil::fixed(outside_value);
+  if constexpr (K == kind::zero_gradient) return stencil::zero_gradient;
+  if constexpr (K == kind::reflecting) return stencil::reflecting;
+  if constexpr (K == kind::wall) return stencil::wall;
+  if constexpr (K == kind::odd_wall) return stencil::odd_wall;
+}
+template <kind Low, kind High>
+struct faces {
+  static constexpr kind low = Low, high = High;
+  template <class D>
+  static constexpr auto of(const D& d) {
+    if constexpr (Low == kind::ring) return along(d, stencil::periodic);
+    else if constexpr (Low == High) return along(d, face_of<Low>());
+    else return along(d, face_of<Low>(), face_of<High>());
+  }
+};
+
+/// A line with so many elements more at both ends.
+std::vector<double> padded_line(const std::vector<double>& line, int width, kind low, kind high) {
+  const int n = static_cast<int>(line.size());
+  const auto at = [&](int i) { return line[static_cast<std::size_t>(i)]; };
+  const auto outer = [&](int m, bool before) { // element m outside, m = 1, 2, ...
+    const auto inner = [&](int i) { return before ? at(i) : at(n - 1 - i); };
+    switch (before ? low : high) {
+      case kind::ring: return before ? at(n - m) : at(m - 1);
+      case kind::fixed: return outside_value;
+      case kind::zero_gradient: return inner(0);
+      case kind::reflecting: return inner(m);
+      case kind::wall: return inner(m - 1);
+      case kind::odd_wall: return -inner(m - 1);
+    }
+    return 0.0;
+  };
+  std::vector<double> all;
+  for (int m = width; m > 0; --m) all.push_back(outer(m, true));
+  all.insert(all.end(), line.begin(), line.end());
+  for (int m = 1; m <= width; ++m) all.push_back(outer(m, false));
+  return all;
+}
+
+/// A plane in ordinary memory.
+struct serial_plane {
+  int rows, cols;
+  std::vector<double> at;
+
+  double get(int i, int j) const { return at[static_cast<std::size_t>(i * cols + j)]; }
+  /// With so many elements more on all sides; in corners the rows decide.
+  template <class Y, class X>
+  serial_plane padded(int width) const {
+    serial_plane wide{rows, cols + 2 * width, {}};
+    for (int i = 0; i < rows; ++i) {
+      const std::vector<double> line(at.begin() + i * cols, at.begin() + (i + 1) * cols);
+      const std::vector<double> longer = padded_line(line, width, X::low, X::high);
+      wide.at.insert(wide.at.end(), longer.begin(), longer.end());
+    }
+    serial_plane all{rows + 2 * width, wide.cols, {}};
+    all.at.resize(static_cast<std::size_t>(all.rows * all.cols));
+    for (int j = 0; j < wide.cols; ++j) {
+      std::vector<double> line;
+      for (int i = 0; i < rows; ++i) line.push_back(wide.get(i, j));
+      line = padded_line(line, width, Y::low, Y::high);
+      for (int i = 0; i < all.rows; ++i)
+        all.at[static_cast<std::size_t>(i * all.cols + j)] = line[static_cast<std::size_t>(i)];
+    }
+    return all;
+  }
+  template <class Y, class X, class Step>
+  serial_plane after(const Step& step, int width) const {
+    const serial_plane wide = padded<Y, X>(width);
+    serial_plane next{rows, cols, {}};
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < cols; ++j)
+        next.at.push_back(step([&](int di, int dj) { return wide.get(i + width + di, j + width + dj); }));
+    return next;
+  }
+};
+
+// One body for the library and for the reference.
+struct five_points {
+  static constexpr int width = 1;
+  template <class U>
+  constexpr auto operator()(const U& u) const {
+    return 0.25 * (u(-1, 0) + u(1, 0) + u(0, -1) + u(0, 1)) - 0.5 * u(0, 0);
+  }
+};
+/// Not symmetric, and it reads the second neighbours.
+struct far_points {
+  static constexpr int width = 2;
+  template <class U>
+  constexpr auto operator()(const U& u) const {
+    return 0.5 * (u(-2, 0) - u(1, 0)) + 0.25 * (u(0, -1) + u(0, 2)) + 0.125 * u(2, 0) - 0.5 * u(0, -2);
+  }
+};
+struct nine_points {
+  static constexpr int width = 1;
+  template <class U>
+  constexpr auto operator()(const U& u) const {
+    return 0.125 * (u(-1, -1) + u(-1, 1) - u(1, -1) + u(1, 1)) + 0.25 * (u(-1, 0) - u(0, 1)) + 0.5 * u(0, -1) -
+           0.5 * (u(1, 0) - u(0, 0));
+  }
+};
+
+template <bool Box, int Width, class Y, class X>
+constexpr auto neighbours(const cleave::value& u) {
+  if constexpr (Box) return stencil::box<Width>(u, Y::of(row), X::of(col));
+  else return stencil::star<Width>(u, Y::of(row), X::of(col));
+}
+template <bool Box, class Step, class Y, class X, int Steps>
+struct sweeps {
+  constexpr auto operator()(const cleave::value& u) const {
+    return stencil::advance<Steps>(Step{}, neighbours<Box, Step::width, Y, X>(u));
+  }
+};
+template <bool Box, class Step, class Y, class X, int Steps>
+inline constexpr cleave::function sweep{sweeps<Box, Step, Y, X, Steps>{}};
+
+double start_of(std::int64_t i, std::int64_t j) { return support::wave(i, j, 0) + 0.3 * support::wave(j, 2 * i, 1); }
+
+/// So many single steps, and a call for all of them.
+template <class Tensor, bool Box, class Step, class Y, class X, int Steps>
+void expect_serial() {
+  for (const cleave::grid& g : support::grids(mesh))
+    for (const auto& [rows, cols] : {std::array{9, 7}, std::array{16, 24}}) {
+      Tensor u(g, {rows, cols}), v(g, {rows, cols}), w(g, {rows, cols});
+      u.fill_by([](const auto& at) { return start_of(at[0], at[1]); });
+      serial_plane want{rows, cols, u.to_global()};
+      for (int k = 0; k < Steps; ++k) want = want.after<Y, X>(Step{}, Step::width);
+      w = u;
+      for (int k = 0; k < Steps; ++k) {
+        v = sweep<Box, Step, Y, X, 1>(w);
+        w = v;
+      }
+      EXPECT_EQ(w.to_global(), want.at) << rows << " x " << cols;
+      if constexpr (Steps > 1) {
+        v = sweep<Box, Step, Y, X, Steps>(u);
+        EXPECT_EQ(v.to_global(), want.at) << rows << " x " << cols << " at once";
+      }
+    }
+}
+
+using ring = faces<kind::ring, kind::ring>;
+using edge = faces<kind::zero_gradient, kind::zero_gradient>;
+using mirror = faces<kind::reflecting, kind::reflecting>;
+using walls = faces<kind::wall, kind::wall>;
+using odd_walls = faces<kind::odd_wall, kind::odd_wall>;
+using given = faces<kind::fixed, kind::fixed>;
+using given_or_edge = faces<kind::fixed, kind::zero_gradient>;
+using mirror_or_odd = faces<kind::reflecting, kind::odd_wall>;
+
+TEST(stencil, stars_with_each_condition) {
+  expect_serial<Plane, false, five_points, ring, edge, 1>();
+  expect_serial<Plane, false, five_points, mirror, walls, 1>();
+  expect_serial<Plane, false, five_points, given, odd_walls, 1>();
+  expect_serial<Plane, false, five_points, given_or_edge, mirror_or_odd, 1>();
+}
+TEST(stencil, wide_stars) {
+  expect_serial<Plane, false, far_points, walls, given_or_edge, 1>();
+  expect_serial<Rows, false, far_points, mirror_or_odd, ring, 1>();
+}
+TEST(stencil, boxes_have_corners) {
+  expect_serial<Plane, true, nine_points, ring, ring, 1>();
+  expect_serial<Plane, true, nine_points, given_or_edge, mirror_or_odd, 1>();
+  expect_serial<Rows, true, nine_points, mirror, given, 1>();
+}
+TEST(stencil, several_steps_for_one_exchange) {
+  expect_serial<Plane, false, five_points, ring, ring, 2>();
+  expect_serial<Plane, false, five_points, given_or_edge, walls, 2>();
+  expect_serial<Rows, false, five_points, mirror, odd_walls, 3>();
+  expect_serial<Plane, true, nine_points, ring, given, 2>();
+}
+
+// A wave equation of first order: two fields that change, and a coefficient that does not.
+struct wave_step {
+  template <class P, class Q, class C>
+  constexpr auto operator()(const P& p, const Q& q, const C& c) const {
+    return std::pair(p(0, 0) + 0.5 * (q(1, 0) - q(-1, 0)), q(0, 0) + 0.25 * (c(0, 1) * (p(1, 0) - p(-1, 0))));
+  }
+};
+template <int Steps>
+inline constexpr cleave::function waves([](auto p, auto q, auto c) {
+  const auto around = [](const cleave::value& u, const stencil::face& y) {
+    return stencil::star<1>(u, along(row, y), along(col, stencil::periodic));
+  };
+  return stencil::advance<Steps>(wave_step{}, around(p, stencil::wall), around(q, stencil::odd_wall),
+                                 around(c, stencil::zero_gradient));
+});
+TEST(stencil, fields_and_coefficients_advance_together) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    Plane p(g, {12, 10}), q(g, {12, 10}), c(g, {12, 10}), p1(g, {12, 10}), q1(g, {12, 10}), p3(g, {12, 10}),
+        q3(g, {12, 10});
+    p.fill_by([](const auto& at) { return start_of(at[0], at[1]); });
+    q.fill_by([](const auto& at) { return start_of(at[1], at[0]); });
+    c.fill_by([](const auto& at) { return at[0] % 3 == 0 ? 0.5 : at[1] % 2 == 0 ? 1.0 : 2.0; });
+    waves<3>(p, q, c).into(p3, q3);
+    for (int k = 0; k < 3; ++k) {
+      waves<1>(p, q, c).into(p1, q1);
+      p = p1;
+      q = q1;
+    }
+    EXPECT_EQ(p3.to_global(), p.to_global());
+    EXPECT_EQ(q3.to_global(), q.to_global());
+  }
+}
+
+// The field may have dims that are not of the domain, and the condition of a face may be a value along it.
+constexpr cleave::function with_a_profile([](auto u, auto profile) {
+  const auto x = stencil::star<1>(u, along(col, stencil::fixed(profile), stencil::zero_gradient));
+  return x(-1) + 2 * x(1);
+});
+TEST(stencil, dims_besides_the_domain_and_a_profile_at_a_face) {
+  using Profile = cleave::tensor<double, mesh(row, planes)>;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    Planes u(g, {5, 3, 8}), v(g, {5, 3, 8});
+    Profile profile(g, {5, 3});
+    u.fill_by([](const auto& at) { return support::wave(at[0], at[1], at[2]); });
+    profile.fill_by([](const auto& at) { return support::wave(at[1], at[0], 7); });
+    v = with_a_profile(u, profile);
+    std::vector<double> want;
+    for (int i = 0; i < 5; ++i)
+      for (int k = 0; k < 3; ++k)
+        for (int j = 0; j < 8; ++j)
+          want.push_back((j == 0 ? support::wave(k, i, 7) : support::wave(i, k, j - 1)) +
+                         2 * support::wave(i, k, std::min(j + 1, 7)));
+    EXPECT_EQ(v.to_global(), want);
+  }
+}
+
+// What moves: with one step a halo of one element, with k steps one of k, once.
+template <int Steps>
+constexpr auto star_plan = cleave::plan<Plane(Plane)>(sweep<false, five_points, ring, ring, Steps>);
+constexpr std::int64_t surface(std::int64_t width) { return 8 * (4 * width * 128 + 4 * width * width); }
+static_assert(star_plan<1>.collectives() == 1 && star_plan<2>.collectives() == 1 && star_plan<3>.collectives() == 1);
+static_assert(star_plan<1>.bytes({row = 512, col = 512, ay = 4, ax = 4}) == surface(1) - 32); // without corners
+static_assert(star_plan<2>.bytes({row = 512, col = 512, ay = 4, ax = 4}) == surface(2));
+static_assert(star_plan<3>.bytes({row = 512, col = 512, ay = 4, ax = 4}) == surface(3));
+constexpr auto box_plan = cleave::plan<Plane(Plane)>(sweep<true, nine_points, ring, ring, 1>);
+static_assert(box_plan.collectives() == 1);
+static_assert(box_plan.bytes({row = 512, col = 512, ay = 4, ax = 4}) == surface(1));
+// The conditions cost no messages.
+constexpr auto mixed_plan = cleave::plan<Plane(Plane)>(sweep<false, five_points, given_or_edge, mirror_or_odd, 2>);
+static_assert(mixed_plan.collectives() == 1);
+static_assert(mixed_plan.bytes({row = 512, col = 512, ay = 4, ax = 4}) == surface(2));
+
+TEST(stencil, a_halo_for_several_steps_moves_as_priced) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    Plane u(g, {24, 48}), v(g, {24, 48});
+    u.fill_by([](const auto& at) { return start_of(at[0], at[1]); });
+    const std::int64_t y = g.size(ay), x = g.size(ax);
+    const auto expect = [&](const auto& plan, const auto& f) {
+      v = f(u);
+      support::reset_charges();
+      v = f(u);
+      EXPECT_EQ(support::over_ranks(support::charged_bytes()), plan.bytes({row = 24, col = 48, ay = y, ax = x}));
+    };
+    expect(star_plan<1>, sweep<false, five_points, ring, ring, 1>);
+    expect(star_plan<2>, sweep<false, five_points, ring, ring, 2>);
+    expect(box_plan, sweep<true, nine_points, ring, ring, 1>);
+  }
+}
+
+// The heat equation against its solution: on a ring, between insulated walls with cells, and with points, and with
+// fixed ends. The error of n elements is four times that of 2 n.
+enum class domain { ring, cells, points, cold };
+template <domain D>
+constexpr cleave::function heat([](auto u, auto ratio, auto n) {
+  const auto f = [&](const auto& x) { return x(0) + ratio * (x(-1) - 2 * x(0) + x(1)); };
+  return cleave::repeat_times(n, u, [&](const cleave::value& v) {
+    if constexpr (D == domain::ring) return f(stencil::star<1>(v, along(col, stencil::periodic)));
+    if constexpr (D == domain::cells) return f(stencil::star<1>(v, along(col, stencil::wall)));
+    if constexpr (D == domain::points) return f(stencil::star<1>(v, along(col, stencil::reflecting)));
+    if constexpr (D == domain::cold) return f(stencil::star<1>(v, along(col, stencil::fixed(0), stencil::reflecting)));
+  });
+});
+template <domain D>
+double heat_error(const cleave::grid& g, int n) {
+  using Line = cleave::tensor<double, mesh(col / ay / ax)>;
+  const double pi = std::acos(-1.0);
+  // n cells, or n + 1 points; the first point of a cold end is outside, and the wave is flat at the other end.
+  const double spacing = 1.0 / n, time = 0.02, ratio = 0.2;
+  const int steps = static_cast<int>(std::lround(time / (ratio * spacing * spacing)));
+  const double wave = D == domain::ring ? 2 * pi : D == domain::cold ? pi / 2 : pi;
+  const auto exact = [&](std::int64_t i, double t) {
+    const double at = static_cast<double>(i), decay = std::exp(-wave * wave * t);
+    if (D == domain::ring) return decay * std::sin(wave * at * spacing);
+    if (D == domain::cells) return decay * std::cos(wave * (at + 0.5) * spacing);
+    if (D == domain::points) return decay * std::cos(wave * at * spacing);
+    return decay * std::sin(wave * (at + 1) * spacing);
+  };
+  const std::int64_t elements = D == domain::points ? n + 1 : n;
+  Line u(g, {elements}), v(g, {elements});
+  u.fill_by([&](const auto& at) { return exact(at[0], 0); });
+  v = heat<D>(u, ratio, steps);
+  const std::vector<double> got = v.to_global();
+  double worst = 0;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    worst = std::max(worst, std::abs(got[i] - exact(static_cast<std::int64_t>(i), ratio * spacing * spacing * steps)));
+  return worst;
+}
+template <domain D>
+void expect_second_order(const cleave::grid& g) {
+  const double coarse = heat_error<D>(g, 20), fine = heat_error<D>(g, 40), finest = heat_error<D>(g, 80);
+  EXPECT_NEAR(coarse / fine, 4, 0.2);
+  EXPECT_NEAR(fine / finest, 4, 0.1);
+}
+TEST(stencil, second_order_against_solutions) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    expect_second_order<domain::ring>(g);
+    expect_second_order<domain::cells>(g);
+    expect_second_order<domain::points>(g);
+    expect_second_order<domain::cold>(g);
+  }
+}
+
+} // namespace
