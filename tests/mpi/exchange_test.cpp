@@ -66,7 +66,7 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
   for (std::size_t k = 0; k < e.in.size(); ++k)
     in.push_back(is_offset(e, k) ? static_cast<const void*>(offset.data()) : shards[k].data());
 
-  comm::exchange x(grid, e);
+  comm::exchange<> x(grid, e);
   const support::scratch_memory scratch(x.needs());
   const box mine = indices_of(e.out, e.region, at, here);
   constexpr double untouched = -7;

@@ -107,7 +107,7 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
     p.start(from.data(), &to);
     run_state& r = p.state();
     const operand_addresses operands(r, one);
-    using step_class = std::conditional_t<one.kind == step_kind::map, map_step, fold_step>;
+    using step_class = std::conditional_t<one.kind == step_kind::map, map_step<>, fold_step<>>;
     const bound_loops& loops = static_cast<const step_class&>(*r.steps[0]).loops();
     if constexpr (one.kind == step_kind::map) map_flat<kernel>(loops, operands.from, to);
     else

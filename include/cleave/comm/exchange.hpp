@@ -15,6 +15,8 @@ namespace cleave::inline v0::comm {
 /// device receives just the elements that it needs and does not hold, each once.
 /// Communication: one message for each device that has something that another one needs; none for empty ones. Offsets
 /// that are known only at run time are read from the memory of the device, which waits for its kernels.
+/// A template, so that programs without exchanges do not compile its virtual functions.
+template <class = void>
 class exchange final : public bound_exchange {
  public:
   [[gnu::cold]] exchange(grid_state& grid, exchange_spec spec)
@@ -367,9 +369,5 @@ class exchange final : public bound_exchange {
   std::shared_ptr<void> zero_{};
   messages messages_{};
 };
-
-inline std::unique_ptr<bound_exchange> make_exchange(grid_state& grid, exchange_spec spec) {
-  return std::unique_ptr<bound_exchange>(new exchange(grid, std::move(spec)));
-}
 
 } // namespace cleave::inline v0::comm

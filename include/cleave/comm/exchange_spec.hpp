@@ -8,8 +8,6 @@
 #include <cleave/program/addressing.hpp>
 #include <cleave/storage/box.hpp>
 
-#include <memory>
-
 namespace cleave::inline v0 {
 class grid_state;
 }
@@ -87,6 +85,5 @@ class bound_exchange {
     finish();
   }
 };
-using exchange_maker = std::unique_ptr<bound_exchange> (*)(grid_state& grid, exchange_spec spec);
 
 } // namespace cleave::inline v0::comm

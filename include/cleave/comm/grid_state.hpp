@@ -103,10 +103,7 @@ class grid_state {
   /// In checked mode: throws agreement_error on all devices where not all of them make this call, or one of them does
   /// not come in time. Collective over the devices. The call is known from now on by its number and name.
   void same_call(std::string_view name, std::uint64_t plan, std::uint64_t sizes) {
-    if (!checked_.any() || !active()) return;
-    call_name_ = "call " + std::to_string(++checked_calls_) + ", " + std::string(name);
-    if (!checked_.calls) return;
-    timed([&] { agreement_->same_call({call_name_, plan, sizes}, checked_.time_limit); });
+    if (checked_.any() && active()) check_call(name, plan, sizes);
   }
   /// The call that is checked.
   const std::string& call_name() const { return call_name_; }
@@ -185,7 +182,7 @@ class grid_state {
   }
   /// Throws memory_error on all devices where one of them could not allocate. Collective over the devices: one small
   /// MPI_Allreduce.
-  void agree_on_memory(bool allocated, std::int64_t bytes, std::string_view what) {
+  [[gnu::cold]] void agree_on_memory(bool allocated, std::int64_t bytes, std::string_view what) {
     std::int64_t mine[2] = {allocated ? 0 : bytes, allocated ? -1 : world_.rank}, all[2] = {};
     std::copy(mine, mine + 2, all);
     if (world_.size > 1)
@@ -311,6 +308,11 @@ class grid_state {
     if (active()) here_ = coordinates_of(world_.rank, sizes_);
     if (asks_for_checks_) check(checks_of_environment());
   }
+  [[gnu::cold]] void check_call(std::string_view name, std::uint64_t plan, std::uint64_t sizes) {
+    call_name_ = "call " + std::to_string(++checked_calls_) + ", " + std::string(name);
+    if (!checked_.calls) return;
+    timed([&] { agreement_->same_call({call_name_, plan, sizes}, checked_.time_limit); });
+  }
   [[gnu::cold]] void agree(const std::vector<std::int64_t>& given, bool is_part) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
     constexpr int fields = max_axes + 5, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
@@ -363,7 +365,7 @@ class grid_state {
           rank < 0 || rank >= everyone_.size || std::count(part_.list.begin(), part_.list.end(), rank) != 1)
         raise<mesh_error>(wording::mesh_list_rank(d, rank, everyone_.size));
   }
-  void release() noexcept {
+  [[gnu::cold]] void release() noexcept {
     bound_.clear();
     int finalized = 0;
     MPI_Finalized(&finalized);

@@ -79,6 +79,7 @@ class move_by final : public bound_move {
 };
 
 /// All devices reduce everything first; then each fetches what it lacks of its block.
+template <class = void>
 class reduced_and_fetched final : public bound_move {
  public:
   reduced_and_fetched(grid_state& grid, const transfer& t)
@@ -128,7 +129,7 @@ template <kind Move>
     return std::unique_ptr<bound_move>(new named(grid, t));
   } else {
     if (stays_in_blocks(t, grid.sizes())) return std::unique_ptr<bound_move>(new named(grid, t));
-    if constexpr (Move == kind::reduce_scatter) return std::unique_ptr<bound_move>(new reduced_and_fetched(grid, t));
+    if constexpr (Move == kind::reduce_scatter) return std::unique_ptr<bound_move>(new reduced_and_fetched<>(grid, t));
     else return std::unique_ptr<bound_move>(new move_by<collective_permute>(grid, t));
   }
 }

@@ -25,6 +25,7 @@ inline constexpr std::int64_t banded_bytes = 1 << 20;
 inline constexpr std::size_t most_folds = 4;
 
 /// Steps `first` to `last` of a program, which run band by band.
+template <class = void>
 class banded_steps final : public step_group {
  public:
   /// False where the caller's memory does not permit it, or somebody wants to see each step: nothing has run then.
@@ -52,6 +53,7 @@ class banded_steps final : public step_group {
   }
 
  private:
+  template <class>
   friend class band_finder;
 
   /// Rows that follow each other for each thread.
@@ -127,6 +129,7 @@ class banded_steps final : public step_group {
 };
 
 /// Finds the steps of a bound program that run in bands.
+template <class = void>
 class band_finder {
  public:
   band_finder(const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps) : b_(b), steps_(steps) {}
@@ -145,7 +148,7 @@ class band_finder {
   }
 
  private:
-  using touched = banded_steps::touched;
+  using touched = banded_steps<>::touched;
 
   const step& at(std::size_t i) const { return b_.program.steps[i]; }
   std::int64_t rows_of(const step& s, int dims) const {
@@ -268,8 +271,8 @@ class band_finder {
     return by_rows().bytes / std::max<std::int64_t>(rows_of(at(first_), dims_), 1) <= 2 * band_bytes;
   }
   [[gnu::cold]] std::unique_ptr<step_group> made() const {
-    auto group = std::make_unique<banded_steps>();
-    banded_steps& g = *group;
+    auto group = std::make_unique<banded_steps<>>();
+    banded_steps<>& g = *group;
     g.first = first_;
     g.last = last_;
     g.rows_ = rows_of(at(first_), dims_);
@@ -295,9 +298,10 @@ class band_finder {
   indexed_vector<touched> touched_{};
 };
 
-[[gnu::cold]] inline indexed_vector<std::unique_ptr<step_group>> find_bands(
+template <class = void>
+[[gnu::cold]] indexed_vector<std::unique_ptr<step_group>> find_bands(
     const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps) {
-  return band_finder(b, steps).find();
+  return band_finder<>(b, steps).find();
 }
 /// Whether a plan has steps that could run in bands. Nothing of this file is compiled for plans that have none.
 constexpr bool may_have_bands(const program_view& p) {

@@ -60,7 +60,7 @@ inline std::int64_t stride_along(const buffer& b, const addressing& a, dim_id d)
 }
 
 /// A number that is known when a kernel starts: a constant as its type stores it, or a product of extents.
-inline double literal_of(const fused_op& t, const sizes& at) {
+[[gnu::cold]] inline double literal_of(const fused_op& t, const sizes& at) {
   if (role_of(t.code) == fused_role::constant) return rounded_to(t.type, t.scalar);
   double product = 1;
   for (dim_id d = 0; d < max_dims; ++d)

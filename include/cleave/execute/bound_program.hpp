@@ -58,7 +58,7 @@ class bound_program {
     if (code.find_products != nullptr && b.given == nullptr) code.find_products(b, running_.steps, running_.groups);
     running_.in_flight.reserve(running_.steps.size());
   }
-  static std::string profile_name(const step& s) {
+  [[gnu::cold]] static std::string profile_name(const step& s) {
     std::string name;
     if (s.move != kind::none) name.append(name_of(s.move)).append(" for ");
     name.append(name_of(s.code));

@@ -136,7 +136,8 @@ struct run_state {
 };
 
 /// A new step. Like std::make_unique, but there is no std::unique_ptr of each class of steps, of which each costs the
-/// compiler some ten instantiations.
+/// compiler some ten instantiations. Steps are class templates: g++ compiles the virtual functions of every plain class
+/// until it has inlined calls, whether or not anything makes one.
 template <class Step, class... From>
 [[gnu::cold]] std::unique_ptr<bound_step> make_step(From&&... from) {
   return std::unique_ptr<bound_step>(new Step(std::forward<From>(from)...));

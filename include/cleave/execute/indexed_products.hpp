@@ -12,11 +12,12 @@
 
 namespace cleave::inline v0::detail {
 
+template <class = void>
 class looked_up_products final : public step_group {
  public:
   /// Steps `i` and `i + 1` of a program, for which `feeds_product` holds.
   [[gnu::cold]] looked_up_products(const binder& b, const bound_step& rows, const bound_step& products, std::size_t i)
-      : rows_(static_cast<const gather_step&>(rows).rows()), products_(static_cast<const gemm_step&>(products)),
+      : rows_(static_cast<const gather_step<>&>(rows).rows()), products_(static_cast<const gemm_step<>&>(products)),
         gather_(b.program.steps[i]), gemm_(b.program.steps[i + 1]), looked_up_(gemm_.in[0] == gather_.out ? 0 : 1) {
     first = i;
     last = i + 2;
@@ -49,7 +50,7 @@ class looked_up_products final : public step_group {
   }
 
   comm::row_lookup& rows_;
-  const gemm_step& products_;
+  const gemm_step<>& products_;
   const step &gather_, &gemm_;
   int looked_up_;
   /// Of the table, of the indices, of the result.
@@ -66,12 +67,12 @@ constexpr bool is_read_once(const program_view& p, std::uint16_t n) {
   return readers == 1 && p.buffers[n].role == role::workspace;
 }
 
-[[gnu::cold]] inline void find_indexed_products(const binder& b,
-                                                const indexed_vector<std::unique_ptr<bound_step>>& steps,
-                                                indexed_vector<std::unique_ptr<step_group>>& groups) {
+template <class = void>
+[[gnu::cold]] void find_indexed_products(const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps,
+                                         indexed_vector<std::unique_ptr<step_group>>& groups) {
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
     if (!feeds_product(b.program, i) || !is_read_once(b.program, b.program.steps[i].out)) continue;
-    std::unique_ptr<looked_up_products> group(new looked_up_products(b, *steps[i], *steps[i + 1], i));
+    std::unique_ptr<looked_up_products<>> group(new looked_up_products<>(b, *steps[i], *steps[i + 1], i));
     if (group->possible()) groups.push_back(std::move(group));
   }
 }

@@ -55,7 +55,7 @@ class loop_binder {
 
  private:
   /// All dims but the inner one: the first `kept` among the outer ones, the others among the folded ones.
-  void append_dims(bound_loops& l, int kept) const {
+  [[gnu::cold]] void append_dims(bound_loops& l, int kept) const {
     l.walked = static_cast<int>(s_.in.size()) + indices() + 1;
     for (int i = 0; i < s_.loop.rank; ++i)
       if (i != inner_.position) (i < kept ? l.outer : l.folded).append(loop_dim_at(i));

@@ -103,15 +103,20 @@ struct forms_of_plan {
   static constexpr auto all = table(std::make_index_sequence<list.count>{});
 };
 
-constexpr auto reduce_joiner_of(const program_view& p)
-    -> void (*)(const binder&, indexed_vector<std::unique_ptr<bound_step>>&) {
-  return has_reduces_to_join(p) ? &join_reduces : nullptr;
+template <class Plan>
+constexpr auto reduce_joiner_of() -> decltype(&join_reduces<>) {
+  if constexpr (has_reduces_to_join(Plan::frozen)) return &join_reduces<>;
+  else return nullptr;
 }
-constexpr auto band_finder_of(const program_view& p) -> decltype(&find_bands) {
-  return may_have_bands(p) ? &find_bands : nullptr;
+template <class Plan>
+constexpr auto band_finder_of() -> decltype(&find_bands<>) {
+  if constexpr (may_have_bands(Plan::frozen)) return &find_bands<>;
+  else return nullptr;
 }
-constexpr auto product_finder_of(const program_view& p) -> decltype(&find_indexed_products) {
-  return has_indexed_products(p) ? &find_indexed_products : nullptr;
+template <class Plan>
+constexpr auto product_finder_of() -> decltype(&find_indexed_products<>) {
+  if constexpr (has_indexed_products(Plan::frozen)) return &find_indexed_products<>;
+  else return nullptr;
 }
 
 } // namespace detail
@@ -122,8 +127,8 @@ inline constexpr runnable runnable_of{Plan::frozen,
                                       std::span(detail::forms_of_plan<Plan>::list.form_of,
                                                 detail::forms_of_plan<Plan>::steps),
                                       detail::forms_of_plan<Plan>::all,
-                                      detail::reduce_joiner_of(Plan::frozen),
-                                      detail::band_finder_of(Plan::frozen),
-                                      detail::product_finder_of(Plan::frozen)};
+                                      detail::reduce_joiner_of<Plan>(),
+                                      detail::band_finder_of<Plan>(),
+                                      detail::product_finder_of<Plan>()};
 
 } // namespace cleave::inline v0

@@ -127,8 +127,8 @@ inline void batch_offsets(const gemm_group& batch, int array, indexed_vector<std
 }
 
 /// The copy between an array and a packed one with dims batch, rows, columns.
-inline box_copy pack_of(const gemm_group& batch, const gemm_group& rows, const gemm_group& columns, int array,
-                        bool unpack) {
+[[gnu::cold]] inline box_copy pack_of(const gemm_group& batch, const gemm_group& rows, const gemm_group& columns,
+                                      int array, bool unpack) {
   shape extents;
   strides own{};
   for (const gemm_group* g : {&batch, &rows, &columns})

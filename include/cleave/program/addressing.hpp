@@ -25,8 +25,8 @@ template <class Maps>
 
 /// The indices of one part of a halo.
 template <class Maps>
-constexpr box part_of_halo(const buffer& b, std::uint32_t part, const Maps& maps, const sizes& s,
-                           const coordinates& at) {
+[[gnu::cold]] constexpr box part_of_halo(const buffer& b, std::uint32_t part, const Maps& maps, const sizes& s,
+                                         const coordinates& at) {
   box indices;
   indices.rank = b.type.rank;
   for (int i = 0; i < b.type.rank; ++i) indices.along[i] = held(s[b.type[i]], b.where[i], at, s.axes);

@@ -10,6 +10,7 @@
 
 namespace cleave::inline v0 {
 
+template <class = void>
 class call_step final : public bound_step {
  public:
   call_step(const binder& b, const step& s) : step_(s) {
@@ -49,7 +50,7 @@ template <>
 struct step_code<step_kind::call> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return detail::form_as<call_step>;
+    return detail::form_as<call_step<>>;
   }
 };
 

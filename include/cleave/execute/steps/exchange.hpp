@@ -10,6 +10,7 @@
 
 namespace cleave::inline v0 {
 
+template <class = void>
 class exchange_step final : public bound_step {
  public:
   [[gnu::cold]] exchange_step(const binder& b, const step& s)
@@ -61,10 +62,11 @@ class exchange_step final : public bound_step {
   const step& step_;
   /// The buffer whose memory is filled, or around which it lies.
   std::uint16_t out_;
-  comm::exchange exchange_;
+  comm::exchange<> exchange_;
   comm::scratch own_{};
 };
 
+template <class = void>
 class wait_step final : public bound_step {
  public:
   wait_step(const binder& b, const step& s) : begun_(s.begun) {
@@ -75,7 +77,7 @@ class wait_step final : public bound_step {
   }
   void run(run_state& r) override {
     // Checks look at what is brought as soon as it is waited for.
-    if (!left_to_reader_ || r.checks != nullptr) static_cast<exchange_step&>(*r.steps[begun_]).finish(r);
+    if (!left_to_reader_ || r.checks != nullptr) static_cast<exchange_step<>&>(*r.steps[begun_]).finish(r);
   }
 
  private:
@@ -88,14 +90,14 @@ template <>
 struct step_code<step_kind::exchange> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return detail::form_as<exchange_step>;
+    return detail::form_as<exchange_step<>>;
   }
 };
 template <>
 struct step_code<step_kind::wait> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return detail::form_as<wait_step>;
+    return detail::form_as<wait_step<>>;
   }
 };
 

@@ -12,6 +12,7 @@
 
 namespace cleave::inline v0 {
 
+template <class = void>
 class fold_step final : public bound_step {
  public:
   [[gnu::cold]] fold_step(const binder& b, const step& s, const fold_functions& code) : step_(s), code_(code) {
@@ -61,8 +62,9 @@ class fold_step final : public bound_step {
 };
 
 namespace detail {
-inline std::unique_ptr<bound_step> bind_fold(const binder& b, const step& s, const void* code) {
-  return make_step<fold_step>(b, s, *as<fold_functions>(code));
+template <class Step>
+std::unique_ptr<bound_step> bind_fold(const binder& b, const step& s, const void* code) {
+  return make_step<Step>(b, s, *as<fold_functions>(code));
 }
 } // namespace detail
 
@@ -71,7 +73,7 @@ struct step_code<step_kind::fold> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
     using expression = typename detail::expression_of<Plan, I>::type;
-    return {&detail::bind_fold,
+    return {&detail::bind_fold<fold_step<>>,
             &fold_functions_of<expression, Plan::frozen.steps[I].combine, detail::folds_inner(Plan::frozen, I)>};
   }
 };

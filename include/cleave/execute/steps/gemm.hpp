@@ -9,6 +9,7 @@
 
 namespace cleave::inline v0 {
 
+template <class = void>
 class gemm_step final : public bound_step {
  public:
   /// Runs a product of some element type.
@@ -66,8 +67,8 @@ namespace detail {
 template <class T>
 std::unique_ptr<bound_step> bind_gemm_of(const binder& b, const step& s, const void*) {
   // Products of 16-bit numbers have a function of their own; make_step cannot choose between the two.
-  const gemm_step::runner run = &run_gemm<T>;
-  return make_step<gemm_step>(b, s, run);
+  const gemm_step<>::runner run = &run_gemm<T>;
+  return make_step<gemm_step<>>(b, s, run);
 }
 } // namespace detail
 

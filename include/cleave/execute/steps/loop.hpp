@@ -12,6 +12,7 @@
 
 namespace cleave::inline v0 {
 
+template <class = void>
 class loop_step final : public bound_step {
  public:
   [[gnu::cold]] loop_step(const binder& b, const step& s) : begin_(b.number_of(s)), end_(begin_ + 1) {
@@ -78,6 +79,7 @@ class loop_step final : public bound_step {
 };
 
 /// Where a loop ends; the loop runs what is before it.
+template <class = void>
 class loop_end_step final : public bound_step {
  public:
   loop_end_step(const binder&, const step&) {}
@@ -88,14 +90,14 @@ template <>
 struct step_code<step_kind::loop_begin> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return detail::form_as<loop_step>;
+    return detail::form_as<loop_step<>>;
   }
 };
 template <>
 struct step_code<step_kind::loop_end> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return detail::form_as<loop_end_step>;
+    return detail::form_as<loop_end_step<>>;
   }
 };
 

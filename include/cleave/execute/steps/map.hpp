@@ -16,6 +16,7 @@
 
 namespace cleave::inline v0 {
 
+template <class = void>
 class map_step final : public bound_step {
  public:
   [[gnu::cold]] map_step(const binder& b, const step& s, const map_functions& code) : step_(s), code_(code) {
@@ -66,6 +67,7 @@ struct map_code {
 };
 
 /// A map in several boxes: it reads a shard and its halo, or its expression depends on ranges of indices.
+template <class = void>
 class boxed_map_step final : public bound_step {
  public:
   [[gnu::cold]] boxed_map_step(const binder& b, const step& s, const map_code& code)
@@ -102,8 +104,8 @@ class boxed_map_step final : public bound_step {
   }
 
  private:
-  static exchange_step& exchange_of(const run_state& r, std::size_t begun) {
-    return static_cast<exchange_step&>(*r.steps[begun]);
+  static exchange_step<>& exchange_of(const run_state& r, std::size_t begun) {
+    return static_cast<exchange_step<>&>(*r.steps[begun]);
   }
   bool messages_travel(const run_state& r) const {
     for (std::size_t begun : awaited_)
@@ -152,11 +154,13 @@ class boxed_map_step final : public bound_step {
 
 namespace detail {
 
-inline std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
-  return make_step<map_step>(b, s, *as<map_code>(code)->functions);
+template <class Step>
+std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
+  return make_step<Step>(b, s, *as<map_code>(code)->functions);
 }
-inline std::unique_ptr<bound_step> bind_boxed_map(const binder& b, const step& s, const void* code) {
-  return make_step<boxed_map_step>(b, s, *as<map_code>(code));
+template <class Step>
+std::unique_ptr<bound_step> bind_boxed_map(const binder& b, const step& s, const void* code) {
+  return make_step<Step>(b, s, *as<map_code>(code));
 }
 
 template <class Plan, std::size_t I>
@@ -190,8 +194,8 @@ struct step_code<step_kind::map> {
   static constexpr step_form form() {
     constexpr bool boxed = detail::selects_of_step<Plan, I>.variants > 0 ||
                            detail::reads_around_shard(Plan::frozen, Plan::frozen.steps[I]);
-    if constexpr (boxed) return {&detail::bind_boxed_map, &detail::map_code_of<Plan, I>};
-    else return {&detail::bind_map, &detail::map_code_of<Plan, I>};
+    if constexpr (boxed) return {&detail::bind_boxed_map<boxed_map_step<>>, &detail::map_code_of<Plan, I>};
+    else return {&detail::bind_map<map_step<>>, &detail::map_code_of<Plan, I>};
   }
 };
 

@@ -21,6 +21,7 @@ inline comm::transfer transfer_of(const binder& b, const step& s) {
 }
 } // namespace detail
 
+template <class = void>
 class move_step final : public bound_step {
  public:
   move_step(const step& s, std::unique_ptr<comm::bound_move> move) : step_(s), move_(std::move(move)) {}
@@ -33,6 +34,7 @@ class move_step final : public bound_step {
 };
 
 /// Several all-reduces as one message, in the place of the first of them.
+template <class = void>
 class combined_all_reduces final : public bound_step {
  public:
   combined_all_reduces(const binder& b, const step& s, indexed_vector<comm::bucketed_all_reduce::part> parts,
@@ -54,6 +56,7 @@ class combined_all_reduces final : public bound_step {
   char* message_ = nullptr;
 };
 /// One of the others.
+template <class = void>
 class combined_before final : public bound_step {
  public:
   void run(run_state&) override {}
@@ -63,6 +66,7 @@ namespace detail {
 
 /// Joins what can be joined of the all-reduces of a program. All devices that take part in them have the same shards,
 /// and so join the same.
+template <class = void>
 class reduce_joiner {
  public:
   reduce_joiner(const binder& b, indexed_vector<std::unique_ptr<bound_step>>& bound) : b_(b), bound_(bound) {}
@@ -94,8 +98,8 @@ class reduce_joiner {
   }
   [[gnu::cold]] void close() {
     if (members_.size() > 1) {
-      bound_[members_[0]] = make_step<combined_all_reduces>(b_, b_.program.steps[members_[0]], parts_, length_);
-      for (std::size_t m = 1; m < members_.size(); ++m) bound_[members_[m]] = make_step<combined_before>();
+      bound_[members_[0]] = make_step<combined_all_reduces<>>(b_, b_.program.steps[members_[0]], parts_, length_);
+      for (std::size_t m = 1; m < members_.size(); ++m) bound_[members_[m]] = make_step<combined_before<>>();
     }
     members_.clear();
     parts_.clear();
@@ -122,8 +126,9 @@ class reduce_joiner {
   std::int64_t length_ = 0;
 };
 
-[[gnu::cold]] inline void join_reduces(const binder& b, indexed_vector<std::unique_ptr<bound_step>>& bound) {
-  reduce_joiner(b, bound).join();
+template <class = void>
+[[gnu::cold]] void join_reduces(const binder& b, indexed_vector<std::unique_ptr<bound_step>>& bound) {
+  reduce_joiner<>(b, bound).join();
 }
 
 /// Whether a program has all-reduces that may be joined. Those that have none do not compile it.
@@ -137,7 +142,7 @@ constexpr bool has_reduces_to_join(const program_view& p) {
 
 template <kind Move>
 [[gnu::cold]] std::unique_ptr<bound_step> bind_move(const binder& b, const step& s, const void*) {
-  return make_step<move_step>(s, comm::make_move<Move>(b.grid, transfer_of(b, s)));
+  return make_step<move_step<>>(s, comm::make_move<Move>(b.grid, transfer_of(b, s)));
 }
 
 } // namespace detail

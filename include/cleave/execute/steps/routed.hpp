@@ -10,6 +10,7 @@
 namespace cleave::inline v0 {
 
 /// A step that finds out when it runs what goes where.
+template <class = void>
 class routed_step final : public bound_step {
  public:
   routed_step(const step& s, std::unique_ptr<comm::data_routed> routed) : step_(s), routed_(std::move(routed)) {}

@@ -11,6 +11,7 @@
 namespace cleave::inline v0 {
 
 /// Rows of a table at indices.
+template <class = void>
 class gather_step final : public bound_step {
  public:
   gather_step(const step& s, std::unique_ptr<comm::row_lookup> rows) : step_(s), rows_(std::move(rows)) {}
@@ -46,10 +47,10 @@ template <class T, class I, bool Scatters, bool InProducts>
                             rows.where, indices.where, dim_along(s), b.at};
   if constexpr (Scatters) {
     using sums = comm::row_scatter<T, I>;
-    return make_step<routed_step>(s, std::unique_ptr<comm::data_routed>(new sums(b.grid, t, s.axes)));
+    return make_step<routed_step<>>(s, std::unique_ptr<comm::data_routed>(new sums(b.grid, t, s.axes)));
   } else {
     using lookup = comm::row_gather<T, I, InProducts>;
-    return make_step<gather_step>(s, std::unique_ptr<comm::row_lookup>(new lookup(b.grid, t, s.axes)));
+    return make_step<gather_step<>>(s, std::unique_ptr<comm::row_lookup>(new lookup(b.grid, t, s.axes)));
   }
 }
 template <bool Scatters>

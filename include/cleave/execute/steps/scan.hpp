@@ -9,6 +9,7 @@
 
 namespace cleave::inline v0 {
 
+template <class = void>
 class scan_step final : public bound_step {
  public:
   using runner = void (*)(const bound_scan&, const void* in, void* out, const comm::scratch&);
@@ -39,7 +40,7 @@ class scan_step final : public bound_step {
 namespace detail {
 template <class T, reduction How>
 std::unique_ptr<bound_step> bind_scan(const binder& b, const step& s, const void*) {
-  return make_step<scan_step>(b, s, &run_scan<T, How>);
+  return make_step<scan_step<>>(b, s, &run_scan<T, How>);
 }
 } // namespace detail
 
