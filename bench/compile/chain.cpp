@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What compile_time.py compiles: the plan of a chain of LINKS links of four nodes each, two products and two
-// elementwise operations, on a mesh of two axes. Its cost tells how planning grows with the number of nodes. It compiles
-// no kernel.
+// elementwise operations, on a mesh of two axes. Its cost tells how planning grows with the number of nodes. It
+// compiles no kernel.
 #include <cleave/cleave.hpp>
 
 namespace chain {

@@ -195,7 +195,7 @@ TEST_F(Cases, uneven) {
     check<"uneven/inside_roll/m4x2", f32<mesh(a, b)>(f32<mesh(a, b)>)>(rolled);
     check<"uneven/inside_matmul_contract/m4x2", f32<mesh(c, b)>(f32<mesh(c, a)>, f32<mesh(a, b)>), 8>(contracted);
     check<"uneven/inside_cumsum/m4x2", f32<mesh(a, b)>(f32<mesh(a, b)>)>(totals);
-    check<"uneven/inside_softmax/m4x2", f32<mesh(b, a)>(f32<mesh(b, a)>)>(softened);
+    check<"uneven/inside_softmax/m4x2", f32<mesh(b, a)>(f32<mesh(b, a)>), 1, 100>(softened);
   }
   {
     using namespace on8;
