@@ -51,7 +51,7 @@ def cell(line: dict | None, digits: int) -> str:
     if line is None:
         return ""
     limit = f" (at most {line['limit']:g})" if "limit" in line else ""
-    return f"{line['value']:.{digits}f}{limit}"
+    return f"{round(line['value'], digits) + 0.0:.{digits}f}{limit}" # no minus before a zero
 
 
 def table(measured: Measured) -> str:
