@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "15-performance.md"
 PLOT = ROOT / "docs" / "compile-time.svg"
 BEGIN, END = "<!-- compile time: bench/compile_page.py writes from here -->", "<!-- to here -->"
-CAPTION = "CPU seconds and peak memory of the compiler against nodes of a chain, layers and devices"
+CAPTION = "CPU seconds and peak memory of the compiler against nodes, layers and devices"
 PREFIX, MEMORY = "compile: ", ", memory"
 
 WIDTH, HEIGHT = 250, 190
