@@ -120,6 +120,13 @@ using placement_of = typename detail::placement_type<Entry>::type;
 
 namespace detail {
 
+/// The constant of a sharding. Its type is spelled out here: nvcc writes the host's code anew from what it has parsed, and
+/// would write the constant `typename sort_entries<...>::type{}` as `{}`, which is no template argument.
+template <class Mesh, class Unreduced, class... Placements>
+constexpr sharding<Mesh, Unreduced, Placements...> sharding_of(const sharding<Mesh, Unreduced, Placements...>*) {
+  return sharding<Mesh, Unreduced, Placements...>{};
+}
+
 template <class Mesh, class Unreduced, class Done, class... Entries>
 struct sort_entries;
 template <class Mesh, class Unreduced, class... Done>
@@ -168,8 +175,9 @@ struct mesh {
   /// The sharding with these dims and unreduced axes: `mesh(batch / data, embed, unreduced(model))`.
   template <class... Entries>
   constexpr auto operator()(const Entries&...) const {
-    return
-        typename detail::sort_entries<mesh, nothing_unreduced, sharding<mesh, nothing_unreduced>, Entries...>::type{};
+    using type =
+        typename detail::sort_entries<mesh, nothing_unreduced, sharding<mesh, nothing_unreduced>, Entries...>::type;
+    return detail::sharding_of(static_cast<const type*>(nullptr));
   }
 };
 template <class... Axes>
