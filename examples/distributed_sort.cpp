@@ -19,13 +19,10 @@ inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::mesh mesh{ax};
 inline constexpr cleave::dim<"particle"> particle;
 
-// Layouts that several types share have names: nvcc cannot write them twice.
-inline constexpr auto divided = mesh(particle / ax);
-inline constexpr auto everywhere = mesh();
-using Keys = cleave::tensor<double, divided>;
-using Masses = cleave::tensor<float, divided>;
-using Flag = cleave::tensor<bool, everywhere>;
-using Number = cleave::tensor<double, everywhere>;
+using Keys = cleave::tensor<double, mesh(particle / ax)>;
+using Masses = cleave::tensor<float, mesh(particle / ax)>;
+using Flag = cleave::tensor<bool, mesh()>;
+using Number = cleave::tensor<double, mesh()>;
 
 // The keys in order, and the masses in the order of their keys.
 constexpr cleave::function in_order([](auto keys, auto masses) {

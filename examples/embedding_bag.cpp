@@ -24,10 +24,8 @@ inline constexpr cleave::dim<"bag"> bag;
 inline constexpr cleave::dim<"item"> item;
 
 using Table = cleave::tensor<float, mesh(word / model, embed)>;
-// A layout that two types share has a name: nvcc cannot write it twice.
-inline constexpr auto by_bag = mesh(bag / data, item);
-using Words = cleave::tensor<int, by_bag>;
-using Weights = cleave::tensor<float, by_bag>;
+using Words = cleave::tensor<int, mesh(bag / data, item)>;
+using Weights = cleave::tensor<float, mesh(bag / data, item)>;
 using Sums = cleave::tensor<float, mesh(bag / data, embed)>;
 using Loss = cleave::tensor<float, mesh()>;
 

@@ -27,10 +27,8 @@ inline constexpr cleave::dim<"col"> col;
 inline constexpr cleave::dim<"step", 2001> steps; // the history has room for so many residuals
 
 using Field = cleave::tensor<double, mesh(row / ay, col / ax)>;
-// A layout that two types share has a name: nvcc cannot write it twice.
-inline constexpr auto everywhere = mesh();
-using Number = cleave::tensor<double, everywhere>;
-using Count = cleave::tensor<int, everywhere>;
+using Number = cleave::tensor<double, mesh()>;
+using Count = cleave::tensor<int, mesh()>;
 using History = cleave::tensor<double, mesh(steps)>;
 
 // Minus the Laplacian, times the square of the spacing. Beyond the border shift gives zeros.
