@@ -68,7 +68,7 @@ class agreement {
   ~agreement() {
     if (handle_ != MPI_COMM_NULL) MPI_Comm_free(&handle_);
   }
-  /// After MPI_Finalize there is nothing to free.
+  /// Frees nothing: after MPI_Finalize there is nothing to free, and a broken grid keeps its communicators.
   void forget() { handle_ = MPI_COMM_NULL; }
 
   int size() const { return size_; }
