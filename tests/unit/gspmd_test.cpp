@@ -183,8 +183,10 @@ TEST(MovesNoMoreThanGspmd, WhatSeveralReadersMoveIsMovedOnceForAllOfThem) {
   const std::int64_t all_to_all = 24 * 16 / 4 * 3 / 4 * 8;
   const auto greatest = [&](values v) { return top_k(v[0], row, three).first; };
   EXPECT_EQ(bytes_of(greatest, {laid_out({{row, {x}}, {column}})}, laid_out({{three}, {column, {x}}})), all_to_all);
-  // Parts of sums, greatest values and differences from them, all of the same rows.
-  const auto softest = [](values v) { return max(log_softmax(log_softmax(v[0], row), row), row); };
+  // Three reductions of the same rows, and differences from them.
+  const auto softest = [](values v) {
+    return max(log_softmax(log_softmax(log_softmax(v[0], row), row), row), row);
+  };
   EXPECT_EQ(bytes_of(softest, {laid_out({{row, {x}}, {column}})}, laid_out({{column, {x}}})), all_to_all);
 }
 TEST(MovesNoMoreThanGspmd, WhatLiesBetweenWindowsIsNotMoved) {

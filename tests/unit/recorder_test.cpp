@@ -154,6 +154,16 @@ TEST_F(Recording, PartialIntoNonlinear) {
   exp(p);
   expect(fault::unreduced_into_nonlinear, "exp", "", "y");
 }
+TEST_F(Recording, LogSumExpNeedsFloatingPointNumbers) {
+  spec s = placed({b, i});
+  const value whole = in.input(element::i32, s);
+  EXPECT_TRUE(logsumexp(whole, i).ok());
+  s.unreduced.push_back("y");
+  s.combine = reduction::logsumexp;
+  EXPECT_TRUE(logsumexp(in.input(element::f32, s), i).ok());
+  in.input(element::i32, s);
+  expect(fault::not_floating, "logsumexp", "");
+}
 // Quotients of integers are truncated, and "or" has no differences: their parts do not add up.
 TEST_F(Recording, PartialIntegersIntoAQuotient) {
   spec s = placed({b, i});

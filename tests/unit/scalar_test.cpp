@@ -157,6 +157,24 @@ TEST(scalar, conversions_and_bool) {
   EXPECT_EQ((identity_of<reduction::max, double>), -std::numeric_limits<double>::infinity());
 }
 
+TEST(Scalar, LogOfSumOfExponentials) {
+  const auto both = [](double a, double b) { return combined<reduction::logsumexp>(a, b); };
+  constexpr double inf = std::numeric_limits<double>::infinity(), none = identity_of<reduction::logsumexp, double>;
+  for (const double a : {-800.0, -1.5, 0.0, 2.0, 800.0})
+    for (const double b : {-801.0, -1.5, 0.25, 800.0}) {
+      const double most = std::fmax(a, b), wanted = most + std::log(std::exp(a - most) + std::exp(b - most));
+      EXPECT_NEAR(both(a, b), wanted, 1e-15 * std::fmax(1.0, std::fabs(wanted)));
+      EXPECT_EQ(both(a, b), both(b, a));
+    }
+  EXPECT_EQ(none, -inf);
+  EXPECT_EQ(both(none, none), -inf);
+  EXPECT_EQ(both(none, 3), 3);
+  EXPECT_EQ(both(inf, -inf), inf);
+  EXPECT_EQ(both(inf, inf), inf);
+  EXPECT_TRUE(std::isnan(both(std::nan(""), 1)) && std::isnan(both(inf, std::nan(""))));
+  EXPECT_NEAR((combined<reduction::logsumexp>(1.0f, 2.0f)), 2.3132617f, 3e-7f);
+}
+
 /// Compares the kernels' function of one op of the list with the meaning that stands in the list.
 template <op Code, class T>
 int compare(const std::vector<T>& numbers) {

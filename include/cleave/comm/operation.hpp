@@ -43,12 +43,26 @@ MPI_User_function* sum_or_product(reduction r) {
   return r == reduction::sum ? &combine<reduction::sum, T> : &combine<reduction::prod, T>;
 }
 template <class T>
+[[gnu::cold]] void combine_logsumexp(void* in, void* inout, int* count, MPI_Datatype*) {
+  for (int i = 0; i < *count; ++i) as<T>(inout)[i] = combined<reduction::logsumexp>(as<T>(in)[i], as<T>(inout)[i]);
+}
+inline MPI_User_function* logsumexp_function(element e) {
+  switch (e) {
+    case element::bf16: return &combine_logsumexp<bfloat16>;
+    case element::f16: return &combine_logsumexp<half>;
+    case element::f32: return &combine_logsumexp<float>;
+    case element::f64: return &combine_logsumexp<double>;
+    default: return nullptr;
+  }
+}
+template <class T>
 MPI_User_function* max_or_min(reduction r) {
   return r == reduction::max ? &combine<reduction::max, T> : &combine<reduction::min, T>;
 }
 /// Null where MPI has the operation. 16-bit numbers are added in float and rounded. Integers of one byte wrap; the
 /// vector code of Open MPI saturates their sums (open-mpi/ompi#8045).
 inline MPI_User_function* own_function(reduction r, element e) {
+  if (r == reduction::logsumexp) return logsumexp_function(e);
   const bool chooses = r == reduction::max || r == reduction::min;
   switch (e) {
     case element::i8: return chooses ? nullptr : sum_or_product<std::int8_t>(r);
@@ -69,7 +83,7 @@ inline MPI_Op own_operation(reduction r, element e, MPI_User_function* function)
     MPI_Op operation;
   };
   static std::mutex one_at_a_time;
-  static kept_operation kept[4][underlying(element::c128) + 1];
+  static kept_operation kept[5][underlying(element::c128) + 1];
   const std::lock_guard<std::mutex> lock(one_at_a_time);
   kept_operation& k = kept[underlying(r)][underlying(e)];
   if (!k.made) check(MPI_Op_create(function, 1, &k.operation), "MPI_Op_create");
@@ -87,6 +101,8 @@ inline MPI_Op operation_of(reduction r, element e) {
     case reduction::max: return MPI_MAX;
     case reduction::min: return MPI_MIN;
     case reduction::prod: return e == element::boolean ? MPI_MIN : MPI_PROD;
+    // Only floating-point numbers have it.
+    case reduction::logsumexp: return MPI_OP_NULL;
   }
   return MPI_SUM;
 }

@@ -293,18 +293,23 @@ constexpr value softmax(operand x, dim_ref over) {
   return e / sum(e, over);
 }
 CLEAVE_LIFT(softmax)
-/// log(sum(exp(x))) over a dim, without overflow.
-constexpr value logsumexp(operand x, dim_ref over) {
+/// log(sum(exp(x))) over the given dims, or over all dims if none is given, without overflow and in one pass. Minus
+/// infinity over an empty range. Communication as for `sum`. Faults: dim_missing, not_for_complex.
+template <std::convertible_to<dim_ref>... D>
+constexpr value logsumexp(operand x, const D&... over) {
   const called_at user(x);
-  const value m = detail::largest(x.from, over);
-  return log(sum(exp(x - m), over)) + m;
+  if (x.from.ok() && !is_floating(x.from.in->at(x.from).type.element)) {
+    const value m = stop_gradient(max(x, over...));
+    return log(sum(exp(x - m), over...)) + m;
+  }
+  return x.from.in->reduce(reduction::logsumexp, x.from, detail::dims_of(over...), x.where);
 }
 CLEAVE_LIFT(logsumexp)
-/// log(softmax(x)) over a dim, without overflow.
+/// log(softmax(x)) over a dim, without overflow. Communication: if the dim is sharded, one number for each slice is
+/// reduced.
 constexpr value log_softmax(operand x, dim_ref over) {
   const called_at user(x);
-  const value shifted = x - detail::largest(x.from, over);
-  return shifted - log(sum(exp(shifted), over));
+  return x - logsumexp(x, over);
 }
 CLEAVE_LIFT(log_softmax)
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim. The variance is the mean of squared differences.

@@ -67,12 +67,103 @@ struct fold_sums {
       CLEAVE_INDEPENDENT
       for (int j = 0; j < vector_block; ++j) sum[j] = combined<How>(sum[j], line[i + j]);
     }
-    for (int j = 0; i < n; ++i, ++j) sum[j] = combined<How>(sum[j], line[i]);
+    for (int j = 0; j < n - i; ++j) sum[j] = combined<How>(sum[j], line[i + j]);
   }
   static T total(T (&sum)[vector_block]) {
     for (int half = vector_block / 2; half > 0; half /= 2)
       for (int j = 0; j < half; ++j) sum[j] = combined<How>(sum[j], sum[j + half]);
     return sum[0];
+  }
+  /// The result of a row, of one line, and of column j of n.
+  static T of_row(const void* sums) {
+    T sum[vector_block];
+    for (int j = 0; j < vector_block; ++j) sum[j] = as<T>(sums)[j];
+    return total(sum);
+  }
+  static T of_line(const T* line, std::int64_t n) {
+    T sum[vector_block];
+    for (int j = 0; j < vector_block; ++j) sum[j] = identity_of<How, T>;
+    add_line(sum, line, n);
+    return total(sum);
+  }
+  static T of_column(const void* sums, std::int64_t, std::int64_t j) { return as<T>(sums)[j]; }
+};
+
+/// log(sum(exp(x))) in one pass: the largest value so far, and sums of exp(value - largest), which are scaled when a
+/// larger one comes. A row has one largest value and vector_block sums; of columns, each has its own. The sums are
+/// behind the largest values, for which so many are counted.
+template <class T>
+struct fold_sums<T, reduction::logsumexp> {
+  static void start(void* sums, std::int64_t count) {
+    T *const most = as<T>(sums), *const sum = most + count;
+    for (std::int64_t j = 0; j < count; ++j) most[j] = identity_of<reduction::max, T>, sum[j] = 0;
+  }
+  static void add_rows(void* sums, const void* values, std::int64_t rows, std::int64_t n, std::int64_t apart) {
+    T* const kept = as<T>(sums);
+    T most = kept[0], sum[vector_block];
+    for (int j = 0; j < vector_block; ++j) sum[j] = kept[vector_block + j];
+    const T* line = as<T>(values);
+    for (std::int64_t row = 0; row < rows; ++row, line += apart) add_line(most, sum, line, n);
+    kept[0] = most;
+    for (int j = 0; j < vector_block; ++j) kept[vector_block + j] = sum[j];
+  }
+  static void add_columns(void* sums, const void* values, std::int64_t rows, std::int64_t n, std::int64_t apart) {
+    T *const most = as<T>(sums), *const sum = most + n;
+    const T* line = as<T>(values);
+    for (std::int64_t row = 0; row < rows; ++row, line += apart) {
+      std::int64_t i = 0;
+      for (; i + vector_block <= n; i += vector_block) {
+        CLEAVE_INDEPENDENT
+        for (int j = 0; j < vector_block; ++j) add(most[i + j], sum[i + j], line[i + j]);
+      }
+      for (; i < n; ++i) add(most[i], sum[i], line[i]);
+    }
+  }
+  static T of_row(const void* sums) { return total(as<T>(sums)[0], as<T>(sums) + vector_block); }
+  static T of_line(const T* line, std::int64_t n) {
+    T most = identity_of<reduction::max, T>, sum[vector_block]{};
+    add_line(most, sum, line, n);
+    return total(most, sum);
+  }
+  static T of_column(const void* sums, std::int64_t n, std::int64_t j) {
+    return as<T>(sums)[j] + scalar_op<op::log, T>::of(as<T>(sums)[n + j]);
+  }
+
+ private:
+  /// exp(x - from). Equal infinities have no difference.
+  static T grown(T x, T from) { return x == from ? T(1) : scalar_op<op::exp, T>::of(x - from); }
+  static void add(T& most, T& sum, T x) {
+    const T above = x > most ? x : most;
+    sum = sum * grown(most, above) + grown(x, above);
+    most = above;
+  }
+  static T total(T most, const T* sum) {
+    T all = 0;
+    for (int j = 0; j < vector_block; ++j) all += sum[j];
+    return most + scalar_op<op::log, T>::of(all);
+  }
+  /// In blocks that stay in the first cache between the two loops over each.
+  static void add_line(T& most, T (&sum)[vector_block], const T* line, std::int64_t n) {
+    constexpr std::int64_t block{fold_buffer_bytes / sizeof(T)};
+    for (; n > block; n -= block, line += block) add_block(most, sum, line, block);
+    add_block(most, sum, line, n);
+  }
+  static void add_block(T& most, T (&sum)[vector_block], const T* line, std::int64_t n) {
+    T large[vector_block];
+    for (int j = 0; j < vector_block; ++j) large[j] = most;
+    fold_sums<T, reduction::max>::add_line(large, line, n);
+    const T above = fold_sums<T, reduction::max>::total(large), scale = grown(most, above);
+    for (int j = 0; j < vector_block; ++j) sum[j] *= scale;
+    most = above;
+    std::int64_t i = 0;
+    // Of an infinite largest value there is no difference.
+    if (above - above != 0)
+      for (; i < n; ++i) sum[0] += grown(line[i], above);
+    for (; i + vector_block <= n; i += vector_block) {
+      CLEAVE_INDEPENDENT
+      for (int j = 0; j < vector_block; ++j) sum[j] += scalar_op<op::exp, T>::of(line[i + j] - above);
+    }
+    for (int j = 0; j < n - i; ++j) sum[j] += scalar_op<op::exp, T>::of(line[i + j] - above);
   }
 };
 
@@ -80,24 +171,16 @@ template <class T, reduction How, class Out>
 struct fold_results {
   using sums_type = fold_sums<T, How>;
 
-  static void finish_row(const void* sums, void* out) {
-    T sum[vector_block];
-    for (int j = 0; j < vector_block; ++j) sum[j] = as<T>(sums)[j];
-    *as<Out>(out) = convert<Out>(sums_type::total(sum));
-  }
+  static void finish_row(const void* sums, void* out) { *as<Out>(out) = convert<Out>(sums_type::of_row(sums)); }
   static void reduce_rows(const void* values, std::int64_t results, std::int64_t n, std::int64_t apart, void* out,
                           std::int64_t out_apart) {
     const T* line = as<T>(values);
     Out* to = as<Out>(out);
-    for (std::int64_t result = 0; result < results; ++result, line += apart, to += out_apart) {
-      T sum[vector_block];
-      for (int j = 0; j < vector_block; ++j) sum[j] = identity_of<How, T>;
-      sums_type::add_line(sum, line, n);
-      *to = convert<Out>(sums_type::total(sum));
-    }
+    for (std::int64_t result = 0; result < results; ++result, line += apart, to += out_apart)
+      *to = convert<Out>(sums_type::of_line(line, n));
   }
   static void finish_columns(const void* sums, std::int64_t n, void* out, std::int64_t step) {
-    for (std::int64_t j = 0; j < n; ++j) as<Out>(out)[j * step] = convert<Out>(as<T>(sums)[j]);
+    for (std::int64_t j = 0; j < n; ++j) as<Out>(out)[j * step] = convert<Out>(sums_type::of_column(sums, n, j));
   }
 };
 

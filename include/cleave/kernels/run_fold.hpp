@@ -4,6 +4,7 @@
 
 #include <cleave/kernels/fold.hpp>
 #include <cleave/kernels/lines.hpp>
+#include <cleave/kernels/single_terms.hpp>
 #include <cleave/storage/as.hpp>
 
 #include <cstring>
@@ -53,6 +54,8 @@ struct fold_functions {
   lines_function lines = nullptr;
   /// Lines along results, with strides that are known at run time; null where the expression does not permit it.
   lines_function strided_lines = nullptr;
+  /// The sums of lines that have one term each, else null.
+  lines_function single_terms = nullptr;
   /// How results, and pieces of results, are added up.
   const fold_arithmetic* results = nullptr;
   const fold_arithmetic* pieces = nullptr;
@@ -88,6 +91,9 @@ inline constexpr fold_functions fold_functions_of = [] {
     f.lines = &compute_lines<Expression, T>;
     if constexpr (InnerFolded && Expression::indices == 0)
       f.strided_lines = &compute_lines<typename striding<Expression>::type, T>;
+    if constexpr (How == reduction::sum && InnerFolded && Expression::indices > 0)
+      if constexpr (detail::single_term<Expression>::found)
+        f.single_terms = &detail::compute_single_terms<Expression, T>;
   }
   return f;
 }();
@@ -138,15 +144,37 @@ struct fold_work {
       for (int k = 0; k < l.walked; ++k) offset[k] += b.rows * b.apart[k];
     }
   }
+  /// Computes lines that have one term each, some at a time: `use(rows)`, with the terms in `m`.
+  template <class Use>
+  void compute_terms(line_block b, memory& m, const Use& use) const {
+    const std::int64_t room = fold_buffer_bytes / f.computed_bytes;
+    std::int64_t offset[max_walked];
+    for (int k = 0; k < l.walked; ++k) offset[k] = b.offset[k];
+    b.offset = offset;
+    b.out = m.values;
+    for (std::int64_t left = b.rows; left > 0; left -= b.rows) {
+      b.rows = room < left ? room : left;
+      f.single_terms(b);
+      use(b.rows);
+      for (int k = 0; k < l.walked; ++k) offset[k] += b.rows * b.apart[k];
+    }
+  }
   /// Adds lines to one result, whose sums are in `m`.
   void add_rows(const line_block& b, memory& m) const {
     if (b.begin == b.end) return;
+    if (f.single_terms != nullptr)
+      return compute_terms(b, m, [&](std::int64_t rows) { add.add_rows(m.sums, m.values, 1, rows, rows); });
     if (f.plain) return add.add_rows(m.sums, loaded(b), b.rows, b.end - b.begin, b.apart[0]);
     compute(b, f.lines, m, [&](std::int64_t rows, std::int64_t n) { add.add_rows(m.sums, m.values, rows, n, n); });
   }
   /// Lines each of which is a result.
   void reduce_rows(const line_block& b, char* out, std::int64_t apart, memory& m) const {
     const std::int64_t n = b.end - b.begin;
+    if (f.single_terms != nullptr)
+      return compute_terms(b, m, [&](std::int64_t rows) {
+        add.reduce_rows(m.values, rows, 1, 1, out, apart);
+        out += rows * apart * bytes;
+      });
     if (f.plain || n == 0) return add.reduce_rows(n == 0 ? m.values : loaded(b), b.rows, n, b.apart[0], out, apart);
     if (n * f.computed_bytes <= fold_buffer_bytes) {
       compute(b, f.lines, m, [&](std::int64_t rows, std::int64_t) {

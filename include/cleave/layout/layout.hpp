@@ -14,11 +14,12 @@ namespace cleave::inline v0 {
 /// The largest number of dims of a tensor.
 inline constexpr int max_rank = 8;
 
-/// How the partial values on the devices of an axis combine into the value.
-enum class reduction : std::uint8_t { sum, max, min, prod };
+/// How the partial values on the devices of an axis combine into the value. `logsumexp` is log(sum(exp(x))), of
+/// floating-point numbers.
+enum class reduction : std::uint8_t { sum, max, min, prod, logsumexp };
 
 constexpr std::string_view name_of(reduction r) {
-  constexpr enum_table<reduction, std::string_view, 4> names{{"sum", "max", "min", "prod"}};
+  constexpr enum_table<reduction, std::string_view, 5> names{{"sum", "max", "min", "prod", "logsumexp"}};
   return names[r];
 }
 

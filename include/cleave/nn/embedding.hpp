@@ -18,10 +18,10 @@ constexpr value unembedding(operand x, operand table, dim_ref embed) { return do
 CLEAVE_LIFT(unembedding)
 
 /// -log of the probability that softmax gives to each label, from scores along the vocabulary. Communication: if the
-/// vocabulary is sharded, three numbers for each label are reduced (maximum, sum of exponentials, score of the label),
-/// never the scores. `smoothing` is the share of the probability that is spread evenly over all words (Szegedy et al.
-/// 2016). Labels have an integer element type and the dims of the scores except the vocabulary. Faults: not_an_index,
-/// label_dims_differ, dim_missing.
+/// vocabulary is sharded, two numbers for each label are reduced (logsumexp, score of the label), never the scores.
+/// `smoothing` is the share of the probability that is spread evenly over all words (Szegedy et al. 2016). Labels have
+/// an integer element type and the dims of the scores except the vocabulary. Faults: not_an_index, label_dims_differ,
+/// dim_missing.
 constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary, double smoothing = 0) {
   const called_at user(scores);
   const value& s = scores.from;

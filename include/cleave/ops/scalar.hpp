@@ -398,6 +398,16 @@ struct random_op {
   }
 };
 
+namespace detail {
+/// log(exp(a) + exp(b)), the same bits in both orders. Infinities, and two equal numbers, have no difference.
+template <class T>
+CLEAVE_FUNCTION inline T log_of_sum(T a, T b) {
+  if (a == b) return a + T(0.6931471805599453);
+  const T most = a > b ? a : b, least = a > b ? b : a;
+  return most + scalar_op<op::log, T>::of(T(1) + scalar_op<op::exp, T>::of(least - most));
+}
+} // namespace detail
+
 /// How two partial values of a reduction combine. 16-bit numbers are rounded each time: kernels combine their floats.
 template <reduction How, class T>
 CLEAVE_FUNCTION inline T combined(T a, T b) {
@@ -405,7 +415,8 @@ CLEAVE_FUNCTION inline T combined(T a, T b) {
   else if constexpr (How == reduction::sum) return scalar_op<op::add, T>::of(a, b);
   else if constexpr (How == reduction::max) return scalar_op<op::maximum, T>::of(a, b);
   else if constexpr (How == reduction::min) return scalar_op<op::minimum, T>::of(a, b);
-  else return scalar_op<op::mul, T>::of(a, b);
+  else if constexpr (How == reduction::prod) return scalar_op<op::mul, T>::of(a, b);
+  else return detail::log_of_sum(a, b);
 }
 
 namespace detail {
@@ -415,7 +426,8 @@ constexpr T make_identity() {
   using limits = std::numeric_limits<computed<T>>;
   if constexpr (How == reduction::sum) return T(0);
   else if constexpr (How == reduction::prod) return T(1);
-  else if constexpr (How == reduction::max) return T(limits::has_infinity ? -limits::infinity() : limits::lowest());
+  else if constexpr (How == reduction::max || How == reduction::logsumexp)
+    return T(limits::has_infinity ? -limits::infinity() : limits::lowest());
   else return T(limits::has_infinity ? limits::infinity() : limits::max());
 }
 

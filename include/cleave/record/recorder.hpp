@@ -238,6 +238,7 @@ class recorder : public graph_writer {
     const tensor_type t = n.type;
     if (is_complex(t.element) && (how == reduction::max || how == reduction::min))
       return fail(fault::not_for_complex, name_of(how), where);
+    if (how == reduction::logsumexp && !is_floating(t.element)) return fail(fault::not_floating, name_of(how), where);
     if (!passes_partials(n)) return {this, no_node};
     n.type = {};
     n.type.element = t.element;

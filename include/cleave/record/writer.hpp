@@ -241,6 +241,10 @@ class graph_writer {
         l.append(i, made_.mesh.find(name));
       }
     }
+    if (!s.unreduced.empty() && s.combine == reduction::logsumexp && !is_floating(t.element)) {
+      refuse(fault::not_floating, name_of(s.combine), where);
+      return false;
+    }
     for (std::string_view name : s.unreduced) {
       if (!use(name, used, op, where, {})) return false;
       l.set_partial(l.unreduced() | axis_bit(made_.mesh.find(name)), s.combine);

@@ -27,6 +27,7 @@ constexpr void adjoint_of_reduction(reverse_context& c, std::size_t v, const nod
       const value share = apply(op::div, g, summed(apply.cast(hit, e)));
       return c.add(n.in[0], apply(op::select, hit, share, apply.number(0, e)), n.where);
     }
+    case reduction::logsumexp: return c.add(n.in[0], apply(op::mul, g, apply(op::exp, apply(op::sub, x, r))), n.where);
     case reduction::prod: {
       // The product of the others, by division where nothing is zero.
       const value zero = apply(op::equal, x, apply.number(0, e));

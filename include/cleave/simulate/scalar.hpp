@@ -143,7 +143,12 @@ inline void run_reference(const user_entry& user, std::span<const reference_shar
 
 /// How two partial values combine.
 inline double combined(reduction how, element e, double a, double b) {
-  constexpr enum_table<reduction, op, 4> codes{{op::add, op::maximum, op::minimum, op::mul}};
+  if (how == reduction::logsumexp) {
+    const double most = a > b ? a : b;
+    return stored(e, std::isinf(most) && a == a && b == b ? most
+                                                          : most + std::log(std::exp(a - most) + std::exp(b - most)));
+  }
+  constexpr enum_table<reduction, op, 5> codes{{op::add, op::maximum, op::minimum, op::mul, op::input}};
   return applied(codes[how], e, a, b);
 }
 
@@ -151,7 +156,7 @@ inline double combined(reduction how, element e, double a, double b) {
 inline double identity_of(reduction how, element e) {
   if (how == reduction::sum) return 0;
   if (how == reduction::prod) return 1;
-  if (how == reduction::max) return lowest_of(e);
+  if (how == reduction::max || how == reduction::logsumexp) return lowest_of(e);
   if (is_floating(e)) return std::numeric_limits<double>::infinity();
   const std::int64_t width = e == element::boolean ? 1 : 8 * size_of(e);
   return std::exp2(is_signed_integer(e) ? width - 1 : width) - 1;

@@ -42,11 +42,13 @@ struct conversion<Kokkos::complex<R>, Kokkos::complex<From>> {
   }
 };
 
-/// Neither is ever asked for: complex numbers have no order.
+/// None of them is ever asked for: complex numbers have no order.
 template <class R>
 inline constexpr Kokkos::complex<R> identity_of<reduction::max, Kokkos::complex<R>> = R(0);
 template <class R>
 inline constexpr Kokkos::complex<R> identity_of<reduction::min, Kokkos::complex<R>> = R(0);
+template <class R>
+inline constexpr Kokkos::complex<R> identity_of<reduction::logsumexp, Kokkos::complex<R>> = R(0);
 
 template <op Code, class R>
 struct scalar_op<Code, Kokkos::complex<R>> {

@@ -33,6 +33,7 @@ inline void fill_identity(void* at, std::int64_t elements, element e, reduction 
     T value{};
     switch (how) {
       case reduction::sum: value = identity_of<reduction::sum, T>; break;
+      case reduction::logsumexp:
       case reduction::max: value = identity_of<reduction::max, T>; break;
       case reduction::min: value = identity_of<reduction::min, T>; break;
       case reduction::prod: value = identity_of<reduction::prod, T>; break;

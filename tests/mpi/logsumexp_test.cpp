@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+#include <cleave/nn/embedding.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+// The reduction logsumexp, and sums that have one term a row.
+
+namespace {
+
+inline constexpr cleave::axis<"ranks"> line;
+inline constexpr cleave::mesh mesh{line};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+
+template <class T>
+using by_rows = cleave::tensor<T, mesh(row / line, col)>;
+template <class T>
+using by_columns = cleave::tensor<T, mesh(row, col / line)>;
+template <class T>
+using column = cleave::tensor<T, mesh(row)>;
+template <class T>
+using number = cleave::tensor<T, mesh()>;
+using partial = cleave::tensor<double, mesh(row, cleave::unreduced<cleave::reduction::logsumexp>(line))>;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+cleave::grid grid_of_all() { return cleave::grid(mesh, MPI_COMM_WORLD, {support::ranks()}); }
+/// From small to large along a row, so that larger values keep coming; some rows are large, some have infinities.
+double x_at(std::int64_t i, std::int64_t j) {
+  if (i % 7 == 3) return -infinity;
+  if (i % 7 == 4) return j == 1031 ? infinity : 1;
+  if (i % 7 == 5) return j < 2050 ? -infinity : 2.5;
+  return 0.02 * static_cast<double>(j) + std::sin(static_cast<double>(7 * i + j)) + (i % 7 == 6 ? 3000.0 : 0.0);
+}
+template <class Tensor>
+void fill(const Tensor& t) {
+  t.fill_by([](const auto& at) { return x_at(static_cast<std::int64_t>(at[0]), static_cast<std::int64_t>(at[1])); });
+}
+/// By the definition, after the largest value is taken off.
+template <class At>
+double expected(std::int64_t n, const At& at) {
+  double most = -infinity, sum = 0;
+  for (std::int64_t j = 0; j < n; ++j) most = std::max(most, at(j));
+  if (std::isinf(most)) return most;
+  for (std::int64_t j = 0; j < n; ++j) sum += std::exp(at(j) - most);
+  return most + std::log(sum);
+}
+double expected_row(std::int64_t i, std::int64_t n) {
+  return expected(n, [&](std::int64_t j) { return x_at(i, j); });
+}
+void expect_close(double got, double wanted, double tolerance, std::int64_t i) {
+  if (std::isinf(wanted)) EXPECT_EQ(got, wanted) << i;
+  else EXPECT_NEAR(got, wanted, tolerance * std::fmax(1.0, std::fabs(wanted))) << i;
+}
+
+constexpr cleave::function of_rows([](auto x) { return logsumexp(x, col); });
+constexpr cleave::function of_shifted_rows([](auto x) { return logsumexp(x + 1.0, col); });
+constexpr cleave::function of_columns([](auto x) { return logsumexp(x, row); });
+constexpr cleave::function of_all([](auto x) { return logsumexp(x); });
+
+template <class T, class Tensor>
+void expect_rows(std::int64_t rows, std::int64_t cols, double tolerance) {
+  const cleave::grid g = grid_of_all();
+  Tensor x(g, {rows, cols});
+  column<T> y(g, {rows}), z(g, {rows});
+  fill(x);
+  y = of_rows(x);
+  z = of_shifted_rows(x);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    expect_close(static_cast<double>(y.data()[i]), expected_row(i, cols), tolerance, i);
+    expect_close(static_cast<double>(z.data()[i]), expected_row(i, cols) + 1, tolerance, i);
+  }
+}
+
+TEST(logsumexp, of_rows) {
+  for (const std::int64_t cols : {1, 15, 16, 2047, 2051, 9000}) {
+    expect_rows<float, by_columns<float>>(14, cols, 4e-6);
+    expect_rows<double, by_columns<double>>(14, cols, 1e-14);
+  }
+  expect_rows<double, by_rows<double>>(30, 700, 1e-14);
+  // Lines along the results, and pieces of few results.
+  expect_rows<double, by_rows<double>>(300, 5, 1e-14);
+  expect_rows<double, by_columns<double>>(2, 60000, 1e-14);
+}
+TEST(logsumexp, of_columns_and_of_all) {
+  const cleave::grid g = grid_of_all();
+  for (const std::int64_t rows : {3, 40}) {
+    const std::int64_t cols = 2100;
+    by_rows<double> x(g, {rows, cols});
+    cleave::tensor<double, mesh(col)> y(g, {cols});
+    number<double> all(g, {});
+    fill(x);
+    y = of_columns(x);
+    all = of_all(x);
+    for (std::int64_t j = 0; j < cols; ++j)
+      expect_close(y.data()[j], expected(rows, [&](std::int64_t i) { return x_at(i, j); }), 1e-14, j);
+    const double wanted = expected(rows * cols, [&](std::int64_t k) { return x_at(k / cols, k % cols); });
+    expect_close(all.item(), wanted, 1e-13, rows);
+  }
+}
+TEST(logsumexp, nan_propagates) {
+  const cleave::grid g = grid_of_all();
+  by_columns<float> x(g, {4, 3000});
+  column<float> y(g, {4});
+  x.fill_by([](const auto& at) { return at[0] == 2 && at[1] == 2999 ? std::nanf("") : 1.0f; });
+  y = of_rows(x);
+  EXPECT_TRUE(std::isnan(y.data()[2]));
+  EXPECT_NEAR(y.data()[1], 1 + std::log(3000.0), 1e-5);
+}
+TEST(logsumexp, is_reduced_once) {
+  static constexpr auto plan = cleave::plan<column<float>(by_columns<float>)>(of_rows);
+  static_assert(plan.count(cleave::kind::all_reduce) == 1 && plan.collectives() == 1);
+}
+TEST(logsumexp, of_partial_values) {
+  const cleave::grid g = grid_of_all();
+  partial p(g, {1000});
+  column<double> y(g, {1000});
+  const double mine = 0.5 * support::rank();
+  for (std::int64_t i = 0; i < 1000; ++i) p.data()[i] = mine + static_cast<double>(i);
+  y = p;
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    const double wanted = static_cast<double>(i) +
+                          expected(support::ranks(), [](std::int64_t r) { return 0.5 * static_cast<double>(r); });
+    EXPECT_NEAR(y.data()[i], wanted, 1e-12);
+  }
+}
+
+constexpr cleave::function of_labels([](auto x, auto labels) { return sum(x * cleave::one_hot(labels, col), col); });
+constexpr cleave::function of_all_labels([](auto x, auto labels) { return sum(cleave::one_hot(labels, col) * x); });
+
+TEST(single_terms, are_those_of_the_labels) {
+  const cleave::grid g = grid_of_all();
+  for (const std::int64_t rows : {3, 5000}) {
+    const std::int64_t cols = 37;
+    by_columns<float> x(g, {rows, cols});
+    cleave::tensor<int, mesh(row)> labels(g, {rows});
+    column<float> y(g, {rows});
+    number<float> all(g, {});
+    const auto value = [](std::int64_t i, std::int64_t j) { return static_cast<float>((3 * i + j) % 11); };
+    // Some labels are no class.
+    const auto label = [&](std::int64_t i) { return static_cast<int>(i * 5 % (cols + 2)) - 1; };
+    x.fill_by(
+        [&](const auto& at) { return value(static_cast<std::int64_t>(at[0]), static_cast<std::int64_t>(at[1])); });
+    labels.fill_by([&](const auto& at) { return label(static_cast<std::int64_t>(at[0])); });
+    y = of_labels(x, labels);
+    all = of_all_labels(x, labels);
+    float total = 0;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const int k = label(i);
+      const float wanted = k >= 0 && k < cols ? value(i, k) : 0;
+      EXPECT_EQ(y.data()[i], wanted) << i;
+      total += wanted;
+    }
+    EXPECT_EQ(all.item(), total);
+  }
+}
+
+constexpr cleave::function slope(cleave::grad(cleave::function([](auto x, auto labels) {
+  return mean(cleave::nn::cross_entropy(x, labels, col));
+})));
+
+TEST(single_terms, gradient_of_cross_entropy) {
+  const cleave::grid g = grid_of_all();
+  const std::int64_t rows = 11, cols = 300;
+  by_columns<double> x(g, {rows, cols}), d(g, {rows, cols});
+  cleave::tensor<int, mesh(row)> labels(g, {rows});
+  const auto at_ij = [](std::int64_t i, std::int64_t j) { return std::sin(static_cast<double>(i * 300 + j)); };
+  x.fill_by([&](const auto& at) { return at_ij(static_cast<std::int64_t>(at[0]), static_cast<std::int64_t>(at[1])); });
+  labels.fill_by([](const auto& at) { return static_cast<int>(at[0] * 29); });
+  d = slope(x, labels);
+  const std::vector<double> got = d.to_global();
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const double total = expected(cols, [&](std::int64_t j) { return at_ij(i, j); });
+    for (std::int64_t j = 0; j < cols; ++j) {
+      const double wanted = std::exp(at_ij(i, j) - total) - (j == i * 29 ? 1 : 0);
+      ASSERT_NEAR(got[static_cast<std::size_t>(i * cols + j)], wanted / static_cast<double>(rows), 1e-13);
+    }
+  }
+}
+
+} // namespace
