@@ -184,9 +184,7 @@ TEST(MovesNoMoreThanGspmd, WhatSeveralReadersMoveIsMovedOnceForAllOfThem) {
   const auto greatest = [&](values v) { return top_k(v[0], row, three).first; };
   EXPECT_EQ(bytes_of(greatest, {laid_out({{row, {x}}, {column}})}, laid_out({{three}, {column, {x}}})), all_to_all);
   // Three reductions of the same rows, and differences from them.
-  const auto softest = [](values v) {
-    return max(log_softmax(log_softmax(log_softmax(v[0], row), row), row), row);
-  };
+  const auto softest = [](values v) { return max(log_softmax(log_softmax(log_softmax(v[0], row), row), row), row); };
   EXPECT_EQ(bytes_of(softest, {laid_out({{row, {x}}, {column}})}, laid_out({{column, {x}}})), all_to_all);
 }
 TEST(MovesNoMoreThanGspmd, WhatLiesBetweenWindowsIsNotMoved) {
