@@ -97,6 +97,31 @@ constexpr void become_zeros(graph& to, node& n) {
   n = made;
 }
 
+/// Whether a product sums over all dims of both operands, in the same order.
+constexpr bool is_inner_product(const graph& g, const node& n) {
+  if (n.code != op::dot || n.over == 0 || n.type.rank != 0) return false;
+  return g.nodes[n.in[0]].type == g.nodes[n.in[1]].type;
+}
+/// Appends the products of the elements, whose sum the inner product becomes: it is computed in the pass of what gives
+/// its operands, and runs in bands with what reads them.
+constexpr void become_sum(graph& to, node& n) {
+  node products;
+  products.code = op::mul;
+  products.type = to.nodes[n.in[0]].type;
+  products.arity = 2;
+  products.in = n.in;
+  products.where = n.where;
+  products.origin = n.origin;
+  products.gradient = n.gradient;
+  products.loop = n.loop;
+  n.code = op::reduce;
+  n.combine = reduction::sum;
+  n.arity = 1;
+  n.in[0] = narrowed(to.nodes.size());
+  n.in[1] = no_node;
+  to.nodes.push_back(products);
+}
+
 /// The nodes that some result needs, and those without which the loops that run would not be themselves.
 constexpr indexed_vector<std::uint8_t> live_nodes(const graph& from) {
   const std::size_t count = from.nodes.size();
@@ -186,6 +211,13 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
     if (detail::takes_nothing(to, n)) {
       to.nodes.reserve(to.nodes.size() + 1 + count - v);
       detail::become_zeros(to, n);
+      kept = to.nodes.data();
+      ++made;
+      rewritten = true;
+    }
+    if (detail::is_inner_product(to, n)) {
+      to.nodes.reserve(to.nodes.size() + 1 + count - v);
+      detail::become_sum(to, n);
       kept = to.nodes.data();
       ++made;
       rewritten = true;

@@ -185,6 +185,14 @@ constexpr bool is_updated(const emission& e, std::size_t next) {
   const std::size_t from = e.p.values[next].in[0];
   return e.p.values[from].updates && e.m.of[from] == e.m.of[next];
 }
+/// Whether a carried value becomes one that has memory of its own, which nothing changes that is computed meanwhile.
+constexpr bool is_copied(const emission& e, std::size_t next) {
+  const std::size_t from = e.p.values[next].in[0];
+  if (e.f.fused[from] != 0) return false;
+  for (const partitioned_value& v : e.p.values)
+    if (v.origin == origin::next && e.m.of[v.in[1]] == e.m.of[from]) return false;
+  return true;
+}
 constexpr void emit_mark(emission& e, step_kind what, std::uint8_t loop, std::size_t steering) {
   step s;
   s.kind = what;
@@ -211,9 +219,12 @@ constexpr void emit_stretch(emission& e, std::size_t begin, std::size_t end, std
       if (values[j].loop == loop) emit_step(e, j);
     emit_mark(e, step_kind::loop_begin, inner, e.p.iterations[inner]);
     emit_stretch(e, i, last + 1, inner);
-    // Carried values go on when nothing reads them any more.
-    for (std::size_t j = i; j <= last; ++j)
-      if (values[j].loop == inner && values[j].origin == origin::next && !is_updated(e, j)) emit_step(e, j);
+    // Carried values go on when nothing reads them any more, and what only changes memory last.
+    for (const bool copied : {false, true})
+      for (std::size_t j = i; j <= last; ++j)
+        if (values[j].loop == inner && values[j].origin == origin::next && !is_updated(e, j) &&
+            is_copied(e, j) == copied)
+          emit_step(e, j);
     emit_mark(e, step_kind::loop_end, inner, e.p.until[inner]);
     i = last;
   }

@@ -293,16 +293,24 @@ constexpr bool take_member(const fusing& s, expression& e, std::size_t i) {
   return e.fits();
 }
 
-/// What a carried value becomes may be computed straight into its memory, element by element; from no other one, which
-/// may have gone on already.
+/// The value that a carried value becomes.
+constexpr std::size_t next_of(const partitioned& p, std::size_t carried) {
+  for (std::size_t i = carried + 1; i < p.values.size(); ++i)
+    if (p.values[i].origin == origin::next && p.values[i].in[1] == carried) return i;
+  return none;
+}
+/// What a carried value becomes may be computed straight into its memory, element by element; from no other one that
+/// may have gone on already: they go on in their order.
 constexpr bool keeps_iterations_apart(const fusing& s, std::size_t step, const expression& e) {
   const partitioned_value& writer = s.values[step];
   if (writer.origin != origin::next) return true;
   for (std::size_t l : e.loads) {
     // Neighbours of an element are gone where they were written before it.
     const bool around = s.reads_halo(l);
-    const partitioned_value& root = s.values[root_of(s.p, around ? s.values[s.values[l].in[0]].in[0] : l)];
+    const std::size_t at = root_of(s.p, around ? s.values[s.values[l].in[0]].in[0] : l);
+    const partitioned_value& root = s.values[at];
     if (!is_carried(s.in, root) || s.in.node_at(root.node).of != s.in.node_at(writer.node).of) continue;
+    if (const std::size_t next = next_of(s.p, at); !around && next != none && next > step) continue;
     const partitioned_value& loaded = s.values[l];
     if (around || l != writer.in[1] || loaded.type != writer.type || loaded.where != writer.where) return false;
   }
