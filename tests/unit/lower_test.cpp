@@ -255,6 +255,50 @@ TEST(Lower, RangesOfIndicesAreNotMasksInMemory) {
   EXPECT_EQ(inside[1]->in[0], inside[0]->out);
 }
 
+TEST(Lower, CarriedValuesGoOnBeforeThoseThatTheirStepReads) {
+  const auto maps_in_loop = [](bool reads_later) {
+    lowered l;
+    const value v = l.input({{batch, x}, {embed, ""}}), w = l.input({{batch, x}, {embed, ""}});
+    const auto last = repeat_times(4, std::array{v, w, v * 2.0f}, [&](const auto& s) {
+      const value turned = sin(s[1]), of_both = s[0] + 3.0f * s[2];
+      if (reads_later) return std::array{of_both, turned, turned * s[2]};
+      return std::array{turned * s[0], turned, of_both};
+    });
+    l.output(last[0] + last[1] * last[2], {{batch, x}, {embed, ""}});
+    l.choose_strategies();
+    const program p = allocate(l.emit_all());
+    EXPECT_TRUE(verify(p));
+    std::vector<std::size_t> ops;
+    for (const step& s : p.steps)
+      if (s.in_loop != 0 && s.kind == step_kind::map) ops.push_back(s.ops);
+    return ops;
+  };
+  // sin; s[0] + 3 s[2], while s[2] is as it was; what s[2] becomes; and last the copy of the sine, which is none when
+  // the program runs, since nothing needs the memory of the sine any more.
+  const std::vector<std::size_t> in_order = maps_in_loop(true);
+  ASSERT_EQ(in_order.size(), 4u);
+  EXPECT_EQ(in_order[1], 5u);
+  EXPECT_EQ(in_order.back(), 1u);
+  // Here s[0] has gone on when s[2] does: what reads both is computed before.
+  EXPECT_EQ(maps_in_loop(false).size(), 5u);
+}
+
+TEST(Lower, InnerProductsAreSumsOfProducts) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}}), w = l.input({{batch, x}, {embed, ""}});
+  l.output(dot(sin(v), w, batch, embed) * dot(sin(v), w, batch, embed), {});
+  l.choose_strategies();
+  const program p = allocate(l.emit_all());
+  EXPECT_EQ(step_of(p.steps, step_kind::gemm), none);
+  EXPECT_EQ(std::ranges::count(p.steps, step_kind::fold, &step::kind), 1);
+  // Over some dims it is a product.
+  lowered some;
+  const value a = some.input({{batch, x}, {embed, ""}});
+  some.output(dot(a, a, embed), {{batch, x}});
+  some.choose_strategies();
+  EXPECT_NE(step_of(allocate(some.emit_all()).steps, step_kind::gemm), none);
+}
+
 TEST(Lower, StencilsOfComputedValuesKeepTheirShard) {
   lowered l;
   const value v = exp(l.input({{batch, x}, {embed, y}}));
