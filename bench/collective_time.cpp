@@ -34,11 +34,11 @@ class bound {
   void operator()(const buffer& in, buffer& out) { move_->run(in.data(), out.data(), {memory_.data(), host_.data()}); }
 
  private:
-  explicit bound(std::unique_ptr<cleave::comm::bound_move> move)
+  explicit bound(cleave::owned<cleave::comm::bound_move> move)
       : move_(std::move(move)), memory_(static_cast<std::size_t>(move_->needs().memory) + 64),
         host_(static_cast<std::size_t>(move_->needs().host) + 64) {}
 
-  std::unique_ptr<cleave::comm::bound_move> move_;
+  cleave::owned<cleave::comm::bound_move> move_;
   std::vector<char> memory_, host_;
 };
 

@@ -13,7 +13,7 @@ namespace cleave::inline v0::detail {
 class reverse_pass {
  public:
   /// Derivatives by `wanted`, which are nodes of op::identity that stand for the variables.
-  constexpr reverse_pass(recorder& recording, std::span<const value> wanted)
+  constexpr reverse_pass(recorder& recording, indexed_span<const value> wanted)
       : in_(recording), c_(recording), regions_(c_) {
     for (const value& w : wanted)
       if (w.ok()) c_.set_depends(w.id);
@@ -25,8 +25,8 @@ class reverse_pass {
   reverse_pass& operator=(const reverse_pass&) = delete;
 
   /// Records the backward pass from the cotangents of some results; the cotangent of every wanted value, in its type.
-  constexpr indexed_vector<value> run(std::span<const value> results, std::span<const value> seeds,
-                                      std::span<const value> wanted) {
+  constexpr indexed_vector<value> run(indexed_span<const value> results, indexed_span<const value> seeds,
+                                      indexed_span<const value> wanted) {
     for (std::size_t i = 0; i < results.size(); ++i) c_.add(results[i].id, seeds[i], c_.node_at(results[i].id).where);
     outer_loop_ = in_.recording();
     sweep(c_.count(), 0, outer_loop_);

@@ -115,8 +115,8 @@ class special_regions {
   }
 
   // No conditional expression: g++ 12 destroys its vectors too early in constant evaluation.
-  constexpr indexed_vector<value> cotangents_by_rule(const recorder::region& r, std::span<const value> residuals,
-                                                     std::span<const value> given) {
+  constexpr indexed_vector<value> cotangents_by_rule(const recorder::region& r, indexed_span<const value> residuals,
+                                                     indexed_span<const value> given) {
     if (r.backward == nullptr) return recorded_ahead(r, given);
     const node& made = in_.at({&in_, in_.at(r.results.front()).in[0]});
     const auto before = in_.derive({made.gradient ? made.origin : made.code, true});
@@ -125,7 +125,7 @@ class special_regions {
     return back;
   }
   /// The cotangents of the arguments, as they were recorded with the region.
-  constexpr indexed_vector<value> recorded_ahead(const recorder::region& r, std::span<const value> given) {
+  constexpr indexed_vector<value> recorded_ahead(const recorder::region& r, indexed_span<const value> given) {
     for (std::size_t i = 0; i < given.size(); ++i)
       if (!given[i].ok()) return indexed_vector<value>(r.cotangents.size(), given[i]);
     const reverse_context::loop_table loops = c_.recomputed_loops();

@@ -297,7 +297,7 @@ class exchange final : public bound_exchange {
       close(out, to.device, true);
     }
   }
-  static std::span<const std::int64_t> known_span(const offsets& known) { return {known.begin(), known.end()}; }
+  static indexed_span<const std::int64_t> known_span(const offsets& known) { return {known.begin(), known.end()}; }
   static box_copy copy_of(const exchange_piece& p, std::int64_t base) {
     return make_copy(p.extents, p.from, p.from_offset, p.to, base + p.to_offset);
   }

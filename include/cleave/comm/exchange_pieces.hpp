@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/exchange_spec.hpp>
 #include <cleave/storage/box.hpp>
 
-#include <span>
 #include <utility>
 
 // Which elements of which shard become which elements of another one: from maps, sizes and layouts alone, so that a
@@ -168,7 +168,7 @@ class filler {
 
 /// How the device at these coordinates fills a part of its buffer from an operand.
 inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at,
-                       std::span<const std::int64_t> offsets) {
+                       indexed_span<const std::int64_t> offsets) {
   detail::filler fill(e, operand, part, at);
   if (e.is_region())
     for (std::size_t m = 0; m < e.region.size(); ++m) fill.add_region_dim(e.region[m], digit_of(part, m));

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/owned.hpp>
 #include <cleave/comm/agreement.hpp>
 #include <cleave/comm/grid_node.hpp>
 #include <cleave/graph/graph.hpp>
@@ -15,7 +17,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -98,7 +99,8 @@ class grid_state {
     double mine[3] = {c.calls ? 1.0 : 0.0, c.nans ? 1.0 : 0.0, c.time_limit}, all[3] = {};
     guarded([&] { comm::check(MPI_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_MAX, everyone_.handle), "MPI_Allreduce"); });
     checked_ = {all[0] != 0, all[1] != 0, all[2]};
-    if (checked_.any() && active() && !agreement_) agreement_ = std::make_unique<comm::agreement>(world_.handle);
+    if (checked_.any() && active() && !agreement_)
+      agreement_ = owned<comm::agreement>(new comm::agreement(world_.handle));
   }
   /// In checked mode: throws agreement_error on all devices where not all of them make this call, or one of them does
   /// not come in time. Collective over the devices. The call is known from now on by its number and name.
@@ -154,14 +156,15 @@ class grid_state {
 
   /// Whatever was made once for a key and extents (an executor); null where it is not there yet. What a warm call pays
   /// for its plan: one look-up by address and one comparison of extents.
-  void* find_bound(const void* key, std::span<const std::int64_t> extents) const {
+  void* find_bound(const void* key, indexed_span<const std::int64_t> extents) const {
     const std::size_t k = bound_at(key);
     if (k == bound_.size() || bound_[k].key != key) return nullptr;
     for (const bound& entry : bound_[k].all)
       if (std::equal(entry.extents.begin(), entry.extents.end(), extents.data())) return entry.made.get();
     return nullptr;
   }
-  [[gnu::cold]] void* keep_bound(const void* key, std::span<const std::int64_t> extents, std::shared_ptr<void> made) {
+  [[gnu::cold]] void* keep_bound(const void* key, indexed_span<const std::int64_t> extents,
+                                 std::shared_ptr<void> made) {
     const std::size_t k = bound_at(key);
     if (k == bound_.size() || bound_[k].key != key) bound_.insert(bound_.begin() + k, bound_with_key{key, {}});
     auto& entries = bound_[k].all;
@@ -243,7 +246,7 @@ class grid_state {
       if (known->key == key) return known->group;
     return guarded([&]() -> comm::kept_group& {
       const comm::group made = split(axes, order);
-      groups_.push_back(std::make_unique<group_with_key>());
+      groups_.push_back(owned<group_with_key>(new group_with_key()));
       groups_.back()->key = key;
       comm::kept_group& g = groups_.back()->group;
       g.ranks = made;
@@ -388,7 +391,7 @@ class grid_state {
   coordinates here_{};
   on_ranks part_{};
   comm::group everyone_{}, world_{};
-  indexed_vector<std::unique_ptr<group_with_key>> groups_{};
+  indexed_vector<owned<group_with_key>> groups_{};
   comm::kept_group world_node_{};
   comm::grid_node node_{};
   bool only_mpi_ = false;
@@ -399,7 +402,7 @@ class grid_state {
   checks checked_{};
   std::int64_t checked_calls_ = 0;
   std::string call_name_{};
-  std::unique_ptr<comm::agreement> agreement_{};
+  owned<comm::agreement> agreement_{};
 };
 
 } // namespace cleave::inline v0

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/owned.hpp>
 #include <cleave/comm/all_gather.hpp>
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/all_to_all.hpp>
@@ -11,7 +12,6 @@
 #include <cleave/comm/slice.hpp>
 #include <cleave/program/step.hpp>
 
-#include <memory>
 #include <type_traits>
 
 namespace cleave::inline v0::comm {
@@ -121,16 +121,15 @@ auto entry_for(bound_as<Move, Call, Blocks>*) -> bound_as<Move, Call, Blocks>;
 
 /// Binds a move. Collective over the grid: sub-communicators may be made.
 template <kind Move>
-[[gnu::cold]] std::unique_ptr<bound_move> make_move(grid_state& grid, const transfer& t) {
+[[gnu::cold]] owned<bound_move> make_move(grid_state& grid, const transfer& t) {
   using entry = decltype(detail::entry_for<Move>(static_cast<collectives*>(nullptr)));
   using named = move_by<typename entry::call>;
-  // Without make_unique, so that there is no unique_ptr of each class.
   if constexpr (entry::blocks == works_on::any_blocks) {
-    return std::unique_ptr<bound_move>(new named(grid, t));
+    return owned<bound_move>(new named(grid, t));
   } else {
-    if (stays_in_blocks(t, grid.sizes())) return std::unique_ptr<bound_move>(new named(grid, t));
-    if constexpr (Move == kind::reduce_scatter) return std::unique_ptr<bound_move>(new reduced_and_fetched<>(grid, t));
-    else return std::unique_ptr<bound_move>(new move_by<collective_permute>(grid, t));
+    if (stays_in_blocks(t, grid.sizes())) return owned<bound_move>(new named(grid, t));
+    if constexpr (Move == kind::reduce_scatter) return owned<bound_move>(new reduced_and_fetched<>(grid, t));
+    else return owned<bound_move>(new move_by<collective_permute>(grid, t));
   }
 }
 

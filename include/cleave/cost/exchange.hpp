@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/policy.hpp>
 #include <cleave/graph/graph.hpp>
@@ -9,7 +10,6 @@
 #include <cleave/layout/moved.hpp>
 
 #include <algorithm>
-#include <span>
 
 namespace cleave::inline v0 {
 
@@ -23,7 +23,7 @@ struct exchange_part {
   static_vector<dim_map, 3> maps{};
 };
 
-constexpr exchange_part part_of(std::span<const dim_map> maps, std::uint8_t operand, const tensor_type& from,
+constexpr exchange_part part_of(indexed_span<const dim_map> maps, std::uint8_t operand, const tensor_type& from,
                                 const layout& taken, const tensor_type& to, const layout& made) {
   exchange_part p{from, taken, to, made, {}};
   for (const dim_map& m : maps)
@@ -178,7 +178,7 @@ constexpr cost busiest_of(unsigned used, const sizes& s, Fetched&& of) {
 } // namespace detail
 
 /// What an exchange moves: on the busiest device the elements that it needs and does not hold, each once.
-constexpr cost exchange_cost(std::span<const exchange_part> parts, const sizes& s) {
+constexpr cost exchange_cost(indexed_span<const exchange_part> parts, const sizes& s) {
   unsigned used = 0;
   for (const exchange_part& p : parts) {
     if (fetched_over(p) == 0) continue;

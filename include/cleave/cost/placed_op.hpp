@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/cost/collective.hpp>
 #include <cleave/graph/graph.hpp>
-
-#include <span>
 
 namespace cleave::inline v0 {
 
@@ -19,7 +18,7 @@ struct placed_op {
   tensor in[max_arity]{};
   int arity = 0;
   tensor out{};
-  std::span<const dim_map> maps{};
+  indexed_span<const dim_map> maps{};
   /// The dim along which it sorts, adds up or looks up.
   dim_id along = no_dim;
   /// The axes over which its step communicates.

@@ -47,7 +47,7 @@ struct bound_scan {
   std::int64_t outer = 0, length = 0, inner = 0;
   bool backwards = false, exclusive = false;
   element stored = element::none;
-  std::unique_ptr<comm::prefix_scan> over{};
+  owned<comm::prefix_scan> over{};
 
   std::int64_t slices() const { return outer * inner; }
   comm::scratch_bytes needs() const { return {2 * comm::aligned(slices() * size_of(stored)), over->host_bytes()}; }

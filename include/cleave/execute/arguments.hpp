@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/owned.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/bound_step.hpp>
 #include <cleave/storage/memory.hpp>
@@ -35,7 +36,7 @@ class argument_memory {
     apart_.resize(p.results, nullptr);
   }
 
-  [[gnu::cold]] void find_hazards(const program_view& p, const indexed_vector<std::unique_ptr<bound_step>>& steps) {
+  [[gnu::cold]] void find_hazards(const program_view& p, const indexed_vector<owned<bound_step>>& steps) {
     const indexed_vector<range> uses = uses_of(p);
     for (std::size_t a = 0; a < p.arguments; ++a)
       for (std::size_t r = 0; r < p.results; ++r) {

@@ -132,10 +132,10 @@ class banded_steps final : public step_group {
 template <class = void>
 class band_finder {
  public:
-  band_finder(const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps) : b_(b), steps_(steps) {}
+  band_finder(const binder& b, const indexed_vector<owned<bound_step>>& steps) : b_(b), steps_(steps) {}
 
-  [[gnu::cold]] indexed_vector<std::unique_ptr<step_group>> find() {
-    indexed_vector<std::unique_ptr<step_group>> all;
+  [[gnu::cold]] indexed_vector<owned<step_group>> find() {
+    indexed_vector<owned<step_group>> all;
     const std::size_t count = b_.program.steps.size();
     for (std::size_t i = 0; i + 1 < count; ++i) {
       if (!starts(i)) continue;
@@ -270,8 +270,8 @@ class band_finder {
   [[gnu::cold]] bool fits() const {
     return by_rows().bytes / std::max<std::int64_t>(rows_of(at(first_), dims_), 1) <= 2 * band_bytes;
   }
-  [[gnu::cold]] std::unique_ptr<step_group> made() const {
-    auto group = std::make_unique<banded_steps<>>();
+  [[gnu::cold]] owned<step_group> made() const {
+    auto group = owned<banded_steps<>>(new banded_steps<>());
     banded_steps<>& g = *group;
     g.first = first_;
     g.last = last_;
@@ -291,7 +291,7 @@ class band_finder {
   }
 
   const binder& b_;
-  const indexed_vector<std::unique_ptr<bound_step>>& steps_;
+  const indexed_vector<owned<bound_step>>& steps_;
   std::size_t first_ = 0, last_ = 0;
   int dims_ = 0;
   std::size_t folds_ = 0;
@@ -299,8 +299,8 @@ class band_finder {
 };
 
 template <class = void>
-[[gnu::cold]] indexed_vector<std::unique_ptr<step_group>> find_bands(
-    const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps) {
+[[gnu::cold]] indexed_vector<owned<step_group>> find_bands(const binder& b,
+                                                           const indexed_vector<owned<bound_step>>& steps) {
   return band_finder<>(b, steps).find();
 }
 /// Whether a plan has steps that could run in bands. Nothing of this file is compiled for plans that have none.

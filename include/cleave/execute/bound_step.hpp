@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/owned.hpp>
 #include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/execute/call_checks.hpp>
 
-#include <memory>
 #include <string>
 
 namespace cleave::inline v0 {
@@ -90,8 +90,8 @@ struct run_state {
   /// The address of each buffer.
   indexed_vector<void*> at{};
   comm::scratch scratch{};
-  indexed_vector<std::unique_ptr<bound_step>> steps{};
-  indexed_vector<std::unique_ptr<step_group>> groups{};
+  indexed_vector<owned<bound_step>> steps{};
+  indexed_vector<owned<step_group>> groups{};
   /// Names of the steps in profiles.
   indexed_vector<std::string> names{};
   /// Exchanges that go on while other steps compute.
@@ -135,12 +135,11 @@ struct run_state {
   }
 };
 
-/// A new step. Like std::make_unique, but there is no std::unique_ptr of each class of steps, of which each costs the
-/// compiler some ten instantiations. Steps are class templates: g++ compiles the virtual functions of every plain class
+/// A new step. Steps are class templates: g++ compiles the virtual functions of every plain class
 /// until it has inlined calls, whether or not anything makes one.
 template <class Step, class... From>
-[[gnu::cold]] std::unique_ptr<bound_step> make_step(From&&... from) {
-  return std::unique_ptr<bound_step>(new Step(std::forward<From>(from)...));
+[[gnu::cold]] owned<bound_step> make_step(From&&... from) {
+  return owned<bound_step>(new Step(std::forward<From>(from)...));
 }
 
 /// The addresses that a step reads.

@@ -98,21 +98,25 @@ class box_binder {
     const std::int64_t n = extent_along(i);
     indexed_vector<std::int64_t> cuts{0};
     if (n == 0) return cuts;
-    cuts.push_back(n);
+    add_cut(cuts, n);
     for (std::size_t k = 0; k < s_.in.size(); ++k) {
       const buffer& x = b_.operand(s_, k);
       const std::int64_t d = b_.is_around_shard(x) ? distance(x, s_.loop[i]) : 0;
       for (std::int64_t block = floor_div(d, n); block <= floor_div(d + n - 1, n); ++block)
-        if (const std::int64_t cut = block * n - d; cut > 0 && cut < n) cuts.push_back(cut);
+        if (const std::int64_t cut = block * n - d; cut > 0 && cut < n) add_cut(cuts, cut);
     }
     indexed_vector<std::int64_t> changes;
     ranges_.append_cuts(i, changes);
     const std::int64_t first = b_.held_along(s_.loop, s_.space, i).begin;
     for (std::int64_t at : changes)
-      if (at > first && at < first + n) cuts.push_back(at - first);
-    std::sort(cuts.begin(), cuts.end());
-    cuts.resize(as_size(std::unique(cuts.begin(), cuts.end()) - cuts.begin()));
+      if (at > first && at < first + n) add_cut(cuts, at - first);
     return cuts;
+  }
+  /// Keeps the cuts in order, each once. They are few; std::sort would be more for the compiler than all of this.
+  [[gnu::cold]] static void add_cut(indexed_vector<std::int64_t>& cuts, std::int64_t cut) {
+    std::size_t i = cuts.size();
+    while (i > 0 && cuts[i - 1] > cut) --i;
+    if (i == 0 || cuts[i - 1] != cut) cuts.insert(cuts.begin() + i, cut);
   }
 
   [[gnu::cold]] map_segment bind_segment() {

@@ -47,7 +47,7 @@ class executor {
 /// one number for each dim of the plan; `complete` turns them into the sizes to bind and is called only where there is
 /// no executor yet.
 template <class Complete>
-executor& executor_for(grid_state& grid, const runnable& code, std::span<const std::int64_t> extents,
+executor& executor_for(grid_state& grid, const runnable& code, indexed_span<const std::int64_t> extents,
                        const Complete& complete) {
   void* found = grid.find_bound(&code, extents);
   if (found == nullptr) {
@@ -60,7 +60,8 @@ executor& executor_for(grid_state& grid, const runnable& code, std::span<const s
 /// The same for sizes that are complete.
 template <class Plan>
 executor& executor_for(grid_state& grid, const sizes& at) {
-  return executor_for(grid, runnable_of<Plan>, std::span(at.dims).first(Plan::frozen.dims.size()), [&] { return at; });
+  return executor_for(grid, runnable_of<Plan>, indexed_span(at.dims).first(Plan::frozen.dims.size()),
+                      [&] { return at; });
 }
 
 } // namespace cleave::inline v0

@@ -68,11 +68,11 @@ constexpr bool is_read_once(const program_view& p, std::uint16_t n) {
 }
 
 template <class = void>
-[[gnu::cold]] void find_indexed_products(const binder& b, const indexed_vector<std::unique_ptr<bound_step>>& steps,
-                                         indexed_vector<std::unique_ptr<step_group>>& groups) {
+[[gnu::cold]] void find_indexed_products(const binder& b, const indexed_vector<owned<bound_step>>& steps,
+                                         indexed_vector<owned<step_group>>& groups) {
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
     if (!feeds_product(b.program, i) || !is_read_once(b.program, b.program.steps[i].out)) continue;
-    std::unique_ptr<looked_up_products<>> group(new looked_up_products<>(b, *steps[i], *steps[i + 1], i));
+    owned<looked_up_products<>> group(new looked_up_products<>(b, *steps[i], *steps[i + 1], i));
     if (group->possible()) groups.push_back(std::move(group));
   }
 }

@@ -163,8 +163,8 @@ class local_context {
   /// pieces lie one after another, in the order of the devices; `sent` and `received` are their numbers of elements.
   /// Each device says of the others what they say of it. Empty pieces are not sent. The own piece is copied.
   template <class From, class To>
-  void all_to_all(const From& from, std::span<const std::int64_t> sent, const To& to,
-                  std::span<const std::int64_t> received, const MeshAxis auto& axis) const {
+  void all_to_all(const From& from, indexed_span<const std::int64_t> sent, const To& to,
+                  indexed_span<const std::int64_t> received, const MeshAxis auto& axis) const {
     const detail::span_of_view out = detail::span_of(from), in = detail::span_of(to);
     const comm::rank_blocks leaving = pieces(sent, out, size(axis)), arriving = pieces(received, in, size(axis));
     if (out.element != in.element) raise<view_error>(wording::shard_element(name_of(out.element), name_of(in.element)));
@@ -231,7 +231,7 @@ class local_context {
     return comm::as_count(n);
   }
   /// The blocks of a View that has room for them.
-  static comm::rank_blocks pieces(std::span<const std::int64_t> counts, const detail::span_of_view& v,
+  static comm::rank_blocks pieces(indexed_span<const std::int64_t> counts, const detail::span_of_view& v,
                                   std::int64_t devices) {
     comm::rank_blocks blocks;
     for (std::int64_t n : counts) blocks.append(n);

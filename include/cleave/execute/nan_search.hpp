@@ -73,7 +73,7 @@ class nan_search {
   [[gnu::cold]] const fused_op* first_nan_of(const step& s, const point& at,
                                              const indexed_vector<void*>& address) const {
     double value[max_fused_ops] = {};
-    const std::span<const fused_op> fused_ops = fused_ops_of(b_.program, s);
+    const indexed_span<const fused_op> fused_ops = fused_ops_of(b_.program, s);
     for (std::size_t t = 0; t < fused_ops.size(); ++t) {
       const fused_op& o = fused_ops[t];
       value[t] = entry_at(s, o, at, address, value);

@@ -45,7 +45,7 @@ class plan_identity {
     }
     if (name.empty()) name = "a copy of arguments";
   }
-  static std::uint64_t hash_of(std::span<const std::int64_t> extents) {
+  static std::uint64_t hash_of(indexed_span<const std::int64_t> extents) {
     std::uint64_t h = 1;
     for (std::int64_t n : extents) mix(h, as_size(n));
     return h;

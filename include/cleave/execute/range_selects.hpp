@@ -237,7 +237,7 @@ class bound_ranges {
   }
 
   const binder& b_;
-  std::span<const fused_op> fused_ops_;
+  indexed_span<const fused_op> fused_ops_;
   const range_selects& selects_;
   indexed_vector<int> comparisons_{};
 };

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/narrowed.hpp>
 #include <cleave/base/underlying.hpp>
@@ -10,7 +11,6 @@
 #include <cleave/execute/steps/all.hpp>
 
 #include <array>
-#include <span>
 
 // From a plan, a constant, to what runs it: the program, and the code of its steps. The rest of the run time is
 // compiled once.
@@ -21,18 +21,17 @@ namespace cleave::inline v0 {
 struct runnable {
   program_view program;
   /// The form of each step, by its number.
-  std::span<const std::uint16_t> form_of;
-  std::span<const step_form> forms;
+  indexed_span<const std::uint16_t> form_of;
+  indexed_span<const step_form> forms;
   /// Joins small all-reduces; null where there is nothing to join.
-  void (*join_reduces)(const binder&, indexed_vector<std::unique_ptr<bound_step>>&) = nullptr;
+  void (*join_reduces)(const binder&, indexed_vector<owned<bound_step>>&) = nullptr;
   /// Finds the steps that run in bands of rows; null where no two could.
-  indexed_vector<std::unique_ptr<step_group>> (*find_bands)(
-      const binder&, const indexed_vector<std::unique_ptr<bound_step>>&) = nullptr;
+  indexed_vector<owned<step_group>> (*find_bands)(const binder&, const indexed_vector<owned<bound_step>>&) = nullptr;
   /// Finds look-ups that products read where they are; null where there are none.
-  void (*find_products)(const binder&, const indexed_vector<std::unique_ptr<bound_step>>&,
-                        indexed_vector<std::unique_ptr<step_group>>&) = nullptr;
+  void (*find_products)(const binder&, const indexed_vector<owned<bound_step>>&,
+                        indexed_vector<owned<step_group>>&) = nullptr;
 
-  std::unique_ptr<bound_step> bind(const binder& b, std::size_t i) const {
+  owned<bound_step> bind(const binder& b, std::size_t i) const {
     const step_form& f = forms[form_of[i]];
     return f.bind(b, program.steps[i], f.code);
   }
@@ -124,8 +123,8 @@ constexpr auto product_finder_of() -> decltype(&find_indexed_products<>) {
 /// Of a type with a constant `frozen`, a program.
 template <class Plan>
 inline constexpr runnable runnable_of{Plan::frozen,
-                                      std::span(detail::forms_of_plan<Plan>::list.form_of,
-                                                detail::forms_of_plan<Plan>::steps),
+                                      indexed_span(detail::forms_of_plan<Plan>::list.form_of,
+                                                   detail::forms_of_plan<Plan>::steps),
                                       detail::forms_of_plan<Plan>::all,
                                       detail::reduce_joiner_of<Plan>(),
                                       detail::band_finder_of<Plan>(),

@@ -2,17 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/owned.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/bound_step.hpp>
 #include <cleave/storage/element_type.hpp>
-
-#include <memory>
 
 namespace cleave::inline v0 {
 
 /// How steps of one form are bound: steps that need the same code, whatever their sizes and layouts, in whatever plan.
 struct step_form {
-  std::unique_ptr<bound_step> (*bind)(const binder&, const step&, const void*) = nullptr;
+  owned<bound_step> (*bind)(const binder&, const step&, const void*) = nullptr;
   /// What `bind` is given last: of maps and folds the functions of their expression.
   const void* code = nullptr;
 };
@@ -25,7 +24,7 @@ struct step_code;
 namespace detail {
 
 template <class Step>
-std::unique_ptr<bound_step> bind_as(const binder& b, const step& s, const void*) {
+owned<bound_step> bind_as(const binder& b, const step& s, const void*) {
   return make_step<Step>(b, s);
 }
 /// The form of steps whose code is one class.

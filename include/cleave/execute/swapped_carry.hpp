@@ -64,7 +64,7 @@ class swapped_carry {
   static bool same_memory(const buffer& a, const buffer& b) { return a.role == b.role && a.index == b.index; }
   static bool copies(const program_view& p, const step& s) {
     if (s.in.size() != 1 || s.ops == 0 || s.ops > 2) return false;
-    const std::span<const fused_op> fused_ops = fused_ops_of(p, s);
+    const indexed_span<const fused_op> fused_ops = fused_ops_of(p, s);
     return fused_ops[0].code == op::input && fused_ops.back().type == fused_ops[0].type &&
            (s.ops == 1 || fused_ops[1].code == op::identity);
   }

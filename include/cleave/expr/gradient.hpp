@@ -28,8 +28,8 @@ constexpr void make_variables(A& a, indexed_vector<value>& all) {
   });
 }
 /// Cotangents of the variables, for seeds of the results.
-constexpr indexed_vector<value> pulled_back(recorder& in, std::span<const value> results, std::span<const value> seeds,
-                                            std::span<const value> variables) {
+constexpr indexed_vector<value> pulled_back(recorder& in, indexed_span<const value> results,
+                                            indexed_span<const value> seeds, indexed_span<const value> variables) {
   for (const auto& list : {results, seeds, variables})
     for (const value& v : list)
       if (!v.ok() || !in.made().found.ok()) return indexed_vector<value>(variables.size(), value{&in, no_node});
@@ -189,7 +189,7 @@ struct custom_body {
 
  private:
   template <class Residuals, class Result>
-  static constexpr indexed_vector<value> rule(std::span<const value> kept, std::span<const value> given) {
+  static constexpr indexed_vector<value> rule(indexed_span<const value> kept, indexed_span<const value> given) {
     Residuals residuals{};
     Result cotangent{};
     set_leaves(residuals, kept);

@@ -44,7 +44,7 @@ CLEAVE_LIFT(take_along)
 /// Communication: sharded indices leave partial tables, which are reduced, or rows are sent to the devices that own
 /// their index, whichever is cheaper. Rows are added in the order of devices and indices, so every run gives the same
 /// bits.
-constexpr value scatter_add(operand rows, operand indices, dim_ref along, std::span<const dim_ref> common) {
+constexpr value scatter_add(operand rows, operand indices, dim_ref along, indexed_span<const dim_ref> common) {
   recorder& in = detail::recorder_of(rows, indices);
   if (!indices.from.ok()) return in.missing("scatter_add", indices.where);
   value added = in.value_of(rows, "scatter_add");
@@ -68,7 +68,7 @@ constexpr value scatter_add(operand rows, operand indices, dim_ref along, std::s
 template <std::convertible_to<dim_ref>... D>
 constexpr value scatter_add(operand rows, operand indices, dim_ref along, const D&... common) {
   const std::array<dim_ref, sizeof...(D)> all{dim_ref(common)...};
-  return scatter_add(rows, indices, along, std::span<const dim_ref>(all));
+  return scatter_add(rows, indices, along, indexed_span<const dim_ref>(all));
 }
 CLEAVE_LIFT(scatter_add)
 

@@ -21,7 +21,7 @@ namespace detail {
 
 /// The same aggregate with other leaves; refused values where there are not as many.
 template <class A>
-constexpr A with_leaves(A all, recorder& in, std::span<const value> values) {
+constexpr A with_leaves(A all, recorder& in, indexed_span<const value> values) {
   indexed_vector<value> given = leaf_values(all);
   for (std::size_t i = 0; i < given.size(); ++i)
     given[i] = values.size() == given.size() ? values[i] : value{&in, no_node};
@@ -41,8 +41,8 @@ inline constexpr bool is_pair<std::pair<A, B>> = true;
 
 /// What a body gives from one iteration to the next, checked against what it was given; faults name the line of the
 /// loop.
-constexpr bool carry_on(recorder& in, std::string_view op, std::span<const value> carried, std::span<const value> given,
-                        source where, indexed_vector<value>& last) {
+constexpr bool carry_on(recorder& in, std::string_view op, indexed_span<const value> carried,
+                        indexed_span<const value> given, source where, indexed_vector<value>& last) {
   if (given.size() != carried.size()) {
     in.fail(fault::result_count, op, where, {}, {}, std::ssize(carried), std::ssize(given));
     return false;
@@ -243,7 +243,7 @@ constexpr auto repeat_until_reported(const C& init, const F& f, const P& done, c
 namespace detail {
 /// Runs a body once or not at all; where it does not run the values are those given, or 0 where none are.
 template <class F, class... Args>
-constexpr auto branch(recorder& in, value holds, std::span<const value> otherwise, source where, const F& body,
+constexpr auto branch(recorder& in, value holds, indexed_span<const value> otherwise, source where, const F& body,
                       const Args&... args) {
   const std::uint8_t loop = in.enter({no_dim, false, 0, 1, true}, where);
   // Read within, so that what follows from them alone is computed within.

@@ -233,8 +233,8 @@ constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... r
   }
   r.extent(target, length);
   if (r.failed()) return r.record();
-  return r.in().remap(op::concat, std::span<const value>(args.begin(), args.size()),
-                      std::span<const dim_map>(maps.begin(), maps.size()), r.type_, first.x.where);
+  return r.in().remap(op::concat, indexed_span<const value>(args.begin(), args.size()),
+                      indexed_span<const dim_map>(maps.begin(), maps.size()), r.type_, first.x.where);
 }
 CLEAVE_LIFT(concat)
 

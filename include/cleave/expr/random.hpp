@@ -55,12 +55,12 @@ constexpr value unshared(value v) {
   if (!v.ok()) return v;
   node n = v.in->at(v);
   n.scalar = static_cast<double>(v.in->made().nodes.size());
-  return v.in->again(n, std::span<const node_id>(n.in.data(), n.arity));
+  return v.in->again(n, indexed_span<const node_id>(n.in.data(), n.arity));
 }
 
 /// Random numbers along the given dims, in that order. Rows and columns are indices, which every step makes for itself;
 /// of three dims or more the row is a smaller value of its own.
-constexpr value drawn(recorder& in, op code, element type, operand from, std::span<const dim_ref> dims,
+constexpr value drawn(recorder& in, op code, element type, operand from, indexed_span<const dim_ref> dims,
                       std::string_view name) {
   const source where = from.where;
   const value key = key_of(in, from, name);
@@ -73,7 +73,7 @@ constexpr value drawn(recorder& in, op code, element type, operand from, std::sp
   if (dims.size() > max_rank) return in.fail(fault::rank_too_high, name, where);
   value row = in.constant(0, element::u64, where), column = row;
   if (!dims.empty()) column = in.iota(dims.back(), element::u64, where);
-  const std::span<const dim_ref> leading = dims.first(dims.empty() ? 0 : dims.size() - 1);
+  const indexed_span<const dim_ref> leading = dims.first(dims.empty() ? 0 : dims.size() - 1);
   dim_set later = 0;
   for (std::size_t d = leading.size(); d-- > 0;) {
     value index = in.iota(leading[d], element::u64, where);

@@ -23,7 +23,7 @@ constexpr indexed_vector<value> leaf_values(A a) {
 }
 /// Gives the leaves other values, in order.
 template <class A>
-constexpr void set_leaves(A& a, std::span<const value> values) {
+constexpr void set_leaves(A& a, indexed_span<const value> values) {
   std::size_t next = 0;
   for_each_leaf<is_value>(a, [&]<class Leaf>(Leaf& leaf) { leaf = Leaf(values[next++]); });
 }

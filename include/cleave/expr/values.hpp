@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/text.hpp>
 #include <cleave/expr/operation.hpp>
@@ -10,7 +11,6 @@
 #include <cleave/record/numbered_names.hpp>
 
 #include <initializer_list>
-#include <span>
 
 // For libraries of functions on values, as cleave/nn: what they need to know of their operands, and dims of their own.
 
@@ -72,7 +72,7 @@ constexpr bool define_extent(operand x, std::string_view op, dim_ref d, std::int
 /// An operation on shards as `call`, whose result type the caller has computed: `Op` is the kernel, `whole` are the
 /// dims that it needs unsharded. The operands have been recorded in one function.
 template <class Op>
-constexpr value call_with_type(std::span<const value> operands, std::span<const dim_ref> whole,
+constexpr value call_with_type(indexed_span<const value> operands, indexed_span<const dim_ref> whole,
                                const tensor_type& result, source where) {
   return detail::recorded_call(*operands[0].in, detail::shard_operation<Op>, operands, whole, result, where);
 }
@@ -80,7 +80,7 @@ constexpr value call_with_type(std::span<const value> operands, std::span<const 
 /// The same in manual mode, as `local`: the operands have been resharded, and the result has the dims, in that order,
 /// and the layout of the specification.
 template <class Op>
-constexpr value local_with_spec(std::span<const value> operands, element type, const spec& result, source where) {
+constexpr value local_with_spec(indexed_span<const value> operands, element type, const spec& result, source where) {
   return detail::recorded_local_call(*operands[0].in, detail::shard_operation<Op>, operands, type, result, where);
 }
 

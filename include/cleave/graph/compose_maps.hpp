@@ -4,6 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/narrowed.hpp>
+#include <cleave/base/optional_value.hpp>
 #include <cleave/base/underlying.hpp>
 #include <cleave/graph/graph.hpp>
 
@@ -14,7 +15,7 @@
 namespace cleave::inline v0::detail {
 
 /// times * a + b; none where that has too many terms.
-constexpr std::optional<extent_sum> scaled_sum(const extent_sum& a, std::int64_t times, const extent_sum& b) {
+constexpr optional_value<extent_sum> scaled_sum(const extent_sum& a, std::int64_t times, const extent_sum& b) {
   extent_sum s = b;
   s.constant += times * a.constant;
   for (const extent_sum::term& t : a.terms) {
@@ -22,7 +23,7 @@ constexpr std::optional<extent_sum> scaled_sum(const extent_sum& a, std::int64_t
     std::size_t k = 0;
     while (k < s.terms.size() && s.terms[k].dim != t.dim) ++k;
     if (k < s.terms.size()) all += s.terms[k].times;
-    else if (s.terms.full()) return std::nullopt;
+    else if (s.terms.full()) return {};
     else s.terms.push_back({t.dim, 0});
     s.terms[k].times = all;
   }
@@ -33,15 +34,15 @@ constexpr std::optional<extent_sum> scaled_sum(const extent_sum& a, std::int64_t
   return shorter;
 }
 /// An extent or an offset, if all that it depends on is fixed.
-constexpr std::optional<std::int64_t> fixed_extent(const graph& g, dim_id d) {
-  if (g.dims[d].extent == dynamic) return std::nullopt;
+constexpr optional_value<std::int64_t> fixed_extent(const graph& g, dim_id d) {
+  if (g.dims[d].extent == dynamic) return {};
   return g.dims[d].extent;
 }
-constexpr std::optional<std::int64_t> fixed_sum(const graph& g, const extent_sum& s) {
+constexpr optional_value<std::int64_t> fixed_sum(const graph& g, const extent_sum& s) {
   std::int64_t total = s.constant;
   for (const extent_sum::term& t : s.terms) {
     const auto n = fixed_extent(g, t.dim);
-    if (!n) return std::nullopt;
+    if (!n) return {};
     total += t.times * *n;
   }
   return total;

@@ -4,13 +4,13 @@
 
 #include <cleave/base/fault.hpp>
 #include <cleave/base/fixed_array.hpp>
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/narrowed.hpp>
 #include <cleave/graph/op.hpp>
 #include <cleave/layout/index_map.hpp>
 #include <cleave/type/tensor_type.hpp>
 
-#include <span>
 #include <string_view>
 
 namespace cleave::inline v0 {
@@ -177,8 +177,8 @@ struct graph {
 };
 
 /// The maps of an operation that takes each element from another index.
-constexpr std::span<const dim_map> maps_of(const graph& g, const node& n) {
-  return std::span(g.maps).subspan(n.first_map, n.maps);
+constexpr indexed_span<const dim_map> maps_of(const graph& g, const node& n) {
+  return indexed_span(g.maps).subspan(n.first_map, n.maps);
 }
 
 /// Sizes for which a plan is priced or run: of every axis of the mesh and of every dim of the graph.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/element_type.hpp>
@@ -15,7 +16,6 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
-#include <span>
 
 namespace cleave::inline v0 {
 
@@ -64,9 +64,9 @@ struct slices_to_sort {
   T* keys;
   std::int32_t* indices;
   /// Where each slice starts, and the end of the last one.
-  std::span<const std::int64_t> start;
+  indexed_span<const std::int64_t> start;
   /// Slice by slice `runs` numbers, where each run starts; 0 runs: nothing is known.
-  std::span<const std::int64_t> run_start;
+  indexed_span<const std::int64_t> run_start;
   std::int64_t runs;
   in_order<T> order;
 

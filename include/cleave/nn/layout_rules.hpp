@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/layout/sharding.hpp>
 #include <cleave/nn/attention.hpp>
-
-#include <span>
 
 namespace cleave::inline v0::nn {
 
@@ -14,8 +13,8 @@ namespace detail {
 
 /// Whether a rule gives an axis to its dim in a tensor with these dims: it does, unless an earlier rule gives the axis
 /// to another of these dims.
-constexpr bool keeps_axis(std::span<const placement> rules, std::size_t rule, std::string_view axis,
-                          std::span<const std::string_view> dims) {
+constexpr bool keeps_axis(indexed_span<const placement> rules, std::size_t rule, std::string_view axis,
+                          indexed_span<const std::string_view> dims) {
   for (std::size_t r = 0; r < rule; ++r) {
     bool applies = false, takes = false;
     for (std::string_view d : dims) applies = applies || d == rules[r].dim.name;

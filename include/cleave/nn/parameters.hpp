@@ -36,7 +36,7 @@ A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
         if (s.name == layout.dims[i].dim.name) extents[i] = s.size;
       if (extents[i] == dynamic) raise<shape_error>(wording::size_missing(layout.dims[i].dim.name));
     }
-    t = Tensor(g, std::span<const std::int64_t>(extents));
+    t = Tensor(g, indexed_span<const std::int64_t>(extents));
   });
   return all;
 }

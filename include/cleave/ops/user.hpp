@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/function.hpp>
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/layout/spec.hpp>
@@ -67,13 +68,13 @@ struct user_entry {
   /// that it moves on the busiest device, from the largest local extents of its operands and its result.
   void (*on_shards)(const local_context&, std::span<const shard>, const shard&) = nullptr;
   void (*reference)(std::span<const reference_shard>, const reference_shard&) = nullptr;
-  std::int64_t (*bytes)(std::span<const shape>, const axis_sizes&) = nullptr;
+  std::int64_t (*bytes)(indexed_span<const shape>, const axis_sizes&) = nullptr;
   /// On shards: the floating-point operations of all devices, from the whole extents of its operands and its result and
   /// from the result's dims. Null: the planner may repeat the work.
-  double (*flops)(std::span<const shape>, const shard_dims&) = nullptr;
+  double (*flops)(indexed_span<const shape>, const shard_dims&) = nullptr;
   /// On shards: the bytes of scratch memory that the kernel needs on this device, from the local extents of its
   /// operands and its result. Null: none.
-  std::int64_t (*workspace)(std::span<const shape>) = nullptr;
+  std::int64_t (*workspace)(indexed_span<const shape>) = nullptr;
 
   constexpr bool takes(element e) const {
     switch (e) {
@@ -142,10 +143,20 @@ inline constexpr user_entry elementwise_operation = [] {
   return e;
 }();
 
-/// The one entry of an operation on shards. Its functor is only looked at where a program runs it.
+/// The one entry of an operation on shards, and those of its functions that plans ask. Its functor is only looked at
+/// where a program runs it.
 template <class Op>
 struct shard_function {
   static void run(const local_context& c, std::span<const shard> in, const shard& out) { Op{}(c, in, out); }
+  static constexpr std::int64_t bytes(indexed_span<const shape> shards, const axis_sizes& axes) {
+    return Op::bytes(std::span(shards.data(), shards.size()), axes);
+  }
+  static constexpr double flops(indexed_span<const shape> whole, const shard_dims& of_result) {
+    return Op::flops(std::span(whole.data(), whole.size()), of_result);
+  }
+  static constexpr std::int64_t workspace(indexed_span<const shape> local) {
+    return Op::workspace(std::span(local.data(), local.size()));
+  }
 };
 template <class Op>
 inline constexpr user_entry shard_operation = [] {
@@ -153,9 +164,9 @@ inline constexpr user_entry shard_operation = [] {
   e.name = Op::name;
   e.on_shards = &shard_function<Op>::run;
   if constexpr (requires { &Op::reference; }) e.reference = &Op::reference;
-  if constexpr (requires { &Op::bytes; }) e.bytes = &Op::bytes;
-  if constexpr (requires { &Op::flops; }) e.flops = &Op::flops;
-  if constexpr (requires { &Op::workspace; }) e.workspace = &Op::workspace;
+  if constexpr (requires { &Op::bytes; }) e.bytes = &shard_function<Op>::bytes;
+  if constexpr (requires { &Op::flops; }) e.flops = &shard_function<Op>::flops;
+  if constexpr (requires { &Op::workspace; }) e.workspace = &shard_function<Op>::workspace;
   return e;
 }();
 

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/graph/graph.hpp>
-
-#include <span>
 
 namespace cleave::inline v0 {
 
@@ -16,7 +15,7 @@ inline constexpr std::int64_t hinted_part = 64;
 
 /// Extents of a graph or plan that are fixed or named, and what follows from them; the rest stays dynamic.
 template <class Sized>
-constexpr void set_known_extents(const Sized& g, std::span<const named_size> named, sizes& s) {
+constexpr void set_known_extents(const Sized& g, indexed_span<const named_size> named, sizes& s) {
   for (std::size_t d = 0; d < g.dims.size(); ++d) {
     s.dims[d] = g.dims[d].extent;
     for (const named_size& n : named)
@@ -27,7 +26,7 @@ constexpr void set_known_extents(const Sized& g, std::span<const named_size> nam
 
 /// Sizes for a graph or plan: fixed ones, the named ones, what follows from them, and hints for the rest.
 template <class Sized>
-constexpr sizes sizes_for(const Sized& g, std::span<const named_size> named = {}) {
+constexpr sizes sizes_for(const Sized& g, indexed_span<const named_size> named = {}) {
   sizes s;
   for (int a = 0; a < g.mesh.size(); ++a) {
     const axis_info& axis = g.mesh.axes[a];

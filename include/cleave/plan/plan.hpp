@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/plan/hints.hpp>
@@ -10,7 +11,6 @@
 #include <cleave/program/program_view.hpp>
 
 #include <initializer_list>
-#include <span>
 
 namespace cleave::inline v0 {
 
@@ -86,7 +86,7 @@ struct plan_of {
     return p;
   }();
   static constexpr sizes hints_for(const graph& g) {
-    return sizes_for(g, std::span<const named_size>(expected.begin(), expected.end()));
+    return sizes_for(g, indexed_span<const named_size>(expected.begin(), expected.end()));
   }
   static constexpr program make() {
     const graph g = recording<Body, Signature>::record();

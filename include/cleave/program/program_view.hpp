@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/program/program.hpp>
 
 #include <array>
 #include <concepts>
-#include <span>
 
 namespace cleave::inline v0 {
 
@@ -14,18 +14,18 @@ namespace cleave::inline v0 {
 /// the program, which must live as long.
 struct program_view {
   const program_facts& facts;
-  std::span<const buffer> buffers;
-  std::span<const step> steps;
-  std::span<const dim_map> maps;
-  std::span<const fused_op> fused_ops;
+  indexed_span<const buffer> buffers;
+  indexed_span<const step> steps;
+  indexed_span<const dim_map> maps;
+  indexed_span<const fused_op> fused_ops;
   const mesh_value& mesh = facts.mesh;
   const dim_table& dims = facts.dims;
   const extent_rules& rules = facts.rules;
   const loop_list& loops = facts.loops;
   std::size_t arguments = facts.arguments, results = facts.results, slots = facts.slots;
 
-  constexpr program_view(const program_facts& f, std::span<const buffer> b, std::span<const step> s,
-                         std::span<const dim_map> m, std::span<const fused_op> t)
+  constexpr program_view(const program_facts& f, indexed_span<const buffer> b, indexed_span<const step> s,
+                         indexed_span<const dim_map> m, indexed_span<const fused_op> t)
       : facts(f), buffers(b), steps(s), maps(m), fused_ops(t) {}
   /// Of a program or a frozen program.
   template <class Program>
@@ -35,8 +35,8 @@ struct program_view {
 
 /// The expression of a map or a fold of a program; of other steps empty.
 template <class Program>
-constexpr std::span<const fused_op> fused_ops_of(const Program& p, const step& s) {
-  return std::span<const fused_op>(p.fused_ops).subspan(s.first_op, s.ops);
+constexpr indexed_span<const fused_op> fused_ops_of(const Program& p, const step& s) {
+  return indexed_span<const fused_op>(p.fused_ops).subspan(s.first_op, s.ops);
 }
 
 /// Whether a buffer is what an operation reads in a shard and its halo.
@@ -61,8 +61,8 @@ struct roomy_program {
   std::size_t buffers = 0, steps = 0, maps = 0, ops = 0;
 
   constexpr program_view view() const {
-    return {all, std::span(all.buffers).first(buffers), std::span(all.steps).first(steps),
-            std::span(all.maps).first(maps), std::span(all.fused_ops).first(ops)};
+    return {all, indexed_span(all.buffers).first(buffers), indexed_span(all.steps).first(steps),
+            indexed_span(all.maps).first(maps), indexed_span(all.fused_ops).first(ops)};
   }
 };
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/record/region.hpp>
 #include <cleave/record/value.hpp>
@@ -9,7 +10,6 @@
 
 #include <concepts>
 #include <initializer_list>
-#include <span>
 #include <type_traits>
 
 namespace cleave::inline v0 {
@@ -152,7 +152,7 @@ class recorder : public graph_writer {
 
   /// An elementwise op of any arity. Operands broadcast by name: one of them must have all the dims, unless the caller
   /// asks for the outer form, whose result has the dims of the widest operand and then those of the others.
-  constexpr value elementwise(op code, std::span<const value> args, source where, element result = element::none,
+  constexpr value elementwise(op code, indexed_span<const value> args, source where, element result = element::none,
                               bool outer = false, const user_entry* user = nullptr) {
     node n;
     n.code = code;
@@ -185,7 +185,7 @@ class recorder : public graph_writer {
   }
 
   /// Sum over the dims in `over` of a * b; other shared dims are batch dims. Result: batch, rest of a, rest of b.
-  constexpr value dot(value a, value b, std::span<const dim_ref> over, source where) {
+  constexpr value dot(value a, value b, indexed_span<const dim_ref> over, source where) {
     if (!a.ok() || !b.ok()) return missing("dot", where);
     dim_set set = 0;
     for (const dim_ref& k : over) {
@@ -220,7 +220,7 @@ class recorder : public graph_writer {
   }
 
   /// Reduction over the given dims, over all where none is given.
-  constexpr value reduce(reduction how, value x, std::span<const dim_ref> over, source where) {
+  constexpr value reduce(reduction how, value x, indexed_span<const dim_ref> over, source where) {
     if (!x.ok()) return missing(name_of(how), where);
     dim_set set = over.empty() ? at(x).type.set() : dim_set{};
     for (const dim_ref& k : over) {
@@ -264,7 +264,7 @@ class recorder : public graph_writer {
   constexpr value zeros(tensor_type type, source where) {
     return broadcast(constant(0, type.element, where), type, where);
   }
-  constexpr value broadcast(value x, std::span<const dim_ref> along, source where) {
+  constexpr value broadcast(value x, indexed_span<const dim_ref> along, source where) {
     if (!x.ok()) return missing("broadcast", where);
     tensor_type like;
     for (const dim_ref& d : along) {
@@ -288,8 +288,8 @@ class recorder : public graph_writer {
 
   /// Elements of the operands under other indices. The maps name dims of the graph; dims that they do not name are
   /// common.
-  constexpr value remap(op code, std::span<const value> args, std::span<const dim_map> maps, const tensor_type& result,
-                        source where) {
+  constexpr value remap(op code, indexed_span<const value> args, indexed_span<const dim_map> maps,
+                        const tensor_type& result, source where) {
     node n;
     n.code = code;
     n.type = result;
@@ -337,7 +337,7 @@ class recorder : public graph_writer {
   // For operations that are recorded elsewhere: operands first, then the type, then the node.
   using graph_writer::relate;
   using graph_writer::resolve;
-  constexpr bool take_operands(node& n, std::span<const value> args, source where) {
+  constexpr bool take_operands(node& n, indexed_span<const value> args, source where) {
     n.where = where;
     n.arity = narrowed(args.size());
     for (int k = 0; k < n.arity; ++k) {
@@ -375,12 +375,12 @@ class recorder : public graph_writer {
   }
 
   /// A node whose type is known already, on its operands.
-  constexpr value append(node n, std::span<const value> args, source where) {
+  constexpr value append(node n, indexed_span<const value> args, source where) {
     return take_operands(n, args, where) ? push(n) : value{this, no_node};
   }
 
   /// A copy of a recorded operation on other operands.
-  constexpr value again(node n, std::span<const node_id> operands) {
+  constexpr value again(node n, indexed_span<const node_id> operands) {
     for (std::size_t k = 0; k < operands.size(); ++k) n.in[k] = operands[k];
     return push(n);
   }

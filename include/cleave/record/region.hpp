@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/record/value.hpp>
-
-#include <span>
 
 namespace cleave::inline v0 {
 
 /// A stretch of the graph with a derivative of its own: nodes from `first` to before `last`.
 struct special_region {
   /// Records the cotangents of the arguments from the residuals and the cotangents of the results.
-  using backward_rule = indexed_vector<value> (*)(std::span<const value> residuals, std::span<const value> cotangents);
+  using backward_rule = indexed_vector<value> (*)(indexed_span<const value> residuals,
+                                                  indexed_span<const value> cotangents);
 
   node_id first = 0;
   node_id last = 0;

@@ -12,8 +12,8 @@
 namespace cleave::inline v0::detail {
 
 /// A user's kernel on shards. Dims in `whole` are gathered. The others are sharded alike wherever they appear.
-constexpr value recorded_call(recorder& in, const user_entry& user, std::span<const value> args,
-                              std::span<const dim_ref> whole, const tensor_type& result, source where) {
+constexpr value recorded_call(recorder& in, const user_entry& user, indexed_span<const value> args,
+                              indexed_span<const dim_ref> whole, const tensor_type& result, source where) {
   node n;
   n.code = op::call;
   n.user = &user;
@@ -30,7 +30,7 @@ constexpr value recorded_call(recorder& in, const user_entry& user, std::span<co
 }
 /// The same in manual mode: operands come in the layouts to which they were resharded, whole where they were not, and
 /// the result has the given layout.
-constexpr value recorded_local_call(recorder& in, const user_entry& user, std::span<const value> args, element type,
+constexpr value recorded_local_call(recorder& in, const user_entry& user, indexed_span<const value> args, element type,
                                     const spec& s, source where) {
   node n;
   n.code = op::call;
@@ -48,7 +48,7 @@ constexpr value recorded_local_call(recorder& in, const user_entry& user, std::s
   return in.push(n);
 }
 /// The type of a value with dims by name.
-constexpr tensor_type type_named(recorder& in, element type, std::span<const dim_ref> dims, source where) {
+constexpr tensor_type type_named(recorder& in, element type, indexed_span<const dim_ref> dims, source where) {
   tensor_type t;
   t.element = type;
   for (const dim_ref& d : dims)
@@ -103,7 +103,7 @@ constexpr cost moves_of_call(const placed_op& o, const sizes& s) {
   static_vector<shape, max_arity + 1> shards;
   for (int k = 0; k < o.arity; ++k) shards.push_back(largest_shape(shape_of(*o.in[k].type, s), o.in[k].where, s.axes));
   shards.push_back(largest_shape(shape_of(*o.out.type, s), o.out.where, s.axes));
-  return {o.user->bytes(std::span<const shape>(shards.begin(), shards.end()), s.axes), 0};
+  return {o.user->bytes(indexed_span<const shape>(shards.begin(), shards.end()), s.axes), 0};
 }
 
 /// What the user says that the kernel computes.
@@ -111,7 +111,7 @@ constexpr double flops_of_call(const graph& g, const node& n, const sizes& s) {
   static_vector<shape, max_arity + 1> whole;
   for (int k = 0; k < n.arity; ++k) whole.push_back(shape_of(operand_type(g, n, k), s));
   whole.push_back(shape_of(n.type, s));
-  return n.user->flops(std::span<const shape>(whole.begin(), whole.end()), detail::named_dims(n.type, g.dims));
+  return n.user->flops(indexed_span<const shape>(whole.begin(), whole.end()), detail::named_dims(n.type, g.dims));
 }
 constexpr std::uint32_t traits_of_call(const node& n) {
   return n.user->flops == nullptr ? std::uint32_t{0} : std::uint32_t{planner::has_flops};

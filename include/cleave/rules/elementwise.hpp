@@ -36,7 +36,7 @@ constexpr value recorded_formula(reverse_context& c, const formula& f, std::size
         ++arity;
       }
       made.push_back(
-          c.in().elementwise(t.code, std::span<const value>(args.data(), arity), n.where, element::none, true));
+          c.in().elementwise(t.code, indexed_span<const value>(args.data(), arity), n.where, element::none, true));
     }
   }
   return made.back();

@@ -9,14 +9,14 @@
 
 namespace cleave::inline v0::detail {
 
-constexpr bool leaves_ok(std::span<const value> all) {
+constexpr bool leaves_ok(indexed_span<const value> all) {
   for (const value& v : all)
     if (!v.ok()) return false;
   return true;
 }
 
 constexpr value loop_part(recorder& in, op code, std::uint8_t loop, const tensor_type& type,
-                          std::span<const value> operands, source where, dim_id along = 0) {
+                          indexed_span<const value> operands, source where, dim_id along = 0) {
   node n;
   n.code = code;
   n.which[0] = along;

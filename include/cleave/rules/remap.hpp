@@ -60,8 +60,8 @@ class remapping {
 
   constexpr value record() {
     if (failed_) return {&in_, no_node};
-    return in_.remap(code_, std::span<const value>(args_.begin(), args_.size()),
-                     std::span<const dim_map>(maps_.begin(), maps_.size()), type_, where_);
+    return in_.remap(code_, indexed_span<const value>(args_.begin(), args_.size()),
+                     indexed_span<const dim_map>(maps_.begin(), maps_.size()), type_, where_);
   }
 
  private:
@@ -172,7 +172,7 @@ constexpr void place_exchange(const node&, const strategy&, placed_op& o) {
 constexpr cost moves_of_exchange(const placed_op& o, const sizes& s) {
   static_vector<exchange_part, max_arity> parts;
   for (int k = 0; k < o.arity; ++k) parts.push_back(part_of(o, k));
-  return exchange_cost(std::span<const exchange_part>(parts.begin(), parts.end()), s);
+  return exchange_cost(indexed_span<const exchange_part>(parts.begin(), parts.end()), s);
 }
 
 /// The layouts in which what elementwise operations make of an exchange is needed, as layouts of the exchange: elements

@@ -12,7 +12,7 @@ namespace cleave::inline v0::detail {
 /// came from, and adds up. Borders give indices inside the dim back from those beyond it, each by a map of its own.
 class remap_adjoint {
  public:
-  constexpr remap_adjoint(recorder& in, const node& n, value g, std::span<const value> operands)
+  constexpr remap_adjoint(recorder& in, const node& n, value g, indexed_span<const value> operands)
       : in_(in), n_(n), g_(g), operands_(operands) {}
 
   /// The cotangent of an operand.
@@ -186,7 +186,7 @@ class remap_adjoint {
                     : n_.code == op::concat                     ? op::slice
                     : n_.code == op::dynamic_pad                ? op::dynamic_slice
                                                                 : n_.code;
-    value back_there = in_.remap(code, std::span<const value>(args.data(), arity), maps, type, n_.where);
+    value back_there = in_.remap(code, indexed_span<const value>(args.data(), arity), maps, type, n_.where);
     if (windows != 0 && back_there.ok()) back_there = in_.reduce(reduction::sum, back_there, windows, n_.where);
     for (const back& b : ways)
       if (b.where != back::only::everywhere && back_there.ok()) back_there = only_where(b, back_there);
@@ -214,7 +214,7 @@ class remap_adjoint {
   recorder& in_;
   const node n_;
   value g_;
-  std::span<const value> operands_;
+  indexed_span<const value> operands_;
 };
 
 } // namespace cleave::inline v0::detail

@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/graph/graph.hpp>
-
-#include <span>
 
 namespace cleave::inline v0::rules {
 
 /// Whether a predicate holds just where an update lies: from its first index on, for as many as it has.
 constexpr bool holds_in_update(const graph& g, const node& predicate, const node& pad) {
   const auto at = [&](node_id v) -> const node& { return g.nodes[v]; };
-  const std::span<const dim_map> maps = maps_of(g, pad);
+  const indexed_span<const dim_map> maps = maps_of(g, pad);
   if (maps.size() != 1 || maps[0].at_run_time != 1 || predicate.code != op::logical_and) return false;
   const node &lower = at(predicate.in[0]), &upper = at(predicate.in[1]);
   if (lower.code != op::greater_equal || upper.code != op::less || lower.in[0] != upper.in[0]) return false;

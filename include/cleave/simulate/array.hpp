@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/graph.hpp>
 
@@ -10,7 +11,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace cleave::inline v0 {
 
@@ -50,7 +50,7 @@ class streamed_loops {
   explicit streamed_loops(std::size_t streams) : streams_(streams) {}
 
   /// Adds a loop inside the ones there are.
-  void add(std::int64_t extent, std::span<const std::int64_t> steps) {
+  void add(std::int64_t extent, indexed_span<const std::int64_t> steps) {
     extent_.push_back(extent);
     step_.append(steps.data(), steps.data() + steps.size());
   }
@@ -117,7 +117,7 @@ inline host_array reordered(const host_array& from, const tensor_type& have, con
 
 /// The first element at which two arrays differ by more than `tolerance` times the larger magnitude (or 1); -1 if none
 /// does. NaN equals NaN; arrays of other lengths differ at the end of the shorter one.
-inline std::int64_t first_difference(std::span<const double> a, std::span<const double> b, double tolerance) {
+inline std::int64_t first_difference(indexed_span<const double> a, indexed_span<const double> b, double tolerance) {
   const auto close = [tolerance](double x, double y) {
     if (x == y || (std::isnan(x) && std::isnan(y))) return true;
     const double scale = std::fmax(1.0, std::fmax(std::fabs(x), std::fabs(y)));

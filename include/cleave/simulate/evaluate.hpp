@@ -20,7 +20,7 @@ namespace simulation {
 /// out += a * b over loops in the order batch, m, k, n. The innermost runs along the last dim of n where there is one,
 /// which is contiguous in both b and out for tensors in their usual order.
 inline void multiply(const placed& a, const placed& b, const placed& out,
-                     std::span<const std::pair<dim_id, std::int64_t>> loop, const double* x, const double* y,
+                     indexed_span<const std::pair<dim_id, std::int64_t>> loop, const double* x, const double* y,
                      double* z) {
   const element e = out.type.element;
   streamed_loops loops(3);
@@ -301,7 +301,7 @@ inline void refuse_complex(element e) {
 /// order of the graph. A partial argument is given as its complete value. Results have the memory order that is asked
 /// for. `after` may change each value once it is computed, as rounding would.
 inline indexed_vector<host_array> evaluate(const graph& recorded, const sizes& at,
-                                           std::span<const host_array> arguments,
+                                           indexed_span<const host_array> arguments,
                                            const simulation::node_hook& after = {}) {
   const graph g = ordered(recorded);
   if (arguments.size() != g.inputs.size())

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
+#include <cleave/base/optional_value.hpp>
 #include <cleave/layout/box.hpp>
 #include <cleave/simulate/array.hpp>
 
-#include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,16 +18,16 @@ namespace cleave::inline v0::simulation {
 using position = fixed_array<std::int64_t, max_rank>;
 
 /// Whether elements come from an operand. Offsets are operands too.
-inline bool takes_from(std::span<const dim_map> maps, int operand) {
+inline bool takes_from(indexed_span<const dim_map> maps, int operand) {
   for (const dim_map& m : maps)
     if (m.operand == operand) return true;
   return false;
 }
 
 /// The element of an operand that an element of the result is; none where it is 0.
-inline std::optional<position> source_of(std::span<const dim_map> maps, int operand, const tensor_type& from,
-                                         const tensor_type& to, const position& at, const sizes& s,
-                                         std::span<const std::int64_t> offsets) {
+inline optional_value<position> source_of(indexed_span<const dim_map> maps, int operand, const tensor_type& from,
+                                          const tensor_type& to, const position& at, const sizes& s,
+                                          indexed_span<const std::int64_t> offsets) {
   position source{};
   for (int i = 0; i < from.rank; ++i) {
     const int same = to.find(from[i]);
@@ -46,8 +46,8 @@ inline std::optional<position> source_of(std::span<const dim_map> maps, int oper
 
 /// The element of a table that an element of a look-up is; none where its index is not in the table.
 template <class Indices>
-std::optional<position> row_of(const tensor_type& table, const tensor_type& indices, const tensor_type& to,
-                               dim_id along, std::int64_t extent, const position& at, Indices&& index_at) {
+optional_value<position> row_of(const tensor_type& table, const tensor_type& indices, const tensor_type& to,
+                                dim_id along, std::int64_t extent, const position& at, Indices&& index_at) {
   position asked{}, source{};
   const auto index = [&](dim_id d) { return at[to.find(d)]; };
   for (int i = 0; i < indices.rank; ++i) asked[i] = index(indices[i]);

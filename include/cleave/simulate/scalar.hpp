@@ -4,13 +4,13 @@
 
 #include <cleave/base/enum_table.hpp>
 #include <cleave/base/error.hpp>
+#include <cleave/base/optional_value.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/ops/table.hpp>
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <optional>
 
 // What the elementwise ops mean, once more and plainly, so that the kernels have something to be compared with:
 // floating types compute in double and are not rounded, integers wrap to their width, bool is 0 or 1.
@@ -79,7 +79,7 @@ inline double random_of(op code, element result, double key, double row, double 
 }
 
 /// Sums, products, quotients and powers of integers, which double would round; none for other ops.
-inline std::optional<std::uint64_t> applied_to_integers(op code, element e, double a, double b) {
+inline optional_value<std::uint64_t> applied_to_integers(op code, element e, double a, double b) {
   const std::uint64_t x = bits_of(a), y = bits_of(b);
   switch (code) {
     case op::add: return x + y;
@@ -98,7 +98,7 @@ inline std::optional<std::uint64_t> applied_to_integers(op code, element e, doub
         if ((left & 1u) != 0) result *= square;
       return result;
     }
-    default: return std::nullopt;
+    default: return {};
   }
 }
 
@@ -136,9 +136,9 @@ inline double applied(const user_entry& user, element result, double a, double b
       user.i32(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c)));
 }
 /// A user's kernel on shards of doubles.
-inline void run_reference(const user_entry& user, std::span<const reference_shard> in, const reference_shard& out) {
+inline void run_reference(const user_entry& user, indexed_span<const reference_shard> in, const reference_shard& out) {
   if (user.reference == nullptr) raise<evaluation_error>(wording::reference_missing(user.name));
-  user.reference(in, out);
+  user.reference(std::span(in.data(), in.size()), out);
 }
 
 /// How two partial values combine.

@@ -15,7 +15,7 @@ class machine : slice_steps {
  public:
   machine(const program& p, const sizes& at, std::uint64_t seed) : slice_steps(p, at, seed) {}
 
-  simulated run(std::span<const host_array> arguments) {
+  simulated run(indexed_span<const host_array> arguments) {
     if (!verify(p_)) complain("the program does not verify");
     for (std::size_t b = 0; b < p_.arguments + std::size_t{p_.results}; ++b) {
       const bool argument = b < p_.arguments;
@@ -203,7 +203,7 @@ class machine : slice_steps {
     double* result = data(d, out);
     const element e = out.type.element;
     if (s.kind == step_kind::fold) std::fill_n(result, to.extents.elements(), identity_of(s.combine, e));
-    const std::span<const fused_op> ops = fused_ops_of(p_, s);
+    const indexed_span<const fused_op> ops = fused_ops_of(p_, s);
     indexed_vector<double> value(ops.size());
     loops.run(start, [&](const std::int64_t* at, std::int64_t n, const std::int64_t* step) {
       for (std::int64_t i = 0; i < n; ++i) {
@@ -249,7 +249,7 @@ class machine : slice_steps {
   /// Elements under other indices, one by one: from the device's own memory or that of the one that has them.
   void exchange(const step& s) {
     const buffer& to = p_.buffers[s.out];
-    const auto maps = std::span(p_.maps).subspan(s.first_map, s.maps);
+    const auto maps = indexed_span(p_.maps).subspan(s.first_map, s.maps);
     std::array<std::int64_t, max_operands> offsets{};
     bool at_run_time = false;
     for (const dim_map& m : maps)
@@ -355,7 +355,7 @@ class machine : slice_steps {
 
 /// Runs a program for every device of a mesh in one process. Arguments are whole tensors; a partial argument is split
 /// into random summands.
-inline simulated simulate(const program& p, const sizes& at, std::span<const host_array> arguments,
+inline simulated simulate(const program& p, const sizes& at, indexed_span<const host_array> arguments,
                           std::uint64_t seed = 0) {
   for (const buffer& b : p.buffers) simulation::refuse_complex(b.type.element);
   return simulation::machine(p, at, seed).run(arguments);

@@ -68,7 +68,7 @@ inline void search_slices(const slice_operation& o, const slice_tensor& sorted, 
 }
 
 /// An operation of op_class::sort on whole slices. The evaluator and the simulator call it.
-inline void compute_on_slices(const slice_operation& o, std::span<const slice_tensor> in, const tensor_type& type,
+inline void compute_on_slices(const slice_operation& o, indexed_span<const slice_tensor> in, const tensor_type& type,
                               host_array& out) {
   if (o.what == op::searchsorted) return search_slices(o, in[0], in[1], type, out);
   sort_slices(o, in[0], out);

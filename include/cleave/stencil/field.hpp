@@ -93,7 +93,7 @@ struct reader {
     }
     if (maps.empty()) return from;
     const tensor_type type = from.in->at(from).type;
-    const std::span<const dim_map> all(maps.begin(), maps.size());
+    const indexed_span<const dim_map> all(maps.begin(), maps.size());
     return from.in->remap(op::shift, std::array{from}, all, type, where);
   }
   /// The element at an offset, or what the conditions of the dims from `d` on give in its place. `by` says how far it

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/executor.hpp>
 #include <cleave/tensor/storage.hpp>
-
-#include <span>
 
 // A call of a plan, from the tensors that it was given. Nothing here depends on their types, so it is compiled once.
 
@@ -30,7 +29,7 @@ class call_site {
 
   grid_state& grid() const { return *grid_; }
   /// As the tensors have them; `dynamic` for a dim that no tensor has.
-  std::span<const std::int64_t> extents() const { return {extents_, p_.dims.size()}; }
+  indexed_span<const std::int64_t> extents() const { return {extents_, p_.dims.size()}; }
 
   /// With the extents that no tensor has, fixed ones and those that follow from splits and merges, all checked.
   [[gnu::cold]] sizes complete() const {

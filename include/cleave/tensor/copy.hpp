@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/comm/grid_copy.hpp>
 #include <cleave/storage/as.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include <memory>
-#include <span>
 #include <vector>
 
 namespace cleave::inline v0 {
@@ -115,7 +115,7 @@ std::vector<T> gather_to(const tensor<T, Layout>& x, int rank) {
 /// message to each device. Throws mesh_error as `gather_to` does, and shape_error on all ranks if `all` does not have
 /// as many elements as the tensor.
 template <class T, auto Layout>
-void scatter_from(std::span<const std::type_identity_t<T>> all, int rank, const tensor<T, Layout>& x) {
+void scatter_from(indexed_span<const std::type_identity_t<T>> all, int rank, const tensor<T, Layout>& x) {
   detail::whole_on_rank whole(x.state(), rank);
   std::int64_t given = std::ssize(all);
   x.get_grid().state().guarded([&] {

@@ -16,14 +16,14 @@ class tensor_handle {
   tensor_handle() = default;
   /// New memory, filled with zeros. Not inlined, as the constructor of a grid_state is not.
   [[gnu::noinline]] tensor_handle(const grid& g, const spec& s, const layout& where, element e,
-                                  std::span<const std::int64_t> extents)
+                                  indexed_span<const std::int64_t> extents)
       : state_(new tensor_state(make_state(g, s, where, e, extents, nullptr))) {
     state_->data = state_->memory.get();
     zero_bytes(state_->data, state_->bytes());
   }
   /// The memory of a View, which `owner` keeps.
   [[gnu::noinline]] tensor_handle(const grid& g, const spec& s, const layout& where, element e,
-                                  std::span<const std::int64_t> extents, const given_view& view)
+                                  indexed_span<const std::int64_t> extents, const given_view& view)
       : state_(new tensor_state(make_state(g, s, where, e, extents, &view))) {
     state_->wraps = true;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/collective_permute.hpp>
@@ -13,7 +14,6 @@
 
 #include <array>
 #include <memory>
-#include <span>
 #include <string>
 #include <type_traits>
 
@@ -157,7 +157,7 @@ inline bool is_contiguous(const given_view& v, const shape& local) {
 }
 
 /// Whether 64 bits can count the bytes of a whole tensor.
-inline bool countable(std::span<const std::int64_t> extents, element e) {
+inline bool countable(indexed_span<const std::int64_t> extents, element e) {
   std::int64_t bytes = size_of(e);
   for (std::int64_t n : extents)
     if (n == 0) return true;
@@ -170,7 +170,7 @@ inline bool countable(std::span<const std::int64_t> extents, element e) {
 /// lowest rank whose View does not fit; the bytes that could not be had, and where.
 class shard_agreement {
  public:
-  shard_agreement(std::span<const std::int64_t> extents, const view_fault& misfit, bool is_strided,
+  shard_agreement(indexed_span<const std::int64_t> extents, const view_fault& misfit, bool is_strided,
                   std::int64_t missing_bytes, const comm::group& everyone)
       : everyone_(everyone) {
     mine_[0] = std::ssize(extents);
@@ -233,7 +233,7 @@ class shard_agreement {
 /// A tensor's state, agreed on by all ranks: one small MPI_Allreduce. Without a View its memory is allocated. Throws
 /// shape_error, view_error or memory_error on all ranks alike.
 [[gnu::cold]] inline tensor_state make_state(const grid& g, const spec& s, const layout& where, element e,
-                                             std::span<const std::int64_t> extents, const given_view* view) {
+                                             indexed_span<const std::int64_t> extents, const given_view* view) {
   if (g.mesh() != s.mesh) raise<grid_error>(wording::grid_of_another_mesh());
   require_kokkos();
   grid_state& on = g.state();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/owned.hpp>
 #include <cleave/storage/box.hpp>
 #include <cleave/tensor/call.hpp>
 
@@ -46,7 +47,7 @@ inline constexpr char stride_classes_key = 0;
 inline void classify_strides(tensor_state& t) {
   grid_state& on = t.grid.state();
   void* found = on.find_bound(&stride_classes_key, {});
-  if (found == nullptr) found = on.keep_bound(&stride_classes_key, {}, std::make_shared<stride_classes>());
+  if (found == nullptr) found = on.keep_bound(&stride_classes_key, {}, std::shared_ptr<void>(new stride_classes));
   auto& classes = *as<stride_classes>(found);
   const int last = t.local.rank - 1;
   const bool unit = t.elements() == 0 || t.local[last] == 1 || t.stride[last] == 1;
@@ -76,7 +77,7 @@ struct strided_executor {
   indexed_vector<strides> stride{};
   indexed_vector<ghost_widths> ghosts{};
   given_strides given{};
-  std::unique_ptr<executor> code{};
+  owned<executor> code{};
 
   strided_executor(const runnable& program, const call_site& site, const call_operand* operands) {
     const program_view& p = program.program;
@@ -98,7 +99,7 @@ struct strided_executor {
       ghosts[i] = t->ghosts;
       given.ghosts[i] = &ghosts[i];
     }
-    code = std::make_unique<executor>(site.grid(), at, program, &given);
+    code = owned<executor>(new executor(site.grid(), at, program, &given));
   }
   bool uses_view(std::size_t operand) const { return given.of[operand] != nullptr; }
 };
@@ -117,7 +118,7 @@ inline strided_executor& strided_executor_for(const runnable& code, const call_s
   const void* const plan = &code.forms;
   void* found = site.grid().find_bound(plan, key);
   if (found == nullptr)
-    found = site.grid().keep_bound(plan, key, std::make_shared<strided_executor>(code, site, operands));
+    found = site.grid().keep_bound(plan, key, std::shared_ptr<void>(new strided_executor(code, site, operands)));
   return *as<strided_executor>(found);
 }
 

@@ -89,9 +89,9 @@ class tensor {
   /// over the communicator of the grid. Throws shape_error on all ranks if they disagree on the extents or an extent
   /// does not fit the type.
   tensor(const grid& g, std::initializer_list<std::int64_t> extents)
-      : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end())) {}
-  tensor(const grid& g, const extents_type& extents) : tensor(g, std::span<const std::int64_t>(extents)) {}
-  tensor(const grid& g, std::span<const std::int64_t> extents)
+      : tensor(g, indexed_span<const std::int64_t>(extents.begin(), extents.end())) {}
+  tensor(const grid& g, const extents_type& extents) : tensor(g, indexed_span<const std::int64_t>(extents)) {}
+  tensor(const grid& g, indexed_span<const std::int64_t> extents)
       : handle_(g, sharding_type::value, where, element_of<T>, extents) {}
   /// Wraps a shard that the caller owns. The View is kept alive and not copied. It may have any layout: a subview, a
   /// padded View, the interior of a View with ghosts. Steps that go through the elements one by one, products, and the
@@ -101,12 +101,12 @@ class tensor {
   /// the extents of its shard, or shows one element several times.
   template <class Data, class... Properties>
   tensor(const grid& g, std::initializer_list<std::int64_t> extents, const Kokkos::View<Data, Properties...>& view)
-      : tensor(g, std::span<const std::int64_t>(extents.begin(), extents.end()), view) {}
+      : tensor(g, indexed_span<const std::int64_t>(extents.begin(), extents.end()), view) {}
   template <class Data, class... Properties>
   tensor(const grid& g, const extents_type& extents, const Kokkos::View<Data, Properties...>& view)
-      : tensor(g, std::span<const std::int64_t>(extents), view) {}
+      : tensor(g, indexed_span<const std::int64_t>(extents), view) {}
   template <class Data, class... Properties>
-  tensor(const grid& g, std::span<const std::int64_t> extents, const Kokkos::View<Data, Properties...>& view) {
+  tensor(const grid& g, indexed_span<const std::int64_t> extents, const Kokkos::View<Data, Properties...>& view) {
     using user_view = Kokkos::View<Data, Properties...>;
     if constexpr (!Kokkos::SpaceAccessibility<execution_space, typename user_view::memory_space>::accessible)
       say(rejection<fault::view_out_of_reach, typename user_view::memory_space>);
@@ -276,8 +276,8 @@ class tensor {
  private:
   /// `U` is T, or const T for memory that is only read.
   template <class U, class View>
-  void wrap(const grid& g, std::span<const std::int64_t> extents, const View& view, const void* at,
-            std::shared_ptr<void> owner, std::span<const std::int64_t> ghosts = {}) {
+  void wrap(const grid& g, indexed_span<const std::int64_t> extents, const View& view, const void* at,
+            std::shared_ptr<void> owner, indexed_span<const std::int64_t> ghosts = {}) {
     if constexpr (!std::is_same_v<std::remove_const_t<U>, T>) say(rejection<fault::view_elements_differ, U, T>);
     given_view given;
     given.rank = int(View::rank());

@@ -19,7 +19,7 @@ class call_step final : public bound_step {
     if (s.user->workspace == nullptr) return;
     indexed_vector<shape> local;
     for (const shard& x : shards_) local.push_back(x.local);
-    bytes_ = s.user->workspace(std::span<const shape>(local.data(), local.size()));
+    bytes_ = s.user->workspace(indexed_span<const shape>(local.data(), local.size()));
   }
   comm::scratch_bytes shared_bytes() const override { return {bytes_, 0}; }
   void run(run_state& r) override {

@@ -63,7 +63,7 @@ class fold_step final : public bound_step {
 
 namespace detail {
 template <class Step>
-std::unique_ptr<bound_step> bind_fold(const binder& b, const step& s, const void* code) {
+owned<bound_step> bind_fold(const binder& b, const step& s, const void* code) {
   return make_step<Step>(b, s, *as<fold_functions>(code));
 }
 } // namespace detail

@@ -65,7 +65,7 @@ class gemm_step final : public bound_step {
 
 namespace detail {
 template <class T>
-std::unique_ptr<bound_step> bind_gemm_of(const binder& b, const step& s, const void*) {
+owned<bound_step> bind_gemm_of(const binder& b, const step& s, const void*) {
   // Products of 16-bit numbers have a function of their own; make_step cannot choose between the two.
   const gemm_step<>::runner run = &run_gemm<T>;
   return make_step<gemm_step<>>(b, s, run);

@@ -155,11 +155,11 @@ class boxed_map_step final : public bound_step {
 namespace detail {
 
 template <class Step>
-std::unique_ptr<bound_step> bind_map(const binder& b, const step& s, const void* code) {
+owned<bound_step> bind_map(const binder& b, const step& s, const void* code) {
   return make_step<Step>(b, s, *as<map_code>(code)->functions);
 }
 template <class Step>
-std::unique_ptr<bound_step> bind_boxed_map(const binder& b, const step& s, const void* code) {
+owned<bound_step> bind_boxed_map(const binder& b, const step& s, const void* code) {
   return make_step<Step>(b, s, *as<map_code>(code));
 }
 

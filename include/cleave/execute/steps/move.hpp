@@ -24,13 +24,13 @@ inline comm::transfer transfer_of(const binder& b, const step& s) {
 template <class = void>
 class move_step final : public bound_step {
  public:
-  move_step(const step& s, std::unique_ptr<comm::bound_move> move) : step_(s), move_(std::move(move)) {}
+  move_step(const step& s, owned<comm::bound_move> move) : step_(s), move_(std::move(move)) {}
   comm::scratch_bytes shared_bytes() const override { return move_->needs(); }
   void run(run_state& r) override { move_->run(r.at[step_.in[0]], r.at[step_.out], r.scratch); }
 
  private:
   const step& step_;
-  std::unique_ptr<comm::bound_move> move_;
+  owned<comm::bound_move> move_;
 };
 
 /// Several all-reduces as one message, in the place of the first of them.
@@ -69,9 +69,9 @@ namespace detail {
 template <class = void>
 class reduce_joiner {
  public:
-  reduce_joiner(const binder& b, indexed_vector<std::unique_ptr<bound_step>>& bound) : b_(b), bound_(bound) {}
+  reduce_joiner(const binder& b, indexed_vector<owned<bound_step>>& bound) : b_(b), bound_(bound) {}
   void join() {
-    const std::span<const step> steps = b_.program.steps;
+    const indexed_span<const step> steps = b_.program.steps;
     for (std::size_t first = 0; first < steps.size();) {
       std::size_t end = first + 1;
       while (end < steps.size() && alike(steps[first], steps[end])) ++end;
@@ -120,14 +120,14 @@ class reduce_joiner {
   }
 
   const binder& b_;
-  indexed_vector<std::unique_ptr<bound_step>>& bound_;
+  indexed_vector<owned<bound_step>>& bound_;
   indexed_vector<std::size_t> members_{};
   indexed_vector<comm::bucketed_all_reduce::part> parts_{};
   std::int64_t length_ = 0;
 };
 
 template <class = void>
-[[gnu::cold]] void join_reduces(const binder& b, indexed_vector<std::unique_ptr<bound_step>>& bound) {
+[[gnu::cold]] void join_reduces(const binder& b, indexed_vector<owned<bound_step>>& bound) {
   reduce_joiner<>(b, bound).join();
 }
 
@@ -141,7 +141,7 @@ constexpr bool has_reduces_to_join(const program_view& p) {
 }
 
 template <kind Move>
-[[gnu::cold]] std::unique_ptr<bound_step> bind_move(const binder& b, const step& s, const void*) {
+[[gnu::cold]] owned<bound_step> bind_move(const binder& b, const step& s, const void*) {
   return make_step<move_step<>>(s, comm::make_move<Move>(b.grid, transfer_of(b, s)));
 }
 

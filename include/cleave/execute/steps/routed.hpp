@@ -13,12 +13,12 @@ namespace cleave::inline v0 {
 template <class = void>
 class routed_step final : public bound_step {
  public:
-  routed_step(const step& s, std::unique_ptr<comm::data_routed> routed) : step_(s), routed_(std::move(routed)) {}
+  routed_step(const step& s, owned<comm::data_routed> routed) : step_(s), routed_(std::move(routed)) {}
   void run(run_state& r) override { routed_->run(operand_addresses(r, step_).from, r.at[step_.out]); }
 
  private:
   const step& step_;
-  std::unique_ptr<comm::data_routed> routed_;
+  owned<comm::data_routed> routed_;
 };
 
 } // namespace cleave::inline v0

@@ -14,13 +14,13 @@ namespace cleave::inline v0 {
 template <class = void>
 class gather_step final : public bound_step {
  public:
-  gather_step(const step& s, std::unique_ptr<comm::row_lookup> rows) : step_(s), rows_(std::move(rows)) {}
+  gather_step(const step& s, owned<comm::row_lookup> rows) : step_(s), rows_(std::move(rows)) {}
   void run(run_state& r) override { rows_->run(operand_addresses(r, step_).from, r.at[step_.out]); }
   comm::row_lookup& rows() const { return *rows_; }
 
  private:
   const step& step_;
-  std::unique_ptr<comm::row_lookup> rows_;
+  owned<comm::row_lookup> rows_;
 };
 
 namespace detail {
@@ -40,17 +40,17 @@ constexpr bool has_indexed_products(const program_view& p) {
 }
 
 template <class T, class I, bool Scatters, bool InProducts>
-[[gnu::cold]] std::unique_ptr<bound_step> bind_rows(const binder& b, const step& s, const void*) {
+[[gnu::cold]] owned<bound_step> bind_rows(const binder& b, const step& s, const void*) {
   const buffer &first = b.operand(s, 0), &indices = b.operand(s, 1), &out = b.result(s);
   const buffer &table = Scatters ? out : first, &rows = Scatters ? first : out;
   const comm::row_tensors t{table.type, rows.type,     indices.type, table.where,
                             rows.where, indices.where, dim_along(s), b.at};
   if constexpr (Scatters) {
     using sums = comm::row_scatter<T, I>;
-    return make_step<routed_step<>>(s, std::unique_ptr<comm::data_routed>(new sums(b.grid, t, s.axes)));
+    return make_step<routed_step<>>(s, owned<comm::data_routed>(new sums(b.grid, t, s.axes)));
   } else {
     using lookup = comm::row_gather<T, I, InProducts>;
-    return make_step<gather_step<>>(s, std::unique_ptr<comm::row_lookup>(new lookup(b.grid, t, s.axes)));
+    return make_step<gather_step<>>(s, owned<comm::row_lookup>(new lookup(b.grid, t, s.axes)));
   }
 }
 template <bool Scatters>

@@ -25,8 +25,8 @@ class scan_step final : public bound_step {
     scan_.backwards = s.backwards;
     scan_.exclusive = s.exclusive;
     scan_.stored = out.type.element;
-    scan_.over = std::make_unique<comm::prefix_scan>(b.grid, out.where[along], s.backwards, s.combine, out.type.element,
-                                                     scan_.slices());
+    scan_.over = owned<comm::prefix_scan>(
+        new comm::prefix_scan(b.grid, out.where[along], s.backwards, s.combine, out.type.element, scan_.slices()));
   }
   comm::scratch_bytes shared_bytes() const override { return scan_.needs(); }
   void run(run_state& r) override { run_(scan_, r.at[step_.in[0]], r.at[step_.out], r.scratch); }
@@ -39,7 +39,7 @@ class scan_step final : public bound_step {
 
 namespace detail {
 template <class T, reduction How>
-std::unique_ptr<bound_step> bind_scan(const binder& b, const step& s, const void*) {
+owned<bound_step> bind_scan(const binder& b, const step& s, const void*) {
   return make_step<scan_step<>>(b, s, &run_scan<T, How>);
 }
 } // namespace detail

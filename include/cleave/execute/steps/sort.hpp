@@ -42,10 +42,10 @@ class search_step final : public bound_step {
 
 namespace detail {
 template <class T>
-std::unique_ptr<bound_step> bind_sort(const binder& b, const step& s, const void*) {
+owned<bound_step> bind_sort(const binder& b, const step& s, const void*) {
   const buffer& in = b.operand(s, 0);
   const sorted_tensor t{in.type, in.where, dim_along(s), s.backwards, s.what == op::argsort, b.at};
-  return make_step<routed_step<>>(s, std::unique_ptr<comm::data_routed>(new bound_sort<T>(b.grid, t)));
+  return make_step<routed_step<>>(s, owned<comm::data_routed>(new bound_sort<T>(b.grid, t)));
 }
 template <class Plan, std::size_t I>
 constexpr step_form form_of_sort() {

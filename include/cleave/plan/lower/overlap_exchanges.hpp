@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/program/program.hpp>
-
-#include <span>
 
 namespace cleave::inline v0::lowering {
 
@@ -23,7 +22,7 @@ constexpr bool touches(const step& other, const step& exchange, const indexed_ve
 
 /// Whether a step reads a shard and the halo that an exchange fills. It computes first what lies away from the halo, so
 /// that the halo travels meanwhile.
-constexpr bool reads_around(const step& other, const step& exchange, std::span<const buffer> buffers) {
+constexpr bool reads_around(const step& other, const step& exchange, indexed_span<const buffer> buffers) {
   if (other.kind != step_kind::map || buffers[exchange.out].form != form::halo) return false;
   for (std::uint16_t b : other.in)
     if (buffers[b].form == form::view && buffers[b].of == exchange.out) return true;
@@ -36,7 +35,7 @@ struct wait_place {
   std::size_t before;
   bool work;
 };
-constexpr wait_place find_wait(const indexed_vector<step>& steps, std::span<const buffer> buffers,
+constexpr wait_place find_wait(const indexed_vector<step>& steps, indexed_span<const buffer> buffers,
                                const indexed_vector<std::size_t>& memory, std::size_t begun) {
   wait_place outer{begun + 1, false};
   std::size_t level = 0;
@@ -75,8 +74,8 @@ constexpr step wait_for(const step& exchange, std::size_t begun) {
 /// Lets exchanges go on while what does not need them is computed. Each is waited for just before the first step that
 /// touches its destination or writes its source. Only where there is work in between. `memory` tells in which memory a
 /// buffer is. Runs before slots are shared, so that buffers live until the wait.
-constexpr void overlap_exchanges(indexed_vector<step>& steps, std::span<const buffer> buffers,
-                                 std::span<const dim_map> maps, const indexed_vector<std::size_t>& memory) {
+constexpr void overlap_exchanges(indexed_vector<step>& steps, indexed_span<const buffer> buffers,
+                                 indexed_span<const dim_map> maps, const indexed_vector<std::size_t>& memory) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kind != step_kind::exchange || steps[i].move == kind::none) continue;
     bool reads_offsets = false;

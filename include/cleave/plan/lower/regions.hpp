@@ -101,7 +101,7 @@ constexpr bool costs_too_much(const assigned_graph& in, std::size_t v, const reg
   for (const dim_map& m : maps_of(in.g, n)) wider = wider || may_be_wider(m);
   if (whole.bytes == 0 || !wider) return false;
   const exchange_part part = part_of(maps_of(in.g, n), 0, own.type, own.taken, n.type, in.chosen[v].out);
-  const cost elements = exchange_cost(std::span<const exchange_part>(&part, 1), in.at);
+  const cost elements = exchange_cost(indexed_span<const exchange_part>(&part, 1), in.at);
   return dearest_region * in.rule.score(elements) < in.rule.score(whole);
 }
 
