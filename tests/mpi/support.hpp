@@ -170,7 +170,7 @@ void for_owned(const cleave::shape& global, const cleave::layout& l, const cleav
 
 /// A move whose collective only the run knows.
 inline cleave::owned<cleave::comm::bound_move> make_move(cleave::grid_state& grid, cleave::kind move,
-                                                           const cleave::comm::transfer& t) {
+                                                         const cleave::comm::transfer& t) {
   using cleave::kind, cleave::comm::make_move;
   switch (move) {
     case kind::slice: return make_move<kind::slice>(grid, t);
