@@ -28,6 +28,7 @@ T value_of(std::int64_t flat, axis_set partial, reduction how, const coordinates
     case reduction::prod: return static_cast<T>(part == 0 ? v : 1);
     case reduction::max: return static_cast<T>(v + part);
     case reduction::min: return static_cast<T>(v - part);
+    case reduction::logsumexp: break; // not moved here: its values are not exact
   }
   return T{};
 }
@@ -39,6 +40,7 @@ T with_identity(reduction how) {
     case reduction::prod: return identity_of<reduction::prod, T>;
     case reduction::max: return identity_of<reduction::max, T>;
     case reduction::min: return identity_of<reduction::min, T>;
+    case reduction::logsumexp: break;
   }
   return T{};
 }
@@ -62,6 +64,7 @@ T combined_value(std::int64_t flat, axis_set before, axis_set gone, reduction ho
       case reduction::prod: total = static_cast<T>(total * v); break;
       case reduction::max: total = v > total ? v : total; break;
       case reduction::min: total = v < total ? v : total; break;
+      case reduction::logsumexp: break;
     }
   }
   return total;
