@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <string>
@@ -215,6 +216,71 @@ TEST(checked, a_nan_within_a_reduction) {
     x.fill_by([](const auto& at) { return at[0] == 3 && at[1] == 1 ? -1.0 : 1.0; });
     const std::string what = error_of<cleave::nan_error>([&] { n = mean_log(x); });
     EXPECT_TRUE(contains(what, "made by log at checked_test.cpp:")) << what;
+  }
+}
+
+// Within loops and branches the same: the operation of the body, whatever iteration made the NaN.
+constexpr cleave::function cooled([](auto x, auto times) {
+  return cleave::repeat_times(times, x, [](const auto& v) {
+    const auto less = v - 1.0;
+    return sqrt(less); // repeat_times
+  });
+});
+constexpr cleave::function converging([](auto x, auto tolerance) {
+  return cleave::repeat_until(
+      x,
+      [](const auto& v) {
+        const auto less = v - 1.0;
+        return log(less); // repeat_until
+      },
+      [&](const auto& v) { return max(abs(v)) < tolerance; }, 9);
+});
+constexpr cleave::function eroded([](auto x, auto losses) {
+  return cleave::scan(row, x, losses, [](const auto& v, const auto& loss) {
+    const auto less = v - loss;
+    return sqrt(less); // scan
+  });
+});
+constexpr cleave::function rooted([](auto x, auto which) {
+  return cleave::cond(
+      which, [](const auto& v) { return v * 2.0; },
+      [](const auto& v) {
+        return sqrt(v); // cond
+      },
+      x);
+});
+unsigned line_of(std::string_view word) {
+  std::ifstream source(__FILE__);
+  std::string text;
+  for (unsigned line = 1; std::getline(source, text); ++line)
+    if (text.ends_with("// " + std::string(word))) return line;
+  return 0;
+}
+TEST(checked, a_nan_within_a_loop) {
+  using Cols = cleave::tensor<double, mesh(col / data)>;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    g.check(nans);
+    Cols x(g, {5}), y(g, {5});
+    const auto expect_made_by = [&](std::string_view op, std::string_view where, const auto& call) {
+      const std::string what = error_of<cleave::nan_error>(call);
+      EXPECT_TRUE(contains(what, "the first NaN was made by " + std::string(op) +
+                                     " at checked_test.cpp:" + std::to_string(line_of(where)) + ":"))
+          << what;
+      EXPECT_TRUE(contains(what, "f64[col/data] at index [3] on rank ")) << what;
+    };
+    // In the third iteration: 3, sqrt(2), sqrt(0.41), and the root of a negative number.
+    x.fill_by([](const auto& at) { return at[0] == 3 ? 3.0 : 100.0; });
+    y = cooled(x, 2);
+    expect_made_by("sqrt", "repeat_times", [&] { y = cooled(x, 3); });
+    // 3, log(2), and the logarithm of a negative number.
+    x.fill_by([](const auto& at) { return at[0] == 3 ? 3.0 : 1e9; });
+    expect_made_by("log", "repeat_until", [&] { y = converging(x, 0.1); });
+    cleave::tensor<double, mesh(row)> losses(g, {4});
+    losses.fill_by([](const auto& at) { return at[0] == 2 ? 10.0 : 0.0; });
+    expect_made_by("sqrt", "scan", [&] { y = eroded(x, losses); });
+    x.fill_by([](const auto& at) { return at[0] == 3 ? -1.0 : 1.0; });
+    y = rooted(x, true);
+    expect_made_by("sqrt", "cond", [&] { y = rooted(x, false); });
   }
 }
 
