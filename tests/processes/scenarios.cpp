@@ -298,9 +298,9 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
        // In the second call rank 1 has all the rows, and no memory to send them from.
        const cleave::grid g = all_ranks(checked);
        constexpr std::int64_t each = 1 << 15;
-       Rows table(g, {3, 64});
-       cleave::tensor<std::int32_t, mesh(item / data)> at(g, {3 * each});
-       cleave::tensor<double, mesh(item / data, col)> out(g, {3 * each, 64});
+       Rows table(g, {ranks(), 64});
+       cleave::tensor<std::int32_t, mesh(item / data)> at(g, {ranks() * each});
+       cleave::tensor<double, mesh(item / data, col)> out(g, {ranks() * each, 64});
        try {
          for (const bool first : {true, false}) {
            at.fill(first ? rank() : 1);

@@ -86,6 +86,7 @@ enum class fault : std::uint8_t {
   no_operator,
   short_circuit,
   larger_of_two,
+  standard_function,
   sizes_without_braces,
   wrong_arguments,
   /// A pass broke an invariant: a fault of the library.

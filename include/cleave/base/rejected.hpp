@@ -188,6 +188,9 @@ struct rejected {
   static_assert(is_not<Fault, fault::larger_of_two>,
                 "cleave: max and min reduce over dims; for the larger or the smaller of two values write maximum(a, b) "
                 "or minimum(a, b)");
+  static_assert(is_not<Fault, fault::standard_function>,
+                "cleave: functions of namespace std take numbers, and a value has no number yet; write sin(x) without "
+                "std::, and maximum(x, y) and minimum(x, y) for the larger and the smaller of two");
   static_assert(is_not<Fault, fault::sizes_without_braces>,
                 "cleave: the sizes of a grid are a list, one for each axis; write grid(mesh, comm, {2, 2})");
   static_assert(is_not<Fault, fault::wrong_arguments>,

@@ -10,10 +10,12 @@
 
 namespace cleave::inline v0 {
 
-/// For functions made of others: while it lives, new nodes get the line where the user called the function.
+/// For functions made of others: while it lives, new nodes get the line where the user called the function, and faults
+/// its name, if it is given.
 class called_at {
  public:
-  constexpr explicit called_at(const operand& x) : in_(x.from.in), before_(in_->say_at({x.where, true})) {
+  constexpr explicit called_at(const operand& x, std::string_view name = {})
+      : in_(x.from.in), before_(in_->say_at({x.where, true, name})) {
     if (before_.given) in_->say_at(before_);
   }
   called_at(const called_at&) = delete;
@@ -234,12 +236,15 @@ constexpr value min(operand x, const D&... over) {
   return x.from.in->reduce(reduction::min, x.from, detail::dims_of(over...), x.where);
 }
 CLEAVE_LIFT(min)
-/// The mean over the given dims, or over all dims if none is given. Communication as for `sum`.
+/// The mean over the given dims, or over all dims if none is given. Communication as for `sum`. Faults: dim_missing,
+/// not_floating.
 template <std::convertible_to<dim_ref>... D>
 constexpr value mean(operand x, const D&... over) {
   const value total = x.from.in->reduce(reduction::sum, x.from, detail::dims_of(over...), x.where);
   if (!total.ok()) return total;
   const node& n = total.in->at(total);
+  if (is_integer(n.type.element) || n.type.element == element::boolean)
+    return total.in->fail(fault::not_floating, "mean", x.where);
   const value count = total.in->count(n.over, n.type.element, x.where);
   return total.in->elementwise(op::div, std::array{total, count}, x.where);
 }
@@ -288,7 +293,7 @@ constexpr value largest(const value& x, dim_ref over) { return stop_gradient(max
 /// exp(x - max) normalised to sum 1 over a dim. The maximum prevents overflow. Communication: if the dim is sharded,
 /// two numbers for each slice are reduced.
 constexpr value softmax(operand x, dim_ref over) {
-  const called_at user(x);
+  const called_at user(x, "softmax");
   const value e = exp(x - detail::largest(x.from, over));
   return e / sum(e, over);
 }
@@ -297,7 +302,7 @@ CLEAVE_LIFT(softmax)
 /// infinity over an empty range. Communication as for `sum`. Faults: dim_missing, not_for_complex.
 template <std::convertible_to<dim_ref>... D>
 constexpr value logsumexp(operand x, const D&... over) {
-  const called_at user(x);
+  const called_at user(x, "logsumexp");
   if (x.from.ok() && !is_floating(x.from.in->at(x.from).type.element)) {
     const value m = stop_gradient(max(x, over...));
     return log(sum(exp(x - m), over...)) + m;
@@ -308,14 +313,14 @@ CLEAVE_LIFT(logsumexp)
 /// log(softmax(x)) over a dim, without overflow. Communication: if the dim is sharded, one number for each slice is
 /// reduced.
 constexpr value log_softmax(operand x, dim_ref over) {
-  const called_at user(x);
+  const called_at user(x, "log_softmax");
   return x - logsumexp(x, over);
 }
 CLEAVE_LIFT(log_softmax)
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim. The variance is the mean of squared differences.
 /// Communication: if the dim is sharded, two numbers for each slice are reduced.
 constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias, double epsilon = 1e-5) {
-  const called_at user(x);
+  const called_at user(x, "layer_norm");
   const value centred = x - mean(x, over);
   return centred * rsqrt(mean(centred * centred, over) + epsilon) * scale + bias;
 }

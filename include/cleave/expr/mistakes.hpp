@@ -28,6 +28,20 @@ constexpr auto mistaken(const A& a, const B&... b) {
   else return absorbed_statement{};
 }
 
+/// What a function of namespace std is given by mistake. It is converted, so that the library's own function, which is
+/// no template, is called where both are visible (`using std::sin; sin(x)`).
+struct standard_operand {
+  value from{};
+  constexpr standard_operand(const value& x) : from(x) {}
+};
+/// The operand beside it.
+struct standard_second : standard_operand {
+  constexpr standard_second(const value& x) : standard_operand(x) {}
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  constexpr standard_second(T) : standard_operand(value{}) {}
+};
+
 } // namespace detail
 
 #define CLEAVE_NO_BINARY(sign, why)                                    \
@@ -104,3 +118,82 @@ CLEAVE_MISMATCHED(|)
 #undef CLEAVE_MISMATCHED
 
 } // namespace cleave::inline v0
+
+// `std::sin(x)` of a value would be an error that lists all functions of that name. One more function of it says what
+// to write. Adding to namespace std is not portable by the letter of the standard; libraries of automatic
+// differentiation do the same, and a program without a mistake calls none of these.
+namespace std {
+#define CLEAVE_NOT_STANDARD(name)                                                                   \
+  template <class Once = void>                                                                      \
+  constexpr cleave::value name(cleave::detail::standard_operand x) {                                \
+    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>), \
+           cleave::detail::reported(x.from);                                                        \
+  }
+CLEAVE_NOT_STANDARD(abs)
+CLEAVE_NOT_STANDARD(fabs)
+CLEAVE_NOT_STANDARD(exp)
+CLEAVE_NOT_STANDARD(exp2)
+CLEAVE_NOT_STANDARD(expm1)
+CLEAVE_NOT_STANDARD(log)
+CLEAVE_NOT_STANDARD(log1p)
+CLEAVE_NOT_STANDARD(log2)
+CLEAVE_NOT_STANDARD(log10)
+CLEAVE_NOT_STANDARD(sqrt)
+CLEAVE_NOT_STANDARD(cbrt)
+CLEAVE_NOT_STANDARD(sin)
+CLEAVE_NOT_STANDARD(cos)
+CLEAVE_NOT_STANDARD(tan)
+CLEAVE_NOT_STANDARD(asin)
+CLEAVE_NOT_STANDARD(acos)
+CLEAVE_NOT_STANDARD(atan)
+CLEAVE_NOT_STANDARD(sinh)
+CLEAVE_NOT_STANDARD(cosh)
+CLEAVE_NOT_STANDARD(tanh)
+CLEAVE_NOT_STANDARD(erf)
+CLEAVE_NOT_STANDARD(floor)
+CLEAVE_NOT_STANDARD(ceil)
+CLEAVE_NOT_STANDARD(round)
+CLEAVE_NOT_STANDARD(trunc)
+CLEAVE_NOT_STANDARD(isnan)
+CLEAVE_NOT_STANDARD(isinf)
+CLEAVE_NOT_STANDARD(isfinite)
+CLEAVE_NOT_STANDARD(conj)
+CLEAVE_NOT_STANDARD(real)
+CLEAVE_NOT_STANDARD(imag)
+#undef CLEAVE_NOT_STANDARD
+#define CLEAVE_NOT_STANDARD(name)                                                                     \
+  template <class Once = void>                                                                        \
+  constexpr cleave::value name(cleave::detail::standard_operand x, cleave::detail::standard_second) { \
+    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>),   \
+           cleave::detail::reported(x.from);                                                          \
+  }                                                                                                   \
+  template <class Once = void, class T>                                                               \
+    requires is_arithmetic_v<T>                                                                       \
+  constexpr cleave::value name(T, cleave::detail::standard_operand x) {                               \
+    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>),   \
+           cleave::detail::reported(x.from);                                                          \
+  }
+CLEAVE_NOT_STANDARD(pow)
+CLEAVE_NOT_STANDARD(atan2)
+CLEAVE_NOT_STANDARD(fmod)
+CLEAVE_NOT_STANDARD(hypot)
+CLEAVE_NOT_STANDARD(fmax)
+CLEAVE_NOT_STANDARD(fmin)
+#undef CLEAVE_NOT_STANDARD
+// Of two values the function of the standard library would be called, with a comparison as a condition.
+#define CLEAVE_NOT_STANDARD(name)                                                                                    \
+  template <same_as<cleave::value> V>                                                                                \
+  constexpr const V& name(const V& x, const V&) {                                                                    \
+    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, V>),                     \
+           static_cast<void>(cleave::detail::reported(x)), x;                                                        \
+  }                                                                                                                  \
+  template <class A, class B>                                                                                        \
+    requires((same_as<A, cleave::value> && is_arithmetic_v<B>) || (same_as<B, cleave::value> && is_arithmetic_v<A>)) \
+  constexpr cleave::value name(const A& x, const B& y) {                                                             \
+    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, A, B>),                  \
+           cleave::detail::reported_beside(x, y);                                                                    \
+  }
+CLEAVE_NOT_STANDARD(max)
+CLEAVE_NOT_STANDARD(min)
+#undef CLEAVE_NOT_STANDARD
+} // namespace std

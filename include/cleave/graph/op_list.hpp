@@ -54,30 +54,30 @@ CLEAVE_ELEMENTWISE(abs, 1, none, complex_too | to_real, std::fabs(x), g * sign(x
 /// `sign`
 CLEAVE_ELEMENTWISE(sign, 1, none, plain, x > 0 ? 1 : x < 0 ? -1 : x)
 /// `exp`
-CLEAVE_ELEMENTWISE(exp, 1, none, complex_too, std::exp(x), g * r)
+CLEAVE_ELEMENTWISE(exp, 1, none, complex_too | needs_fractions, std::exp(x), g * r)
 /// `expm1`: exp(x) - 1, to full accuracy near 0.
-CLEAVE_ELEMENTWISE(expm1, 1, none, plain, std::expm1(x), g * (r + 1))
+CLEAVE_ELEMENTWISE(expm1, 1, none, needs_fractions, std::expm1(x), g * (r + 1))
 /// `log`
-CLEAVE_ELEMENTWISE(log, 1, none, complex_too, std::log(x), g / x)
+CLEAVE_ELEMENTWISE(log, 1, none, complex_too | needs_fractions, std::log(x), g / x)
 /// `tanh`
-CLEAVE_ELEMENTWISE(tanh, 1, none, complex_too, std::tanh(x), g * (1 - r * r))
+CLEAVE_ELEMENTWISE(tanh, 1, none, complex_too | needs_fractions, std::tanh(x), g * (1 - r * r))
 /// `sqrt`
-CLEAVE_ELEMENTWISE(sqrt, 1, none, complex_too, std::sqrt(x), g * 0.5 / r)
+CLEAVE_ELEMENTWISE(sqrt, 1, none, complex_too | needs_fractions, std::sqrt(x), g * 0.5 / r)
 /// `rsqrt`
-CLEAVE_ELEMENTWISE(rsqrt, 1, none, complex_too, 1 / std::sqrt(x), g * -0.5 * r * r * r)
+CLEAVE_ELEMENTWISE(rsqrt, 1, none, complex_too | needs_fractions, 1 / std::sqrt(x), g * -0.5 * r * r * r)
 /// `erf`
-CLEAVE_ELEMENTWISE(erf, 1, none, plain, std::erf(x), g * 1.1283791670955126 * exp(-(x * x)))
+CLEAVE_ELEMENTWISE(erf, 1, none, needs_fractions, std::erf(x), g * 1.1283791670955126 * exp(-(x * x)))
 /// `gelu`: in its tanh form.
-CLEAVE_ELEMENTWISE(gelu, 1, none, plain, 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
+CLEAVE_ELEMENTWISE(gelu, 1, none, needs_fractions, 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
                    g * gelu_slope())
 /// `relu`
 CLEAVE_ELEMENTWISE(relu, 1, none, plain, x < 0 ? 0 : x, select(r > 0, g, 0))
 /// `sigmoid`
-CLEAVE_ELEMENTWISE(sigmoid, 1, none, plain, 1 / (1 + std::exp(-x)), g * r * (1 - r))
+CLEAVE_ELEMENTWISE(sigmoid, 1, none, needs_fractions, 1 / (1 + std::exp(-x)), g * r * (1 - r))
 /// `sin`
-CLEAVE_ELEMENTWISE(sin, 1, none, complex_too, std::sin(x), g * cos(x))
+CLEAVE_ELEMENTWISE(sin, 1, none, complex_too | needs_fractions, std::sin(x), g * cos(x))
 /// `cos`
-CLEAVE_ELEMENTWISE(cos, 1, none, complex_too, std::cos(x), -(g * sin(x)))
+CLEAVE_ELEMENTWISE(cos, 1, none, complex_too | needs_fractions, std::cos(x), -(g * sin(x)))
 /// `floor`
 CLEAVE_ELEMENTWISE(floor, 1, none, plain, std::floor(x))
 /// `conj`: the conjugate of a complex number; a real one itself.

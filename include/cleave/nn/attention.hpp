@@ -146,7 +146,7 @@ constexpr attention_slopes slopes_by(const attention_result& r, const value& slo
 template <class Mask = no_mask, class Drop = std::identity>
 constexpr value attention(operand q, operand k, operand v, const attention_dims& d, const Mask& mask = {},
                           const Drop& drop = {}) {
-  const called_at user(q);
+  const called_at user(q, "attention");
   const value scores = detail::attention_scores(q.from, k.from, d, mask, iota(q, d.position), iota(q, d.source));
   return dot(drop(softmax(scores, d.source)), v, d.source);
 }
@@ -158,7 +158,7 @@ CLEAVE_LIFT(attention)
 template <class Mask = no_mask>
 constexpr value blocked_attention(operand q, operand k, operand v, const attention_dims& d, dim_ref block,
                                   const Mask& mask = {}) {
-  const called_at user(q);
+  const called_at user(q, "blocked_attention");
   recorder& in = *q.from.in;
   const dim_ref within = derived_dim<"span">(q, "blocked_attention", d.source, block);
   if (within.name.empty()) return {&in, no_node};
@@ -197,7 +197,7 @@ CLEAVE_LIFT(blocked_attention)
 template <class Mask = no_mask>
 constexpr value ring_attention(operand q, operand k, operand v, const attention_dims& d, dim_ref ring,
                                const Mask& mask = {}) {
-  const called_at user(q);
+  const called_at user(q, "ring_attention");
   recorder& in = *q.from.in;
   const dim_ref turn = derived_dim<"turn ">(q, "ring_attention", ring);
   if (turn.name.empty() || !q.from.ok() || !k.from.ok() || !v.from.ok()) return {&in, no_node};

@@ -23,7 +23,7 @@ CLEAVE_LIFT(unembedding)
 /// an integer element type and the dims of the scores except the vocabulary. Faults: not_an_index, label_dims_differ,
 /// dim_missing.
 constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary, double smoothing = 0) {
-  const called_at user(scores);
+  const called_at user(scores, "cross_entropy");
   const value& s = scores.from;
   if (!s.ok()) return s;
   recorder& in = *s.in;

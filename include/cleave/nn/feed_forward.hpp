@@ -20,20 +20,20 @@ linear_weights(K, B) -> linear_weights<K, B>;
 /// x times the kernel, contracted over the dims, plus the bias. Communication as for `dot`.
 template <class Kernel, class Bias, std::convertible_to<dim_ref>... D>
 constexpr value linear(operand x, const linear_weights<Kernel, Bias>& w, const D&... over) {
-  const called_at user(x);
+  const called_at user(x, "linear");
   return dot(x, w.kernel, over...) + w.bias;
 }
 CLEAVE_LIFT(linear)
 
 /// x * sigmoid(x) (swish; Elfwing, Uchibe and Doya 2018).
 constexpr value silu(operand x) {
-  const called_at user(x);
+  const called_at user(x, "silu");
   return x * sigmoid(x);
 }
 CLEAVE_LIFT(silu)
 /// x times the cumulative normal distribution at x. `cleave::gelu` approximates it by tanh.
 constexpr value gelu_exact(operand x) {
-  const called_at user(x);
+  const called_at user(x, "gelu_exact");
   return x * (erf(x * 0.70710678118654752) + 1.0) * 0.5;
 }
 CLEAVE_LIFT(gelu_exact)
@@ -44,7 +44,7 @@ CLEAVE_LIFT(gelu_exact)
 template <class Up, class Down, class Activate, class Pin = std::identity>
 constexpr value feed_forward(operand x, const Up& up, const Down& down, dim_ref embed, dim_ref hidden,
                              const Activate& activate, const Pin& pin = {}) {
-  const called_at user(x);
+  const called_at user(x, "feed_forward");
   return linear(activate(pin(linear(x, up, embed))), down, hidden);
 }
 CLEAVE_LIFT(feed_forward)
@@ -54,7 +54,7 @@ CLEAVE_LIFT(feed_forward)
 template <class Activate, class Pin = std::identity>
 constexpr value gated_feed_forward(operand x, operand gate, operand up, operand down, dim_ref embed, dim_ref hidden,
                                    const Activate& activate, const Pin& pin = {}) {
-  const called_at user(x);
+  const called_at user(x, "gated_feed_forward");
   return dot(activate(pin(dot(x, gate, embed))) * pin(dot(x, up, embed)), down, hidden);
 }
 CLEAVE_LIFT(gated_feed_forward)

@@ -25,7 +25,7 @@ constexpr value layer_norm(operand x, const W& w, dim_ref over, double epsilon =
 /// x with mean square 1 along a dim, then scaled (Zhang and Sennrich 2019). Any layout. Communication: along a sharded
 /// dim, one sum for each slice is reduced.
 constexpr value rms_norm(operand x, operand scale, dim_ref over, double epsilon = 1e-6) {
-  const called_at user(x);
+  const called_at user(x, "rms_norm");
   return x * rsqrt(mean(x * x, over) + epsilon) * scale;
 }
 CLEAVE_LIFT(rms_norm)

@@ -11,7 +11,7 @@ namespace cleave::inline v0::nn {
 /// later, are rotated by the angle `at` * base^(-2 i / extent); halves are as in GPT-NeoX. `at` are integers with dims
 /// of x, such as `iota(x, position)`. The extent of `head` is even. No communication unless `head` is sharded.
 constexpr value rotary(operand x, operand at, dim_ref head, double base = 10000) {
-  const called_at user(x);
+  const called_at user(x, "rotary");
   const dim_ref half = derived_dim<"half ">(x, "rotary", head), pair{"rotary pair", 2};
   if (half.name.empty()) return {x.from.in, no_node};
   const value halves = split(x, head, pair, half);

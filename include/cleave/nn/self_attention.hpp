@@ -49,7 +49,7 @@ template <class Q, class K, class O, class How = all_scores, class Mask = no_mas
           std::convertible_to<dim_ref>... Heads>
 constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d,
                                const self_attention_options<How, Mask, Pin>& o, const Heads&... heads) {
-  const called_at user(x);
+  const called_at user(x, "self_attention");
   if (!x.from.ok()) return x.from;
   using cleave::value;
   const auto turned = [&](const value& v, dim_ref along) {

@@ -75,6 +75,8 @@ inline constexpr std::uint8_t complex_too = 1;
 inline constexpr std::uint8_t to_bool = 2, to_real = 4, to_complex = 8;
 /// The first operand is a predicate, which chooses between the others.
 inline constexpr std::uint8_t by_predicate = 16;
+/// Has hardly a meaning for integers: all that is left of exp(1) is 2.
+inline constexpr std::uint8_t needs_fractions = 32;
 } // namespace op_traits
 
 /// One op, one entry, made from its line in graph/op_list.hpp.

@@ -176,7 +176,7 @@ template <class Weights, class State, class Rate>
 constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients,
                                                const Rate& rate, const adafactor_options& o = {},
                                                source where = source::here()) {
-  const called_at user(operand(state.steps, where.file, where.line));
+  const called_at user(operand(state.steps, where.file, where.line), "adafactor");
   const value steps = detail::step_done(state.steps) + 1;
   const value fresh = detail::as_number(pow(steps, -o.decay));
   indexed_vector<detail::adafactor_leaf> all;
@@ -211,7 +211,7 @@ constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const Sta
 template <class Weights, class State>
 constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const State& state, const Weights& gradients,
                                                source where = source::here()) {
-  const called_at user(operand(state.steps, where.file, where.line));
+  const called_at user(operand(state.steps, where.file, where.line), "adafactor");
   // 1 / sqrt(t) falls below 0.01 at t = 10^4.
   const value t = detail::step_done(state.steps) + 1;
   return adafactor(weights, state, gradients, detail::as_number(minimum(rsqrt(t), 0.01)), adafactor_options{}, where);

@@ -35,7 +35,7 @@ struct adam_numbers {
 template <class Weights, class State, class Rate, class Options = adam_options>
 constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& state, const Weights& gradients,
                                           const Rate& rate, const Options& o = {}, source where = source::here()) {
-  const called_at user(operand(state.mean_weight, where.file, where.line));
+  const called_at user(operand(state.mean_weight, where.file, where.line), "adam");
   const auto averaged = [](const auto& decay, const value& average, const auto& next) {
     return decay * average + (1 - decay) * next;
   };

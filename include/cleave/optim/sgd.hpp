@@ -11,7 +11,7 @@ namespace cleave::inline v0::optim {
 template <class Weights, class Rate>
 constexpr Weights sgd(const Weights& weights, const Weights& gradients, const Rate& rate,
                       source where = source::here()) {
-  const called_at user(operand(values_of(weights).front(), where.file, where.line));
+  const called_at user(operand(values_of(weights).front(), where.file, where.line), "sgd");
   return tree_map([&](const value& w, const value& g) { return w - rate * g; }, weights, gradients);
 }
 
@@ -20,7 +20,7 @@ constexpr Weights sgd(const Weights& weights, const Weights& gradients, const Ra
 template <class Weights, class Rate, class Momentum>
 constexpr std::tuple<Weights, Weights> sgd(const Weights& weights, const Weights& velocity, const Weights& gradients,
                                            const Rate& rate, const Momentum& momentum, source where = source::here()) {
-  const called_at user(operand(values_of(weights).front(), where.file, where.line));
+  const called_at user(operand(values_of(weights).front(), where.file, where.line), "sgd");
   const Weights faster = tree_map([&](const value& v, const value& g) { return momentum * v + g; }, velocity,
                                   gradients);
   return {sgd(weights, faster, rate), faster};

@@ -37,10 +37,12 @@ class graph_writer {
     return before;
   }
 
-  /// A line that all new nodes get. It may be unknown, as that of a statement.
+  /// A line that all new nodes get. It may be unknown, as that of a statement. And the function that stands there, if
+  /// faults are to name it.
   struct caller {
     source where{};
     bool given = false;
+    std::string_view name{};
   };
   /// From here on, new nodes get this line, until another one is given. Returns the one before.
   constexpr caller say_at(caller from) {
@@ -60,6 +62,7 @@ class graph_writer {
   constexpr void refuse(fault what, std::string_view op, source where, std::string_view dim = {},
                         std::string_view axis = {}, std::int64_t expected = 0, std::int64_t got = 0) {
     if (!made_.found.ok()) return;
+    if (!caller_.name.empty()) op = caller_.name;
     made_.found = {what, said_at(where),  origin_.gradient ? name_of(origin_.code) : op, dim, axis, expected,
                    got,  origin_.gradient};
   }
@@ -123,6 +126,10 @@ class graph_writer {
         return false;
       }
       n.type.element = type == element::f32 ? element::c64 : element::c128;
+    }
+    if ((traits & op_traits::needs_fractions) != 0 && (is_integer(type) || type == element::boolean)) {
+      refuse(fault::not_floating, name_of(n.code), n.where);
+      return false;
     }
     // No part is dropped silently: a cast does not make complex numbers real.
     const bool drops_part = asked != element::none && !is_complex(asked);
