@@ -156,13 +156,17 @@ TEST_F(Recording, PartialIntoNonlinear) {
 }
 TEST_F(Recording, LogSumExpNeedsFloatingPointNumbers) {
   spec s = placed({b, i});
-  const value whole = in.input(element::i32, s);
-  EXPECT_TRUE(logsumexp(whole, i).ok());
   s.unreduced.push_back("y");
   s.combine = reduction::logsumexp;
   EXPECT_TRUE(logsumexp(in.input(element::f32, s), i).ok());
   in.input(element::i32, s);
   expect(fault::not_floating, "logsumexp", "");
+}
+TEST_F(Recording, FunctionsOfFractionsNeedFloatingPointNumbers) {
+  const value whole = in.input(element::i32, placed({b, i}));
+  EXPECT_FALSE(softmax(whole, i).ok());
+  expect(fault::not_floating, "softmax", "");
+  EXPECT_EQ(in.made().found.where.line, __LINE__ - 2);
 }
 // Quotients of integers are truncated, and "or" has no differences: their parts do not add up.
 TEST_F(Recording, PartialIntegersIntoAQuotient) {

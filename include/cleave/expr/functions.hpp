@@ -299,7 +299,7 @@ constexpr value softmax(operand x, dim_ref over) {
 }
 CLEAVE_LIFT(softmax)
 /// log(sum(exp(x))) over the given dims, or over all dims if none is given, without overflow and in one pass. Minus
-/// infinity over an empty range. Communication as for `sum`. Faults: dim_missing, not_for_complex.
+/// infinity over an empty range. Communication as for `sum`. Faults: dim_missing, not_floating, not_for_complex.
 template <std::convertible_to<dim_ref>... D>
 constexpr value logsumexp(operand x, const D&... over) {
   const called_at user(x, "logsumexp");
