@@ -25,33 +25,35 @@ constexpr entry_fact fact_of() {
   else return {Node::code, Node::a, Node::b, std::is_integral_v<T> && sizeof(T) >= 4};
 }
 
-/// Where an expression compares the index along a line with a load that a line does not move: the entries of both, if
-/// it is a product with the comparison.
+/// The entries of a comparison of the index along a line with a load that a line does not move.
+struct compared_entries {
+  int index = -1, label = -1;
+};
+constexpr compared_entries compared_in(const entry_fact* entries, int factor) {
+  if (entries[factor].code == op::cast) factor = entries[factor].a;
+  const entry_fact& e = entries[factor];
+  if (e.code != op::equal) return {};
+  for (int k = 0; k < 2; ++k) {
+    const compared_entries f{k == 0 ? e.a : e.b, k == 0 ? e.b : e.a};
+    const entry_fact &i = entries[f.index], &l = entries[f.label];
+    if (i.code == op::iota && i.b == 1 && i.counts && l.code == op::input && l.b == 0 && l.counts) return f;
+  }
+  return {};
+}
+/// Of an expression that is a product with such a comparison.
+constexpr compared_entries factor_of(const entry_fact* entries, int count) {
+  const entry_fact& last = entries[count - 1];
+  if (last.code != op::mul) return {};
+  const compared_entries f = compared_in(entries, last.a);
+  return f.index < 0 ? compared_in(entries, last.b) : f;
+}
+
 template <class Expression>
 struct single_term;
 template <int Loads, class... Nodes>
 struct single_term<fused_expression<Loads, Nodes...>> {
   static constexpr entry_fact entries[]{fact_of<Nodes>()...};
-
-  struct found_entries {
-    int index = -1, label = -1;
-  };
-  static constexpr found_entries compared(int factor) {
-    if (entries[factor].code == op::cast) factor = entries[factor].a;
-    const entry_fact& e = entries[factor];
-    if (e.code != op::equal) return {};
-    for (const found_entries f : {found_entries{e.a, e.b}, found_entries{e.b, e.a}}) {
-      const entry_fact &i = entries[f.index], &l = entries[f.label];
-      if (i.code == op::iota && i.b == 1 && i.counts && l.code == op::input && l.b == 0 && l.counts) return f;
-    }
-    return {};
-  }
-  static constexpr found_entries where = [] {
-    const entry_fact& last = entries[sizeof...(Nodes) - 1];
-    if (last.code != op::mul) return found_entries{};
-    const found_entries f = compared(last.a);
-    return f.index < 0 ? compared(last.b) : f;
-  }();
+  static constexpr compared_entries where = factor_of(entries, int{sizeof...(Nodes)});
   static constexpr bool found = where.index >= 0;
 
   /// The label of a line.
