@@ -18,8 +18,8 @@ constexpr auto first_element(Range& all) {
 } // namespace detail
 
 /// A view of elements in a row that any integer may index, and the span of the library: `indexed_span<const value>`. It
-/// is made from arrays and vectors of any kind and from indexed_span, and converts to indexed_span. Every element type costs
-/// the compiler a fraction of a indexed_span, whose ranges and iterators g++ instantiates. Iterators are pointers.
+/// is made from arrays and vectors of any kind and from std::span, and converts to std::span. An element type costs the
+/// compiler a fraction of what std::span costs, whose ranges and iterators are instantiated. Iterators are pointers.
 template <class T>
 class indexed_span {
  public:

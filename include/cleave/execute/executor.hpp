@@ -60,8 +60,8 @@ executor& executor_for(grid_state& grid, const runnable& code, indexed_span<cons
 /// The same for sizes that are complete.
 template <class Plan>
 executor& executor_for(grid_state& grid, const sizes& at) {
-  return executor_for(grid, runnable_of<Plan>, indexed_span(at.dims).first(Plan::frozen.dims.size()),
-                      [&] { return at; });
+  const indexed_span<const std::int64_t> dims(at.dims);
+  return executor_for(grid, runnable_of<Plan>, dims.first(Plan::frozen.dims.size()), [&] { return at; });
 }
 
 } // namespace cleave::inline v0
