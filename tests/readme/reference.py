@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "reference.md"
 
 # The chapters: a title, an introduction, and the headers. A header stands alone, or with the names that are public in it.
 CHAPTERS = [
-    ("Tensors and grids", "", ["tensor/tensor.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), "tensor/copy.hpp", "tensor/distributions.hpp", ("tensor/assign.hpp", ["run"]),
+    ("Tensors and grids", "", ["tensor/tensor.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), "tensor/copy.hpp", "tensor/distributions.hpp", "tensor/on_instance.hpp", ("tensor/assign.hpp", ["run"]),
                                ("storage/memory.hpp", ["execution_space", "memory_space"])]),
     ("Meshes, dims and layouts", "", ["mesh/axis.hpp", ("mesh/axis_set.hpp", ["max_axes"]), ("mesh/mesh_value.hpp", ["dynamic", "named_size"]),
                                       "layout/sharding.hpp", ("layout/spec.hpp", ["dim_ref", "spec"]), ("layout/layout.hpp", ["max_rank", "reduction"]),
@@ -46,7 +46,7 @@ CHAPTERS = [
       ("execute/local.hpp", ["shard", "local_context"])]),
     ("Libraries of functions", "What a library of functions on values needs, as `cleave/nn`. Its kernels on shards include `cleave/shards.hpp`.",
      ["expr/values.hpp", ("storage/memory.hpp", ["execution_instance", "launch", "wait_for_kernels", "copy_bytes", "bytes_of"])]),
-    ("Linear algebra and Fourier transforms", "", ["linalg/recorded.hpp", "linalg/tall_qr.hpp", "linalg/fft_recorded.hpp"]),
+    ("Linear algebra and Fourier transforms", "", ["linalg/recorded.hpp", "linalg/tall_qr.hpp", "linalg/summa.hpp", "linalg/fft_recorded.hpp"]),
     ("Solvers", "", ["solve/iteration.hpp", "solve/cg.hpp", "solve/bicgstab.hpp", "solve/gmres.hpp", "solve/chebyshev.hpp", "solve/power.hpp"]),
     ("Stencils", "", ["stencil/boundary.hpp", "stencil/field.hpp", "stencil/advance.hpp"]),
     ("Sparse matrices", "", ["sparse/matrix.hpp", "sparse/assemble.hpp", "sparse/matrix_market.hpp"]),

@@ -62,7 +62,7 @@ class banded_steps final : public step_group {
     if (free.size() == 0) return;
     const work w{*this, r, free};
     const std::int64_t bands = (free.size() + band_ - 1) / band_;
-    threads_ = std::min<std::int64_t>(bands, execution_instance().concurrency());
+    threads_ = std::min<std::int64_t>(bands, launch_threads());
     for (std::int64_t t = 1; t <= threads_; ++t) cuts_.push_back(w.begin_of(t));
     launch_units("cleave rows", threads_, &work::run, &w);
   }

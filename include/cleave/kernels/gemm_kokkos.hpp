@@ -36,7 +36,7 @@ void kokkos_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_re
   const auto left = detail::view_of(as<T>(a.at), a.transposed ? k : m, a.transposed ? m : k, a.leading);
   const auto right = detail::view_of(as<T>(b.at), b.transposed ? n : k, b.transposed ? k : n, b.leading);
   const auto result = detail::view_of(c, m, n, leading);
-  KokkosBlas::gemm(execution_space(), a.transposed ? "T" : "N", b.transposed ? "T" : "N", T(1), left, right, T(0),
+  KokkosBlas::gemm(execution_instance(), a.transposed ? "T" : "N", b.transposed ? "T" : "N", T(1), left, right, T(0),
                    result);
 }
 

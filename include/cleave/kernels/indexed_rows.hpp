@@ -275,7 +275,7 @@ template <class From, class To, class I>
 void scatter_rows(const indexed_rows& at, const From* rows, const I* indices, To* table) {
   if (at.count * at.length == 0 || at.block.extent == 0) return;
   // Every part of the block reads all indices, so rows are cut first.
-  const std::int64_t threads = on_host ? execution_instance().concurrency() : 4096;
+  const std::int64_t threads = on_host ? detail::launch_threads() : 4096;
   const std::int64_t least = on_host ? 4 * vector_block : 1;
   const std::int64_t row_parts = std::clamp<std::int64_t>(at.length / least, 1, threads);
   const std::int64_t block_parts = std::clamp<std::int64_t>(threads / row_parts, 1, at.block.extent);

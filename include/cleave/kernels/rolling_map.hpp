@@ -41,9 +41,10 @@ class rolling_map {
   /// Runs the map: the result is written to the memory of operand `replaced`. The boxes have their addresses.
   void run(map_boxes& boxes, std::size_t replaced, const void* const* at, char* to) {
     const std::int64_t most = std::max<std::int64_t>(std::max(behind_, ahead_), 1);
-    shares_ = std::clamp<std::int64_t>(rows_ / (2 * most), 1, execution_instance().concurrency());
+    shares_ = std::clamp<std::int64_t>(rows_ / (2 * most), 1, detail::launch_threads());
     const std::int64_t bytes = (shares_ * rows_of_share() + head_ + tail_) * row_bytes_;
-    if (!memory_) memory_ = allocate(bytes + std::int64_t{page});
+    // There may be more threads than in the calls before.
+    if (bytes > bytes_) memory_ = allocate((bytes_ = bytes) + std::int64_t{page});
     // Half a page away from the operand: processors compare addresses within a page where loads pass stores.
     const auto place = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % page; };
     beside_ = as<char>(memory_.get()) + (place(to) + page / 2 + page - place(memory_.get())) % page / 64 * 64;
@@ -149,6 +150,7 @@ class rolling_map {
   /// The first and last rows, which are read from the other end.
   std::int64_t head_ = 0, tail_ = 0;
   std::int64_t block_ = 1, slots_ = 1, shares_ = 1;
+  std::int64_t bytes_ = 0;
   std::shared_ptr<void> memory_{};
   char* beside_ = nullptr;
 };

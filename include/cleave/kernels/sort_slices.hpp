@@ -178,7 +178,7 @@ void sort_on_device(const slices_to_sort<T>& all) {
   auto* const slice = as<std::int32_t>(numbers.get());
   launch("cleave sort", slices, number_slices{as<std::int64_t>(starts.get()), place, slice});
   const Kokkos::View<std::int64_t*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> view(place, as_size(n));
-  Kokkos::sort(kept_instance::made(), view, by_slice_and_key<T>{all.keys, all.indices, slice, all.order});
+  Kokkos::sort(execution_instance(), view, by_slice_and_key<T>{all.keys, all.indices, slice, all.order});
   reorder_elements(all.keys, place, n);
   if (all.indices != nullptr) reorder_elements(all.indices, place, n);
 }

@@ -202,7 +202,8 @@ void run_factor(const shard& a, const shard& l, dim_ref rows, dim_ref columns) {
   if (factor_by_blas(m, to.data())) return;
   if constexpr (on_host) launch("cholesky", matrices, factor_each<T>{m, to});
   else
-    Kokkos::parallel_for("cholesky", Kokkos::TeamPolicy<execution_space>(blas_int(matrices), Kokkos::AUTO),
+    Kokkos::parallel_for("cholesky",
+                         Kokkos::TeamPolicy<execution_space>(execution_instance(), blas_int(matrices), Kokkos::AUTO),
                          factor_in_teams<T>{m, to});
 }
 

@@ -73,9 +73,6 @@ struct kept_instance {
 
 } // namespace detail
 
-/// The instance of the execution space on which all kernels of the library run, one after another.
-inline const execution_space& execution_instance() { return detail::kept_instance::made(); }
-
 namespace detail {
 
 /// Units `begin` to `end` of some work on the host. Behind a pointer, so that the parallel region is compiled once for
@@ -90,10 +87,44 @@ struct shared_units {
   void operator()(std::int64_t thread) const { run(work, units * thread / threads, units * (thread + 1) / threads); }
 };
 
+/// What an `on_instance` of this thread says: where kernels run in place of the library's own instance.
+struct given_instance {
+  /// The instance, if it is one of `execution_space`.
+  const execution_space* same = nullptr;
+  /// On the host: any instance of a host space, its number of threads, and how it runs shares.
+  const void* space = nullptr;
+  std::int64_t threads = 1;
+  void (*run)(const void* space, const char* label, const shared_units& all) = nullptr;
+
+  static const given_instance*& current() {
+    static thread_local const given_instance* now = nullptr;
+    return now;
+  }
+};
+
+} // namespace detail
+
+/// The instance of the execution space on which the kernels of this thread's calls run, one after another: that of the
+/// innermost `on_instance`, else the library's own. Inside of an `on_instance` of another host space it is the
+/// library's own; there, nothing but `launch` runs on the given one.
+inline const execution_space& execution_instance() {
+  const detail::given_instance* given = detail::given_instance::current();
+  return given != nullptr && given->same != nullptr ? *given->same : detail::kept_instance::made();
+}
+
+namespace detail {
+
+/// How many threads of the host run the units of `launch`.
+inline std::int64_t launch_threads() {
+  const given_instance* given = given_instance::current();
+  return given != nullptr && on_host ? given->threads : execution_instance().concurrency();
+}
+
 /// The host's threads alone run units; a template, lest nvcc compile them for a device.
 template <class Space>
 void launch_shares(const Space& on, const char* label, const shared_units& all) {
-  if constexpr (std::is_same_v<Space, Kokkos::DefaultHostExecutionSpace>) {
+  if constexpr (Kokkos::SpaceAccessibility<Kokkos::DefaultHostExecutionSpace,
+                                           typename Space::memory_space>::accessible) {
     using policy = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
     Kokkos::parallel_for(label, policy(on, 0, all.threads), all);
   }
@@ -101,10 +132,12 @@ void launch_shares(const Space& on, const char* label, const shared_units& all) 
 
 /// One thread, or one unit, needs no parallel region, for which OpenMP would allocate; tools see all.
 inline void launch_units(const char* label, std::int64_t units, unit_range run, const void* work) {
-  const execution_space& on = execution_instance();
-  const std::int64_t threads = on.concurrency();
+  const std::int64_t threads = launch_threads();
   if ((units <= 1 || threads == 1) && !Kokkos::Tools::profileLibraryLoaded()) return run(work, 0, units);
-  launch_shares(on, label, {run, work, units, units < threads ? units : threads});
+  const shared_units all{run, work, units, units < threads ? units : threads};
+  const given_instance* given = given_instance::current();
+  if (given != nullptr && given->run != nullptr) given->run(given->space, label, all);
+  else if constexpr (on_host) launch_shares(execution_instance(), label, all);
 }
 
 template <class Functor>
@@ -115,7 +148,7 @@ void run_units(const void* work, std::int64_t begin, std::int64_t end) {
 
 } // namespace detail
 
-/// Runs f(i) for 0 <= i < n on Kokkos' default execution space. The label has at most 15 characters, so that passing it
+/// Runs f(i) for 0 <= i < n on Kokkos' default execution space, or on the instance of an `on_instance`. The label has at most 15 characters, so that passing it
 /// on allocates nothing.
 template <class Functor>
 void launch(const char* label, std::int64_t n, const Functor& f) {
@@ -129,7 +162,7 @@ void launch(const char* label, std::int64_t n, const Functor& f) {
 
 /// Waits until all kernels have finished. Call it before MPI or the host touches their memory.
 inline void wait_for_kernels() {
-  if constexpr (!on_host) detail::kept_instance::made().fence("cleave");
+  if constexpr (!on_host) execution_instance().fence("cleave");
 }
 
 /// Copies bytes between any two memories that Kokkos' default space or the host can reach.

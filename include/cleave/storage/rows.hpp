@@ -73,7 +73,7 @@ inline constexpr std::int64_t rows_grain = on_host ? 1 << 14 : 1;
 /// Of sums, which run over all rows, what a thread has of a row.
 inline std::int64_t sums_grain(std::int64_t length) {
   if constexpr (!on_host) return 1;
-  const std::int64_t threads = kept_instance::made().concurrency(), each = (length + threads - 1) / threads;
+  const std::int64_t threads = launch_threads(), each = (length + threads - 1) / threads;
   return (each + vector_block - 1) / vector_block * vector_block;
 }
 
