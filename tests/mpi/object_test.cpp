@@ -66,6 +66,26 @@ struct solve {
   }
 };
 
+/// Asks for a number for each index of the whole rows and each device, and counts what it was given.
+struct asks_here {
+  static constexpr std::string_view name = "asks_here";
+  static std::int64_t workspace(const cleave::local_context& here, std::span<const cleave::shard> all) {
+    EXPECT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0].dims.find(col), 1);
+    return 8 * all[0].global[0] * here.size(data) + 8 * all[1].local[1];
+  }
+  void operator()(const cleave::local_context& here, std::span<const cleave::shard> in,
+                  const cleave::shard& out) const {
+    const auto scratch = here.workspace<double>();
+    EXPECT_EQ(std::ssize(scratch), in[0].global[0] * here.size(data) + out.local[1]);
+    for (std::size_t i = 0; i < scratch.size(); ++i) scratch(i) = 1;
+    const auto from = in[0].view<const double**>();
+    const auto to = out.view<double**>();
+    for (std::size_t i = 0; i < from.extent(0); ++i)
+      for (std::size_t j = 0; j < from.extent(1); ++j) to(i, j) = 2 * from(i, j);
+  }
+};
+
 double wave(std::int64_t i, std::int64_t j) { return std::sin(0.3 + 0.7 * double(i) + 1.3 * double(j)); }
 
 /// The solution of one line, by plain elimination.
@@ -183,6 +203,15 @@ TEST(objects, a_handle_without_its_object_is_an_error_on_all_devices) {
   EXPECT_EQ(what_is_thrown([&] { y = solved(other.handle(), filled<Rows>(apart)); }),
             "cleave: a kernel was given the handle " + std::to_string(other.handle()) +
                 ", which is no object of its grid");
+}
+
+TEST(objects, a_workspace_from_the_context) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    Rows x(g, {rows, cols});
+    x = cleave::call<asks_here>(cleave::whole(col), filled<Rows>(g));
+    const auto got = x.to_global(), from = filled<Rows>(g).to_global();
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], 2 * from[i]);
+  }
 }
 
 } // namespace

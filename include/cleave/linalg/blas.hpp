@@ -9,10 +9,13 @@
 
 #if CLEAVE_DIRECT_BLAS
 
-// Triangular solves and rank-k updates through the BLAS that products use, for matrices given by their two steps, one
+// Products, triangular solves and rank-k updates through the BLAS that products use, for matrices given by their two steps, one
 // of which is 1. As for products, the names here are ours, and those of BLAS are for the linker.
 
-#define CLEAVE_BLAS_TRIANGLES(name_trsm, NAME_TRSM, name_syrk, NAME_SYRK, T)                                           \
+#define CLEAVE_BLAS_TRIANGLES(name_trsm, NAME_TRSM, name_syrk, NAME_SYRK, name_gemm, NAME_GEMM, T)                     \
+  extern "C" void cleave_add_##name_gemm(const char*, const char*, const int*, const int*, const int*, const T*,       \
+                                         const T*, const int*, const T*, const int*, const T*, T*, const int*)         \
+      CLEAVE_BLAS_SYMBOL(name_gemm, NAME_GEMM);                                                                        \
   extern "C" void cleave_##name_trsm(const char*, const char*, const char*, const char*, const int*, const int*,       \
                                      const T*, const T*, const int*, T*, const int*)                                   \
       CLEAVE_BLAS_SYMBOL(name_trsm, NAME_TRSM);                                                                        \
@@ -22,6 +25,7 @@
   struct blas_triangles<T> {                                                                                           \
     static constexpr auto trsm = &cleave_##name_trsm;                                                                  \
     static constexpr auto syrk = &cleave_##name_syrk;                                                                  \
+    static constexpr auto gemm = &cleave_add_##name_gemm;                                                              \
   }
 
 namespace cleave::inline v0::linalg {
@@ -29,8 +33,8 @@ namespace cleave::inline v0::linalg {
 namespace detail {
 template <class T>
 struct blas_triangles;
-CLEAVE_BLAS_TRIANGLES(strsm, STRSM, ssyrk, SSYRK, float);
-CLEAVE_BLAS_TRIANGLES(dtrsm, DTRSM, dsyrk, DSYRK, double);
+CLEAVE_BLAS_TRIANGLES(strsm, STRSM, ssyrk, SSYRK, sgemm, SGEMM, float);
+CLEAVE_BLAS_TRIANGLES(dtrsm, DTRSM, dsyrk, DSYRK, dgemm, DGEMM, double);
 } // namespace detail
 
 /// A matrix in memory: element (i, j) is at i * row_step + j * column_step.
@@ -77,6 +81,24 @@ void blas_downdate(std::int64_t n, std::int64_t k, stepped<T> a, stepped<T> c) {
   const T minus(-1), one(1);
   detail::blas_triangles<T>::syrk(c.by_columns() ? "L" : "U", a.by_columns() ? "N" : "T", &order, &depth, &minus, a.at,
                                   &lda, &one, c.at, &ldc);
+}
+
+/// A row-major matrix, or its transpose, whose rows as stored are `leading` apart.
+template <class T>
+struct row_major {
+  T* at;
+  std::int64_t leading;
+  bool transposed = false;
+};
+/// c = alpha a b + beta c, c m x n, a m x k, b k x n.
+template <class T>
+void blas_add_product(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, row_major<const T> a,
+                      row_major<const T> b, T beta, row_major<T> c) {
+  // BLAS sees c as its transpose b^T a^T.
+  const int rows = blas_int(n), columns = blas_int(m), depth = blas_int(k), lda = blas_int(a.leading),
+            ldb = blas_int(b.leading), ldc = blas_int(c.leading);
+  detail::blas_triangles<T>::gemm(b.transposed ? "T" : "N", a.transposed ? "T" : "N", &rows, &columns, &depth, &alpha,
+                                  b.at, &ldb, a.at, &lda, &beta, c.at, &ldc);
 }
 
 } // namespace cleave::inline v0::linalg

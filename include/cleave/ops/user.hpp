@@ -75,6 +75,8 @@ struct user_entry {
   /// On shards: the bytes of scratch memory that the kernel needs on this device, from the local extents of its
   /// operands and its result. Null: none.
   std::int64_t (*workspace)(indexed_span<const shape>) = nullptr;
+  /// The same from the context, which knows the mesh, and from the shards, which know the whole extents.
+  std::int64_t (*workspace_here)(const local_context&, std::span<const shard>) = nullptr;
 
   constexpr bool takes(element e) const {
     switch (e) {
@@ -157,6 +159,9 @@ struct shard_function {
   static constexpr std::int64_t workspace(indexed_span<const shape> local) {
     return Op::workspace(std::span(local.data(), local.size()));
   }
+  static std::int64_t workspace_here(const local_context& c, std::span<const shard> all) {
+    return Op::workspace(c, all);
+  }
 };
 template <class Op>
 inline constexpr user_entry shard_operation = [] {
@@ -166,7 +171,9 @@ inline constexpr user_entry shard_operation = [] {
   if constexpr (requires { &Op::reference; }) e.reference = &Op::reference;
   if constexpr (requires { &Op::bytes; }) e.bytes = &shard_function<Op>::bytes;
   if constexpr (requires { &Op::flops; }) e.flops = &shard_function<Op>::flops;
-  if constexpr (requires { &Op::workspace; }) e.workspace = &shard_function<Op>::workspace;
+  if constexpr (requires(const local_context& c, std::span<const shard> all) { Op::workspace(c, all); })
+    e.workspace_here = &shard_function<Op>::workspace_here;
+  else if constexpr (requires { &Op::workspace; }) e.workspace = &shard_function<Op>::workspace;
   return e;
 }();
 

@@ -16,6 +16,8 @@ class call_step final : public bound_step {
   call_step(const binder& b, const step& s) : step_(s) {
     for (std::uint16_t in : s.in) shards_.push_back(shard_of(b, b.program.buffers[in]));
     shards_.push_back(shard_of(b, b.result(s)));
+    if (s.user->workspace_here != nullptr)
+      bytes_ = s.user->workspace_here(local_context(b.grid), std::span<const shard>(shards_.data(), shards_.size()));
     if (s.user->workspace == nullptr) return;
     indexed_vector<shape> local;
     for (const shard& x : shards_) local.push_back(x.local);

@@ -1,0 +1,208 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/gradient.hpp>
+#include <cleave/expr/reductions.hpp>
+#include <cleave/expr/values.hpp>
+#include <cleave/linalg/blas.hpp>
+#include <cleave/linalg/recorded.hpp>
+#include <cleave/shards.hpp>
+
+#if !CLEAVE_DIRECT_BLAS
+#include <KokkosBlas3_gemm.hpp>
+#endif
+
+#include <algorithm>
+
+// Products over a mesh of two axes, panel by panel, in little workspace: docs/07-linear-algebra.md.
+
+namespace cleave::inline v0::linalg {
+
+namespace detail {
+
+/// A row-major matrix in a shard or in a part of it.
+template <class T>
+struct panel_ref {
+  T* at = nullptr;
+  std::int64_t rows = 0, columns = 0, leading = 0;
+};
+
+/// c = a b, or c += a b.
+template <class T>
+void multiply_panels(const panel_ref<const T>& a, const panel_ref<const T>& b, const panel_ref<T>& c, bool add) {
+  if (c.rows == 0 || c.columns == 0) return;
+  const T before = add ? T(1) : T(0);
+#if CLEAVE_DIRECT_BLAS
+  // BLAS wants at least one element between rows that have none.
+  const auto leading = [](std::int64_t l, std::int64_t columns) { return std::max({l, columns, std::int64_t{1}}); };
+  blas_add_product<T>(c.rows, c.columns, a.columns, T(1), {a.at, leading(a.leading, a.columns)},
+                      {b.at, leading(b.leading, b.columns)}, before, {c.at, leading(c.leading, c.columns)});
+#else
+  const auto view_of = []<class U>(const panel_ref<U>& p) {
+    using view = Kokkos::View<U**, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+    return Kokkos::subview(view(p.at, as_size(p.rows), as_size(p.leading)), Kokkos::ALL,
+                           std::pair<std::size_t, std::size_t>(0, as_size(p.columns)));
+  };
+  KokkosBlas::gemm(execution_instance(), "N", "N", T(1), view_of(a), view_of(b), before, view_of(c));
+#endif
+}
+
+/// Some columns of a matrix, one row after the other.
+template <class T>
+struct pack_columns {
+  panel_ref<const T> from;
+  T* to;
+  CLEAVE_FUNCTION void operator()(std::int64_t row) const {
+    for (std::int64_t j = 0; j < from.columns; ++j) to[row * from.columns + j] = from.at[row * from.leading + j];
+  }
+};
+
+/// The product of the shards of two matrices. `a` is sharded by rows over RowAxis and by columns over ColAxis, `b` and
+/// the result likewise. `Bytes` bounds the workspace.
+template <std::int64_t Bytes, MeshAxis RowAxis, MeshAxis ColAxis, int RowNumber, int ColNumber>
+struct summa_kernel {
+  static constexpr std::string_view name = "summa";
+
+  /// What of the inner dim is in a panel, and the elements that a device keeps of each index of it.
+  struct panels {
+    std::int64_t inner, kept_of_a, kept_of_b, width, rows, columns;
+    panels(const local_context& here, const shape& a, const shape& b, std::int64_t bytes)
+        : inner(a[1]), rows(here.size(RowAxis{})), columns(here.size(ColAxis{})) {
+      kept_of_a = columns > 1 ? block_extent(a[0], rows) : 0;
+      kept_of_b = rows > 1 ? block_extent(b[1], columns) : 0;
+      width = std::max<std::int64_t>(inner, 1);
+      if (const std::int64_t each = (kept_of_a + kept_of_b) * bytes; each > 0)
+        width = std::clamp<std::int64_t>(Bytes / each, 1, width);
+      // A panel lies in one block of each operand.
+      if (columns > 1) width = std::clamp<std::int64_t>(block_extent(inner, columns), 1, width);
+      if (rows > 1) width = std::clamp<std::int64_t>(block_extent(inner, rows), 1, width);
+    }
+    /// Where the panel that begins at an index ends.
+    std::int64_t end_of(std::int64_t begin) const {
+      std::int64_t end = std::min(begin + width, inner);
+      for (const std::int64_t parts : {columns, rows})
+        end = std::min(end, (begin / block_extent(inner, parts) + 1) * block_extent(inner, parts));
+      return end;
+    }
+  };
+
+  static std::int64_t workspace(const local_context& here, std::span<const shard> all) {
+    const std::int64_t bytes = size_of(all[2].element);
+    const panels p(here, all[0].global, all[1].global, bytes);
+    return p.width * (p.kept_of_a + p.kept_of_b) * bytes;
+  }
+  /// The panels that other devices have of its rows of a and of its columns of b.
+  static constexpr std::int64_t bytes(std::span<const shape> local, const axis_sizes& axes) {
+    return element_bytes * (local[0].elements() * (axes[ColNumber] - 1) + local[1].elements() * (axes[RowNumber] - 1));
+  }
+  static constexpr double flops(std::span<const shape> whole, const shard_dims&) {
+    return 2 * static_cast<double>(whole[0].elements()) * static_cast<double>(whole[1][1]);
+  }
+  static constexpr std::int64_t element_bytes = 8;
+
+  void operator()(const local_context& here, std::span<const shard> in, const shard& out) const {
+    if (out.element == element::f32) run<float>(here, in[0], in[1], out);
+    else run<double>(here, in[0], in[1], out);
+  }
+
+ private:
+  template <class T>
+  using line = Kokkos::View<T*, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+
+  template <class T>
+  static void run(const local_context& here, const shard& a, const shard& b, const shard& c) {
+    const panels p(here, a.global, b.global, std::int64_t{sizeof(T)});
+    const auto memory = here.workspace<T>();
+    T* const kept = memory.data();
+    const panel_ref<T> to{static_cast<T*>(c.data), c.local[0], c.local[1], c.local[1]};
+    if (p.inner == 0) zero_bytes(c.data, bytes_of<T>(c.local.elements()));
+    for (std::int64_t k = 0; k < p.inner;) {
+      const std::int64_t end = p.end_of(k);
+      const panel_ref<const T> left = columns_of<T>(here, a, {k, end}, p, kept),
+                               right = rows_of<T>(here, b, {k, end}, p, kept + p.kept_of_a * p.width);
+      multiply_panels<T>(left, right, to, k > 0);
+      // Kernels that read the panels must have run before the next ones arrive; broadcasts wait for them.
+      k = end;
+    }
+  }
+  /// Columns of a, on all devices of a row of the mesh.
+  template <class T>
+  static panel_ref<const T> columns_of(const local_context& here, const shard& a, range k, const panels& p, T* kept) {
+    const std::int64_t rows = a.local[0], owner = k.begin / block_extent(p.inner, p.columns);
+    const bool mine = here.index(ColAxis{}) == owner;
+    const panel_ref<const T> own{static_cast<const T*>(a.data) + (mine ? k.begin - a.offset[1] : 0), rows, k.size(),
+                                 a.local[1]};
+    if (p.columns == 1) return own;
+    if (mine) launch("pack panel", rows, pack_columns<T>{own, kept});
+    here.broadcast(line<T>(kept, as_size(rows * k.size())), owner, ColAxis{});
+    return {kept, rows, k.size(), k.size()};
+  }
+  /// Rows of b, on all devices of a column of the mesh. They lie together in the shard that has them.
+  template <class T>
+  static panel_ref<const T> rows_of(const local_context& here, const shard& b, range k, const panels& p, T* kept) {
+    const std::int64_t columns = b.local[1], owner = k.begin / block_extent(p.inner, p.rows);
+    const bool mine = here.index(RowAxis{}) == owner;
+    T* const at = mine ? static_cast<T*>(b.data) + (k.begin - b.offset[0]) * columns : kept;
+    if (p.rows > 1) here.broadcast(line<T>(at, as_size(columns * k.size())), owner, RowAxis{});
+    return {at, k.size(), columns, columns};
+  }
+};
+
+template <std::int64_t Bytes, class Mesh, class Row, class RowAxis, class Col, class ColAxis, class Inner>
+struct summa_forward {
+  constexpr auto operator()(const value& a, const value& b) const {
+    recorder& in = *a.in;
+    const source where = in.at(a).where;
+    constexpr Mesh on{};
+    const spec of_a = on(Row{} / RowAxis{}, Inner{} / ColAxis{}), of_b = on(Inner{} / RowAxis{}, Col{} / ColAxis{}),
+               of_c = on(Row{} / RowAxis{}, Col{} / ColAxis{});
+    constexpr int row_number = Mesh::value.find(RowAxis::info.name), col_number = Mesh::value.find(ColAxis::info.name);
+    value x = reshard(at(a, where), of_a), y = reshard(at(b, where), of_b);
+    if (x.ok() && y.ok())
+      x = local_with_spec<summa_kernel<Bytes, RowAxis, ColAxis, row_number, col_number>>(std::array{x, y},
+                                                                                         in.at(x).type.element, of_c,
+                                                                                         where);
+    return std::pair(y.ok() ? x : y, std::tuple(a, b));
+  }
+};
+template <class Row, class Col>
+struct summa_backward {
+  template <class Kept>
+  constexpr auto operator()(const Kept& kept, const value& cotangent) const {
+    const auto& [a, b] = kept;
+    if (!cotangent.ok()) return std::tuple(cotangent, cotangent);
+    const source where = a.in->at(a).where;
+    return std::tuple(value(dot(at(cotangent, where), at(b, where), Col{})),
+                      value(dot(at(a, where), at(cotangent, where), Row{})));
+  }
+};
+
+} // namespace detail
+
+/// The product of two matrices over a mesh of two axes in at most `Bytes` of workspace on each device:
+/// `summa<1 << 20>(a, b, inner, mesh(row / y, col / x))` is dot(a, b, inner).
+///
+/// Shapes: a has `row` and `inner`, b has `inner` and `col`, and the result has `row` and `col`. Elements: float,
+/// double. Layouts: a is resharded to (row / y, inner / x), b to (inner / y, col / x), and the result has the given
+/// layout. Communication: panels of columns of a are broadcast along x, and panels of rows of b along y, so a device
+/// receives what it lacks of its rows of a and of its columns of b. A panel is as wide as the workspace allows, but at
+/// least one column and one row, and lies in one block of each operand. Prices assume elements of 8 bytes.
+///
+/// The gradient is two products (`dot`), which the planner shards. Faults: no_function_for_element,
+/// element_types_differ, and those of `reshard`. Algorithm: SUMMA (van de Geijn and Watts 1997).
+template <std::int64_t Bytes, Dim Inner, class Mesh, class Row, class RowAxis, class Col, class ColAxis>
+constexpr value summa(operand a, operand b, const Inner&,
+                      const sharding<Mesh, nothing_unreduced, sharded_dim<Row, RowAxis>, sharded_dim<Col, ColAxis>>&) {
+  constexpr std::string_view what = "summa";
+  recorder& in = *a.from.in;
+  if (!a.from.ok() || !b.from.ok()) return a.from.ok() ? b.from : a.from;
+  if (!detail::takes(in.at(a.from).type.element)) return in.fail(fault::no_function_for_element, what, a.where);
+  if (in.at(a.from).type.element != in.at(b.from).type.element)
+    return in.fail(fault::element_types_differ, what, b.where);
+  return custom_vjp(detail::summa_forward<Bytes, Mesh, Row, RowAxis, Col, ColAxis, std::remove_cvref_t<Inner>>{},
+                    detail::summa_backward<Row, Col>{})(detail::named(a), detail::named(b));
+}
+CLEAVE_LIFT_TEMPLATE(summa, std::int64_t Bytes, Bytes)
+
+} // namespace cleave::inline v0::linalg
