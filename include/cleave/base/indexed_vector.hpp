@@ -173,9 +173,10 @@ class indexed_vector {
   /// Before `next`.
   constexpr void insert(const T* next, T value) {
     const std::size_t i = static_cast<std::size_t>(next - at);
-    emplace_back(value);
+    emplace_back(std::move(value));
+    T inserted = std::move(at[size_ - 1]);
     for (std::size_t k = size_ - 1; k > i; --k) at[k] = std::move(at[k - 1]);
-    at[i] = std::move(value);
+    at[i] = std::move(inserted);
   }
   template <class From>
   constexpr void insert(const T* next, From first, From last) {

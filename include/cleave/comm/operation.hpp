@@ -42,9 +42,14 @@ template <class T>
 MPI_User_function* sum_or_product(reduction r) {
   return r == reduction::sum ? &combine<reduction::sum, T> : &combine<reduction::prod, T>;
 }
+/// A logarithm of a sum, compiled once for float and the 16-bit types.
+template <class Computed>
+[[gnu::noinline]] Computed log_of_two(Computed a, Computed b) {
+  return combined<reduction::logsumexp>(a, b);
+}
 template <class T>
 [[gnu::cold]] void combine_logsumexp(void* in, void* inout, int* count, MPI_Datatype*) {
-  for (int i = 0; i < *count; ++i) as<T>(inout)[i] = combined<reduction::logsumexp>(as<T>(in)[i], as<T>(inout)[i]);
+  for (int i = 0; i < *count; ++i) as<T>(inout)[i] = T(log_of_two<computed<T>>(as<T>(in)[i], as<T>(inout)[i]));
 }
 inline MPI_User_function* logsumexp_function(element e) {
   switch (e) {
