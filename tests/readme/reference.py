@@ -46,7 +46,7 @@ CHAPTERS = [
       ("execute/local.hpp", ["shard", "local_context"])]),
     ("Libraries of functions", "What a library of functions on values needs, as `cleave/nn`. Its kernels on shards include `cleave/shards.hpp`.",
      ["expr/values.hpp", ("storage/memory.hpp", ["execution_instance", "launch", "wait_for_kernels", "copy_bytes", "bytes_of"])]),
-    ("Linear algebra and Fourier transforms", "", ["linalg/recorded.hpp", "linalg/tall_qr.hpp", "linalg/summa.hpp", "linalg/fft_recorded.hpp"]),
+    ("Linear algebra and Fourier transforms", "", ["linalg/recorded.hpp", "linalg/tall_qr.hpp", "linalg/summa.hpp", "linalg/grid_factor.hpp", "linalg/fft_recorded.hpp"]),
     ("Solvers", "", ["solve/iteration.hpp", "solve/cg.hpp", "solve/bicgstab.hpp", "solve/gmres.hpp", "solve/chebyshev.hpp", "solve/power.hpp"]),
     ("Stencils", "", ["stencil/boundary.hpp", "stencil/field.hpp", "stencil/advance.hpp"]),
     ("Sparse matrices", "", ["sparse/matrix.hpp", "sparse/assemble.hpp", "sparse/matrix_market.hpp"]),
@@ -60,7 +60,7 @@ CHAPTERS = [
 ]
 # Rooms of which users include headers: each header is in a chapter or here.
 PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg", "solve", "sparse", "stencil"]
-INTERNAL = ["sparse/kernels.hpp", "expr/statement_operand.hpp", "expr/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/fft.hpp",
+INTERNAL = ["sparse/kernels.hpp", "expr/statement_operand.hpp", "expr/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/block_cyclic.hpp", "linalg/fft.hpp",
             "linalg/fft_blocks.hpp", "linalg/fft_kernels.hpp", "linalg/fft_transforms.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
 # Public to the compiler only.
 HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform", "name_of"}
