@@ -160,7 +160,9 @@ class grid_state {
     const std::size_t k = bound_at(key);
     if (k == bound_.size() || bound_[k].key != key) return nullptr;
     for (const bound& entry : bound_[k].all)
-      if (std::equal(entry.extents.begin(), entry.extents.end(), extents.data())) return entry.made.get();
+      if (entry.extents.size() == extents.size() &&
+          std::equal(entry.extents.begin(), entry.extents.end(), extents.data()))
+        return entry.made.get();
     return nullptr;
   }
   [[gnu::cold]] void* keep_bound(const void* key, indexed_span<const std::int64_t> extents,
