@@ -3,6 +3,7 @@
 //
 // The smallest programs of those that moved more than GSPMD does (tests/oracle/against_jax.py), one for each rule that
 // was missing. The bytes are those of the plan that is meant.
+#include <cleave/expr/cumulative.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
@@ -208,6 +209,33 @@ TEST(MovesNoMoreThanGspmd, ASplitWhosePartsDoNotNestMovesSingleElements) {
   // Sharded by the other part, over axes that do not divide it, the first two devices have two of six, the third none.
   EXPECT_LE(bytes_of(parts, {laid_out({{row, {x, y}}, {column}})}, laid_out({{six, {x}}, {four}, {column}})),
             2 * 4 * 16 * 8);
+}
+TEST(MovesNoMoreThanGspmd, WhatIsLeftOfAReductionIsReversed) {
+  // Each device of y reduces what it has of 4 columns; the 4 go to the devices that have the reversed ones.
+  const auto greatest = [](values v) { return max(flip(v[0], column), row); };
+  const spec argument = laid_out({{row, {y}}, {column, {x}}});
+  EXPECT_LE(bytes_of(greatest, {argument}, laid_out({{column, {x}}})), 4 * 8 + 4 * 8);
+  // No order matters to a sum over all, nor to the elements of which it is one, nor to what other dims have.
+  const auto rolled = [](values v) {
+    const value other = roll(v[0], column, 3);
+    return sum(other * sin(other) + v[1]);
+  };
+  EXPECT_EQ(bytes_of(rolled, {argument, laid_out({{row, {y}}})}, laid_out({})), 2 * 8 * 7 / 8);
+  // What is wanted anyway is reversed once, and summed as it is wanted.
+  const auto both = [](values v) {
+    const value other = flip(v[0], column);
+    return other / sum(other, row);
+  };
+  EXPECT_EQ(bytes_of(both, {laid_out({{row}, {column, {x}}})}, laid_out({{row}, {column, {x}}})), 24 * 4 * 8);
+}
+TEST(MovesNoMoreThanGspmd, NothingRunsAlongADimOfOne) {
+  const dim_ref one{"one", 1};
+  const spec argument = laid_out({{one, {x}}, {column}}), result = argument;
+  EXPECT_EQ(bytes_of([&](values v) { return sort(cumulative_sum(v[0], one), one); }, {argument}, result), 0);
+  // Before the only index is nothing.
+  EXPECT_EQ(bytes_of([&](values v) { return cumulative_prod(v[0], one, running::forward_exclusive); },
+                     {laid_out({{one}, {column, {x}}})}, laid_out({{one}, {column}})),
+            0);
 }
 
 } // namespace

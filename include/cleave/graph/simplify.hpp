@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/compose_maps.hpp>
 #include <cleave/graph/order.hpp>
+#include <cleave/graph/permute_later.hpp>
 
 namespace cleave::inline v0 {
 
@@ -80,21 +81,41 @@ constexpr bool takes_nothing(const graph& g, const node& n) {
     if (g.dims[n.type[i]].extent == 0) return true;
   return false;
 }
-/// Appends the zero that an operation without elements becomes a broadcast of, and makes it that.
-constexpr void become_zeros(graph& to, node& n) {
-  node zero;
-  zero.code = op::constant;
-  zero.type.element = n.type.element;
-  zero.where = n.where;
-  zero.origin = n.origin;
-  zero.gradient = n.gradient;
-  node made = zero;
+/// Whether an operation runs along a dim of one index, where there is nothing to add up and nothing to sort.
+constexpr bool runs_over_one(const graph& g, const node& n) {
+  return (n.code == op::cumulative || n.code == op::sort) && g.dims[n.which[0]].extent == 1;
+}
+/// Whether an operation gives the same number everywhere, whatever it reads: which.
+constexpr std::optional<double> same_everywhere(const graph& g, const node& n) {
+  if (takes_nothing(g, n)) return 0;
+  // What is before the only index: nothing.
+  if (n.code != op::cumulative || !n.exclusive || !runs_over_one(g, n) || n.loop != 0 || is_complex(n.type.element))
+    return std::nullopt;
+  if (n.combine == reduction::sum) return 0;
+  return n.combine == reduction::prod ? std::optional<double>(1) : std::nullopt;
+}
+/// Appends the number that an operation gives everywhere, and makes of the operation a broadcast of it.
+constexpr void become_constant(graph& to, node& n, double number) {
+  node scalar;
+  scalar.code = op::constant;
+  scalar.scalar = number;
+  scalar.type.element = n.type.element;
+  scalar.where = n.where;
+  scalar.origin = n.origin;
+  scalar.gradient = n.gradient;
+  node made = scalar;
+  made.scalar = 0;
   made.code = op::broadcast;
   made.type = n.type;
   made.arity = 1;
   made.in[0] = narrowed(to.nodes.size());
-  to.nodes.push_back(zero);
+  to.nodes.push_back(scalar);
   n = made;
+}
+/// Whether the result of an operation is its first operand.
+constexpr bool gives_its_operand(const graph& g, const node& n) {
+  if (n.maps != 0) return changes_nothing(g, n);
+  return runs_over_one(g, n) && !n.exclusive && n.arity == 1 && n.type == g.nodes[n.in[0]].type;
 }
 
 /// Whether a product sums over all dims of both operands, in the same order.
@@ -191,10 +212,15 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
   indexed_vector<node_id> of_hash(buckets, no_node), renamed(count, no_node);
   node_id *table = of_hash.data(), *now = renamed.data(), made = 0;
   const node *recorded_nodes = from.nodes.data(), *kept = to.nodes.data();
+  const detail::later_permutations later(from, compose ? live : indexed_vector<std::uint8_t>(count, 0));
   for (std::size_t v = 0; v < count; ++v) {
     if (!live[v]) continue;
     node n = recorded_nodes[v];
-    for (int k = 0; k < n.arity; ++k) n.in.items[k] = now[n.in.items[k]];
+    const node_id permutation = later.at(v);
+    for (int k = 0; k < n.arity; ++k) {
+      const node_id u = n.in.items[k];
+      n.in.items[k] = now[u == permutation ? recorded_nodes[u].in.items[0] : u];
+    }
     if (is_alias(n.code)) {
       now[v] = n.in.items[0];
       continue;
@@ -204,15 +230,16 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
       if (readers.empty()) readers = detail::readers_in(from, live);
       if (detail::reads_alone(from, readers, v)) rewritten = detail::compose_remaps(to, n) || rewritten;
     }
-    if (n.maps != 0 && detail::changes_nothing(to, n)) {
+    if (detail::gives_its_operand(to, n)) {
       now[v] = n.in.items[0];
       continue;
     }
-    if (detail::takes_nothing(to, n)) {
+    const std::optional<double> number = detail::same_everywhere(to, n);
+    if (number || permutation != no_node) {
       to.nodes.reserve(to.nodes.size() + 1 + count - v);
-      detail::become_zeros(to, n);
+      if (number) detail::become_constant(to, n, *number);
+      if (number || (n.code == op::reduce && detail::permute_reduced(to, from, recorded_nodes[permutation], n))) ++made;
       kept = to.nodes.data();
-      ++made;
       rewritten = true;
     }
     if (detail::is_inner_product(to, n)) {

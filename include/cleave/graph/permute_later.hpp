@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/graph/compose_maps.hpp>
+
+// Sums of elements in another order: reversed or rolled dims are put in order after a reduction, of what is left of
+// them. A reduction over such a dim needs no order at all.
+
+namespace cleave::inline v0::detail {
+
+inline constexpr bool computes_elements[] = {
+#define CLEAVE_OP(...) false,
+#define CLEAVE_ELEMENTWISE(...) true,
+#include <cleave/graph/op_list.hpp>
+};
+
+/// Whether a remap takes each element of its operand once, along the same dims.
+constexpr bool permutes(const graph& g, const node& n) {
+  if (n.maps == 0 || n.arity != 1 || !(n.type == g.nodes[n.in[0]].type)) return false;
+  for (const dim_map& m : maps_of(g, n)) {
+    const bool rolls = m.from == m.to && m.window == no_dim && m.stride == 1 && m.divisor == 1 && m.at_run_time == 0 &&
+                       m.outside == border::periodic;
+    if (!rolls && !is_mirror(m) && !is_identity(m)) return false;
+  }
+  return true;
+}
+
+/// The permutation behind which each node is computed, of those that only reductions need, by themselves or through
+/// elementwise operations.
+struct later_permutations {
+  indexed_vector<node_id> behind{};
+
+  /// The permutation that a node is put before; no_node: none.
+  constexpr node_id at(std::size_t v) const { return behind.empty() ? no_node : behind[v]; }
+
+  constexpr later_permutations(const graph& g, const indexed_vector<std::uint8_t>& live) {
+    const node* nodes = g.nodes.data();
+    const std::size_t count = g.nodes.size();
+    for (std::size_t v = 0; v < count; ++v) {
+      if (live[v] == 0 || nodes[v].maps == 0 || !permutes(g, nodes[v])) continue;
+      if (behind.empty()) behind.assign(count, no_node);
+      if (behind[v] == no_node && !only_reduced(g, live, v))
+        for (std::size_t w = v; w < count; ++w)
+          if (behind[w] == v) behind[w] = no_node;
+    }
+  }
+
+ private:
+  /// Marks all that a permutation is read by. Whether it need not be made.
+  constexpr bool only_reduced(const graph& g, const indexed_vector<std::uint8_t>& live, std::size_t v) {
+    const node* nodes = g.nodes.data();
+    std::uint64_t permuted = 0;
+    for (const dim_map& m : maps_of(g, nodes[v])) permuted |= std::uint64_t{1} << m.to;
+    bool reduced = false;
+    for (node_id r : g.outputs)
+      if (r == v) return false;
+    for (std::size_t w = v + 1; w < g.nodes.size(); ++w) {
+      const node& n = nodes[w];
+      if (live[w] == 0) continue;
+      bool reads = false, others = false;
+      for (int k = 0; k < n.arity; ++k) {
+        const node_id u = n.in.items[k];
+        if (u == v || (behind[u] == v && nodes[u].code != op::reduce)) reads = true;
+        else others = others || (nodes[u].type.set() & permuted) != 0;
+      }
+      if (!reads) continue;
+      const bool reduces = n.code == op::reduce;
+      if (others || n.loop != nodes[v].loop || n.pinned != 0 || behind[w] != no_node) return false;
+      if (!reduces && !is_alias(n.code) && !computes_elements[underlying(n.code)]) return false;
+      behind[w] = narrowed(v);
+      reduced = reduced || reduces;
+      for (node_id r : g.outputs)
+        if (r == w && !reduces) return false;
+    }
+    return reduced;
+  }
+};
+
+/// Appends a reduction of what is not permuted yet, and makes of `n` what permutes its result; `n` stays a reduction
+/// where nothing is left to permute. Whether one was appended.
+constexpr bool permute_reduced(graph& to, const graph& from, const node& permutation, node& n) {
+  const std::size_t first = to.maps.size();
+  for (const dim_map& m : maps_of(from, permutation))
+    if (n.type.has(m.to) && !is_identity(m)) to.maps.push_back(m);
+  if (to.maps.size() == first) return false;
+  node after = permutation;
+  after.type = n.type;
+  after.in[0] = narrowed(to.nodes.size());
+  after.first_map = narrowed(first);
+  after.maps = narrowed(to.maps.size() - first);
+  to.nodes.push_back(n);
+  n = after;
+  return true;
+}
+
+} // namespace cleave::inline v0::detail
