@@ -228,6 +228,21 @@ TEST(MovesNoMoreThanGspmd, WhatIsLeftOfAReductionIsReversed) {
   };
   EXPECT_EQ(bytes_of(both, {laid_out({{row}, {column, {x}}})}, laid_out({{row}, {column, {x}}})), 24 * 4 * 8);
 }
+TEST(MovesNoMoreThanGspmd, EqualElementsAreInAnyOrder) {
+  // What is broadcast along columns is the same in reverse.
+  const auto broadcast = [](values v) {
+    recorder& in = *v[1].in;
+    return flip(in.broadcast(v[0], in.at(v[1]).type, {}), column) * v[1];
+  };
+  const spec matrix = laid_out({{row}, {column, {x}}});
+  EXPECT_EQ(bytes_of(broadcast, {laid_out({{row}}), matrix}, matrix), 0);
+}
+TEST(MovesNoMoreThanGspmd, WhatHasNoElementsIsNotComputed) {
+  // The reduced factor is not needed for a product that has none.
+  const auto product = [](values v) { return slice(v[0], row, none, 20, 20) * max(v[1], row); };
+  const spec argument = laid_out({{row, {x}}, {column}});
+  EXPECT_EQ(bytes_of(product, {argument, argument}, laid_out({{none}, {column}})), 0);
+}
 TEST(MovesNoMoreThanGspmd, NothingRunsAlongADimOfOne) {
   const dim_ref one{"one", 1};
   const spec argument = laid_out({{one, {x}}, {column}}), result = argument;

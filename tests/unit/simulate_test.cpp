@@ -255,7 +255,7 @@ TEST(Simulate, ExchangesInFlightAreWaitedFor) {
   const value x = exp(in.input(element::f64, rows)), w = in.input(element::f64, weights);
   const value turned = roll(x, b, 1), product_of_x = dot(x, w, d);
   rows.dims[1] = placement(h);
-  in.output(product_of_x + sum(turned, d), element::f64, rows);
+  in.output(product_of_x + sum(turned * x, d), element::f64, rows);
   const graph& g = in.made();
   sizes at = sizes_for(g);
   at.axes[0] = 4;

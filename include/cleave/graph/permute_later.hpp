@@ -27,6 +27,14 @@ constexpr bool permutes(const graph& g, const node& n) {
   return true;
 }
 
+/// Whether a permutation puts equal elements in order: those of a broadcast along its dims.
+constexpr bool permutes_equal(const graph& g, const node& n) {
+  if (g.nodes[n.in[0]].code != op::broadcast || !permutes(g, n)) return false;
+  for (const dim_map& m : maps_of(g, n))
+    if (g.nodes[g.nodes[n.in[0]].in[0]].type.has(m.to)) return false;
+  return true;
+}
+
 /// The permutation behind which each node is computed, of those that only reductions need, by themselves or through
 /// elementwise operations.
 struct later_permutations {

@@ -7,6 +7,9 @@
 #include <cleave/graph/order.hpp>
 #include <cleave/graph/permute_later.hpp>
 
+#include <bit>
+#include <optional>
+
 namespace cleave::inline v0 {
 
 namespace detail {
@@ -73,21 +76,28 @@ constexpr bool without_one_hot(const graph& g, node& n) {
   return false;
 }
 
-/// Whether an operation takes elements from other indices and has none: an extent of its result is 0. It reads nothing,
-/// so that zeros along its dims are the same.
-constexpr bool takes_nothing(const graph& g, const node& n) {
-  if (n.maps == 0 || n.loop != 0 || is_complex(n.type.element)) return false;
-  for (int i = 0; i < n.type.rank; ++i)
-    if (g.dims[n.type[i]].extent == 0) return true;
-  return false;
+/// The dims along which there is nothing.
+constexpr dim_set empty_dims(const graph& g) {
+  std::uint64_t empty = 0;
+  for (std::size_t d = 0; d < g.dims.count; ++d)
+    if (g.dims.items[d].extent == 0) empty |= std::uint64_t{1} << d;
+  return empty;
+}
+/// Whether an operation computes no elements: an extent of its result is 0. It reads nothing, so that zeros along its
+/// dims are the same.
+constexpr bool takes_nothing(const node& n, dim_set empty) {
+  if (empty == 0 || n.loop != 0 || n.pinned != 0 || is_complex(n.type.element)) return false;
+  const bool computes = n.maps != 0 || n.code == op::dot || n.code == op::reduce ||
+                        (computes_elements[underlying(n.code)] && n.code != op::broadcast);
+  return computes && (n.type.set() & empty) != 0;
 }
 /// Whether an operation runs along a dim of one index, where there is nothing to add up and nothing to sort.
 constexpr bool runs_over_one(const graph& g, const node& n) {
   return (n.code == op::cumulative || n.code == op::sort) && g.dims[n.which[0]].extent == 1;
 }
 /// Whether an operation gives the same number everywhere, whatever it reads: which.
-constexpr std::optional<double> same_everywhere(const graph& g, const node& n) {
-  if (takes_nothing(g, n)) return 0;
+constexpr std::optional<double> same_everywhere(const graph& g, const node& n, dim_set empty) {
+  if (takes_nothing(n, empty)) return 0;
   // What is before the only index: nothing.
   if (n.code != op::cumulative || !n.exclusive || !runs_over_one(g, n) || n.loop != 0 || is_complex(n.type.element))
     return std::nullopt;
@@ -114,7 +124,7 @@ constexpr void become_constant(graph& to, node& n, double number) {
 }
 /// Whether the result of an operation is its first operand.
 constexpr bool gives_its_operand(const graph& g, const node& n) {
-  if (n.maps != 0) return changes_nothing(g, n);
+  if (n.maps != 0) return changes_nothing(g, n) || permutes_equal(g, n);
   return runs_over_one(g, n) && !n.exclusive && n.arity == 1 && n.type == g.nodes[n.in[0]].type;
 }
 
@@ -141,6 +151,23 @@ constexpr void become_sum(graph& to, node& n) {
   n.in[0] = narrowed(to.nodes.size());
   n.in[1] = no_node;
   to.nodes.push_back(products);
+}
+
+/// Writes an operation as two, of which the first is appended: as a constant that is broadcast, as a reduction whose
+/// result is permuted, as a product that is summed. Whether it is one of these.
+constexpr bool becomes_two(graph& to, const graph& from, node_id permutation, dim_set empty, node& n) {
+  if (const auto number = same_everywhere(to, n, empty)) become_constant(to, n, *number);
+  else if (is_inner_product(to, n)) become_sum(to, n);
+  else return permutation != no_node && n.code == op::reduce && permute_reduced(to, from, from.nodes[permutation], n);
+  return true;
+}
+
+/// Where an equal operation is in a table of hashes, or will be.
+constexpr std::size_t slot_of(const node& n, const node_id* table, std::size_t buckets, const node* kept,
+                              const indexed_vector<dim_map>& maps) {
+  std::size_t slot = hash_of(n) & (buckets - 1);
+  while (table[slot] != no_node && !same_operation(kept[table[slot]], n, maps)) slot = (slot + 1) & (buckets - 1);
+  return slot;
 }
 
 /// The nodes that some result needs, and those without which the loops that run would not be themselves.
@@ -202,12 +229,12 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
   if (!recorded.loops.empty()) arranged = ordered(recorded);
   const graph& from = recorded.loops.empty() ? recorded : arranged;
   bool rewritten = false;
+  const dim_set empty = detail::empty_dims(from);
   const std::size_t count = from.nodes.size();
   const indexed_vector<std::uint8_t> live = detail::live_nodes(from);
   graph to = detail::without_nodes(from);
   to.nodes.reserve(count);
-  std::size_t buckets = 16;
-  while (buckets < 2 * count) buckets *= 2;
+  const std::size_t buckets = std::bit_ceil(2 * count + 1);
   indexed_vector<std::uint8_t> readers;
   indexed_vector<node_id> of_hash(buckets, no_node), renamed(count, no_node);
   node_id *table = of_hash.data(), *now = renamed.data(), made = 0;
@@ -234,26 +261,15 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
       now[v] = n.in.items[0];
       continue;
     }
-    const std::optional<double> number = detail::same_everywhere(to, n);
-    if (number || permutation != no_node) {
-      to.nodes.reserve(to.nodes.size() + 1 + count - v);
-      if (number) detail::become_constant(to, n, *number);
-      if (number || (n.code == op::reduce && detail::permute_reduced(to, from, recorded_nodes[permutation], n))) ++made;
-      kept = to.nodes.data();
-      rewritten = true;
-    }
-    if (detail::is_inner_product(to, n)) {
-      to.nodes.reserve(to.nodes.size() + 1 + count - v);
-      detail::become_sum(to, n);
+    rewritten = rewritten || permutation != no_node;
+    if (detail::becomes_two(to, from, permutation, empty, n)) {
+      to.nodes.reserve(to.nodes.size() + count - v);
       kept = to.nodes.data();
       ++made;
       rewritten = true;
     }
-    std::size_t slot = detail::hash_of(n) & (buckets - 1);
     const bool unique = n.code == op::input || n.code == op::carry;
-    if (!unique)
-      while (table[slot] != no_node && !detail::same_operation(kept[table[slot]], n, to.maps))
-        slot = (slot + 1) & (buckets - 1);
+    const std::size_t slot = unique ? 0 : detail::slot_of(n, table, buckets, kept, to.maps);
     if (!unique && table[slot] != no_node) {
       now[v] = table[slot];
       continue;
