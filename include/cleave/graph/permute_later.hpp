@@ -40,14 +40,12 @@ constexpr bool permutes_equal(const graph& g, const node& n) {
 struct later_permutations {
   indexed_vector<node_id> behind{};
 
-  /// The permutation that a node is put before; no_node: none.
-  constexpr node_id at(std::size_t v) const { return behind.empty() ? no_node : behind[v]; }
-
   constexpr later_permutations(const graph& g, const indexed_vector<std::uint8_t>& live) {
     const node* nodes = g.nodes.data();
     const std::size_t count = g.nodes.size();
+    const std::uint8_t* lives = live.data();
     for (std::size_t v = 0; v < count; ++v) {
-      if (live[v] == 0 || nodes[v].maps == 0 || !permutes(g, nodes[v])) continue;
+      if (nodes[v].maps == 0 || lives[v] == 0 || !permutes(g, nodes[v])) continue;
       if (behind.empty()) behind.assign(count, no_node);
       if (behind[v] == no_node && !only_reduced(g, live, v))
         for (std::size_t w = v; w < count; ++w)

@@ -240,14 +240,15 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
   node_id *table = of_hash.data(), *now = renamed.data(), made = 0;
   const node *recorded_nodes = from.nodes.data(), *kept = to.nodes.data();
   const detail::later_permutations later(from, compose ? live : indexed_vector<std::uint8_t>(count, 0));
+  const node_id* behind = later.behind.empty() ? nullptr : later.behind.data();
+  const std::uint8_t* lives = live.data();
   for (std::size_t v = 0; v < count; ++v) {
-    if (!live[v]) continue;
+    if (!lives[v]) continue;
     node n = recorded_nodes[v];
-    const node_id permutation = later.at(v);
-    for (int k = 0; k < n.arity; ++k) {
-      const node_id u = n.in.items[k];
-      n.in.items[k] = now[u == permutation ? recorded_nodes[u].in.items[0] : u];
-    }
+    const node_id permutation = behind != nullptr ? behind[v] : no_node;
+    for (int k = 0; k < n.arity; ++k)
+      if (node_id& u = n.in.items[k]; u == permutation) u = now[recorded_nodes[u].in.items[0]];
+      else u = now[u];
     if (is_alias(n.code)) {
       now[v] = n.in.items[0];
       continue;
@@ -257,25 +258,24 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
       if (readers.empty()) readers = detail::readers_in(from, live);
       if (detail::reads_alone(from, readers, v)) rewritten = detail::compose_remaps(to, n) || rewritten;
     }
-    if (detail::gives_its_operand(to, n)) {
+    const bool runs = n.code == op::cumulative || n.code == op::sort;
+    if ((n.maps != 0 || runs) && detail::gives_its_operand(to, n)) {
       now[v] = n.in.items[0];
       continue;
     }
     rewritten = rewritten || permutation != no_node;
-    if (detail::becomes_two(to, from, permutation, empty, n)) {
+    if ((runs || n.code == op::dot || permutation != no_node || empty.word != 0) &&
+        detail::becomes_two(to, from, permutation, empty, n)) {
       to.nodes.reserve(to.nodes.size() + count - v);
       kept = to.nodes.data();
-      ++made;
-      rewritten = true;
+      rewritten = ++made != 0;
     }
     const bool unique = n.code == op::input || n.code == op::carry;
-    const std::size_t slot = unique ? 0 : detail::slot_of(n, table, buckets, kept, to.maps);
-    if (!unique && table[slot] != no_node) {
-      now[v] = table[slot];
-      continue;
-    }
-    now[v] = made++;
-    if (!unique) table[slot] = now[v];
+    node_id none = no_node;
+    node_id& known = unique ? none : table[detail::slot_of(n, table, buckets, kept, to.maps)];
+    now[v] = known != no_node ? known : made;
+    if (known != no_node) continue;
+    known = made++;
     to.nodes.push_back(n);
   }
   for (node_id i : from.inputs) to.inputs.push_back(now[i]);
