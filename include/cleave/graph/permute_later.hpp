@@ -40,7 +40,8 @@ constexpr bool permutes_equal(const graph& g, const node& n) {
 struct later_permutations {
   indexed_vector<node_id> behind{};
 
-  constexpr later_permutations(const graph& g, const indexed_vector<std::uint8_t>& live) {
+  constexpr later_permutations(const graph& g, const indexed_vector<std::uint8_t>& live, bool wanted) {
+    if (!wanted) return;
     const node* nodes = g.nodes.data();
     const std::size_t count = g.nodes.size();
     const std::uint8_t* lives = live.data();

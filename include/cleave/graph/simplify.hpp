@@ -239,7 +239,7 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
   indexed_vector<node_id> of_hash(buckets, no_node), renamed(count, no_node);
   node_id *table = of_hash.data(), *now = renamed.data(), made = 0;
   const node *recorded_nodes = from.nodes.data(), *kept = to.nodes.data();
-  const detail::later_permutations later(from, compose ? live : indexed_vector<std::uint8_t>(count, 0));
+  const detail::later_permutations later(from, live, compose);
   const node_id* behind = later.behind.empty() ? nullptr : later.behind.data();
   const std::uint8_t* lives = live.data();
   for (std::size_t v = 0; v < count; ++v) {
