@@ -310,6 +310,26 @@ TEST(strided, ranks_need_not_have_the_same_strides) {
   }
 }
 
+/// A key of few numbers may be the beginning of one of more numbers.
+TEST(strided, calls_with_more_views_are_bound_anew) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const ghosted<field> u(g, {12, 10}), w(g, {12, 10});
+    field a(g, {12, 10}), b(g, {12, 10}), sums(g, {12, 10}), wanted(g, {12, 10}), rest(g, {12, 10});
+    fill(u.shard), fill(w.shard), fill(a), fill(b);
+    both(a, b).into(wanted, rest);
+    both(u.shard, b).into(sums, rest);
+    EXPECT_TRUE(same_bits(sums, wanted));
+    const auto one_view = g.state().times_bound();
+    both(u.shard, w.shard).into(sums, rest);
+    EXPECT_TRUE(same_bits(sums, wanted));
+    const auto two_views = g.state().times_bound();
+    EXPECT_GT(two_views, one_view) << "the call with two Views takes what was bound to the one with one";
+    both(u.shard, b).into(sums, rest);
+    EXPECT_EQ(g.state().times_bound(), two_views);
+    EXPECT_TRUE(same_bits(sums, wanted));
+  }
+}
+
 TEST(strided, wrong_views_are_refused) {
   const auto says = [](auto&& f) -> std::string {
     try {
