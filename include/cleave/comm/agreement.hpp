@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/mpi.hpp>
 
@@ -98,7 +99,7 @@ class agreement {
   /// every two devices, so that every device knows which one is missing.
   [[gnu::cold]] const bytes& exchange(const void* mine, std::size_t length, double limit, std::string_view call) {
     const unsigned char* const first = as<unsigned char>(mine);
-    const int n = static_cast<int>(length);
+    const int n = as_int(length);
     sent_.assign(first, first + length);
     received_ = bytes::filled(std::int64_t{n} * size_);
     requests_ = indexed_vector<MPI_Request>::filled(2 * size_, MPI_REQUEST_NULL);

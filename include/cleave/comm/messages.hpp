@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/node_pipes.hpp>
 
@@ -94,7 +95,7 @@ class messages {
     requests_.push_back(MPI_REQUEST_NULL);
     return &requests_.back();
   }
-  int count() const { return static_cast<int>(requests_.size()); }
+  int count() const { return as_int(requests_.size()); }
 
   static constexpr int tag = 1;
   indexed_vector<MPI_Request> requests_{};

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/error.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/layout/layout.hpp>
@@ -73,7 +74,7 @@ inline MPI_Datatype datatype_of(element e) {
 }
 
 /// A device, or a number of devices, as MPI takes it: no communicator has more ranks than an int can count.
-constexpr int rank_number(std::int64_t device) { return static_cast<int>(device); }
+constexpr int rank_number(std::int64_t device) { return as_int(device); }
 
 class node_group;
 class node_pipes;

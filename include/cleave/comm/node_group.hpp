@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/comm/node_segment.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/transport.hpp>
@@ -153,7 +154,7 @@ class node_group {
     operation(reduction how, element e)
         : type(reduced_datatype_of(how, e)), op(operation_of(how, e)), size(size_of(e)) {}
     void combine(const void* from, void* into, std::int64_t elements) const {
-      check(MPI_Reduce_local(from, into, static_cast<int>(elements), type, op), "MPI_Reduce_local");
+      check(MPI_Reduce_local(from, into, as_int(elements), type, op), "MPI_Reduce_local");
     }
   };
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/distributed/row_routes.hpp>
 #include <cleave/kernels/indexed_rows.hpp>
@@ -50,7 +51,7 @@ struct find_routes_functor {
   std::int64_t* there;
 
   void operator()(std::int64_t part) const {
-    const auto size = static_cast<int>(owners->size());
+    const auto size = as_int(owners->size());
     std::int64_t* const next_of = next + part * size;
     for (std::int64_t n = count * part / parts; n < count * (part + 1) / parts; ++n) {
       if (!to_all && has(self, n)) continue;

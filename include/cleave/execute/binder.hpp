@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/execute/given_strides.hpp>
@@ -64,7 +65,7 @@ inline std::int64_t stride_along(const buffer& b, const addressing& a, dim_id d)
   if (role_of(t.code) == fused_role::constant) return rounded_to(t.type, t.scalar);
   double product = 1;
   for (dim_id d = 0; d < max_dims; ++d)
-    if (t.over.contains(d)) product *= static_cast<double>(at[d]);
+    if (t.over.contains(d)) product *= as_double(at[d]);
   return product;
 }
 

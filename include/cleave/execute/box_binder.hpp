@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/loop_binder.hpp>
@@ -131,7 +132,7 @@ class box_binder {
     made.rows = loops_.part.extent[0];
     loops_.bind_part(made.loops);
     for (std::size_t k = 0; k < s_.in.size(); ++k)
-      made.from[k].beside_result = moves_like_result(made.loops, static_cast<int>(k));
+      made.from[k].beside_result = moves_like_result(made.loops, as_int(k));
     const int variant = variant_here();
     made.code = code_ + variant;
     made.copies = ranges_.copied_by(variant);

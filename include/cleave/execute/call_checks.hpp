@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/grid_state.hpp>
@@ -136,7 +137,7 @@ class call_checks {
     return comm::rank_number(device_of(c, grid_.sizes()));
   }
   [[gnu::cold]] void meet(std::size_t i) {
-    const auto mine = static_cast<std::int64_t>(i);
+    const auto mine = as_signed(i);
     const step& s = p_.steps[i];
     exchange(&mine, sizeof mine,
              std::string(name_of(s.move)) + " of " + grid_.call_name() + ", for " + operation_of(s) + place_of(s));

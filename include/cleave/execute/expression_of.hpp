@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/underlying.hpp>
 #include <cleave/execute/strides.hpp>
 #include <cleave/kernels/expression.hpp>
@@ -80,7 +81,7 @@ constexpr auto function_of(const user_entry& e) {
   else return e.i32;
 }
 
-constexpr int byte_of(std::uint64_t word, int i) { return static_cast<int>(word >> 8 * i & 0xff); }
+constexpr int byte_of(std::uint64_t word, int i) { return as_int(word >> 8 * i & 0xff); }
 template <std::uint64_t Word>
 using element_of_word = typename element_type<static_cast<element>(byte_of(Word, 1))>::type;
 

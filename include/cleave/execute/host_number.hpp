@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/storage/element_type.hpp>
 #include <cleave/storage/memory.hpp>
 
@@ -29,8 +30,8 @@ class host_number {
       case element::f32: return as<float>();
       case element::f16: return float{as<half>()};
       case element::bf16: return float{as<bfloat16>()};
-      case element::u64: return static_cast<double>(as<std::uint64_t>());
-      default: return static_cast<double>(integer());
+      case element::u64: return as_double(as<std::uint64_t>());
+      default: return as_double(integer());
     }
   }
   std::int64_t integer() const {

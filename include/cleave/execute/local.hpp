@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/rejected.hpp>
@@ -184,9 +185,7 @@ class local_context {
     check_parts(sent, received, 1);
     detail::reached in(sent, true, false), out(received, false, true);
     const comm::group& g = grid_->connected(axis_set{}.with(number(axis)));
-    const auto neighbour = [&](std::int64_t step) {
-      return static_cast<int>(((g.rank + step) % g.size + g.size) % g.size);
-    };
+    const auto neighbour = [&](std::int64_t step) { return as_int(((g.rank + step) % g.size + g.size) % g.size); };
     comm::messages m;
     m.receive(out.data(), received.elements, received.element, neighbour(-by), g);
     m.send(in.data(), sent.elements, sent.element, neighbour(by), g);
@@ -204,8 +203,8 @@ class local_context {
     detail::reached memory(v, g.rank == root, g.rank != root);
     for (std::int64_t done = 0; done < v.elements; done += comm::count_limit())
       comm::check(CLEAVE_MPI_CALL(MPI_Bcast)(comm::element_at(memory.data(), done, v.element),
-                                             part_of(v.elements - done), comm::datatype_of(v.element),
-                                             static_cast<int>(root), g.handle),
+                                             part_of(v.elements - done), comm::datatype_of(v.element), as_int(root),
+                                             g.handle),
                   "MPI_Bcast");
     memory.done();
   }

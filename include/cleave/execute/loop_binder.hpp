@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/strides.hpp>
 #include <cleave/kernels/expression.hpp>
@@ -56,7 +57,7 @@ class loop_binder {
  private:
   /// All dims but the inner one: the first `kept` among the outer ones, the others among the folded ones.
   [[gnu::cold]] void append_dims(bound_loops& l, int kept) const {
-    l.walked = static_cast<int>(s_.in.size()) + indices() + 1;
+    l.walked = as_int(s_.in.size()) + indices() + 1;
     for (int i = 0; i < s_.loop.rank; ++i)
       if (i != inner_.position) (i < kept ? l.outer : l.folded).append(loop_dim_at(i));
   }

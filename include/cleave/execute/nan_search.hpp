@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/host_number.hpp>
@@ -85,8 +86,7 @@ class nan_search {
                   const double* value) const {
     switch (role_of(o.code)) {
       case fused_role::load: return element_at(s, s.in[o.arg], at, address);
-      case fused_role::index:
-        return simulation::stored(o.type, static_cast<double>(extents(s)[o.arg].begin + at.index[o.arg]));
+      case fused_role::index: return simulation::stored(o.type, as_double(extents(s)[o.arg].begin + at.index[o.arg]));
       case fused_role::constant: return simulation::stored(o.type, o.scalar);
       case fused_role::count: return literal_of(o, b_.at);
       default:

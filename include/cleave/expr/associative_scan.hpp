@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
@@ -14,8 +15,7 @@ inline constexpr auto part_names = numbered_names("part ");
 
 constexpr value index_at_least(recorder& in, dim_ref d, std::int64_t least, source where) {
   return in.elementwise(op::greater_equal,
-                        std::array{in.iota(d, element::i32, where),
-                                   in.constant(static_cast<double>(least), element::i32, where)},
+                        std::array{in.iota(d, element::i32, where), in.constant(as_double(least), element::i32, where)},
                         where);
 }
 constexpr value choose_where(recorder& in, value predicate, value a, value b, source where) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/tree.hpp>
 #include <cleave/record/numbered_names.hpp>
@@ -143,7 +144,7 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
   if (times.is_literal) {
     // Along a dim of its own, so that a derivative can stack what it needs.
     const auto count = static_cast<std::int64_t>(times.literal);
-    if (count < 0 || !detail::is_whole(times.literal))
+    if (count < 0 || !is_whole(times.literal))
       return in.fail(fault::not_a_count, "repeat_times", times.where), detail::with_leaves(init, in, {});
     const int d = in.dim({detail::trip_names[in.made().loops.size()].text(), count}, "repeat_times", times.where);
     if (d < 0) return detail::with_leaves(init, in, {});

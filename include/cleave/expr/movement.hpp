@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/record/numbered_names.hpp>
 #include <cleave/rules/remap.hpp>
@@ -82,9 +83,9 @@ constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::
   const value padded = r.record();
   if (with == 0 || !padded.ok()) return padded;
   const called_at user(x);
-  const value place = x.from.in->iota(to, element::i64, x.where) - static_cast<double>(low);
+  const value place = x.from.in->iota(to, element::i64, x.where) - as_double(low);
   const value length = x.from.in->count(dim_bit(f), element::i64, x.where);
-  const auto step = static_cast<double>(interior + 1);
+  const auto step = as_double(interior + 1);
   value inside = (place >= 0) & (place < length * step);
   if (interior > 0) inside = inside & (place / step * step == place);
   return select(inside, padded, with);
@@ -341,8 +342,8 @@ constexpr value stacked(dim_operand along, const std::array<operand, N>& all) {
     if (result.in == nullptr) {
       result = in.broadcast(own, whole, where);
     } else {
-      const value here =
-          in.elementwise(op::equal, std::array{index, in.constant(static_cast<double>(k), element::i32, where)}, where);
+      const value here = in.elementwise(op::equal, std::array{index, in.constant(as_double(k), element::i32, where)},
+                                        where);
       result = in.elementwise(op::select, std::array{here, own, result}, where);
     }
     if (!result.ok()) return result;

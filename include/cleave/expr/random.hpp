@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/tree.hpp>
 #include <cleave/ops/philox.hpp>
@@ -54,7 +55,7 @@ constexpr recorder& recorder_of_any(std::initializer_list<operand> args) {
 constexpr value unshared(value v) {
   if (!v.ok()) return v;
   node n = v.in->at(v);
-  n.scalar = static_cast<double>(v.in->made().nodes.size());
+  n.scalar = as_double(v.in->made().nodes.size());
   return v.in->again(n, indexed_span<const node_id>(n.in.data(), n.arity));
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/record/op_builder.hpp>
 
@@ -72,7 +73,7 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
     const value at = in.reduce(reduction::min, apply(op::select, hit, index, none), std::array{over}, where);
     const value here = apply(op::equal, index, at);
     taken = taken.in == nullptr ? here : apply(op::logical_or, taken, here);
-    const value mine = apply(op::equal, position, in.constant(static_cast<double>(k), element::i32, where));
+    const value mine = apply(op::equal, position, in.constant(as_double(k), element::i32, where));
     const value zero = in.constant(0, type, where);
     // The first fills all ranks, the others their own.
     values = k == 0 ? apply(op::select, mine, largest, zero) : apply(op::select, mine, largest, values);

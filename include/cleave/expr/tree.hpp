@@ -9,11 +9,6 @@ namespace cleave::inline v0 {
 
 namespace detail {
 
-/// Whether a literal is a whole number of 64 bits.
-constexpr bool is_whole(double x) {
-  return x >= -0x1p63 && x < 0x1p63 && static_cast<double>(static_cast<std::int64_t>(x)) == x;
-}
-
 /// The leaves of an aggregate, in order.
 template <class A>
 constexpr indexed_vector<value> leaf_values(A a) {

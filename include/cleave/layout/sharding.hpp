@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/layout/spec.hpp>
 #include <cleave/mesh/axis.hpp>
@@ -143,7 +144,7 @@ struct sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done...>,
 template <class... Axes>
 struct mesh_verdict {
   static constexpr verdict found = [] {
-    constexpr auto count = static_cast<std::int64_t>(sizeof...(Axes));
+    constexpr auto count = as_signed(sizeof...(Axes));
     if (count > max_axes) return verdict{fault::too_many_axes, {}, "mesh", {}, {}, max_axes, count};
     const std::array<std::string_view, sizeof...(Axes) + 1> names{Axes::info.name...};
     for (std::size_t i = 0; i < sizeof...(Axes); ++i)

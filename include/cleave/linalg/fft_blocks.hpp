@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/linalg/fft_transforms.hpp>
 
 #include <algorithm>
@@ -248,7 +249,7 @@ template <class R>
 void run_on_host(std::span<const transforms> all, const void* in, void* out, double factor) {
   constexpr std::int64_t second_cache = 1 << 20, past_caches_from = 1 << 24, number = 2 * std::int64_t{sizeof(R)};
   std::array<block_transforms<R>, max_rank> along;
-  const int count = static_cast<int>(all.size());
+  const int count = as_int(all.size());
   for (int first = 0, end = 1; first < count; first = end++) {
     while (end < count && all[as_size(end)].n * all[as_size(end)].inner * number <= second_cache) ++end;
     const std::int64_t tiles = all[as_size(end - 1)].outer;

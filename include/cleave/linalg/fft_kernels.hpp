@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/linalg/fft_transforms.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -128,7 +129,7 @@ inline void run_transform(const shard& in, const shard& out, std::span<const dim
       transforms t{what, in_double, n, in.local[position], out.local[position], 1, 1};
       for (int i = 0; i < out.local.rank; ++i)
         if (i != position) (i < position ? t.outer : t.inner) *= out.local[i];
-      if (what == transform::inverse || what == transform::to_real) factor /= static_cast<double>(n);
+      if (what == transform::inverse || what == transform::to_real) factor /= as_double(n);
       empty = empty || n == 0;
       all[count++] = t;
     }

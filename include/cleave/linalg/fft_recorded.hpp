@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/enum_table.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/values.hpp>
@@ -26,7 +27,7 @@ namespace detail {
 
 /// The floating-point operations of transforms of so many complex numbers each, which are `numbers` together.
 constexpr double flops_of(std::int64_t length, std::int64_t numbers) {
-  return 5.0 * static_cast<double>(numbers) * static_cast<double>(std::bit_width(static_cast<std::uint64_t>(length)));
+  return 5.0 * as_double(numbers) * as_double(std::bit_width(static_cast<std::uint64_t>(length)));
 }
 
 /// Along all dims of a list whose bits are set.
@@ -95,7 +96,7 @@ constexpr indexed_vector<std::size_t> kernels_of(const recorder& in, value x, st
     for (std::size_t k = 0; k < dims.size(); ++k) {
       if (dims[k] != t[position]) continue;
       if (sharded) sets.push_back(std::size_t{1} << k);
-      else sets[0] |= std::size_t{1} << k, last = static_cast<int>(k);
+      else sets[0] |= std::size_t{1} << k, last = as_int(k);
     }
   }
   if (!some_sharded && std::popcount(sets[0]) > 1) {

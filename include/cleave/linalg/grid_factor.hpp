@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/expr/values.hpp>
 #include <cleave/linalg/block_cyclic.hpp>
 #include <cleave/linalg/kernels.hpp>
@@ -209,7 +210,7 @@ struct grid_factor_kernel {
            size_of(all[0].element);
   }
   static constexpr double flops(std::span<const shape> whole, const shard_dims&) {
-    const auto n = static_cast<double>(whole[0][0]);
+    const auto n = as_double(whole[0][0]);
     return n * n * n / 3;
   }
   void operator()(const local_context& here, std::span<const shard> in, const shard& out) const {

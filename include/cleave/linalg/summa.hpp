@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/expr/values.hpp>
@@ -97,7 +98,7 @@ struct summa_kernel {
     return element_bytes * (local[0].elements() * (axes[ColNumber] - 1) + local[1].elements() * (axes[RowNumber] - 1));
   }
   static constexpr double flops(std::span<const shape> whole, const shard_dims&) {
-    return 2 * static_cast<double>(whole[0].elements()) * static_cast<double>(whole[1][1]);
+    return 2 * as_double(whole[0].elements()) * as_double(whole[1][1]);
   }
   static constexpr std::int64_t element_bytes = 8;
 

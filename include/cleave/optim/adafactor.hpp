@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/underlying.hpp>
 #include <cleave/optim/leaves.hpp>
 #include <cleave/optim/schedule.hpp>
 
@@ -35,9 +36,7 @@ struct without_dim;
 template <class Mesh, class Unreduced, class... P, position Out>
 struct without_dim<sharding<Mesh, Unreduced, P...>, Out> {
   static constexpr std::size_t rank = sizeof...(P);
-  static constexpr std::size_t out = rank >= 2               ? rank - static_cast<std::size_t>(Out)
-                                     : Out == position::last ? rank
-                                                             : 0;
+  static constexpr std::size_t out = rank >= 2 ? rank - std::size_t{underlying(Out)} : Out == position::last ? rank : 0;
   using type = typename without_entry<Mesh, out, sharding<Mesh, nothing_unreduced>, 0, P...>::type;
 };
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
+#include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/verify.hpp>
 #include <cleave/program/program_view.hpp>
@@ -76,7 +78,7 @@ constexpr bool write(memory_state& m, std::size_t i) {
     for (std::size_t k = 0; k < exchange.in.count; ++k)
       if (target == m.memory[exchange.in.items[k]]) return false;
   }
-  m.last[target] = s.in_flight ? -1 : static_cast<int>(s.out);
+  m.last[target] = s.in_flight ? -1 : as_int(s.out);
   if (s.in_flight) m.in_flight.push_back(i);
   return true;
 }
@@ -120,14 +122,14 @@ constexpr bool verify_steps(const program& p, const indexed_vector<std::size_t>&
     if (writes(s) && (!detail::write(state, i) || !detail::is_legal(p, s))) return false;
   }
   if (!state.in_flight.empty()) return false;
-  for (std::size_t b = p.arguments; b < static_cast<std::size_t>(p.arguments) + p.results; ++b)
+  for (std::size_t b = p.arguments; b < as_size(p.arguments) + p.results; ++b)
     if (memory[b] == read_only_memory || state.last[memory[b]] < 0) return false;
   return true;
 }
 
 /// Whether a program can run: its steps in their order, with layouts of its mesh, in the memory that it says it needs.
 constexpr bool verify(const program& p) {
-  if (p.buffers.size() < static_cast<std::size_t>(p.arguments) + p.results) return false;
+  if (p.buffers.size() < as_size(p.arguments) + p.results) return false;
   for (const buffer& b : p.buffers) {
     if (b.index >= (b.role == role::input ? p.arguments : b.role == role::output ? p.results : p.slots)) return false;
     if (!verify(b.where, b.type.rank, p.mesh)) return false;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/record/region.hpp>
@@ -109,8 +110,7 @@ class recorder : public graph_writer {
   /// The same for an index, which is a whole number: a literal becomes one of 64 bits.
   constexpr value index_of(const operand& x, std::string_view op) {
     if (!x.is_literal) return value_of(x, op);
-    const bool whole = x.imaginary == 0 && is_integer(x.written) &&
-                       static_cast<double>(static_cast<std::int64_t>(x.literal)) == x.literal;
+    const bool whole = x.imaginary == 0 && is_integer(x.written) && is_whole(x.literal);
     return whole ? constant(x.literal, element::i64, x.where) : fail(fault::not_an_index, op, x.where);
   }
 
@@ -282,7 +282,7 @@ class recorder : public graph_writer {
     if (!x.ok()) return missing(name_of(code), where);
     node n = node_on(code, x, where);
     // Barriers are never the same.
-    if (code == op::barrier) n.scalar = static_cast<double>(made_.nodes.size());
+    if (code == op::barrier) n.scalar = as_double(made_.nodes.size());
     return push(n);
   }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/layout/spec.hpp>
 #include <cleave/ops/table.hpp>
@@ -216,7 +217,7 @@ class graph_writer {
       return -1;
     }
     made_.dims.push_back({d.name, d.extent, d.divisible});
-    return static_cast<int>(made_.dims.size() - 1);
+    return as_int(made_.dims.size() - 1);
   }
 
   /// Turns names into axis lists by position. False after a fault.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/cost/candidates.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/rules/by_name.hpp>
@@ -33,10 +34,10 @@ namespace cleave::inline v0::rules {
 constexpr double flops_of_product(const graph& g, const node& n, const sizes& s) {
   if (n.over == 0) return 0;
   double flops = 2;
-  for (int i = 0; i < n.type.rank; ++i) flops *= static_cast<double>(s[n.type[i]]);
+  for (int i = 0; i < n.type.rank; ++i) flops *= as_double(s[n.type[i]]);
   const tensor_type& first = g.nodes[n.in[0]].type;
   for (int i = 0; i < first.rank; ++i)
-    if ((n.over & dim_bit(first[i])) != 0) flops *= static_cast<double>(s[first[i]]);
+    if ((n.over & dim_bit(first[i])) != 0) flops *= as_double(s[first[i]]);
   return flops;
 }
 /// Those of the busiest device.

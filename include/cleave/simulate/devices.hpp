@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/price.hpp>
@@ -131,7 +132,7 @@ class devices {
     };
     if (members == 1) return value;
     const bool owner = member == random(63) % members;
-    const auto below_5 = [&](std::uint64_t which) { return static_cast<double>(random(which) % 5); };
+    const auto below_5 = [&](std::uint64_t which) { return as_double(random(which) % 5); };
     const double some = below_5(member);
     if (how == reduction::sum && e != element::boolean) {
       if (!owner) return stored(e, some - 2);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/order.hpp>
 #include <cleave/ops/table.hpp>
@@ -163,11 +164,11 @@ struct evaluator {
     switch (n.code) {
       case op::constant: return put(0, n.scalar);
       case op::iota:
-        for (std::size_t i = 0; i < out.data.size(); ++i) put(i, static_cast<double>(i));
+        for (std::size_t i = 0; i < out.data.size(); ++i) put(i, as_double(i));
         return;
       case op::count:
         for (dim_id d = 0; d < max_dims; ++d)
-          if (n.over.contains(d)) product *= static_cast<double>(at[d]);
+          if (n.over.contains(d)) product *= as_double(at[d]);
         return put(0, product);
       default: return;
     }
@@ -310,7 +311,7 @@ inline indexed_vector<host_array> evaluate(const graph& recorded, const sizes& a
   simulation::evaluator run{g, at, indexed_vector<host_array>(g.nodes.size())};
   for (std::size_t a = 0; a < arguments.size(); ++a) {
     if (arguments[a].extents != shape_of(g.nodes[g.inputs[a]].type, at))
-      raise<evaluation_error>(wording::array_extents(static_cast<std::int64_t>(a)));
+      raise<evaluation_error>(wording::array_extents(as_signed(a)));
     run.values[g.inputs[a]] = arguments[a];
     if (after) after(g.nodes[g.inputs[a]], run.values[g.inputs[a]]);
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/base/optional_value.hpp>
 #include <cleave/layout/box.hpp>
@@ -52,7 +53,7 @@ optional_value<position> row_of(const tensor_type& table, const tensor_type& ind
   const auto index = [&](dim_id d) { return at[to.find(d)]; };
   for (int i = 0; i < indices.rank; ++i) asked[i] = index(indices[i]);
   const double row = index_at(asked);
-  if (!(row >= 0 && row < static_cast<double>(extent))) return {};
+  if (!(row >= 0 && row < as_double(extent))) return {};
   for (int i = 0; i < table.rank; ++i) source[i] = table[i] == along ? static_cast<std::int64_t>(row) : index(table[i]);
   return source;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/enum_table.hpp>
 #include <cleave/base/error.hpp>
 #include <cleave/base/optional_value.hpp>
@@ -19,7 +20,7 @@ namespace cleave::inline v0::simulation {
 
 template <class Integer>
 double as_integer(std::uint64_t bits) {
-  return static_cast<double>(static_cast<Integer>(bits));
+  return as_double(static_cast<Integer>(bits));
 }
 /// What an integer of 64 bits becomes in an element type.
 inline double wrapped(element e, std::uint64_t bits) {
@@ -62,7 +63,7 @@ inline double random_number(op code, element result, std::uint64_t key, std::uin
   }
   // The leading bits of words one after the other, as a whole number and as a part of 1.
   const auto leading = [&](int first, int bits) {
-    return static_cast<double>(bits > 32 ? (c[first] << 32 | c[first + 1]) >> (64 - bits) : c[first] >> (32 - bits));
+    return as_double(bits > 32 ? (c[first] << 32 | c[first + 1]) >> (64 - bits) : c[first] >> (32 - bits));
   };
   if (code == op::normal) {
     const int bits = result == element::f64 ? 53 : 32;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/simulate/slices.hpp>
@@ -212,7 +213,7 @@ class machine : slice_steps {
           const auto stream = [&](std::size_t k) { return at[k] + i * step[k]; };
           switch (o.code) {
             case op::input: value[t] = data(d, p_.buffers[s.in[o.arg]])[stream(o.arg)]; break;
-            case op::iota: value[t] = stored(o.type, static_cast<double>(stream(loads + o.arg))); break;
+            case op::iota: value[t] = stored(o.type, as_double(stream(loads + o.arg))); break;
             case op::constant: value[t] = stored(o.type, o.scalar); break;
             case op::count: value[t] = stored(o.type, count(o.over)); break;
             case op::user: value[t] = applied(*o.user, o.type, value[o.in[0]], value[o.in[1]], value[o.in[2]]); break;
@@ -229,7 +230,7 @@ class machine : slice_steps {
   double count(dim_set dims) const {
     double n = 1;
     for (dim_id d = 0; d < max_dims; ++d)
-      if (dims.contains(d)) n *= static_cast<double>(at_[d]);
+      if (dims.contains(d)) n *= as_double(at_[d]);
     return n;
   }
 

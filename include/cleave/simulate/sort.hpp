@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/ops/table.hpp>
 #include <cleave/simulate/remap.hpp>
 
@@ -42,7 +43,7 @@ inline void sort_slices(const slice_operation& o, const slice_tensor& in, host_a
                    });
                    for (std::int64_t i = 0; i < length; ++i) {
                      const std::int64_t from = order[i];
-                     out.data[offset + i * step] = o.what == op::argsort ? static_cast<double>(from) : element(from);
+                     out.data[offset + i * step] = o.what == op::argsort ? as_double(from) : element(from);
                    }
                  });
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/blocks.hpp>
 #include <cleave/sparse/matrix.hpp>
@@ -39,7 +40,7 @@ struct parts_of<matrix<N, Values, Fields...>> {
 /// A number of elements as MPI takes it. Throws shape_error if there are too many.
 inline int count_of(std::int64_t n) {
   if (n > INT_MAX) raise<shape_error>(wording::too_many_for_one_call(INT_MAX, n));
-  return static_cast<int>(n);
+  return as_int(n);
 }
 
 /// Elements of any type that ranks send to each other.
@@ -248,7 +249,7 @@ std::vector<triplet<typename Values::element_type>> triplets_of(const matrix<Nam
   for (std::size_t row = 0; row < ends.extent(0); ++row)
     for (; e < ends(row); ++e) {
       const std::int64_t c = columns(0, as_size(e));
-      all.push_back({a.ends.offset()[0] + static_cast<std::int64_t>(row),
+      all.push_back({a.ends.offset()[0] + as_signed(row),
                      c < own.size() ? own.begin + c : halo(0, as_size(c - own.size())), values(0, as_size(e))});
     }
   return all;

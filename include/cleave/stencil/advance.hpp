@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/expr/values.hpp>
 #include <cleave/stencil/field.hpp>
 
@@ -47,7 +48,7 @@ class stepper {
           l.reach = std::int64_t{Steps - done} * Width;
           l.at.clear();
           std::size_t places = 1;
-          for (std::size_t d = 0; d < rank; ++d) places *= static_cast<std::size_t>(2 * l.reach + 1);
+          for (std::size_t d = 0; d < rank; ++d) places *= as_size(2 * l.reach + 1);
           l.at.resize(places, value{});
         }
         std::size_t results = 0;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/static_vector.hpp>
 #include <cleave/expr/functions.hpp>
@@ -44,7 +45,7 @@ struct level {
   constexpr std::size_t place(const offsets<Rank>& o) const {
     std::int64_t n = 0;
     for (std::size_t d = 0; d < Rank; ++d) n = n * (2 * reach + 1) + o[d] + reach;
-    return static_cast<std::size_t>(n);
+    return as_size(n);
   }
 };
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/messages.hpp>
@@ -176,7 +177,7 @@ class redistribution {
       if (!from.has_part(r)) continue;
       const auto [entry, fresh] = known.try_emplace(from.at[as_size(r)], owners_.size());
       if (fresh) owners_.emplace_back();
-      part_.back() = static_cast<std::int64_t>(entry->second);
+      part_.back() = as_signed(entry->second);
       owners_[entry->second].push_back(r);
     }
   }
@@ -306,8 +307,8 @@ auto array_of(const tensor_state& t, const distribution& blocks, const View& vie
   const shape want = blocks.extents(t.grid.state().everyone().rank);
   bool fits = View::rank() == as_size(want.rank);
   for (std::size_t d = 0; d < View::rank() && fits; ++d) {
-    made.stride[d] = static_cast<std::int64_t>(view.stride(d));
-    fits = want.elements() == 0 || static_cast<std::int64_t>(view.extent(d)) == want[d];
+    made.stride[d] = as_signed(view.stride(d));
+    fits = want.elements() == 0 || as_signed(view.extent(d)) == want[d];
   }
   check_arrays(t.grid.state(), fits);
   return made;
