@@ -13,7 +13,7 @@ elseif(Kokkos_ENABLE_CUDA OR CLEAVE_SANITIZE OR NOT CMAKE_CXX_COMPILER_ID STREQU
   # This build is for CUDA itself, or another one is where the test belongs.
 else()
   add_test(NAME cuda COMMAND ${CMAKE_COMMAND} -D "SOURCE=${PROJECT_SOURCE_DIR}" -D "WORK=${CMAKE_CURRENT_BINARY_DIR}/cuda"
-                             -D "EXAMPLES=heat;embedding_bag;distributed_sort"
+                             -D "EXAMPLES=heat,embedding_bag,distributed_sort"
                              -P "${CMAKE_CURRENT_SOURCE_DIR}/cuda/run.cmake")
   set_tests_properties(cuda PROPERTIES TIMEOUT 2400)
 endif()

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: captured name_not_captured.cpp:@here
 // of: the compiler
-// errors-clang: 4 clang reports it where the body is parsed and where it is instantiated, and then has no constant expression
+// errors-clang: 4 clang says it where the body is parsed and where it is instantiated, then there is no constant
 // lines-clang: 180 clang proposes four captures each time
 #include "names.hpp"
 

@@ -124,7 +124,8 @@ TEST(on_instance, serial_beside_the_default) {
 }
 #endif
 
-// Two instances in turn, one within the other; each call goes to the innermost, and after an exception to the one before.
+// Two instances in turn, one within the other; each call goes to the innermost, and after an exception to the one
+// before.
 TEST(on_instance, nested) {
   const std::vector<cleave::execution_space> all = parts();
   const cleave::execution_space &one = all.front(), &two = all.back();

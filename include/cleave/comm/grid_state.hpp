@@ -374,8 +374,8 @@ class grid_state {
     bound_.clear();
     int finalized = 0;
     MPI_Finalized(&finalized);
-    // Messages of a broken grid may still be on their way. An MPI that gives the number of a freed communicator to a new
-    // one, as MPICH does, would let the new one receive them: so those of a broken grid are kept.
+    // Messages of a broken grid may still be on their way. An MPI that gives the number of a freed communicator to a
+    // new one, as MPICH does, would let the new one receive them: so those of a broken grid are kept.
     if (finalized != 0 || broken_) {
       if (agreement_) agreement_->forget();
       return;

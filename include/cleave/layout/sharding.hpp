@@ -121,8 +121,8 @@ using placement_of = typename detail::placement_type<Entry>::type;
 
 namespace detail {
 
-/// The constant of a sharding. Its type is spelled out here: nvcc writes the host's code anew from what it has parsed, and
-/// would write the constant `typename sort_entries<...>::type{}` as `{}`, which is no template argument.
+/// The constant of a sharding. Its type is spelled out here: nvcc writes the host's code anew from what it has parsed,
+/// and would write the constant `typename sort_entries<...>::type{}` as `{}`, which is no template argument.
 template <class Mesh, class Unreduced, class... Placements>
 constexpr sharding<Mesh, Unreduced, Placements...> sharding_of(const sharding<Mesh, Unreduced, Placements...>*) {
   return sharding<Mesh, Unreduced, Placements...>{};

@@ -9,8 +9,8 @@
 
 #if CLEAVE_DIRECT_BLAS
 
-// Products, triangular solves and rank-k updates through the BLAS that products use, for matrices given by their two steps, one
-// of which is 1. As for products, the names here are ours, and those of BLAS are for the linker.
+// Products, triangular solves and rank-k updates through the BLAS that products use, for matrices given by their two
+// steps, one of which is 1. As for products, the names here are ours, and those of BLAS are for the linker.
 
 #define CLEAVE_BLAS_TRIANGLES(name_trsm, NAME_TRSM, name_syrk, NAME_SYRK, name_gemm, NAME_GEMM, T)                     \
   extern "C" void cleave_add_##name_gemm(const char*, const char*, const int*, const int*, const int*, const T*,       \

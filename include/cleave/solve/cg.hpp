@@ -36,8 +36,9 @@ template <class A, class M, class... History>
 constexpr auto cg_of(const A& a, operand b, const options& when, const M& m, const History&... history) {
   using loop_type = iteration<sizeof...(History)>;
   using state = cg_state<loop_type>;
+  const bool possible = is_floating_vector(b, "cg"); // before the norm of b, which would name itself
   const loop_type loop(b, when, {dim_ref(history)...});
-  if (!is_floating_vector(b, "cg")) return loop.refused();
+  if (!possible) return loop.refused();
   const value x = loop.start();
   const value r = loop.starts() ? loop.residual_of(loop.applied(a, x)) : b.from;
   const value z = loop.applied(m, r);

@@ -45,8 +45,9 @@ constexpr auto chebyshev_of(const A& a, operand b, const spectrum& between, cons
                             const History&... history) {
   using loop_type = iteration<sizeof...(History)>;
   using state = chebyshev_state<loop_type>;
+  const bool possible = is_floating_vector(b, "chebyshev"); // before the norm of b, which would name itself
   const loop_type loop(b, when, {dim_ref(history)...});
-  if (!is_floating_vector(b, "chebyshev")) return loop.refused();
+  if (!possible) return loop.refused();
   const auto bounds = [&] {
     const called_at user(b);
     const value low = loop.given(between.lowest), high = loop.given(between.highest);

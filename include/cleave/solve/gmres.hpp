@@ -172,8 +172,9 @@ class gmres_method {
 template <int Restart, class A, class M, class... History>
 constexpr auto gmres_of(const A& a, operand b, const options& when, const M& m, const History&... history) {
   using loop_type = iteration<sizeof...(History)>;
+  const bool possible = is_floating_vector(b, "gmres"); // before the norm of b, which would name itself
   const loop_type loop(b, when, {dim_ref(history)...});
-  if (!is_floating_vector(b, "gmres")) return loop.refused();
+  if (!possible) return loop.refused();
   return gmres_method<Restart, loop_type, A, M>(loop, a, m).solved();
 }
 template <int Restart, class A, class M, class... History>
