@@ -148,8 +148,8 @@ void run_units(const void* work, std::int64_t begin, std::int64_t end) {
 
 } // namespace detail
 
-/// Runs f(i) for 0 <= i < n on Kokkos' default execution space, or on the instance of an `on_instance`. The label has at
-/// most 15 characters, so that passing it on allocates nothing.
+/// Runs f(i) for 0 <= i < n on Kokkos' default execution space, or on the instance of an `on_instance`. The label has
+/// at most 15 characters, so that passing it on allocates nothing.
 template <class Functor>
 void launch(const char* label, std::int64_t n, const Functor& f) {
   if constexpr (on_host) {
