@@ -13,9 +13,13 @@ Lines of the program that this script reads:
   // needs: runtime                  compile with Kokkos, Kokkos Kernels and MPI, else with the core headers alone
   ... // here                        marks the user's line; the word @here in an expectation is its number
   // mend: what to write instead     not checked here, for catalogue.py, which makes docs/errors.md of these programs
+
+Most programs include names.hpp and nothing else of the library. `--precompile FOLDER` compiles it once for a compiler;
+the same option with a source makes use of that.
 """
 import argparse
 import os
+import pathlib
 import re
 import shlex
 import subprocess
@@ -35,6 +39,28 @@ def occurs(word: str, output: str) -> bool:
     return re.search(rf'\b{role}_named<(cleave::(v0::)?)?text<[^>]*>\{{"{re.escape(name)}"\}}', output) is not None
 
 
+def options_of(arguments: argparse.Namespace, clang: bool, runtime: bool) -> list[str]:
+    limits = ["-fconstexpr-steps=100000000"] if clang else ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000"]
+    with open(arguments.runtime if runtime else arguments.core, encoding="utf-8") as file:
+        options = file.read().splitlines()
+    openmp = arguments.openmp.split(";") if runtime and arguments.openmp else []
+    return ["-std=c++20", "-fdiagnostics-color=never", *limits, *openmp, *options]
+
+
+def precompiled_names(folder: pathlib.Path, clang: bool) -> list[str]:
+    """The options that make a compiler read names.hpp precompiled. g++ takes the text if the precompiled form is unfit."""
+    return ["-include-pch", str(folder / "names.pch")] if clang else ["-include", str(folder / "names.hpp")]
+
+
+def precompile(folder: pathlib.Path, command: list[str], clang: bool) -> int:
+    """Writes names.hpp precompiled into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    header = folder / "names.hpp"
+    header.write_text(f'#include "{pathlib.Path(__file__).resolve().parent / "names.hpp"}"\n', encoding="utf-8")
+    out = folder / ("names.pch" if clang else "names.hpp.gch")
+    return subprocess.run([*command, "-x", "c++-header", str(header), "-o", str(out)], check=False).returncode
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compiler", required=True)
@@ -42,9 +68,13 @@ def main() -> int:
     parser.add_argument("--core", required=True, help="file with the options of Cleave::core")
     parser.add_argument("--runtime", required=True, help="file with the options of Cleave::Cleave")
     parser.add_argument("--openmp", default="-fopenmp", help="options for OpenMP, separated by semicolons")
-    parser.add_argument("source")
+    parser.add_argument("--precompile", type=pathlib.Path, help="folder with names.hpp precompiled; without a source, compiles it")
+    parser.add_argument("source", nargs="?")
     arguments = parser.parse_args()
 
+    if arguments.source is None:
+        clang = "Clang" in arguments.id
+        return precompile(arguments.precompile, [arguments.compiler, *options_of(arguments, clang, False)], clang)
     with open(arguments.source, encoding="utf-8") as file:
         lines = file.read().splitlines()
     clang = "Clang" in arguments.id
@@ -75,11 +105,11 @@ def main() -> int:
         return 1
     wanted = [word.replace("@here", str(here)) for word in wanted]
 
-    limits = ["-fconstexpr-steps=100000000"] if clang else ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000"]
-    with open(arguments.runtime if runtime else arguments.core, encoding="utf-8") as file:
-        options = file.read().splitlines()
-    command = [arguments.compiler, "-std=c++20", "-fsyntax-only", "-fdiagnostics-color=never", *limits]
-    command += [*(arguments.openmp.split(";") if runtime and arguments.openmp else []), *options, arguments.source]
+    command = [arguments.compiler, "-fsyntax-only", *options_of(arguments, clang, runtime)]
+    first = next((line for line in lines if line and not line.startswith("//")), "")
+    if arguments.precompile and not runtime and first == '#include "names.hpp"':
+        command += precompiled_names(arguments.precompile, clang)
+    command.append(arguments.source)
     environment = dict(os.environ, LC_ALL="C")
     result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             encoding="utf-8", errors="replace", env=environment, check=False)
