@@ -32,10 +32,8 @@ target_compile_options(
 if(CLEAVE_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(cleave_own INTERFACE -fpch-preprocess)
 endif()
-# UBSan's checks of null pointers make g++ refuse comparisons of addresses in constant expressions: each of the three does.
 function(cleave_add_sanitizers target sanitizers)
-  target_compile_options(${target} INTERFACE -fsanitize=${sanitizers} -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute
-                                             -fno-omit-frame-pointer)
+  target_compile_options(${target} INTERFACE -fsanitize=${sanitizers} -fno-omit-frame-pointer)
   target_link_options(${target} INTERFACE -fsanitize=${sanitizers})
 endfunction()
 if(CLEAVE_SANITIZE)

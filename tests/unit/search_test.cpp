@@ -193,7 +193,7 @@ TEST(Search, PricesOfExchangesCountIterations) {
   const std::size_t rolled = s.node_of(op::roll);
   ASSERT_NE(rolled, std::size_t{no_node});
   const strategy& chosen = s.a.chosen.at[rolled];
-  const double once = s.rule.score(s.m.rules(rolled).moves(placed(s.m, rolled, chosen), s.at));
+  const double once = s.rule.score(s.m.rules(rolled).moves.call(placed(s.m, rolled, chosen), s.at));
   EXPECT_GT(once, 0);
   EXPECT_DOUBLE_EQ(step_price(s.m, rolled, chosen), 7 * once);
   // Asked again it is remembered.

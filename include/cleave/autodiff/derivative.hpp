@@ -47,10 +47,10 @@ class reverse_pass {
       }
       if (!c_.has_cotangent(v) || !c_.depends(v)) continue;
       const node n = c_.node_at(v);
-      const auto adjoint = rules_of(n).adjoint;
-      if (adjoint == nullptr) continue;
+      const auto& adjoint = rules_of(n).adjoint;
+      if (!adjoint.given) continue;
       const auto before = in_.derive({n.gradient ? n.origin : n.code, true});
-      adjoint(c_, v, n, c_.cotangent(v));
+      adjoint.call(c_, v, n, c_.cotangent(v));
       in_.derive(before);
     }
   }

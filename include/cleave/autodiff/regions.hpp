@@ -117,10 +117,10 @@ class special_regions {
   // No conditional expression: g++ 12 destroys its vectors too early in constant evaluation.
   constexpr indexed_vector<value> cotangents_by_rule(const recorder::region& r, indexed_span<const value> residuals,
                                                      indexed_span<const value> given) {
-    if (r.backward == nullptr) return recorded_ahead(r, given);
+    if (!r.backward.given) return recorded_ahead(r, given);
     const node& made = in_.at({&in_, in_.at(r.results.front()).in[0]});
     const auto before = in_.derive({made.gradient ? made.origin : made.code, true});
-    indexed_vector<value> back = r.backward(residuals, given);
+    indexed_vector<value> back = r.backward.call(residuals, given);
     in_.derive(before);
     return back;
   }

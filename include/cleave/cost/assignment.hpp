@@ -126,7 +126,7 @@ constexpr layout asked_of(const cost_model& m, const assignment& a, std::size_t 
 
 /// The strategy of a node that has no choice.
 constexpr strategy following(const cost_model& m, const assignment& a, std::size_t v) {
-  return m.rules(v).follow(m, a, v);
+  return m.rules(v).follow.call(m, a, v);
 }
 
 /// Sets a strategy and what its operands must be.

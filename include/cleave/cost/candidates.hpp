@@ -131,7 +131,7 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
       for (std::size_t i = 0; i < needs; ++i) wanted(a.copies.at[i]);
     }
   }
-  if (const op_rules& rules = m.rules(v); rules.offer != nullptr) rules.offer(m, a, v, list);
+  if (const op_rules& rules = m.rules(v); rules.offer.given) rules.offer.call(m, a, v, list);
 }
 
 } // namespace cleave::inline v0::planner

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/optional_function.hpp>
 #include <cleave/cost/policy.hpp>
 #include <cleave/layout/moved.hpp>
 
@@ -51,9 +52,9 @@ struct collective_entry {
   std::string_view name;
   /// What it costs to move a value so, for any sizes; null: nothing, or what the operation says whose step it is part
   /// of.
-  cost (*price)(const moved_value&, const hop&);
+  optional_function<cost(const moved_value&, const hop&)> price{};
   /// Whether it takes a value from one layout to another; null: it is part of an operation's step, never a move.
-  bool (*legal)(const layout& from, const hop&);
+  optional_function<bool(const layout& from, const hop&)> legal{};
   /// Why a plan has it; `%` stands for its axes. Empty: the operation says why.
   std::string_view reason;
   /// Whether devices wait for each other.
@@ -192,13 +193,13 @@ constexpr std::string_view name_of(kind k) { return words_of(k).name; }
 /// nest, a move is the exchange that it becomes at run time.
 constexpr cost price_of(const hop& h, const layout& from, const shape& global, std::int64_t element_bytes,
                         const axis_sizes& sizes) {
-  const auto price = entry_of(h.move).price;
-  return price == nullptr ? cost{} : price({from, global, element_bytes, sizes}, h);
+  const auto& price = entry_of(h.move).price;
+  return !price.given ? cost{} : price.call({from, global, element_bytes, sizes}, h);
 }
 /// Whether one move takes a value from one layout to another.
 constexpr bool is_legal(const hop& h, const layout& from) {
-  const auto legal = entry_of(h.move).legal;
-  return legal != nullptr && legal(from, h);
+  const auto& legal = entry_of(h.move).legal;
+  return legal.given && legal.call(from, h);
 }
 
 } // namespace cleave::inline v0

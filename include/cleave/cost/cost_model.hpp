@@ -122,7 +122,7 @@ struct cost_model {
   /// The same where a node became another operation.
   constexpr void describe_anew(std::size_t v) {
     factor_list list;
-    rules(v).factors(g, node_at(v), list);
+    rules(v).factors.call(g, node_at(v), list);
     table.set(v, list);
     describe(v);
   }
@@ -141,7 +141,7 @@ struct cost_model {
     rank.at[v] = n.type.rank;
     for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
       to_result.at[slot] = to_reduced.at[slot] = from_result.at[slot] = from_reduced.at[slot] = missing.at[slot] = 0;
-    flops.at[v] = (t & has_flops) != 0 ? weight.at[v] * rules(v).flops(g, n, at) : 0;
+    flops.at[v] = (t & has_flops) != 0 ? weight.at[v] * rules(v).flops.call(g, n, at) : 0;
     if (n.arity != 0) {
       const node_factors list = factors(v);
       int r = 0;
@@ -221,8 +221,8 @@ struct cost_model {
   constexpr std::uint32_t traits_of(const node& n) const {
     const op_rules& rules = by_class[class_of(n.code)];
     std::uint32_t t = rules.traits;
-    if (rules.traits_of != nullptr) t |= rules.traits_of(n);
-    if (rules.moves != nullptr && rules.weighed) t |= moves_data;
+    if (rules.traits_of.given) t |= rules.traits_of.call(n);
+    if (rules.moves.given && rules.weighed) t |= moves_data;
     if (n.local) t |= special | fixed_strategy;
     if (n.pinned != 0) t |= has_pins;
     if (entry_of(n.code).sums != linearity::none) t |= is_linear;

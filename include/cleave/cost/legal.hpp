@@ -10,13 +10,13 @@ namespace cleave::inline v0::planner {
 /// which a loop stacks.
 constexpr dim_set whole_dims(const cost_model& m, std::size_t v) {
   const op_rules& rules = m.rules(v);
-  return rules.whole_dims == nullptr ? dim_set{0} : rules.whole_dims(m.g, m.node_at(v));
+  return !rules.whole_dims.given ? dim_set{0} : rules.whole_dims.call(m.g, m.node_at(v));
 }
 
 /// What a split or merge makes of the axes of its operand.
 constexpr void project_view(const cost_model& m, std::size_t v, const factor& f, layout operand, strategy& s) {
   const node& n = m.node_at(v);
-  const auto parts_of_view = m.rules(v).parts;
+  const auto parts_of_view = m.rules(v).parts.call;
   const axis_list major_axes = operand[f.at[0]];
   if (f.minor_in_result) {
     const view_parts parts = parts_of_view(m.g, n, major_axes);
@@ -116,7 +116,7 @@ constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
     if (f.minor < 0) continue;
     const int position = f.at[in_result];
     const axis_list list = s.out[position];
-    const view_parts parts = m.rules(v).parts(m.g, n, f.minor_in_result ? list.then(s.out[f.minor]) : list);
+    const view_parts parts = m.rules(v).parts.call(m.g, n, f.minor_in_result ? list.then(s.out[f.minor]) : list);
     if (f.minor_in_result) {
       s.out.clear(f.minor);
       s.out.set(position, parts.major);
@@ -175,11 +175,11 @@ constexpr bool fits(const cost_model& m, std::size_t v, const strategy& s) {
     const factor& f = factors.items[i];
     if (f.minor < 0) continue;
     const axis_list list = s.out[f.at[in_result]], minor = f.minor_in_result ? s.out[f.minor] : axis_list{};
-    const view_parts parts = m.rules(v).parts(m.g, n, list.then(minor));
+    const view_parts parts = m.rules(v).parts.call(m.g, n, list.then(minor));
     if (!parts.exact || (f.minor_in_result ? parts.minor != minor : parts.minor.size() != s.minor)) return false;
   }
   const op_rules& rules = m.rules(v);
-  return rules.possible == nullptr || rules.possible(m, v, s);
+  return !rules.possible.given || rules.possible.call(m, v, s);
 }
 
 constexpr bool respects_pins(const node& n, const strategy& s) {

@@ -21,7 +21,7 @@ constexpr placed_op placed(const cost_model& m, std::size_t v, const strategy& s
   o.out = {&n.type, s.out};
   o.maps = maps_of(m.g, n);
   o.user = n.user;
-  if (const auto place = m.rules(v).place; place != nullptr) place(n, s, o);
+  if (const op_rules& rules = m.rules(v); rules.place.given) rules.place.call(n, s, o);
   return o;
 }
 
@@ -29,9 +29,9 @@ constexpr placed_op placed(const cost_model& m, std::size_t v, const strategy& s
 constexpr double step_price(const cost_model& m, std::size_t v, const strategy& s) {
   if ((m.traits.at[v] & moves_data) == 0) return 0;
   const op_rules& rules = m.rules(v);
-  if (!rules.remembered) return m.weight.at[v] * m.rule.score(rules.moves(placed(m, v, s), m.at));
+  if (!rules.remembered) return m.weight.at[v] * m.rule.score(rules.moves.call(placed(m, v, s), m.at));
   double* known = m.cache.exchange(m.node_at(v).first_map, s);
-  if (*known < 0) *known = m.rule.score(rules.moves(placed(m, v, s), m.at));
+  if (*known < 0) *known = m.rule.score(rules.moves.call(placed(m, v, s), m.at));
   return m.weight.at[v] * *known;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cleave/base/enum_table.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/optional_function.hpp>
 #include <cleave/cost/placed_op.hpp>
 #include <cleave/cost/policy.hpp>
 #include <cleave/cost/strategy.hpp>
@@ -77,18 +78,18 @@ enum node_trait : std::uint32_t {
 inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if_whole;
 } // namespace planner
 
-/// All that the passes ask of a class of operations: one file for each class, in rules/. A null pointer means that the
-/// class has nothing to say.
+/// All that the passes ask of a class of operations: one file for each class, in rules/. A function that is not given means
+/// that the class has nothing to say.
 struct op_rules {
   op_class what{};
   /// Records what the cotangent of a node's result gives to its operands; null: nothing flows, or, in a loop, by
   /// another way.
-  void (*adjoint)(detail::reverse_context&, std::size_t v, const node&, value cotangent) = nullptr;
+  optional_function<void(detail::reverse_context&, std::size_t v, const node&, value cotangent)> adjoint{};
 
   /// Appends the factors: which dims may be sharded, and where they appear.
-  void (*factors)(const graph&, const node&, factor_list&) = nullptr;
+  optional_function<void(const graph&, const node&, factor_list&)> factors{};
   /// Dims of the result that may not be sharded; null: all may.
-  dim_set (*whole_dims)(const graph&, const node&) = nullptr;
+  optional_function<dim_set(const graph&, const node&)> whole_dims{};
   /// It may be handed operands with their dims in another memory order than was recorded, since it goes by the names of
   /// dims; and it may give its result in another one. The others name the memory of their operand, keep its order, or
   /// are kernels of the user.
@@ -96,44 +97,45 @@ struct op_rules {
   /// Layouts propagate through it after they did through cheap operations: it is worth to follow what those say.
   bool propagates_late = false;
   /// How a split or merged dim's axes shard its two parts; null: there are no such dims.
-  view_parts (*parts)(const graph&, const node&, axis_list whole) = nullptr;
+  optional_function<view_parts(const graph&, const node&, axis_list whole)> parts{};
   /// Bits of node_trait that all operations of the class have.
   std::uint32_t traits = 0;
   /// Bits that depend on the node.
-  std::uint32_t (*traits_of)(const node&) = nullptr;
+  optional_function<std::uint32_t(const node&)> traits_of{};
 
   /// Notes what beside operands and result decides what the step moves; null: nothing does.
-  void (*place)(const node&, const strategy&, placed_op&) = nullptr;
+  optional_function<void(const node&, const strategy&, placed_op&)> place{};
   /// What the step moves; null: nothing. The price of the node and of the step.
-  cost (*moves)(const placed_op&, const sizes&) = nullptr;
+  optional_function<cost(const placed_op&, const sizes&)> moves{};
   /// Whether the search weighs that: it does not where all strategies move the same.
   bool weighed = true;
   /// Whether prices of moves are remembered by the node's maps. Finding which device lacks which elements takes long.
   bool remembered = false;
   /// Floating-point operations of all devices, of nodes with the trait has_flops.
-  double (*flops)(const graph&, const node&, const sizes&) = nullptr;
+  optional_function<double(const graph&, const node&, const sizes&)> flops{};
   /// Those of the busiest device, as a program reports them.
-  std::int64_t (*most_flops)(const placed_op&, const sizes&) = nullptr;
+  optional_function<std::int64_t(const placed_op&, const sizes&)> most_flops{};
 
   /// Adds strategies beyond those that operands and readers suggest; null: there are none.
-  void (*offer)(const planner::cost_model&, planner::assignment&, std::size_t v, indexed_vector<strategy>&) = nullptr;
+  optional_function<void(const planner::cost_model&, planner::assignment&, std::size_t v, indexed_vector<strategy>&)>
+      offer{};
   /// Whether a strategy is possible that the factors allow; null: all are.
-  bool (*possible)(const planner::cost_model&, std::size_t v, const strategy&) = nullptr;
+  optional_function<bool(const planner::cost_model&, std::size_t v, const strategy&)> possible{};
   /// The strategy of a node that has no choice (follows_others).
-  strategy (*follow)(const planner::cost_model&, const planner::assignment&, std::size_t v) = nullptr;
+  optional_function<strategy(const planner::cost_model&, const planner::assignment&, std::size_t v)> follow{};
 
   /// Whether the step of a node evaluates an expression element by element, into which the operations that it reads may
   /// be fused; null: it does not.
-  bool (*is_expression)(const node&) = nullptr;
+  optional_function<bool(const node&)> is_expression{};
   /// The node as an entry of such an expression, as far as it is not its code alone; op::identity: its operand.
-  void (*express)(const node&, const tensor_type& loop, fused_op&) = nullptr;
+  optional_function<void(const node&, const tensor_type& loop, fused_op&)> express{};
   /// Whether a node puts its second operand, an update with 0 around it, into its last one; null: no node of the class
   /// does.
-  bool (*puts_update)(const graph&, const node&) = nullptr;
+  optional_function<bool(const graph&, const node&)> puts_update{};
   /// Whether the step reduces the expression of its operand along dims, so that nothing is fused behind it.
   bool folds = false;
   /// What a node becomes otherwise: a step of this kind, by this collective where it communicates; null: no step.
-  void (*emit)(const node&, const placed_op&, step&) = nullptr;
+  optional_function<void(const node&, const placed_op&, step&)> emit{};
   step_kind kind_of_step{};
   kind collective = kind::none;
   /// Why its step communicates.

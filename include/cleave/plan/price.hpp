@@ -38,8 +38,8 @@ constexpr cost step_cost(const program_view& p, const step& s, const sizes& at) 
                     at.axes);
   }
   if (writes(s) && has_neighbours(p.buffers[s.out])) return region_cost(region_of(p, s), at);
-  const auto moves = pricing_of(s.kind).moves;
-  return moves == nullptr ? cost{} : moves(placed(p, s), at);
+  const auto& moves = pricing_of(s.kind).moves;
+  return !moves.given ? cost{} : moves.call(placed(p, s), at);
 }
 
 constexpr std::int64_t step_bytes(const program_view& p, const step& s, const sizes& at) {
@@ -69,8 +69,8 @@ constexpr std::int64_t messages(const program_view& p, const sizes& at) {
 constexpr std::int64_t flops(const program_view& p, const sizes& at) {
   std::int64_t total = 0;
   for (const step& s : p.steps)
-    if (const auto most_flops = pricing_of(s.kind).most_flops; most_flops != nullptr)
-      total += step_iterations(p, s, at) * most_flops(placed(p, s), at);
+    if (const auto& most_flops = pricing_of(s.kind).most_flops; most_flops.given)
+      total += step_iterations(p, s, at) * most_flops.call(placed(p, s), at);
   return total;
 }
 

@@ -90,7 +90,7 @@ constexpr void take_written(propagation& p) {
 constexpr bool visit_view(propagation& p, std::size_t v, const factor& f) {
   const node& n = p.nodes[v];
   const bool split = f.minor_in_result;
-  const auto parts_of_view = rules_of(n).parts;
+  const auto parts_of_view = rules_of(n).parts.call;
   const std::size_t fine = split ? v : n.in[0], coarse = split ? n.in[0] : v;
   const int major = split ? f.at[in_result] : f.at[0], whole = split ? f.at[0] : f.at[in_result];
   const view_parts parts = parts_of_view(p.g, n, p.of[coarse][whole]);

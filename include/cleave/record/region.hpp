@@ -4,6 +4,7 @@
 
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/optional_function.hpp>
 #include <cleave/record/value.hpp>
 
 namespace cleave::inline v0 {
@@ -11,16 +12,16 @@ namespace cleave::inline v0 {
 /// A stretch of the graph with a derivative of its own: nodes from `first` to before `last`.
 struct special_region {
   /// Records the cotangents of the arguments from the residuals and the cotangents of the results.
-  using backward_rule = indexed_vector<value> (*)(indexed_span<const value> residuals,
-                                                  indexed_span<const value> cotangents);
+  using backward_rule = optional_function<indexed_vector<value>(indexed_span<const value> residuals,
+                                                                indexed_span<const value> cotangents)>;
 
   node_id first = 0;
   node_id last = 0;
   /// The loop in which it was recorded.
   std::uint8_t loop = 0;
-  /// Null, and nothing recorded ahead: the stretch is recorded again for the backward pass, instead of keeping its
+  /// Not given, and nothing recorded ahead: the stretch is recorded again for the backward pass, instead of keeping its
   /// values.
-  backward_rule backward = nullptr;
+  backward_rule backward{};
   indexed_vector<value> arguments{};
   indexed_vector<value> results{};
   indexed_vector<value> residuals{};
@@ -30,7 +31,7 @@ struct special_region {
   indexed_vector<value> stand_ins{};
   indexed_vector<value> cotangents{};
 
-  constexpr bool own_derivative() const { return backward != nullptr || !cotangents.empty(); }
+  constexpr bool own_derivative() const { return backward.given || !cotangents.empty(); }
 };
 
 } // namespace cleave::inline v0

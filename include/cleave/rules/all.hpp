@@ -33,39 +33,36 @@ constexpr bool rules_in_order() {
   return true;
 }
 static_assert(rules_in_order());
-
-inline constexpr auto rules_by_step = [] {
-  enum_table<step_kind, const op_rules*, std::size(step_kinds)> table{};
-  for (const op_rules& r : all_rules.items)
-    if (const op_rules*& first = table.items[static_cast<std::size_t>(r.kind_of_step)];
-        first == nullptr && (r.emit != nullptr || r.folds))
-      first = &r;
-  return table;
-}();
 } // namespace detail
 
-/// The rules of the class that becomes a kind of step; null: it is a move, or a mark.
-constexpr const op_rules* rules_of(step_kind k) { return detail::rules_by_step[k]; }
-
-/// Those that say what a step costs. By themselves, so that a program that prints a price does not compile all rules.
+/// What a step costs, by the rules of the class that becomes its kind of step; a move or a mark has none. By themselves,
+/// so that a program that prints a price does not compile all rules.
 struct step_pricing {
-  cost (*moves)(const placed_op&, const sizes&) = nullptr;
-  std::int64_t (*most_flops)(const placed_op&, const sizes&) = nullptr;
+  optional_function<cost(const placed_op&, const sizes&)> moves{};
+  optional_function<std::int64_t(const placed_op&, const sizes&)> most_flops{};
   std::string_view reason{};
 };
 namespace detail {
-inline constexpr auto pricing_by_step = [] {
+constexpr enum_table<step_kind, step_pricing, std::size(step_kinds)> priced_steps() {
   enum_table<step_kind, step_pricing, std::size(step_kinds)> table{};
-  for (std::size_t k = 0; k < table.size(); ++k)
-    if (const op_rules* r = rules_by_step.items[k]; r != nullptr) table.items[k] = {r->moves, r->most_flops, r->reason};
+  bool known[std::size(step_kinds)] = {};
+  // g++ 12 needs every entry written.
+  for (step_pricing& p : table.items) p = step_pricing();
+  for (const op_rules& r : all_rules.items) {
+    const auto k = static_cast<std::size_t>(r.kind_of_step);
+    if (known[k] || !(r.emit.given || r.folds)) continue;
+    known[k] = true;
+    table.items[k] = {r.moves, r.most_flops, r.reason};
+  }
   return table;
-}();
+}
+inline constexpr auto pricing_by_step = priced_steps();
 } // namespace detail
 constexpr const step_pricing& pricing_of(step_kind k) { return detail::pricing_by_step[k]; }
 
 constexpr factor_list factors_of(const graph& g, const node& n) {
   factor_list list;
-  rules_of(n).factors(g, n, list);
+  rules_of(n).factors.call(g, n, list);
   return list;
 }
 constexpr factor_table factors_of(const graph& g) {
@@ -78,7 +75,7 @@ constexpr factor_table factors_of(const graph& g) {
   const node* nodes = g.nodes.data();
   for (std::size_t v = 0; v < count; ++v) {
     scratch.count = 0;
-    rules_of(nodes[v]).factors(g, nodes[v], scratch);
+    rules_of(nodes[v]).factors.call(g, nodes[v], scratch);
     all.set(v, scratch);
   }
   return all;

@@ -54,7 +54,7 @@ constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size
     t.user = n.user;
     t.over = n.over;
     t.line = n.where.line <= 0xFFFFu ? static_cast<std::uint16_t>(n.where.line) : std::uint16_t{0};
-    if (const auto own = rules_of(n).express; own != nullptr) own(n, s.loop, t);
+    if (const auto& own = rules_of(n).express; own.given) own.call(n, s.loop, t);
     if (is_alias(t.code)) return express(e, s, known, v.in[0], false);
     for (std::size_t k = 0; k < v.arity; ++k) t.in[k] = express(e, s, known, v.in[k], false);
     // A user's function takes three numbers, whatever it needs.
@@ -124,12 +124,12 @@ constexpr void emit_operation(emission& e, const partitioned_value& v, step& s) 
   o.out = {&v.type, v.where};
   o.maps = maps_of(e.in.g, n);
   o.user = n.user;
-  if (rules.place != nullptr) rules.place(n, e.in.chosen[v.node], o);
+  if (rules.place.given) rules.place.call(n, e.in.chosen[v.node], o);
   s.kind = rules.kind_of_step;
   s.what = n.code;
   s.axes = o.over;
   if (s.axes != 0) s.move = rules.collective;
-  rules.emit(n, o, s);
+  rules.emit.call(n, o, s);
 }
 
 constexpr void fill_step(emission& e, std::size_t i, step& s) {

@@ -100,8 +100,8 @@ constexpr bool is_expression(const assigned_graph& in, const partitioned_value& 
   if (v.origin != origin::node) return false;
   if (v.reads_neighbours) return true;
   const node& n = in.node_at(v.node);
-  const auto fuses = rules_of(n).is_expression;
-  return fuses != nullptr && fuses(n);
+  const auto& fuses = rules_of(n).is_expression;
+  return fuses.given && fuses.call(n);
 }
 constexpr bool is_folded(const assigned_graph& in, const partitioned_value& v) {
   return v.origin == origin::node && rules_of(in.node_at(v.node)).folds;
