@@ -19,7 +19,8 @@ configure_package_config_file(cmake/CleaveConfig.cmake.in "${PROJECT_BINARY_DIR}
                               INSTALL_DESTINATION "${package_dir}" NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/CleaveConfigVersion.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES "${PROJECT_BINARY_DIR}/CleaveConfig.cmake" "${PROJECT_BINARY_DIR}/CleaveConfigVersion.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/CleaveNvcc.cmake" "${PROJECT_SOURCE_DIR}/cmake/CleaveFftw.cmake" DESTINATION "${package_dir}")
+              "${PROJECT_SOURCE_DIR}/cmake/CleaveNvcc.cmake" "${PROJECT_SOURCE_DIR}/cmake/CleaveFftw.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/CleaveHdf5.cmake" DESTINATION "${package_dir}")
 
 # For build systems other than CMake: cleave-core (the partitioner alone) and cleave, which names Kokkos, Kokkos Kernels, BLAS and MPI by
 # their paths, since these bring no such files themselves.

@@ -43,10 +43,10 @@ ROOMS = [
     ["execute"],
     ["shards", "object"],
     ["tensor"],
-    ["nn", "optim", "linalg", "solve", "sparse", "stencil"],
+    ["nn", "optim", "linalg", "solve", "sparse", "stencil", "io"],
     ["cleave"],
 ]
-APPLICATIONS = ["nn", "optim", "linalg", "solve", "sparse", "stencil"]
+APPLICATIONS = ["nn", "optim", "linalg", "solve", "sparse", "stencil", "io"]
 PUBLIC = {"base", "mesh", "layout", "type", "record", "autodiff", "expr", "grid", "shards", "tensor"}
 BOUNDS = {
     "storage": {"base", "mesh", "layout", "type", "graph", "ops"},  # values, and nothing that records them
@@ -56,6 +56,7 @@ BOUNDS = {
     "solve": PUBLIC,
     "sparse": PUBLIC,
     "stencil": PUBLIC,
+    "io": PUBLIC,
 }
 WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "cost", "program", "rules", "autodiff", "expr",
                    "propagate", "plan", "simulate", "nn", "optim", "solve", "stencil"]

@@ -64,7 +64,7 @@ struct memory_error : error {
 struct overlap_error : error {
   using error::error;
 };
-/// A file cannot be read, or a line of it is not what it must be.
+/// A file cannot be read or written, or a line of it is not what it must be.
 struct file_error : error {
   using error::error;
 };
@@ -374,6 +374,32 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
 /// mend: Give the path of a file that rank 0 of the grid can read.
 [[gnu::cold]] inline std::string file_not_open(std::string_view path) {
   return sentence({"cannot open ", quoted(path)});
+}
+/// thrown: file_error
+/// mend: Look at the folder, its permissions, and the space that is left on its disk, where rank 0 of the grid runs. A
+/// file to which a step was not written completely may be damaged: write to another one.
+[[gnu::cold]] inline std::string file_not_written(std::string_view path, std::string_view why) {
+  return sentence({"cannot write ", quoted(path), ": ", why});
+}
+/// mend: Fields are data sets of HDF5: give a name that is not empty, is not '.', and has no '/'.
+[[gnu::cold]] inline std::string field_name(std::string_view name) {
+  return sentence({"a field in a file cannot have the name ", quoted(name)});
+}
+/// mend: Give each field of a step another name.
+[[gnu::cold]] inline std::string field_twice(std::string_view name) {
+  return sentence({"two fields of one step have the name ", quoted(name)});
+}
+/// mend: The fields of a step lie on the same points. Write fields with other extents to another file.
+[[gnu::cold]] inline std::string field_extents(std::string_view first, std::string_view expected, std::string_view name,
+                                               std::string_view got) {
+  return sentence({"the extents of field ", quoted(first), " are ", expected, ", but those of ", quoted(name),
+                   " in the same step are ", got});
+}
+/// mend: Give `spacing` and `origin` one number for each dim of the fields, in their order, or none.
+[[gnu::cold]] inline std::string field_numbers(std::string_view name, std::int64_t expected, std::string_view what,
+                                               std::int64_t got) {
+  return sentence(
+      {"field ", quoted(name), " has ", number(expected), " dims, but ", what, " has ", number(got), " numbers"});
 }
 /// mend: Call the collective several times on parts of the View, or use MPI 4.
 [[gnu::cold]] inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
