@@ -4,17 +4,21 @@
 // Shallow water in a basin with walls: a hill of water in the middle collapses, and its waves come back from the walls.
 // Finite volumes with the flux of Lax and Friedrichs. At the end the water level is an image.
 //
-//   mpirun -n 4 shallow_water [--rows 240] [--cols 320] [--mesh 2x2] [--image water.png]
+//   mpirun -n 4 shallow_water [--rows 240] [--cols 320] [--mesh 2x2] [--image water.png] [--fields water.h5]
 #include "image.hpp"
 #include "options.hpp"
 
 #include <cleave/cleave.hpp>
 #include <cleave/stencil/field.hpp>
+#if defined(CLEAVE_HDF5)
+#include <cleave/io/field_file.hpp>
+#endif
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -80,14 +84,42 @@ constexpr std::string_view usage =
     "  --cols N         cells from left to right, at least 2 (320)\n"
     "  --mesh RxC       processes from top to bottom x from left to right (as square as possible)\n"
     "  --steps N        time steps (400)\n"
-    "  --image FILE     where the water level is written at the end, as a PNG file\n";
+    "  --image FILE     where the water level is written at the end, as a PNG file\n"
+    "  --fields FILE    an HDF5 file for depth and momenta, with an XDMF file for ParaView beside it; needs HDF5\n"
+    "  --every N        steps between the fields in that file (20)\n";
+
+/// Writes depth and momenta in the course of time, if that was asked for.
+class recording {
+ public:
+#if defined(CLEAVE_HDF5)
+  recording(const cleave::grid& grid, const std::string& path, double spacing) {
+    if (path.empty()) return;
+    file_ = std::make_unique<cleave::io::field_file>(grid, path,
+                                                     cleave::io::field_options{.spacing = {spacing, spacing},
+                                                                               .cells = true});
+  }
+  void write(double time, const Field& depth, const Field& down, const Field& right) {
+    using cleave::io::field;
+    if (file_) file_->write(time, field{"depth", depth}, field{"momentum_down", down}, field{"momentum_right", right});
+  }
+
+ private:
+  std::unique_ptr<cleave::io::field_file> file_{};
+#else
+  recording(const cleave::grid&, const std::string& path, double) {
+    if (!path.empty()) throw std::runtime_error("shallow_water: --fields needs HDF5, which was not found");
+  }
+  void write(double, const Field&, const Field&, const Field&) {}
+#endif
+};
 
 int run(examples::options& given, int ranks, bool speaks) {
   const long rows = given.number("--rows", 240L), cols = given.number("--cols", 320L),
-             steps = given.number("--steps", 400L);
+             steps = given.number("--steps", 400L), every = given.number("--every", 20L);
   const std::array<long, 2> sizes = examples::mesh_of(given.sizes("--mesh"), ranks);
-  const std::string image = given.text("--image");
+  const std::string image = given.text("--image"), fields = given.text("--fields");
   given.done();
+  if (every < 1) throw std::runtime_error("shallow_water: --every is at least 1");
   if (rows < 2 || cols < 2) throw std::runtime_error("shallow_water: --rows and --cols are at least 2");
 
   cleave::grid grid(mesh, MPI_COMM_WORLD, {sizes[0], sizes[1]});
@@ -111,9 +143,14 @@ int run(examples::options& given, int ranks, bool speaks) {
     number = f(h);
     return number.item();
   };
+  recording water(grid, fields, 1 / shorter);
   const double before = measured(volume), start = MPI_Wtime();
-  for (long k = 0; k < steps; ++k) step(h, down, right, ratio, celerity).into(h, down, right);
+  for (long k = 0; k < steps; ++k) {
+    if (k % every == 0) water.write(static_cast<double>(k) * ratio / shorter, h, down, right);
+    step(h, down, right, ratio, celerity).into(h, down, right);
+  }
   const double after = measured(volume), seconds = MPI_Wtime() - start;
+  water.write(static_cast<double>(steps) * ratio / shorter, h, down, right);
   const double least = measured(lowest), unlike = measured(skew);
 
   if (!image.empty()) {
