@@ -50,7 +50,7 @@ CHAPTERS = [
     ("Solvers", "", ["solve/iteration.hpp", "solve/cg.hpp", "solve/bicgstab.hpp", "solve/gmres.hpp", "solve/chebyshev.hpp", "solve/power.hpp"]),
     ("Stencils", "", ["stencil/boundary.hpp", "stencil/field.hpp", "stencil/advance.hpp"]),
     ("Sparse matrices", "", ["sparse/matrix.hpp", "sparse/assemble.hpp", "sparse/matrix_market.hpp"]),
-    ("Fields in files", "", ["io/field_file.hpp", "io/xdmf.hpp"]),
+    ("Fields in files", "", ["io/field_file.hpp", ("io/xdmf.hpp", ["field_options"])]),
     ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/rotary.hpp", "nn/attention.hpp",
                        "nn/self_attention.hpp", "nn/mixture_of_experts.hpp", "nn/blocks.hpp", "nn/pipeline.hpp"]),
     ("cleave/optim", "", ["optim/sgd.hpp", "optim/adam.hpp", "optim/adafactor.hpp", "optim/clip.hpp", "optim/schedule.hpp", "optim/mixed.hpp"]),
@@ -293,7 +293,7 @@ def entities_from(folder: pathlib.Path) -> list[Entity]:
             kind, name = compound.get("kind"), compound.findtext("compoundname")
             if kind in ("struct", "class"):
                 # Specialisations and nested types are no entries of their own.
-                if "<" not in name and re.fullmatch(r"cleave(::(nn|optim|linalg|symbols))?::\w+", name):
+                if "<" not in name and re.fullmatch(r"cleave(::(nn|optim|linalg|io|stencil|solve|sparse|symbols))?::\w+", name):
                     found.append(class_entity(compound))
             elif kind == "concept":
                 template, _ = template_of(compound)
