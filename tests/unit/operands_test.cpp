@@ -219,4 +219,28 @@ TEST(operands, masks_may_capture_lengths) {
   EXPECT_NEAR(mixed[1], 37, 1e-12);
 }
 
+TEST(operands, integers_have_whole_numbers_within_their_range) {
+  EXPECT_TRUE(has_number(element::i8, -128) && has_number(element::i8, 127));
+  EXPECT_FALSE(has_number(element::i8, -129) || has_number(element::i8, 128) || has_number(element::i8, 0.5));
+  EXPECT_TRUE(has_number(element::u32, 4294967295.0));
+  EXPECT_FALSE(has_number(element::u32, 4294967296.0) || has_number(element::u32, -1));
+  EXPECT_TRUE(has_number(element::i64, -0x1p63) && has_number(element::u64, 0x1p63));
+  EXPECT_FALSE(has_number(element::i64, 0x1p63) || has_number(element::u64, 0x1p64));
+  EXPECT_TRUE(has_number(element::boolean, 1) && has_number(element::f16, 0.5));
+  EXPECT_FALSE(has_number(element::boolean, 2));
+  program_of p;
+  EXPECT_FALSE(p.in.value_of(operand(0.5), "mul", element::i32).ok());
+  EXPECT_EQ(p.in.made().found.fault, fault::literal_does_not_fit);
+}
+
+constexpr value doubled(const value& x) { return 2 * x; }
+
+// A body may be a plain function of the language.
+TEST(operands, a_function_is_the_body_of_a_loop) {
+  program_of p;
+  const value y = repeat_times(3, p.u, doubled);
+  EXPECT_TRUE(y.ok());
+  EXPECT_EQ(p.run(y), (std::vector<double>{8, 16}));
+}
+
 } // namespace

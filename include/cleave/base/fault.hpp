@@ -88,6 +88,11 @@ enum class fault : std::uint8_t {
   larger_of_two,
   standard_function,
   sizes_without_braces,
+  not_a_layout,
+  literal_does_not_fit,
+  not_a_signature,
+  number_from_branch,
+  dim_as_number,
   wrong_arguments,
   /// A pass broke an invariant: a fault of the library.
   internal,

@@ -193,6 +193,19 @@ struct rejected {
                 "std::, and maximum(x, y) and minimum(x, y) for the larger and the smaller of two");
   static_assert(is_not<Fault, fault::sizes_without_braces>,
                 "cleave: the sizes of a grid are a list, one for each axis; write grid(mesh, comm, {2, 2})");
+  static_assert(is_not<Fault, fault::literal_does_not_fit>,
+                "cleave: the operand beside this number holds integers, which cannot represent it; cast the operand "
+                "first: cast<float>(x) * 0.5f");
+  static_assert(is_not<Fault, fault::not_a_layout>,
+                "cleave: a mesh consists of axes, and a layout of dims with the axes that shard them: "
+                "mesh(batch / data, embed, unreduced(model))");
+  static_assert(is_not<Fault, fault::not_a_signature>,
+                "cleave: a function is planned for a signature, its result and its arguments: plan<Y(X)>(f)");
+  static_assert(is_not<Fault, fault::number_from_branch>,
+                "cleave: a branch of cond returns a number; return a value, such as zeros_like(x)");
+  static_assert(is_not<Fault, fault::dim_as_number>,
+                "cleave: a dim or an axis is a name and has no number; its extent is known when the function is "
+                "called: count(x, batch), or x.extent(batch) of a tensor");
   static_assert(is_not<Fault, fault::wrong_arguments>,
                 "cleave: these arguments do not fit this function; numbers that shape the plan must be literals or "
                 "constants of C++, not values");

@@ -13,7 +13,7 @@ namespace cleave::inline v0 {
 template <class T, auto Layout>
 struct traced : value {
   using element_type = T;
-  using sharding_type = std::remove_cvref_t<decltype(Layout)>;
+  using sharding_type = typename detail::sharding_of_layout<std::remove_cvref_t<decltype(Layout)>>::type;
 
   constexpr traced() = default;
   constexpr traced(const value& v) : value(v) {}
@@ -118,10 +118,10 @@ struct or_no_fit : F {
   no_fit operator()(...) const;
 };
 template <class F>
-  requires std::is_final_v<F>
+  requires(std::is_final_v<F> || !std::is_class_v<F>)
 struct or_no_fit<F> {
   template <class... A>
-  auto operator()(A&&... args) const -> decltype(F{}(args...));
+  auto operator()(A&&... args) const -> decltype(std::declval<F&>()(args...));
   no_fit operator()(...) const;
 };
 /// What a call gives, or no_fit. Only the parameters decide whether a call fits. After an error in the body, which the
@@ -193,6 +193,15 @@ constexpr decltype(auto) called(const F& f, Args&... args) {
   if constexpr (fit == call_fit::fits) return f(args...);
   else return say(rejection<fault_of(fit), F, got<sizeof...(Args)>>), refused_call(args...);
 }
+/// The same of a body whose result goes on as a C. A result that cannot is an error too.
+template <class C, class F, class... Args>
+constexpr C called_for(const C& instead, const F& f, Args&... args) {
+  using made = std::remove_cvref_t<decltype(called(f, args...))>;
+  constexpr bool fits = fit_of<const F, Args&...> == call_fit::fits;
+  if constexpr (fits && std::convertible_to<made, C>) return called(f, args...);
+  else if constexpr (fits) return say(rejection<fault::carry_changes, C, made>), refused_call(args...), instead;
+  else return called(f, args...), instead;
+}
 
 } // namespace detail
 
@@ -231,7 +240,14 @@ inline constexpr bool is_function<function<F>> = true;
 /// Records the graph of a body under a signature: runs it on traced arguments. The number of leaves and their order
 /// are those of the signature's types.
 template <class Body, class Signature>
-struct recording;
+struct recording {
+  static_assert(sizeof(rejected<fault::not_a_signature, Signature>) != 0);
+  static constexpr graph record() {
+    recorder in(mesh_value{});
+    in.fail(fault::already_reported, "function", {});
+    return in.take();
+  }
+};
 template <class Body, class R, class... Args>
 struct recording<Body, R(Args...)> {
   template <class A>

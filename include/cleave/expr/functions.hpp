@@ -64,8 +64,10 @@ constexpr value record_elementwise(op code, const std::array<operand, N>& args, 
   for (std::size_t i = 0; i < N; ++i) {
     values[i] = in->value_of(args[i], name_of(code), is_predicate(code, i) ? element::boolean : type);
     const bool adapts = args[i].from.number && N > 1 && !from_number && !is_predicate(code, i);
-    if (adapts && in->at(values[i]).type.element != type)
-      values[i] = in->elementwise(op::cast, std::array{values[i]}, args[i].where, type);
+    const element given = values[i].ok() ? in->at(values[i]).type.element : type;
+    if (adapts && is_floating(given) && !is_floating(type) && !is_complex(type))
+      return in->fail(fault::literal_does_not_fit, name_of(code), args[i].where);
+    if (adapts && given != type) values[i] = in->elementwise(op::cast, std::array{values[i]}, args[i].where, type);
   }
   return in->elementwise(code, values, where, result);
 }
@@ -348,6 +350,12 @@ constexpr value one_hot(operand labels, dim_ref classes) {
   return one_hot(labels, classes, element_of<T>);
 }
 CLEAVE_LIFT_TEMPLATE(one_hot, class T = float, T)
+/// A mistake: the classes are a dim with an extent, `dim<"classes", 10>`, and not their number.
+template <class N>
+  requires(std::is_arithmetic_v<N>)
+constexpr value one_hot(operand labels, N) {
+  return say(rejection<fault::wrong_arguments, op_named<"one_hot">, N>), detail::reported(*labels.from.in);
+}
 
 /// The same values with another name for one dim.
 constexpr value rename(operand x, dim_ref from, dim_ref to) {

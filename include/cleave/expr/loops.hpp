@@ -63,6 +63,14 @@ constexpr value count_of(recorder& in, const operand& most, std::string_view op)
   return counts ? in.constant(most.literal, element::i32, most.where) : in.fail(fault::not_a_count, op, most.where);
 }
 
+/// What a predicate says of what a body made. One that gives a bool of C++ would end the loop always or never.
+template <class P, class C>
+constexpr value held_by(const P& done, const C& next) {
+  using made = std::remove_cvref_t<decltype(called(done, next))>;
+  if constexpr (std::convertible_to<made, value>) return called(done, next);
+  else return say(rejection<fault::not_a_predicate, made>), refused_call(next);
+}
+
 inline constexpr auto trip_names = numbered_names("trip ");
 
 template <class C, class F>
@@ -100,7 +108,8 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
   const source where{file, line};
   auto parts = std::pair(init, stacked);
   recorder& in = *recorder_of(parts);
-  using result_type = decltype(f(init, stacked));
+  const auto step = [&f](const C& carry, const S& slice) { return called(f, carry, slice); };
+  using result_type = decltype(step(init, stacked));
   constexpr bool stacks = is_pair<result_type> && !std::same_as<result_type, C>;
   const int d = in.dim(along, "scan", where);
   indexed_vector<value> sources;
@@ -111,8 +120,8 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
   indexed_vector<value> carried, slices, last, collected;
   for (const value& v : leaf_values(init)) carried.push_back(loop == 0 ? v : carry_into(in, loop, v, where));
   for (const value& v : sources) slices.push_back(loop == 0 ? v : loop_slice_of(in, loop, v, where));
-  const auto given = loop == 0 ? f(with_leaves(init, in, {}), with_leaves(stacked, in, {}))
-                               : f(with_leaves(init, in, carried), with_leaves(stacked, in, slices));
+  const auto given = loop == 0 ? step(with_leaves(init, in, {}), with_leaves(stacked, in, {}))
+                               : step(with_leaves(init, in, carried), with_leaves(stacked, in, slices));
   const auto onward = [&] {
     if constexpr (stacks) return given.first;
     else return given;
@@ -152,7 +161,7 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
   }
   return detail::repeated(
       "repeat_times", in, info, times.is_literal ? value{} : times.from, init,
-      [&](const C& carried, std::uint8_t) { return f(carried); }, times.where);
+      [&](const C& carried, std::uint8_t) { return detail::called_for(carried, f, carried); }, times.where);
 }
 /// Inside a function: runs `f` until `done` holds for its result, at most `most` times (jax.lax.while_loop, tested
 /// after each iteration). `done` returns a rank-0 predicate, on whose value all devices agree. The price assumes 16
@@ -169,8 +178,8 @@ constexpr C repeat_until(const C& init, const F& f, const P& done, operand most)
   return detail::repeated(
       "repeat_until", in, info, times, init,
       [&](const C& carried, std::uint8_t loop) {
-        const C next = f(carried);
-        detail::set_break(in, "repeat_until", loop, detail::called(done, next), most.where);
+        const C next = detail::called_for(carried, f, carried);
+        detail::set_break(in, "repeat_until", loop, detail::held_by(done, next), most.where);
         return next;
       },
       most.where);
@@ -199,8 +208,8 @@ constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F
   const state after = detail::repeated(
       "repeat_until_reported", in, info, times, before,
       [&](const state& carried, std::uint8_t loop) {
-        const C next = f(std::get<0>(carried));
-        const value holds = detail::called(done, next);
+        const C next = detail::called_for(std::get<0>(carried), f, std::get<0>(carried));
+        const value holds = detail::held_by(done, next);
         detail::set_break(in, "repeat_until_reported", loop, holds, most.where);
         return state{next,
                      in.elementwise(op::add, std::array{std::get<1>(carried), in.constant(1, element::i32, most.where)},
@@ -242,6 +251,15 @@ constexpr auto repeat_until_reported(const C& init, const F& f, const P& done, c
 }
 
 namespace detail {
+/// What a branch gives: values, and not a number of C++.
+template <class F, class... Args>
+constexpr auto branch_result(const F& body, const Args&... args) {
+  constexpr call_fit fit = fit_of<const F, const Args&...>;
+  if constexpr (fit != call_fit::fits)
+    return say(rejection<fault_of(fit), F, got<sizeof...(Args)>>), refused_call(args...);
+  else if constexpr (is_result<std::remove_cvref_t<decltype(body(args...))>>) return body(args...);
+  else return say(rejection<fault::number_from_branch, decltype(body(args...))>), refused_call(args...);
+}
 /// Runs a body once or not at all; where it does not run the values are those given, or 0 where none are.
 template <class F, class... Args>
 constexpr auto branch(recorder& in, value holds, indexed_span<const value> otherwise, source where, const F& body,
@@ -255,7 +273,7 @@ constexpr auto branch(recorder& in, value holds, indexed_span<const value> other
     set_leaves(all, read);
     return all;
   };
-  auto result = body(inside(args)...);
+  auto result = branch_result(body, inside(args)...);
   if (loop == 0) return with_leaves(result, in, {});
   set_trip_count(in, "cond", loop, holds, where);
   const indexed_vector<value> made = leaf_values(result);
@@ -289,7 +307,10 @@ constexpr auto cond(operand predicate, const Yes& yes, const No& no, const Args&
   const value fails = predicate.from.ok() ? in.elementwise(op::logical_not, std::array{predicate.from}, where)
                                           : predicate.from;
   const indexed_vector<value> made = detail::leaf_values(result);
-  return detail::branch(in, fails, made, where, no, args...);
+  // One branch that is wrong is one error: the other is most often wrong alike.
+  constexpr bool fits = detail::fit_of<const Yes, const Args&...> == detail::call_fit::fits;
+  if constexpr (fits) return detail::branch(in, fails, made, where, no, args...);
+  else return result;
 }
 
 template <Statement Q, class Yes, class No, class... Args>

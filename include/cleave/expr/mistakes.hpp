@@ -21,6 +21,10 @@ concept Mismatched = (Recorded<A> && !is_operand<B>) || (Recorded<B> && !is_oper
                      (Statement<A> && !Statement<B> && !Number<B> && !Recorded<B>) ||
                      (Statement<B> && !Statement<A> && !Number<A> && !Recorded<A>);
 
+/// A dim or an axis.
+template <class A>
+concept Name = Dim<A> || MeshAxis<A>;
+
 /// Something of the right kind to go on with after an error.
 template <class A, class... B>
 constexpr auto mistaken(const A& a, const B&... b) {
@@ -98,6 +102,23 @@ CLEAVE_NOT_IN_PLACE(|=)
 CLEAVE_NOT_COUNTED(++)
 CLEAVE_NOT_COUNTED(--)
 #undef CLEAVE_NOT_COUNTED
+
+#define CLEAVE_NO_NUMBER(sign)                                                   \
+  template <class A, class B>                                                    \
+    requires(detail::Name<A> && (std::is_arithmetic_v<B> || detail::Name<B>)) || \
+            (detail::Name<B> && std::is_arithmetic_v<A>)                         \
+  constexpr int operator sign(const A&, const B&) {                              \
+    return say(rejection<fault::dim_as_number, A, B>), 0;                        \
+  }
+CLEAVE_NO_NUMBER(+)
+CLEAVE_NO_NUMBER(-)
+CLEAVE_NO_NUMBER(*)
+CLEAVE_NO_NUMBER(%)
+CLEAVE_NO_NUMBER(<)
+CLEAVE_NO_NUMBER(<=)
+CLEAVE_NO_NUMBER(>)
+CLEAVE_NO_NUMBER(>=)
+#undef CLEAVE_NO_NUMBER
 
 #define CLEAVE_MISMATCHED(sign)                                                 \
   template <class A, class B>                                                   \

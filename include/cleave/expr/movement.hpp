@@ -378,6 +378,12 @@ template <std::convertible_to<operand>... X>
 constexpr value stack(dim_operand to, const X&... x) {
   return detail::stacked(to, std::array{operand(x)...});
 }
+/// A mistake: the new dim is missing.
+template <Recorded First, class... Rest>
+constexpr value stack(const First& first, const Rest&... rest) {
+  say(rejection<fault::wrong_arguments, op_named<"stack">, First, Rest...>);
+  return detail::reported_beside(first, rest...);
+}
 template <Dim D, class... A>
   requires(Statement<A> || ...)
 constexpr auto stack(const D& to, const A&... args) {

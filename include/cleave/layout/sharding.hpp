@@ -78,6 +78,31 @@ constexpr partial_over<Combine, std::remove_cvref_t<Axes>...> unreduced(const Ax
   return {};
 }
 
+namespace detail {
+/// In a layout, in place of what is neither a dim nor a dim with its axes, after that has been reported.
+struct refused_placement : placement_tag {
+  static constexpr placement value{};
+};
+template <class E>
+concept LayoutEntry = Dim<E> || std::derived_from<E, placement_tag> || std::derived_from<E, unreduced_tag>;
+/// What somebody could write on either side of the `/` of a layout.
+template <class E>
+concept NearLayout = Dim<E> || MeshAxis<E> || std::derived_from<E, placement_tag> || std::is_arithmetic_v<E>;
+/// The first entry of a layout that is none, or void.
+template <class... Entries>
+struct first_misplaced : std::type_identity<void> {};
+template <class Entry, class... Rest>
+struct first_misplaced<Entry, Rest...>
+    : std::conditional_t<LayoutEntry<Entry>, first_misplaced<Rest...>, std::type_identity<Entry>> {};
+} // namespace detail
+
+/// A mistake: partial values are partial over axes. Fault: not_a_layout.
+template <reduction Combine = reduction::sum, class... Others>
+  requires(!(MeshAxis<Others> && ...))
+constexpr detail::refused_placement unreduced(const Others&...) {
+  return say(rejection<fault::not_a_layout, op_named<"unreduced">, Others...>), detail::refused_placement{};
+}
+
 /// `batch / data` shards a dim over an axis. `batch / data / fsdp` adds another axis, the new minor one.
 template <Dim D, MeshAxis A>
 constexpr sharded_dim<std::remove_cvref_t<D>, std::remove_cvref_t<A>> operator/(const D&, const A&) {
@@ -86,6 +111,19 @@ constexpr sharded_dim<std::remove_cvref_t<D>, std::remove_cvref_t<A>> operator/(
 template <class D, class... Axes, MeshAxis A>
 constexpr sharded_dim<D, Axes..., std::remove_cvref_t<A>> operator/(const sharded_dim<D, Axes...>&, const A&) {
   return {};
+}
+
+/// A mistake: a dim is divided by axes and by nothing else. Fault: not_a_layout.
+template <detail::NearLayout A, detail::NearLayout B>
+  requires((Dim<A> || MeshAxis<A> || std::derived_from<A, placement_tag>) &&
+           !(MeshAxis<B> && (Dim<A> || std::derived_from<A, placement_tag>)))
+constexpr detail::refused_placement operator/(const A&, const B&) {
+  return say(rejection<fault::not_a_layout, A, B>), detail::refused_placement{};
+}
+/// What follows a mistake says nothing more.
+template <MeshAxis A>
+constexpr detail::refused_placement operator/(detail::refused_placement first, const A&) {
+  return first;
 }
 
 /// A named mesh of axes as a type: `inline constexpr cleave::mesh mesh{data, model};`. Calling it with dims gives a
@@ -112,6 +150,11 @@ struct placement_type {
 template <Dim D>
 struct placement_type<D> {
   using type = sharded_dim<D>;
+};
+template <class Entry>
+  requires(!LayoutEntry<Entry>)
+struct placement_type<Entry> {
+  using type = refused_placement;
 };
 } // namespace detail
 
@@ -143,6 +186,10 @@ struct sort_entries<Mesh, Unreduced, sharding<Mesh, nothing_unreduced, Done...>,
 
 template <class... Axes>
 struct mesh_verdict {
+  static constexpr verdict found{fault::not_a_layout, {}, "mesh"};
+};
+template <MeshAxis... Axes>
+struct mesh_verdict<Axes...> {
   static constexpr verdict found = [] {
     constexpr auto count = as_signed(sizeof...(Axes));
     if (count > max_axes) return verdict{fault::too_many_axes, {}, "mesh", {}, {}, max_axes, count};
@@ -176,6 +223,8 @@ struct mesh {
   /// The sharding with these dims and unreduced axes: `mesh(batch / data, embed, unreduced(model))`.
   template <class... Entries>
   constexpr auto operator()(const Entries&...) const {
+    using misplaced = typename detail::first_misplaced<Entries...>::type;
+    if constexpr (!std::is_void_v<misplaced>) say(rejection<fault::not_a_layout, misplaced>);
     using type =
         typename detail::sort_entries<mesh, nothing_unreduced, sharding<mesh, nothing_unreduced>, Entries...>::type;
     return detail::sharding_of(static_cast<const type*>(nullptr));
@@ -210,7 +259,7 @@ constexpr verdict check_spec(const spec& s) {
 template <class Sharding>
 struct spec_verdict {
   static constexpr verdict found = [] {
-    if (!Sharding::mesh_type::well_formed) return verdict{fault::already_reported};
+    if (!Sharding::mesh_type::well_formed || Sharding::refused) return verdict{fault::already_reported};
     if (Sharding::written > max_rank)
       return verdict{fault::rank_too_high, {}, "layout", {}, {}, max_rank, Sharding::written};
     return check_spec(Sharding::value);
@@ -223,6 +272,8 @@ template <class Mesh, class Unreduced, class... Placements>
 struct sharding {
   using mesh_type = Mesh;
   static constexpr int written = static_cast<int>(sizeof...(Placements));
+  /// An entry was no entry of a layout, which has been reported.
+  static constexpr bool refused = (std::same_as<Placements, detail::refused_placement> || ...);
   /// The number of dims. A sharding with too many dims is rejected and cut to those that fit.
   static constexpr int rank = written < max_rank ? written : max_rank;
   static constexpr spec value = [] {
@@ -244,5 +295,20 @@ struct sharding {
   static constexpr bool well_formed = detail::spec_verdict<sharding>::found.ok();
   static_assert(sizeof(typename detail::rejection_of<detail::spec_verdict<sharding>>::type) != 0);
 };
+
+namespace detail {
+template <class L>
+concept Sharding = requires { L::mesh_type::value; };
+/// The sharding that the second argument of a tensor type stands for. What is none is an error.
+template <class L>
+struct sharding_of_layout {
+  static_assert(sizeof(rejected<fault::not_a_layout, L>) != 0);
+  using type = sharding<mesh<>, nothing_unreduced, refused_placement>;
+};
+template <Sharding L>
+struct sharding_of_layout<L> {
+  using type = L;
+};
+} // namespace detail
 
 } // namespace cleave::inline v0

@@ -70,7 +70,7 @@ template <class T, auto Layout>
 class tensor {
  public:
   using element_type = T;
-  using sharding_type = std::remove_cvref_t<decltype(Layout)>;
+  using sharding_type = typename detail::sharding_of_layout<std::remove_cvref_t<decltype(Layout)>>::type;
   static constexpr int rank = sharding_type::rank;
   /// The layout, by position.
   static constexpr layout where = layout_of(sharding_type::value);

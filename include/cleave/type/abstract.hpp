@@ -12,7 +12,7 @@ namespace cleave::inline v0 {
 template <class T, auto Layout>
 struct abstract {
   using element_type = T;
-  using sharding_type = std::remove_cvref_t<decltype(Layout)>;
+  using sharding_type = typename detail::sharding_of_layout<std::remove_cvref_t<decltype(Layout)>>::type;
   static_assert(sizeof(detail::checked_element<T>) != 0);
 };
 

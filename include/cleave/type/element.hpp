@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/enum_table.hpp>
 #include <cleave/base/rejected.hpp>
 
@@ -53,6 +54,15 @@ constexpr bool is_signed_integer(element e) { return e == element::i8 || e == el
 constexpr double lowest_of(element e) {
   if (is_floating(e)) return -std::numeric_limits<double>::infinity();
   return is_signed_integer(e) ? -static_cast<double>(std::uint64_t{1} << (8 * size_of(e) - 1)) : 0;
+}
+/// Whether an element type has a number: integers have no fractions and end somewhere, bool has 0 and 1. What is
+/// rounded to floating point counts as had.
+constexpr bool has_number(element e, double x) {
+  if (e == element::boolean) return x == 0 || x == 1;
+  if (!is_integer(e)) return true;
+  const double beyond = 2 * static_cast<double>(std::uint64_t{1} << (8 * size_of(e) - 1 - int{is_signed_integer(e)}));
+  // Beyond 2^53 there are no fractions.
+  return x >= lowest_of(e) && x < beyond && (x >= 0x1p53 || is_whole(x));
 }
 /// What the parts of a complex number are; other types are their own.
 constexpr element real_of(element e) {
