@@ -183,6 +183,23 @@ TEST_F(Faults, MoreDimsThanATensorHas) {
   const unsigned line = __LINE__ - 1;
   expect(fault::rank_too_high, "dot", "", line);
 }
+TEST_F(Faults, SplitOfATensorWithAllTheDimsThatItMayHave) {
+  const value most = in.input(element::f32,
+                              spec_of({{{"p"}}, {{"q"}}, {{"r"}}, {{"s"}}, {{"t"}}, {{"u"}}, {{"v"}}, {{"w"}}}));
+  EXPECT_TRUE(in.made().found.ok());
+  EXPECT_FALSE(split(most, dim_ref{"w"}, dim_ref{"major"}, dim_ref{"minor", 2}).ok());
+  const unsigned line = __LINE__ - 1;
+  expect(fault::rank_too_high, "split", "", line);
+}
+TEST_F(Faults, SplitIntoAllTheDimsThatATensorMayHave) {
+  const value seven = in.input(element::f32, spec_of({{{"p"}}, {{"q"}}, {{"r"}}, {{"s"}}, {{"t"}}, {{"u"}}, {{"v"}}}));
+  const value eight = split(seven, dim_ref{"r"}, dim_ref{"major"}, dim_ref{"minor", 2});
+  ASSERT_TRUE(eight.ok());
+  const tensor_type& t = in.at(eight).type;
+  std::string names;
+  for (int i = 0; i < t.rank; ++i) names += std::string(in.made().dims[t[i]].name) + " ";
+  EXPECT_EQ(names, "p q major minor s t u v ");
+}
 TEST_F(Faults, MoreOperationsThanAGraphHas) {
   value v = a;
   while (in.made().nodes.size() < no_node) v = -v;

@@ -36,13 +36,13 @@ constexpr value recorded_split(recorder& in, value x, dim_ref whole, dim_ref maj
   for (const dim_ref* part : {&major, &minor})
     if (from.has(in.made().find_dim(part->name)) || a == b)
       return in.fail(fault::dim_used_twice, "split", where, part->name);
-  if (from.rank == max_rank) return in.fail(fault::rank_too_high, "split", where);
-  n.type = {};
-  n.type.element = from.element;
-  for (int i = 0; i < from.rank; ++i) {
-    n.type.append(from[i] == w ? n.which[1] : from[i]);
-    if (from[i] == w) n.type.append(n.which[2]);
-  }
+  if (from.rank >= max_rank) return in.fail(fault::rank_too_high, "split", where);
+  // The dims behind move up by one, so that compilers see where the last one goes.
+  const int at = from.find(w);
+  n.type.rank = narrowed(from.rank + 1);
+  for (int i = from.rank; i > at + 1; --i) n.type[i] = from[i - 1];
+  n.type[at] = n.which[1];
+  n.type[at + 1] = n.which[2];
   return in.relate(n.which, "split", where) ? in.push(n) : value{&in, no_node};
 }
 
