@@ -97,10 +97,14 @@ constexpr auto plan = cleave::plan<Product<double>(Left<double>, Right<double>)>
 static_assert(plan.collectives() == 0);
 static_assert(plan.bytes({row = 64, col = 32, inner = 16, ay = 4, ax = 2}) == 8 * (16 * 16 / 2 + 16 * 16 * 3 / 4));
 
+constexpr auto float_plan = cleave::plan<Product<float>(Left<float>, Right<float>)>(product<1000>);
+static_assert(2 * float_plan.bytes({row = 64, col = 32, inner = 16, ay = 4, ax = 2}) ==
+              plan.bytes({row = 64, col = 32, inner = 16, ay = 4, ax = 2}));
+
 // The workspace is under the cap, and is used: half of it does not need twice the panels and one more.
 TEST(summa, workspace_is_under_the_cap) {
-  using kernel =
-      cleave::linalg::detail::summa_kernel<1000, std::remove_cv_t<decltype(ay)>, std::remove_cv_t<decltype(ax)>, 0, 1>;
+  using kernel = cleave::linalg::detail::summa_kernel<1000, 8, std::remove_cv_t<decltype(ay)>,
+                                                      std::remove_cv_t<decltype(ax)>, 0, 1>;
   for (const cleave::grid& g : support::grids(mesh)) {
     const cleave::local_context here(g.state());
     cleave::shape of_a, of_b;

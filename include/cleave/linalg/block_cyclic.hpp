@@ -42,12 +42,12 @@ void copy_rectangle(const rectangle<T>& from, const rectangle<T>& to) {
 struct cyclic_dim {
   std::int64_t extent, block, parts;
 
-  std::int64_t blocks() const { return (extent + block - 1) / block; }
-  std::int64_t begin(std::int64_t b) const { return std::min(b * block, extent); }
-  std::int64_t size(std::int64_t b) const { return begin(b + 1) - begin(b); }
-  std::int64_t owner(std::int64_t b) const { return b % parts; }
+  constexpr std::int64_t blocks() const { return (extent + block - 1) / block; }
+  constexpr std::int64_t begin(std::int64_t b) const { return std::min(b * block, extent); }
+  constexpr std::int64_t size(std::int64_t b) const { return begin(b + 1) - begin(b); }
+  constexpr std::int64_t owner(std::int64_t b) const { return b % parts; }
   /// How many indices a part has in the blocks before b: where block b begins in its memory.
-  std::int64_t before(std::int64_t b, std::int64_t part) const {
+  constexpr std::int64_t before(std::int64_t b, std::int64_t part) const {
     const std::int64_t whole = b / parts * block;
     // The last block may be short, and no other block of the part comes after it.
     std::int64_t n = whole + (part < b % parts ? block : 0);
@@ -55,23 +55,28 @@ struct cyclic_dim {
     return n;
   }
   /// How many indices a part has.
-  std::int64_t held(std::int64_t part) const {
-    std::int64_t n = 0;
-    for (std::int64_t b = part; b < blocks(); b += parts) n += size(b);
-    return n;
+  constexpr std::int64_t held(std::int64_t part) const {
+    const std::int64_t all = blocks(), n = all > part ? (all - part + parts - 1) / parts : 0;
+    return n * block - (n > 0 && owner(all - 1) == part ? all * block - extent : 0);
   }
   /// Calls f(begin, end) for the ranges of indices that one device has as its sharded block, and another one as blocks
   /// in turn.
   template <class F>
-  void for_each_range(std::int64_t sharded, std::int64_t cyclic, const F& f) const {
+  constexpr void for_each_range(std::int64_t sharded, std::int64_t cyclic, const F& f) const {
     const range mine = cleave::block(extent, parts, sharded);
     for (std::int64_t b = cyclic; b < blocks(); b += parts) {
       const range both = intersect(mine, {begin(b), begin(b + 1)});
       if (both.size() > 0) f(both);
     }
   }
+  /// The elements that a part receives where the dim is moved between both distributions and back.
+  constexpr std::int64_t moved(std::int64_t part) const {
+    std::int64_t both = 0;
+    for_each_range(part, part, [&](range r) { both += r.size(); });
+    return held(part) + cleave::block(extent, parts, part).size() - 2 * both;
+  }
   /// Where an index is in the memory of the device that has it.
-  std::int64_t place(std::int64_t i, bool cyclic) const {
+  constexpr std::int64_t place(std::int64_t i, bool cyclic) const {
     return cyclic ? i / block / parts * block + i % block : i % std::max<std::int64_t>(block_extent(extent, parts), 1);
   }
 };

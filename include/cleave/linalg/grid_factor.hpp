@@ -201,13 +201,43 @@ struct cyclic_factor {
   }
 };
 
-template <std::int64_t Block, MeshAxis RowAxis, MeshAxis ColAxis>
+/// The elements that a device receives in `cyclic_factor::run`: of both redistributions what it does not have; for each
+/// block of columns the corner, its rows of the panel, and the panel's rows that are its columns.
+constexpr std::int64_t received_for_factor(const cyclic_dim& rows, const cyclic_dim& columns, std::int64_t p,
+                                           std::int64_t q) {
+  const std::int64_t nb = rows.block;
+  std::int64_t n = rows.moved(p) * block(columns.extent, columns.parts, q).size() + columns.moved(q) * rows.held(p);
+  for (std::int64_t k = q; k < columns.blocks(); k += columns.parts)
+    if (rows.owner(k) != p) n += rows.size(k) * (rows.size(k) + nb * k);
+  for (std::int64_t k = p; k < rows.blocks(); k += rows.parts) n += rows.size(k) * (nb * k - columns.before(k, q));
+  return n;
+}
+
+/// The largest of what the devices of a mesh of two axes do.
+template <class F>
+constexpr std::int64_t busiest(std::int64_t rows, std::int64_t columns, const F& f) {
+  std::int64_t most = 0;
+  for (std::int64_t p = 0; p < rows; ++p)
+    for (std::int64_t q = 0; q < columns; ++q) most = std::max(most, f(p, q));
+  return most;
+}
+
+template <std::int64_t Block, std::int64_t Size, MeshAxis RowAxis, MeshAxis ColAxis, int RowNumber, int ColNumber>
 struct grid_factor_kernel {
   static constexpr std::string_view name = "grid_cholesky";
 
   static std::int64_t workspace(const local_context& here, std::span<const shard> all) {
     return cyclic_factor<double, RowAxis, ColAxis>(here, all[0].global[0], Block).workspace_elements() *
            size_of(all[0].element);
+  }
+  static constexpr std::int64_t bytes(std::span<const shape>, std::span<const shape> whole, const axis_sizes& axes) {
+    const cyclic_dim rows{whole[0][0], Block, axes[RowNumber]}, columns{whole[0][0], Block, axes[ColNumber]};
+    if (rows.extent == 0) return 0;
+    const std::int64_t all = rows.parts * columns.parts;
+    // And an all-reduce of one number.
+    return 2 * (all - 1) * Size / all + Size * busiest(rows.parts, columns.parts, [&](std::int64_t p, std::int64_t q) {
+                                          return received_for_factor(rows, columns, p, q);
+                                        });
   }
   static constexpr double flops(std::span<const shape> whole, const shard_dims&) {
     const auto n = as_double(whole[0][0]);
@@ -238,7 +268,7 @@ struct grid_factor_kernel {
 /// twice, and for each block of columns its panel is broadcast along both axes.
 ///
 /// Reads the lower half of a. A matrix that is not positive definite gives NaN on and below the diagonal. Workspace:
-/// four times the shard and four panels. There is no derivative, and no price of the communication yet. Faults:
+/// four times the shard and four panels. There is no derivative. Faults:
 /// no_function_for_element, dim_missing, extents_differ. Algorithm: right-looking (ScaLAPACK's p?potrf).
 template <std::int64_t Block = 64, class Mesh, class Row, class RowAxis, class Col, class ColAxis>
 constexpr value grid_cholesky(
@@ -248,9 +278,12 @@ constexpr value grid_cholesky(
   recorder& in = *a.from.in;
   const value placed = reshard(a, layout);
   if (!placed.ok()) return placed;
-  return local_with_spec<detail::grid_factor_kernel<Block, RowAxis, ColAxis>>(std::array{placed},
-                                                                              in.at(placed).type.element, layout,
-                                                                              a.where);
+  constexpr int row_number = Mesh::value.find(RowAxis::info.name), col_number = Mesh::value.find(ColAxis::info.name);
+  return detail::for_size(in.at(placed).type.element, [&]<std::int64_t Size>(
+                                                          std::integral_constant<std::int64_t, Size>) {
+    return local_with_spec<detail::grid_factor_kernel<Block, Size, RowAxis, ColAxis, row_number, col_number>>(
+        std::array{placed}, in.at(placed).type.element, layout, a.where);
+  });
 }
 CLEAVE_LIFT(grid_cholesky)
 

@@ -74,6 +74,12 @@ struct other_dim : dim_tag {
 };
 
 constexpr bool takes(element e) { return e == element::f32 || e == element::f64; }
+/// Calls f with the size of float or double, on which the price of a kernel depends.
+template <class F>
+constexpr value for_size(element e, const F& f) {
+  if (e == element::f32) return f(std::integral_constant<std::int64_t, sizeof(float)>{});
+  return f(std::integral_constant<std::int64_t, sizeof(double)>{});
+}
 constexpr bool has(const recorder& in, value x, dim_ref d) { return in.at(x).type.has(in.made().find_dim(d.name)); }
 /// A value under another name, which carries the line of the call.
 constexpr value named(const operand& x) { return x.from.in->alias(op::identity, x.from, x.where); }

@@ -60,8 +60,9 @@ struct pack_columns {
 };
 
 /// The product of the shards of two matrices. `a` is sharded by rows over RowAxis and by columns over ColAxis, `b` and
-/// the result likewise. `Bytes` bounds the workspace.
-template <std::int64_t Bytes, MeshAxis RowAxis, MeshAxis ColAxis, int RowNumber, int ColNumber>
+/// the result likewise. `Bytes` bounds the workspace, and an element has
+/// `Size` bytes.
+template <std::int64_t Bytes, std::int64_t Size, MeshAxis RowAxis, MeshAxis ColAxis, int RowNumber, int ColNumber>
 struct summa_kernel {
   static constexpr std::string_view name = "summa";
 
@@ -95,12 +96,11 @@ struct summa_kernel {
   }
   /// The panels that other devices have of its rows of a and of its columns of b.
   static constexpr std::int64_t bytes(std::span<const shape> local, const axis_sizes& axes) {
-    return element_bytes * (local[0].elements() * (axes[ColNumber] - 1) + local[1].elements() * (axes[RowNumber] - 1));
+    return Size * (local[0].elements() * (axes[ColNumber] - 1) + local[1].elements() * (axes[RowNumber] - 1));
   }
   static constexpr double flops(std::span<const shape> whole, const shard_dims&) {
     return 2 * as_double(whole[0].elements()) * as_double(whole[1][1]);
   }
-  static constexpr std::int64_t element_bytes = 8;
 
   void operator()(const local_context& here, std::span<const shard> in, const shard& out) const {
     if (out.element == element::f32) run<float>(here, in[0], in[1], out);
@@ -160,10 +160,12 @@ struct summa_forward {
                of_c = on(Row{} / RowAxis{}, Col{} / ColAxis{});
     constexpr int row_number = Mesh::value.find(RowAxis::info.name), col_number = Mesh::value.find(ColAxis::info.name);
     value x = reshard(at(a, where), of_a), y = reshard(at(b, where), of_b);
-    if (x.ok() && y.ok())
-      x = local_with_spec<summa_kernel<Bytes, RowAxis, ColAxis, row_number, col_number>>(std::array{x, y},
-                                                                                         in.at(x).type.element, of_c,
-                                                                                         where);
+    const auto multiply = [&]<std::int64_t Size>(std::integral_constant<std::int64_t, Size>) {
+      return local_with_spec<summa_kernel<Bytes, Size, RowAxis, ColAxis, row_number, col_number>>(std::array{x, y},
+                                                                                                  in.at(x).type.element,
+                                                                                                  of_c, where);
+    };
+    if (x.ok() && y.ok()) x = for_size(in.at(x).type.element, multiply);
     return std::pair(y.ok() ? x : y, std::tuple(a, b));
   }
 };
@@ -188,7 +190,7 @@ struct summa_backward {
 /// double. Layouts: a is resharded to (row / y, inner / x), b to (inner / y, col / x), and the result has the given
 /// layout. Communication: panels of columns of a are broadcast along x, and panels of rows of b along y, so a device
 /// receives what it lacks of its rows of a and of its columns of b. A panel is as wide as the workspace allows, but at
-/// least one column and one row, and lies in one block of each operand. Prices assume elements of 8 bytes.
+/// least one column and one row, and lies in one block of each operand.
 ///
 /// The gradient is two products (`dot`), which the planner shards. Faults: no_function_for_element,
 /// element_types_differ, and those of `reshard`. Algorithm: SUMMA (van de Geijn and Watts 1997).

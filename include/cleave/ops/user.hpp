@@ -65,10 +65,11 @@ struct user_entry {
   std::int32_t (*i32)(std::int32_t, std::int32_t, std::int32_t) = nullptr;
   std::int64_t (*i64)(std::int64_t, std::int64_t, std::int64_t) = nullptr;
   /// On shards: the kernel, its meaning on doubles (null: the evaluator and the simulator cannot run it), and the bytes
-  /// that it moves on the busiest device, from the largest local extents of its operands and its result.
+  /// that it moves on the busiest device, from the largest local extents of its operands and its result and from their
+  /// whole extents.
   void (*on_shards)(const local_context&, std::span<const shard>, const shard&) = nullptr;
   void (*reference)(std::span<const reference_shard>, const reference_shard&) = nullptr;
-  std::int64_t (*bytes)(indexed_span<const shape>, const axis_sizes&) = nullptr;
+  std::int64_t (*bytes)(indexed_span<const shape>, indexed_span<const shape>, const axis_sizes&) = nullptr;
   /// On shards: the floating-point operations of all devices, from the whole extents of its operands and its result and
   /// from the result's dims. Null: the planner may repeat the work.
   double (*flops)(indexed_span<const shape>, const shard_dims&) = nullptr;
@@ -150,8 +151,12 @@ inline constexpr user_entry elementwise_operation = [] {
 template <class Op>
 struct shard_function {
   static void run(const local_context& c, std::span<const shard> in, const shard& out) { Op{}(c, in, out); }
-  static constexpr std::int64_t bytes(indexed_span<const shape> shards, const axis_sizes& axes) {
-    return Op::bytes(std::span(shards.data(), shards.size()), axes);
+  static constexpr std::int64_t bytes(indexed_span<const shape> shards, indexed_span<const shape> whole,
+                                      const axis_sizes& axes) {
+    const std::span local(shards.data(), shards.size());
+    if constexpr (requires { Op::bytes(local, local, axes); })
+      return Op::bytes(local, std::span(whole.data(), whole.size()), axes);
+    else return Op::bytes(local, axes);
   }
   static constexpr double flops(indexed_span<const shape> whole, const shard_dims& of_result) {
     return Op::flops(std::span(whole.data(), whole.size()), of_result);

@@ -100,10 +100,15 @@ constexpr void offer_calls(const planner::cost_model& m, planner::assignment& a,
 /// What the user says that the kernel moves, from the largest shards of its operands and its result.
 constexpr cost moves_of_call(const placed_op& o, const sizes& s) {
   if (o.user->bytes == nullptr) return {};
-  static_vector<shape, max_arity + 1> shards;
-  for (int k = 0; k < o.arity; ++k) shards.push_back(largest_shape(shape_of(*o.in[k].type, s), o.in[k].where, s.axes));
-  shards.push_back(largest_shape(shape_of(*o.out.type, s), o.out.where, s.axes));
-  return {o.user->bytes(indexed_span<const shape>(shards.begin(), shards.end()), s.axes), 0};
+  static_vector<shape, max_arity + 1> shards, whole;
+  for (int k = 0; k <= o.arity; ++k) {
+    const auto& x = k < o.arity ? o.in[k] : o.out;
+    whole.push_back(shape_of(*x.type, s));
+    shards.push_back(largest_shape(whole.back(), x.where, s.axes));
+  }
+  return {o.user->bytes(indexed_span<const shape>(shards.begin(), shards.end()),
+                        indexed_span<const shape>(whole.begin(), whole.end()), s.axes),
+          0};
 }
 
 /// What the user says that the kernel computes.
