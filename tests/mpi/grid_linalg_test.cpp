@@ -4,13 +4,16 @@
 
 #include <cleave/cleave.hpp>
 #include <cleave/linalg/grid_factor.hpp>
+#include <cleave/linalg/grid_solve.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <type_traits>
+#include <vector>
 
 // Cholesky factors of one matrix over all devices: beside the product that gives the matrix back, and beside the factor
-// that one device computes.
+// that one device computes. Triangular systems beside ordinary substitution.
 
 namespace {
 
@@ -152,6 +155,178 @@ TEST(grid_cholesky, bytes_are_those_of_the_formula) {
       MPI_Allreduce(&busy, &most, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
       EXPECT_EQ(factor_plan.bytes({row = n, col = n, ay = rows, ax = cols}), most);
     }
+}
+
+inline constexpr cleave::dim<"side"> side;
+template <class T>
+using Sides = cleave::tensor<T, mesh(row / ay, side / ax)>;
+template <class T>
+using Unknowns = cleave::tensor<T, mesh(col / ay, side / ax)>;
+using cleave::linalg::transpose;
+
+template <std::int64_t Block, transpose Form = transpose::no>
+constexpr cleave::function solution([](auto l, auto b) {
+  return cleave::linalg::grid_triangular_solve<Block, Form>(l, b, mesh(row / ay, col / ax), side);
+});
+
+/// Well-conditioned and not symmetric.
+double lower(std::int64_t i, std::int64_t j, std::int64_t n) {
+  return i == j ? 2 + std::abs(wave(i, i)) : wave(i, j) / static_cast<double>(n);
+}
+
+/// The solution by ordinary substitution.
+std::vector<double> substituted(std::int64_t n, std::int64_t m, bool transposed) {
+  std::vector<double> x(static_cast<std::size_t>(n * m));
+  const auto at = [&](std::int64_t i, std::int64_t j) -> double& { return x[static_cast<std::size_t>(i * m + j)]; };
+  for (std::int64_t step = 0; step < n; ++step)
+    for (std::int64_t j = 0; j < m; ++j) {
+      const std::int64_t i = transposed ? n - 1 - step : step;
+      double rest = wave(j, i);
+      for (std::int64_t k = transposed ? i + 1 : 0; k < (transposed ? n : i); ++k)
+        rest -= (transposed ? lower(k, i, n) : lower(i, k, n)) * at(k, j);
+      at(i, j) = rest / lower(i, i, n);
+    }
+  return x;
+}
+
+template <class T, std::int64_t Block, transpose Form>
+void check_solution(const cleave::grid& g, std::int64_t n, std::int64_t m, double tolerance) {
+  constexpr bool transposed = Form == transpose::yes;
+  Matrix<T> l(g, {n, n});
+  std::conditional_t<transposed, Unknowns<T>, Sides<T>> b(g, {n, m});
+  std::conditional_t<transposed, Sides<T>, Unknowns<T>> x(g, {n, m});
+  // What is above the diagonal is not read.
+  l.fill_by([&](const auto& at) { return static_cast<T>(at[1] > at[0] ? 1e30 : lower(at[0], at[1], n)); });
+  b.fill_by([](const auto& at) { return static_cast<T>(wave(at[1], at[0])); });
+  x.fill(T(77));
+  x = solution<Block, Form>(l, b);
+  const auto got = x.to_global();
+  const auto want = substituted(n, m, transposed);
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(static_cast<double>(got[i]), want[i], tolerance);
+}
+
+TEST(grid_triangular_solve, is_ordinary_substitution) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    for (std::int64_t n : {0, 1, 5, 24, 37})
+      for (std::int64_t m : {1, 3, 16}) {
+        check_solution<double, 1, transpose::no>(g, n, m, 1e-14);
+        check_solution<double, 1, transpose::yes>(g, n, m, 1e-14);
+        check_solution<double, 4, transpose::no>(g, n, m, 1e-14);
+        check_solution<double, 4, transpose::yes>(g, n, m, 1e-14);
+        check_solution<double, 64, transpose::no>(g, n, m, 1e-14);
+        check_solution<double, 64, transpose::yes>(g, n, m, 1e-14);
+      }
+    check_solution<float, 4, transpose::no>(g, 37, 5, 1e-6);
+    check_solution<float, 4, transpose::yes>(g, 37, 5, 1e-6);
+    check_solution<double, 16, transpose::no>(g, 150, 40, 1e-14);
+    check_solution<double, 16, transpose::yes>(g, 150, 40, 1e-14);
+  }
+}
+
+// Equations with a symmetric matrix, by its factor and two solves, in one plan.
+constexpr cleave::function solved_by_factor([](auto a, auto b) {
+  constexpr auto layout = mesh(row / ay, col / ax);
+  auto l = cleave::linalg::grid_cholesky<8>(a, layout);
+  auto y = cleave::linalg::grid_triangular_solve<8>(l, b, layout, side);
+  return cleave::linalg::grid_triangular_solve<8, transpose::yes>(l, y, layout, side);
+});
+TEST(grid_triangular_solve, solves_with_the_cholesky_factor) {
+  for (const cleave::grid& g : support::grids(mesh))
+    for (std::int64_t n : {1, 37, 90}) {
+      constexpr std::int64_t m = 5;
+      Matrix<double> a(g, {n, n});
+      Sides<double> b(g, {n, m}), x(g, {n, m});
+      a.fill_by([&](const auto& at) { return definite(at[0], at[1], n); });
+      b.fill_by([](const auto& at) { return wave(at[1], at[0]); });
+      x = solved_by_factor(a, b);
+      const auto got = x.to_global();
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = 0; j < m; ++j) {
+          double sum = 0;
+          for (std::int64_t k = 0; k < n; ++k) sum += definite(i, k, n) * got[static_cast<std::size_t>(k * m + j)];
+          EXPECT_NEAR(sum, wave(j, i), 1e-12);
+        }
+    }
+}
+
+/// The bytes that a device moves: of the redistributions what it does not have, of each panel its rows, and of each
+/// block its unknowns, which are broadcast, or reduced among all that have the same columns.
+std::int64_t bytes_of_solve(std::int64_t n, std::int64_t m, std::int64_t nb, std::int64_t rows, std::int64_t cols,
+                            std::int64_t p, std::int64_t q, bool transposed) {
+  const auto sharded = [](std::int64_t i, std::int64_t extent, std::int64_t parts) {
+    return i / ((extent + parts - 1) / parts);
+  };
+  const auto cyclic = [&](std::int64_t i, std::int64_t parts) { return i / nb % parts; };
+  std::int64_t right = 0, held_rows = 0, block_columns = 0, rows_arrive = 0, rows_leave = 0, columns_arrive = 0;
+  for (std::int64_t j = 0; j < m; ++j) right += sharded(j, m, cols) == q;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const bool block_row = sharded(i, n, rows) == p, turn_row = cyclic(i, rows) == p,
+               block_column = sharded(i, n, cols) == q, turn_column = cyclic(i, cols) == q;
+    held_rows += turn_row, block_columns += block_column;
+    rows_arrive += turn_row && !block_row, rows_leave += block_row && !turn_row;
+    columns_arrive += turn_column && !block_column;
+  }
+  std::int64_t elements = rows_arrive * block_columns + columns_arrive * held_rows + (rows_arrive + rows_leave) * right;
+  std::int64_t reduced = 0;
+  for (std::int64_t k = 0; k * nb < n; ++k) {
+    const std::int64_t w = std::min(nb, n - k * nb);
+    for (std::int64_t i = k * nb; i < n; ++i)
+      if (cyclic(i, rows) == p && k % cols != q) elements += w;
+    if (transposed) reduced += 2 * (rows - 1) * (8 * w * right) / rows;
+    else if (k % rows != p) elements += w * right;
+  }
+  return 8 * elements + reduced;
+}
+constexpr auto solve_plan = cleave::plan<Unknowns<double>(Matrix<double>, Sides<double>)>(solution<4>);
+constexpr auto transposed_plan = cleave::plan<Sides<double>(Matrix<double>, Unknowns<double>)>(
+    solution<4, transpose::yes>);
+static_assert(solve_plan.collectives() == 0 && transposed_plan.collectives() == 0);
+
+TEST(grid_triangular_solve, bytes_are_those_of_the_formula) {
+  const support::only_mpi alone;
+  for (const cleave::grid& g : support::grids(mesh))
+    for (std::int64_t n : {32, 37})
+      for (const bool transposed : {false, true}) {
+        constexpr std::int64_t m = 7;
+        Matrix<double> l(g, {n, n});
+        Sides<double> by_row(g, {n, m});
+        Unknowns<double> by_col(g, {n, m});
+        l.fill_by([&](const auto& at) { return lower(at[0], at[1], n); });
+        by_row.fill(1.0);
+        by_col.fill(1.0);
+        const auto run = [&] {
+          if (transposed) by_row = solution<4, transpose::yes>(l, by_col);
+          else by_col = solution<4>(l, by_row);
+        };
+        run();
+        support::reset_charges();
+        run();
+        const std::int64_t rows = g.size(ay), cols = g.size(ax), moved = support::charged_bytes();
+        EXPECT_EQ(moved,
+                  bytes_of_solve(n, m, 4, rows, cols, support::rank() / cols, support::rank() % cols, transposed));
+        std::int64_t most = 0;
+        MPI_Allreduce(&moved, &most, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+        const auto price = [&](const auto& plan) {
+          return plan.bytes({row = n, col = n, side = m, ay = rows, ax = cols});
+        };
+        EXPECT_EQ(transposed ? price(transposed_plan) : price(solve_plan), most);
+      }
+}
+
+// In a statement, and of operands in other layouts.
+TEST(grid_triangular_solve, in_statements) {
+  constexpr std::int64_t n = 29, m = 3;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    cleave::tensor<double, mesh(row, col / ay / ax)> l(g, {n, n});
+    cleave::tensor<double, mesh(row / ax, side)> b(g, {n, m});
+    Unknowns<double> x(g, {n, m});
+    l.fill_by([&](const auto& at) { return lower(at[0], at[1], n); });
+    b.fill_by([](const auto& at) { return wave(at[1], at[0]); });
+    x = cleave::linalg::grid_triangular_solve(l, b, mesh(row / ay, col / ax), side);
+    const auto got = x.to_global();
+    const auto want = substituted(n, m, false);
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-14);
+  }
 }
 
 } // namespace

@@ -46,7 +46,7 @@ CHAPTERS = [
       ("execute/local.hpp", ["shard", "local_context"])]),
     ("Libraries of functions", "What a library of functions on values needs, as `cleave/nn`. Its kernels on shards include `cleave/shards.hpp`.",
      ["expr/values.hpp", ("storage/memory.hpp", ["execution_instance", "launch", "wait_for_kernels", "copy_bytes", "bytes_of"])]),
-    ("Linear algebra and Fourier transforms", "", ["linalg/recorded.hpp", "linalg/tall_qr.hpp", "linalg/summa.hpp", "linalg/grid_factor.hpp", "linalg/fft_recorded.hpp"]),
+    ("Linear algebra and Fourier transforms", "", ["linalg/recorded.hpp", "linalg/tall_qr.hpp", "linalg/summa.hpp", "linalg/grid_factor.hpp", "linalg/grid_solve.hpp", "linalg/fft_recorded.hpp"]),
     ("Solvers", "", ["solve/iteration.hpp", "solve/cg.hpp", "solve/bicgstab.hpp", "solve/gmres.hpp", "solve/chebyshev.hpp", "solve/power.hpp"]),
     ("Stencils", "", ["stencil/boundary.hpp", "stencil/field.hpp", "stencil/advance.hpp"]),
     ("Sparse matrices", "", ["sparse/matrix.hpp", "sparse/assemble.hpp", "sparse/matrix_market.hpp"]),

@@ -69,17 +69,30 @@ struct cyclic_dim {
       if (both.size() > 0) f(both);
     }
   }
-  /// The elements that a part receives where the dim is moved between both distributions and back.
-  constexpr std::int64_t moved(std::int64_t part) const {
+  /// The indices that a part receives where the dim is moved to the block-cyclic distribution.
+  constexpr std::int64_t arriving(std::int64_t part) const {
     std::int64_t both = 0;
     for_each_range(part, part, [&](range r) { both += r.size(); });
-    return held(part) + cleave::block(extent, parts, part).size() - 2 * both;
+    return held(part) - both;
+  }
+  /// The same there and back.
+  constexpr std::int64_t moved(std::int64_t part) const {
+    return 2 * arriving(part) + cleave::block(extent, parts, part).size() - held(part);
   }
   /// Where an index is in the memory of the device that has it.
   constexpr std::int64_t place(std::int64_t i, bool cyclic) const {
     return cyclic ? i / block / parts * block + i % block : i % std::max<std::int64_t>(block_extent(extent, parts), 1);
   }
 };
+
+/// The largest of what the devices of a mesh of two axes do.
+template <class F>
+constexpr std::int64_t busiest(std::int64_t rows, std::int64_t columns, const F& f) {
+  std::int64_t most = 0;
+  for (std::int64_t p = 0; p < rows; ++p)
+    for (std::int64_t q = 0; q < columns; ++q) most = std::max(most, f(p, q));
+  return most;
+}
 
 /// Moves a matrix along one dim between its sharded layout and the block-cyclic one. `send` and `receive` have room for
 /// `from` and for `to`.

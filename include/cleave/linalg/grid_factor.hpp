@@ -213,15 +213,6 @@ constexpr std::int64_t received_for_factor(const cyclic_dim& rows, const cyclic_
   return n;
 }
 
-/// The largest of what the devices of a mesh of two axes do.
-template <class F>
-constexpr std::int64_t busiest(std::int64_t rows, std::int64_t columns, const F& f) {
-  std::int64_t most = 0;
-  for (std::int64_t p = 0; p < rows; ++p)
-    for (std::int64_t q = 0; q < columns; ++q) most = std::max(most, f(p, q));
-  return most;
-}
-
 template <std::int64_t Block, std::int64_t Size, MeshAxis RowAxis, MeshAxis ColAxis, int RowNumber, int ColNumber>
 struct grid_factor_kernel {
   static constexpr std::string_view name = "grid_cholesky";
