@@ -363,11 +363,12 @@ expression(f, "minimum(state.scale * o.growth, o.most)", "state.scale * o.growth
 # The run time: collectives, exchanges, sorting, kernels, binding. What is bound is seen under MPI.
 f = "comm/mask.hpp"
 expression(f, "same_along(t.axes, grid.here(), coordinates{})", "true", "mpi:*")
+f = "comm/move.hpp"
+expression(f, "!nests(t.global[i], kept, t.to[i], sizes)", "false", "mpi:*")
 f = "comm/prefix_scan.hpp"
 statement(f, "if (group_.rank == 0) fill_identity(out, elements_, element_, combine_);", "", "mpi:*")
 f = "comm/parts.hpp"
 expression(f, "c.contiguous() && in_shard == blocks.end()", "c.contiguous()", "mpi:*")
-expression(f, "!nests(t.global[i], t.to[i].prefix(common), t.to[i], sizes)", "false", "mpi:*")
 expression(f, "t.global[i] % sizes.product(t.to[i]) != 0", "false", "mpi:*")
 f = "comm/collective_permute.hpp"
 expression(f, "n % sizes_.product(replicated_)", "0", "mpi:*")

@@ -186,6 +186,31 @@ TEST(call_cost, small_reductions_are_one_message) {
   }
 }
 
+constexpr cleave::function sums_of_five([](auto all) {
+  std::remove_const_t<decltype(all)> made = all;
+  for (auto& each : made) each = sum(each, row);
+  return made;
+});
+
+/// What travels together has at most the size of a bucket: of five values, each a quarter of it, the last one is alone.
+TEST(call_cost, a_full_bucket_is_sent) {
+  constexpr std::int64_t each = cleave::comm::bucketed_value_bytes / 4;
+  static_assert(4 * cleave::comm::bucketed_value_bytes == cleave::comm::bucket_bytes);
+  for (const cleave::grid& g : grids()) {
+    const auto wide = [&](float with) {
+      Wide<p> made(g, {4, each});
+      made.fill(with);
+      return made;
+    };
+    const auto narrow = [&] { return Narrow<p>(g, {each}); };
+    const std::array<Wide<p>, 5> of{wide(1), wide(2), wide(3), wide(4), wide(5)};
+    std::array<Narrow<p>, 5> to{narrow(), narrow(), narrow(), narrow(), narrow()};
+    expect_cheap(g, g.size(data) > 1 ? 2 : 0, "five sums", [&] { sums_of_five(of).into(to); });
+    for (std::size_t i = 0; i < 5; ++i)
+      EXPECT_EQ(to[i].to_global(), std::vector<float>(static_cast<std::size_t>(each), 4 * static_cast<float>(i + 1)));
+  }
+}
+
 TEST(call_cost, training_step) {
   using types = digits::of<float>;
   for (const auto& sizes : support::factorings(support::ranks(), 2)) {

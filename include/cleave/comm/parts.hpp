@@ -81,15 +81,6 @@ struct packing {
   }
 };
 
-/// Whether, along every dim whose axes change, the blocks of one layout nest in those of the other.
-inline bool nested(const transfer& t, const axis_sizes& sizes) {
-  for (int i = 0; i < t.global.rank; ++i) {
-    const int common = t.from[i].common_prefix(t.to[i]);
-    if (!nests(t.global[i], t.from[i].prefix(common), t.from[i], sizes)) return false;
-    if (!nests(t.global[i], t.to[i].prefix(common), t.to[i], sizes)) return false;
-  }
-  return true;
-}
 /// Whether all blocks of the changing dims have one size.
 inline bool even(const transfer& t, const axis_sizes& sizes) {
   for (int i = 0; i < t.global.rank; ++i) {
