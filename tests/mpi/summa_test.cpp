@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 // Products in little workspace: values beside plain loops, bytes beside a formula made of blocks.
 
@@ -167,6 +168,117 @@ TEST(summa, warm_calls_take_nothing_from_the_heap) {
   const support::heap_count taken;
   c = product<1000>(a, b);
   EXPECT_EQ(taken(), 0);
+}
+
+inline constexpr cleave::axis<"z"> az;
+inline constexpr cleave::mesh deep{ay, ax, az};
+template <class T>
+using LeftCopies = cleave::tensor<T, deep(row / ay, inner / ax)>;
+template <class T>
+using RightCopies = cleave::tensor<T, deep(inner / ay, col / ax)>;
+template <class T>
+using ProductCopies = cleave::tensor<T, deep(row / ay, col / ax)>;
+template <class T>
+using Sums = cleave::tensor<T, deep(row / ay, col / ax, cleave::unreduced(az))>;
+
+template <std::int64_t Bytes>
+constexpr cleave::function deep_product([](auto a, auto b) {
+  return cleave::linalg::product_25d<Bytes>(a, b, inner, deep(row / ay, col / ax), az);
+});
+
+std::vector<cleave::grid> deep_grids() {
+  std::vector<cleave::grid> all;
+  for (const auto& s : support::factorings(support::ranks(), 3)) all.emplace_back(deep, MPI_COMM_WORLD, s);
+  return all;
+}
+
+template <class T, std::int64_t Bytes>
+void check_deep(const cleave::grid& g, const extents& e, double tolerance) {
+  LeftCopies<T> a(g, {e.m, e.k});
+  RightCopies<T> b(g, {e.k, e.n});
+  ProductCopies<T> c(g, {e.m, e.n});
+  a.fill_by([](const auto& at) { return static_cast<T>(wave(at[0], at[1])); });
+  b.fill_by([](const auto& at) { return static_cast<T>(wave(at[1], at[0] + 3)); });
+  c.fill(T(77));
+  c = deep_product<Bytes>(a, b);
+  const auto got = c.to_global();
+  for (std::int64_t i = 0; i < e.m; ++i)
+    for (std::int64_t j = 0; j < e.n; ++j) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < e.k; ++k)
+        sum += static_cast<double>(static_cast<T>(wave(i, k))) * static_cast<double>(static_cast<T>(wave(j, k + 3)));
+      EXPECT_NEAR(static_cast<double>(got[static_cast<std::size_t>(i * e.n + j)]), sum, tolerance);
+    }
+}
+TEST(product_25d, values) {
+  for (const cleave::grid& g : deep_grids())
+    for (const extents& e : {extents{24, 16, 32}, {13, 7, 29}, {1, 5, 3}, {6, 1, 1}, {3, 4, 0}, {0, 4, 3}}) {
+      check_deep<double, 1 << 20>(g, e, 1e-12);
+      check_deep<double, 1>(g, e, 1e-12);
+      check_deep<float, 1000>(g, e, 1e-4);
+    }
+}
+
+constexpr auto deep_plan = cleave::plan<Sums<double>(LeftCopies<double>, RightCopies<double>)>(deep_product<1000>);
+static_assert(deep_plan.collectives() == 0);
+// Of the 16 indices of a layer the busiest device has none: 16 rows of a and 16 columns of b.
+static_assert(deep_plan.bytes({row = 64, col = 64, inner = 64, ay = 4, ax = 4, az = 4}) == 8 * 2 * 16 * 16);
+constexpr auto reduced_plan = cleave::plan<ProductCopies<double>(LeftCopies<double>, RightCopies<double>)>(
+    deep_product<1000>);
+static_assert(reduced_plan.collectives() == 1 && reduced_plan.count(cleave::kind::all_reduce) == 1);
+
+// Of the part of its layer a device receives its rows of a and its columns of b, but for what it has; and the sums.
+TEST(product_25d, bytes_are_those_of_the_formula) {
+  const support::only_mpi alone;
+  for (const cleave::grid& g : deep_grids())
+    for (const extents& e : {extents{24, 16, 32}, {13, 7, 29}}) {
+      LeftCopies<double> a(g, {e.m, e.k});
+      RightCopies<double> b(g, {e.k, e.n});
+      Sums<double> sums(g, {e.m, e.n});
+      ProductCopies<double> c(g, {e.m, e.n});
+      a.fill(1.0);
+      b.fill(2.0);
+      sums = deep_product<1000>(a, b);
+      support::reset_charges();
+      sums = deep_product<1000>(a, b);
+      const std::int64_t rows = g.size(ay), cols = g.size(ax), deep_by = g.size(az), me = support::rank(),
+                         p = me / (cols * deep_by), q = me / deep_by % cols, l = me % deep_by;
+      std::int64_t of_a = 0, of_b = 0;
+      for (std::int64_t k = 0; k < e.k; ++k) {
+        const auto owner = [&](std::int64_t parts) { return k / ((e.k + parts - 1) / parts); };
+        if (owner(deep_by) != l) continue;
+        of_a += owner(cols) != q ? 1 : 0;
+        of_b += owner(rows) != p ? 1 : 0;
+      }
+      const std::int64_t moved = support::charged_bytes();
+      EXPECT_EQ(moved, 8 * (block_of(e.m, rows, p) * of_a + block_of(e.n, cols, q) * of_b));
+      std::int64_t most = 0;
+      MPI_Allreduce(&moved, &most, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+      EXPECT_EQ(deep_plan.bytes({row = e.m, col = e.n, inner = e.k, ay = rows, ax = cols, az = deep_by}), most);
+      c = deep_product<1000>(a, b);
+      support::reset_charges();
+      c = deep_product<1000>(a, b);
+      const std::int64_t all = 8 * block_of(e.m, rows, p) * block_of(e.n, cols, q);
+      EXPECT_EQ(support::charged_bytes(), moved + 2 * (deep_by - 1) * all / deep_by);
+    }
+}
+
+TEST(product_25d, workspace_is_under_the_cap) {
+  using y = std::remove_cv_t<decltype(ay)>;
+  using x = std::remove_cv_t<decltype(ax)>;
+  using z = std::remove_cv_t<decltype(az)>;
+  using kernel = cleave::linalg::detail::summa_kernel<1000, 8, y, x, 0, 1, cleave::linalg::detail::layers<z, 2>>;
+  for (const cleave::grid& g : deep_grids()) {
+    const cleave::local_context here(g.state());
+    cleave::shape of_a, of_b;
+    of_a.rank = of_b.rank = 2;
+    of_a[0] = 24, of_a[1] = 1000, of_b[0] = 1000, of_b[1] = 16;
+    const cleave::shard all[3] = {{cleave::element::f64, of_a, {}, {}},
+                                  {cleave::element::f64, of_b, {}, {}},
+                                  {cleave::element::f64, {}, {}, {}}};
+    EXPECT_LE(kernel::workspace(here, all), 1000);
+    EXPECT_EQ(kernel::workspace(here, all) > 500, g.size(ay) > 1 || g.size(ax) > 1);
+  }
 }
 
 } // namespace

@@ -59,21 +59,56 @@ struct pack_columns {
   }
 };
 
+/// The layers of devices among which the inner dim is divided: the devices along an axis, or one layer.
+template <class LayerAxis, int Number>
+struct layers {
+  static std::int64_t count(const local_context& here) { return here.size(LayerAxis{}); }
+  static constexpr std::int64_t count(const axis_sizes& axes) { return axes[Number]; }
+  static range part(const local_context& here, std::int64_t inner) {
+    return block(inner, count(here), here.index(LayerAxis{}));
+  }
+};
+struct one_layer {
+  static std::int64_t count(const local_context&) { return 1; }
+  static constexpr std::int64_t count(const axis_sizes&) { return 1; }
+  static range part(const local_context&, std::int64_t inner) { return {0, inner}; }
+};
+
+/// The most elements that a device receives: of the part of its layer, its rows of a and its columns of b, but for what
+/// it has.
+constexpr std::int64_t received_for_summa(const shape& a, const shape& b, std::int64_t rows, std::int64_t columns,
+                                          std::int64_t layers) {
+  std::int64_t most = 0;
+  for (std::int64_t l = 0; l < layers; ++l)
+    for (std::int64_t p = 0; p < rows; ++p)
+      for (std::int64_t q = 0; q < columns; ++q) {
+        const range part = block(a[1], layers, l);
+        const auto lacking = [&](std::int64_t parts, std::int64_t index) {
+          return part.size() - std::max<std::int64_t>(intersect(part, block(a[1], parts, index)).size(), 0);
+        };
+        most = std::max(most, block(a[0], rows, p).size() * lacking(columns, q) +
+                                  block(b[1], columns, q).size() * lacking(rows, p));
+      }
+  return most;
+}
+
 /// The product of the shards of two matrices. `a` is sharded by rows over RowAxis and by columns over ColAxis, `b` and
-/// the result likewise. `Bytes` bounds the workspace, and an element has
-/// `Size` bytes.
-template <std::int64_t Bytes, std::int64_t Size, MeshAxis RowAxis, MeshAxis ColAxis, int RowNumber, int ColNumber>
+/// the result likewise. Each layer computes the products of its part of the inner dim. `Bytes` bounds the workspace, and
+/// an element has `Size` bytes.
+template <std::int64_t Bytes, std::int64_t Size, MeshAxis RowAxis, MeshAxis ColAxis, int RowNumber, int ColNumber,
+          class Layers = one_layer>
 struct summa_kernel {
   static constexpr std::string_view name = "summa";
 
   /// What of the inner dim is in a panel, and the elements that a device keeps of each index of it.
   struct panels {
     std::int64_t inner, kept_of_a, kept_of_b, width, rows, columns;
+    range part;
     panels(const local_context& here, const shape& a, const shape& b, std::int64_t bytes)
-        : inner(a[1]), rows(here.size(RowAxis{})), columns(here.size(ColAxis{})) {
+        : inner(a[1]), rows(here.size(RowAxis{})), columns(here.size(ColAxis{})), part(Layers::part(here, inner)) {
       kept_of_a = columns > 1 ? block_extent(a[0], rows) : 0;
       kept_of_b = rows > 1 ? block_extent(b[1], columns) : 0;
-      width = std::max<std::int64_t>(inner, 1);
+      width = std::max<std::int64_t>(block_extent(inner, Layers::count(here)), 1);
       if (const std::int64_t each = (kept_of_a + kept_of_b) * bytes; each > 0)
         width = std::clamp<std::int64_t>(Bytes / each, 1, width);
       // A panel lies in one block of each operand.
@@ -82,7 +117,7 @@ struct summa_kernel {
     }
     /// Where the panel that begins at an index ends.
     std::int64_t end_of(std::int64_t begin) const {
-      std::int64_t end = std::min(begin + width, inner);
+      std::int64_t end = std::min(begin + width, part.end);
       for (const std::int64_t parts : {columns, rows})
         end = std::min(end, (begin / block_extent(inner, parts) + 1) * block_extent(inner, parts));
       return end;
@@ -94,9 +129,8 @@ struct summa_kernel {
     const panels p(here, all[0].global, all[1].global, bytes);
     return p.width * (p.kept_of_a + p.kept_of_b) * bytes;
   }
-  /// The panels that other devices have of its rows of a and of its columns of b.
-  static constexpr std::int64_t bytes(std::span<const shape> local, const axis_sizes& axes) {
-    return Size * (local[0].elements() * (axes[ColNumber] - 1) + local[1].elements() * (axes[RowNumber] - 1));
+  static constexpr std::int64_t bytes(std::span<const shape>, std::span<const shape> whole, const axis_sizes& axes) {
+    return Size * received_for_summa(whole[0], whole[1], axes[RowNumber], axes[ColNumber], Layers::count(axes));
   }
   static constexpr double flops(std::span<const shape> whole, const shard_dims&) {
     return 2 * as_double(whole[0].elements()) * as_double(whole[1][1]);
@@ -117,12 +151,12 @@ struct summa_kernel {
     const auto memory = here.workspace<T>();
     T* const kept = memory.data();
     const panel_ref<T> to{static_cast<T*>(c.data), c.local[0], c.local[1], c.local[1]};
-    if (p.inner == 0) zero_bytes(c.data, bytes_of<T>(c.local.elements()));
-    for (std::int64_t k = 0; k < p.inner;) {
+    if (p.part.size() <= 0) zero_bytes(c.data, bytes_of<T>(c.local.elements()));
+    for (std::int64_t k = p.part.begin; k < p.part.end;) {
       const std::int64_t end = p.end_of(k);
       const panel_ref<const T> left = columns_of<T>(here, a, {k, end}, p, kept),
                                right = rows_of<T>(here, b, {k, end}, p, kept + p.kept_of_a * p.width);
-      multiply_panels<T>(left, right, to, k > 0);
+      multiply_panels<T>(left, right, to, k > p.part.begin);
       // Kernels that read the panels must have run before the next ones arrive; broadcasts wait for them.
       k = end;
     }
@@ -150,20 +184,19 @@ struct summa_kernel {
   }
 };
 
-template <std::int64_t Bytes, class Mesh, class Row, class RowAxis, class Col, class ColAxis, class Inner>
+template <std::int64_t Bytes, class Layers, class Row, class RowAxis, class Col, class ColAxis, class Inner,
+          class Layout>
 struct summa_forward {
   constexpr auto operator()(const value& a, const value& b) const {
     recorder& in = *a.in;
     const source where = in.at(a).where;
-    constexpr Mesh on{};
-    const spec of_a = on(Row{} / RowAxis{}, Inner{} / ColAxis{}), of_b = on(Inner{} / RowAxis{}, Col{} / ColAxis{}),
-               of_c = on(Row{} / RowAxis{}, Col{} / ColAxis{});
-    constexpr int row_number = Mesh::value.find(RowAxis::info.name), col_number = Mesh::value.find(ColAxis::info.name);
+    constexpr auto on = Layout::on;
+    const spec of_a = on(Row{} / RowAxis{}, Inner{} / ColAxis{}), of_b = on(Inner{} / RowAxis{}, Col{} / ColAxis{});
+    constexpr int row_number = on.value.find(RowAxis::info.name), col_number = on.value.find(ColAxis::info.name);
     value x = reshard(at(a, where), of_a), y = reshard(at(b, where), of_b);
     const auto multiply = [&]<std::int64_t Size>(std::integral_constant<std::int64_t, Size>) {
-      return local_with_spec<summa_kernel<Bytes, Size, RowAxis, ColAxis, row_number, col_number>>(std::array{x, y},
-                                                                                                  in.at(x).type.element,
-                                                                                                  of_c, where);
+      return local_with_spec<summa_kernel<Bytes, Size, RowAxis, ColAxis, row_number, col_number, Layers>>(
+          std::array{x, y}, in.at(x).type.element, Layout::of_result(), where);
     };
     if (x.ok() && y.ok()) x = for_size(in.at(x).type.element, multiply);
     return std::pair(y.ok() ? x : y, std::tuple(a, b));
@@ -181,6 +214,28 @@ struct summa_backward {
   }
 };
 
+/// The layout of the result: that of one layer, or the sum over all of them.
+template <class Mesh, class Row, class RowAxis, class Col, class ColAxis>
+struct in_one_layer {
+  static constexpr Mesh on{};
+  static constexpr spec of_result() { return on(Row{} / RowAxis{}, Col{} / ColAxis{}); }
+};
+template <class Mesh, class Row, class RowAxis, class Col, class ColAxis, class LayerAxis>
+struct in_layers {
+  static constexpr Mesh on{};
+  static constexpr spec of_result() { return on(Row{} / RowAxis{}, Col{} / ColAxis{}, unreduced(LayerAxis{})); }
+};
+
+template <class Forward, class Row, class Col>
+constexpr value panel_product(operand a, operand b, std::string_view what) {
+  recorder& in = *a.from.in;
+  if (!a.from.ok() || !b.from.ok()) return a.from.ok() ? b.from : a.from;
+  if (!takes(in.at(a.from).type.element)) return in.fail(fault::no_function_for_element, what, a.where);
+  if (in.at(a.from).type.element != in.at(b.from).type.element)
+    return in.fail(fault::element_types_differ, what, b.where);
+  return custom_vjp(Forward{}, summa_backward<Row, Col>{})(named(a), named(b));
+}
+
 } // namespace detail
 
 /// The product of two matrices over a mesh of two axes in at most `Bytes` of workspace on each device:
@@ -197,15 +252,34 @@ struct summa_backward {
 template <std::int64_t Bytes, Dim Inner, class Mesh, class Row, class RowAxis, class Col, class ColAxis>
 constexpr value summa(operand a, operand b, const Inner&,
                       const sharding<Mesh, nothing_unreduced, sharded_dim<Row, RowAxis>, sharded_dim<Col, ColAxis>>&) {
-  constexpr std::string_view what = "summa";
-  recorder& in = *a.from.in;
-  if (!a.from.ok() || !b.from.ok()) return a.from.ok() ? b.from : a.from;
-  if (!detail::takes(in.at(a.from).type.element)) return in.fail(fault::no_function_for_element, what, a.where);
-  if (in.at(a.from).type.element != in.at(b.from).type.element)
-    return in.fail(fault::element_types_differ, what, b.where);
-  return custom_vjp(detail::summa_forward<Bytes, Mesh, Row, RowAxis, Col, ColAxis, std::remove_cvref_t<Inner>>{},
-                    detail::summa_backward<Row, Col>{})(detail::named(a), detail::named(b));
+  using layout = detail::in_one_layer<Mesh, Row, RowAxis, Col, ColAxis>;
+  using forward =
+      detail::summa_forward<Bytes, detail::one_layer, Row, RowAxis, Col, ColAxis, std::remove_cvref_t<Inner>, layout>;
+  return detail::panel_product<forward, Row, Col>(a, b, "summa");
 }
 CLEAVE_LIFT_TEMPLATE(summa, std::int64_t Bytes, Bytes)
+
+/// The product of two matrices over a mesh of three axes in at most `Bytes` of workspace on each device, which moves
+/// less where there is memory for several copies of the operands: `product_25d<1 << 20>(a, b, inner, mesh(row / y, col /
+/// x), z)` is dot(a, b, inner). The devices along z are layers. Each layer has a copy of both operands, and computes the
+/// products of its part of the inner dim as `summa` does.
+///
+/// Shapes, elements, gradient and faults: as for `summa`. Layouts: a is resharded to (row / y, inner / x), b to
+/// (inner / y, col / x), both replicated over z; the result has the given layout and is unreduced over z, until the
+/// planner reduces it where it is needed. Communication: in each layer, panels of its part are broadcast as by `summa`,
+/// so a device receives one part in `size of z` of what it receives there; then the reduction of the result over z.
+/// Algorithm: 2.5D (Solomonik and Demmel 2011).
+template <std::int64_t Bytes, Dim Inner, class Mesh, class Row, class RowAxis, class Col, class ColAxis,
+          MeshAxis LayerAxis>
+constexpr value product_25d(
+    operand a, operand b, const Inner&,
+    const sharding<Mesh, nothing_unreduced, sharded_dim<Row, RowAxis>, sharded_dim<Col, ColAxis>>&, const LayerAxis&) {
+  using axis = std::remove_cvref_t<LayerAxis>;
+  using layout = detail::in_layers<Mesh, Row, RowAxis, Col, ColAxis, axis>;
+  using forward = detail::summa_forward<Bytes, detail::layers<axis, Mesh::value.find(axis::info.name)>, Row, RowAxis,
+                                        Col, ColAxis, std::remove_cvref_t<Inner>, layout>;
+  return detail::panel_product<forward, Row, Col>(a, b, "product_25d");
+}
+CLEAVE_LIFT_TEMPLATE(product_25d, std::int64_t Bytes, Bytes)
 
 } // namespace cleave::inline v0::linalg
