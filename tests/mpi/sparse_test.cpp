@@ -90,6 +90,23 @@ TEST(sparse, a_product_is_that_of_one_device_to_the_last_bit) {
     }
 }
 
+TEST(sparse, products_are_statements_too) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const Entries entries = scattered(29, 29);
+    const Matrix a = sparse::assemble<Matrix>(g, 29, 29, dealt(entries));
+    X x(g, {29});
+    Y y(g, {29}), of_rows(g, {29}), z(g, {29});
+    x.fill_by([](const auto& at) { return support::wave(at[0], 1, 2); });
+    of_rows.fill_by([](const auto& at) { return support::wave(at[0], 1, 2); });
+    const std::vector<double> expected = times(entries, 29, x.to_global());
+    y = sparse::multiply(a, x);
+    EXPECT_EQ(y.to_global(), expected);
+    y = a(x);
+    EXPECT_EQ(y.to_global(), expected);
+    z = y - a(2.0 * of_rows) * 0.5;
+    EXPECT_EQ(z.to_global(), std::vector<double>(29, 0.0));
+  }
+}
 TEST(sparse, several_vectors_in_any_order_of_dims) {
   for (const cleave::grid& g : support::grids(mesh)) {
     const std::int64_t m = 17, n = 22, loads = 3;

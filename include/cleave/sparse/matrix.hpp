@@ -160,6 +160,12 @@ struct matrix {
       return times(rename(x, Names::rows::ref, Names::columns::ref));
     return times(x);
   }
+  /// The same as a statement: `y = a(x)`.
+  template <Statement X>
+    requires(!std::derived_from<Values, value>)
+  constexpr auto operator()(const X& x) const {
+    return cleave::detail::make_expression([](const auto& m, const operand& v) { return m(v.from); }, *this, x);
+  }
 };
 
 /// The type of a sparse matrix of numbers of type T, float or double: `csr<double, mesh(row / ranks), col>`. The rows
@@ -176,7 +182,7 @@ using csr = matrix<Names, typename Names::template per_device<T, typename Names:
                    typename Names::template per_device<std::int64_t, typename Names::halo>,
                    typename Names::template per_device<std::int64_t, typename Names::peer>>;
 
-/// Inside a function: the product of a sparse matrix with x, which has the dim of the columns, and any others: each
+/// The product of a sparse matrix with x, which has the dim of the columns, and any others: each
 /// index of those is one more vector. In the result the dim of the rows has its position. Its sum over the entries of a
 /// row is in the order of the columns, so it does not depend on the number of devices.
 ///
@@ -189,6 +195,12 @@ template <class Names, class Values, class... Fields>
 constexpr value multiply(const matrix<Names, Values, Fields...>& a, operand x) {
   if (!x.from.ok()) return x.from;
   return detail::product<typename Values::element_type, Names>{*x.from.in, x.where}.of(a, x.from);
+}
+/// The same as a statement: `y = multiply(a, x)`.
+template <class Names, class Values, class... Fields, Statement X>
+  requires(!std::derived_from<Values, value>)
+constexpr auto multiply(const matrix<Names, Values, Fields...>& a, const X& x) {
+  return cleave::detail::make_expression([](const auto& m, const auto& v) { return multiply(m, v); }, a, x);
 }
 
 } // namespace cleave::inline v0::sparse
