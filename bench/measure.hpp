@@ -74,24 +74,24 @@ class results {
   results(const results&) = delete;
   results& operator=(const results&) = delete;
 
-  /// The time of a program against the hand-written one, which it may exceed by a factor.
-  void factor(const std::string& name, const timing& t, double limit) {
-    write(name, t.ours * 1e3, "ms", t.theirs * 1e3, t, "limit_ratio", limit);
+  /// The time of a program against the hand-written one, or another library, which it may exceed by a factor.
+  void factor(const std::string& name, const timing& t, double limit, const char* reference = "hand-written") {
+    write(name, t.ours * 1e3, "ms", t.theirs * 1e3, t, "limit_ratio", limit, reference);
   }
   /// The time of a small call, which may exceed that of the raw calls by so many microseconds.
   void above(const std::string& name, const timing& t, double limit) {
-    write(name, t.ours * 1e6, "us", t.theirs * 1e6, t, "limit_above", limit);
+    write(name, t.ours * 1e6, "us", t.theirs * 1e6, t, "limit_above", limit, "hand-written");
   }
 
  private:
   void write(const std::string& name, double value, const char* unit, double reference, const timing& t,
-             const char* limit_name, double limit) {
+             const char* limit_name, double limit, const char* compared) {
     if (file_ == nullptr) return;
     std::fprintf(file_,
-                 "{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"reference\": \"hand-written\", "
+                 "{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"reference\": \"%s\", "
                  "\"reference_value\": %.6g, "
                  "\"ratio\": %.4f, \"%s\": %g, \"repetitions\": %d}\n",
-                 name.c_str(), value, unit, reference, t.ratio, limit_name, limit, t.repetitions);
+                 name.c_str(), value, unit, compared, reference, t.ratio, limit_name, limit, t.repetitions);
     std::fflush(file_);
     std::printf("%-44s %10.4g %s  ratio %.3f\n", name.c_str(), value, unit, t.ratio);
     std::fflush(stdout);

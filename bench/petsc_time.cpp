@@ -163,9 +163,8 @@ struct measured {
   bool wanted(const char* part) const { return with.only.empty() || with.only == part; }
   template <class F, class G>
   void compare(const std::string& what, int calls, const F& ours, const G& theirs, double limit) const {
-    with.out.factor(what + " on " + std::to_string(with.ranks) + (with.ranks == 1 ? " rank" : " ranks") +
-                        " beside PETSc",
-                    measure::compare(with.comm, calls, with.seconds, ours, theirs), limit);
+    with.out.factor(what + " on " + std::to_string(with.ranks) + (with.ranks == 1 ? " rank" : " ranks") + "",
+                    measure::compare(with.comm, calls, with.seconds, ours, theirs), limit, "PETSc");
   }
 
   void steps(int n) const {

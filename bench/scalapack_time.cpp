@@ -122,8 +122,7 @@ struct measured {
   std::string where() const { return " on " + std::to_string(with.ranks) + (with.ranks == 1 ? " rank" : " ranks"); }
   template <class F, class G>
   void compare(const std::string& what, const F& ours, const G& theirs, double limit) const {
-    with.out.factor(what + where() + " beside ScaLAPACK", measure::compare(with.comm, 1, with.seconds, ours, theirs),
-                    limit);
+    with.out.factor(what + where(), measure::compare(with.comm, 1, with.seconds, ours, theirs), limit, "ScaLAPACK");
   }
 
   void products(int n) const {
