@@ -14,6 +14,13 @@ namespace cleave::inline v0::sparse {
 
 namespace detail {
 
+/// What `a(x)` is inside a function, for statements.
+template <class Matrix>
+constexpr value times(const Matrix& a, operand x) {
+  return a(x.from);
+}
+CLEAVE_LIFT(times)
+
 /// The name of a dim that a matrix makes for itself: a word and the names of its own dims.
 template <text Word, class Rows, class Columns>
 struct dim_name {
@@ -164,7 +171,7 @@ struct matrix {
   template <Statement X>
     requires(!std::derived_from<Values, value>)
   constexpr auto operator()(const X& x) const {
-    return cleave::detail::make_expression([](const auto& m, const operand& v) { return m(v.from); }, *this, x);
+    return detail::times(*this, x);
   }
 };
 
@@ -197,10 +204,6 @@ constexpr value multiply(const matrix<Names, Values, Fields...>& a, operand x) {
   return detail::product<typename Values::element_type, Names>{*x.from.in, x.where}.of(a, x.from);
 }
 /// The same as a statement: `y = multiply(a, x)`.
-template <class Names, class Values, class... Fields, Statement X>
-  requires(!std::derived_from<Values, value>)
-constexpr auto multiply(const matrix<Names, Values, Fields...>& a, const X& x) {
-  return cleave::detail::make_expression([](const auto& m, const auto& v) { return multiply(m, v); }, a, x);
-}
+CLEAVE_LIFT(multiply)
 
 } // namespace cleave::inline v0::sparse
