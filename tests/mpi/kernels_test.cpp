@@ -311,7 +311,7 @@ void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c
   const void* from[] = {in_a.data(), in_b.data()};
   void* to[] = {out.data()};
   const std::uint16_t form_of[] = {0};
-  const step_form forms[] = {{&detail::bind_gemm_of<T>, nullptr}};
+  const step_form forms[] = {{&detail::bind_gemm_of<T, gemm_step>, nullptr}};
   const runnable code{p, form_of, forms};
   executor(g.state(), s, code).run(from, to);
   const formula want = [&](const std::array<std::int64_t, 8>& kept) {

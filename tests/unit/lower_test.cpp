@@ -458,6 +458,31 @@ TEST(Lower, EmitsWhatTheRulesSay) {
   EXPECT_FALSE(verify(broken));
 }
 
+// A library computes alpha * a b + beta * c: what only scales a product and adds an array to it is no pass of its own.
+TEST(Lower, ScalesProductsWhereTheyAreMade) {
+  const auto kinds = [](auto&& record) {
+    lowered l;
+    const value a = l.input({{batch, x}, {embed, ""}}), b = l.input({{embed, ""}, {hidden, y}});
+    const value c = l.input({{batch, x}, {hidden, y}});
+    const value rate = l.input({});
+    const value made = record(dot(a, b, embed), c, rate);
+    l.output(made, {{batch, x}, {hidden, y}});
+    l.choose_strategies();
+    emitted e = l.emit_all();
+    scale_products(e);
+    EXPECT_TRUE(verify(e));
+    EXPECT_TRUE(lower(l.g, l.chosen, l.at, l.rule).found.ok());
+    return kinds_of(e.made.steps);
+  };
+  const std::vector one{step_kind::gemm}, two{step_kind::gemm, step_kind::map};
+  EXPECT_EQ(kinds([](value p, value c, value rate) { return c - rate * p; }), one);
+  EXPECT_EQ(kinds([](value p, value c, value rate) { return 0.5 * c - rate * (p + 0.1 * c); }), one);
+  EXPECT_EQ(kinds([](value p, value, value rate) { return p / rate; }), one);
+  EXPECT_EQ(kinds([](value p, value c, value) { return p * c; }), two);
+  EXPECT_EQ(kinds([](value p, value c, value) { return c + p * p; }), two);
+  EXPECT_EQ(kinds([](value p, value, value) { return p + 1; }), two);
+}
+
 // Kernels know elementwise operations: a broadcast within an expression is the value itself.
 TEST(Lower, BroadcastsWithinExpressionsAreTheValuesThemselves) {
   lowered l;

@@ -169,9 +169,10 @@ class argument_memory {
   /// alone.
   static bool pointwise(const program_view& p, const step& s, std::size_t argument) {
     if (s.kind == step_kind::move) return s.move == kind::all_reduce || s.move == kind::mask;
-    if (s.kind != step_kind::map) return false;
-    for (std::uint16_t b : s.in) {
-      const buffer& x = p.buffers[b];
+    if (s.kind != step_kind::map && !is_scaled(s)) return false;
+    for (std::size_t k = 0; k < s.in.size(); ++k) {
+      const buffer& x = p.buffers[s.in[k]];
+      if (is_scaled(s) && k < 2 && x.role == role::input && x.index == argument) return false;
       if (x.form == form::view && p.buffers[x.of].form == form::halo) {
         const buffer& shard = p.buffers[p.buffers[x.of].of];
         if (shard.role == role::input && shard.index == argument) return false;

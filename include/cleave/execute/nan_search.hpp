@@ -22,7 +22,7 @@ class nan_search {
   /// Before a step: a copy of what it overwrites.
   [[gnu::cold]] void keep_operands(const step& s, const indexed_vector<void*>& address) {
     kept_.clear();
-    if (s.ops == 0) return;
+    if (s.ops == 0 || is_scaled(s)) return;
     wait_for_kernels();
     for (std::uint16_t b : s.in) {
       const buffer& x = b_.program.buffers[b];
@@ -34,6 +34,7 @@ class nan_search {
 
   /// The operation of step `s` that made element `flat` of its result NaN; null where it cannot be told.
   [[gnu::cold]] const fused_op* find(const step& s, std::int64_t flat, const indexed_vector<void*>& address) const {
+    if (is_scaled(s)) return nullptr;
     for (const fused_op& t : fused_ops_of(b_.program, s))
       if (is_complex(t.type) || t.user != nullptr) return nullptr;
     for (std::uint16_t b : s.in)

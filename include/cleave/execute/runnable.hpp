@@ -47,6 +47,8 @@ struct form_list {
   std::uint16_t count = 0;
 };
 
+/// Whether the code of a step is that of its expression.
+constexpr bool runs_expression(const step& s) { return s.ops > 0 && s.kind != step_kind::gemm; }
 /// Of steps that share their code the same; of others nearly always another one.
 constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   const step& s = p.steps[i];
@@ -55,24 +57,26 @@ constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
                     std::uint64_t{underlying(s.combine)} << 16 | std::uint64_t{underlying(s.what)} << 48;
   if (writes(s)) h |= element_of_buffer(s.out) << 24;
   if (!s.in.empty()) h |= element_of_buffer(s.in[0]) << 32;
-  if (s.in.size() > 1 && s.ops == 0) h |= element_of_buffer(s.in[1]) << 56;
+  if (s.in.size() > 1 && !runs_expression(s)) h |= element_of_buffer(s.in[1]) << 56;
   if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
   if (s.kind == step_kind::map) h |= (reads_around_shard(p, s) ? 1ull : 0ull) << 40;
-  return s.ops == 0 ? h : h ^ fused_code_of(p, s).hash() << 1;
+  if (is_scaled(s)) h |= 1ull << 40;
+  return !runs_expression(s) ? h : h ^ fused_code_of(p, s).hash() << 1;
 }
 constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   const step &a = p.steps[i], &b = p.steps[j];
   if (a.kind != b.kind || a.what != b.what || a.move != b.move || a.combine != b.combine) return false;
   if (writes(a) && p.buffers[a.out].type.element != p.buffers[b.out].type.element) return false;
-  if (a.in.empty() != b.in.empty()) return false;
+  if (a.in.empty() != b.in.empty() || is_scaled(a) != is_scaled(b)) return false;
   // Expressions say the types of all their operands.
-  const std::size_t typed = a.ops == 0 ? a.in.size() : a.in.empty() ? 0 : 1;
-  if (a.ops == 0 && a.in.size() != b.in.size()) return false;
+  const bool expressed = runs_expression(a);
+  const std::size_t typed = !expressed ? a.in.size() : a.in.empty() ? 0 : 1;
+  if (!expressed && a.in.size() != b.in.size()) return false;
   for (std::size_t k = 0; k < typed; ++k)
     if (p.buffers[a.in[k]].type.element != p.buffers[b.in[k]].type.element) return false;
   if (a.kind == step_kind::fold && folds_inner(p, i) != folds_inner(p, j)) return false;
   if (a.kind == step_kind::map && reads_around_shard(p, a) != reads_around_shard(p, b)) return false;
-  return (a.ops == 0) == (b.ops == 0) && (a.ops == 0 || fused_code_of(p, a) == fused_code_of(p, b));
+  return expressed == runs_expression(b) && (!expressed || fused_code_of(p, a) == fused_code_of(p, b));
 }
 template <std::size_t Steps>
 constexpr form_list<Steps> forms_of(const program_view& p) {

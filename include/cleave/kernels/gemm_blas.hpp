@@ -34,28 +34,27 @@ CLEAVE_BLAS_FUNCTIONS(cgemm, CGEMM, cgemv, CGEMV, Kokkos::complex<float>);
 CLEAVE_BLAS_FUNCTIONS(zgemm, ZGEMM, zgemv, ZGEMV, Kokkos::complex<double>);
 } // namespace detail
 
-/// c[m, n] = a[m, k] * b[k, n], none of the extents 0, all numbers within int.
+/// c[m, n] = alpha * a[m, k] * b[k, n] + beta * c[m, n], none of the extents 0, all numbers within int.
 template <class T>
 void blas_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref& a, const matrix_ref& b, T* c,
-               std::int64_t leading) {
+               std::int64_t leading, const T& alpha = T(1), const T& beta = T(0)) {
   const auto rows = static_cast<int>(m), columns = static_cast<int>(n), depth = static_cast<int>(k);
   const auto lda = static_cast<int>(a.leading), ldb = static_cast<int>(b.leading), ldc = static_cast<int>(leading);
   const T* left = as<T>(a.at);
   const T* right = as<T>(b.at);
-  const T one(1), zero(0);
   const int next = 1;
   // BLAS stores columns one after the other: what it sees of a row-major matrix is the transpose.
   if (n == 1)
     detail::blas_functions<T>::gemv(a.transposed ? "N" : "T", a.transposed ? &rows : &depth,
-                                    a.transposed ? &depth : &rows, &one, left, &lda, right, b.transposed ? &next : &ldb,
-                                    &zero, c, &ldc);
+                                    a.transposed ? &depth : &rows, &alpha, left, &lda, right,
+                                    b.transposed ? &next : &ldb, &beta, c, &ldc);
   else if (m == 1)
     detail::blas_functions<T>::gemv(b.transposed ? "T" : "N", b.transposed ? &depth : &columns,
-                                    b.transposed ? &columns : &depth, &one, right, &ldb, left,
-                                    a.transposed ? &lda : &next, &zero, c, &next);
+                                    b.transposed ? &columns : &depth, &alpha, right, &ldb, left,
+                                    a.transposed ? &lda : &next, &beta, c, &next);
   else
-    detail::blas_functions<T>::gemm(b.transposed ? "T" : "N", a.transposed ? "T" : "N", &columns, &rows, &depth, &one,
-                                    right, &ldb, left, &lda, &zero, c, &ldc);
+    detail::blas_functions<T>::gemm(b.transposed ? "T" : "N", a.transposed ? "T" : "N", &columns, &rows, &depth, &alpha,
+                                    right, &ldb, left, &lda, &beta, c, &ldc);
 }
 
 } // namespace cleave::inline v0

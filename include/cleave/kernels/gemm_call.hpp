@@ -27,14 +27,14 @@ inline bool library_takes(std::initializer_list<std::int64_t> numbers) {
   return true;
 }
 
-/// c[m, n] = a[m, k] * b[k, n], none of the extents 0, all numbers within int.
+/// c[m, n] = alpha * a[m, k] * b[k, n] + beta * c[m, n], none of the extents 0, all numbers within int.
 template <class T>
 void gemm_call(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref& a, const matrix_ref& b, T* c,
-               std::int64_t leading) {
+               std::int64_t leading, const T& alpha = T(1), const T& beta = T(0)) {
 #if CLEAVE_DIRECT_BLAS
-  blas_gemm(m, n, k, a, b, c, leading);
+  blas_gemm(m, n, k, a, b, c, leading, alpha, beta);
 #else
-  kokkos_gemm(m, n, k, a, b, c, leading);
+  kokkos_gemm(m, n, k, a, b, c, leading, alpha, beta);
 #endif
 }
 

@@ -29,14 +29,14 @@ auto view_of(T* at, std::int64_t rows, std::int64_t columns, std::int64_t leadin
 
 } // namespace detail
 
-/// c[m, n] = a[m, k] * b[k, n], none of the extents 0. Of a single column b and c must be contiguous.
+/// c[m, n] = alpha * a[m, k] * b[k, n] + beta * c[m, n], none of the extents 0. Of a single column b and c must be contiguous.
 template <class T>
 void kokkos_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref& a, const matrix_ref& b, T* c,
-                 std::int64_t leading) {
+                 std::int64_t leading, const T& alpha = T(1), const T& beta = T(0)) {
   const auto left = detail::view_of(as<T>(a.at), a.transposed ? k : m, a.transposed ? m : k, a.leading);
   const auto right = detail::view_of(as<T>(b.at), b.transposed ? n : k, b.transposed ? k : n, b.leading);
   const auto result = detail::view_of(c, m, n, leading);
-  KokkosBlas::gemm(execution_instance(), a.transposed ? "T" : "N", b.transposed ? "T" : "N", T(1), left, right, T(0),
+  KokkosBlas::gemm(execution_instance(), a.transposed ? "T" : "N", b.transposed ? "T" : "N", alpha, left, right, beta,
                    result);
 }
 

@@ -33,7 +33,7 @@ struct program_view {
   constexpr program_view(const Program& p) : program_view(p, p.buffers, p.steps, p.maps, p.fused_ops) {}
 };
 
-/// The expression of a map or a fold of a program; of other steps empty.
+/// The expression of a map, a fold or a scaled product of a program; of other steps empty.
 template <class Program>
 constexpr indexed_span<const fused_op> fused_ops_of(const Program& p, const step& s) {
   return indexed_span<const fused_op>(p.fused_ops).subspan(s.first_op, s.ops);

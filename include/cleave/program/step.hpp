@@ -14,7 +14,7 @@ enum class step_kind : std::uint8_t {
   /// out[kept] = reduction of expression(in...) over the last `folded` dims of the loop.
   fold,
   /// out[batch, m, n] = sum over k of in0[batch, m, k] * in1[batch, k, n], with the dims of each group in any memory
-  /// order.
+  /// order. With an expression: alpha times that, plus beta times an array like the result.
   gemm,
   /// out = a user's kernel on the shards of in...
   call,
@@ -105,7 +105,7 @@ struct step {
   std::uint16_t out = 0;
   static_vector<std::uint16_t, max_operands> in{};
 
-  // map and fold: the fused expression, see fused_ops_of
+  // map and fold: the fused expression, see fused_ops_of. gemm: see is_scaled
   std::uint32_t first_op = 0;
   std::uint8_t ops = 0;
   /// The iteration space, dims and layout: the dims of `out`, and after them those that a fold reduces.
@@ -164,6 +164,9 @@ struct gemm_dims {
   const tensor_type &batch, &m, &n, &k;
 };
 constexpr gemm_dims as_gemm(const step& s) { return {s.batch, s.m, s.n, s.k}; }
+/// gemm: whether the product is scaled, or something is added to it. Its expression is linear in the product, which
+/// op::input with arg 0 stands for, and in the one array that it reads. Others of in[2] and on are numbers.
+constexpr bool is_scaled(const step& s) { return s.kind == step_kind::gemm && s.ops > 0; }
 /// scan, sort, gather, scatter: the dim along which they work; no_dim for other steps.
 constexpr dim_id dim_along(const step& s) { return s.k.rank == 0 ? no_dim : s.k[0]; }
 

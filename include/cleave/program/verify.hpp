@@ -56,8 +56,10 @@ constexpr bool end_exchange(memory_state& m, const step& wait) {
   last = brought;
   return true;
 }
-/// Whether a step may write over what it reads: element by element, or as an all-reduce in place.
-constexpr bool works_in_place(const step& s) { return s.kind == step_kind::map || s.move == kind::all_reduce; }
+/// Whether a step may write over operand `k`: element by element, or as an all-reduce in place.
+constexpr bool works_in_place(const step& s, std::size_t k) {
+  return s.kind == step_kind::map || s.move == kind::all_reduce || (is_scaled(s) && k >= 2);
+}
 /// Writes no argument, nothing that the step reads elsewhere, and nothing that an exchange in flight reads or writes.
 constexpr bool write(memory_state& m, std::size_t i) {
   const step& s = m.p.steps[i];
@@ -65,7 +67,7 @@ constexpr bool write(memory_state& m, std::size_t i) {
   const std::size_t target = m.memory[s.out];
   if (s.keeps && (s.in_flight || !can_read(m, s.out))) return false;
   for (std::size_t k = 0; k < s.in.count; ++k) {
-    if (m.memory[s.in.items[k]] == target && !works_in_place(s)) return false;
+    if (m.memory[s.in.items[k]] == target && !works_in_place(s, k)) return false;
     const buffer& view = m.p.buffers[s.in.items[k]];
     if (view.form != form::view || m.p.buffers[view.of].form != form::halo) continue;
     // Neighbours in a shard are read as long as anything is written, and from where the step says that it reads.
@@ -89,7 +91,8 @@ constexpr bool is_legal(const program& p, const step& s) {
   if (end > p.fused_ops.size()) return false;
   const fused_op* const fused_ops = p.fused_ops.data();
   for (std::size_t i = s.first_op; i < end; ++i)
-    if (fused_ops[i].code == op::input && fused_ops[i].arg >= s.in.count) return false;
+    if (fused_ops[i].code == op::input && (fused_ops[i].arg >= s.in.count || (is_scaled(s) && fused_ops[i].arg == 1)))
+      return false;
   if (s.kind != step_kind::move) return true;
   const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
   return from.type == to.type && cleave::is_legal({s.move, s.axes, to.where}, from.where);

@@ -331,9 +331,35 @@ class machine : slice_steps {
       }
     if (covered != (a.type.set() | b.type.set() | c.type.set())) complain("does not run over all dims of its operands");
     if (!out_.problem.empty()) return 0;
-    std::fill_n(data(d, c), local(d, c).elements(), 0.0);
+    const std::int64_t results = local(d, c).elements();
+    elements added;
+    for (std::size_t k = 2; k < s.in.size(); ++k)
+      if (const buffer& x = p_.buffers[s.in[k]]; x.type.rank > 0) {
+        if (x.type != c.type || x.where != c.where) return complain("adds an array unlike its result"), 0;
+        added.assign(data(d, x), data(d, x) + results);
+      }
+    std::fill_n(data(d, c), results, 0.0);
     multiply(place(d, a), place(d, b), place(d, c), loops, data(d, a), data(d, b), data(d, c));
+    if (is_scaled(s)) scale(d, s, added, results);
     return flops;
+  }
+  /// The expression of a scaled product, element by element.
+  void scale(std::size_t d, const step& s, const elements& added, std::int64_t results) {
+    const indexed_span<const fused_op> ops = fused_ops_of(p_, s);
+    indexed_vector<double> value(ops.size());
+    double* const c = data(d, p_.buffers[s.out]);
+    for (std::int64_t i = 0; i < results; ++i) {
+      for (std::size_t t = 0; t < value.size(); ++t) {
+        const fused_op& o = ops[t];
+        if (o.code == op::constant) value[t] = stored(o.type, o.scalar);
+        else if (o.code == op::count) value[t] = stored(o.type, count(o.over));
+        else if (o.code != op::input) value[t] = applied(o.code, o.type, o.type, value[o.in[0]], value[o.in[1]], 0);
+        else if (o.arg == 0) value[t] = c[i];
+        else if (const buffer& x = p_.buffers[s.in[o.arg]]; x.type.rank == 0) value[t] = data(d, x)[0];
+        else value[t] = added[i];
+      }
+      c[i] = value.back();
+    }
   }
 
   void move(const step& s) {

@@ -2,23 +2,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/execute/scaling.hpp>
 #include <cleave/execute/step_form.hpp>
 #include <cleave/kernels/gemm.hpp>
 
-// Matrix products.
+// Matrix products, maybe scaled and added to an array.
 
 namespace cleave::inline v0 {
 
 template <class = void>
-class gemm_step final : public bound_step {
+class gemm_step : public bound_step {
  public:
   /// Runs a product of some element type.
-  using runner = void (*)(const bound_gemm&, const void* left, const void* right, void* result, char* scratch);
+  using runner = void (*)(const bound_gemm&, const void* left, const void* right, const void* addend, void* result,
+                          char* scratch);
 
-  [[gnu::cold]] gemm_step(const binder& b, const step& s, runner run) : step_(s), run_(run) {
+  [[gnu::cold]] gemm_step(const binder& b, const step& s, runner run, const buffer* added = nullptr)
+      : step_(s), run_(run) {
     const gemm_dims dims = as_gemm(s);
-    const buffer* const arrays[3] = {&b.operand(s, 0), &b.operand(s, 1), &b.result(s)};
-    for (int x = 0; x < 3; ++x) {
+    const buffer* const arrays[4] = {&b.operand(s, 0), &b.operand(s, 1), &b.result(s),
+                                     added == nullptr ? &b.result(s) : added};
+    for (int x = 0; x < 4; ++x) {
       extents_[x] = b.local(*arrays[x]);
       address_[x] = b.addresses(*arrays[x]);
     }
@@ -28,22 +32,27 @@ class gemm_step final : public bound_step {
       return g;
     };
     const element stored = b.result(s).type.element, computed = accumulator_of(stored);
-    gemm_ = bind_gemm(group(dims.batch), group(dims.m), group(dims.n), group(dims.k), size_of(computed));
+    gemm_ = bind_gemm(group(dims.batch), group(dims.m), group(dims.n), group(dims.k), size_of(computed),
+                      added != nullptr);
     bytes_ = gemm_.scratch;
     for (int x = 0; x < 3 && computed != stored; ++x) bytes_ += gemm_.widened(x);
   }
   comm::scratch_bytes shared_bytes() const override { return {bytes_, 0}; }
-  void run(run_state& r) override {
-    run_(gemm_, r.at[step_.in[0]], r.at[step_.in[1]], r.at[step_.out], r.scratch.memory);
-  }
+  void run(run_state& r) override { add_to(nullptr, r); }
   /// What it computes if it is many small products.
   const small_gemm& small() const { return gemm_.small; }
 
+ protected:
+  void add_to(const void* addend, run_state& r) const {
+    run_(gemm_, r.at[step_.in[0]], r.at[step_.in[1]], addend, r.at[step_.out], r.scratch.memory);
+  }
+  bound_gemm gemm_{};
+
  private:
   /// Adds a dim to a group. All arrays that have it must agree on its extent.
-  [[gnu::cold]] void append(gemm_group& g, const binder& b, const buffer* const (&arrays)[3], dim_id d) const {
-    std::int64_t extent = -1, stride[3] = {};
-    for (int x = 0; x < 3; ++x) {
+  [[gnu::cold]] void append(gemm_group& g, const binder& b, const buffer* const (&arrays)[4], dim_id d) const {
+    std::int64_t extent = -1, stride[4] = {};
+    for (int x = 0; x < 4; ++x) {
       const int position = arrays[x]->type.find(d);
       if (position < 0) continue;
       const std::int64_t own = extents_[x][position];
@@ -52,23 +61,44 @@ class gemm_step final : public bound_step {
       extent = own;
       stride[x] = stride_along(*arrays[x], address_[x], d);
     }
-    g.append(extent, stride[0], stride[1], stride[2]);
+    g.append(extent, stride);
   }
 
   const step& step_;
   runner run_;
-  shape extents_[3]{};
-  addressing address_[3]{};
-  bound_gemm gemm_{};
+  shape extents_[4]{};
+  addressing address_[4]{};
   std::int64_t bytes_ = 0;
 };
 
+/// alpha times a product, plus beta times an array.
+template <class = void>
+class scaled_gemm_step final : public gemm_step<> {
+ public:
+  [[gnu::cold]] scaled_gemm_step(const binder& b, const step& s, runner run)
+      : gemm_step(b, s, run, detail::added_by(b, s)), scaling_(b, s) {
+    if (!scaling_.reads_numbers()) set_factors({});
+  }
+  void run(run_state& r) override {
+    if (scaling_.reads_numbers()) set_factors(r.at);
+    add_to(scaling_.adds() ? r.at[scaling_.addend()] : nullptr, r);
+  }
+
+ private:
+  void set_factors(const indexed_vector<void*>& at) {
+    gemm_.alpha = scaling_.alpha(at);
+    gemm_.beta = scaling_.beta(at);
+  }
+
+  detail::scaling scaling_;
+};
+
 namespace detail {
-template <class T>
+template <class T, template <class> class Step>
 owned<bound_step> bind_gemm_of(const binder& b, const step& s, const void*) {
   // Products of 16-bit numbers have a function of their own; make_step cannot choose between the two.
   const gemm_step<>::runner run = &run_gemm<T>;
-  return make_step<gemm_step<>>(b, s, run);
+  return make_step<Step<void>>(b, s, run);
 }
 } // namespace detail
 
@@ -76,7 +106,10 @@ template <>
 struct step_code<step_kind::gemm> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return {&detail::bind_gemm_of<detail::element_at<Plan, Plan::frozen.steps[I].out>>, nullptr};
+    using number = detail::element_at<Plan, Plan::frozen.steps[I].out>;
+    // A program that scales no product does not compile what scales them.
+    if constexpr (is_scaled(Plan::frozen.steps[I])) return {&detail::bind_gemm_of<number, scaled_gemm_step>, nullptr};
+    else return {&detail::bind_gemm_of<number, gemm_step>, nullptr};
   }
 };
 

@@ -61,7 +61,9 @@ class loop_step final : public bound_step {
     }
   };
   /// Whether a step may be the end of an iteration for a carried value.
-  static bool goes_on(const step& s, std::uint8_t loop) { return s.kind == step_kind::map && s.in_loop == loop; }
+  static bool goes_on(const step& s, std::uint8_t loop) {
+    return (s.kind == step_kind::map || is_scaled(s)) && s.in_loop == loop;
+  }
   struct slice {
     std::size_t buffer;
     std::size_t stack;

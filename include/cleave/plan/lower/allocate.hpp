@@ -71,11 +71,11 @@ struct slots {
   constexpr std::size_t size() const { return bytes.size(); }
 };
 
-/// The slot of an operand that a map reads for the last time and may write over, since element i of the result needs
+/// The slot of an operand that a map, or a product as what it adds, reads for the last time and may write over, since element i of the result needs
 /// element i of it alone; `none` where there is no such operand. Memory that was just read is in the cache.
 constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifetime>& lives, std::size_t i) {
   const step& s = e.made.steps[i];
-  if (s.kind != step_kind::map) return none;
+  if (s.kind != step_kind::map && !is_scaled(s)) return none;
   const auto pointwise = [&](std::uint16_t b) {
     const buffer& from = e.made.buffers[b];
     return from.form == form::shard && same_order(from.type, s.loop) &&
@@ -91,6 +91,7 @@ constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifet
                           e.made.buffers[view.of].form == form::halo;
       safe = safe && !around && (e.memory[other] != memory || pointwise(other));
     }
+    if (s.kind == step_kind::gemm) safe = safe && e.memory[s.in[0]] != memory && e.memory[s.in[1]] != memory;
     if (safe) return e.storages[memory].index;
   }
   return none;

@@ -7,6 +7,7 @@
 #include <cleave/plan/lower/combine_all_reduces.hpp>
 #include <cleave/plan/lower/emit.hpp>
 #include <cleave/plan/lower/overlap_exchanges.hpp>
+#include <cleave/plan/lower/scale_products.hpp>
 #include <cleave/plan/lower/split_values.hpp>
 #include <cleave/plan/lower/verify.hpp>
 
@@ -33,6 +34,8 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   const lowering::storage_plan placed = lowering::place(in, values, fused);
   check(values, fused, placed);
   lowering::emitted steps = lowering::emit(in, values, fused, placed);
+  check(steps);
+  lowering::scale_products(steps);
   check(steps);
   lowering::combine_all_reduces(steps.made.steps, steps.made.buffers, steps.memory);
   check(steps);

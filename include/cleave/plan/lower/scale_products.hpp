@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/plan/lower/buffers.hpp>
+
+#include <algorithm>
+
+namespace cleave::inline v0::lowering {
+
+/// What an entry of an expression is: a number, or a sum of multiples of the product, of the addend, or of both.
+inline constexpr std::uint8_t a_number = 0, of_product = 1, of_addend = 2, of_others = 4;
+
+/// What an operation makes of such operands.
+constexpr std::uint8_t form_of(const fused_op& o, const std::uint8_t* known) {
+  const std::uint8_t a = known[o.in[0]], b = known[o.in[1]];
+  switch (o.code) {
+    case op::constant:
+    case op::count: return a_number;
+    case op::identity:
+    case op::neg: return a;
+    case op::add:
+    case op::sub: return (a == a_number) == (b == a_number) ? narrowed(a | b) : of_others;
+    case op::mul: return a == a_number || b == a_number ? narrowed(a | b) : of_others;
+    case op::div: return b == a_number ? a : of_others;
+    default: return of_others;
+  }
+}
+
+/// Whether a map computes alpha * product + beta * addend with numbers alpha and beta; the addend, if it has one, is
+/// an array like the result.
+constexpr bool scales_product(const program& p, const step& m, std::uint16_t product) {
+  const buffer& out = p.buffers[m.out];
+  const auto alike = [&](const buffer& x) {
+    return x.form == form::shard && x.type == out.type && x.where == out.where;
+  };
+  if (m.ops < 2 || !alike(p.buffers[product]) || !alike(out)) return false;
+  std::uint8_t known[max_fused_ops]{};
+  std::uint16_t addend = product;
+  for (std::size_t t = 0; t < m.ops; ++t) {
+    const fused_op& o = p.fused_ops[m.first_op + t];
+    if (o.type != out.type.element) return false;
+    if (o.code == op::input) {
+      const std::uint16_t read = m.in[o.arg];
+      const buffer& x = p.buffers[read];
+      known[t] = read == product ? of_product : x.type.rank == 0 && x.form == form::shard ? a_number : of_addend;
+      if (known[t] != of_addend) continue;
+      if (!alike(x) || (addend != product && addend != read)) return false;
+      addend = read;
+    } else {
+      known[t] = form_of(o, known);
+      if (known[t] >= of_others) return false;
+    }
+  }
+  return (known[m.ops - 1u] & of_product) != 0;
+}
+
+constexpr bool touches(const emitted& e, const step& s, std::size_t memory) {
+  for (std::size_t k = 0; k < s.in.count; ++k)
+    if (e.memory[s.in.items[k]] == memory) return true;
+  return writes(s) && e.memory[s.out] == memory;
+}
+/// By memory: how many steps touch it, and the last one.
+struct memory_use {
+  std::size_t steps = 0, last = 0;
+};
+constexpr indexed_vector<memory_use> uses_of_memory(const emitted& e) {
+  indexed_vector<memory_use> uses(e.storages.size(), memory_use{});
+  memory_use* use = uses.data();
+  const std::size_t* memory = e.memory.data();
+  const step* steps = e.made.steps.data();
+  const std::size_t count = e.made.steps.size();
+  const auto touch = [&](std::size_t m, std::size_t i) {
+    ++use[m].steps;
+    use[m].last = i;
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const step& s = steps[i];
+    for (std::size_t k = 0; k < s.in.count; ++k) touch(memory[s.in.items[k]], i);
+    if (writes(s)) touch(memory[s.out], i);
+  }
+  return uses;
+}
+
+/// Whether the map `j` may run where the product `i` does: what it reads is there, and nothing between them needs what
+/// it overwrites. Nor does anything read what it adds, whose memory the caller may have given for the result.
+constexpr bool may_run_earlier(const emitted& e, std::size_t i, std::size_t j) {
+  const indexed_vector<step>& steps = e.made.steps;
+  const step& m = steps[j];
+  for (std::size_t k = i + 1; k < j; ++k) {
+    if (touches(e, steps[k], e.memory[m.out])) return false;
+    for (std::uint16_t b : m.in)
+      if (b != steps[i].out && e.made.buffers[b].type.rank > 0 && touches(e, steps[k], e.memory[b])) return false;
+    for (std::uint16_t b : m.in)
+      if (b != steps[i].out && writes(steps[k]) && e.memory[steps[k].out] == e.memory[b]) return false;
+  }
+  return true;
+}
+/// Whether the product `i` may run where the map `j` does: its operands are still there, and would be anyway.
+constexpr bool may_run_later(const emitted& e, std::size_t i, std::size_t j) {
+  const indexed_vector<step>& steps = e.made.steps;
+  for (const std::uint16_t b : {steps[i].in[0], steps[i].in[1]}) {
+    const std::size_t memory = e.memory[b];
+    bool kept = e.storages[memory].role != role::workspace;
+    for (std::size_t k = i + 1; k < steps.size(); ++k) {
+      if (k < j && writes(steps[k]) && e.memory[steps[k].out] == memory) return false;
+      kept = kept || (k >= j && touches(e, steps[k], memory));
+    }
+    if (!kept) return false;
+  }
+  return true;
+}
+
+/// Makes the map `j` a part of the product `i`.
+constexpr void merge_scaling(emitted& e, std::size_t i, std::size_t j, bool earlier) {
+  step &g = e.made.steps[i], &m = e.made.steps[j];
+  for (std::size_t t = 0; t < m.ops; ++t) {
+    fused_op& o = e.made.fused_ops[m.first_op + t];
+    if (o.code != op::input) continue;
+    const std::uint16_t read = m.in[o.arg];
+    std::size_t k = read == g.out ? 0 : 2;
+    while (k > 0 && k < g.in.size() && g.in[k] != read) ++k;
+    if (k == g.in.size()) g.in.push_back(read);
+    o.arg = narrowed(k);
+  }
+  g.first_op = m.first_op;
+  g.ops = m.ops;
+  // Nothing is in the memory of the plain product any more.
+  e.memory[g.out] = e.memory[m.out];
+  g.out = m.out;
+  if (!earlier) m = g;
+  // Nothing waits for an exchange yet: marks of steps that are gone.
+  step& gone = earlier ? m : g;
+  gone.kind = step_kind::wait;
+  gone.in.count = 0;
+}
+
+/// The map that alone reads the product `i`, if it does nothing but scale it; `none` if there is none.
+constexpr std::size_t scaling_of(const emitted& e, const memory_use* uses, std::size_t i) {
+  const step& g = e.made.steps[i];
+  if (g.batch.rank > 0 || g.ops > 0) return none;
+  const buffer& product = e.made.buffers[g.out];
+  const std::size_t own = e.memory[g.out];
+  const bool of_library = product.type.element == element::f32 || product.type.element == element::f64;
+  if (!of_library || product.type.rank == 0 || e.storages[own].role != role::workspace) return none;
+  const std::size_t j = uses[own].last;
+  if (uses[own].steps != 2 || j <= i) return none;
+  const step& m = e.made.steps[j];
+  if (m.kind != step_kind::map || m.in_loop != g.in_loop || !scales_product(e.made, m, g.out)) return none;
+  const std::size_t target = e.memory[m.out];
+  return target == e.memory[g.in[0]] || target == e.memory[g.in[1]] ? none : j;
+}
+
+/// Maps that only scale a matrix product, and maybe add a multiple of another array, become a part of it: libraries
+/// compute alpha * a b + beta * c in one pass.
+constexpr void scale_products(emitted& e) {
+  indexed_vector<step>& steps = e.made.steps;
+  const std::size_t count = steps.size();
+  const step* const all = steps.data();
+  bool any = false;
+  for (std::size_t i = 0; i < count; ++i) any = any || all[i].kind == step_kind::gemm;
+  if (!any) return;
+  const indexed_vector<memory_use> uses = uses_of_memory(e);
+  std::size_t first_gone = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (all[i].kind != step_kind::gemm) continue;
+    const std::size_t j = scaling_of(e, uses.data(), i);
+    if (j == none) continue;
+    const bool earlier = may_run_earlier(e, i, j);
+    if (!earlier && !may_run_later(e, i, j)) continue;
+    merge_scaling(e, i, j, earlier);
+    first_gone = std::min(first_gone, earlier ? j : i);
+  }
+  std::size_t kept = first_gone;
+  for (std::size_t i = first_gone; i < count; ++i)
+    if (all[i].kind != step_kind::wait) steps[kept++] = steps[i];
+  steps.resize(kept);
+}
+
+} // namespace cleave::inline v0::lowering
