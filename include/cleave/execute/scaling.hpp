@@ -10,13 +10,6 @@
 
 namespace cleave::inline v0::detail {
 
-/// The array that a scaled product adds; null: none.
-[[gnu::cold]] inline const buffer* added_by(const binder& b, const step& s) {
-  for (std::size_t k = 2; k < s.in.size(); ++k)
-    if (const buffer& x = b.operand(s, k); x.type.rank > 0) return &x;
-  return nullptr;
-}
-
 /// The factors of a scaled product: alpha, and beta of the array that is added. Both may depend on numbers in memory.
 class scaling {
  public:

@@ -17,21 +17,23 @@
 namespace cleave::inline v0 {
 
 /// One group of dims of a product: extents in a canonical order, and strides in each of the three arrays (0 in the
-/// array that lacks the group) and in the one that is added.
+/// array that lacks the group).
 struct gemm_group {
   int rank = 0;
   std::int64_t extent[max_rank]{};
-  std::int64_t stride[4][max_rank]{};
+  std::int64_t stride[3][max_rank]{};
 
   std::int64_t size() const {
     std::int64_t n = 1;
     for (int i = 0; i < rank; ++i) n *= extent[i];
     return n;
   }
-  void append(std::int64_t e, const std::int64_t (&in)[4]) {
+  void append(std::int64_t e, std::int64_t in_a, std::int64_t in_b, std::int64_t in_c) {
     if (e == 1) return;
     extent[rank] = e;
-    for (int x = 0; x < 4; ++x) stride[x][rank] = in[x];
+    stride[0][rank] = in_a;
+    stride[1][rank] = in_b;
+    stride[2][rank] = in_c;
     ++rank;
   }
   /// The one stride of the group seen as a single dim of an array, or -1; 0 for a group of one element.
@@ -61,11 +63,8 @@ struct bound_gemm {
   operand array[3];
   /// Many small products, which one kernel computes instead.
   small_gemm small{};
-  /// The result is alpha times the product, plus beta times the addend if there is one.
+  /// The result is alpha times the product, plus beta times what lies there before.
   double alpha = 1, beta = 0;
-  bool adds = false;
-  /// The addend on its way to where the product is added to it.
-  box_copy addend{};
   std::int64_t scratch = 0;
   std::int64_t element_bytes = 0;
   std::int64_t results = 0;
@@ -129,18 +128,17 @@ inline void batch_offsets(const gemm_group& batch, int array, indexed_vector<std
   return g;
 }
 
-/// The copy between an array and a packed one with dims batch, rows, columns, or the result.
+/// The copy between an array and a packed one with dims batch, rows, columns.
 [[gnu::cold]] inline box_copy pack_of(const gemm_group& batch, const gemm_group& rows, const gemm_group& columns,
-                                      int array, bool unpack, bool to_result = false) {
+                                      int array, bool unpack) {
   shape extents;
-  strides own{}, packed{};
+  strides own{};
   for (const gemm_group* g : {&batch, &rows, &columns})
     for (int d = 0; d < g->rank; ++d) {
       own[extents.rank] = g->stride[array][d];
-      packed[extents.rank] = g->stride[2][d];
       extents[extents.rank++] = g->extent[d];
     }
-  if (!to_result) packed = strides_of(extents);
+  const strides packed = strides_of(extents);
   return unpack ? make_copy(extents, packed, 0, own, 0) : make_copy(extents, own, 0, packed, 0);
 }
 
@@ -148,9 +146,8 @@ inline void batch_offsets(const gemm_group& batch, int array, indexed_vector<std
 
 /// Decides how a product is computed. Operands that are no matrices in memory are packed, the result unpacked.
 [[gnu::cold]] inline bound_gemm bind_gemm(const gemm_group& batch, gemm_group m, gemm_group n, const gemm_group& k,
-                                          std::int64_t element_bytes, bool adds = false) {
+                                          std::int64_t element_bytes) {
   bound_gemm g;
-  g.adds = adds;
   g.element_bytes = element_bytes;
   g.results = batch.size() * m.size() * n.size();
   g.small = detail::bind_small_gemm(batch, m, n, k);
@@ -200,7 +197,6 @@ inline void batch_offsets(const gemm_group& batch, int array, indexed_vector<std
     o.scratch_at = g.scratch;
     g.scratch += aligned(o.copy.elements * element_bytes);
   }
-  if (adds) g.addend = detail::pack_of(batch, m, n, 3, false, !c.packed);
   return g;
 }
 
@@ -254,10 +250,10 @@ void multiply(const bound_gemm& g, const void* left, const void* right, void* re
 }
 
 /// All batches, around the copies of what is packed.
-inline void run_gemm_with(const bound_gemm& g, const void* left, const void* right, const void* addend, void* result,
-                          char* scratch, void (*one)(const bound_gemm&, const void*, const void*, void*)) {
+inline void run_gemm_with(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch,
+                          void (*one)(const bound_gemm&, const void*, const void*, void*)) {
   if (g.results == 0) return;
-  if (g.k == 0 && !g.adds) return zero_bytes(result, g.results * g.element_bytes);
+  if (g.k == 0 && g.beta == 0) return zero_bytes(result, g.results * g.element_bytes);
   const auto& [a, b, c] = g.array;
   const auto packed = [&](const bound_gemm::operand& o, const void* from) -> const char* {
     if (!o.packed) return as<char>(from);
@@ -267,7 +263,6 @@ inline void run_gemm_with(const bound_gemm& g, const void* left, const void* rig
   const char* const a_at = packed(a, g.swapped ? right : left);
   const char* const b_at = packed(b, g.swapped ? left : right);
   char* const c_at = c.packed ? scratch + c.scratch_at : as<char>(result);
-  if (g.adds && (c.packed || addend != result)) copy_box(g.addend, addend, c_at, g.element_bytes);
   for (std::size_t i = 0; i < c.offset.size(); ++i)
     one(g, a_at + a.offset[i] * g.element_bytes, b_at + b.offset[i] * g.element_bytes,
         c_at + c.offset[i] * g.element_bytes);
@@ -276,19 +271,18 @@ inline void run_gemm_with(const bound_gemm& g, const void* left, const void* rig
 
 } // namespace detail
 
-/// Runs a product; of k = 0 it is zeros. The result may lie where the addend does.
+/// Runs a product; of k = 0 it is zeros.
 template <class T>
   requires(std::is_same_v<T, computed<T>>)
-void run_gemm(const bound_gemm& g, const void* left, const void* right, const void* addend, void* result,
-              char* scratch) {
+void run_gemm(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch) {
   if (g.small.chosen()) return run_small_gemm<T>(g.small, left, right, result);
-  detail::run_gemm_with(g, left, right, addend, result, scratch, &detail::multiply<T>);
+  detail::run_gemm_with(g, left, right, result, scratch, &detail::multiply<T>);
 }
 
 /// A product of 16-bit numbers: all three arrays in float, where the library adds up.
 template <class T>
   requires(!std::is_same_v<T, computed<T>>)
-void run_gemm(const bound_gemm& g, const void* left, const void* right, const void*, void* result, char* scratch) {
+void run_gemm(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch) {
   using F = computed<T>;
   F* wide[3] = {};
   for (int x = 0; x < 3; ++x) {
@@ -298,7 +292,7 @@ void run_gemm(const bound_gemm& g, const void* left, const void* right, const vo
   const std::int64_t a = g.elements(0), b = g.elements(1), c = g.elements(2);
   convert_elements(as<T>(left), wide[0], a);
   convert_elements(as<T>(right), wide[1], b);
-  run_gemm<F>(g, wide[0], wide[1], nullptr, wide[2], scratch);
+  run_gemm<F>(g, wide[0], wide[1], wide[2], scratch);
   convert_elements(wide[2], as<T>(result), c);
 }
 

@@ -14,15 +14,12 @@ template <class = void>
 class gemm_step : public bound_step {
  public:
   /// Runs a product of some element type.
-  using runner = void (*)(const bound_gemm&, const void* left, const void* right, const void* addend, void* result,
-                          char* scratch);
+  using runner = void (*)(const bound_gemm&, const void* left, const void* right, void* result, char* scratch);
 
-  [[gnu::cold]] gemm_step(const binder& b, const step& s, runner run, const buffer* added = nullptr)
-      : step_(s), run_(run) {
+  [[gnu::cold]] gemm_step(const binder& b, const step& s, runner run) : step_(s), run_(run) {
     const gemm_dims dims = as_gemm(s);
-    const buffer* const arrays[4] = {&b.operand(s, 0), &b.operand(s, 1), &b.result(s),
-                                     added == nullptr ? &b.result(s) : added};
-    for (int x = 0; x < 4; ++x) {
+    const buffer* const arrays[3] = {&b.operand(s, 0), &b.operand(s, 1), &b.result(s)};
+    for (int x = 0; x < 3; ++x) {
       extents_[x] = b.local(*arrays[x]);
       address_[x] = b.addresses(*arrays[x]);
     }
@@ -32,27 +29,25 @@ class gemm_step : public bound_step {
       return g;
     };
     const element stored = b.result(s).type.element, computed = accumulator_of(stored);
-    gemm_ = bind_gemm(group(dims.batch), group(dims.m), group(dims.n), group(dims.k), size_of(computed),
-                      added != nullptr);
+    gemm_ = bind_gemm(group(dims.batch), group(dims.m), group(dims.n), group(dims.k), size_of(computed));
     bytes_ = gemm_.scratch;
     for (int x = 0; x < 3 && computed != stored; ++x) bytes_ += gemm_.widened(x);
   }
   comm::scratch_bytes shared_bytes() const override { return {bytes_, 0}; }
-  void run(run_state& r) override { add_to(nullptr, r); }
+  void run(run_state& r) override {
+    run_(gemm_, r.at[step_.in[0]], r.at[step_.in[1]], r.at[step_.out], r.scratch.memory);
+  }
   /// What it computes if it is many small products.
   const small_gemm& small() const { return gemm_.small; }
 
  protected:
-  void add_to(const void* addend, run_state& r) const {
-    run_(gemm_, r.at[step_.in[0]], r.at[step_.in[1]], addend, r.at[step_.out], r.scratch.memory);
-  }
   bound_gemm gemm_{};
 
  private:
   /// Adds a dim to a group. All arrays that have it must agree on its extent.
-  [[gnu::cold]] void append(gemm_group& g, const binder& b, const buffer* const (&arrays)[4], dim_id d) const {
-    std::int64_t extent = -1, stride[4] = {};
-    for (int x = 0; x < 4; ++x) {
+  [[gnu::cold]] void append(gemm_group& g, const binder& b, const buffer* const (&arrays)[3], dim_id d) const {
+    std::int64_t extent = -1, stride[3] = {};
+    for (int x = 0; x < 3; ++x) {
       const int position = arrays[x]->type.find(d);
       if (position < 0) continue;
       const std::int64_t own = extents_[x][position];
@@ -61,13 +56,13 @@ class gemm_step : public bound_step {
       extent = own;
       stride[x] = stride_along(*arrays[x], address_[x], d);
     }
-    g.append(extent, stride);
+    g.append(extent, stride[0], stride[1], stride[2]);
   }
 
   const step& step_;
   runner run_;
-  shape extents_[4]{};
-  addressing address_[4]{};
+  shape extents_[3]{};
+  addressing address_[3]{};
   std::int64_t bytes_ = 0;
 };
 
@@ -76,12 +71,26 @@ template <class = void>
 class scaled_gemm_step final : public gemm_step<> {
  public:
   [[gnu::cold]] scaled_gemm_step(const binder& b, const step& s, runner run)
-      : gemm_step(b, s, run, detail::added_by(b, s)), scaling_(b, s) {
+      : gemm_step(b, s, run), scaling_(b, s), out_(s.out) {
     if (!scaling_.reads_numbers()) set_factors({});
+    if (!scaling_.adds()) return;
+    const buffer& to = b.result(s);
+    const strides from = strides_in(b.addresses(b.program.buffers[scaling_.addend()]));
+    addend_ = make_copy(b.local(to), from, 0, strides_in(b.addresses(to)), 0);
+    pack_ = gemm_.array[2].copy;
+    std::swap(pack_.from, pack_.to);
+    std::swap(pack_.from_offset, pack_.to_offset);
   }
   void run(run_state& r) override {
     if (scaling_.reads_numbers()) set_factors(r.at);
-    add_to(scaling_.adds() ? r.at[scaling_.addend()] : nullptr, r);
+    if (scaling_.adds()) {
+      void *const to = r.at[out_], *const addend = r.at[scaling_.addend()];
+      if (addend != to) copy_box(addend_, addend, to, gemm_.element_bytes);
+      // The library adds to what is packed.
+      if (const auto& c = gemm_.array[2]; c.packed)
+        copy_box(pack_, to, as<char>(r.scratch.memory) + c.scratch_at, gemm_.element_bytes);
+    }
+    gemm_step::run(r);
   }
 
  private:
@@ -91,6 +100,8 @@ class scaled_gemm_step final : public gemm_step<> {
   }
 
   detail::scaling scaling_;
+  std::size_t out_;
+  box_copy addend_{}, pack_{};
 };
 
 namespace detail {

@@ -5,8 +5,6 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/buffers.hpp>
 
-#include <algorithm>
-
 namespace cleave::inline v0::lowering {
 
 /// What an entry of an expression is: a number, or a sum of multiples of the product, of the addend, or of both.
@@ -62,23 +60,21 @@ constexpr bool touches(const emitted& e, const step& s, std::size_t memory) {
   return writes(s) && e.memory[s.out] == memory;
 }
 /// By memory: how many steps touch it, and the last one.
-struct memory_use {
-  std::size_t steps = 0, last = 0;
+struct memory_uses {
+  indexed_vector<std::size_t> steps{}, last{};
 };
-constexpr indexed_vector<memory_use> uses_of_memory(const emitted& e) {
-  indexed_vector<memory_use> uses(e.storages.size(), memory_use{});
-  memory_use* use = uses.data();
+constexpr memory_uses uses_of_memory(const emitted& e) {
+  memory_uses uses;
+  uses.steps.assign(e.storages.size(), 0);
+  uses.last.assign(e.storages.size(), 0);
+  std::size_t *const touched = uses.steps.data(), *const last = uses.last.data();
   const std::size_t* memory = e.memory.data();
   const step* steps = e.made.steps.data();
   const std::size_t count = e.made.steps.size();
-  const auto touch = [&](std::size_t m, std::size_t i) {
-    ++use[m].steps;
-    use[m].last = i;
-  };
   for (std::size_t i = 0; i < count; ++i) {
     const step& s = steps[i];
-    for (std::size_t k = 0; k < s.in.count; ++k) touch(memory[s.in.items[k]], i);
-    if (writes(s)) touch(memory[s.out], i);
+    for (std::size_t k = 0; k < s.in.count; ++k) ++touched[memory[s.in.items[k]]], last[memory[s.in.items[k]]] = i;
+    if (writes(s)) ++touched[memory[s.out]], last[memory[s.out]] = i;
   }
   return uses;
 }
@@ -100,8 +96,8 @@ constexpr bool may_run_earlier(const emitted& e, std::size_t i, std::size_t j) {
 /// Whether the product `i` may run where the map `j` does: its operands are still there, and would be anyway.
 constexpr bool may_run_later(const emitted& e, std::size_t i, std::size_t j) {
   const indexed_vector<step>& steps = e.made.steps;
-  for (const std::uint16_t b : {steps[i].in[0], steps[i].in[1]}) {
-    const std::size_t memory = e.memory[b];
+  for (std::size_t operand = 0; operand < 2; ++operand) {
+    const std::size_t memory = e.memory[steps[i].in[operand]];
     bool kept = e.storages[memory].role != role::workspace;
     for (std::size_t k = i + 1; k < steps.size(); ++k) {
       if (k < j && writes(steps[k]) && e.memory[steps[k].out] == memory) return false;
@@ -137,15 +133,15 @@ constexpr void merge_scaling(emitted& e, std::size_t i, std::size_t j, bool earl
 }
 
 /// The map that alone reads the product `i`, if it does nothing but scale it; `none` if there is none.
-constexpr std::size_t scaling_of(const emitted& e, const memory_use* uses, std::size_t i) {
+constexpr std::size_t scaling_of(const emitted& e, const memory_uses& uses, std::size_t i) {
   const step& g = e.made.steps[i];
   if (g.batch.rank > 0 || g.ops > 0) return none;
   const buffer& product = e.made.buffers[g.out];
   const std::size_t own = e.memory[g.out];
   const bool of_library = product.type.element == element::f32 || product.type.element == element::f64;
   if (!of_library || product.type.rank == 0 || e.storages[own].role != role::workspace) return none;
-  const std::size_t j = uses[own].last;
-  if (uses[own].steps != 2 || j <= i) return none;
+  const std::size_t j = uses.last[own];
+  if (uses.steps[own] != 2 || j <= i) return none;
   const step& m = e.made.steps[j];
   if (m.kind != step_kind::map || m.in_loop != g.in_loop || !scales_product(e.made, m, g.out)) return none;
   const std::size_t target = e.memory[m.out];
@@ -161,21 +157,21 @@ constexpr void scale_products(emitted& e) {
   bool any = false;
   for (std::size_t i = 0; i < count; ++i) any = any || all[i].kind == step_kind::gemm;
   if (!any) return;
-  const indexed_vector<memory_use> uses = uses_of_memory(e);
+  const memory_uses uses = uses_of_memory(e);
   std::size_t first_gone = count;
   for (std::size_t i = 0; i < count; ++i) {
     if (all[i].kind != step_kind::gemm) continue;
-    const std::size_t j = scaling_of(e, uses.data(), i);
+    const std::size_t j = scaling_of(e, uses, i);
     if (j == none) continue;
     const bool earlier = may_run_earlier(e, i, j);
     if (!earlier && !may_run_later(e, i, j)) continue;
     merge_scaling(e, i, j, earlier);
-    first_gone = std::min(first_gone, earlier ? j : i);
+    if (const std::size_t gone = earlier ? j : i; gone < first_gone) first_gone = gone;
   }
   std::size_t kept = first_gone;
   for (std::size_t i = first_gone; i < count; ++i)
     if (all[i].kind != step_kind::wait) steps[kept++] = steps[i];
-  steps.resize(kept);
+  while (steps.size() > kept) steps.pop_back();
 }
 
 } // namespace cleave::inline v0::lowering
