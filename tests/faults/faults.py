@@ -267,7 +267,7 @@ f = "plan/price.hpp"
 expression(f, "n > largest", "true", "unit:Prices.*")
 expression(f, "step_iterations(p, s, at) * step_cost(p, s, at).messages", "step_cost(p, s, at).messages", "unit:Prices.*")
 expression(f, "step_iterations(p, s, at) * step_bytes(p, s, at)", "step_bytes(p, s, at)", "unit:*")
-expression(f, "step_iterations(p, s, at) * most_flops(placed(p, s), at)", "most_flops(placed(p, s), at)", "unit:Prices.*")
+expression(f, "step_iterations(p, s, at) * most_flops.call(placed(p, s), at)", "most_flops.call(placed(p, s), at)", "unit:Prices.*")
 expression(f, "b.form == form::view || b.form == form::slice", "false", "unit:Prices.*")
 
 # Graphs.
