@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 // Stencils on real grids beside ordinary loops over a padded array: equal bit for bit, whatever the shards, the
@@ -345,6 +346,54 @@ TEST(stencil, second_order_against_solutions) {
   expect_second_order<domain::cells>(g);
   expect_second_order<domain::points>(g);
   expect_second_order<domain::cold>(g);
+}
+
+inline constexpr cleave::dim<"part", 3> part;
+using Parts = cleave::tensor<double, mesh(part, row / ay, col / ax)>;
+constexpr auto around = [](auto u) {
+  auto v = stencil::star<1>(u, along(row, stencil::periodic), along(col, stencil::wall));
+  return v(-1, 0) + v(1, 0) + v(0, -1) + v(0, 1) - 4 * v(0, 0);
+};
+constexpr cleave::function each_alone([](auto u, auto v, auto w) {
+  return std::tuple(around(u), around(v), around(w));
+});
+constexpr cleave::function all_at_once([](auto u, auto v, auto w) { return around(stack(part, u, v, w)); });
+constexpr auto alone_plan = cleave::plan<std::tuple<Plane, Plane, Plane>(Plane, Plane, Plane)>(each_alone);
+constexpr auto at_once_plan = cleave::plan<Parts(Plane, Plane, Plane)>(all_at_once);
+static_assert(alone_plan.collectives() == 3 && at_once_plan.collectives() == 1);
+
+// Stacked fields have one message for each neighbour, with the bytes of all.
+TEST(stencil, stacked_fields_share_messages) {
+  const support::only_mpi alone;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const std::int64_t rows = 4 * g.size(ay), cols = 5 * g.size(ax);
+    Plane u(g, {rows, cols}), v(g, {rows, cols}), w(g, {rows, cols}), u2(g, {rows, cols}), v2(g, {rows, cols}),
+        w2(g, {rows, cols});
+    Parts all(g, {3, rows, cols});
+    const auto wave = [](double by) {
+      return [by](const auto& at) { return std::sin(by + static_cast<double>(3 * at[0] + 7 * at[1])); };
+    };
+    u.fill_by(wave(0));
+    v.fill_by(wave(1));
+    w.fill_by(wave(2));
+    each_alone(u, v, w).into(u2, v2, w2);
+    all = all_at_once(u, v, w);
+    support::reset_charges();
+    each_alone(u, v, w).into(u2, v2, w2);
+    const std::int64_t messages = support::sent_messages(), bytes = support::charged_bytes();
+    support::reset_charges();
+    all = all_at_once(u, v, w);
+    // The neighbours of this device: a ring of rows, and columns between walls.
+    const std::int64_t y = g.size(ay), x = g.size(ax), q = support::rank() % x;
+    const std::int64_t neighbours = std::min<std::int64_t>(y - 1, 2) + (q > 0 ? 1 : 0) + (q + 1 < x ? 1 : 0);
+    EXPECT_EQ(support::sent_messages(), neighbours);
+    EXPECT_EQ(messages, 3 * neighbours);
+    EXPECT_EQ(support::charged_bytes(), bytes);
+    const auto got = all.to_global();
+    std::size_t e = 0;
+    for (const Plane* one : {&u2, &v2, &w2})
+      for (const double want : one->to_global()) EXPECT_EQ(got[e++], want);
+  }
 }
 
 } // namespace
