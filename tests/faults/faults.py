@@ -320,7 +320,7 @@ expression(f, "where_[d][a] == 0", "true")
 expression(f, "agree_on(where_[source], where_[d], to_.where.unreduced())", "true")
 expression(f, "have_[group[k]] != have_[group[0]]", "false", "unit:Simulate.*")
 f = "program/verify.hpp"
-expression(f, "m.memory[s.in.items[k]] == target && !works_in_place(s)", "false", "unit:Verify.*")
+expression(f, "m.memory[s.in.items[k]] == target && !works_in_place(s, k)", "false", "unit:Verify.*")
 statement(f, "for (std::size_t k = 0; k < exchange.in.count; ++k)\n      if (target == m.memory[exchange.in.items[k]]) return false;", "", "unit:Verify.*")
 # Changes nothing: where the exchange is waited for it finds something written.
 expression(f, "target == m.memory[exchange.out]", "false", "unit:Verify.*")
@@ -416,7 +416,7 @@ expression(f, "last >= 0 && c.from[last] == from[i] * extents[i] && c.to[last] =
 statement(f, "to -= c.to[i] * c.extent[i] * size;", "", "mpi:*")
 f = "kernels/gemm.hpp"
 expression(f, "s[i] != s[i + 1] * extent[i + 1]", "false", "mpi:*")
-statement(f, "if (g.k == 0) return zero_bytes(result, g.results * g.element_bytes);", "", "mpi:*")
+statement(f, "if (g.k == 0 && g.beta == 0) return zero_bytes(result, g.results * g.element_bytes);", "", "mpi:*")
 statement(f, "next += rows[x]->size() * columns[x]->size();", "", "mpi:*")
 f = "execute/arguments.hpp"
 expression(f, "from < to + written && to < from + read && !(h.same_place_is_safe && from == to)", "false", "mpi:*")
