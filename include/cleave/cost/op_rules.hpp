@@ -78,8 +78,8 @@ enum node_trait : std::uint32_t {
 inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if_whole;
 } // namespace planner
 
-/// All that the passes ask of a class of operations: one file for each class, in rules/. A function that is not given means
-/// that the class has nothing to say.
+/// All that the passes ask of a class of operations: one file for each class, in rules/. A function that is not given
+/// means that the class has nothing to say.
 struct op_rules {
   op_class what{};
   /// Records what the cotangent of a node's result gives to its operands; null: nothing flows, or, in a loop, by

@@ -100,8 +100,8 @@ inline void unlock(hid_t access) {
 #endif
 }
 
-/// Makes sure that a file may grow: HDF5 does not recover where a write fails. It cuts off what it does not use. A fresh
-/// file is made empty; another one stays as it is if it cannot grow.
+/// Makes sure that a file may grow: HDF5 does not recover where a write fails. It cuts off what it does not use. A
+/// fresh file is made empty; another one stays as it is if it cannot grow.
 [[gnu::cold]] inline void reserve(const std::string& path, std::int64_t bytes, bool fresh) {
   const auto refuse = [&](int code) { raise<file_error>(wording::file_not_written(path, std::strerror(code))); };
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (fresh ? O_CREAT | O_TRUNC : 0), 0666);

@@ -29,7 +29,8 @@ auto view_of(T* at, std::int64_t rows, std::int64_t columns, std::int64_t leadin
 
 } // namespace detail
 
-/// c[m, n] = alpha * a[m, k] * b[k, n] + beta * c[m, n], none of the extents 0. Of a single column b and c must be contiguous.
+/// c[m, n] = alpha * a[m, k] * b[k, n] + beta * c[m, n], none of the extents 0. Of a single column b and c must be
+/// contiguous.
 template <class T>
 void kokkos_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref& a, const matrix_ref& b, T* c,
                  std::int64_t leading, const T& alpha = T(1), const T& beta = T(0)) {

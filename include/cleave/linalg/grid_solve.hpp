@@ -221,8 +221,8 @@ struct grid_solve_kernel {
 /// it is the other way round. Elements: float, double. Layouts: l is resharded to the given layout, and b to
 /// (row / y, side / x); the result has (col / y, side / x). Inside, the matrix and the rows of b are moved to a
 /// block-cyclic distribution with blocks of `Block` indices, so that the devices have equal work to the end.
-/// Communication: that; and for each block, its panel of the matrix is broadcast along x, and its unknowns are broadcast
-/// along y. For the transpose they are reduced along y.
+/// Communication: that; and for each block, its panel of the matrix is broadcast along x, and its unknowns are
+/// broadcast along y. For the transpose they are reduced along y.
 ///
 /// Reads the lower half of l. A zero on the diagonal gives infinities or NaN. Workspace: up to four times the shards,
 /// and a panel. There is no derivative. Faults: no_function_for_element, element_types_differ, dim_missing,

@@ -93,8 +93,8 @@ constexpr std::int64_t received_for_summa(const shape& a, const shape& b, std::i
 }
 
 /// The product of the shards of two matrices. `a` is sharded by rows over RowAxis and by columns over ColAxis, `b` and
-/// the result likewise. Each layer computes the products of its part of the inner dim. `Bytes` bounds the workspace, and
-/// an element has `Size` bytes.
+/// the result likewise. Each layer computes the products of its part of the inner dim. `Bytes` bounds the workspace,
+/// and an element has `Size` bytes.
 template <std::int64_t Bytes, std::int64_t Size, MeshAxis RowAxis, MeshAxis ColAxis, int RowNumber, int ColNumber,
           class Layers = one_layer>
 struct summa_kernel {
@@ -260,9 +260,9 @@ constexpr value summa(operand a, operand b, const Inner&,
 CLEAVE_LIFT_TEMPLATE(summa, std::int64_t Bytes, Bytes)
 
 /// The product of two matrices over a mesh of three axes in at most `Bytes` of workspace on each device, which moves
-/// less where there is memory for several copies of the operands: `product_25d<1 << 20>(a, b, inner, mesh(row / y, col /
-/// x), z)` is dot(a, b, inner). The devices along z are layers. Each layer has a copy of both operands, and computes the
-/// products of its part of the inner dim as `summa` does.
+/// less where there is memory for several copies of the operands:
+/// `product_25d<1 << 20>(a, b, inner, mesh(row / y, col / x), z)` is dot(a, b, inner). The devices along z are layers.
+/// Each layer has a copy of both operands, and computes the products of its part of the inner dim as `summa` does.
 ///
 /// Shapes, elements, gradient and faults: as for `summa`. Layouts: a is resharded to (row / y, inner / x), b to
 /// (inner / y, col / x), both replicated over z; the result has the given layout and is unreduced over z, until the

@@ -35,8 +35,8 @@ constexpr bool rules_in_order() {
 static_assert(rules_in_order());
 } // namespace detail
 
-/// What a step costs, by the rules of the class that becomes its kind of step; a move or a mark has none. By themselves,
-/// so that a program that prints a price does not compile all rules.
+/// What a step costs, by the rules of the class that becomes its kind of step; a move or a mark has none. By
+/// themselves, so that a program that prints a price does not compile all rules.
 struct step_pricing {
   optional_function<cost(const placed_op&, const sizes&)> moves{};
   optional_function<std::int64_t(const placed_op&, const sizes&)> most_flops{};

@@ -157,8 +157,8 @@ class slab_gathering {
 /// is thrown on that rank after the last slab, so that the others do not wait.
 ///
 /// Collective over the communicator of the grid; ranks that are not devices call it too. Communication: for each slab
-/// one message from each shard that has rows of it; a partial tensor also needs one all-reduce. Throws mesh_error on all
-/// ranks if there is no such rank, and shape_error if an extent other than the first is larger than an int.
+/// one message from each shard that has rows of it; a partial tensor also needs one all-reduce. Throws mesh_error on
+/// all ranks if there is no such rank, and shape_error if an extent other than the first is larger than an int.
 template <class T, auto Layout, class F>
   requires(tensor<T, Layout>::rank > 0)
 void gather_slabs(const tensor<T, Layout>& x, int rank, std::int64_t most_bytes, F&& take) {

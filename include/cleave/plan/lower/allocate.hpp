@@ -71,8 +71,9 @@ struct slots {
   constexpr std::size_t size() const { return bytes.size(); }
 };
 
-/// The slot of an operand that a map, or a product as what it adds, reads for the last time and may write over, since element i of the result needs
-/// element i of it alone; `none` where there is no such operand. Memory that was just read is in the cache.
+/// The slot of an operand that a map, or a product as what it adds, reads for the last time and may write over, since
+/// element i of the result needs element i of it alone; `none` where there is no such operand. Memory that was just
+/// read is in the cache.
 constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifetime>& lives, std::size_t i) {
   const step& s = e.made.steps[i];
   if (s.kind != step_kind::map && !is_scaled(s)) return none;
