@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/linalg/blas.hpp>
 #include <cleave/linalg/recorded.hpp>
@@ -203,7 +204,7 @@ void run_factor(const shard& a, const shard& l, dim_ref rows, dim_ref columns) {
   if constexpr (on_host) launch("cholesky", matrices, factor_each<T>{m, to});
   else
     Kokkos::parallel_for("cholesky",
-                         Kokkos::TeamPolicy<execution_space>(execution_instance(), blas_int(matrices), Kokkos::AUTO),
+                         Kokkos::TeamPolicy<execution_space>(execution_instance(), as_int(matrices), Kokkos::AUTO),
                          factor_in_teams<T>{m, to});
 }
 
