@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/error.hpp>
-#include <cleave/layout/layout.hpp>
+#include <cleave/layout/blocks.hpp>
 #include <cleave/type/element.hpp>
 
 #include <hdf5.h>

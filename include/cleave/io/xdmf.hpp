@@ -4,7 +4,7 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/error.hpp>
-#include <cleave/layout/layout.hpp>
+#include <cleave/layout/blocks.hpp>
 #include <cleave/type/element.hpp>
 
 #include <algorithm>
