@@ -67,7 +67,8 @@ template <class T>
 T value(std::int64_t place, int step) {
   const auto n = static_cast<T>(place * 7 + step * 1000 - 11);
   if constexpr (std::is_floating_point_v<T>) return n / 3;
-  else return std::is_same_v<T, std::int64_t> ? n * (std::int64_t{1} << 40) : n;
+  else if constexpr (std::is_same_v<T, std::int64_t>) return n * (std::int64_t{1} << 40);
+  else return n;
 }
 template <class Tensor>
 Tensor filled(const cleave::grid& g, const typename Tensor::extents_type& extents, int step) {
