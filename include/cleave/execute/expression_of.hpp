@@ -75,10 +75,10 @@ constexpr bool folds_inner(const program_view& p, std::size_t i) {
 /// The function of a user's operation for an element type.
 template <class T>
 constexpr auto function_of(const user_entry& e) {
-  if constexpr (std::is_same_v<T, double>) return e.f64;
-  else if constexpr (std::is_same_v<T, float>) return e.f32;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return e.i64;
-  else return e.i32;
+  if constexpr (std::is_same_v<T, double>) return e.f64.call;
+  else if constexpr (std::is_same_v<T, float>) return e.f32.call;
+  else if constexpr (std::is_same_v<T, std::int64_t>) return e.i64.call;
+  else return e.i32.call;
 }
 
 constexpr int byte_of(std::uint64_t word, int i) { return as_int(word >> 8 * i & 0xff); }

@@ -129,7 +129,9 @@ inline constexpr op_columns columns_of_ops = [] {
 }();
 } // namespace detail
 constexpr std::string_view name_of(op code) { return detail::columns_of_ops.name[static_cast<std::size_t>(code)]; }
-constexpr std::string_view name_of(const node& n) { return n.user != nullptr ? n.user->name : name_of(n.code); }
+/// Whether nodes of this code have an entry of the user.
+constexpr bool is_of_user(op code) { return code == op::user || code == op::call; }
+constexpr std::string_view name_of(const node& n) { return is_of_user(n.code) ? n.user->name : name_of(n.code); }
 constexpr op_class class_of(op code) { return detail::columns_of_ops.what[static_cast<std::size_t>(code)]; }
 constexpr int arity_of(op code) { return detail::columns_of_ops.arity[static_cast<std::size_t>(code)]; }
 /// Which operands may be partial sums of such elements, of those that are (bit set). 0: none may.

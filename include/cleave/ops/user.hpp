@@ -4,6 +4,7 @@
 
 #include <cleave/base/function.hpp>
 #include <cleave/base/indexed_span.hpp>
+#include <cleave/base/optional_function.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/layout/spec.hpp>
@@ -60,19 +61,19 @@ struct user_entry {
   bool differentiable = false;
   /// Elementwise: how many operands, and the function by element type; null where it has none.
   std::uint8_t arity = 0;
-  double (*f64)(double, double, double) = nullptr;
-  float (*f32)(float, float, float) = nullptr;
-  std::int32_t (*i32)(std::int32_t, std::int32_t, std::int32_t) = nullptr;
-  std::int64_t (*i64)(std::int64_t, std::int64_t, std::int64_t) = nullptr;
+  optional_function<double(double, double, double)> f64{};
+  optional_function<float(float, float, float)> f32{};
+  optional_function<std::int32_t(std::int32_t, std::int32_t, std::int32_t)> i32{};
+  optional_function<std::int64_t(std::int64_t, std::int64_t, std::int64_t)> i64{};
   /// On shards: the kernel, its meaning on doubles (null: the evaluator and the simulator cannot run it), and the bytes
   /// that it moves on the busiest device, from the largest local extents of its operands and its result and from their
   /// whole extents.
   void (*on_shards)(const local_context&, std::span<const shard>, const shard&) = nullptr;
   void (*reference)(std::span<const reference_shard>, const reference_shard&) = nullptr;
-  std::int64_t (*bytes)(indexed_span<const shape>, indexed_span<const shape>, const axis_sizes&) = nullptr;
+  optional_function<std::int64_t(indexed_span<const shape>, indexed_span<const shape>, const axis_sizes&)> bytes{};
   /// On shards: the floating-point operations of all devices, from the whole extents of its operands and its result and
   /// from the result's dims. Null: the planner may repeat the work.
-  double (*flops)(indexed_span<const shape>, const shard_dims&) = nullptr;
+  optional_function<double(indexed_span<const shape>, const shard_dims&)> flops{};
   /// On shards: the bytes of scratch memory that the kernel needs on this device, from the local extents of its
   /// operands and its result. Null: none.
   std::int64_t (*workspace)(indexed_span<const shape>) = nullptr;
@@ -81,12 +82,12 @@ struct user_entry {
 
   constexpr bool takes(element e) const {
     switch (e) {
-      case element::f64: return f64 != nullptr;
+      case element::f64: return f64.given;
       case element::f32:
       case element::bf16:
-      case element::f16: return f32 != nullptr;
-      case element::i32: return i32 != nullptr;
-      case element::i64: return i64 != nullptr;
+      case element::f16: return f32.given;
+      case element::i32: return i32.given;
+      case element::i64: return i64.given;
       default: return false;
     }
   }
@@ -120,7 +121,7 @@ constexpr int arity_for() {
   else return 0;
 }
 template <class Op, class T>
-constexpr auto function_for() -> T (*)(T, T, T) {
+constexpr optional_function<T(T, T, T)> function_for() {
   if constexpr (arity_for<Op, T>() != 0) return &user_function<Op, T, arity_for<Op, T>()>::apply;
   else return nullptr;
 }

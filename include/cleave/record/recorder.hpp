@@ -174,7 +174,7 @@ class recorder : public graph_writer {
     const bool widens = outer || outer_;
     if (!widens && !broadcasts(n, types, widest, false)) return {this, no_node};
     const int first = is_predicate(code, 0) ? 1 : 0;
-    if (user != nullptr && !user->takes(types[0]->element))
+    if (is_of_user(code) && !user->takes(types[0]->element))
       return fail(fault::no_function_for_element, user->name, where);
     const element type = types[first]->element;
     for (int k = first; k < n.arity; ++k)

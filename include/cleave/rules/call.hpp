@@ -99,15 +99,15 @@ constexpr void offer_calls(const planner::cost_model& m, planner::assignment& a,
 
 /// What the user says that the kernel moves, from the largest shards of its operands and its result.
 constexpr cost moves_of_call(const placed_op& o, const sizes& s) {
-  if (o.user->bytes == nullptr) return {};
+  if (!o.user->bytes.given) return {};
   static_vector<shape, max_arity + 1> shards, whole;
   for (int k = 0; k <= o.arity; ++k) {
     const auto& x = k < o.arity ? o.in[k] : o.out;
     whole.push_back(shape_of(*x.type, s));
     shards.push_back(largest_shape(whole.back(), x.where, s.axes));
   }
-  return {o.user->bytes(indexed_span<const shape>(shards.begin(), shards.end()),
-                        indexed_span<const shape>(whole.begin(), whole.end()), s.axes),
+  return {o.user->bytes.call(indexed_span<const shape>(shards.begin(), shards.end()),
+                             indexed_span<const shape>(whole.begin(), whole.end()), s.axes),
           0};
 }
 
@@ -116,10 +116,10 @@ constexpr double flops_of_call(const graph& g, const node& n, const sizes& s) {
   static_vector<shape, max_arity + 1> whole;
   for (int k = 0; k < n.arity; ++k) whole.push_back(shape_of(operand_type(g, n, k), s));
   whole.push_back(shape_of(n.type, s));
-  return n.user->flops(indexed_span<const shape>(whole.begin(), whole.end()), detail::named_dims(n.type, g.dims));
+  return n.user->flops.call(indexed_span<const shape>(whole.begin(), whole.end()), detail::named_dims(n.type, g.dims));
 }
 constexpr std::uint32_t traits_of_call(const node& n) {
-  return n.user->flops == nullptr ? std::uint32_t{0} : std::uint32_t{planner::has_flops};
+  return n.user->flops.given ? std::uint32_t{planner::has_flops} : std::uint32_t{0};
 }
 
 constexpr void emit_call(const node& n, const placed_op& o, step& s) {

@@ -47,9 +47,9 @@ constexpr value recorded_formula(reverse_context& c, const formula& f, std::size
 constexpr void adjoint_of_elementwise(reverse_context& c, std::size_t v, const node& n, value g) {
   for (std::size_t k = 0; k < n.arity; ++k) {
     const std::size_t u = n.in[k];
-    const formula& f = n.user != nullptr ? n.user->derivative[k] : entry_of(n.code).derivative[k];
+    const formula& f = is_of_user(n.code) ? n.user->derivative[k] : entry_of(n.code).derivative[k];
     if (!c.depends(u)) continue;
-    if (n.user != nullptr && !n.user->differentiable) c.refuse_derivative(n);
+    if (is_of_user(n.code) && !n.user->differentiable) c.refuse_derivative(n);
     if (f.empty()) continue;
     value part = recorded_formula(c, f, v, n, g);
     if (!part.ok()) continue;

@@ -127,14 +127,14 @@ inline double applied(op code, element e, double a, double b) { return meaning_o
 
 /// A user's function.
 inline double applied(const user_entry& user, element result, double a, double b, double c) {
-  if (user.f64 != nullptr) return stored(result, user.f64(a, b, c));
-  if (user.f32 != nullptr)
-    return stored(result,
-                  static_cast<double>(user.f32(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))));
+  if (user.f64.given) return stored(result, user.f64.call(a, b, c));
+  if (user.f32.given)
+    return stored(result, static_cast<double>(
+                              user.f32.call(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))));
   const auto whole = [](double x) { return static_cast<std::int64_t>(x); };
-  if (user.i64 != nullptr) return static_cast<double>(user.i64(whole(a), whole(b), whole(c)));
+  if (user.i64.given) return static_cast<double>(user.i64.call(whole(a), whole(b), whole(c)));
   return static_cast<double>(
-      user.i32(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c)));
+      user.i32.call(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c)));
 }
 /// A user's kernel on shards of doubles.
 inline void run_reference(const user_entry& user, indexed_span<const reference_shard> in, const reference_shard& out) {

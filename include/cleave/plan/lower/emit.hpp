@@ -58,7 +58,7 @@ constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size
     if (is_alias(t.code)) return express(e, s, known, v.in[0], false);
     for (std::size_t k = 0; k < v.arity; ++k) t.in[k] = express(e, s, known, v.in[k], false);
     // A user's function takes three numbers, whatever it needs.
-    for (std::size_t k = v.arity; k < t.in.size() && n.user != nullptr; ++k) t.in[k] = t.in[0];
+    for (std::size_t k = v.arity; k < t.in.size() && is_of_user(n.code); ++k) t.in[k] = t.in[0];
   }
   const std::size_t entry = s.ops;
   append_op(e, s, t);

@@ -149,7 +149,7 @@ constexpr void add_remaking(const assigned_graph& in, const partitioned& p, cons
     case op::normal: r.allowed = false; break;
     default: break;
   }
-  r.allowed = r.allowed && is_elementwise(n.code) && n.user == nullptr && ++r.ops <= most_remade_ops;
+  r.allowed = r.allowed && is_elementwise(n.code) && !is_of_user(n.code) && ++r.ops <= most_remade_ops;
   for (std::size_t k = 0; k < v.arity && r.allowed; ++k) {
     const std::size_t from = v.in[k];
     const partitioned_value& operand = p.values[from];
