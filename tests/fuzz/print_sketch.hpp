@@ -16,8 +16,8 @@ inline std::string joined(const std::vector<std::string>& all) {
   for (const std::string& each : all) text += (text.empty() ? "" : ", ") + each;
   return text;
 }
-inline std::string quarters(std::int64_t n) {
-  std::string text = std::to_string(static_cast<double>(n) / 4);
+inline std::string number(double n) {
+  std::string text = std::to_string(n);
   text.erase(text.find_last_not_of('0') + 1);
   return text + (text.back() == '.' ? "0" : "");
 }
@@ -48,7 +48,7 @@ inline std::string tensor(element e, const written_layout& w) {
 }
 
 /// The text of an operation, with its operands filled in.
-inline std::string filled(const step_line& line) {
+inline std::string filled(const step_line& line, const recorded& r) {
   constexpr const char* borders[] = {"zero", "periodic", "edge", "reflect"};
   constexpr const char* orders[] = {"forward", "forward_exclusive", "backward", "backward_exclusive"};
   static_assert(static_cast<int>(border::zero) == 0 && static_cast<int>(border::periodic) == 1);
@@ -73,8 +73,10 @@ inline std::string filled(const step_line& line) {
       if (c == '$') out += "v" + std::to_string(line.in[k]);
       else if (c == '%') out += dim_names[line.dims[k]];
       else if (c == '#') out += line.numbers[k] == to_the_end ? "cleave::to_the_end" : std::to_string(line.numbers[k]);
-      else if (c == '&') out += quarters(line.numbers[k]);
-      else if (c == '?') out += std::string("cleave::border::") + borders[line.numbers[k]];
+      else if (c == '&') {
+        const value beside = r.made[static_cast<std::size_t>(line.in[0])];
+        out += number(number_beside(r.in->at(beside).type.element, line.numbers[k]));
+      } else if (c == '?') out += std::string("cleave::border::") + borders[line.numbers[k]];
       else out += std::string("cleave::running::") + orders[line.numbers[k]];
     } else {
       out += c;
@@ -130,10 +132,10 @@ inline std::string to_cpp(const sketch& s, const std::string& what) {
         which.push_back(std::to_string(parameters.size()));
       parameters.push_back("[[maybe_unused]] auto " + name);
       types.push_back(tensor(line.type, line.where));
-      ranges.push_back("{" + quarters(line.numbers[0]) + ", " + quarters(line.numbers[1]) + ", " +
+      ranges.push_back("{" + number(range_of(line).first) + ", " + number(range_of(line).second) + ", " +
                        (is_floating(line.type) ? "false" : "true") + "}");
     } else {
-      body += "  auto " + name + " = " + filled(line) + ";\n";
+      body += "  auto " + name + " = " + filled(line, r) + ";\n";
     }
   }
   for (std::size_t k = 0; k < r.results.size(); ++k) {

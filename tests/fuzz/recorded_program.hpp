@@ -73,7 +73,7 @@ inline std::optional<json> to_compare(const sketch& s, bool (*tame)(element, std
   if (!stable(g, r.at, in, want)) return std::nullopt;
   json all = to_json(s);
   for (std::size_t d = 0; d < g.dims.size(); ++d) all["extents"][std::string(g.dims[d].name)] = r.at.dims[d];
-  for (const step_line& line : s.steps) all["text"].push_back(line.what == 0 ? "" : printing::filled(line));
+  for (const step_line& line : s.steps) all["text"].push_back(line.what == 0 ? "" : printing::filled(line, r));
   all["results"] = json::array();
   for (const asked_result& a : r.results)
     if (a.step >= 0) {

@@ -13,6 +13,7 @@
 #include <cleave/plan/plan.hpp>
 #include <cleave/simulate/array.hpp>
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,6 +88,11 @@ struct sketch {
 };
 
 /// What an operation of the table records from.
+inline double number_beside(element e, std::int64_t quarters) {
+  const double number = static_cast<double>(quarters) / 4;
+  return has_number(e, number) ? number : std::trunc(number);
+}
+
 struct step_call {
   const sketch& all;
   const step_line& now;
@@ -105,7 +111,8 @@ struct step_call {
     return refs;
   }
   std::int64_t n(std::size_t k = 0) const { return now.numbers[k]; }
-  double real(std::size_t k = 0) const { return static_cast<double>(now.numbers[k]) / 4; }
+  /// A number beside the first operand: quarters, of which integers have the whole part.
+  double real(std::size_t k = 0) const { return number_beside(in.at(x()).type.element, now.numbers[k]); }
   border edge(std::size_t k) const { return static_cast<border>(now.numbers[k]); }
   running order(std::size_t k = 0) const { return static_cast<running>(now.numbers[k]); }
   spec layout_of(const written_layout& w) const {
@@ -215,7 +222,7 @@ inline const table_entry table[] = {
     {"min($0, %*)", "vD", 0, [](const step_call& c) { return c.in.reduce(reduction::min, c.x(), c.list(), source{}); }},
     {"prod($0, %*)", "vD", 0, [](const step_call& c) { return c.in.reduce(reduction::prod, c.x(), c.list(), source{}); }},
     {"maximum(max($0, %0), -8)", "fd", 0, [](const step_call& c) { return maximum(max(c.x(), c.d()), -8); }},
-    {"minimum(min($0, %0), 8)", "vd", 0, [](const step_call& c) { return minimum(min(c.x(), c.d()), 8); }},
+    {"minimum(min($0, %0), 8)", "nd", 0, [](const step_call& c) { return minimum(min(c.x(), c.d()), 8); }},
     {"mean($0, %0)", "fd", 1, [](const step_call& c) { return mean(c.x(), c.d()); }},
     {"mean($0)", "f", 1, [](const step_call& c) { return mean(c.x()); }},
     {"any($0, %0)", "vd", 0, [](const step_call& c) { return any(c.x(), c.d()); }},
@@ -285,7 +292,7 @@ inline const table_entry table[] = {
     {"cumulative_sum($0, %0, !0)", "ndR", 3, [](const step_call& c) { return cumulative_sum(c.x(), c.d(), c.order()); }},
     {"cumulative_prod($0, %0, !0)", "ndR", 0, [](const step_call& c) { return cumulative_prod(c.x(), c.d(), c.order()); }},
     {"maximum(cumulative_max($0, %0, !0), -8)", "ndR", 0, [](const step_call& c) { return maximum(cumulative_max(c.x(), c.d(), c.order()), -8); }},
-    {"minimum(cumulative_min($0, %0, !0), 8)", "vdR", 0, [](const step_call& c) { return minimum(cumulative_min(c.x(), c.d(), c.order()), 8); }},
+    {"minimum(cumulative_min($0, %0, !0), 8)", "ndR", 0, [](const step_call& c) { return minimum(cumulative_min(c.x(), c.d(), c.order()), 8); }},
     {"gather($0, %0, $1)", "vid", 3, [](const step_call& c) { return gather(c.x(), c.d(), c.x(1)); }},
     {"scatter_add($0, $1, %0)", "niG", 3, [](const step_call& c) { return scatter_add(c.x(), c.x(1), c.d()); }},
     {"sort($0, %0)", "nd", 1, [](const step_call& c) { return sort(c.x(), c.d()); }},

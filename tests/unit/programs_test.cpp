@@ -152,7 +152,7 @@ class random_program {
       case 1: return pa ? value{} : is_floating(e) ? rounded(a.v) : !a.v;
       case 2:
         if (pa && (in_.at(a.v).pin.combine() != reduction::sum || e == element::boolean)) return {};
-        return pa && coin() ? -a.v : a.v * static_cast<double>(1 + below(2));
+        return pa && coin() ? -a.v : a.v * factor(e);
       case 3:
       case 4: {
         if (pa || pb || !alike) return {};
@@ -168,7 +168,7 @@ class random_program {
       case 6: {
         // A predicate from b, when it has no dim that a lacks.
         if (pa || pb || (sa & sb) != sb || !b.exact) return {};
-        return select(type(b.v) == element::boolean ? b.v : b.v > 0, a.v, a.v * 2);
+        return select(type(b.v) == element::boolean ? b.v : b.v > 0, a.v, a.v * (e == element::boolean ? 1 : 2));
       }
       case 7:
       case 8: {
@@ -218,6 +218,11 @@ class random_program {
         return a.exact || is_floating(to) ? cast(a.v, to) : value{};
       }
     }
+  }
+  /// 1 or 2; bool has no 2.
+  double factor(element e) {
+    const int f = 1 + below(2);
+    return e == element::boolean ? 1 : f;
   }
   bool empty(value v) const {
     for (int d : dims_of(v))

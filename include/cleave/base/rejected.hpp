@@ -193,9 +193,10 @@ struct rejected {
                 "std::, and maximum(x, y) and minimum(x, y) for the larger and the smaller of two");
   static_assert(is_not<Fault, fault::sizes_without_braces>,
                 "cleave: the sizes of a grid are a list, one for each axis; write grid(mesh, comm, {2, 2})");
-  static_assert(is_not<Fault, fault::literal_does_not_fit>,
-                "cleave: the operand beside this number holds integers, which cannot represent it; cast the operand "
-                "first: cast<float>(x) * 0.5f");
+  static_assert(
+      is_not<Fault, fault::literal_does_not_fit>,
+      "cleave: the operand beside this number holds integers or bools, which cannot represent it; cast the operand "
+      "first: cast<float>(x) * 0.5f");
   static_assert(is_not<Fault, fault::not_a_layout>,
                 "cleave: a mesh consists of axes, and a layout of dims with the axes that shard them: "
                 "mesh(batch / data, embed, unreduced(model))");

@@ -64,10 +64,11 @@ constexpr value record_elementwise(op code, const std::array<operand, N>& args, 
   for (std::size_t i = 0; i < N; ++i) {
     values[i] = in->value_of(args[i], name_of(code), is_predicate(code, i) ? element::boolean : type);
     const bool adapts = args[i].from.number && N > 1 && !from_number && !is_predicate(code, i);
-    const element given = values[i].ok() ? in->at(values[i]).type.element : type;
-    if (adapts && is_floating(given) && !is_floating(type) && !is_complex(type))
+    if (!adapts || !values[i].ok()) continue;
+    const element given = in->at(values[i]).type.element;
+    if (is_floating(given) && !is_floating(type) && !is_complex(type))
       return in->fail(fault::literal_does_not_fit, name_of(code), args[i].where);
-    if (adapts && given != type) values[i] = in->elementwise(op::cast, std::array{values[i]}, args[i].where, type);
+    if (given != type) values[i] = in->elementwise(op::cast, std::array{values[i]}, args[i].where, type);
   }
   return in->elementwise(code, values, where, result);
 }

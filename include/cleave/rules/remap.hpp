@@ -16,20 +16,20 @@ namespace cleave::inline v0::detail {
 /// Records remaps of one operand: collects maps, and the dims of the result.
 class remapping {
  public:
-  constexpr remapping(op code, const operand& x) : in_(*x.from.in), code_(code), where_(x.where), args_{x.from} {
-    if (x.from.ok()) type_ = in_.at(x.from).type;
+  constexpr remapping(op code, const operand& x) : in_(x.from.in), code_(code), where_(x.where), args_{x.from} {
+    if (x.from.ok()) type_ = in_->at(x.from).type;
     else failed_ = true;
   }
 
   /// The map of a dim of the operand to one of the result, to be completed; null after a fault.
   constexpr dim_map* along(dim_ref from, dim_ref to) {
     if (failed_) return nullptr;
-    const int f = in_.dim_of(args_[0], from, name_of(code_), where_);
+    const int f = in_->dim_of(args_[0], from, name_of(code_), where_);
     if (f < 0) return fail();
     // One map along each dim: a second one would not know which of the two indices is its own.
     for (const dim_map& m : maps_)
       if (m.from == f) return fail(fault::dim_used_twice, from.name);
-    const int t = in_.dim(to, name_of(code_), where_);
+    const int t = in_->dim(to, name_of(code_), where_);
     if (t < 0) return fail();
     if (f != t && type_.has(t)) return fail(fault::dim_used_twice, to.name);
     type_.dims[type_.find(f)] = narrowed(t);
@@ -40,7 +40,7 @@ class remapping {
     return &maps_.back();
   }
   constexpr dim_map* fail(fault what, std::string_view dim) {
-    in_.fail(what, name_of(code_), where_, dim);
+    in_->fail(what, name_of(code_), where_, dim);
     return fail();
   }
   /// What is wrong has been reported.
@@ -49,23 +49,23 @@ class remapping {
     return nullptr;
   }
   constexpr void extent(dim_id dim, const extent_sum& sum, std::int64_t divisor = 1) {
-    if (!in_.extent_follows({dim, sum, divisor}, name_of(code_), where_)) failed_ = true;
+    if (!in_->extent_follows({dim, sum, divisor}, name_of(code_), where_)) failed_ = true;
   }
   constexpr void add_operand(value v) { args_.push_back(v); }
   constexpr bool failed() const { return failed_; }
-  constexpr std::int64_t fixed(dim_id d) const { return in_.made().dims[d].extent; }
-  constexpr recorder& in() { return in_; }
+  constexpr std::int64_t fixed(dim_id d) const { return in_->made().dims[d].extent; }
+  constexpr recorder& in() { return *in_; }
   constexpr source where() const { return where_; }
   tensor_type type_{};
 
   constexpr value record() {
-    if (failed_) return {&in_, no_node};
-    return in_.remap(code_, indexed_span<const value>(args_.begin(), args_.size()),
-                     indexed_span<const dim_map>(maps_.begin(), maps_.size()), type_, where_);
+    if (failed_) return {in_, no_node};
+    return in_->remap(code_, indexed_span<const value>(args_.begin(), args_.size()),
+                      indexed_span<const dim_map>(maps_.begin(), maps_.size()), type_, where_);
   }
 
  private:
-  recorder& in_;
+  recorder* in_;
   op code_;
   source where_;
   static_vector<value, max_arity> args_{};
