@@ -95,7 +95,7 @@ constexpr std::int64_t busiest(std::int64_t rows, std::int64_t columns, const F&
 }
 
 /// Moves a matrix along one dim between its sharded layout and the block-cyclic one. `send` and `receive` have room for
-/// `from` and for `to`.
+/// `from` and for `to`. With one device along the dim both layouts are the same.
 template <class T>
 struct redistribution {
   cyclic_dim dim;
@@ -105,8 +105,12 @@ struct redistribution {
 
   template <class Axis>
   void run(const local_context& here, const Axis& axis) const {
-    if (dim.parts == 1) return copy_rectangle(from, to);
     const std::int64_t me = here.index(axis);
+    dim.for_each_range(me, me, [&](range r) {
+      copy_rectangle(lines(from, dim.place(r.begin, !to_cyclic), r.size()),
+                     lines(to, dim.place(r.begin, to_cyclic), r.size()));
+    });
+    if (dim.parts == 1) return;
     const indexed_vector<std::int64_t> sent = counts(me, to_cyclic), received = counts(me, !to_cyclic);
     copy_pieces(me, to_cyclic, send, from, true);
     const auto line = [](T* at, std::int64_t n) {
@@ -120,6 +124,10 @@ struct redistribution {
 
  private:
   std::int64_t across() const { return along_rows ? from.columns : from.rows; }
+  /// Rows or columns of a matrix.
+  rectangle<T> lines(const rectangle<T>& matrix, std::int64_t at, std::int64_t n) const {
+    return along_rows ? matrix.part(at, 0, n, across()) : matrix.part(0, at, across(), n);
+  }
   /// The ranges that this device shares with another one; `sharded`: it has them as its block.
   template <class F>
   void ranges(std::int64_t me, std::int64_t other, bool sharded, const F& f) const {
@@ -127,7 +135,8 @@ struct redistribution {
   }
   std::int64_t length(std::int64_t me, std::int64_t other, bool sharded) const {
     std::int64_t n = 0;
-    ranges(me, other, sharded, [&](range r) { n += r.size(); });
+    // What stays is copied at once.
+    if (me != other) ranges(me, other, sharded, [&](range r) { n += r.size(); });
     return n;
   }
   indexed_vector<std::int64_t> counts(std::int64_t me, bool sharded) const {
@@ -143,12 +152,11 @@ struct redistribution {
   /// Between the pieces of all devices, one after another, and the places in the matrix.
   void copy_pieces(std::int64_t me, bool sharded, T* pieces, const rectangle<T>& matrix, bool pack) const {
     for (std::int64_t other = 0; other < dim.parts; ++other) {
+      if (me == other) continue;
       const std::int64_t n = length(me, other, sharded);
       std::int64_t done = 0;
       ranges(me, other, sharded, [&](range r) {
-        const std::int64_t at = dim.place(r.begin, !sharded);
-        const rectangle<T> inside = along_rows ? matrix.part(at, 0, r.size(), across())
-                                               : matrix.part(0, at, across(), r.size());
+        const rectangle<T> inside = lines(matrix, dim.place(r.begin, !sharded), r.size());
         const rectangle<T> piece = along_rows ? rectangle<T>{pieces + done * across(), r.size(), across(), across()}
                                               : rectangle<T>{pieces + done, across(), r.size(), n};
         if (pack) copy_rectangle(inside, piece);

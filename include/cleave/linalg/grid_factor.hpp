@@ -106,19 +106,23 @@ struct cyclic_factor {
     static_cast<void>(here.comm(ColAxis{}));
     const std::int64_t m = rows.held(p), n = columns.held(q), w = rows.block;
     T *const half = memory + share(), *const send = half + share(), *const receive = send + share();
-    matrix = memory;
+    const rectangle<T> given{static_cast<T*>(a.data), a.local[0], a.local[1], a.local[1]},
+        result{static_cast<T*>(l.data), l.local[0], l.local[1], l.local[1]};
+    // Along an axis of one device both distributions are the same: that way nothing is copied.
+    const bool by_rows = rows.parts > 1, by_columns = columns.parts > 1;
+    matrix = by_rows || by_columns ? memory : result.at;
     corner = receive + share();
     panel = corner + w * w;
     turned = panel + w * m;
     piece = turned + w * n;
-    const rectangle<T> given{static_cast<T*>(a.data), a.local[0], a.local[1], a.local[1]},
-        result{static_cast<T*>(l.data), l.local[0], l.local[1], l.local[1]}, between{half, m, a.local[1], a.local[1]},
-        own{matrix, m, n, n};
-    redistribution<T>{rows, true, true, given, between, send, receive}.run(here, RowAxis{});
-    redistribution<T>{columns, false, true, between, own, send, receive}.run(here, ColAxis{});
+    const rectangle<T> between{half, m, a.local[1], a.local[1]}, arrived = by_columns ? between : own(),
+                                                                 leaving = by_rows ? between : result;
+    if (by_rows || !by_columns) redistribution<T>{rows, true, true, given, arrived, send, receive}.run(here, RowAxis{});
+    if (by_columns)
+      redistribution<T>{columns, false, true, by_rows ? between : given, own(), send, receive}.run(here, ColAxis{});
     for (std::int64_t k = 0; k < rows.blocks(); ++k) step(k);
-    redistribution<T>{columns, false, false, own, between, send, receive}.run(here, ColAxis{});
-    redistribution<T>{rows, true, false, between, result, send, receive}.run(here, RowAxis{});
+    if (by_columns) redistribution<T>{columns, false, false, own(), leaving, send, receive}.run(here, ColAxis{});
+    if (by_rows) redistribution<T>{rows, true, false, arrived, result, send, receive}.run(here, RowAxis{});
     launch("finish factor", l.local[0],
            finish_factor<T>{result.at, l.local[1], l.offset[0], l.offset[1], exists_everywhere(piece + w * n)});
   }

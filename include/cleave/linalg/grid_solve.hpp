@@ -100,9 +100,15 @@ struct cyclic_solve {
     const auto matrix_of = [](const shard& s) {
       return rectangle<T>{static_cast<T*>(s.data), s.local[0], s.local[1], s.local[1]};
     };
-    const rectangle<T> between{half, m, l.local[1], l.local[1]};
-    redistribution<T>{rows, true, true, matrix_of(l), between, send, receive}.run(here, RowAxis{});
-    redistribution<T>{columns, false, true, between, {matrix, m, n, n}, send, receive}.run(here, ColAxis{});
+    // Along an axis of one device both distributions are the same: that way nothing is copied.
+    const bool by_rows = rows.parts > 1, by_columns = columns.parts > 1;
+    if (!by_rows && !by_columns) matrix = static_cast<T*>(l.data);
+    const rectangle<T> between{half, m, l.local[1], l.local[1]}, own{matrix, m, n, n};
+    if (by_rows)
+      redistribution<T>{rows, true, true, matrix_of(l), by_columns ? between : own, send, receive}.run(here, RowAxis{});
+    if (by_columns)
+      redistribution<T>{columns, false, true, by_rows ? between : matrix_of(l), own, send, receive}.run(here,
+                                                                                                        ColAxis{});
     redistribution<T>{rows, true, true, matrix_of(b), own_sides(), send, receive}.run(here, RowAxis{});
     for (std::int64_t k = 0; k < rows.blocks(); ++k)
       if (transposed) step_back(rows.blocks() - 1 - k);
