@@ -94,6 +94,12 @@ enum class fault : std::uint8_t {
   number_from_branch,
   dim_as_number,
   wrong_arguments,
+  dims_in_braces,
+  type_of_cast,
+  operation_as_member,
+  value_unpacked,
+  not_a_function,
+  reference_returned,
   /// A pass broke an invariant: a fault of the library.
   internal,
 };

@@ -210,6 +210,23 @@ struct rejected {
   static_assert(is_not<Fault, fault::wrong_arguments>,
                 "cleave: these arguments do not fit this function; numbers that shape the plan must be literals or "
                 "constants of C++, not values");
+  static_assert(is_not<Fault, fault::dims_in_braces>,
+                "cleave: dims and operands are arguments of their own, without braces: sum(x, row, col), "
+                "concat(whole, piece(x, row), piece(y, row))");
+  static_assert(is_not<Fault, fault::type_of_cast>,
+                "cleave: cast has one operand, and its element type is a template argument: cast<double>(x)");
+  static_assert(is_not<Fault, fault::operation_as_member>,
+                "cleave: operations are functions, not members: sum(x, row), cast<double>(x); dims have names, so "
+                "nothing is transposed, and rename, split and merge take the place of reshape");
+  static_assert(is_not<Fault, fault::value_unpacked>,
+                "cleave: this is one value and no tuple; only functions that return several values, and functions of "
+                "several results, are unpacked");
+  static_assert(is_not<Fault, fault::not_a_function>,
+                "cleave: a plan takes a function of the library; wrap the lambda: constexpr cleave::function f([](auto "
+                "x) { return x + 1; })");
+  static_assert(is_not<Fault, fault::reference_returned>,
+                "cleave: the function returns a reference, which may outlive what it refers to; return a value, with "
+                "auto as the result type");
   static_assert(is_not<Fault, fault::result_count>,
                 "cleave: the function returns or takes a different number of tensors than is expected of it");
 };

@@ -110,7 +110,7 @@ constexpr spec spec_of(const mesh_value& mesh) {
 }
 
 /// How a body takes arguments. `reported`: it captures, or the compiler has found an error in it; the error is out.
-enum class call_fit : std::uint8_t { fits, does_not_fit, gives_nothing, reported };
+enum class call_fit : std::uint8_t { fits, does_not_fit, gives_nothing, gives_reference, reported };
 struct no_fit {};
 template <class F>
 struct or_no_fit : F {
@@ -144,9 +144,10 @@ inline constexpr bool is_body = std::is_default_constructible_v<F>;
 template <class F>
 using body_verdict = rejected<is_body<F> ? fault::none : fault::captures, F>;
 constexpr fault fault_of(call_fit fit) {
-  return fit == call_fit::does_not_fit    ? fault::arguments_do_not_fit
-         : fit == call_fit::gives_nothing ? fault::result_missing
-                                          : fault::none;
+  return fit == call_fit::does_not_fit      ? fault::arguments_do_not_fit
+         : fit == call_fit::gives_nothing   ? fault::result_missing
+         : fit == call_fit::gives_reference ? fault::reference_returned
+                                            : fault::none;
 }
 
 /// In place of a body that captures, about which nothing else is reported.
@@ -252,6 +253,8 @@ template <class Body, class R, class... Args>
 struct recording<Body, R(Args...)> {
   template <class A>
   using traced_form = typename detail::trace_type<std::remove_cvref_t<A>>::type;
+  /// The argument types are instantiated first: a fault of theirs is reported before the body is.
+  static_assert((sizeof(Args) + ... + 1) != 0);
   static_assert(sizeof(detail::body_verdict<Body>) != 0);
   /// Here the body is instantiated, before anything else is asked of it, and with few templates around it: compilers
   /// print them all.
@@ -262,9 +265,9 @@ struct recording<Body, R(Args...)> {
     else {
       // After an error clang finds no call that fits.
       constexpr detail::call_fit found = detail::fit_of<body, detail::given<Args>&...>;
-      return found == detail::call_fit::does_not_fit && !std::is_same_v<taken, detail::no_fit>
-                 ? detail::call_fit::reported
-                 : found;
+      if (found == detail::call_fit::does_not_fit && !std::is_same_v<taken, detail::no_fit>)
+        return detail::call_fit::reported;
+      return std::is_reference_v<taken> ? detail::call_fit::gives_reference : found;
     }
   }();
   using taken_or_value = typename detail::result_if<fit == detail::call_fit::fits, recording>::type;
@@ -307,7 +310,7 @@ struct recording<Body, R(Args...)> {
     traced_form<R> asked{};
     // Results and what is asked of them are walked side by side, leaf by leaf.
     indexed_vector<value> leaves;
-    if constexpr (detail::is_result<Result>)
+    if constexpr (detail::is_result<Result> && !std::is_same_v<Result, detail::refused_value>)
       for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });
     else in.fail(fault::already_reported, "function", {});
     std::int64_t next = 0;

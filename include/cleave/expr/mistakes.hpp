@@ -21,10 +21,6 @@ concept Mismatched = (Recorded<A> && !is_operand<B>) || (Recorded<B> && !is_oper
                      (Statement<A> && !Statement<B> && !Number<B> && !Recorded<B>) ||
                      (Statement<B> && !Statement<A> && !Number<A> && !Recorded<A>);
 
-/// A dim or an axis.
-template <class A>
-concept Name = Dim<A> || MeshAxis<A>;
-
 /// Something of the right kind to go on with after an error.
 template <class A, class... B>
 constexpr auto mistaken(const A& a, const B&... b) {
@@ -119,6 +115,14 @@ CLEAVE_NO_NUMBER(<=)
 CLEAVE_NO_NUMBER(>)
 CLEAVE_NO_NUMBER(>=)
 #undef CLEAVE_NO_NUMBER
+template <detail::Name A>
+constexpr int operator-(const A&) {
+  return say(rejection<fault::dim_as_number, A>), 0;
+}
+template <detail::Name A, detail::Name B>
+constexpr bool operator==(const A&, const B&) {
+  return say(rejection<fault::dim_as_number, A, B>), false;
+}
 
 #define CLEAVE_MISMATCHED(sign)                                                 \
   template <class A, class B>                                                   \
@@ -137,6 +141,29 @@ CLEAVE_MISMATCHED(>=)
 CLEAVE_MISMATCHED(&)
 CLEAVE_MISMATCHED(|)
 #undef CLEAVE_MISMATCHED
+
+#define CLEAVE_NO_BRACES(name)                                                             \
+  template <detail::SymbolicOperand A>                                                     \
+  constexpr auto name(const A& a, std::initializer_list<dim_ref>) {                        \
+    return say(rejection<fault::dims_in_braces, op_named<#name>, A>), detail::mistaken(a); \
+  }
+CLEAVE_NO_BRACES(sum)
+CLEAVE_NO_BRACES(mean)
+CLEAVE_NO_BRACES(max)
+CLEAVE_NO_BRACES(min)
+CLEAVE_NO_BRACES(broadcast)
+#undef CLEAVE_NO_BRACES
+template <detail::SymbolicOperand A, detail::SymbolicOperand B>
+constexpr auto dot(const A& a, const B& b, std::initializer_list<dim_ref>) {
+  return say(rejection<fault::dims_in_braces, op_named<"dot">, A, B>), detail::mistaken(a, b);
+}
+
+/// `cast(x, 1.0)`, `cast(x)`: of tensors too.
+template <detail::SymbolicOperand A, class... B>
+  requires(!(std::same_as<B, element> || ...))
+constexpr auto cast(const A& a, const B&... b) {
+  return say(rejection<fault::type_of_cast, A, B...>), detail::mistaken(a, b...);
+}
 
 } // namespace cleave::inline v0
 
@@ -217,4 +244,8 @@ CLEAVE_NOT_STANDARD(fmin)
 CLEAVE_NOT_STANDARD(max)
 CLEAVE_NOT_STANDARD(min)
 #undef CLEAVE_NOT_STANDARD
+template <size_t I, same_as<cleave::value> V>
+constexpr cleave::value get(const V& x) {
+  return say(cleave::rejection<cleave::fault::value_unpacked, cleave::got<I>, V>), cleave::detail::reported(x);
+}
 } // namespace std

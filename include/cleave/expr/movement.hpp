@@ -238,6 +238,12 @@ constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... r
                       indexed_span<const dim_map>(maps.begin(), maps.size()), r.type_, first.x.where);
 }
 CLEAVE_LIFT(concat)
+/// A mistake: operands are no list. Fault: dims_in_braces.
+template <class D>
+  requires std::convertible_to<const D&, dim_ref>
+constexpr value concat(std::initializer_list<value> all, const D&) {
+  return say(rejection<fault::dims_in_braces, op_named<"concat">, D>), detail::reported(*all.begin());
+}
 
 /// The elements that each index sees around it; see `window`. Up to three dims at once, corners included. The new dims
 /// come last, in order. Faults: window_open, too_many_pieces, dim_used_twice.

@@ -157,13 +157,26 @@ struct rebuild<expression<lifted<F>, Args...>, First> {
   }
 };
 
+/// A dim or an axis.
+template <class A>
+concept Name = Dim<A> || MeshAxis<A>;
+template <class... A>
+concept NamesAlone = sizeof...(A) > 0 && (Name<A> && ...);
+/// Operands of one statement. A tensor type beside values is none.
+template <class... A>
+concept StatementOperands = (Statement<A> || ...) && !((Recorded<A> || std::same_as<A, operand>) || ...);
+/// What stands in place of the result of a call that has been refused: beside other values a number raises no further
+/// fault.
+template <class... A>
+using refused_result = std::conditional_t<NamesAlone<A...>, refused_value, value>;
+
 template <class A>
 constexpr decltype(auto) as_operand(const A& a) {
   if constexpr (Recorded<A>) return operand(a, "", 0);
   else return (a);
 }
 template <class Op, class... A>
-inline constexpr fault misuse = fault::wrong_arguments;
+inline constexpr fault misuse = NamesAlone<A...> ? fault::not_an_operand : fault::wrong_arguments;
 template <class A, class B>
 inline constexpr fault misuse<op_named<"max">, A, B> =
     std::convertible_to<A, operand> && std::convertible_to<B, operand> ? fault::larger_of_two : fault::wrong_arguments;
@@ -171,14 +184,18 @@ template <class A, class B>
 inline constexpr fault misuse<op_named<"min">, A, B> = misuse<op_named<"max">, A, B>;
 /// A value in place of the result of an operation that has been refused.
 template <class... A>
-constexpr value reported_beside(const A&... args) {
-  value beside;
-  const auto take = [&](const auto& each) {
-    if constexpr (Recorded<std::remove_cvref_t<decltype(each)>>)
-      if (each.in != nullptr) beside = each;
-  };
-  (take(args), ...);
-  return reported(beside);
+constexpr refused_result<A...> reported_beside(const A&... args) {
+  if constexpr (NamesAlone<A...>) {
+    return {};
+  } else {
+    value beside;
+    const auto take = [&](const auto& each) {
+      if constexpr (Recorded<std::remove_cvref_t<decltype(each)>>)
+        if (each.in != nullptr) beside = each;
+    };
+    (take(args), ...);
+    return reported(beside);
+  }
 }
 
 /// In place of a statement that has been refused: assigning it does nothing.
@@ -216,19 +233,20 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
 // recorded when the statement is assigned.
 
 /// The function of this name on tensors, statements, and what may stand beside them.
-#define CLEAVE_LIFT(name)                                                                                          \
-  template <class... A>                                                                                            \
-    requires(cleave::Statement<A> || ...)                                                                          \
-  constexpr auto name(const A&... args) {                                                                          \
-    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); },    \
-                                           args...);                                                               \
-  }                                                                                                                \
-  template <class... A>                                                                                            \
-    requires((cleave::Recorded<A> || ...) && !requires(const A&... x) { name(cleave::detail::as_operand(x)...); }) \
-  constexpr cleave::value name(const A&... args) {                                                                 \
-    using op = cleave::op_named<#name>;                                                                            \
-    say(cleave::rejection<cleave::detail::misuse<op, A...>, op, A...>);                                            \
-    return cleave::detail::reported_beside(args...);                                                               \
+#define CLEAVE_LIFT(name)                                                                                            \
+  template <class... A>                                                                                              \
+    requires cleave::detail::StatementOperands<A...>                                                                 \
+  constexpr auto name(const A&... args) {                                                                            \
+    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); },      \
+                                           args...);                                                                 \
+  }                                                                                                                  \
+  template <class... A>                                                                                              \
+    requires(cleave::detail::NamesAlone<A...> ||                                                                     \
+             ((cleave::Recorded<A> || ...) && !requires(const A&... x) { name(cleave::detail::as_operand(x)...); })) \
+  constexpr cleave::detail::refused_result<A...> name(const A&... args) {                                            \
+    using op = cleave::op_named<#name>;                                                                              \
+    say(cleave::rejection<cleave::detail::misuse<op, A...>, op, A...>);                                              \
+    return cleave::detail::reported_beside(args...);                                                                 \
   }
 /// The same for a function with template arguments: `CLEAVE_LIFT_TEMPLATE(cast, class T, T)`.
 #define CLEAVE_LIFT_TEMPLATE(name, parameter, argument)                                                    \

@@ -163,4 +163,11 @@ constexpr auto plan(const function<F>&, const Options&...) {
   return planned<made, typename detail::rejection_of<made>::type>{};
 }
 
+/// A mistake: a plan takes a `function`. Fault: not_a_function.
+template <class Signature, class F, PlanOption... Options>
+  requires(!is_function<F>)
+constexpr auto plan(const F& f, const Options&... options) {
+  return say(rejection<fault::not_a_function, F>), plan<Signature>(function<F>(f), options...);
+}
+
 } // namespace cleave::inline v0

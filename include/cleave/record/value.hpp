@@ -18,6 +18,16 @@ namespace detail {
 /// A value in place of what has been reported as wrong already. Defined with the recorder.
 constexpr value reported(recorder& in);
 constexpr value reported(const value& beside);
+
+/// In place of an element of a value. Assigning to it is no second error.
+template <class Value, class... Indices>
+struct reported_element : Value {
+  constexpr reported_element(const Value& v) : Value(v) {}
+  template <class T>
+  constexpr const reported_element& operator=(const T&) const {
+    return *this;
+  }
+};
 } // namespace detail
 
 /// A value being recorded: what the body of a function computes with. All values have one type, so that a loop over
@@ -42,11 +52,11 @@ struct value {
   }
   /// A mistake: a value has no elements yet. Fault: value_indexed.
   template <class... X>
-  constexpr value operator()(const X&...) const {
+  constexpr detail::reported_element<value, X...> operator()(const X&...) const {
     return say(rejection<fault::value_indexed, got<sizeof...(X)>>), detail::reported(*this);
   }
   template <class X>
-  constexpr value operator[](const X&) const {
+  constexpr detail::reported_element<value, X> operator[](const X&) const {
     return say(rejection<fault::value_indexed, got<1>, X>), detail::reported(*this);
   }
   template <class X>
@@ -71,6 +81,21 @@ struct value {
   CLEAVE_MEMBER_OF_TENSOR(alias)
   CLEAVE_MEMBER_OF_TENSOR(get_grid)
 #undef CLEAVE_MEMBER_OF_TENSOR
+  // A mistake: operations are functions. Fault: operation_as_member.
+#define CLEAVE_NO_MEMBER(name)                                                                                      \
+  template <class... X>                                                                                             \
+  constexpr value name(const X&...) const {                                                                         \
+    return say(rejection<fault::operation_as_member, op_named<#name>, got<sizeof...(X)>>), detail::reported(*this); \
+  }
+  CLEAVE_NO_MEMBER(sum)
+  CLEAVE_NO_MEMBER(mean)
+  CLEAVE_NO_MEMBER(max)
+  CLEAVE_NO_MEMBER(min)
+  CLEAVE_NO_MEMBER(dot)
+  CLEAVE_NO_MEMBER(transpose)
+  CLEAVE_NO_MEMBER(reshape)
+  CLEAVE_NO_MEMBER(astype)
+#undef CLEAVE_NO_MEMBER
   /// A mistake: a value has no elements to iterate over. Fault: value_indexed.
   template <class... X>
   constexpr const value* begin(const X&...) const {
@@ -82,6 +107,11 @@ struct value {
     return this;
   }
 };
+
+namespace detail {
+/// In place of the result of a call without any value, that has been refused: a number, beside which nothing is wrong.
+struct refused_value : value {};
+} // namespace detail
 
 /// The argument of an operation: a value or a literal. Its converting constructors record the user's line, because
 /// operators cannot have default arguments.
@@ -97,6 +127,8 @@ struct operand {
 
   constexpr operand(const value& v, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
       : from(v), where{file, line} {}
+  constexpr operand(const detail::refused_value&, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
+      : is_literal(true), where{file, line} {}
   template <class T>
     requires is_number<T>
   constexpr operand(T number, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: switch switch_value.cpp:@here
+// of: the compiler
+// errors-gcc: 2 the second says that the function is not constexpr
+// errors-clang: 2 as above
+// lines-clang: 35 of both
+// mend: Write `select(x == 0, a, b)`, or `cond` for a rank-0 predicate.
+#include "names.hpp"
+
+using namespace fail_test;
+
+constexpr cleave::function f([](auto x) {
+  switch (x) { // here
+    case 0: return x;
+    default: return x + 1.0f;
+  }
+});
+constexpr auto plan = cleave::plan<X(X)>(f);
+static_assert(plan.collectives() == 0);
+
+int main() {}

@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "this cannot be an operand here" not_an_operand op=zeros_like zeros_of_dims.cpp:@here
+// mend: Write `zeros_like(x)` of a value that has these dims.
+#include "names.hpp"
+
+using namespace fail_test;
+
+constexpr cleave::function f([](auto) {
+  return zeros_like(batch, embed); // here
+});
+constexpr auto plan = cleave::plan<X(X)>(f);
+static_assert(plan.collectives() == 0);
+
+int main() {}
