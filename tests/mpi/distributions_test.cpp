@@ -113,6 +113,84 @@ TEST(distributions, processes_and_replicas) {
     expect_cyclic<tensor<double, mesh(row / p, col)>>(g, {{1, 1}, {64, 64}, {0, 0}}, {10, 10});
   }
 }
+// Wrapped, an array stays where it is: what it is multiplied by, and what another one is assigned, is in its memory.
+inline constexpr cleave::dim<"row_turn"> row_turn;
+inline constexpr cleave::dim<"row_part"> row_part;
+inline constexpr cleave::dim<"in_row"> in_row;
+inline constexpr cleave::dim<"col_turn"> col_turn;
+inline constexpr cleave::dim<"col_part"> col_part;
+inline constexpr cleave::dim<"in_col"> in_col;
+using Cyclic = tensor<double, mesh(col_turn, col_part / q, in_col, row_turn, row_part / p, in_row)>;
+
+struct cyclic_array {
+  block_cyclic c;
+  std::array<std::int64_t, 2> matrix;
+  indices mine;
+  std::vector<double> elements;
+
+  cyclic_array(block_cyclic d, std::array<std::int64_t, 2> m)
+      : c(d), matrix(m), mine(indices_of(d, m, support::rank())) {
+    c.leading = std::ssize(mine.rows) + support::rank() % 2 * 3;
+    elements.assign(static_cast<std::size_t>(c.leading * std::ssize(mine.cols)), -7);
+    each([](double& e, std::int64_t i, std::int64_t j) { e = value_at(i, j); });
+  }
+  template <class F>
+  void each(const F& f) {
+    for (std::size_t j = 0; j < mine.cols.size(); ++j)
+      for (std::size_t i = 0; i < mine.rows.size(); ++i)
+        f(elements[i + j * static_cast<std::size_t>(c.leading)], mine.rows[i], mine.cols[j]);
+  }
+};
+TEST(distributions, block_cyclic_arrays_wrapped_without_a_copy) {
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) {
+    const grid g(mesh, MPI_COMM_WORLD, {sizes[0], sizes[1]});
+    const block_cyclic c{{sizes[0], sizes[1]}, {2, 3}};
+    const std::array<std::int64_t, 2> matrix{sizes[0] * 2 * 3, sizes[1] * 3 * 2};
+    cyclic_array a(c, matrix), b(c, matrix);
+    auto x = cleave::wrap_block_cyclic<Cyclic>(g, matrix, a.c, a.elements);
+    auto y = cleave::wrap_block_cyclic<Cyclic>(g, matrix, b.c, b.elements);
+    ASSERT_EQ(x.strided_view().data(), a.elements.data());
+    // Each element at its place: (J * Q + q) * NB + j is the column, and the row likewise.
+    const auto at = x.extents();
+    const std::vector<double> all = x.to_global();
+    std::size_t k = 0;
+    int wrong = 0;
+    for (std::int64_t J = 0; J < at[0]; ++J)
+      for (std::int64_t Q = 0; Q < at[1]; ++Q)
+        for (std::int64_t j = 0; j < at[2]; ++j)
+          for (std::int64_t I = 0; I < at[3]; ++I)
+            for (std::int64_t P = 0; P < at[4]; ++P)
+              for (std::int64_t i = 0; i < at[5]; ++i, ++k)
+                wrong += all[k] == value_at((I * at[4] + P) * at[5] + i, (J * at[1] + Q) * at[2] + j) ? 0 : 1;
+    EXPECT_EQ(wrong, 0);
+    y = 2 * x + y; // agrees once on what is called
+    support::reset_charges();
+    y = 2 * x + y;
+    EXPECT_EQ(support::charged_bytes(), 0);
+    b.each([&](double e, std::int64_t i, std::int64_t j) { EXPECT_EQ(e, 5 * value_at(i, j)); });
+    for (double e : a.elements) EXPECT_GE(e, -7);
+    // Between the columns nothing is written.
+    std::int64_t untouched = 0;
+    for (double e : b.elements) untouched += e == -7 ? 1 : 0;
+    EXPECT_EQ(untouched, (b.c.leading - std::ssize(b.mine.rows)) * std::ssize(b.mine.cols));
+  }
+}
+// The first block is on another process than the first rank: the grid names its ranks in the order of the blocks.
+TEST(distributions, a_wrapped_array_whose_first_block_is_elsewhere) {
+  const int n = support::ranks();
+  const block_cyclic c{{1, n}, {4, 2}, {0, n - 1}};
+  const std::array<std::int64_t, 2> matrix{8, 4 * n};
+  cyclic_array a(c, matrix);
+  std::vector<int> order;
+  for (int i = 0; i < n; ++i) order.push_back((i + n - 1) % n);
+  const grid turned(mesh, MPI_COMM_WORLD, {1, n}, cleave::on_ranks{.list = order});
+  const auto x = cleave::wrap_block_cyclic<Cyclic>(turned, matrix, a.c, a.elements);
+  EXPECT_EQ(x.strided_view().data(), a.elements.data());
+  if (n == 1) return;
+  const grid straight(mesh, MPI_COMM_WORLD, {1, n});
+  EXPECT_THROW(cleave::wrap_block_cyclic<Cyclic>(straight, matrix, a.c, a.elements), cleave::shape_error);
+}
+
 TEST(distributions, a_descriptor_of_scalapack) {
   const std::array<int, 9> desc{1, 0, 20, 30, 4, 5, 1, 0, 12};
   const block_cyclic c = block_cyclic::of_descriptor(desc, 2, 3);
@@ -249,6 +327,16 @@ TEST(distributions, what_does_not_fit_is_an_error_of_all_ranks) {
   expect_thrown<cleave::shape_error>([&] { cyclic({{n, 1}, {0, 1}}); }, "block-cyclic");
   expect_thrown<cleave::shape_error>([&] { cyclic({{n, 1}, {1, 1}, {n, 0}}); }, "first block");
   expect_thrown<cleave::shape_error>([&] { cyclic({{n + 1, 1}, {1, 1}}); }, "as many ranks");
+  std::vector<double> whole(4);
+  const auto wrapped = [&](std::array<std::int64_t, 2> matrix, const block_cyclic& c) {
+    return cleave::wrap_block_cyclic<Cyclic>(g, matrix, c, whole);
+  };
+  expect_thrown<cleave::shape_error>([&] { wrapped({2 * n + 1, 2}, {{n, 1}, {2, 2}}); }, "whole blocks");
+  expect_thrown<cleave::shape_error>([&] { wrapped({2 * n, 2}, {{n, 1}, {2, 0}}); }, "block-cyclic");
+  if (n > 1) expect_thrown<cleave::shape_error>([&] { wrapped({2, 2 * n}, {{1, n}, {2, 2}}); }, "another process");
+  wrapped({2 * n, 2}, {{n, 1}, {2, 2}});
+  if (support::rank() == n - 1) whole.resize(3);
+  expect_thrown<cleave::view_error>([&] { wrapped({2 * n, 2}, {{n, 1}, {2, 2}}); }, "of some rank");
   if (support::rank() == 0) array.resize(5);
   expect_thrown<cleave::view_error>([&] { cyclic({{n, 1}, {1, 1}}); }, "of some rank");
 }

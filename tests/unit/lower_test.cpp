@@ -255,6 +255,34 @@ TEST(Lower, RangesOfIndicesAreNotMasksInMemory) {
   EXPECT_EQ(inside[1]->in[0], inside[0]->out);
 }
 
+TEST(Lower, StatementsWithNumbersAreOnePass) {
+  const auto shape_of_maps = [](const auto& made_of) {
+    lowered l;
+    made_of(l);
+    l.choose_strategies();
+    const program p = allocate(l.emit_all());
+    EXPECT_TRUE(verify(p));
+    return std::pair(std::ranges::count(p.steps, step_kind::map, &step::kind), p.steps.size());
+  };
+  // The last stage of a Runge-Kutta method: five arrays, one of them the result's, and five numbers.
+  EXPECT_EQ(shape_of_maps([](lowered& l) {
+              std::vector<value> k, c;
+              for (int i = 0; i < 5; ++i) k.push_back(l.input({{batch, x}, {embed, ""}}));
+              for (int i = 0; i < 5; ++i) c.push_back(l.input({}));
+              l.output(c[0] * k[0] + c[1] * (c[2] * k[1] + c[3] * k[2] + c[4] * k[3] + k[4]),
+                       {{batch, x}, {embed, ""}});
+            }),
+            std::pair(std::ptrdiff_t{1}, std::size_t{1}));
+  // Eight arrays are read in one pass, besides a number; nine are not.
+  for (const int arrays : {8, 9})
+    EXPECT_EQ(shape_of_maps([&](lowered& l) {
+                value sum = l.input({}) * l.input({{batch, x}, {embed, ""}});
+                for (int i = 1; i < arrays; ++i) sum = sum + l.input({{batch, x}, {embed, ""}});
+                l.output(sum, {{batch, x}, {embed, ""}});
+              }).first,
+              arrays == 8 ? 1 : 2);
+}
+
 TEST(Lower, CarriedValuesGoOnBeforeThoseThatTheirStepReads) {
   const auto maps_in_loop = [](bool reads_later) {
     lowered l;

@@ -194,6 +194,19 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
   return sentence({"a block-cyclic distribution over ", number(rows), " x ", number(columns),
                    " processes needs as many ranks, but the communicator has ", number(ranks)});
 }
+/// mend: Use blocks that divide the matrix into as many for each process, or copy with `from_block_cyclic`.
+[[gnu::cold]] inline std::string cyclic_whole(std::string_view direction, std::int64_t extent, std::int64_t block,
+                                              std::int64_t processes) {
+  return sentence({"a matrix with ", number(extent), " ", direction, " is not made of whole blocks of ", number(block),
+                   ", as many for each of ", number(processes), " processes; only such an array can be wrapped"});
+}
+/// mend: The sizes of the mesh are those of the grid of processes, and device (i, j) has the blocks of process (i, j),
+/// counted from the one with the first block. Make the grid with a list of ranks in that order, or copy with
+/// `from_block_cyclic`.
+[[gnu::cold]] inline std::string cyclic_place() {
+  return "cleave: some rank is another process of the block-cyclic distribution than the one whose blocks its shard of "
+         "the tensor has";
+}
 /// mend: Allocate what `block_cyclic::local_extents` says, or the extents of the block of this rank. The leading
 /// dimension is at least the number of rows.
 [[gnu::cold]] inline std::string array_misfit() {

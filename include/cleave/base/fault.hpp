@@ -63,6 +63,7 @@ enum class fault : std::uint8_t {
   not_for_make,
   view_elements_differ,
   view_out_of_reach,
+  cyclic_dims,
   /// Operations of the user.
   no_derivative,
   no_function_for_element,

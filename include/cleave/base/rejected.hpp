@@ -123,6 +123,9 @@ struct rejected {
                 "cleave: the View and the tensor that wraps it have different element types");
   static_assert(is_not<Fault, fault::view_out_of_reach>,
                 "cleave: the View is in memory that Kokkos' default execution space cannot access");
+  static_assert(is_not<Fault, fault::cyclic_dims>,
+                "cleave: a tensor that wraps a block-cyclic array has six dims and no partial values, and only the "
+                "second and the fifth dim may be sharded");
   static_assert(is_not<Fault, fault::no_such_argument>,
                 "cleave: a gradient is taken with respect to an argument that the function does not have");
   static_assert(is_not<Fault, fault::layouts_tie>,

@@ -95,7 +95,7 @@ struct fused_op {
 /// The most operations of a fused expression, and the most buffers that a step reads: a stencil reads one array at many
 /// distances.
 inline constexpr int max_fused_ops = 64;
-inline constexpr int max_operands = 40;
+inline constexpr int max_operands = 42;
 static_assert(max_operands >= max_arity);
 
 /// One step of the program that every device runs. Self-contained, apart from the buffers that it names. Which fields

@@ -141,13 +141,17 @@ inline distribution blocks_of(const tensor_state& t, const block_sizes& sizes) {
   }
   return made;
 }
-inline distribution blocks_of(const tensor_state& t, const block_cyclic& c) {
-  const int ranks = t.grid.state().everyone().size;
+/// Throws if the numbers make no distribution over the ranks.
+inline void check_numbers(const block_cyclic& c, int ranks) {
   for (std::size_t d = 0; d < 2; ++d)
     if (c.processes[d] < 1 || c.block[d] < 1 || c.first[d] < 0 || c.first[d] >= c.processes[d])
       raise<shape_error>(wording::cyclic_numbers());
   if (c.processes[0] * c.processes[1] > ranks)
     raise<shape_error>(wording::cyclic_processes(c.processes[0], c.processes[1], ranks));
+}
+inline distribution blocks_of(const tensor_state& t, const block_cyclic& c) {
+  const int ranks = t.grid.state().everyone().size;
+  check_numbers(c, ranks);
   distribution made{2, {}, {}};
   made.blocks.resize(2);
   for (std::size_t d = 0; d < 2; ++d) {
@@ -292,12 +296,16 @@ struct local_array {
   T* data;
   strides stride{};
 };
+/// Whether something holds on any rank. Collective.
+inline bool on_any_rank(const grid_state& g, bool here) {
+  const int mine = here ? 1 : 0;
+  int any = 0;
+  comm::check(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, g.everyone().handle), "MPI_Allreduce");
+  return any != 0;
+}
 /// Throws on all ranks if the array of any rank is not as long as its part.
 inline void check_arrays(const grid_state& g, bool fits) {
-  const int mine = fits ? 0 : 1;
-  int wrong = 0;
-  comm::check(MPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_MAX, g.everyone().handle), "MPI_Allreduce");
-  if (wrong != 0) raise<view_error>(wording::array_misfit());
+  if (on_any_rank(g, !fits)) raise<view_error>(wording::array_misfit());
 }
 /// The View of a caller, if it has the extents of the part of this rank.
 template <class View>
@@ -324,6 +332,23 @@ local_array<T> array_of(const tensor_state& t, const distribution& blocks, const
   made.stride[0] = 1;
   made.stride[1] = leading;
   return made;
+}
+
+/// Whether the shard of this rank is the part of its process: block (i, j) of a tensor with the dims of an array of
+/// blocks, in the columns first.
+inline bool is_process_here(const grid_state& g, const layout& where, const block_cyclic& c) {
+  const axis_sizes& sizes = g.sizes();
+  const std::array<std::int64_t, 2> at = c.place_of(g.everyone().rank);
+  const int device = g.device_at(g.everyone().rank);
+  if (device < 0 || at[0] < 0) return device < 0 && at[0] < 0;
+  const coordinates here = coordinates_of(device, sizes);
+  for (std::size_t d = 0; d < 2; ++d) {
+    const auto& along = where[d == 0 ? 4 : 1];
+    const std::int64_t first = (at[d] - c.first[d] + c.processes[d]) % c.processes[d];
+    if (sizes.product(along) != c.processes[d] || (along.empty() ? 0 : block_index(along, here, sizes)) != first)
+      return false;
+  }
+  return true;
 }
 
 /// A shard of a partial tensor after it was reduced.
@@ -425,6 +450,49 @@ template <class T, auto Layout>
 void to_block_cyclic(const tensor<T, Layout>& x, std::span<std::type_identity_t<T>> local, const block_cyclic& c) {
   const detail::distribution blocks = detail::blocks_of(x.state(), c);
   detail::collect(x.state(), blocks, detail::array_of(x.state(), blocks, c, local));
+}
+
+/// A tensor that wraps the block-cyclic array of this rank (ScaLAPACK), without a copy. It has six dims, `Tensor =
+/// tensor<double, mesh(J, q_part / q, j, I, p_part / p, i)>`: an element in row `(I * P + p_part) * MB + i` of the
+/// matrix and in column `(J * Q + q_part) * NB + j`, of P x Q processes, is at (J, q_part, j, I, p_part, i). `local` is
+/// column-major, so that the dim `i` lies side by side; Kokkos' default execution space must be able to access it, and
+/// the caller keeps it.
+///
+/// Collective over the communicator of the grid: it agrees on a number, and otherwise communicates as wrapping a View
+/// does. Throws shape_error on all ranks if the numbers make no distribution over these ranks, the matrix is not made
+/// of whole blocks, as many for each process, or some rank is not the process whose blocks its shard has; and
+/// view_error if the array of any rank is too short.
+template <class Tensor>
+Tensor wrap_block_cyclic(const grid& g, const std::array<std::int64_t, 2>& matrix, const block_cyclic& c,
+                         std::span<typename Tensor::element_type> local) {
+  constexpr layout where = Tensor::where;
+  if constexpr (Tensor::rank != 6 || where.is_partial() ||
+                (where.axes(0) | where.axes(2) | where.axes(3) | where.axes(5)) != 0) {
+    say(rejection<fault::cyclic_dims, typename Tensor::sharding_type>);
+    return Tensor();
+  } else {
+    using view = Kokkos::View<typename Tensor::element_type******, Kokkos::LayoutStride, memory_space,
+                              Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+    const int ranks = g.state().everyone().size;
+    detail::check_numbers(c, ranks);
+    for (std::size_t d = 0; d < 2; ++d)
+      if (matrix[d] % (c.block[d] * c.processes[d]) != 0)
+        raise<shape_error>(wording::cyclic_whole(d == 0 ? "rows" : "columns", matrix[d], c.block[d], c.processes[d]));
+    if (detail::on_any_rank(g.state(), !detail::is_process_here(g.state(), where, c)))
+      raise<shape_error>(wording::cyclic_place());
+    const std::array<std::int64_t, 2> turns{matrix[0] / (c.block[0] * c.processes[0]),
+                                            matrix[1] / (c.block[1] * c.processes[1])};
+    const bool has_part = c.place_of(g.state().everyone().rank)[0] >= 0;
+    const std::int64_t rows = turns[0] * c.block[0], columns = turns[1] * c.block[1],
+                       leading = c.leading == 0 ? rows : c.leading,
+                       needed = rows * columns == 0 ? 0 : leading * (columns - 1) + rows;
+    detail::check_arrays(g.state(), !has_part || (leading >= rows && std::ssize(local) >= needed));
+    const auto at = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+    const Kokkos::LayoutStride strides(at(has_part ? turns[1] : 0), at(c.block[1] * leading), 1, 1, at(c.block[1]),
+                                       at(leading), at(turns[0]), at(c.block[0]), 1, 1, at(c.block[0]), 1);
+    return Tensor(g, {turns[1], c.processes[1], c.block[1], turns[0], c.processes[0], c.block[0]},
+                  view(local.data(), strides));
+  }
 }
 
 } // namespace cleave::inline v0

@@ -24,8 +24,9 @@ struct fusion {
 };
 
 /// The most entries and operands of an expression that is no stencil. A halo and its shard are one operand of a
-/// stencil, however often it reads them, so that a stencil is one pass.
-inline constexpr std::size_t plain_fused_ops = 24, plain_operands = 6;
+/// stencil, however often it reads them, so that a stencil is one pass. A number is read once and counts as none: with
+/// eight arrays, a step of a Runge-Kutta method is one pass too.
+inline constexpr std::size_t plain_fused_ops = 24, plain_operands = 8;
 inline constexpr std::size_t stencil_loads = max_operands - plain_operands;
 static_assert(plain_operands >= max_arity);
 
@@ -35,6 +36,8 @@ struct expression {
   static_vector<std::size_t, stencil_loads> loads{};
   /// The loads that are neighbours in a shard and its halo, or are computed from such, and how many halos they are of.
   std::uint8_t neighbours = 0, halos = 0;
+  /// The loads without a dim.
+  std::uint8_t numbers = 0;
   /// The members that are parts of predicates that are ranges. They become bounds of loops, so there may be many.
   std::uint8_t ranges = 0;
 
@@ -42,7 +45,7 @@ struct expression {
     const std::size_t entries = members.size() + loads.size();
     return entries <= max_fused_ops && (neighbours > 0 || entries - ranges <= plain_fused_ops);
   }
-  constexpr bool full() const { return loads.full() || loads.size() - neighbours + halos >= plain_operands; }
+  constexpr bool full() const { return loads.full() || loads.size() - neighbours - numbers + halos >= plain_operands; }
 };
 
 /// What fusion works on.
@@ -264,8 +267,10 @@ constexpr bool take_operand(const fusing& s, expression& e, std::size_t i) {
   if (e.members.contains(i) || e.loads.contains(i)) return true;
   if (s.f.free[i] != 0 && !s.values[i].reads_neighbours) return take_member(s, e, i);
   if (s.in_stencil.empty() || s.in_stencil[i] == 0) {
-    if (e.full()) return false;
+    const bool number = s.values[i].type.rank == 0;
+    if (number ? e.loads.full() : e.full()) return false;
     e.loads.push_back(i);
+    if (number) ++e.numbers;
     return true;
   }
   if (!s.reads_halo(i)) {
