@@ -190,4 +190,28 @@ TEST(loops, into_their_own_argument) {
   }
 }
 
+// Both branches, and what is behind them, need whole columns: for the fewest bytes all rows are moved once, before.
+constexpr cleave::function of_columns([](auto x, auto chosen) {
+  return sort(
+      cond(chosen > 0.0, [](auto v) { return sort(v, batch); }, [](auto v) { return flip(v, batch); }, x), batch);
+});
+TEST(loops, whose_branches_read_what_is_moved_before_them) {
+  constexpr auto least = cleave::with(of_columns, cleave::fewest_bytes<>{});
+  using In = f64<mesh(batch / ax, embed)>;
+  using Out = f64<mesh(batch, embed / ax)>;
+  using Number = f64<mesh()>;
+  constexpr auto plan = cleave::plan<Out(In, Number)>(least);
+  static_assert(plan.count(cleave::kind::all_to_all) == 1 && plan.collectives() == 1);
+  for (const cleave::grid& g : grids()) {
+    In x(g, {9, 5});
+    Out y(g, {9, 5});
+    Number chosen(g, Number::extents_type{});
+    support::fill(x, 0.6);
+    for (const double sign : {-1.0, 1.0}) {
+      chosen.fill(sign);
+      support::check(least, std::tie(y), x, chosen);
+    }
+  }
+}
+
 } // namespace

@@ -188,6 +188,29 @@ TEST(MovesNoMoreThanGspmd, WhatSeveralReadersMoveIsMovedOnceForAllOfThem) {
   const auto softest = [](values v) { return max(log_softmax(log_softmax(log_softmax(v[0], row), row), row), row); };
   EXPECT_EQ(bytes_of(softest, {laid_out({{row, {x}}, {column}})}, laid_out({{column, {x}}})), all_to_all);
 }
+TEST(MovesNoMoreThanGspmd, WhatLoopsAndBranchesReadIsMovedBeforeThem) {
+  const std::int64_t all_to_all = 24 * 16 / 4 * 3 / 4 * 8;
+  const auto repeated = [](values v) {
+    return repeat_times(3, v[1], [&](value u) { return u + sort(v[0] * u, row); });
+  };
+  const spec by_row = laid_out({{row, {x}}, {column}}), by_column = laid_out({{row}, {column, {x}}});
+  EXPECT_EQ(bytes_of(repeated, {by_row, by_column}, by_column), all_to_all);
+  // Both branches need whole columns, and so does what is behind them.
+  const auto chosen = [](values v) {
+    return sort(
+        cond(v[1] > 0.0, [](value u) { return sort(u, row); }, [](value u) { return flip(u, row); }, v[0]), row);
+  };
+  EXPECT_EQ(bytes_of(chosen, {by_row, laid_out({})}, by_column), all_to_all);
+}
+TEST(MovesNoMoreThanGspmd, AllThatIsMadeOfAValueIsWhereTheValueIs) {
+  // The two elements of each device are exchanged once, at the end: those in the other order of the axes are moved by
+  // none of the operations before.
+  const auto reversed = [](values v) {
+    const value least = min(v[0], row);
+    return flip(interior(least, least, 2, column), column);
+  };
+  EXPECT_EQ(bytes_of(reversed, {laid_out({{row}, {column, {x, y}}})}, laid_out({{column, {y, x}}})), 2 * 8);
+}
 TEST(MovesNoMoreThanGspmd, WhatLiesBetweenWindowsIsNotMoved) {
   const dim_ref two{"two", 2}, pair{"pair", 2}, three{"three", 3}, single{"single", 1};
   // Columns 0 and 8, 7 and 15: four of 16, of which each device has one.

@@ -349,6 +349,71 @@ TEST(Search, ForcesProductsWithinItsEffortAndRollsBack) {
   EXPECT_TRUE(s.sound());
 }
 
+/// The axes of three lists, each axis in one of them or in none, in every order.
+std::vector<std::array<std::vector<int>, 3>> all_shardings(int axes) {
+  std::vector<std::array<std::vector<int>, 3>> all{{}};
+  for (int axis = 0; axis < axes; ++axis) {
+    const auto before = all;
+    for (const auto& s : before)
+      for (std::size_t d = 0; d < 3; ++d)
+        for (std::size_t at = 0; at <= s[d].size(); ++at) {
+          auto more = s;
+          more[d].insert(more[d].begin() + static_cast<std::ptrdiff_t>(at), axis);
+          all.push_back(more);
+        }
+  }
+  return all;
+}
+// Also where both operands must change at once: no way to compute a product between random layouts costs less than the
+// one that is chosen, of those that repeat no work.
+TEST(Search, FindsTheCheapestStrategyOfAProduct) {
+  constexpr std::string_view names[] = {"x", "y", "z"};
+  const dim_ref m{"m", 64}, n{"n", 128}, k{"k", 256};
+  const auto ways = all_shardings(3);
+  std::mt19937 random(11);
+  const auto random_layout = [&](const dim_ref& first, const dim_ref& second) {
+    const auto& chosen = ways[random() % ways.size()];
+    spec s;
+    s.mesh.axes = {{"x", 2}, {"y", 2}, {"z", 4}};
+    for (std::size_t d = 0; d < 2; ++d) {
+      placement p(d == 0 ? first : second);
+      for (int axis : chosen[d]) p.axes.push_back(names[axis]);
+      s.dims.push_back(p);
+    }
+    return s;
+  };
+  int moved = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const spec result = random_layout(m, n);
+    recorder in(result.mesh);
+    const value a = in.input(element::f32, random_layout(m, k)), b = in.input(element::f32, random_layout(k, n));
+    in.output(dot(a, b, k), element::f32, result);
+    const graph g = simplify(in.take());
+    search s(g, policy::bytes_first(1));
+    s.begin();
+    const std::size_t product = s.node_of(op::dot);
+    double least = total_price(s.m, s.a);
+    for (const auto& way : ways) {
+      strategy next;
+      for (std::size_t d = 0; d < 3; ++d) {
+        axis_list list;
+        for (int axis : way[d]) list.push_back(axis);
+        (d < 2 ? next.out : next.over).set(d < 2 ? static_cast<int>(d) : 0, list);
+      }
+      derive_unreduced(s.m.node_at(product), next);
+      if (!valid(s.m, product, next) || repeats_too_much(s.m, s.a, product, next)) continue;
+      begin_change(s.a);
+      set_strategy(s.m, s.a, product, next);
+      keep_change(s.m, s.a);
+      least = std::min(least, total_price(s.m, s.a));
+    }
+    graph again = g;
+    EXPECT_LE(choose(again, s.at, s.rule).score, least * (1 + 1e-9)) << "trial " << trial;
+    moved += least > 0 ? 1 : 0;
+  }
+  EXPECT_GT(moved, 250);
+}
+
 TEST(Search, WhatIsRolledBackHasItsWorkAgain) {
   search s(layers(1), policy::bytes_first(1));
   s.begin();

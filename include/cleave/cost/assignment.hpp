@@ -42,9 +42,9 @@ struct assignment {
   double flops_once = 0;
   double allowed_flops = 0;
 
-  /// Of what is read at an index of a stack (chosen_last): whether its layout is chosen by itself, so that the stack is
-  /// moved before the loop. Set by look_further.
-  indexed_vector<std::uint8_t> moves_stack{};
+  /// Of what a loop reads from outside (chosen_last): whether its layout is chosen by itself, so that the stack or the
+  /// other value is moved before the loop. Set by look_further.
+  indexed_vector<std::uint8_t> moves_before_loop{};
 
   /// Whether something near a node changed since it was last looked at.
   indexed_vector<std::uint8_t> fresh{};
@@ -74,7 +74,7 @@ struct assignment {
     need.assign(m.operand.size(), layout{});
     price.assign(m.count, 0);
     work.assign(m.count, 0);
-    moves_stack.assign(m.count, 0);
+    moves_before_loop.assign(m.count, 0);
     fresh.assign(m.count, 1);
     counted_in.assign(m.count, 0);
     changed_in.assign(m.count, 0);
@@ -101,7 +101,7 @@ constexpr layout produced(const cost_model& m, const assignment& a, std::size_t 
 /// Nothing may change a node whose layout the user wrote or that has none to choose.
 constexpr bool is_fixed(const cost_model& m, const assignment& a, std::size_t v) {
   const std::uint32_t t = m.traits.at[v];
-  return ((t & fixed_strategy) != 0 && a.moves_stack.at[v] == 0) ||
+  return ((t & fixed_strategy) != 0 && a.moves_before_loop.at[v] == 0) ||
          ((t & transparent_if_whole) != 0 && is_transparent(m, a, v));
 }
 /// The value after a loop of what the loop carries; none: no_node.

@@ -70,7 +70,8 @@ enum node_trait : std::uint32_t {
   regroups = 1u << 21,
   /// Some reader follows it whatever happens: is transparent or has no choice.
   leads = 1u << 22,
-  /// Has no choice until the search looks further: what is read at an index of a stack, which may be moved before.
+  /// Has no choice until the search looks further: what a loop reads of a stack or of another value from outside,
+  /// which may be moved before.
   chosen_last = 1u << 23,
   /// All of its elements are one number that does not depend on arguments.
   uniform = 1u << 24,

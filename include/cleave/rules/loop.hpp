@@ -133,7 +133,7 @@ constexpr std::uint32_t traits_of_loop(const node& n) {
   std::uint32_t t = 0;
   if (n.code == op::loop_result) t |= planner::transparent | planner::fixed_strategy;
   if (n.code == op::loop_slice || n.code == op::loop_yield) t |= planner::follows_others | planner::fixed_strategy;
-  if (reads_stack(n)) t |= planner::chosen_last;
+  if (n.code == op::loop_slice) t |= planner::chosen_last;
   if (n.code == op::carry) t |= planner::begins_loop;
   if (stacks(n)) t |= planner::special;
   return t;

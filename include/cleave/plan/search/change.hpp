@@ -33,7 +33,7 @@ constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v)
   for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) {
     const std::size_t w = m.edges.at[e].to;
     const std::uint32_t t = m.traits.at[w];
-    if ((t & follows_others) != 0 && a.moves_stack.at[w] == 0) {
+    if ((t & follows_others) != 0 && a.moves_before_loop.at[w] == 0) {
       // The node that sets a carried value for the next iteration reads that value second.
       if (m.node_at(w).code == op::loop_yield && m.edges.at[e].number != 1) continue;
       const strategy after = following(m, a, w);
@@ -71,7 +71,7 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     }
     const std::size_t w = m.edges.at[e].to;
     const std::uint32_t t = m.traits.at[w];
-    if (a.changed_in.at[w] == a.round || ((t & fixed_strategy) != 0 && a.moves_stack.at[w] == 0)) continue;
+    if (a.changed_in.at[w] == a.round || ((t & fixed_strategy) != 0 && a.moves_before_loop.at[w] == 0)) continue;
     if ((t & transparent_if_whole) != 0 && is_fixed(m, a, w)) continue;
     const bool product = (t & contracting) != 0;
     a.stopped_at_product = a.stopped_at_product || (product && !products);

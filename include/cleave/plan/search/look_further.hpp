@@ -139,10 +139,14 @@ constexpr bool move_earlier(const cost_model& m, assignment& a, fingerprints& f)
 constexpr void look_further(const cost_model& m, assignment& a, fingerprints& f) {
   a.looks_further = true;
   // A stack that is sharded along the dim of the loop must be moved before it anyway. The others are moved index by
-  // index, as weights that are gathered layer by layer: a whole stack would take more memory.
+  // index, as weights that are gathered layer by layer: a whole stack would take more memory. So would another value
+  // that a loop or a branch reads, which is moved before it only for the fewest bytes.
   for (std::size_t v = 0; v < m.count; ++v)
-    if ((m.traits.at[v] & chosen_last) != 0 && produced(m, a, m.operand.at[m.first_slot.at[v]]).axes(0) != 0)
-      a.moves_stack.at[v] = 1;
+    if ((m.traits.at[v] & chosen_last) != 0) {
+      const bool stack = m.node_at(v).which[0] != no_dim;
+      a.moves_before_loop.at[v] = stack ? produced(m, a, m.operand.at[m.first_slot.at[v]]).axes(0) != 0
+                                        : m.rule.effort > 0;
+    }
   f.salt = 1;
   for (std::size_t v = 0; v < m.count; ++v)
     a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps | chosen_last)) != 0 && (m.traits.at[v] & contracting) == 0;

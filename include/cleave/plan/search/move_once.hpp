@@ -6,14 +6,38 @@
 
 namespace cleave::inline v0::planner {
 
+/// What follows where a value is read in another layout: what agreed with the old one, as after any change, or all that
+/// is made of it.
+enum class led : std::uint8_t { readers, all };
+
 /// Lets all readers of a value take it in one layout, and what follows them too.
-constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, layout l) {
+constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, layout l, led who);
+/// Gives a node a strategy, and lets all that is made of it follow.
+constexpr void lead_all(const cost_model& m, assignment& a, std::size_t v, strategy next) {
+  next.forwarded = 0;
+  next.partial_operands = 0;
+  derive_unreduced(m.node_at(v), next);
+  if (next == a.chosen.at[v] || !valid(m, v, next)) return;
+  set_strategy(m, a, v, next);
+  if (next.out.is_partial()) return;
+  lead_readers(m, a, v, next.out, led::all);
+  if (const std::size_t after = after_loop(m, v); after != no_node) lead_readers(m, a, after, next.out, led::all);
+}
+constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, layout l, led who) {
   for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) {
-    const std::size_t w = m.edges.at[e].to;
-    if ((m.traits.at[w] & transparent) != 0) lead_readers(m, a, w, l);
-    if (a.changed_in.at[w] == a.round || is_fixed(m, a, w)) continue;
+    std::size_t w = m.edges.at[e].to;
+    if ((m.traits.at[w] & transparent) != 0) lead_readers(m, a, w, l, who);
+    // What a loop carries is in the layout of what it becomes.
+    const bool carried = who == led::all && m.node_at(w).code == op::loop_yield && m.edges.at[e].number == 0;
+    if (carried) w = m.node_at(w).in[1];
+    if (a.changed_in.at[w] == a.round || is_fixed(m, a, w) || a.undo.count >= m.limits.led_at_most) continue;
     strategy next = a.chosen.at[w];
-    project(m, w, m.edges.at[e].number, l, next);
+    if (carried) shard_result(m, w, l, next);
+    else project(m, w, m.edges.at[e].number, l, next);
+    if (who == led::all) {
+      lead_all(m, a, w, next);
+      continue;
+    }
     next.forwarded = 0;
     next.partial_operands = 0;
     derive_unreduced(m.node_at(w), next);
@@ -21,11 +45,35 @@ constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, l
   }
 }
 
+/// What copies cost now of a value, of what is made of it, and of what that is combined with: more than a change there
+/// can save. Nodes count once.
+constexpr double moved_downstream(const cost_model& m, assignment& a, std::size_t v) {
+  ++a.round;
+  std::size_t* made = a.priced.at;
+  std::size_t found = 0;
+  double total = 0;
+  const auto count = [&](std::size_t u) {
+    if (a.counted_in.at[u] == a.round) return false;
+    a.counted_in.at[u] = a.round;
+    total += a.price.at[u];
+    return true;
+  };
+  count(v);
+  made[found++] = v;
+  for (std::size_t i = 0; i < found; ++i)
+    for (std::uint32_t e = m.first_edge.at[made[i]]; e < m.first_edge.at[made[i] + 1]; ++e) {
+      const std::size_t w = m.edges.at[e].to;
+      if (found < m.limits.led_at_most && count(w)) made[found++] = w;
+      for (std::uint32_t slot = m.first_slot.at[w]; slot < m.first_slot.at[w + 1]; ++slot) count(m.operand.at[slot]);
+    }
+  return total;
+}
+
 /// Moves a value once, before all its readers, and improves the rest around that.
-constexpr void move_for_readers(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, layout l) {
+constexpr void move_for_readers(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, layout l, led who) {
   ++a.tries;
   begin_change(a);
-  lead_readers(m, a, v, l);
+  lead_readers(m, a, v, l, who);
   for (std::size_t i = 0; i < a.undo.count; ++i) {
     const std::size_t w = a.undo.at[i].node;
     mark_fresh(m, a, f, w);
@@ -36,28 +84,49 @@ constexpr void move_for_readers(const cost_model& m, assignment& a, fingerprints
   improve(m, a, f, m.limits.merge_sweeps);
 }
 
-/// Where a value is moved, or what is made of it, all its readers may take it in one other layout for less: with the
-/// axes of one dim at another. Any one of them alone would only add a move. Last of all, so that no plan becomes dearer
-/// by it.
+/// The layouts in which all readers of a value might take it for less: with the axes of one dim at another, whole, and
+/// as it is.
+constexpr void add_ways_to_read(const cost_model& m, std::size_t v, layout own, indexed_vector<layout>& ways) {
+  const tensor_type& type = m.node_at(v).type;
+  for (int from = 0; from < type.rank; ++from)
+    for (int to = 0; to < type.rank; ++to) {
+      if (from == to || own.axes(from) == 0) continue;
+      layout l = own;
+      l.clear(from);
+      l.set(to, own[to].then(own[from]));
+      if (m.at[type[to]] >= m.at.axes.product(l[to])) ways.push_back(l);
+    }
+  ways.push_back(own);
+  ways.push_back(layout{});
+}
+/// Tries to move one value for its readers. Whether that is cheaper in all.
+constexpr bool move_value_once(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, double& best,
+                               indexed_vector<layout>& ways) {
+  const layout own = produced(m, a, v);
+  const double saved = moved_downstream(m, a, v);
+  if (saved == 0) return false;
+  ways.clear();
+  add_ways_to_read(m, v, own, ways);
+  for (const layout l : ways) {
+    if (l.word != own.word && reshard_price(m, v, own, l) >= saved) continue;
+    for (const led who : {led::readers, led::all}) {
+      if (a.tries > m.rule.effort) return false;
+      if (keep_if_cheaper(m, a, best, [&] { move_for_readers(m, a, f, v, l, who); })) return true;
+    }
+  }
+  return false;
+}
+
+/// Where a value is moved, or what is made of it, all its readers may take it in one other layout for less. Any one of
+/// them alone would only add a move. Last of all, so that no plan becomes dearer by it.
 constexpr void move_once(const cost_model& m, assignment& a, fingerprints& f) {
   double best = total_price(m, a);
   a.tries = 0;
-  for (std::size_t v = 0; v < m.count && best > 0; ++v) {
+  indexed_vector<layout> ways;
+  for (std::size_t v = 0; v < m.count && best > 0 && a.tries <= m.rule.effort; ++v) {
     const layout own = produced(m, a, v);
     if ((m.traits.at[v] & (rematerialised | transparent)) != 0 || own.is_partial() || !own.is_sharded()) continue;
-    const tensor_type& type = m.node_at(v).type;
-    bool kept = false;
-    for (int from = 0; from < type.rank && !kept; ++from)
-      for (int to = 0; to < type.rank && !kept; ++to) {
-        if (from == to || own.axes(from) == 0) continue;
-        layout l = own;
-        l.clear(from);
-        l.set(to, own[to].then(own[from]));
-        if (m.at[type[to]] < m.at.axes.product(l[to])) continue;
-        if (reshard_price(m, v, own, l) >= saved_downstream(m, a, v, m.limits.downstream)) continue;
-        if (a.tries > m.rule.effort) return;
-        kept = keep_if_cheaper(m, a, best, [&] { move_for_readers(m, a, f, v, l); });
-      }
+    move_value_once(m, a, f, v, best, ways);
   }
   improve(m, a, f, m.limits.sweeps);
 }

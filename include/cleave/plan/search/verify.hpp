@@ -12,8 +12,8 @@ namespace cleave::inline v0::planner {
 constexpr bool verify(const cost_model& m, const assignment& a) {
   for (std::size_t v = 0; v < m.count; ++v) {
     const strategy& s = a.chosen.at[v];
-    const std::uint32_t t = a.moves_stack.at[v] == 0 ? m.traits.at[v]
-                                                     : m.traits.at[v] & ~(follows_others | fixed_strategy);
+    const std::uint32_t t = a.moves_before_loop.at[v] == 0 ? m.traits.at[v]
+                                                           : m.traits.at[v] & ~(follows_others | fixed_strategy);
     if ((t & follows_others) != 0 && !(s == following(m, a, v))) return false;
     if ((t & (fixed_strategy | may_be_transparent)) == 0 && !valid(m, v, s)) return false;
     for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
