@@ -186,6 +186,35 @@ TEST(call_cost, small_reductions_are_one_message) {
   }
 }
 
+constexpr cleave::function maxima_named_otherwise([](auto a, auto b, auto of_first, auto of_second) {
+  const auto first = max(a, row), second = max(b, row);
+  return dot(rename(first, p, q), of_first, q) + dot(rename(second, r, s), of_second, s);
+});
+
+/// Maxima that travel together and are read under another name, in the memory that both names have.
+TEST(call_cost, maxima_that_are_read_under_another_name) {
+  for (const cleave::grid& g : grids()) {
+    Wide<p> a(g, {5, 3});
+    Wide<r> b(g, {5, 4});
+    cleave::tensor<float, mesh(q, col)> of_first(g, {3, 6});
+    cleave::tensor<float, mesh(s, col)> of_second(g, {4, 6});
+    Vector y(g, {6});
+    a.fill_by([](const auto& at) { return static_cast<float>(at[0] + at[1]); });
+    b.fill_by([](const auto& at) { return static_cast<float>(at[0] * at[1]); });
+    of_first.fill_by([](const auto& at) { return static_cast<float>(at[0] - at[1]); });
+    of_second.fill_by([](const auto& at) { return static_cast<float>(at[0] + 2 * at[1]); });
+    expect_cheap(g, -1, "two maxima", [&] { y = maxima_named_otherwise(a, b, of_first, of_second); });
+    std::vector<float> wanted;
+    for (int j = 0; j < 6; ++j) {
+      int sum = 0;
+      for (int k = 0; k < 3; ++k) sum += (4 + k) * (k - j);
+      for (int k = 0; k < 4; ++k) sum += 4 * k * (k + 2 * j);
+      wanted.push_back(static_cast<float>(sum));
+    }
+    EXPECT_EQ(y.to_global(), wanted);
+  }
+}
+
 constexpr cleave::function sums_of_five([](auto all) {
   std::remove_const_t<decltype(all)> made = all;
   for (auto& each : made) each = sum(each, row);

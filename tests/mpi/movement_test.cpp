@@ -360,6 +360,29 @@ TEST(movement, windows_with_corners_and_every_border) {
     }
 }
 
+// Every sixth element of copies one behind the other: around a ring of 21 in steps that do not divide it. A third of the
+// elements is taken, in runs that leave two remainders, and each of them several times.
+inline constexpr cleave::dim<"ring", 21> ring;
+inline constexpr cleave::dim<"rings", 336> rings;
+inline constexpr cleave::dim<"sixths", 56> sixths;
+constexpr cleave::function stepped([](auto u) {
+  return slice(tile(u, ring, rings, 16), rings, sixths, 1, cleave::to_the_end, 6);
+});
+TEST(movement, steps_around_a_ring) {
+  using Ring = f64<mesh(ring / ax)>;
+  using Stepped = f64<mesh(sixths / ax)>;
+  constexpr auto fewest = cleave::with(stepped, cleave::fewest_bytes<>{});
+  constexpr auto plan = cleave::plan<Stepped(Ring)>(fewest);
+  static_assert(plan.count(cleave::kind::exchange) == 1 && plan.collectives() == 1);
+  // Of seven elements that are taken, a device of three has two or three.
+  static_assert(plan.bytes({ax = 3, ay = 1}) == 5 * 8);
+  for (const cleave::grid& g : grids()) {
+    const Ring u = filled<Ring>(g, {21});
+    Stepped v(g, {56});
+    check(fewest, v, u);
+  }
+}
+
 // A convolution in two dims, channels last, sharded over space; and its gradients by the kernel and by the input.
 using Images = f64<mesh(batch, row / ax, col / ay, channels)>;
 using Kernel = f64<mesh(kr, kc, channels, features)>;
