@@ -101,8 +101,8 @@ TEST(MovesNoMoreThanGspmd, PartialValuesAreScatteredBeforeTheyAreReducedFurther)
             scattered + 64);
 }
 TEST(MovesNoMoreThanGspmd, WhatALoopReadsIsMovedToAnotherDimBefore) {
-  // Every iteration needs a row: an all-to-all from rows to columns instead of all rows on every device, and nothing
-  // for the sum with which it begins.
+  // Every iteration needs a row: an all-to-all over x from rows to the columns of which a device of y has half, instead
+  // of all rows on every device, and nothing for the sum with which it begins. The halves of the result are gathered.
   const auto totals = [](values v) {
     return scan(row, sum(v[0], row), v[0],
                 [](value total, value each) {
@@ -111,7 +111,8 @@ TEST(MovesNoMoreThanGspmd, WhatALoopReadsIsMovedToAnotherDimBefore) {
                 })
         .first;
   };
-  EXPECT_EQ(bytes_of(totals, {laid_out({{row, {x}}, {column}})}, laid_out({{column, {x}}})), 24 * 16 / 4 * 3 / 4 * 8);
+  EXPECT_EQ(bytes_of(totals, {laid_out({{row, {x}}, {column}})}, laid_out({{column, {x}}})),
+            24 * 16 / 4 / 2 * 3 / 4 * 8 + 16 / 4 / 2 * 8);
 }
 TEST(MovesNoMoreThanGspmd, SeveralOperationsChangeTogether) {
   // The quotient is computed where its operands are, which moves nothing before it, and is moved once: 24 x 16 x 8
@@ -210,6 +211,25 @@ TEST(MovesNoMoreThanGspmd, AllThatIsMadeOfAValueIsWhereTheValueIs) {
     return flip(interior(least, least, 2, column), column);
   };
   EXPECT_EQ(bytes_of(reversed, {laid_out({{row}, {column, {x, y}}})}, laid_out({{column, {y, x}}})), 2 * 8);
+}
+TEST(MovesNoMoreThanGspmd, PartialValuesAreScatteredBeforeAllThatIsMadeOfThem) {
+  // 16 sums are scattered over the four devices of x, and one number is reduced: the branches need no whole sums.
+  const auto chosen = [](values v) {
+    const value total = sum(v[0], row);
+    return cond(sum(total) > 0.0, [](value u) { return sin(u); }, [](value u) { return u * u; }, total);
+  };
+  EXPECT_EQ(bytes_of(chosen, {laid_out({{row, {x}}, {column}})}, laid_out({{column, {x}}})), 16 * 8 * 3 / 4 + 12);
+  // Six rows of eight maxima are scattered over y, and the halves of them that remain are moved, once.
+  const dim_ref deep{"deep", 8};
+  const auto turned = [](values v) { return roll(max(v[0], column), row, 12); };
+  EXPECT_EQ(bytes_of(turned, {laid_out({{row, {x}}, {column, {y}}, {deep}})}, laid_out({{row, {y, x}}, {deep}})),
+            6 * 8 * 8 / 2 + 3 * 8 * 8);
+}
+TEST(MovesNoMoreThanGspmd, WhatIsSlicedInTheEndIsSlicedFirst) {
+  // A device of y needs one of the two columns that are repeated, for the rows of a device of x.
+  const dim_ref two{"two", 2}, six{"six", 6}, more{"more", 28};
+  const auto padded = [&](values v) { return pad(sigmoid(repeat(v[0], two, six, 3)), row, more, 2, 2, 0, 2.25); };
+  EXPECT_EQ(bytes_of(padded, {laid_out({{row, {y}}, {two}})}, laid_out({{more, {y}}, {six, {x}}})), 0);
 }
 TEST(MovesNoMoreThanGspmd, WhatLiesBetweenWindowsIsNotMoved) {
   const dim_ref two{"two", 2}, pair{"pair", 2}, three{"three", 3}, single{"single", 1};

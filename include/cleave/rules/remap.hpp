@@ -214,13 +214,15 @@ constexpr bool is_there_already(const planner::cost_model& m, const planner::ass
 }
 
 /// The strategies so far, with operands that are moved before, so that less is fetched, or nothing: sharded as the
-/// result is along the dims that maps name; or whole along them, where another reader has them so.
+/// result is along the dims that maps name; as they are taken now; or whole along them, where another reader has them
+/// so.
 constexpr void offer_moved_operands(const planner::cost_model& m, const planner::assignment& a, std::size_t v,
                                     indexed_vector<strategy>& list) {
   const node_factors factors = m.factors(v);
   const std::size_t count = list.size();
   for (std::size_t i = 0; i < count; ++i) {
-    strategy like_result = list[i], whole = list[i];
+    strategy like_result = list[i], whole = list[i], as_now = list[i];
+    as_now.taken = a.chosen.at[v].taken;
     for (const factor& f : factors) {
       if (!f.is_fetched()) continue;
       if (const int position = f.at[in_result]; position >= 0 && list[i].out.axes(position) != 0)
@@ -232,7 +234,7 @@ constexpr void offer_moved_operands(const planner::cost_model& m, const planner:
         if (is_there_already(m, a, v, k, need)) whole.taken.set(f.taken, {});
       }
     }
-    for (const strategy& s : {like_result, whole})
+    for (const strategy& s : {like_result, whole, as_now})
       if (!(s.taken == list[i].taken) && planner::valid(m, v, s)) list.push_back(s);
   }
 }

@@ -96,6 +96,12 @@ struct exchange_kernel {
   }
 };
 
+/// Whether a row reads own elements alone. Its entries are in the order of their columns in the whole matrix, of which
+/// the own ones are a range, so that its ends tell.
+CLEAVE_FUNCTION inline bool reads_own_elements(const std::int32_t* columns, std::int64_t begin, std::int64_t end,
+                                               std::int64_t own) {
+  return begin < end && columns[begin] < own && columns[end - 1] < own;
+}
 /// One row with all vectors, in the order of its columns in the whole matrix. Columns from the number of own elements
 /// on are those of other devices.
 template <class T>
@@ -131,9 +137,13 @@ struct multiply_vector {
   T* result;
 
   CLEAVE_FUNCTION void operator()(std::int64_t row) const {
+    const std::int64_t begin = row == 0 ? 0 : ends[row - 1], end = ends[row];
     T total = 0;
-    for (std::int64_t e = row == 0 ? 0 : ends[row - 1]; e < ends[row]; ++e)
-      total += values[e] * (columns[e] < extent ? own[columns[e]] : others[columns[e] - extent]);
+    if (reads_own_elements(columns, begin, end, extent))
+      for (std::int64_t e = begin; e < end; ++e) total += values[e] * own[columns[e]];
+    else
+      for (std::int64_t e = begin; e < end; ++e)
+        total += values[e] * (columns[e] < extent ? own[columns[e]] : others[columns[e] - extent]);
     result[row] = total;
   }
 };

@@ -85,19 +85,43 @@ constexpr void move_for_readers(const cost_model& m, assignment& a, fingerprints
 }
 
 /// The layouts in which all readers of a value might take it for less: with the axes of one dim at another, whole, and
-/// as it is.
-constexpr void add_ways_to_read(const cost_model& m, std::size_t v, layout own, indexed_vector<layout>& ways) {
+/// as it is; a partial one scattered along each dim; as some of them need it now, sharded over one more axis too.
+constexpr void add_ways_to_read(const cost_model& m, assignment& a, std::size_t v, indexed_vector<layout>& ways) {
   const tensor_type& type = m.node_at(v).type;
+  const layout made = produced(m, a, v), own{made.word & layout::dims_mask};
+  const auto add = [&](layout l, int dim, axis_list list) {
+    l.set(dim, list);
+    if (m.at[type[dim]] < m.at.axes.product(list)) return;
+    for (const layout known : ways)
+      if (known.word == l.word) return;
+    ways.push_back(l);
+  };
+  axis_list over;
+  for (int axis = 0; axis < m.g.mesh.size(); ++axis)
+    if (made.unreduced().contains(axis)) over.push_back(axis);
+  for (int to = 0; to < type.rank && !over.empty(); ++to) add(own, to, own[to].then(over));
   for (int from = 0; from < type.rank; ++from)
     for (int to = 0; to < type.rank; ++to) {
       if (from == to || own.axes(from) == 0) continue;
       layout l = own;
       l.clear(from);
-      l.set(to, own[to].then(own[from]));
-      if (m.at[type[to]] >= m.at.axes.product(l[to])) ways.push_back(l);
+      add(l, to, own[to].then(own[from]));
     }
   ways.push_back(own);
-  ways.push_back(layout{});
+  if (own.is_sharded()) ways.push_back(layout{});
+  const std::size_t copies = find_copies(m, a, v, made);
+  for (std::size_t i = 0; i < copies; ++i) {
+    const layout need{a.copies.at[i].word & layout::dims_mask};
+    for (int to = 0; to < type.rank; ++to) {
+      add(need, to, need[to]);
+      for (int axis = 0; axis < m.g.mesh.size(); ++axis)
+        if (m.at.axes[axis] > 1 && !need.sharded().contains(axis)) {
+          axis_list one;
+          one.push_back(axis);
+          add(need, to, need[to].then(one));
+        }
+    }
+  }
 }
 /// Tries to move one value for its readers. Whether that is cheaper in all.
 constexpr bool move_value_once(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, double& best,
@@ -106,7 +130,7 @@ constexpr bool move_value_once(const cost_model& m, assignment& a, fingerprints&
   const double saved = moved_downstream(m, a, v);
   if (saved == 0) return false;
   ways.clear();
-  add_ways_to_read(m, v, own, ways);
+  add_ways_to_read(m, a, v, ways);
   for (const layout l : ways) {
     if (l.word != own.word && reshard_price(m, v, own, l) >= saved) continue;
     for (const led who : {led::readers, led::all}) {
@@ -125,7 +149,7 @@ constexpr void move_once(const cost_model& m, assignment& a, fingerprints& f) {
   indexed_vector<layout> ways;
   for (std::size_t v = 0; v < m.count && best > 0 && a.tries <= m.rule.effort; ++v) {
     const layout own = produced(m, a, v);
-    if ((m.traits.at[v] & (rematerialised | transparent)) != 0 || own.is_partial() || !own.is_sharded()) continue;
+    if ((m.traits.at[v] & (rematerialised | transparent)) != 0 || (!own.is_partial() && !own.is_sharded())) continue;
     move_value_once(m, a, f, v, best, ways);
   }
   improve(m, a, f, m.limits.sweeps);
