@@ -15,7 +15,12 @@ set(CLEAVE_KOKKOS_KERNELS_COMMIT f030e6cb97cece46e14f7471108d891adc425935)
 
 # clang is often installed without its OpenMP runtime: then the Serial backend is all there is.
 find_package(OpenMP QUIET COMPONENTS CXX)
-set(kokkos_options -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_DEPRECATED_CODE_4=OFF)
+option(CLEAVE_KOKKOS_SPARSE "Have Kokkos Kernels with its sparse part, which Cleave itself does not call" OFF)
+# The sparse part of the source package is older than its Kokkos, and calls what that has deprecated since.
+set(kokkos_options -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_DEPRECATED_CODE_4=${CLEAVE_KOKKOS_SPARSE})
+if(CLEAVE_KOKKOS_SPARSE)
+  list(APPEND kokkos_options -DKokkos_ENABLE_DEPRECATION_WARNINGS=OFF)
+endif()
 if(OpenMP_CXX_FOUND)
   list(APPEND kokkos_options -DKokkos_ENABLE_OPENMP=ON)
 else()
@@ -25,6 +30,9 @@ set(kernels_options
     -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON -DKokkosKernels_ENABLE_TPL_BLAS=ON
     -DKokkosKernels_ENABLE_TPL_LAPACK=OFF -DKokkosKernels_INST_DOUBLE=OFF -DKokkosKernels_INST_LAYOUTLEFT=OFF
     -DKokkosKernels_ENABLE_TESTS=OFF -DKokkosKernels_ENABLE_EXAMPLES=OFF)
+if(CLEAVE_KOKKOS_SPARSE)
+  list(APPEND kernels_options -DKokkosKernels_ENABLE_COMPONENT_SPARSE=ON)
+endif()
 include("${CLEAVE_CMAKE_DIR}/supply_cuda.cmake")
 if(CLEAVE_CUDA)
   # The first release that knows CUDA 13.
