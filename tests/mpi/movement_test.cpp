@@ -360,8 +360,8 @@ TEST(movement, windows_with_corners_and_every_border) {
     }
 }
 
-// Every sixth element of copies one behind the other: around a ring of 21 in steps that do not divide it. A third of the
-// elements is taken, in runs that leave two remainders, and each of them several times.
+// Every sixth element of copies one behind the other: around a ring of 21 in steps that do not divide it. A third of
+// the elements is taken, in runs that leave two remainders, and each of them several times.
 inline constexpr cleave::dim<"ring", 21> ring;
 inline constexpr cleave::dim<"rings", 336> rings;
 inline constexpr cleave::dim<"sixths", 56> sixths;

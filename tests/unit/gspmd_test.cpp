@@ -286,6 +286,22 @@ TEST(MovesNoMoreThanGspmd, WhatHasNoElementsIsNotComputed) {
   const spec argument = laid_out({{row, {x}}, {column}});
   EXPECT_EQ(bytes_of(product, {argument, argument}, laid_out({{none}, {column}})), 0);
 }
+TEST(MovesNoMoreThanGspmd, WhatIsAlwaysTheSameIsNotComputed) {
+  const spec sharded = laid_out({{row, {x}}, {column}}), whole = laid_out({{row}, {column}});
+  const auto none_moves = [&](const auto& f) { EXPECT_EQ(bytes_of(f, {sharded}, whole), 0); };
+  const auto in = [](values v, element e) { return cast(v[0], e); };
+  const auto integers = [&](values v) { return in(v, element::i32); };
+  none_moves([&](values v) { return in({integers(v) <= integers(v)}, element::f64); });
+  none_moves([&](values v) { return in({integers(v) != integers(v)}, element::f64); });
+  none_moves([&](values v) { return in({integers(v) - integers(v)}, element::f64); });
+  none_moves([&](values v) { return in({integers(v) + (0 - integers(v))}, element::f64); });
+  none_moves([&](values v) { return in({-integers(v) + integers(v)}, element::f64); });
+  none_moves([](values v) { return shift(v[0], column, 16); });
+  none_moves([](values v) { return shift(v[0], row, -30, border::zero); });
+  // Numbers that may be NaN are compared.
+  const auto compared = [&](values v) { return in({v[0] == v[0]}, element::f64); };
+  EXPECT_GT(bytes_of(compared, {sharded}, whole), 0);
+}
 TEST(MovesNoMoreThanGspmd, NothingRunsAlongADimOfOne) {
   const dim_ref one{"one", 1};
   const spec argument = laid_out({{one, {x}}, {column}}), result = argument;

@@ -95,9 +95,54 @@ constexpr bool takes_nothing(const node& n, dim_set empty) {
 constexpr bool runs_over_one(const graph& g, const node& n) {
   return (n.code == op::cumulative || n.code == op::sort) && g.dims[n.which[0]].extent == 1;
 }
+/// Whether a value is this number everywhere.
+constexpr bool is_the_number(const graph& g, node_id v, double number) {
+  while (g.nodes[v].code == op::broadcast) v = g.nodes[v].in[0];
+  return g.nodes[v].code == op::constant && g.nodes[v].scalar == number;
+}
+/// Whether a value is another one with the other sign.
+constexpr bool is_negative_of(const graph& g, node_id v, node_id other) {
+  const node& n = g.nodes[v];
+  if (n.code == op::neg) return n.in[0] == other;
+  return n.code == op::sub && n.in[1] == other && is_the_number(g, n.in[0], 0);
+}
+/// What an operation on two integers gives if they are always equal, or add up to 0; of floating-point numbers, one may
+/// be NaN.
+constexpr std::optional<double> same_of_equal_integers(const graph& g, const node& n) {
+  const element e = g.nodes[n.in[0]].type.element;
+  if (n.loop != 0 || (!is_integer(e) && e != element::boolean)) return std::nullopt;
+  if (n.code == op::add)
+    return is_negative_of(g, n.in[0], n.in[1]) || is_negative_of(g, n.in[1], n.in[0]) ? std::optional<double>(0)
+                                                                                      : std::nullopt;
+  if (n.in[0] != n.in[1]) return std::nullopt;
+  switch (n.code) {
+    case op::sub:
+    case op::not_equal:
+    case op::less:
+    case op::greater: return 0;
+    case op::equal:
+    case op::less_equal:
+    case op::greater_equal: return 1;
+    default: return std::nullopt;
+  }
+}
+/// Whether a remap takes all elements from beyond the borders of its operand, which are zeros.
+constexpr bool takes_zeros_only(const graph& g, const node& n) {
+  if (n.arity != 1 || n.loop != 0 || is_complex(n.type.element)) return false;
+  for (const dim_map& m : maps_of(g, n)) {
+    const auto from = fixed_extent(g, m.from), to = fixed_extent(g, m.to), offset = fixed_sum(g, m.offset);
+    if (!from || !to || !offset || *to == 0 || m.window != no_dim || m.at_run_time != 0 || m.divisor != 1 ||
+        m.outside != border::zero)
+      continue;
+    const std::int64_t first = *offset, last = m.stride * (*to - 1) + *offset;
+    if ((first < 0 && last < 0) || (first >= *from && last >= *from)) return true;
+  }
+  return false;
+}
 /// Whether an operation gives the same number everywhere, whatever it reads: which.
 constexpr std::optional<double> same_everywhere(const graph& g, const node& n, dim_set empty) {
-  if (takes_nothing(n, empty)) return 0;
+  if (takes_nothing(n, empty) || (n.maps != 0 && takes_zeros_only(g, n))) return 0;
+  if (n.arity == 2 && n.maps == 0 && n.code != op::cumulative) return same_of_equal_integers(g, n);
   // What is before the only index: nothing.
   if (n.code != op::cumulative || !n.exclusive || !runs_over_one(g, n) || n.loop != 0 || is_complex(n.type.element))
     return std::nullopt;
@@ -113,6 +158,10 @@ constexpr void become_constant(graph& to, node& n, double number) {
   scalar.where = n.where;
   scalar.origin = n.origin;
   scalar.gradient = n.gradient;
+  if (n.type.rank == 0) {
+    n = scalar;
+    return;
+  }
   node made = scalar;
   made.scalar = 0;
   made.code = op::broadcast;
@@ -121,6 +170,22 @@ constexpr void become_constant(graph& to, node& n, double number) {
   made.in[0] = narrowed(to.nodes.size());
   to.nodes.push_back(scalar);
   n = made;
+}
+/// Which operand an elementwise operation gives as it is: of a product with 1, a quotient by 1, a difference from 0, a
+/// conjugate of real numbers. A sum with 0 is none: it makes 0 of -0. Another number of operands: none.
+constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const node& n) {
+  const auto unchanged = [&](std::size_t k, double number) {
+    return g.nodes[n.in[k]].type == n.type && g.nodes[n.in[k]].loop == n.loop && is_the_number(g, n.in[1 - k], number);
+  };
+  switch (n.code) {
+    case op::conj: return is_complex(n.type.element) ? std::nullopt : std::optional<std::size_t>(0);
+    case op::mul:
+      if (unchanged(1, 1)) return 1;
+      [[fallthrough]];
+    case op::div: return unchanged(0, 1) ? std::optional<std::size_t>(0) : std::nullopt;
+    case op::sub: return unchanged(0, 0) ? std::optional<std::size_t>(0) : std::nullopt;
+    default: return std::nullopt;
+  }
 }
 /// Whether the result of an operation is its first operand.
 constexpr bool gives_its_operand(const graph& g, const node& n) {
@@ -263,12 +328,25 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
       now[v] = n.in.items[0];
       continue;
     }
+    const bool two = n.arity == 2;
+    const node_id first = n.in.items[0], second = n.in.items[1];
+    const op left = two ? kept[first].code : op::input, right = two ? kept[second].code : op::input;
+    if (n.code == op::conj ||
+        (two && (left == op::broadcast || left == op::constant || right == op::broadcast || right == op::constant)))
+      if (const auto k = detail::unchanged_operand(to, n)) {
+        now[v] = n.in[*k];
+        rewritten = true;
+        continue;
+      }
     rewritten = rewritten || permutation != no_node;
-    if ((runs || n.code == op::dot || permutation != no_node || empty.word != 0) &&
+    const bool negative = left == op::neg || left == op::sub || right == op::neg || right == op::sub;
+    const bool may_cancel = two && (first == second || (n.code == op::add && negative));
+    if ((runs || n.code == op::dot || n.maps != 0 || may_cancel || permutation != no_node || empty.word != 0) &&
         detail::becomes_two(to, from, permutation, empty, n)) {
       to.nodes.reserve(to.nodes.size() + count - v);
       kept = to.nodes.data();
-      rewritten = ++made != 0;
+      made = narrowed(to.nodes.size());
+      rewritten = true;
     }
     const bool unique = n.code == op::input || n.code == op::carry;
     node_id none = no_node;
