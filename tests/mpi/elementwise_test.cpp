@@ -128,4 +128,36 @@ TEST(elementwise, functions_along_dims_and_stacks) {
   });
 }
 
+// What simplification takes out: the operand itself, twice, over itself, in another layout, and numbers.
+constexpr cleave::function twice_itself([](auto a) { return std::tuple(1.0 * a, a / 1.0, conj(a) - 0.0); });
+TEST(elementwise, operations_that_give_their_operand) {
+  on_every_mesh([](const cleave::grid& g, std::int64_t rows, std::int64_t cols, const A& a, const B&) {
+    A first(g, {rows, cols}), second(g, {rows, cols});
+    Y y(g, {rows, cols});
+    twice_itself(a).into(first, second, y);
+    const auto same = [](double x, double) { return x; };
+    expect_near(first, cols, same);
+    expect_near(second, cols, same);
+    expect_near(y, cols, same);
+    first = 1.0 * first;
+    expect_near(first, cols, same);
+    first = second - 0.0;
+    second.fill(0);
+    expect_near(first, cols, same);
+    f64<mesh()> number(g, f64<mesh()>::extents_type{}), other(g, f64<mesh()>::extents_type{});
+    number.fill(3);
+    other = number * 1.0;
+    EXPECT_EQ(other.item(), 3);
+    cleave::tensor<int, mesh(row / ax, col / ay)> whole(g, {rows, cols}), none(g, {rows, cols});
+    whole.fill_by([](const auto& at) { return static_cast<int>(at[0] - at[1]); });
+    none.fill(7);
+    none = whole + (0 - whole);
+    for (const int zero : none.to_global()) EXPECT_EQ(zero, 0);
+    cleave::tensor<int, mesh()> total(g, cleave::tensor<int, mesh()>::extents_type{});
+    total.fill(7);
+    total = sum(whole) - sum(whole);
+    EXPECT_EQ(total.item(), 0);
+  });
+}
+
 } // namespace

@@ -72,6 +72,12 @@ const problem problems[] = {
                          [](const value& h, const auto& w) { return h + perceptrons(h, w[0], w[1]); }));
        }))(x, up, down);
      }},
+    {"values that go round unchanged",
+     [](const value& x, const value&, const value&) {
+       const auto made = repeat_times(4, std::array{x, 2.0 * x, sin(x)},
+                                      [&](const auto& s) { return std::array{1.0 * s[1], s[2] / 1.0, s[0] - 0.0}; });
+       return made[0] - 3.0 * made[1] + made[2] * made[2];
+     }},
     {"one in another",
      [](const value& x, const value& up, const value& down) {
        return scan(layer, x, pair_of(up, down), [](const value& h, const auto& w) {
