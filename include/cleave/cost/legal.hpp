@@ -128,6 +128,17 @@ constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
   }
 }
 
+/// What a step fetches is taken sharded as its result is along the dims that maps name; where the result is whole, also
+/// whole if `and_whole`, else as before.
+constexpr void fetch_like_result(const cost_model& m, std::size_t v, strategy& s, bool and_whole) {
+  if ((m.traits.at[v] & fetches_operands) == 0) return;
+  const node_factors factors = m.factors(v);
+  for (std::size_t i = 0; i < factors.count; ++i) {
+    const factor& f = factors.items[i];
+    if (const int position = f.at[in_result]; f.is_fetched() && position >= 0)
+      if (and_whole || s.out.axes(position) != 0) s.taken.set(f.taken, s.out[position]);
+  }
+}
 /// What a step fetches is best taken from where it is: the operands' own axes, but for those that shard a common dim.
 constexpr void fetch_from_own_layout(const cost_model& m, const assignment& a, std::size_t v, strategy& s) {
   if ((m.traits.at[v] & fetches_operands) == 0) return;

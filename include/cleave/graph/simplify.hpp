@@ -177,7 +177,7 @@ constexpr void become_constant(graph& to, node& n, double number) {
 constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const node& n) {
   if (n.loop != 0) return std::nullopt;
   const auto unchanged = [&](std::size_t k, double number) {
-    return g.nodes[n.in[k]].type == n.type && g.nodes[n.in[k]].loop == n.loop && is_the_number(g, n.in[1 - k], number);
+    return g.nodes[n.in[k]].type == n.type && is_the_number(g, n.in[1 - k], number);
   };
   switch (n.code) {
     case op::conj: return is_complex(n.type.element) ? std::nullopt : std::optional<std::size_t>(0);

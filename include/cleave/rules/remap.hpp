@@ -222,11 +222,10 @@ constexpr void offer_moved_operands(const planner::cost_model& m, const planner:
   const std::size_t count = list.size();
   for (std::size_t i = 0; i < count; ++i) {
     strategy like_result = list[i], whole = list[i], as_now = list[i];
+    planner::fetch_like_result(m, v, like_result, false);
     as_now.taken = a.chosen.at[v].taken;
     for (const factor& f : factors) {
       if (!f.is_fetched()) continue;
-      if (const int position = f.at[in_result]; position >= 0 && list[i].out.axes(position) != 0)
-        like_result.taken.set(f.taken, list[i].out[position]);
       for (int k = 0; k < m.node_at(v).arity; ++k) {
         if (f.at[k] < 0) continue;
         layout need = planner::required(m, v, list[i], k);

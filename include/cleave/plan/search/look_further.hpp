@@ -35,14 +35,9 @@ constexpr std::size_t carried_by(const cost_model& m, std::size_t u) {
 
 /// Lets a step that fetches what it lacks take its operands sharded as its result is, where it moves less so, with what
 /// moves them.
-constexpr void fetch_from_there_if_cheaper(const cost_model& m, const assignment& a, std::size_t v, strategy& s) {
-  if ((m.traits.at[v] & fetches_operands) == 0) return;
+constexpr void fetch_like_result_if_cheaper(const cost_model& m, const assignment& a, std::size_t v, strategy& s) {
   strategy moved = s;
-  const node_factors factors = m.factors(v);
-  for (std::size_t i = 0; i < factors.count; ++i) {
-    const factor& f = factors.items[i];
-    if (f.is_fetched() && f.at[in_result] >= 0) moved.taken.set(f.taken, s.out[f.at[in_result]]);
-  }
+  fetch_like_result(m, v, moved, true);
   if (!(moved == s) && valid(m, v, moved) && least_price(m, a, v, moved) < least_price(m, a, v, s)) s = moved;
 }
 
@@ -65,7 +60,7 @@ constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t fir
       s.partial_operands = 0;
       fetch_from_own_layout(m, a, u, s);
       derive_unreduced(m.node_at(u), s);
-      if (m.rule.effort > 0) fetch_from_there_if_cheaper(m, a, u, s);
+      if (m.rule.effort > 0) fetch_like_result_if_cheaper(m, a, u, s);
       if (valid(m, u, s)) set_strategy(m, a, u, s);
     }
   }

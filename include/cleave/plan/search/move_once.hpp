@@ -10,38 +10,38 @@ namespace cleave::inline v0::planner {
 /// is made of it.
 enum class led : std::uint8_t { readers, all };
 
+/// The carried value that a node sets for the next iteration; none: no_node.
+constexpr std::size_t carried_on_by(const cost_model& m, std::size_t v) {
+  const node& n = m.node_at(v);
+  return n.arity == 2 && m.next_of.at[n.in[1]] == v ? n.in[1] : no_node;
+}
+
 /// Lets all readers of a value take it in one layout, and what follows them too.
 constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, layout l, led who);
 /// Gives a node a strategy, and lets all that is made of it follow.
-constexpr void lead_all(const cost_model& m, assignment& a, std::size_t v, strategy next) {
-  next.forwarded = 0;
-  next.partial_operands = 0;
-  derive_unreduced(m.node_at(v), next);
-  if (next == a.chosen.at[v] || !valid(m, v, next)) return;
-  set_strategy(m, a, v, next);
-  if (next.out.is_partial()) return;
-  lead_readers(m, a, v, next.out, led::all);
-  if (const std::size_t after = after_loop(m, v); after != no_node) lead_readers(m, a, after, next.out, led::all);
+constexpr void lead_all(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
+  set_strategy(m, a, v, s);
+  if (s.out.is_partial()) return;
+  lead_readers(m, a, v, s.out, led::all);
+  if (const std::size_t after = after_loop(m, v); after != no_node) lead_readers(m, a, after, s.out, led::all);
 }
 constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, layout l, led who) {
   for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) {
     std::size_t w = m.edges.at[e].to;
     if ((m.traits.at[w] & transparent) != 0) lead_readers(m, a, w, l, who);
     // What a loop carries is in the layout of what it becomes.
-    const bool carried = who == led::all && m.node_at(w).code == op::loop_yield && m.edges.at[e].number == 0;
-    if (carried) w = m.node_at(w).in[1];
+    const std::size_t carried = who == led::all && m.edges.at[e].number == 0 ? carried_on_by(m, w) : no_node;
+    if (carried != no_node) w = carried;
     if (a.changed_in.at[w] == a.round || is_fixed(m, a, w) || a.undo.count >= m.limits.led_at_most) continue;
     strategy next = a.chosen.at[w];
-    if (carried) shard_result(m, w, l, next);
+    if (carried != no_node) shard_result(m, w, l, next);
     else project(m, w, m.edges.at[e].number, l, next);
-    if (who == led::all) {
-      lead_all(m, a, w, next);
-      continue;
-    }
     next.forwarded = 0;
     next.partial_operands = 0;
     derive_unreduced(m.node_at(w), next);
-    if (!(next == a.chosen.at[w]) && valid(m, w, next)) ripple(m, a, w, next, false);
+    if (next == a.chosen.at[w] || !valid(m, w, next)) continue;
+    if (who == led::all) lead_all(m, a, w, next);
+    else ripple(m, a, w, next, false);
   }
 }
 
