@@ -27,7 +27,8 @@ struct search_limits {
   std::uint8_t slices_above = 8;
   /// Ops downstream of an exchange whose readers' layouts it is tried in. Not measured.
   int exchanged_through = 6;
-  /// Nodes that are changed together where a value is moved for all that is made of it, see move_once. Not measured.
+  /// Nodes that are changed together where a value is moved for all that is made of it, see move_once. Of the plans of
+  /// 20,000 fuzzed programs, 52 are dearer with 16 and 10 cheaper; with 256 all are the same.
   std::size_t led_at_most = 64;
   /// Ops upstream that are changed together with what reads them, see move_earlier. Of the plans of 20,000 fuzzed
   /// programs, 445 are dearer with 1, 63 with 4, 24 with 6; with 16, 12 are cheaper and 4 dearer. The calls of planning

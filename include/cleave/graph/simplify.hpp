@@ -172,8 +172,8 @@ constexpr void become_constant(graph& to, node& n, double number) {
   n = made;
 }
 /// Which operand an elementwise operation gives as it is: of a product with 1, a quotient by 1, a difference from 0, a
-/// conjugate of real numbers. A sum with 0 is none: it makes 0 of -0. None in a loop, where what a carried value becomes
-/// is computed anew in every iteration.
+/// conjugate of real numbers. A sum with 0 is none: it makes 0 of -0. None in a loop, where what a carried value
+/// becomes is computed anew in every iteration.
 constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const node& n) {
   if (n.loop != 0) return std::nullopt;
   const auto unchanged = [&](std::size_t k, double number) {

@@ -4,18 +4,15 @@
 
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
-#include <cleave/comm/all_reduce.hpp>
-#include <cleave/comm/messages.hpp>
 #include <cleave/storage/fill.hpp>
+#include <cleave/tensor/redistribution.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
 #include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 // Arrays in distributions that other codes have: given block sizes, and block-cyclic blocks (ScaLAPACK). What a rank
@@ -74,52 +71,7 @@ namespace detail {
 template <class View>
 concept HostView = bool(Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible);
 
-/// Which indices each rank of a communicator has: a block along each dim, which is made of ranges in the order of
-/// memory.
-struct distribution {
-  using place = std::array<std::int64_t, std::size_t{max_rank}>;
-  int rank = 0;
-  std::vector<std::vector<std::vector<range>>> blocks{};
-  /// By rank; -1 along the first dim: it has nothing.
-  std::vector<place> at{};
-
-  bool has_part(int r) const { return at[as_size(r)][0] >= 0; }
-  const std::vector<range>& along(int d, int r) const {
-    return blocks[as_size(d)][as_size(at[as_size(r)][as_size(d)])];
-  }
-  shape extents(int r) const {
-    shape s;
-    s.rank = rank;
-    for (int d = 0; d < rank && has_part(r); ++d)
-      for (const range& run : along(d, r)) s[d] += run.size();
-    return s;
-  }
-};
-
-/// The shards of a tensor. A partial tensor is written on the devices with coordinate 0 only.
-inline distribution shards_of(const tensor_state& t, bool written) {
-  const grid_state& g = t.grid.state();
-  const axis_sizes& sizes = g.sizes();
-  distribution made{t.global.rank, {}, {}};
-  const int dims = std::max(t.global.rank, 1);
-  made.blocks.resize(as_size(dims));
-  for (int d = 0; d < t.global.rank; ++d)
-    for (std::int64_t b = 0; b < sizes.product(t.where[d]); ++b)
-      made.blocks[as_size(d)].push_back({block(t.global[d], sizes.product(t.where[d]), b)});
-  made.at.resize(as_size(g.everyone().size), {});
-  for (int r = 0; r < g.everyone().size; ++r) {
-    const int device = g.device_at(r);
-    auto& place = made.at[as_size(r)];
-    place[0] = device < 0 ? -1 : 0;
-    if (device < 0) continue;
-    const coordinates at = coordinates_of(device, sizes);
-    for (int d = 0; d < t.global.rank; ++d)
-      place[as_size(d)] = t.where[d].empty() ? 0 : block_index(t.where[d], at, sizes);
-    if (written && !same_along(t.where.unreduced(), at, coordinates{})) place[0] = -1;
-  }
-  return made;
-}
-/// The same with blocks of other sizes.
+/// The shards of a tensor with blocks of other sizes.
 inline distribution blocks_of(const tensor_state& t, const block_sizes& sizes) {
   distribution made = shards_of(t, false);
   if (std::ssize(sizes.along) != t.global.rank)
@@ -168,127 +120,6 @@ inline distribution blocks_of(const tensor_state& t, const block_cyclic& c) {
   }
   return made;
 }
-
-/// From one distribution to another one, on the host. Of equal parts, the ranks that have them take turns in sending.
-class redistribution {
- public:
-  redistribution(const comm::group& ranks, const distribution& from, const distribution& to)
-      : ranks_(ranks), from_(from), to_(to) {
-    ranks_.pipes = nullptr; // host memory, through MPI
-    std::map<distribution::place, std::size_t> known;
-    for (int r = 0; r < ranks.size; ++r) {
-      part_.push_back(-1);
-      if (!from.has_part(r)) continue;
-      const auto [entry, fresh] = known.try_emplace(from.at[as_size(r)], owners_.size());
-      if (fresh) owners_.emplace_back();
-      part_.back() = as_signed(entry->second);
-      owners_[entry->second].push_back(r);
-    }
-  }
-
-  /// The strides are those of the local arrays. Collective over the ranks.
-  template <class T>
-  void run(const T* in, const strides& in_strides, T* out, const strides& out_strides) const {
-    const int here = ranks_.rank;
-    std::vector<message<T>> sent, received;
-    std::int64_t requests = 0;
-    for (int r = 0; r < ranks_.size; ++r) {
-      if (r == here) continue;
-      if (sender(here, r)) sent.emplace_back(r, pieces(here, r), count(pieces(here, r)));
-      if (sender(r, here)) received.emplace_back(r, pieces(r, here), count(pieces(r, here)));
-    }
-    for (const auto* side : {&sent, &received})
-      for (const message<T>& m : *side) requests += comm::messages::requests_for(m.count);
-    comm::messages all;
-    all.reserve(requests);
-    for (message<T>& m : received) all.receive(m.elements.get(), m.count, element_of<T>, m.rank, ranks_);
-    for (message<T>& m : sent) {
-      pack(m, in, in_strides);
-      all.send(m.elements.get(), m.count, element_of<T>, m.rank, ranks_);
-    }
-    if (sender(here, here)) {
-      message<T> own(here, pieces(here, here), count(pieces(here, here)));
-      pack(own, in, in_strides);
-      unpack(own, out, out_strides);
-    }
-    all.wait();
-    for (const message<T>& m : received) unpack(m, out, out_strides);
-  }
-
- private:
-  /// Indices that both sides have: where they begin in both local arrays.
-  struct piece {
-    std::int64_t from, to, count;
-  };
-  using piece_lists = std::array<std::vector<piece>, std::size_t{max_rank}>;
-  template <class T>
-  struct message {
-    int rank;
-    piece_lists all;
-    std::int64_t count;
-    std::unique_ptr<T[]> elements;
-    message(int r, const piece_lists& p, std::int64_t n)
-        : rank(r), all(p), count(n), elements(std::make_unique<T[]>(as_size(n))) {}
-  };
-
-  /// Whether one rank sends its part, or keeps it, of what another one is to have.
-  bool sender(int source, int target) const {
-    const std::int64_t part = part_[as_size(source)];
-    if (part < 0 || !to_.has_part(target)) return false;
-    const std::vector<int>& owners = owners_[as_size(part)];
-    const bool own = part_[as_size(target)] == part;
-    return (own ? target : owners[as_size(target) % owners.size()]) == source && count(pieces(source, target)) > 0;
-  }
-  piece_lists pieces(int source, int target) const {
-    piece_lists all;
-    for (int d = 0; d < from_.rank; ++d) {
-      const std::vector<range>&a = from_.along(d, source), &b = to_.along(d, target);
-      std::int64_t at_a = 0, at_b = 0;
-      for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-        const range both = intersect(a[i], b[j]);
-        if (both.size() > 0)
-          all[as_size(d)].push_back({at_a + both.begin - a[i].begin, at_b + both.begin - b[j].begin, both.size()});
-        if (a[i].end <= b[j].end) at_a += a[i++].size();
-        else at_b += b[j++].size();
-      }
-    }
-    return all;
-  }
-  std::int64_t count(const piece_lists& all) const {
-    std::int64_t n = 1;
-    for (int d = 0; d < from_.rank; ++d) {
-      std::int64_t along = 0;
-      for (const piece& p : all[as_size(d)]) along += p.count;
-      n *= along;
-    }
-    return n;
-  }
-  /// Calls f(place in the local array) for all elements of the pieces, in the order of their indices.
-  template <class F>
-  void for_each_place(const piece_lists& all, std::int64_t piece::* begin, const strides& stride, int d,
-                      std::int64_t offset, const F& f) const {
-    if (d == from_.rank) return f(offset);
-    for (const piece& p : all[as_size(d)])
-      for (std::int64_t i = p.*begin; i < p.*begin + p.count; ++i)
-        for_each_place(all, begin, stride, d + 1, offset + i * stride[d], f);
-  }
-  template <class T>
-  void pack(message<T>& m, const T* in, const strides& stride) const {
-    T* next = m.elements.get();
-    for_each_place(m.all, &piece::from, stride, 0, 0, [&](std::int64_t at) { *next++ = in[at]; });
-  }
-  template <class T>
-  void unpack(const message<T>& m, T* out, const strides& stride) const {
-    const T* next = m.elements.get();
-    for_each_place(m.all, &piece::to, stride, 0, 0, [&](std::int64_t at) { out[at] = *next++; });
-  }
-
-  comm::group ranks_;
-  const distribution &from_, &to_;
-  /// By rank: which part it has, -1: none; and who has it.
-  std::vector<std::int64_t> part_{};
-  std::vector<std::vector<int>> owners_{};
-};
 
 /// An array of the caller in host memory.
 template <class T>
@@ -351,18 +182,6 @@ inline bool is_process_here(const grid_state& g, const layout& where, const bloc
   return true;
 }
 
-/// A shard of a partial tensor after it was reduced.
-[[gnu::cold]] inline std::shared_ptr<void> reduced_shard(const tensor_state& t, const void* in) {
-  grid_state& on = t.grid.state();
-  comm::all_reduce reduce(on,
-                          {t.element, t.global, t.where, t.where.reduced(), t.where.unreduced(), t.where.combine()});
-  const comm::scratch_bytes needs = reduce.needs();
-  const auto memory = allocate(needs.memory);
-  const auto staging = allocate<Kokkos::HostSpace>(needs.host);
-  auto out = allocate(t.bytes());
-  on.guarded([&] { reduce.run(in, out.get(), {as<char>(memory.get()), as<char>(staging.get())}); });
-  return out;
-}
 template <class T>
 void distribute(const tensor_state& t, const distribution& blocks, const local_array<const T>& from) {
   require_kokkos();
@@ -473,8 +292,7 @@ Tensor wrap_block_cyclic(const grid& g, const std::array<std::int64_t, 2>& matri
   } else {
     using view = Kokkos::View<typename Tensor::element_type******, Kokkos::LayoutStride, memory_space,
                               Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-    const int ranks = g.state().everyone().size;
-    detail::check_numbers(c, ranks);
+    detail::check_numbers(c, g.state().everyone().size);
     for (std::size_t d = 0; d < 2; ++d)
       if (matrix[d] % (c.block[d] * c.processes[d]) != 0)
         raise<shape_error>(wording::cyclic_whole(d == 0 ? "rows" : "columns", matrix[d], c.block[d], c.processes[d]));
@@ -487,9 +305,9 @@ Tensor wrap_block_cyclic(const grid& g, const std::array<std::int64_t, 2>& matri
                        leading = c.leading == 0 ? rows : c.leading,
                        needed = rows * columns == 0 ? 0 : leading * (columns - 1) + rows;
     detail::check_arrays(g.state(), !has_part || (leading >= rows && std::ssize(local) >= needed));
-    const auto at = [](std::int64_t n) { return static_cast<std::size_t>(n); };
-    const Kokkos::LayoutStride strides(at(has_part ? turns[1] : 0), at(c.block[1] * leading), 1, 1, at(c.block[1]),
-                                       at(leading), at(turns[0]), at(c.block[0]), 1, 1, at(c.block[0]), 1);
+    const Kokkos::LayoutStride strides(as_size(has_part ? turns[1] : 0), as_size(c.block[1] * leading), 1, 1,
+                                       as_size(c.block[1]), as_size(leading), as_size(turns[0]), as_size(c.block[0]), 1,
+                                       1, as_size(c.block[0]), 1);
     return Tensor(g, {turns[1], c.processes[1], c.block[1], turns[0], c.processes[0], c.block[0]},
                   view(local.data(), strides));
   }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/tensor/distributions.hpp>
+#include <cleave/tensor/redistribution.hpp>
+#include <cleave/tensor/tensor.hpp>
 
 #include <algorithm>
 #include <climits>
