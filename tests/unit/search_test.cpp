@@ -265,6 +265,31 @@ TEST(Search, RowsAreSentOverAxesThatShardNoOtherDimOfTheTable) {
   EXPECT_FALSE(valid(s.m, added, columns_over_x));
 }
 
+// Each device looks up the rows that it has, or rows are fetched: both at once would add each row up once a device.
+TEST(Search, OwnersThatLookUpTheirRowsFetchNone) {
+  recorder in(layout_named({}).mesh);
+  const value table = in.input(element::f32, layout_named({{rows, y}, {embed, ""}})),
+              indices = in.input(element::i32, layout_named({{batch, x}}));
+  in.output(gather(table, rows, indices));
+  search s(simplify(in.take()));
+  s.begin();
+  const std::size_t found = s.node_of(op::gather);
+  ASSERT_NE(found, std::size_t{no_node});
+  const layout own = produced(s.m, s.a, s.g.nodes[found].in[0]);
+  strategy fetched, owned;
+  project(s.m, found, 0, own, fetched);
+  EXPECT_EQ(fetched.taken[0].mask(), axis_bit(1));
+  EXPECT_TRUE(valid(s.m, found, fetched));
+  owned.over.append(0, 1);
+  project(s.m, found, 0, own, owned);
+  derive_unreduced(s.g.nodes[found], owned);
+  EXPECT_TRUE(owned.taken.empty());
+  EXPECT_TRUE(valid(s.m, found, owned));
+  EXPECT_EQ(step_price(s.m, found, owned), 0);
+  owned.taken = fetched.taken;
+  EXPECT_FALSE(valid(s.m, found, owned));
+}
+
 // What a window sees around an index lies on one device: its dim is sharded nowhere.
 TEST(Search, DimsOfWindowsAreNoFactors) {
   recorder in(layout_named({}).mesh);

@@ -44,7 +44,8 @@ constexpr void project_factors(const cost_model& m, std::size_t v, int k, layout
   for (std::size_t i = 0; i < count; ++i) {
     const factor& f = list[i];
     if (f.at[k] < 0) continue;
-    if (f.type == factor_type::permutation) s.taken.set(f.taken, operand[f.at[k]]);
+    // Where the owners of rows look them up, none are fetched.
+    if (f.is_fetched() && s.over.axes(0) == 0) s.taken.set(f.taken, operand[f.at[k]]);
     if (f.type == factor_type::reduction || f.at[in_result] >= 0) used |= operand.axes(f.at[k]).word;
   }
   int r = 0;
@@ -171,7 +172,8 @@ constexpr bool fits(const cost_model& m, std::size_t v, const strategy& s) {
   for (int i = 0; i < n.type.rank && whole != 0; ++i)
     if ((whole & dim_bit(n.type[i])) != 0 && s.out.axes(i) != 0) return false;
   const node_factors factors = m.factors(v);
-  if ((m.traits.at[v] & fetches_operands) != 0)
+  if ((m.traits.at[v] & fetches_operands) != 0) {
+    if (s.over.axes(0) != 0 && !s.taken.empty()) return false;
     for (int k = 0; k < n.arity; ++k) {
       unsigned seen = s.forwarded;
       int r = 0;
@@ -182,6 +184,7 @@ constexpr bool fits(const cost_model& m, std::size_t v, const strategy& s) {
         seen |= axes;
       }
     }
+  }
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
     if (f.minor < 0) continue;
