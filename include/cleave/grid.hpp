@@ -42,6 +42,15 @@ class grid {
   grid(const cleave::mesh<Axes...>&, MPI_Comm, N...) {
     say(rejection<fault::sizes_without_braces, N...>);
   }
+  /// The communicator first, or none: the same.
+  template <class... Axes>
+  grid(MPI_Comm, const cleave::mesh<Axes...>&, std::initializer_list<std::int64_t>) {
+    say(rejection<fault::sizes_without_braces, Axes...>);
+  }
+  template <class... Axes>
+  grid(const cleave::mesh<Axes...>&, std::initializer_list<std::int64_t>) {
+    say(rejection<fault::sizes_without_braces, Axes...>);
+  }
   grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
        const std::optional<on_ranks>& part = {})
       : state_(new grid_state(mesh, comm, sizes, part)) {}

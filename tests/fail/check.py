@@ -43,7 +43,7 @@ def options_of(arguments: argparse.Namespace, clang: bool, runtime: bool) -> lis
     limits = ["-fconstexpr-steps=100000000"] if clang else ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000"]
     with open(arguments.runtime if runtime else arguments.core, encoding="utf-8") as file:
         options = file.read().splitlines()
-    openmp = arguments.openmp.split(";") if runtime and arguments.openmp else []
+    openmp = (arguments.openmp or ["-fopenmp"]) if runtime else []
     return ["-std=c++20", "-fdiagnostics-color=never", *limits, *openmp, *options]
 
 
@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--id", required=True, help="CMake's name of the compiler")
     parser.add_argument("--core", required=True, help="file with the options of Cleave::core")
     parser.add_argument("--runtime", required=True, help="file with the options of Cleave::Cleave")
-    parser.add_argument("--openmp", default="-fopenmp", help="options for OpenMP, separated by semicolons")
+    parser.add_argument("--openmp", action="append", help="an option for OpenMP; may be repeated; default: -fopenmp")
     parser.add_argument("--precompile", type=pathlib.Path, help="folder with names.hpp precompiled; without a source, compiles it")
     parser.add_argument("source", nargs="?")
     arguments = parser.parse_args()

@@ -25,7 +25,8 @@ set(options --core "${CMAKE_CURRENT_BINARY_DIR}/fail_core.txt" --runtime "${CMAK
 set(own --compiler ${CMAKE_CXX_COMPILER} --id ${CMAKE_CXX_COMPILER_ID} --precompile "${CMAKE_CURRENT_BINARY_DIR}/fail_names")
 cleave_fail_names(fail ${options} ${own})
 if(CLEAVE_CLANG)
-  set(clang --compiler ${CLEAVE_CLANG} --id Clang "--openmp=${CLEAVE_CLANG_OPENMP}" --precompile "${CMAKE_CURRENT_BINARY_DIR}/fail_clang_names")
+  list(TRANSFORM CLEAVE_CLANG_OPENMP PREPEND "--openmp=" OUTPUT_VARIABLE openmp) # several options where clang has no omp.h of its own
+  set(clang --compiler ${CLEAVE_CLANG} --id Clang ${openmp} --precompile "${CMAKE_CURRENT_BINARY_DIR}/fail_clang_names")
   cleave_fail_names(fail_clang ${options} ${clang})
 endif()
 

@@ -443,6 +443,10 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
 /// mend: Construct the tensor with a grid and extents before you use it: `Matrix a(grid, {1024, 512})`. A
 /// default-constructed tensor becomes usable only when another tensor of the same type is assigned to it.
 [[gnu::cold]] inline std::string grid_missing() { return "cleave: the tensor has no grid"; }
+/// mend: Construct the tensor with a grid and extents, and assign the statement to it.
+[[gnu::cold]] inline std::string no_grid_to_be_made_on() {
+  return "cleave: a tensor is made on the grid of the tensors in its statement, and this statement has none";
+}
 /// mend: Construct the grid from the mesh in the layout of the tensor, `grid(lm::mesh, comm, sizes)`.
 [[gnu::cold]] inline std::string grid_of_another_mesh() { return "cleave: the grid has another mesh than the tensor"; }
 /// mend: Construct all tensors of one computation with one grid or copies of its handle. Two grids of the same mesh are

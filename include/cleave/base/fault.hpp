@@ -101,6 +101,8 @@ enum class fault : std::uint8_t {
   value_unpacked,
   not_a_function,
   reference_returned,
+  wrong_construction,
+  not_assignable,
   /// A pass broke an invariant: a fault of the library.
   internal,
 };

@@ -119,6 +119,12 @@ struct rejected {
   static_assert(is_not<Fault, fault::not_for_make>,
                 "cleave: make() works for gradients with respect to tensors, of functions that return the loss alone; "
                 "use into()");
+  static_assert(is_not<Fault, fault::wrong_construction>,
+                "cleave: a tensor is constructed with a grid, its extents in braces, and maybe a View of its shard; "
+                "write tensor(grid, {1024, 512}, view), with an unmanaged View of a pointer or a vector");
+  static_assert(is_not<Fault, fault::not_assignable>,
+                "cleave: only a statement, a tensor or a number can be assigned to a tensor; write elements through "
+                "view() or fill_by, or wrap a View");
   static_assert(is_not<Fault, fault::view_elements_differ>,
                 "cleave: the View and the tensor that wraps it have different element types");
   static_assert(is_not<Fault, fault::view_out_of_reach>,

@@ -296,6 +296,21 @@ struct sharding {
   static_assert(sizeof(typename detail::rejection_of<detail::spec_verdict<sharding>>::type) != 0);
 };
 
+/// Whether two layouts are the same: equal layouts are one type.
+template <class Mesh, class Unreduced, class... Placements, class OtherMesh, class OtherUnreduced,
+          class... OtherPlacements>
+constexpr bool operator==(const sharding<Mesh, Unreduced, Placements...>&,
+                          const sharding<OtherMesh, OtherUnreduced, OtherPlacements...>&) {
+  return std::is_same_v<sharding<Mesh, Unreduced, Placements...>,
+                        sharding<OtherMesh, OtherUnreduced, OtherPlacements...>>;
+}
+/// A mistake: axes shard dims, not whole layouts. Fault: not_a_layout.
+template <class Mesh, class Unreduced, class... Placements, MeshAxis A>
+constexpr sharding<Mesh, Unreduced, Placements...> operator/(const sharding<Mesh, Unreduced, Placements...>& l,
+                                                             const A&) {
+  return say(rejection<fault::not_a_layout, A>), l;
+}
+
 namespace detail {
 template <class L>
 concept Sharding = requires { L::mesh_type::value; };

@@ -15,22 +15,26 @@ namespace detail {
 template <class A>
 struct is_run_time_leaf : std::bool_constant<is_tensor<A> || Number<A>> {};
 
+/// The leaves of a statement's operands, and then those of its results.
+template <class Plan, class Statement, class... Results>
+auto operands_of(const Statement& statement, Results&... results) {
+  std::array<call_operand, Plan::frozen.arguments + Plan::frozen.results + 1> operands;
+  std::size_t next = 0;
+  const auto add = [&]<class Leaf>(const Leaf& leaf) {
+    if constexpr (is_tensor<Leaf>) operands[next++] = {&leaf.state(), leaf.data()};
+    else operands[next++] = {nullptr, &leaf};
+  };
+  const auto add_all = [&](const auto& argument) { for_each_leaf<is_run_time_leaf>(argument, add); };
+  for_each_operand(statement, add_all);
+  (for_each_leaf<is_run_time_leaf>(results, add), ...);
+  return operands;
+}
+
 /// Runs a plan on the leaves of a statement's operands and of its results.
 template <class Plan, class Statement, class... Results>
 void run_plan(const Statement& statement, Results&... results) {
   static_assert(sizeof(typename rejection_of<Plan>::type) != 0);
-  if constexpr (Plan::found.ok()) {
-    std::array<call_operand, Plan::frozen.arguments + Plan::frozen.results + 1> operands;
-    std::size_t next = 0;
-    const auto add = [&]<class Leaf>(const Leaf& leaf) {
-      if constexpr (is_tensor<Leaf>) operands[next++] = {&leaf.state(), leaf.data()};
-      else operands[next++] = {nullptr, &leaf};
-    };
-    const auto add_all = [&](const auto& argument) { for_each_leaf<is_run_time_leaf>(argument, add); };
-    for_each_operand(statement, add_all);
-    (for_each_leaf<is_run_time_leaf>(results, add), ...);
-    run_program(runnable_of<Plan>, operands.data());
-  }
+  if constexpr (Plan::found.ok()) run_program(runnable_of<Plan>, operands_of<Plan>(statement, results...).data());
 }
 
 template <class... Results>
@@ -60,6 +64,26 @@ void run(const expression<F, Args...>& statement, Results&... results) {
   using recorded = detail::recording_of<result, expression<F, Args...>>;
   static_assert(sizeof(typename recorded::type) != 0);
   detail::run_plan<plan_of<typename recorded::body, typename recorded::signature>>(statement, results...);
+}
+
+/// Gives a tensor without data the grid and the extents that follow from a statement's tensors, and runs the statement
+/// into it.
+template <class T, auto Layout, class F, class... Args>
+void construct(tensor<T, Layout>& to, const expression<F, Args...>& statement) {
+  using recorded = detail::recording_of<tensor<T, Layout>, expression<F, Args...>>;
+  static_assert(sizeof(typename recorded::type) != 0);
+  using plan = plan_of<typename recorded::body, typename recorded::signature>;
+  static_assert(sizeof(typename detail::rejection_of<plan>::type) != 0);
+  if constexpr (plan::found.ok()) {
+    const auto operands = detail::operands_of<plan>(statement);
+    const detail::result_place place = detail::place_of_result(runnable_of<plan>.program, operands.data());
+    to.rebind(tensor<T, Layout>(place.on, indexed_span<const std::int64_t>(place.extents.extent, place.extents.rank)));
+    detail::run_plan<plan>(statement, to);
+  }
+}
+template <class T, auto Layout, class U, auto From>
+void construct(tensor<T, Layout>& to, const tensor<U, From>& from) {
+  construct(to, function(detail::identity_body{})(from));
 }
 
 template <class T, auto Layout, class F, class... Args>

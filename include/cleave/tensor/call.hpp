@@ -20,10 +20,11 @@ struct call_operand {
 /// What a call learns from its tensors before it runs: the grid and the sizes.
 class call_site {
  public:
-  /// The arguments of the program, then its results. Throws grid_error or shape_error where they do not fit each other.
-  call_site(const program_view& p, const call_operand* operands) : p_(p) {
+  /// The arguments of the program, then its results: the first `given` of them. Throws grid_error or shape_error where
+  /// they do not fit each other.
+  call_site(const program_view& p, const call_operand* operands, std::size_t given) : p_(p) {
     for (std::size_t d = 0; d < p.dims.size(); ++d) extents_[d] = dynamic;
-    for (std::size_t i = 0; i < p.arguments + p.results; ++i)
+    for (std::size_t i = 0; i < given; ++i)
       if (operands[i].tensor != nullptr) learn(*operands[i].tensor, p.buffers[i].type);
   }
 
@@ -109,6 +110,20 @@ class call_addresses {
   void** at_;
 };
 
+/// Where a new tensor for a program's first result is.
+struct result_place {
+  const grid& on;
+  shape extents;
+};
+/// As it follows from the program's arguments: on the grid of its tensors, with the extents that their dims give.
+[[gnu::cold]] inline result_place place_of_result(const program_view& p, const call_operand* operands) {
+  std::size_t first = 0;
+  while (first < p.arguments && operands[first].tensor == nullptr) ++first;
+  if (first == p.arguments) raise<grid_error>(wording::no_grid_to_be_made_on());
+  const sizes at = call_site(p, operands, p.arguments).complete();
+  return {operands[first].tensor->grid, shape_of(p.buffers[p.arguments].type, at)};
+}
+
 /// Runs a plan on its arguments and results, whose shards are contiguous, or for which there is an executor of its own.
 /// Collective over the devices.
 inline void run_program(const runnable& code, const call_site& site, const call_operand* operands, executor* own) {
@@ -140,7 +155,7 @@ inline void run_program(const runnable& code, const call_operand* operands) {
   for (std::size_t i = 0; i < p.arguments + p.results; ++i)
     if (const tensor_state* t = operands[i].tensor; t != nullptr && t->strided != nullptr)
       return t->strided->run(code, operands);
-  const call_site site(p, operands);
+  const call_site site(p, operands, p.arguments + p.results);
   // Checked everywhere, so that all ranks throw alike.
   if (!site.grid().active()) site.complete();
   else run_program(code, site, operands, nullptr);

@@ -125,7 +125,7 @@ inline strided_executor& strided_executor_for(const runnable& code, const call_s
 /// Runs a plan of which some arguments or results are not contiguous.
 inline void run_strided(const runnable& code, const call_operand* operands) {
   const program_view& p = code.program;
-  const call_site site(p, operands);
+  const call_site site(p, operands, p.arguments + p.results);
   for (std::size_t i = p.arguments; i < p.arguments + p.results; ++i)
     if (operands[i].tensor != nullptr) operands[i].tensor->require_writable();
   if (!site.grid().active()) {

@@ -138,6 +138,37 @@ class tensor {
     wrap<typename Span::element_type>(g, extents, span, span.data_handle(), {});
   }
 
+  /// Mistakes, which are errors of the compiler: extents without braces, alone, or with data that is no View.
+  template <std::integral... N>
+  tensor(const grid&, N...) {
+    say(rejection<fault::wrong_construction, N...>);
+  }
+  template <std::integral I, std::size_t Rank>
+  explicit tensor(const std::array<I, Rank>&) {
+    say(rejection<fault::wrong_construction, I>);
+  }
+  template <class Data>
+    requires(std::is_pointer_v<Data> || requires(const Data& d) { d.data() + d.size(); })
+  tensor(const grid&, std::initializer_list<std::int64_t>, const Data&) {
+    say(rejection<fault::wrong_construction, Data>);
+  }
+  /// A tensor with what a statement gives, as in `Y y = f(x, w)`: on the grid of the statement's tensors, with the
+  /// extents that follow from theirs. It allocates in each call; a loop had better assign to an existing tensor.
+  /// Collective over the communicator of the grid. Throws what an assignment throws, shape_error if an extent follows
+  /// from no argument, and grid_error if the statement has numbers alone.
+  template <class F, class... Args>
+  tensor(const expression<F, Args...>& statement) {
+    static_assert(sizeof(typename detail::recording_of<tensor, expression<F, Args...>>::type) != 0);
+    construct(*this, statement);
+  }
+  /// The values of a tensor in another layout, with the collectives that it takes. Explicit, so that nothing is
+  /// resharded where a tensor is passed to a function. Otherwise as for a statement.
+  template <class U, auto From>
+    requires(!std::is_same_v<tensor<U, From>, tensor>)
+  explicit tensor(const tensor<U, From>& other) {
+    construct(*this, other);
+  }
+
   /// A tensor with the same values in memory of its own. No communication.
   tensor(const tensor& other) = default;
   tensor(tensor&&) noexcept = default;
@@ -166,7 +197,8 @@ class tensor {
     // First, because compilers print every template between an error and the user's line.
     if constexpr (is_expression<Expression>)
       static_assert(sizeof(typename detail::recording_of<tensor, Expression>::type) != 0);
-    assign(*this, expression);
+    if constexpr (requires { assign(*this, expression); }) assign(*this, expression);
+    else say(rejection<fault::not_assignable, Expression>);
     return *this;
   }
 
