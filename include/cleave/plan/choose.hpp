@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/plan/search/exchange_dims.hpp>
 #include <cleave/plan/search/exchange_views.hpp>
 #include <cleave/plan/search/find_tie.hpp>
 #include <cleave/plan/search/gather_early.hpp>
@@ -53,6 +54,8 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   planner::look_further(m, a, f);
   check();
   planner::exchange_views(g, m, a, f);
+  check();
+  if (rule.effort > 0) planner::exchange_dims(g, m, a, f);
   check();
   if (rule.effort > 0) planner::move_once(m, a, f);
   check();

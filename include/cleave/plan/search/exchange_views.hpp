@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/search/wider.hpp>
+#include <cleave/plan/search/exchange_dims.hpp>
 #include <cleave/rules/view.hpp>
 
 namespace cleave::inline v0::planner {
@@ -16,22 +16,6 @@ constexpr bool wanted_by_minor(const cost_model& m, assignment& a, std::size_t v
   for (std::size_t i = 0; i < copies; ++i)
     if (a.copies.at[i].axes(minor) != 0 && a.copies.at[i].axes(major) == 0) return true;
   return false;
-}
-
-/// Sets a merge that became an exchange, with what agrees with it, and improves what is near.
-constexpr void settle_exchange(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, strategy s) {
-  fetch_from_own_layout(m, a, v, s);
-  derive_unreduced(m.node_at(v), s);
-  begin_change(a);
-  ripple(m, a, v, s, false);
-  keep_change(m, a);
-  mark_fresh(m, a, f, v);
-  for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
-    mark_fresh(m, a, f, m.operand.at[slot]);
-  // What is around it first, lest it give way before its readers can follow it.
-  improve(m, a, f, m.limits.merge_sweeps, v);
-  a.fresh.at[v] = 1;
-  improve(m, a, f, m.limits.merge_sweeps);
 }
 
 /// Where something is gathered for a merge or a split, taking the elements from where they are may be cheaper: tries so

@@ -48,7 +48,9 @@ constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t fir
     const std::size_t v = a.undo.at[i].node;
     for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) {
       const std::size_t u = carried_by(m, m.operand.at[slot]);
-      if (a.changed_in.at[u] == a.round || is_fixed(m, a, u) || (m.traits.at[u] & contracting) != 0) continue;
+      // A product has many strategies, of which this is one: only for the fewest bytes.
+      const bool product = (m.traits.at[u] & contracting) != 0;
+      if (a.changed_in.at[u] == a.round || is_fixed(m, a, u) || (product && m.rule.effort == 0)) continue;
       const layout need = a.need.at[m.edge_of.at[slot]];
       const layout own = produced(m, a, u);
       if (need.word == own.word || need.is_partial()) continue;
@@ -61,7 +63,7 @@ constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t fir
       fetch_from_own_layout(m, a, u, s);
       derive_unreduced(m.node_at(u), s);
       if (m.rule.effort > 0) fetch_like_result_if_cheaper(m, a, u, s);
-      if (valid(m, u, s)) set_strategy(m, a, u, s);
+      if (valid(m, u, s) && (!product || !repeats_too_much(m, a, u, s))) set_strategy(m, a, u, s);
     }
   }
 }

@@ -85,7 +85,8 @@ constexpr void move_for_readers(const cost_model& m, assignment& a, fingerprints
 }
 
 /// The layouts in which all readers of a value might take it for less: with the axes of one dim at another, whole, and
-/// as it is; a partial one scattered along each dim; as some of them need it now, sharded over one more axis too.
+/// as it is, or gathered over one axis; a partial one scattered along each dim; as some of them need it now, sharded
+/// over one more axis too.
 constexpr void add_ways_to_read(const cost_model& m, assignment& a, std::size_t v, indexed_vector<layout>& ways) {
   const tensor_type& type = m.node_at(v).type;
   const layout made = produced(m, a, v), own{made.word & layout::dims_mask};
@@ -109,6 +110,9 @@ constexpr void add_ways_to_read(const cost_model& m, assignment& a, std::size_t 
     }
   ways.push_back(own);
   if (own.is_sharded()) ways.push_back(layout{});
+  for (int from = 0; from < type.rank; ++from)
+    for (int j = 0; j < own[from].size(); ++j)
+      if (m.at.axes[own[from][j]] > 1) add(own, from, own[from].prefix(j).then(own[from].without(j + 1)));
   const std::size_t copies = find_copies(m, a, v, made);
   for (std::size_t i = 0; i < copies; ++i) {
     const layout need{a.copies.at[i].word & layout::dims_mask};
@@ -119,6 +123,8 @@ constexpr void add_ways_to_read(const cost_model& m, assignment& a, std::size_t 
           axis_list one;
           one.push_back(axis);
           add(need, to, need[to].then(one));
+          // Before the others it may be taken for nothing, so that less is moved by them.
+          if (!need[to].empty()) add(need, to, one.then(need[to]));
         }
     }
   }
@@ -150,7 +156,9 @@ constexpr void move_once(const cost_model& m, assignment& a, fingerprints& f) {
   for (std::size_t v = 0; v < m.count && best > 0 && a.tries <= m.rule.effort; ++v) {
     const layout own = produced(m, a, v);
     if ((m.traits.at[v] & (rematerialised | transparent)) != 0 || (!own.is_partial() && !own.is_sharded())) continue;
-    move_value_once(m, a, f, v, best, ways);
+    // Again after each success: what its readers need now leads to other ways.
+    while (move_value_once(m, a, f, v, best, ways)) {
+    }
   }
   improve(m, a, f, m.limits.sweeps);
 }

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/search/wider.hpp>
+
+namespace cleave::inline v0::planner {
+
+/// The dims that a remap leaves as they are, of which a layout of its result shards some otherwise than its first
+/// operand is sharded.
+constexpr dim_set dims_to_exchange(const cost_model& m, const assignment& a, std::size_t v, layout wanted) {
+  const node& n = m.node_at(v);
+  const node_id u = n.in[0];
+  const layout own = produced(m, a, u);
+  dim_set dims = 0;
+  for (const factor& f : m.factors(v)) {
+    if (f.is_fetched() || f.at[in_result] < 0) continue;
+    bool common = true;
+    for (int k = 0; k < n.arity; ++k) common = common && f.at[k] >= 0;
+    if (common && own[f.at[0]] != wanted[f.at[in_result]]) dims |= dim_bit(n.type[f.at[in_result]]);
+  }
+  return dims;
+}
+
+/// Adds to a remap a map of each of some dims to itself, so that the exchange takes them from wherever they are. False,
+/// and nothing is changed, if an exchange cannot have so many maps.
+constexpr bool map_to_themselves(graph& g, std::size_t v, dim_set dims) {
+  node& n = g.nodes[v];
+  constexpr std::size_t most = decltype(exchange_part::maps)::capacity();
+  std::size_t count = 0, all = n.maps;
+  for (int d = 0; d < max_dims; ++d) count += dims.contains(d) ? 1 : 0;
+  for (std::uint8_t k = 0; k < n.arity; ++k) {
+    std::size_t of_operand = count;
+    for (const dim_map& m : maps_of(g, n)) of_operand += m.operand == k ? 1 : 0;
+    all += count;
+    if (of_operand > most) return false;
+  }
+  if (all > max_arity) return false;
+  const std::size_t first = g.maps.size();
+  for (int i = 0; i < n.maps; ++i) g.maps.push_back(dim_map(g.maps[as_size(n.first_map + i)]));
+  for (std::uint8_t k = 0; k < n.arity; ++k)
+    for (int d = 0; d < max_dims; ++d) {
+      if (!dims.contains(d)) continue;
+      dim_map same;
+      same.operand = k;
+      same.from = same.to = narrowed(d);
+      g.maps.push_back(same);
+    }
+  n.first_map = narrowed(first);
+  n.maps = narrowed(all);
+  return true;
+}
+
+/// Gives an exchange a strategy, with what follows it, and improves what is near.
+constexpr void settle_exchange(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, strategy s) {
+  fetch_from_own_layout(m, a, v, s);
+  derive_unreduced(m.node_at(v), s);
+  begin_change(a);
+  ripple(m, a, v, s, false);
+  keep_change(m, a);
+  mark_fresh(m, a, f, v);
+  for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
+    mark_fresh(m, a, f, m.operand.at[slot]);
+  // What is around it first, lest it give way before its readers can follow it.
+  improve(m, a, f, m.limits.merge_sweeps, v);
+  a.fresh.at[v] = 1;
+  improve(m, a, f, m.limits.merge_sweeps);
+}
+
+/// Tries to let an exchange take its operand as it is and give its result as a reader needs it. Whether that is cheaper
+/// in all. `g` is the graph of the model.
+constexpr bool exchange_other_dims(graph& g, cost_model& m, assignment& a, fingerprints& f, std::size_t v, layout wanted,
+                                   double& best) {
+  const dim_set dims = dims_to_exchange(m, a, v, wanted);
+  if (dims == 0) return false;
+  const node before = g.nodes[v];
+  const std::size_t maps_before = g.maps.size();
+  const strategy chosen = a.chosen.at[v];
+  if (!map_to_themselves(g, v, dims)) return false;
+  m.describe_anew(v);
+  strategy s;
+  s.out.word = wanted.word & layout::dims_mask;
+  fit(m, v, s);
+  fetch_from_own_layout(m, a, v, s);
+  derive_unreduced(m.node_at(v), s);
+  if (valid(m, v, s) && keep_if_cheaper(m, a, best, [&] { settle_exchange(m, a, f, v, s); })) return true;
+  g.nodes[v] = before;
+  while (g.maps.size() > maps_before) g.maps.pop_back();
+  m.describe_anew(v);
+  begin_change(a);
+  set_strategy(m, a, v, chosen);
+  price_change(m, a);
+  return false;
+}
+
+/// An exchange that moves elements along some dims may as well take the other dims to other axes, instead of a move
+/// before it or behind it.
+constexpr void exchange_dims(graph& g, cost_model& m, assignment& a, fingerprints& f) {
+  double best = total_price(m, a);
+  indexed_vector<layout> wanted;
+  for (std::size_t v = 0; v < m.count && best > 0; ++v) {
+    if ((m.traits.at[v] & remaps) == 0 || is_fixed(m, a, v)) continue;
+    if (!must_move(m, a, v) && copies_price(m, a, v) == 0) continue;
+    const layout own = produced(m, a, v);
+    wanted.clear();
+    wanted.push_back(own);
+    const std::size_t copies = find_copies(m, a, v, own);
+    for (std::size_t i = 0; i < copies; ++i) wanted.push_back(layout(a.copies.at[i]));
+    for (const layout l : wanted)
+      if (exchange_other_dims(g, m, a, f, v, l, best)) break;
+  }
+}
+
+} // namespace cleave::inline v0::planner
