@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/compose_maps.hpp>
 #include <cleave/graph/order.hpp>
+#include <cleave/graph/permute_earlier.hpp>
 #include <cleave/graph/permute_later.hpp>
 
 #include <bit>
@@ -324,6 +325,17 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
     if (compose && n.maps != 0 && kept[n.in.items[0]].maps != 0) {
       if (readers.empty()) readers = detail::readers_in(from, live);
       if (detail::reads_alone(from, readers, v)) rewritten = detail::compose_remaps(to, n) || rewritten;
+    }
+    if (compose && n.maps != 0 && permutation == no_node &&
+        detail::computes_elements[underlying(kept[n.in.items[0]].code)]) {
+      if (readers.empty()) readers = detail::readers_in(from, live);
+      if (const int passed = detail::operations_to_pass(from, readers, v); passed > 0) {
+        to.nodes.reserve(to.nodes.size() + count - v + as_size(passed));
+        detail::permute_earlier(to, from, now, v, passed, n);
+        kept = to.nodes.data();
+        made = narrowed(to.nodes.size());
+        rewritten = true;
+      }
     }
     const bool runs = n.code == op::cumulative || n.code == op::sort;
     if ((n.maps != 0 || runs) && detail::gives_its_operand(to, n)) {
