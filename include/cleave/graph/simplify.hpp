@@ -173,7 +173,7 @@ constexpr void become_constant(graph& to, node& n, double number) {
   n = made;
 }
 /// Which operand an elementwise operation gives as it is: of a product with 1, a quotient by 1, a difference from 0, a
-/// conjugate of real numbers. A sum with 0 is none: it makes 0 of -0. None in a loop, where what a carried value
+/// choice between a value and itself, a conjugate of real numbers. A sum with 0 is none: it makes 0 of -0. None in a loop, where what a carried value
 /// becomes is computed anew in every iteration.
 constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const node& n) {
   if (n.loop != 0) return std::nullopt;
@@ -186,6 +186,7 @@ constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const nod
       if (unchanged(1, 1)) return 1;
       [[fallthrough]];
     case op::div: return unchanged(0, 1) ? std::optional<std::size_t>(0) : std::nullopt;
+    case op::select: return n.in[1] == n.in[2] && g.nodes[n.in[1]].type == n.type ? std::optional<std::size_t>(1) : std::nullopt;
     case op::sub: return unchanged(0, 0) ? std::optional<std::size_t>(0) : std::nullopt;
     default: return std::nullopt;
   }
@@ -345,7 +346,7 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
     const bool two = n.arity == 2;
     const node_id first = n.in.items[0], second = n.in.items[1];
     const op left = two ? kept[first].code : op::input, right = two ? kept[second].code : op::input;
-    if (n.code == op::conj ||
+    if (n.code == op::conj || n.code == op::select ||
         (two && (left == op::broadcast || left == op::constant || right == op::broadcast || right == op::constant)))
       if (const auto k = detail::unchanged_operand(to, n)) {
         now[v] = n.in[*k];

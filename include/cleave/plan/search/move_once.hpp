@@ -113,21 +113,25 @@ constexpr void add_ways_to_read(const cost_model& m, assignment& a, std::size_t 
   for (int from = 0; from < type.rank; ++from)
     for (int j = 0; j < own[from].size(); ++j)
       if (m.at.axes[own[from][j]] > 1) add(own, from, own[from].prefix(j).then(own[from].without(j + 1)));
+  // With one more axis a value may be taken for nothing, so that less of it is moved later. Before the other axes too.
+  const auto add_with_idle_axes = [&](layout l, int to) {
+    for (int axis = 0; axis < m.g.mesh.size(); ++axis) {
+      if (m.at.axes[axis] == 1 || l.sharded().contains(axis)) continue;
+      axis_list one;
+      one.push_back(axis);
+      add(l, to, l[to].then(one));
+      if (!l[to].empty()) add(l, to, one.then(l[to]));
+    }
+  };
   const std::size_t copies = find_copies(m, a, v, made);
   for (std::size_t i = 0; i < copies; ++i) {
     const layout need{a.copies.at[i].word & layout::dims_mask};
     for (int to = 0; to < type.rank; ++to) {
       add(need, to, need[to]);
-      for (int axis = 0; axis < m.g.mesh.size(); ++axis)
-        if (m.at.axes[axis] > 1 && !need.sharded().contains(axis)) {
-          axis_list one;
-          one.push_back(axis);
-          add(need, to, need[to].then(one));
-          // Before the others it may be taken for nothing, so that less is moved by them.
-          if (!need[to].empty()) add(need, to, one.then(need[to]));
-        }
+      add_with_idle_axes(need, to);
     }
   }
+  for (int to = 0; to < type.rank && !made.is_partial(); ++to) add_with_idle_axes(own, to);
 }
 /// Tries to move one value for its readers. Whether that is cheaper in all.
 constexpr bool move_value_once(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, double& best,
