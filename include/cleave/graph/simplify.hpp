@@ -293,7 +293,7 @@ constexpr graph without_nodes(const graph& from) {
 /// The same computation without equal operations done twice, without operations that no result needs, without other
 /// names for one value, and, unless `compose` is false, with remaps of remaps as one. Inputs stay, in order, used or
 /// not.
-constexpr graph simplify(const graph& recorded, bool compose = true, bool again = true) {
+constexpr graph simplify(const graph& recorded, bool compose = true, int again = 2) {
   graph arranged;
   if (!recorded.loops.empty()) arranged = ordered(recorded);
   const graph& from = recorded.loops.empty() ? recorded : arranged;
@@ -373,8 +373,8 @@ constexpr graph simplify(const graph& recorded, bool compose = true, bool again 
   }
   for (node_id i : from.inputs) to.inputs.push_back(now[i]);
   for (node_id r : from.outputs) to.outputs.push_back(now[r]);
-  // What only rewritten operations read is dead now.
-  if (rewritten && again) return simplify(to, compose, false);
+  // What only rewritten operations read is dead now. `again`: so often more operations may be rewritten after others.
+  if (rewritten && again > 0) return simplify(to, compose, again - 1);
   return to;
 }
 
