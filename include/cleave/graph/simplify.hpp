@@ -186,7 +186,8 @@ constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const nod
       if (unchanged(1, 1)) return 1;
       [[fallthrough]];
     case op::div: return unchanged(0, 1) ? std::optional<std::size_t>(0) : std::nullopt;
-    case op::select: return n.in[1] == n.in[2] && g.nodes[n.in[1]].type == n.type ? std::optional<std::size_t>(1) : std::nullopt;
+    case op::select:
+      return n.in[1] == n.in[2] && g.nodes[n.in[1]].type == n.type ? std::optional<std::size_t>(1) : std::nullopt;
     case op::sub: return unchanged(0, 0) ? std::optional<std::size_t>(0) : std::nullopt;
     default: return std::nullopt;
   }

@@ -26,6 +26,65 @@ struct choice {
   double score = 0;
 };
 
+namespace planner {
+
+/// Checks after a pass, where that costs nothing to speak of: not in the compiler.
+struct search_check {
+  bool sound = true;
+  constexpr void operator()(const cost_model& m, assignment& a) {
+    if (!std::is_constant_evaluated()) sound = sound && verify(m, a) && verify_prices(m, a);
+  }
+};
+
+/// The passes that change more than what is around one node. After the ties: what they put off may be put off for one
+/// operand or for another. `g` is the graph of the model.
+constexpr void change_more(graph& g, cost_model& m, assignment& a, fingerprints& f, search_check& check) {
+  look_further(m, a, f);
+  check(m, a);
+  exchange_views(g, m, a, f);
+  check(m, a);
+  if (m.rule.effort == 0) return;
+  exchange_dims(g, m, a, f);
+  check(m, a);
+  move_once(m, a, f);
+  check(m, a);
+}
+
+constexpr void take_strategies(const cost_model& m, assignment& a, choice& made) {
+  made.score = total_price(m, a);
+  for (std::size_t v = 0; v < m.count; ++v)
+    if (is_transparent(m, a, v)) {
+      strategy through;
+      through.out = produced(m, a, v);
+      a.chosen.at[v] = through;
+    }
+  made.by_node = std::move(a.chosen);
+}
+
+/// The same search from a point where exchanges have taken other dims along. What is moved may be put off or pulled
+/// before that, which leads to two moves where one exchange would do it all; or after it, which is too late for others.
+/// So both are tried, and the cheaper one is taken. Only for the fewest bytes.
+constexpr void exchange_dims_first(graph& g, graph other, const indexed_vector<strategy>& so_far, const sizes& at,
+                                   const policy& rule, reshard_cache& cache, search_check& check, choice& made) {
+  choice again;
+  again.factors = factors_of(other);
+  cost_model m(other, at, rule, cache, all_rules, again.factors);
+  assignment a(m);
+  fingerprints f(m);
+  for (std::size_t v = 0; v < m.count; ++v) assign(m, a, v, so_far.at[v]);
+  price_all(m, a);
+  if (!exchange_dims(other, m, a, f)) return;
+  check(m, a);
+  change_more(other, m, a, f, check);
+  if (total_price(m, a) >= made.score * (1 - m.limits.equal_prices)) return;
+  again.found = made.found;
+  take_strategies(m, a, again);
+  made = std::move(again);
+  g = std::move(other);
+}
+
+} // namespace planner
+
 /// Completes a graph and chooses how each node is computed: starts from completion, improves node by node, then by
 /// changes that no single node makes cheaper. Merges become exchanges of elements in `g` where that is cheaper.
 constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
@@ -35,39 +94,28 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   planner::cost_model m(g, at, rule, cache, all_rules, made.factors);
   planner::assignment a(m);
   planner::fingerprints f(m);
-  // Checked after each pass where that costs nothing to speak of: not in the compiler.
-  bool sound = true;
-  const auto check = [&] {
-    if (!std::is_constant_evaluated()) sound = sound && planner::verify(m, a) && planner::verify_prices(m, a);
-  };
+  planner::search_check check;
   planner::start(m, a, complete(g, made.factors));
   planner::price_all(m, a);
-  check();
+  check(m, a);
   planner::improve(m, a, f, m.limits.sweeps);
-  check();
+  check(m, a);
   planner::gather_early(m, a, f);
-  check();
+  check(m, a);
   if (rule.effort > 0) planner::search_wider(m, a, f);
-  check();
+  check(m, a);
   made.found = planner::find_tie(m, a, f);
-  // After the ties: what it puts off may be put off for one operand or for another.
-  planner::look_further(m, a, f);
-  check();
-  planner::exchange_views(g, m, a, f);
-  check();
-  if (rule.effort > 0) planner::exchange_dims(g, m, a, f);
-  check();
-  if (rule.effort > 0) planner::move_once(m, a, f);
-  check();
-  if (!sound) made.found = {fault::internal, {}, "choose"};
-  made.score = planner::total_price(m, a);
-  for (std::size_t v = 0; v < m.count; ++v)
-    if (planner::is_transparent(m, a, v)) {
-      strategy through;
-      through.out = planner::produced(m, a, v);
-      a.chosen.at[v] = through;
-    }
-  made.by_node = std::move(a.chosen);
+  if (rule.effort > 0) {
+    graph untouched = g;
+    const indexed_vector<strategy> so_far = a.chosen;
+    planner::change_more(g, m, a, f, check);
+    planner::take_strategies(m, a, made);
+    planner::exchange_dims_first(g, std::move(untouched), so_far, at, rule, cache, check, made);
+  } else {
+    planner::change_more(g, m, a, f, check);
+    planner::take_strategies(m, a, made);
+  }
+  if (!check.sound) made.found = {fault::internal, {}, "choose"};
   return made;
 }
 

@@ -69,8 +69,8 @@ constexpr void settle_exchange(const cost_model& m, assignment& a, fingerprints&
 
 /// Tries to let an exchange take its operand as it is and give its result as a reader needs it. Whether that is cheaper
 /// in all. `g` is the graph of the model.
-constexpr bool exchange_other_dims(graph& g, cost_model& m, assignment& a, fingerprints& f, std::size_t v, layout wanted,
-                                   double& best) {
+constexpr bool exchange_other_dims(graph& g, cost_model& m, assignment& a, fingerprints& f, std::size_t v,
+                                   layout wanted, double& best) {
   const dim_set dims = dims_to_exchange(m, a, v, wanted);
   if (dims == 0) return false;
   const node before = g.nodes[v];
@@ -93,10 +93,27 @@ constexpr bool exchange_other_dims(graph& g, cost_model& m, assignment& a, finge
   return false;
 }
 
+/// A layout with one axis after another replaced by each axis that it does not use, which may be what is needed of
+/// something that is made of the value.
+constexpr void add_idle_instead(const cost_model& m, layout l, indexed_vector<layout>& list) {
+  if (l.is_partial()) return;
+  for (int i = 0; i < max_rank; ++i)
+    for (int j = 0; j < l[i].size(); ++j)
+      for (int axis = 0; axis < m.g.mesh.size(); ++axis) {
+        if (m.at.axes[axis] == 1 || m.at.axes[axis] != m.at.axes[l[i][j]] || l.sharded().contains(axis)) continue;
+        axis_list instead = l[i].prefix(j);
+        instead.push_back(axis);
+        layout next = l;
+        next.set(i, instead.then(l[i].without(j + 1)));
+        list.push_back(next);
+      }
+}
+
 /// An exchange that moves elements along some dims may as well take the other dims to other axes, instead of a move
-/// before it or behind it.
-constexpr void exchange_dims(graph& g, cost_model& m, assignment& a, fingerprints& f) {
+/// before it or behind it. Whether one does.
+constexpr bool exchange_dims(graph& g, cost_model& m, assignment& a, fingerprints& f) {
   double best = total_price(m, a);
+  bool changed = false;
   indexed_vector<layout> wanted;
   for (std::size_t v = 0; v < m.count && best > 0; ++v) {
     if ((m.traits.at[v] & remaps) == 0 || is_fixed(m, a, v)) continue;
@@ -106,9 +123,14 @@ constexpr void exchange_dims(graph& g, cost_model& m, assignment& a, fingerprint
     wanted.push_back(own);
     const std::size_t copies = find_copies(m, a, v, own);
     for (std::size_t i = 0; i < copies; ++i) wanted.push_back(layout(a.copies.at[i]));
+    add_idle_instead(m, own, wanted);
     for (const layout l : wanted)
-      if (exchange_other_dims(g, m, a, f, v, l, best)) break;
+      if (exchange_other_dims(g, m, a, f, v, l, best)) {
+        changed = true;
+        break;
+      }
   }
+  return changed;
 }
 
 } // namespace cleave::inline v0::planner
