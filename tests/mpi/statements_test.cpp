@@ -15,6 +15,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <type_traits>
 
 namespace {
 
@@ -194,6 +196,36 @@ TEST(statements, give_several_tensors) {
         .into(halved, iterations, converged);
     EXPECT_EQ(iterations.item(), 3);
     EXPECT_TRUE(converged.item());
+  }
+}
+
+inline constexpr cleave::dim<"joined"> joined;
+constexpr cleave::function flattened([](auto x) { return 2 * merge(x, row, col, joined); });
+constexpr cleave::function of_a_number([](auto n) { return n * n; });
+double fourth(const X& x) { return x.to_global()[3]; }
+
+TEST(statements, make_tensors) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const arguments a(g);
+    const auto values = a.x.to_global();
+    const X twice = a.x + a.x;
+    EXPECT_EQ(twice.extents(), a.x.extents());
+    EXPECT_EQ(twice.to_global()[5], 2 * values[5]);
+    // Extents that follow from others, in another layout.
+    const cleave::tensor<double, mesh(joined)> flat = flattened(a.x);
+    EXPECT_EQ(flat.extent(0), 24);
+    EXPECT_EQ(flat.to_global()[23], 2 * values[23]);
+    // Another layout of a tensor, and a statement where a tensor is expected.
+    const cleave::tensor<double, mesh(col, row)> turned(a.x);
+    EXPECT_EQ(turned.to_global()[1], values[4]);
+    EXPECT_EQ(fourth(a.x * 3.0), 3 * values[3]);
+    static_assert(!std::is_convertible_v<const X&, cleave::tensor<double, mesh(col, row)>>);
+    try {
+      const cleave::tensor<double, mesh()> none = of_a_number(2.0);
+      ADD_FAILURE() << none.item();
+    } catch (const cleave::grid_error& e) {
+      EXPECT_NE(std::string(e.what()).find("this statement has none"), std::string::npos);
+    }
   }
 }
 

@@ -397,4 +397,22 @@ TEST(MovesNoMoreThanGspmd, AChoiceBetweenAValueAndItselfIsThatValue) {
   EXPECT_EQ(bytes_of(chosen, {argument}, argument), 0);
 }
 
+TEST(MovesNoMoreThanGspmd, WhatIsRepeatedIsRepeatedAlongOtherDimsToo) {
+  // One number along rows and columns, under another name and tiled, is made on each device.
+  const dim_ref line{"line", 24}, lines{"lines", 48};
+  recorder in(laid_out({}).mesh);
+  const value number = in.input(element::f64, laid_out({}));
+  const value repeated = cleave::broadcast(number, row, column);
+  in.output(tile(rename(repeated, row, line), line, lines, 2), element::f64, laid_out({{lines}, {column}}));
+  in.output(repeated, element::f64, laid_out({{row, {x}}, {column}}));
+  const graph g = in.take();
+  const sizes at = sizes_for(g);
+  EXPECT_EQ(bytes(partition(g, at, policy::bytes_first(1)), at), 0);
+}
+TEST(MovesNoMoreThanGspmd, RunsAreWholeWhereAllOfThemIsThere) {
+  const dim_ref twice{"twice", 32};
+  const auto greatest = [&](values v) { return max(cumulative_sum(repeat(v[0], column, twice, 2), twice), row); };
+  EXPECT_EQ(bytes_of(greatest, {laid_out({{row}, {column}})}, laid_out({{twice, {x, y}}})), 0);
+}
+
 } // namespace

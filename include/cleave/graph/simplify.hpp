@@ -192,6 +192,34 @@ constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const nod
     default: return std::nullopt;
   }
 }
+/// Whether an operation only says along which dims a broadcast repeats its operand: a view or a remap along dims that the
+/// operand of the broadcast lacks, in which nothing comes from outside.
+constexpr bool repeats_the_same(const graph& g, const node& n) {
+  if (n.arity != 1 || n.pinned != 0 || g.nodes[n.in[0]].code != op::broadcast) return false;
+  const bool view = n.code == op::rename || n.code == op::split || n.code == op::merge;
+  if (!view && n.maps == 0) return false;
+  const tensor_type& repeated = g.nodes[g.nodes[n.in[0]].in[0]].type;
+  for (const dim_map& m : maps_of(g, n))
+    if (m.at_run_time != 0 || !stays_inside(g, m)) return false;
+  for (int i = 0; i < repeated.rank; ++i)
+    if (!n.type.has(repeated[i])) return false;
+  // What is left of the operand's dims is what was there before.
+  for (const dim_map& m : maps_of(g, n))
+    if (repeated.has(m.from) || repeated.has(m.to) || (m.window != no_dim && repeated.has(m.window))) return false;
+  for (int k = 0; view && k < 3; ++k)
+    if (n.which[k] != no_dim && repeated.has(n.which[k])) return false;
+  return true;
+}
+/// Makes of such an operation a broadcast to its own dims.
+constexpr void repeat_the_same(const graph& g, node& n) {
+  node made = g.nodes[n.in[0]];
+  made.type = n.type;
+  made.where = n.where;
+  made.origin = n.origin;
+  made.gradient = n.gradient;
+  made.loop = n.loop;
+  n = made;
+}
 /// Whether the result of an operation is its first operand.
 constexpr bool gives_its_operand(const graph& g, const node& n) {
   if (n.maps != 0) return changes_nothing(g, n) || permutes_equal(g, n);
@@ -343,6 +371,11 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
     if ((n.maps != 0 || runs) && detail::gives_its_operand(to, n)) {
       now[v] = n.in.items[0];
       continue;
+    }
+    if (n.arity == 1 && kept[n.in.items[0]].code == op::broadcast && n.loop == kept[n.in.items[0]].loop &&
+        detail::repeats_the_same(to, n)) {
+      detail::repeat_the_same(to, n);
+      rewritten = true;
     }
     const bool two = n.arity == 2;
     const node_id first = n.in.items[0], second = n.in.items[1];

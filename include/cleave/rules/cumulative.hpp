@@ -4,8 +4,8 @@
 
 #include <cleave/program/step.hpp>
 #include <cleave/record/op_builder.hpp>
-#include <cleave/rules/by_name.hpp>
 #include <cleave/rules/rows.hpp>
+#include <cleave/rules/whole_slices.hpp>
 
 #include <limits>
 
@@ -83,6 +83,12 @@ constexpr cost moves_of_cumulative(const placed_op& o, const sizes& s) {
   return {slices * size_of(o.out.type->element), slices > 0 ? collectives::rounds(devices) : 0};
 }
 
+/// Little is moved for running totals, so that whole slices are worth a try only where all else has been tried.
+constexpr void offer_whole_runs(const planner::cost_model& m, planner::assignment& a, std::size_t v,
+                                indexed_vector<strategy>& list) {
+  if (a.looks_further) offer_whole_slices(m, a, v, list);
+}
+
 constexpr void emit_cumulative(const node& n, const placed_op& o, step& s) {
   s.combine = n.combine;
   s.backwards = n.backwards;
@@ -96,6 +102,7 @@ inline constexpr op_rules cumulative{
     .factors = &factors_by_name,
     .place = &place_cumulative,
     .moves = &moves_of_cumulative,
+    .offer = &offer_whole_runs,
     .emit = &emit_cumulative,
     .kind_of_step = step_kind::scan,
     .collective = kind::scan,

@@ -6,8 +6,8 @@
 #include <cleave/cost/candidates.hpp>
 #include <cleave/cost/sorting.hpp>
 #include <cleave/program/step.hpp>
-#include <cleave/rules/by_name.hpp>
 #include <cleave/rules/rows.hpp>
+#include <cleave/rules/whole_slices.hpp>
 
 namespace cleave::inline v0::detail {
 
@@ -85,28 +85,6 @@ constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
   const std::int64_t cuts = (slices - how.decided_by(n - 1)) * (n - 1) * (key + 8);
   const std::int64_t counts = 2 * (n - 1) * slices * 8;
   return {elements + sampled + cuts + counts, (indices ? 10 : 7) * (n - 1)};
-}
-
-/// Where slices are short or many, it is cheaper to bring each to one device: all of it, or its axes taken to another
-/// dim. Whole slices on every device take memory that does not shrink with the mesh. So they are offered only where the
-/// fewest bytes were asked for, or where the type fixes the length: a length that was only assumed may be far too
-/// small.
-constexpr void offer_whole_slices(const planner::cost_model& m, planner::assignment& a, std::size_t v,
-                                  indexed_vector<strategy>& list) {
-  const node& n = m.node_at(v);
-  const int along = n.type.find(n.which[0]);
-  if (along < 0) return;
-  const axis_list axes = a.chosen.at[v].out[along];
-  if (axes.size() == 0) return;
-  strategy whole = a.chosen.at[v];
-  whole.out.clear(along);
-  if (m.rule.flop == 0 || m.g.dims[n.which[0]].extent != dynamic) planner::add_with_forwarding(m, a, v, whole, list);
-  for (int i = 0; i < n.type.rank; ++i) {
-    if (i == along || m.at[n.type[i]] < m.at.axes.product(whole.out[i]) * m.at.axes.product(axes)) continue;
-    strategy taken = whole;
-    taken.out.set(i, whole.out[i].then(axes));
-    planner::add_with_forwarding(m, a, v, taken, list);
-  }
 }
 
 constexpr void emit_sort(const node& n, const placed_op& o, step& s) {
