@@ -25,6 +25,13 @@ inline std::string grouped(std::int64_t number) {
   return s;
 }
 
+/// Whether an exchange is under way while other steps compute. A halo that is in flight always is.
+inline bool goes_on(const program_view& p, const step& s) {
+  if (!s.in_flight || p.buffers[s.out].form == form::halo) return s.in_flight;
+  const std::size_t end = end_of_joined(p.steps, static_cast<std::size_t>(&s - p.steps.data()));
+  return p.steps[end].kind != step_kind::wait;
+}
+
 /// Why a step communicates: a move as its collective says, the others as the rules of their operation say.
 inline std::string why(const program_view& p, const step& s) {
   if (s.kind == step_kind::move) {
@@ -36,7 +43,8 @@ inline std::string why(const program_view& p, const step& s) {
   if (s.move == kind::none) return {};
   const bool region = has_neighbours(p.buffers[s.out]);
   std::string text(region ? "each device reads the neighbours of its block" : pricing_of(s.kind).reason);
-  return s.in_flight ? text + ", while others compute" : text;
+  if (s.joined) return text + ", in the same messages";
+  return goes_on(p, s) ? text + ", while others compute" : text;
 }
 
 /// Of a step in a loop: how often it runs.
@@ -79,7 +87,8 @@ std::string explain_layouts(const function<F>&) {
 }
 
 /// A table of every step that moves data or could move data: the collective, the layout before and after, the bytes of
-/// the busiest device for the given sizes, the operation and line that caused it, and the reason.
+/// the busiest device for the given sizes, the operation and line that caused it, and the reason. What shares the messages
+/// of the line above it has a plus.
 inline std::string explain(const program_view& p, const sizes& at) {
   indexed_vector<indexed_vector<std::string>> rows{{"collective", "over", "from", "to", "bytes", "for", "why"}};
   for (const step& s : p.steps) {
@@ -87,7 +96,7 @@ inline std::string explain(const program_view& p, const sizes& at) {
     const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
     std::string origin = origin_name(s.code, s.gradient);
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
-    rows.push_back({std::string(name_of(s.move)), to_string(s.axes, p.mesh),
+    rows.push_back({s.joined ? "+ " + std::string(name_of(s.move)) : std::string(name_of(s.move)), to_string(s.axes, p.mesh),
                     to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
                     detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin,
                     detail::why(p, s)});
