@@ -161,8 +161,7 @@ std::int64_t filled_bytes(const comm::exchange_spec& e, const grid_state& grid) 
 }
 std::vector<unsigned char> operand_bytes(const comm::exchange_spec& e, std::size_t k, const grid_state& grid) {
   const box mine = box_of(shape_of(e.in[k].type, e.at), e.in[k].where, grid.here(), e.at.axes);
-  std::vector<unsigned char> bytes(
-      static_cast<std::size_t>(mine.elements() * size_of(e.in[k].type.element)) + 1);
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(mine.elements() * size_of(e.in[k].type.element)) + 1);
   for (std::size_t i = 0; i < bytes.size(); ++i)
     bytes[i] = static_cast<unsigned char>(37 * i + 11 * k + 101 * static_cast<std::size_t>(support::rank()) + 1);
   return bytes;

@@ -53,9 +53,8 @@ TEST(Explain, DoesNotCallAssumedWhatFollows) {
   expect_has(explain(folded, {data = 2, model = 2, batch = 8}), "embed = ");
 }
 TEST(Explain, ShowsEachValueOfExchangesThatShareMessages) {
-  constexpr cleave::function both([](auto u, auto v) {
-    return std::pair(shift(u, batch, 1) + u, shift(v, batch, -1) + shift(v, batch, 2));
-  });
+  constexpr cleave::function both(
+      [](auto u, auto v) { return std::pair(shift(u, batch, 1) + u, shift(v, batch, -1) + shift(v, batch, 2)); });
   constexpr auto of_both = cleave::plan<std::pair<X, X>(X, X)>(both);
   static_assert(of_both.collectives() == 1 && of_both.count(cleave::kind::exchange) == 1);
   static_assert(of_both.count(cleave::kind::none) == 0);

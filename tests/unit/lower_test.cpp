@@ -608,8 +608,9 @@ TEST(Lower, HalosTravelWhileTheirStencilComputes) {
 
 /// The exchanges of a program by the kinds of its steps, where exchanges that share messages are one.
 int exchanges_of(const std::vector<step>& steps) {
-  return static_cast<int>(std::ranges::count_if(
-      steps, [](const step& s) { return s.kind == step_kind::exchange && s.move != kind::none && !s.joined; }));
+  return static_cast<int>(std::ranges::count_if(steps, [](const step& s) {
+    return s.kind == step_kind::exchange && s.move != kind::none && !s.joined;
+  }));
 }
 void combine_and_overlap(emitted& e) {
   combine_exchanges(e.made.steps, e.made.buffers, e.made.maps, e.memory);
@@ -677,7 +678,7 @@ TEST(Lower, ExchangesOfWholeValuesShareMessagesForOneReader) {
 // In a loop as outside, and not across its ends.
 TEST(Lower, ExchangesShareMessagesWithinTheirLoop) {
   // Long, so that nothing else is cheaper than halos.
-  const dim_ref rows{"rows", 1 << 16};
+  static const dim_ref rows{"rows", 1 << 16};
   lowered l;
   const value u = l.input({{rows, x}, {embed, ""}}), v = l.input({{rows, x}, {embed, ""}});
   const auto both = repeat_times(4, std::pair(u, neighbours(v, rows)), [](const std::pair<value, value>& now) {

@@ -96,10 +96,10 @@ inline std::string explain(const program_view& p, const sizes& at) {
     const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
     std::string origin = origin_name(s.code, s.gradient);
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
-    rows.push_back({s.joined ? "+ " + std::string(name_of(s.move)) : std::string(name_of(s.move)), to_string(s.axes, p.mesh),
-                    to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
-                    detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin,
-                    detail::why(p, s)});
+    rows.push_back(
+        {s.joined ? "+ " + std::string(name_of(s.move)) : std::string(name_of(s.move)), to_string(s.axes, p.mesh),
+         to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
+         detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin, detail::why(p, s)});
   }
   std::string text = detail::table(rows);
   if (rows.size() == 1) text = "no communication\n";

@@ -112,16 +112,16 @@ namespace detail {
 }
 template <class = void>
 [[gnu::cold]] owned<bound_step> bind_exchange(const binder& b, const step& s, const void*) {
-  return make_step<exchange_step<>>(
-      b, s, owned<comm::bound_exchange>(new comm::exchange<>(b.grid, exchange_spec_of(b, s))));
+  return make_step<exchange_step<>>(b, s,
+                                    owned<comm::bound_exchange>(new comm::exchange<>(b.grid, exchange_spec_of(b, s))));
 }
 template <class = void>
 [[gnu::cold]] owned<bound_step> bind_joined_exchanges(const binder& b, const step& s, const void*) {
   const std::size_t first = b.number_of(s), end = end_of_joined(b.program.steps, first);
   indexed_vector<comm::exchange_spec> specs;
   for (std::size_t i = first; i < end; ++i) specs.push_back(exchange_spec_of(b, b.program.steps[i]));
-  return make_step<exchange_step<>>(
-      b, s, owned<comm::bound_exchange>(new comm::joined_exchange<>(b.grid, std::move(specs))));
+  return make_step<exchange_step<>>(b, s,
+                                    owned<comm::bound_exchange>(new comm::joined_exchange<>(b.grid, std::move(specs))));
 }
 template <class = void>
 [[gnu::cold]] owned<bound_step> bind_joined(const binder&, const step&, const void*) {
