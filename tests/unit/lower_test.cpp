@@ -654,23 +654,27 @@ TEST(Lower, HalosOfIndependentFieldsShareMessages) {
   }
 }
 
-// Where whole values are brought, only those that are waited for at the same place, and that follow each other.
+// Where whole values are brought, only those that follow each other and travel while others compute, until the same
+// place.
 TEST(Lower, ExchangesOfWholeValuesShareMessagesForOneReader) {
-  for (const bool one_reader : {true, false}) {
+  enum class case_of { one_reader, two_readers, no_work };
+  for (case_of c : {case_of::one_reader, case_of::two_readers, case_of::no_work}) {
     lowered l;
-    const value u = l.input({{batch, x}, {embed, ""}}), v = l.input({{batch, x}, {embed, ""}});
+    const value u = exp(l.input({{batch, x}, {embed, ""}})), v = exp(l.input({{batch, x}, {embed, ""}}));
+    const value w = l.input({{embed, ""}, {hidden, ""}});
     const value turned = flip(u, batch), other = flip(v, batch);
-    if (one_reader) {
-      l.output(turned * u + other, {{batch, x}, {embed, ""}});
-    } else {
-      l.output(sum(turned * u, embed), {{batch, x}});
-      l.output(sum(other * v, embed), {{batch, x}});
-    }
+    const value product = c == case_of::no_work ? u : dot(u, w, embed);
+    const value first = sum(turned * u + (c == case_of::two_readers ? u : other * v), embed);
+    const value all = c == case_of::two_readers ? first + sum(other * v, embed) : first;
+    l.output(c == case_of::no_work ? all : sum(product, hidden) + all, {{batch, x}});
     l.choose_strategies();
     emitted e = l.emit_all();
+    ASSERT_EQ(exchanges_of(e.made.steps), 2);
+    const std::size_t one = step_of(e.made.steps, step_kind::exchange);
+    const bool adjacent = e.made.steps[one + 1].kind == step_kind::exchange;
     combine_and_overlap(e);
     EXPECT_TRUE(verify(e));
-    EXPECT_EQ(exchanges_of(e.made.steps), one_reader ? 1 : 2);
+    EXPECT_EQ(exchanges_of(e.made.steps), c == case_of::one_reader ? 1 : 2) << adjacent;
     EXPECT_TRUE(verify(allocate(std::move(e))));
   }
 }

@@ -7,6 +7,7 @@
 #include <cleave/comm/exchange.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace cleave::inline v0::comm {
 
@@ -26,10 +27,10 @@ class joined_exchange final : public bound_exchange {
       const std::size_t own = e.in.size(), number = parts_.size();
       parts_.push_back({owned<exchange<>>(new exchange<>(grid, std::move(e))), operands, number});
       operands += own;
+      // Larger elements come first in a message, so that all lie at multiples of their size.
+      for (std::size_t i = number; i > 0 && parts_[i - 1].one->size() < parts_[i].one->size(); --i)
+        std::swap(parts_[i - 1], parts_[i]);
     }
-    // Larger elements come first in a message, so that all lie at multiples of their size.
-    std::stable_sort(parts_.begin(), parts_.end(),
-                     [](const part& a, const part& b) { return a.one->size() > b.one->size(); });
     const std::int64_t sent = join(send_, true), received = join(receive_, false);
     receiving_at_ = aligned(sent);
     std::int64_t bytes = receiving_at_ + aligned(received);

@@ -64,13 +64,6 @@ inline bool left_to_reader(const program_view& p, std::size_t wait) {
     if (begun == first_joined(p.steps, p.steps[wait].begun)) return true;
   return false;
 }
-/// Whether nothing runs between an exchange in flight, the first of those that share messages, and its end.
-inline bool waited_for_at_once(const program_view& p, std::size_t first) {
-  const std::size_t end = end_of_joined(p.steps, first);
-  return end < p.steps.size() && p.steps[end].kind == step_kind::wait &&
-         first_joined(p.steps, p.steps[end].begun) == first && !left_to_reader(p, end);
-}
-
 class box_binder {
  public:
   /// `code`: the functions of the expressions into which the selects are resolved.

@@ -25,13 +25,6 @@ inline std::string grouped(std::int64_t number) {
   return s;
 }
 
-/// Whether an exchange is under way while other steps compute. A halo that is in flight always is.
-inline bool goes_on(const program_view& p, const step& s) {
-  if (!s.in_flight || p.buffers[s.out].form == form::halo) return s.in_flight;
-  const std::size_t end = end_of_joined(p.steps, static_cast<std::size_t>(&s - p.steps.data()));
-  return p.steps[end].kind != step_kind::wait;
-}
-
 /// Why a step communicates: a move as its collective says, the others as the rules of their operation say.
 inline std::string why(const program_view& p, const step& s) {
   if (s.kind == step_kind::move) {
@@ -44,7 +37,7 @@ inline std::string why(const program_view& p, const step& s) {
   const bool region = has_neighbours(p.buffers[s.out]);
   std::string text(region ? "each device reads the neighbours of its block" : pricing_of(s.kind).reason);
   if (s.joined) return text + ", in the same messages";
-  return goes_on(p, s) ? text + ", while others compute" : text;
+  return s.in_flight ? text + ", while others compute" : text;
 }
 
 /// Of a step in a loop: how often it runs.

@@ -18,7 +18,7 @@ template <class = void>
 class exchange_step final : public bound_step {
  public:
   [[gnu::cold]] exchange_step(const binder& b, const step& s, owned<comm::bound_exchange> made)
-      : exchange_(std::move(made)) {
+      : exchange_(std::move(made)), in_flight_(s.in_flight) {
     const std::size_t first = b.number_of(s), end = end_of_joined(b.program.steps, first);
     for (std::size_t i = first; i < end; ++i) {
       const step& one = b.program.steps[i];
@@ -27,21 +27,21 @@ class exchange_step final : public bound_step {
     }
     from_.resize(in_.size());
     to_.resize(out_.size());
-    goes_on_ = s.in_flight && !detail::waited_for_at_once(b.program, first);
   }
   // While it is in flight others use the common scratch memory.
-  comm::scratch_bytes shared_bytes() const override { return goes_on_ ? comm::scratch_bytes{} : exchange_->needs(); }
-  comm::scratch_bytes own_bytes() const override { return goes_on_ ? exchange_->needs() : comm::scratch_bytes{}; }
+  comm::scratch_bytes shared_bytes() const override { return in_flight_ ? comm::scratch_bytes{} : exchange_->needs(); }
+  comm::scratch_bytes own_bytes() const override { return in_flight_ ? exchange_->needs() : comm::scratch_bytes{}; }
   void settle(const comm::scratch& own, run_state&) override { own_ = own; }
   void run(run_state& r) override {
     for (std::size_t k = 0; k < in_.size(); ++k) from_[k] = r.at[in_[k]];
     for (std::size_t k = 0; k < out_.size(); ++k) to_[k] = r.at[out_[k]];
-    if (!goes_on_) return exchange_->run(from_.data(), to_.data(), r.scratch);
+    if (!in_flight_) return exchange_->run(from_.data(), to_.data(), r.scratch);
     exchange_->begin(from_.data(), to_.data(), own_);
     if (!exchange_->communicates()) return exchange_->finish();
     r.in_flight.push_back(exchange_.get());
     r.progress = &progress_all;
   }
+  /// Whether messages may still be on their way.
   bool in_flight(const run_state& r) const {
     for (const comm::bound_exchange* e : r.in_flight)
       if (e == exchange_.get()) return true;
@@ -58,11 +58,11 @@ class exchange_step final : public bound_step {
   }
 
   owned<comm::bound_exchange> exchange_;
+  bool in_flight_;
   /// What is read, and the buffers whose memory is filled, or around which it lies.
   indexed_vector<std::uint16_t> in_{}, out_{};
   indexed_vector<const void*> from_{};
   indexed_vector<void*> to_{};
-  bool goes_on_ = false;
   comm::scratch own_{};
 };
 /// One of the others that share messages.

@@ -12,8 +12,8 @@
 namespace cleave::inline v0::lowering {
 
 /// Whether an exchange that comes later may share the messages of the exchanges `first` to `end`: they go between the
-/// same devices, and all of them are waited for at the same place. Halos need not be: they are short beside what
-/// computes meanwhile.
+/// same devices, and others compute meanwhile until all of them are waited for, at the same place. So each has memory
+/// of its own, with or without the others. Halos need not have one place: they are short beside what computes.
 constexpr bool can_share_messages(const indexed_vector<step>& steps, indexed_span<const buffer> buffers,
                                   const indexed_vector<std::size_t>& memory, std::size_t first, std::size_t end,
                                   std::size_t late) {
@@ -21,8 +21,9 @@ constexpr bool can_share_messages(const indexed_vector<step>& steps, indexed_spa
   if (steps[first].axes != steps[late].axes || (buffers[steps[first].out].form == form::halo) != halo) return false;
   for (std::size_t k = first; k < end; ++k)
     if (touches(steps[k], steps[late], memory)) return false;
-  return halo || find_wait(steps, buffers, memory, first, end).before ==
-                     find_wait(steps, buffers, memory, late, late + 1).before;
+  if (halo) return true;
+  const wait_place place = find_wait(steps, buffers, memory, first, end);
+  return place.work && place.before == find_wait(steps, buffers, memory, late, late + 1).before;
 }
 
 /// Lets exchanges begin together whose operands are there and whose results are not read yet, so that each device gets
