@@ -46,6 +46,7 @@ inline std::string plan_text(const std::string& name, const cleave::program& p, 
       text.append(" ").append(std::to_string(moved)).append(" bytes");
     if (s.in_loop != 0) text.append(" x ").append(std::to_string(step_iterations(p, s, at)));
     if (s.in_flight) text.append(" in flight");
+    if (s.joined) text.append(" joined");
     text += "\n";
   }
   return text;

@@ -235,6 +235,11 @@ statement(f, "w.in = exchange.in;", "", "unit:Lower.*")
 statement(f, "if (!w.in.full()) w.in.push_back(exchange.out);", "", "unit:Lower.*")
 expression(f, "other.kind == step_kind::loop_end && level == 0", "false", "unit:Lower.*")
 expression(f, "m.at_run_time != 0", "false", "unit:Lower.*")
+f = "plan/lower/combine_exchanges.hpp"
+expression(f, "steps[first].axes != steps[late].axes", "false", "unit:Lower.*")
+expression(f, "steps[i].in_loop == steps[late].in_loop", "true", "unit:Lower.*")
+expression(f, "(buffers[steps[first].out].form == form::halo) != halo", "false", "unit:Verify.*")
+statement(f, "if (!halo) break;", "", "unit:Verify.*")
 f = "plan/lower/place.hpp"
 expression(f, "v.by.move == kind::all_reduce && f.uses[from] == 1", "v.by.move == kind::all_reduce")
 expression(f, "m.storages[m.of[from]].role != role::input", "true")

@@ -184,6 +184,37 @@ TEST(bands, stencil_and_its_residual) {
   EXPECT_EQ(largest.item(), squares.item());
 }
 
+// Two stencils in one band. The first one waits for the halo that the second one reads farther, or for both halos, which
+// share messages.
+constexpr cleave::function near_and_far([](auto u) {
+  return std::tuple(shift(u, row, 1) + u, shift(u, row, 2) + shift(u, row, -2) * u);
+});
+constexpr cleave::function near_and_far_of_two([](auto u, auto v) {
+  return std::tuple(shift(u, row, 1) + v, shift(v, row, 2) + shift(v, row, -2) * u);
+});
+TEST(bands, stencils_of_different_widths) {
+  const cleave::grid g = grid_of_all();
+  const std::int64_t rows = rows_of_a_rank * support::ranks();
+  constexpr auto of_two = cleave::plan<std::tuple<matrix, matrix>(matrix, matrix)>(near_and_far_of_two);
+  static_assert(of_two.collectives() == 1);
+  EXPECT_EQ(groups_of(g, of_two, {row = rows, col = cols, line = support::ranks()}), 1u);
+  matrix x(g, {rows, cols}), z(g, {rows, cols}), near(g, {rows, cols}), far(g, {rows, cols});
+  for (int times = 0; times < 3; ++times) {
+    x.fill_by([&](const auto& at) { return x_at(at[0] * 71 + at[1] + 1000 * times); });
+    z.fill_by([&](const auto& at) { return x_at(at[0] * 31 + at[1] + 1500 * times); });
+    near_and_far(x).into(near, far);
+    const std::vector<float> first{elements(near)}, second{elements(far)};
+    expect_same_bits(g, [&] { near_and_far(x).into(near, far); }, near, far);
+    EXPECT_EQ(first, elements(near));
+    EXPECT_EQ(second, elements(far));
+    near_and_far_of_two(x, z).into(near, far);
+    const std::vector<float> third{elements(near)}, fourth{elements(far)};
+    expect_same_bits(g, [&] { near_and_far_of_two(x, z).into(near, far); }, near, far);
+    EXPECT_EQ(third, elements(near));
+    EXPECT_EQ(fourth, elements(far));
+  }
+}
+
 TEST(bands, only_what_does_not_fit_in_the_caches) {
   const cleave::grid g = grid_of_all();
   constexpr auto plan = cleave::plan<matrix(matrix)>(soft);

@@ -12,11 +12,12 @@
 #include "../random_movement.hpp"
 #include "support.hpp"
 
-#include <cleave/comm/exchange.hpp>
+#include <cleave/comm/joined_exchange.hpp>
 #include <cleave/simulate/remap.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace {
@@ -74,7 +75,8 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
     std::vector<double> out(static_cast<std::size_t>(elements_of(e.out, e.region, at, here)) + 1, untouched);
     support::reset_charges();
     const support::on_device<double> result(out);
-    x.run(in.data(), result.data(), scratch);
+    void* const filled = result.data();
+    x.run(in.data(), &filled, scratch);
     out = result.read();
     const std::int64_t charged = support::over_ranks(support::charged_bytes()), priced = step_bytes(p, s, at);
     bool at_run_time = false;
@@ -145,6 +147,108 @@ TEST(exchange, of_random_programs) {
   comm::gpu_aware_mode() = comm::gpu_aware::automatic;
   EXPECT_GT(run, 200);
   EXPECT_GT(regions, 50);
+}
+
+/// Whether an exchange has no offsets that only the run knows.
+bool has_fixed_offsets(const program& p, const step& s) {
+  for (const dim_map& m : std::span(p.maps).subspan(s.first_map, s.maps))
+    if (m.at_run_time != 0) return false;
+  return s.kind == step_kind::exchange;
+}
+/// Bytes of any exchange: those of an operand, and those that it fills.
+std::int64_t filled_bytes(const comm::exchange_spec& e, const grid_state& grid) {
+  return elements_of(e.out, e.region, e.at, grid.here()) * size_of(e.out.type.element);
+}
+std::vector<unsigned char> operand_bytes(const comm::exchange_spec& e, std::size_t k, const grid_state& grid) {
+  const box mine = box_of(shape_of(e.in[k].type, e.at), e.in[k].where, grid.here(), e.at.axes);
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(mine.elements() * size_of(e.in[k].type.element)) + 1);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<unsigned char>(37 * i + 11 * k + 101 * static_cast<std::size_t>(support::rank()) + 1);
+  return bytes;
+}
+
+/// Runs exchanges one by one and then together, which must fill the same bytes, move as much, and send no more than one
+/// message to each device.
+void check_together(grid_state& grid, const std::vector<comm::exchange_spec>& specs, unsigned seed) {
+  std::vector<support::on_device<unsigned char>> operands;
+  std::vector<const void*> in;
+  for (const comm::exchange_spec& e : specs)
+    for (std::size_t k = 0; k < e.in.size(); ++k) operands.emplace_back(operand_bytes(e, k, grid));
+  for (const auto& each : operands) in.push_back(each.data());
+  // What a halo or a region does not need stays as it was.
+  const auto untouched = [&](const comm::exchange_spec& e) {
+    return std::vector<unsigned char>(static_cast<std::size_t>(filled_bytes(e, grid)) + 1, 0xA5);
+  };
+  std::vector<std::vector<unsigned char>> wanted;
+  std::int64_t charged = 0, sent = 0, most_sent = 0, memory = 0;
+  std::size_t first = 0;
+  for (const comm::exchange_spec& e : specs) {
+    comm::exchange<> alone(grid, e);
+    const support::scratch_memory scratch(alone.needs());
+    const support::on_device<unsigned char> result(untouched(e));
+    void* const out = result.data();
+    support::reset_charges();
+    alone.run(in.data() + first, &out, scratch);
+    charged += support::charged_bytes();
+    sent += support::sent_messages();
+    most_sent = std::max(most_sent, support::sent_messages());
+    memory += alone.needs().memory;
+    wanted.push_back(result.read());
+    first += e.in.size();
+  }
+  comm::joined_exchange<> together(grid, specs);
+  const support::scratch_memory scratch(together.needs());
+  // No more but for the padding between messages of different elements.
+  EXPECT_LE(together.needs().memory, memory + 2 * 64 + 2 * 16 * support::ranks()) << "seed " << seed;
+  for (int times = 0; times < 2; ++times) {
+    std::vector<support::on_device<unsigned char>> results;
+    std::vector<void*> out;
+    for (const comm::exchange_spec& e : specs) results.emplace_back(untouched(e));
+    for (const auto& each : results) out.push_back(each.data());
+    support::reset_charges();
+    together.run(in.data(), out.data(), scratch);
+    ASSERT_EQ(support::charged_bytes(), charged) << "seed " << seed;
+    ASSERT_LE(support::sent_messages(), std::min<std::int64_t>(sent, support::ranks() - 1)) << "seed " << seed;
+    ASSERT_GE(support::sent_messages(), most_sent) << "seed " << seed;
+    std::int64_t wrong = 0;
+    for (std::size_t k = 0; k < specs.size(); ++k) wrong += results[k].read() != wanted[k];
+    ASSERT_EQ(support::over_ranks(wrong), 0) << "seed " << seed;
+  }
+}
+
+// Exchanges of random programs that share messages: several of one program, of elements of all sizes.
+TEST(exchange, together_as_one_by_one) {
+  constexpr element of_size[] = {element::u8, element::bf16, element::f32, element::f64, element::c128};
+  int run = 0;
+  for (const auto& axis_sizes_ : support::factorings(support::ranks(), 2)) {
+    mesh_value mesh = support::mesh_of(2);
+    const std::shared_ptr<grid_state> grid = made_apart(mesh, axis_sizes_);
+    for (std::size_t a = 0; a < 2; ++a) mesh.axes[a].size = axis_sizes_[a];
+    for (unsigned seed = 0; seed < 120 && !::testing::Test::HasFatalFailure(); ++seed) {
+      std::vector<comm::exchange_spec> specs;
+      for (unsigned n = 0; n < 4; ++n) {
+        random_programs::random_movement p(4 * seed + n, mesh);
+        p.build(2);
+        p.operate();
+        p.finish();
+        const sizes at = p.at();
+        const program planned = partition(p.made(), at, policy::time());
+        for (const step& s : planned.steps) {
+          if (!has_fixed_offsets(planned, s) || s.keeps) continue;
+          comm::exchange_spec e = spec_of(planned, s, at);
+          e.out.type.element = of_size[(seed + specs.size()) % 5];
+          for (buffer& b : e.in) b.type.element = e.out.type.element;
+          specs.push_back(e);
+        }
+      }
+      if (specs.size() < 2) continue;
+      comm::gpu_aware_mode() = seed % 3 == 0 ? comm::gpu_aware::never : comm::gpu_aware::automatic;
+      check_together(*grid, specs, seed);
+      ++run;
+    }
+  }
+  comm::gpu_aware_mode() = comm::gpu_aware::automatic;
+  EXPECT_GT(run, 50);
 }
 
 } // namespace

@@ -52,6 +52,19 @@ TEST(Explain, DoesNotCallAssumedWhatFollows) {
   EXPECT_EQ(explain(folded, {data = 2, model = 2, batch = 8, embed = 16}).find("assumed"), std::string::npos);
   expect_has(explain(folded, {data = 2, model = 2, batch = 8}), "embed = ");
 }
+TEST(Explain, ShowsEachValueOfExchangesThatShareMessages) {
+  constexpr cleave::function both(
+      [](auto u, auto v) { return std::pair(shift(u, batch, 1) + u, shift(v, batch, -1) + shift(v, batch, 2)); });
+  constexpr auto of_both = cleave::plan<std::pair<X, X>(X, X)>(both);
+  static_assert(of_both.collectives() == 1 && of_both.count(cleave::kind::exchange) == 1);
+  static_assert(of_both.count(cleave::kind::none) == 0);
+  const std::string text = explain(of_both, {data = 2, model = 2, batch = 256, embed = 16});
+  expect_has(text, "\nexchange    data  f32[batch/data, embed]  f32[batch/data, embed]  64 ");
+  expect_has(text, "\n+ exchange  data  f32[batch/data, embed]  f32[batch/data, embed]  128 ");
+  expect_has(text, "each device reads the neighbours of its block, while others compute\n");
+  expect_has(text, "each device reads the neighbours of its block, in the same messages\n");
+  expect_has(text, "total 192 bytes a device");
+}
 TEST(Explain, SaysSoWhereNothingMoves) {
   constexpr cleave::function twice([](auto x) { return x + x; });
   expect_has(explain(cleave::plan<X(X)>(twice)), "no communication");

@@ -606,6 +606,99 @@ TEST(Lower, HalosTravelWhileTheirStencilComputes) {
   EXPECT_TRUE(steps[0].in_flight);
 }
 
+/// The exchanges of a program by the kinds of its steps, where exchanges that share messages are one.
+int exchanges_of(const std::vector<step>& steps) {
+  return static_cast<int>(std::ranges::count_if(steps, [](const step& s) {
+    return s.kind == step_kind::exchange && s.move != kind::none && !s.joined;
+  }));
+}
+void combine_and_overlap(emitted& e) {
+  combine_exchanges(e.made.steps, e.made.buffers, e.made.maps, e.memory);
+  overlap_exchanges(e.made.steps, e.made.buffers, e.made.maps, e.memory);
+}
+value neighbours(const value& v, const dim_ref& d) { return shift(v, d, 1) + shift(v, d, -1); }
+
+TEST(Lower, HalosOfIndependentFieldsShareMessages) {
+  enum class case_of { independent, dependent, other_axes, read_whole };
+  for (case_of c : {case_of::independent, case_of::dependent, case_of::other_axes, case_of::read_whole}) {
+    lowered l;
+    const value u = l.input({{batch, x}, {embed, y}}), v = l.input({{batch, x}, {embed, y}});
+    const value first = neighbours(u, batch);
+    const value second = c == case_of::dependent    ? neighbours(v * first, batch)
+                         : c == case_of::other_axes ? neighbours(v, embed)
+                         : c == case_of::read_whole ? flip(v, batch) * v
+                                                    : neighbours(v, batch);
+    l.output(first, {{batch, x}, {embed, y}});
+    l.output(second, {{batch, x}, {embed, y}});
+    l.choose_strategies();
+    emitted e = l.emit_all();
+    indexed_vector<step>& steps = e.made.steps;
+    ASSERT_EQ(exchanges_of(steps), 2);
+    combine_and_overlap(e);
+    EXPECT_TRUE(verify(e));
+    ASSERT_EQ(exchanges_of(steps), c == case_of::independent ? 1 : 2);
+    if (c != case_of::independent) continue;
+    // Both begin before anything is computed, and are waited for together.
+    EXPECT_EQ(kinds_of(steps), (std::vector{step_kind::exchange, step_kind::exchange, step_kind::wait, step_kind::wait,
+                                            step_kind::map, step_kind::map}));
+    EXPECT_TRUE(steps[0].in_flight && steps[1].in_flight && !steps[0].joined && steps[1].joined);
+    EXPECT_EQ(steps[2].begun, 0);
+    EXPECT_EQ(steps[3].begun, 1);
+    program p = allocate(std::move(e));
+    EXPECT_TRUE(verify(p));
+    // One latency, and the bytes of both.
+    const std::int64_t shared = messages(p, l.at), moved = bytes(p, l.at);
+    p.steps[1].joined = false;
+    EXPECT_EQ(messages(p, l.at), 2 * shared);
+    EXPECT_EQ(bytes(p, l.at), moved);
+  }
+}
+
+// Where whole values are brought, only those that follow each other and travel while others compute, until the same
+// place.
+TEST(Lower, ExchangesOfWholeValuesShareMessagesForOneReader) {
+  enum class case_of { one_reader, two_readers, no_work };
+  for (case_of c : {case_of::one_reader, case_of::two_readers, case_of::no_work}) {
+    lowered l;
+    const value u = exp(l.input({{batch, x}, {embed, ""}})), v = exp(l.input({{batch, x}, {embed, ""}}));
+    const value w = l.input({{embed, ""}, {hidden, ""}});
+    const value turned = flip(u, batch), other = flip(v, batch);
+    const value product = c == case_of::no_work ? u : dot(u, w, embed);
+    const value first = sum(turned * u + (c == case_of::two_readers ? u : other * v), embed);
+    const value all = c == case_of::two_readers ? first + sum(other * v, embed) : first;
+    l.output(c == case_of::no_work ? all : sum(product, hidden) + all, {{batch, x}});
+    l.choose_strategies();
+    emitted e = l.emit_all();
+    ASSERT_EQ(exchanges_of(e.made.steps), 2);
+    const std::size_t one = step_of(e.made.steps, step_kind::exchange);
+    const bool adjacent = e.made.steps[one + 1].kind == step_kind::exchange;
+    combine_and_overlap(e);
+    EXPECT_TRUE(verify(e));
+    EXPECT_EQ(exchanges_of(e.made.steps), c == case_of::one_reader ? 1 : 2) << adjacent;
+    EXPECT_TRUE(verify(allocate(std::move(e))));
+  }
+}
+
+// In a loop as outside, and not across its ends.
+TEST(Lower, ExchangesShareMessagesWithinTheirLoop) {
+  // Long, so that nothing else is cheaper than halos.
+  static const dim_ref rows{"rows", 1 << 16};
+  lowered l;
+  const value u = l.input({{rows, x}, {embed, ""}}), v = l.input({{rows, x}, {embed, ""}});
+  const auto both = repeat_times(4, std::pair(u, neighbours(v, rows)), [](const std::pair<value, value>& now) {
+    return std::pair(neighbours(now.first, rows), neighbours(now.second, rows) * now.first);
+  });
+  l.output(neighbours(both.first, rows) + both.second, {{rows, x}, {embed, ""}});
+  l.choose_strategies();
+  emitted e = l.emit_all();
+  ASSERT_EQ(exchanges_of(e.made.steps), 4);
+  combine_and_overlap(e);
+  EXPECT_TRUE(verify(e));
+  EXPECT_EQ(exchanges_of(e.made.steps), 3);
+  for (const step& s : e.made.steps) EXPECT_TRUE(!s.joined || s.in_loop == 1);
+  EXPECT_TRUE(verify(allocate(std::move(e))));
+}
+
 TEST(Lower, UpdatesWriteWhatChangesAlone) {
   static constexpr cleave::dim<"one", 1> one;
   for (bool in_loop : {false, true})

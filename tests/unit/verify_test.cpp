@@ -116,6 +116,109 @@ TEST(Verify, RefusesExchangesThatAreNotWaitedForInTheirLoop) {
                           .p));
 }
 
+// Two exchanges that share messages, each of them broken in one way.
+TEST(Verify, RefusesExchangesThatCannotShareMessages) {
+  const auto with = [](auto&& change) {
+    written w(4);
+    w.p.loops.push_back({});
+    w.step_of(step_kind::map, {0}, 2).step_of(step_kind::map, {0}, 3);
+    w.step_of(step_kind::exchange, {2}, 4, true).step_of(step_kind::exchange, {3}, 5, true);
+    w.p.steps[3].joined = true;
+    w.wait(2).wait(3).step_of(step_kind::map, {4, 5}, 1);
+    change(w.p.steps);
+    return verify(w.p);
+  };
+  using steps = indexed_vector<step>;
+  constexpr auto without = [](steps& s, std::size_t i) {
+    steps others;
+    for (std::size_t k = 0; k < s.size(); ++k)
+      if (k != i) others.push_back(s[k]);
+    s = others;
+  };
+  EXPECT_TRUE(with([](steps&) {}));
+  EXPECT_FALSE(with([](steps& s) { s[2].joined = true; })); // with a map
+  EXPECT_FALSE(with([](steps& s) { s[3].axes = axis_bit(0); }));
+  EXPECT_FALSE(with([](steps& s) { s[3].move = kind::none; }));
+  EXPECT_FALSE(with([](steps& s) { s[3].in_loop = 1; }));
+  EXPECT_FALSE(with([](steps& s) { s[3].in[0] = 4; }));  // what the first one brings
+  EXPECT_FALSE(with([](steps& s) { s[3].out = 2; }));    // what the first one sends
+  EXPECT_FALSE(with([](steps& s) { s[3].out = 4; }));    // what the first one brings
+  EXPECT_FALSE(with([](steps& s) { s[6].joined = true; }));
+  EXPECT_FALSE(with([&](steps& s) {
+    s[3].in_flight = false;
+    without(s, 5);
+  }));
+  EXPECT_FALSE(with([&](steps& s) {
+    s[2].in_flight = false;
+    without(s, 4);
+    s[4].begun = 3;
+  }));
+  // Not one right after the other.
+  EXPECT_FALSE(with([](steps& s) {
+    step between;
+    between.in.push_back(0);
+    between.out = 1;
+    s.insert(s.begin() + 3, between);
+    s[6].begun = 4;
+  }));
+  const auto apart = [](steps& s) {
+    for (step& each : s) each.joined = false;
+  };
+  EXPECT_TRUE(with(apart));
+}
+
+// Which exchanges begin together. Halos move up to others, past what they do not depend on; memory is numbered as
+// buffers are.
+std::vector<step> combined(written w, std::initializer_list<std::uint16_t> halos) {
+  std::vector<std::size_t> memory;
+  for (std::size_t b = 0; b < w.p.buffers.size(); ++b) memory.push_back(b);
+  for (std::uint16_t h : halos) w.p.buffers[h].form = form::halo;
+  lowering::combine_exchanges(w.p.steps, w.p.buffers, w.p.maps, memory);
+  return w.p.steps;
+}
+TEST(Verify, HalosMoveUpToTheExchangeBeforeThem) {
+  // Where the last exchange is, and whether it shares messages.
+  const auto found = [](const std::vector<step>& steps) {
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      if (steps[i].kind == step_kind::exchange) last = i;
+    return std::pair(last, steps[last].joined);
+  };
+  const auto with = [&](std::initializer_list<std::uint16_t> in, std::uint16_t out,
+                        std::initializer_list<std::uint16_t> halos) {
+    return found(combined(written(6)
+                              .step_of(step_kind::map, {0}, 2)
+                              .step_of(step_kind::map, {0}, 3)
+                              .step_of(step_kind::exchange, {2}, 4)
+                              .step_of(step_kind::map, in, out)
+                              .step_of(step_kind::exchange, {3}, 5)
+                              .step_of(step_kind::map, {4, 5}, 1),
+                          halos));
+  };
+  EXPECT_EQ(with({2, 4}, 6, {4, 5}), std::pair(std::size_t{3}, true));
+  EXPECT_EQ(with({2, 3}, 6, {4, 5}), std::pair(std::size_t{3}, true));
+  EXPECT_EQ(with({2, 4}, 3, {4, 5}), std::pair(std::size_t{4}, false)); // it makes what is sent
+  EXPECT_EQ(with({2, 5}, 6, {4, 5}), std::pair(std::size_t{4}, false)); // it reads what is overwritten
+  EXPECT_EQ(with({2, 4}, 5, {4, 5}), std::pair(std::size_t{4}, false));
+  EXPECT_EQ(with({2, 4}, 6, {}), std::pair(std::size_t{4}, false));
+  EXPECT_EQ(with({2, 4}, 6, {4}), std::pair(std::size_t{4}, false));
+  EXPECT_EQ(with({2, 4}, 6, {5}), std::pair(std::size_t{4}, false));
+}
+// A third one joins both, unless it depends on one of them.
+TEST(Verify, MoreThanTwoExchangesShareMessages) {
+  for (const std::uint16_t from : std::initializer_list<std::uint16_t>{2, 4, 5}) {
+    const std::vector<step> steps = combined(written(6)
+                                                 .step_of(step_kind::map, {0}, 2)
+                                                 .step_of(step_kind::exchange, {2}, 4)
+                                                 .step_of(step_kind::exchange, {2}, 5)
+                                                 .step_of(step_kind::exchange, {from}, 6)
+                                                 .step_of(step_kind::map, {4, 5, 6}, 1),
+                                             {4, 5, 6});
+    EXPECT_TRUE(steps[2].joined);
+    EXPECT_EQ(steps[3].joined, from == 2) << from;
+  }
+}
+
 // Which step an exchange must be waited for before, and what is kept until then. Memory is numbered as buffers are.
 std::vector<step> overlapped(written w) {
   std::vector<std::size_t> memory;

@@ -31,42 +31,32 @@ class exchange final : public bound_exchange {
       reserve_for_any();
       find_moving_dims();
     }
-    const std::int64_t moved = aligned(sent_ * size()) + aligned(received_ * size());
-    needed_ = {moved + aligned(staging_ * size()), port_.staged() ? moved : 0};
+    receiving_at_ = aligned(sent_ * size());
+    staging_at_ = receiving_at_ + aligned(received_ * size());
+    needed_ = {staging_at_ + aligned(staging_ * size()), port_.staged() ? staging_at_ : 0};
   }
 
   scratch_bytes needs() const override { return needed_; }
 
-  void begin(const void* const* in, void* out, const scratch& s) override {
+  void begin(const void* const* in, void* const* out, const scratch& s) override {
     if (at_run_time_) follow(read_offsets(in));
-    scratch_ = s;
-    out_ = out;
-    for (const box_copy& c : blank_) copy_box(c, zero_.get(), out, size());
-    const group& devices = grid_->devices();
-    for (const message& m : receive_)
-      if (const part_copy& first = m.parts.front(); is_box(m))
-        messages_.receive(first.copy, target(first.stage), element_, m.rank, devices);
-      else messages_.receive(port_.incoming(landing(m), host_receiving(m)), m.elements, element_, m.rank, devices);
-    for (const message& m : send_)
-      if (!m.direct && !is_box(m))
-        for (const part_copy& p : m.parts) copy_box(p.copy, in[p.operand], s.memory, size());
-    for (const message& m : send_) send(m, in, devices);
-    for (const part_copy& p : keep_) copy_box(p.copy, in[p.operand], target(p.stage), size());
+    start(*out, s);
+    for (const message& m : receive_) receive(m);
+    for (const message& m : send_) pack(m, in);
+    for (const message& m : send_) send(m, in);
+    keep(in);
   }
-  bool communicates() const { return !send_.empty() || !receive_.empty(); }
+  bool communicates() const override { return !send_.empty() || !receive_.empty(); }
   void progress() override { messages_.progress(); }
   void finish() override {
     messages_.wait();
-    for (const message& m : receive_) {
-      if (is_box(m)) continue;
-      port_.arrived(landing(m), host_receiving(m), m.elements * size());
-      if (m.direct) continue;
-      for (const part_copy& p : m.parts) copy_box(p.copy, receiving(), target(p.stage), size());
-    }
-    for (const part_copy& p : spread_) copy_box(p.copy, target(p.stage), out_, size());
+    for (const message& m : receive_) arrive(m);
+    spread();
   }
 
  private:
+  template <class>
+  friend class joined_exchange;
   using offsets = fixed_array<std::int64_t, max_arity>;
   /// One box on its way: of which operand, and where it goes: to an offset in the staging memory, or, for -1, to the
   /// result.
@@ -83,6 +73,8 @@ class exchange final : public bound_exchange {
     indexed_vector<part_copy> parts{};
     /// Whether it is one run of memory, which is neither packed nor unpacked.
     bool direct = false;
+    /// Whether it travels as a part of a longer one.
+    bool joined = false;
   };
   /// Memory that a part of the exchange fills: its extents and strides, and where it begins in the result.
   struct memory_part {
@@ -111,24 +103,54 @@ class exchange final : public bound_exchange {
   std::int64_t size() const { return size_of(element_); }
   /// Whether a message is one box that is packed and unpacked on its way.
   bool is_box(const message& m) const {
-    return m.parts.size() == 1 && messages::on_node(m.rank, grid_->devices()) && !port_.staged();
+    return m.parts.size() == 1 && !m.joined && messages::on_node(m.rank, grid_->devices()) && !port_.staged();
   }
-  void send(const message& m, const void* const* in, const group& devices) {
+  // What begins and ends an exchange, by message.
+  void start(void* out, const scratch& s) {
+    scratch_ = s;
+    out_ = out;
+    for (const box_copy& c : blank_) copy_box(c, zero_.get(), out, size());
+  }
+  void receive(const message& m) {
+    const group& devices = grid_->devices();
+    if (const part_copy& first = m.parts.front(); is_box(m))
+      messages_.receive(first.copy, target(first.stage), element_, m.rank, devices);
+    else messages_.receive(port_.incoming(landing(m), host_receiving(m)), m.elements, element_, m.rank, devices);
+  }
+  void pack(const message& m, const void* const* in) const {
+    if (m.direct || is_box(m)) return;
+    for (const part_copy& p : m.parts) copy_box(p.copy, in[p.operand], scratch_.memory, size());
+  }
+  void send(const message& m, const void* const* in) {
     const part_copy& first = m.parts.front();
     const void* const operand = in[first.operand];
-    if (is_box(m)) return messages_.send(first.copy, operand, element_, m.rank, devices);
+    if (is_box(m)) return messages_.send(first.copy, operand, element_, m.rank, grid_->devices());
     const void* from = m.direct ? element_at(operand, first.copy.from_offset, element_)
                                 : element_at(scratch_.memory, m.offset, element_);
     messages_.send(port_.outgoing(from, scratch_.host + m.offset * size(), m.elements * size()), m.elements, element_,
-                   m.rank, devices);
+                   m.rank, grid_->devices());
+  }
+  void keep(const void* const* in) const {
+    for (const part_copy& p : keep_) copy_box(p.copy, in[p.operand], target(p.stage), size());
+  }
+  void arrive(const message& m) const {
+    if (is_box(m)) return;
+    port_.arrived(landing(m), host_receiving(m), m.elements * size());
+    if (!m.direct) unpack(m);
+  }
+  void unpack(const message& m) const {
+    for (const part_copy& p : m.parts) copy_box(p.copy, receiving(), target(p.stage), size());
+  }
+  void spread() const {
+    for (const part_copy& p : spread_) copy_box(p.copy, target(p.stage), out_, size());
   }
   // The scratch memory has three parts: what is sent, what is received, and the staging memory. On the host it has the
   // first two.
-  char* receiving() const { return scratch_.memory + aligned(sent_ * size()); }
-  char* host_receiving(const message& m) const { return scratch_.host + aligned(sent_ * size()) + m.offset * size(); }
+  char* receiving() const { return scratch_.memory + receiving_at_; }
+  char* host_receiving(const message& m) const { return scratch_.host + receiving_at_ + m.offset * size(); }
   void* target(std::int64_t stage) const {
     if (stage < 0) return out_;
-    return receiving() + aligned(received_ * size()) + stage * size();
+    return scratch_.memory + staging_at_ + stage * size();
   }
   void* landing(const message& m) const {
     const part_copy& first = m.parts.front();
@@ -305,13 +327,17 @@ class exchange final : public bound_exchange {
     m.parts.push_back(p);
     m.elements += p.copy.elements;
   }
+  /// Gives a message another offset among those of its direction.
+  static void move_to(message& m, std::int64_t offset, bool sends) {
+    for (part_copy& p : m.parts) (sends ? p.copy.to_offset : p.copy.from_offset) += offset - m.offset;
+    m.offset = offset;
+  }
   /// Adds a message to the others of its direction.
   void close(message& m, int rank, bool sends) {
     if (m.elements == 0) return;
     std::int64_t& total = sends ? sent_ : received_;
     m.rank = rank;
-    m.offset = total;
-    for (part_copy& p : m.parts) (sends ? p.copy.to_offset : p.copy.from_offset) += total;
+    move_to(m, total, sends);
     m.direct = m.parts.size() == 1 && m.parts.front().copy.contiguous();
     total += m.elements;
     requests_ += messages::requests_for(m.elements);
@@ -363,6 +389,8 @@ class exchange final : public bound_exchange {
   indexed_vector<box_copy> blank_{};
   indexed_vector<message> send_{}, receive_{};
   std::int64_t sent_ = 0, received_ = 0, staging_ = 0, requests_ = 0;
+  /// Where the second and the third part of the scratch memory begin, in bytes.
+  std::int64_t receiving_at_ = 0, staging_at_ = 0;
   scratch_bytes needed_{};
   scratch scratch_{};
   void* out_ = nullptr;

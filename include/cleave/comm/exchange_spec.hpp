@@ -69,18 +69,22 @@ struct exchange_spec {
   }
 };
 
-/// An exchange bound to a grid. An interface, since only programs with an exchange need its code.
+/// An exchange bound to a grid, or several that share messages. An interface, since only programs with an exchange need
+/// its code.
 class bound_exchange {
  public:
   virtual ~bound_exchange() = default;
   virtual scratch_bytes needs() const = 0;
-  /// Sends and receives; `in` has the addresses of the operands, offsets among them. Before `finish`, which must
-  /// follow, operands may be read but not written, and `out` and the scratch are left alone.
-  virtual void begin(const void* const* in, void* out, const scratch& s) = 0;
+  /// Sends and receives; `in` has the addresses of the operands, offsets among them, and `out` those of what is filled:
+  /// of several exchanges one after the other. Before `finish`, which must follow, operands may be read but not
+  /// written, and what is filled and the scratch are left alone.
+  virtual void begin(const void* const* in, void* const* out, const scratch& s) = 0;
   virtual void finish() = 0;
+  /// Whether this device exchanges messages with others.
+  virtual bool communicates() const = 0;
   /// Between both: gives MPI the time to move messages.
   virtual void progress() = 0;
-  void run(const void* const* in, void* out, const scratch& s) {
+  void run(const void* const* in, void* const* out, const scratch& s) {
     begin(in, out, s);
     finish();
   }

@@ -24,24 +24,46 @@ constexpr bool reads_around_shard(const program_view& p, const step& s) {
   return false;
 }
 
+/// Whether a map reads a shard and the halo that a step fills.
+constexpr bool reads_halo_of(const program_view& p, const step& s, const step& exchange) {
+  if (s.kind != step_kind::map) return false;
+  for (std::uint16_t b : s.in) {
+    const buffer& x = p.buffers[b];
+    if (is_around_shard(p, x) && x.of == exchange.out) return true;
+  }
+  return false;
+}
+/// Whether all exchanges that share messages with step `first`, the first of them, fill halos.
+constexpr bool fill_halos(const program_view& p, std::size_t first) {
+  for (std::size_t i = first; i < end_of_joined(p.steps, first); ++i)
+    if (p.buffers[p.steps[i].out].form != form::halo) return false;
+  return true;
+}
+
 /// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just
-/// before it. By number of the step in which each began.
+/// before it. By number of the step in which each began, of those that share messages the first. Of these the map may
+/// read one halo only: what the others bring or send is nothing that it writes, since later steps read the halos and
+/// their shards.
 inline indexed_vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
   indexed_vector<std::size_t> begun;
   if (number == p.steps.size()) return begun;
-  const step& s = p.steps[number];
   for (std::size_t i = number; i > 0 && p.steps[i - 1].kind == step_kind::wait; --i) {
-    const step& wait = p.steps[i - 1];
-    bool reads = false;
-    for (std::uint16_t b : s.in) {
-      const buffer& x = p.buffers[b];
-      reads = reads || (x.form == form::view && p.buffers[x.of].form == form::halo && x.of == wait.out);
-    }
-    if (s.kind == step_kind::map && reads) begun.push_back(wait.begun);
+    const step& exchange = p.steps[p.steps[i - 1].begun];
+    if (!reads_halo_of(p, p.steps[number], exchange)) continue;
+    const std::size_t first = first_joined(p.steps, p.steps[i - 1].begun);
+    begun.remove(first);
+    if (fill_halos(p, first)) begun.push_back(first);
   }
   return begun;
 }
-
+/// Whether the map after a wait, and others, waits by itself.
+inline bool left_to_reader(const program_view& p, std::size_t wait) {
+  std::size_t reader = wait + 1;
+  while (reader < p.steps.size() && p.steps[reader].kind == step_kind::wait) ++reader;
+  for (std::size_t begun : awaited_by(p, reader))
+    if (begun == first_joined(p.steps, p.steps[wait].begun)) return true;
+  return false;
+}
 class box_binder {
  public:
   /// `code`: the functions of the expressions into which the selects are resolved.

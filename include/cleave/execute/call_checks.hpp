@@ -32,7 +32,7 @@ class call_checks {
   }
   /// Before a step that communicates: everybody is there.
   void before_step(std::size_t i, const addresses& address) {
-    if (grid_.checked().calls && is_collective(p_.steps[i])) meet(i);
+    if (grid_.checked().calls && begins_collective(p_.steps[i])) meet(i);
     if (grid_.checked().nans) search_.keep_operands(p_.steps[i], address);
   }
   /// After a step: no NaN in what it wrote.

@@ -60,6 +60,7 @@ constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   if (s.in.size() > 1 && !runs_expression(s)) h |= element_of_buffer(s.in[1]) << 56;
   if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
   if (s.kind == step_kind::map) h |= (reads_around_shard(p, s) ? 1ull : 0ull) << 40;
+  if (s.kind == step_kind::exchange) h |= std::uint64_t{underlying(exchange_role_of(p, i))} << 40;
   if (is_scaled(s)) h |= 1ull << 40;
   return !runs_expression(s) ? h : h ^ fused_code_of(p, s).hash() << 1;
 }
@@ -68,6 +69,7 @@ constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   if (a.kind != b.kind || a.what != b.what || a.move != b.move || a.combine != b.combine) return false;
   if (writes(a) && p.buffers[a.out].type.element != p.buffers[b.out].type.element) return false;
   if (a.in.empty() != b.in.empty() || is_scaled(a) != is_scaled(b)) return false;
+  if (a.kind == step_kind::exchange && exchange_role_of(p, i) != exchange_role_of(p, j)) return false;
   // Expressions say the types of all their operands.
   const bool expressed = runs_expression(a);
   const std::size_t typed = !expressed ? a.in.size() : a.in.empty() ? 0 : 1;

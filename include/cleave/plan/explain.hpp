@@ -36,6 +36,7 @@ inline std::string why(const program_view& p, const step& s) {
   if (s.move == kind::none) return {};
   const bool region = has_neighbours(p.buffers[s.out]);
   std::string text(region ? "each device reads the neighbours of its block" : pricing_of(s.kind).reason);
+  if (s.joined) return text + ", in the same messages";
   return s.in_flight ? text + ", while others compute" : text;
 }
 
@@ -79,7 +80,8 @@ std::string explain_layouts(const function<F>&) {
 }
 
 /// A table of every step that moves data or could move data: the collective, the layout before and after, the bytes of
-/// the busiest device for the given sizes, the operation and line that caused it, and the reason.
+/// the busiest device for the given sizes, the operation and line that caused it, and the reason. What shares the messages
+/// of the line above it has a plus.
 inline std::string explain(const program_view& p, const sizes& at) {
   indexed_vector<indexed_vector<std::string>> rows{{"collective", "over", "from", "to", "bytes", "for", "why"}};
   for (const step& s : p.steps) {
@@ -87,10 +89,10 @@ inline std::string explain(const program_view& p, const sizes& at) {
     const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
     std::string origin = origin_name(s.code, s.gradient);
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
-    rows.push_back({std::string(name_of(s.move)), to_string(s.axes, p.mesh),
-                    to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
-                    detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin,
-                    detail::why(p, s)});
+    rows.push_back(
+        {s.joined ? "+ " + std::string(name_of(s.move)) : std::string(name_of(s.move)), to_string(s.axes, p.mesh),
+         to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
+         detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin, detail::why(p, s)});
   }
   std::string text = detail::table(rows);
   if (rows.size() == 1) text = "no communication\n";

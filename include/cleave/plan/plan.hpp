@@ -109,21 +109,22 @@ struct planned {
   [[no_unique_address]] Verdict verdict{};
   static constexpr bool accepted = Plan::found.ok();
 
-  /// The number of collectives of one kind.
+  /// The number of collectives of one kind. Exchanges that share messages count once.
   constexpr auto count(kind k) const {
     if constexpr (!accepted) return absorbed{};
     else {
       int n = 0;
-      for (const step& s : Plan::steps) n += k != kind::none && s.move == k ? 1 : 0;
+      for (const step& s : Plan::steps) n += k != kind::none && s.move == k && !s.joined ? 1 : 0;
       return n;
     }
   }
-  /// The number of all collectives. Local slices and masks do not count.
+  /// The number of all collectives. Local slices and masks do not count, and exchanges that share messages
+  /// count once.
   constexpr auto collectives() const {
     if constexpr (!accepted) return absorbed{};
     else {
       int n = 0;
-      for (const step& s : Plan::steps) n += is_collective(s) ? 1 : 0;
+      for (const step& s : Plan::steps) n += begins_collective(s) ? 1 : 0;
       return n;
     }
   }

@@ -59,9 +59,14 @@ constexpr std::int64_t bytes(const program_view& p, const sizes& at) {
   return total;
 }
 
+/// Exchanges that share messages have as many as the one of them that has most.
 constexpr std::int64_t messages(const program_view& p, const sizes& at) {
-  std::int64_t total = 0;
-  for (const step& s : p.steps) total += step_iterations(p, s, at) * step_cost(p, s, at).messages;
+  std::int64_t total = 0, most = 0;
+  for (const step& s : p.steps) {
+    const std::int64_t own = step_cost(p, s, at).messages, shared = s.joined ? most : 0;
+    most = own > shared ? own : shared;
+    total += step_iterations(p, s, at) * (most - shared);
+  }
   return total;
 }
 

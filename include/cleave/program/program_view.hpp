@@ -39,6 +39,24 @@ constexpr indexed_span<const fused_op> fused_ops_of(const Program& p, const step
   return indexed_span<const fused_op>(p.fused_ops).subspan(s.first_op, s.ops);
 }
 
+/// Exchanges that share messages: of step `i`, which is one of them, the first, and the step after the last.
+constexpr std::size_t first_joined(indexed_span<const step> steps, std::size_t i) {
+  while (i > 0 && steps[i].joined) --i;
+  return i;
+}
+constexpr std::size_t end_of_joined(indexed_span<const step> steps, std::size_t i) {
+  ++i;
+  while (i < steps.size() && steps[i].joined) ++i;
+  return i;
+}
+
+/// What an exchange is among those that share messages.
+enum class exchange_role : std::uint8_t { alone, first, joined };
+constexpr exchange_role exchange_role_of(const program_view& p, std::size_t i) {
+  if (p.steps[i].joined) return exchange_role::joined;
+  return end_of_joined(p.steps, i) > i + 1 ? exchange_role::first : exchange_role::alone;
+}
+
 /// Whether a buffer is what an operation reads in a shard and its halo.
 constexpr bool is_around_shard(const program_view& p, const buffer& b) {
   return b.form == form::view && p.buffers[b.of].form == form::halo;

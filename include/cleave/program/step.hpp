@@ -139,6 +139,8 @@ struct step {
   axis_set axes{};
   /// exchange: it goes on while later steps compute, until a `wait`.
   bool in_flight = false;
+  /// exchange: it begins together with the exchange in the step before it, and shares its messages.
+  bool joined = false;
   /// wait: the step in which the exchange began.
   std::uint16_t begun = 0;
 
@@ -156,6 +158,8 @@ constexpr bool writes(const step& s) { return entry_of(s.kind).writes; }
 constexpr bool computes(const step& s) { return entry_of(s.kind).computes; }
 constexpr bool is_routed(const step& s) { return entry_of(s.kind).routed; }
 constexpr bool is_collective(const step& s) { return words_of(s.move).communicates; }
+/// Whether it is the first, or the only one, of the exchanges that share messages; true of other collectives.
+constexpr bool begins_collective(const step& s) { return is_collective(s) && !s.joined; }
 
 // Views of a step: the fields that its kind has, under their names.
 

@@ -60,12 +60,22 @@ constexpr bool end_exchange(memory_state& m, const step& wait) {
 constexpr bool works_in_place(const step& s, std::size_t k) {
   return s.kind == step_kind::map || s.move == kind::all_reduce || (is_scaled(s) && k >= 2);
 }
+/// Whether what shares the messages of the step before it can do so: both are exchanges of the same devices that are
+/// under way together.
+constexpr bool can_be_joined(const program& p, std::size_t i) {
+  const step& s = p.steps[i];
+  if (i == 0 || s.kind != step_kind::exchange || !s.in_flight) return false;
+  const step& before = p.steps[i - 1];
+  return before.kind == step_kind::exchange && before.in_flight && before.move == s.move &&
+         s.move == cleave::kind::exchange && before.axes == s.axes && before.in_loop == s.in_loop;
+}
 /// Writes no argument, nothing that the step reads elsewhere, and nothing that an exchange in flight reads or writes.
 constexpr bool write(memory_state& m, std::size_t i) {
   const step& s = m.p.steps[i];
   if (s.out >= m.p.buffers.size() || m.memory[s.out] == read_only_memory) return false;
   const std::size_t target = m.memory[s.out];
   if (s.keeps && (s.in_flight || !can_read(m, s.out))) return false;
+  if (s.joined && !can_be_joined(m.p, i)) return false;
   for (std::size_t k = 0; k < s.in.count; ++k) {
     if (m.memory[s.in.items[k]] == target && !works_in_place(s, k)) return false;
     const buffer& view = m.p.buffers[s.in.items[k]];
@@ -103,7 +113,7 @@ constexpr bool is_legal(const program& p, const step& s) {
 /// Whether the steps of a program can run in their order, where `memory` says in which memory each buffer is: every
 /// step reads what an argument or an earlier step has written and nothing has overwritten, and writes no argument;
 /// every result is written. What an exchange in flight brings is written where it is waited for, and what it sends
-/// stays until then; it is over before its loop ends.
+/// stays until then; it is over before its loop ends. Exchanges that share messages begin one right after the other.
 constexpr bool verify_steps(const program& p, const indexed_vector<std::size_t>& memory) {
   std::size_t most = 0;
   const std::size_t* of_buffer = memory.data();

@@ -3,78 +3,81 @@
 #pragma once
 
 #include <cleave/comm/exchange.hpp>
+#include <cleave/comm/joined_exchange.hpp>
 #include <cleave/execute/box_binder.hpp>
 #include <cleave/execute/step_form.hpp>
+
+#include <utility>
 
 // Elements under other indices, and the end of such an exchange that goes on while other steps compute.
 
 namespace cleave::inline v0 {
 
+/// An exchange, or the first one of those that share messages, which it makes for all of them.
 template <class = void>
 class exchange_step final : public bound_step {
  public:
-  [[gnu::cold]] exchange_step(const binder& b, const step& s)
-      : step_(s), out_(b.lies_in_ghosts(b.result(s)) ? b.result(s).of : s.out), exchange_(b.grid, spec_of(b, s)) {}
-  // While it is in flight others use the common scratch memory.
-  comm::scratch_bytes shared_bytes() const override {
-    return step_.in_flight ? comm::scratch_bytes{} : exchange_.needs();
+  [[gnu::cold]] exchange_step(const binder& b, const step& s, owned<comm::bound_exchange> made)
+      : exchange_(std::move(made)), in_flight_(s.in_flight) {
+    const std::size_t first = b.number_of(s), end = end_of_joined(b.program.steps, first);
+    for (std::size_t i = first; i < end; ++i) {
+      const step& one = b.program.steps[i];
+      for (std::uint16_t in : one.in) in_.push_back(in);
+      out_.push_back(b.lies_in_ghosts(b.result(one)) ? b.result(one).of : one.out);
+    }
+    from_.resize(in_.size());
+    to_.resize(out_.size());
   }
-  comm::scratch_bytes own_bytes() const override { return step_.in_flight ? exchange_.needs() : comm::scratch_bytes{}; }
+  // While it is in flight others use the common scratch memory.
+  comm::scratch_bytes shared_bytes() const override { return in_flight_ ? comm::scratch_bytes{} : exchange_->needs(); }
+  comm::scratch_bytes own_bytes() const override { return in_flight_ ? exchange_->needs() : comm::scratch_bytes{}; }
   void settle(const comm::scratch& own, run_state&) override { own_ = own; }
   void run(run_state& r) override {
-    const operand_addresses in(r, step_);
-    if (!step_.in_flight) return exchange_.run(in.from, r.at[out_], r.scratch);
-    exchange_.begin(in.from, r.at[out_], own_);
-    r.in_flight.push_back(&exchange_);
+    for (std::size_t k = 0; k < in_.size(); ++k) from_[k] = r.at[in_[k]];
+    for (std::size_t k = 0; k < out_.size(); ++k) to_[k] = r.at[out_[k]];
+    if (!in_flight_) return exchange_->run(from_.data(), to_.data(), r.scratch);
+    exchange_->begin(from_.data(), to_.data(), own_);
+    if (!exchange_->communicates()) return exchange_->finish();
+    r.in_flight.push_back(exchange_.get());
     r.progress = &progress_all;
+  }
+  /// Whether messages may still be on their way.
+  bool in_flight(const run_state& r) const {
+    for (const comm::bound_exchange* e : r.in_flight)
+      if (e == exchange_.get()) return true;
+    return false;
   }
   /// Where it is in flight.
   void finish(run_state& r) {
-    if (r.in_flight.remove(&exchange_) != 0) exchange_.finish();
+    if (r.in_flight.remove(exchange_.get()) != 0) exchange_->finish();
   }
-  /// Whether this device exchanges messages with others.
-  bool communicates() const { return exchange_.communicates(); }
 
  private:
   static void progress_all(const indexed_vector<comm::bound_exchange*>& all) {
     for (comm::bound_exchange* e : all) e->progress();
   }
-  [[gnu::cold]] static comm::exchange_spec spec_of(const binder& b, const step& s) {
-    const program_view& p = b.program;
-    comm::exchange_spec e;
-    for (std::uint16_t in : s.in) {
-      e.in.push_back(p.buffers[in]);
-      if (b.given != nullptr) e.in_strides.push_back(strides_in(b.addresses(p.buffers[in])));
-    }
-    e.out = b.result(s);
-    for (const dim_map& m : p.maps.subspan(s.first_map, s.maps)) e.maps.push_back(m);
-    if (e.is_region())
-      for (const dim_map& m : p.maps.subspan(e.out.first_map, e.out.maps)) e.region.push_back(m);
-    e.out.first_map = 0;
-    e.parts = e.out.parts;
-    e.keeps = s.keeps;
-    e.in_ghosts = b.lies_in_ghosts(b.result(s));
-    if (e.in_ghosts) e.ghost_strides = strides_in(b.addresses(p.buffers[e.out.of]));
-    e.at = b.at;
-    return e;
-  }
 
-  const step& step_;
-  /// The buffer whose memory is filled, or around which it lies.
-  std::uint16_t out_;
-  comm::exchange<> exchange_;
+  owned<comm::bound_exchange> exchange_;
+  bool in_flight_;
+  /// What is read, and the buffers whose memory is filled, or around which it lies.
+  indexed_vector<std::uint16_t> in_{}, out_{};
+  indexed_vector<const void*> from_{};
+  indexed_vector<void*> to_{};
   comm::scratch own_{};
+};
+/// One of the others that share messages.
+template <class = void>
+class joined_exchange_step final : public bound_step {
+ public:
+  void run(run_state&) override {}
 };
 
 template <class = void>
 class wait_step final : public bound_step {
  public:
-  wait_step(const binder& b, const step& s) : begun_(s.begun) {
-    std::size_t reader = b.number_of(s) + 1;
-    while (reader < b.program.steps.size() && b.program.steps[reader].kind == step_kind::wait) ++reader;
-    for (std::size_t begun : detail::awaited_by(b.program, reader))
-      left_to_reader_ = left_to_reader_ || begun == begun_;
-  }
+  wait_step(const binder& b, const step& s)
+      : begun_(first_joined(b.program.steps, s.begun)),
+        left_to_reader_(detail::left_to_reader(b.program, b.number_of(s))) {}
   void run(run_state& r) override {
     // Checks look at what is brought as soon as it is waited for.
     if (!left_to_reader_ || r.checks != nullptr) static_cast<exchange_step<>&>(*r.steps[begun_]).finish(r);
@@ -83,14 +86,58 @@ class wait_step final : public bound_step {
  private:
   std::size_t begun_;
   /// The map that comes next computes first what lies away from the halo.
-  bool left_to_reader_ = false;
+  bool left_to_reader_;
 };
+
+namespace detail {
+
+[[gnu::cold]] inline comm::exchange_spec exchange_spec_of(const binder& b, const step& s) {
+  const program_view& p = b.program;
+  comm::exchange_spec e;
+  for (std::uint16_t in : s.in) {
+    e.in.push_back(p.buffers[in]);
+    if (b.given != nullptr) e.in_strides.push_back(strides_in(b.addresses(p.buffers[in])));
+  }
+  e.out = b.result(s);
+  for (const dim_map& m : p.maps.subspan(s.first_map, s.maps)) e.maps.push_back(m);
+  if (e.is_region())
+    for (const dim_map& m : p.maps.subspan(e.out.first_map, e.out.maps)) e.region.push_back(m);
+  e.out.first_map = 0;
+  e.parts = e.out.parts;
+  e.keeps = s.keeps;
+  e.in_ghosts = b.lies_in_ghosts(b.result(s));
+  if (e.in_ghosts) e.ghost_strides = strides_in(b.addresses(p.buffers[e.out.of]));
+  e.at = b.at;
+  return e;
+}
+template <class = void>
+[[gnu::cold]] owned<bound_step> bind_exchange(const binder& b, const step& s, const void*) {
+  return make_step<exchange_step<>>(b, s,
+                                    owned<comm::bound_exchange>(new comm::exchange<>(b.grid, exchange_spec_of(b, s))));
+}
+template <class = void>
+[[gnu::cold]] owned<bound_step> bind_joined_exchanges(const binder& b, const step& s, const void*) {
+  const std::size_t first = b.number_of(s), end = end_of_joined(b.program.steps, first);
+  indexed_vector<comm::exchange_spec> specs;
+  for (std::size_t i = first; i < end; ++i) specs.push_back(exchange_spec_of(b, b.program.steps[i]));
+  return make_step<exchange_step<>>(b, s,
+                                    owned<comm::bound_exchange>(new comm::joined_exchange<>(b.grid, std::move(specs))));
+}
+template <class = void>
+[[gnu::cold]] owned<bound_step> bind_joined(const binder&, const step&, const void*) {
+  return make_step<joined_exchange_step<>>();
+}
+
+} // namespace detail
 
 template <>
 struct step_code<step_kind::exchange> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return detail::form_as<exchange_step<>>;
+    constexpr exchange_role role = exchange_role_of(Plan::frozen, I);
+    if constexpr (role == exchange_role::first) return {&detail::bind_joined_exchanges<>, nullptr};
+    else if constexpr (role == exchange_role::joined) return {&detail::bind_joined<>, nullptr};
+    else return {&detail::bind_exchange<>, nullptr};
   }
 };
 template <>

@@ -93,8 +93,9 @@ class boxed_map_step final : public bound_step {
   void prepare_rows(run_state& r, const row_setup&) override {
     take_addresses(boxes_, operand_addresses(r, step_).from);
   }
+  // A step of the same band that comes before may wait for a halo that this one reads too, and reads farther.
   range free_rows(run_state& r, std::int64_t rows) const override {
-    return messages_travel(r) ? free_ : range{0, rows};
+    return r.in_flight.empty() ? range{0, rows} : free_;
   }
   void await_messages(run_state& r) override {
     for (std::size_t begun : awaited_) exchange_of(r, begun).finish(r);
@@ -109,7 +110,7 @@ class boxed_map_step final : public bound_step {
   }
   bool messages_travel(const run_state& r) const {
     for (std::size_t begun : awaited_)
-      if (exchange_of(r, begun).communicates()) return true;
+      if (exchange_of(r, begun).in_flight(r)) return true;
     return false;
   }
   /// The operands whose memory may become that of the result, a bit each.

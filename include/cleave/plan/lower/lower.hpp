@@ -5,6 +5,7 @@
 #include <cleave/plan/choose.hpp>
 #include <cleave/plan/lower/allocate.hpp>
 #include <cleave/plan/lower/combine_all_reduces.hpp>
+#include <cleave/plan/lower/combine_exchanges.hpp>
 #include <cleave/plan/lower/emit.hpp>
 #include <cleave/plan/lower/overlap_exchanges.hpp>
 #include <cleave/plan/lower/scale_products.hpp>
@@ -39,6 +40,7 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   check(steps);
   lowering::combine_all_reduces(steps.made.steps, steps.made.buffers, steps.memory);
   check(steps);
+  lowering::combine_exchanges(steps.made.steps, steps.made.buffers, steps.made.maps, steps.memory);
   lowering::overlap_exchanges(steps.made.steps, steps.made.buffers, steps.made.maps, steps.memory);
   check(steps);
   program made = lowering::allocate(std::move(steps));

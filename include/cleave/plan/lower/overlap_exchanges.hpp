@@ -4,7 +4,7 @@
 
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/program/program.hpp>
+#include <cleave/program/program_view.hpp>
 
 namespace cleave::inline v0::lowering {
 
@@ -29,25 +29,36 @@ constexpr bool reads_around(const step& other, const step& exchange, indexed_spa
   return false;
 }
 
-/// Where an exchange must be waited for: before which step, and whether there is work until then. At the latest at the
-/// end of its loop, and before an inner loop begins that touches it.
+/// Whether others may compute before an exchange is over. Offsets that only the run knows are read when it is made.
+constexpr bool may_be_in_flight(const step& s, indexed_span<const dim_map> maps) {
+  if (s.kind != step_kind::exchange || s.move == kind::none || s.keeps) return false;
+  for (const dim_map& m : maps.subspan(s.first_map, s.maps))
+    if (m.at_run_time != 0) return false;
+  return true;
+}
+
+/// Where the exchanges `first` to `end`, which begin together, must be waited for: before which step, and whether there
+/// is work until then. At the latest at the end of their loop, and before an inner loop begins that touches them.
 struct wait_place {
   std::size_t before;
   bool work;
 };
 constexpr wait_place find_wait(const indexed_vector<step>& steps, indexed_span<const buffer> buffers,
-                               const indexed_vector<std::size_t>& memory, std::size_t begun) {
-  wait_place outer{begun + 1, false};
+                               const indexed_vector<std::size_t>& memory, std::size_t first, std::size_t end) {
+  wait_place outer{end, false};
   std::size_t level = 0;
   bool work = false;
-  for (std::size_t at = begun + 1; at < steps.size(); ++at) {
+  for (std::size_t at = end; at < steps.size(); ++at) {
     const step& other = steps[at];
     if (level == 0) outer = {at, work};
     if (other.kind == step_kind::loop_end && level == 0) return outer;
-    if (touches(other, steps[begun], memory)) {
-      outer.work = outer.work || (level == 0 && reads_around(other, steps[begun], buffers));
-      return outer;
+    bool touched = false;
+    for (std::size_t k = first; k < end; ++k) {
+      if (!touches(other, steps[k], memory)) continue;
+      touched = true;
+      outer.work = outer.work || (level == 0 && reads_around(other, steps[k], buffers));
     }
+    if (touched) return outer;
     if (other.kind == step_kind::loop_begin) ++level;
     if (other.kind == step_kind::loop_end) --level;
     work = work || computes(other);
@@ -72,20 +83,21 @@ constexpr step wait_for(const step& exchange, std::size_t begun) {
 }
 
 /// Lets exchanges go on while what does not need them is computed. Each is waited for just before the first step that
-/// touches its destination or writes its source. Only where there is work in between. `memory` tells in which memory a
-/// buffer is. Runs before slots are shared, so that buffers live until the wait.
+/// touches its destination or writes its source. Only where there is work in between, or where exchanges share messages:
+/// these are waited for together. `memory` tells in which memory a buffer is. Runs before slots are shared, so that
+/// buffers live until the wait.
 constexpr void overlap_exchanges(indexed_vector<step>& steps, indexed_span<const buffer> buffers,
                                  indexed_span<const dim_map> maps, const indexed_vector<std::size_t>& memory) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].kind != step_kind::exchange || steps[i].move == kind::none) continue;
-    bool reads_offsets = false;
-    for (const dim_map& m : maps.subspan(steps[i].first_map, steps[i].maps))
-      reads_offsets = reads_offsets || m.at_run_time != 0;
-    if (reads_offsets) continue;
-    const wait_place place = find_wait(steps, buffers, memory, i);
-    if (!place.work) continue;
-    steps[i].in_flight = true;
-    steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(place.before), wait_for(steps[i], i));
+    if (steps[i].kind != step_kind::exchange || !may_be_in_flight(steps[i], maps)) continue;
+    const std::size_t first = i, end = end_of_joined(steps, i);
+    const wait_place place = find_wait(steps, buffers, memory, first, end);
+    if (end == first + 1 && !place.work) continue;
+    for (std::size_t k = end; k-- > first;) {
+      steps[k].in_flight = true;
+      steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(place.before), wait_for(steps[k], k));
+    }
+    i = end - 1;
   }
 }
 

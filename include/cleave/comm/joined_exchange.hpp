@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/owned.hpp>
+#include <cleave/comm/exchange.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace cleave::inline v0::comm {
+
+/// The longest message, in bytes, that travels as a part of another one. A longer one gains nothing, and would be copied
+/// twice.
+inline constexpr std::int64_t joined_message_bytes = 1 << 16;
+
+/// Several exchanges, of any element types, whose messages to one device travel as one. None of them has offsets that
+/// are known only at run time.
+/// Communication: one message for each device that has something that another one needs; long ones travel alone.
+template <class = void>
+class joined_exchange final : public bound_exchange {
+ public:
+  [[gnu::cold]] joined_exchange(grid_state& grid, indexed_vector<exchange_spec> specs) : grid_(&grid) {
+    std::size_t operands = 0;
+    for (exchange_spec& e : specs) {
+      const std::size_t own = e.in.size(), number = parts_.size();
+      parts_.push_back({owned<exchange<>>(new exchange<>(grid, std::move(e))), operands, number});
+      operands += own;
+      // Larger elements come first in a message, so that all lie at multiples of their size.
+      for (std::size_t i = number; i > 0 && parts_[i - 1].one->size() < parts_[i].one->size(); --i)
+        std::swap(parts_[i - 1], parts_[i]);
+    }
+    const std::int64_t sent = join(send_, true), received = join(receive_, false);
+    receiving_at_ = aligned(sent);
+    std::int64_t bytes = receiving_at_ + aligned(received);
+    needed_.host = port_.staged() ? bytes : 0;
+    for (part& p : parts_) {
+      p.one->receiving_at_ = receiving_at_;
+      p.one->staging_at_ = bytes;
+      bytes += aligned(p.one->staging_ * p.one->size());
+    }
+    needed_.memory = bytes;
+  }
+
+  scratch_bytes needs() const override { return needed_; }
+
+  void begin(const void* const* in, void* const* out, const scratch& s) override {
+    scratch_ = s;
+    const group& devices = grid_->devices();
+    for (part& p : parts_) p.one->start(out[p.number], s);
+    for (const joined& j : receive_)
+      messages_.receive(port_.incoming(landing(j), host_landing(j)), j.bytes, element::u8, j.rank, devices);
+    for (part& p : parts_)
+      for (const message& m : p.one->receive_)
+        if (!m.joined) p.one->receive(m);
+    for (const part& p : parts_)
+      for (const message& m : p.one->send_) p.one->pack(m, in + p.first_operand);
+    for (const joined& j : send_)
+      messages_.send(port_.outgoing(s.memory + j.offset, s.host + j.offset, j.bytes), j.bytes, element::u8, j.rank,
+                     devices);
+    for (part& p : parts_)
+      for (const message& m : p.one->send_)
+        if (!m.joined) p.one->send(m, in + p.first_operand);
+    for (const part& p : parts_) p.one->keep(in + p.first_operand);
+  }
+  bool communicates() const override {
+    for (const part& p : parts_)
+      if (p.one->communicates()) return true;
+    return false;
+  }
+  void progress() override {
+    messages_.progress();
+    for (part& p : parts_) p.one->progress();
+  }
+  void finish() override {
+    messages_.wait();
+    for (const joined& j : receive_) port_.arrived(landing(j), host_landing(j), j.bytes);
+    for (part& p : parts_) {
+      for (const message& m : p.one->receive_)
+        if (m.joined) p.one->unpack(m);
+      p.one->messages_.wait();
+      for (const message& m : p.one->receive_)
+        if (!m.joined) p.one->arrive(m);
+      p.one->spread();
+    }
+  }
+
+ private:
+  using message = typename exchange<>::message;
+  /// One of the exchanges, where its operands begin among those of all, and its number as they were given.
+  struct part {
+    owned<exchange<>> one;
+    std::size_t first_operand, number;
+  };
+  /// What travels together to or from a device: so many bytes, from an offset among those of its direction on.
+  struct joined {
+    int rank = 0;
+    std::int64_t messages = 0, bytes = 0, offset = 0;
+  };
+
+  char* landing(const joined& j) const { return scratch_.memory + receiving_at_ + j.offset; }
+  char* host_landing(const joined& j) const { return scratch_.host + receiving_at_ + j.offset; }
+
+  /// Finds what travels together in a direction, and gives all messages of the direction their memory; its bytes. Both
+  /// sides of a message know its length, and so decide alike: between two devices first what travels together, then
+  /// the others in the order of the parts.
+  [[gnu::cold]] std::int64_t join(indexed_vector<joined>& all, bool sends) {
+    const std::int64_t widest = parts_.front().one->size();
+    const auto aligned_to = [](std::int64_t bytes, std::int64_t size) { return (bytes + size - 1) / size * size; };
+    const auto messages_of = [&](part& p) -> indexed_vector<message>& {
+      return sends ? p.one->send_ : p.one->receive_;
+    };
+    const auto of_rank = [&](int rank) {
+      return std::find_if(all.begin(), all.end(), [&](const joined& j) { return j.rank == rank; });
+    };
+    const auto is_short = [&](const part& p, const message& m) {
+      return m.elements * p.one->size() <= joined_message_bytes;
+    };
+    for (part& p : parts_)
+      for (const message& m : messages_of(p)) {
+        if (!is_short(p, m)) continue;
+        if (of_rank(m.rank) == all.end()) all.push_back({m.rank});
+        joined& j = *of_rank(m.rank);
+        ++j.messages;
+        j.bytes += m.elements * p.one->size();
+      }
+    // One that is alone stays what it is.
+    all.remove_if([](const joined& j) { return j.messages == 1; });
+    std::int64_t total = 0, requests = 0;
+    for (joined& j : all) {
+      j.offset = total = aligned_to(total, widest);
+      total += j.bytes;
+      requests += messages::requests_for(j.bytes);
+      std::int64_t at = j.offset;
+      for (part& p : parts_)
+        for (message& m : messages_of(p)) {
+          if (m.rank != j.rank || !is_short(p, m)) continue;
+          m.joined = true;
+          m.direct = false;
+          exchange<>::move_to(m, at / p.one->size(), sends);
+          at += m.elements * p.one->size();
+        }
+    }
+    for (part& p : parts_)
+      for (message& m : messages_of(p)) {
+        if (m.joined) continue;
+        total = aligned_to(total, widest);
+        exchange<>::move_to(m, total / p.one->size(), sends);
+        total += m.elements * p.one->size();
+      }
+    requests_ += requests;
+    messages_.reserve(requests_);
+    return total;
+  }
+
+  grid_state* grid_;
+  port port_{};
+  indexed_vector<part> parts_{};
+  indexed_vector<joined> send_{}, receive_{};
+  std::int64_t requests_ = 0, receiving_at_ = 0;
+  scratch_bytes needed_{};
+  scratch scratch_{};
+  messages messages_{};
+};
+
+} // namespace cleave::inline v0::comm
