@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "reference.md"
 
 # The chapters: a title, an introduction, and the headers. A header stands alone, or with the names that are public in it.
 CHAPTERS = [
-    ("Tensors and grids", "", ["tensor/tensor.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), "tensor/copy.hpp", "tensor/distributions.hpp", "tensor/slabs.hpp", "tensor/on_instance.hpp", ("tensor/assign.hpp", ["run"]),
+    ("Tensors and grids", "", ["tensor/tensor.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), "tensor/copy.hpp", "tensor/bridge.hpp", "tensor/distributions.hpp", "tensor/slabs.hpp", "tensor/on_instance.hpp", ("tensor/assign.hpp", ["run"]),
                                ("storage/memory.hpp", ["execution_space", "memory_space"])]),
     ("Meshes, dims and layouts", "", ["mesh/axis.hpp", ("mesh/axis_set.hpp", ["max_axes"]), ("mesh/mesh_value.hpp", ["dynamic", "named_size"]),
                                       "layout/sharding.hpp", ("layout/spec.hpp", ["dim_ref", "spec"]), ("layout/layout.hpp", ["max_rank", "reduction"]),

@@ -530,6 +530,30 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
   return "cleave: copy needs two grids of one communicator, or of two communicators with the same ranks in the same "
          "order";
 }
+/// mend: Make the same copy on all ranks of the bridge: the same types on both sides. A rank that has no tensor on a
+/// side passes one without data, of the same type.
+[[gnu::cold]] inline std::string bridge_types() {
+  return "cleave: the ranks of a bridge do not all copy between tensors of the same two types";
+}
+/// mend: Each rank of a side passes its tensor of one grid. A rank of neither side passes two tensors without data.
+[[gnu::cold]] inline std::string bridge_without(std::string_view side) {
+  return sentence({"no rank of the bridge has the ", side, " of the copy"});
+}
+/// mend: Use more devices, or free memory before the copy.
+[[gnu::cold]] inline std::string bridge_out_of_memory(std::int64_t rank) {
+  return sentence({"rank ", number(rank), " of the bridge cannot allocate what it sends and receives"});
+}
+/// mend: All ranks that have the side pass the same tensor of one grid. Two groups of ranks that copy at the same time
+/// need a bridge each.
+[[gnu::cold]] inline std::string bridge_grids(std::string_view side) {
+  return sentence({"the ranks of the bridge do not agree on the grid of the ", side, " or on its extents"});
+}
+/// mend: Construct the bridge from a communicator that has all devices of both grids, and pass one tensor for each
+/// side.
+[[gnu::cold]] inline std::string bridge_device(std::string_view side, std::int64_t device, std::int64_t ranks) {
+  return sentence({"device ", number(device), " of the grid of the ", side, " is on ", number(ranks),
+                   " ranks of the bridge, and must be on one"});
+}
 /// mend: Ask `tensor.get_grid().active()` before you use the shard, or use tensors of a grid that has this rank as a
 /// device.
 [[gnu::cold]] inline std::string grid_elsewhere() {
