@@ -26,7 +26,8 @@ constexpr value recorded_rename(recorder& in, value x, dim_ref from, dim_ref to,
   return in.push(n);
 }
 
-/// Names that a dim has for a moment.
+/// Names that a dim has for a moment. A template, so that only programs that use them make them.
+template <class = void>
 inline constexpr auto spare_names = numbered_names("spare");
 
 /// Several dims at once: a pair of names for each, the old one and the new one.
@@ -50,7 +51,7 @@ constexpr value recorded_renames(recorder& in, value x, std::array<dim_ref, Coun
     if (next == open) {
       const int dim = in.dim_of(x, names[0], "rename", where);
       if (dim < 0) return {&in, no_node};
-      const dim_ref spare{spare_names[as_size(dim)].text()};
+      const dim_ref spare{spare_names<>[as_size(dim)].text()};
       x = recorded_rename(in, x, names[0], spare, where);
       names[0] = spare;
       continue;
