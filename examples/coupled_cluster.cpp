@@ -43,21 +43,9 @@ using Number = cleave::tensor<double, mesh()>;
 using Count = cleave::tensor<int, mesh()>;
 using Flag = cleave::tensor<bool, mesh()>;
 
-/// A value with other names for its dims: `named(t, "abij", "cdij")` is t_cdij, where t is t_abij.
-constexpr cleave::value named(cleave::value x, std::string_view from, std::string_view to) {
-  // By way of names that nothing else has, since the two sets may overlap.
-  constexpr std::string_view letters = "abcdijkl", others = "ABCDIJKL";
-  for (std::size_t n = 0; n < from.size(); ++n)
-    if (from[n] != to[n])
-      x = rename(x, cleave::dim_ref{from.substr(n, 1)}, cleave::dim_ref{others.substr(letters.find(from[n]), 1)});
-  for (std::size_t n = 0; n < from.size(); ++n)
-    if (from[n] != to[n])
-      x = rename(x, cleave::dim_ref{others.substr(letters.find(from[n]), 1)}, cleave::dim_ref{to.substr(n, 1)});
-  return x;
-}
 /// P(pq) x: what x is less than with its two indices exchanged.
-constexpr cleave::value antisymmetric(cleave::value x, std::string_view pq, std::string_view qp) {
-  return x - named(x, pq, qp);
+constexpr cleave::value antisymmetric(cleave::value x, cleave::dim_ref p, cleave::dim_ref q) {
+  return x - rename(x, p, q, q, p);
 }
 
 /// The matrix elements <pq|v|rs> of the interaction, by the kinds of their orbitals.
@@ -67,21 +55,22 @@ struct interaction {
 
 // The right-hand side of the equations for t_abij.
 constexpr cleave::value doubles(const interaction& v, cleave::value t) {
-  const auto as = [&](std::string_view names) { return named(t, "abij", names); };
-  const cleave::value linear = v.abij + 0.5 * dot(v.abcd, as("cdij"), c, d);
-  const cleave::value ladder = dot(0.5 * v.klij + 0.25 * dot(v.klcd, as("cdij"), c, d), as("abkl"), k, l);
-  const cleave::value ring = antisymmetric(dot(v.kbcj, as("acik"), k, c), "ab", "ba") +
-                             dot(dot(v.klcd, as("bdjl"), l, d), as("acik"), k, c);
-  const cleave::value holes = 0.5 * dot(dot(v.klcd, as("dcik"), k, c, d), as("ablj"), l);
-  const cleave::value particles = 0.5 * dot(dot(v.klcd, as("aclk"), k, l, c), as("dbij"), d);
-  return linear + ladder + antisymmetric(ring - holes, "ij", "ji") - antisymmetric(particles, "ab", "ba");
+  // t under other indices: as(c, d, i, j) is t_cdij.
+  const auto as = [&](auto p, auto q, auto r, auto s) { return rename(t, a, p, b, q, i, r, j, s); };
+  const cleave::value linear = v.abij + 0.5 * dot(v.abcd, as(c, d, i, j), c, d);
+  const cleave::value ladder = dot(0.5 * v.klij + 0.25 * dot(v.klcd, as(c, d, i, j), c, d), as(a, b, k, l), k, l);
+  const cleave::value ring = antisymmetric(dot(v.kbcj, as(a, c, i, k), k, c), a, b) +
+                             dot(dot(v.klcd, as(b, d, j, l), l, d), as(a, c, i, k), k, c);
+  const cleave::value holes = 0.5 * dot(dot(v.klcd, as(d, c, i, k), k, c, d), as(a, b, l, j), l);
+  const cleave::value particles = 0.5 * dot(dot(v.klcd, as(a, c, l, k), k, l, c), as(d, b, i, j), d);
+  return linear + ladder + antisymmetric(ring - holes, i, j) - antisymmetric(particles, a, b);
 }
 
 // Amplitudes and correlation energy, from the elements of the interaction and the differences of energies
 // e_i + e_j - e_a - e_b.
 constexpr cleave::function solve([](auto gap, auto abij, auto abcd, auto klij, auto kbcj, auto klcd) {
   const interaction v{abij, abcd, klij, kbcj, klcd};
-  const auto energy_of = [&](cleave::value t) { return 0.25 * sum(v.klcd * named(t, "abij", "cdkl")); };
+  const auto energy_of = [&](cleave::value t) { return 0.25 * sum(v.klcd * rename(t, a, c, b, d, i, k, j, l)); };
   const cleave::value t = v.abij / gap, energy = energy_of(t);
   const auto [last, report] = cleave::repeat_until_reported(
       std::tuple(t, energy, energy),

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The heat equation on a plate whose border has fixed temperatures, until nothing changes any more. The plate is
-// sharded in both directions; each sweep sets its interior and keeps its border.
+// sharded in both directions; each sweep sets its interior and keeps its border. At the end the temperatures are an
+// image.
 //
-//   mpirun -n 4 heat [--rows 48] [--cols 64] [--mesh 2x2]
+//   mpirun -n 4 heat [--rows 48] [--cols 64] [--mesh 2x2] [--image heat.png] [--log heat.csv]
+#include "image.hpp"
 #include "options.hpp"
+#include "progress.hpp"
 
 #include <cleave/cleave.hpp>
 
@@ -14,6 +17,7 @@
 #include <cmath>
 #include <cstdio>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 namespace heat {
@@ -57,13 +61,16 @@ constexpr std::string_view usage =
     "  --cols N         points from left to right, at least 3 (64)\n"
     "  --mesh RxC       processes from top to bottom x from left to right (as square as possible)\n"
     "  --tolerance T    stop when a sweep changes no point by more (1e-10)\n"
-    "  --sweeps N       give up after so many (100000)\n";
+    "  --sweeps N       give up after so many (100000)\n"
+    "  --image FILE     where the temperatures are written at the end, as a PNG file\n"
+    "  --log FILE       a CSV file for the changes\n";
 
 int solve(examples::options& given, int ranks, bool speaks) {
   const long rows = given.number("--rows", 48L), cols = given.number("--cols", 64L),
              most = given.number("--sweeps", 100000L);
   const double tolerance = given.number("--tolerance", 1e-10);
   const std::array<long, 2> sizes = examples::mesh_of(given.sizes("--mesh"), ranks);
+  const std::string image = given.text("--image"), log = given.text("--log");
   given.done();
   if (rows < 3 || cols < 3)
     throw std::runtime_error("heat: --rows and --cols are at least 3, a plate without interior has nothing to compute");
@@ -84,27 +91,37 @@ int solve(examples::options& given, int ranks, bool speaks) {
     return border ? solution(at) : 0.0; // cold inside
   });
 
+  // A sweep shrinks the slowest wave of the error by this factor.
+  const double pi = std::acos(-1.0);
+  const double factor = 0.5 *
+                        (std::cos(pi / static_cast<double>(rows - 1)) + std::cos(pi / static_cast<double>(cols - 1)));
+  // About so many sweeps, since a sweep changes that wave by a hundredth in the beginning. A plate with one free point
+  // needs one.
+  const double needed = factor > 1e-3 ? std::ceil(std::log(100 * tolerance) / std::log(factor)) : 1;
+  const long expected = std::clamp(static_cast<long>(std::min(needed, 1e9)), 1L, most);
+
   Number largest(grid, {});
   double seconds = 0, changes = 0;
   long sweeps = 0;
-  for (long report = 500; sweeps < most;) {
+  examples::csv_log numbers(speaks, log, "sweep,change");
+  examples::progress bar(speaks, expected, rows * cols, "points");
+  while (sweeps < most) {
     const double start = MPI_Wtime();
     const long until = std::min(sweeps + 100, most);
     for (; sweeps < until; ++sweeps) u = sweep(u); // in place
     seconds += MPI_Wtime() - start;
     largest = change(u);
     changes = largest.item();
-    if (speaks && (sweeps >= report || changes <= tolerance))
-      std::printf("sweep %6ld  change %.3e\n", sweeps, changes), report += 500;
+    numbers.write({static_cast<double>(sweeps), changes});
+    if (sweeps <= expected) bar.show(sweeps, {{"log10 of the change", std::log10(changes)}});
     if (changes <= tolerance) break;
   }
+  bar.leave();
+  if (speaks) std::printf("sweep %ld  change %.3e\n", sweeps, changes);
+  examples::write_image(image, u, "temperatures", speaks);
   if (speaks) std::printf("%.2f microseconds a sweep\n", 1e6 * seconds / static_cast<double>(sweeps));
 
-  // A sweep shrinks the slowest wave of the error by this factor, so what is left is the geometric series of the
-  // changes.
-  const double pi = std::acos(-1.0);
-  const double factor = 0.5 *
-                        (std::cos(pi / static_cast<double>(rows - 1)) + std::cos(pi / static_cast<double>(cols - 1)));
+  // What is left of the error is the geometric series of the changes.
   const double allowed = 2 * tolerance / (1 - factor) + 1e-14;
   largest = distance(u, target);
   const double error = largest.item();

@@ -4,6 +4,10 @@
 // Writes a field as a PNG image, without a library: the deflate stream of the file is not compressed.
 #pragma once
 
+#include "options.hpp"
+
+#include <cleave/tensor/copy.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -31,10 +35,11 @@ class png_file {
     chunk("IDAT", stored(raw));
     chunk("IEND", {});
   }
-  void write(const std::string& path) const {
+  /// Whether the file could be written.
+  bool write(const std::string& path) const {
     std::ofstream file(path, std::ios::binary);
     file.write(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
-    if (!file.flush()) throw std::runtime_error("cannot write the image '" + path + "'");
+    return static_cast<bool>(file.flush());
   }
 
  private:
@@ -82,5 +87,22 @@ class png_file {
   }
   std::string bytes_{};
 };
+
+/// Writes a field of two dims, with a line that says so; rank 0 does. Collective; throws on every rank where the file
+/// cannot be written. No path: no image.
+template <class Field>
+void write_image(const std::string& path, const Field& field, const char* what, bool speaks) {
+  if (path.empty()) return;
+  const std::vector<double> all = gather_to(field, 0);
+  bool written = true;
+  if (speaks) {
+    const auto [low, high] = std::minmax_element(all.begin(), all.end());
+    const png_file image(all, static_cast<std::size_t>(field.extent(0)), static_cast<std::size_t>(field.extent(1)),
+                         *low, *high);
+    written = image.write(path);
+    if (written) std::printf("%s: %s from %.3f to %.3f\n", path.c_str(), what, *low, *high);
+  }
+  if (!agreed(written)) throw std::runtime_error("cannot write the image '" + path + "'");
+}
 
 } // namespace examples

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Poisson's equation on the unit square with zeros at its border, by conjugate gradients. The operator is a function;
-// the whole solve is one plan: a halo exchange and two numbers for each iteration.
+// the whole solve is one plan: a halo exchange and two numbers for each iteration. At the end the solution is an image,
+// and the residuals are a CSV file.
 //
-//   mpirun -n 4 poisson_cg [--points 100] [--mesh 2x2]
+//   mpirun -n 4 poisson_cg [--points 100] [--mesh 2x2] [--image poisson.png] [--log poisson.csv]
+#include "image.hpp"
 #include "options.hpp"
+#include "progress.hpp"
 
 #include <cleave/cleave.hpp>
 #include <cleave/solve/cg.hpp>
@@ -14,6 +17,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -50,13 +54,16 @@ constexpr std::string_view usage =
     "  --points N       points of the interior in each direction (100)\n"
     "  --mesh RxC       processes in both directions (as square as possible)\n"
     "  --tolerance T    of the residual, relative to the right-hand side (1e-10)\n"
-    "  --iterations N   give up after so many (2000)\n";
+    "  --iterations N   give up after so many (2000)\n"
+    "  --image FILE     where the solution is written, as a PNG file\n"
+    "  --log FILE       a CSV file for the residuals\n";
 
 int run(examples::options& given, int ranks, bool speaks) {
   const long points = given.number("--points", 100L);
   const int most = given.number("--iterations", 2000);
   const double tolerance = given.number("--tolerance", 1e-10);
   const std::array<long, 2> sizes = examples::mesh_of(given.sizes("--mesh"), ranks);
+  const std::string image = given.text("--image"), log = given.text("--log");
   given.done();
 
   cleave::grid grid(mesh, MPI_COMM_WORLD, {sizes[0], sizes[1]});
@@ -80,6 +87,10 @@ int run(examples::options& given, int ranks, bool speaks) {
   const int count = iterations.item();
   const double seconds = MPI_Wtime() - start;
   const std::vector<double> residuals = history.to_global();
+  examples::csv_log numbers(speaks, log, "iteration,residual");
+  for (int k = 0; k <= std::min(count, 2000) && !log.empty(); ++k)
+    numbers.write({static_cast<double>(k), residuals[static_cast<std::size_t>(k)]});
+  examples::write_image(image, u, "solution", speaks);
   for (int k = 0; speaks && k < std::min(count, 2001); k += 50)
     std::printf("iteration %5d  residual %.3e\n", k, residuals[static_cast<std::size_t>(k)]);
   if (speaks)

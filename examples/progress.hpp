@@ -50,10 +50,11 @@ class progress {
     const char* name;
     double number;
   };
-  /// A number that is not known (NaN) is left out.
+  /// Steps may be left out between two calls. A number that is not known (NaN) is left out.
   void show(std::int64_t step, std::initializer_list<measure> measured) {
     if (!speaks_) return;
-    const bool due = step == 1 || step == steps_ || step * 20 / steps_ != (step - 1) * 20 / steps_;
+    const bool due = last_ < 0 || step == steps_ || step * 20 / steps_ != last_ * 20 / steps_;
+    last_ = step;
     if (!terminal_ && !due) return;
     const double passed = seconds(), rate = static_cast<double>(step * each_) / std::max(passed, 1e-9);
     const double left = passed / static_cast<double>(step) * static_cast<double>(steps_ - step);
@@ -86,7 +87,7 @@ class progress {
   }
 
   bool speaks_, terminal_, open_ = false;
-  std::int64_t steps_, each_;
+  std::int64_t steps_, each_, last_ = -1;
   std::string things_;
   double start_;
 };

@@ -7,6 +7,7 @@
 //   mpirun -n 4 shallow_water [--rows 240] [--cols 320] [--mesh 2x2] [--image water.png] [--fields water.h5]
 #include "image.hpp"
 #include "options.hpp"
+#include "progress.hpp"
 
 #include <cleave/cleave.hpp>
 #include <cleave/stencil/field.hpp>
@@ -87,7 +88,8 @@ constexpr std::string_view usage =
     "  --steps N        time steps (400)\n"
     "  --image FILE     where the water level is written at the end, as a PNG file\n"
     "  --fields FILE    an HDF5 file for depth and momenta, with an XDMF file for ParaView beside it; needs HDF5\n"
-    "  --every N        steps between the fields in that file (20)\n";
+    "  --log FILE       a CSV file for the volume and the least depth\n"
+    "  --every N        steps between the fields and the lines in these files (20)\n";
 
 /// Writes depth and momenta in the course of time, if that was asked for.
 class recording {
@@ -118,7 +120,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   const long rows = given.number("--rows", 240L), cols = given.number("--cols", 320L),
              steps = given.number("--steps", 400L), every = given.number("--every", 20L);
   const std::array<long, 2> sizes = examples::mesh_of(given.sizes("--mesh"), ranks);
-  const std::string image = given.text("--image"), fields = given.text("--fields");
+  const std::string image = given.text("--image"), fields = given.text("--fields"), log = given.text("--log");
   given.done();
   if (every < 1) throw std::runtime_error("shallow_water: --every is at least 1");
   if (rows < 2 || cols < 2) throw std::runtime_error("shallow_water: --rows and --cols are at least 2");
@@ -145,24 +147,27 @@ int run(examples::options& given, int ranks, bool speaks) {
     return number.item();
   };
   recording water(grid, fields, 1 / shorter);
-  const double before = measured(volume), start = MPI_Wtime();
+  examples::csv_log numbers(speaks, log, "step,time,volume,least_depth");
+  const double before = measured(volume);
+  const auto record = [&](long k) {
+    const double time = static_cast<double>(k) * ratio / shorter;
+    water.write(time, h, down, right);
+    if (!log.empty()) numbers.write({static_cast<double>(k), time, measured(volume), measured(lowest)});
+  };
+  examples::progress bar(speaks, steps, rows * cols, "cells");
+  double seconds = 0;
   for (long k = 0; k < steps; ++k) {
-    if (k % every == 0) water.write(static_cast<double>(k) * ratio / shorter, h, down, right);
+    if (k % every == 0) record(k);
+    const double start = MPI_Wtime();
     step(h, down, right, ratio, celerity).into(h, down, right);
+    seconds += MPI_Wtime() - start;
+    bar.show(k + 1, {{"time", static_cast<double>(k + 1) * ratio / shorter}});
   }
-  const double after = measured(volume), seconds = MPI_Wtime() - start;
-  water.write(static_cast<double>(steps) * ratio / shorter, h, down, right);
-  const double least = measured(lowest), unlike = measured(skew);
+  bar.leave();
+  record(steps);
+  const double after = measured(volume), least = measured(lowest), unlike = measured(skew);
 
-  if (!image.empty()) {
-    const std::vector<double> level = gather_to(h, 0);
-    if (speaks) {
-      const auto [low, high] = std::minmax_element(level.begin(), level.end());
-      examples::png_file(level, static_cast<std::size_t>(rows), static_cast<std::size_t>(cols), *low, *high)
-          .write(image);
-      std::printf("%s: water levels from %.3f to %.3f\n", image.c_str(), *low, *high);
-    }
-  }
+  examples::write_image(image, h, "water levels", speaks);
   if (speaks) std::printf("%.2f microseconds a step\n", 1e6 * seconds / static_cast<double>(steps));
   // No water is lost through walls, and the basin and the hill are symmetric.
   const bool sound = std::abs(after - before) <= 1e-12 * before * std::sqrt(static_cast<double>(steps)) &&

@@ -15,6 +15,8 @@ endif()
 if(NOT TARGET Cleave::hdf5)
   list(FILTER headers EXCLUDE REGEX "^cleave/io/(field_file|hdf5)\\.hpp$")
 endif()
+# The tests of PETSc compile it, where PETSc is found.
+list(FILTER headers EXCLUDE REGEX "^cleave/interop/petsc\\.hpp$")
 set(cleave_all_headers "${headers}")
 set(core_sources "")
 set(runtime_sources "")

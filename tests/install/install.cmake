@@ -24,13 +24,15 @@ if(CLEAVE_PKG_CONFIG)
 else()
   cleave_left_out(pkg_config "the test install.pkg_config" "there is no pkg-config")
 endif()
+cleave_mpi_command(mpirun 2)
+list(JOIN mpirun "|" mpirun)
 foreach(way IN LISTS ways)
   add_test(NAME install.${way}
            COMMAND ${CMAKE_COMMAND} -DWAY=${way} "-DSOURCE=${PROJECT_SOURCE_DIR}" "-DBUILD=${PROJECT_BINARY_DIR}"
                    "-DWORK=${CMAKE_CURRENT_BINARY_DIR}/install_${way}" "-DGENERATOR=${CMAKE_GENERATOR}"
-                   "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DTOLD=${CMAKE_CURRENT_BINARY_DIR}/install_told.txt" "-DVERSION=${PROJECT_VERSION}"
+                   "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DTOLD=${CMAKE_CURRENT_BINARY_DIR}/install_told.txt" "-DVERSION=${PROJECT_VERSION}" "-DMPIRUN=${mpirun}"
                    -P "${CMAKE_CURRENT_LIST_DIR}/run.cmake")
-  set_tests_properties(install.${way} PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment}")
+  set_tests_properties(install.${way} PROPERTIES TIMEOUT 300 PROCESSORS 2 ENVIRONMENT "${environment}")
 endforeach()
 
 # With what this build found, in place of what Spack would build.

@@ -61,6 +61,15 @@ if(WAY STREQUAL "find_package")
   endif()
 endif()
 
+# The host has nothing of Cleave but two libraries that use it.
+if(WAY STREQUAL "find_package")
+  string(REPLACE "|" ";" mpirun "${MPIRUN}")
+  run("running two libraries on two ranks" ${mpirun} "${WORK}/build/host")
+  if(NOT output MATCHES "two libraries on 2 ranks: right")
+    message(FATAL_ERROR "two libraries in one program do not compute what they should")
+  endif()
+endif()
+
 # The BLAS of a cached Kokkos Kernels may go away: that is said when configuring, not by the linker.
 if(WAY STREQUAL "find_package")
   file(READ "${WORK}/build/CMakeCache.txt" cache)

@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "reference.md"
 
 # The chapters: a title, an introduction, and the headers. A header stands alone, or with the names that are public in it.
 CHAPTERS = [
-    ("Tensors and grids", "", ["tensor/tensor.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), "tensor/copy.hpp", "tensor/distributions.hpp", "tensor/slabs.hpp", "tensor/on_instance.hpp", ("tensor/assign.hpp", ["run"]),
+    ("Tensors and grids", "", ["tensor/tensor.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), "tensor/copy.hpp", "tensor/bridge.hpp", "tensor/distributions.hpp", "tensor/slabs.hpp", "tensor/on_instance.hpp", ("tensor/assign.hpp", ["run"]),
                                ("storage/memory.hpp", ["execution_space", "memory_space"])]),
     ("Meshes, dims and layouts", "", ["mesh/axis.hpp", ("mesh/axis_set.hpp", ["max_axes"]), ("mesh/mesh_value.hpp", ["dynamic", "named_size"]),
                                       "layout/sharding.hpp", ("layout/spec.hpp", ["dim_ref", "spec"]), ("layout/layout.hpp", ["max_rank", "reduction"]),
@@ -51,6 +51,7 @@ CHAPTERS = [
     ("Stencils", "", ["stencil/boundary.hpp", "stencil/field.hpp", "stencil/advance.hpp"]),
     ("Sparse matrices", "", ["sparse/matrix.hpp", "sparse/assemble.hpp", "sparse/matrix_market.hpp"]),
     ("Fields in files", "", ["io/field_file.hpp", ("io/xdmf.hpp", ["field_options"])]),
+    ("Data of other libraries", "", ["interop/dlpack.hpp", "interop/petsc.hpp", "interop/tpetra.hpp"]),
     ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/rotary.hpp", "nn/attention.hpp",
                        "nn/self_attention.hpp", "nn/mixture_of_experts.hpp", "nn/blocks.hpp", "nn/pipeline.hpp"]),
     ("cleave/optim", "", ["optim/sgd.hpp", "optim/adam.hpp", "optim/adafactor.hpp", "optim/clip.hpp", "optim/schedule.hpp", "optim/mixed.hpp"]),
@@ -60,8 +61,8 @@ CHAPTERS = [
       ("simulate/array.hpp", ["host_array"])]),
 ]
 # Rooms of which users include headers: each header is in a chapter or here.
-PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg", "solve", "sparse", "stencil", "io"]
-INTERNAL = ["io/hdf5.hpp", "sparse/kernels.hpp", "expr/statement_operand.hpp", "expr/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/redistribution.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/block_cyclic.hpp", "linalg/fft.hpp",
+PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg", "solve", "sparse", "stencil", "io", "interop"]
+INTERNAL = ["interop/agreed.hpp", "io/hdf5.hpp", "sparse/kernels.hpp", "expr/statement_operand.hpp", "expr/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/redistribution.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/block_cyclic.hpp", "linalg/fft.hpp",
             "linalg/fft_blocks.hpp", "linalg/fft_kernels.hpp", "linalg/fft_transforms.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
 # Public to the compiler only.
 HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform", "name_of"}

@@ -43,10 +43,10 @@ ROOMS = [
     ["execute"],
     ["shards", "object"],
     ["tensor"],
-    ["nn", "optim", "linalg", "solve", "sparse", "stencil", "io"],
+    ["nn", "optim", "linalg", "solve", "sparse", "stencil", "io", "interop"],
     ["cleave"],
 ]
-APPLICATIONS = ["nn", "optim", "linalg", "solve", "sparse", "stencil", "io"]
+APPLICATIONS = ["nn", "optim", "linalg", "solve", "sparse", "stencil", "io", "interop"]
 PUBLIC = {"base", "mesh", "layout", "type", "record", "autodiff", "expr", "grid", "shards", "tensor"}
 BOUNDS = {
     "storage": {"base", "mesh", "layout", "type", "graph", "ops"},  # values, and nothing that records them
@@ -57,6 +57,7 @@ BOUNDS = {
     "sparse": PUBLIC,
     "stencil": PUBLIC,
     "io": PUBLIC,
+    "interop": PUBLIC,
 }
 WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "cost", "program", "rules", "autodiff", "expr",
                    "propagate", "plan", "simulate", "nn", "optim", "solve", "stencil"]

@@ -231,6 +231,31 @@ TEST_F(Evaluate, ViewsAndAnnotationsKeepElements) {
   expect(merge(renamed, p, j, n), {1, 2, 3, 4, 5, 6});
   expect(constrain(parts, spec{}), {1, 2, 3, 4, 5, 6});
 }
+TEST_F(Evaluate, RenamesSeveralDimsAtOnce) {
+  std::vector<double> counted(27);
+  for (std::size_t m = 0; m < counted.size(); ++m) counted[m] = static_cast<double>(m);
+  const value a = argument(element::f32, {i, j, p}, {3, 3, 3}, counted);
+  // Each dim is known by its sums over the others: 9 times 13, and 81, 27 or 9 more or less.
+  const auto check = [&](const value& x, dim_ref first, dim_ref second, dim_ref third) {
+    const value sums[3] = {sum(sum(x, second), third), sum(sum(x, first), third), sum(sum(x, first), second)};
+    for (const auto& d : in_.made().dims) set(dim_ref{d.name}, 3);
+    expect(sums[0], {36, 117, 198});
+    expect(sums[1], {90, 117, 144});
+    expect(sums[2], {108, 117, 126});
+  };
+  check(a, i, j, p);
+  // Chains, in which each name must be free before it is taken.
+  check(rename(a, i, j, j, n), j, n, p);
+  check(rename(a, j, n, i, j), j, n, p);
+  check(rename(a, i, i, j, q), i, q, p);
+  // Circles of two and of three, and back.
+  check(rename(a, i, j, j, i), j, i, p);
+  const value turned = rename(a, i, j, j, p, p, i);
+  check(turned, j, p, i);
+  check(rename(turned, j, i, p, j, i, p), i, j, p);
+  // A circle beside a chain.
+  check(rename(a, i, p, p, i, j, k), p, k, i);
+}
 /// Extents follow from other extents by factors of any size.
 TEST_F(Evaluate, RepeatsMoreOftenThanAByteCounts) {
   const value a = argument(element::f64, {i}, {2}, {3, 4});

@@ -316,6 +316,78 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
 [[gnu::cold]] inline std::string view_is_strided() {
   return "cleave: the tensor wraps a View that is not contiguous, so its shard has no LayoutRight View";
 }
+/// mend: Give `from_dlpack` a DLPack tensor on each rank that is a device of the grid.
+[[gnu::cold]] inline std::string dlpack_missing(std::int64_t rank) {
+  return sentence({"rank ", number(rank), " is a device of the grid, but was given no DLPack tensor"});
+}
+/// mend: Ask the producer for a version that Cleave knows: `x.__dlpack__(max_version=(1, 0))`.
+[[gnu::cold]] inline std::string dlpack_version(std::int64_t rank, std::int64_t got) {
+  return sentence(
+      {"the DLPack tensor of rank ", number(rank), " has the major version ", number(got), ", but only 1 is known"});
+}
+/// mend: Move the array to the device of the rank first. With kernels on the host its memory must be that of the host.
+[[gnu::cold]] inline std::string dlpack_device(std::int64_t rank, std::int64_t type, std::int64_t id) {
+  return sentence({"the DLPack tensor of rank ", number(rank), " is on device ", number(id), " of type ", number(type),
+                   " of DLPack, which Kokkos' default execution space does not run on"});
+}
+/// mend: Convert the array first, as `x.astype(numpy.float32)`, or use a tensor with its element type.
+[[gnu::cold]] inline std::string dlpack_element(std::int64_t rank, std::string_view expected, std::string_view got) {
+  return sentence({"the elements of the DLPack tensor of rank ", number(rank), " are ", got,
+                   ", but those of the tensor are ", expected});
+}
+/// mend: Copy the array, so that its elements begin where the processor can read them at once.
+[[gnu::cold]] inline std::string dlpack_alignment(std::int64_t rank, std::int64_t bytes) {
+  return sentence({"the elements of the DLPack tensor of rank ", number(rank), " do not begin at a multiple of ",
+                   number(bytes), " bytes"});
+}
+/// mend: Construct the grid from the communicator of the other library's object, or of the same ranks in the same
+/// order.
+[[gnu::cold]] inline std::string foreign_ranks(std::string_view what) {
+  return sentence({"the grid and the ", what, " are on other communicators, or their ranks are in another order"});
+}
+/// mend: Give the other library the blocks that Cleave has, ceil(n / devices) indices each (`local_extents()`), or copy
+/// with `from_boxes` and `to_boxes`; for PETSc, `copy_from_vec` and `copy_to_vec`.
+[[gnu::cold]] inline std::string foreign_block(std::string_view what, std::int64_t rank, std::string_view dim,
+                                               std::int64_t begin, std::int64_t end, std::int64_t got_begin,
+                                               std::int64_t got_end) {
+  return sentence({"along dim ", quoted(dim), " the ", what, " has the indices from ", number(got_begin), " to below ",
+                   number(got_end), " on rank ", number(rank), ", but the shard has those from ", number(begin),
+                   " to below ", number(end)});
+}
+/// mend: Use a tensor with one dim for each of the other library's, in its order from the slowest to the fastest one.
+[[gnu::cold]] inline std::string foreign_rank(std::string_view what, std::int64_t expected, std::int64_t got) {
+  return sentence({"the ", what, " has ", number(got), " dims, but the tensor has ", number(expected)});
+}
+/// mend: Make a tensor with the global extents of the other library's object.
+[[gnu::cold]] inline std::string foreign_extent(std::string_view what, std::string_view dim, std::int64_t expected,
+                                                std::int64_t got) {
+  return sentence({"along dim ", quoted(dim), " the ", what, " has extent ", number(got), ", but the tensor has ",
+                   number(expected)});
+}
+/// mend: Use a contiguous Map, of which each rank has consecutive rows, or import the vector to one.
+[[gnu::cold]] inline std::string foreign_order() {
+  return "cleave: the rows of the MultiVector are not consecutive on each rank, as those of a tensor are";
+}
+/// mend: PETSc says more if it runs with an error handler. A Vec that is locked for reading can only be wrapped by
+/// `wrap_const_vec`, and one whose memory is not where kernels run not at all.
+[[gnu::cold]] inline std::string petsc_failed(std::string_view call, std::int64_t code) {
+  return sentence({call, " of PETSc failed with the error code ", number(code)});
+}
+/// mend: Give a box within the extents of the tensor on each rank, with the index of its first element.
+[[gnu::cold]] inline std::string box_outside(std::string_view dim, std::int64_t rank, std::int64_t begin,
+                                             std::int64_t end, std::int64_t extent) {
+  return sentence({"along dim ", quoted(dim), " the box of rank ", number(rank), " has the indices from ",
+                   number(begin), " to below ", number(end), ", but the tensor has extent ", number(extent)});
+}
+/// mend: Give every element of the tensor on one rank. A rank without elements gives a View without elements.
+[[gnu::cold]] inline std::string boxes_miss(std::int64_t expected, std::int64_t got) {
+  return sentence({"the boxes of all ranks have ", number(got), " elements together, but the tensor has ",
+                   number(expected), "; each must be in one box"});
+}
+/// mend: Give each element on one rank only. Boxes with ghosts are wrapped or copied without them.
+[[gnu::cold]] inline std::string boxes_overlap() {
+  return "cleave: some element of the tensor is in the boxes of two ranks";
+}
 /// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into
 /// such a View first.
 [[gnu::cold]] inline std::string view_not_contiguous() {
@@ -457,6 +529,30 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
 [[gnu::cold]] inline std::string grids_unrelated() {
   return "cleave: copy needs two grids of one communicator, or of two communicators with the same ranks in the same "
          "order";
+}
+/// mend: Make the same copy on all ranks of the bridge: the same types on both sides. A rank that has no tensor on a
+/// side passes one without data, of the same type.
+[[gnu::cold]] inline std::string bridge_types() {
+  return "cleave: the ranks of a bridge do not all copy between tensors of the same two types";
+}
+/// mend: Each rank of a side passes its tensor of one grid. A rank of neither side passes two tensors without data.
+[[gnu::cold]] inline std::string bridge_without(std::string_view side) {
+  return sentence({"no rank of the bridge has the ", side, " of the copy"});
+}
+/// mend: Use more devices, or free memory before the copy.
+[[gnu::cold]] inline std::string bridge_out_of_memory(std::int64_t rank) {
+  return sentence({"rank ", number(rank), " of the bridge cannot allocate what it sends and receives"});
+}
+/// mend: All ranks that have the side pass the same tensor of one grid. Two groups of ranks that copy at the same time
+/// need a bridge each.
+[[gnu::cold]] inline std::string bridge_grids(std::string_view side) {
+  return sentence({"the ranks of the bridge do not agree on the grid of the ", side, " or on its extents"});
+}
+/// mend: Construct the bridge from a communicator that has all devices of both grids, and pass one tensor for each
+/// side.
+[[gnu::cold]] inline std::string bridge_device(std::string_view side, std::int64_t device, std::int64_t ranks) {
+  return sentence({"device ", number(device), " of the grid of the ", side, " is on ", number(ranks),
+                   " ranks of the bridge, and must be on one"});
 }
 /// mend: Ask `tensor.get_grid().active()` before you use the shard, or use tensors of a grid that has this rank as a
 /// device.

@@ -23,6 +23,26 @@ struct grid_transfer {
   fixed_array<int, max_rank> position{};
 };
 
+/// The devices of a grid among the ranks of a communicator.
+struct device_ranks {
+  axis_sizes sizes{};
+  /// Whether this rank is a device, and where it stands.
+  bool active = false;
+  coordinates here{};
+  /// By device its rank, and by rank its device; -1: none.
+  indexed_vector<int> rank_of{}, device_at{};
+};
+/// Those of a grid among the ranks that it was made from.
+[[gnu::cold]] inline device_ranks devices_of(const grid_state& g) {
+  device_ranks made{g.sizes(), g.active(), g.here(), {}, {}};
+  made.device_at.resize(as_size(g.everyone().size), -1);
+  for (std::int64_t d = 0; d < g.sizes().devices(); ++d) {
+    made.rank_of.push_back(g.rank_of(d));
+    made.device_at[g.rank_of(d)] = rank_number(d);
+  }
+  return made;
+}
+
 /// From any layout on one grid to any layout on another, over one communicator: every device receives just what it
 /// lacks, each part of a source shard from one of its owners, which take turns. Who sends what follows from sizes and
 /// layouts alone, so nothing has to be agreed. A partial source is combined by its own devices first; of a partial
@@ -31,22 +51,27 @@ struct grid_transfer {
 /// a partial source, one all-reduce of its shard.
 class grid_copy {
  public:
-  /// Collective over the devices of `from`.
+  /// Both grids are made from one communicator. Collective over the devices of `from`.
   grid_copy(grid_state& from, grid_state& to, const grid_transfer& t)
-      : element_(t.element), combine_(t.to.combine()), parts_(from.everyone(), t.element) {
+      : grid_copy(from.everyone(), devices_of(from), devices_of(to), &from, t) {}
+  /// The devices of two grids are among `ranks`. `source_grid` is that of the devices in `from`, on these devices.
+  /// Collective over the devices of `from`.
+  grid_copy(const group& ranks, const device_ranks& from, const device_ranks& to, grid_state* source_grid,
+            const grid_transfer& t)
+      : element_(t.element), combine_(t.to.combine()), parts_(ranks, t.element) {
     const source_side source(from, t);
     const target_side target(to, t);
-    if (from.active()) {
-      const box have = source.held(from.here());
+    if (from.active) {
+      const box have = source.held(from.here);
       in_bytes_ = have.elements() * size_of(element_);
-      if (!t.from.unreduced().empty()) combine_first(from, t);
-      plan_sends(source, target, from.here(), have);
+      if (!t.from.unreduced().empty()) combine_first(*source_grid, t);
+      plan_sends(source, target, from.here, have);
     }
-    if (to.active()) {
-      const box want = target.held(to.here());
+    if (to.active) {
+      const box want = target.held(to.here);
       out_bytes_ = want.elements() * size_of(element_);
-      receives_ = target.receives(to.here());
-      if (receives_) plan_receives(source, target, to, want);
+      receives_ = target.receives(to.here);
+      if (receives_) plan_receives(source, target, ranks.rank, want);
     }
     parts_.reserve();
     const scratch_bytes needs = parts_.needs();
@@ -80,13 +105,13 @@ class grid_copy {
   /// The shards of the source, each of which has one or more owners. After the reduction the partial axes only make
   /// replicas.
   struct source_side {
-    const grid_state& grid;
+    const device_ranks& devices;
     const grid_transfer& t;
     const axis_sizes& sizes;
     axis_set sharded;
 
-    source_side(const grid_state& g, const grid_transfer& transfer)
-        : grid(g), t(transfer), sizes(g.sizes()), sharded(t.from.sharded()) {}
+    source_side(const device_ranks& d, const grid_transfer& transfer)
+        : devices(d), t(transfer), sizes(d.sizes), sharded(t.from.sharded()) {}
     box held(const coordinates& at) const { return box_of(t.global, t.from, at, sizes); }
     std::int64_t shards() const { return sizes.product(sharded); }
     std::int64_t replicas() const { return sizes.product(~sharded); }
@@ -98,7 +123,7 @@ class grid_copy {
     }
     /// The shard that a rank of the communicator has, or -1.
     std::int64_t shard_at(int rank) const {
-      const int device = grid.device_at(rank);
+      const int device = devices.device_at[rank];
       return device < 0 ? -1 : shard_of(coordinates_of(device, sizes));
     }
     /// Strides of the array of a shard, in the order of the target's dims.
@@ -112,20 +137,21 @@ class grid_copy {
     }
   };
   struct target_side {
-    const grid_state& grid;
+    const device_ranks& devices;
     const grid_transfer& t;
 
-    target_side(const grid_state& g, const grid_transfer& transfer) : grid(g), t(transfer) {}
-    box held(const coordinates& at) const { return box_of(t.global, t.to, at, grid.sizes()); }
+    target_side(const device_ranks& d, const grid_transfer& transfer) : devices(d), t(transfer) {}
+    box held(const coordinates& at) const { return box_of(t.global, t.to, at, devices.sizes); }
     bool receives(const coordinates& at) const { return same_along(t.to.unreduced(), at, coordinates{}); }
     /// Calls f(rank, part) for every rank that lacks a part of a shard, in the order of devices.
     template <class F>
     void for_receivers(const source_side& source, std::int64_t shard, const box& have, F&& f) const {
-      for (std::int64_t d = 0; d < grid.sizes().devices(); ++d) {
-        const coordinates at = coordinates_of(d, grid.sizes());
+      for (std::int64_t d = 0; d < devices.sizes.devices(); ++d) {
+        const coordinates at = coordinates_of(d, devices.sizes);
         if (!receives(at)) continue;
         const box part = intersect(have, held(at));
-        if (!part.empty() && source.shard_at(grid.rank_of(d)) != shard) f(grid.rank_of(d), part);
+        const int rank = devices.rank_of[d];
+        if (!part.empty() && source.shard_at(rank) != shard) f(rank, part);
       }
     }
   };
@@ -143,8 +169,7 @@ class grid_copy {
       if (n++ % replicas == mine) parts_.send(rank, part, have, stride);
     });
   }
-  void plan_receives(const source_side& source, const target_side& target, const grid_state& to, const box& want) {
-    const int here = to.everyone().rank;
+  void plan_receives(const source_side& source, const target_side& target, int here, const box& want) {
     const std::int64_t own = source.shard_at(here);
     for (std::int64_t shard = 0; shard < source.shards(); ++shard) {
       const box have = source.held(source.device(shard, 0));
@@ -162,7 +187,7 @@ class grid_copy {
         ++n;
       });
       const coordinates owner = source.device(shard, mine % source.replicas());
-      parts_.receive(source.grid.rank_of(device_of(owner, source.sizes)), part, want);
+      parts_.receive(source.devices.rank_of[device_of(owner, source.sizes)], part, want);
     }
   }
 

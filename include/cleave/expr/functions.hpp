@@ -8,6 +8,9 @@
 #include <cleave/rules/annotation.hpp>
 #include <cleave/rules/view.hpp>
 
+#include <array>
+#include <concepts>
+
 namespace cleave::inline v0 {
 
 /// For functions made of others: while it lives, new nodes get the line where the user called the function, and faults
@@ -361,6 +364,18 @@ constexpr value one_hot(operand labels, N) {
 /// The same values with another name for one dim.
 constexpr value rename(operand x, dim_ref from, dim_ref to) {
   return detail::recorded_rename(*x.from.in, x.from, from, to, x.where);
+}
+/// Several dims at once, an old and a new name for each: `rename(t, a, c, b, d)` is t_cd where t is t_ab, and
+/// `rename(t, a, b, b, a)` exchanges the names of two dims. A dim whose two names are the same keeps its name. As with
+/// one dim, both have one extent, and no element moves. So contractions are written by the names of their indices:
+/// `dot(v, rename(t, a, c, b, d), c, d)`.
+template <std::convertible_to<dim_ref>... Names>
+  requires(sizeof...(Names) % 2 == 0)
+constexpr value rename(operand x, dim_ref from, dim_ref to, dim_ref next_from, dim_ref next_to, const Names&... more) {
+  return detail::recorded_renames(*x.from.in, x.from,
+                                  std::array<dim_ref, 4 + sizeof...(Names)>{from, to, next_from, next_to,
+                                                                            static_cast<dim_ref>(more)...},
+                                  x.where);
 }
 CLEAVE_LIFT(rename)
 

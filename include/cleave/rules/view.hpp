@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/record/numbered_names.hpp>
 #include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
+
+#include <array>
 
 namespace cleave::inline v0::detail {
 
@@ -21,6 +24,44 @@ constexpr value recorded_rename(recorder& in, value x, dim_ref from, dim_ref to,
   n.type.dims[n.type.find(f)] = narrowed(t);
   n.which = {narrowed(f), narrowed(t), 0};
   return in.push(n);
+}
+
+/// Names that a dim has for a moment. A template, so that only programs that use them make them.
+template <class = void>
+inline constexpr auto spare_names = numbered_names("spare");
+
+/// Several dims at once: a pair of names for each, the old one and the new one.
+template <std::size_t Count>
+constexpr value recorded_renames(recorder& in, value x, std::array<dim_ref, Count> names, source where) {
+  // A pair waits while its new name is the old one of another pair. Where pairs wait for each other in a circle, one
+  // of the dims gives its name away first.
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < Count; i += 2)
+    if (names[i].name != names[i + 1].name) {
+      names[open++] = names[i];
+      names[open++] = names[i + 1];
+    }
+  while (open != 0 && x.ok()) {
+    std::size_t next = open;
+    for (std::size_t i = 0; i < open && next == open; i += 2) {
+      bool is_free = true;
+      for (std::size_t k = 0; k < open; k += 2) is_free = is_free && (k == i || names[k].name != names[i + 1].name);
+      if (is_free) next = i;
+    }
+    if (next == open) {
+      const int dim = in.dim_of(x, names[0], "rename", where);
+      if (dim < 0) return {&in, no_node};
+      const dim_ref spare{spare_names<>[as_size(dim)].text()};
+      x = recorded_rename(in, x, names[0], spare, where);
+      names[0] = spare;
+      continue;
+    }
+    x = recorded_rename(in, x, names[next], names[next + 1], where);
+    open -= 2;
+    names[next] = names[open];
+    names[next + 1] = names[open + 1];
+  }
+  return x;
 }
 
 /// One dim as two: whole index = major index * extent of minor + minor index.

@@ -35,8 +35,9 @@ struct copy_types {
     return verdict{};
   }();
 
-  static comm::grid_transfer transfer_of(const tensor_state& to) {
-    comm::grid_transfer t{to.element, to.global, {}, To::where, {}};
+  /// The extents are those of the target.
+  static comm::grid_transfer transfer_of(const shape& extents) {
+    comm::grid_transfer t{element_of<typename To::element_type>, extents, {}, To::where, {}};
     for (int i = 0; i < To::rank; ++i) {
       const int at = source.find(target.dims[i].dim.name);
       t.position[i] = at;
@@ -154,7 +155,7 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
         if (bound == nullptr) {
           detail::check_copy<types>(source, target);
           bound = here.keep_bound(&detail::copy_key<types>, key,
-                                  std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target)));
+                                  std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target.global)));
         }
         const void* const values = source.packed();
         as<comm::grid_copy>(bound)->run(values, target.begin_writing());

@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <vector>
 
-// Arrays in distributions that other codes have: given block sizes, and block-cyclic blocks (ScaLAPACK). What a rank
-// lacks comes in one message from each rank that has some of it.
+// Arrays in distributions that other codes have: given block sizes, any box on each rank (PETSc), and block-cyclic
+// blocks (ScaLAPACK). What a rank lacks comes in one message from each rank that has some of it.
 
 namespace cleave::inline v0 {
 
@@ -165,6 +165,62 @@ local_array<T> array_of(const tensor_state& t, const distribution& blocks, const
   return made;
 }
 
+/// The boxes that all ranks have of a tensor's elements, and whether this rank's has some of another one's.
+inline distribution boxes_of(const tensor_state& t, const shape& begin, const shape& extents, bool& shares) {
+  constexpr std::size_t each = 2 * std::size_t{max_rank};
+  const comm::group& ranks = t.grid.state().everyone();
+  const int n = t.global.rank;
+  std::vector<std::int64_t> all(each * as_size(ranks.size)), mine(each);
+  for (int d = 0; d < n; ++d) {
+    mine[as_size(d)] = begin[d];
+    mine[as_size(max_rank + d)] = begin[d] + extents[d];
+  }
+  t.grid.state().guarded([&] {
+    comm::check(MPI_Allgather(mine.data(), int{each}, MPI_INT64_T, all.data(), int{each}, MPI_INT64_T, ranks.handle),
+                "MPI_Allgather");
+  });
+  distribution made{n, {}, {}};
+  made.blocks.resize(as_size(n));
+  made.at.resize(as_size(ranks.size), {});
+  shares = false;
+  for (int r = 0; r < ranks.size; ++r) {
+    const std::int64_t* const of = all.data() + each * as_size(r);
+    bool empty = false, meets = r != ranks.rank;
+    for (int d = 0; d < n; ++d) {
+      const range run{of[d], of[max_rank + d]};
+      empty = empty || run.size() <= 0;
+      meets = meets && intersect(run, {begin[d], begin[d] + extents[d]}).size() > 0;
+      made.blocks[as_size(d)].push_back({run});
+      made.at[as_size(r)][as_size(d)] = r;
+    }
+    shares = shares || meets;
+    for (int d = 0; d < n && !empty; ++d)
+      if (of[d] < 0 || of[max_rank + d] > t.global[d])
+        raise<shape_error>(wording::box_outside(t.dims->dims[d].dim.name, r, of[d], of[max_rank + d], t.global[d]));
+    if (empty) made.at[as_size(r)][0] = -1;
+  }
+  return made;
+}
+/// The boxes of Views with these first indices. Throws if they are not those of a tensor: each element in one of them.
+template <class View, std::size_t Rank>
+distribution boxes_of(const tensor_state& t, const View& local, const std::array<std::int64_t, Rank>& begin,
+                      bool must_fill) {
+  shape first, extents;
+  for (std::size_t d = 0; d < Rank; ++d) {
+    first[d] = begin[d];
+    extents[d] = d < View::rank() ? as_signed(local.extent(d)) : 0;
+  }
+  bool shares = false;
+  distribution made = boxes_of(t, first, extents, shares);
+  if (!must_fill) return made;
+  std::int64_t together = 0;
+  for (int r = 0; r < std::ssize(made.at); ++r)
+    if (made.has_part(r)) together += made.extents(r).elements();
+  if (together != t.global.elements()) raise<shape_error>(wording::boxes_miss(t.global.elements(), together));
+  if (on_any_rank(t.grid.state(), shares)) raise<shape_error>(wording::boxes_overlap());
+  return made;
+}
+
 /// Whether the shard of this rank is the part of its process: block (i, j) of a tensor with the dims of an array of
 /// blocks, in the columns first.
 inline bool is_process_here(const grid_state& g, const layout& where, const block_cyclic& c) {
@@ -245,6 +301,41 @@ void to_blocks(const tensor<T, Layout>& x, const Kokkos::View<Data, Properties..
   } else {
     const detail::distribution blocks = detail::blocks_of(x.state(), sizes);
     detail::collect(x.state(), blocks, detail::array_of(x.state(), blocks, local));
+  }
+}
+
+/// Gives a tensor the elements of an array of which each rank has a box: `local` is the View of this rank's box, in
+/// host memory, with any strides, and `begin` the index of its first element. A rank may have an empty one.
+///
+/// Collective over the communicator of the grid. Each device receives the elements that it lacks, in one message from
+/// each rank that has some. Besides that, the ranks tell each other their boxes by one all-gather, and two numbers by
+/// all-reduces. Throws shape_error on all ranks if a box leaves the tensor, or an element is in no box or in two.
+template <class Data, class... Properties, class T, auto Layout>
+  requires(detail::HostView<Kokkos::View<Data, Properties...>> && tensor<T, Layout>::rank > 0)
+void from_boxes(const Kokkos::View<Data, Properties...>& local,
+                const std::array<std::int64_t, std::size_t{tensor<T, Layout>::rank}>& begin,
+                const tensor<T, Layout>& x) {
+  using element = typename Kokkos::View<Data, Properties...>::value_type;
+  if constexpr (!std::is_same_v<std::remove_const_t<element>, T>) {
+    say(rejection<fault::view_elements_differ, element, T>);
+  } else {
+    const detail::distribution boxes = detail::boxes_of(x.state(), local, begin, true);
+    const auto array = detail::array_of(x.state(), boxes, local);
+    detail::distribute<const T>(x.state(), boxes, {array.data, array.stride});
+  }
+}
+/// The inverse of `from_boxes`: writes this rank's box. Boxes may overlap, as those with ghosts do, and need not have
+/// all elements. Partial values are reduced first, by one all-reduce more.
+template <class T, auto Layout, class Data, class... Properties>
+  requires(detail::HostView<Kokkos::View<Data, Properties...>> && tensor<T, Layout>::rank > 0)
+void to_boxes(const tensor<T, Layout>& x, const Kokkos::View<Data, Properties...>& local,
+              const std::array<std::int64_t, std::size_t{tensor<T, Layout>::rank}>& begin) {
+  using element = typename Kokkos::View<Data, Properties...>::value_type;
+  if constexpr (!std::is_same_v<element, T>) {
+    say(rejection<fault::view_elements_differ, element, T>);
+  } else {
+    const detail::distribution boxes = detail::boxes_of(x.state(), local, begin, false);
+    detail::collect(x.state(), boxes, detail::array_of(x.state(), boxes, local));
   }
 }
 

@@ -131,11 +131,12 @@ class tensor {
                                                           }),
                                     ghosted.widths);
   }
-  /// Wraps a shard of a `std::mdspan`, or of what has its members. The caller keeps its memory, which Kokkos' default
-  /// execution space must be able to access. Otherwise as for a View.
+  /// Wraps a shard of a `std::mdspan`, or of what has its members. Kokkos' default execution space must be able to
+  /// access its memory. The caller keeps it, or `owner` does, which is released with the last handle of the tensor.
+  /// Otherwise as for a View.
   template <detail::SpanOfElements Span>
-  tensor(const grid& g, const extents_type& extents, const Span& span) {
-    wrap<typename Span::element_type>(g, extents, span, span.data_handle(), {});
+  tensor(const grid& g, const extents_type& extents, const Span& span, std::shared_ptr<void> owner = {}) {
+    wrap<typename Span::element_type>(g, extents, span, span.data_handle(), std::move(owner));
   }
 
   /// Mistakes, which are errors of the compiler: extents without braces, alone, or with data that is no View.
