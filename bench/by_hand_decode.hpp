@@ -12,7 +12,7 @@ namespace by_hand {
 class decoder {
  public:
   decoder(long heads, long places, long features);
-  /// Writes key and value [head, feature] to place `at`, and the attention of the query to the places up to it to `out`.
+  /// Writes key and value [head, feature] to place `at`. The attention of the query to the places up to it is `out`.
   void step(const float* query, const float* key, const float* value, long at);
 
   std::vector<float> keys, values, out;

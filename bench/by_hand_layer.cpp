@@ -48,7 +48,9 @@ void normalise_backward(long rows, long n, const float* __restrict x, const floa
                         float* __restrict to, float* __restrict gain_slope) {
   std::fill_n(gain_slope, n, 0.0f);
   for (long i = 0; i < rows; ++i) {
-    const float* __restrict const from = x + i * n, * __restrict const d = slope + i * n, * __restrict const add = around + i * n;
+    const float* __restrict const from = x + i * n;
+    const float* __restrict const d = slope + i * n;
+    const float* __restrict const add = around + i * n;
     float* __restrict const out = to + i * n;
     const float mean = moments[2 * i], scale = moments[2 * i + 1];
     float s = 0, t = 0;

@@ -15,9 +15,9 @@ struct layer_extents {
   long batch, positions, embed, heads, head, hidden;
 };
 
-/// y = z + gelu(norm(z) up) down, z = x + attention(norm(x)), and the gradients of the mean of y^2. The batch is sharded
-/// over data, heads and hidden units over model. Queries, keys and values are one product; weights and gradients are in
-/// one piece each, so that one all-reduce over data takes all gradients.
+/// y = z + gelu(norm(z) up) down, z = x + attention(norm(x)), and the gradients of the mean of y^2. The batch is
+/// sharded over data, heads and hidden units over model. Queries, keys and values are one product; weights and
+/// gradients are in one piece each, so that one all-reduce over data takes all gradients.
 class layer {
  public:
   /// `elements`: of y on all ranks.
