@@ -19,8 +19,8 @@ std::pair<long, long> free_planes(const planes<T>& p, long mine, long reach) {
 } // namespace
 
 template <class T>
-planes<T>::planes(MPI_Comm comm, long mine, long elements, long reach)
-    : comm_(comm), mine_(mine), elements_(elements), reach_(reach),
+planes<T>::planes(MPI_Comm comm, long mine, long elements, long reach, ends at)
+    : comm_(comm), mine_(mine), elements_(elements), reach_(reach), ends_(at),
       all_(static_cast<std::size_t>((mine + 2 * reach) * elements)) {
   MPI_Comm_rank(comm, &rank_);
   MPI_Comm_size(comm, &size_);
@@ -30,13 +30,21 @@ void planes<T>::exchange() {
   MPI_Request open[4];
   int n = 0;
   const long count = reach_ * elements_;
-  const auto swap = [&](int with, T* own, T* theirs) {
+  T *const first = data(), *const last = data() + (mine_ - reach_) * elements_, *const behind = last + count;
+  if (ends_ == ends::joined && size_ == 1) {
+    std::copy_n(first, count, behind);
+    std::copy_n(last, count, first - count);
+    return;
+  }
+  // With two ranks both neighbours are the same one: tags tell its messages apart.
+  const auto swap = [&](int with, int tag, T* own, T* theirs) {
+    if (ends_ == ends::joined) with = (with + size_) % size_;
     if (with < 0 || with >= size_) return;
-    MPI_Irecv(theirs, static_cast<int>(count), datatype<T>(), with, 0, comm_, open + n++);
-    MPI_Isend(own, static_cast<int>(count), datatype<T>(), with, 0, comm_, open + n++);
+    MPI_Irecv(theirs, static_cast<int>(count), datatype<T>(), with, 1 - tag, comm_, open + n++);
+    MPI_Isend(own, static_cast<int>(count), datatype<T>(), with, tag, comm_, open + n++);
   };
-  swap(rank_ - 1, data(), data() - count);
-  swap(rank_ + 1, data() + (mine_ - reach_) * elements_, data() + mine_ * elements_);
+  swap(rank_ - 1, 0, first, first - count);
+  swap(rank_ + 1, 1, last, behind);
   MPI_Waitall(n, open, MPI_STATUSES_IGNORE);
 }
 
@@ -94,6 +102,32 @@ void square<T>::sweep() {
   std::swap(now_, next_);
 }
 
+template <class T>
+torus<T>::torus(MPI_Comm comm, long mine, long n, const T* start)
+    : mine_(mine), n_(n), now_(comm, mine, n, 1, ends::joined), next_(comm, mine, n, 1, ends::joined) {
+  std::copy_n(start, mine * n, now_.data());
+}
+template <class T>
+void torus<T>::sweep() {
+  now_.exchange();
+  const long n = n_;
+  for (long i = 0; i < mine_; ++i) {
+    const T* __restrict const from = now_.data() + i * n;
+    T* __restrict const to = next_.data() + i * n;
+    const auto heat = [&](long j, long left, long right) {
+      to[j] = from[j] + T(0.1) * (from[j - n] + from[j + n] + from[left] + from[right] - 4 * from[j]);
+    };
+    heat(0, n - 1, 1);
+    heat(n - 1, n - 2, 0);
+#pragma omp simd
+    for (long j = 1; j < n - 1; ++j)
+      to[j] = from[j] + T(0.1) * (from[j - n] + from[j + n] + from[j - 1] + from[j + 1] - 4 * from[j]);
+  }
+  std::swap(now_, next_);
+}
+
+template class torus<float>;
+template class torus<double>;
 template class cube<float>;
 template class cube<double>;
 template class square<float>;

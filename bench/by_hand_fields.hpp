@@ -11,14 +11,17 @@
 
 namespace by_hand {
 
+/// What is beyond the first and the last plane: nothing, or the last and the first one.
+enum class ends { open, joined };
+
 /// A field [plane, element] whose planes are sharded, with room for `reach` planes of each neighbour.
 template <class T>
 class planes {
  public:
-  planes(MPI_Comm comm, long mine, long elements, long reach);
+  planes(MPI_Comm comm, long mine, long elements, long reach, ends at = ends::open);
   T* data() { return all_.data() + reach_ * elements_; }
   const T* data() const { return all_.data() + reach_ * elements_; }
-  /// Fetches the planes around those of this rank. Beyond the first and the last one they stay as they are.
+  /// Fetches the planes around those of this rank. Those beyond open ends stay as they are.
   void exchange();
   bool first() const { return rank_ == 0; }
   bool last() const { return rank_ + 1 == size_; }
@@ -27,6 +30,7 @@ class planes {
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   long mine_, elements_, reach_;
+  ends ends_;
   std::vector<T> all_;
 };
 
@@ -51,6 +55,19 @@ template <class T>
 class square {
  public:
   square(MPI_Comm comm, long mine, long n, const T* start);
+  void sweep();
+  const T* data() const { return now_.data(); }
+
+ private:
+  long mine_, n_;
+  planes<T> now_, next_;
+};
+
+/// A square [n, n] whose opposite sides are joined: u becomes u + 0.1 times the Laplacian of u.
+template <class T>
+class torus {
+ public:
+  torus(MPI_Comm comm, long mine, long n, const T* start);
   void sweep();
   const T* data() const { return now_.data(); }
 

@@ -17,6 +17,17 @@ void gather(const float* table, const int* indices, float* rows, long count, lon
   });
 }
 
+void gather(const window& table, const int* indices, float* rows, long count, long length, long words) {
+  table.meet();
+  const window* const all = &table;
+  Kokkos::parallel_for(every(0, count), [=](long i) {
+    const long owner = indices[i] / words;
+    const float* const from = all->of(static_cast<int>(owner)) + (indices[i] - owner * words) * length;
+    for (long k = 0; k < length; ++k) rows[i * length + k] = from[k];
+  });
+  table.meet();
+}
+
 void scatter_add(const float* rows, const int* indices, float* table, long count, long length, long words) {
   std::fill(table, table + words * length, 0.0f);
   for (long i = 0; i < count; ++i) {

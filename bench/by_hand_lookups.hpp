@@ -5,6 +5,8 @@
 // that are prepared once.
 #pragma once
 
+#include "by_hand_memory.hpp"
+
 #include <mpi.h>
 #include <Kokkos_Core.hpp>
 
@@ -12,6 +14,8 @@ namespace by_hand {
 
 /// rows[i] = table[indices[i]], `length` elements each.
 void gather(const float* table, const int* indices, float* rows, long count, long length);
+/// The same from a table in the windows of all ranks, which have `words` rows each.
+void gather(const window& table, const int* indices, float* rows, long count, long length, long words);
 /// table[indices[i]] += rows[i] for a table of zeros of `words` rows.
 void scatter_add(const float* rows, const int* indices, float* table, long count, long length, long words);
 

@@ -9,6 +9,7 @@
 
 #include <cleave/cleave.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <stdexcept>
@@ -55,7 +56,10 @@ void run_lookups(measure::results& out, MPI_Comm comm, int ranks, double seconds
   expect_same(rows.data(), by_hand.data(), mine * length, "rows");
   const std::string size = ", " + std::to_string(count) + " rows of " + std::to_string(length) + " on " +
                            std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
-  out.factor("gather" + size, measure::compare(comm, 1, seconds, gather_ours, gather_theirs), 1.2);
+  // Rows of one element are where the caches have them; longer ones are read and written.
+  const measure::work w = length > 1 ? measure::work::bytes(8.0 * static_cast<double>(count * length))
+                                     : measure::work{};
+  out.factor("gather" + size, measure::compare(comm, 1, seconds, gather_ours, gather_theirs), 1.2, w);
   if (ranks > 1) return;
   Table sums(grid, {words, length});
   Kokkos::View<float*> sums_by_hand("sums", static_cast<std::size_t>(words * length));
@@ -67,6 +71,33 @@ void run_lookups(measure::results& out, MPI_Comm comm, int ranks, double seconds
   add_theirs();
   expect_same(sums.data(), sums_by_hand.data(), words * length, "sums");
   out.factor("scatter_add" + size, measure::compare(comm, 1, seconds, add_ours, add_theirs), 1.2);
+}
+
+/// The table sharded too: rows of other devices are fetched. By hand, the table lives in a window of all ranks.
+void run_sharded(const measure::task& t, long words, long count, long length) {
+  using Table = cleave::tensor<float, mesh(word / line, embed)>;
+  using Indices = cleave::tensor<int, mesh(batch / line)>;
+  using Rows = cleave::tensor<float, mesh(batch / line, embed)>;
+  const cleave::grid grid(mesh, t.comm, {t.ranks});
+  Table table(grid, {words, length});
+  Indices ids(grid, {count});
+  Rows rows(grid, {count, length});
+  table.fill_by([](const auto& at) { return std::sin(static_cast<float>(at[0] % 1009 + at[1])); });
+  ids.fill_by([&](const auto& at) { return static_cast<int>(at[0] * 7919 % words); });
+  const long mine = static_cast<long>(ids.local_size()), own = words / t.ranks;
+  const by_hand::window window(t.comm, static_cast<std::size_t>(own * length));
+  std::copy_n(table.data(), table.local_size(), window.own());
+  std::vector<float> by_hand(static_cast<std::size_t>(mine * length));
+  const auto ours = [&] { rows = gather(table, word, ids); };
+  const auto theirs = [&] { by_hand::gather(window, ids.data(), by_hand.data(), mine, length, own); };
+  ours();
+  theirs();
+  expect_same(rows.data(), by_hand.data(), mine * length, "rows of a sharded table");
+  const measure::work w = length > 1 ? measure::work::bytes(8.0 * static_cast<double>(count * length))
+                                     : measure::work{};
+  t.out.factor("gather from a sharded table, " + std::to_string(count) + " rows of " + std::to_string(length) + " on " +
+                   std::to_string(t.ranks) + " ranks",
+               measure::compare(t.comm, 1, t.seconds, ours, theirs), 1.2, w);
 }
 
 /// A five-point matrix, columns and rows sharded: the border of x travels.
@@ -104,7 +135,9 @@ void run_sparse(measure::results& out, MPI_Comm comm, int ranks, double seconds)
   hand.run();
   expect_same(y.data(), hand.y.data(), mine, "the sparse product");
   out.factor("sparse product (ELL) by gather and dot on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"),
-             measure::compare(comm, 3, seconds, ours, [&] { hand.run(); }), 1.2);
+             measure::compare(comm, 3, seconds, ours, [&] { hand.run(); }), 1.2,
+             measure::work::bytes(static_cast<double>(n) *
+                                  (slots * (sizeof(double) + sizeof(int)) + 2 * sizeof(double))));
 }
 
 } // namespace
@@ -113,6 +146,10 @@ int main(int argc, char** argv) {
   return measure::run(argc, argv, 2, [](const measure::task& t) {
     run_lookups(t.out, t.comm, t.ranks, t.seconds, 100000, 1000000, 1);
     run_lookups(t.out, t.comm, t.ranks, t.seconds, 30000, 20000, 512);
+    if (t.ranks == 2) {
+      run_sharded(t, 100000, 1000000, 1);
+      run_sharded(t, 30000, 20000, 512);
+    }
     run_sparse(t.out, t.comm, t.ranks, t.seconds);
   });
 }

@@ -4,6 +4,8 @@
 // Two programs timed side by side in one process, and what was measured as a line of JSON.
 #pragma once
 
+#include "machine.hpp"
+
 #include <Kokkos_Core.hpp>
 
 #include <mpi.h>
@@ -60,13 +62,50 @@ timing compare(MPI_Comm comm, int calls, double seconds, F ours, G theirs) {
   return {median(a), median(b), median(ratios), static_cast<int>(a.size())};
 }
 
+/// What a program computes, or moves between memory and caches at least, on all ranks together: for its share of what
+/// the machine can do.
+struct work {
+  enum class kind { none, float_product, double_product, float_flops, double_flops, bytes };
+
+  kind of = kind::none;
+  double amount = 0;
+
+  /// Multiply-adds of a BLAS library count twice.
+  template <class T = float>
+  static work products(double flops) {
+    return {sizeof(T) == sizeof(float) ? kind::float_product : kind::double_product, flops};
+  }
+  template <class T = float>
+  static work flops(double flops) {
+    return {sizeof(T) == sizeof(float) ? kind::float_flops : kind::double_flops, flops};
+  }
+  static work bytes(double bytes) { return {kind::bytes, bytes}; }
+
+  bool is_product() const { return of == kind::float_product || of == kind::double_product; }
+  /// Of so many seconds, and the peak in the same unit.
+  double rate(double seconds) const { return amount / seconds * 1e-9; }
+  double peak(const machine& m) const {
+    if (of == kind::none) return 0;
+    if (of == kind::bytes) return m.gigabytes;
+    return of == kind::float_product || of == kind::float_flops ? m.float_gflops : m.double_gflops;
+  }
+};
+
+/// Products that are slower than this share of the peak are those of another library than was meant. Small ones are
+/// slow in any library.
+constexpr double least_share_of_products = 0.1, least_flops_of_products = 1e8;
+
 /// Appends one measurement to a file; rank 0 writes.
 class results {
  public:
   results(const std::string& path, MPI_Comm comm) {
-    int rank = 0;
+    int rank = 0, ranks = 1;
     MPI_Comm_rank(comm, &rank);
-    if (rank == 0) file_ = std::fopen(path.c_str(), "a");
+    MPI_Comm_size(comm, &ranks);
+    if (rank == 0) {
+      file_ = std::fopen(path.c_str(), "a");
+      machine_ = read_machine(path, ranks);
+    }
   }
   ~results() {
     if (file_ != nullptr) std::fclose(file_);
@@ -75,28 +114,47 @@ class results {
   results& operator=(const results&) = delete;
 
   /// The time of a program against the hand-written one, or another library, which it may exceed by a factor.
-  void factor(const std::string& name, const timing& t, double limit, const char* reference = "hand-written") {
-    write(name, t.ours * 1e3, "ms", t.theirs * 1e3, t, "limit_ratio", limit, reference);
+  void factor(const std::string& name, const timing& t, double limit, const work& w = {},
+              const char* reference = "hand-written") {
+    write(name, t.ours, 1e3, "ms", t, "limit_ratio", limit, reference, w);
   }
   /// The time of a small call, which may exceed that of the raw calls by so many microseconds.
   void above(const std::string& name, const timing& t, double limit) {
-    write(name, t.ours * 1e6, "us", t.theirs * 1e6, t, "limit_above", limit, "hand-written");
+    write(name, t.ours, 1e6, "us", t, "limit_above", limit, "hand-written", {});
+  }
+  /// The time of a call against that of another call of the same program, which it may exceed by a factor.
+  void growth(const std::string& name, const timing& t, double limit, const char* other) {
+    write(name, t.ours, 1e3, "ms", t, "limit_ratio", limit, other, {});
   }
 
  private:
-  void write(const std::string& name, double value, const char* unit, double reference, const timing& t,
-             const char* limit_name, double limit, const char* compared) {
+  void write(const std::string& name, double seconds, double scale, const char* unit, const timing& t,
+             const char* limit_name, double limit, const char* compared, const work& w) {
     if (file_ == nullptr) return;
     std::fprintf(file_,
                  "{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"reference\": \"%s\", "
                  "\"reference_value\": %.6g, "
-                 "\"ratio\": %.4f, \"%s\": %g, \"repetitions\": %d}\n",
-                 name.c_str(), value, unit, compared, reference, t.ratio, limit_name, limit, t.repetitions);
+                 "\"ratio\": %.4f, \"%s\": %g, \"repetitions\": %d",
+                 name.c_str(), seconds * scale, unit, compared, t.theirs * scale, t.ratio, limit_name, limit,
+                 t.repetitions);
+    const double peak = w.peak(machine_), share = peak > 0 ? w.rate(seconds) / peak : 0;
+    if (w.of != work::kind::none)
+      std::fprintf(file_, ", \"%s\": %.4g", w.of == work::kind::bytes ? "gigabytes" : "gflops", w.rate(seconds));
+    if (peak > 0) std::fprintf(file_, ", \"share\": %.4f", share);
+    std::fprintf(file_, "}\n");
     std::fflush(file_);
-    std::printf("%-44s %10.4g %s  ratio %.3f\n", name.c_str(), value, unit, t.ratio);
+    std::printf("%-44s %10.4g %s  ratio %.3f", name.c_str(), seconds * scale, unit, t.ratio);
+    if (peak > 0) std::printf("  %.2f of the %s", share, w.of == work::kind::bytes ? "triad" : "FMA peak");
+    std::printf("\n");
+    if (peak > 0 && w.is_product() && w.amount >= least_flops_of_products && share < least_share_of_products)
+      std::printf(
+          "warning: products run at %.1f %% of the FMA peak. Is the BLAS a reference BLAS, or does "
+          "OPENBLAS_CORETYPE name an old processor?\n",
+          100 * share);
     std::fflush(stdout);
   }
   std::FILE* file_ = nullptr;
+  machine machine_{};
 };
 
 /// What a program measures with, on all ranks: RESULTS.jsonl, seconds for each measurement, and the name of the only

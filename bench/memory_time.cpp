@@ -57,14 +57,21 @@ struct measured {
 
   bool wanted(const char* part) const { return with.only.empty() || with.only == part; }
   template <class Tensor, class F, class G>
-  void against(const std::string& what, double limit, int calls, const Tensor& result, const float* theirs, F f,
-               G g) const {
+  void against(const std::string& what, double limit, const measure::work& w, int calls, const Tensor& result,
+               const float* theirs, F f, G g) const {
     f();
     g();
     expect_same(result.data(), theirs, static_cast<long>(result.local_size()), what, 1e-5);
-    with.out.factor(what + where, measure::compare(with.comm, calls, with.seconds, f, g), limit);
+    with.out.factor(what + where, measure::compare(with.comm, calls, with.seconds, f, g), limit, w);
   }
 };
+
+/// Of a square product.
+measure::work multiplied(long n) {
+  return measure::work::products(2.0 * static_cast<double>(n * n) * static_cast<double>(n));
+}
+/// Of so many floats that are read or written, where they are too many for the caches.
+measure::work passed(long floats) { return measure::work::bytes(4.0 * static_cast<double>(floats)); }
 
 /// Products whose contracted dim is sharded: the shards are partial sums.
 void run_products(const measured& m, long n, int calls, double limit) {
@@ -81,13 +88,13 @@ void run_products(const measured& m, long n, int calls, double limit) {
   const std::string size = std::to_string(n) + "^2 product, ";
   const long mine = n / m.with.ranks;
   m.against(
-      size + "all-reduce", limit, calls, c, out.data(), [&] { c = dot(a, b, dk); },
+      size + "all-reduce", limit, multiplied(n), calls, c, out.data(), [&] { c = dot(a, b, dk); },
       [&] {
         by_hand::product(n, n, mine, a.data(), b.data(), w.own());
         by_hand::all_reduce(w, n * n, out.data());
       });
   m.against(
-      size + "reduce-scatter", limit, calls, s, out.data(), [&] { s = dot(a, b, dk); },
+      size + "reduce-scatter", limit, multiplied(n), calls, s, out.data(), [&] { s = dot(a, b, dk); },
       [&] {
         by_hand::product(n, n, mine, a.data(), b.data(), w.own());
         by_hand::reduce_scatter(w, n * n, out.data());
@@ -103,8 +110,8 @@ void run_whole_product(const measured& m, long n, int calls, double limit) {
   fill(b, 1);
   std::vector<float> out(static_cast<std::size_t>(n * n));
   m.against(
-      std::to_string(n) + "^2 product, rows sharded", limit, calls, c, out.data(), [&] { c = dot(a, b, dk); },
-      [&] { by_hand::product(n / m.with.ranks, n, n, a.data(), b.data(), out.data()); });
+      std::to_string(n) + "^2 product, rows sharded", limit, multiplied(n), calls, c, out.data(),
+      [&] { c = dot(a, b, dk); }, [&] { by_hand::product(n / m.with.ranks, n, n, a.data(), b.data(), out.data()); });
 }
 
 /// From rows sharded to columns sharded; the hand-written operand lives in the window.
@@ -116,8 +123,8 @@ void run_reshard(const measured& m, long n, int calls, double limit) {
   std::copy_n(x.data(), x.local_size(), w.own());
   std::vector<float> out(static_cast<std::size_t>(y.local_size()));
   m.against(
-      std::to_string(n) + "^2 reshard", limit, calls, y, out.data(), [&] { y = x; },
-      [&] { by_hand::reshard(w, n, out.data()); });
+      std::to_string(n) + "^2 reshard", limit, n > 1024 ? passed(2 * n * n) : measure::work{}, calls, y, out.data(),
+      [&] { y = x; }, [&] { by_hand::reshard(w, n, out.data()); });
 }
 
 void run_add(const measured& m, long n, int calls, double limit) {
@@ -126,7 +133,7 @@ void run_add(const measured& m, long n, int calls, double limit) {
   fill(b, 2);
   std::vector<float> out(static_cast<std::size_t>(c.local_size()));
   m.against(
-      std::to_string(n) + "^2 sum", limit, calls, c, out.data(), [&] { c = a + b; },
+      std::to_string(n) + "^2 sum", limit, {}, calls, c, out.data(), [&] { c = a + b; },
       [&] {
         const float *const x = a.data(), *const y = b.data();
         float* const z = out.data();
@@ -154,10 +161,10 @@ void run_chain(const measured& m, long n) {
   std::vector<float> in(x.data(), x.data() + x.local_size()), out(in.size());
   const long mine = static_cast<long>(in.size());
   m.against(
-      "ten operations", 1.05, 1, y, out.data(), [&] { y = chain(x); },
+      "ten operations", 1.05, passed(2 * n), 1, y, out.data(), [&] { y = chain(x); },
       [&] { by_hand::chain(in.data(), out.data(), mine); });
   m.against(
-      "ten operations in place", 1.05, 1, x, in.data(), [&] { x = chain(x); },
+      "ten operations in place", 1.05, passed(2 * n), 1, x, in.data(), [&] { x = chain(x); },
       [&] { by_hand::chain_in_place(in.data(), mine); });
 }
 
@@ -181,10 +188,12 @@ void run_entropy(const measured& m, long rows, long words) {
   by_hand::entropy hand(m.with.comm, rows, words, s.data(), labels.data());
   std::vector<float> gradient(static_cast<std::size_t>(g.local_size()));
   float value = 0;
-  m.against("cross entropy", 1.1, 1, l, &value, [&] { l = loss(s, labels); }, [&] { value = hand.loss(); });
   m.against(
-      "cross entropy and its gradient", 1.1, 1, g, gradient.data(), [&] { both(s, labels).into(l, g); },
-      [&] { value = hand.loss_and_gradient(gradient.data()); });
+      "cross entropy", 1.1, passed(rows * words), 1, l, &value, [&] { l = loss(s, labels); },
+      [&] { value = hand.loss(); });
+  m.against(
+      "cross entropy and its gradient", 1.1, passed(3 * rows * words), 1, g, gradient.data(),
+      [&] { both(s, labels).into(l, g); }, [&] { value = hand.loss_and_gradient(gradient.data()); });
 }
 
 void measure_all(const measure::task& with) {

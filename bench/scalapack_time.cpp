@@ -121,8 +121,9 @@ struct measured {
 
   std::string where() const { return " on " + std::to_string(with.ranks) + (with.ranks == 1 ? " rank" : " ranks"); }
   template <class F, class G>
-  void compare(const std::string& what, const F& ours, const G& theirs, double limit) const {
-    with.out.factor(what + where(), measure::compare(with.comm, 1, with.seconds, ours, theirs), limit, "ScaLAPACK");
+  void compare(const std::string& what, const F& ours, const G& theirs, double limit, double flops) const {
+    with.out.factor(what + where(), measure::compare(with.comm, 1, with.seconds, ours, theirs), limit,
+                    measure::work::products<double>(flops), "ScaLAPACK");
   }
 
   void products(int n) const {
@@ -145,7 +146,7 @@ struct measured {
     theirs();
     const double size = squares(with.comm, sc);
     expect_near("the product", squares(with.comm, c), size, size);
-    compare("SUMMA of " + std::to_string(n) + "^2", ours, theirs, 0.97);
+    compare("SUMMA of " + std::to_string(n) + "^2", ours, theirs, 0.97, 2.0 * n * n * n);
   }
   void factors(int n) const {
     const auto element = [n](long i, long j) { return definite(i, j, n); };
@@ -165,7 +166,7 @@ struct measured {
     theirs();
     const double size = squares(with.comm, s, true);
     expect_near("the factor", squares(with.comm, l), size, size);
-    compare("Cholesky factor of " + std::to_string(n) + "^2", ours, theirs, 1.2);
+    compare("Cholesky factor of " + std::to_string(n) + "^2", ours, theirs, 1.2, 1.0 / 3 * n * n * n);
   }
   void tall(int m, int n) const {
     Tall a(grid, {m, n});
@@ -192,7 +193,9 @@ struct measured {
     ours();
     theirs();
     expect_near("the basis", squares(with.comm, q), squares(with.comm, s), n);
-    compare("QR factors of " + std::to_string(m) + " x " + std::to_string(n), ours, theirs, 1.2);
+    compare("QR factors of " + std::to_string(m) + " x " + std::to_string(n), ours, theirs, 1.2,
+            // The factor and its first columns: of each 2 m n^2.
+            4.0 * m * n * n);
   }
 };
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What plans say of themselves.
+#include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/plan/explain.hpp>
 
@@ -28,6 +29,20 @@ constexpr cleave::function mlp([](auto x, auto up, auto down) {
 });
 constexpr auto plan = cleave::plan<X(X, Up, Down)>(mlp);
 
+constexpr unsigned line_of_sweeps = __LINE__ + 2;
+constexpr cleave::function sweeps([](auto u, auto times) {
+  return repeat_times(times, u, [](auto v) { return 0.5f * (shift(v, batch, 1) + shift(v, batch, -1)); });
+});
+
+/// With lines of this file, which have two digits, as distances from one; behind an empty line.
+std::string without_lines(std::string text, unsigned from) {
+  for (unsigned distance = 0; distance < 3; ++distance) {
+    const std::string line = ":" + std::to_string(from + distance);
+    for (std::size_t at = text.find(line); at != std::string::npos; at = text.find(line, at))
+      text.replace(at, line.size(), ":+" + std::to_string(distance));
+  }
+  return "\n" + text;
+}
 void expect_has(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
 }
@@ -79,8 +94,34 @@ TEST(Explain, ListsThePassesOverMemory) {
   // A halo of two rows at both ends, and of one column of zeros; a shard of 128 rows.
   constexpr int halo = 4 * 16 * 4 + 2 * 128 * 4, shard = 128 * 16 * 4;
   EXPECT_EQ(of_star.workspace({data = 2, model = 2, batch = 256, embed = 16}), halo);
-  expect_has(text, cleave::detail::grouped(shard + halo) + "  " + cleave::detail::grouped(shard) + "   0");
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+  expect_has(text,
+             "  " + cleave::detail::grouped(shard + halo) + "    " + cleave::detail::grouped(shard) + "      0\n");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
+}
+TEST(Explain, NamesTheArraysOfEveryPassAndAddsUp) {
+  EXPECT_EQ(without_lines(explain_passes(plan, {data = 2, model = 4, batch = 8, embed = 16, hidden = 32}), first_line),
+            R"(
+pass         for                       reads            writes    bytes read  written  moved
+product      dot explain_test.cpp:+0   arg 0, arg 1     dot:+0           768      128      0
+elementwise  relu explain_test.cpp:+0  dot:+0           relu:+0          128      128      0
+product      dot explain_test.cpp:+1   relu:+0, arg 2   dot:+1           640      256      0
+move         dot explain_test.cpp:+1   dot:+1           dot:+1#2         256      256    384
+elementwise  add explain_test.cpp:+1   dot:+1#2, arg 0  result 0         512      256      0
+total        5 passes                                                  2,304    1,024    384
+)");
+}
+TEST(Explain, CountsPassesOfLoopsAndWhatIsReadAroundAShard) {
+  const std::string text = explain_passes(cleave::plan<X(X, int)>(sweeps),
+                                          {data = 2, model = 2, batch = 8, embed = 16});
+  // A shard of 4 rows and a halo of 2, of 64 bytes each; 16 iterations are assumed.
+  EXPECT_EQ(without_lines(text, line_of_sweeps), R"(
+pass         for                             reads                       writes            bytes read  written  moved  times
+elementwise  carry explain_test.cpp:+0       arg 0                       result 0                 256      256      0      1
+exchange     shift explain_test.cpp:+0       result 0                    halo of result 0         128      128     64     16
+elementwise  mul explain_test.cpp:+0         result 0, halo of result 0  mul:+0                   384      256      0     16
+elementwise  loop_yield explain_test.cpp:+0  mul:+0                      result 0                 256      256      0     16
+total        49 passes                                                                         12,544   10,496  1,024
+)");
 }
 TEST(Explain, AnUpdateWritesWhatChangesAlone) {
   static constexpr cleave::dim<"one", 1> one;

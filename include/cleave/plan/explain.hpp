@@ -111,41 +111,127 @@ inline std::string explain(const program_view& p, const sizes& at) {
   return text;
 }
 
-/// The bytes that the busiest device has of what a step reads, every array once: a shard and its halo, or a region,
-/// whatever the number of reads.
-inline std::int64_t bytes_read(const program_view& p, const step& s, const sizes& at) {
-  std::int64_t bytes = 0;
-  indexed_vector<std::size_t> seen;
+namespace detail {
+
+/// The arrays that a step reads, each once: of a region's view the region, of a halo's view the halo and its shard.
+inline indexed_vector<std::uint16_t> arrays_read(const program_view& p, const step& s) {
+  indexed_vector<std::uint16_t> arrays;
+  const auto add = [&](std::uint16_t array) {
+    if (std::find(arrays.begin(), arrays.end(), array) == arrays.end()) arrays.push_back(array);
+  };
   for (std::uint16_t in : s.in) {
-    const std::size_t array = p.buffers[in].form == form::view ? p.buffers[in].of : in;
-    if (std::find(seen.begin(), seen.end(), array) != seen.end()) continue;
-    seen.push_back(array);
-    bytes += largest_elements(p.buffers[array], p.maps, at) * size_of(p.buffers[array].type.element);
+    const buffer& b = p.buffers[in];
+    if (is_around_shard(p, b)) add(p.buffers[b.of].of);
+    add(b.form == form::view ? b.of : in);
   }
-  return bytes;
+  return arrays;
 }
 
-/// A table of every step: what it is, for which operation, the bytes that the busiest device reads and writes in its
-/// memory, and those that it moves. One line is one pass over memory, so that passes too many are seen.
+/// The operation and the line of a step, `dot:12`.
+inline std::string short_origin(const step& s) {
+  return origin_name(s.code, s.gradient) + (s.where.line != 0 ? ":" + std::to_string(s.where.line) : std::string());
+}
+
+/// An array by the place that it has in the call, `arg 0` or `result 1`, or else by the operation and the line of the
+/// step that wrote it last before step `at`: `dot:12`, and `dot:12#2` for the second array that this line has.
+inline std::string array_name(const program_view& p, std::size_t array, std::size_t at) {
+  const buffer& b = p.buffers[array];
+  if (b.form == form::halo) return "halo of " + array_name(p, b.of, at);
+  if (b.form == form::slice) return "slice of " + array_name(p, b.of, at);
+  if (b.role == role::input) return "arg " + std::to_string(b.index);
+  if (b.role == role::output) return "result " + std::to_string(b.index);
+  const std::size_t count = p.steps.size();
+  const auto is_written = [&](std::size_t i) { return writes(p.steps[i]) && p.steps[i].out == array; };
+  // What is carried by a loop may be written behind the step.
+  std::size_t back = 1;
+  while (back <= count && !is_written((at + count - back) % count)) ++back;
+  if (back > count) return "slot " + std::to_string(b.index);
+  const std::size_t writer = (at + count - back) % count;
+  if (b.form == form::region) return "region of " + array_name(p, p.steps[writer].in[0], at);
+  const std::string name = short_origin(p.steps[writer]);
+  indexed_vector<std::uint16_t> others;
+  for (std::size_t i = 0; i < writer; ++i) {
+    const step& s = p.steps[i];
+    const bool is_array = writes(s) && p.buffers[s.out].role == role::workspace && p.buffers[s.out].form == form::shard;
+    if (!is_array || s.out == array || short_origin(s) != name) continue;
+    if (std::find(others.begin(), others.end(), s.out) == others.end()) others.push_back(s.out);
+  }
+  return others.empty() ? name : name + "#" + std::to_string(others.size() + 1);
+}
+
+/// What one pass does in the memory of the busiest device.
+struct pass_bytes {
+  std::int64_t read = 0, written = 0, moved = 0;
+};
+inline pass_bytes bytes_of_pass(const program_view& p, const step& s, const sizes& at) {
+  const auto bytes_of = [&](const buffer& b) { return largest_elements(b, p.maps, at) * size_of(b.type.element); };
+  const buffer& to = p.buffers[s.out];
+  // An update writes what it has.
+  pass_bytes all{0, bytes_of(s.keeps ? p.buffers[s.in[0]] : to), step_bytes(p, s, at)};
+  // What fills a halo reads as much as it writes.
+  if (has_neighbours(to)) all.read = all.written;
+  else
+    for (std::uint16_t array : arrays_read(p, s)) all.read += bytes_of(p.buffers[array]);
+  return all;
+}
+
+/// A table whose columns from `numbers` on are aligned to the right.
+inline std::string table_of_numbers(const indexed_vector<indexed_vector<std::string>>& rows, std::size_t numbers) {
+  indexed_vector<std::size_t> width(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  std::string s;
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::string gap(width[c] - row[c].size(), ' ');
+      s.append(c > 0 ? "  " : "").append(c < numbers ? row[c] + gap : gap + row[c]);
+    }
+    while (s.back() == ' ') s.pop_back();
+    s += '\n';
+  }
+  return s;
+}
+
+} // namespace detail
+
+/// A table of every step, one line each: what it is, for which operation, the arrays that it reads and writes, and the
+/// bytes that the busiest device reads and writes in its memory and moves. An array is read once, whatever the number
+/// of its elements that one result needs. One line is one pass over memory, so that passes too many are seen; of steps
+/// that run a band of rows at a time, which the kernels decide, a part of these bytes stays in the caches, and a copy
+/// into memory that the array already has, or whose names are swapped, is none. The last line has the sums, with the
+/// iterations of loops.
 inline std::string explain_passes(const program_view& p, const sizes& at) {
   constexpr const char* kinds[] = {"elementwise", "reduction", "product", "kernel of yours",
                                    "move",        "exchange",  "look-up", "add rows",
                                    "scan",        "sort"};
-  indexed_vector<indexed_vector<std::string>> rows{{"pass", "for", "reads", "writes", "moves"}};
-  for (const step& s : p.steps) {
+  const bool in_loops = p.loops.size() > 0;
+  indexed_vector<indexed_vector<std::string>> rows{
+      {"pass", "for", "reads", "writes", "bytes read", "written", "moved"}};
+  if (in_loops) rows.front().push_back("times");
+  detail::pass_bytes total;
+  std::int64_t passes = 0;
+  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    const step& s = p.steps[i];
     if (!writes(s)) continue;
-    std::string origin = origin_name(s.code, s.gradient);
+    std::string origin = origin_name(s.code, s.gradient), reads;
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
-    const buffer& to = p.buffers[s.out];
-    // An update writes what it has.
-    const buffer& brought = s.keeps ? p.buffers[s.in[0]] : to;
-    const std::int64_t written = largest_elements(brought, p.maps, at) * size_of(to.type.element);
-    // What fills a halo reads as much as it writes.
-    const std::int64_t read = has_neighbours(to) ? written : bytes_read(p, s, at);
-    rows.push_back({kinds[underlying(s.kind)], origin, detail::grouped(read), detail::grouped(written),
-                    detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at)});
+    for (std::uint16_t array : detail::arrays_read(p, s))
+      reads.append(reads.empty() ? "" : ", ").append(detail::array_name(p, array, i));
+    const detail::pass_bytes bytes = detail::bytes_of_pass(p, s, at);
+    // Its own result is what the next step finds.
+    rows.push_back({kinds[underlying(s.kind)], origin, reads, detail::array_name(p, s.out, i + 1),
+                    detail::grouped(bytes.read), detail::grouped(bytes.written), detail::grouped(bytes.moved)});
+    const std::int64_t times = step_iterations(p, s, at);
+    if (in_loops) rows.back().push_back(detail::grouped(times));
+    passes += times;
+    total.read += times * bytes.read;
+    total.written += times * bytes.written;
+    total.moved += times * bytes.moved;
   }
-  return detail::table(rows);
+  rows.push_back({"total", detail::grouped(passes) + (passes == 1 ? " pass" : " passes"), "", "",
+                  detail::grouped(total.read), detail::grouped(total.written), detail::grouped(total.moved)});
+  if (in_loops) rows.back().push_back("");
+  return detail::table_of_numbers(rows, 4);
 }
 /// The same for a compiled plan, with sizes by name.
 template <class Plan, class Verdict>
