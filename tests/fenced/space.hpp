@@ -87,6 +87,7 @@ class device {
   void fence(const std::string& = "") const { queue::wait(); }
   static void impl_static_fence(const std::string&) { queue::wait(); }
   static void impl_initialize(const Kokkos::InitializationSettings&) {}
+  static bool impl_is_initialized() { return Kokkos::is_initialized(); }
   static void impl_finalize() { queue::wait(); }
   void print_configuration(std::ostream&, bool = false) const {}
   int concurrency() const { return 1; }
@@ -199,6 +200,28 @@ template <class Functor, class... Traits>
 class ParallelFor<Functor, RangePolicy<Traits...>, fenced::device>
     : public ParallelFor<Functor, RangePolicy<Traits...>, Serial> {
   using on_host = ParallelFor<Functor, RangePolicy<Traits...>, Serial>;
+
+ public:
+  using on_host::on_host;
+  void execute() const { fenced::launch<on_host>(*this); }
+};
+
+/// Kokkos' own copies between Views of other memory layouts.
+template <class Functor, class... Traits>
+class ParallelFor<Functor, MDRangePolicy<Traits...>, fenced::device>
+    : public ParallelFor<Functor, MDRangePolicy<Traits...>, Serial> {
+  using on_host = ParallelFor<Functor, MDRangePolicy<Traits...>, Serial>;
+
+ public:
+  using on_host::on_host;
+  void execute() const { fenced::launch<on_host>(*this); }
+};
+
+/// Into a number of the host, for which Kokkos waits.
+template <class Reducer, class... Traits>
+class ParallelReduce<Reducer, RangePolicy<Traits...>, fenced::device>
+    : public ParallelReduce<Reducer, RangePolicy<Traits...>, Serial> {
+  using on_host = ParallelReduce<Reducer, RangePolicy<Traits...>, Serial>;
 
  public:
   using on_host::on_host;

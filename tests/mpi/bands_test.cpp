@@ -38,11 +38,6 @@ void fill(const Tensor& t) {
     return x_at(flat);
   });
 }
-/// This rank's elements.
-template <class Tensor>
-std::vector<float> elements(const Tensor& t) {
-  return std::vector<float>(t.data(), t.data() + t.local_size());
-}
 /// How many bound groups of steps a plan has at these extents.
 template <class Plan>
 std::size_t groups_of(const cleave::grid& g, const Plan& plan, std::initializer_list<cleave::named_size> named) {
@@ -53,13 +48,13 @@ std::size_t groups_of(const cleave::grid& g, const Plan& plan, std::initializer_
 template <class Call, class... Results>
 void expect_same_bits(const cleave::grid& g, const Call& call, const Results&... results) {
   call();
-  const std::vector<std::vector<float>> in_bands{elements(results)...};
+  const std::vector<std::vector<float>> in_bands{support::elements(results)...};
   cleave::checks calls;
   calls.calls = true;
   g.check(calls);
   call();
   g.check({});
-  const std::vector<std::vector<float>> by_steps{elements(results)...};
+  const std::vector<std::vector<float>> by_steps{support::elements(results)...};
   EXPECT_EQ(in_bands, by_steps);
 }
 
@@ -83,7 +78,7 @@ TEST(bands, softmax_and_norm) {
   matrix x(g, {rows, cols}), y(g, {rows, cols});
   fill(x);
   expect_same_bits(g, [&] { y = soft(x); }, y);
-  const std::vector<float> from = elements(x), got = elements(y);
+  const std::vector<float> from = support::elements(x), got = support::elements(y);
   for (std::int64_t i = 0; i < rows_of_a_rank; ++i) {
     double total = 0;
     for (std::int64_t j = 0; j < cols; ++j)
@@ -102,9 +97,9 @@ TEST(bands, in_the_memory_of_an_argument) {
   matrix x(g, {rows, cols}), y(g, {rows, cols});
   fill(x);
   y = soft(x);
-  const std::vector<float> apart = elements(y);
+  const std::vector<float> apart = support::elements(y);
   x = soft(x);
-  EXPECT_EQ(apart, elements(x));
+  EXPECT_EQ(apart, support::elements(x));
 }
 
 TEST(bands, rows_of_several_dims) {
@@ -180,7 +175,7 @@ TEST(bands, stencil_and_its_residual) {
   residual(x).into(y, largest);
   z = x;
   residual(z).into(z, squares);
-  EXPECT_EQ(elements(y), elements(z));
+  EXPECT_EQ(support::elements(y), support::elements(z));
   EXPECT_EQ(largest.item(), squares.item());
 }
 

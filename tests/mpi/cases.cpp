@@ -230,12 +230,13 @@ void trial::fill(const cleave::tensor_state& t, const cleave::layout& where) {
     return wave(flat, which) + (diagonal ? static_cast<double>(t.global[0]) : 0);
   };
   std::int64_t mine = 0;
+  std::vector<unsigned char> shard(static_cast<std::size_t>(t.bytes()));
   support::for_owned(t.global, where, t.grid.here(), t.grid.sizes(), [&](std::int64_t flat) {
     for (std::int64_t k = 0; k < numbers; ++k)
-      set_element(static_cast<unsigned char*>(t.data) + (mine * numbers + k) * size, t.element,
-                  value(flat * numbers + k));
+      set_element(shard.data() + (mine * numbers + k) * size, t.element, value(flat * numbers + k));
     ++mine;
   });
+  cleave::copy_bytes<cleave::memory_space, Kokkos::HostSpace>(t.data, shard.data(), t.bytes());
   cleave::host_array a(t.global);
   a.data = whole(t, where);
   arguments_.push_back(std::move(a));

@@ -135,7 +135,9 @@ TEST(copy, warm_copies_only_send) {
     copy(x, y);
     taken = count();
   }
-  EXPECT_EQ(taken, 0);
+  if (support::heap_is_left_alone) {
+    EXPECT_EQ(taken, 0);
+  }
   EXPECT_EQ(g.state().times_bound(), bound);
   // Other grids at what may be the same address are other grids.
   for (int again = 0; again < 3; ++again) {
@@ -150,8 +152,8 @@ TEST(copy, warm_copies_only_send) {
 TEST(copy, memory_that_overlaps) {
   const int n = support::ranks();
   const grid g(square, MPI_COMM_WORLD, {n, 1});
-  const Kokkos::View<double*> memory("memory", static_cast<std::size_t>(6 * n));
-  using flat = Kokkos::View<double*, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  const Kokkos::View<double*, cleave::memory_space> memory("memory", static_cast<std::size_t>(6 * n));
+  using flat = Kokkos::View<double*, cleave::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   // Both begin in the same memory, one shard later on every device.
   const tensor<double, square(row / a)> x(g, {5 * n}, flat(memory.data(), 5)),
       y(g, {5 * n}, flat(memory.data() + 1, 5));

@@ -64,24 +64,28 @@ TEST(executor, product_all_reduce_map) {
     s.dims[2] = nk;
     const range mine = held(nk, axis_list(0), g.here(), g.sizes());
     const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
-    std::vector<float> a(at(ni * mine.size())), b(at(mine.size() * nj)), y(at(ni * nj), -1);
+    std::vector<float> a(at(ni * mine.size())), b(at(mine.size() * nj));
     for (std::int64_t i = 0; i < ni; ++i)
       for (std::int64_t k = 0; k < mine.size(); ++k)
         a[at(i * mine.size() + k)] = static_cast<float>(i + k + mine.begin);
     for (std::int64_t k = 0; k < mine.size(); ++k)
       for (std::int64_t j = 0; j < nj; ++j) b[at(k * nj + j)] = static_cast<float>(k + mine.begin - 2 * j);
-    const void* in[] = {a.data(), b.data()};
-    void* out[] = {y.data()};
+    const support::on_device<float> left(a), right(b), result(std::vector<float>(at(ni * nj), -1));
+    const void* in[] = {left.data(), right.data()};
+    void* out[] = {result.data()};
     auto& run = executor_for<plan<product>>(g.state(), s);
     run.run(in, out);
     support::reset_charges();
     const std::int64_t before = support::allocations();
     run.run(in, out);
     const std::int64_t allocated = support::allocations() - before;
-    EXPECT_EQ(allocated, 0);
+    if (support::heap_is_left_alone) {
+      EXPECT_EQ(allocated, 0);
+    }
     EXPECT_EQ(support::charged_calls(), support::ranks() > 1 && ni * nj > 0 ? 1 : 0);
     EXPECT_EQ(support::charged_bytes(), 2 * (support::ranks() - 1) * ni * nj * 4 / support::ranks());
     int wrong = 0;
+    const auto y = result.read();
     for (std::int64_t i = 0; i < ni; ++i)
       for (std::int64_t j = 0; j < nj; ++j) {
         std::int64_t sum = 0;
@@ -159,36 +163,39 @@ TEST(executor, results_over_arguments) {
   s.dims[0] = 3;
   s.dims[1] = 3;
 
-  std::vector<float> x{1, 2, 3}, other(3, 0);
+  using memory = support::on_device<float>;
+  const memory x({1, 2, 3}), other({0, 0, 0});
   const void* in[] = {x.data()};
   void* over_first[] = {x.data(), other.data()};
   auto& two = executor_for<plan<two_results>>(g.state(), s);
   two.run(in, over_first);
-  EXPECT_EQ(x, (std::vector<float>{2, 4, 6}));
-  EXPECT_EQ(other, (std::vector<float>{2, 3, 4}));
+  EXPECT_EQ(x.read(), (std::vector<float>{2, 4, 6}));
+  EXPECT_EQ(other.read(), (std::vector<float>{2, 3, 4}));
   const std::int64_t before = support::allocations();
   two.run(in, over_first);
   const std::int64_t allocated = support::allocations() - before;
-  EXPECT_EQ(allocated, 0);
-  EXPECT_EQ(x, (std::vector<float>{4, 8, 12}));
-  EXPECT_EQ(other, (std::vector<float>{3, 5, 7}));
+  if (support::heap_is_left_alone) {
+    EXPECT_EQ(allocated, 0);
+  }
+  EXPECT_EQ(x.read(), (std::vector<float>{4, 8, 12}));
+  EXPECT_EQ(other.read(), (std::vector<float>{3, 5, 7}));
 
-  std::vector<float> m{1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const memory m({1, 2, 3, 4, 5, 6, 7, 8, 9});
   const void* from[] = {m.data()};
   void* to[] = {m.data()};
   executor_for<plan<turned>>(g.state(), s).run(from, to);
-  EXPECT_EQ(m, (std::vector<float>{1, 4, 7, 2, 5, 8, 3, 6, 9}));
+  EXPECT_EQ(m.read(), (std::vector<float>{1, 4, 7, 2, 5, 8, 3, 6, 9}));
 
   // In place where that is safe; beside it where the memory only overlaps.
-  std::vector<float> line{1, 2, 3, 4};
+  const memory line({1, 2, 3, 4});
   const void* head[] = {line.data()};
   void* same[] = {line.data()};
   void* shifted[] = {line.data() + 1};
   auto& twice = executor_for<plan<doubled>>(g.state(), s);
   twice.run(head, same);
-  EXPECT_EQ(line, (std::vector<float>{2, 4, 6, 4}));
+  EXPECT_EQ(line.read(), (std::vector<float>{2, 4, 6, 4}));
   twice.run(head, shifted);
-  EXPECT_EQ(line, (std::vector<float>{2, 4, 8, 12}));
+  EXPECT_EQ(line.read(), (std::vector<float>{2, 4, 8, 12}));
 }
 
 /// After a failure of MPI the grid refuses to go on.
@@ -197,12 +204,12 @@ TEST(executor, broken_grid) {
   sizes s;
   s.axes = g.sizes();
   s.dims[0] = 1;
-  float x = 1, y = 0;
-  const void* in[] = {&x};
-  void* out[] = {&y};
+  const support::on_device<float> x({1}), y({0});
+  const void* in[] = {x.data()};
+  void* out[] = {y.data()};
   auto& run = executor_for<plan<doubled>>(g.state(), s);
   run.run(in, out);
-  EXPECT_EQ(y, 2);
+  EXPECT_EQ(y.read()[0], 2);
   g.state().set_broken();
   EXPECT_THROW(run.run(in, out), mpi_error);
 }

@@ -33,7 +33,10 @@ void check(bool columns_apart, F&& f) {
           std::vector<T> a(at((a_turned ? k : m) * lda)), b(at((b_turned ? n : k) * ldb)), c(at(m * ldc), T(7));
           for (std::size_t i = 0; i < a.size(); ++i) a[i] = T(static_cast<float>(i * 7 % 11) - 5);
           for (std::size_t i = 0; i < b.size(); ++i) b[i] = T(static_cast<float>(i * 5 % 13) - 6);
-          f(m, n, k, matrix_ref{a.data(), lda, a_turned}, matrix_ref{b.data(), ldb, b_turned}, c.data(), ldc);
+          const support::on_device<T> left(a), right(b), result(c);
+          f(m, n, k, matrix_ref{left.data(), lda, a_turned}, matrix_ref{right.data(), ldb, b_turned}, result.data(),
+            ldc);
+          c = result.read();
           int wrong = 0;
           for (std::int64_t i = 0; i < m; ++i) {
             for (std::int64_t j = 0; j < n; ++j) {

@@ -121,7 +121,10 @@ TEST(indexed_products, with_a_vector) {
     check(right, g, slots, x, y, 1);
     check(left, g, slots, x, y, 1);
     if (slots == 1) continue;
-    EXPECT_EQ(groups_of(g, cleave::plan<results(values_type, columns_type, vector)>(right), slots), 1u) << slots;
+    // On a device the rows are stored first.
+    EXPECT_EQ(groups_of(g, cleave::plan<results(values_type, columns_type, vector)>(right), slots),
+              cleave::on_host ? 1u : 0u)
+        << slots;
   }
 }
 

@@ -90,20 +90,23 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
     with_element(b.type.element,
                  [&](auto zero) { in[b.index] = bytes_of<decltype(zero)>(b, s, g.state(), inputs[b.index]); });
   }
+  std::vector<support::on_device<unsigned char>> kept;
+  for (const auto& bytes : in) kept.emplace_back(bytes);
   std::vector<const void*> from;
-  for (const auto& bytes : in) from.push_back(bytes.data());
-  std::vector<unsigned char> result(indices_of(*out, s, g.state()).size() *
-                                        static_cast<std::size_t>(size_of(out->type.element)),
-                                    0x55);
+  for (const auto& bytes : kept) from.push_back(bytes.data());
+  const std::vector<unsigned char> nothing(indices_of(*out, s, g.state()).size() *
+                                               static_cast<std::size_t>(size_of(out->type.element)),
+                                           0x55);
+  const support::on_device<unsigned char> result(nothing);
   void* to = result.data();
   executor_for<Plan>(g.state(), s).run(from.data(), &to);
-  expect_equal(result, *out, s, g.state(), want, tolerance, "host form");
+  expect_equal(result.read(), *out, s, g.state(), want, tolerance, "form of the executor");
 
   static constexpr const step& one = Plan::frozen.steps[0];
   if constexpr (one.kind == step_kind::map || one.kind == step_kind::fold) {
     using kernel = typename detail::expression_of<Plan, 0>::type;
     bound_program p(g.state(), s, runnable_of<Plan>);
-    std::fill(result.begin(), result.end(), static_cast<unsigned char>(0x55));
+    result.write(nothing);
     p.start(from.data(), &to);
     run_state& r = p.state();
     const operand_addresses operands(r, one);
@@ -112,7 +115,7 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
     if constexpr (one.kind == step_kind::map) map_flat<kernel>(loops, operands.from, to);
     else
       fold_flat<kernel, one.combine, detail::folds_inner(Plan::frozen, 0)>(loops, operands.from, to, r.scratch.memory);
-    expect_equal(result, *out, s, g.state(), want, tolerance, "form for devices");
+    expect_equal(result.read(), *out, s, g.state(), want, tolerance, "form for devices");
   }
 }
 
@@ -305,9 +308,10 @@ void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c
     for (int d = 0; d < b.rank; ++d) v += i[b[d]] * (b[d] + 2);
     return static_cast<double>(v % 7 - 3);
   };
-  const auto in_a = bytes_of<T>(p.buffers[0], s, g.state(), left),
-             in_b = bytes_of<T>(p.buffers[1], s, g.state(), right);
-  std::vector<unsigned char> out(indices_of(p.buffers[2], s, g.state()).size() * sizeof(T), 0x55);
+  using memory = support::on_device<unsigned char>;
+  const memory in_a(bytes_of<T>(p.buffers[0], s, g.state(), left)),
+      in_b(bytes_of<T>(p.buffers[1], s, g.state(), right)),
+      out(std::vector<unsigned char>(indices_of(p.buffers[2], s, g.state()).size() * sizeof(T), 0x55));
   const void* from[] = {in_a.data(), in_b.data()};
   void* to[] = {out.data()};
   const std::uint16_t form_of[] = {0};
@@ -336,7 +340,7 @@ void check_gemm(const tensor_type& a, const tensor_type& b, const tensor_type& c
       what += " " + std::to_string(x.type[i]) + ":" + std::to_string(extent[x.type[i]]);
     what += " ]";
   }
-  expect_equal(out, p.buffers[2], s, g.state(), want, 0, what.c_str());
+  expect_equal(out.read(), p.buffers[2], s, g.state(), want, 0, what.c_str());
 }
 
 /// All permutations of a type's dims.

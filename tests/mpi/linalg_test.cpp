@@ -122,21 +122,26 @@ TEST(linalg, what_is_not_positive_definite_is_not_a_number) {
 // The kernel for GPUs, which nothing on the host calls.
 TEST(linalg, factors_in_teams) {
   const std::int64_t n = 19, matrices = 3;
-  Kokkos::View<double*, Kokkos::LayoutRight, cleave::memory_space> one("one",
-                                                                       static_cast<std::size_t>(matrices * n * n)),
-      two("two", one.size());
+  using memory = Kokkos::View<double*, Kokkos::LayoutRight, cleave::memory_space>;
+  const memory shared("shared", static_cast<std::size_t>(matrices * n * n));
+  const auto one = support::read(shared), two = support::read(shared);
   for (std::int64_t b = 0; b < matrices; ++b)
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j <= i; ++j)
         one((b * n + i) * n + j) = two((b * n + i) * n + j) = b == 1 && i == 7 && j == 7 ? -1 : definite(b, i, j, n);
+  support::write(shared, one);
   cleave::linalg::square_matrices m{n, n, 1, {}};
   m.batch.add(matrices, n * n, 0);
   Kokkos::parallel_for("teams", Kokkos::TeamPolicy<cleave::execution_space>(static_cast<int>(matrices), 1),
-                       cleave::linalg::factor_in_teams<double>{m, one});
-  Kokkos::fence();
-  for (std::int64_t b = 0; b < matrices; ++b) cleave::linalg::factor_each<double>{m, two}(b);
+                       cleave::linalg::factor_in_teams<double>{m, shared});
+  const auto teams = support::read(shared);
+  for (std::int64_t b = 0; b < matrices; ++b) {
+    double* const l = two.data() + b * n * n;
+    if (!cleave::linalg::factor_plainly(n, l, m.row_step, m.column_step))
+      cleave::linalg::not_a_number_below(n, l, m.row_step, m.column_step);
+  }
   for (std::size_t e = 0; e < one.size(); ++e)
-    EXPECT_TRUE(std::isnan(two(e)) ? std::isnan(one(e)) : std::abs(one(e) - two(e)) < 1e-14) << e;
+    EXPECT_TRUE(std::isnan(two(e)) ? std::isnan(teams(e)) : std::abs(teams(e) - two(e)) < 1e-14) << e;
 }
 
 TEST(linalg, warm_calls_take_nothing_from_the_heap) {
@@ -154,7 +159,9 @@ TEST(linalg, warm_calls_take_nothing_from_the_heap) {
       for (int i = 0; i < 2; ++i) x = f(a, b);
       const std::int64_t before = support::allocations();
       x = f(a, b);
-      EXPECT_EQ(support::allocations(), before);
+      if (support::heap_is_left_alone) {
+        EXPECT_EQ(support::allocations(), before);
+      }
     }
 }
 

@@ -66,6 +66,11 @@ struct solve {
   }
 };
 
+struct doubled {
+  const double* from;
+  double* to;
+  CLEAVE_FUNCTION void operator()(std::int64_t i) const { to[i] = 2 * from[i]; }
+};
 /// Asks for a number for each index of the whole rows and each device, and counts what it was given.
 struct asks_here {
   static constexpr std::string_view name = "asks_here";
@@ -78,11 +83,9 @@ struct asks_here {
                   const cleave::shard& out) const {
     const auto scratch = here.workspace<double>();
     EXPECT_EQ(std::ssize(scratch), in[0].global[0] * here.size(data) + out.local[1]);
-    for (std::size_t i = 0; i < scratch.size(); ++i) scratch(i) = 1;
-    const auto from = in[0].view<const double**>();
-    const auto to = out.view<double**>();
-    for (std::size_t i = 0; i < from.extent(0); ++i)
-      for (std::size_t j = 0; j < from.extent(1); ++j) to(i, j) = 2 * from(i, j);
+    Kokkos::deep_copy(scratch, 1.0);
+    const double* const from = in[0].view<const double**>().data();
+    cleave::launch("doubled", in[0].local.elements(), doubled{from, out.view<double**>().data()});
   }
 };
 

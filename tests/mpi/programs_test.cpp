@@ -222,9 +222,8 @@ TEST(programs, replicas_are_the_same_bits) {
     a.fill_by([](const auto& at) { return static_cast<float>(wave(at, 1.0)); });
     b.fill_by([](const auto& at) { return static_cast<float>(wave(at, 3.0)); });
     y = tanh(dot(a, b, embed));
-    std::vector<float> mine(static_cast<std::size_t>(y.local_size())), first;
-    std::copy(y.data(), y.data() + y.local_size(), mine.begin());
-    first = mine;
+    const std::vector<float> mine = support::elements(y);
+    std::vector<float> first = mine;
     MPI_Bcast(first.data(), static_cast<int>(first.size()), MPI_FLOAT, 0, MPI_COMM_WORLD);
     EXPECT_TRUE(std::equal(mine.begin(), mine.end(), first.begin()));
   }

@@ -29,6 +29,8 @@ using Rows = f64<mesh(row / data, col)>;
 using Columns = f64<mesh(row, col / data)>;
 using Turned = f64<mesh(col, row / data)>;
 using Square = f64<mesh(row, col)>;
+using flat_view =
+    Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
 std::vector<cleave::grid> grids() { return support::grids(mesh); }
 template <class At>
@@ -122,7 +124,7 @@ TEST(semantics, wrapped_views_get_the_values) {
                                                                                  static_cast<std::size_t>(local[0]),
                                                                                  static_cast<std::size_t>(local[1]));
     Rows wrapped(g, {6, 4}, view);
-    const auto first = [&] { return view.extent(0) == 0 ? -1.0 : view(0, 0); };
+    const auto first = [&] { return view.extent(0) == 0 ? -1.0 : support::read(view)(0, 0); };
     const double empty = view.extent(0) == 0 ? -1.0 : 0.0;
     wrapped = x;
     EXPECT_EQ(first(), empty + (empty == 0 ? 3 : 0));
@@ -164,7 +166,8 @@ TEST(semantics, shards_are_right_ordered_as_written) {
     f64<mesh(deep, row / data, col / model)> x(g, {3, 5, 7});
     x.fill_by([](const auto& at) { return static_cast<double>(100 * at[0] + 10 * at[1] + at[2]); });
     const auto extents = x.local_extents(), first = x.offset();
-    const double* next = x.data();
+    const std::vector<double> shard = support::elements(x);
+    auto next = shard.begin();
     int wrong = 0;
     for (std::int64_t i = 0; i < extents[0]; ++i)
       for (std::int64_t j = 0; j < extents[1]; ++j)
@@ -208,9 +211,7 @@ TEST(semantics, results_may_be_arguments) {
     });
     // A product into one of its operands.
     restart();
-    f64<mesh(row / data, deep)> c(g, {n, n},
-                                  Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
-                                      x.data(), x.view().extent(0), x.view().extent(1)));
+    f64<mesh(row / data, deep)> c(g, {n, n}, flat_view(x.data(), x.view().extent(0), x.view().extent(1)));
     c = mixed(x, y);
     expect(c, "a product over its operand", [&](auto i, auto j) {
       double total = 0;
@@ -221,14 +222,13 @@ TEST(semantics, results_may_be_arguments) {
 }
 
 TEST(semantics, wrapped_memory_may_overlap) {
-  using flat_view = Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   for (const cleave::grid& g : grids()) {
     const std::int64_t n = 12;
     const Rows shape(g, {n, n});
     const Turned turned_shape(g, {n, n});
     const Columns other_shape(g, {n, n});
     const auto size = static_cast<std::size_t>(n * n);
-    const Kokkos::View<double*> memory("memory", size + 5);
+    const Kokkos::View<double*, cleave::memory_space> memory("memory", size + 5);
     const auto wrap = [&](const auto& like, std::size_t at) {
       return std::remove_cvref_t<decltype(like)>(g, {n, n},
                                                  flat_view(memory.data() + at, like.view().extent(0),
@@ -276,12 +276,10 @@ TEST(semantics, runs_repeat_bit_by_bit) {
 /// Whether the shards of all ranks are the same bits.
 template <class T>
 bool replicas_agree(const T& x) {
-  const auto bytes = static_cast<int>(x.local_size() * static_cast<std::int64_t>(sizeof(typename T::element_type)));
-  std::vector<char> mine(static_cast<std::size_t>(bytes)), first;
-  std::memcpy(mine.data(), x.data(), mine.size());
-  first = mine;
-  MPI_Bcast(first.data(), bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
-  return support::over_ranks(first == mine ? 0 : 1) == 0;
+  const auto mine = support::elements(x);
+  auto first = mine;
+  MPI_Bcast(first.data(), static_cast<int>(mine.size() * sizeof(mine[0])), MPI_BYTE, 0, MPI_COMM_WORLD);
+  return support::over_ranks(same_bits(first, mine) ? 0 : 1) == 0;
 }
 
 TEST(semantics, replicas_are_the_same_bits) {
@@ -375,8 +373,9 @@ TEST(semantics, static_objects_outlive_mpi_and_kokkos) {
   static Rows x(g, {8, 8});
   static Square y(g, {8, 8});
   static const Rows wrapped(g, {8, 8},
-                            Kokkos::View<double**, Kokkos::LayoutRight>("mine", x.view().extent(0),
-                                                                        x.view().extent(1)));
+                            Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space>("mine",
+                                                                                              x.view().extent(0),
+                                                                                              x.view().extent(1)));
   static cleave::grid part(mesh, MPI_COMM_WORLD, {1, 1}, cleave::on_ranks{support::ranks() - 1, 1});
   static Rows z(part, {8, 8});
   x.fill(1);

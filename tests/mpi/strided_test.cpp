@@ -30,8 +30,8 @@ using columns = cleave::tensor<double, mesh(deep, col / model)>;
 using line = cleave::tensor<double, mesh(row / data)>;
 
 constexpr double untouched = -77;
-using memory_2d = Kokkos::View<double**, Kokkos::LayoutRight>;
-using strided_2d = Kokkos::View<double**, Kokkos::LayoutStride>;
+using memory_2d = Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space>;
+using strided_2d = Kokkos::View<double**, Kokkos::LayoutStride, cleave::memory_space>;
 
 double wave(std::int64_t i, std::int64_t j) {
   return std::sin(0.3 + 0.7 * static_cast<double>(i) + 1.9 * static_cast<double>(j));
@@ -57,16 +57,19 @@ struct ghosted {
     Kokkos::deep_copy(all, untouched);
     shard = Tensor(g, extents, strided_2d(interior()));
   }
-  auto interior() const {
-    return Kokkos::subview(all, std::pair(ghosts[0], ghosts[0] + extent[0]),
+  template <class View>
+  auto interior(const View& of) const {
+    return Kokkos::subview(of, std::pair(ghosts[0], ghosts[0] + extent[0]),
                            std::pair(ghosts[1], ghosts[1] + extent[1]));
   }
+  auto interior() const { return interior(all); }
   int ghosts_written() const {
     int written = 0;
+    const auto elements = support::read(all);
     for (std::size_t i = 0; i < all.extent(0); ++i)
       for (std::size_t j = 0; j < all.extent(1); ++j) {
         const bool inside = i >= ghosts[0] && i < ghosts[0] + extent[0] && j >= ghosts[1] && j < ghosts[1] + extent[1];
-        written += !inside && all(i, j) != untouched ? 1 : 0;
+        written += !inside && elements(i, j) != untouched ? 1 : 0;
       }
     return written;
   }
@@ -92,8 +95,12 @@ TEST(strided, values_go_in_and_out) {
       field same(g, {n, 9});
       fill(same);
       EXPECT_TRUE(same_bits(u.shard, same));
+      const auto all = support::read(u.all), plain = support::read(same.view());
       for (std::size_t i = 0; i < u.extent[0]; ++i)
-        for (std::size_t j = 0; j < u.extent[1]; ++j) EXPECT_EQ(u.interior()(i, j), u.shard.strided_view()(i, j));
+        for (std::size_t j = 0; j < u.extent[1]; ++j) {
+          EXPECT_EQ(u.interior(all)(i, j), plain(i, j));
+          EXPECT_EQ(&u.interior()(i, j), &u.shard.strided_view()(i, j));
+        }
       field copy = u.shard;
       EXPECT_TRUE(same_bits(copy, same));
       copy.fill(4);
@@ -120,8 +127,10 @@ TEST(strided, stencils_use_the_view_itself) {
     field a(g, {21, 17}), b(g, {21, 17});
     fill(a);
     fill(b);
+    const auto all = support::read(u.all), plain = support::read(a.view());
     for (std::size_t i = 0; i < u.extent[0]; ++i)
-      for (std::size_t j = 0; j < u.extent[1]; ++j) u.interior()(i, j) = a.view()(i, j);
+      for (std::size_t j = 0; j < u.extent[1]; ++j) u.interior(all)(i, j) = plain(i, j);
+    support::write(u.all, all);
     for (int step = 0; step < 3; ++step) {
       sweep(u.shard).into(v.shard);
       sweep(v.shard).into(u.shard);
@@ -226,7 +235,11 @@ TEST(strided, checked_mode_sees_the_values) {
   u.shard = sweep(u.shard);
   a = sweep(a);
   EXPECT_TRUE(same_bits(u.shard, a));
-  if (u.shard.local_size() > 0) u.interior()(0, 0) = std::nan("");
+  if (u.shard.local_size() > 0) {
+    const auto elements = support::read(u.all);
+    u.interior(elements)(0, 0) = std::nan("");
+    support::write(u.all, elements);
+  }
   EXPECT_THROW(u.shard = sweep(u.shard), cleave::nan_error);
 }
 
@@ -236,22 +249,25 @@ TEST(strided, any_layout_of_a_view) {
     fill(a);
     const auto local = a.local_extents();
     const auto m = static_cast<std::size_t>(local[0]), n = static_cast<std::size_t>(local[1]);
-    const Kokkos::View<double**, Kokkos::LayoutLeft> mine("left", m, n);
+    const Kokkos::View<double**, Kokkos::LayoutLeft, cleave::memory_space> mine("left", m, n);
     field u(g, {9, 15}, mine);
     EXPECT_EQ(u.data(), mine.data());
     fill(u);
+    const auto left = support::read(mine);
+    const auto plain = support::read(a.view());
     for (std::size_t i = 0; i < m; ++i)
-      for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(mine(i, j), a.view()(i, j));
+      for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(left(i, j), plain(i, j));
     u = sweep(u);
     b = sweep(a);
     EXPECT_TRUE(same_bits(u, b));
     // Every other element of a larger View.
-    const Kokkos::View<double***, Kokkos::LayoutRight> pairs("pairs", m, n, 2);
+    const Kokkos::View<double***, Kokkos::LayoutRight, cleave::memory_space> pairs("pairs", m, n, 2);
     field v(g, {9, 15}, Kokkos::subview(pairs, Kokkos::ALL, Kokkos::ALL, 1));
     v = sweep(a);
     EXPECT_TRUE(same_bits(v, b));
+    const auto others = support::read(pairs);
     for (std::size_t i = 0; i < m; ++i)
-      for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(pairs(i, j, 0), 0);
+      for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(others(i, j, 0), 0);
   }
 }
 
@@ -269,7 +285,7 @@ TEST(strided, constants_and_spans) {
   for (const cleave::grid& g : support::grids(mesh)) {
     const ghosted<field> u(g, {9, 15});
     fill(u.shard);
-    const Kokkos::View<const double**, Kokkos::LayoutStride> constants = strided_2d(u.interior());
+    const Kokkos::View<const double**, Kokkos::LayoutStride, cleave::memory_space> constants = strided_2d(u.interior());
     field c(g, {9, 15}, constants), a(g, {9, 15}), b(g, {9, 15});
     EXPECT_EQ(c.data(), u.interior().data());
     fill(a);
@@ -280,7 +296,7 @@ TEST(strided, constants_and_spans) {
     EXPECT_THROW(c.fill(1), cleave::view_error);
     EXPECT_THROW(c = a, cleave::view_error);
     EXPECT_THROW(cleave::copy(a, c), cleave::view_error);
-    std::vector<double> memory(u.extent[0] * (u.extent[1] + 4) + 1);
+    const support::on_device<double> memory(std::vector<double>(u.extent[0] * (u.extent[1] + 4) + 1));
     field m(g, {9, 15}, span_2d{memory.data(), u.extent[0], u.extent[1], u.extent[1] + 4});
     m = sweep(c);
     EXPECT_TRUE(same_bits(m, a));

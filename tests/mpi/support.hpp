@@ -46,6 +46,9 @@ class only_mpi {
 
 /// Allocations by operator new in this process so far.
 std::int64_t allocations();
+/// Whether warm calls take nothing from the heap. Where kernels run on a device, Kokkos takes the names of its copies
+/// and fences from it.
+inline constexpr bool heap_is_left_alone = cleave::on_host;
 
 /// While one lives, what its thread takes from the heap is counted, by operator new or malloc or any of its kin, except
 /// inside of MPI and of BLAS. See heap.cpp.
@@ -186,10 +189,12 @@ inline cleave::owned<cleave::comm::bound_move> make_move(cleave::grid_state& gri
 template <class T>
 class on_device {
  public:
-  explicit on_device(const std::vector<T>& x) : size_(x.size()), memory_(cleave::allocate(bytes())) {
+  explicit on_device(const std::vector<T>& x) : size_(x.size()), memory_(cleave::allocate(bytes())) { write(x); }
+  T* data() const { return static_cast<T*>(memory_.get()); }
+  /// As many numbers, copied there.
+  void write(const std::vector<T>& x) const {
     cleave::copy_bytes<cleave::memory_space, Kokkos::HostSpace>(data(), x.data(), bytes());
   }
-  T* data() const { return static_cast<T*>(memory_.get()); }
   /// Copied back.
   std::vector<T> read() const {
     std::vector<T> x(size_);
@@ -203,6 +208,31 @@ class on_device {
   std::size_t size_;
   std::shared_ptr<void> memory_;
 };
+
+/// The elements of this rank's shard of a tensor, in memory of the host.
+template <class Tensor>
+auto elements(const Tensor& t) {
+  std::vector<typename Tensor::element_type> copy(static_cast<std::size_t>(t.local_size()));
+  const auto bytes = cleave::bytes_of<typename Tensor::element_type>(t.local_size());
+  cleave::copy_bytes<Kokkos::HostSpace, cleave::memory_space>(copy.data(), t.data(), bytes);
+  return copy;
+}
+
+/// What a View of the memory of shards holds, in a View of the host. The View has no gaps between its elements.
+template <class View>
+auto read(const View& view) {
+  Kokkos::View<typename View::non_const_data_type, typename View::array_layout, Kokkos::HostSpace> copy("copy",
+                                                                                                        view.layout());
+  const auto bytes = cleave::bytes_of<typename View::value_type>(static_cast<std::int64_t>(view.size()));
+  cleave::copy_bytes<Kokkos::HostSpace, cleave::memory_space>(copy.data(), view.data(), bytes);
+  return copy;
+}
+/// The reverse.
+template <class View, class Copy>
+void write(const View& view, const Copy& copy) {
+  const auto bytes = cleave::bytes_of<typename View::value_type>(static_cast<std::int64_t>(view.size()));
+  cleave::copy_bytes<cleave::memory_space, Kokkos::HostSpace>(view.data(), copy.data(), bytes);
+}
 
 /// Scratch memory of a move or an exchange.
 class scratch_memory {

@@ -22,7 +22,7 @@ constexpr auto bicgstab_step(const Loop& loop, const A& a, const M& m, const val
   const auto half = [&] {
     const called_at user(loop.b);
     const value alpha = quotient(old.rho, inner(shadow, v));
-    return std::array<value, 2>{alpha, old.r - alpha * v};
+    return two_values{alpha, old.r - alpha * v};
   }();
   const auto& [alpha, s] = half;
   const value z = loop.applied(m, s);

@@ -29,14 +29,14 @@ constexpr auto chebyshev_step(const Loop& loop, const A& a, const M& m, const va
   const value q = loop.applied(a, s.d);
   const auto moved = [&] {
     const called_at user(loop.b);
-    return std::array<value, 2>{s.x + s.d, s.r - q};
+    return two_values{s.x + s.d, s.r - q};
   }();
-  const value z = loop.applied(m, moved[1]);
+  const value z = loop.applied(m, moved.second);
   const called_at user(loop.b);
-  const value residual = norm(moved[1]);
+  const value residual = norm(moved.second);
   const value weight = 1 / (2 * centre - s.rho * radius);
   const value rho = weight * radius;
-  return chebyshev_state<Loop>{moved[0], moved[1], rho * s.rho * s.d + 2 * weight * z, rho,
+  return chebyshev_state<Loop>{moved.first, moved.second, rho * s.rho * s.d + 2 * weight * z, rho,
                                loop.next(s.loop, residual, loop.finite(residual))};
 }
 
@@ -51,17 +51,17 @@ constexpr auto chebyshev_of(const A& a, operand b, const spectrum& between, cons
   const auto bounds = [&] {
     const called_at user(b);
     const value low = loop.given(between.lowest), high = loop.given(between.highest);
-    return std::array<value, 2>{(high + low) / 2, (high - low) / 2};
+    return two_values{(high + low) / 2, (high - low) / 2};
   }();
   const value x = loop.start();
   const value r = loop.starts() ? loop.residual_of(loop.applied(a, x)) : b.from;
   const value z = loop.applied(m, r);
   const state first = [&] {
     const called_at user(b);
-    return state{x, r, z / bounds[0], bounds[1] / bounds[0], loop.first(norm(r))};
+    return state{x, r, z / bounds.first, bounds.second / bounds.first, loop.first(norm(r))};
   }();
   const state last = repeat_until(
-      first, [&](const state& s) { return chebyshev_step(loop, a, m, bounds[0], bounds[1], s); },
+      first, [&](const state& s) { return chebyshev_step(loop, a, m, bounds.first, bounds.second, s); },
       [&](const state& s) { return loop.stops(s.loop); }, loop.most(first.loop));
   return loop.outcome(last.x, last.loop);
 }

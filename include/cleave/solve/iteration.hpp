@@ -74,6 +74,10 @@ constexpr bool is_floating_vector(const operand& b, std::string_view method) {
   return b.from.in->fail(fault::not_floating, method, b.where).ok();
 }
 
+/// What a lambda returns: nvcc cannot write the type of `std::array<value, 2>{a, b}` there for g++.
+struct two_values {
+  value first, second;
+};
 constexpr value inner(const value& a, const value& b) { return sum(a * b); }
 constexpr value norm(const value& a) { return sqrt(sum(a * a)); }
 /// x / y, and 0 where y is 0: the step of a direction that is finished.

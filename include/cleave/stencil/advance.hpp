@@ -36,7 +36,8 @@ class stepper {
     constexpr std::size_t count = sizeof...(Fields);
     if constexpr (Steps == 1) return f(given...);
     else {
-      std::array<level<rank>, count> before{}, after{};
+      // No std::array: of its elements nvcc destroys the first alone in constant evaluation.
+      indexed_vector<level<rank>> before(count), after(count);
       std::array<bool, count> moves{};
       const auto step_at = [&](const offsets<rank>& o, bool first) {
         return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -58,7 +59,7 @@ class stepper {
           for (std::size_t i = 0; i < made.size() && i < count; ++i) after[i].at[after[i].place(o)] = made[i];
         });
         for (std::size_t i = 0; i < count; ++i) moves[i] = i < results;
-        std::swap(before, after);
+        before.swap(after);
       }
       return step_at(offsets<rank>{}, false);
     }
