@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: assignment_to_other_dims dim=embed construct_from_other_dims.cpp:@here
+// expect: "have different dims" assignment_to_other_dims dim=embed construct_from_other_dims.cpp:@here
 // needs: runtime
 // mend: Give the tensor the dims of the statement.
 #include "names.hpp"
