@@ -63,12 +63,18 @@ struct names {
   }
 };
 
+/// The types in a layout, and in the columns divided by its axis. nvcc cannot write the type that `decltype` gives of a
+/// template argument, but what is deduced from the arguments of that type.
 template <class Sharding, class Columns>
 struct names_of;
 template <class Mesh, class Unreduced, class Rows, class Axis, class Columns>
-struct names_of<sharding<Mesh, Unreduced, sharded_dim<Rows, Axis>>, Columns> {
+struct names_of<sharding<Mesh, Unreduced, sharded_dim<Rows, Axis>>, sharded_dim<Columns, Axis>> {
   using type = names<Mesh, Rows, Axis, Columns>;
 };
+template <class Mesh, class Unreduced, class Rows, class Axis>
+constexpr Axis axis_of(sharding<Mesh, Unreduced, sharded_dim<Rows, Axis>>) {
+  return {};
+}
 
 /// The steps of a product, recorded.
 template <class T, class Names>
@@ -175,19 +181,26 @@ struct matrix {
   }
 };
 
+namespace detail {
+template <class T, auto Rows, auto Columns>
+struct csr_of {
+  using made_of = typename names_of<std::remove_cvref_t<decltype(Rows)>, decltype(Columns / axis_of(Rows))>::type;
+  using type =
+      matrix<made_of, typename made_of::template per_device<T, typename made_of::entry>,
+             typename made_of::template per_device<std::int32_t, typename made_of::entry>,
+             tensor<std::int64_t, typename made_of::mesh_type{}(typename made_of::rows{} / typename made_of::axis{})>,
+             typename made_of::template per_device<std::int32_t, typename made_of::sent>,
+             typename made_of::template per_device<std::int64_t, typename made_of::peer_and_all>,
+             typename made_of::template per_device<std::int64_t, typename made_of::halo>,
+             typename made_of::template per_device<std::int64_t, typename made_of::peer>>;
+};
+} // namespace detail
+
 /// The type of a sparse matrix of numbers of type T, float or double: `csr<double, mesh(row / ranks), col>`. The rows
 /// are sharded over one axis; over other axes of the mesh the matrix is replicated. A vector of the columns is sharded
 /// over the same axis.
-template <class T, auto Rows, auto Columns,
-          class Names = typename detail::names_of<std::remove_cvref_t<decltype(Rows)>,
-                                                  std::remove_cvref_t<decltype(Columns)>>::type>
-using csr = matrix<Names, typename Names::template per_device<T, typename Names::entry>,
-                   typename Names::template per_device<std::int32_t, typename Names::entry>,
-                   tensor<std::int64_t, typename Names::mesh_type{}(typename Names::rows{} / typename Names::axis{})>,
-                   typename Names::template per_device<std::int32_t, typename Names::sent>,
-                   typename Names::template per_device<std::int64_t, typename Names::peer_and_all>,
-                   typename Names::template per_device<std::int64_t, typename Names::halo>,
-                   typename Names::template per_device<std::int64_t, typename Names::peer>>;
+template <class T, auto Rows, auto Columns>
+using csr = typename detail::csr_of<T, Rows, Columns>::type;
 
 /// The product of a sparse matrix with x, which has the dim of the columns, and any others: each
 /// index of those is one more vector. In the result the dim of the rows has its position. Its sum over the entries of a
