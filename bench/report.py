@@ -80,6 +80,9 @@ class Row:
             self.limit, self.compared, self.shown = line["limit_ratio"], line["ratio"], f"{line['limit_ratio']:g}"
         if "limit" in line:
             self.limit, self.compared, self.shown = line["limit"], line["value"], f"{line['limit']:g} {line['unit']}"
+        if "limit_least" in line:
+            # What is not hidden is compared, so that less is better.
+            self.limit, self.compared, self.shown = 1 - line["limit_least"], 1 - line["value"], f"at least {line['limit_least']:g}"
         if "limit_above" in line:
             self.limit, self.compared = line["limit_above"], line["value"] - line["reference_value"]
             self.shown = f"+{line['limit_above']:g} {line['unit']}"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "../network/network.hpp"
 #include "support.hpp"
 
 #include <mpi.h>
@@ -7,7 +8,8 @@
 #include <vector>
 
 // Wrappers of every call of MPI that moves data, through the profiling interface. They charge each call from its own
-// arguments; what the library says about itself plays no part. Messages are charged to their receiver.
+// arguments; what the library says about itself plays no part. Messages are charged to their receiver. A test may make
+// them as slow as on a network (../network/network.hpp).
 
 namespace {
 
@@ -35,9 +37,10 @@ std::size_t rank_of(MPI_Comm comm) {
   PMPI_Comm_rank(comm, &r);
   return static_cast<std::size_t>(r);
 }
-void charge(std::int64_t bytes) {
+std::int64_t charge(std::int64_t bytes) {
   bytes_moved += bytes;
   ++calls_made;
+  return bytes;
 }
 /// Of the calls that a whole group makes, which and over how many ranks.
 void note_order(const char* call, MPI_Comm comm) {
@@ -52,15 +55,15 @@ std::int64_t from_others(const Count counts[], MPI_Datatype type, MPI_Comm comm)
     if (r != rank_of(comm)) elements += static_cast<std::int64_t>(counts[r]);
   return elements * size_of(type);
 }
-void charge_all_reduce(std::int64_t count, MPI_Datatype type, MPI_Comm comm) {
+std::int64_t charge_all_reduce(std::int64_t count, MPI_Datatype type, MPI_Comm comm) {
   const std::int64_t n = ranks_of(comm);
-  charge(2 * (n - 1) * count * size_of(type) / n);
+  return charge(2 * (n - 1) * count * size_of(type) / n);
 }
-void charge_blocks(std::int64_t count, MPI_Datatype type, MPI_Comm comm) {
-  charge((ranks_of(comm) - 1) * count * size_of(type));
+std::int64_t charge_blocks(std::int64_t count, MPI_Datatype type, MPI_Comm comm) {
+  return charge((ranks_of(comm) - 1) * count * size_of(type));
 }
-void charge_message(std::int64_t count, MPI_Datatype type, int source, MPI_Comm comm) {
-  charge(source == static_cast<int>(rank_of(comm)) ? 0 : count * size_of(type));
+std::int64_t charge_message(std::int64_t count, MPI_Datatype type, int source, MPI_Comm comm) {
+  return charge(source == static_cast<int>(rank_of(comm)) ? 0 : count * size_of(type));
 }
 
 } // namespace
@@ -92,67 +95,72 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge_all_reduce(count, type, comm);
-  return PMPI_Allreduce(in, out, count, type, op, comm);
+  const std::int64_t bytes = charge_all_reduce(count, type, comm);
+  return network::collective(bytes, comm, [&] { return PMPI_Allreduce(in, out, count, type, op, comm); });
 }
 int MPI_Reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge_blocks(count, type, comm);
-  return PMPI_Reduce_scatter_block(in, out, count, type, op, comm);
+  const std::int64_t bytes = charge_blocks(count, type, comm);
+  return network::collective(bytes, comm, [&] { return PMPI_Reduce_scatter_block(in, out, count, type, op, comm); });
 }
 int MPI_Reduce_scatter(const void* in, void* out, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge(from_others(counts, type, comm));
-  return PMPI_Reduce_scatter(in, out, counts, type, op, comm);
+  const std::int64_t bytes = charge(from_others(counts, type, comm));
+  return network::collective(bytes, comm, [&] { return PMPI_Reduce_scatter(in, out, counts, type, op, comm); });
 }
 int MPI_Exscan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge(ranks_of(comm) > 1 ? count * size_of(type) : 0);
-  return PMPI_Exscan(in, out, count, type, op, comm);
+  const std::int64_t bytes = charge(ranks_of(comm) > 1 ? count * size_of(type) : 0);
+  return network::collective(bytes, comm, [&] { return PMPI_Exscan(in, out, count, type, op, comm); });
 }
 int MPI_Allgather(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type,
                   MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge_blocks(count, type, comm);
-  return PMPI_Allgather(in, sent, sent_type, out, count, type, comm);
+  const std::int64_t bytes = charge_blocks(count, type, comm);
+  return network::collective(bytes, comm, [&] { return PMPI_Allgather(in, sent, sent_type, out, count, type, comm); });
 }
 int MPI_Allgatherv(const void* in, int sent, MPI_Datatype sent_type, void* out, const int counts[], const int offsets[],
                    MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge(from_others(counts, type, comm));
-  return PMPI_Allgatherv(in, sent, sent_type, out, counts, offsets, type, comm);
+  const std::int64_t bytes = charge(from_others(counts, type, comm));
+  return network::collective(bytes, comm,
+                             [&] { return PMPI_Allgatherv(in, sent, sent_type, out, counts, offsets, type, comm); });
 }
 int MPI_Alltoall(const void* in, int sent, MPI_Datatype sent_type, void* out, int count, MPI_Datatype type,
                  MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge_blocks(count, type, comm);
-  return PMPI_Alltoall(in, sent, sent_type, out, count, type, comm);
+  const std::int64_t bytes = charge_blocks(count, type, comm);
+  return network::collective(bytes, comm, [&] { return PMPI_Alltoall(in, sent, sent_type, out, count, type, comm); });
 }
 int MPI_Alltoallv(const void* in, const int sent[], const int sent_offsets[], MPI_Datatype sent_type, void* out,
                   const int counts[], const int offsets[], MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge(from_others(counts, type, comm));
-  return PMPI_Alltoallv(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
+  const std::int64_t bytes = charge(from_others(counts, type, comm));
+  return network::collective(bytes, comm, [&] {
+    return PMPI_Alltoallv(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
+  });
 }
 int MPI_Irecv(void* out, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   charge_message(count, type, source, comm);
-  return PMPI_Irecv(out, count, type, source, tag, comm, request);
+  const int code = PMPI_Irecv(out, count, type, source, tag, comm, request);
+  network::posted(source, comm, *request);
+  return code;
 }
 int MPI_Recv(void* out, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
   const support::uncounted in_mpi;
@@ -164,7 +172,9 @@ int MPI_Isend(const void* in, int count, MPI_Datatype type, int target, int tag,
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   ++messages_sent;
-  return PMPI_Isend(in, count, type, target, tag, comm, request);
+  const int code = PMPI_Isend(in, count, type, target, tag, comm, request);
+  network::sent(count * size_of(type), target, comm, *request);
+  return code;
 }
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* found, MPI_Status* status) {
   const support::uncounted in_mpi;
@@ -176,25 +186,25 @@ int MPI_Reduce_local(const void* in, void* inout, int count, MPI_Datatype type, 
 }
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
   const support::uncounted in_mpi;
-  return PMPI_Waitall(count, requests, statuses);
+  return network::wait_all(count, requests, statuses);
 }
 int MPI_Testall(int count, MPI_Request requests[], int* done, MPI_Status statuses[]) {
   const support::uncounted in_mpi;
-  return PMPI_Testall(count, requests, done, statuses);
+  return network::test_all(count, requests, done, statuses);
 }
 int MPI_Reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge_all_reduce(count, type, comm);
-  return PMPI_Reduce(in, out, count, type, op, root, comm);
+  const std::int64_t bytes = charge_all_reduce(count, type, comm);
+  return network::collective(bytes, comm, [&] { return PMPI_Reduce(in, out, count, type, op, root, comm); });
 }
 int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge_message(count, type, root, comm);
-  return PMPI_Bcast(data, count, type, root, comm);
+  const std::int64_t bytes = charge_message(count, type, root, comm);
+  return network::collective(bytes, comm, [&] { return PMPI_Bcast(data, count, type, root, comm); });
 }
 
 #if MPI_VERSION >= 4
@@ -203,77 +213,85 @@ int MPI_Allreduce_c(const void* in, void* out, MPI_Count count, MPI_Datatype typ
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge_all_reduce(count, type, comm);
-  return PMPI_Allreduce_c(in, out, count, type, op, comm);
+  const std::int64_t bytes = charge_all_reduce(count, type, comm);
+  return network::collective(bytes, comm, [&] { return PMPI_Allreduce_c(in, out, count, type, op, comm); });
 }
 int MPI_Reduce_scatter_block_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op,
                                MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge_blocks(count, type, comm);
-  return PMPI_Reduce_scatter_block_c(in, out, count, type, op, comm);
+  const std::int64_t bytes = charge_blocks(count, type, comm);
+  return network::collective(bytes, comm, [&] { return PMPI_Reduce_scatter_block_c(in, out, count, type, op, comm); });
 }
 int MPI_Reduce_scatter_c(const void* in, void* out, const MPI_Count counts[], MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge(from_others(counts, type, comm));
-  return PMPI_Reduce_scatter_c(in, out, counts, type, op, comm);
+  const std::int64_t bytes = charge(from_others(counts, type, comm));
+  return network::collective(bytes, comm, [&] { return PMPI_Reduce_scatter_c(in, out, counts, type, op, comm); });
 }
 int MPI_Allgather_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count,
                     MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge_blocks(count, type, comm);
-  return PMPI_Allgather_c(in, sent, sent_type, out, count, type, comm);
+  const std::int64_t bytes = charge_blocks(count, type, comm);
+  return network::collective(bytes, comm,
+                             [&] { return PMPI_Allgather_c(in, sent, sent_type, out, count, type, comm); });
 }
 int MPI_Allgatherv_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, const MPI_Count counts[],
                      const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge(from_others(counts, type, comm));
-  return PMPI_Allgatherv_c(in, sent, sent_type, out, counts, offsets, type, comm);
+  const std::int64_t bytes = charge(from_others(counts, type, comm));
+  return network::collective(bytes, comm,
+                             [&] { return PMPI_Allgatherv_c(in, sent, sent_type, out, counts, offsets, type, comm); });
 }
 int MPI_Alltoall_c(const void* in, MPI_Count sent, MPI_Datatype sent_type, void* out, MPI_Count count,
                    MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge_blocks(count, type, comm);
-  return PMPI_Alltoall_c(in, sent, sent_type, out, count, type, comm);
+  const std::int64_t bytes = charge_blocks(count, type, comm);
+  return network::collective(bytes, comm, [&] { return PMPI_Alltoall_c(in, sent, sent_type, out, count, type, comm); });
 }
 int MPI_Alltoallv_c(const void* in, const MPI_Count sent[], const MPI_Aint sent_offsets[], MPI_Datatype sent_type,
                     void* out, const MPI_Count counts[], const MPI_Aint offsets[], MPI_Datatype type, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge(from_others(counts, type, comm));
-  return PMPI_Alltoallv_c(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
+  const std::int64_t bytes = charge(from_others(counts, type, comm));
+  return network::collective(bytes, comm, [&] {
+    return PMPI_Alltoallv_c(in, sent, sent_offsets, sent_type, out, counts, offsets, type, comm);
+  });
 }
 int MPI_Bcast_c(void* data, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   note_order(__func__, comm);
-  charge_message(count, type, root, comm);
-  return PMPI_Bcast_c(data, count, type, root, comm);
+  const std::int64_t bytes = charge_message(count, type, root, comm);
+  return network::collective(bytes, comm, [&] { return PMPI_Bcast_c(data, count, type, root, comm); });
 }
 int MPI_Irecv_c(void* out, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
                 MPI_Request* request) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   charge_message(count, type, source, comm);
-  return PMPI_Irecv_c(out, count, type, source, tag, comm, request);
+  const int code = PMPI_Irecv_c(out, count, type, source, tag, comm, request);
+  network::posted(source, comm, *request);
+  return code;
 }
 int MPI_Isend_c(const void* in, MPI_Count count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
                 MPI_Request* request) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
   ++messages_sent;
-  return PMPI_Isend_c(in, count, type, target, tag, comm, request);
+  const int code = PMPI_Isend_c(in, count, type, target, tag, comm, request);
+  network::sent(count * size_of(type), target, comm, *request);
+  return code;
 }
 
 #endif

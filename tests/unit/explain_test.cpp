@@ -56,6 +56,19 @@ TEST(Explain, NamesTheCollectiveItsBytesItsLineAndWhy) {
   expect_has(text, "partial over model, needed whole");
   EXPECT_EQ(text.find("assumed"), std::string::npos);
 }
+TEST(Explain, SaysWhatGoesOnWhileAProductComputes) {
+  using Sharded = cleave::abstract<float, mesh(embed / data, hidden)>;
+  using Result = cleave::abstract<float, mesh(batch / data, hidden)>;
+  constexpr cleave::function layer([](auto x, auto w) { return dot(x, w, embed); });
+  constexpr auto gathered = cleave::plan<Result(X, Sharded)>(layer, cleave::expect<model, 1>{});
+  static_assert(gathered.count(cleave::kind::all_gather) == 1 && gathered.collectives() == 1);
+  expect_has(explain(gathered), "sharded over data, needed whole, while the product with it is computed (");
+  expect_has(explain_passes(gathered), "product in pieces");
+  // Too small for that.
+  constexpr auto small = cleave::plan<Result(X, Sharded)>(layer, cleave::expect<model, 1>{}, cleave::expect<batch, 4>{},
+                                                          cleave::expect<embed, 8>{}, cleave::expect<hidden, 8>{});
+  EXPECT_EQ(explain(small).find("while"), std::string::npos);
+}
 TEST(Explain, MarksHints) {
   expect_has(explain(plan, {data = 2}), "assumed, since known only at run time: model = 4, batch = 4096");
 }

@@ -699,6 +699,70 @@ TEST(Lower, ExchangesShareMessagesWithinTheirLoop) {
   EXPECT_TRUE(verify(allocate(std::move(e))));
 }
 
+/// A product whose right operand is gathered, or whose result is reduced and scattered, and something beside it.
+emitted emit_product(lowered& l, bool gathers) {
+  const value v = l.input({{batch, x}, {embed, ""}});
+  if (gathers) {
+    const value w = l.input({{embed, x}, {hidden, ""}});
+    l.output(dot(v, sin(w), embed), {{batch, x}, {hidden, ""}});
+  } else {
+    const value w = l.input({{batch, x}, {hidden, ""}});
+    l.output(sin(dot(v, w, batch)), {{embed, x}, {hidden, ""}});
+  }
+  l.output(exp(v), {{batch, x}, {embed, ""}});
+  l.choose_strategies();
+  return l.emit_all();
+}
+TEST(Lower, CollectivesGoOnWhileTheirProductComputes) {
+  for (bool gathers : {true, false})
+    for (bool pays : {true, false}) {
+      lowered l;
+      emitted e = emit_product(l, gathers);
+      indexed_vector<step>& steps = e.made.steps;
+      const cost before{bytes(e.made, l.at), messages(e.made, l.at)};
+      // Where messages cost nothing it pays to hide them; where they cost more than what they bring it does not.
+      overlap_products(e, l.at, policy::time(pays ? 0 : 1));
+      EXPECT_TRUE(verify(e));
+      const std::size_t product = step_of(steps, step_kind::gemm);
+      ASSERT_NE(product, none);
+      EXPECT_EQ(steps[product].pieces != 0, pays);
+      EXPECT_EQ((cost{bytes(e.made, l.at), messages(e.made, l.at)}), before);
+      if (!pays) continue;
+      const std::size_t move = gathers ? product - 1 : product + 1;
+      EXPECT_EQ(steps[move].move, gathers ? kind::all_gather : kind::reduce_scatter);
+      EXPECT_EQ(steps[move].pieces, steps[product].pieces);
+      // Not both, or in other numbers of pieces, or not side by side.
+      emitted broken = e;
+      broken.made.steps[move].pieces = 0;
+      EXPECT_FALSE(verify(broken));
+      broken.made.steps[move].pieces = narrowed(steps[product].pieces + 1);
+      EXPECT_FALSE(verify(broken));
+      broken = e;
+      broken.made.steps.insert(broken.made.steps.begin() + static_cast<std::ptrdiff_t>(gathers ? product : move),
+                               steps[step_of(steps, step_kind::map)]);
+      EXPECT_FALSE(verify(broken));
+    }
+}
+
+TEST(Lower, PiecesFollowFromThePrice) {
+  const policy rule = policy::time(1e-6, 1e9, 1e9);
+  const auto pieces = [&](std::int64_t bytes, std::int64_t flops, std::int64_t devices) {
+    return int{choose_pieces({{bytes, 1}, flops, devices}, rule).pieces};
+  };
+  // At equal times the last piece of each device is what is not hidden.
+  EXPECT_EQ(pieces(1'000'000, 1'000'000, 2), 8);
+  const overlap_choice even = choose_pieces({{1'000'000, 1}, 1'000'000, 2}, rule);
+  EXPECT_NEAR(even.saved, 1e-3 * (1 - 1.0 / 16), 5e-5);
+  // Many devices have small blocks already.
+  EXPECT_LT(pieces(1'000'000, 1'000'000, 64), 4);
+  // Too little to compute, too little to move, nobody to wait for.
+  EXPECT_EQ(pieces(1'000'000, 1, 2), 0);
+  EXPECT_EQ(pieces(1, 1'000'000, 2), 0);
+  EXPECT_EQ(pieces(1'000'000, 1'000'000, 1), 0);
+  // A policy that counts bytes takes the times of the model.
+  EXPECT_EQ(int{choose_pieces({{10'000'000, 1}, 100'000'000, 2}, policy::bytes_first(1)).pieces}, 8);
+}
+
 TEST(Lower, UpdatesWriteWhatChangesAlone) {
   static constexpr cleave::dim<"one", 1> one;
   for (bool in_loop : {false, true})

@@ -27,11 +27,16 @@ inline std::string grouped(std::int64_t number) {
 
 /// Why a step communicates: a move as its collective says, the others as the rules of their operation say.
 inline std::string why(const program_view& p, const step& s) {
+  const auto with_product = [&](std::string text) {
+    if (s.pieces == 0) return text;
+    text += s.move == kind::all_gather ? ", while the product with it is computed" : ", while the product is computed";
+    return text + " (" + std::to_string(s.pieces) + (s.pieces > 1 ? " pieces" : " piece") + " of each block)";
+  };
   if (s.kind == step_kind::move) {
     std::string text(words_of(s.move).reason);
     if (const std::size_t place = text.find('%'); place != std::string::npos)
       text.replace(place, 1, to_string(s.axes, p.mesh));
-    return text;
+    return with_product(text);
   }
   if (s.move == kind::none) return {};
   const bool region = has_neighbours(p.buffers[s.out]);
@@ -219,8 +224,10 @@ inline std::string explain_passes(const program_view& p, const sizes& at) {
       reads.append(reads.empty() ? "" : ", ").append(detail::array_name(p, array, i));
     const detail::pass_bytes bytes = detail::bytes_of_pass(p, s, at);
     // Its own result is what the next step finds.
-    rows.push_back({kinds[underlying(s.kind)], origin, reads, detail::array_name(p, s.out, i + 1),
-                    detail::grouped(bytes.read), detail::grouped(bytes.written), detail::grouped(bytes.moved)});
+    const char* const in_pieces = s.pieces == 0 ? "" : s.kind == step_kind::gemm ? " in pieces" : " of pieces";
+    rows.push_back({std::string(kinds[underlying(s.kind)]) + in_pieces, origin, reads,
+                    detail::array_name(p, s.out, i + 1), detail::grouped(bytes.read), detail::grouped(bytes.written),
+                    detail::grouped(bytes.moved)});
     const std::int64_t times = step_iterations(p, s, at);
     if (in_loops) rows.back().push_back(detail::grouped(times));
     passes += times;

@@ -57,6 +57,11 @@ constexpr exchange_role exchange_role_of(const program_view& p, std::size_t i) {
   return end_of_joined(p.steps, i) > i + 1 ? exchange_role::first : exchange_role::alone;
 }
 
+/// Of a step that goes on together with the one beside it: whether it is the first of both.
+constexpr bool goes_first(const program_view& p, std::size_t i) {
+  return i + 1 < p.steps.size() && go_together(p.steps[i], p.steps[i + 1]);
+}
+
 /// Whether a buffer is what an operation reads in a shard and its halo.
 constexpr bool is_around_shard(const program_view& p, const buffer& b) {
   return b.form == form::view && p.buffers[b.of].form == form::halo;

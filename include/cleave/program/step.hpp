@@ -141,6 +141,10 @@ struct step {
   bool in_flight = false;
   /// exchange: it begins together with the exchange in the step before it, and shares its messages.
   bool joined = false;
+  /// A move and the product right after it, which reads what it brings, or right before it, which makes what it takes,
+  /// where both go on together: each block travels in so many pieces, and the product computes a piece while others are
+  /// on their way. 0: one after the other.
+  std::uint8_t pieces = 0;
   /// wait: the step in which the exchange began.
   std::uint16_t begun = 0;
 
@@ -160,6 +164,15 @@ constexpr bool is_routed(const step& s) { return entry_of(s.kind).routed; }
 constexpr bool is_collective(const step& s) { return words_of(s.move).communicates; }
 /// Whether it is the first, or the only one, of the exchanges that share messages; true of other collectives.
 constexpr bool begins_collective(const step& s) { return is_collective(s) && !s.joined; }
+
+/// Whether two steps, one right after the other, go on together (step::pieces).
+constexpr bool go_together(const step& s, const step& next) {
+  if (s.pieces == 0 || s.pieces != next.pieces) return false;
+  if (s.kind == step_kind::move)
+    return s.move == kind::all_gather && next.kind == step_kind::gemm && (next.in[0] == s.out) != (next.in[1] == s.out);
+  return s.kind == step_kind::gemm && next.kind == step_kind::move && next.move == kind::reduce_scatter &&
+         next.combine == reduction::sum && next.in[0] == s.out;
+}
 
 // Views of a step: the fields that its kind has, under their names.
 

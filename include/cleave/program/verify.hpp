@@ -108,6 +108,16 @@ constexpr bool is_legal(const program& p, const step& s) {
   return from.type == to.type && cleave::is_legal({s.move, s.axes, to.where}, from.where);
 }
 
+/// Whether a step that goes on together with another one has it beside it, of its loop. A move takes part in one pair,
+/// and so does a product.
+constexpr bool has_partner(const program& p, std::size_t i) {
+  const step& s = p.steps[i];
+  const bool first = i + 1 < p.steps.size() && go_together(s, p.steps[i + 1]);
+  const bool second = i > 0 && go_together(p.steps[i - 1], s);
+  if (first == second) return false;
+  return s.in_loop == p.steps[first ? i + 1 : i - 1].in_loop;
+}
+
 } // namespace detail
 
 /// Whether the steps of a program can run in their order, where `memory` says in which memory each buffer is: every
@@ -133,6 +143,7 @@ constexpr bool verify_steps(const program& p, const indexed_vector<std::size_t>&
     for (std::size_t k = 0; k < s.in.count; ++k)
       if (!detail::can_read(state, s.in.items[k])) return false;
     if (writes(s) && (!detail::write(state, i) || !detail::is_legal(p, s))) return false;
+    if (s.pieces != 0 && !detail::has_partner(p, i)) return false;
   }
   if (!state.in_flight.empty()) return false;
   for (std::size_t b = p.arguments; b < as_size(p.arguments) + p.results; ++b)

@@ -17,46 +17,78 @@ class gemm_step : public bound_step {
   using runner = void (*)(const bound_gemm&, const void* left, const void* right, void* result, char* scratch);
 
   [[gnu::cold]] gemm_step(const binder& b, const step& s, runner run) : step_(s), run_(run) {
-    const gemm_dims dims = as_gemm(s);
-    const buffer* const arrays[3] = {&b.operand(s, 0), &b.operand(s, 1), &b.result(s)};
     for (int x = 0; x < 3; ++x) {
-      extents_[x] = b.local(*arrays[x]);
-      address_[x] = b.addresses(*arrays[x]);
+      extents_[x] = b.local(array(b, x));
+      address_[x] = b.addresses(array(b, x));
     }
-    const auto group = [&](const tensor_type& list) {
-      gemm_group g;
-      for (int i = 0; i < list.rank; ++i) append(g, b, arrays, list[i]);
-      return g;
-    };
     const element stored = b.result(s).type.element, computed = accumulator_of(stored);
-    gemm_ = bind_gemm(group(dims.batch), group(dims.m), group(dims.n), group(dims.k), size_of(computed));
+    gemm_ = bound(b);
     bytes_ = gemm_.scratch;
     for (int x = 0; x < 3 && computed != stored; ++x) bytes_ += gemm_.widened(x);
   }
   comm::scratch_bytes shared_bytes() const override { return {bytes_, 0}; }
   void run(run_state& r) override {
+    prepare(r);
     run_(gemm_, r.at[step_.in[0]], r.at[step_.in[1]], r.at[step_.out], r.scratch.memory);
   }
-  /// What it computes if it is many small products.
+  /// What comes before the product itself.
+  virtual void prepare(run_state&) {}
+  /// A part of the product, and where it begins in the three arrays, in elements.
+  struct part {
+    bound_gemm gemm{};
+    std::int64_t offset[3] = {};
+  };
+  /// That with some of the indices of one dim.
+  [[gnu::cold]] part part_of(const binder& b, dim_id d, range along) const {
+    part p;
+    p.gemm = bound(b, d, along.size());
+    for (int x = 0; x < 3; ++x) p.offset[x] = along.begin * stride_along(array(b, x), address_[x], d);
+    return p;
+  }
+  /// Runs a part. `adds`: to what is there.
+  void run_part(part& p, run_state& r, bool adds, char* scratch) const {
+    p.gemm.alpha = gemm_.alpha;
+    p.gemm.beta = adds ? 1 : gemm_.beta;
+    char* at[3];
+    for (int x = 0; x < 3; ++x)
+      at[x] = as<char>(r.at[x < 2 ? step_.in[as_size(x)] : step_.out]) + p.offset[x] * gemm_.element_bytes;
+    run_(p.gemm, at[0], at[1], at[2], scratch);
+  }
+  /// The whole product.
+  const bound_gemm& whole() const { return gemm_; }
+  /// What it computes if it is many small products. it computes if it is many small products.
   const small_gemm& small() const { return gemm_.small; }
 
  protected:
   bound_gemm gemm_{};
 
  private:
+  const buffer& array(const binder& b, int x) const { return x == 2 ? b.result(step_) : b.operand(step_, as_size(x)); }
+  /// The product, with so many indices along one dim.
+  [[gnu::cold]] bound_gemm bound(const binder& b, dim_id cut = no_dim, std::int64_t kept = 0) const {
+    const gemm_dims dims = as_gemm(step_);
+    const auto group = [&](const tensor_type& list) {
+      gemm_group g;
+      for (int i = 0; i < list.rank; ++i) append(g, b, list[i], list[i] == cut ? kept : -1);
+      return g;
+    };
+    return bind_gemm(group(dims.batch), group(dims.m), group(dims.n), group(dims.k),
+                     size_of(accumulator_of(b.result(step_).type.element)));
+  }
   /// Adds a dim to a group. All arrays that have it must agree on its extent.
-  [[gnu::cold]] void append(gemm_group& g, const binder& b, const buffer* const (&arrays)[3], dim_id d) const {
+  [[gnu::cold]] void append(gemm_group& g, const binder& b, dim_id d, std::int64_t kept) const {
     std::int64_t extent = -1, stride[3] = {};
     for (int x = 0; x < 3; ++x) {
-      const int position = arrays[x]->type.find(d);
+      const buffer& own_array = array(b, x);
+      const int position = own_array.type.find(d);
       if (position < 0) continue;
       const std::int64_t own = extents_[x][position];
       if (extent >= 0 && own != extent)
         raise<shape_error>(wording::plan_inconsistent(name_of(step_.code), b.program.dims[d].name, extent, own));
       extent = own;
-      stride[x] = stride_along(*arrays[x], address_[x], d);
+      stride[x] = stride_along(own_array, address_[x], d);
     }
-    g.append(extent, stride[0], stride[1], stride[2]);
+    g.append(kept < 0 ? extent : kept, stride[0], stride[1], stride[2]);
   }
 
   const step& step_;
@@ -81,7 +113,7 @@ class scaled_gemm_step final : public gemm_step<> {
     std::swap(pack_.from, pack_.to);
     std::swap(pack_.from_offset, pack_.to_offset);
   }
-  void run(run_state& r) override {
+  void prepare(run_state& r) override {
     if (scaling_.reads_numbers()) set_factors(r.at);
     if (scaling_.adds()) {
       void *const to = r.at[out_], *const addend = r.at[scaling_.addend()];
@@ -90,7 +122,6 @@ class scaled_gemm_step final : public gemm_step<> {
       if (const auto& c = gemm_.array[2]; c.packed)
         copy_box(pack_, to, as<char>(r.scratch.memory) + c.scratch_at, gemm_.element_bytes);
     }
-    gemm_step::run(r);
   }
 
  private:
@@ -111,6 +142,9 @@ owned<bound_step> bind_gemm_of(const binder& b, const step& s, const void*) {
   const gemm_step<>::runner run = &run_gemm<T>;
   return make_step<Step<void>>(b, s, run);
 }
+/// The form of a product that goes on together with the move beside it: steps/product_in_pieces.hpp.
+template <class Plan, std::size_t I>
+constexpr step_form form_in_pieces();
 } // namespace detail
 
 template <>
@@ -118,8 +152,10 @@ struct step_code<step_kind::gemm> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
     using number = detail::element_at<Plan, Plan::frozen.steps[I].out>;
+    if constexpr (Plan::frozen.steps[I].pieces != 0) return detail::form_in_pieces<Plan, I>();
     // A program that scales no product does not compile what scales them.
-    if constexpr (is_scaled(Plan::frozen.steps[I])) return {&detail::bind_gemm_of<number, scaled_gemm_step>, nullptr};
+    else if constexpr (is_scaled(Plan::frozen.steps[I]))
+      return {&detail::bind_gemm_of<number, scaled_gemm_step>, nullptr};
     else return {&detail::bind_gemm_of<number, gemm_step>, nullptr};
   }
 };

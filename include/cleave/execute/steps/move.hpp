@@ -145,13 +145,18 @@ template <kind Move>
   return make_step<move_step<>>(s, comm::make_move<Move>(b.grid, transfer_of(b, s)));
 }
 
+/// The form of a move that goes on together with the product beside it: steps/product_in_pieces.hpp.
+template <class Plan, std::size_t I>
+constexpr step_form form_beside_product();
+
 } // namespace detail
 
 template <>
 struct step_code<step_kind::move> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return {&detail::bind_move<Plan::frozen.steps[I].move>, nullptr};
+    if constexpr (Plan::frozen.steps[I].pieces != 0) return detail::form_beside_product<Plan, I>();
+    else return {&detail::bind_move<Plan::frozen.steps[I].move>, nullptr};
   }
 };
 

@@ -91,7 +91,10 @@ constexpr void overlap_exchanges(indexed_vector<step>& steps, indexed_span<const
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kind != step_kind::exchange || !may_be_in_flight(steps[i], maps)) continue;
     const std::size_t first = i, end = end_of_joined(steps, i);
-    const wait_place place = find_wait(steps, buffers, memory, first, end);
+    wait_place place = find_wait(steps, buffers, memory, first, end);
+    // What goes on together stays together.
+    if (place.before > end && place.before < steps.size() && go_together(steps[place.before - 1], steps[place.before]))
+      --place.before;
     if (end == first + 1 && !place.work) continue;
     for (std::size_t k = end; k-- > first;) {
       steps[k].in_flight = true;

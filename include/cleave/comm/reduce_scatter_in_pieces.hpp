@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/operation.hpp>
+#include <cleave/comm/pieces.hpp>
+
+namespace cleave::inline v0::comm {
+
+/// A sum of partial values and its scatter, piece by piece: every block goes once around the ring, from the device
+/// after its owner to its owner, and each device adds what it has made of it. What a device makes is used up.
+/// Communication: as many bytes as the reduce-scatter, as messages by MPI.
+template <class = void>
+class reduce_scatter_in_pieces : public block_pieces {
+ public:
+  [[gnu::cold]] reduce_scatter_in_pieces(grid_state& grid, const transfer& t, int wanted)
+      : block_pieces(grid, t, false, wanted) {
+    if (!active()) return;
+    const box all = held_before(grid, t), own = held_after(grid, t);
+    for (int q = 0; q < pieces(); ++q) {
+      box part = own;
+      const piece& p = of(group().rank, q);
+      part[dim()] = {p.along.begin + all[dim()].begin, p.along.end + all[dim()].begin};
+      unpack_.push_back(copy_from_packed(part, own, 0));
+      std::int64_t most = 0;
+      for (int r = 0; r < group().size; ++r) most = std::max(most, messages::requests_for(of(r, q).elements));
+      received_.emplace_back().reserve(most);
+    }
+    std::int64_t requests = 0;
+    for (int k = 0; k < count(); ++k) requests += messages::requests_for(making(k).elements);
+    sent_.reserve(requests);
+  }
+  std::int64_t scratch_bytes() const { return packed_bytes() + (active() ? pieces() * widest_bytes() : 0); }
+
+  /// The piece that is made k-th, k below `count`.
+  const piece& making(int k) const { return of(rank_at(-1 - k / pieces()), k % pieces()); }
+
+  void begin(void* partial, char* scratch) {
+    partial_ = partial;
+    packed_ = scratch;
+    landing_ = scratch + packed_bytes();
+    for (int q = 0; q < pieces(); ++q) receive(pieces() + q);
+  }
+  /// The piece `making(k)` is there: adds what the device before has, and sends it on. For one k after the other.
+  void made(int k) {
+    const piece& p = making(k);
+    if (!direct()) copy_box(p.copy, partial_, packed_, size());
+    char* const mine = at(p, partial_, packed_, false);
+    if (k >= pieces()) {
+      received_[k % pieces()].wait();
+      add(landing(k), mine, p.elements);
+      if (k + pieces() < count()) receive(k + pieces());
+    } else {
+      sent_.progress();
+    }
+    if (k < count() - pieces()) sent_.send(mine, p.elements, element(), rank_at(1), group());
+  }
+  /// Waits for what was sent, and writes this device's block.
+  void finish(void* out) {
+    sent_.wait();
+    for (int q = 0; q < pieces(); ++q)
+      copy_box(unpack_[q], at(of(group().rank, q), partial_, packed_, false), out, size());
+  }
+
+ private:
+  /// This call has counts of an int alone.
+  static constexpr std::int64_t most_added = 1 << 30;
+
+  char* landing(int k) const { return landing_ + k % pieces() * widest_bytes(); }
+  void receive(int k) {
+    received_[k % pieces()].receive(landing(k), making(k).elements, element(), rank_at(-1), group());
+  }
+  void add(const void* from, void* into, std::int64_t elements) const {
+    const MPI_Op sum = operation_of(reduction::sum, element());
+    for (std::int64_t first = 0; first < elements; first += most_added)
+      check(MPI_Reduce_local(element_at(from, first, element()), element_at(into, first, element()),
+                             as_int(std::min(elements - first, most_added)), datatype_of(element()), sum),
+            "MPI_Reduce_local");
+  }
+
+  indexed_vector<box_copy> unpack_{};
+  /// By number of a piece in its block.
+  indexed_vector<messages> received_{};
+  messages sent_{};
+  void* partial_ = nullptr;
+  char *packed_ = nullptr, *landing_ = nullptr;
+};
+
+} // namespace cleave::inline v0::comm

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/cost/overlap.hpp>
+#include <cleave/plan/lower/scale_products.hpp>
+#include <cleave/plan/price.hpp>
+
+#include <algorithm>
+
+namespace cleave::inline v0::lowering {
+
+/// Whether a move changes how one dim alone is sharded, of elements that a library multiplies.
+constexpr bool moves_one_dim(const emitted& e, const step& s) {
+  const buffer &from = e.made.buffers[s.in[0]], &to = e.made.buffers[s.out];
+  const bool of_library = to.type.element == element::f32 || to.type.element == element::f64;
+  const unsigned changed = from.where.differs_at(to.where);
+  return of_library && from.form == form::shard && to.form == form::shard && changed != 0 &&
+         (changed & (changed - 1)) == 0;
+}
+/// The first step after `i` that touches a piece of memory, in the same stretch of the same loop; none: there is none.
+constexpr std::size_t next_to_touch(const emitted& e, std::size_t i, std::size_t memory) {
+  for (std::size_t j = i + 1; j < e.made.steps.size(); ++j) {
+    const step& s = e.made.steps[j];
+    if (s.in_loop != e.made.steps[i].in_loop || s.kind == step_kind::loop_begin || s.kind == step_kind::loop_end)
+      return none;
+    if (touches(e, s, memory)) return j;
+  }
+  return none;
+}
+
+/// The product that reads what the all-gather `i` brings, if that could as well happen right before it; else none.
+constexpr std::size_t product_after(const emitted& e, std::size_t i) {
+  const indexed_vector<step>& steps = e.made.steps;
+  const step& s = steps[i];
+  const std::size_t j = next_to_touch(e, i, e.memory[s.out]);
+  if (j == none || steps[j].kind != step_kind::gemm) return none;
+  if ((steps[j].in[0] == s.out) == (steps[j].in[1] == s.out)) return none;
+  for (std::size_t k = i + 1; k < j; ++k)
+    if (writes(steps[k]) && e.memory[steps[k].out] == e.memory[s.in[0]]) return none;
+  return j;
+}
+/// The product that makes what the reduce-scatter `i` takes and nothing else reads, if the move could as well happen
+/// right after it; else none.
+constexpr std::size_t product_before(const emitted& e, const memory_uses& uses, std::size_t i) {
+  const indexed_vector<step>& steps = e.made.steps;
+  const step& s = steps[i];
+  const std::size_t own = e.memory[s.in[0]];
+  if (s.combine != reduction::sum || uses.steps[own] != 2 || e.storages[own].role != role::workspace) return none;
+  std::size_t j = i;
+  while (j-- > 0) {
+    if (steps[j].in_loop != s.in_loop || steps[j].kind == step_kind::loop_begin || steps[j].kind == step_kind::loop_end)
+      return none;
+    if (steps[j].out == s.in[0] && writes(steps[j])) break;
+    if (touches(e, steps[j], e.memory[s.out])) return none;
+  }
+  return j < i && steps[j].kind == step_kind::gemm ? j : none;
+}
+
+/// A pair that could go on together, and what that saves.
+struct overlap_found {
+  std::size_t move = none, product = none;
+  overlap_choice choice{};
+};
+constexpr overlap_found find_overlap(const emitted& e, const memory_uses& uses, std::size_t i, const sizes& at,
+                                     const policy& rule) {
+  const step& s = e.made.steps[i];
+  if (s.kind != step_kind::move) return {};
+  if ((s.move != kind::all_gather && s.move != kind::reduce_scatter) || !moves_one_dim(e, s)) return {};
+  const std::size_t j = s.move == kind::all_gather ? product_after(e, i) : product_before(e, uses, i);
+  if (j == none) return {};
+  const program_view p = e.made;
+  const step& product = e.made.steps[j];
+  return {i, j,
+          choose_pieces({step_cost(p, s, at), pricing_of(step_kind::gemm).most_flops.call(placed(p, product), at),
+                         at.axes.product(s.axes)},
+                        rule)};
+}
+
+/// Whether the step `i` stands beside the one with which it goes on together.
+constexpr bool is_paired(const indexed_vector<step>& steps, std::size_t i) {
+  return (i + 1 < steps.size() && go_together(steps[i], steps[i + 1])) ||
+         (i > 0 && go_together(steps[i - 1], steps[i]));
+}
+
+/// Of each product, the pair that saves most: both steps say in how many pieces.
+constexpr bool choose_overlaps(emitted& e, const memory_uses& uses, const sizes& at, const policy& rule) {
+  indexed_vector<step>& steps = e.made.steps;
+  indexed_vector<overlap_found> best(steps.size(), overlap_found{});
+  bool any = false;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const overlap_found f = find_overlap(e, uses, i, at, rule);
+    if (f.choice.pieces == 0 || f.choice.saved <= best[f.product].choice.saved) continue;
+    best[f.product] = f;
+    any = true;
+  }
+  for (const overlap_found& f : best)
+    if (f.choice.pieces != 0) steps[f.move].pieces = steps[f.product].pieces = f.choice.pieces;
+  return any;
+}
+
+/// A product and the all-gather of an operand, or the reduce-scatter of its result, go on together where the price says
+/// that this takes less time: the move comes right before the product, or right after it. A product is part of one
+/// pair. What is moved does not change, nor does the memory.
+constexpr void overlap_products(emitted& e, const sizes& at, const policy& rule) {
+  indexed_vector<step>& steps = e.made.steps;
+  bool any = false;
+  for (std::size_t i = 0; i < steps.size(); ++i) any = any || steps[i].kind == step_kind::gemm;
+  if (!any) return;
+  const memory_uses uses = uses_of_memory(e);
+  if (!choose_overlaps(e, uses, at, rule)) return;
+  const auto place = [&](std::size_t k) { return steps.begin() + static_cast<std::ptrdiff_t>(k); };
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].kind != step_kind::move || steps[i].pieces == 0 || is_paired(steps, i)) continue;
+    const bool gathers = steps[i].move == kind::all_gather;
+    const std::size_t j = gathers ? product_after(e, i) : product_before(e, uses, i);
+    if (j == none) steps[i].pieces = 0;
+    else if (gathers) std::rotate(place(i), place(i + 1), place(j));
+    else std::rotate(place(j + 1), place(i), place(i + 1));
+    // Another step is here now.
+    if (j != none && gathers) --i;
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].pieces != 0 && !is_paired(steps, i)) steps[i].pieces = 0;
+}
+
+} // namespace cleave::inline v0::lowering
