@@ -269,11 +269,9 @@ expression(f, "from.unreduced() != 0 ? from.combine() : v.where.combine()", "v.w
 statement(f, "if (!written_in_place(p, m, r)) emit_result(e, r);")
 statement(f, "for (std::size_t j = i; j < last; ++j)\n      if (values[j].loop == loop) emit_step(e, j);", "", "unit:Loops.*")
 f = "plan/price.hpp"
-expression(f, "n > largest", "true", "unit:Prices.*")
 expression(f, "step_iterations(p, s, at) * step_cost(p, s, at).messages", "step_cost(p, s, at).messages", "unit:Prices.*")
 expression(f, "step_iterations(p, s, at) * step_bytes(p, s, at)", "step_bytes(p, s, at)", "unit:*")
 expression(f, "step_iterations(p, s, at) * most_flops.call(placed(p, s), at)", "most_flops.call(placed(p, s), at)", "unit:Prices.*")
-expression(f, "b.form == form::view || b.form == form::slice", "false", "unit:Prices.*")
 
 # Graphs.
 f = "graph/simplify.hpp"
@@ -368,14 +366,13 @@ expression(f, "minimum(state.scale * o.growth, o.most)", "state.scale * o.growth
 # The run time: collectives, exchanges, sorting, kernels, binding. What is bound is seen under MPI.
 f = "comm/mask.hpp"
 expression(f, "same_along(t.axes, grid.here(), coordinates{})", "true", "mpi:*")
-f = "comm/move.hpp"
+f = "program/move_scratch.hpp"
 expression(f, "!nests(t.global[i], kept, t.to[i], sizes)", "false", "mpi:*")
 f = "comm/prefix_scan.hpp"
 statement(f, "if (group_.rank == 0) fill_identity(out, elements_, element_, combine_);", "", "mpi:*")
-f = "comm/parts.hpp"
-expression(f, "c.contiguous() && in_shard == blocks.end()", "c.contiguous()", "mpi:*")
+f = "program/move_scratch.hpp"
+expression(f, "c.contiguous() && in_shard == elements", "c.contiguous()", "mpi:*")
 expression(f, "t.global[i] % sizes.product(t.to[i]) != 0", "false", "mpi:*")
-f = "comm/collective_permute.hpp"
 expression(f, "n % sizes_.product(replicated_)", "0", "mpi:*")
 expression(f, "same_along(sharded_, at, owner)", "false", "mpi:*")
 f = "comm/all_reduce.hpp"
@@ -392,7 +389,7 @@ expression(f, "filled < all.elements", "false", "mpi:*")
 expression(f, "m.parts.size() == 1 && m.parts.front().copy.contiguous()", "m.parts.size() == 1", "mpi:*")
 expression(f, "(wanted.begin - region_range(map, block).begin) * stride[i]", "0", "mpi:*")
 statement(f, "if (at_run_time_) follow(read_offsets(in));", "", "mpi:*")
-f = "comm/exchange_pieces.hpp"
+f = "program/exchange_pieces.hpp"
 expression(f, "s.along.from % step != unique.from % step", "false", "mpi:*")
 expression(f, "count_of(once) < covered", "false", "mpi:*")
 statement(f, "r.to += wanted.begin - mine_[d.to].begin;", "", "mpi:*")
@@ -415,12 +412,14 @@ expression(f, "cut_indices[i] == beyond_all ? length : low", "low", "mpi:*")
 expression(f, "rank >= how_.extent || next == all.size()", "next == all.size()", "mpi:*")
 f = "kernels/sort_slices.hpp"
 expression(f, "!all.order(keys[b], keys[a]) && indices[a] < indices[b]", "false", "mpi:*")
-f = "storage/box.hpp"
+f = "layout/box_copy.hpp"
 expression(f, "last >= 0 && c.from[last] == from[i] * extents[i] && c.to[last] == to[i] * extents[i]",
            "last >= 0 && c.from[last] == from[i] * extents[i]", "mpi:*")
+f = "storage/box.hpp"
 statement(f, "to -= c.to[i] * c.extent[i] * size;", "", "mpi:*")
-f = "kernels/gemm.hpp"
+f = "program/product_form.hpp"
 expression(f, "s[i] != s[i + 1] * extent[i + 1]", "false", "mpi:*")
+f = "kernels/gemm.hpp"
 statement(f, "if (g.k == 0 && g.beta == 0) return zero_bytes(result, g.results * g.element_bytes);", "", "mpi:*")
 statement(f, "next += rows[x]->size() * columns[x]->size();", "", "mpi:*")
 f = "execute/arguments.hpp"
@@ -431,11 +430,16 @@ f = "execute/steps/loop.hpp"
 expression(f, "backwards_ ? iterations - 1 - i : i", "i", "mpi:*")
 statement(f, "if (until_.known() && until_.read(r) != 0) break;", "", "mpi:*")
 f = "execute/steps/move.hpp"
+statement(f, "length += bytes;", "", "mpi:*")
+f = "program/buckets.hpp"
 statement(f, "if (!written) return false;", "", "mpi:*")
-expression(f, "length_ + bytes > comm::bucket_bytes", "false", "mpi:*")
+expression(f, "b.bytes + bytes > comm::bucket_bytes", "false", "mpi:*")
 f = "execute/bound_program.hpp"
-expression(f, "std::max(slot_at[x.index], b.bytes(x))", "b.bytes(x)", "mpi:*")
 expression(f, "std::max(shared.memory, needs.memory)", "needs.memory", "mpi:*")
+f = "plan/workspace.hpp"
+expression(f, "std::max(slots[b.index], elements_of(b, p.maps, at, here) * size_of(b.type.element))",
+           "elements_of(b, p.maps, at, here) * size_of(b.type.element)", "mpi:*")
+expression(f, "b.form == form::view || b.form == form::slice", "false", "unit:Prices.*")
 f = "execute/call_checks.hpp"
 expression(f, "by(first, k) == by(r, k)", "true", "mpi:Checked.*")
 expression(f, "other != number", "false", "mpi:Checked.*")

@@ -35,21 +35,10 @@ bool is_offset(const comm::exchange_spec& e, std::size_t operand) {
   return false;
 }
 
-comm::exchange_spec spec_of(const program& p, const step& s, const sizes& at) {
-  comm::exchange_spec e;
-  for (std::uint16_t in : s.in) e.in.push_back(p.buffers[in]);
-  e.out = p.buffers[s.out];
-  for (const dim_map& m : std::span(p.maps).subspan(s.first_map, s.maps)) e.maps.push_back(m);
-  if (e.is_region())
-    for (const dim_map& m : std::span(p.maps).subspan(e.out.first_map, e.out.maps)) e.region.push_back(m);
-  e.out.first_map = 0;
-  e.parts = e.out.parts;
-  e.at = at;
-  return e;
-}
-
 void check(grid_state& grid, const program& p, const step& s, const sizes& at, std::int64_t place, unsigned seed) {
-  const comm::exchange_spec e = spec_of(p, s, at);
+  comm::exchange_spec e = comm::exchange_of(p, s, at);
+  // What is taken from nowhere becomes 0 here.
+  e.keeps = false;
   const coordinates& here = grid.here();
   const auto whole = [&](const tensor_type& t) { return box_of(shape_of(t, at), layout{}, {}, at.axes); };
   std::vector<support::on_device<double>> shards;
@@ -113,6 +102,17 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
   }
 }
 
+/// What a plan predicts is what the exchange asks for, where all goes through MPI, and no less elsewhere. Whether it is
+/// anything.
+bool check_memory(grid_state& grid, grid_state& by_mpi, const comm::exchange_spec& e) {
+  comm::gpu_aware_mode() = comm::gpu_aware::automatic;
+  const std::int64_t predicted = comm::room_of(e, grid.here()).bytes(e.out.type.element);
+  if (comm::staged()) return predicted > 0;
+  EXPECT_EQ(comm::exchange<>(by_mpi, e).needs().memory, predicted);
+  EXPECT_LE(comm::exchange<>(grid, e).needs().memory, predicted);
+  return predicted > 0;
+}
+
 /// Not inlined: g++ 12 warns of its strings where there is nothing to warn of.
 [[gnu::noinline]] std::shared_ptr<grid_state> made_apart(const mesh_value& mesh,
                                                          const std::vector<std::int64_t>& axis_extents) {
@@ -120,11 +120,15 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
 }
 
 TEST(exchange, of_random_programs) {
-  int run = 0, regions = 0;
+  int run = 0, regions = 0, packing = 0;
   for (std::size_t axes = 1; axes <= 2; ++axes)
     for (const auto& axis_sizes_ : support::factorings(support::ranks(), axes)) {
       mesh_value mesh = support::mesh_of(axes);
       const std::shared_ptr<grid_state> grid = made_apart(mesh, axis_sizes_);
+      const std::shared_ptr<grid_state> by_mpi = [&] {
+        const support::only_mpi here;
+        return made_apart(mesh, axis_sizes_);
+      }();
       for (std::size_t a = 0; a < axes; ++a) mesh.axes[a].size = axis_sizes_[a];
       for (unsigned seed = 0; seed < 250 && !::testing::Test::HasFatalFailure(); ++seed) {
         random_programs::random_movement p(seed, mesh);
@@ -139,6 +143,7 @@ TEST(exchange, of_random_programs) {
           if (s.kind == step_kind::exchange) {
             comm::gpu_aware_mode() = seed % 3 == 0 ? comm::gpu_aware::never : comm::gpu_aware::automatic;
             check(*grid, planned, s, at, place, seed);
+            packing += check_memory(*grid, *by_mpi, comm::exchange_of(planned, s, at));
             ++run;
             regions += has_neighbours(planned.buffers[s.out]);
           }
@@ -147,6 +152,7 @@ TEST(exchange, of_random_programs) {
   comm::gpu_aware_mode() = comm::gpu_aware::automatic;
   EXPECT_GT(run, 200);
   EXPECT_GT(regions, 50);
+  EXPECT_TRUE(support::ranks() == 1 || support::over_ranks(packing) > 20);
 }
 
 /// Whether an exchange has no offsets that only the run knows.
@@ -198,8 +204,10 @@ void check_together(grid_state& grid, const std::vector<comm::exchange_spec>& sp
   }
   comm::joined_exchange<> together(grid, specs);
   const support::scratch_memory scratch(together.needs());
-  // No more but for the padding between messages of different elements.
-  EXPECT_LE(together.needs().memory, memory + 2 * 64 + 2 * 16 * support::ranks()) << "seed " << seed;
+  // What travels together is packed, and the host has a copy of all, with padding between messages of different elements.
+  const std::int64_t most = comm::staged() ? memory + 2 * 64 + 2 * 16 * support::ranks()
+                                           : comm::joined_scratch(specs, grid.here());
+  EXPECT_LE(together.needs().memory, most) << "seed " << seed;
   for (int times = 0; times < 2; ++times) {
     std::vector<support::on_device<unsigned char>> results;
     std::vector<void*> out;
@@ -223,6 +231,10 @@ TEST(exchange, together_as_one_by_one) {
   for (const auto& axis_sizes_ : support::factorings(support::ranks(), 2)) {
     mesh_value mesh = support::mesh_of(2);
     const std::shared_ptr<grid_state> grid = made_apart(mesh, axis_sizes_);
+    const std::shared_ptr<grid_state> by_mpi = [&] {
+      const support::only_mpi here;
+      return made_apart(mesh, axis_sizes_);
+    }();
     for (std::size_t a = 0; a < 2; ++a) mesh.axes[a].size = axis_sizes_[a];
     for (unsigned seed = 0; seed < 120 && !::testing::Test::HasFatalFailure(); ++seed) {
       std::vector<comm::exchange_spec> specs;
@@ -235,7 +247,7 @@ TEST(exchange, together_as_one_by_one) {
         const program planned = partition(p.made(), at, policy::time());
         for (const step& s : planned.steps) {
           if (!has_fixed_offsets(planned, s) || s.keeps) continue;
-          comm::exchange_spec e = spec_of(planned, s, at);
+          comm::exchange_spec e = comm::exchange_of(planned, s, at);
           e.out.type.element = of_size[(seed + specs.size()) % 5];
           for (buffer& b : e.in) b.type.element = e.out.type.element;
           specs.push_back(e);
@@ -245,6 +257,10 @@ TEST(exchange, together_as_one_by_one) {
       comm::gpu_aware_mode() = seed % 3 == 0 ? comm::gpu_aware::never : comm::gpu_aware::automatic;
       check_together(*grid, specs, seed);
       ++run;
+      comm::gpu_aware_mode() = comm::gpu_aware::automatic;
+      const std::int64_t predicted = comm::joined_scratch(specs, grid->here());
+      if (comm::staged()) continue;
+      EXPECT_EQ(comm::joined_exchange<>(*by_mpi, specs).needs().memory, predicted) << "seed " << seed;
     }
   }
   comm::gpu_aware_mode() = comm::gpu_aware::automatic;

@@ -301,4 +301,43 @@ TEST(moves, in_place_all_reduce) {
   EXPECT_EQ(data.read(), std::vector<double>(5, n * (n + 1) / 2));
 }
 
+// What a plan predicts of the memory of its moves is what their collectives ask for, where all goes through MPI; nothing
+// more elsewhere.
+TEST(moves, scratch_memory_is_predicted) {
+  constexpr kind moves[] = {kind::slice,      kind::mask,       kind::all_reduce,        kind::reduce_scatter,
+                            kind::all_gather, kind::all_to_all, kind::collective_permute};
+  const std::vector<layout> all = support::layouts(2, 2);
+  std::int64_t packing = 0, wrong = 0, above = 0;
+  for (const auto& axes : support::factorings(support::ranks(), 2)) {
+    const auto shared = std::make_shared<grid_state>(support::mesh_of(2), MPI_COMM_WORLD, axes);
+    const support::only_mpi here;
+    const auto apart = std::make_shared<grid_state>(support::mesh_of(2), MPI_COMM_WORLD, axes);
+    for (const shape& global : {shape_with({8, 8}), shape_with({8, 3}), shape_with({1, 9}), shape_with({5, 6})})
+      for (layout from : all)
+        for (const layout& to : all)
+          for (const kind move : moves) {
+            const axis_set changed{(from.used() | to.used()) & ~(from.used() & to.used())};
+            layout before = from;
+            if (move == kind::all_reduce || move == kind::reduce_scatter) {
+              if ((from.used() & ~to.used()) != 0 || changed == 0) continue;
+              before.set_partial(changed, reduction::sum);
+            }
+            const bool reduces = move == kind::all_reduce;
+            const axis_set over = move == kind::all_to_all || move == kind::collective_permute
+                                      ? axis_set{from.used() | to.used()}
+                                      : changed;
+            const layout& after = reduces ? from : to;
+            if (over == 0 || !is_legal({move, over, after}, before)) continue;
+            const comm::transfer t{element::f32, global, before, after, over, reduction::sum};
+            const std::int64_t predicted = comm::scratch_of(move, t, apart->sizes(), apart->here());
+            wrong += support::make_move(*apart, move, t)->needs().memory != predicted;
+            above += support::make_move(*shared, move, t)->needs().memory > predicted;
+            packing += predicted > 0;
+          }
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(above, 0);
+  EXPECT_TRUE(support::ranks() == 1 || support::over_ranks(packing) > 20);
+}
+
 } // namespace

@@ -107,14 +107,11 @@ TEST(summa, workspace_is_under_the_cap) {
   using kernel = cleave::linalg::detail::summa_kernel<1000, 8, std::remove_cv_t<decltype(ay)>,
                                                       std::remove_cv_t<decltype(ax)>, 0, 1>;
   for (const cleave::grid& g : support::grids(mesh)) {
-    const cleave::local_context here(g.state());
     cleave::shape of_a, of_b;
     of_a.rank = of_b.rank = 2;
     of_a[0] = 24, of_a[1] = 1000, of_b[0] = 1000, of_b[1] = 16;
-    const cleave::shard all[3] = {{cleave::element::f64, of_a, {}, {}},
-                                  {cleave::element::f64, of_b, {}, {}},
-                                  {cleave::element::f64, {}, {}, {}}};
-    const std::int64_t bytes = kernel::workspace(here, all);
+    const cleave::shape whole[3] = {of_a, of_b, {}};
+    const std::int64_t bytes = kernel::workspace({}, whole, g.state().sizes(), {});
     EXPECT_LE(bytes, 1000);
     if (support::ranks() == 1) EXPECT_EQ(bytes, 0);
     else EXPECT_GT(bytes, 500);
@@ -271,15 +268,12 @@ TEST(product_25d, workspace_is_under_the_cap) {
   using z = std::remove_cv_t<decltype(az)>;
   using kernel = cleave::linalg::detail::summa_kernel<1000, 8, y, x, 0, 1, cleave::linalg::detail::layers<z, 2>>;
   for (const cleave::grid& g : deep_grids()) {
-    const cleave::local_context here(g.state());
     cleave::shape of_a, of_b;
     of_a.rank = of_b.rank = 2;
     of_a[0] = 24, of_a[1] = 1000, of_b[0] = 1000, of_b[1] = 16;
-    const cleave::shard all[3] = {{cleave::element::f64, of_a, {}, {}},
-                                  {cleave::element::f64, of_b, {}, {}},
-                                  {cleave::element::f64, {}, {}, {}}};
-    EXPECT_LE(kernel::workspace(here, all), 1000);
-    EXPECT_EQ(kernel::workspace(here, all) > 500, g.size(ay) > 1 || g.size(ax) > 1);
+    const cleave::shape whole[3] = {of_a, of_b, {}};
+    EXPECT_LE(kernel::workspace({}, whole, g.state().sizes(), {}), 1000);
+    EXPECT_EQ(kernel::workspace({}, whole, g.state().sizes(), {}) > 500, g.size(ay) > 1 || g.size(ax) > 1);
   }
 }
 

@@ -106,7 +106,10 @@ TEST(Explain, ListsThePassesOverMemory) {
   const std::string text = explain_passes(of_star, {data = 2, model = 2, batch = 256, embed = 16});
   // A halo of two rows at both ends, and of one column of zeros; a shard of 128 rows.
   constexpr int halo = 4 * 16 * 4 + 2 * 128 * 4, shard = 128 * 16 * 4;
-  EXPECT_EQ(of_star.workspace({data = 2, model = 2, batch = 256, embed = 16}), halo);
+  // Both ends go to one other device, in one message that is packed and unpacked; to two devices they go as they are.
+  EXPECT_EQ(of_star.workspace({data = 2, model = 2, batch = 256, embed = 16}), halo + 2 * 4 * 16 * 4);
+  EXPECT_EQ(of_star.parts_of_workspace({data = 2, model = 2, batch = 256, embed = 16}).values, halo);
+  EXPECT_EQ(of_star.workspace({data = 4, model = 2, batch = 512, embed = 16}), halo);
   expect_has(text,
              "  " + cleave::detail::grouped(shard + halo) + "    " + cleave::detail::grouped(shard) + "      0\n");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);

@@ -28,19 +28,21 @@ class all_gather {
   }
   scratch_bytes needs() const {
     if (group_.size == 1) return {};
-    return {unpack_.direct ? 0 : aligned(received()), port_.host_bytes(bytes(), received())};
+    return {on_node() ? 0 : unpack_.order.packed_bytes(element_), port_.host_bytes(bytes(), received())};
   }
 
   void run(const void* in, void* out, const scratch& s) {
     if (group_.size == 1) return copy_bytes(out, in, bytes());
     if (unpack_.elements() == 0) return;
-    if (group_.together != nullptr && !port_.staged()) return gather_on_node(in, out);
-    void* const gathered = unpack_.direct ? out : s.memory;
+    if (on_node()) return gather_on_node(in, out);
+    void* const gathered = unpack_.direct() ? out : s.memory;
     port_.call(in, bytes(), gathered, received(), s.host, [&](const void* from, void* into) { gather(from, into); });
-    if (!unpack_.direct) unpack_.run(gathered, out, element_);
+    if (!unpack_.direct()) unpack_.run(gathered, out, element_);
   }
 
  private:
+  /// Shared memory takes the parts as they are.
+  bool on_node() const { return group_.together != nullptr && !port_.staged(); }
   std::int64_t bytes() const { return elements_ * size_of(element_); }
   std::int64_t received() const { return unpack_.elements() * size_of(element_); }
   bool is_large() const { return !own_.counts().empty(); }

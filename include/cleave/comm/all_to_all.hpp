@@ -40,26 +40,28 @@ class all_to_all {
   }
   scratch_bytes needs() const {
     if (group_.size == 1) return {};
-    const std::int64_t unpacked = unpack_.direct ? 0 : aligned(received());
-    return {packed_bytes() + unpacked, port_.host_bytes(sent(), received())};
+    const std::int64_t packed = on_node() ? 0 : packed_bytes() + unpack_.order.packed_bytes(element_);
+    return {packed, port_.host_bytes(sent(), received())};
   }
 
   void run(const void* in, void* out, const scratch& s) {
     if (group_.size == 1) return copy_bytes(out, in, elements_ * size_of(element_));
     if (even_ && elements_ == 0) return;
-    if (group_.together != nullptr && !port_.staged()) return exchange_on_node(in, out);
-    if (!pack_.direct) pack_.run(in, s.memory, element_);
-    const void* const packed = pack_.direct ? in : s.memory;
-    void* const arriving = unpack_.direct ? out : s.memory + packed_bytes();
+    if (on_node()) return exchange_on_node(in, out);
+    if (!pack_.direct()) pack_.run(in, s.memory, element_);
+    const void* const packed = pack_.direct() ? in : s.memory;
+    void* const arriving = unpack_.direct() ? out : s.memory + packed_bytes();
     port_.call(packed, sent(), arriving, received(), s.host,
                [&](const void* from, void* into) { exchange(from, into); });
-    if (!unpack_.direct) unpack_.run(arriving, out, element_);
+    if (!unpack_.direct()) unpack_.run(arriving, out, element_);
   }
 
  private:
+  /// Shared memory takes the parts as they are.
+  bool on_node() const { return group_.together != nullptr && !port_.staged(); }
   std::int64_t sent() const { return pack_.elements() * size_of(element_); }
   std::int64_t received() const { return unpack_.elements() * size_of(element_); }
-  std::int64_t packed_bytes() const { return pack_.direct ? 0 : aligned(sent()); }
+  std::int64_t packed_bytes() const { return pack_.order.packed_bytes(element_); }
 
   /// The elements of the longest block between any two devices of the group.
   [[gnu::cold]] static std::int64_t widest_of(const grid_state& grid, const transfer& t, std::int64_t devices) {

@@ -4,15 +4,11 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/all_reduce.hpp>
+#include <cleave/program/buckets.hpp>
 
 #include <utility>
 
 namespace cleave::inline v0::comm {
-
-/// The largest value, in bytes, that shares a message with others, and the longest message of several values. Larger
-/// ones would gain nothing, and the values of one message must be in memory together.
-inline constexpr std::int64_t bucketed_value_bytes = 1 << 18;
-inline constexpr std::int64_t bucket_bytes = 1 << 20;
 
 /// Several small all-reduces over the same axes as one message, their bucket.
 /// Communication: one MPI_Allreduce of all of them.

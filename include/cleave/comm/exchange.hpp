@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/comm/exchange_pieces.hpp>
+#include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/staging.hpp>
+#include <cleave/program/exchange_scratch.hpp>
 #include <cleave/storage/fill.hpp>
 
 namespace cleave::inline v0::comm {
@@ -21,11 +22,14 @@ class exchange final : public bound_exchange {
  public:
   [[gnu::cold]] exchange(grid_state& grid, exchange_spec spec)
       : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element) {
-    for (const dim_map& m : e_.maps) at_run_time_ = at_run_time_ || m.at_run_time != 0;
+    at_run_time_ = moves_at_run_time(e_);
     grid.devices();
-    find_members();
-    zero_ = allocate(16);
-    fill_identity(zero_.get(), 16 / size_of(element_), element_, reduction::sum);
+    for_each_member(e_, grid.here(),
+                    [&](std::int64_t device, const coordinates& at) { members_.push_back({rank_number(device), at}); });
+    if constexpr (!on_host) {
+      zero_ = allocate(sizeof zeros);
+      fill_identity(zero_.get(), as_int(sizeof zeros) / size_of(element_), element_, reduction::sum);
+    }
     plan(offsets{});
     if (at_run_time_) {
       reserve_for_any();
@@ -58,6 +62,9 @@ class exchange final : public bound_exchange {
   template <class>
   friend class joined_exchange;
   using offsets = fixed_array<std::int64_t, max_arity>;
+  /// A zero of any element type, where the host may read it.
+  alignas(16) static constexpr char zeros[16]{};
+  const void* zero() const { return on_host ? zeros : zero_.get(); }
   /// One box on its way: of which operand, and where it goes: to an offset in the staging memory, or, for -1, to the
   /// result.
   struct part_copy {
@@ -68,7 +75,7 @@ class exchange final : public bound_exchange {
   struct message {
     int rank = 0;
     std::int64_t elements = 0;
-    /// The offset among the packed messages of its direction.
+    /// The offset among the packed messages of its direction, where it has memory there.
     std::int64_t offset = 0;
     indexed_vector<part_copy> parts{};
     /// Whether it is one run of memory, which is neither packed nor unpacked.
@@ -105,11 +112,13 @@ class exchange final : public bound_exchange {
   bool is_box(const message& m) const {
     return m.parts.size() == 1 && !m.joined && messages::on_node(m.rank, grid_->devices()) && !port_.staged();
   }
+  /// Whether a message has memory among the packed ones. The host's copy has all messages.
+  bool takes_memory(const message& m) const { return port_.staged() || !(m.direct || is_box(m)); }
   // What begins and ends an exchange, by message.
   void start(void* out, const scratch& s) {
     scratch_ = s;
     out_ = out;
-    for (const box_copy& c : blank_) copy_box(c, zero_.get(), out, size());
+    for (const box_copy& c : blank_) copy_box(c, zero(), out, size());
   }
   void receive(const message& m) {
     const group& devices = grid_->devices();
@@ -157,28 +166,13 @@ class exchange final : public bound_exchange {
     return m.direct ? element_at(target(first.stage), first.copy.to_offset, element_)
                     : element_at(receiving(), m.offset, element_);
   }
-  box shard_of(std::size_t operand, const coordinates& at) const {
-    const buffer& b = e_.in[operand];
-    return box_of(shape_of(b.type, e_.at), b.where, at, e_.at.axes);
-  }
+  box shard_of(std::size_t operand, const coordinates& at) const { return comm::shard_of(e_, operand, at); }
   strides own_strides(std::size_t operand) const {
     return e_.in_strides.empty() ? strides_of(shard_of(operand, grid_->here()).extents()) : e_.in_strides[operand];
   }
   shape extents_at(const coordinates& at, std::uint32_t part = 0) const { return e_.filled_by(part, at).extents(); }
-  /// Whether one of two devices may have elements of an operand that the other one needs.
   bool shares(std::size_t operand, const coordinates& a, const coordinates& b) const {
-    return same_along(~e_.fetched(operand), a, b);
-  }
-
-  /// The devices with which this one may exchange anything.
-  [[gnu::cold]] void find_members() {
-    axis_set over;
-    for (std::size_t k = 0; k < e_.in.size(); ++k)
-      if (e_.takes_from(k)) over |= e_.fetched(k);
-    const axis_sizes& sizes = grid_->sizes();
-    for (std::int64_t d = 0; d < sizes.devices(); ++d)
-      if (const coordinates at = coordinates_of(d, sizes); same_along(~over, at, grid_->here()))
-        members_.push_back({rank_number(d), at});
+    return comm::shares(e_, operand, a, b);
   }
 
   offsets read_offsets(const void* const* in) const {
@@ -339,7 +333,7 @@ class exchange final : public bound_exchange {
     m.rank = rank;
     move_to(m, total, sends);
     m.direct = m.parts.size() == 1 && m.parts.front().copy.contiguous();
-    total += m.elements;
+    if (takes_memory(m)) total += m.elements;
     requests_ += messages::requests_for(m.elements);
     (sends ? send_ : receive_).push_back(std::move(m));
   }
@@ -364,15 +358,10 @@ class exchange final : public bound_exchange {
 
   /// The most that any offsets could ask for.
   [[gnu::cold]] void reserve_for_any() {
-    std::int64_t mine = 0, others = 0;
-    for (std::size_t k = 0; k < e_.in.size(); ++k)
-      if (e_.takes_from(k)) mine = std::max(mine, shard_of(k, grid_->here()).elements());
-    for (const member& m : members_) others += std::min(mine, extents_at(m.at).elements());
-    sent_ = others;
-    received_ = extents_at(grid_->here()).elements();
-    // An update is short beside what it updates.
-    if (e_.keeps) received_ = std::min(received_, shape_of(e_.in[0].type, e_.at).elements());
-    staging_ = received_;
+    const exchange_room room = room_for_any(e_, grid_->here());
+    sent_ = room.sent;
+    received_ = room.received;
+    staging_ = room.staged;
     messages_.reserve(2 * std::ssize(members_) * messages::requests_for(std::max(sent_, received_)));
   }
 
@@ -394,6 +383,7 @@ class exchange final : public bound_exchange {
   scratch_bytes needed_{};
   scratch scratch_{};
   void* out_ = nullptr;
+  /// On a device.
   std::shared_ptr<void> zero_{};
   messages messages_{};
 };

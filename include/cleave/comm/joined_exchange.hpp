@@ -11,10 +11,6 @@
 
 namespace cleave::inline v0::comm {
 
-/// The longest message, in bytes, that travels as a part of another one. A longer one gains nothing, and would be copied
-/// twice.
-inline constexpr std::int64_t joined_message_bytes = 1 << 16;
-
 /// Several exchanges, of any element types, whose messages to one device travel as one. None of them has offsets that
 /// are known only at run time.
 /// Communication: one message for each device that has something that another one needs; long ones travel alone.
@@ -144,7 +140,7 @@ class joined_exchange final : public bound_exchange {
     }
     for (part& p : parts_)
       for (message& m : messages_of(p)) {
-        if (m.joined) continue;
+        if (m.joined || !p.one->takes_memory(m)) continue;
         total = aligned_to(total, widest);
         exchange<>::move_to(m, total / p.one->size(), sends);
         total += m.elements * p.one->size();

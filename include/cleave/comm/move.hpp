@@ -16,28 +16,6 @@
 
 namespace cleave::inline v0::comm {
 
-namespace detail {
-
-/// The list without the axes at its end that are in the set.
-inline axis_list stripped(axis_list list, axis_set axes) {
-  while (!list.empty() && axes.contains(list[list.size() - 1])) list.pop_back();
-  return list;
-}
-
-} // namespace detail
-
-/// Whether a move stays inside the blocks over the axes that it leaves alone, as its collective requires. This follows
-/// from sizes and layouts, so it is the same on all ranks. Other moves become the general exchange.
-[[gnu::cold]] inline bool stays_in_blocks(const transfer& t, const axis_sizes& sizes) {
-  for (int i = 0; i < t.global.rank; ++i) {
-    if (t.from[i] == t.to[i]) continue;
-    const axis_list kept = detail::stripped(t.from[i], t.axes);
-    if (detail::stripped(t.to[i], t.axes) != kept || kept.mask().meets(t.axes)) return false;
-    if (!nests(t.global[i], kept, t.from[i], sizes) || !nests(t.global[i], kept, t.to[i], sizes)) return false;
-  }
-  return true;
-}
-
 /// Whether a collective works on any blocks, or only on blocks that stay inside those of the axes left alone.
 enum class works_on { any_blocks, nested_blocks };
 

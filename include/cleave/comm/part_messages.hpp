@@ -18,13 +18,13 @@ class part_messages {
   void keep(const box_copy& c) { keep_ = c; }
   /// Adds a part of the operand's shard, whose array has these strides, for another rank.
   void send(int rank, const box& part, const box& shard, const strides& stride) {
-    sent_.add(rank, part,
-              make_copy(part.extents(), stride, position_in(shard, part, stride), strides_of(part.extents()),
-                        sent_.elements));
+    add(sent_, rank,
+        make_copy(part.extents(), stride, position_in(shard, part, stride), strides_of(part.extents()),
+                  sent_.elements));
   }
   /// Adds a part of the result's shard that another rank sends.
   void receive(int rank, const box& part, const box& shard) {
-    received_.add(rank, part, copy_from_packed(part, shard, received_.elements));
+    add(received_, rank, copy_from_packed(part, shard, received_.elements));
   }
   /// Keeps room for the requests of all messages. To be called after the last one was added.
   void reserve() { messages_.reserve(sent_.requests + received_.requests); }
@@ -69,23 +69,23 @@ class part_messages {
   struct message {
     int rank;
     std::int64_t elements;
-    /// The offset among the packed messages of its direction.
+    /// The offset among the packed messages of its direction, where it has memory there.
     std::int64_t offset;
     box_copy copy;
   };
-  /// The messages of one direction.
+  /// The messages of one direction, and the elements of those that are packed.
   struct direction {
     indexed_vector<message> all{};
     std::int64_t elements = 0, requests = 0;
-
-    [[gnu::cold]] void add(int rank, const box& part, const box_copy& copy) {
-      all.push_back({rank, part.elements(), elements, copy});
-      elements += part.elements();
-      requests += messages::requests_for(part.elements());
-    }
   };
 
   std::int64_t size() const { return size_of(element_); }
+  [[gnu::cold]] void add(direction& d, int rank, const box_copy& copy) {
+    d.all.push_back({rank, copy.elements, d.elements, copy});
+    d.requests += messages::requests_for(copy.elements);
+    // What is one run of memory, or is packed on its way, needs no memory here; the host's copy has all.
+    if (port_.staged() || !(copy.contiguous() || unpacked(d.all.back()))) d.elements += copy.elements;
+  }
   /// Whether a box is packed and unpacked on its way.
   bool unpacked(const message& m) const { return messages::on_node(m.rank, ranks_) && !port_.staged(); }
 

@@ -29,20 +29,20 @@ class reduce_scatter {
     if (group_.together != nullptr) group_.together->reserve(widest_ * n * size());
     large_ = pack_.elements() > count_limit();
     counts_.reserve(as_size(n));
-    chunk_ = large_ ? std::max<std::int64_t>(1, std::min(count_limit(), most_at_once) / n) : widest_;
+    chunk_ = large_ ? reduced_at_once(n, count_limit()) : widest_;
   }
   scratch_bytes needs() const {
     if (group_.size == 1) return {};
-    return {packed_bytes() + (large_ ? aligned(chunk_ * group_.size * size()) : 0),
-            port_.host_bytes(sent(), kept_ * size())};
+    const std::int64_t chunks = large_ ? aligned(chunk_ * group_.size * size()) : 0;
+    return {on_node() ? 0 : packed_bytes() + chunks, port_.host_bytes(sent(), kept_ * size())};
   }
 
   void run(const void* in, void* out, const scratch& s) {
     if (group_.size == 1) return copy_bytes(out, in, kept_ * size());
     if (pack_.elements() == 0) return;
-    if (group_.together != nullptr && !port_.staged()) return reduce_on_node(in, out);
-    if (!pack_.direct) pack_.run(in, s.memory, element_);
-    const void* const packed = pack_.direct ? in : s.memory;
+    if (on_node()) return reduce_on_node(in, out);
+    if (!pack_.direct()) pack_.run(in, s.memory, element_);
+    const void* const packed = pack_.direct() ? in : s.memory;
     if (!large_) return reduce(packed, sent(), out, 0, s.host);
     // A chunk of every block at a time, side by side.
     char* const chunks = s.memory + packed_bytes();
@@ -60,12 +60,11 @@ class reduce_scatter {
   }
 
  private:
-  /// Elements of all chunks together: not so few that latency counts, not so many that the second buffer does.
-  static constexpr std::int64_t most_at_once = 1 << 24;
-
+  /// Shared memory takes the parts as they are.
+  bool on_node() const { return group_.together != nullptr && !port_.staged(); }
   std::int64_t size() const { return size_of(element_); }
   std::int64_t sent() const { return pack_.elements() * size(); }
-  std::int64_t packed_bytes() const { return pack_.direct ? 0 : aligned(sent()); }
+  std::int64_t packed_bytes() const { return pack_.order.packed_bytes(element_); }
   /// Elements of rank r's block in the chunk that begins at `done`.
   std::int64_t count(int r, std::int64_t done) const {
     return std::clamp<std::int64_t>(pack_.blocks.count(r) - done, 0, chunk_);

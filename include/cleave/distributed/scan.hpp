@@ -50,7 +50,10 @@ struct bound_scan {
   owned<comm::prefix_scan> over{};
 
   std::int64_t slices() const { return outer * inner; }
-  comm::scratch_bytes needs() const { return {2 * comm::aligned(slices() * size_of(stored)), over->host_bytes()}; }
+  /// The totals of this device, and those of the devices before it.
+  comm::scratch_bytes needs() const {
+    return {(over->communicates() ? 2 : 1) * comm::aligned(slices() * size_of(stored)), over->host_bytes()};
+  }
 };
 
 template <class T, reduction How>

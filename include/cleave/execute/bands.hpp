@@ -6,6 +6,7 @@
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/bound_step.hpp>
 #include <cleave/kernels/run_fold.hpp>
+#include <cleave/plan/workspace.hpp>
 #include <cleave/storage/as.hpp>
 #include <cleave/storage/memory.hpp>
 
@@ -21,8 +22,6 @@ namespace cleave::inline v0::detail {
 /// Memory that the steps of a group touch in one band, and the least memory of a group that is worth it.
 inline constexpr std::int64_t band_bytes = 1 << 18;
 inline constexpr std::int64_t banded_bytes = 1 << 20;
-/// Reductions to one number that a group may have.
-inline constexpr std::size_t most_folds = 4;
 
 /// Steps `first` to `last` of a program, which run band by band.
 template <class = void>
@@ -80,7 +79,7 @@ class banded_steps final : public step_group {
       for (std::int64_t t = begin; t < end; ++t) w.run_stretch(w.begin_of(t), w.begin_of(t + 1));
     }
     void run_stretch(std::int64_t begin, std::int64_t end) const {
-      fold_progress progress[most_folds];
+      fold_progress progress[most_folds_in_pass];
       for (std::int64_t row = begin; row < end; row += steps.band_)
         for (std::size_t i = steps.first; i < steps.last; ++i)
           r.steps[i]->run_rows(r, {row, std::min(row + steps.band_, end), steps.rows_, begin, end, progress});
@@ -200,7 +199,7 @@ class band_finder {
     int dims = std::min(kept_dims(i), dims_);
     for (int d = 0; d < dims; ++d)
       if (s.loop[d] != head.loop[d] || s.space[d] != head.space[d]) dims = d;
-    if (dims == 0 || (steps_[i]->folds_all_rows() && folds_ == most_folds)) return false;
+    if (dims == 0 || (steps_[i]->folds_all_rows() && folds_ == most_folds_in_pass)) return false;
     const std::size_t before = touched_.size();
     note(i);
     const auto drop = [&] {

@@ -54,11 +54,6 @@ inline strides strides_in(const addressing& a) {
   for (int i = 0; i < a.extents.rank; ++i) s[i] = a.stride[as_size(i)];
   return s;
 }
-/// The stride of a buffer along a dim, 0 where it does not have it.
-inline std::int64_t stride_along(const buffer& b, const addressing& a, dim_id d) {
-  const int position = b.type.find(d);
-  return position < 0 ? 0 : a.stride[as_size(position)];
-}
 
 /// A number that is known when a kernel starts: a constant as its type stores it, or a product of extents.
 [[gnu::cold]] inline double literal_of(const fused_op& t, const sizes& at) {

@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/arguments.hpp>
 #include <cleave/execute/runnable.hpp>
+#include <cleave/plan/workspace.hpp>
 #include <cleave/storage/as.hpp>
 
 namespace cleave::inline v0 {
@@ -19,7 +20,7 @@ class bound_program {
       : running_{grid}, arguments_(binder{grid, code.program, at, given}), checks_(grid, at, code.program) {
     const binder b{grid, code.program, at, given};
     bind_steps(b, code);
-    allocate_memory(b);
+    allocate_memory(b, code);
     arguments_.find_hazards(code.program, running_.steps);
   }
   bound_program(const bound_program&) = delete;
@@ -67,11 +68,10 @@ class bound_program {
   }
 
   /// The workspace: the slots, then what steps have of their own, then what they share.
-  [[gnu::cold]] void allocate_memory(const binder& b) {
+  [[gnu::cold]] void allocate_memory(const binder& b, const runnable& code) {
     const program_view& p = b.program;
-    indexed_vector<std::int64_t> slot_at(p.slots, 0);
-    for (const buffer& x : p.buffers)
-      if (has_slot(x) && !b.lies_in_ghosts(x)) slot_at[x.index] = std::max(slot_at[x.index], b.bytes(x));
+    indexed_vector<std::int64_t> slot_at = slot_bytes(p, b.at, b.grid.here(),
+                                                      [&](const buffer& x) { return !b.lies_in_ghosts(x); });
     std::int64_t memory = 0, host = 0;
     for (std::int64_t& slot : slot_at) {
       const std::int64_t bytes = slot;
@@ -87,6 +87,7 @@ class bound_program {
       shared.memory = std::max(shared.memory, needs.memory);
       shared.host = std::max(shared.host, needs.host);
     }
+    if (code.find_bands != nullptr) shared.memory = std::max(shared.memory, scratch_of_bands(p, b.at, b.grid.here()));
     for (const auto& g : running_.groups) shared.memory = std::max(shared.memory, g->shared_bytes);
     workspace_bytes_ = memory + shared.memory;
     const bool allocated = try_allocate(workspace_bytes_, workspace_) &&
@@ -100,9 +101,6 @@ class bound_program {
         running_.at[i] = base + slot_at[x.index] +
                          (b.is_around_shard(x) ? 0 : b.addresses(x).offset) * size_of(x.type.element);
     settle_steps(first_own, memory, host);
-  }
-  static bool has_slot(const buffer& x) {
-    return x.role == role::workspace && x.form != form::view && x.form != form::slice;
   }
   /// Gives the steps their own memory, which begins at `memory` bytes, and the shared one after it.
   void settle_steps(std::int64_t memory, std::int64_t shared, std::int64_t shared_host) {

@@ -4,9 +4,9 @@
 
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/underlying.hpp>
-#include <cleave/execute/strides.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/ops/user.hpp>
+#include <cleave/program/inner_dim.hpp>
 #include <cleave/program/program_view.hpp>
 #include <cleave/storage/element_type.hpp>
 

@@ -4,9 +4,9 @@
 
 #include <cleave/base/as_number.hpp>
 #include <cleave/execute/binder.hpp>
-#include <cleave/execute/strides.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/kernels/loops.hpp>
+#include <cleave/program/inner_dim.hpp>
 
 namespace cleave::inline v0::detail {
 

@@ -7,6 +7,7 @@
 #include <cleave/kernels/gemm_call.hpp>
 #include <cleave/kernels/small_gemm.hpp>
 #include <cleave/ops/scalar.hpp>
+#include <cleave/program/product_form.hpp>
 #include <cleave/storage/as.hpp>
 #include <cleave/storage/box.hpp>
 #include <cleave/storage/convert.hpp>
@@ -15,36 +16,6 @@
 #include <utility>
 
 namespace cleave::inline v0 {
-
-/// One group of dims of a product: extents in a canonical order, and strides in each of the three arrays (0 in the
-/// array that lacks the group).
-struct gemm_group {
-  int rank = 0;
-  std::int64_t extent[max_rank]{};
-  std::int64_t stride[3][max_rank]{};
-
-  std::int64_t size() const {
-    std::int64_t n = 1;
-    for (int i = 0; i < rank; ++i) n *= extent[i];
-    return n;
-  }
-  void append(std::int64_t e, std::int64_t in_a, std::int64_t in_b, std::int64_t in_c) {
-    if (e == 1) return;
-    extent[rank] = e;
-    stride[0][rank] = in_a;
-    stride[1][rank] = in_b;
-    stride[2][rank] = in_c;
-    ++rank;
-  }
-  /// The one stride of the group seen as a single dim of an array, or -1; 0 for a group of one element.
-  std::int64_t single(int array) const {
-    if (rank == 0) return 0;
-    const std::int64_t* const s = stride[array];
-    for (int i = 0; i + 1 < rank; ++i)
-      if (s[i] != s[i + 1] * extent[i + 1]) return -1;
-    return s[rank - 1];
-  }
-};
 
 /// A product bound to sizes: which arrays are packed first, and how the library is called for each batch.
 struct bound_gemm {
@@ -80,23 +51,6 @@ struct bound_gemm {
 
 namespace detail {
 
-/// Whether an array is a matrix for the library: rows over `rows`, columns over `columns`, one of them with stride 1.
-[[gnu::cold]] inline bool matrix_of(const gemm_group& rows, const gemm_group& columns, int array, bool may_transpose,
-                                    bound_gemm::operand& o) {
-  const std::int64_t r = rows.single(array), c = columns.single(array);
-  if (r < 0 || c < 0) return false;
-  // Of a single column, any stride between the rows will do.
-  const auto fits = [&](std::int64_t next, std::int64_t other, std::int64_t length, bool transposed) {
-    if (next != 0 && next != 1) return false;
-    const std::int64_t apart = other == 0 ? length : other;
-    if (apart < (next == 1 ? length : 1)) return false;
-    o.transposed = transposed;
-    o.leading = apart < 1 ? 1 : apart;
-    return true;
-  };
-  return fits(c, r, columns.size(), false) || (may_transpose && fits(r, c, rows.size(), true));
-}
-
 /// Where each batch of an array begins.
 inline void batch_offsets(const gemm_group& batch, int array, indexed_vector<std::int64_t>& out) {
   out.resize(as_size(batch.size()));
@@ -109,18 +63,11 @@ inline void batch_offsets(const gemm_group& batch, int array, indexed_vector<std
   }
 }
 
-/// The kernel for many small products, if it is theirs: they are many, each takes few multiplications, and none of
-/// their dims is scattered in memory.
+/// The kernel for many small products.
 [[gnu::cold]] inline small_gemm bind_small_gemm(const gemm_group& batch, const gemm_group& m, const gemm_group& n,
                                                 const gemm_group& k) {
   small_gemm g{m.size(),    n.size(),    k.size(),    m.single(0), k.single(0),
                k.single(1), n.single(1), m.single(2), n.single(2)};
-  const std::int64_t multiplications = g.m * g.n * g.k;
-  if (batch.size() < small_gemm::least_products || multiplications == 0 ||
-      multiplications > small_gemm::most_multiplications)
-    return g;
-  for (const std::int64_t stride : {g.a_m, g.a_k, g.b_k, g.b_n, g.c_m, g.c_n})
-    if (stride < 0) return g;
   strided_dims over;
   for (int d = 0; d < batch.rank; ++d)
     over.add(batch.extent[d], batch.stride[0][d], batch.stride[1][d], batch.stride[2][d]);
@@ -150,43 +97,26 @@ inline void batch_offsets(const gemm_group& batch, int array, indexed_vector<std
   bound_gemm g;
   g.element_bytes = element_bytes;
   g.results = batch.size() * m.size() * n.size();
-  g.small = detail::bind_small_gemm(batch, m, n, k);
-  if (g.small.chosen()) {
-    g.batches = batch.size();
-    g.m = m.size();
-    g.n = n.size();
-    g.k = k.size();
-    return g;
-  }
-  auto& [a, b, c] = g.array;
-  int stored[3] = {0, 1, 2};
-  if (!detail::matrix_of(m, n, 2, false, c)) {
-    if (detail::matrix_of(n, m, 2, false, c)) {
-      // c^T = b^T a^T
-      g.swapped = true;
-      std::swap(m, n);
-      std::swap(stored[0], stored[1]);
-    } else {
-      c.packed = true;
-    }
-  }
+  const product_form form = form_of_product(batch, m, n, k, CLEAVE_DIRECT_BLAS == 0);
+  if (form.small) g.small = detail::bind_small_gemm(batch, m, n, k);
   g.batches = batch.size();
+  // c^T = b^T a^T
+  g.swapped = form.swapped;
+  if (g.swapped) std::swap(m, n);
   g.m = m.size();
   g.n = n.size();
   g.k = k.size();
-  a.packed = !detail::matrix_of(m, k, stored[0], true, a);
-  b.packed = !detail::matrix_of(k, n, stored[1], true, b);
-  if (!CLEAVE_DIRECT_BLAS && g.n == 1 && !a.transposed && !b.transposed) {
-    // Kokkos Kernels takes a single column for a contiguous vector, whatever lies between its elements.
-    b.packed = b.packed || b.leading != 1;
-    c.packed = c.packed || c.leading != 1;
-  }
+  if (form.small) return g;
   const gemm_group *const rows[3] = {&m, &k, &m}, *const columns[3] = {&k, &n, &n};
   for (int x = 0; x < 3; ++x) {
     bound_gemm::operand& o = g.array[x];
-    detail::batch_offsets(batch, stored[x], o.offset);
+    const int stored = form.stored(x);
+    o.packed = form.array[x].packed;
+    o.transposed = form.array[x].transposed;
+    o.leading = form.array[x].leading;
+    detail::batch_offsets(batch, stored, o.offset);
     if (!o.packed) continue;
-    o.copy = detail::pack_of(batch, *rows[x], *columns[x], stored[x], x == 2);
+    o.copy = detail::pack_of(batch, *rows[x], *columns[x], stored, x == 2);
     o.transposed = false;
     o.leading = columns[x]->size() < 1 ? 1 : columns[x]->size();
     std::int64_t next = 0;

@@ -5,6 +5,7 @@
 #include <cleave/kernels/fold.hpp>
 #include <cleave/kernels/lines.hpp>
 #include <cleave/kernels/single_terms.hpp>
+#include <cleave/program/fold_cut.hpp>
 #include <cleave/storage/as.hpp>
 
 #include <cstring>
@@ -13,31 +14,16 @@
 
 namespace cleave::inline v0 {
 
-/// Elements that are worth a unit of parallel work, and the most pieces of one range.
-inline constexpr std::int64_t fold_grain = 1 << 13;
-inline constexpr std::int64_t fold_chunks = 256;
-/// Results that share a unit where the inner dim is kept, and where a short inner dim is folded.
-inline constexpr std::int64_t fold_width = 512;
-inline constexpr std::int64_t fold_short_width = 128;
 /// Folded extents below which a line goes along results instead of along summands.
 inline constexpr std::int64_t fold_short = 2 * vector_block;
 
-/// Cuts the folded range in pieces where there are few results. Depends on the shape only, never on the number of
-/// threads, so that the order of summation does not either.
+/// Cuts the folded range in pieces where there are few results.
 inline void cut_fold(bound_loops& b, bool inner_folded) {
   const std::int64_t range = b.folded.size();
   b.results = b.outer.size() * (inner_folded ? 1 : b.inner.extent);
-  const std::int64_t width = inner_folded ? 1 : b.inner.extent < fold_width ? b.inner.extent : fold_width;
-  const std::int64_t units = width == 0 ? 0 : b.results / width;
-  b.chunks = 1;
-  b.chunk = range;
-  if (units == 0 || units > 64 || range == 0) return;
-  std::int64_t pieces = range * width / fold_grain;
-  if (pieces > fold_chunks) pieces = fold_chunks;
-  if (pieces > range) pieces = range;
-  if (pieces < 2) return;
-  b.chunk = (range + pieces - 1) / pieces;
-  b.chunks = (range + b.chunk - 1) / b.chunk;
+  const fold_cut cut = cut_of_fold(b.results, range, inner_folded ? 1 : b.inner.extent);
+  b.chunks = cut.chunks;
+  b.chunk = cut.chunk;
 }
 
 /// Scratch memory that a fold needs for its pieces.

@@ -21,11 +21,6 @@ struct small_gemm {
   /// Over the products: strides in the three arrays. Rank 0: this kernel is not used.
   strided_dims batch{};
 
-  /// Multiplications of a product up to which the kernel is faster than calls of a library.
-  static constexpr std::int64_t most_multiplications = 1024;
-  /// Fewer products than this are left to the library.
-  static constexpr std::int64_t least_products = 8;
-
   bool chosen() const { return batch.rank > 0; }
 };
 

@@ -77,6 +77,13 @@ struct finish_factor {
   }
 };
 
+/// Elements of each of the four arrays that hold a share of the matrix: sharded, block-cyclic, or half way.
+constexpr std::int64_t share_for_factor(const cyclic_dim& rows, const cyclic_dim& columns, std::int64_t p,
+                                        std::int64_t q) {
+  return std::max(rows.held(p), block_extent(rows.extent, rows.parts)) *
+         std::max(columns.held(q), block_extent(columns.extent, columns.parts));
+}
+
 /// Right-looking, on block-cyclic copies of the shards.
 template <class T, MeshAxis RowAxis, MeshAxis ColAxis>
 struct cyclic_factor {
@@ -90,15 +97,7 @@ struct cyclic_factor {
       : here(on), rows{n, block, on.size(RowAxis{})}, columns{n, block, on.size(ColAxis{})}, p(on.index(RowAxis{})),
         q(on.index(ColAxis{})) {}
 
-  /// Elements of each of the four arrays that hold a share of the matrix: sharded, block-cyclic, or half way.
-  std::int64_t share() const {
-    return std::max(rows.held(p), block_extent(rows.extent, rows.parts)) *
-           std::max(columns.held(q), block_extent(columns.extent, columns.parts));
-  }
-  std::int64_t workspace_elements() const {
-    const std::int64_t w = rows.block;
-    return 4 * share() + w * w + w * rows.held(p) + 2 * w * columns.held(q) + 1;
-  }
+  std::int64_t share() const { return share_for_factor(rows, columns, p, q); }
 
   void run(const shard& a, const shard& l, T* memory) {
     // All devices make the communicators, since only some of them use both at a time.
@@ -221,9 +220,12 @@ template <std::int64_t Block, std::int64_t Size, MeshAxis RowAxis, MeshAxis ColA
 struct grid_factor_kernel {
   static constexpr std::string_view name = "grid_cholesky";
 
-  static std::int64_t workspace(const local_context& here, std::span<const shard> all) {
-    return cyclic_factor<double, RowAxis, ColAxis>(here, all[0].global[0], Block).workspace_elements() *
-           size_of(all[0].element);
+  static constexpr std::int64_t workspace(std::span<const shape>, std::span<const shape> whole, const axis_sizes& axes,
+                                          const coordinates& here) {
+    const cyclic_dim rows{whole[0][0], Block, axes[RowNumber]}, columns{whole[0][0], Block, axes[ColNumber]};
+    const std::int64_t p = here[RowNumber], q = here[ColNumber];
+    return Size * (4 * share_for_factor(rows, columns, p, q) + Block * Block + Block * rows.held(p) +
+                   2 * Block * columns.held(q) + 1);
   }
   static constexpr std::int64_t bytes(std::span<const shape>, std::span<const shape> whole, const axis_sizes& axes) {
     const cyclic_dim rows{whole[0][0], Block, axes[RowNumber]}, columns{whole[0][0], Block, axes[ColNumber]};

@@ -68,6 +68,11 @@ void solve_corner(const rectangle<T>& l, bool transposed, const rectangle<T>& x)
 #endif
 }
 
+/// What a device has of a dim, sharded or block-cyclic.
+constexpr std::int64_t most_held(const cyclic_dim& d, std::int64_t part) {
+  return std::max(d.held(part), block_extent(d.extent, d.parts));
+}
+
 /// On block-cyclic copies of the matrix, and of the rows of the right-hand sides. Columns of the right-hand sides are
 /// sharded as they were.
 template <class T, MeshAxis RowAxis, MeshAxis ColAxis>
@@ -82,13 +87,10 @@ struct cyclic_solve {
       : here(on), rows{n, block, on.size(RowAxis{})}, columns{n, block, on.size(ColAxis{})}, p(on.index(RowAxis{})),
         q(on.index(ColAxis{})), right(right_sides) {}
 
-  std::int64_t most_rows() const { return std::max(rows.held(p), block_extent(rows.extent, rows.parts)); }
-  std::int64_t most_columns() const { return std::max(columns.held(q), block_extent(columns.extent, columns.parts)); }
+  std::int64_t most_rows() const { return most_held(rows, p); }
+  std::int64_t most_columns() const { return most_held(columns, q); }
   /// Elements of each of the arrays through which the matrix and the right-hand sides travel.
   std::int64_t share() const { return most_rows() * std::max(most_columns(), right); }
-  std::int64_t workspace_elements() const {
-    return most_rows() * (most_columns() + right) + 3 * share() + rows.block * (rows.held(p) + right);
-  }
 
   void run(const shard& l, const shard& b, const shard& x, bool transposed, T* memory) {
     const std::int64_t m = rows.held(p), n = columns.held(q);
@@ -188,9 +190,12 @@ struct grid_solve_kernel {
   static constexpr std::string_view name = "grid_triangular_solve";
   static constexpr bool transposed = Transposed == transpose::yes;
 
-  static std::int64_t workspace(const local_context& here, std::span<const shard> all) {
-    return cyclic_solve<double, RowAxis, ColAxis>(here, all[0].global[0], Block, all[1].local[1]).workspace_elements() *
-           size_of(all[0].element);
+  static constexpr std::int64_t workspace(std::span<const shape> local, std::span<const shape> whole,
+                                          const axis_sizes& axes, const coordinates& here) {
+    const cyclic_dim rows{whole[0][0], Block, axes[RowNumber]}, columns{whole[0][0], Block, axes[ColNumber]};
+    const std::int64_t m = most_held(rows, here[RowNumber]), n = most_held(columns, here[ColNumber]),
+                       right = local[1][1];
+    return Size * (m * (n + right) + 3 * m * std::max(n, right) + Block * (rows.held(here[RowNumber]) + right));
   }
   static constexpr std::int64_t bytes(std::span<const shape>, std::span<const shape> whole, const axis_sizes& axes) {
     const cyclic_dim rows{whole[0][0], Block, axes[RowNumber]}, columns{whole[0][0], Block, axes[ColNumber]};

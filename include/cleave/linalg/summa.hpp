@@ -62,8 +62,8 @@ struct pack_columns {
 /// The layers of devices among which the inner dim is divided: the devices along an axis, or one layer.
 template <class LayerAxis, int Number>
 struct layers {
-  static std::int64_t count(const local_context& here) { return here.size(LayerAxis{}); }
   static constexpr std::int64_t count(const axis_sizes& axes) { return axes[Number]; }
+  static std::int64_t count(const local_context& here) { return here.size(LayerAxis{}); }
   static range part(const local_context& here, std::int64_t inner) {
     return block(inner, count(here), here.index(LayerAxis{}));
   }
@@ -102,18 +102,22 @@ struct summa_kernel {
 
   /// What of the inner dim is in a panel, and the elements that a device keeps of each index of it.
   struct panels {
-    std::int64_t inner, kept_of_a, kept_of_b, width, rows, columns;
-    range part;
-    panels(const local_context& here, const shape& a, const shape& b, std::int64_t bytes)
-        : inner(a[1]), rows(here.size(RowAxis{})), columns(here.size(ColAxis{})), part(Layers::part(here, inner)) {
-      kept_of_a = columns > 1 ? block_extent(a[0], rows) : 0;
-      kept_of_b = rows > 1 ? block_extent(b[1], columns) : 0;
-      width = std::max<std::int64_t>(block_extent(inner, Layers::count(here)), 1);
+    std::int64_t inner, rows, columns, kept_of_a, kept_of_b, width;
+    range part{};
+    constexpr panels(const shape& a, const shape& b, std::int64_t over_rows, std::int64_t over_columns,
+                     std::int64_t over_layers, std::int64_t bytes)
+        : inner(a[1]), rows(over_rows), columns(over_columns), kept_of_a(columns > 1 ? block_extent(a[0], rows) : 0),
+          kept_of_b(rows > 1 ? block_extent(b[1], columns) : 0),
+          width(std::max<std::int64_t>(block_extent(inner, over_layers), 1)) {
       if (const std::int64_t each = (kept_of_a + kept_of_b) * bytes; each > 0)
         width = std::clamp<std::int64_t>(Bytes / each, 1, width);
       // A panel lies in one block of each operand.
       if (columns > 1) width = std::clamp<std::int64_t>(block_extent(inner, columns), 1, width);
       if (rows > 1) width = std::clamp<std::int64_t>(block_extent(inner, rows), 1, width);
+    }
+    panels(const local_context& here, const shape& a, const shape& b, std::int64_t bytes)
+        : panels(a, b, here.size(RowAxis{}), here.size(ColAxis{}), Layers::count(here), bytes) {
+      part = Layers::part(here, inner);
     }
     /// Where the panel that begins at an index ends.
     std::int64_t end_of(std::int64_t begin) const {
@@ -124,10 +128,10 @@ struct summa_kernel {
     }
   };
 
-  static std::int64_t workspace(const local_context& here, std::span<const shard> all) {
-    const std::int64_t bytes = size_of(all[2].element);
-    const panels p(here, all[0].global, all[1].global, bytes);
-    return p.width * (p.kept_of_a + p.kept_of_b) * bytes;
+  static constexpr std::int64_t workspace(std::span<const shape>, std::span<const shape> whole, const axis_sizes& axes,
+                                          const coordinates&) {
+    const panels p(whole[0], whole[1], axes[RowNumber], axes[ColNumber], Layers::count(axes), Size);
+    return p.width * (p.kept_of_a + p.kept_of_b) * Size;
   }
   static constexpr std::int64_t bytes(std::span<const shape>, std::span<const shape> whole, const axis_sizes& axes) {
     return Size * received_for_summa(whole[0], whole[1], axes[RowNumber], axes[ColNumber], Layers::count(axes));

@@ -74,10 +74,11 @@ struct user_entry {
   /// On shards: the floating-point operations of all devices, from the whole extents of its operands and its result and
   /// from the result's dims. Null: the planner may repeat the work.
   optional_function<double(indexed_span<const shape>, const shard_dims&)> flops{};
-  /// On shards: the bytes of scratch memory that the kernel needs on this device, from the local extents of its
-  /// operands and its result. Null: none.
-  std::int64_t (*workspace)(indexed_span<const shape>) = nullptr;
-  /// The same from the context, which knows the mesh, and from the shards, which know the whole extents.
+  /// On shards: the bytes of scratch memory that the kernel needs on a device, from the local extents of its operands
+  /// and its result, from their whole extents, and from where the device is. Null: none.
+  std::int64_t (*workspace)(indexed_span<const shape>, indexed_span<const shape>, const axis_sizes&,
+                            const coordinates&) = nullptr;
+  /// The same from the context and the shards, which only a run has.
   std::int64_t (*workspace_here)(const local_context&, std::span<const shard>) = nullptr;
 
   constexpr bool takes(element e) const {
@@ -162,8 +163,14 @@ struct shard_function {
   static constexpr double flops(indexed_span<const shape> whole, const shard_dims& of_result) {
     return Op::flops(std::span(whole.data(), whole.size()), of_result);
   }
-  static constexpr std::int64_t workspace(indexed_span<const shape> local) {
-    return Op::workspace(std::span(local.data(), local.size()));
+  static constexpr std::int64_t workspace(indexed_span<const shape> shards,
+                                          [[maybe_unused]] indexed_span<const shape> whole,
+                                          [[maybe_unused]] const axis_sizes& axes,
+                                          [[maybe_unused]] const coordinates& here) {
+    const std::span local(shards.data(), shards.size());
+    if constexpr (requires { Op::workspace(local, local, axes, here); })
+      return Op::workspace(local, std::span(whole.data(), whole.size()), axes, here);
+    else return Op::workspace(local);
   }
   static std::int64_t workspace_here(const local_context& c, std::span<const shard> all) {
     return Op::workspace(c, all);

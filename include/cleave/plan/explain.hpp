@@ -50,6 +50,31 @@ inline std::string times_iterations(const program_view& p, const step& s, const 
   return s.in_loop == 0 ? std::string() : " x " + grouped(step_iterations(p, s, at));
 }
 
+/// The workspace and what it is for; of scratch memory, which all steps share, the most that each kind of step needs.
+inline std::string described(const workspace_parts& w, const program_view& p) {
+  std::string text = "workspace " + grouped(w.total()) + " bytes";
+  const auto list = [](std::string& to, const char* what, std::int64_t bytes) {
+    if (bytes != 0) to.append(to.empty() ? "" : ", ").append(what).append(" ").append(grouped(bytes));
+  };
+  std::string parts, shared;
+  list(parts, "values", w.values);
+  list(parts, "held by messages", w.held);
+  list(shared, "moves", w.moves);
+  list(shared, "passes", w.passes);
+  list(shared, "kernels of yours", w.kernels);
+  list(parts, "scratch", w.scratch());
+  if (!shared.empty()) parts.append(" for ").append(shared);
+  if (w.total() != w.values) text.append(" (").append(parts).append(")");
+  int routed = 0, asking = 0;
+  for (const step& s : p.steps) {
+    routed += is_routed(s);
+    asking += s.kind == step_kind::call && s.user->workspace_here != nullptr;
+  }
+  if (routed > 0) text += ", and what look-ups and sorts keep";
+  if (asking > 0) text += ", and what kernels of yours ask for when they are bound";
+  return text;
+}
+
 inline std::string table(const indexed_vector<indexed_vector<std::string>>& rows) {
   indexed_vector<std::size_t> width(rows.front().size(), 0);
   for (const auto& row : rows)
@@ -112,7 +137,7 @@ inline std::string explain(const program_view& p, const sizes& at) {
           detail::grouped(flops(p, at)) + " flops a device), " + std::to_string(maps) + " fused elementwise passes, " +
           std::to_string(folds) + " reductions, " +
           (calls > 0 ? std::to_string(calls) + (calls > 1 ? " kernels" : " kernel") + " of yours, " : "") +
-          "workspace " + detail::grouped(workspace(p, at)) + " bytes\n";
+          detail::described(parts_of_workspace(p, at), p) + "\n";
   return text;
 }
 

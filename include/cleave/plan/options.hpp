@@ -4,6 +4,7 @@
 
 #include <cleave/expr/function.hpp>
 #include <cleave/plan/price.hpp>
+#include <cleave/plan/workspace.hpp>
 
 #include <concepts>
 
@@ -21,8 +22,8 @@ template <std::int64_t Bytes>
 struct at_most : option_tag {
   static constexpr std::int64_t limit = Bytes;
 };
-/// A contract: the plan has at most this many bytes of workspace on the busiest device, for the sizes that it is
-/// planned for: what `plan.workspace` counts.
+/// A contract: a call allocates at most this many bytes of workspace on any device, for the sizes that the plan is
+/// planned for: what `plan.workspace` counts, kernels of yours among it.
 template <std::int64_t Bytes>
 struct at_most_workspace : option_tag {
   static constexpr std::int64_t workspace_limit = Bytes;
@@ -59,19 +60,21 @@ concept PlanOption = std::derived_from<std::remove_cvref_t<O>, option_tag>;
 
 namespace detail {
 
-/// The step that writes the largest buffer of the workspace.
-constexpr const step* largest_writer(const program_view& p, const sizes& at) {
-  const step* writer = nullptr;
+/// The step that needs most of the workspace: for its result, or beside it.
+constexpr const step* neediest_step(const program_view& p, const sizes& at) {
+  const step* neediest = nullptr;
   std::int64_t most = 0;
   for (const step& s : p.steps) {
-    if (!writes(s) || p.buffers[s.out].role != role::workspace) continue;
-    const buffer& b = p.buffers[s.out];
-    const std::int64_t bytes = largest_elements(b, p.maps, at) * size_of(b.type.element);
-    if (bytes <= most) continue;
+    workspace_parts own;
+    add_scratch(own, p, s, at, coordinates{});
+    std::int64_t bytes = own.total();
+    if (const buffer& b = p.buffers[s.out]; writes(s) && b.role == role::workspace)
+      bytes = std::max(bytes, largest_elements(b, p.maps, at) * size_of(b.type.element));
+    if (neediest != nullptr && bytes <= most) continue;
     most = bytes;
-    writer = &s;
+    neediest = &s;
   }
-  return writer;
+  return neediest;
 }
 
 /// The first step that breaks a contract; of a contract about the workspace, the step that needs most of it.
@@ -86,7 +89,7 @@ constexpr verdict check_contract([[maybe_unused]] const program_view& p, [[maybe
   [[maybe_unused]] const auto check = [&]<class O>(O) {
     if constexpr (requires { O::workspace_limit; })
       if (const std::int64_t bytes = workspace(p, at); v.ok() && bytes > O::workspace_limit) {
-        const step* s = largest_writer(p, at);
+        const step* s = neediest_step(p, at);
         v = {fault::workspace_too_large, s->where, name_of(s->code), {}, {}, O::workspace_limit, bytes, s->gradient};
       }
     std::int64_t total = 0;

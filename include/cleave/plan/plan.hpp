@@ -139,10 +139,18 @@ struct planned {
     if constexpr (!accepted) return absorbed{};
     else return cleave::flops(view(), sized(named));
   }
-  /// The bytes of workspace on the busiest device.
+  /// The bytes of workspace that a call allocates on the device that needs most, beside its arguments and results:
+  /// values between steps, messages under way, and scratch memory of moves, products, reductions and kernels of yours.
+  /// The first call with these sizes allocates just that where devices exchange data by MPI and all arrays are
+  /// contiguous; through shared memory less is packed. docs/12-cost.md says what is not in it.
   constexpr auto workspace(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
     else return cleave::workspace(view(), sized(named));
+  }
+  /// The same by what it is for.
+  constexpr auto parts_of_workspace(std::initializer_list<named_size> named = {}) const {
+    if constexpr (!accepted) return absorbed{};
+    else return cleave::parts_of_workspace(view(), sized(named));
   }
   /// All sizes of the plan: the given ones, the expected ones, the fixed ones, and hints for the rest.
   static constexpr sizes sized(std::initializer_list<named_size> named) {

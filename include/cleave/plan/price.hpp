@@ -79,20 +79,4 @@ constexpr std::int64_t flops(const program_view& p, const sizes& at) {
   return total;
 }
 
-/// Bytes of workspace on the busiest device: each slot is as large as its largest buffer.
-constexpr std::int64_t workspace(const program_view& p, const sizes& at) {
-  std::int64_t total = 0;
-  for (std::size_t slot = 0; slot < p.slots; ++slot) {
-    std::int64_t largest = 0;
-    for (const buffer& b : p.buffers) {
-      if (b.role != role::workspace || b.index != slot) continue;
-      if (b.form == form::view || b.form == form::slice) continue;
-      const std::int64_t n = largest_elements(b, p.maps, at) * size_of(b.type.element);
-      if (n > largest) largest = n;
-    }
-    total += largest;
-  }
-  return total;
-}
-
 } // namespace cleave::inline v0

@@ -100,6 +100,12 @@ template <class Buffers, class Maps, class Given = contiguous_shards>
   return p;
 }
 
+/// The stride of a buffer along a dim, 0 where it does not have it.
+constexpr std::int64_t stride_along(const buffer& b, const addressing& a, dim_id d) {
+  const int position = b.type.find(d);
+  return position < 0 ? 0 : a.stride[as_size(position)];
+}
+
 /// The most elements that a device has of a buffer.
 template <class Maps>
 constexpr std::int64_t largest_elements(const buffer& b, const Maps& maps, const sizes& s) {

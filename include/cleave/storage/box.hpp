@@ -2,61 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/layout/blocks.hpp>
+#include <cleave/layout/box_copy.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <cstdint>
 #include <cstring>
 
 namespace cleave::inline v0 {
-
-/// The strides of an array in elements, by position.
-using strides = fixed_array<std::int64_t, max_rank>;
-
-/// Strides of a LayoutRight array.
-inline strides strides_of(const shape& s) {
-  strides stride{};
-  std::int64_t step = 1;
-  for (int i = s.rank - 1; i >= 0; --i) {
-    stride[i] = step;
-    step *= s[i];
-  }
-  return stride;
-}
-
-/// The copy of an N-d box between two strided arrays: dims collapsed where both permit, offsets and strides in
-/// elements.
-struct box_copy {
-  int rank = 0;
-  fixed_array<std::int64_t, max_rank> extent{};
-  strides from{};
-  strides to{};
-  std::int64_t from_offset = 0;
-  std::int64_t to_offset = 0;
-  std::int64_t elements = 0;
-
-  /// Whether the box is one run of memory on both sides.
-  bool contiguous() const { return elements == 0 || rank == 0 || (rank == 1 && from[0] == 1 && to[0] == 1); }
-};
-
-/// Describes a copy. Dims of extent 1 vanish, neighbours merge.
-inline box_copy make_copy(const shape& extents, const strides& from, std::int64_t from_offset, const strides& to,
-                          std::int64_t to_offset) {
-  box_copy c;
-  c.from_offset = from_offset;
-  c.to_offset = to_offset;
-  c.elements = extents.elements();
-  for (int i = 0; i < extents.rank; ++i) {
-    if (extents[i] == 1) continue;
-    const int last = c.rank - 1;
-    const bool merges = last >= 0 && c.from[last] == from[i] * extents[i] && c.to[last] == to[i] * extents[i];
-    const int at = merges ? last : c.rank++;
-    c.extent[at] = merges ? c.extent[at] * extents[i] : extents[i];
-    c.from[at] = from[i];
-    c.to[at] = to[i];
-  }
-  return c;
-}
 
 /// Any element of N bytes, copied without a look at its type.
 template <int N>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/aligned.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/error.hpp>
 #include <cleave/storage/as.hpp>
@@ -23,9 +24,6 @@ template <class T>
 constexpr std::int64_t bytes_of(std::int64_t elements) {
   return elements * std::int64_t{sizeof(T)};
 }
-
-/// Rounds bytes up to whole cache lines, so that the next buffer starts at one.
-constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// The execution space in which kernels run: Kokkos' default. The library's own tests define another one, in all files
 /// of a program.

@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/local.hpp>
 #include <cleave/execute/step_form.hpp>
+#include <cleave/plan/workspace.hpp>
 
 // Kernels of the user on shards.
 
@@ -18,10 +19,7 @@ class call_step final : public bound_step {
     shards_.push_back(shard_of(b, b.result(s)));
     if (s.user->workspace_here != nullptr)
       bytes_ = s.user->workspace_here(local_context(b.grid), std::span<const shard>(shards_.data(), shards_.size()));
-    if (s.user->workspace == nullptr) return;
-    indexed_vector<shape> local;
-    for (const shard& x : shards_) local.push_back(x.local);
-    bytes_ = s.user->workspace(indexed_span<const shape>(local.data(), local.size()));
+    else bytes_ = scratch_of_call(b.program, s, b.at, b.grid.here());
   }
   comm::scratch_bytes shared_bytes() const override { return {bytes_, 0}; }
   void run(run_state& r) override {

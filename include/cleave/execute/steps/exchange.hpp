@@ -93,21 +93,11 @@ namespace detail {
 
 [[gnu::cold]] inline comm::exchange_spec exchange_spec_of(const binder& b, const step& s) {
   const program_view& p = b.program;
-  comm::exchange_spec e;
-  for (std::uint16_t in : s.in) {
-    e.in.push_back(p.buffers[in]);
-    if (b.given != nullptr) e.in_strides.push_back(strides_in(b.addresses(p.buffers[in])));
-  }
-  e.out = b.result(s);
-  for (const dim_map& m : p.maps.subspan(s.first_map, s.maps)) e.maps.push_back(m);
-  if (e.is_region())
-    for (const dim_map& m : p.maps.subspan(e.out.first_map, e.out.maps)) e.region.push_back(m);
-  e.out.first_map = 0;
-  e.parts = e.out.parts;
-  e.keeps = s.keeps;
+  comm::exchange_spec e = comm::exchange_of(p, s, b.at);
+  if (b.given == nullptr) return e;
+  for (std::uint16_t in : s.in) e.in_strides.push_back(strides_in(b.addresses(p.buffers[in])));
   e.in_ghosts = b.lies_in_ghosts(b.result(s));
   if (e.in_ghosts) e.ghost_strides = strides_in(b.addresses(p.buffers[e.out.of]));
-  e.at = b.at;
   return e;
 }
 template <class = void>

@@ -3,17 +3,11 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/program/program.hpp>
+#include <cleave/program/buckets.hpp>
 
 #include <algorithm>
 
 namespace cleave::inline v0 {
-
-/// Whether two steps are all-reduces that one message could serve.
-constexpr bool reduce_alike(const step& a, element of_a, const step& b, element of_b) {
-  return a.kind == step_kind::move && b.kind == step_kind::move && a.move == kind::all_reduce &&
-         b.move == kind::all_reduce && a.axes == b.axes && a.combine == b.combine && of_a == of_b;
-}
 
 namespace lowering {
 

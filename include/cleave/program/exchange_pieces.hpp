@@ -4,8 +4,7 @@
 
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/comm/exchange_spec.hpp>
-#include <cleave/storage/box.hpp>
+#include <cleave/program/exchange_spec.hpp>
 
 #include <utility>
 
@@ -45,7 +44,7 @@ struct filling {
 };
 
 /// The map of the major one of two dims that become one; null if there are none.
-inline const dim_map* major_of(const exchange_spec& e, std::size_t operand, dim_id to) {
+constexpr const dim_map* major_of(const exchange_spec& e, std::size_t operand, dim_id to) {
   const dim_map* major = nullptr;
   int count = 0;
   for (const dim_map& m : e.maps) {
@@ -61,11 +60,11 @@ namespace detail {
 /// Finds how one device fills a part of its buffer from an operand, dim by dim.
 class filler {
  public:
-  filler(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at)
+  constexpr filler(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at)
       : e_(e), in_(e.in[operand]), at_(at), mine_(e.filled_by(part, at)) {}
 
   /// A dim of a region around the blocks of the operand.
-  void add_region_dim(const dim_map& map, int digit) {
+  constexpr void add_region_dim(const dim_map& map, int digit) {
     filled_dim d;
     d.to = d.from[0] = in_.type.find(map.from);
     const range block = held(e_.at[map.to], e_.out.where[d.to], at_, e_.at.axes),
@@ -78,7 +77,7 @@ class filler {
     add(std::move(d));
   }
   /// Two dims of the operand as one: each index of the major dim has a stretch of the minor one.
-  void add_merged_dim(const dim_map& minor, const dim_map& major) {
+  constexpr void add_merged_dim(const dim_map& minor, const dim_map& major) {
     filled_dim d;
     d.to = e_.out.type.find(minor.to);
     d.from[0] = in_.type.find(minor.from);
@@ -93,7 +92,7 @@ class filler {
     append(std::move(d), wanted.size());
   }
   /// A dim that follows a map. `offset`: the part of the map's offset that only the run knows.
-  void add_mapped_dim(const dim_map& map, std::int64_t offset) {
+  constexpr void add_mapped_dim(const dim_map& map, std::int64_t offset) {
     mapped_ |= dim_bit(map.from);
     const int to = e_.out.type.find(map.to);
     for (filled_dim& d : made_.dims)
@@ -117,7 +116,7 @@ class filler {
     add(std::move(d));
   }
   /// The dims of the operand that no map mentions: their indices are those of the result.
-  void add_common_dims() {
+  constexpr void add_common_dims() {
     for (int i = 0; i < in_.type.rank; ++i) {
       if (mapped_.contains(in_.type[i])) continue;
       filled_dim d;
@@ -128,11 +127,11 @@ class filler {
       append(std::move(d), same.size());
     }
   }
-  filling& made() { return made_; }
+  constexpr filling& made() { return made_; }
 
  private:
   /// Adds a dim, staged if stretches use some sources more than once.
-  void add(filled_dim d) {
+  constexpr void add(filled_dim d) {
     indexed_vector<index_run> all;
     std::int64_t covered = 0;
     for (const stretch& s : d.stretches) {
@@ -148,7 +147,7 @@ class filler {
     }
     append(std::move(d), covered);
   }
-  void append(filled_dim d, std::int64_t covered) {
+  constexpr void append(filled_dim d, std::int64_t covered) {
     made_.empty = made_.empty || covered == 0;
     made_.filled *= covered;
     made_.dims.push_back(std::move(d));
@@ -167,8 +166,8 @@ class filler {
 } // namespace detail
 
 /// How the device at these coordinates fills a part of its buffer from an operand.
-inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at,
-                       indexed_span<const std::int64_t> offsets) {
+constexpr filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_t part, const coordinates& at,
+                          indexed_span<const std::int64_t> offsets) {
   detail::filler fill(e, operand, part, at);
   if (e.is_region())
     for (std::size_t m = 0; m < e.region.size(); ++m) fill.add_region_dim(e.region[m], digit_of(part, m));
@@ -185,7 +184,7 @@ inline filling fill_of(const exchange_spec& e, std::size_t operand, std::uint32_
 
 /// Extents of the memory in which a staged filling keeps each source once, by position of the buffer that is filled.
 /// All indices of a window share what is kept once.
-inline shape staging_extents(const filling& f, const shape& extents) {
+constexpr shape staging_extents(const filling& f, const shape& extents) {
   shape s = extents;
   for (const filled_dim& d : f.dims) {
     if (d.distinct.empty()) continue;
@@ -202,7 +201,7 @@ struct exchange_piece {
   std::int64_t from_offset = 0, to_offset = 0;
   std::int64_t elements = 1;
 
-  void append(std::int64_t extent, std::int64_t from_stride, std::int64_t to_stride) {
+  constexpr void append(std::int64_t extent, std::int64_t from_stride, std::int64_t to_stride) {
     from[extents.rank] = from_stride;
     to[extents.rank] = to_stride;
     extents[extents.rank++] = extent;
@@ -222,7 +221,8 @@ struct piece_run {
 class runs_in_shard {
  public:
   /// `may_come_again`: whether runs at equal distances may be one.
-  runs_in_shard(const filled_dim& d, const box& shard, const strides& from, const strides& to, bool may_come_again)
+  constexpr runs_in_shard(const filled_dim& d, const box& shard, const strides& from, const strides& to,
+                          bool may_come_again)
       : d_(d), shard_(shard), from_(from), to_(to), may_come_again_(may_come_again) {
     if (!d.distinct.empty())
       for (const index_run& r : d.distinct) take(r, -1, -1);
@@ -230,7 +230,7 @@ class runs_in_shard {
       for (const stretch& s : d.stretches) take(s.along, s.in_window, s.fixed);
   }
   indexed_vector<piece_run> all{};
-  bool comes_again() const {
+  constexpr bool comes_again() const {
     for (const piece_run& p : all)
       if (p.times > 1) return true;
     return false;
@@ -242,14 +242,14 @@ class runs_in_shard {
     index_run run{};
     std::int64_t window = -1, fixed = -1;
     /// How far it is from another one: so many indices on both sides, and of what is fixed.
-    indices minus(const indices& o) const {
+    constexpr indices minus(const indices& o) const {
       return {{run.to - o.run.to, run.to_step, run.from - o.run.from, run.from_step, run.count},
               window - o.window,
               fixed - o.fixed};
     }
-    friend bool operator==(const indices&, const indices&) = default;
+    friend constexpr bool operator==(const indices&, const indices&) = default;
   };
-  void add(const piece_run& p, const indices& own) {
+  constexpr void add(const piece_run& p, const indices& own) {
     const bool alike = !all.empty() && may_come_again_ && own.run.count == last_.run.count &&
                        own.run.from_step == last_.run.from_step && own.run.to_step == last_.run.to_step;
     if (alike && (all.back().times == 1 || own.minus(last_) == distance_)) {
@@ -261,7 +261,7 @@ class runs_in_shard {
     }
     last_ = own;
   }
-  void take(index_run r, std::int64_t window, std::int64_t fixed) {
+  constexpr void take(index_run r, std::int64_t window, std::int64_t fixed) {
     const int first = d_.from[0], second = d_.from[1];
     r = within(r, shard_[first]);
     if (fixed >= 0 && (fixed < shard_[second].begin || fixed >= shard_[second].end)) return;
@@ -292,7 +292,7 @@ class runs_in_shard {
 /// The pieces that come from one shard, whose array has the strides `from`. The memory that is filled has the strides
 /// `to`.
 template <class Each>
-void for_each_piece(const filling& f, const box& shard, const strides& from, const strides& to, Each&& each) {
+constexpr void for_each_piece(const filling& f, const box& shard, const strides& from, const strides& to, Each&& each) {
   if (f.empty || shard.empty()) return;
   indexed_vector<indexed_vector<detail::piece_run>> along;
   std::size_t rank = f.dims.size();
@@ -323,7 +323,7 @@ void for_each_piece(const filling& f, const box& shard, const strides& from, con
 
 /// The copies from the staging memory to every element that needs a source, in memory with the strides `to`.
 template <class Each>
-void for_each_spread(const filling& f, const shape& staging, const strides& to, Each&& each) {
+constexpr void for_each_spread(const filling& f, const shape& staging, const strides& to, Each&& each) {
   filling spread = f;
   box all;
   all.rank = staging.rank;

@@ -1,0 +1,211 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/program/buckets.hpp>
+#include <cleave/program/exchange_scratch.hpp>
+#include <cleave/program/fold_cut.hpp>
+#include <cleave/program/move_scratch.hpp>
+#include <cleave/program/product_form.hpp>
+
+#include <algorithm>
+
+// The memory that a bound program allocates for its calls, predicted from sizes. The steps of the run time take what
+// they need from the same functions.
+
+namespace cleave::inline v0 {
+
+/// The workspace of a program on one device, in bytes, by what it is for. Arguments and results are not in it.
+/// `scratch` is shared: it is as large as the step needs that needs most.
+struct workspace_parts {
+  /// The slots of values between steps.
+  std::int64_t values = 0;
+  /// What steps hold while others run: messages under way, and small all-reduces that travel as one message.
+  std::int64_t held = 0;
+  /// The most that a move packs and unpacks where it goes through MPI; that a product packs, or a reduction or a scan
+  /// keeps beside its result; and that a kernel of yours asks for.
+  std::int64_t moves = 0, passes = 0, kernels = 0;
+
+  constexpr std::int64_t scratch() const { return std::max({moves, passes, kernels}); }
+  constexpr std::int64_t total() const { return values + held + scratch(); }
+};
+
+/// The reductions to one number that run in one pass with steps beside them use their scratch memory together: so many
+/// of them at most.
+inline constexpr std::size_t most_folds_in_pass = 4;
+
+/// What a kernel of the user asks for on a device. Of one that asks with the context of a run it is not known.
+[[gnu::cold]] constexpr std::int64_t scratch_of_call(const program_view& p, const step& s, const sizes& at,
+                                                     const coordinates& here) {
+  if (s.user->workspace == nullptr) return 0;
+  indexed_vector<shape> local, whole;
+  const auto add = [&](const buffer& b) {
+    local.push_back(indices_of(b, p.maps, at, here).extents());
+    whole.push_back(shape_of(b.type, at));
+  };
+  for (std::uint16_t in : s.in) add(p.buffers[in]);
+  add(p.buffers[s.out]);
+  return s.user->workspace(indexed_span<const shape>(local.data(), local.size()),
+                           indexed_span<const shape>(whole.data(), whole.size()), at.axes, here);
+}
+
+/// What the reductions to one number of one pass over several steps may use together.
+[[gnu::cold]] constexpr std::int64_t scratch_of_bands(const program_view& p, const sizes& at, const coordinates& here) {
+  std::int64_t most = 0;
+  for (std::size_t first = 0; first < p.steps.size();) {
+    indexed_vector<std::int64_t> all;
+    std::size_t i = first;
+    for (; i < p.steps.size() && p.steps[i].in_loop == p.steps[first].in_loop; ++i) {
+      const step& s = p.steps[i];
+      if (s.kind == step_kind::map) continue;
+      if (s.kind != step_kind::fold) break;
+      if (const fold_scratch_of_step f = scratch_of_fold(p, s, at, here); f.to_one) all.push_back(aligned(f.bytes));
+    }
+    std::sort(all.begin(), all.end());
+    std::int64_t together = 0;
+    for (std::size_t k = 0; k < all.size() && k < most_folds_in_pass; ++k) together += all[all.size() - 1 - k];
+    if (all.size() > 1) most = std::max(most, together);
+    first = i > first ? i : first + 1;
+  }
+  return most;
+}
+
+struct every_buffer {
+  constexpr bool operator()(const buffer&) const { return true; }
+};
+/// The bytes of each slot of the workspace on a device: `takes_memory` says of which buffers. What lives in the bucket
+/// of an all-reduce needs none.
+template <class TakesMemory = every_buffer>
+[[gnu::cold]] constexpr indexed_vector<std::int64_t> slot_bytes(const program_view& p, const sizes& at,
+                                                                const coordinates& here,
+                                                                const TakesMemory& takes_memory = {}) {
+  indexed_vector<std::int64_t> slots(p.slots, 0);
+  indexed_vector<bool> elsewhere(p.buffers.size(), false);
+  for_each_bucket(p, at, here, [&](const reduce_bucket& b) {
+    for (std::size_t i : b.steps)
+      if (const step& s = p.steps[i]; lives_in_bucket(p, s)) elsewhere[s.in[0]] = elsewhere[s.out] = true;
+  });
+  for (std::size_t i = 0; i < p.buffers.size(); ++i) {
+    const buffer& b = p.buffers[i];
+    if (b.role != role::workspace || b.form == form::view || b.form == form::slice || elsewhere[i] || !takes_memory(b))
+      continue;
+    slots[b.index] = std::max(slots[b.index], elements_of(b, p.maps, at, here) * size_of(b.type.element));
+  }
+  return slots;
+}
+
+namespace detail {
+
+/// Whether what a step needs depends on where a device is, where all shards are equally large.
+constexpr bool differs_by_place(const program_view& p, const step& s, const sizes& at) {
+  if (s.kind == step_kind::exchange) return true;
+  if (s.kind == step_kind::call) return s.user->workspace != nullptr;
+  if (s.kind != step_kind::move) return false;
+  return s.move == kind::collective_permute || (s.move != kind::all_reduce && s.move != kind::mask &&
+                                                !comm::stays_in_blocks(comm::transfer_of(p, s, at), at.axes));
+}
+/// Whether all devices have equally large shards.
+constexpr bool alike_everywhere(const program_view& p, const sizes& at) {
+  for (const buffer& b : p.buffers)
+    for (int i = 0; i < b.type.rank; ++i)
+      if (at[b.type[i]] % at.axes.product(b.where[i]) != 0) return false;
+  return true;
+}
+
+/// Of an exchange, or of all that share its messages where it is the first of them; the others need nothing.
+constexpr std::int64_t scratch_of_exchange(const program_view& p, const step& s, const sizes& at,
+                                           const coordinates& here) {
+  const std::size_t i = as_size(&s - p.steps.data()), end = end_of_joined(p.steps, i);
+  if (first_joined(p.steps, i) != i) return 0;
+  if (end == i + 1) return comm::room_of(comm::exchange_of(p, s, at), here).bytes(p.buffers[s.out].type.element);
+  indexed_vector<comm::exchange_spec> all;
+  for (std::size_t k = i; k < end; ++k) all.push_back(comm::exchange_of(p, p.steps[k], at));
+  return comm::joined_scratch(std::move(all), here);
+}
+
+/// What one step needs beside its operands and its result.
+constexpr void add_scratch(workspace_parts& w, const program_view& p, const step& s, const sizes& at,
+                           const coordinates& here) {
+  switch (s.kind) {
+    case step_kind::move:
+      w.moves = std::max(w.moves, comm::scratch_of(s.move, comm::transfer_of(p, s, at), at.axes, here));
+      return;
+    case step_kind::exchange: {
+      const std::int64_t n = scratch_of_exchange(p, s, at, here);
+      if (s.in_flight) w.held += n;
+      else w.moves = std::max(w.moves, n);
+      return;
+    }
+    case step_kind::fold: w.passes = std::max(w.passes, scratch_of_fold(p, s, at, here).bytes); return;
+    case step_kind::gemm: w.passes = std::max(w.passes, scratch_of_product(s, p.buffers, p.maps, at, here)); return;
+    case step_kind::scan: {
+      const buffer& b = p.buffers[s.out];
+      const int along = b.type.find(dim_along(s));
+      shape slices = indices_of(b, p.maps, at, here).extents();
+      slices[along] = 1;
+      const std::int64_t n = aligned(slices.elements() * size_of(b.type.element));
+      w.passes = std::max(w.passes, (at.axes.product(b.where[along]) > 1 ? 2 : 1) * n);
+      return;
+    }
+    case step_kind::call: w.kernels = std::max(w.kernels, scratch_of_call(p, s, at, here)); return;
+    default: return;
+  }
+}
+
+} // namespace detail
+
+/// The workspace of a program on one device, where arguments and results are contiguous.
+constexpr workspace_parts workspace_on(const program_view& p, const sizes& at, const coordinates& here) {
+  workspace_parts w;
+  for (std::int64_t bytes : slot_bytes(p, at, here)) w.values += aligned(bytes);
+  for_each_bucket(p, at, here, [&](const reduce_bucket& b) { w.held += aligned(b.bytes); });
+  for (const step& s : p.steps) detail::add_scratch(w, p, s, at, here);
+  w.passes = std::max(w.passes, scratch_of_bands(p, at, here));
+  return w;
+}
+
+namespace detail {
+
+/// Above this many devices, those at the ends and in the middle of each axis stand for the others.
+inline constexpr std::int64_t compared_devices = 64;
+constexpr bool is_compared(const coordinates& at, const axis_sizes& axes) {
+  if (axes.devices() <= compared_devices) return true;
+  for (int a = 0; a < max_axes; ++a)
+    if (at[a] > 1 && at[a] + 2 < axes[a] && at[a] != axes[a] / 2) return false;
+  return true;
+}
+
+} // namespace detail
+
+/// The workspace on the device that needs most, by what it is for.
+constexpr workspace_parts parts_of_workspace(const program_view& p, const sizes& at) {
+  workspace_parts most = workspace_on(p, at, coordinates{});
+  const bool alike = detail::alike_everywhere(p, at);
+  // Where shards are equally large, only a few steps need different memory on different devices.
+  workspace_parts common = most;
+  indexed_vector<std::size_t> by_place;
+  for (std::size_t i = 0; i < p.steps.size(); ++i)
+    if (detail::differs_by_place(p, p.steps[i], at)) by_place.push_back(i);
+  if (alike && by_place.empty()) return most;
+  common.held = common.moves = common.kernels = 0;
+  if (alike) {
+    for_each_bucket(p, at, coordinates{}, [&](const reduce_bucket& b) { common.held += aligned(b.bytes); });
+    for (const step& s : p.steps)
+      if (!detail::differs_by_place(p, s, at)) detail::add_scratch(common, p, s, at, coordinates{});
+  }
+  for (std::int64_t d = 1; d < at.axes.devices(); ++d) {
+    const coordinates here = coordinates_of(d, at.axes);
+    if (!detail::is_compared(here, at.axes)) continue;
+    workspace_parts own = common;
+    if (alike)
+      for (std::size_t i : by_place) detail::add_scratch(own, p, p.steps[i], at, here);
+    else own = workspace_on(p, at, here);
+    if (own.total() > most.total()) most = own;
+  }
+  return most;
+}
+
+/// Bytes of the workspace on the device that needs most.
+constexpr std::int64_t workspace(const program_view& p, const sizes& at) { return parts_of_workspace(p, at).total(); }
+
+} // namespace cleave::inline v0

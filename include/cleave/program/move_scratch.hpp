@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/aligned.hpp>
+#include <cleave/layout/box_copy.hpp>
+#include <cleave/program/program_view.hpp>
+
+#include <algorithm>
+#include <limits>
+
+// What a move packs and unpacks beside its operand and its result. The collectives allocate it, and plans predict it,
+// by the same functions.
+
+namespace cleave::inline v0::comm {
+
+/// What a move does: a value of these global extents goes from one layout to another.
+struct transfer {
+  cleave::element element = cleave::element::none;
+  shape global{};
+  layout from{};
+  layout to{};
+  /// The axes whose devices take part together.
+  axis_set axes{};
+  reduction combine = reduction::sum;
+};
+
+/// The transfer of a move of a program.
+constexpr transfer transfer_of(const program_view& p, const step& s, const sizes& at) {
+  const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
+  return {from.type.element, shape_of(from.type, at), from.where, to.where, s.axes, s.combine};
+}
+
+/// What a device holds before a transfer and after it.
+constexpr box held_before(const transfer& t, const coordinates& at, const axis_sizes& sizes) {
+  return box_of(t.global, t.from, at, sizes);
+}
+constexpr box held_after(const transfer& t, const coordinates& at, const axis_sizes& sizes) {
+  return box_of(t.global, t.to, at, sizes);
+}
+
+namespace detail {
+
+/// The list without the axes at its end that are in the set.
+constexpr axis_list stripped(axis_list list, axis_set axes) {
+  while (!list.empty() && axes.contains(list[list.size() - 1])) list.pop_back();
+  return list;
+}
+
+} // namespace detail
+
+/// Whether a move stays inside the blocks over the axes that it leaves alone, as its collective requires. This follows
+/// from sizes and layouts, so it is the same on all ranks. Other moves become the general exchange.
+[[gnu::cold]] constexpr bool stays_in_blocks(const transfer& t, const axis_sizes& sizes) {
+  for (int i = 0; i < t.global.rank; ++i) {
+    if (t.from[i] == t.to[i]) continue;
+    const axis_list kept = detail::stripped(t.from[i], t.axes);
+    if (detail::stripped(t.to[i], t.axes) != kept || kept.mask().meets(t.axes)) return false;
+    if (!nests(t.global[i], kept, t.from[i], sizes) || !nests(t.global[i], kept, t.to[i], sizes)) return false;
+  }
+  return true;
+}
+
+/// Whether all blocks of the changing dims have one size.
+constexpr bool even(const transfer& t, const axis_sizes& sizes) {
+  for (int i = 0; i < t.global.rank; ++i) {
+    if (t.from[i] == t.to[i]) continue;
+    if (t.global[i] % sizes.product(t.from[i]) != 0 || t.global[i] % sizes.product(t.to[i]) != 0) return false;
+  }
+  return true;
+}
+/// The most elements that any device has before or after.
+constexpr std::int64_t largest(const transfer& t, const axis_sizes& sizes) {
+  const std::int64_t a = largest_shape(t.global, t.from, sizes).elements(),
+                     b = largest_shape(t.global, t.to, sizes).elements();
+  return a > b ? a : b;
+}
+
+/// Parts of a shard one after another, as a collective takes them: whether they are like this in the memory of the
+/// shard, so that nothing is copied.
+struct parts_in_order {
+  std::int64_t elements = 0;
+  bool direct = true;
+
+  /// The next part, which begins at an element of the shard.
+  constexpr void append(const box_copy& c, std::int64_t in_shard) {
+    direct = direct && (c.elements == 0 || (c.contiguous() && in_shard == elements));
+    elements += c.elements;
+  }
+  /// The memory in which they are packed.
+  constexpr std::int64_t packed_bytes(element e) const { return direct ? 0 : aligned(elements * size_of(e)); }
+};
+
+/// The parts of a general move that one device sends and receives: each device receives just what it lacks, each part
+/// of a source shard from one of its owners. The replicas of a shard take turns in sending.
+class permuted_parts {
+ public:
+  constexpr permuted_parts(const transfer& t, const axis_sizes& sizes, const coordinates& here)
+      : t_(t), sizes_(sizes), here_(here), sharded_(t.from.sharded()), replicated_(~t.from.used()) {}
+
+  /// Calls f(device, part) for every part that this device sends.
+  template <class F>
+  constexpr void for_each_sent(F&& f) const {
+    std::int64_t n = 0;
+    const std::int64_t own = index_along(replicated_, here_, sizes_);
+    for_receivers(here_, held_before(t_, here_, sizes_), [&](std::int64_t device, const box& part) {
+      if (sender_of(n++) == own) f(device, part);
+    });
+  }
+  /// Calls f(device, part) for every part that this device receives.
+  template <class F>
+  [[gnu::cold]] constexpr void for_each_received(F&& f) const {
+    const box want = held_after(t_, here_, sizes_);
+    const std::int64_t own = device_of(here_, sizes_);
+    for (std::int64_t index = 0; index < sizes_.product(sharded_); ++index) {
+      const coordinates owner = moved_along(sharded_, here_, index, sizes_);
+      if (same_along(sharded_, owner, here_)) continue;
+      const box shard = held_before(t_, owner, sizes_), part = intersect(want, shard);
+      if (part.empty()) continue;
+      std::int64_t mine = 0, n = 0;
+      for_receivers(owner, shard, [&](std::int64_t device, const box&) {
+        if (device == own) mine = n;
+        ++n;
+      });
+      f(device_of(moved_along(replicated_, owner, sender_of(mine), sizes_), sizes_), part);
+    }
+  }
+
+ private:
+  /// Calls f(device, part) for every device that lacks a part of the shard that `owner` has, in the order of devices.
+  /// Partial values travel between devices with the same coordinates on the partial axes.
+  template <class F>
+  constexpr void for_receivers(const coordinates& owner, const box& shard, F&& f) const {
+    for (std::int64_t d = 0; d < sizes_.devices(); ++d) {
+      const coordinates at = coordinates_of(d, sizes_);
+      if (!same_along(t_.from.unreduced(), at, owner) || same_along(sharded_, at, owner)) continue;
+      const box part = intersect(shard, held_after(t_, at, sizes_));
+      if (!part.empty()) f(d, part);
+    }
+  }
+  /// The replica of a shard that sends to its n-th receiver.
+  constexpr std::int64_t sender_of(std::int64_t n) const { return n % sizes_.product(replicated_); }
+
+  transfer t_;
+  axis_sizes sizes_;
+  coordinates here_;
+  axis_set sharded_, replicated_;
+};
+
+/// Elements of all blocks together that a large reduce-scatter combines in one call: not so few that latency counts,
+/// not so many that the second buffer does.
+inline constexpr std::int64_t most_reduced_at_once = 1 << 24;
+/// Elements of one block that are combined in one call, where a call counts up to `limit`.
+constexpr std::int64_t reduced_at_once(std::int64_t blocks, std::int64_t limit) {
+  return std::max<std::int64_t>(1, std::min(limit, most_reduced_at_once) / blocks);
+}
+/// What one call of MPI counts.
+inline constexpr std::int64_t most_counted = std::numeric_limits<int>::max();
+
+namespace detail {
+
+constexpr parts_in_order gathered_parts(const transfer& t, const axis_sizes& sizes, const coordinates& here) {
+  parts_in_order all;
+  const box to = held_after(t, here, sizes);
+  for (std::int64_t r = 0; r < sizes.product(t.axes); ++r) {
+    const box part = intersect(to, held_before(t, moved_along(t.axes, here, r, sizes), sizes));
+    const box_copy c = copy_from_packed(part, to, all.elements);
+    all.append(c, c.to_offset);
+  }
+  return all;
+}
+constexpr parts_in_order scattered_parts(const transfer& t, const axis_sizes& sizes, const coordinates& here) {
+  parts_in_order all;
+  const box from = held_before(t, here, sizes);
+  for (std::int64_t r = 0; r < sizes.product(t.axes); ++r) {
+    const box part = intersect(from, held_after(t, moved_along(t.axes, here, r, sizes), sizes));
+    const box_copy c = copy_to_packed(part, from, all.elements);
+    all.append(c, c.from_offset);
+  }
+  return all;
+}
+constexpr std::int64_t scratch_of_permute(const transfer& t, const axis_sizes& sizes, const coordinates& here) {
+  std::int64_t sent = 0, received = 0;
+  const box from = held_before(t, here, sizes), to = held_after(t, here, sizes);
+  const permuted_parts all(t, sizes, here);
+  all.for_each_sent([&](std::int64_t, const box& part) {
+    if (const box_copy c = copy_to_packed(part, from, 0); !c.contiguous()) sent += c.elements;
+  });
+  all.for_each_received([&](std::int64_t, const box& part) {
+    if (const box_copy c = copy_from_packed(part, to, 0); !c.contiguous()) received += c.elements;
+  });
+  return aligned(sent * size_of(t.element)) + aligned(received * size_of(t.element));
+}
+constexpr std::int64_t scratch_of_reduce_scatter(const transfer& t, const axis_sizes& sizes, const coordinates& here) {
+  if (!stays_in_blocks(t, sizes)) {
+    // All is reduced first, and then fetched.
+    transfer fetch = t;
+    fetch.from.set_partial(t.to.unreduced(), t.from.combine());
+    return aligned(held_before(t, here, sizes).elements() * size_of(t.element)) +
+           scratch_of_permute(fetch, sizes, here);
+  }
+  const parts_in_order all = scattered_parts(t, sizes, here);
+  const std::int64_t n = sizes.product(t.axes);
+  const std::int64_t chunks = all.elements > most_counted ? reduced_at_once(n, most_counted) * n : 0;
+  return all.packed_bytes(t.element) + aligned(chunks * size_of(t.element));
+}
+
+} // namespace detail
+
+/// Bytes of memory that a device packs and unpacks in where a move of a plan goes through MPI. Through shared memory
+/// nothing is packed.
+constexpr std::int64_t scratch_of(kind move, const transfer& t, const axis_sizes& sizes, const coordinates& here) {
+  const bool alone = sizes.product(t.axes) == 1;
+  switch (move) {
+    case kind::reduce_scatter: return alone ? 0 : detail::scratch_of_reduce_scatter(t, sizes, here);
+    case kind::collective_permute: return detail::scratch_of_permute(t, sizes, here);
+    case kind::slice: return stays_in_blocks(t, sizes) ? 0 : detail::scratch_of_permute(t, sizes, here);
+    case kind::all_gather:
+      if (!stays_in_blocks(t, sizes)) return detail::scratch_of_permute(t, sizes, here);
+      return alone ? 0 : detail::gathered_parts(t, sizes, here).packed_bytes(t.element);
+    case kind::all_to_all:
+      if (!stays_in_blocks(t, sizes)) return detail::scratch_of_permute(t, sizes, here);
+      return alone ? 0
+                   : detail::scattered_parts(t, sizes, here).packed_bytes(t.element) +
+                         detail::gathered_parts(t, sizes, here).packed_bytes(t.element);
+    default: return 0;
+  }
+}
+
+} // namespace cleave::inline v0::comm

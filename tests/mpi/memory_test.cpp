@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+#include <cleave/linalg/summa.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+// The memory that a plan predicts is the memory that its first call allocates: on the rank that needs most, where all
+// data goes through MPI. Allocations are counted where Kokkos makes them.
+
+namespace {
+
+inline constexpr cleave::axis<"y"> ay;
+inline constexpr cleave::axis<"x"> ax;
+inline constexpr cleave::mesh mesh{ay, ax};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+inline constexpr cleave::dim<"inner"> inner;
+inline constexpr cleave::dim<"hidden"> hidden;
+inline constexpr cleave::dim<"key"> key;
+
+template <auto Layout>
+using f64 = cleave::tensor<double, Layout>;
+using Tiles = f64<mesh(row / ay, col / ax)>;
+using Rows = f64<mesh(row / ay / ax, col)>;
+using Columns = f64<mesh(row, col / ax / ay)>;
+using Number = f64<mesh()>;
+
+/// Bytes that the library has allocated from Kokkos since `begin`; nothing is freed meanwhile.
+struct counted {
+  static std::int64_t& bytes() {
+    static std::int64_t n = 0;
+    return n;
+  }
+  static void allocated(Kokkos::Profiling::SpaceHandle, const char* label, const void*, std::uint64_t size) {
+    if (std::strcmp(label, "cleave") == 0) bytes() += static_cast<std::int64_t>(size);
+  }
+};
+/// What a call allocates, on the rank where it is most.
+template <class Call>
+std::int64_t allocated_by(const Call& call) {
+  counted::bytes() = 0;
+  Kokkos::Tools::Experimental::set_allocate_data_callback(&counted::allocated);
+  call();
+  Kokkos::Tools::Experimental::set_allocate_data_callback(nullptr);
+  return support::over_ranks(counted::bytes());
+}
+
+/// Calls f(grid, extent) on grids that communicate by MPI alone, for blocks that are even and uneven.
+template <class F>
+void on_all(const F& f) {
+  const support::only_mpi here;
+  for (const auto& sizes : support::factorings(support::ranks(), 2))
+    for (const std::int64_t n : {48, 21}) f(cleave::grid(mesh, MPI_COMM_WORLD, sizes), n);
+}
+std::string where(const cleave::grid& g, std::int64_t n) {
+  return std::to_string(n) + " on " + std::to_string(g.size(ay)) + " x " + std::to_string(g.size(ax));
+}
+
+// A value that takes all layouts in turn: tiles, rows, columns, and whole.
+constexpr cleave::function around([](auto x) {
+  const auto rows = cleave::reshard(2 * x, mesh(row / ay / ax, col));
+  const auto columns = cleave::reshard(exp(rows), mesh(row, col / ax / ay));
+  return cleave::reshard(cleave::cumulative_sum(columns, col), mesh(row / ay, col / ax));
+});
+TEST(memory, of_moves_and_scans) {
+  constexpr auto plan = cleave::plan<Tiles(Tiles)>(around);
+  on_all([&](const cleave::grid& g, std::int64_t n) {
+    Tiles x(g, {n, n + 3}), y(g, {n, n + 3});
+    x.fill(0.5);
+    EXPECT_EQ(allocated_by([&] { y = around(x); }),
+              plan.workspace({row = n, col = n + 3, ay = g.size(ay), ax = g.size(ax)}))
+        << where(g, n);
+  });
+}
+
+// A step of a network: products, gradients, small all-reduces in one message.
+constexpr cleave::function loss([](auto w, auto v, auto x) {
+  const auto y = dot(tanh(dot(x, w, inner)), v, hidden);
+  return cleave::mean(y * y);
+});
+constexpr cleave::function train([](auto w, auto v, auto x) {
+  const auto [l, g] = cleave::value_and_grad(loss)(w, v, x);
+  return std::tuple(w - 0.1 * g, l, cleave::max(x));
+});
+using Up = f64<mesh(inner, hidden / ax)>;
+using Down = f64<mesh(hidden / ax, col)>;
+using Batch = f64<mesh(row / ay, inner)>;
+TEST(memory, of_a_training_step) {
+  constexpr auto plan = cleave::plan<std::tuple<Up, Number, Number>(Up, Down, Batch)>(train);
+  on_all([&](const cleave::grid& g, std::int64_t n) {
+    Up w(g, {12, n}), w1(g, {12, n});
+    Down v(g, {n, 5});
+    Batch x(g, {n, 12});
+    Number l(g, {}), most(g, {});
+    w.fill(0.1), v.fill(0.2), x.fill(0.3);
+    EXPECT_EQ(allocated_by([&] { train(w, v, x).into(w1, l, most); }),
+              plan.workspace({row = n, inner = 12, hidden = n, col = 5, ay = g.size(ay), ax = g.size(ax)}))
+        << where(g, n);
+  });
+}
+
+// A stencil, whose halo is packed where it is not one run of memory.
+constexpr cleave::function sweep([](auto u) {
+  constexpr auto ring = cleave::border::periodic;
+  return 0.25 * (cleave::shift(u, row, 1, ring) + cleave::shift(u, row, -1, ring) + cleave::shift(u, col, 1, ring) +
+                 cleave::shift(u, col, -1, ring));
+});
+TEST(memory, of_a_stencil) {
+  constexpr auto plan = cleave::plan<Tiles(Tiles)>(sweep);
+  on_all([&](const cleave::grid& g, std::int64_t n) {
+    Tiles u(g, {n, n + 3}), v(g, {n, n + 3});
+    u.fill(0.5);
+    const std::int64_t predicted = plan.workspace({row = n, col = n + 3, ay = g.size(ay), ax = g.size(ax)});
+    EXPECT_EQ(allocated_by([&] { v = sweep(u); }), predicted) << where(g, n);
+    // In place it keeps rows beside the array for each thread, and the rows at its ends if it is a ring by itself.
+    const std::int64_t threads = Kokkos::DefaultExecutionSpace().concurrency(),
+                       a_row = 8 * ((n + 3 + g.size(ax) - 1) / g.size(ax));
+    EXPECT_LE(allocated_by([&] { u = sweep(u); }), threads * (2 * (1 << 15) + 4 * a_row) + 4 * a_row + (1 << 12))
+        << where(g, n);
+  });
+}
+
+// A loop that keeps what it computes in each iteration.
+using Inputs = f64<mesh(key)>;
+constexpr cleave::function history([](auto u, auto inputs) {
+  const auto [last, all] = cleave::scan(key, u, inputs, [](auto now, auto in) {
+    const auto next = 0.5 * now + in * cleave::sum(now, col);
+    return std::pair(next, next);
+  });
+  return last + cleave::max(all, key);
+});
+TEST(memory, of_a_loop_that_stacks) {
+  constexpr auto plan = cleave::plan<Tiles(Tiles, Inputs)>(history);
+  on_all([&](const cleave::grid& g, std::int64_t n) {
+    Tiles u(g, {n, n + 3}), v(g, {n, n + 3});
+    Inputs in(g, {5});
+    u.fill(0.5), in.fill(0.25);
+    EXPECT_EQ(allocated_by([&] { v = history(u, in); }),
+              plan.workspace({row = n, col = n + 3, key = 5, ay = g.size(ay), ax = g.size(ax)}))
+        << where(g, n);
+  });
+}
+
+// Attention over one head: products, a softmax along a sharded dim, and a transposed operand.
+using Queries = f64<mesh(row / ay, inner)>;
+using Keys = f64<mesh(key / ax, inner)>;
+using Values = f64<mesh(key / ax, col)>;
+using Attended = f64<mesh(row / ay, col)>;
+constexpr cleave::function attention([](auto q, auto k, auto v) {
+  return dot(cleave::softmax(dot(q, k, inner), key), v, key);
+});
+TEST(memory, of_attention) {
+  constexpr auto plan = cleave::plan<Attended(Queries, Keys, Values)>(attention);
+  on_all([&](const cleave::grid& g, std::int64_t n) {
+    Queries q(g, {n, 4});
+    Keys k(g, {n + 1, 4});
+    Values v(g, {n + 1, 6});
+    Attended a(g, {n, 6});
+    q.fill(0.1), k.fill(0.2), v.fill(0.3);
+    EXPECT_EQ(allocated_by([&] { a = attention(q, k, v); }),
+              plan.workspace({row = n, key = n + 1, inner = 4, col = 6, ay = g.size(ay), ax = g.size(ax)}))
+        << where(g, n);
+  });
+}
+
+// A product whose kernel asks for workspace, under the cap that was asked, at compile time and on the devices.
+using Left = f64<mesh(row / ay, inner / ax)>;
+using Right = f64<mesh(inner / ay, col / ax)>;
+constexpr std::int64_t cap = 1000;
+constexpr cleave::function product([](auto a, auto b) {
+  return cleave::linalg::summa<cap>(a, b, inner, mesh(row / ay, col / ax));
+});
+constexpr auto capped = cleave::plan<Tiles(Left, Right)>(product, cleave::at_most_workspace<cap>{},
+                                                         cleave::expect<row, 24>{}, cleave::expect<col, 16>{},
+                                                         cleave::expect<inner, 1000>{}, cleave::expect<ay, 4>{},
+                                                         cleave::expect<ax, 2>{});
+static_assert(capped.workspace() <= cap && 2 * capped.workspace() > cap);
+static_assert(capped.parts_of_workspace().kernels == capped.workspace());
+TEST(memory, of_a_kernel_that_asks_for_it) {
+  constexpr auto plan = cleave::plan<Tiles(Left, Right)>(product);
+  on_all([&](const cleave::grid& g, std::int64_t n) {
+    Left a(g, {24, 10 * n});
+    Right b(g, {10 * n, 16});
+    Tiles c(g, {24, 16});
+    a.fill(0.5), b.fill(0.25);
+    const std::int64_t bytes = allocated_by([&] { c = product(a, b); });
+    EXPECT_EQ(bytes, plan.workspace({row = 24, col = 16, inner = 10 * n, ay = g.size(ay), ax = g.size(ax)}))
+        << where(g, n);
+    EXPECT_LE(bytes, cap);
+  });
+}
+
+// What travels where the data say so is not predicted, but bounded: a sort keeps its elements, what it sends and what it
+// receives, each at most twice a block, and samples; a look-up keeps the rows that it asks for and that others ask of it.
+constexpr cleave::function sorted([](auto x) { return sort(x, row); });
+using Line = f64<mesh(row / ay / ax)>;
+using Places = cleave::tensor<int, mesh(key / ax)>;
+using Table = f64<mesh(row / ay, col)>;
+using Found = f64<mesh(key / ax, col)>;
+constexpr cleave::function look_up([](auto table, auto places) { return gather(table, row, places); });
+TEST(memory, of_data_that_travel) {
+  constexpr auto sorting = cleave::plan<Line(Line)>(sorted);
+  constexpr auto finding = cleave::plan<Found(Table, Places)>(look_up);
+  on_all([&](const cleave::grid& g, std::int64_t n) {
+    Line x(g, {64 * n}), y(g, {64 * n});
+    x.fill_by([](const auto& at) { return double(at[0] * 7919 % 1009); });
+    EXPECT_EQ(sorting.workspace({row = 64 * n, ay = g.size(ay), ax = g.size(ax)}), 0);
+    const std::int64_t devices = g.size(ay) * g.size(ax), block = (64 * n + devices - 1) / devices;
+    EXPECT_LE(allocated_by([&] { y = sorted(x); }), 8 * (6 * 2 * block + 64 * devices * devices)) << where(g, n);
+    Table table(g, {n, 5});
+    Places places(g, {3 * n});
+    Found found(g, {3 * n, 5});
+    places.fill_by([&](const auto& at) { return static_cast<int>(at[0] * 5 % n); });
+    const std::int64_t asked = (3 * n + g.size(ax) - 1) / g.size(ax),
+                       predicted = finding.workspace({row = n, col = 5, key = 3 * n, ay = g.size(ay), ax = g.size(ax)});
+    EXPECT_LE(allocated_by([&] { found = look_up(table, places); }),
+              predicted + (asked + g.size(ay) * asked) * (8 * 5 + 6 * 8))
+        << where(g, n);
+  });
+}
+
+} // namespace
