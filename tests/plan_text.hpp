@@ -4,6 +4,7 @@
 
 #include <cleave/ops/print.hpp>
 #include <cleave/plan/price.hpp>
+#include <cleave/plan/workspace.hpp>
 
 #include <cstdio>
 #include <string>
