@@ -179,8 +179,8 @@ TEST(bands, stencil_and_its_residual) {
   EXPECT_EQ(largest.item(), squares.item());
 }
 
-// Two stencils in one band. The first one waits for the halo that the second one reads farther, or for both halos, which
-// share messages.
+// Two stencils in one band. The first one waits for the halo that the second one reads farther, or for both halos,
+// which share messages.
 constexpr cleave::function near_and_far([](auto u) {
   return std::tuple(shift(u, row, 1) + u, shift(u, row, 2) + shift(u, row, -2) * u);
 });
@@ -198,15 +198,15 @@ TEST(bands, stencils_of_different_widths) {
     x.fill_by([&](const auto& at) { return x_at(at[0] * 71 + at[1] + 1000 * times); });
     z.fill_by([&](const auto& at) { return x_at(at[0] * 31 + at[1] + 1500 * times); });
     near_and_far(x).into(near, far);
-    const std::vector<float> first{elements(near)}, second{elements(far)};
+    const std::vector<float> first{support::elements(near)}, second{support::elements(far)};
     expect_same_bits(g, [&] { near_and_far(x).into(near, far); }, near, far);
-    EXPECT_EQ(first, elements(near));
-    EXPECT_EQ(second, elements(far));
+    EXPECT_EQ(first, support::elements(near));
+    EXPECT_EQ(second, support::elements(far));
     near_and_far_of_two(x, z).into(near, far);
-    const std::vector<float> third{elements(near)}, fourth{elements(far)};
+    const std::vector<float> third{support::elements(near)}, fourth{support::elements(far)};
     expect_same_bits(g, [&] { near_and_far_of_two(x, z).into(near, far); }, near, far);
-    EXPECT_EQ(third, elements(near));
-    EXPECT_EQ(fourth, elements(far));
+    EXPECT_EQ(third, support::elements(near));
+    EXPECT_EQ(fourth, support::elements(far));
   }
 }
 
