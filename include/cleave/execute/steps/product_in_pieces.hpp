@@ -23,7 +23,8 @@ class product_in_pieces final : public bound_step {
   static constexpr bool gathers = std::is_same_v<Collective, comm::gather_in_pieces<>>;
 
   [[gnu::cold]] product_in_pieces(const binder& b, const step& s, owned<bound_step> whole)
-      : step_(s), whole_(std::move(whole)), pieces_(b.grid, comm::transfer_of(b.program, move_of(b, s), b.at), s.pieces) {
+      : step_(s), whole_(std::move(whole)),
+        pieces_(b.grid, comm::transfer_of(b.program, move_of(b, s), b.at), s.pieces) {
     if (!pieces_.active()) return;
     const dim_id d = b.result(move_of(b, s)).type[pieces_.dim()];
     adds_up_ = !b.result(s).type.has(d);
@@ -146,7 +147,9 @@ template <class Collective, class T, template <class> class Step>
 }
 template <class Collective, kind Move>
 [[gnu::cold]] owned<bound_step> bind_beside_product(const binder& b, const step& s, const void*) {
-  return make_step<move_beside_product<Collective>>(b, s, comm::make_move<Move>(b.grid, comm::transfer_of(b.program, s, b.at)));
+  return make_step<move_beside_product<Collective>>(b, s,
+                                                    comm::make_move<Move>(b.grid,
+                                                                          comm::transfer_of(b.program, s, b.at)));
 }
 /// How a move goes on together with a product.
 template <kind Move>
