@@ -153,6 +153,28 @@ TEST(Explain, AnUpdateWritesWhatChangesAlone) {
   expect_has(text.substr(update), " 64  ");
   EXPECT_LT(of_decode.workspace({batch = 1 << 20, embed = 16}), 100);
 }
+TEST(Explain, ASliceReadsWhatItHas) {
+  static constexpr cleave::dim<"one", 1> one;
+  using Cache = cleave::abstract<float, mesh(batch, embed)>;
+  using Row = cleave::abstract<float, mesh(one, embed)>;
+  constexpr cleave::function row_at([](auto cache, auto at) { return cleave::dynamic_slice(cache, batch, one, at); });
+  const std::string text = explain_passes(cleave::plan<Row(Cache, int)>(row_at), {batch = 1 << 20, embed = 16});
+  // A row of 64 bytes and the number of the row.
+  const std::size_t slice = text.find("exchange");
+  ASSERT_NE(slice, std::string::npos);
+  expect_has(text.substr(slice), "  68       64      0\n");
+}
+TEST(Explain, NamesWhatALoopLeaves) {
+  constexpr cleave::function halves([](auto x, auto times) {
+    return max(x, embed) + std::get<1>(repeat_times(times, std::tuple(x, max(x, embed)), [](auto state) {
+             const auto next = 0.5f * std::get<0>(state);
+             return std::tuple(next, std::get<1>(state) + sum(next, embed));
+           }));
+  });
+  using Y = cleave::abstract<float, mesh(batch / data)>;
+  const std::string text = explain_passes(cleave::plan<Y(X, int)>(halves), {data = 2, batch = 8, embed = 16});
+  EXPECT_EQ(text.find("slot "), std::string::npos) << text;
+}
 TEST(Explain, ShowsTheLayoutOfEveryValue) {
   const std::string text = cleave::explain_layouts<X(X, Up, Down)>(mlp);
   expect_has(text, "%4 = relu(%3): f32[batch/data, hidden/model]  line " + std::to_string(first_line));

@@ -171,10 +171,17 @@ inline std::string array_name(const program_view& p, std::size_t array, std::siz
   if (b.role == role::input) return "arg " + std::to_string(b.index);
   if (b.role == role::output) return "result " + std::to_string(b.index);
   const std::size_t count = p.steps.size();
-  const auto is_written = [&](std::size_t i) { return writes(p.steps[i]) && p.steps[i].out == array; };
-  // What is carried by a loop may be written behind the step.
+  // What is carried by a loop may be written behind the step, or under another name of its memory.
+  const auto is_written = [&](std::size_t i, bool by_memory) {
+    const step& s = p.steps[i];
+    if (!writes(s) || s.out == array || !by_memory) return writes(s) && s.out == array;
+    return p.buffers[s.out].role == b.role && p.buffers[s.out].index == b.index;
+  };
   std::size_t back = 1;
-  while (back <= count && !is_written((at + count - back) % count)) ++back;
+  for (const bool by_memory : {false, true}) {
+    if (by_memory && back <= count) break;
+    for (back = 1; back <= count && !is_written((at + count - back) % count, by_memory);) ++back;
+  }
   if (back > count) return "slot " + std::to_string(b.index);
   const std::size_t writer = (at + count - back) % count;
   if (b.form == form::region) return "region of " + array_name(p, p.steps[writer].in[0], at);
@@ -199,9 +206,16 @@ inline pass_bytes bytes_of_pass(const program_view& p, const step& s, const size
   // An update writes what it has.
   pass_bytes all{0, bytes_of(s.keeps ? p.buffers[s.in[0]] : to), step_bytes(p, s, at)};
   // What fills a halo reads as much as it writes.
-  if (has_neighbours(to)) all.read = all.written;
-  else
-    for (std::uint16_t array : arrays_read(p, s)) all.read += bytes_of(p.buffers[array]);
+  if (has_neighbours(to)) {
+    all.read = all.written;
+    return all;
+  }
+  const bool takes = s.kind == step_kind::exchange || s.kind == step_kind::gather;
+  for (std::uint16_t array : arrays_read(p, s)) {
+    const std::int64_t whole = bytes_of(p.buffers[array]);
+    // It reads an element of its operand for each one that it writes.
+    all.read += takes && array == s.in[0] ? std::min(whole, all.written) : whole;
+  }
   return all;
 }
 
