@@ -154,11 +154,12 @@ namespace detail {
 /// The messages of several exchanges in one direction: short ones to one device travel together.
 class joined_messages {
  public:
+  /// `widest`: the bytes of the largest element of all exchanges, at a multiple of which each message begins.
+  constexpr explicit joined_messages(std::int64_t widest) : widest_(widest) {}
   /// Of the next exchange, whose elements are no larger than those of the ones before; empty messages are none.
   constexpr void add(std::int64_t device, const message_size& m, std::int64_t element_bytes) {
     if (m.elements == 0) return;
     all_.push_back({device, m, element_bytes, m.elements * element_bytes});
-    widest_ = std::max(widest_, element_bytes);
   }
   /// Bytes of what is packed.
   constexpr std::int64_t bytes() const {
@@ -195,7 +196,7 @@ class joined_messages {
   }
 
   indexed_vector<one> all_{};
-  std::int64_t widest_ = 1;
+  std::int64_t widest_;
 };
 
 } // namespace detail
@@ -205,7 +206,7 @@ class joined_messages {
   const auto size = [&](std::size_t i) { return size_of(all[i].out.type.element); };
   for (std::size_t n = 1; n < all.size(); ++n)
     for (std::size_t i = n; i > 0 && size(i - 1) < size(i); --i) std::swap(all[i - 1], all[i]);
-  detail::joined_messages sent, received;
+  detail::joined_messages sent(size(0)), received(size(0));
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const exchange_spec& e = all[i];
