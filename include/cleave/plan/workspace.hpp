@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/ops/user.hpp>
 #include <cleave/program/buckets.hpp>
 #include <cleave/program/exchange_scratch.hpp>
 #include <cleave/program/fold_cut.hpp>

@@ -8,6 +8,8 @@
 #include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
+#include <limits>
+
 namespace cleave::inline v0::detail {
 
 /// Contraction: for each operand a product of the cotangent and the other operand.
@@ -40,12 +42,16 @@ constexpr double flops_of_product(const graph& g, const node& n, const sizes& s)
     if ((n.over & dim_bit(first[i])) != 0) flops *= as_double(s[first[i]]);
   return flops;
 }
-/// Those of the busiest device.
+/// Those of the busiest device. Of assumed sizes they may be more than a number holds: then the largest one.
 constexpr std::int64_t most_flops_of_product(const placed_op& o, const sizes& s) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   std::int64_t flops = 2 * elements_of_busiest(o.out, s);
   const tensor_type& first = *o.in[0].type;
-  for (int i = 0; i < first.rank; ++i)
-    if (!o.out.type->has(first[i])) flops *= block_extent(s[first[i]], s.axes.product(o.in[0].where[i]));
+  for (int i = 0; i < first.rank; ++i) {
+    if (o.out.type->has(first[i])) continue;
+    const std::int64_t length = block_extent(s[first[i]], s.axes.product(o.in[0].where[i]));
+    flops = length != 0 && flops > most / length ? most : flops * length;
+  }
   return flops;
 }
 
