@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
 // Views with ghosts: halos are written to the ghosts and read there. The values are those of contiguous tensors, bit
 // for bit.
@@ -144,7 +145,7 @@ std::int64_t workspace(const F& f, const From& from, const To& to) {
   return [&]<class Plan, class Verdict>(const cleave::planned<Plan, Verdict>&) {
     const cleave::detail::call_operand operands[] = {{&from.state(), from.data()}, {&to.state(), to.data()}};
     const cleave::runnable& code = cleave::runnable_of<Plan>;
-    const cleave::detail::call_site site(code.program, operands);
+    const cleave::detail::call_site site(code.program, operands, std::size(operands));
     return cleave::detail::strided_executor_for(code, site, operands).code->workspace_bytes();
   }(cleave::plan<field(field)>(f));
 }
