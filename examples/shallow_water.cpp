@@ -74,8 +74,8 @@ constexpr cleave::function lowest([](auto h) { return min(h); });
 // How far the water is from its mirror image, along both dims.
 constexpr cleave::function skew([](auto h) { return max(abs(h - flip(h, row))) + max(abs(h - flip(h, col))); });
 
-// A halo for each field, none with corners, in one message to each neighbour; the fluxes of neighbours are computed from
-// them, and are not sent.
+// A halo for each field, none with corners, in one message to each neighbour; the fluxes of neighbours are computed
+// from them, and are not sent.
 constexpr auto plan = cleave::plan<std::tuple<Field, Field, Field>(Field, Field, Field, double, double)>(step);
 static_assert(plan.count(cleave::kind::exchange) == 1 && plan.collectives() == 1);
 static_assert(plan.bytes({row = 512, col = 512, ay = 4, ax = 4}) == 3 * 4 * 128 * 8);

@@ -205,7 +205,8 @@ void check_together(grid_state& grid, const std::vector<comm::exchange_spec>& sp
   }
   comm::joined_exchange<> together(grid, specs);
   const support::scratch_memory scratch(together.needs());
-  // What travels together is packed, and the host has a copy of all, with padding between messages of different elements.
+  // What travels together is packed, and the host has a copy of all, with padding between messages of different
+  // elements.
   const std::int64_t most = comm::staged() ? memory + 2 * 64 + 2 * 16 * support::ranks()
                                            : comm::joined_scratch(specs, grid.here());
   EXPECT_LE(together.needs().memory, most) << "seed " << seed;

@@ -195,8 +195,9 @@ TEST(memory, of_a_kernel_that_asks_for_it) {
   });
 }
 
-// What travels where the data say so is not predicted, but bounded: a sort keeps its elements, what it sends and what it
-// receives, each at most twice a block, and samples; a look-up keeps the rows that it asks for and that others ask of it.
+// What travels where the data say so is not predicted, but bounded: a sort keeps its elements, what it sends and what
+// it receives, each at most twice a block, and samples; a look-up keeps the rows that it asks for and that others ask
+// of it.
 constexpr cleave::function sorted([](auto x) { return sort(x, row); });
 using Line = f64<mesh(row / ay / ax)>;
 using Places = cleave::tensor<int, mesh(key / ax)>;

@@ -301,8 +301,8 @@ TEST(moves, in_place_all_reduce) {
   EXPECT_EQ(data.read(), std::vector<double>(5, n * (n + 1) / 2));
 }
 
-// What a plan predicts of the memory of its moves is what their collectives ask for, where all goes through MPI; nothing
-// more elsewhere.
+// What a plan predicts of the memory of its moves is what their collectives ask for, where all goes through MPI;
+// nothing more elsewhere.
 TEST(moves, scratch_memory_is_predicted) {
   constexpr kind moves[] = {kind::slice,      kind::mask,       kind::all_reduce,        kind::reduce_scatter,
                             kind::all_gather, kind::all_to_all, kind::collective_permute};

@@ -49,8 +49,8 @@ constexpr int operations_to_pass(const graph& g, const indexed_vector<std::uint8
   return best;
 }
 
-/// Appends a permutation, and the operations that it passes but for the last one, which becomes `n`. `now` has the nodes
-/// of `from` in `to`.
+/// Appends a permutation, and the operations that it passes but for the last one, which becomes `n`. `now` has the
+/// nodes of `from` in `to`.
 constexpr void permute_earlier(graph& to, const graph& from, const node_id* now, std::size_t v, int passed, node& n) {
   const node& permutation = from.nodes[v];
   dim_set dims = 0;

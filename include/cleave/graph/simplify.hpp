@@ -173,8 +173,8 @@ constexpr void become_constant(graph& to, node& n, double number) {
   n = made;
 }
 /// Which operand an elementwise operation gives as it is: of a product with 1, a quotient by 1, a difference from 0, a
-/// choice between a value and itself, a conjugate of real numbers. A sum with 0 is none: it makes 0 of -0. None in a loop, where what a carried value
-/// becomes is computed anew in every iteration.
+/// choice between a value and itself, a conjugate of real numbers. A sum with 0 is none: it makes 0 of -0. None in a
+/// loop, where what a carried value becomes is computed anew in every iteration.
 constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const node& n) {
   if (n.loop != 0) return std::nullopt;
   const auto unchanged = [&](std::size_t k, double number) {
@@ -192,8 +192,8 @@ constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const nod
     default: return std::nullopt;
   }
 }
-/// Whether an operation only says along which dims a broadcast repeats its operand: a view or a remap along dims that the
-/// operand of the broadcast lacks, in which nothing comes from outside.
+/// Whether an operation only says along which dims a broadcast repeats its operand: a view or a remap along dims that
+/// the operand of the broadcast lacks, in which nothing comes from outside.
 constexpr bool repeats_the_same(const graph& g, const node& n) {
   if (n.arity != 1 || n.pinned != 0 || g.nodes[n.in[0]].code != op::broadcast) return false;
   const bool view = n.code == op::rename || n.code == op::split || n.code == op::merge;

@@ -110,8 +110,8 @@ std::string explain_layouts(const function<F>&) {
 }
 
 /// A table of every step that moves data or could move data: the collective, the layout before and after, the bytes of
-/// the busiest device for the given sizes, the operation and line that caused it, and the reason. What shares the messages
-/// of the line above it has a plus.
+/// the busiest device for the given sizes, the operation and line that caused it, and the reason. What shares the
+/// messages of the line above it has a plus.
 inline std::string explain(const program_view& p, const sizes& at) {
   indexed_vector<indexed_vector<std::string>> rows{{"collective", "over", "from", "to", "bytes", "for", "why"}};
   for (const step& s : p.steps) {

@@ -83,9 +83,9 @@ constexpr step wait_for(const step& exchange, std::size_t begun) {
 }
 
 /// Lets exchanges go on while what does not need them is computed. Each is waited for just before the first step that
-/// touches its destination or writes its source. Only where there is work in between, or where exchanges share messages:
-/// these are waited for together. `memory` tells in which memory a buffer is. Runs before slots are shared, so that
-/// buffers live until the wait.
+/// touches its destination or writes its source. Only where there is work in between, or where exchanges share
+/// messages: these are waited for together. `memory` tells in which memory a buffer is. Runs before slots are shared,
+/// so that buffers live until the wait.
 constexpr void overlap_exchanges(indexed_vector<step>& steps, indexed_span<const buffer> buffers,
                                  indexed_span<const dim_map> maps, const indexed_vector<std::size_t>& memory) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
