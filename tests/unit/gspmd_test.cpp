@@ -304,6 +304,12 @@ TEST(MovesNoMoreThanGspmd, WhatIsAlwaysTheSameIsNotComputed) {
   none_moves([&](values v) { return in({-integers(v) + integers(v)}, element::f64); });
   none_moves([](values v) { return shift(v[0], column, 16); });
   none_moves([](values v) { return shift(v[0], row, -30, border::zero); });
+  // A predicate and its negative are both true: their sum is no constant.
+  const auto predicates = [&](values v) {
+    const value positive = v[0] > 0.0;
+    return in({positive + (false - positive)}, element::f64);
+  };
+  EXPECT_GT(bytes_of(predicates, {sharded}, whole), 0);
   // Numbers that may be NaN are compared.
   const auto compared = [&](values v) { return in({v[0] == v[0]}, element::f64); };
   EXPECT_GT(bytes_of(compared, {sharded}, whole), 0);

@@ -112,9 +112,11 @@ constexpr bool is_negative_of(const graph& g, node_id v, node_id other) {
 constexpr std::optional<double> same_of_equal_integers(const graph& g, const node& n) {
   const element e = g.nodes[n.in[0]].type.element;
   if (n.loop != 0 || (!is_integer(e) && e != element::boolean)) return std::nullopt;
+  // A predicate and its negative are both true, and so is their sum.
   if (n.code == op::add)
-    return is_negative_of(g, n.in[0], n.in[1]) || is_negative_of(g, n.in[1], n.in[0]) ? std::optional<double>(0)
-                                                                                      : std::nullopt;
+    return e != element::boolean && (is_negative_of(g, n.in[0], n.in[1]) || is_negative_of(g, n.in[1], n.in[0]))
+               ? std::optional<double>(0)
+               : std::nullopt;
   if (n.in[0] != n.in[1]) return std::nullopt;
   switch (n.code) {
     case op::sub:
