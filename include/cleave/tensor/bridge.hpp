@@ -22,7 +22,7 @@
 namespace cleave::inline v0 {
 
 /// A communicator over which tensors are copied between two grids that were made from other communicators: it has all
-/// ranks of both. `bridge over(MPI_COMM_WORLD); copy(x, y, over);`. Copies are handles of the same bridge. It keeps
+/// ranks of both. `bridge over(comm); copy(x, y, over);`. Copies are handles of the same bridge. It keeps
 /// what it knows of each pair of grids, types and extents, so with new grids make a new bridge.
 class bridge {
  public:
