@@ -160,4 +160,27 @@ TEST(elementwise, operations_that_give_their_operand) {
   });
 }
 
+// Lines of every length around the blocks in which they are computed: what is left of a line is computed together with
+// elements that the result has already taken the place of.
+constexpr cleave::function twice_and_one([](auto a) { return 2 * a + 1; });
+constexpr cleave::function other_half([](auto a, auto b) { return 0.5 * (a + b); });
+TEST(elementwise, lines_of_every_length_in_place) {
+  for (const auto& sizes : support::factorings(support::ranks(), 2))
+    for (std::int64_t cols = 1; cols <= 3 * cleave::vector_block + 1; ++cols) {
+      const cleave::grid g(mesh, MPI_COMM_WORLD, sizes);
+      A a(g, {3, cols * sizes[1]}), kept(g, {3, cols * sizes[1]});
+      a.fill_by([](const auto& at) { return a_at(at[0], at[1]); });
+      a = twice_and_one(a);
+      kept = other_half(a, a);
+      twice_and_one(kept).into(kept);
+      const auto all = a.to_global(), next = kept.to_global();
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        const std::int64_t n = cols * sizes[1], at = static_cast<std::int64_t>(k);
+        const double wanted = 2 * a_at(at / n, at % n) + 1;
+        EXPECT_EQ(all[k], wanted) << cols << " columns, element " << k;
+        EXPECT_EQ(next[k], 2 * wanted + 1) << cols << " columns, element " << k;
+      }
+    }
+}
+
 } // namespace

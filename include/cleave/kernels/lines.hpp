@@ -33,6 +33,13 @@ struct line_block {
 };
 using lines_function = void (*)(const line_block&);
 
+/// The elements of a block from i on.
+template <class Expression, class Out>
+inline void compute_block(const typename Expression::row_type& r, Out* to, std::int64_t i) {
+  CLEAVE_INDEPENDENT
+  for (int j = 0; j < vector_block; ++j) to[j] = convert<Out>(Expression::at(r, i + j));
+}
+
 /// Elements i to `stop` of a line; the first of them goes to `to`.
 template <class Expression, class Out>
 void compute_line(const typename Expression::row_type r, Out* to, std::int64_t i, std::int64_t stop) {
@@ -56,12 +63,19 @@ void compute_line(const typename Expression::row_type r, Out* to, std::int64_t i
       compute_line<rest>(after, to, i, i + n);
     }
   } else {
-    // Blocks that become vector code, and the rest.
-    for (; i + vector_block <= stop; i += vector_block, to += vector_block) {
-      CLEAVE_INDEPENDENT
-      for (int j = 0; j < vector_block; ++j) to[j] = convert<Out>(Expression::at(r, i + j));
+    if (stop - i < vector_block) {
+      for (; i < stop; ++i, ++to) *to = convert<Out>(Expression::at(r, i));
+      return;
     }
-    for (; i < stop; ++i, ++to) *to = convert<Out>(Expression::at(r, i));
+    // Blocks that become vector code. A line that is no multiple of them ends with a block that overlaps the one before.
+    // It is computed before that one is written, which may take the place of an operand, and waits beside the line.
+    const std::int64_t rest = (stop - i) % vector_block, last = stop - rest - vector_block;
+    alignas(64) Out end[vector_block];
+    for (; i <= last; i += vector_block, to += vector_block) {
+      if (i == last && rest != 0) compute_block<Expression>(r, end, stop - vector_block);
+      compute_block<Expression>(r, to, i);
+    }
+    for (std::int64_t j = 0; j < rest; ++j) to[j] = end[vector_block - rest + j];
   }
 }
 

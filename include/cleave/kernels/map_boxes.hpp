@@ -5,6 +5,10 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/kernels/map.hpp>
 
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
 // A map whose operands are each several arrays, a shard and what is around it, or whose expression is not everywhere
 // the same. Its iteration space is cut into boxes in which every load is one array with plain strides.
 
@@ -74,6 +78,17 @@ struct map_boxes {
 
 namespace detail {
 
+/// Copies lines of equal length from one array to another one with the same strides. Borders are few elements wide.
+inline void copy_lines(const char* from, char* to, std::int64_t bytes, std::int64_t apart, std::int64_t lines) {
+  const auto copy = [&](auto size) {
+    for (std::int64_t line = 0; line < lines; ++line, from += apart, to += apart)
+      std::memcpy(to, from, static_cast<std::size_t>(size));
+  };
+  if (bytes == 4) copy(std::integral_constant<std::size_t, 4>{});
+  else if (bytes == 8) copy(std::integral_constant<std::size_t, 8>{});
+  else copy(bytes);
+}
+
 struct map_boxes_work {
   const map_boxes& boxes;
   void* to;
@@ -97,19 +112,35 @@ struct map_boxes_work {
   /// Lines `first` to `last` of a box: those that follow each other along one dim at a time.
   void run_lines(const map_box& box, const void* const* from, std::int64_t first, std::int64_t last) const {
     while (first < last) {
-      const void* const* loads = from;
-      std::int64_t rows = last - first;
-      for (const map_segment& s : box.segments) {
-        const bound_loops& l = s.loops;
-        const odometer at(l.outer, l.outer.rank - 1, l.walked, first);
-        if (at.left() < rows) rows = at.left();
-        void* const out = static_cast<char*>(to) + s.out_bytes;
-        if (runs(s.waits) && !s.stays(loads, out))
-          map_work{l, loads, out, *s.code}.run_lines(at.offset(), at.apart(), rows, 0, l.inner.extent);
-        loads += s.from.size();
+      const std::int64_t rows = std::min(last - first, lines_in_a_row(box, first));
+      // What is copied shares lines of the cache with what is computed, which is longer and brings them in faster.
+      for (const bool copied : {false, true}) {
+        const void* const* loads = from;
+        for (const map_segment& s : box.segments) {
+          if ((s.copies >= 0) == copied && runs(s.waits)) run_segment(s, loads, first, rows);
+          loads += s.from.size();
+        }
       }
       first += rows;
     }
+  }
+  static odometer before_line(const map_segment& s, std::int64_t line) {
+    return {s.loops.outer, s.loops.outer.rank - 1, s.loops.walked, line};
+  }
+  static std::int64_t lines_in_a_row(const map_box& box, std::int64_t line) {
+    std::int64_t lines = box.lines - line;
+    for (const map_segment& s : box.segments) lines = std::min(lines, before_line(s, line).left());
+    return lines;
+  }
+  void run_segment(const map_segment& s, const void* const* loads, std::int64_t line, std::int64_t lines) const {
+    void* const out = static_cast<char*>(to) + s.out_bytes;
+    if (s.stays(loads, out)) return;
+    const bound_loops& l = s.loops;
+    const odometer at = before_line(s, line);
+    if (s.copies < 0) return map_work{l, loads, out, *s.code}.run_lines(at.offset(), at.apart(), lines, 0, l.inner.extent);
+    const std::int64_t size = s.code->bytes, first = at.offset()[l.walked - 1] * size;
+    copy_lines(as<char>(loads[s.copies]) + first, as<char>(out) + first, l.inner.extent * size,
+               at.apart()[l.walked - 1] * size, lines);
   }
 };
 
