@@ -312,4 +312,31 @@ TEST(fft, warm_calls_take_nothing_from_the_heap) {
   }
 }
 
+// The first device of a grid says how plans are chosen, whatever the others would do, and all get its plan: values that
+// several devices have are equal to the bit.
+TEST(fft, devices_agree_on_plans) {
+  using cleave::linalg::fft_plan_mode;
+  using cleave::linalg::fft_plans;
+  namespace detail = cleave::linalg::detail;
+  const fft_plans before = fft_plan_mode();
+  const bool first = support::rank() == 0;
+  const detail::plan_key key{cleave::linalg::transform::forward, 360, detail::block_form::widest(360, true, true), true};
+  for (const fft_plans of_first : {fft_plans::measured, fft_plans::estimated}) {
+    fft_plan_mode() = first == (of_first == fft_plans::measured) ? fft_plans::measured : fft_plans::estimated;
+    const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+    tensor<c128, mesh(x_dim, y_dim)> a(g, {12, 360}), y(g, {12, 360});
+    fill(a, {12, 360});
+    y = along_y(a);
+    const auto* const agreed = detail::plans_of_process<double>::all().agreed(g.state().id(), key);
+    ASSERT_NE(agreed, nullptr);
+    const bool estimated = agreed == &detail::plans_of_process<double>::all().made_with(key, {});
+    EXPECT_EQ(estimated, of_first == fft_plans::estimated);
+    const std::vector<number> here(y.data(), y.data() + y.local_size());
+    std::vector<number> theirs = here;
+    MPI_Bcast(theirs.data(), static_cast<int>(2 * theirs.size()), MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    for (std::size_t i = 0; i < here.size(); ++i) ASSERT_EQ(here[i], theirs[i]) << "element " << i;
+  }
+  fft_plan_mode() = before;
+}
+
 } // namespace

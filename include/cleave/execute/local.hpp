@@ -15,6 +15,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <string>
 #include <type_traits>
 
 namespace cleave::inline v0 {
@@ -117,6 +118,17 @@ class local_context {
   template <MeshAxis... Axes>
   MPI_Comm comm(const Axes&... axes) const {
     return group(axes...).handle;
+  }
+
+  /// The number of this device among all of the grid.
+  std::int64_t device() const { return grid_->devices().rank; }
+  /// All devices get the text of device 0. Collective over the devices.
+  void broadcast_text(std::string& text) const {
+    const comm::group& all = grid_->devices();
+    auto length = static_cast<std::int64_t>(text.size());
+    comm::check(MPI_Bcast(&length, 1, MPI_INT64_T, 0, all.handle), "MPI_Bcast");
+    text.resize(as_size(length));
+    comm::check(MPI_Bcast(text.data(), as_int(length), MPI_CHAR, 0, all.handle), "MPI_Bcast");
   }
 
   /// Reduces the Views of all devices along the axes; every device gets the result, in place.

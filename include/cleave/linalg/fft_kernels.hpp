@@ -93,7 +93,8 @@ class device_plan {
   Kokkos::View<char*, memory_space> copy_{};
 };
 
-inline void run_transforms(std::span<const transforms> all, const void* in, void* out, double factor) {
+inline void run_transforms(const local_context&, std::span<const transforms> all, const void* in, void* out,
+                           double factor) {
   for (const transforms& t : all) {
     kept<transforms, device_plan>(t, [&] { return std::make_unique<device_plan>(t); }).run(in, out);
     in = out;
@@ -104,12 +105,21 @@ inline void run_transforms(std::span<const transforms> all, const void* in, void
   if (t.in_double) scale_by<double>(out, numbers, factor);
   else scale_by<float>(out, numbers, factor);
 }
+/// cuFFT's plans follow from lengths and strides.
+inline void agree_on_transforms(const local_context&, transform, std::int64_t, bool, bool) {}
 
 #endif
 
+/// Whether nothing lies between neighbours along a dim.
+inline bool is_last(const shape& s, int position) {
+  std::int64_t inner = 1;
+  for (int i = position + 1; i < s.rank; ++i) inner *= s[i];
+  return inner == 1;
+}
+
 /// Transforms along some dims of a shard, one of `in` and `out`.
-inline void run_transform(const shard& in, const shard& out, std::span<const dim_ref> from, std::span<const dim_ref> to,
-                          transform what) {
+inline void run_transform(const local_context& here, const shard& in, const shard& out, std::span<const dim_ref> from,
+                          std::span<const dim_ref> to, transform what) {
   const bool real = what == transform::of_real || what == transform::to_real;
   const bool in_double = (what == transform::of_real ? out.element : in.element) == element::c128;
   // From the last dim to the first.
@@ -126,6 +136,7 @@ inline void run_transform(const shard& in, const shard& out, std::span<const dim
       if (real && half != n / 2 + 1)
         raise<shape_error>(
             wording::spectrum_extent(what == transform::to_real ? from[k].name : to[k].name, n / 2 + 1, n, half));
+      agree_on_transforms(here, what, n, is_last(in.global, position), in_double);
       transforms t{what, in_double, n, in.local[position], out.local[position], 1, 1};
       for (int i = 0; i < out.local.rank; ++i)
         if (i != position) (i < position ? t.outer : t.inner) *= out.local[i];
@@ -141,19 +152,19 @@ inline void run_transform(const shard& in, const shard& out, std::span<const dim
     else scale_by<float>(out.data, numbers, 0);
     return;
   }
-  run_transforms(std::span<const transforms>(all.data(), count), in.data, out.data, factor);
+  run_transforms(here, std::span<const transforms>(all.data(), count), in.data, out.data, factor);
 }
 
 template <transform What, std::size_t Along, class... D>
-void transform_kernel<What, Along, D...>::operator()(const local_context&, std::span<const shard> in,
+void transform_kernel<What, Along, D...>::operator()(const local_context& here, std::span<const shard> in,
                                                      const shard& out) const {
-  run_transform(in[0], out, dims, dims, What);
+  run_transform(here, in[0], out, dims, dims, What);
 }
 template <class From, class To, transform What>
-void half_spectrum_kernel<From, To, What>::operator()(const local_context&, std::span<const shard> in,
+void half_spectrum_kernel<From, To, What>::operator()(const local_context& here, std::span<const shard> in,
                                                       const shard& out) const {
   constexpr std::array<dim_ref, 1> from{From::ref}, to{To::ref};
-  run_transform(in[0], out, from, to, What);
+  run_transform(here, in[0], out, from, to, What);
 }
 
 } // namespace detail
