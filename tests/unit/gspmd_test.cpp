@@ -322,6 +322,19 @@ TEST(MovesNoMoreThanGspmd, NothingRunsAlongADimOfOne) {
   EXPECT_EQ(bytes_of([&](values v) { return cumulative_prod(v[0], one, running::forward_exclusive); },
                      {laid_out({{one}, {column, {x}}})}, laid_out({{one}, {column}})),
             0);
+  // The index of the largest element is that of the only one, be it NaN or not.
+  EXPECT_EQ(bytes_of([&](values v) { return cast(argmax(v[0], one), element::f64); }, {laid_out({{one}, {column, {x}}})},
+                     laid_out({{column}})),
+            0);
+  // A reduction along it gives what it reads: the difference of integers is 0. That along another dim does not.
+  const auto less_sum = [](const dim_ref& d) {
+    return [d](values v) {
+      const value whole = cast(v[0], element::i32);
+      return cast(value{whole - sum(whole, d)}, element::f64);
+    };
+  };
+  EXPECT_EQ(bytes_of(less_sum(one), {laid_out({{one}, {column, {x}}})}, laid_out({{one}, {column}})), 0);
+  EXPECT_GT(bytes_of(less_sum(column), {laid_out({{one}, {column, {x}}})}, laid_out({{one}, {column}})), 0);
 }
 
 TEST(MovesNoMoreThanGspmd, AnExchangeTakesOtherDimsToOtherAxes) {

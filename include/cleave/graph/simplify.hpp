@@ -77,12 +77,12 @@ constexpr bool without_one_hot(const graph& g, node& n) {
   return false;
 }
 
-/// The dims along which there is nothing.
-constexpr dim_set empty_dims(const graph& g) {
-  std::uint64_t empty = 0;
+/// The dims of so many indices.
+constexpr dim_set dims_of_extent(const graph& g, std::int64_t extent) {
+  std::uint64_t found = 0;
   for (std::size_t d = 0; d < g.dims.count; ++d)
-    if (g.dims.items[d].extent == 0) empty |= std::uint64_t{1} << d;
-  return empty;
+    if (g.dims.items[d].extent == extent) found |= std::uint64_t{1} << d;
+  return found;
 }
 /// Whether an operation computes no elements: an extent of its result is 0. It reads nothing, so that zeros along its
 /// dims are the same.
@@ -96,10 +96,42 @@ constexpr bool takes_nothing(const node& n, dim_set empty) {
 constexpr bool runs_over_one(const graph& g, const node& n) {
   return (n.code == op::cumulative || n.code == op::sort) && g.dims[n.which[0]].extent == 1;
 }
-/// Whether a value is this number everywhere.
-constexpr bool is_the_number(const graph& g, node_id v, double number) {
+/// The number that a value is everywhere, if it is a constant.
+constexpr std::optional<double> constant_of(const graph& g, node_id v) {
   while (g.nodes[v].code == op::broadcast) v = g.nodes[v].in[0];
-  return g.nodes[v].code == op::constant && g.nodes[v].scalar == number;
+  return g.nodes[v].code == op::constant ? std::optional<double>(g.nodes[v].scalar) : std::nullopt;
+}
+constexpr bool is_the_number(const graph& g, node_id v, double number) { return constant_of(g, v) == number; }
+/// Lets an elementwise operation read what was reduced along dims of one index, if it has these dims itself.
+constexpr void read_unreduced(const graph& g, node& n, dim_set ones) {
+  if (n.loop != 0 || n.maps != 0 || !is_elementwise(n.code)) return;
+  for (int k = 0; k < n.arity; ++k) {
+    const node& u = g.nodes[n.in[k]];
+    if (u.code != op::reduce || u.loop != 0 || u.combine == reduction::logsumexp || (u.over & ~ones) != 0) continue;
+    const tensor_type& whole = g.nodes[u.in[0]].type;
+    if (whole.element == u.type.element && (whole.set() & ~n.type.set()) == 0) n.in[k] = u.in[0];
+  }
+}
+/// The number that an operation gives that follows from constants and from dims of one index: their index is 0, all
+/// numbers are equal to others or not, a choice by a constant, an extremum of equal numbers.
+constexpr std::optional<double> follows_from_one_index(const graph& g, const node& n, dim_set ones) {
+  if (ones == 0 || n.loop != 0 || is_complex(n.type.element)) return std::nullopt;
+  switch (n.code) {
+    case op::iota: return (dim_bit(n.which[0]) & ones) != 0 ? std::optional<double>(0) : std::nullopt;
+    case op::logical_or: {
+      const node &a = g.nodes[n.in[0]], &b = g.nodes[n.in[1]];
+      const bool all = a.code == op::equal && b.code == op::not_equal && a.in[0] == b.in[0] && a.in[1] == b.in[1] &&
+                       a.in[0] == a.in[1];
+      return all ? std::optional<double>(1) : std::nullopt;
+    }
+    case op::select: {
+      const auto holds = constant_of(g, n.in[0]);
+      return holds ? constant_of(g, n.in[*holds != 0 ? 1 : 2]) : std::nullopt;
+    }
+    case op::reduce:
+      return (n.over & ~ones) == 0 && n.combine != reduction::logsumexp ? constant_of(g, n.in[0]) : std::nullopt;
+    default: return std::nullopt;
+  }
 }
 /// Whether a value is another one with the other sign.
 constexpr bool is_negative_of(const graph& g, node_id v, node_id other) {
@@ -143,7 +175,8 @@ constexpr bool takes_zeros_only(const graph& g, const node& n) {
   return false;
 }
 /// Whether an operation gives the same number everywhere, whatever it reads: which.
-constexpr std::optional<double> same_everywhere(const graph& g, const node& n, dim_set empty) {
+constexpr std::optional<double> same_everywhere(const graph& g, const node& n, dim_set empty, dim_set ones) {
+  if (const auto number = follows_from_one_index(g, n, ones)) return number;
   if (takes_nothing(n, empty) || (n.maps != 0 && takes_zeros_only(g, n))) return 0;
   if (n.arity == 2 && n.maps == 0 && n.code != op::cumulative) return same_of_equal_integers(g, n);
   // What is before the only index: nothing.
@@ -255,8 +288,9 @@ constexpr void become_sum(graph& to, node& n) {
 
 /// Writes an operation as two, of which the first is appended: as a constant that is broadcast, as a reduction whose
 /// result is permuted, as a product that is summed. Whether it is one of these.
-constexpr bool becomes_two(graph& to, const graph& from, node_id permutation, dim_set empty, node& n) {
-  if (const auto number = same_everywhere(to, n, empty)) become_constant(to, n, *number);
+constexpr bool becomes_two(graph& to, const graph& from, node_id permutation, dim_set empty, dim_set ones,
+                           node& n) {
+  if (const auto number = same_everywhere(to, n, empty, ones)) become_constant(to, n, *number);
   else if (is_inner_product(to, n)) become_sum(to, n);
   else return permutation != no_node && n.code == op::reduce && permute_reduced(to, from, from.nodes[permutation], n);
   return true;
@@ -329,7 +363,7 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
   if (!recorded.loops.empty()) arranged = ordered(recorded);
   const graph& from = recorded.loops.empty() ? recorded : arranged;
   bool rewritten = false;
-  const dim_set empty = detail::empty_dims(from);
+  const dim_set empty = detail::dims_of_extent(from, 0), ones = detail::dims_of_extent(from, 1);
   const std::size_t count = from.nodes.size();
   const indexed_vector<std::uint8_t> live = detail::live_nodes(from);
   graph to = detail::without_nodes(from);
@@ -379,6 +413,7 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
       detail::repeat_the_same(to, n);
       rewritten = true;
     }
+    if (ones.word != 0) detail::read_unreduced(to, n, ones);
     const bool two = n.arity == 2;
     const node_id first = n.in.items[0], second = n.in.items[1];
     const op left = two ? kept[first].code : op::input, right = two ? kept[second].code : op::input;
@@ -392,8 +427,9 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
     rewritten = rewritten || permutation != no_node;
     const bool negative = left == op::neg || left == op::sub || right == op::neg || right == op::sub;
     const bool may_cancel = two && (first == second || (n.code == op::add && negative));
-    if ((runs || n.code == op::dot || n.maps != 0 || may_cancel || permutation != no_node || empty.word != 0) &&
-        detail::becomes_two(to, from, permutation, empty, n)) {
+    if ((runs || n.code == op::dot || n.maps != 0 || may_cancel || permutation != no_node || empty.word != 0 ||
+         ones.word != 0) &&
+        detail::becomes_two(to, from, permutation, empty, ones, n)) {
       to.nodes.reserve(to.nodes.size() + count - v);
       kept = to.nodes.data();
       made = narrowed(to.nodes.size());
