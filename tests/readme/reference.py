@@ -82,7 +82,8 @@ def check_lists() -> None:
             raise Wrong(f"tests/readme/reference.py lists {name}, which does not exist")
     for room in PUBLIC_ROOMS:
         for path in sorted((HEADERS / room).glob("*.hpp")):
-            if f"{room}/{path.name}" not in listed:
+            # errors.hpp has the sentences of exceptions, which the catalogue lists.
+            if path.name != "errors.hpp" and f"{room}/{path.name}" not in listed:
                 raise Wrong(f"tests/readme/reference.py knows nothing of {room}/{path.name}: add it to a chapter or to the internal headers")
 
 

@@ -6,6 +6,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/owned.hpp>
 #include <cleave/comm/agreement.hpp>
+#include <cleave/comm/errors.hpp>
 #include <cleave/comm/grid_node.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/storage/memory.hpp>
