@@ -36,13 +36,13 @@ extern "C" {
   int MPI_Irecv##suffix(void* out, count_type count, MPI_Datatype type, int source, int tag, MPI_Comm comm,          \
                         MPI_Request* request) {                                                                      \
     const int code = PMPI_Irecv##suffix(out, count, type, source, tag, comm, request);                               \
-    network::posted(source, comm, *request);                                                                         \
+    network::posted(source, tag, comm, *request);                                                                         \
     return code;                                                                                                     \
   }                                                                                                                  \
   int MPI_Isend##suffix(const void* in, count_type count, MPI_Datatype type, int target, int tag, MPI_Comm comm,     \
                         MPI_Request* request) {                                                                      \
     const int code = PMPI_Isend##suffix(in, count, type, target, tag, comm, request);                                \
-    network::sent(count * size_of(type), target, comm, *request);                                                    \
+    network::sent(count * size_of(type), target, tag, comm, *request);                                                    \
     return code;                                                                                                     \
   }
 
