@@ -35,15 +35,21 @@ struct move_in_flight {
   cost moved{};
   std::int64_t messages = 0;
 };
-/// What such moves take, in seconds: one after the other with what computes; the bytes; and what a device needs to send
-/// and receive, which nothing hides.
+/// What it takes, in seconds: its bytes; the latency, one after the other with what computes and in flight; and what a
+/// device needs to send and receive in flight, which nothing hides.
 struct move_times {
-  double apart = 0, travel = 0, own = 0;
+  double bytes = 0, latency = 0, latency_in_flight = 0, own = 0;
+
+  constexpr double apart() const { return bytes + latency; }
+  constexpr double travel() const { return bytes + latency_in_flight; }
+  friend constexpr move_times operator*(double times, const move_times& t) {
+    return {times * t.bytes, times * t.latency, times * t.latency_in_flight, times * t.own};
+  }
 };
 constexpr move_times times_of(const move_in_flight& m, const policy& price) {
-  const double bytes = price.byte * static_cast<double>(m.moved.bytes);
-  return {bytes + price.message * static_cast<double>(m.moved.messages), bytes + 2 * price.message,
-          price.message * static_cast<double>(m.messages)};
+  const auto messages = [&](std::int64_t n) { return price.message * static_cast<double>(n); };
+  return {price.byte * static_cast<double>(m.moved.bytes), messages(m.moved.messages), messages(2),
+          messages(m.messages)};
 }
 
 /// Estimated by the weights of a policy; those of `policy::time()` where it has no price for time. Every message costs
