@@ -3,8 +3,8 @@
 //
 // Products that go on together with a collective, on a network on which the collective takes as long as the product
 // computes: the share of the communication that is hidden behind the product. And a training step, whose gradients are
-// reduced while those of the layers before them are computed. The network is one that tests/network/network.hpp makes of
-// this machine.
+// reduced while those of the layers before them are computed. The network is one that tests/network/network.hpp makes
+// of this machine.
 //
 //   mpirun -n 2 overlap_time RESULTS.jsonl [seconds for each measurement [a part of the names]]
 #include "../tests/network/network.hpp"

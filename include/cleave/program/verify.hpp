@@ -124,7 +124,8 @@ constexpr bool has_partner(const program& p, std::size_t i) {
 /// Whether the steps of a program can run in their order, where `memory` says in which memory each buffer is: every
 /// step reads what an argument or an earlier step has written and nothing has overwritten, and writes no argument;
 /// every result is written. What an exchange or a move in flight brings is written where it is waited for, and what it
-/// sends stays until then; it is over before its loop ends. Exchanges that share messages begin one right after the other.
+/// sends stays until then; it is over before its loop ends. Exchanges that share messages begin one right after the
+/// other.
 constexpr bool verify_steps(const program& p, const indexed_vector<std::size_t>& memory) {
   std::size_t most = 0;
   const std::size_t* of_buffer = memory.data();

@@ -115,7 +115,8 @@ class machine : slice_steps {
     writer_[memory_of(out)] = out.form == form::slice ? &p_.buffers[out.of] : &out;
   }
 
-  /// What an exchange or a move in flight brings is not there before it is waited for, and what it sends stays as it is.
+  /// What an exchange or a move in flight brings is not there before it is waited for, and what it sends stays as it
+  /// is.
   struct flight {
     std::size_t begun;
     indexed_vector<elements> brought;
