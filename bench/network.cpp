@@ -28,6 +28,11 @@ extern "C" {
     return network::collective(others(comm) * count * size_of(type), comm,                                           \
                                [&] { return PMPI_Allgather##suffix(in, sent, sent_type, out, count, type, comm); }); \
   }                                                                                                                  \
+  int MPI_Allreduce##suffix(const void* in, void* out, count_type count, MPI_Datatype type, MPI_Op op,               \
+                            MPI_Comm comm) {                                                                         \
+    return network::collective(2 * others(comm) * count * size_of(type) / (others(comm) + 1), comm,                  \
+                               [&] { return PMPI_Allreduce##suffix(in, out, count, type, op, comm); });              \
+  }                                                                                                                  \
   int MPI_Reduce_scatter_block##suffix(const void* in, void* out, count_type count, MPI_Datatype type, MPI_Op op,    \
                                        MPI_Comm comm) {                                                              \
     return network::collective(others(comm) * count * size_of(type), comm,                                           \
@@ -36,13 +41,13 @@ extern "C" {
   int MPI_Irecv##suffix(void* out, count_type count, MPI_Datatype type, int source, int tag, MPI_Comm comm,          \
                         MPI_Request* request) {                                                                      \
     const int code = PMPI_Irecv##suffix(out, count, type, source, tag, comm, request);                               \
-    network::posted(source, comm, *request);                                                                         \
+    network::posted(source, tag, comm, *request);                                                                    \
     return code;                                                                                                     \
   }                                                                                                                  \
   int MPI_Isend##suffix(const void* in, count_type count, MPI_Datatype type, int target, int tag, MPI_Comm comm,     \
                         MPI_Request* request) {                                                                      \
     const int code = PMPI_Isend##suffix(in, count, type, target, tag, comm, request);                                \
-    network::sent(count * size_of(type), target, comm, *request);                                                    \
+    network::sent(count * size_of(type), target, tag, comm, *request);                                               \
     return code;                                                                                                     \
   }
 

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Products that go on together with a collective, on a network on which the collective takes as long as the product
-// computes: the share of the communication that is hidden behind the product. The network is one that
-// tests/network/network.hpp makes of this machine.
+// computes: the share of the communication that is hidden behind the product. And a training step, whose gradients are
+// reduced while those of the layers before them are computed. The network is one that tests/network/network.hpp makes
+// of this machine.
 //
 //   mpirun -n 2 overlap_time RESULTS.jsonl [seconds for each measurement [a part of the names]]
 #include "../tests/network/network.hpp"
@@ -77,6 +78,73 @@ void measure_hidden(const measure::task& with, const char* what, std::int64_t n)
   with.out.share(name, t, compute, 0.8);
 }
 
+// A network of six layers of equal width, replicated: every device has a part of the batch.
+inline constexpr cleave::dim<"batch"> batch;
+inline constexpr cleave::dim<"even"> even;
+inline constexpr cleave::dim<"odd"> odd;
+using up = cleave::tensor<float, mesh(even, odd)>;
+using down = cleave::tensor<float, mesh(odd, even)>;
+using samples = cleave::tensor<float, mesh(batch / line, even)>;
+
+constexpr cleave::function loss([](auto a, auto b, auto c, auto d, auto e, auto f, auto x) {
+  const auto two = [](auto y, auto w, auto v) { return tanh(dot(tanh(dot(y, w, even)), v, odd)); };
+  const auto y = two(two(two(x, a, b), c, d), e, f);
+  return cleave::mean(y * y);
+});
+constexpr cleave::function train([](auto a, auto b, auto c, auto d, auto e, auto f, auto x) {
+  const auto slopes = cleave::grad<0, 1, 2, 3, 4, 5>(loss)(a, b, c, d, e, f, x);
+  const auto [da, db, dc, dd, de, df] = slopes;
+  return std::tuple(a - 0.1 * da, b - 0.1 * db, c - 0.1 * dc, d - 0.1 * dd, e - 0.1 * de, f - 0.1 * df);
+});
+constexpr auto train_one_by_one = cleave::with(train, cleave::without_overlap{});
+
+template <class Step>
+class training {
+ public:
+  training(MPI_Comm comm, int ranks, std::int64_t n, const Step& step) : step_(step) {
+    const cleave::grid grid(mesh, comm, {ranks});
+    const auto some = [n](const auto& at) {
+      return std::sin(static_cast<double>(3 * at[0] + 2 * at[1])) / std::sqrt(static_cast<double>(n));
+    };
+    for (up* w : {&a_, &c_, &e_}) *w = up(grid, {n, n}), w->fill_by(some);
+    for (down* w : {&b_, &d_, &f_}) *w = down(grid, {n, n}), w->fill_by(some);
+    x_ = samples(grid, {n * ranks, n});
+    x_.fill_by([](const auto& at) { return std::sin(static_cast<double>(at[0] + 5 * at[1])); });
+    (*this)();
+  }
+  void operator()() { step_(a_, b_, c_, d_, e_, f_, x_).into(a_, b_, c_, d_, e_, f_); }
+  std::vector<float> values() const {
+    const auto all = a_.to_global();
+    return {all.begin(), all.end()};
+  }
+
+ private:
+  const Step& step_;
+  up a_{}, c_{}, e_{};
+  down b_{}, d_{}, f_{};
+  samples x_{};
+};
+
+/// On a network on which the gradients take as long as a half of the step computes.
+void measure_training(const measure::task& with, std::int64_t n) {
+  const std::string name = "gradients hidden behind a training step, 6 layers of " + std::to_string(n) + "^2, float, " +
+                           std::to_string(with.ranks) + " ranks";
+  if (name.find(with.only) == std::string::npos) return;
+  network::simulated() = {};
+  training apart(with.comm, with.ranks, n, train_one_by_one);
+  training together(with.comm, with.ranks, n, train);
+  const auto theirs = apart.values(), ours = together.values();
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    if (std::abs(ours[i] - theirs[i]) > 1e-3 * (1 + std::abs(theirs[i])))
+      throw std::runtime_error("the two programs differ");
+  const double communication = measure::compare(with.comm, 1, with.seconds, [&] { apart(); }, [] {}).ours / 2;
+  const double bytes = 6.0 * static_cast<double>(n * n) * sizeof(float) * 2 * (with.ranks - 1) / with.ranks;
+  network::simulated() = {10e-6, bytes / communication};
+  const measure::timing t = measure::compare(with.comm, 1, with.seconds, [&] { together(); }, [&] { apart(); });
+  network::simulated() = {};
+  with.out.share(name, t, communication, 0.7);
+}
+
 void measure_all(const measure::task& with) {
   if (with.ranks == 1) return;
   cleave::comm::transport_mode() = cleave::comm::transport::mpi;
@@ -84,6 +152,7 @@ void measure_all(const measure::task& with) {
     measure_hidden<rows>(with, "all-gather", n);
     measure_hidden<columns>(with, "reduce-scatter", n);
   }
+  for (std::int64_t n : {512, 1024}) measure_training(with, n);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/rejected.hpp>
+#include <cleave/comm/errors.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/layout/sharding.hpp>
 

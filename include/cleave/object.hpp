@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/error.hpp>
+#include <cleave/execute/errors.hpp>
 #include <cleave/execute/host_number.hpp>
 #include <cleave/execute/local.hpp>
 #include <cleave/grid.hpp>

@@ -52,8 +52,7 @@ statement(f, "if (n.code == op::broadcast) t.code = op::identity;")
 f = "rules/contraction.hpp"
 expression(f, "summed != 0", "false", "unit:Gradient.*")
 statement(f, "if ((n.over & dim_bit(first[i])) != 0) flops *= as_double(s[first[i]]);", "", "oracle")
-statement(f, "if (!o.out.type->has(first[i])) flops *= block_extent(s[first[i]], s.axes.product(o.in[0].where[i]));",
-          "if (!o.out.type->has(first[i])) flops *= s[first[i]];", "unit:Prices.*")
+expression(f, "flops * length", "flops", "unit:Prices.*")
 expression(f, "n.over == 0", "false", "oracle", 0)
 statement(f, "s.space = o.out.where;", "", "unit:Lower.*")
 f = "rules/sort.hpp"
@@ -235,6 +234,15 @@ statement(f, "w.in = exchange.in;", "", "unit:Lower.*")
 statement(f, "if (!w.in.full()) w.in.push_back(exchange.out);", "", "unit:Lower.*")
 expression(f, "other.kind == step_kind::loop_end && level == 0", "false", "unit:Lower.*")
 expression(f, "m.at_run_time != 0", "false", "unit:Lower.*")
+f = "plan/lower/step_order.hpp"
+expression(f, "written == to || written == from", "written == to")
+statement(f, "if (steps[i].kind == step_kind::wait) steps[i].begun = narrowed(place[steps[i].begun]);", "", "unit:Lower.*")
+expression(f, "s.joined || (s.pieces != 0 && go_together(steps_[place - 1], s))", "false")
+f = "plan/lower/overlap_moves.hpp"
+expression(f, "added < 0 || added >= apart", "added < 0", "unit:Lower.*")
+expression(f, "s.in_loop != one.in_loop", "false")
+statement(f, "if (place != needed) place = order.after_passes(place, needed);", "")
+statement(f, "order.wait_at(place, i);", "", "unit:Lower.*")
 f = "plan/lower/combine_exchanges.hpp"
 expression(f, "steps[first].axes != steps[late].axes", "false", "unit:Lower.*")
 expression(f, "steps[i].in_loop == steps[late].in_loop", "true", "unit:Lower.*")
@@ -384,6 +392,14 @@ f = "comm/all_to_all.hpp"
 expression(f, "even_ && elements_ == 0", "elements_ == 0", "mpi:*")
 f = "comm/bucketed_all_reduce.hpp"
 statement(f, "for (const part& p : parts_)\n      if (!p.lives_there) copy_bytes(at(p.to), bucket + p.offset, p.bytes);", "", "mpi:*")
+f = "comm/block_reduction.hpp"
+expression(f, "r == ranks_.rank ? own : arriving_from(r)", "arriving_from(r)", "mpi:overlap.*")
+statement(f, "if (first && out != own) copy_bytes(out, own, mine() * size());", "", "mpi:overlap.*")
+f = "comm/all_reduce_in_flight.hpp"
+statement(f, "if (mine != 0) first_.combine(in_, block);", "", "mpi:overlap.*")
+expression(f, "2 + as_int(number % 32000)", "2", "mpi:overlap.*")
+f = "comm/move_in_flight.hpp"
+statement(f, "if (!unpack_.direct()) unpack_.run(arriving_, out_, element_);", "", "mpi:overlap.*")
 f = "comm/exchange.hpp"
 expression(f, "filled < all.elements", "false", "mpi:*")
 expression(f, "m.parts.size() == 1 && m.parts.front().copy.contiguous()", "m.parts.size() == 1", "mpi:*")
@@ -431,6 +447,11 @@ expression(f, "backwards_ ? iterations - 1 - i : i", "i", "mpi:*")
 statement(f, "if (until_.known() && until_.read(r) != 0) break;", "", "mpi:*")
 f = "execute/steps/move.hpp"
 statement(f, "length += bytes;", "", "mpi:*")
+expression(f, "r.in_flight.remove(&all_) != 0", "false", "mpi:overlap.*")
+f = "execute/steps/exchange.hpp"
+statement(f, "if (!left_to_reader_ || r.checks != nullptr) r.steps[begun_]->finish(r);", "", "mpi:overlap.*")
+f = "program/held_memory.hpp"
+statement(f, "open.insert(open.begin() + static_cast<std::ptrdiff_t>(before), i);", "", "mpi:overlap.*")
 f = "program/buckets.hpp"
 statement(f, "if (!written) return false;", "", "mpi:*")
 expression(f, "b.bytes + bytes > comm::bucket_bytes", "false", "mpi:*")

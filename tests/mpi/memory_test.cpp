@@ -104,6 +104,51 @@ TEST(memory, of_a_training_step) {
   });
 }
 
+// Moves that go on while products are computed, of values that travel alone and of values that share a message: memory
+// that one of them holds is that of the next one, once it is waited for.
+template <class Plan>
+constexpr int in_flight(const Plan& plan, cleave::kind move) {
+  int n = 0;
+  for (const cleave::step& s : plan.view().steps) n += s.in_flight && s.move == move ? 1 : 0;
+  return n;
+}
+constexpr cleave::function deep_loss([](auto w, auto v, auto u, auto x) {
+  const auto y = dot(tanh(dot(tanh(dot(x, w, inner)), v, hidden)), u, key);
+  return cleave::mean(y * y);
+});
+constexpr cleave::function deep_slope(cleave::grad<0, 1, 2>(deep_loss));
+template <class First, class Second, class Third>
+struct layers {
+  using input = cleave::tensor<typename First::element_type, mesh(row / ay, inner)>;
+  static constexpr auto plan = cleave::plan<std::tuple<First, Second, Third>(First, Second, Third, input)>(deep_slope);
+
+  static void check(std::int64_t width) {
+    on_all([&](const cleave::grid& g, std::int64_t n) {
+      First w(g, {n, width}), dw(g, {n, width});
+      Second v(g, {width, 3 * n}), dv(g, {width, 3 * n});
+      Third u(g, {3 * n, 5}), du(g, {3 * n, 5});
+      input x(g, {n + 2, n});
+      EXPECT_EQ(allocated_by([&] { deep_slope(w, v, u, x).into(dw, dv, du); }),
+                plan.workspace(
+                    {row = n + 2, inner = n, hidden = width, key = 3 * n, col = 5, ay = g.size(ay), ax = g.size(ax)}))
+          << where(g, n) << ", " << width;
+    });
+  }
+};
+using replicated = layers<f64<mesh(inner, hidden)>, f64<mesh(hidden, key)>, f64<mesh(key, col)>>;
+template <auto Layout>
+using bf16 = cleave::tensor<cleave::bfloat16, Layout>;
+using divided = layers<bf16<mesh(inner / ay, hidden)>, bf16<mesh(hidden / ay, key)>, bf16<mesh(key / ay, col)>>;
+static_assert(in_flight(replicated::plan, cleave::kind::all_reduce) == 3);
+static_assert(in_flight(divided::plan, cleave::kind::all_gather) > 0);
+static_assert(in_flight(divided::plan, cleave::kind::reduce_scatter) > 0);
+TEST(memory, of_moves_in_flight) {
+  replicated::check(17);
+  replicated::check(1031);
+  divided::check(17);
+  divided::check(64);
+}
+
 // A stencil, whose halo is packed where it is not one run of memory.
 constexpr cleave::function sweep([](auto u) {
   constexpr auto ring = cleave::border::periodic;

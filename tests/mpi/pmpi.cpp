@@ -159,7 +159,7 @@ int MPI_Irecv(void* out, int count, MPI_Datatype type, int source, int tag, MPI_
   if (fails()) return MPI_ERR_OTHER;
   charge_message(count, type, source, comm);
   const int code = PMPI_Irecv(out, count, type, source, tag, comm, request);
-  network::posted(source, comm, *request);
+  network::posted(source, tag, comm, *request);
   return code;
 }
 int MPI_Recv(void* out, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
@@ -173,7 +173,7 @@ int MPI_Isend(const void* in, int count, MPI_Datatype type, int target, int tag,
   if (fails()) return MPI_ERR_OTHER;
   ++messages_sent;
   const int code = PMPI_Isend(in, count, type, target, tag, comm, request);
-  network::sent(count * size_of(type), target, comm, *request);
+  network::sent(count * size_of(type), target, tag, comm, *request);
   return code;
 }
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* found, MPI_Status* status) {
@@ -281,7 +281,7 @@ int MPI_Irecv_c(void* out, MPI_Count count, MPI_Datatype type, int source, int t
   if (fails()) return MPI_ERR_OTHER;
   charge_message(count, type, source, comm);
   const int code = PMPI_Irecv_c(out, count, type, source, tag, comm, request);
-  network::posted(source, comm, *request);
+  network::posted(source, tag, comm, *request);
   return code;
 }
 int MPI_Isend_c(const void* in, MPI_Count count, MPI_Datatype type, int target, int tag, MPI_Comm comm,
@@ -290,7 +290,7 @@ int MPI_Isend_c(const void* in, MPI_Count count, MPI_Datatype type, int target, 
   if (fails()) return MPI_ERR_OTHER;
   ++messages_sent;
   const int code = PMPI_Isend_c(in, count, type, target, tag, comm, request);
-  network::sent(count * size_of(type), target, comm, *request);
+  network::sent(count * size_of(type), target, tag, comm, *request);
   return code;
 }
 

@@ -75,7 +75,8 @@ inline double& idle_from() {
   static double time = 0;
   return time;
 }
-constexpr int stamp_tag = 4711;
+/// The time of a message has a tag that follows from that of the message.
+constexpr int stamp_tag = 40000;
 
 /// Whether the time of all requests has come; the last of their times, as far as they are known.
 inline bool due(int count, const MPI_Request requests[], double& last) {
@@ -102,7 +103,7 @@ inline void forget(int count, const MPI_Request requests[]) {
 } // namespace detail
 
 /// After a message was sent, whose request this is.
-inline void sent(std::int64_t bytes, int target, MPI_Comm comm, MPI_Request request) {
+inline void sent(std::int64_t bytes, int target, int tag, MPI_Comm comm, MPI_Request request) {
   if (!is_slow()) return;
   double& idle = detail::idle_from();
   idle = (idle > detail::now() ? idle : detail::now()) + static_cast<double>(bytes) / simulated().bandwidth;
@@ -111,14 +112,14 @@ inline void sent(std::int64_t bytes, int target, MPI_Comm comm, MPI_Request requ
   p.data = request;
   p.time = idle;
   // Eight bytes are on their way before the call returns.
-  PMPI_Send(&there, 1, MPI_DOUBLE, target, detail::stamp_tag, comm);
+  PMPI_Send(&there, 1, MPI_DOUBLE, target, detail::stamp_tag + tag, comm);
 }
 /// After a receive was posted, whose request this is.
-inline void posted(int source, MPI_Comm comm, MPI_Request request) {
+inline void posted(int source, int tag, MPI_Comm comm, MPI_Request request) {
   if (!is_slow()) return;
   detail::pending& p = detail::under_way().emplace_back();
   p.data = request;
-  PMPI_Irecv(&p.time, 1, MPI_DOUBLE, source, detail::stamp_tag, comm, &p.stamped);
+  PMPI_Irecv(&p.time, 1, MPI_DOUBLE, source, detail::stamp_tag + tag, comm, &p.stamped);
 }
 inline int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
   for (int i = 0; is_slow() && i < count; ++i) {

@@ -746,6 +746,85 @@ TEST(Lower, CollectivesGoOnWhileTheirProductComputes) {
     }
 }
 
+/// Sums over x of three products that are made one after the other, each read behind all of them.
+emitted emit_gradients(lowered& l) {
+  const value v = l.input({{batch, x}, {embed, ""}});
+  value sums[3];
+  for (value& s : sums) s = dot(v, l.input({{batch, x}, {hidden, y}}), batch);
+  for (const value& s : sums) l.output(exp(s), {{embed, ""}, {hidden, y}});
+  l.choose_strategies();
+  emitted e = l.emit_all();
+  combine_all_reduces(e.made.steps, e.made.buffers, e.memory);
+  return e;
+}
+/// The steps of a program in short: products, moves, those that begin, waits with the number of the step, others.
+std::string short_steps(const indexed_vector<step>& steps) {
+  std::string text;
+  for (const step& s : steps)
+    text += s.kind == step_kind::gemm   ? "p"
+            : s.kind == step_kind::move ? (s.in_flight ? "b" : "m")
+            : s.kind == step_kind::wait ? "w" + std::to_string(s.begun)
+                                        : ".";
+  return text;
+}
+TEST(Lower, SumsTravelWhileProductsAreComputed) {
+  const auto steps_for = [](double latency, double bandwidth) {
+    lowered l;
+    emitted e = emit_gradients(l);
+    EXPECT_EQ(short_steps(e.made.steps), "pppmmm...");
+    const cost before{bytes(e.made, l.at), messages(e.made, l.at)};
+    overlap_moves(e, l.at, policy::time(latency, bandwidth, 1e11));
+    EXPECT_TRUE(verify(e));
+    EXPECT_EQ((cost{bytes(e.made, l.at), messages(e.made, l.at)}), before);
+    const std::string text = short_steps(e.made.steps);
+    // Each wait is needed, is in its place, and is of what began.
+    for (std::size_t i = 0; i < e.made.steps.size(); ++i) {
+      if (e.made.steps[i].kind != step_kind::wait) continue;
+      emitted broken = e;
+      broken.made.steps.erase(broken.made.steps.begin() + static_cast<std::ptrdiff_t>(i));
+      EXPECT_FALSE(verify(broken));
+      broken = e;
+      broken.made.steps[i].begun = narrowed(broken.made.steps[i].begun + 1);
+      EXPECT_FALSE(verify(broken));
+      broken = e;
+      std::swap(broken.made.steps[i], broken.made.steps.back());
+      EXPECT_FALSE(verify(broken));
+    }
+    // The slots of the finished program hold what is under way.
+    EXPECT_TRUE(verify(allocate(std::move(e))));
+    return text;
+  };
+  // As many groups as sums, where messages cost nothing; each is waited for where it is needed.
+  EXPECT_EQ(steps_for(0, 1e10), "pbpbpbw1.w3.w5.");
+  // Messages that cost something: two sums in one.
+  EXPECT_EQ(steps_for(2.5e-7, 1e10), "ppbbpbw2.w3.w5.");
+  // Where they cost more than what they bring, all stays as it was.
+  EXPECT_EQ(steps_for(1, 1e10), "pppmmm...");
+  // A fast network: over after the next product, so that nothing is held longer.
+  EXPECT_EQ(steps_for(0, 1e13), "pbpbw1pbw3..w6.");
+}
+
+TEST(Lower, MovesBeginLateWhereTheirResultTakesMemory) {
+  const auto steps_for = [](double bandwidth, bool pays) {
+    lowered l;
+    const value v = l.input({{batch, x}, {embed, ""}}), rows = l.input({{batch, x}, {hidden, y}});
+    for (int products = 0; products < 3; ++products)
+      l.output(dot(v, l.input({{embed, ""}, {hidden, y}}), embed), {{batch, x}, {hidden, y}});
+    // No product reads it, so that it does not go on in pieces of one.
+    l.output(rows, {{batch, ""}, {hidden, y}});
+    l.choose_strategies();
+    emitted e = l.emit_all();
+    overlap_moves(e, l.at, policy::time(pays ? 0 : 1, bandwidth, 1e11));
+    EXPECT_TRUE(verify(e));
+    return short_steps(e.made.steps);
+  };
+  // It begins before the last product if that hides it with time to spare, and before all of them if not.
+  EXPECT_EQ(steps_for(1e10, false).find('b'), std::string::npos);
+  const std::string slow = steps_for(1e10, true), fast = steps_for(1e13, true);
+  EXPECT_LT(slow.find('b'), slow.find('p')) << slow;
+  EXPECT_GT(fast.find('b'), fast.find('p')) << fast;
+}
+
 TEST(Lower, PiecesFollowFromThePrice) {
   const policy rule = policy::time(1e-6, 1e9, 1e9);
   const auto pieces = [&](std::int64_t bytes, std::int64_t flops, std::int64_t devices) {

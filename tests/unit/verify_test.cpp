@@ -96,6 +96,36 @@ TEST(Verify, RefusesToTouchWhatAnExchangeInFlightSendsOrBrings) {
   EXPECT_FALSE(meanwhile(step_kind::map, {3}, 1));
 }
 
+TEST(Verify, RefusesToTouchWhatAMoveInFlightSendsOrBrings) {
+  // To other memory, and in place: buffer 4 is the memory of buffer 2 before the all-reduce.
+  const auto meanwhile = [](bool in_place, step_kind kind, std::initializer_list<std::uint16_t> in, std::uint16_t out,
+                            auto&& change) {
+    written w(2);
+    w.p.buffers.push_back(w.p.buffers[2]);
+    w.p.buffers[4].where.set_partial(axis_bit(0), reduction::sum);
+    const std::uint16_t to = in_place ? 2 : 3;
+    w.step_of(step_kind::map, {0}, 4).step_of(step_kind::move, {4}, to, true);
+    w.p.steps.back().move = cleave::kind::all_reduce;
+    w.p.steps.back().axes = axis_bit(0);
+    w.step_of(kind, in, out).wait(1).step_of(step_kind::map, {to}, 1);
+    change(w.p.steps);
+    return verify(w.p);
+  };
+  const auto none = [](indexed_vector<step>&) {};
+  for (bool in_place : {false, true}) {
+    const std::uint16_t to = in_place ? 2 : 3;
+    EXPECT_TRUE(meanwhile(in_place, step_kind::map, {0}, 1, none));
+    EXPECT_FALSE(meanwhile(in_place, step_kind::map, {0}, 4, none)); // what is sent
+    EXPECT_FALSE(meanwhile(in_place, step_kind::map, {0}, to, none));
+    EXPECT_FALSE(meanwhile(in_place, step_kind::map, {to}, 1, none)); // what is brought
+    EXPECT_EQ(meanwhile(in_place, step_kind::map, {4}, 1, none), !in_place);
+    // No wait; in pieces of a product as well; a step that no other device takes part in.
+    EXPECT_FALSE(meanwhile(in_place, step_kind::map, {0}, 1, [](indexed_vector<step>& s) { s.erase(s.begin() + 3); }));
+    EXPECT_FALSE(meanwhile(in_place, step_kind::map, {0}, 1, [](indexed_vector<step>& s) { s[1].pieces = 2; }));
+    EXPECT_FALSE(meanwhile(in_place, step_kind::map, {0}, 1, [](indexed_vector<step>& s) { s[2].in_flight = true; }));
+  }
+}
+
 TEST(Verify, RefusesExchangesThatAreNotWaitedForInTheirLoop) {
   const auto with = [](bool waited_inside) {
     written w(2);

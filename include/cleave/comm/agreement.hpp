@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/comm/errors.hpp>
 #include <cleave/comm/mpi.hpp>
 
 #include <algorithm>

@@ -40,8 +40,6 @@ class bucketed_all_reduce {
     for (const part& p : parts_)
       if (!p.lives_there) copy_bytes(at(p.to), bucket + p.offset, p.bytes);
   }
-
- private:
   /// The transfer of one unsharded value, as long as the bucket.
   static transfer whole(const transfer& like, std::int64_t elements) {
     transfer t = like;
@@ -54,6 +52,7 @@ class bucketed_all_reduce {
     return t;
   }
 
+ private:
   indexed_vector<part> parts_;
   std::int64_t bytes_;
   all_reduce all_;

@@ -25,6 +25,10 @@ class collective_permute {
   }
   scratch_bytes needs() const { return parts_.needs(); }
   void run(const void* in, void* out, const scratch& s) { parts_.run(in, out, s); }
+  /// The same in two parts, between which others compute.
+  void begin(const void* in, void* out, const scratch& s) { parts_.begin(in, out, s); }
+  bool progress() { return parts_.progress(); }
+  void finish(void* out, const scratch& s) { parts_.finish(out, s); }
 
  private:
   part_messages parts_;

@@ -52,7 +52,10 @@ class gather_in_pieces : public block_pieces {
   /// Waits for the piece `arriving(k)`. For one k after the other.
   void await(int k) {
     post_up_to(k + ahead);
-    if (k < pieces()) return sent_.progress();
+    if (k < pieces()) {
+      sent_.progress();
+      return;
+    }
     const int m = k - pieces();
     received_[m].wait();
     if (!direct()) copy_box(received(m).copy, packed_, out_, size());

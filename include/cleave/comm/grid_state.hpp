@@ -6,6 +6,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/owned.hpp>
 #include <cleave/comm/agreement.hpp>
+#include <cleave/comm/errors.hpp>
 #include <cleave/comm/grid_node.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/storage/memory.hpp>
@@ -92,6 +93,8 @@ class grid_state {
   /// Whether this rank is one of the devices.
   bool active() const { return world_.rank >= 0; }
   const checks& checked() const { return checked_; }
+  /// Whether steps compute while messages are under way.
+  bool overlaps() const { return overlaps_; }
   /// Turns checks on or off. Collective over all ranks; what one of them asks for holds for all, with the longest
   /// limit.
   void check(const checks& c) {
@@ -320,8 +323,8 @@ class grid_state {
   }
   [[gnu::cold]] void agree(const std::vector<std::int64_t>& given, bool is_part) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
-    constexpr int fields = max_axes + 5, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
-                  only_mpi = max_axes + 4;
+    constexpr int fields = max_axes + 6, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
+                  only_mpi = max_axes + 4, at_once = max_axes + 5;
     std::int64_t mine[2 * fields] = {}, all[2 * fields] = {};
     mine[0] = std::ssize(given);
     for (std::size_t a = 0; a < max_axes && a < given.size(); ++a) mine[a + 1] = given[a];
@@ -329,10 +332,12 @@ class grid_state {
     mine[stride] = is_part ? part_.stride : 1;
     mine[checked] = checks_of_environment().any() ? 1 : 0;
     mine[only_mpi] = comm::transport_mode() == comm::transport::mpi ? 1 : 0;
+    mine[at_once] = comm::overlap_mode() ? 0 : 1;
     for (int i = 0; i < fields; ++i) mine[fields + i] = -mine[i];
     comm::check(MPI_Allreduce(mine, all, 2 * fields, MPI_INT64_T, MPI_MAX, everyone_.handle), "MPI_Allreduce");
     asks_for_checks_ = all[checked] != 0;
     only_mpi_ = all[only_mpi] != 0;
+    overlaps_ = all[at_once] == 0;
     if (all[0] != -all[fields]) raise<mesh_error>(wording::mesh_counts_disagree());
     if (all[0] != mesh_.size()) raise<mesh_error>(wording::mesh_needs_sizes(mesh_.size(), all[0]));
     for (int a = 0; a < mesh_.size(); ++a) {
@@ -396,7 +401,7 @@ class grid_state {
   indexed_vector<owned<group_with_key>> groups_{};
   comm::kept_group world_node_{};
   comm::grid_node node_{};
-  bool only_mpi_ = false;
+  bool only_mpi_ = false, overlaps_ = true;
   indexed_vector<bound_with_key> bound_{};
   std::int64_t times_bound_ = 0, id_ = 0;
   bool broken_ = false;

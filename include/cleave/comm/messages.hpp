@@ -12,6 +12,15 @@ namespace cleave::inline v0::comm {
 /// the requests is kept from run to run. Messages of a pair of ranks arrive in the order in which they were sent.
 class messages {
  public:
+  /// With a tag of their own, messages of MPI may be sent in another order than others of the same ranks.
+  explicit messages(int tag = 1) : tag_(tag) {}
+  messages(messages&&) = default;
+  messages& operator=(messages&&) = default;
+  /// After a failure some may still be open: MPI writes to no memory that is given back.
+  ~messages() {
+    if (!requests_.empty()) abandon();
+  }
+
   /// How many requests a message of so many elements takes, and messages of so many elements each.
   static std::int64_t requests_for(std::int64_t elements) { return (elements + count_limit() - 1) / count_limit(); }
   static std::int64_t requests_for(const rank_blocks& blocks) {
@@ -19,21 +28,24 @@ class messages {
     for (std::int64_t c : blocks.counts()) n += requests_for(c);
     return n;
   }
-  void reserve(std::int64_t requests) { requests_.reserve(as_size(requests)); }
+  void reserve(std::int64_t requests) {
+    requests_.reserve(as_size(requests));
+    receives_.reserve(as_size(requests));
+  }
 
   void send(const void* from, std::int64_t elements, element e, int to, const group& g) {
     if (g.node_rank(to) >= 0) return send_on_node(from, elements * size_of(e), g.node_rank(to), g);
     for_each_call(elements, [&](std::int64_t first, call_count n) {
-      check(CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, first, e), n, datatype_of(e), to, tag, g.handle,
-                                       next_request()),
+      check(CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, first, e), n, datatype_of(e), to, tag_, g.handle,
+                                       next_request(false)),
             "MPI_Isend");
     });
   }
   void receive(void* into, std::int64_t elements, element e, int from, const group& g) {
     if (g.node_rank(from) >= 0) return receive_on_node(into, elements * size_of(e), g.node_rank(from), g);
     for_each_call(elements, [&](std::int64_t first, call_count n) {
-      check(CLEAVE_MPI_CALL(MPI_Irecv)(element_at(into, first, e), n, datatype_of(e), from, tag, g.handle,
-                                       next_request()),
+      check(CLEAVE_MPI_CALL(MPI_Irecv)(element_at(into, first, e), n, datatype_of(e), from, tag_, g.handle,
+                                       next_request(true)),
             "MPI_Irecv");
     });
   }
@@ -51,6 +63,13 @@ class messages {
   template <class Copy>
   void exchange(const void* in, const rank_blocks& to, void* out, const rank_blocks& from, element e, const group& g,
                 const Copy& copy) {
+    start(in, to, out, from, e, g, copy);
+    wait();
+  }
+  /// The same without waiting for the end.
+  template <class Copy>
+  void start(const void* in, const rank_blocks& to, void* out, const rank_blocks& from, element e, const group& g,
+             const Copy& copy) {
     for (int r = 0; r < g.size; ++r)
       if (r != g.rank) receive(element_at(out, from.offset(r), e), from.count(r), e, r, g);
     for (int r = 0; r < g.size; ++r)
@@ -58,20 +77,21 @@ class messages {
     if (to.count(g.rank) != 0)
       copy(element_at(out, from.offset(g.rank), e), element_at(in, to.offset(g.rank), e),
            to.count(g.rank) * size_of(e));
-    wait();
   }
-  /// Lets messages go on: many MPI move long ones only while they are called.
-  void progress() {
+  /// Lets messages go on: many MPI move long ones only while they are called. Whether all are complete.
+  bool progress() {
     if (pipes_ != nullptr && open_ != 0) pipes_->progress();
-    if (requests_.empty()) return;
+    if (requests_.empty()) return open_ == 0;
     int done = 0;
     check(MPI_Testall(count(), requests_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+    if (done != 0) forget();
+    return done != 0 && open_ == 0;
   }
   void wait() {
     if (open_ != 0) wait_on_node();
     if (requests_.empty()) return;
     check(MPI_Waitall(count(), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-    requests_.clear();
+    forget();
   }
 
  private:
@@ -91,14 +111,33 @@ class messages {
       if (pipes_->progress()) p.reset();
       else p.wait();
   }
-  MPI_Request* next_request() {
+  MPI_Request* next_request(bool receives) {
     requests_.push_back(MPI_REQUEST_NULL);
+    receives_.push_back(receives);
     return &requests_.back();
   }
   int count() const { return as_int(requests_.size()); }
+  void forget() {
+    requests_.clear();
+    receives_.clear();
+  }
+  /// Whether the others still answer is not known, so nothing is waited for.
+  [[gnu::cold]] void abandon() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    for (std::size_t k = 0; k < requests_.size() && finalized == 0; ++k) {
+      if (requests_[k] == MPI_REQUEST_NULL) continue;
+      int done = 0;
+      if (receives_[k]) MPI_Cancel(&requests_[k]);
+      MPI_Test(&requests_[k], &done, MPI_STATUS_IGNORE);
+      if (done == 0) MPI_Request_free(&requests_[k]);
+    }
+    forget();
+  }
 
-  static constexpr int tag = 1;
+  int tag_;
   indexed_vector<MPI_Request> requests_{};
+  indexed_vector<bool> receives_{};
   /// Messages through shared memory that are not complete.
   std::int64_t open_ = 0;
   node_pipes* pipes_ = nullptr;

@@ -5,8 +5,10 @@
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/error.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/comm/errors.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/storage/as.hpp>
+#include <cleave/storage/errors.hpp>
 #include <cleave/type/element.hpp>
 
 #include <mpi.h>

@@ -56,31 +56,44 @@ class node_group {
                                        const group& g) {
     if (elements == 0) return;
     const operation by(how, e);
-    const slices s{0, elements, size()};
-    const std::int64_t mine = s.count(rank()), nodes = g.size / size(), widest = (elements + size() - 1) / size();
-    const auto count = [&](int r) { return s.count(r); };
-    char* const own = element_at(out, s.begin(rank()), e);
+    const range mine = slice_of(elements);
+    const std::int64_t nodes = g.size / size();
+    char* const own = element_at(out, mine.begin, e);
     // MPI counts its own part.
-    traffic().bytes += 2 * (g.size - 1) * elements * by.size / g.size - 2 * (nodes - 1) * mine * by.size / nodes;
-    if (mine == 0) ++traffic().calls;
-    reduce_scatter(
-        widest, count,
-        [&](int r, std::int64_t first, std::int64_t n, void* to) {
-          const char* const from = element_at(in, s.begin(r) + first, e);
-          if (to != from) std::memcpy(to, from, as_size(n * by.size));
-        },
-        own, e, how);
-    for_each_call(mine, [&](std::int64_t first, call_count n) {
+    traffic().bytes += 2 * (g.size - 1) * elements * by.size / g.size - 2 * (nodes - 1) * mine.size() * by.size / nodes;
+    if (mine.size() == 0) ++traffic().calls;
+    reduce_to_slices(in, out, elements, e, how);
+    for_each_call(mine.size(), [&](std::int64_t first, call_count n) {
       check(CLEAVE_MPI_CALL(MPI_Allreduce)(MPI_IN_PLACE, element_at(own, first, e), n, by.type, by.op, g.across),
             "MPI_Allreduce");
     });
+    gather_slices(out, elements, e);
+  }
+  /// Its parts: the slice of this rank, its reduction on the node, and the end, where the ranks fetch those of others.
+  range slice_of(std::int64_t elements) const {
+    const slices s{0, elements, size()};
+    return {s.begin(rank()), s.begin(rank() + 1)};
+  }
+  [[gnu::cold]] void reduce_to_slices(const void* in, void* out, std::int64_t elements, element e, reduction how) {
+    const slices s{0, elements, size()};
+    reduce_scatter(
+        widest_slice(elements), [&](int r) { return s.count(r); },
+        [&](int r, std::int64_t first, std::int64_t n, void* to) {
+          const char* const from = element_at(in, s.begin(r) + first, e);
+          if (to != from) std::memcpy(to, from, as_size(n * size_of(e)));
+        },
+        element_at(out, s.begin(rank()), e), e, how);
+  }
+  [[gnu::cold]] void gather_slices(void* out, std::int64_t elements, element e) {
+    const slices s{0, elements, size()};
+    const char* const own = element_at(out, s.begin(rank()), e);
     gather(
-        widest, mine, by.size, count,
+        widest_slice(elements), s.count(rank()), size_of(e), [&](int r) { return s.count(r); },
         [&](std::int64_t first, std::int64_t n, void* to) {
-          std::memcpy(to, element_at(own, first, e), as_size(n * by.size));
+          std::memcpy(to, element_at(own, first, e), as_size(n * size_of(e)));
         },
         [&](int r, std::int64_t first, std::int64_t n, const void* from) {
-          std::memcpy(element_at(out, s.begin(r) + first, e), from, as_size(n * by.size));
+          std::memcpy(element_at(out, s.begin(r) + first, e), from, as_size(n * size_of(e)));
         });
   }
 
@@ -221,6 +234,7 @@ class node_group {
     std::int64_t begin(int r) const { return elements * r / ranks; }
     std::int64_t count(int r) const { return begin(r + 1) - begin(r); }
   };
+  std::int64_t widest_slice(std::int64_t elements) const { return (elements + size() - 1) / size(); }
   slices cut(std::int64_t first, std::int64_t part, std::int64_t elements) const {
     return {first, std::min(part, elements - first), size()};
   }

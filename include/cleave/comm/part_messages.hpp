@@ -34,16 +34,16 @@ class part_messages {
     return {bytes, port_.staged() ? bytes : 0};
   }
   void run(const void* in, void* out, const scratch& s) {
-    const std::int64_t second = aligned(sent_.elements * size());
-    const scratch receiving{s.memory + second, s.host + second};
-    const auto landing = [&](const message& m) -> void* {
-      return m.copy.contiguous() ? element_at(out, m.copy.to_offset, element_) : receiving.memory + m.offset * size();
-    };
+    begin(in, out, s);
+    finish(out, s);
+  }
+  void begin(const void* in, void* out, const scratch& s) {
+    const scratch receiving = receiving_in(s);
     for (const message& m : received_.all)
       if (unpacked(m)) messages_.receive(m.copy, out, element_, m.rank, ranks_);
       else
-        messages_.receive(port_.incoming(landing(m), receiving.host + m.offset * size()), m.elements, element_, m.rank,
-                          ranks_);
+        messages_.receive(port_.incoming(landing(m, out, s), receiving.host + m.offset * size()), m.elements, element_,
+                          m.rank, ranks_);
     for (const message& m : sent_.all)
       if (!m.copy.contiguous() && !unpacked(m)) copy_box(m.copy, in, s.memory, size());
     for (const message& m : sent_.all) {
@@ -57,10 +57,14 @@ class part_messages {
                      m.rank, ranks_);
     }
     copy_box(keep_, in, out, size());
+  }
+  bool progress() { return messages_.progress(); }
+  void finish(void* out, const scratch& s) {
+    const scratch receiving = receiving_in(s);
     messages_.wait();
     for (const message& m : received_.all) {
       if (unpacked(m)) continue;
-      port_.arrived(landing(m), receiving.host + m.offset * size(), m.elements * size());
+      port_.arrived(landing(m, out, s), receiving.host + m.offset * size(), m.elements * size());
       if (!m.copy.contiguous()) copy_box(m.copy, receiving.memory, out, size());
     }
   }
@@ -80,6 +84,15 @@ class part_messages {
   };
 
   std::int64_t size() const { return size_of(element_); }
+  /// What is received is behind what is sent.
+  scratch receiving_in(const scratch& s) const {
+    const std::int64_t second = aligned(sent_.elements * size());
+    return {s.memory + second, s.host + second};
+  }
+  void* landing(const message& m, void* out, const scratch& s) const {
+    return m.copy.contiguous() ? element_at(out, m.copy.to_offset, element_)
+                               : receiving_in(s).memory + m.offset * size();
+  }
   [[gnu::cold]] void add(direction& d, int rank, const box_copy& copy) {
     d.all.push_back({rank, copy.elements, d.elements, copy});
     d.requests += messages::requests_for(copy.elements);

@@ -26,6 +26,17 @@ inline transport& transport_mode() {
   return mode;
 }
 
+/// Whether what a plan lets go on while others compute does so, or is waited for at once. CLEAVE_OVERLAP=off in the
+/// environment sets it, or overlap_mode() = false on a rank before a grid is constructed: if one rank says so, it holds
+/// for all. Values are the same, bit by bit.
+inline bool& overlap_mode() {
+  static bool mode = [] {
+    const char* given = std::getenv("CLEAVE_OVERLAP");
+    return given == nullptr || std::string_view(given) != "off";
+  }();
+  return mode;
+}
+
 /// The most ranks that count as one node; 0: as many as share memory. CLEAVE_NODE_RANKS in the environment sets it, so
 /// that one machine can stand for several nodes.
 inline int& node_ranks() {

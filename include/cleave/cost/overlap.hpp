@@ -26,13 +26,39 @@ struct overlap_choice {
 
 inline constexpr int most_pieces = 8;
 
+/// The weights of a policy for seconds; those of `policy::time()` where it has none.
+constexpr policy in_seconds(const policy& rule) { return rule.flop > 0 ? rule : policy::time(); }
+
+/// A move between devices that could go on while others compute.
+struct move_in_flight {
+  /// What its collective moves at once, and the messages of a device that it takes in flight.
+  cost moved{};
+  std::int64_t messages = 0;
+};
+/// What it takes, in seconds: its bytes; the latency, one after the other with what computes and in flight; and what a
+/// device needs to send and receive in flight, which nothing hides.
+struct move_times {
+  double bytes = 0, latency = 0, latency_in_flight = 0, own = 0;
+
+  constexpr double apart() const { return bytes + latency; }
+  constexpr double travel() const { return bytes + latency_in_flight; }
+  friend constexpr move_times operator*(double times, const move_times& t) {
+    return {times * t.bytes, times * t.latency, times * t.latency_in_flight, times * t.own};
+  }
+};
+constexpr move_times times_of(const move_in_flight& m, const policy& price) {
+  const auto messages = [&](std::int64_t n) { return price.message * static_cast<double>(n); };
+  return {price.byte * static_cast<double>(m.moved.bytes), messages(m.moved.messages), messages(2),
+          messages(m.messages)};
+}
+
 /// Estimated by the weights of a policy; those of `policy::time()` where it has no price for time. Every message costs
 /// its latency, and every piece of the product as much again, for it is a call of its own. The first piece of a product
 /// of devices that wait has nothing to hide behind. Among choices that differ by a fiftieth, more pieces are better:
 /// they hide more where the machine is not what it is taken for.
 constexpr overlap_choice choose_pieces(const overlapping& o, const policy& rule) {
   if (o.devices < 2 || o.flops == 0 || o.moved.bytes == 0) return {};
-  const policy price = rule.flop > 0 ? rule : policy::time();
+  const policy price = in_seconds(rule);
   const double compute = price.flop * static_cast<double>(o.flops),
                move = price.byte * static_cast<double>(o.moved.bytes);
   const double apart = compute + move + price.message * static_cast<double>(o.moved.messages);

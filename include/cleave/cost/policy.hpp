@@ -33,11 +33,13 @@ struct policy {
   /// How many changes the search tries beyond the first plan that no single change improves; 0: none. It forces each
   /// product into each of its strategies and improves the rest around it.
   int effort = 0;
+  /// Whether collectives may go on while others compute.
+  bool overlap = true;
 
   /// Estimated seconds on a machine model. The defaults are 2 us for a message, 10 GB/s, and 100 GFLOP/s for each
   /// device.
   static constexpr policy time(double latency = 2e-6, double bandwidth = 1e10, double flop_rate = 1e11) {
-    return {1 / bandwidth, latency, 1 / flop_rate, 0, 0};
+    return {1 / bandwidth, latency, 1 / flop_rate, 0, 0, true};
   }
   /// The fewest bytes among plans whose products are repeated at most `repeat` times, then the fewest messages.
   static constexpr policy bytes_first(double repeat) {
@@ -45,7 +47,7 @@ struct policy {
     // search takes in large programs.
     constexpr double tie_breaker = 1e-6;
     constexpr int effort = 20000;
-    return {1, tie_breaker, 0, repeat, effort};
+    return {1, tie_breaker, 0, repeat, effort, true};
   }
 
   /// The number for bytes and messages.

@@ -4,6 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/sorting.hpp>
+#include <cleave/distributed/errors.hpp>
 #include <cleave/distributed/row_routes.hpp>
 #include <cleave/kernels/sort_slices.hpp>
 

@@ -7,6 +7,7 @@
 #include <cleave/base/owned.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/bound_step.hpp>
+#include <cleave/execute/errors.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <algorithm>

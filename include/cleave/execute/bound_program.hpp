@@ -44,6 +44,14 @@ class bound_program {
     }
   }
 
+  /// After a failure that may have left the ranks out of step: the grid is broken, and nothing runs again.
+  [[gnu::cold]] void abandon() {
+    running_.grid.set_broken();
+    running_.in_flight.clear();
+    running_.groups.clear();
+    running_.steps.clear();
+  }
+
   run_state& state() { return running_; }
   /// Bytes of this device's workspace.
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
@@ -80,15 +88,21 @@ class bound_program {
     }
     const std::int64_t first_own = memory;
     comm::scratch_bytes shared;
-    for (const auto& s : running_.steps) {
+    indexed_vector<std::int64_t> until_waited(running_.steps.size(), 0);
+    for (std::size_t i = 0; i < running_.steps.size(); ++i) {
+      const auto& s = running_.steps[i];
       const comm::scratch_bytes own = s->own_bytes(), needs = s->shared_bytes();
-      memory += comm::aligned(own.memory);
+      if (s->frees_when_waited()) until_waited[i] = own.memory;
+      else memory += comm::aligned(own.memory);
       host += comm::aligned(own.host);
       shared.memory = std::max(shared.memory, needs.memory);
       shared.host = std::max(shared.host, needs.host);
     }
     if (code.find_bands != nullptr) shared.memory = std::max(shared.memory, scratch_of_bands(p, b.at, b.grid.here()));
     for (const auto& g : running_.groups) shared.memory = std::max(shared.memory, g->shared_bytes);
+    const held_memory held = share_until_waited(p, until_waited);
+    const std::int64_t first_held = memory;
+    memory += held.bytes;
     workspace_bytes_ = memory + shared.memory;
     const bool allocated = try_allocate(workspace_bytes_, workspace_) &&
                            try_allocate<Kokkos::HostSpace>(host + shared.host, host_);
@@ -100,20 +114,23 @@ class bound_program {
       if (const buffer& x = p.buffers[i]; base != nullptr && x.role == role::workspace)
         running_.at[i] = base + slot_at[x.index] +
                          (b.is_around_shard(x) ? 0 : b.addresses(x).offset) * size_of(x.type.element);
-    settle_steps(first_own, memory, host);
+    settle_steps(first_own, first_held, held, host);
   }
-  /// Gives the steps their own memory, which begins at `memory` bytes, and the shared one after it.
-  void settle_steps(std::int64_t memory, std::int64_t shared, std::int64_t shared_host) {
+  /// Gives the steps their own memory, which begins at `memory` bytes, that which they hold until they are waited for,
+  /// which begins at `first_held`, and the shared one after it.
+  void settle_steps(std::int64_t memory, std::int64_t first_held, const held_memory& held, std::int64_t shared_host) {
     char *const base = as<char>(workspace_.get()), *const host_base = as<char>(host_.get());
     const auto at = [](char* from, std::int64_t offset) { return from == nullptr ? nullptr : from + offset; };
     std::int64_t host = 0;
-    for (const auto& s : running_.steps) {
-      const comm::scratch_bytes own = s->own_bytes();
-      s->settle({at(base, memory), at(host_base, host)}, running_);
-      memory += comm::aligned(own.memory);
+    for (std::size_t i = 0; i < running_.steps.size(); ++i) {
+      bound_step& s = *running_.steps[i];
+      const comm::scratch_bytes own = s.own_bytes();
+      const bool frees = s.frees_when_waited();
+      s.settle({at(base, frees ? first_held + held.begin[i] : memory), at(host_base, host)}, running_);
+      if (!frees) memory += comm::aligned(own.memory);
       host += comm::aligned(own.host);
     }
-    running_.scratch = {at(base, shared), at(host_base, shared_host)};
+    running_.scratch = {at(base, first_held + held.bytes), at(host_base, shared_host)};
   }
 
   run_state running_;

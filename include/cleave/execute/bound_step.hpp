@@ -42,10 +42,14 @@ class bound_step {
   virtual ~bound_step() = default;
 
   virtual void run(run_state& r) = 0;
+  /// The end of what goes on while other steps compute, if it is under way.
+  virtual void finish([[maybe_unused]] run_state& r) {}
   /// Scratch memory, which all steps share.
   virtual comm::scratch_bytes shared_bytes() const { return {}; }
   /// Memory of its own. `settle` gives it, when the addresses of the workspace are known.
   virtual comm::scratch_bytes own_bytes() const { return {}; }
+  /// Whether it needs that memory until it is waited for, and not while nothing of it is under way.
+  virtual bool frees_when_waited() const { return false; }
   virtual void settle([[maybe_unused]] const comm::scratch& own, [[maybe_unused]] run_state& r) {}
   /// How many of the first dims of its loop `run_rows` may cut the step along; 0: it runs as a whole.
   virtual int row_dims() const { return 0; }

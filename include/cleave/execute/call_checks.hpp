@@ -6,6 +6,7 @@
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/grid_state.hpp>
+#include <cleave/execute/errors.hpp>
 #include <cleave/execute/host_number.hpp>
 #include <cleave/execute/nan_search.hpp>
 #include <cleave/execute/plan_identity.hpp>

@@ -25,11 +25,11 @@ class executor {
     try {
       program_.run();
     } catch (const mpi_error&) {
-      program_.state().grid.set_broken();
+      program_.abandon();
       throw;
     } catch (const agreement_error&) {
-      // The other ranks make other calls, so the exchanges under way cannot be finished.
-      program_.state().grid.set_broken();
+      // The other ranks make other calls, so what is under way cannot be finished.
+      program_.abandon();
       throw;
     } catch (...) {
       program_.finish_exchanges();

@@ -4,12 +4,14 @@
 
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/error.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/staging.hpp>
+#include <cleave/execute/errors.hpp>
 #include <cleave/mesh/axis.hpp>
 #include <cleave/ops/user.hpp>
 

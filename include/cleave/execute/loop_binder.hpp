@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_number.hpp>
 #include <cleave/execute/binder.hpp>
+#include <cleave/execute/errors.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/kernels/loops.hpp>
 #include <cleave/program/inner_dim.hpp>

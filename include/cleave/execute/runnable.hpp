@@ -61,6 +61,7 @@ constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
   if (s.kind == step_kind::map) h |= (reads_around_shard(p, s) ? 1ull : 0ull) << 40;
   if (s.kind == step_kind::exchange) h |= std::uint64_t{underlying(exchange_role_of(p, i))} << 40;
+  if (s.kind == step_kind::move && s.in_flight) h |= 1ull << 40;
   if (is_scaled(s)) h |= 1ull << 40;
   if (s.pieces != 0) h |= (goes_first(p, i) ? 1ull : 2ull) << 41;
   return !runs_expression(s) ? h : h ^ fused_code_of(p, s).hash() << 1;
@@ -70,6 +71,7 @@ constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   if (a.kind != b.kind || a.what != b.what || a.move != b.move || a.combine != b.combine) return false;
   if (writes(a) && p.buffers[a.out].type.element != p.buffers[b.out].type.element) return false;
   if (a.in.empty() != b.in.empty() || is_scaled(a) != is_scaled(b)) return false;
+  if (a.kind == step_kind::move && a.in_flight != b.in_flight) return false;
   if (a.kind == step_kind::exchange && exchange_role_of(p, i) != exchange_role_of(p, j)) return false;
   if ((a.pieces != 0) != (b.pieces != 0) || (a.pieces != 0 && goes_first(p, i) != goes_first(p, j))) return false;
   // Expressions say the types of all their operands.

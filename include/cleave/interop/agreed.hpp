@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/error.hpp>
+#include <cleave/interop/errors.hpp>
 #include <cleave/layout/box.hpp>
 #include <cleave/tensor/tensor.hpp>
 

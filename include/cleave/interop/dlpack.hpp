@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/error.hpp>
 #include <cleave/interop/agreed.hpp>
+#include <cleave/interop/errors.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include <array>

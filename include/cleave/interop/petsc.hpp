@@ -4,8 +4,10 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/interop/agreed.hpp>
+#include <cleave/interop/errors.hpp>
 #include <cleave/layout/blocks.hpp>
 #include <cleave/tensor/distributions.hpp>
+#include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include <petscdmda.h>

@@ -5,6 +5,7 @@
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/interop/agreed.hpp>
+#include <cleave/interop/errors.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include <array>

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/io/errors.hpp>
 #include <cleave/io/hdf5.hpp>
 #include <cleave/io/xdmf.hpp>
+#include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/slabs.hpp>
 
 #include <concepts>

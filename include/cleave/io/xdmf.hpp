@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/error.hpp>
+#include <cleave/io/errors.hpp>
 #include <cleave/layout/blocks.hpp>
 #include <cleave/type/element.hpp>
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_number.hpp>
+#include <cleave/linalg/errors.hpp>
 #include <cleave/linalg/fft_transforms.hpp>
 
 #include <Kokkos_Core.hpp>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/nn/errors.hpp>
 #include <cleave/tensor/make.hpp>
 
 #include <initializer_list>

@@ -25,6 +25,28 @@ inline std::string grouped(std::int64_t number) {
   return s;
 }
 
+/// The operation and the line of a step, `dot:12`.
+inline std::string short_origin(const step& s) {
+  return origin_name(s.code, s.gradient) + (s.where.line != 0 ? ":" + std::to_string(s.where.line) : std::string());
+}
+
+/// What is computed while a move is in flight: the products, and after which of them it is waited for.
+inline std::string hidden_behind(const program_view& p, const step& s) {
+  const std::size_t begun = as_size(&s - p.steps.data());
+  std::int64_t products = 0;
+  const step* last = nullptr;
+  for (std::size_t i = begun + 1; i < p.steps.size(); ++i) {
+    const step& other = p.steps[i];
+    if (other.kind == step_kind::wait && other.begun == begun) break;
+    if (other.kind != step_kind::gemm) continue;
+    ++products;
+    last = &other;
+  }
+  if (last == nullptr) return ", while others compute";
+  return ", while " + grouped(products) + (products > 1 ? " products are" : " product is") + " computed, until " +
+         short_origin(*last) + " is over";
+}
+
 /// Why a step communicates: a move as its collective says, the others as the rules of their operation say.
 inline std::string why(const program_view& p, const step& s) {
   const auto with_product = [&](std::string text) {
@@ -36,7 +58,7 @@ inline std::string why(const program_view& p, const step& s) {
     std::string text(words_of(s.move).reason);
     if (const std::size_t place = text.find('%'); place != std::string::npos)
       text.replace(place, 1, to_string(s.axes, p.mesh));
-    return with_product(text);
+    return s.in_flight ? text + hidden_behind(p, s) : with_product(text);
   }
   if (s.move == kind::none) return {};
   const bool region = has_neighbours(p.buffers[s.out]);
@@ -157,11 +179,6 @@ inline indexed_vector<std::uint16_t> arrays_read(const program_view& p, const st
   return arrays;
 }
 
-/// The operation and the line of a step, `dot:12`.
-inline std::string short_origin(const step& s) {
-  return origin_name(s.code, s.gradient) + (s.where.line != 0 ? ":" + std::to_string(s.where.line) : std::string());
-}
-
 /// An array by the place that it has in the call, `arg 0` or `result 1`, or else by the operation and the line of the
 /// step that wrote it last before step `at`: `dot:12`, and `dot:12#2` for the second array that this line has.
 inline std::string array_name(const program_view& p, std::size_t array, std::size_t at) {
@@ -219,6 +236,12 @@ inline pass_bytes bytes_of_pass(const program_view& p, const step& s, const size
   return all;
 }
 
+/// How a pass goes on together with others.
+inline const char* with_others(const step& s) {
+  if (s.pieces != 0) return s.kind == step_kind::gemm ? " in pieces" : " of pieces";
+  return s.kind == step_kind::move && s.in_flight ? " begins" : "";
+}
+
 /// A table whose columns from `numbers` on are aligned to the right.
 inline std::string table_of_numbers(const indexed_vector<indexed_vector<std::string>>& rows, std::size_t numbers) {
   indexed_vector<std::size_t> width(rows.front().size(), 0);
@@ -263,8 +286,7 @@ inline std::string explain_passes(const program_view& p, const sizes& at) {
       reads.append(reads.empty() ? "" : ", ").append(detail::array_name(p, array, i));
     const detail::pass_bytes bytes = detail::bytes_of_pass(p, s, at);
     // Its own result is what the next step finds.
-    const char* const in_pieces = s.pieces == 0 ? "" : s.kind == step_kind::gemm ? " in pieces" : " of pieces";
-    rows.push_back({std::string(kinds[underlying(s.kind)]) + in_pieces, origin, reads,
+    rows.push_back({std::string(kinds[underlying(s.kind)]) + detail::with_others(s), origin, reads,
                     detail::array_name(p, s.out, i + 1), detail::grouped(bytes.read), detail::grouped(bytes.written),
                     detail::grouped(bytes.moved)});
     const std::int64_t times = step_iterations(p, s, at);

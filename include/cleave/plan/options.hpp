@@ -54,6 +54,11 @@ struct fewest_bytes : option_tag {
   }();
 };
 
+/// Plans collectives one after the other with what computes. Halos go on meanwhile in any case.
+struct without_overlap : option_tag {
+  static constexpr bool overlaps = false;
+};
+
 /// An option of a plan: a hint, a contract or a policy.
 template <class O>
 concept PlanOption = std::derived_from<std::remove_cvref_t<O>, option_tag>;

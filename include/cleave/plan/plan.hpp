@@ -83,6 +83,9 @@ struct plan_of {
     options::each([&]<class O>(O) {
       if constexpr (requires { O::rule; }) p = O::rule;
     });
+    options::each([&]<class O>(O) {
+      if constexpr (requires { O::overlaps; }) p.overlap = O::overlaps;
+    });
     return p;
   }();
   static constexpr sizes hints_for(const graph& g) {

@@ -6,6 +6,7 @@
 #include <cleave/program/buckets.hpp>
 #include <cleave/program/exchange_scratch.hpp>
 #include <cleave/program/fold_cut.hpp>
+#include <cleave/program/held_memory.hpp>
 #include <cleave/program/move_scratch.hpp>
 #include <cleave/program/product_form.hpp>
 
@@ -97,6 +98,15 @@ template <class TakesMemory = every_buffer>
 
 namespace detail {
 
+/// What all-reduces that travel as one message hold: the message, and in flight what arrives meanwhile.
+constexpr std::int64_t held_by_bucket(const program_view& p, const reduce_bucket& b, const sizes& at) {
+  const step& first = p.steps[b.steps[0]];
+  const element e = p.buffers[first.out].type.element;
+  const std::int64_t arriving = first.in_flight
+                                    ? comm::held_by_all_reduce(b.bytes / size_of(e), at.axes.product(first.axes), e)
+                                    : 0;
+  return aligned(b.bytes) + arriving;
+}
 /// Whether what a step needs depends on where a device is, where all shards are equally large.
 constexpr bool differs_by_place(const program_view& p, const step& s, const sizes& at) {
   if (s.kind == step_kind::exchange) return true;
@@ -124,13 +134,16 @@ constexpr std::int64_t scratch_of_exchange(const program_view& p, const step& s,
   return comm::joined_scratch(std::move(all), here);
 }
 
-/// What one step needs beside its operands and its result.
+/// What one step needs beside its operands and its result. `held_by_moves` counts what moves in flight hold.
 constexpr void add_scratch(workspace_parts& w, const program_view& p, const step& s, const sizes& at,
                            const coordinates& here) {
   switch (s.kind) {
-    case step_kind::move:
-      w.moves = std::max(w.moves, comm::scratch_of(s.move, comm::transfer_of(p, s, at), at.axes, here));
+    case step_kind::move: {
+      const comm::transfer t = comm::transfer_of(p, s, at);
+      if (!s.in_flight || !comm::may_go_on(s.move, t, at.axes))
+        w.moves = std::max(w.moves, comm::scratch_of(s.move, t, at.axes, here));
       return;
+    }
     case step_kind::exchange: {
       const std::int64_t n = scratch_of_exchange(p, s, at, here);
       if (s.in_flight) w.held += n;
@@ -153,13 +166,42 @@ constexpr void add_scratch(workspace_parts& w, const program_view& p, const step
   }
 }
 
+/// What moves hold while they are in flight, by step; nothing of those that share a message.
+constexpr indexed_vector<std::int64_t> bytes_in_flight(const program_view& p, const sizes& at,
+                                                       const coordinates& here) {
+  indexed_vector<std::int64_t> held(p.steps.size(), 0);
+  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    const step& s = p.steps[i];
+    if (s.kind != step_kind::move || !s.in_flight) continue;
+    const comm::transfer t = comm::transfer_of(p, s, at);
+    if (comm::may_go_on(s.move, t, at.axes)) held[i] = comm::held_in_flight(s.move, t, at.axes, here);
+  }
+  for_each_bucket(p, at, here, [&](const reduce_bucket& b) {
+    for (std::size_t i : b.steps) held[i] = 0;
+  });
+  return held;
+}
+constexpr bool has_moves_in_flight(const program_view& p) {
+  for (const step& s : p.steps)
+    if (s.kind == step_kind::move && s.in_flight) return true;
+  return false;
+}
+constexpr std::int64_t held_by_moves(const program_view& p, const sizes& at, const coordinates& here) {
+  return has_moves_in_flight(p) ? share_until_waited(p, bytes_in_flight(p, at, here)).bytes : 0;
+}
+constexpr std::int64_t held_by_buckets(const program_view& p, const sizes& at, const coordinates& here) {
+  std::int64_t held = 0;
+  for_each_bucket(p, at, here, [&](const reduce_bucket& b) { held += aligned(held_by_bucket(p, b, at)); });
+  return held;
+}
+
 } // namespace detail
 
 /// The workspace of a program on one device, where arguments and results are contiguous.
 constexpr workspace_parts workspace_on(const program_view& p, const sizes& at, const coordinates& here) {
   workspace_parts w;
   for (std::int64_t bytes : slot_bytes(p, at, here)) w.values += aligned(bytes);
-  for_each_bucket(p, at, here, [&](const reduce_bucket& b) { w.held += aligned(b.bytes); });
+  w.held = detail::held_by_buckets(p, at, here) + detail::held_by_moves(p, at, here);
   for (const step& s : p.steps) detail::add_scratch(w, p, s, at, here);
   w.passes = std::max(w.passes, scratch_of_bands(p, at, here));
   return w;
@@ -190,7 +232,7 @@ constexpr workspace_parts parts_of_workspace(const program_view& p, const sizes&
   if (alike && by_place.empty()) return most;
   common.held = common.moves = common.kernels = 0;
   if (alike) {
-    for_each_bucket(p, at, coordinates{}, [&](const reduce_bucket& b) { common.held += aligned(b.bytes); });
+    common.held = detail::held_by_buckets(p, at, coordinates{});
     for (const step& s : p.steps)
       if (!detail::differs_by_place(p, s, at)) detail::add_scratch(common, p, s, at, coordinates{});
   }
@@ -198,9 +240,12 @@ constexpr workspace_parts parts_of_workspace(const program_view& p, const sizes&
     const coordinates here = coordinates_of(d, at.axes);
     if (!detail::is_compared(here, at.axes)) continue;
     workspace_parts own = common;
-    if (alike)
+    if (alike) {
       for (std::size_t i : by_place) detail::add_scratch(own, p, p.steps[i], at, here);
-    else own = workspace_on(p, at, here);
+      own.held += detail::held_by_moves(p, at, here);
+    } else {
+      own = workspace_on(p, at, here);
+    }
     if (own.total() > most.total()) most = own;
   }
   return most;

@@ -13,7 +13,8 @@ namespace cleave::inline v0 {
 /// Whether two steps are all-reduces that one message could serve.
 constexpr bool reduce_alike(const step& a, element of_a, const step& b, element of_b) {
   return a.kind == step_kind::move && b.kind == step_kind::move && a.move == kind::all_reduce &&
-         b.move == kind::all_reduce && a.axes == b.axes && a.combine == b.combine && of_a == of_b;
+         b.move == kind::all_reduce && a.axes == b.axes && a.combine == b.combine && of_a == of_b &&
+         a.in_flight == b.in_flight;
 }
 constexpr bool reduce_alike(const program_view& p, const step& a, const step& b) {
   return reduce_alike(a, p.buffers[a.out].type.element, b, p.buffers[b.out].type.element);

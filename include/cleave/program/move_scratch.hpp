@@ -227,4 +227,26 @@ constexpr std::int64_t scratch_of(kind move, const transfer& t, const axis_sizes
   }
 }
 
+/// Whether a move of a plan can go on while others compute. One that becomes several collectives cannot.
+constexpr bool may_go_on(kind move, const transfer& t, const axis_sizes& sizes) {
+  return sizes.product(t.axes) > 1 && (move != kind::reduce_scatter || stays_in_blocks(t, sizes));
+}
+/// An all-reduce in flight divides its operand into one block for each device: where that of the r-th one begins.
+constexpr std::int64_t block_begin(std::int64_t r, std::int64_t elements, std::int64_t devices) {
+  const std::int64_t widest = (elements + devices - 1) / devices;
+  return std::min(r * widest, elements);
+}
+/// Bytes that a device holds while an all-reduce of so many elements is in flight: its block of all others.
+constexpr std::int64_t held_by_all_reduce(std::int64_t elements, std::int64_t devices, element e) {
+  return devices < 2 ? 0 : aligned((devices - 1) * block_begin(1, elements, devices) * size_of(e));
+}
+/// Bytes that a device holds while a move is in flight by MPI.
+constexpr std::int64_t held_in_flight(kind move, const transfer& t, const axis_sizes& sizes, const coordinates& here) {
+  const std::int64_t n = sizes.product(t.axes), packed = scratch_of(move, t, sizes, here);
+  if (move == kind::all_reduce) return held_by_all_reduce(held_before(t, here, sizes).elements(), n, t.element);
+  if (move != kind::reduce_scatter) return packed;
+  return detail::scattered_parts(t, sizes, here).packed_bytes(t.element) +
+         aligned((n - 1) * held_after(t, here, sizes).elements() * size_of(t.element));
+}
+
 } // namespace cleave::inline v0::comm

@@ -30,7 +30,7 @@ enum class step_kind : std::uint8_t {
   scan,
   /// out = in0 sorted along one dim, or the indices that its elements had.
   sort,
-  /// The exchange that began in step `begun` is over: its result may be read, and its operand written again.
+  /// The exchange or move that began in step `begun` is over: its result may be read, and its operand written again.
   wait,
   /// The steps up to the end run several times: along a dim, or as often as in0 says. They end early where in0 of the
   /// end holds.
@@ -43,7 +43,7 @@ struct step_kind_entry {
   step_kind kind;
   /// False for marks, which only order other steps.
   bool writes;
-  /// Work that an exchange in flight may overlap with.
+  /// Work that what is in flight may overlap with.
   bool computes = false;
   /// What it moves where depends on data.
   bool routed = false;
@@ -137,7 +137,7 @@ struct step {
   cleave::kind move = cleave::kind::none;
   /// The axes whose devices take part together.
   axis_set axes{};
-  /// exchange: it goes on while later steps compute, until a `wait`.
+  /// exchange, and a move between devices: it goes on while later steps compute, until a `wait`.
   bool in_flight = false;
   /// exchange: it begins together with the exchange in the step before it, and shares its messages.
   bool joined = false;
@@ -145,7 +145,7 @@ struct step {
   /// where both go on together: each block travels in so many pieces, and the product computes a piece while others are
   /// on their way. 0: one after the other.
   std::uint8_t pieces = 0;
-  /// wait: the step in which the exchange began.
+  /// wait: the step in which that began.
   std::uint16_t begun = 0;
 
   /// The innermost loop that it is in; for the marks of a loop, that loop.

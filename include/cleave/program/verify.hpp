@@ -32,7 +32,7 @@ struct memory_state {
   const std::size_t* memory;
   /// By memory: the buffer that was written last; -1: nothing yet, or it is being written.
   indexed_vector<int> last{};
-  /// The steps in which exchanges began that are not over.
+  /// The steps in which exchanges and moves began that are not over.
   indexed_vector<std::size_t> in_flight{};
 };
 
@@ -45,7 +45,7 @@ constexpr bool can_read(const memory_state& m, std::uint16_t b) {
   const buffer* buffers = m.p.buffers.data();
   return have >= 0 && buffers[have].type.element == buffers[b].type.element;
 }
-/// What an exchange in flight brings is written where it is waited for.
+/// What is in flight brings its result where it is waited for.
 constexpr bool end_exchange(memory_state& m, const step& wait) {
   const auto begun = std::ranges::find(m.in_flight, wait.begun);
   if (begun == m.in_flight.end()) return false;
@@ -103,7 +103,8 @@ constexpr bool is_legal(const program& p, const step& s) {
   for (std::size_t i = s.first_op; i < end; ++i)
     if (fused_ops[i].code == op::input && (fused_ops[i].arg >= s.in.count || (is_scaled(s) && fused_ops[i].arg == 1)))
       return false;
-  if (s.kind != step_kind::move) return true;
+  if (s.kind != step_kind::move) return !s.in_flight || s.kind == step_kind::exchange;
+  if (s.in_flight && (s.pieces != 0 || !is_collective(s))) return false;
   const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
   return from.type == to.type && cleave::is_legal({s.move, s.axes, to.where}, from.where);
 }
@@ -122,8 +123,9 @@ constexpr bool has_partner(const program& p, std::size_t i) {
 
 /// Whether the steps of a program can run in their order, where `memory` says in which memory each buffer is: every
 /// step reads what an argument or an earlier step has written and nothing has overwritten, and writes no argument;
-/// every result is written. What an exchange in flight brings is written where it is waited for, and what it sends
-/// stays until then; it is over before its loop ends. Exchanges that share messages begin one right after the other.
+/// every result is written. What an exchange or a move in flight brings is written where it is waited for, and what it
+/// sends stays until then; it is over before its loop ends. Exchanges that share messages begin one right after the
+/// other.
 constexpr bool verify_steps(const program& p, const indexed_vector<std::size_t>& memory) {
   std::size_t most = 0;
   const std::size_t* of_buffer = memory.data();

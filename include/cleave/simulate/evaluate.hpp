@@ -7,6 +7,7 @@
 #include <cleave/graph/order.hpp>
 #include <cleave/ops/table.hpp>
 #include <cleave/simulate/array.hpp>
+#include <cleave/simulate/errors.hpp>
 #include <cleave/simulate/remap.hpp>
 #include <cleave/simulate/scalar.hpp>
 #include <cleave/simulate/sort.hpp>

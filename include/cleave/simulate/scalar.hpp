@@ -8,6 +8,7 @@
 #include <cleave/base/optional_value.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/ops/table.hpp>
+#include <cleave/simulate/errors.hpp>
 
 #include <cmath>
 #include <cstdint>

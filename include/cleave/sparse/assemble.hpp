@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cleave/base/as_number.hpp>
+#include <cleave/base/error.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/blocks.hpp>
+#include <cleave/sparse/errors.hpp>
 #include <cleave/sparse/matrix.hpp>
 
 #include <mpi.h>

@@ -7,6 +7,7 @@
 #include <cleave/expr/values.hpp>
 #include <cleave/layout/sharding.hpp>
 #include <cleave/shards.hpp>
+#include <cleave/sparse/errors.hpp>
 
 // The steps of a product with a sparse matrix on the shards of each device: pack what others read, exchange it, and
 // multiply the rows. Their memory is planned as that of any value.

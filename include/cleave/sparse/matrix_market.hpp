@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/sparse/assemble.hpp>
+#include <cleave/sparse/errors.hpp>
 
 #include <cctype>
 #include <cstdlib>

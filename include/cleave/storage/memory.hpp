@@ -6,6 +6,7 @@
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/error.hpp>
 #include <cleave/storage/as.hpp>
+#include <cleave/storage/errors.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -5,8 +5,10 @@
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/comm/errors.hpp>
 #include <cleave/comm/grid_copy.hpp>
 #include <cleave/tensor/copy.hpp>
+#include <cleave/tensor/errors.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/executor.hpp>
+#include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/storage.hpp>
 
 // A call of a plan, from the tensors that it was given. Nothing here depends on their types, so it is compiled once.

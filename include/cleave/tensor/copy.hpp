@@ -6,6 +6,7 @@
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/comm/grid_copy.hpp>
 #include <cleave/storage/as.hpp>
+#include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include <memory>

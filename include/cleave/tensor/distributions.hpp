@@ -5,6 +5,7 @@
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/storage/fill.hpp>
+#include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/redistribution.hpp>
 #include <cleave/tensor/tensor.hpp>
 

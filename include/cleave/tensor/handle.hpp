@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/errors.hpp>
+#include <cleave/storage/errors.hpp>
+#include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/storage.hpp>
 
 #include <memory>

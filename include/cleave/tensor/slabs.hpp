@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/error.hpp>
+#include <cleave/comm/errors.hpp>
 #include <cleave/tensor/redistribution.hpp>
 #include <cleave/tensor/tensor.hpp>
 

@@ -3,14 +3,18 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/error.hpp>
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/collective_permute.hpp>
+#include <cleave/comm/errors.hpp>
+#include <cleave/execute/errors.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/spec.hpp>
 #include <cleave/storage/as.hpp>
 #include <cleave/storage/fill.hpp>
+#include <cleave/tensor/errors.hpp>
 
 #include <array>
 #include <memory>

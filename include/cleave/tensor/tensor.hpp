@@ -6,6 +6,7 @@
 #include <cleave/expr/function.hpp>
 #include <cleave/layout/sharding.hpp>
 #include <cleave/storage/as.hpp>
+#include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/handle.hpp>
 #include <cleave/tensor/strided.hpp>
 #include <cleave/type/abstract.hpp>

@@ -9,16 +9,32 @@
 
 #include <utility>
 
-// Elements under other indices, and the end of such an exchange that goes on while other steps compute.
+// Elements under other indices, and the end of what goes on while other steps compute.
 
 namespace cleave::inline v0 {
 
-/// An exchange, or the first one of those that share messages, which it makes for all of them.
+namespace detail {
+
+template <class = void>
+void progress_all(const indexed_vector<comm::bound_exchange*>& all) {
+  for (comm::bound_exchange* e : all) e->progress();
+}
+/// What has begun goes on while other steps compute.
+template <class = void>
+void leave_under_way(run_state& r, comm::bound_exchange* e) {
+  r.in_flight.push_back(e);
+  r.progress = &progress_all<>;
+}
+
+} // namespace detail
+
+/// An exchange, or the first one of those that share messages, which it makes for all of them. A move that goes on while
+/// others compute is one as well.
 template <class = void>
 class exchange_step final : public bound_step {
  public:
   [[gnu::cold]] exchange_step(const binder& b, const step& s, owned<comm::bound_exchange> made)
-      : exchange_(std::move(made)), in_flight_(s.in_flight) {
+      : exchange_(std::move(made)), in_flight_(s.in_flight), frees_(s.in_flight && s.kind == step_kind::move) {
     const std::size_t first = b.number_of(s), end = end_of_joined(b.program.steps, first);
     for (std::size_t i = first; i < end; ++i) {
       const step& one = b.program.steps[i];
@@ -31,15 +47,15 @@ class exchange_step final : public bound_step {
   // While it is in flight others use the common scratch memory.
   comm::scratch_bytes shared_bytes() const override { return in_flight_ ? comm::scratch_bytes{} : exchange_->needs(); }
   comm::scratch_bytes own_bytes() const override { return in_flight_ ? exchange_->needs() : comm::scratch_bytes{}; }
+  bool frees_when_waited() const override { return frees_; }
   void settle(const comm::scratch& own, run_state&) override { own_ = own; }
   void run(run_state& r) override {
     for (std::size_t k = 0; k < in_.size(); ++k) from_[k] = r.at[in_[k]];
     for (std::size_t k = 0; k < out_.size(); ++k) to_[k] = r.at[out_[k]];
     if (!in_flight_) return exchange_->run(from_.data(), to_.data(), r.scratch);
     exchange_->begin(from_.data(), to_.data(), own_);
-    if (!exchange_->communicates()) return exchange_->finish();
-    r.in_flight.push_back(exchange_.get());
-    r.progress = &progress_all;
+    if (!exchange_->communicates() || !r.grid.overlaps()) return exchange_->finish();
+    detail::leave_under_way(r, exchange_.get());
   }
   /// Whether messages may still be on their way.
   bool in_flight(const run_state& r) const {
@@ -47,18 +63,15 @@ class exchange_step final : public bound_step {
       if (e == exchange_.get()) return true;
     return false;
   }
-  /// Where it is in flight.
-  void finish(run_state& r) {
+  void finish(run_state& r) override {
     if (r.in_flight.remove(exchange_.get()) != 0) exchange_->finish();
   }
 
  private:
-  static void progress_all(const indexed_vector<comm::bound_exchange*>& all) {
-    for (comm::bound_exchange* e : all) e->progress();
-  }
-
   owned<comm::bound_exchange> exchange_;
   bool in_flight_;
+  /// Readers of halos may wait for them later than their waits say.
+  bool frees_;
   /// What is read, and the buffers whose memory is filled, or around which it lies.
   indexed_vector<std::uint16_t> in_{}, out_{};
   indexed_vector<const void*> from_{};
@@ -80,7 +93,7 @@ class wait_step final : public bound_step {
         left_to_reader_(detail::left_to_reader(b.program, b.number_of(s))) {}
   void run(run_state& r) override {
     // Checks look at what is brought as soon as it is waited for.
-    if (!left_to_reader_ || r.checks != nullptr) static_cast<exchange_step<>&>(*r.steps[begun_]).finish(r);
+    if (!left_to_reader_ || r.checks != nullptr) r.steps[begun_]->finish(r);
   }
 
  private:

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/execute/errors.hpp>
 #include <cleave/execute/scaling.hpp>
 #include <cleave/execute/step_form.hpp>
 #include <cleave/kernels/gemm.hpp>

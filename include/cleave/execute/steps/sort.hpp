@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/distributed/errors.hpp>
 #include <cleave/distributed/sort.hpp>
 #include <cleave/execute/steps/routed.hpp>
 

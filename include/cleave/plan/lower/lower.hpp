@@ -8,6 +8,7 @@
 #include <cleave/plan/lower/combine_exchanges.hpp>
 #include <cleave/plan/lower/emit.hpp>
 #include <cleave/plan/lower/overlap_exchanges.hpp>
+#include <cleave/plan/lower/overlap_moves.hpp>
 #include <cleave/plan/lower/overlap_products.hpp>
 #include <cleave/plan/lower/scale_products.hpp>
 #include <cleave/plan/lower/split_values.hpp>
@@ -41,10 +42,12 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   check(steps);
   lowering::combine_all_reduces(steps.made.steps, steps.made.buffers, steps.memory);
   check(steps);
-  lowering::overlap_products(steps, at, rule);
+  if (rule.overlap) lowering::overlap_products(steps, at, rule);
   check(steps);
   lowering::combine_exchanges(steps.made.steps, steps.made.buffers, steps.made.maps, steps.memory);
   lowering::overlap_exchanges(steps.made.steps, steps.made.buffers, steps.made.maps, steps.memory);
+  check(steps);
+  if (rule.overlap) lowering::overlap_moves(steps, at, rule);
   check(steps);
   program made = lowering::allocate(std::move(steps));
   if (!sound || !verify(made)) made.found = {fault::internal, {}, "lower"};

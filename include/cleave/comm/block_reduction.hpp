@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/messages.hpp>
+#include <cleave/comm/operation.hpp>
+#include <cleave/program/move_scratch.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace cleave::inline v0::comm {
+
+/// Partial values on their way to the ranks that combine them: every rank sends each other one its block, and receives
+/// its own block of all others. It combines them in the order of the ranks, so that a result depends neither on time
+/// nor on what else is reduced with it.
+class block_reduction {
+ public:
+  block_reduction() = default;
+  /// `blocks` of the operand, one for each rank of the group.
+  [[gnu::cold]] block_reduction(const group& ranks, element e, reduction how, rank_blocks blocks)
+      : ranks_(ranks), element_(e), how_(how), blocks_(std::move(blocks)) {
+    std::int64_t requests = 0;
+    for (int r = 0; r < ranks_.size; ++r)
+      if (r != ranks_.rank) requests += messages::requests_for(blocks_.count(r)) + messages::requests_for(mine());
+    messages_.reserve(requests);
+  }
+
+  /// Memory in which the blocks of the others arrive.
+  std::int64_t scratch_bytes() const { return aligned((ranks_.size - 1) * mine() * size()); }
+  std::int64_t received_bytes() const { return (ranks_.size - 1) * mine() * size(); }
+  std::int64_t mine() const { return blocks_.count(ranks_.rank); }
+
+  void begin(const void* in, char* arriving) {
+    arriving_ = arriving;
+    for (int r = 0; r < ranks_.size; ++r)
+      if (r != ranks_.rank) messages_.receive(arriving_from(r), mine(), element_, r, ranks_);
+    for (int r = 0; r < ranks_.size; ++r)
+      if (r != ranks_.rank)
+        messages_.send(element_at(in, blocks_.offset(r), element_), blocks_.count(r), element_, r, ranks_);
+  }
+  /// Whether all has been sent and received.
+  bool progress() { return messages_.progress(); }
+  void wait() { messages_.wait(); }
+  /// After that: writes the block of this rank, maybe where it is in the operand.
+  void combine(const void* in, void* out) const {
+    const char* const own = element_at(in, blocks_.offset(ranks_.rank), element_);
+    const bool first = ranks_.rank == 0;
+    char* const sum = first ? as<char>(out) : arriving_from(0);
+    if (first && out != own) copy_bytes(out, own, mine() * size());
+    for (int r = 1; r < ranks_.size; ++r) add(r == ranks_.rank ? own : arriving_from(r), sum);
+    if (!first) copy_bytes(out, sum, mine() * size());
+  }
+
+ private:
+  /// The call has counts of an int alone.
+  static constexpr std::int64_t most_combined = 1 << 30;
+
+  std::int64_t size() const { return size_of(element_); }
+  char* arriving_from(int r) const { return arriving_ + (r < ranks_.rank ? r : r - 1) * mine() * size(); }
+  void add(const void* from, void* into) const {
+    for (std::int64_t first = 0; first < mine(); first += most_combined)
+      check(MPI_Reduce_local(element_at(from, first, element_), element_at(into, first, element_),
+                             as_int(std::min(mine() - first, most_combined)), reduced_datatype_of(how_, element_),
+                             operation_of(how_, element_)),
+            "MPI_Reduce_local");
+  }
+
+  group ranks_{};
+  element element_ = element::none;
+  reduction how_ = reduction::sum;
+  rank_blocks blocks_{};
+  messages messages_{};
+  char* arriving_ = nullptr;
+};
+
+} // namespace cleave::inline v0::comm

@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/lower/overlap_exchanges.hpp>
+#include <cleave/plan/lower/scale_products.hpp>
+#include <cleave/plan/price.hpp>
+
+#include <algorithm>
+
+namespace cleave::inline v0::lowering {
+
+/// The places where a step could be: before the steps `first` to `last`. The step itself is one of those between.
+struct places {
+  std::size_t first = 0, last = 0;
+};
+
+/// The steps of a program while some change places. Waits know by number where what they wait for began, so that all
+/// numbers are kept until the end. Loops run over plain pointers: constant evaluation pays for each call.
+class step_order {
+ public:
+  /// `flop` is the seconds of a flop; at most `waits` waits are added.
+  constexpr step_order(emitted& e, const sizes& at, double flop, std::size_t waits) : e_(e), steps_(e.made.steps) {
+    const program_view p = e.made;
+    const std::size_t count = steps_.size();
+    const step* const steps = steps_.data();
+    numbers_.reserve(count + waits);
+    time_.reserve(count + waits + 1);
+    steps_.reserve(count + waits);
+    double time = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      numbers_.push_back(i);
+      time_.push_back(time);
+      if (steps[i].kind != step_kind::gemm) continue;
+      const std::int64_t flops = pricing_of(step_kind::gemm).most_flops.call(placed(p, steps[i]), at);
+      time += flop * static_cast<double>(flops) * static_cast<double>(step_iterations(p, steps[i], at));
+    }
+    time_.push_back(time);
+    next_ = count;
+  }
+
+  constexpr std::size_t number(std::size_t place) const { return place < numbers_.size() ? numbers_[place] : none; }
+  /// Where the step of this number is; the end for none.
+  constexpr std::size_t place_of(std::size_t number) const {
+    const std::size_t* const numbers = numbers_.data();
+    const std::size_t count = numbers_.size();
+    std::size_t i = number < count && numbers[number] == number ? number : 0;
+    while (i < count && numbers[i] != number) ++i;
+    return i;
+  }
+  /// Seconds of products before a place, in all iterations of the loops around them.
+  constexpr double time_at(std::size_t place) const { return time_[place]; }
+
+  /// Brings step `i`, which is no product, before the step of this number, which is another one.
+  constexpr void bring_before(std::size_t i, std::size_t number) {
+    const std::size_t to = place_of(number);
+    if (to == i + 1) return;
+    turn(steps_, i, to);
+    turn(numbers_, i, to);
+    // There is no time between it and the step before it.
+    turn(time_, i, to);
+    double* const time = time_.data();
+    const std::size_t now = to > i ? to - 1 : to;
+    time[now] = time[now + 1];
+  }
+  /// Lets step `i` be waited for at a place.
+  constexpr void wait_at(std::size_t place, std::size_t i) {
+    const auto at = [&](auto& list) { return list.begin() + static_cast<std::ptrdiff_t>(place); };
+    steps_.insert(at(steps_), wait_for(steps_[i], numbers_[i]));
+    numbers_.insert(at(numbers_), next_++);
+    time_.insert(at(time_), double{time_[place]});
+  }
+  /// Waits know places again.
+  constexpr void finish() {
+    indexed_vector<std::size_t> places(next_, none);
+    std::size_t* const place = places.data();
+    const std::size_t* const numbers = numbers_.data();
+    const std::size_t count = steps_.size();
+    step* const steps = steps_.data();
+    for (std::size_t i = 0; i < count; ++i) place[numbers[i]] = i;
+    for (std::size_t i = 0; i < count; ++i)
+      if (steps[i].kind == step_kind::wait) steps[i].begun = narrowed(place[steps[i].begun]);
+  }
+
+  /// Where step `i` could begin and must be over, in its stretch of its loop.
+  constexpr places places_of(std::size_t i) const {
+    const step* const steps = steps_.data();
+    const std::size_t count = steps_.size(), from = e_.memory[steps[i].in[0]], to = e_.memory[steps[i].out];
+    places p{i, i + 1};
+    while (p.first > 0) {
+      const step& other = steps[p.first - 1];
+      if (other.kind == step_kind::loop_begin) break;
+      const std::size_t begin = other.kind == step_kind::loop_end ? begin_of_loop(p.first - 1) : p.first - 1;
+      if (blocks(begin, p.first, from, to)) break;
+      p.first = begin;
+    }
+    while (p.last < count) {
+      const step& other = steps[p.last];
+      if (other.kind == step_kind::loop_end) break;
+      const std::size_t end = other.kind == step_kind::loop_begin ? end_of_loop(p.last) : p.last + 1;
+      if (blocks(p.last, end, from, to)) break;
+      p.last = end;
+    }
+    return p;
+  }
+  /// A place from which on others compute: not in the middle of passes that may run together, nor of what belongs
+  /// together.
+  constexpr std::size_t after_passes(std::size_t place, std::size_t last) const {
+    while (place < last && (is_pass(place) || splits(place))) ++place;
+    return place;
+  }
+  /// Whether a move that goes on begins at a place.
+  constexpr bool begins(std::size_t place) const {
+    return steps_[place].kind == step_kind::move && steps_[place].in_flight;
+  }
+  /// The last place before the reader at `place`, and passes that make what it reads, down to `first`.
+  constexpr std::size_t before_passes(std::size_t place, std::size_t first) const {
+    const std::size_t reader = place;
+    while (place > first && ((is_pass(reader) && feeds(place - 1, place, reader)) || splits(place))) --place;
+    return place;
+  }
+
+ private:
+  template <class List>
+  static constexpr void turn(List& list, std::size_t i, std::size_t to) {
+    auto* const all = list.data();
+    if (to > i) std::rotate(all + i, all + i + 1, all + to);
+    else std::rotate(all + to, all + i, all + i + 1);
+  }
+  constexpr bool is_pass(std::size_t i) const {
+    if (i >= steps_.size()) return false;
+    const step_kind kind = steps_[i].kind;
+    return kind == step_kind::map || kind == step_kind::fold;
+  }
+  /// Whether the steps around a place belong together.
+  constexpr bool splits(std::size_t place) const {
+    if (place == 0 || place >= steps_.size()) return false;
+    const step& s = steps_[place];
+    return s.joined || (s.pieces != 0 && go_together(steps_[place - 1], s));
+  }
+  /// Whether pass `i` writes what one of the passes `first` to `last` reads.
+  constexpr bool feeds(std::size_t i, std::size_t first, std::size_t last) const {
+    if (!is_pass(i)) return false;
+    const std::size_t written = e_.memory[steps_[i].out];
+    for (std::size_t k = first; k <= last; ++k)
+      if (reads(steps_[k], written)) return true;
+    return false;
+  }
+  constexpr bool reads(const step& s, std::size_t memory) const {
+    const std::size_t* const of = e_.memory.data();
+    for (std::size_t k = 0; k < s.in.count; ++k)
+      if (of[s.in.items[k]] == memory) return true;
+    return false;
+  }
+  constexpr std::size_t begin_of_loop(std::size_t i) const {
+    const step* const steps = steps_.data();
+    const std::uint8_t loop = steps[i].in_loop;
+    while (steps[i].kind != step_kind::loop_begin || steps[i].in_loop != loop) --i;
+    return i;
+  }
+  /// Behind the mark.
+  constexpr std::size_t end_of_loop(std::size_t i) const {
+    const step* const steps = steps_.data();
+    const std::uint8_t loop = steps[i].in_loop;
+    while (steps[i].kind != step_kind::loop_end || steps[i].in_loop != loop) ++i;
+    return i + 1;
+  }
+  /// Whether one of the steps `first` to `end` must keep its order with a step that takes something from one piece of
+  /// memory to another: one of both writes what the other one touches.
+  constexpr bool blocks(std::size_t first, std::size_t end, std::size_t from, std::size_t to) const {
+    const step* const steps = steps_.data();
+    const std::size_t* const of = e_.memory.data();
+    for (std::size_t k = first; k < end; ++k) {
+      const step& other = steps[k];
+      for (std::size_t m = 0; m < other.in.count; ++m)
+        if (of[other.in.items[m]] == to) return true;
+      if (other.kind == step_kind::loop_begin || other.kind == step_kind::loop_end) continue;
+      // What is waited for is written there.
+      const std::size_t written = of[other.out];
+      if (written == to || written == from) return true;
+    }
+    return false;
+  }
+
+  emitted& e_;
+  indexed_vector<step>& steps_;
+  indexed_vector<std::size_t> numbers_{};
+  /// Before each place.
+  indexed_vector<double> time_{};
+  std::size_t next_ = 0;
+};
+
+} // namespace cleave::inline v0::lowering
