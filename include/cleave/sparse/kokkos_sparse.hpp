@@ -98,7 +98,8 @@ struct kokkos_rows_kernel {
 /// The rows of a matrix are multiplied by KokkosSparse::spmv, and by a library of the vendor where Kokkos Kernels was
 /// built with one: `csr<double, mesh(row / ranks), col, kokkos_sparse>`. What is added up in which order is theirs, so
 /// the last bits of a product may depend on the number of devices. Own and arrived elements are copied to one array
-/// before, and where rows begin is written. The plan counts the memory for both. KokkosSparse may allocate in each call.
+/// before, and where rows begin is written. The plan counts the memory for both. KokkosSparse may allocate in each
+/// call.
 struct kokkos_sparse {
   template <class T, class Rows, class Columns>
   using kernel = detail::kokkos_rows_kernel<T, Rows, Columns>;

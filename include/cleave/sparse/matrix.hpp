@@ -212,8 +212,8 @@ using csr = typename detail::csr_of<T, Rows, Columns, By>::type;
 
 /// The product of a sparse matrix with x, which has the dim of the columns, and any others: each
 /// index of those is one more vector. In the result the dim of the rows has its position. Unless the type of the matrix
-/// says otherwise, its sum over the entries of a row is in the order of the columns, so it does not depend on the number
-/// of devices.
+/// says otherwise, its sum over the entries of a row is in the order of the columns, so it does not depend on the
+/// number of devices.
 ///
 /// Layout: x and the result are sharded over the axis of the matrix and not over others. Communication: each device
 /// receives the elements of other devices that its rows read, each once; it was computed from the columns when the
