@@ -559,8 +559,8 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
 [[gnu::cold]] inline std::string grid_elsewhere() {
   return "cleave: this rank is not a device of the tensor's grid, so it has no shard";
 }
-/// mend: Call `MPI_Init_thread`, then construct a `Kokkos::ScopeGuard`, before the first grid or tensor is constructed. A
-/// program with MPI sessions makes its grids from a communicator of `MPI_Comm_create_from_group`.
+/// mend: Call `MPI_Init_thread`, then construct a `Kokkos::ScopeGuard`, before the first grid or tensor is constructed.
+/// A program with MPI sessions makes its grids from a communicator of `MPI_Comm_create_from_group`.
 [[gnu::cold]] inline std::string not_initialised(std::string_view library) {
   return sentence({library, " is not initialised yet"});
 }
