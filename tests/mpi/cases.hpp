@@ -53,9 +53,9 @@ inline constexpr cleave::mesh mesh{x, y, z};
 } // namespace on2x2x2
 
 template <auto Layout>
-using f32 = cleave::tensor<float, Layout>;
+using f32 = cleave::tensor_in<float, Layout>;
 template <auto Layout>
-using i32 = cleave::tensor<std::int32_t, Layout>;
+using i32 = cleave::tensor_in<std::int32_t, Layout>;
 
 /// A compiled program as data.
 struct compiled {

@@ -33,7 +33,7 @@ inline constexpr cleave::dim<"coarse_row"> coarse_row;
 inline constexpr cleave::dim<"coarse_col"> coarse_col;
 
 template <auto Layout>
-using f64 = cleave::tensor<double, Layout>;
+using f64 = cleave::tensor_in<double, Layout>;
 using Grid = f64<mesh(row / ax, col / ay)>;
 using Number = cleave::tensor<int, mesh()>;
 
