@@ -15,7 +15,7 @@ set(CLEAVE_KOKKOS_KERNELS_COMMIT f030e6cb97cece46e14f7471108d891adc425935)
 
 # clang is often installed without its OpenMP runtime: then the Serial backend is all there is.
 find_package(OpenMP QUIET COMPONENTS CXX)
-option(CLEAVE_KOKKOS_SPARSE "Have Kokkos Kernels with its sparse part, which Cleave itself does not call" OFF)
+option(CLEAVE_KOKKOS_SPARSE "Have Kokkos Kernels with its sparse part, for matrices that KokkosSparse multiplies" OFF)
 # The sparse part of the source package is older than its Kokkos, and calls what that has deprecated since.
 set(kokkos_options -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_DEPRECATED_CODE_4=${CLEAVE_KOKKOS_SPARSE})
 if(CLEAVE_KOKKOS_SPARSE)
@@ -169,6 +169,12 @@ if(NOT version MATCHES "[0-9]" AND EXISTS "${KokkosKernels_DIR}/../../../include
   string(REGEX REPLACE "\\.0([0-9])" ".\\1" version "${version}")
 endif()
 message(STATUS "Cleave: Kokkos Kernels ${version} ${how}, ${KokkosKernels_DIR}")
+
+# Whether cleave/sparse/kokkos_sparse.hpp can be used.
+get_target_property(folders Kokkos::kokkoskernels INTERFACE_INCLUDE_DIRECTORIES)
+unset(CLEAVE_KOKKOS_SPMV CACHE)
+find_file(CLEAVE_KOKKOS_SPMV KokkosSparse_spmv.hpp PATHS ${folders} NO_DEFAULT_PATH)
+mark_as_advanced(CLEAVE_KOKKOS_SPMV)
 
 # The BLAS of a Kokkos Kernels that is not ours is what it is; which, and how fast, is said all the same.
 if(NOT how MATCHES "cache")

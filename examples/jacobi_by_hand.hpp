@@ -51,7 +51,7 @@ struct UnpackColumn {
 };
 struct Mean {
   Block u, next;
-  std::array<std::int64_t, 2> begin, points;
+  Kokkos::Array<std::int64_t, 2> begin, points;
   KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t j) const {
     const std::int64_t y = begin[0] + i - 1, x = begin[1] + j - 1;
     const bool border = y == 0 || x == 0 || y == points[0] - 1 || x == points[1] - 1;
@@ -69,7 +69,7 @@ class Jacobi {
   void sweep(const Block& u, const Block& next) {
     exchange(u);
     Kokkos::parallel_for("sweep", Range({1, 1}, {part_.extent[0] + 1, part_.extent[1] + 1}),
-                         Mean{u, next, part_.begin, part_.points});
+                         Mean{u, next, {part_.begin[0], part_.begin[1]}, {part_.points[0], part_.points[1]}});
   }
 
  private:

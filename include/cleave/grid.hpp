@@ -26,7 +26,8 @@ class grid {
  public:
   /// A handle without a grid.
   grid() = default;
-  /// Collective over `comm`. `sizes` has one size for each axis. Throws mesh_error on all ranks if the sizes do not
+  /// Collective over `comm`, which may be one of a session of MPI 4: then the grid and its tensors must end before the
+  /// session does. `sizes` has one size for each axis. Throws mesh_error on all ranks if the sizes do not
   /// multiply to the number of ranks (for a part of the ranks: if they multiply to more than there are), differ between
   /// ranks, or contradict a fixed size of the mesh. Throws absent_error where checked mode is on from the beginning (by
   /// the environment or CLEAVE_CHECKED) and some ranks do not construct the grid within the time limit.

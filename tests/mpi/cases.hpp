@@ -53,9 +53,9 @@ inline constexpr cleave::mesh mesh{x, y, z};
 } // namespace on2x2x2
 
 template <auto Layout>
-using f32 = cleave::tensor<float, Layout>;
+using f32 = cleave::tensor_in<float, Layout>;
 template <auto Layout>
-using i32 = cleave::tensor<std::int32_t, Layout>;
+using i32 = cleave::tensor_in<std::int32_t, Layout>;
 
 /// A compiled program as data.
 struct compiled {
@@ -110,7 +110,7 @@ constexpr void add_size(named_sizes& to) {
   if constexpr (requires { D::real; }) {
     for (const cleave::named_size& n : to)
       if (n.name == D::ref.name) return;
-    to.push_back({D::ref.name, D::real});
+    to.push_back(cleave::named_size{D::ref.name, D::real});
   }
 }
 template <class Sharding>
@@ -172,7 +172,8 @@ void check(const cleave::function<F>&, const reference& serial = {}) {
   using tensors = detail::tensors_of<Signature>;
   const testing::ScopedTrace trace(__FILE__, __LINE__, std::string(Id.view()));
   const cleave::graph recorded = cleave::recording<F, Signature>::record();
-  trial t({std::string(Id.view()), recorded, cleave::planned<plan>{}.thawed(), plan::hints_for(recorded), Repeat},
+  trial t(compiled{std::string(Id.view()), recorded, cleave::planned<plan>{}.thawed(), plan::hints_for(recorded),
+                   Repeat},
           serial);
   const cleave::grid grid(t.mesh(), MPI_COMM_WORLD, t.mesh_sizes());
   std::size_t next = 0;

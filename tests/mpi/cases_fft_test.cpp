@@ -14,7 +14,7 @@ namespace {
 using namespace cases;
 
 template <auto Layout>
-using c64 = cleave::tensor<Kokkos::complex<float>, Layout>;
+using c64 = cleave::tensor_in<Kokkos::complex<float>, Layout>;
 
 /// Of the whole tensor along one dim.
 std::vector<double> transformed(const std::vector<double>& from, const cleave::shape& extents, int along) {

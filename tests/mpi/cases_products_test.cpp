@@ -14,7 +14,7 @@ inline constexpr cases::dim<"d", 512> d;
 inline constexpr cases::dim<"f", 1024> f;
 constexpr cleave::function product([](auto l, auto r) { return dot(l, r, d); });
 template <auto Layout>
-using bf16 = cleave::tensor<cleave::bfloat16, Layout>;
+using bf16 = cleave::tensor_in<cleave::bfloat16, Layout>;
 } // namespace matrices
 
 TEST_F(Cases, mm_on_one_axis) {

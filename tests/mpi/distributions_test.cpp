@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 // Arrays in distributions of other codes: to tensors and back, each element where it belongs, and no byte too many.
@@ -294,6 +296,47 @@ TEST(distributions, the_blocks_of_the_tensor) {
     cleave::to_blocks(x, mine, {{}, {}});
     EXPECT_EQ(support::charged_bytes(), check);
     for (std::size_t i = 0; i < mine.size(); ++i) EXPECT_EQ(mine.data()[i], 3);
+  }
+}
+
+// Blocks of which each rank has another number of places in use are wrapped where they are. What is not in use takes
+// no part in sums, whatever it is.
+inline constexpr cleave::dim<"part"> part;
+inline constexpr cleave::dim<"place"> place;
+using Places = tensor<double, mesh(part / p / q, place)>;
+using InUse = tensor<std::int64_t, mesh(part / p / q)>;
+constexpr cleave::function centred([](auto x, auto count) {
+  const auto in_use = cleave::iota<std::int64_t>(x, place) < cleave::broadcast(count, part, place);
+  const auto mean = cleave::sum(cleave::select(in_use, x, 0.0)) / cleave::cast<double>(cleave::sum(count));
+  return cleave::select(in_use, x - mean, x);
+});
+TEST(distributions, blocks_with_room_are_wrapped_without_a_copy) {
+  const std::int64_t n = support::ranks(), room = n * n + 1;
+  const std::vector<std::int64_t> used = sizes_of(n * n, n);
+  const double unused = std::numeric_limits<double>::quiet_NaN();
+  for (const grid& g : support::grids(mesh)) {
+    const auto here = static_cast<std::size_t>(g.here()[0] * g.size(q) + g.here()[1]);
+    const Kokkos::View<double*, cleave::memory_space> mine("mine", static_cast<std::size_t>(room));
+    const std::int64_t first = std::accumulate(used.begin(), used.begin() + static_cast<std::ptrdiff_t>(here),
+                                               std::int64_t{0});
+    const auto host = Kokkos::create_mirror_view(mine);
+    for (std::int64_t i = 0; i < room; ++i)
+      host(static_cast<std::size_t>(i)) = i < used[here] ? value_at(first + i, 0) : unused;
+    Kokkos::deep_copy(mine, host);
+    using block =
+        Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+    Places x(g, {n, room}, block(mine.data(), 1, mine.extent(0)));
+    InUse count(g, {n});
+    count.fill_by([&](const auto& at) { return used[static_cast<std::size_t>(at[0])]; });
+    ASSERT_EQ(x.view().data(), mine.data());
+    x = centred(x, count);
+    Kokkos::deep_copy(host, mine);
+    const double mean = 1000 * static_cast<double>(n * n - 1) / 2;
+    for (std::int64_t i = 0; i < room; ++i) {
+      const double got = host(static_cast<std::size_t>(i));
+      if (i < used[here]) EXPECT_EQ(got, value_at(first + i, 0) - mean);
+      else EXPECT_TRUE(std::isnan(got));
+    }
   }
 }
 

@@ -21,7 +21,7 @@ inline constexpr cleave::dim<"col"> col;
 inline constexpr cleave::dim<"part", 2> part;
 
 template <auto Layout>
-using f64 = cleave::tensor<double, Layout>;
+using f64 = cleave::tensor_in<double, Layout>;
 using A = f64<mesh(row / ax, col / ay)>;
 using B = f64<mesh(row, col / ay / ax)>;
 using Y = f64<mesh(row / ay, col / ax)>;

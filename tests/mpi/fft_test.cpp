@@ -31,8 +31,7 @@ inline constexpr cleave::dim<"frequency"> frequency;
 
 using c64 = Kokkos::complex<float>;
 using c128 = Kokkos::complex<double>;
-template <class T, auto Layout>
-using tensor = cleave::tensor<T, Layout>;
+using cleave::tensor;
 
 constexpr cleave::function along_y([](auto a) { return fft(a, y_dim); });
 constexpr cleave::function back_along_y([](auto a) { return ifft(a, y_dim); });

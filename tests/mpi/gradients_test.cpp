@@ -23,7 +23,7 @@ inline constexpr cleave::dim<"embed"> embed;
 inline constexpr cleave::dim<"hidden"> hidden;
 
 template <auto Layout>
-using f64 = cleave::tensor<double, Layout>;
+using f64 = cleave::tensor_in<double, Layout>;
 using Batch = f64<mesh(batch / data, embed)>;
 using Number = f64<mesh()>;
 

@@ -27,8 +27,7 @@ inline constexpr cleave::dim<"other"> other;
 inline constexpr cleave::dim<"col"> col;
 inline constexpr cleave::dim<"rhs"> rhs;
 
-template <class T, auto Layout>
-using tensor = cleave::tensor<T, Layout>;
+using cleave::tensor;
 
 std::vector<cleave::grid> grids() { return support::grids(mesh); }
 

@@ -23,9 +23,9 @@ inline constexpr cleave::dim<"batch"> batch;
 inline constexpr cleave::dim<"place"> place;
 
 template <auto Layout>
-using f64 = cleave::tensor<double, Layout>;
+using f64 = cleave::tensor_in<double, Layout>;
 template <auto Layout>
-using i32 = cleave::tensor<int, Layout>;
+using i32 = cleave::tensor_in<int, Layout>;
 
 std::vector<cleave::grid> grids() { return support::grids(mesh); }
 struct extents {

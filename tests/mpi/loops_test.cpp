@@ -21,7 +21,7 @@ inline constexpr cleave::dim<"embed"> embed;
 inline constexpr cleave::dim<"hidden"> hidden;
 
 template <auto Layout>
-using f64 = cleave::tensor<double, Layout>;
+using f64 = cleave::tensor_in<double, Layout>;
 using X = f64<mesh(batch / ax, embed)>;
 using W1 = f64<mesh(layer, embed, hidden / ay)>;
 using W2 = f64<mesh(layer, hidden / ay, embed)>;

@@ -24,7 +24,7 @@ inline constexpr cleave::dim<"hidden"> hidden;
 inline constexpr cleave::dim<"key"> key;
 
 template <auto Layout>
-using f64 = cleave::tensor<double, Layout>;
+using f64 = cleave::tensor_in<double, Layout>;
 using Tiles = f64<mesh(row / ay, col / ax)>;
 using Rows = f64<mesh(row / ay / ax, col)>;
 using Columns = f64<mesh(row, col / ax / ay)>;

@@ -20,8 +20,7 @@ inline constexpr cleave::dim<"row"> row;
 inline constexpr cleave::dim<"time"> time_dim;
 inline constexpr cleave::dim<"panel"> panel;
 
-template <class T, auto Layout>
-using tensor = cleave::tensor<T, Layout>;
+using cleave::tensor;
 
 /// log(1 + exp(x)), with the derivative 1 / (1 + exp(-x)).
 struct softplus {
@@ -226,30 +225,30 @@ struct may_throw {
   }
 };
 // Rows are under way to their neighbours while the kernel runs. What it throws leaves none of them behind.
+using Timed = tensor<double, mesh(row / data / model, time_dim)>;
+constexpr cleave::function beside_an_exchange([](auto x) {
+  const cleave::value turned = roll(x, row, 1),
+                      copied = cleave::call<may_throw>(cleave::whole(time_dim), cleave::value(x));
+  return turned * copied;
+});
+template <class Planned>
+constexpr int in_flight(const Planned&) {
+  int count = 0;
+  for (const cleave::step& s : Planned::plan_type::steps) count += s.in_flight ? 1 : 0;
+  return count;
+}
+static_assert(in_flight(cleave::plan<Timed(Timed)>(beside_an_exchange)) == 1);
 TEST(operations, may_throw_while_an_exchange_is_under_way) {
-  using X = tensor<double, mesh(row / data / model, time_dim)>;
-  constexpr cleave::function f([](auto x) {
-    const cleave::value turned = roll(x, row, 1),
-                        copied = cleave::call<may_throw>(cleave::whole(time_dim), cleave::value(x));
-    return turned * copied;
-  });
-  constexpr auto plan = cleave::plan<X(X)>(f);
-  constexpr int in_flight = [] {
-    int count = 0;
-    for (const cleave::step& s : decltype(plan)::plan_type::steps) count += s.in_flight ? 1 : 0;
-    return count;
-  }();
-  static_assert(in_flight == 1);
   for (const cleave::grid& g : grids()) {
-    X x(g, {9, 50}), y(g, {9, 50});
+    Timed x(g, {9, 50}), y(g, {9, 50});
     for (int times = 0; times < 4; ++times) {
       x.fill_by([&](const auto& at) { return wave(at[0], at[1]) + times; });
       may_throw::now = times % 2 == 0;
       if (may_throw::now) {
-        EXPECT_THROW(y = f(x), std::runtime_error);
+        EXPECT_THROW(y = beside_an_exchange(x), std::runtime_error);
         continue;
       }
-      y = f(x);
+      y = beside_an_exchange(x);
       const auto got = y.to_global();
       for (std::int64_t i = 0; i < 9; ++i)
         for (std::int64_t j = 0; j < 50; ++j)

@@ -25,7 +25,7 @@ inline constexpr cleave::dim<"hidden"> hidden;
 inline constexpr cleave::dim<"key"> key;
 
 template <auto Layout>
-using f64 = cleave::tensor<double, Layout>;
+using f64 = cleave::tensor_in<double, Layout>;
 using X = f64<mesh(batch / data, embed)>;
 using Up = f64<mesh(embed, hidden / model)>;
 using Down = f64<mesh(hidden / model, embed)>;

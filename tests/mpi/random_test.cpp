@@ -23,8 +23,7 @@ inline constexpr cleave::dim<"row"> row;
 inline constexpr cleave::dim<"col"> col;
 inline constexpr cleave::dim<"deep"> deep;
 
-template <class T, auto Layout>
-using tensor = cleave::tensor<T, Layout>;
+using cleave::tensor;
 
 std::vector<cleave::grid> grids() { return support::grids(mesh); }
 

@@ -24,7 +24,7 @@ inline constexpr cleave::dim<"col"> col;
 inline constexpr cleave::dim<"deep"> deep;
 
 template <auto Layout>
-using f64 = cleave::tensor<double, Layout>;
+using f64 = cleave::tensor_in<double, Layout>;
 using Rows = f64<mesh(row / data, col)>;
 using Columns = f64<mesh(row, col / data)>;
 using Turned = f64<mesh(col, row / data)>;

@@ -22,8 +22,7 @@ inline constexpr cleave::mesh mesh{ax, ay};
 inline constexpr cleave::dim<"row"> row;
 inline constexpr cleave::dim<"column"> column;
 
-template <class T, auto Layout>
-using tensor = cleave::tensor<T, Layout>;
+using cleave::tensor;
 
 std::vector<cleave::grid> grids() { return support::grids(mesh); }
 

@@ -32,7 +32,7 @@ inline constexpr cleave::dim<"round", 2> round_dim;
 inline constexpr cleave::dim<"block", 3> block;
 
 template <auto Layout>
-using f64 = cleave::tensor<double, Layout>;
+using f64 = cleave::tensor_in<double, Layout>;
 std::vector<cleave::grid> grids() { return support::grids(mesh); }
 
 constexpr auto around = cleave::value_and_grad<0, 1, 2>(cleave::function([](auto q, auto k, auto v) {
@@ -216,9 +216,9 @@ TEST(transformers, microbatches_that_do_not_fill_the_rounds) {
 }
 
 TEST(transformers, sizes_that_are_missing) {
+  using Pair = std::array<f64<mesh(expert, capacity, embed)>, 2>;
   try {
-    static_cast<void>(
-        cleave::nn::make_parameters<std::array<f64<mesh(expert, capacity, embed)>, 2>>(grids().front(), {expert = 2}));
+    static_cast<void>(cleave::nn::make_parameters<Pair>(grids().front(), {expert = 2}));
     ADD_FAILURE() << "no embed";
   } catch (const cleave::shape_error& e) {
     EXPECT_STREQ(e.what(), "cleave: no size was given for dim 'embed'");

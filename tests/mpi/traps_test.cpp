@@ -28,7 +28,7 @@ inline constexpr cleave::dim<"one", 1> one;
 inline constexpr cleave::dim<"both"> both;
 
 template <auto Layout>
-using f64 = cleave::tensor<double, Layout>;
+using f64 = cleave::tensor_in<double, Layout>;
 using Number = f64<mesh()>;
 
 constexpr std::array<std::array<std::int64_t, 2>, 5> shapes{{{8, 16}, {7, 5}, {3, 2}, {1, 9}, {16, 3}}};
@@ -137,13 +137,15 @@ TEST(Traps, NormsAndComparisonsOfPartialValues) {
     }
 }
 TEST(Traps, APartialValueIsReducedOnceHoweverOftenItIsUsed) {
-  constexpr auto plan = cleave::plan<f64<mesh(row, col)>(Left, Right)>(used_twice);
+  using Whole = f64<mesh(row, col)>;
+  using Blocks = f64<mesh(row / ax, col / ay)>;
+  constexpr auto plan = cleave::plan<Whole(Left, Right)>(used_twice);
   static_assert(plan.count(cleave::kind::all_reduce) + plan.count(cleave::kind::reduce_scatter) == 1);
   // A tensor that stays partial: its item and what is computed of it are those of the sum, as often as asked.
   for (const cleave::grid& g : grids()) {
     cleave::tensor<double, mesh(cleave::unreduced(ax, ay))> total(g, {});
     Number square(g, {});
-    const f64<mesh(row / ax, col / ay)> u = filled<f64<mesh(row / ax, col / ay)>>(g, 7, 5);
+    const auto u = filled<Blocks>(g, 7, 5);
     total = sum(u);
     double wanted = 0;
     for (std::int64_t i = 0; i < 7; ++i)

@@ -49,7 +49,7 @@ CHAPTERS = [
     ("Linear algebra and Fourier transforms", "", ["linalg/recorded.hpp", "linalg/tall_qr.hpp", "linalg/summa.hpp", "linalg/grid_factor.hpp", "linalg/grid_solve.hpp", "linalg/fft_recorded.hpp"]),
     ("Solvers", "", ["solve/iteration.hpp", "solve/cg.hpp", "solve/bicgstab.hpp", "solve/gmres.hpp", "solve/chebyshev.hpp", "solve/power.hpp"]),
     ("Stencils", "", ["stencil/boundary.hpp", "stencil/field.hpp", "stencil/advance.hpp"]),
-    ("Sparse matrices", "", ["sparse/matrix.hpp", "sparse/assemble.hpp", "sparse/matrix_market.hpp"]),
+    ("Sparse matrices", "", ["sparse/matrix.hpp", "sparse/assemble.hpp", "sparse/matrix_market.hpp", "sparse/kokkos_sparse.hpp"]),
     ("Fields in files", "", ["io/field_file.hpp", ("io/xdmf.hpp", ["field_options"])]),
     ("Data of other libraries", "", ["interop/dlpack.hpp", "interop/petsc.hpp", "interop/tpetra.hpp"]),
     ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/rotary.hpp", "nn/attention.hpp",

@@ -71,8 +71,9 @@ inline checks checks_of_environment() {
 class grid_state {
  public:
   /// Duplicates the communicator. Collective. Throws mesh_error on all ranks if the sizes do not fit. Without a part
-  /// the grid has all ranks. Throws environment_error if MPI is not initialised or is finalised, and, in checked mode,
-  /// absent_error if some ranks do not construct the grid within the time limit.
+  /// the grid has all ranks. The communicator may be one of a session of MPI 4. Throws environment_error if MPI is not
+  /// initialised or is finalised, and, in checked mode, absent_error if some ranks do not construct the grid within the
+  /// time limit.
   [[gnu::noinline]] grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
                                const std::optional<on_ranks>& part = {})
       : mesh_(mesh), part_(part.value_or(on_ranks{})) {
@@ -186,7 +187,7 @@ class grid_state {
   /// Throws where nothing may be called on this grid: mpi_error after a failure, environment_error after MPI_Finalize.
   void require_usable() const {
     if (broken_) throw mpi_error(wording::grid_broken(), MPI_ERR_OTHER);
-    comm::require_mpi();
+    if (!of_session_) comm::require_mpi();
   }
   /// Throws memory_error on all devices where one of them could not allocate. Collective over the devices: one small
   /// MPI_Allreduce.
@@ -291,8 +292,9 @@ class grid_state {
   [[gnu::cold]] void open(MPI_Comm comm, const std::vector<std::int64_t>& sizes, bool is_part) {
     static std::atomic<std::int64_t> grids{0};
     id_ = ++grids;
-    comm::require_mpi();
     if (comm == MPI_COMM_NULL) raise<mesh_error>(wording::communicator_null());
+    of_session_ = comm::is_of_session(comm);
+    if (!of_session_) comm::require_mpi();
     int inter = 0;
     comm::check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
     if (inter != 0) raise<mesh_error>(wording::communicator_inter());
@@ -378,7 +380,7 @@ class grid_state {
   [[gnu::cold]] void release() noexcept {
     bound_.clear();
     int finalized = 0;
-    MPI_Finalized(&finalized);
+    if (!of_session_) MPI_Finalized(&finalized);
     // Messages of a broken grid may still be on their way. An MPI that gives the number of a freed communicator to a
     // new one, as MPICH does, would let the new one receive them: so those of a broken grid are kept.
     if (finalized != 0 || broken_) {
@@ -405,6 +407,8 @@ class grid_state {
   indexed_vector<bound_with_key> bound_{};
   std::int64_t times_bound_ = 0, id_ = 0;
   bool broken_ = false;
+  /// Whether MPI was begun by a session alone. Then MPI_Finalize says nothing, and the grid ends before the session.
+  bool of_session_ = false;
   bool asks_for_checks_ = false;
   checks checked_{};
   std::int64_t checked_calls_ = 0;

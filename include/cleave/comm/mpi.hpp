@@ -34,7 +34,19 @@ inline void check(int code, const char* call) {
   if (code != MPI_SUCCESS) fail(code, call);
 }
 
-/// Throws environment_error where MPI cannot be called, since calling it then would abort.
+/// Whether a communicator comes from a session of MPI 4: MPI_Init was never called, which makes all others. MPI does
+/// not say whether there are sessions, so whoever has a communicator of one must keep the session.
+inline bool is_of_session([[maybe_unused]] MPI_Comm comm) {
+#ifdef MPI_SESSION_NULL
+  int begun = 0;
+  MPI_Initialized(&begun);
+  return begun == 0 && comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF;
+#else
+  return false;
+#endif
+}
+
+/// Throws environment_error where MPI_Init was not called, or MPI_Finalize was, since calling MPI then would abort.
 inline void require_mpi() {
   int done = 0;
   MPI_Finalized(&done);

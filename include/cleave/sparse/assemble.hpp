@@ -35,8 +35,8 @@ template <class N, class Values, class... Fields>
 struct parts_of<matrix<N, Values, Fields...>> {
   using names = N;
   using element = typename Values::element_type;
-  using transposed =
-      csr<element, typename N::mesh_type{}(typename N::columns{} / typename N::axis{}), typename N::rows{}>;
+  using transposed = csr<element, typename N::mesh_type{}(typename N::columns{} / typename N::axis{}),
+                         typename N::rows{}, typename N::by>;
 };
 
 /// A number of elements as MPI takes it. Throws shape_error if there are too many.

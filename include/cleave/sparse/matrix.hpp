@@ -12,6 +12,13 @@
 
 namespace cleave::inline v0::sparse {
 
+/// Which kernel multiplies the rows of a matrix, the last argument of `csr`: Cleave's own, which adds up a row in the
+/// order of its columns. So a product has the same bits on any number of devices.
+struct in_order {
+  template <class T, class Rows, class Columns>
+  using kernel = detail::rows_kernel<T, Rows, Columns>;
+};
+
 namespace detail {
 
 /// What `a(x)` is inside a function, for statements.
@@ -37,8 +44,9 @@ struct dim_name {
 };
 
 /// What a matrix is made of, as types.
-template <class Mesh, class Rows, class Axis, class Columns>
+template <class Mesh, class Rows, class Axis, class Columns, class By>
 struct names {
+  using by = By;
   using rows = Rows;
   using columns = Columns;
   using axis = Axis;
@@ -65,11 +73,11 @@ struct names {
 
 /// The types in a layout, and in the columns divided by its axis. nvcc cannot write the type that `decltype` gives of a
 /// template argument, but what is deduced from the arguments of that type.
-template <class Sharding, class Columns>
+template <class Sharding, class Columns, class By>
 struct names_of;
-template <class Mesh, class Unreduced, class Rows, class Axis, class Columns>
-struct names_of<sharding<Mesh, Unreduced, sharded_dim<Rows, Axis>>, sharded_dim<Columns, Axis>> {
-  using type = names<Mesh, Rows, Axis, Columns>;
+template <class Mesh, class Unreduced, class Rows, class Axis, class Columns, class By>
+struct names_of<sharding<Mesh, Unreduced, sharded_dim<Rows, Axis>>, sharded_dim<Columns, Axis>, By> {
+  using type = names<Mesh, Rows, Axis, Columns, By>;
 };
 template <class Mesh, class Unreduced, class Rows, class Axis>
 constexpr Axis axis_of(sharding<Mesh, Unreduced, sharded_dim<Rows, Axis>>) {
@@ -132,7 +140,7 @@ struct product {
                    placed(packed, elements_like(t, Names::sent::ref))},
         element_of<T>, elements_like(t, Names::halo::ref), where);
     if (!arrived.ok()) return arrived;
-    return local_with_spec<rows_kernel<T, rows, columns>>(
+    return local_with_spec<typename Names::by::template kernel<T, rows, columns>>(
         std::array{placed(a.ends, Names::layout_of(rows::ref)), per_device<typename Names::entry>(a.columns),
                    per_device<typename Names::entry>(a.values), x, placed(arrived, elements_like(t, Names::halo::ref))},
         element_of<T>, layout_like(t, rows::ref), where);
@@ -182,9 +190,9 @@ struct matrix {
 };
 
 namespace detail {
-template <class T, auto Rows, auto Columns>
+template <class T, auto Rows, auto Columns, class By>
 struct csr_of {
-  using made_of = typename names_of<std::remove_cvref_t<decltype(Rows)>, decltype(Columns / axis_of(Rows))>::type;
+  using made_of = typename names_of<std::remove_cvref_t<decltype(Rows)>, decltype(Columns / axis_of(Rows)), By>::type;
   using type =
       matrix<made_of, typename made_of::template per_device<T, typename made_of::entry>,
              typename made_of::template per_device<std::int32_t, typename made_of::entry>,
@@ -198,13 +206,14 @@ struct csr_of {
 
 /// The type of a sparse matrix of numbers of type T, float or double: `csr<double, mesh(row / ranks), col>`. The rows
 /// are sharded over one axis; over other axes of the mesh the matrix is replicated. A vector of the columns is sharded
-/// over the same axis.
-template <class T, auto Rows, auto Columns>
-using csr = typename detail::csr_of<T, Rows, Columns>::type;
+/// over the same axis. `By` says which kernel multiplies the rows of a device.
+template <class T, auto Rows, auto Columns, class By = in_order>
+using csr = typename detail::csr_of<T, Rows, Columns, By>::type;
 
 /// The product of a sparse matrix with x, which has the dim of the columns, and any others: each
-/// index of those is one more vector. In the result the dim of the rows has its position. Its sum over the entries of a
-/// row is in the order of the columns, so it does not depend on the number of devices.
+/// index of those is one more vector. In the result the dim of the rows has its position. Unless the type of the matrix
+/// says otherwise, its sum over the entries of a row is in the order of the columns, so it does not depend on the
+/// number of devices.
 ///
 /// Layout: x and the result are sharded over the axis of the matrix and not over others. Communication: each device
 /// receives the elements of other devices that its rows read, each once; it was computed from the columns when the

@@ -15,6 +15,7 @@ namespace cleave::inline v0 {
 namespace wording {
 
 /// mend: Call `MPI_Init_thread`, then construct a `Kokkos::ScopeGuard`, before the first grid or tensor is constructed.
+/// A program with MPI sessions makes its grids from a communicator of `MPI_Comm_create_from_group`.
 [[gnu::cold]] inline std::string not_initialised(std::string_view library) {
   return sentence({library, " is not initialised yet"});
 }

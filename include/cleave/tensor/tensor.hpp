@@ -23,6 +23,23 @@ namespace cleave::inline v0 {
 template <class T, auto Layout>
 class tensor;
 
+namespace detail {
+template <class T, class Sharding>
+struct tensor_of_sharding {
+  using type = tensor<T, Sharding{}>;
+};
+// The constant's type is spelled out, as in `sharding_of`: nvcc writes it out of what it finds here.
+template <class T, class Mesh, class Unreduced, class... Placements>
+struct tensor_of_sharding<T, sharding<Mesh, Unreduced, Placements...>> {
+  using type = tensor<T, sharding<Mesh, Unreduced, Placements...>{}>;
+};
+} // namespace detail
+
+/// The same type as `tensor<T, Layout>`, for alias templates of yours: `template <auto Layout> using field =
+/// cleave::tensor_in<double, Layout>;`. nvcc rejects some uses of an alias template that names `tensor` itself.
+template <class T, auto Layout>
+using tensor_in = typename detail::tensor_of_sharding<T, std::remove_cvref_t<decltype(Layout)>>::type;
+
 template <class A>
 inline constexpr bool is_tensor = false;
 template <class T, auto Layout>
