@@ -4,6 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/distributed/kept_routes.hpp>
+#include <cleave/distributed/shared_table.hpp>
 #include <cleave/kernels/indexed_products.hpp>
 #include <cleave/storage/convert.hpp>
 #include <cleave/storage/fill.hpp>
@@ -39,7 +40,7 @@ template <class T, class I>
 class row_transport {
  protected:
   [[gnu::cold]] row_transport(grid_state& grid, const row_tensors& t, axis_set over, bool to_all)
-      : element_(t.rows.element), grid_(grid), row_(t.over_row(grid.here())),
+      : element_(t.rows.element), grid_(grid), row_(t.over_row(grid.here(), grid.here())),
         here_(t.over_indices(grid.here(), grid.here()), row_, row_owner::block_of(t, grid.here())),
         group_(grid.sizes().product(over) > 1 ? grid.connected(over) : group{}),
         routes_(t, owners(grid, t, over, group_.size), here_.count, to_all, group_) {}
@@ -93,15 +94,21 @@ class row_lookup : public data_routed {
 };
 
 /// Rows of a table at indices. `InProducts`: products may read them.
-/// Communication: over the axes that shard the table, an all-to-all of counts, one of indices if they changed, one of
-/// rows.
+/// Communication: none where the devices that shard the table share memory, and each can read the blocks of the others.
+/// Else, over the axes that shard the table, an all-to-all of counts, one of indices if they changed, one of rows.
 template <class T, class I, bool InProducts>
 class row_gather final : public row_lookup, row_transport<T, I> {
  public:
-  row_gather(grid_state& grid, const row_tensors& t, axis_set over) : row_transport<T, I>(grid, t, over, false) {}
+  row_gather(grid_state& grid, const row_tensors& t, axis_set over)
+      : row_transport<T, I>(grid, t, over, false), shared_(grid, t, over, this->group_) {}
   void run(const void* const* in, void* out) override {
-    fetch(in);
-    put_rows(in, out);
+    if (shared_.open(as<T>(in[0]))) {
+      shared_.gather(as<I>(in[1]), as<T>(out));
+      shared_.close();
+    } else {
+      fetch(in);
+      put_rows(in, out);
+    }
   }
   void fetch(const void* const* in) override {
     if (this->alone()) return;
@@ -147,6 +154,7 @@ class row_gather final : public row_lookup, row_transport<T, I> {
     return true;
   }
 
+  shared_table<T> shared_;
   const T* fetched_ = nullptr;
   /// In the order of the indices; and for which routes.
   indexed_vector<cleave::detail::far_row> far_{};
