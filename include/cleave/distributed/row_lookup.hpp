@@ -4,7 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/distributed/kept_routes.hpp>
-#include <cleave/distributed/shared_table.hpp>
+#include <cleave/distributed/shared_rows.hpp>
 #include <cleave/kernels/indexed_products.hpp>
 #include <cleave/storage/convert.hpp>
 #include <cleave/storage/fill.hpp>
@@ -162,13 +162,14 @@ class row_gather final : public row_lookup, row_transport<T, I> {
 };
 
 /// Rows added to a table of zeros at indices.
-/// Communication: over the axes along which rows are sent, an all-to-all of counts, one of indices if they changed, one
-/// of rows.
+/// Communication: none where the devices that have rows share memory, and each can read those of the others. Else, over
+/// the axes along which rows are sent, an all-to-all of counts, one of indices if they changed, one of rows.
 template <class T, class I>
 class row_scatter final : public data_routed, row_transport<T, I> {
  public:
   row_scatter(grid_state& grid, const row_tensors& t, axis_set over)
-      : row_transport<T, I>(grid, t, over, true), elements_(t.table_shard(grid.here()).elements()) {}
+      : row_transport<T, I>(grid, t, over, true), shared_(grid, t, over, this->group_),
+        elements_(t.table_shard(grid.here()).elements()) {}
   void run(const void* const* in, void* out) override {
     computed<T>* const sums = sums_for(as<T>(out));
     fill_elements(sums, elements_, computed<T>{});
@@ -186,6 +187,10 @@ class row_scatter final : public data_routed, row_transport<T, I> {
   /// Adds the rows of all devices, in the order of the devices.
   void add_all(const T* rows, const I* indices, computed<T>* sums) {
     if (this->alone()) return scatter_rows(this->here_, rows, indices, sums);
+    if (shared_.open(rows, indices)) {
+      shared_.add(sums);
+      return shared_.close();
+    }
     this->routes_.update(indices);
     const row_list& named = this->routes_.named();
     const T* const received = this->exchange(this->routes_.asked(), named, rows, detail::packed_beside(this->row_, 0));
@@ -200,6 +205,7 @@ class row_scatter final : public data_routed, row_transport<T, I> {
     add_rows(rows, sums, nullptr, targets, detail::beside_packed(this->row_, 1), n);
   }
 
+  shared_rows<T, I> shared_;
   std::int64_t elements_;
   kept_memory<computed<T>> sums_{};
 };

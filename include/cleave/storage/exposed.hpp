@@ -94,8 +94,8 @@ class exposed_block {
       n = ::pwrite(file(), memory_ + at + done, as_size(bytes - done), at + done);
       if (n <= 0) return false;
     }
-    return ::mmap(memory_ + at, as_size(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file(), at) !=
-           MAP_FAILED;
+    return ::mmap(memory_ + at, as_size(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file(),
+                  at) != MAP_FAILED;
   }
   /// Gives the pages back, also where other processes have them mapped, before the memory goes back to the heap.
   static void hide(block& b) {

@@ -4,7 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/peer_arrays.hpp>
-#include <cleave/distributed/row_routes.hpp>
+#include <cleave/distributed/kept_routes.hpp>
 #include <cleave/kernels/indexed_rows.hpp>
 
 #include <algorithm>
@@ -83,6 +83,52 @@ class shared_table {
   indexed_vector<std::int64_t> at_{};
   index_blocks blocks_{};
   indexed_rows rows_{};
+};
+
+/// Rows and their indices on devices that share memory. A device that adds up a part of a table reads all indices, and
+/// its rows where they are.
+template <class T, class I>
+class shared_rows {
+ public:
+  /// `g`: the group over the axes along which rows would be sent.
+  [[gnu::cold]] shared_rows(const grid_state& grid, const row_tensors& t, axis_set over, const group& g)
+      : rows_(g), indices_(g), rows_bytes_(bytes_of<T>(t.rows_shard(grid.here()).elements())),
+        indices_bytes_(bytes_of<I>(t.indices_shard(grid.here()).elements())) {
+    const coordinates here = grid.here();
+    possible_ = on_host && g.together != nullptr && g.size <= indices_for_a_row(t.over_row(here, here).size());
+    for (int r = 0; r < g.size && possible_; ++r) {
+      const coordinates c = grid.member(over, r);
+      at_.emplace_back(t.over_indices(c, here), t.over_row(c, here), row_owner::block_of(t, here));
+    }
+  }
+
+  /// Until `close`, all devices may read all rows and indices. False on all devices of the group if one of them keeps
+  /// its own where others cannot read them, which copies would be. Collective over the group.
+  bool open(const T* rows, const I* indices) {
+    if (!possible_ || !indices_.open(indices, indices_bytes_, true)) return false;
+    if (rows_.open(rows, rows_bytes_, true)) return true;
+    indices_.close();
+    return false;
+  }
+  void close() { rows_.close(); }
+
+  /// Between `open` and `close`: adds the rows of all devices, in the order of the devices.
+  template <class To>
+  void add(To* table) const {
+    for (int r = 0; r < std::ssize(at_); ++r)
+      scatter_rows(at_[r], as<T>(rows_.of(r)), as<I>(indices_.of(r)), table);
+  }
+
+ private:
+  /// For each row that is not packed, sent and unpacked, each device reads an index. So many of them take about as long
+  /// as a row of so many elements does.
+  static std::int64_t indices_for_a_row(std::int64_t length) { return 2 * (length + 1); }
+
+  peer_arrays rows_, indices_;
+  std::int64_t rows_bytes_, indices_bytes_;
+  bool possible_ = false;
+  /// By rank of the group.
+  indexed_vector<indexed_rows> at_{};
 };
 
 } // namespace cleave::inline v0::comm
