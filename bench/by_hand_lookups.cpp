@@ -3,6 +3,7 @@
 #include "by_hand_lookups.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace by_hand {
 
@@ -34,6 +35,24 @@ void scatter_add(const float* rows, const int* indices, float* table, long count
     float* const to = table + indices[i] * length;
     for (long k = 0; k < length; ++k) to[k] += rows[i * length + k];
   }
+}
+
+void scatter_add(const window& rows, const window& indices, float* table, long count, long length, long words) {
+  std::fill(table, table + words * length, 0.0f);
+  rows.meet();
+  const long first = rows.rank() * words;
+  for (int r = 0; r < rows.size(); ++r) {
+    const float *const from = rows.of(r), *const at = indices.of(r);
+    for (long i = 0; i < count; ++i) {
+      int index = 0;
+      std::memcpy(&index, at + i, sizeof index);
+      const long row = index - first;
+      if (row < 0 || row >= words) continue;
+      float* const to = table + row * length;
+      for (long k = 0; k < length; ++k) to[k] += from[i * length + k];
+    }
+  }
+  rows.meet();
 }
 
 banded_product::banded_product(MPI_Comm comm, long rows, long slots, long band)

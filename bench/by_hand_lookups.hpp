@@ -18,6 +18,9 @@ void gather(const float* table, const int* indices, float* rows, long count, lon
 void gather(const window& table, const int* indices, float* rows, long count, long length, long words);
 /// table[indices[i]] += rows[i] for a table of zeros of `words` rows.
 void scatter_add(const float* rows, const int* indices, float* table, long count, long length, long words);
+/// The same of rows and indices in the windows of all ranks, of which this rank adds those of its `words` rows of the
+/// table. A window holds the bits of the indices.
+void scatter_add(const window& rows, const window& indices, float* table, long count, long length, long words);
 
 /// y = A x for a square sparse matrix with the same number of entries in every row (ELL), rows sharded over the ranks,
 /// columns within a band. x has room for the parts of the neighbours.

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 
 namespace {
@@ -95,9 +96,24 @@ void run_sharded(const measure::task& t, long words, long count, long length) {
   expect_same(rows.data(), by_hand.data(), mine * length, "rows of a sharded table");
   const measure::work w = length > 1 ? measure::work::bytes(8.0 * static_cast<double>(count * length))
                                      : measure::work{};
-  t.out.factor("gather from a sharded table, " + std::to_string(count) + " rows of " + std::to_string(length) + " on " +
-                   std::to_string(t.ranks) + " ranks",
-               measure::compare(t.comm, 1, t.seconds, ours, theirs), 1.2, w);
+  const std::string size = " sharded table, " + std::to_string(count) + " rows of " + std::to_string(length) + " on " +
+                           std::to_string(t.ranks) + " ranks";
+  t.out.factor("gather from a" + size, measure::compare(t.comm, 1, t.seconds, ours, theirs), 1.2, w);
+
+  Table sums(grid, {words, length});
+  const by_hand::window rows_window(t.comm, static_cast<std::size_t>(mine * length)),
+      ids_window(t.comm, static_cast<std::size_t>(mine));
+  std::copy_n(rows.data(), rows.local_size(), rows_window.own());
+  std::memcpy(ids_window.own(), ids.data(), ids.local_size() * sizeof(int));
+  std::vector<float> sums_by_hand(static_cast<std::size_t>(own * length));
+  const auto add_ours = [&] { sums = scatter_add(rows, ids, word); };
+  const auto add_theirs = [&] {
+    by_hand::scatter_add(rows_window, ids_window, sums_by_hand.data(), mine, length, own);
+  };
+  add_ours();
+  add_theirs();
+  expect_same(sums.data(), sums_by_hand.data(), own * length, "sums of a sharded table");
+  t.out.factor("scatter_add to a" + size, measure::compare(t.comm, 1, t.seconds, add_ours, add_theirs), 1.2);
 }
 
 /// A five-point matrix, columns and rows sharded: the border of x travels.

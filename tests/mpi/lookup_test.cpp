@@ -179,8 +179,8 @@ TEST(lookup, shards_beyond_the_limit_of_narrow_offsets) {
 static_assert(cleave::offset_bytes(std::int64_t{1} << 31) == 8 &&
               cleave::offset_bytes((std::int64_t{1} << 31) - 1) == 4);
 
-/// What a look-up of every row of a table moves beyond its price: each device asks every one for as many rows, by new
-/// indices or by those of the last run.
+/// What a look-up of every row of a table moves beyond its price, where all rows travel: each device asks every one for
+/// as many rows, by new indices or by those of the last run.
 std::int64_t moved_beyond_price(const cleave::grid& g, bool new_indices = true) {
   using Table = f64<mesh(word / ax, embed)>;
   using Places = i32<mesh(batch / ax)>;
@@ -206,6 +206,7 @@ std::int64_t moved_beyond_price(const cleave::grid& g, bool new_indices = true) 
 
 TEST(lookup, wide_offsets_take_eight_bytes) {
   const narrow_offsets limit(0);
+  const support::only_mpi travels;
   for (const cleave::grid& g : grids()) {
     const std::int64_t n = g.size(ax), indices = 24;
     // Beside the price: how many each device asks for, and four bytes more for each index that travels.
@@ -215,6 +216,7 @@ TEST(lookup, wide_offsets_take_eight_bytes) {
   }
 }
 TEST(lookup, moves_no_more_than_its_price_where_places_are_even) {
+  const support::only_mpi travels;
   for (const cleave::grid& g : grids()) {
     const std::int64_t n = g.size(ax);
     // Beside the price: how many each device asks for.
@@ -224,6 +226,7 @@ TEST(lookup, moves_no_more_than_its_price_where_places_are_even) {
 }
 // With the indices of the last run only rows travel.
 TEST(lookup, indices_that_stay_are_not_sent_again) {
+  const support::only_mpi travels;
   for (const cleave::grid& g : grids()) {
     const std::int64_t n = g.size(ax), less = 24 * 4 * (n - 1) / n;
     EXPECT_LE(moved_beyond_price(g, false), -less + (n > 1 ? 8 * n : 0)) << n;
@@ -255,6 +258,128 @@ TEST(lookup, indices_that_change_between_runs) {
       check(take, rows, table, ids);
       check(segments, sums, rows, ids);
     }
+  }
+}
+
+/// What is looked up, and what is looked up from, in a table of which each device along x has a block.
+struct shared_look_ups {
+  using Table = f64<mesh(word / ax, embed)>;
+  using Places = i32<mesh(batch / ax)>;
+  using Rows = f64<mesh(batch / ax, embed)>;
+  static constexpr cleave::function take{[](auto t, auto i) { return gather(t, word, i); }};
+  static constexpr cleave::function add{[](auto r, auto i) { return scatter_add(r, i, word); }};
+
+  cleave::grid g;
+  std::int64_t words, length, places;
+  Places ids{g, {places}};
+  Rows rows{g, {places, length}};
+
+  shared_look_ups(const cleave::grid& on, std::int64_t w, std::int64_t e, std::int64_t p)
+      : g(on), words(w), length(e), places(p) {
+    fill_places(ids, words);
+  }
+  /// Whether the devices of a table can read each other's memory.
+  bool share_memory() const { return cleave::on_host && g.state().group_of(cleave::axis_set{}.with(0)).together; }
+  double value(std::int64_t row, std::int64_t k, int table) const {
+    return static_cast<double>(row * 1000 + k + table * 7);
+  }
+  void fill_table(Table& t, int table) const {
+    t.fill_by([&](const auto& at) { return value(at[0], at[1], table); });
+  }
+  void expect_rows(int table) {
+    const auto at = support::elements(ids);
+    const auto got = support::elements(rows);
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < at.size(); ++i)
+      for (std::int64_t k = 0; k < length; ++k) {
+        const double want = at[i] >= 0 && at[i] < words ? value(at[i], k, table) : 0;
+        wrong += got[i * static_cast<std::size_t>(length) + static_cast<std::size_t>(k)] == want ? 0 : 1;
+      }
+    EXPECT_EQ(wrong, 0) << "table " << table << " on " << g.size(ax) << " x " << g.size(ay);
+  }
+  /// Whether any rank sends or receives something in a call, once it has been made before.
+  template <class Call>
+  static bool moves(const Call& call) {
+    call();
+    support::reset_charges();
+    call();
+    return support::over_ranks(support::charged_bytes() + support::sent_messages()) > 0;
+  }
+  bool look_up_moves(const Table& t) {
+    return moves([&] { rows = take(t, ids); });
+  }
+};
+
+// Tables in memory of the library, of less and of more than what has pages of its own: nothing is sent, each run sees
+// the table as it is then, and addresses stay as they are.
+TEST(lookup, rows_of_a_node_are_read_where_they_are) {
+  for (const cleave::grid& g : grids())
+    for (const std::int64_t words : {13, 30011}) {
+      shared_look_ups u(g, words, 3, 5000);
+      shared_look_ups::Table table(g, {words, 3});
+      const double* const before = table.data();
+      for (int run = 0; run < 3; ++run) {
+        u.fill_table(table, run);
+        const bool moves = u.look_up_moves(table);
+        u.expect_rows(run);
+        EXPECT_EQ(moves, g.size(ax) > 1 && !u.share_memory());
+      }
+      EXPECT_EQ(table.data(), before);
+    }
+}
+// More tables than a look-up keeps account of, in turn, some of which go and come again.
+TEST(lookup, many_tables_in_turn) {
+  for (const cleave::grid& g : grids()) {
+    shared_look_ups u(g, 30011, 3, 700);
+    std::vector<shared_look_ups::Table> tables;
+    for (int t = 0; t < 12; ++t) {
+      tables.emplace_back(g, std::array<std::int64_t, 2>{30011, 3});
+      u.fill_table(tables.back(), t);
+    }
+    for (int run = 0; run < 30; ++run) {
+      const int t = run * 5 % 12;
+      u.rows = u.take(tables[static_cast<std::size_t>(t)], u.ids);
+      u.expect_rows(t);
+      if (run % 4 != 3) continue;
+      tables[static_cast<std::size_t>(t)] = shared_look_ups::Table(g, {30011, 3});
+      u.fill_table(tables[static_cast<std::size_t>(t)], t);
+    }
+  }
+}
+// A table in memory of the caller is copied where others can read it, unless it has more than the rows.
+TEST(lookup, tables_in_memory_of_the_caller) {
+  if (!cleave::on_host) return;
+  for (const cleave::grid& g : grids())
+    for (const std::int64_t places : {64, 200000}) {
+      constexpr std::int64_t words = 30011;
+      shared_look_ups u(g, words, 3, places);
+      const std::int64_t block = (words + g.size(ax) - 1) / g.size(ax),
+                         mine = std::clamp<std::int64_t>(words - block * g.here()[0], 0, block);
+      Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> memory("table", static_cast<std::size_t>(mine), 3);
+      shared_look_ups::Table table(g, {words, 3}, memory);
+      for (int run = 0; run < 2; ++run) {
+        u.fill_table(table, run);
+        const bool moves = u.look_up_moves(table);
+        u.expect_rows(run);
+        EXPECT_EQ(moves, g.size(ax) > 1 && !(u.share_memory() && places == 200000));
+      }
+    }
+}
+// Sums take the rows of all devices where they are, too: the same bits as where the rows are sent.
+TEST(lookup, rows_of_a_node_are_added_where_they_are) {
+  constexpr std::int64_t words = 1003;
+  const auto sums_on = [&](const cleave::grid& g) {
+    shared_look_ups u(g, words, 3, 20000);
+    shared_look_ups::Table sums(g, {words, 3});
+    fill(u.rows);
+    const bool moves = u.moves([&] { sums = u.add(u.rows, u.ids); });
+    EXPECT_EQ(moves, g.size(ax) > 1 && !(u.share_memory() && g.size(ax) <= 8)) << g.size(ax);
+    return support::elements(sums);
+  };
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) {
+    const auto in_memory = sums_on(cleave::grid(mesh, MPI_COMM_WORLD, sizes));
+    const support::only_mpi travels;
+    EXPECT_EQ(in_memory, sums_on(cleave::grid(mesh, MPI_COMM_WORLD, sizes)));
   }
 }
 

@@ -134,6 +134,17 @@ class node_group {
     }
   }
 
+  /// A few bytes of each rank, which all see: `take(r, from)` reads those of rank r. What the ranks wrote before, to
+  /// memory that they share, is seen as well.
+  template <class Take>
+  void tell(const void* mine, std::int64_t bytes, const Take& take) {
+    std::memcpy(slot(), mine, as_size(bytes));
+    next_round();
+    for (int r = 0; r < size(); ++r) take(r, written_by(r));
+  }
+  /// Waits until all ranks have come here.
+  void meet() { next_round(); }
+
   /// Every rank has one block for each rank; those for a rank are combined there, in `out`. `give(r, first, n, to)` is
   /// as above, and is called for all ranks, this one among them.
   template <class Given, class Give>

@@ -4,6 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/distributed/kept_routes.hpp>
+#include <cleave/distributed/shared_rows.hpp>
 #include <cleave/kernels/indexed_products.hpp>
 #include <cleave/storage/convert.hpp>
 #include <cleave/storage/fill.hpp>
@@ -39,7 +40,7 @@ template <class T, class I>
 class row_transport {
  protected:
   [[gnu::cold]] row_transport(grid_state& grid, const row_tensors& t, axis_set over, bool to_all)
-      : element_(t.rows.element), grid_(grid), row_(t.over_row(grid.here())),
+      : element_(t.rows.element), grid_(grid), row_(t.over_row(grid.here(), grid.here())),
         here_(t.over_indices(grid.here(), grid.here()), row_, row_owner::block_of(t, grid.here())),
         group_(grid.sizes().product(over) > 1 ? grid.connected(over) : group{}),
         routes_(t, owners(grid, t, over, group_.size), here_.count, to_all, group_) {}
@@ -93,15 +94,21 @@ class row_lookup : public data_routed {
 };
 
 /// Rows of a table at indices. `InProducts`: products may read them.
-/// Communication: over the axes that shard the table, an all-to-all of counts, one of indices if they changed, one of
-/// rows.
+/// Communication: none where the devices that shard the table share memory, and each can read the blocks of the others.
+/// Else, over the axes that shard the table, an all-to-all of counts, one of indices if they changed, one of rows.
 template <class T, class I, bool InProducts>
 class row_gather final : public row_lookup, row_transport<T, I> {
  public:
-  row_gather(grid_state& grid, const row_tensors& t, axis_set over) : row_transport<T, I>(grid, t, over, false) {}
+  row_gather(grid_state& grid, const row_tensors& t, axis_set over)
+      : row_transport<T, I>(grid, t, over, false), shared_(grid, t, over, this->group_) {}
   void run(const void* const* in, void* out) override {
-    fetch(in);
-    put_rows(in, out);
+    if (shared_.open(as<T>(in[0]))) {
+      shared_.gather(as<I>(in[1]), as<T>(out));
+      shared_.close();
+    } else {
+      fetch(in);
+      put_rows(in, out);
+    }
   }
   void fetch(const void* const* in) override {
     if (this->alone()) return;
@@ -147,6 +154,7 @@ class row_gather final : public row_lookup, row_transport<T, I> {
     return true;
   }
 
+  shared_table<T> shared_;
   const T* fetched_ = nullptr;
   /// In the order of the indices; and for which routes.
   indexed_vector<cleave::detail::far_row> far_{};
@@ -154,13 +162,14 @@ class row_gather final : public row_lookup, row_transport<T, I> {
 };
 
 /// Rows added to a table of zeros at indices.
-/// Communication: over the axes along which rows are sent, an all-to-all of counts, one of indices if they changed, one
-/// of rows.
+/// Communication: none where the devices that have rows share memory, and each can read those of the others. Else, over
+/// the axes along which rows are sent, an all-to-all of counts, one of indices if they changed, one of rows.
 template <class T, class I>
 class row_scatter final : public data_routed, row_transport<T, I> {
  public:
   row_scatter(grid_state& grid, const row_tensors& t, axis_set over)
-      : row_transport<T, I>(grid, t, over, true), elements_(t.table_shard(grid.here()).elements()) {}
+      : row_transport<T, I>(grid, t, over, true), shared_(grid, t, over, this->group_),
+        elements_(t.table_shard(grid.here()).elements()) {}
   void run(const void* const* in, void* out) override {
     computed<T>* const sums = sums_for(as<T>(out));
     fill_elements(sums, elements_, computed<T>{});
@@ -178,6 +187,10 @@ class row_scatter final : public data_routed, row_transport<T, I> {
   /// Adds the rows of all devices, in the order of the devices.
   void add_all(const T* rows, const I* indices, computed<T>* sums) {
     if (this->alone()) return scatter_rows(this->here_, rows, indices, sums);
+    if (shared_.open(rows, indices)) {
+      shared_.add(sums);
+      return shared_.close();
+    }
     this->routes_.update(indices);
     const row_list& named = this->routes_.named();
     const T* const received = this->exchange(this->routes_.asked(), named, rows, detail::packed_beside(this->row_, 0));
@@ -192,6 +205,7 @@ class row_scatter final : public data_routed, row_transport<T, I> {
     add_rows(rows, sums, nullptr, targets, detail::beside_packed(this->row_, 1), n);
   }
 
+  shared_rows<T, I> shared_;
   std::int64_t elements_;
   kept_memory<computed<T>> sums_{};
 };

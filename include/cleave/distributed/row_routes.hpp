@@ -60,10 +60,10 @@ struct row_tensors {
     }
     return d;
   }
-  /// Over the elements of one row: strides in the rows and in the table of a device.
-  strided_dims over_row(const coordinates& c) const {
-    const shape extents = rows_shard(c).extents();
-    const strides in_rows = strides_of(extents), in_table = strides_of(table_shard(c).extents());
+  /// Over the elements of one row: strides in the rows of a device, and in the table's shard of its owner.
+  strided_dims over_row(const coordinates& here, const coordinates& owner) const {
+    const shape extents = rows_shard(here).extents();
+    const strides in_rows = strides_of(extents), in_table = strides_of(table_shard(owner).extents());
     strided_dims d;
     for (int i = 0; i < rows.rank; ++i)
       if (!indices.has(rows[i])) d.add(extents[i], in_rows[i], in_table[table.find(rows[i])]);

@@ -6,6 +6,7 @@
 #include <cleave/base/as_size.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/execute/given_strides.hpp>
+#include <cleave/execute/slices_in_place.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/program_view.hpp>
@@ -19,6 +20,8 @@ struct binder {
   const sizes& at;
   /// Null: all arguments and results are contiguous.
   const given_strides* given = nullptr;
+  /// The slices that are read where they are; null: all are copied.
+  const indexed_vector<slice_in_place>* slices = nullptr;
 
   const buffer& operand(const step& s, std::size_t k) const { return program.buffers[s.in[k]]; }
   const buffer& result(const step& s) const { return program.buffers[s.out]; }
@@ -33,11 +36,27 @@ struct binder {
     return elements_of(b, program.maps, at, grid.here()) * size_of(b.type.element);
   }
   addressing addresses(const buffer& b) const {
+    if (const slice_in_place* s = slice_of(b)) {
+      addressing a = addresses(program.buffers[s->whole]);
+      a.extents = local(b);
+      return a;
+    }
     return addressing_of(b, program.buffers, program.maps, at, grid.here(),
                          [this](const buffer& shard) -> const std::int64_t* {
                            const strides* own = given == nullptr ? nullptr : given->of_buffer(program, shard);
                            return own == nullptr ? nullptr : own->begin();
                          });
+  }
+  /// The slice that a buffer is, if it is read where it is.
+  const slice_in_place* slice_of(const buffer& b) const {
+    for (std::size_t i = 0; slices != nullptr && i < slices->size(); ++i)
+      if (&b == &program.buffers[(*slices)[i].slice]) return &(*slices)[i];
+    return nullptr;
+  }
+  /// Finds the slices that products read where they are.
+  [[gnu::cold]] indexed_vector<slice_in_place> find_slices() const {
+    const auto address = [this](const buffer& b) { return addresses(b); };
+    return detail::slice_search(program, at, address).found();
   }
   /// Whether a halo has no memory of its own, because the View of the argument around which it lies has ghosts for it.
   bool lies_in_ghosts(const buffer& halo) const {

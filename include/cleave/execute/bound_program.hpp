@@ -18,7 +18,9 @@ class bound_program {
   [[gnu::cold]] bound_program(grid_state& grid, const sizes& at, const runnable& code,
                               const given_strides* given = nullptr)
       : running_{grid}, arguments_(binder{grid, code.program, at, given}), checks_(grid, at, code.program) {
-    const binder b{grid, code.program, at, given};
+    binder b{grid, code.program, at, given};
+    const indexed_vector<slice_in_place> slices = b.find_slices();
+    b.slices = &slices;
     bind_steps(b, code);
     allocate_memory(b, code);
     arguments_.find_hazards(code.program, running_.steps);

@@ -6,12 +6,14 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/kernels/gemm_call.hpp>
 #include <cleave/kernels/small_gemm.hpp>
+#include <cleave/kernels/vector_products.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/program/product_form.hpp>
 #include <cleave/storage/as.hpp>
 #include <cleave/storage/box.hpp>
 #include <cleave/storage/convert.hpp>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -156,6 +158,9 @@ struct plain_gemm_functor {
 
 namespace detail {
 
+/// Multiplications that are worth a thread of their own.
+inline constexpr std::int64_t least_of_thread = 1 << 13;
+
 /// A factor of a product as one of its elements; products of others than real floating-point numbers are not scaled.
 template <class T>
 T factor_of(double x) {
@@ -168,6 +173,10 @@ template <class T>
 void multiply(const bound_gemm& g, const void* left, const void* right, void* result) {
   const auto& [a, b, c] = g.array;
   const T alpha = factor_of<T>(g.alpha), beta = factor_of<T>(g.beta);
+  if constexpr (on_host && has_vector_products<T>)
+    if (is_vector_product<T>(g.m, g.n, g.k))
+      return run_vector_product<T>(g.m, g.n, g.k, {left, a.leading, a.transposed}, {right, b.leading, b.transposed},
+                                   as<T>(result), c.leading, alpha, beta);
   if constexpr (has_library_gemm<T>)
     if (g.k > 0 && library_takes({g.m, g.n, g.k, a.leading, b.leading, c.leading}))
       return gemm_call<T>(g.m, g.n, g.k, {left, a.leading, a.transposed}, {right, b.leading, b.transposed},
@@ -179,9 +188,26 @@ void multiply(const bound_gemm& g, const void* left, const void* right, void* re
                                c.leading, alpha, beta});
 }
 
-/// All batches, around the copies of what is packed.
+/// Some batches of a product, by threads of the host.
+struct batches_functor {
+  const bound_gemm& g;
+  const char *a, *b;
+  char* c;
+  void (*one)(const bound_gemm&, const void*, const void*, void*);
+  std::int64_t grain;
+
+  void operator()(std::int64_t unit) const {
+    const std::int64_t end = std::min((unit + 1) * grain, std::ssize(g.array[2].offset));
+    for (std::int64_t i = unit * grain; i < end; ++i)
+      one(g, a + g.array[0].offset[i] * g.element_bytes, b + g.array[1].offset[i] * g.element_bytes,
+          c + g.array[2].offset[i] * g.element_bytes);
+  }
+};
+
+/// All batches, around the copies of what is packed. `alone`: a product runs on one thread, so that threads share the
+/// batches.
 inline void run_gemm_with(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch,
-                          void (*one)(const bound_gemm&, const void*, const void*, void*)) {
+                          void (*one)(const bound_gemm&, const void*, const void*, void*), bool alone) {
   if (g.results == 0) return;
   if (g.k == 0 && g.beta == 0) return zero_bytes(result, g.results * g.element_bytes);
   const auto& [a, b, c] = g.array;
@@ -193,9 +219,12 @@ inline void run_gemm_with(const bound_gemm& g, const void* left, const void* rig
   const char* const a_at = packed(a, g.swapped ? right : left);
   const char* const b_at = packed(b, g.swapped ? left : right);
   char* const c_at = c.packed ? scratch + c.scratch_at : as<char>(result);
-  for (std::size_t i = 0; i < c.offset.size(); ++i)
-    one(g, a_at + a.offset[i] * g.element_bytes, b_at + b.offset[i] * g.element_bytes,
-        c_at + c.offset[i] * g.element_bytes);
+  const std::int64_t batches = std::ssize(c.offset);
+  batches_functor some{g, a_at, b_at, c_at, one, batches};
+  if constexpr (on_host)
+    if (alone) some.grain = std::max<std::int64_t>(least_of_thread / std::max<std::int64_t>(g.m * g.n * g.k, 1), 1);
+  if (some.grain >= batches) some.grain = batches, some(0);
+  else if constexpr (on_host) launch("cleave products", (batches + some.grain - 1) / some.grain, some);
   if (c.packed) copy_box(c.copy, c_at, result, g.element_bytes);
 }
 
@@ -206,7 +235,7 @@ template <class T>
   requires(std::is_same_v<T, computed<T>>)
 void run_gemm(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch) {
   if (g.small.chosen()) return run_small_gemm<T>(g.small, left, right, result);
-  detail::run_gemm_with(g, left, right, result, scratch, &detail::multiply<T>);
+  detail::run_gemm_with(g, left, right, result, scratch, &detail::multiply<T>, is_vector_product<T>(g.m, g.n, g.k));
 }
 
 /// A product of 16-bit numbers: all three arrays in float, where the library adds up.

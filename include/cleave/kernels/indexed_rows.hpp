@@ -28,6 +28,27 @@ struct index_block {
   CLEAVE_FUNCTION std::int64_t offset(std::uint64_t row) const { return static_cast<std::int64_t>(row) * stride; }
 };
 
+/// The same of a dim of which several devices have a block of equal length, the last ones less or nothing: `at` has
+/// where row 0 of the dim would be if it lay before a block as the rows of the block lie, for each block, in elements
+/// from where the first block is.
+struct index_blocks {
+  std::int64_t extent = 0, stride = 0;
+  /// Blocks in an index: the block of a row is found by a multiplication.
+  double blocks = 0;
+  const std::int64_t* at = nullptr;
+
+  template <class I>
+  CLEAVE_FUNCTION std::uint64_t row_of(I index) const {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(index));
+  }
+  CLEAVE_FUNCTION bool has(std::uint64_t row) const { return row < static_cast<std::uint64_t>(extent); }
+  CLEAVE_FUNCTION std::int64_t offset(std::uint64_t row) const {
+    // Exact below 2^51: the middle of a row is never so near to the end of a block that rounding counts.
+    const auto i = static_cast<std::int64_t>(row);
+    return at[static_cast<std::int64_t>((static_cast<double>(i) + 0.5) * blocks)] + i * stride;
+  }
+};
+
 /// Where indices and rows are on one device.
 struct indexed_rows {
   /// Over the indices, which follow one another: strides among themselves, in the rows, and in the table, where it has
@@ -89,11 +110,11 @@ CLEAVE_FUNCTION void gather_line_32(const T* table, const std::int32_t* indices,
 inline constexpr std::int64_t largest_int32 = std::numeric_limits<std::int32_t>::max();
 
 /// One element of the rows of a line of indices.
-template <class T, class I>
+template <class T, class I, class Block>
 CLEAVE_FUNCTION void gather_line(const T* table, std::int64_t table_stride, const I* indices, T* rows,
-                                 std::int64_t rows_stride, std::int64_t n, const index_block& block) {
+                                 std::int64_t rows_stride, std::int64_t n, const Block& block) {
   if (rows_stride == 1 && table_stride == 0 && block.stride == 1) {
-    if constexpr (std::is_same_v<I, std::int32_t>) {
+    if constexpr (std::is_same_v<I, std::int32_t> && std::is_same_v<Block, index_block>) {
       // Offsets of 32 bits are half the work in vector code.
       if (block.extent > 0 && block.begin + block.extent <= largest_int32)
         return gather_line_32(table, indices, rows, n, static_cast<std::int32_t>(block.begin),
@@ -101,7 +122,7 @@ CLEAVE_FUNCTION void gather_line(const T* table, std::int64_t table_stride, cons
     }
     for (std::int64_t j = 0; j < n; ++j) {
       const std::uint64_t r = block.row_of(indices[j]);
-      rows[j] = block.has(r) ? table[r] : T{};
+      rows[j] = block.has(r) ? table[block.offset(r)] : T{};
     }
     return;
   }
@@ -112,12 +133,13 @@ CLEAVE_FUNCTION void gather_line(const T* table, std::int64_t table_stride, cons
 }
 
 /// A part of the indices, for one element of their rows.
-template <class T, class I>
+template <class T, class I, class Block>
 struct gather_elements_functor {
   const T* table;
   const I* indices;
   T* rows;
   indexed_rows at;
+  Block block;
   std::int64_t parts;
 
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
@@ -128,18 +150,19 @@ struct gather_elements_functor {
     for (std::int64_t n = at.count * part / parts, m = 0; n < end; n += m) {
       m = at.over.in_line(n, end - n);
       gather_line(from + at.over.at(2, n), at.over.inner(2), indices + n, to + at.over.at(1, n), at.over.inner(1), m,
-                  at.block);
+                  block);
     }
   }
 };
 
 /// A stretch of the elements of all rows, row by row.
-template <class T, class I>
+template <class T, class I, class Block>
 struct gather_rows_functor {
   const T* table;
   const I* indices;
   T* rows;
   indexed_rows at;
+  Block block;
 
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
     const std::int64_t first = unit * lookup_grain, total = at.count * at.length;
@@ -161,9 +184,9 @@ struct gather_rows_functor {
 
  private:
   CLEAVE_FUNCTION void put_row(const T* from, I index, T* to, std::int64_t k, std::int64_t stop) const {
-    const std::uint64_t r = at.block.row_of(index);
-    const bool found = at.block.has(r);
-    if (found) from += at.block.offset(r);
+    const std::uint64_t r = block.row_of(index);
+    const bool found = block.has(r);
+    if (found) from += block.offset(r);
     for (std::int64_t n = 0; k < stop; k += n) {
       n = at.row.in_line(k, stop - k);
       T* const into = to + at.row.at(0, k);
@@ -254,18 +277,23 @@ struct differ_functor {
 
 } // namespace detail
 
-/// rows[n] = table[indices[n]] for all indices; 0 where the block of the table lacks the index.
-template <class T, class I>
-void gather_rows(const indexed_rows& at, const T* table, const I* indices, T* rows) {
+/// rows[n] = table[indices[n]] for all indices; 0 where the block of the table, or all blocks, lack the index.
+template <class T, class I, class Block>
+void gather_rows(const indexed_rows& at, const Block& block, const T* table, const I* indices, T* rows) {
   const std::int64_t total = at.count * at.length;
   if (total == 0) return;
   if (at.by_element) {
     const std::int64_t parts = (at.count + detail::lookup_grain - 1) / detail::lookup_grain;
-    launch("cleave gather", at.length * parts, detail::gather_elements_functor<T, I>{table, indices, rows, at, parts});
+    launch("cleave gather", at.length * parts,
+           detail::gather_elements_functor<T, I, Block>{table, indices, rows, at, block, parts});
   } else {
     launch("cleave gather", (total + detail::lookup_grain - 1) / detail::lookup_grain,
-           detail::gather_rows_functor<T, I>{table, indices, rows, at});
+           detail::gather_rows_functor<T, I, Block>{table, indices, rows, at, block});
   }
+}
+template <class T, class I>
+void gather_rows(const indexed_rows& at, const T* table, const I* indices, T* rows) {
+  gather_rows(at, at.block, table, indices, rows);
 }
 
 /// table[indices[n]] += rows[n] for all indices that the block of the table has. A thread has a part of the table.

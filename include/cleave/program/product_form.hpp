@@ -144,15 +144,11 @@ constexpr gemm_group gemm_group_of(const tensor_type& dims, const tensor_type* c
   return g;
 }
 
-/// Bytes that a product of a program packs on a device. Where Kokkos Kernels is called instead of a BLAS, it packs
-/// columns with strides besides.
-template <class Buffers, class Maps>
-[[gnu::cold]] constexpr std::int64_t scratch_of_product(const step& s, const Buffers& buffers, const Maps& maps,
-                                                        const sizes& at, const coordinates& here) {
-  const buffer* const of[3] = {&buffers[s.in[0]], &buffers[s.in[1]], &buffers[s.out]};
+/// Bytes that a product packs whose two operands and result are at such places. Where Kokkos Kernels is called instead of
+/// a BLAS, it packs columns with strides besides.
+[[gnu::cold]] constexpr std::int64_t scratch_of_product(const step& s, const buffer* const (&of)[3],
+                                                        const addressing (&address)[3]) {
   const tensor_type* const types[3] = {&of[0]->type, &of[1]->type, &of[2]->type};
-  addressing address[3];
-  for (int x = 0; x < 3; ++x) address[x] = addressing_of(*of[x], buffers, maps, at, here);
   const auto group = [&](const tensor_type& dims) {
     return gemm_group_of(
         dims, types, [&](int x, int position) { return address[x].extents[position]; },
@@ -165,6 +161,15 @@ template <class Buffers, class Maps>
   // 16-bit numbers are multiplied as float.
   for (const addressing& x : address) bytes += wide == stored ? 0 : aligned(x.extents.elements() * size_of(wide));
   return bytes;
+}
+/// The same of a product of a program on a device.
+template <class Buffers, class Maps>
+[[gnu::cold]] constexpr std::int64_t scratch_of_product(const step& s, const Buffers& buffers, const Maps& maps,
+                                                        const sizes& at, const coordinates& here) {
+  const buffer* const of[3] = {&buffers[s.in[0]], &buffers[s.in[1]], &buffers[s.out]};
+  addressing address[3];
+  for (int x = 0; x < 3; ++x) address[x] = addressing_of(*of[x], buffers, maps, at, here);
+  return scratch_of_product(s, of, address);
 }
 
 } // namespace cleave::inline v0

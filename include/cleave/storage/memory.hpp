@@ -10,6 +10,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -178,7 +179,45 @@ inline void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   }
 }
 
+/// Pages of the host's memory: the largest that the processor may have.
+#if defined(__x86_64__) || defined(__i386__)
+inline constexpr std::int64_t page_bytes = std::int64_t{1} << 12;
+#else
+inline constexpr std::int64_t page_bytes = std::int64_t{1} << 16;
+#endif
+/// Memory of the host of at least so many bytes has whole pages of its own, which other processes may map
+/// (storage/exposed.hpp).
+inline constexpr std::int64_t least_paged = 16 * page_bytes;
+
 namespace detail {
+
+/// How memory is taken from a space.
+template <class Space>
+struct memory_of_space {
+  static void* take(std::int64_t bytes) { return Kokkos::kokkos_malloc<Space>("cleave", as_size(bytes)); }
+  static void give_back(void* taken, std::int64_t) { Kokkos::kokkos_free<Space>(taken); }
+  static void* begin(void* taken, std::int64_t) { return taken; }
+};
+
+template <>
+struct memory_of_space<Kokkos::HostSpace> {
+  static void* take(std::int64_t bytes) {
+    return Kokkos::HostSpace().allocate("cleave", as_size(padded(bytes)), as_size(bytes));
+  }
+  static void give_back(void* taken, std::int64_t bytes) {
+    Kokkos::HostSpace().deallocate("cleave", taken, as_size(padded(bytes)), as_size(bytes));
+  }
+  static void* begin(void* taken, std::int64_t bytes) {
+    if (bytes < least_paged) return taken;
+    const auto at = reinterpret_cast<std::uintptr_t>(taken);
+    return as<char>(taken) + (std::uintptr_t{0} - at) % std::uintptr_t{page_bytes};
+  }
+
+ private:
+  static std::int64_t padded(std::int64_t bytes) {
+    return bytes < least_paged ? bytes : (bytes + 2 * page_bytes - 1) / page_bytes * page_bytes;
+  }
+};
 
 /// Live allocations of one memory space. Kokkos aborts when memory is freed after finalize, and users' objects often
 /// live that long; so what is alive at finalize is freed by a hook, and its owner finds nothing left to do.
@@ -186,18 +225,32 @@ template <class Space>
 struct live_memory {
   /// An allocation, in a ring with all others; without memory when that has been freed at finalize.
   struct block {
-    void* memory = nullptr;
+    void* taken = nullptr;
+    std::int64_t bytes = 0;
     block *previous = this, *next = this;
+    /// What other processes need to map it, if they may, and what ends that.
+    void* exposed = nullptr;
+    void (*hide)(block&) = nullptr;
+
+    void* memory() const { return taken == nullptr ? nullptr : memory_of_space<Space>::begin(taken, bytes); }
+    void free() {
+      if (hide != nullptr) hide(*this);
+      hide = nullptr;
+      if (taken != nullptr) memory_of_space<Space>::give_back(taken, bytes);
+      taken = nullptr;
+    }
   };
   /// What an owner does at its end.
   struct release {
     block* owned;
 
     void operator()(void*) const {
-      const std::lock_guard<std::mutex> guard(get().lock);
-      if (owned->memory != nullptr) Kokkos::kokkos_free<Space>(owned->memory);
+      live_memory& all = get();
+      const std::lock_guard<std::mutex> guard(all.lock);
+      owned->free();
       owned->previous->next = owned->next;
       owned->next->previous = owned->previous;
+      ++all.changes;
       delete owned;
     }
   };
@@ -205,6 +258,8 @@ struct live_memory {
   std::mutex lock{};
   block ring{};
   bool hooked = false;
+  /// How often memory was taken or given back.
+  std::atomic<std::int64_t> changes{0};
 
   static live_memory& get() {
     // Never destroyed: owners with static lifetime may come later.
@@ -214,16 +269,16 @@ struct live_memory {
   static void release_all() {
     live_memory& all = get();
     const std::lock_guard<std::mutex> guard(all.lock);
-    for (block* b = all.ring.next; b != &all.ring; b = b->next) {
-      if (b->memory != nullptr) Kokkos::kokkos_free<Space>(b->memory);
-      b->memory = nullptr;
-    }
+    for (block* b = all.ring.next; b != &all.ring; b = b->next) b->free();
+    ++all.changes;
     all.hooked = false;
   }
   static std::shared_ptr<void> allocate(std::int64_t bytes) {
     require_kokkos();
     live_memory& all = get();
     block* const made = new block;
+    made->bytes = bytes;
+    ++all.changes;
     {
       const std::lock_guard<std::mutex> guard(all.lock);
       if (!all.hooked) {
@@ -234,12 +289,12 @@ struct live_memory {
       made->next = all.ring.next;
       made->next->previous = all.ring.next = made;
       try {
-        made->memory = Kokkos::kokkos_malloc<Space>("cleave", as_size(bytes));
+        made->taken = memory_of_space<Space>::take(bytes);
       } catch (const std::exception&) {
         // What Kokkos throws where there is no memory is of another type in each release.
       }
     }
-    std::shared_ptr<void> owner(made->memory, release{made});
+    std::shared_ptr<void> owner(made->memory(), release{made});
     if (!owner) raise<memory_error>(wording::out_of_memory(bytes));
     return owner;
   }

@@ -5,8 +5,10 @@
 #include <cleave/comm/exchange.hpp>
 #include <cleave/comm/joined_exchange.hpp>
 #include <cleave/execute/box_binder.hpp>
+#include <cleave/execute/host_number.hpp>
 #include <cleave/execute/step_form.hpp>
 
+#include <algorithm>
 #include <utility>
 
 // Elements under other indices, and the end of what goes on while other steps compute.
@@ -85,6 +87,28 @@ class joined_exchange_step final : public bound_step {
   void run(run_state&) override {}
 };
 
+/// A slice that is read where it is.
+template <class = void>
+class slice_step final : public bound_step {
+ public:
+  [[gnu::cold]] slice_step(const binder& b, const slice_in_place& s)
+      : slice_(s.slice), whole_(s.whole), first_(s.first), first_type_(b.program.buffers[s.first].type.element) {
+    const buffer &whole = b.program.buffers[s.whole], &slice = b.program.buffers[s.slice];
+    last_ = b.local(whole)[s.along] - b.local(slice)[s.along];
+    bytes_ = b.addresses(whole).stride[as_size(s.along)] * size_of(whole.type.element);
+  }
+  void run(run_state& r) override {
+    const std::int64_t first = host_number(r.at[first_], first_type_).integer();
+    r.at[slice_] = as<char>(r.at[whole_]) + std::clamp<std::int64_t>(first, 0, last_) * bytes_;
+  }
+
+ private:
+  std::size_t slice_, whole_, first_;
+  element first_type_;
+  /// The last index at which it may begin, and how far apart two indices are.
+  std::int64_t last_ = 0, bytes_ = 0;
+};
+
 template <class = void>
 class wait_step final : public bound_step {
  public:
@@ -115,6 +139,7 @@ namespace detail {
 }
 template <class = void>
 [[gnu::cold]] owned<bound_step> bind_exchange(const binder& b, const step& s, const void*) {
+  if (const slice_in_place* slice = b.slice_of(b.result(s))) return make_step<slice_step<>>(b, *slice);
   return make_step<exchange_step<>>(b, s,
                                     owned<comm::bound_exchange>(new comm::exchange<>(b.grid, exchange_spec_of(b, s))));
 }
