@@ -69,6 +69,25 @@ TEST(Explain, SaysWhatGoesOnWhileAProductComputes) {
                                                           cleave::expect<embed, 8>{}, cleave::expect<hidden, 8>{});
   EXPECT_EQ(explain(small).find("while"), std::string::npos);
 }
+TEST(Explain, SaysBehindWhichProductsASumIsHidden) {
+  using Wide = cleave::abstract<float, mesh(batch / data, hidden)>;
+  using Sum = cleave::abstract<float, mesh(embed, hidden)>;
+  constexpr unsigned line = __LINE__ + 1;
+  constexpr cleave::function sums([](auto x, auto v, auto w) {
+    const auto first = dot(x, v, batch);
+    const auto second = dot(x, w, batch);
+    return std::pair(2 * relu(first), second);
+  });
+  constexpr auto hidden_sums = cleave::plan<std::pair<Sum, Sum>(X, Wide, Wide)>(sums, cleave::expect<model, 1>{});
+  expect_has(explain(hidden_sums), "partial over data, needed whole, while 1 product is computed, until dot:" +
+                                       std::to_string(line + 2) + " is over\n");
+  expect_has(explain_passes(hidden_sums), "move begins");
+  constexpr auto one_by_one = cleave::plan<std::pair<Sum, Sum>(X, Wide, Wide)>(sums, cleave::expect<model, 1>{},
+                                                                               cleave::without_overlap{});
+  EXPECT_EQ(explain(one_by_one).find("while"), std::string::npos);
+  EXPECT_EQ(explain_passes(one_by_one).find("move begins"), std::string::npos);
+  static_assert(one_by_one.bytes() == hidden_sums.bytes() && one_by_one.workspace() < hidden_sums.workspace());
+}
 TEST(Explain, MarksHints) {
   expect_has(explain(plan, {data = 2}), "assumed, since known only at run time: model = 4, batch = 4096");
 }

@@ -5,9 +5,6 @@
 #include <cleave/base/owned.hpp>
 #include <cleave/comm/all_reduce_in_flight.hpp>
 #include <cleave/comm/collective_permute.hpp>
-#include <cleave/layout/moved.hpp>
-
-#include <algorithm>
 
 // Moves that go on while other steps compute: between ranks of several nodes, where the data are on the host. Ranks of
 // one node copy from each other; nobody moves data while they compute.

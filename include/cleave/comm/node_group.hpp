@@ -6,6 +6,7 @@
 #include <cleave/comm/node_segment.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/transport.hpp>
+#include <cleave/layout/blocks.hpp>
 
 #include <algorithm>
 

@@ -15,6 +15,13 @@ struct places {
   std::size_t first = 0, last = 0;
 };
 
+/// Brings element `i` of a list before the one at `to`.
+template <class T>
+constexpr void bring_to(T* all, std::size_t i, std::size_t to) {
+  if (to > i) std::rotate(all + i, all + i + 1, all + to);
+  else std::rotate(all + to, all + i, all + i + 1);
+}
+
 /// The steps of a program while some change places. Waits know by number where what they wait for began, so that all
 /// numbers are kept until the end. Loops run over plain pointers: constant evaluation pays for each call.
 class step_order {
@@ -55,10 +62,10 @@ class step_order {
   constexpr void bring_before(std::size_t i, std::size_t number) {
     const std::size_t to = place_of(number);
     if (to == i + 1) return;
-    turn(steps_, i, to);
-    turn(numbers_, i, to);
+    bring_to(steps_.data(), i, to);
+    bring_to(numbers_.data(), i, to);
     // There is no time between it and the step before it.
-    turn(time_, i, to);
+    bring_to(time_.data(), i, to);
     double* const time = time_.data();
     const std::size_t now = to > i ? to - 1 : to;
     time[now] = time[now + 1];
@@ -121,12 +128,6 @@ class step_order {
   }
 
  private:
-  template <class List>
-  static constexpr void turn(List& list, std::size_t i, std::size_t to) {
-    auto* const all = list.data();
-    if (to > i) std::rotate(all + i, all + i + 1, all + to);
-    else std::rotate(all + to, all + i, all + i + 1);
-  }
   constexpr bool is_pass(std::size_t i) const {
     if (i >= steps_.size()) return false;
     const step_kind kind = steps_[i].kind;
