@@ -32,7 +32,8 @@ class product_in_pieces final : public bound_step {
     // Of what is empty there are no parts.
     divided_ = product.whole().results != 0 && product.whole().k != 0;
     for (int k = 0; k < pieces_.count(); ++k) {
-      parts_.push_back(product.part_of(b, d, along(k)));
+      computed_.push_back(computed_with(k));
+      parts_.push_back(product.part_of(b, d, computed_[k]));
       const bound_gemm& part = parts_.back().gemm;
       scratch_ = std::max(scratch_, part.scratch);
       // An operand that is packed would be packed for every part.
@@ -81,6 +82,15 @@ class product_in_pieces final : public bound_step {
     if constexpr (gathers) return pieces_.arriving(k).along;
     else return pieces_.making(k).along;
   }
+  /// What is computed where a piece is due: the piece. Of the block that stays here, which comes last, nobody waits for a
+  /// piece, so it is computed as two parts: a product pays for each of its parts.
+  range computed_with(int k) const {
+    const range piece = along(k);
+    const int before = pieces_.count() - pieces_.pieces(), half = (pieces_.pieces() + 1) / 2;
+    if (gathers || k < before) return piece;
+    if ((k - before) % half != 0) return {piece.begin, piece.begin};
+    return {piece.begin, along(std::min(k + half, pieces_.count()) - 1).end};
+  }
   void run_whole(run_state& r) {
     if constexpr (gathers) {
       for (int k = 0; k < pieces_.count(); ++k) await(k);
@@ -96,7 +106,7 @@ class product_in_pieces final : public bound_step {
     bool first = true;
     for (int k = 0; k < pieces_.count(); ++k) {
       if constexpr (gathers) await(k);
-      if (along(k).size() != 0) {
+      if (computed_[k].size() != 0) {
         product.run_part(parts_[k], r, adds_up_ && !first, r.scratch.memory);
         first = false;
       }
@@ -111,6 +121,8 @@ class product_in_pieces final : public bound_step {
   const step& step_;
   owned<bound_step> whole_;
   Collective pieces_;
+  /// The parts of the product, and where they are along the dim.
+  indexed_vector<range> computed_{};
   indexed_vector<gemm_step<>::part> parts_{};
   std::int64_t scratch_ = 0;
   /// Whether it computes piece by piece, and whether it adds up what it computes. Messages are the same otherwise.
