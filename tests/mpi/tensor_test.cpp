@@ -26,6 +26,13 @@ using largest = cleave::tensor<int, mesh(row, cleave::unreduced<cleave::reductio
 using flags = cleave::tensor<bool, mesh(row / a)>;
 using number = cleave::tensor<std::int64_t, mesh()>;
 using half_fixed = cleave::tensor<float, mesh(row / a, fixed)>;
+
+// In an alias template it is the same type.
+template <class T, auto Layout>
+using alias = cleave::tensor_in<T, Layout>;
+static_assert(std::is_same_v<alias<float, mesh(row / a, col / b)>, matrix>);
+static_assert(std::is_same_v<alias<int, mesh(row, cleave::unreduced<cleave::reduction::max>(b))>, largest>);
+static_assert(std::is_same_v<alias<std::int64_t, mesh()>, number>);
 } // namespace names
 
 namespace {
