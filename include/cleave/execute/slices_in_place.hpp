@@ -84,11 +84,11 @@ class slice_search {
     }
     return readers > 0 && found == readers && !has_other_readers(s);
   }
-  /// An argument may be the memory of any result.
+  /// Whether a step writes the array, unless the caller gives a result the memory of an argument: argument_memory sees
+  /// to that.
   bool overwrites(const step& k, const slice_in_place& s) const {
     if (k.kind == step_kind::wait) return shares_memory(p_.steps[k.begun].out, s.whole);
-    if (!writes(k)) return false;
-    return shares_memory(k.out, s.whole) || (at(s.whole).role == role::input && at(k.out).role == role::output);
+    return writes(k) && shares_memory(k.out, s.whole);
   }
   /// Whether the elements are read under another name after the last product.
   bool has_other_readers(const slice_in_place& s) const {
