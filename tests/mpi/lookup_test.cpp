@@ -354,7 +354,8 @@ TEST(lookup, tables_in_memory_of_the_caller) {
       shared_look_ups u(g, words, 3, places);
       const std::int64_t block = (words + g.size(ax) - 1) / g.size(ax),
                          mine = std::clamp<std::int64_t>(words - block * g.here()[0], 0, block);
-      Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space> memory("table", static_cast<std::size_t>(mine), 3);
+      Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space> memory("table", static_cast<std::size_t>(mine),
+                                                                               3);
       shared_look_ups::Table table(g, {words, 3}, memory);
       for (int run = 0; run < 2; ++run) {
         u.fill_table(table, run);

@@ -69,8 +69,9 @@ void expect_scores(const Scores& s, const std::vector<double>& wanted) {
   EXPECT_EQ(cleave::first_difference(wanted, std::vector<double>(got.begin(), got.end()), 1e-12), -1);
 }
 
-constexpr cleave::function scores(
-    [](auto keys, auto q, auto first) { return dot(q, cleave::dynamic_slice(keys, place, part, first), feature); });
+constexpr cleave::function scores([](auto keys, auto q, auto first) {
+  return dot(q, cleave::dynamic_slice(keys, place, part, first), feature);
+});
 
 TEST(slices, products_read_them_where_they_are) {
   constexpr auto plan = cleave::plan<Scores(Cache, Query, int)>(scores);
@@ -160,7 +161,8 @@ TEST(slices, of_arrays_that_loops_carry) {
 
 // A row is written into the cache first; then blocks of it are read, and the cache is a result.
 constexpr cleave::function decode([](auto keys, auto q, auto at) {
-  const auto all = cleave::dynamic_update(keys, place, cleave::rename(cleave::dynamic_slice(keys, place, part, 0), part, other),
+  const auto all = cleave::dynamic_update(keys, place,
+                                          cleave::rename(cleave::dynamic_slice(keys, place, part, 0), part, other),
                                           other, at);
   return std::pair(all, dot(q, cleave::dynamic_slice(all, place, part, at), feature));
 });
@@ -212,7 +214,8 @@ void check_vector_products() {
               for (std::int64_t i = 0; i < m; ++i) at(i, l) = static_cast<T>(value(i, l, 0));
             }
             // y = matrix x, or its transpose y^T = x^T matrix^T.
-            const cleave::matrix_ref left{matrix.data(), leading, transposed}, right{matrix.data(), leading, !transposed};
+            const cleave::matrix_ref left{matrix.data(), leading, transposed},
+                right{matrix.data(), leading, !transposed};
             if (on_left) cleave::run_vector_product<T>(m, 1, k, left, {x.data(), 1, false}, y.data(), 1, T(3), beta);
             else cleave::run_vector_product<T>(1, m, k, {x.data(), k, false}, right, y.data(), m, T(3), beta);
             for (std::int64_t i = 0; i < m; ++i) {

@@ -47,7 +47,8 @@ class slice_search {
   /// it begins.
   bool is_slice(std::size_t i, slice_in_place& s) const {
     const step& e = p_.steps[i];
-    if (e.kind != step_kind::exchange || e.move != kind::none || e.keeps || e.in.size() != 2 || e.maps != 1) return false;
+    if (e.kind != step_kind::exchange || e.move != kind::none || e.keeps || e.in.size() != 2 || e.maps != 1)
+      return false;
     const dim_map& m = p_.maps[e.first_map];
     if (m.operand != 0 || m.at_run_time != 1 || m.sign != 1 || m.stride != 1 || m.divisor != 1 || m.window != no_dim ||
         m.outside != border::zero || !(m.offset == extent_sum{}))
