@@ -27,7 +27,13 @@ using f64 = cleave::tensor<double, Layout>;
 template <auto Layout>
 using i32 = cleave::tensor<int, Layout>;
 
-std::vector<cleave::grid> grids() { return support::grids(mesh); }
+/// Some whose devices share memory, and some that communicate by MPI alone.
+std::vector<cleave::grid> grids() {
+  std::vector<cleave::grid> all = support::grids(mesh);
+  const support::only_mpi travels;
+  for (cleave::grid& g : support::grids(mesh)) all.push_back(std::move(g));
+  return all;
+}
 struct extents {
   std::int64_t words, embed, batch, places;
 };
