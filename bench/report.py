@@ -27,8 +27,7 @@ UNEXPLAINED = "not explained yet"
 PLATES = "varies from run to run, 1.02 to 1.23 on 1 rank; not explained yet"
 BUSY = "measured while other programs used both cores"
 BESIDE = "rows are computed beside the plate and copied"
-FETCHED = "rows are asked for and sent; by hand, the table lives in a shared window"
-COPIED = "each block of places is copied before it is multiplied"
+PASSES = "the scores of each block of places take several small passes"
 KNOWN = {
     "5 points of 4096^2, double on 1 rank": (1.15, UNEXPLAINED),
     "7 points of 256^3, float on 1 rank": (1.33, UNEXPLAINED),
@@ -57,9 +56,7 @@ KNOWN = {
     "50 CG iterations, 1024^2, by a matrix on 1 rank": (1.08, "its products with the matrix"),
     "50 CG iterations, 1024^2, by a matrix on 2 ranks": (1.05, "its products with the matrix"),
     "SUMMA of 2048^2 on 1 rank": (0.99, "both call the same BLAS"),
-    "gather from a sharded table, 1000000 rows of 1 on 2 ranks": (None, FETCHED),
-    "gather from a sharded table, 20000 rows of 512 on 2 ranks": (None, FETCHED),
-    **{f"decode step, 512 places used of a cache of {size} MiB on {ranks}": (None, COPIED)
+    **{f"decode step, 512 places used of a cache of {size} MiB on {ranks}": (None, PASSES)
        for size in (16, 128, 1024) for ranks in ("1 rank", "2 ranks")},
     "Fourier transform beside FFTW-MPI of 256^3 on 2 ranks": (None, UNEXPLAINED),
     "QR factors of 200000 x 32 on 2 ranks": (1.33, "varies from run to run, 1.06 to 1.33"),

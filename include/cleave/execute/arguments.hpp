@@ -37,8 +37,9 @@ class argument_memory {
     apart_.resize(p.results, nullptr);
   }
 
-  [[gnu::cold]] void find_hazards(const program_view& p, const indexed_vector<owned<bound_step>>& steps) {
-    const indexed_vector<range> uses = uses_of(p);
+  [[gnu::cold]] void find_hazards(const binder& b, const indexed_vector<owned<bound_step>>& steps) {
+    const program_view& p = b.program;
+    const indexed_vector<range> uses = uses_of(b);
     for (std::size_t a = 0; a < p.arguments; ++a)
       for (std::size_t r = 0; r < p.results; ++r) {
         const std::int64_t last_read = uses[a].end, first_write = uses[p.arguments + r].begin;
@@ -46,7 +47,7 @@ class argument_memory {
         const auto number = as_size(last_read);
         hazards_.push_back({a, r,
                             last_read == first_write && have_same_strides(p, a, r) &&
-                                (pointwise(p, p.steps[number], a) ||
+                                (pointwise(b, p.steps[number], a) ||
                                  (given_ == nullptr && replaces(p, p.steps[number], *steps[number], a)))});
       }
   }
@@ -131,7 +132,8 @@ class argument_memory {
 
   /// For each argument, then each result: the step that writes it first (begin) and the one that reads it last (end),
   /// or -1. What a loop reads is read until it ends, and what it writes may be written as soon as it begins.
-  [[gnu::cold]] static indexed_vector<range> uses_of(const program_view& p) {
+  [[gnu::cold]] static indexed_vector<range> uses_of(const binder& of) {
+    const program_view& p = of.program;
     indexed_vector<range> uses(p.arguments + p.results, range{-1, -1});
     std::int64_t depth = 0, begin = 0;
     for (std::int64_t i = -1; const step& s : p.steps) {
@@ -140,7 +142,7 @@ class argument_memory {
       if (s.kind == step_kind::loop_end) --depth;
       const std::int64_t end = end_of_loops(p, i, depth);
       for (std::uint16_t b : s.in)
-        if (p.buffers[b].role == role::input) uses[p.buffers[b].index].end = end;
+        if (const buffer& x = of.read_from(b); x.role == role::input) uses[x.index].end = end;
       if (!writes(s)) continue;
       const buffer& out = p.buffers[s.out];
       if (out.role != role::output) continue;
@@ -168,11 +170,12 @@ class argument_memory {
   }
   /// Whether within one step an argument may be overwritten in place: element i of the result needs element i of it
   /// alone.
-  static bool pointwise(const program_view& p, const step& s, std::size_t argument) {
+  static bool pointwise(const binder& b, const step& s, std::size_t argument) {
+    const program_view& p = b.program;
     if (s.kind == step_kind::move) return s.move == kind::all_reduce || s.move == kind::mask;
     if (s.kind != step_kind::map && !is_scaled(s)) return false;
     for (std::size_t k = 0; k < s.in.size(); ++k) {
-      const buffer& x = p.buffers[s.in[k]];
+      const buffer& x = b.read_from(s.in[k]);
       if (is_scaled(s) && k < 2 && x.role == role::input && x.index == argument) return false;
       if (x.form == form::view && p.buffers[x.of].form == form::halo) {
         const buffer& shard = p.buffers[p.buffers[x.of].of];

@@ -53,6 +53,11 @@ struct binder {
       if (&b == &program.buffers[(*slices)[i].slice]) return &(*slices)[i];
     return nullptr;
   }
+  /// The buffer in whose memory a step reads a buffer.
+  const buffer& read_from(std::uint16_t b) const {
+    const slice_in_place* s = slice_of(program.buffers[b]);
+    return program.buffers[s == nullptr ? b : s->whole];
+  }
   /// Finds the slices that products read where they are.
   [[gnu::cold]] indexed_vector<slice_in_place> find_slices() const {
     const auto address = [this](const buffer& b) { return addresses(b); };

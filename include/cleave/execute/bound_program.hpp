@@ -23,7 +23,7 @@ class bound_program {
     b.slices = &slices;
     bind_steps(b, code);
     allocate_memory(b, code);
-    arguments_.find_hazards(code.program, running_.steps);
+    arguments_.find_hazards(b, running_.steps);
   }
   bound_program(const bound_program&) = delete;
   bound_program& operator=(const bound_program&) = delete;

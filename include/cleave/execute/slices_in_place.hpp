@@ -47,7 +47,8 @@ class slice_search {
   /// it begins.
   bool is_slice(std::size_t i, slice_in_place& s) const {
     const step& e = p_.steps[i];
-    if (e.kind != step_kind::exchange || e.move != kind::none || e.keeps || e.in.size() != 2 || e.maps != 1) return false;
+    if (e.kind != step_kind::exchange || e.move != kind::none || e.keeps || e.in.size() != 2 || e.maps != 1)
+      return false;
     const dim_map& m = p_.maps[e.first_map];
     if (m.operand != 0 || m.at_run_time != 1 || m.sign != 1 || m.stride != 1 || m.divisor != 1 || m.window != no_dim ||
         m.outside != border::zero || !(m.offset == extent_sum{}))
@@ -84,11 +85,11 @@ class slice_search {
     }
     return readers > 0 && found == readers && !has_other_readers(s);
   }
-  /// An argument may be the memory of any result.
+  /// Whether a step writes the array, unless the caller gives a result the memory of an argument: argument_memory sees
+  /// to that.
   bool overwrites(const step& k, const slice_in_place& s) const {
     if (k.kind == step_kind::wait) return shares_memory(p_.steps[k.begun].out, s.whole);
-    if (!writes(k)) return false;
-    return shares_memory(k.out, s.whole) || (at(s.whole).role == role::input && at(k.out).role == role::output);
+    return writes(k) && shares_memory(k.out, s.whole);
   }
   /// Whether the elements are read under another name after the last product.
   bool has_other_readers(const slice_in_place& s) const {

@@ -207,7 +207,8 @@ struct batches_functor {
 /// All batches, around the copies of what is packed. `alone`: a product runs on one thread, so that threads share the
 /// batches.
 inline void run_gemm_with(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch,
-                          void (*one)(const bound_gemm&, const void*, const void*, void*), bool alone) {
+                          void (*one)(const bound_gemm&, const void*, const void*, void*),
+                          [[maybe_unused]] bool alone) {
   if (g.results == 0) return;
   if (g.k == 0 && g.beta == 0) return zero_bytes(result, g.results * g.element_bytes);
   const auto& [a, b, c] = g.array;

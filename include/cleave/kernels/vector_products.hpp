@@ -136,10 +136,12 @@ void run_vector_product([[maybe_unused]] std::int64_t m, [[maybe_unused]] std::i
 #if defined(CLEAVE_X86_VECTORS)
   const T *const left = as<T>(a.at), *const right = as<T>(b.at);
   if (n == 1)
-    vector_product<T>{left, right, c, m, k, a.leading, !a.transposed, b.transposed ? 1 : b.leading, leading, alpha, beta}
+    vector_product<T>{left,    right, c,   m, k, a.leading, !a.transposed, b.transposed ? 1 : b.leading,
+                      leading, alpha, beta}
         .run();
   else
-    vector_product<T>{right, left, c, n, k, b.leading, b.transposed, a.transposed ? a.leading : 1, 1, alpha, beta}.run();
+    vector_product<T>{right, left, c, n, k, b.leading, b.transposed, a.transposed ? a.leading : 1, 1, alpha, beta}
+        .run();
 #endif
 }
 
