@@ -36,13 +36,14 @@ struct transport {
   cleave::grid grid(const std::vector<std::int64_t>& sizes) const {
     const auto mode = cleave::comm::transport_mode();
     const int ranks = cleave::comm::node_ranks();
+    const bool before = cleave::comm::overlap_mode();
     cleave::comm::overlap_mode() = overlap;
     if (node == 0) cleave::comm::transport_mode() = cleave::comm::transport::mpi;
     else cleave::comm::node_ranks() = node;
     cleave::grid made(mesh, MPI_COMM_WORLD, sizes);
     // Nodes are divided when a group is first asked for.
     made.state().group_of(cleave::axis_set(3u));
-    cleave::comm::overlap_mode() = true;
+    cleave::comm::overlap_mode() = before;
     cleave::comm::transport_mode() = mode;
     cleave::comm::node_ranks() = ranks;
     return made;
