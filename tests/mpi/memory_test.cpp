@@ -61,6 +61,12 @@ std::string where(const cleave::grid& g, std::int64_t n) {
   return std::to_string(n) + " on " + std::to_string(g.size(ay)) + " x " + std::to_string(g.size(ax));
 }
 
+/// In memory of devices no collective is in flight, so that those of a plan hold nothing.
+void expect_allocated(std::int64_t bytes, std::int64_t predicted, const std::string& where) {
+  if (cleave::on_host) EXPECT_EQ(bytes, predicted) << where;
+  else EXPECT_LE(bytes, predicted) << where;
+}
+
 // A value that takes all layouts in turn: tiles, rows, columns, and whole.
 constexpr cleave::function around([](auto x) {
   const auto rows = cleave::reshard(2 * x, mesh(row / ay / ax, col));
@@ -98,9 +104,9 @@ TEST(memory, of_a_training_step) {
     Batch x(g, {n, 12});
     Number l(g, {}), most(g, {});
     w.fill(0.1), v.fill(0.2), x.fill(0.3);
-    EXPECT_EQ(allocated_by([&] { train(w, v, x).into(w1, l, most); }),
-              plan.workspace({row = n, inner = 12, hidden = n, col = 5, ay = g.size(ay), ax = g.size(ax)}))
-        << where(g, n);
+    expect_allocated(allocated_by([&] { train(w, v, x).into(w1, l, most); }),
+                     plan.workspace({row = n, inner = 12, hidden = n, col = 5, ay = g.size(ay), ax = g.size(ax)}),
+                     where(g, n));
   });
 }
 
@@ -128,10 +134,10 @@ struct layers {
       Second v(g, {width, 3 * n}), dv(g, {width, 3 * n});
       Third u(g, {3 * n, 5}), du(g, {3 * n, 5});
       input x(g, {n + 2, n});
-      EXPECT_EQ(allocated_by([&] { deep_slope(w, v, u, x).into(dw, dv, du); }),
-                plan.workspace(
-                    {row = n + 2, inner = n, hidden = width, key = 3 * n, col = 5, ay = g.size(ay), ax = g.size(ax)}))
-          << where(g, n) << ", " << width;
+      expect_allocated(allocated_by([&] { deep_slope(w, v, u, x).into(dw, dv, du); }),
+                       plan.workspace({row = n + 2, inner = n, hidden = width, key = 3 * n, col = 5, ay = g.size(ay),
+                                       ax = g.size(ax)}),
+                       where(g, n) + ", " + std::to_string(width));
     });
   }
 };

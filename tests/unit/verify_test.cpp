@@ -4,6 +4,7 @@
 // The verification of finished programs, and the pass that lets exchanges overlap, on steps written by hand: each
 // program breaks one rule.
 #include <cleave/plan/lower/lower.hpp>
+#include <cleave/program/held_memory.hpp>
 #include <cleave/program/verify.hpp>
 
 #include <gtest/gtest.h>
@@ -124,6 +125,20 @@ TEST(Verify, RefusesToTouchWhatAMoveInFlightSendsOrBrings) {
     EXPECT_FALSE(meanwhile(in_place, step_kind::map, {0}, 1, [](indexed_vector<step>& s) { s[1].pieces = 2; }));
     EXPECT_FALSE(meanwhile(in_place, step_kind::map, {0}, 1, [](indexed_vector<step>& s) { s[2].in_flight = true; }));
   }
+}
+
+TEST(Verify, StepsThatAreNotInFlightTogetherHoldTheSameMemory) {
+  written w(4);
+  w.step_of(step_kind::exchange, {0}, 2, true).step_of(step_kind::exchange, {0}, 3, true).wait(0);
+  w.step_of(step_kind::exchange, {0}, 4, true).step_of(step_kind::exchange, {0}, 5, true).wait(1).wait(3).wait(4);
+  const auto begin = [&](std::int64_t first, std::int64_t second, std::int64_t third, std::int64_t fourth) {
+    const held_memory h = share_until_waited(w.p, {first, second, 0, third, fourth, 0, 0, 0});
+    return std::vector<std::int64_t>{h.begin[0], h.begin[1], h.begin[3], h.begin[4], h.bytes};
+  };
+  // The third one takes the place of the first one if it fits there.
+  EXPECT_EQ(begin(128, 64, 100, 64), (std::vector<std::int64_t>{0, 128, 0, 192, 256}));
+  EXPECT_EQ(begin(64, 64, 128, 64), (std::vector<std::int64_t>{0, 64, 128, 0, 256}));
+  EXPECT_EQ(begin(0, 64, 64, 0), (std::vector<std::int64_t>{0, 0, 64, 0, 128}));
 }
 
 TEST(Verify, RefusesExchangesThatAreNotWaitedForInTheirLoop) {
