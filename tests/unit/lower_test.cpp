@@ -804,6 +804,24 @@ TEST(Lower, SumsTravelWhileProductsAreComputed) {
   EXPECT_EQ(steps_for(0, 1e13), "pbpbw1pbw3..w6.");
 }
 
+TEST(Lower, WaitsDoNotComeBetweenAProductAndTheMoveOfItsPieces) {
+  lowered l;
+  const value v = l.input({{batch, x}, {embed, ""}});
+  const value whole = dot(v, l.input({{batch, x}, {hidden, y}}), batch);
+  l.output(sin(dot(v, l.input({{batch, x}, {layer, y}}), batch)), {{embed, x}, {layer, y}});
+  l.output(exp(whole), {{embed, ""}, {hidden, y}});
+  l.choose_strategies();
+  emitted e = l.emit_all();
+  combine_all_reduces(e.made.steps, e.made.buffers, e.memory);
+  overlap_products(e, l.at, policy::time(0));
+  EXPECT_EQ(short_steps(e.made.steps), "ppm.m.");
+  ASSERT_NE(e.made.steps[1].pieces, 0);
+  // The sum would be over after the second product.
+  overlap_moves(e, l.at, policy::time(0, 1e13));
+  EXPECT_EQ(short_steps(e.made.steps), "pbpm.w1.");
+  EXPECT_TRUE(verify(e));
+}
+
 TEST(Lower, MovesBeginLateWhereTheirResultTakesMemory) {
   const auto steps_for = [](double bandwidth, bool pays) {
     lowered l;
