@@ -203,8 +203,9 @@ statement(f, "count_work(m, a);", "", "fuzz", 1)
 statement(f, "next.forwarded = s.out.unreduced() & ~dividing_axes(next);", "next.forwarded = s.out.unreduced();")
 f = "plan/choose.hpp"
 statement(f, "planner::gather_early(m, a, f);", "", "oracle")
-statement(f, "planner::exchange_views(g, m, a, f);", "", "oracle")
-statement(f, "if (rule.effort > 0) planner::move_once(m, a, f);", "", "unit:MovesNoMoreThanGspmd.*")
+statement(f, "  exchange_views(g, m, a, f);", "", "oracle")
+statement(f, "  move_once(m, a, f);", "", "unit:MovesNoMoreThanGspmd.*")
+statement(f, "  exchange_dims(g, m, a, f);", "", "unit:MovesNoMoreThanGspmd.*")
 statement(f, "if (rule.effort > 0) planner::search_wider(m, a, f);", "", "oracle")
 f = "plan/search/find_tie.hpp"
 statement(f, "if (!tie) continue;", "continue;", "unit:Search.*")
@@ -275,7 +276,7 @@ expression(f, "from.unreduced() != 0 ? from.combine() : v.where.combine()", "v.w
 statement(f, "if (!written_in_place(p, m, r)) emit_result(e, r);")
 statement(f, "for (std::size_t j = i; j < last; ++j)\n      if (values[j].loop == loop) emit_step(e, j);", "", "unit:Loops.*")
 f = "plan/price.hpp"
-expression(f, "step_iterations(p, s, at) * step_cost(p, s, at).messages", "step_cost(p, s, at).messages", "unit:Prices.*")
+expression(f, "step_iterations(p, s, at) * (most - shared)", "most - shared", "unit:Prices.*")
 expression(f, "step_iterations(p, s, at) * step_bytes(p, s, at)", "step_bytes(p, s, at)", "unit:*")
 expression(f, "step_iterations(p, s, at) * most_flops.call(placed(p, s), at)", "most_flops.call(placed(p, s), at)", "unit:Prices.*")
 
