@@ -319,7 +319,8 @@ TEST(fft, devices_agree_on_plans) {
   namespace detail = cleave::linalg::detail;
   const fft_plans before = fft_plan_mode();
   const bool first = support::rank() == 0;
-  const detail::plan_key key{cleave::linalg::transform::forward, 360, detail::block_form::widest(360, true, true), true};
+  const detail::plan_key key{cleave::linalg::transform::forward, 360, detail::block_form::widest(360, true, true),
+                             true};
   for (const fft_plans of_first : {fft_plans::measured, fft_plans::estimated}) {
     fft_plan_mode() = first == (of_first == fft_plans::measured) ? fft_plans::measured : fft_plans::estimated;
     const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});

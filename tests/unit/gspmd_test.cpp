@@ -323,8 +323,8 @@ TEST(MovesNoMoreThanGspmd, NothingRunsAlongADimOfOne) {
                      {laid_out({{one}, {column, {x}}})}, laid_out({{one}, {column}})),
             0);
   // The index of the largest element is that of the only one, be it NaN or not.
-  EXPECT_EQ(bytes_of([&](values v) { return cast(argmax(v[0], one), element::f64); }, {laid_out({{one}, {column, {x}}})},
-                     laid_out({{column}})),
+  EXPECT_EQ(bytes_of([&](values v) { return cast(argmax(v[0], one), element::f64); },
+                     {laid_out({{one}, {column, {x}}})}, laid_out({{column}})),
             0);
   // A reduction along it gives what it reads: the difference of integers is 0. That along another dim does not.
   const auto less_sum = [](const dim_ref& d) {

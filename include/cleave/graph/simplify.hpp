@@ -159,8 +159,7 @@ constexpr void become_sum(graph& to, node& n) {
 
 /// Writes an operation as two, of which the first is appended: as a constant that is broadcast, as a reduction whose
 /// result is permuted, as a product that is summed. Whether it is one of these.
-constexpr bool becomes_two(graph& to, const graph& from, node_id permutation, dim_set empty, dim_set ones,
-                           node& n) {
+constexpr bool becomes_two(graph& to, const graph& from, node_id permutation, dim_set empty, dim_set ones, node& n) {
   if (const auto number = same_everywhere(to, n, empty, ones)) become_constant(to, n, *number);
   else if (is_inner_product(to, n)) become_sum(to, n);
   else return permutation != no_node && n.code == op::reduce && permute_reduced(to, from, from.nodes[permutation], n);

@@ -67,8 +67,9 @@ void compute_line(const typename Expression::row_type r, Out* to, std::int64_t i
       for (; i < stop; ++i, ++to) *to = convert<Out>(Expression::at(r, i));
       return;
     }
-    // Blocks that become vector code. A line that is no multiple of them ends with a block that overlaps the one before.
-    // It is computed before that one is written, which may take the place of an operand, and waits beside the line.
+    // Blocks that become vector code. A line that is no multiple of them ends with a block that overlaps the one
+    // before. It is computed before that one is written, which may take the place of an operand, and waits beside the
+    // line.
     const std::int64_t rest = (stop - i) % vector_block, last = stop - rest - vector_block;
     alignas(64) Out end[vector_block];
     for (; i <= last; i += vector_block, to += vector_block) {

@@ -137,7 +137,8 @@ struct map_boxes_work {
     if (s.stays(loads, out)) return;
     const bound_loops& l = s.loops;
     const odometer at = before_line(s, line);
-    if (s.copies < 0) return map_work{l, loads, out, *s.code}.run_lines(at.offset(), at.apart(), lines, 0, l.inner.extent);
+    if (s.copies < 0)
+      return map_work{l, loads, out, *s.code}.run_lines(at.offset(), at.apart(), lines, 0, l.inner.extent);
     const std::int64_t size = s.code->bytes, first = at.offset()[l.walked - 1] * size;
     copy_lines(as<char>(loads[s.copies]) + first, as<char>(out) + first, l.inner.extent * size,
                at.apart()[l.walked - 1] * size, lines);

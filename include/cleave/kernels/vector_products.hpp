@@ -10,9 +10,9 @@
 #include <cstring>
 #include <type_traits>
 
-// Products of a matrix and a vector, in vector code: every element of the matrix is read once, so that it is memory that
-// decides. Libraries take longer for matrices that are in the caches, and their calls add to that where products are
-// many.
+// Products of a matrix and a vector, in vector code: every element of the matrix is read once, so that it is memory
+// that decides. Libraries take longer for matrices that are in the caches, and their calls add to that where products
+// are many.
 
 namespace cleave::inline v0 {
 

@@ -50,22 +50,22 @@ namespace detail {
 /// FFTW's functions for a type of real numbers.
 template <class R>
 struct fftw_functions;
-#define CLEAVE_FFTW_FUNCTIONS(R, name)                           \
-  template <>                                                    \
-  struct fftw_functions<R> {                                     \
-    using plan = name##_plan;                                    \
-    using dim = name##_iodim64;                                  \
-    using complex = name##_complex;                              \
-    static constexpr auto of_complex = &name##_plan_guru64_dft;  \
-    static constexpr auto of_real = &name##_plan_guru64_dft_r2c; \
-    static constexpr auto to_real = &name##_plan_guru64_dft_c2r; \
-    static constexpr auto run_complex = &name##_execute_dft;     \
-    static constexpr auto run_of_real = &name##_execute_dft_r2c; \
-    static constexpr auto run_to_real = &name##_execute_dft_c2r; \
-    static constexpr auto destroy = &name##_destroy_plan;        \
-    static constexpr auto wisdom = &name##_export_wisdom_to_string; \
+#define CLEAVE_FFTW_FUNCTIONS(R, name)                               \
+  template <>                                                        \
+  struct fftw_functions<R> {                                         \
+    using plan = name##_plan;                                        \
+    using dim = name##_iodim64;                                      \
+    using complex = name##_complex;                                  \
+    static constexpr auto of_complex = &name##_plan_guru64_dft;      \
+    static constexpr auto of_real = &name##_plan_guru64_dft_r2c;     \
+    static constexpr auto to_real = &name##_plan_guru64_dft_c2r;     \
+    static constexpr auto run_complex = &name##_execute_dft;         \
+    static constexpr auto run_of_real = &name##_execute_dft_r2c;     \
+    static constexpr auto run_to_real = &name##_execute_dft_c2r;     \
+    static constexpr auto destroy = &name##_destroy_plan;            \
+    static constexpr auto wisdom = &name##_export_wisdom_to_string;  \
     static constexpr auto learn = &name##_import_wisdom_from_string; \
-    static constexpr auto forget = &name##_forget_wisdom;        \
+    static constexpr auto forget = &name##_forget_wisdom;            \
   }
 CLEAVE_FFTW_FUNCTIONS(double, fftw);
 CLEAVE_FFTW_FUNCTIONS(float, fftwf);
@@ -144,13 +144,18 @@ class block_plan {
                        to = what_ == transform::of_real ? half : key.n, step = key.rows ? 1 : key.width;
     const typename fftw::dim along{key.n, step, step}, many{key.width, key.rows ? from : 1, key.rows ? to : 1};
     const bool in_place = what_ == transform::forward || what_ == transform::inverse;
-    const std::int64_t bytes = (std::max(from, to) * key.width * block_form::number_bytes(sizeof(R) == 8) + 63) / 64 * 64;
+    const std::int64_t bytes = (std::max(from, to) * key.width * block_form::number_bytes(sizeof(R) == 8) + 63) / 64 *
+                               64;
     char* const before = block_memory(in_place ? bytes : 2 * bytes);
     char* const after = in_place ? before : before + bytes;
     const unsigned flags = how | FFTW_DESTROY_INPUT;
     switch (what_) {
-      case transform::of_real: plan_ = fftw::of_real(1, &along, 1, &many, as<R>(before), as<complex>(after), flags); break;
-      case transform::to_real: plan_ = fftw::to_real(1, &along, 1, &many, as<complex>(before), as<R>(after), flags); break;
+      case transform::of_real:
+        plan_ = fftw::of_real(1, &along, 1, &many, as<R>(before), as<complex>(after), flags);
+        break;
+      case transform::to_real:
+        plan_ = fftw::to_real(1, &along, 1, &many, as<complex>(before), as<R>(after), flags);
+        break;
       default:
         plan_ = fftw::of_complex(1, &along, 1, &many, as<complex>(before), as<complex>(after),
                                  what_ == transform::forward ? FFTW_FORWARD : FFTW_BACKWARD, flags);

@@ -102,9 +102,11 @@ class exposed_block {
     const auto* const e = static_cast<exposed_block*>(b.exposed);
     for (std::size_t p = 0; p < e->exposed_.size(); ++p) {
       const auto at = static_cast<std::int64_t>(p) * part;
-      if (e->exposed_[p] != 0)
-        ::mmap(e->memory_ + at, as_size(std::min(part, e->where_.file_bytes - at)), PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+      if (e->exposed_[p] == 0) continue;
+      // Where this fails the pages of the file stay, which are memory as well.
+      const void* const own = ::mmap(e->memory_ + at, as_size(std::min(part, e->where_.file_bytes - at)),
+                                     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+      static_cast<void>(own);
     }
     ::fallocate(e->file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, e->where_.file_bytes);
     delete e;

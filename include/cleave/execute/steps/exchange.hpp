@@ -30,8 +30,8 @@ void leave_under_way(run_state& r, comm::bound_exchange* e) {
 
 } // namespace detail
 
-/// An exchange, or the first one of those that share messages, which it makes for all of them. A move that goes on while
-/// others compute is one as well.
+/// An exchange, or the first one of those that share messages, which it makes for all of them. A move that goes on
+/// while others compute is one as well.
 template <class = void>
 class exchange_step final : public bound_step {
  public:

@@ -82,8 +82,8 @@ class product_in_pieces final : public bound_step {
     if constexpr (gathers) return pieces_.arriving(k).along;
     else return pieces_.making(k).along;
   }
-  /// What is computed where a piece is due: the piece. Of the block that stays here, which comes last, nobody waits for a
-  /// piece, so it is computed as two parts: a product pays for each of its parts.
+  /// What is computed where a piece is due: the piece. Of the block that stays here, which comes last, nobody waits for
+  /// a piece, so it is computed as two parts: a product pays for each of its parts.
   range computed_with(int k) const {
     const range piece = along(k);
     const int before = pieces_.count() - pieces_.pieces(), half = (pieces_.pieces() + 1) / 2;

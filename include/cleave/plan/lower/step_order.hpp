@@ -28,12 +28,13 @@ class step_order {
  public:
   /// `flop` is the seconds of a flop; at most `waits` waits are added.
   constexpr step_order(emitted& e, const sizes& at, double flop, std::size_t waits) : e_(e), steps_(e.made.steps) {
-    const program_view p = e.made;
     const std::size_t count = steps_.size();
-    const step* const steps = steps_.data();
     numbers_.reserve(count + waits);
     time_.reserve(count + waits + 1);
     steps_.reserve(count + waits);
+    // The steps are elsewhere after that.
+    const program_view p = e.made;
+    const step* const steps = steps_.data();
     double time = 0;
     for (std::size_t i = 0; i < count; ++i) {
       numbers_.push_back(i);
