@@ -70,7 +70,7 @@ class product_in_pieces final : public bound_step {
     for (int k = 0; arrived_ && k < pieces_.count(); ++k) pieces_.await(k);
   }
   /// The move comes last: writes what it brings.
-  void finish(run_state& r, const step& move) { pieces_.finish(r.at[move.out]); }
+  void complete(run_state& r, const step& move) { pieces_.finish(r.at[move.out]); }
 
  private:
   static const step& move_of(const binder& b, const step& s) {
@@ -142,7 +142,7 @@ class move_beside_product final : public bound_step {
     auto& product = static_cast<product_in_pieces<Collective>&>(*r.steps[product_]);
     if (!product.active()) return whole_->run(r.at[step_.in[0]], r.at[step_.out], r.scratch);
     if constexpr (product_in_pieces<Collective>::gathers) product.begin(r, step_);
-    else product.finish(r, step_);
+    else product.complete(r, step_);
   }
 
  private:
