@@ -41,7 +41,7 @@ endfunction()
 function(cleave_add_mpi_test name program ranks)
   cleave_mpi_command(mpirun ${ranks})
   add_test(NAME ${name} COMMAND ${mpirun} $<TARGET_FILE:${program}> ${ARGN} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 300 RUN_SERIAL TRUE PROCESSORS ${ranks})
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 900 RUN_SERIAL TRUE PROCESSORS ${ranks})
 endfunction()
 
 # Registers a test whose exit status and words both count, through tests/expect.py: EXIT is zero, or fault for a status that the program

@@ -160,13 +160,14 @@ TEST(elementwise, operations_that_give_their_operand) {
   });
 }
 
-// Lines of every length around the blocks in which they are computed: what is left of a line is computed together with
+static_assert(cleave::vector_block == 16);
+// Lines of lengths around the blocks in which they are computed: what is left of a line is computed together with
 // elements that the result has already taken the place of.
 constexpr cleave::function twice_and_one([](auto a) { return 2 * a + 1; });
 constexpr cleave::function other_half([](auto a, auto b) { return 0.5 * (a + b); });
-TEST(elementwise, lines_of_every_length_in_place) {
+TEST(elementwise, lines_that_are_no_multiple_of_a_block) {
   for (const auto& sizes : support::factorings(support::ranks(), 2))
-    for (std::int64_t cols = 1; cols <= 3 * cleave::vector_block + 1; ++cols) {
+    for (const std::int64_t cols : {1, 7, 15, 16, 17, 31, 33, 47, 48, 49}) {
       const cleave::grid g(mesh, MPI_COMM_WORLD, sizes);
       A a(g, {3, cols * sizes[1]}), kept(g, {3, cols * sizes[1]});
       a.fill_by([](const auto& at) { return a_at(at[0], at[1]); });

@@ -295,7 +295,9 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
      }},
     {"no_memory_within_a_call",
      [](int, char**, session&) {
-       // In the second call rank 1 has all the rows, and no memory to send them from.
+       // In the second call rank 1 has all the rows, and no memory to send them from. Ranks of a node would read them
+       // where they are.
+       cleave::comm::transport_mode() = cleave::comm::transport::mpi;
        const cleave::grid g = all_ranks(checked);
        constexpr std::int64_t each = 1 << 15;
        Rows table(g, {ranks(), 64});
