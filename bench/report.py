@@ -27,7 +27,7 @@ UNEXPLAINED = "not explained yet"
 PLATES = "varies from run to run, 1.02 to 1.23 on 1 rank; not explained yet"
 BUSY = "measured while other programs used both cores"
 BESIDE = "rows are computed beside the plate and copied"
-PASSES = "the scores of each block of places take several small passes"
+PASSES = "the scores of each block of rows take several small passes"
 KNOWN = {
     "5 points of 4096^2, double on 1 rank": (1.15, UNEXPLAINED),
     "7 points of 256^3, float on 1 rank": (1.33, UNEXPLAINED),

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-// Rows looked up in tables and added up in them, with tables, places and results sharded in many ways, on real ranks:
+// Rows looked up in tables and added up in them, with tables, indices and results sharded in many ways, on real ranks:
 // what the plain evaluator gives.
 
 namespace {
@@ -35,7 +35,7 @@ std::vector<cleave::grid> grids() {
   return all;
 }
 struct extents {
-  std::int64_t words, embed, batch, places;
+  std::int64_t words, embed, batch, indices;
 };
 constexpr extents shapes[] = {{16, 4, 6, 5}, {7, 3, 5, 1}, {2, 1, 3, 4}, {5, 2, 0, 3}, {3, 0, 4, 2}, {1, 2, 9, 2}};
 
@@ -47,9 +47,9 @@ void fill(Tensor& t) {
     return std::sin(sum);
   });
 }
-/// Some places twice, some in no table.
+/// Some indices twice, some in no table.
 template <class Tensor>
-void fill_places(Tensor& t, std::int64_t words) {
+void fill_indices(Tensor& t, std::int64_t words) {
   t.fill_by([&](const auto& at) {
     std::int64_t n = 1;
     for (std::size_t i = 0; i < at.size(); ++i) n = n * 31 + at[i] * 7;
@@ -92,19 +92,19 @@ constexpr cleave::function table_gradient([](auto table, auto ids, auto weight) 
 });
 constexpr cleave::function segments([](auto rows, auto ids) { return scatter_add(rows, ids, word); });
 
-template <auto TableLayout, auto PlacesLayout, auto RowsLayout>
+template <auto TableLayout, auto IndicesLayout, auto RowsLayout>
 void check_layouts() {
   using Table = f64<TableLayout>;
-  using Places = i32<PlacesLayout>;
+  using Indices = i32<IndicesLayout>;
   using Rows = f64<RowsLayout>;
   for (const cleave::grid& g : grids())
     for (const extents& e : shapes) {
       Table table(g, {e.words, e.embed}), slope(g, {e.words, e.embed});
-      Places ids(g, {e.batch, e.places});
-      Rows rows(g, {e.batch, e.places, e.embed}), weight(g, {e.batch, e.places, e.embed});
+      Indices ids(g, {e.batch, e.indices});
+      Rows rows(g, {e.batch, e.indices, e.embed}), weight(g, {e.batch, e.indices, e.embed});
       fill(table);
       fill(weight);
-      fill_places(ids, e.words);
+      fill_indices(ids, e.words);
       check(look_up, rows, table, ids);
       check(table_gradient, slope, table, ids, weight);
       check(segments, slope, weight, ids);
@@ -113,7 +113,7 @@ void check_layouts() {
 TEST(lookup, table_divided_by_rows) {
   check_layouts<mesh(word / ax, embed), mesh(batch, place), mesh(batch, place, embed)>();
 }
-TEST(lookup, table_and_places_divided_alike) {
+TEST(lookup, table_and_indices_sharded_alike) {
   check_layouts<mesh(word / ax, embed), mesh(batch / ax, place), mesh(batch / ax, place, embed)>();
 }
 TEST(lookup, table_and_places_divided_differently) {
@@ -126,7 +126,7 @@ TEST(lookup, table_divided_over_both_axes) {
   check_layouts<mesh(word / ay / ax, embed), mesh(batch / ax, place / ay), mesh(batch / ax / ay, place, embed)>();
 }
 
-// A dim that table and places share is common to both: NumPy's take_along_axis.
+// A dim that table and indices share is common to both: NumPy's take_along_axis.
 constexpr cleave::function take_along([](auto table, auto ids) { return gather(table, word, ids); });
 constexpr cleave::function take_along_gradient([](auto table, auto ids, auto weight) {
   return cleave::grad(cleave::function([](auto t, auto i, auto w) { return sum(gather(t, word, i) * w); }))(table, ids,
@@ -134,16 +134,16 @@ constexpr cleave::function take_along_gradient([](auto table, auto ids, auto wei
 });
 TEST(lookup, along_a_dim_of_both) {
   using Table = f64<mesh(batch / ax, word / ay)>;
-  using Places = i32<mesh(batch / ax, place)>;
+  using Indices = i32<mesh(batch / ax, place)>;
   using Result = f64<mesh(batch / ax, place)>;
   for (const cleave::grid& g : grids())
     for (const extents& e : shapes) {
       Table table(g, {e.batch, e.words}), slope(g, {e.batch, e.words});
-      Places ids(g, {e.batch, e.places});
-      Result result(g, {e.batch, e.places}), weight(g, {e.batch, e.places});
+      Indices ids(g, {e.batch, e.indices});
+      Result result(g, {e.batch, e.indices}), weight(g, {e.batch, e.indices});
       fill(table);
       fill(weight);
-      fill_places(ids, e.words);
+      fill_indices(ids, e.words);
       check(take_along, result, table, ids);
       check(take_along_gradient, slope, table, ids, weight);
     }
@@ -151,15 +151,15 @@ TEST(lookup, along_a_dim_of_both) {
 
 // One table for each index of a dim, to which its own rows are added.
 constexpr cleave::function segments_of_each([](auto rows, auto ids) { return scatter_add(rows, ids, word, batch); });
-template <auto TablesLayout, auto PlacesLayout, auto RowsLayout>
+template <auto TablesLayout, auto IndicesLayout, auto RowsLayout>
 void check_tables() {
   for (const cleave::grid& g : grids())
     for (const extents& e : shapes) {
       f64<TablesLayout> tables(g, {e.words, e.batch, e.embed});
-      i32<PlacesLayout> ids(g, {e.batch, e.places});
-      f64<RowsLayout> rows(g, {e.batch, e.places, e.embed});
+      i32<IndicesLayout> ids(g, {e.batch, e.indices});
+      f64<RowsLayout> rows(g, {e.batch, e.indices, e.embed});
       fill(rows);
-      fill_places(ids, e.words);
+      fill_indices(ids, e.words);
       check(segments_of_each, tables, rows, ids);
     }
 }
@@ -189,11 +189,11 @@ static_assert(cleave::offset_bytes(std::int64_t{1} << 31) == 8 &&
 /// as many rows, by new indices or by those of the last run.
 std::int64_t moved_beyond_price(const cleave::grid& g, bool new_indices = true) {
   using Table = f64<mesh(word / ax, embed)>;
-  using Places = i32<mesh(batch / ax)>;
+  using Indices = i32<mesh(batch / ax)>;
   using Rows = f64<mesh(batch / ax, embed)>;
   const std::int64_t n = g.size(ax);
   Table table(g, {24 * n, 8});
-  Places ids(g, {24 * n});
+  Indices ids(g, {24 * n});
   Rows rows(g, {24 * n, 8});
   fill(table);
   const auto fill_ids = [&](std::int64_t first) {
@@ -206,7 +206,7 @@ std::int64_t moved_beyond_price(const cleave::grid& g, bool new_indices = true) 
   support::reset_charges();
   rows = f(table, ids);
   const std::int64_t moved = support::over_ranks(support::charged_bytes());
-  return moved - cleave::plan<Rows(Table, Places)>(f).bytes(
+  return moved - cleave::plan<Rows(Table, Indices)>(f).bytes(
                      {word = 24 * n, batch = 24 * n, embed = 8, ax = n, ay = g.size(ay)});
 }
 
@@ -244,16 +244,16 @@ TEST(lookup, indices_that_stay_are_not_sent_again) {
 // theirs since the last one.
 TEST(lookup, indices_that_change_between_runs) {
   using Table = f64<mesh(word / ax, embed)>;
-  using Places = i32<mesh(batch / ax)>;
+  using Indices = i32<mesh(batch / ax)>;
   using Rows = f64<mesh(batch / ax, embed)>;
-  constexpr std::int64_t words = 13, places = 16;
+  constexpr std::int64_t words = 13, indices = 16;
   for (const cleave::grid& g : grids()) {
     Table table(g, {words, 3}), sums(g, {words, 3});
-    Places ids(g, {places});
-    Rows rows(g, {places, 3});
+    Indices ids(g, {indices});
+    Rows rows(g, {indices, 3});
     fill(table);
     constexpr cleave::function take([](auto t, auto i) { return gather(t, word, i); });
-    const std::int64_t first_changes = places / g.size(ax);
+    const std::int64_t first_changes = indices / g.size(ax);
     // From run to run: nothing changes, the indices of the first device, of the others, of all; back to the first.
     const std::int64_t steps[][2] = {{0, 0}, {0, 0}, {1, 0}, {1, 5}, {2, 7}, {2, 7}, {0, 0}};
     for (const auto& step : steps) {
@@ -270,19 +270,19 @@ TEST(lookup, indices_that_change_between_runs) {
 /// What is looked up, and what is looked up from, in a table of which each device along x has a block.
 struct shared_look_ups {
   using Table = f64<mesh(word / ax, embed)>;
-  using Places = i32<mesh(batch / ax)>;
+  using Indices = i32<mesh(batch / ax)>;
   using Rows = f64<mesh(batch / ax, embed)>;
   static constexpr cleave::function take{[](auto t, auto i) { return gather(t, word, i); }};
   static constexpr cleave::function add{[](auto r, auto i) { return scatter_add(r, i, word); }};
 
   cleave::grid g;
-  std::int64_t words, length, places;
-  Places ids{g, {places}};
-  Rows rows{g, {places, length}};
+  std::int64_t words, length, indices;
+  Indices ids{g, {indices}};
+  Rows rows{g, {indices, length}};
 
   shared_look_ups(const cleave::grid& on, std::int64_t w, std::int64_t e, std::int64_t p)
-      : g(on), words(w), length(e), places(p) {
-    fill_places(ids, words);
+      : g(on), words(w), length(e), indices(p) {
+    fill_indices(ids, words);
   }
   /// Whether the devices of a table can read each other's memory.
   bool share_memory() const { return cleave::on_host && g.state().group_of(cleave::axis_set{}.with(0)).together; }
@@ -355,9 +355,9 @@ TEST(lookup, many_tables_in_turn) {
 // A table in memory of the caller is copied where others can read it, unless it has more than the rows.
 TEST(lookup, tables_in_memory_of_the_caller) {
   for (const cleave::grid& g : grids())
-    for (const std::int64_t places : {64, 200000}) {
+    for (const std::int64_t indices : {64, 200000}) {
       constexpr std::int64_t words = 30011;
-      shared_look_ups u(g, words, 3, places);
+      shared_look_ups u(g, words, 3, indices);
       const std::int64_t block = (words + g.size(ax) - 1) / g.size(ax),
                          mine = std::clamp<std::int64_t>(words - block * g.here()[0], 0, block);
       Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space> memory("table", static_cast<std::size_t>(mine),
@@ -367,7 +367,7 @@ TEST(lookup, tables_in_memory_of_the_caller) {
         u.fill_table(table, run);
         const bool moves = u.look_up_moves(table);
         u.expect_rows(run);
-        EXPECT_EQ(moves, g.size(ax) > 1 && !(u.share_memory() && places == 200000));
+        EXPECT_EQ(moves, g.size(ax) > 1 && !(u.share_memory() && indices == 200000));
       }
     }
 }
@@ -393,14 +393,14 @@ TEST(lookup, rows_of_a_node_are_added_where_they_are) {
 TEST(lookup, sums_by_index_keep_the_order_of_the_indices) {
   using Rows = cleave::tensor<float, mesh(place)>;
   using Sums = cleave::tensor<float, mesh(word)>;
-  constexpr std::int64_t words = 37, places = 40000;
+  constexpr std::int64_t words = 37, indices = 40000;
   constexpr cleave::function add([](auto r, auto i) { return scatter_add(r, i, word); });
   for (const cleave::grid& g : grids()) {
-    Rows rows(g, {places});
+    Rows rows(g, {indices});
     Sums sums(g, {words});
-    cleave::tensor<int, mesh(place)> ids(g, {places});
+    cleave::tensor<int, mesh(place)> ids(g, {indices});
     fill(rows);
-    fill_places(ids, words);
+    fill_indices(ids, words);
     sums = add(rows, ids);
     std::vector<float> wanted(words, 0.0f);
     const auto given = rows.to_global();

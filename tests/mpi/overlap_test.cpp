@@ -41,7 +41,7 @@ struct transport {
     if (node == 0) cleave::comm::transport_mode() = cleave::comm::transport::mpi;
     else cleave::comm::node_ranks() = node;
     cleave::grid made(mesh, MPI_COMM_WORLD, sizes);
-    // Nodes are divided when a group is first asked for.
+    // Communicators of nodes are made when a group is first asked for.
     made.state().group_of(cleave::axis_set(3u));
     cleave::comm::overlap_mode() = before;
     cleave::comm::transport_mode() = mode;

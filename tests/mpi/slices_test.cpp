@@ -31,11 +31,11 @@ using Block = cleave::tensor<double, mesh(head / line, part, feature)>;
 
 constexpr std::int64_t features = 5, heads = 7;
 
-/// The slices of a plan that products read where they are, for so many places.
+/// The slices of a plan that products read where they are, for so many rows of an array.
 template <class Plan>
-std::size_t slices_in_place(const Plan& plan, std::int64_t places) {
+std::size_t slices_in_place(const Plan& plan, std::int64_t length) {
   const cleave::program_view p = plan.view();
-  const cleave::sizes at = plan.sized({head = heads, place = places, feature = features, line = 1});
+  const cleave::sizes at = plan.sized({head = heads, place = length, feature = features, line = 1});
   const auto address = [&](const cleave::buffer& b) {
     return cleave::addressing_of(b, p.buffers, p.maps, at, cleave::coordinates{});
   };
@@ -52,13 +52,13 @@ void fill(Query& q) {
   q.fill_by([](const auto& at) { return static_cast<double>(at[0]) - 0.5 * static_cast<double>(at[1]); });
 }
 /// The slice at `first` of a cache, times the query, as plain loops; beyond the cache there are zeros.
-std::vector<double> scores_at(std::int64_t first, std::int64_t places, const auto& element) {
-  const std::int64_t begin = std::max<std::int64_t>(std::min(first, places - 6), 0);
+std::vector<double> scores_at(std::int64_t first, std::int64_t length, const auto& element) {
+  const std::int64_t begin = std::max<std::int64_t>(std::min(first, length - 6), 0);
   std::vector<double> all;
   for (std::int64_t h = 0; h < heads; ++h)
     for (std::int64_t p = 0; p < 6; ++p) {
       double sum = 0;
-      for (std::int64_t f = 0; f < features && begin + p < places; ++f)
+      for (std::int64_t f = 0; f < features && begin + p < length; ++f)
         sum += element(h, begin + p, f) * (static_cast<double>(h) - 0.5 * static_cast<double>(f));
       all.push_back(sum);
     }
@@ -79,14 +79,14 @@ TEST(slices, products_read_them_where_they_are) {
   // There is no such slice.
   EXPECT_EQ(slices_in_place(plan, 4), 0u);
   const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks()});
-  for (const std::int64_t places : {40, 6, 4}) {
-    Cache keys(g, {heads, places, features});
+  for (const std::int64_t length : {40, 6, 4}) {
+    Cache keys(g, {heads, length, features});
     Query q(g, {heads, features});
     Scores s(g, {heads, 6});
     fill(keys), fill(q);
     for (const int first : {0, 3, 17, 34, 39, 100, -5}) {
       s = scores(keys, q, first);
-      expect_scores(s, scores_at(first, places, value));
+      expect_scores(s, scores_at(first, length, value));
     }
   }
 }

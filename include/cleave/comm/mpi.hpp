@@ -35,7 +35,8 @@ inline void check(int code, const char* call) {
 }
 
 /// Whether a communicator comes from a session of MPI 4: MPI_Init was never called, which makes all others. MPI does
-/// not say whether there are sessions, so whoever has a communicator of one must keep the session.
+/// not say whether there are sessions, so whoever has a communicator of one must keep the session. The two that MPI
+/// defines are only compared with: without MPI_Init no call may be given them, not even one that asks what they are.
 inline bool is_of_session([[maybe_unused]] MPI_Comm comm) {
 #ifdef MPI_SESSION_NULL
   int begun = 0;

@@ -23,7 +23,7 @@ struct slice_in_place {
 
 namespace detail {
 
-/// Looks for them in a program. `address` gives the places of the elements of a buffer, where arguments may have any
+/// Looks for them in a program. `address` gives the addresses of the elements of a buffer, where arguments may have any
 /// strides.
 template <class Address>
 class slice_search {

@@ -21,7 +21,7 @@ struct held_memory {
 [[gnu::cold]] constexpr held_memory share_until_waited(const program_view& p,
                                                        const indexed_vector<std::int64_t>& needed) {
   held_memory all{indexed_vector<std::int64_t>(p.steps.size(), 0), 0};
-  // Those in flight, by the places of their memory.
+  // Those in flight, by where their memory begins.
   indexed_vector<std::size_t> open;
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
     if (p.steps[i].kind == step_kind::wait) open.remove(std::size_t{p.steps[i].begun});

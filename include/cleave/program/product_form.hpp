@@ -144,8 +144,8 @@ constexpr gemm_group gemm_group_of(const tensor_type& dims, const tensor_type* c
   return g;
 }
 
-/// Bytes that a product packs whose two operands and result are at such places. Where Kokkos Kernels is called instead
-/// of a BLAS, it packs columns with strides besides.
+/// Bytes that a product packs whose two operands and result have these buffers and strides. Where Kokkos Kernels is
+/// called instead of a BLAS, it packs columns with strides besides.
 [[gnu::cold]] constexpr std::int64_t scratch_of_product(const step& s, const buffer* const (&of)[3],
                                                         const addressing (&address)[3]) {
   const tensor_type* const types[3] = {&of[0]->type, &of[1]->type, &of[2]->type};

@@ -14,7 +14,7 @@ namespace cleave::inline v0::lowering {
 /// A move between devices that could go on while others compute.
 struct flight {
   std::size_t number = none;
-  places where{};
+  positions where{};
   std::int64_t bytes = 0;
   move_times times{};
   /// The seconds of products after which it should be over.
@@ -32,11 +32,11 @@ constexpr move_times times_in_flight(const emitted& e, const step& s, const size
   return static_cast<double>(step_iterations(p, s, at)) *
          times_of({moved, s.move == kind::all_reduce ? 2 * others : others}, price);
 }
-/// The same for all that is known of the move at a place.
+/// The same for all that is known of the move at a position.
 constexpr flight flight_at(const emitted& e, const step_order& order, std::size_t i, const sizes& at,
                            const policy& price) {
   const step& s = e.made.steps[i];
-  const places p = order.places_of(i);
+  const positions p = order.positions_of(i);
   const buffer& value = e.made.buffers[s.out];
   return {order.number(i),
           {order.after_passes(p.first, p.last), order.before_passes(p.last, p.first)},
@@ -125,12 +125,12 @@ constexpr std::int64_t choose_groups(const step_order& order, const reduce_list&
   }
   return best;
 }
-/// Brings all-reduces to the place where the last of them can begin.
+/// Brings all-reduces to the position where the last of them can begin.
 constexpr void begin_together(emitted& e, step_order& order, const reduce_list& group) {
   // Places have moved since, but not those that are between the operands and the readers.
   std::size_t start = 0;
   for (const flight& f : group) {
-    const places p = order.places_of(order.place_of(f.number));
+    const positions p = order.positions_of(order.position_of(f.number));
     start = std::max(start, order.after_passes(p.first, p.last));
   }
   const auto is_one = [&](std::size_t number) {
@@ -141,8 +141,8 @@ constexpr void begin_together(emitted& e, step_order& order, const reduce_list& 
   while (is_one(order.number(start))) ++start;
   const std::size_t next = order.number(start);
   for (const flight& f : group) {
-    order.bring_before(order.place_of(f.number), next);
-    e.made.steps[order.place_of(f.number)].in_flight = true;
+    order.bring_before(order.position_of(f.number), next);
+    e.made.steps[order.position_of(f.number)].in_flight = true;
   }
 }
 
@@ -157,10 +157,10 @@ constexpr void start_reduces(emitted& e, step_order& order, const sizes& at, con
     if (may_fly(steps[i]) && steps[i].move == kind::all_reduce) left.push_back(order.number(i));
   indexed_vector<flight> all;
   while (!left.empty()) {
-    const step one = steps[order.place_of(left[0])];
+    const step one = steps[order.position_of(left[0])];
     all.clear();
     left.remove_if([&](std::size_t number) {
-      const std::size_t i = order.place_of(number);
+      const std::size_t i = order.position_of(number);
       const step& s = steps[i];
       if (s.in_loop != one.in_loop || !reduce_alike(one, buffers[one.out].type.element, s, buffers[s.out].type.element))
         return false;
@@ -201,27 +201,27 @@ constexpr void start_others(emitted& e, step_order& order, const sizes& at, cons
   for (std::size_t i = 0; i < steps.size(); ++i)
     if (may_fly(steps[i]) && steps[i].move != kind::all_reduce) numbers.push_back(order.number(i));
   for (std::size_t number : numbers) {
-    const std::size_t i = order.place_of(number);
+    const std::size_t i = order.position_of(number);
     flight f = flight_at(e, order, i, at, price);
     const std::size_t start = choose_start(e, order, i, f);
     if (start == none) continue;
     f.until = end_of_flight(order.time_at(start), order.time_at(start) + f.times.travel());
     if (start != i) order.bring_before(i, order.number(start));
-    e.made.steps[order.place_of(number)].in_flight = true;
+    e.made.steps[order.position_of(number)].in_flight = true;
     flights.push_back(f);
   }
 }
 
-/// What has begun is waited for at the first place at which it should be over, or where it is needed. What begins there
-/// begins first.
+/// What has begun is waited for at the first position at which it should be over, or where it is needed. What begins
+/// there begins first.
 constexpr void wait_for_flight(step_order& order, const flight& f) {
-  const std::size_t i = order.place_of(f.number);
-  const std::size_t needed = order.before_passes(order.places_of(i).last, i + 1);
-  std::size_t place = needed;
-  while (place > i + 1 && order.time_at(place - 1) >= f.until) --place;
-  if (place != needed) place = order.after_passes(place, needed);
-  while (place < needed && order.begins(place)) ++place;
-  order.wait_at(place, i);
+  const std::size_t i = order.position_of(f.number);
+  const std::size_t needed = order.before_passes(order.positions_of(i).last, i + 1);
+  std::size_t position = needed;
+  while (position > i + 1 && order.time_at(position - 1) >= f.until) --position;
+  if (position != needed) position = order.after_passes(position, needed);
+  while (position < needed && order.begins(position)) ++position;
+  order.wait_at(position, i);
 }
 
 /// Lets moves between devices go on while products are computed, where the price says that this takes less time: they

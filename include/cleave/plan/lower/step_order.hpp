@@ -10,8 +10,8 @@
 
 namespace cleave::inline v0::lowering {
 
-/// The places where a step could be: before the steps `first` to `last`. The step itself is one of those between.
-struct places {
+/// The positions where a step could be: before the steps `first` to `last`. The step itself is one of those between.
+struct positions {
   std::size_t first = 0, last = 0;
 };
 
@@ -22,7 +22,7 @@ constexpr void bring_to(T* all, std::size_t i, std::size_t to) {
   else std::rotate(all + to, all + i, all + i + 1);
 }
 
-/// The steps of a program while some change places. Waits know by number where what they wait for began, so that all
+/// The steps of a program while some change positions. Waits know by number where what they wait for began, so that all
 /// numbers are kept until the end. Loops run over plain pointers: constant evaluation pays for each call.
 class step_order {
  public:
@@ -47,21 +47,23 @@ class step_order {
     next_ = count;
   }
 
-  constexpr std::size_t number(std::size_t place) const { return place < numbers_.size() ? numbers_[place] : none; }
+  constexpr std::size_t number(std::size_t position) const {
+    return position < numbers_.size() ? numbers_[position] : none;
+  }
   /// Where the step of this number is; the end for none.
-  constexpr std::size_t place_of(std::size_t number) const {
+  constexpr std::size_t position_of(std::size_t number) const {
     const std::size_t* const numbers = numbers_.data();
     const std::size_t count = numbers_.size();
     std::size_t i = number < count && numbers[number] == number ? number : 0;
     while (i < count && numbers[i] != number) ++i;
     return i;
   }
-  /// Seconds of products before a place, in all iterations of the loops around them.
-  constexpr double time_at(std::size_t place) const { return time_[place]; }
+  /// Seconds of products before a position, in all iterations of the loops around them.
+  constexpr double time_at(std::size_t position) const { return time_[position]; }
 
   /// Brings step `i`, which is no product, before the step of this number, which is another one.
   constexpr void bring_before(std::size_t i, std::size_t number) {
-    const std::size_t to = place_of(number);
+    const std::size_t to = position_of(number);
     if (to == i + 1) return;
     bring_to(steps_.data(), i, to);
     bring_to(numbers_.data(), i, to);
@@ -71,30 +73,30 @@ class step_order {
     const std::size_t now = to > i ? to - 1 : to;
     time[now] = time[now + 1];
   }
-  /// Lets step `i` be waited for at a place.
-  constexpr void wait_at(std::size_t place, std::size_t i) {
-    const auto at = [&](auto& list) { return list.begin() + static_cast<std::ptrdiff_t>(place); };
+  /// Lets step `i` be waited for at a position.
+  constexpr void wait_at(std::size_t position, std::size_t i) {
+    const auto at = [&](auto& list) { return list.begin() + static_cast<std::ptrdiff_t>(position); };
     steps_.insert(at(steps_), wait_for(steps_[i], numbers_[i]));
     numbers_.insert(at(numbers_), next_++);
-    time_.insert(at(time_), double{time_[place]});
+    time_.insert(at(time_), double{time_[position]});
   }
-  /// Waits know places again.
+  /// Waits know positions again.
   constexpr void finish() {
-    indexed_vector<std::size_t> places(next_, none);
-    std::size_t* const place = places.data();
+    indexed_vector<std::size_t> positions(next_, none);
+    std::size_t* const position = positions.data();
     const std::size_t* const numbers = numbers_.data();
     const std::size_t count = steps_.size();
     step* const steps = steps_.data();
-    for (std::size_t i = 0; i < count; ++i) place[numbers[i]] = i;
+    for (std::size_t i = 0; i < count; ++i) position[numbers[i]] = i;
     for (std::size_t i = 0; i < count; ++i)
-      if (steps[i].kind == step_kind::wait) steps[i].begun = narrowed(place[steps[i].begun]);
+      if (steps[i].kind == step_kind::wait) steps[i].begun = narrowed(position[steps[i].begun]);
   }
 
   /// Where step `i` could begin and must be over, in its stretch of its loop.
-  constexpr places places_of(std::size_t i) const {
+  constexpr positions positions_of(std::size_t i) const {
     const step* const steps = steps_.data();
     const std::size_t count = steps_.size(), from = e_.memory[steps[i].in[0]], to = e_.memory[steps[i].out];
-    places p{i, i + 1};
+    positions p{i, i + 1};
     while (p.first > 0) {
       const step& other = steps[p.first - 1];
       if (other.kind == step_kind::loop_begin) break;
@@ -111,21 +113,22 @@ class step_order {
     }
     return p;
   }
-  /// A place from which on others compute: not in the middle of passes that may run together, nor of what belongs
+  /// A position from which on others compute: not in the middle of passes that may run together, nor of what belongs
   /// together.
-  constexpr std::size_t after_passes(std::size_t place, std::size_t last) const {
-    while (place < last && (is_pass(place) || splits(place))) ++place;
-    return place;
+  constexpr std::size_t after_passes(std::size_t position, std::size_t last) const {
+    while (position < last && (is_pass(position) || splits(position))) ++position;
+    return position;
   }
-  /// Whether a move that goes on begins at a place.
-  constexpr bool begins(std::size_t place) const {
-    return steps_[place].kind == step_kind::move && steps_[place].in_flight;
+  /// Whether a move that goes on begins at a position.
+  constexpr bool begins(std::size_t position) const {
+    return steps_[position].kind == step_kind::move && steps_[position].in_flight;
   }
-  /// The last place before the reader at `place`, and passes that make what it reads, down to `first`.
-  constexpr std::size_t before_passes(std::size_t place, std::size_t first) const {
-    const std::size_t reader = place;
-    while (place > first && ((is_pass(reader) && feeds(place - 1, place, reader)) || splits(place))) --place;
-    return place;
+  /// The last position before the reader at `position`, and passes that make what it reads, down to `first`.
+  constexpr std::size_t before_passes(std::size_t position, std::size_t first) const {
+    const std::size_t reader = position;
+    while (position > first && ((is_pass(reader) && feeds(position - 1, position, reader)) || splits(position)))
+      --position;
+    return position;
   }
 
  private:
@@ -134,11 +137,11 @@ class step_order {
     const step_kind kind = steps_[i].kind;
     return kind == step_kind::map || kind == step_kind::fold;
   }
-  /// Whether the steps around a place belong together.
-  constexpr bool splits(std::size_t place) const {
-    if (place == 0 || place >= steps_.size()) return false;
-    const step& s = steps_[place];
-    return s.joined || (s.pieces != 0 && go_together(steps_[place - 1], s));
+  /// Whether the steps around a position belong together.
+  constexpr bool splits(std::size_t position) const {
+    if (position == 0 || position >= steps_.size()) return false;
+    const step& s = steps_[position];
+    return s.joined || (s.pieces != 0 && go_together(steps_[position - 1], s));
   }
   /// Whether pass `i` writes what one of the passes `first` to `last` reads.
   constexpr bool feeds(std::size_t i, std::size_t first, std::size_t last) const {
@@ -187,7 +190,7 @@ class step_order {
   emitted& e_;
   indexed_vector<step>& steps_;
   indexed_vector<std::size_t> numbers_{};
-  /// Before each place.
+  /// Before each position.
   indexed_vector<double> time_{};
   std::size_t next_ = 0;
 };
