@@ -237,11 +237,11 @@ expression(f, "other.kind == step_kind::loop_end && level == 0", "false", "unit:
 expression(f, "m.at_run_time != 0", "false", "unit:Lower.*")
 f = "plan/lower/step_order.hpp"
 expression(f, "written == to || written == from", "written == to")
-statement(f, "if (steps[i].kind == step_kind::wait) steps[i].begun = narrowed(place[steps[i].begun]);", "", "unit:Lower.*")
-expression(f, "s.joined || (s.pieces != 0 && go_together(steps_[place - 1], s))", "false", "unit:Lower.*")
+statement(f, "if (steps[i].kind == step_kind::wait) steps[i].begun = narrowed(position[steps[i].begun]);", "", "unit:Lower.*")
+expression(f, "s.joined || (s.pieces != 0 && go_together(steps_[position - 1], s))", "false", "unit:Lower.*")
 f = "plan/lower/overlap_moves.hpp"
 expression(f, "added < 0 || added >= apart", "added < 0", "unit:Lower.*")
-statement(f, "order.wait_at(place, i);", "", "unit:Lower.*")
+statement(f, "order.wait_at(position, i);", "", "unit:Lower.*")
 f = "plan/lower/combine_exchanges.hpp"
 expression(f, "steps[first].axes != steps[late].axes", "false", "unit:Lower.*")
 expression(f, "steps[i].in_loop == steps[late].in_loop", "true", "unit:Lower.*")
