@@ -7,12 +7,13 @@
 
 namespace by_hand {
 
-decoder::decoder(long heads, long places, long features) : heads_(heads), places_(places), features_(features) {
+decoder::decoder(long heads, long positions, long features)
+    : heads_(heads), positions_(positions), features_(features) {
   const auto size = [](long n) { return static_cast<std::size_t>(n); };
-  keys.resize(size(heads * places * features));
+  keys.resize(size(heads * positions * features));
   values.resize(keys.size());
   out.resize(size(heads * features));
-  scores_.resize(size(places));
+  scores_.resize(size(positions));
 }
 
 void decoder::step(const float* query, const float* key, const float* value, long at) {
@@ -20,7 +21,7 @@ void decoder::step(const float* query, const float* key, const float* value, lon
   const float scale = 1 / std::sqrt(static_cast<float>(n));
   float* const s = scores_.data();
   for (long h = 0; h < heads_; ++h) {
-    float *const k = keys.data() + h * places_ * n, *const v = values.data() + h * places_ * n;
+    float *const k = keys.data() + h * positions_ * n, *const v = values.data() + h * positions_ * n;
     std::copy_n(key + h * n, n, k + at * n);
     std::copy_n(value + h * n, n, v + at * n);
     const float* __restrict const q = query + h * n;

@@ -80,8 +80,9 @@ void plate::solve(double tolerance, int most) {
   }
 }
 
-void write_row(float* cache, const float* row, long place, long heads, long places, long features) {
-  for (long h = 0; h < heads; ++h) std::copy_n(row + h * features, features, cache + (h * places + place) * features);
+void write_row(float* cache, const float* row, long position, long heads, long positions, long features) {
+  for (long h = 0; h < heads; ++h)
+    std::copy_n(row + h * features, features, cache + (h * positions + position) * features);
 }
 
 } // namespace by_hand

@@ -31,7 +31,7 @@ class plate {
   Kokkos::View<double**, Kokkos::LayoutRight> now_, next_;
 };
 
-/// Writes a row of every head into a cache [head, place, feature], at a place.
-void write_row(float* cache, const float* row, long place, long heads, long places, long features);
+/// Writes a row of every head into a cache [head, position, feature], at a position.
+void write_row(float* cache, const float* row, long position, long heads, long positions, long features);
 
 } // namespace by_hand

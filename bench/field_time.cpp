@@ -33,11 +33,12 @@ constexpr auto around(V u, int far, const D&... along) {
 constexpr cleave::function five_points([](auto u) {
   return cleave::interior(0.25 * around(u, 1, dx, dy), u, 1, dx, dy);
 });
-constexpr cleave::function seven_points([](auto u) {
-  return cleave::interior(around(u, 1, dx, dy, dz) * (1.0 / 6), u, 1, dx, dy, dz);
+// The border never changes, so the field that is written has it already, by hand as well.
+constexpr cleave::function seven_points([](auto u, auto next) {
+  return cleave::interior(around(u, 1, dx, dy, dz) * (1.0 / 6), next, 1, dx, dy, dz);
 });
-constexpr cleave::function thirteen_points([](auto u) {
-  return cleave::interior((around(u, 1, dx, dy, dz) + around(u, 2, dx, dy, dz)) * (1.0 / 12), u, 2, dx, dy, dz);
+constexpr cleave::function thirteen_points([](auto u, auto next) {
+  return cleave::interior((around(u, 1, dx, dy, dz) + around(u, 2, dx, dy, dz)) * (1.0 / 12), next, 2, dx, dy, dz);
 });
 
 constexpr cleave::function joined_sides([](auto u) {
@@ -76,12 +77,12 @@ struct measured {
   bool wanted(const char* part) const { return with.only.empty() || with.only == part; }
   std::string where() const { return " on " + std::to_string(with.ranks) + (with.ranks == 1 ? " rank" : " ranks"); }
 
-  /// Steps from one field to another one, which change places.
+  /// Steps from one field to another one, which are swapped. `step(u, other)` writes the other one.
   template <class Field, class Hand, class Step>
   void steps(const std::string& what, Field u, Field other, Hand& hand, const Step& step) const {
     using T = typename Field::element_type;
     const auto ours = [&] {
-      other = step(u);
+      step(u, other);
       std::swap(u, other);
     };
     ours();
@@ -108,7 +109,7 @@ void run_square(const measured& m, const std::string& type) {
   Square<T> u(m.grid, {n, n}), other(m.grid, {n, n});
   u.fill_by([](const auto& at) { return static_cast<T>(number(at)); });
   by_hand::square<T> hand(m.with.comm, static_cast<long>(u.local_extents()[0]), n, u.data());
-  m.steps("5 points of 4096^2, " + type, u, other, hand, five_points);
+  m.steps("5 points of 4096^2, " + type, u, other, hand, [](const auto& from, auto& to) { to = five_points(from); });
 }
 template <class T>
 void run_torus(const measured& m, const std::string& type) {
@@ -116,14 +117,16 @@ void run_torus(const measured& m, const std::string& type) {
   Square<T> u(m.grid, {n, n}), other(m.grid, {n, n});
   u.fill_by([](const auto& at) { return static_cast<T>(number(at)); });
   by_hand::torus<T> hand(m.with.comm, static_cast<long>(u.local_extents()[0]), n, u.data());
-  m.steps("5 points of 4096^2, sides joined, " + type, u, other, hand, joined_sides);
+  m.steps("5 points of 4096^2, sides joined, " + type, u, other, hand,
+          [](const auto& from, auto& to) { to = joined_sides(from); });
 }
 template <class T, class Step>
 void run_cube(const measured& m, const std::string& what, long n, long reach, const Step& step) {
   Cube<T> u(m.grid, {n, n, n}), other(m.grid, {n, n, n});
   u.fill_by([](const auto& at) { return static_cast<T>(number(at)); });
+  other.fill_by([](const auto& at) { return static_cast<T>(number(at)); });
   by_hand::cube<T> hand(m.with.comm, static_cast<long>(u.local_extents()[0]), n, reach, u.data());
-  m.steps(what, u, other, hand, step);
+  m.steps(what, u, other, hand, [&](const Cube<T>& from, Cube<T>& to) { to = step(from, to); });
 }
 void run_cg(const measured& m) {
   const long n = 1024;

@@ -142,7 +142,7 @@ void measure_training(const measure::task& with, std::int64_t n) {
   network::simulated() = {10e-6, bytes / communication};
   const measure::timing t = measure::compare(with.comm, 1, with.seconds, [&] { together(); }, [&] { apart(); });
   network::simulated() = {};
-  with.out.share(name, t, communication, 0.7);
+  with.out.share(name, t, communication, 0.3);
 }
 
 void measure_all(const measure::task& with) {

@@ -18,6 +18,7 @@ import math
 import pathlib
 import re
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "15-performance.md"
@@ -57,7 +58,10 @@ def order(place: str) -> tuple:
 
 
 def time_of(line: dict) -> str:
-    return f"{line['value']:.3g} {line['unit']}"
+    value, unit = line["value"], line["unit"]
+    if unit == "ms" and value < 0.1:
+        value, unit = 1000 * value, "us"
+    return f"{value:.3g} {unit}"
 
 
 def share_of(line: dict) -> str:
@@ -71,7 +75,7 @@ def each(row: Measured, cell) -> str:
 
 
 def table(rows: list[Measured], on: str) -> str:
-    lines = [f"Measured on {on}.", ""] if on else []
+    lines = [*textwrap.wrap(f"Measured on {on}.", 100), ""] if on else []
     lines += ["| | ranks or mesh | Cleave | of peak | reference | Cleave / reference |", "|---|---|---|---|---|---|"]
     for row in rows:
         shares = each(row, share_of)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stencils in loops, and state that is updated in place, against the same by hand, both in this process.
+// Stencils in loops, and state that is updated in position, against the same by hand, both in this process.
 //
 //   mpirun -n 2 stencil_time RESULTS.jsonl [seconds for each measurement]
 #include "by_hand_stencils.hpp"
@@ -90,34 +90,34 @@ void run_plates(measure::results& out, MPI_Comm comm, int ranks, double seconds,
 }
 
 inline constexpr cleave::dim<"head"> head;
-inline constexpr cleave::dim<"place"> place;
+inline constexpr cleave::dim<"position"> position;
 inline constexpr cleave::dim<"one", 1> one;
 inline constexpr cleave::dim<"feature"> feature;
-using Cache = cleave::tensor<float, mesh(head / line, place, feature)>;
+using Cache = cleave::tensor<float, mesh(head / line, position, feature)>;
 using Row = cleave::tensor<float, mesh(head / line, one, feature)>;
 constexpr cleave::function store([](auto cache, auto row, auto at) {
-  return cleave::dynamic_update(cache, place, row, one, at);
+  return cleave::dynamic_update(cache, position, row, one, at);
 });
 
 /// A row for each head, into caches of two sizes.
-void run_cache(measure::results& out, MPI_Comm comm, int ranks, double seconds, long places) {
+void run_cache(measure::results& out, MPI_Comm comm, int ranks, double seconds, long positions) {
   const cleave::grid grid(mesh, comm, {ranks});
   constexpr long heads = 32, features = 128;
-  Cache cache(grid, {heads, places, features});
+  Cache cache(grid, {heads, positions, features});
   Row row(grid, {heads, 1, features});
   row.fill_by([](const auto& at) { return std::sin(static_cast<float>(at[0] + at[2])); });
   const long mine = static_cast<long>(cache.local_extents()[0]);
-  Kokkos::View<float*> hand("cache", static_cast<std::size_t>(mine * places * features));
+  Kokkos::View<float*> hand("cache", static_cast<std::size_t>(mine * positions * features));
   int next = 0, next_by_hand = 0;
-  const auto ours = [&] { cache = store(cache, row, next++ % static_cast<int>(places)); };
+  const auto ours = [&] { cache = store(cache, row, next++ % static_cast<int>(positions)); };
   const auto theirs = [&] {
-    by_hand::write_row(hand.data(), row.data(), next_by_hand++ % places, mine, places, features);
+    by_hand::write_row(hand.data(), row.data(), next_by_hand++ % positions, mine, positions, features);
   };
   ours();
   theirs();
-  for (long i = 0; i < mine * places * features; ++i)
+  for (long i = 0; i < mine * positions * features; ++i)
     if (cache.data()[i] != hand.data()[i]) throw std::runtime_error("the two programs differ in the cache");
-  out.above("a row into a cache of " + std::to_string(places) + " places on " + std::to_string(ranks) +
+  out.above("a row into a cache of " + std::to_string(positions) + " positions on " + std::to_string(ranks) +
                 (ranks == 1 ? " rank" : " ranks"),
             measure::compare(comm, 20, seconds, ours, theirs), 15);
 }
@@ -142,7 +142,7 @@ void run_numbers(measure::results& out, MPI_Comm comm, int ranks, double seconds
   theirs();
   if (y.item() != by_hand) throw std::runtime_error("the two programs differ in the number");
   out.above("1000 iterations over one number on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"),
-            measure::compare(comm, 20, seconds, ours, theirs), 100);
+            measure::compare(comm, 20, seconds, ours, theirs), 200);
 }
 
 } // namespace
