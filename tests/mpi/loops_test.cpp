@@ -174,6 +174,129 @@ TEST(loops, that_values_decide) {
   }
 }
 
+// What an iteration computes is carried on by a change of names: each iteration launches as many kernels as one step
+// alone.
+template <class V>
+constexpr auto smoothed(V x) {
+  return 0.5 * (shift(x, batch, 1) + shift(x, batch, -1)) + shift(x, embed, 1);
+}
+constexpr cleave::function one_step([](auto x) { return smoothed(x); });
+constexpr cleave::function many_steps([](auto x, auto times) {
+  return repeat_times(times, x, [](auto v) { return smoothed(v); });
+});
+template <class F>
+int kernels_of(const F& run) {
+  static int launched = 0;
+  launched = 0;
+  Kokkos::Tools::Experimental::set_begin_parallel_for_callback(
+      [](const char*, const std::uint32_t, std::uint64_t*) { ++launched; });
+  run();
+  Kokkos::Tools::Experimental::set_begin_parallel_for_callback(nullptr);
+  return launched;
+}
+// So many rows that each device has more of a tensor than what may live in messages.
+std::int64_t large(const cleave::grid& g) { return std::int64_t(g.size(ax)) << 12; }
+TEST(loops, copy_no_value_that_they_carry) {
+  for (const cleave::grid& g : grids())
+    for (const std::int64_t rows : {std::int64_t{12}, large(g)}) {
+      X x(g, {rows, 10}), y(g, {rows, 10}), z(g, {rows, 10});
+      support::fill(x, 0.4);
+      const auto kernels = [&](int times) { return kernels_of([&] { y = many_steps(x, times); }); };
+      y = many_steps(x, 1);
+      z = one_step(x); // the first call makes its workspace
+      const int one = kernels_of([&] { z = one_step(x); });
+      EXPECT_GT(one, 0);
+      EXPECT_EQ(kernels(14) - kernels(4), 10 * one) << rows;
+      z = one_step(x);
+      x = one_step(z);
+      y = many_steps(z, 1);
+      EXPECT_EQ(x.to_global(), y.to_global());
+    }
+}
+
+// Loops in each other whose carried values change their memory. That of the result comes home: solve_methods_test.
+constexpr cleave::function after_the_inner([](auto v, auto w) { return smoothed(smoothed(w) - v); });
+constexpr cleave::function nested([](auto x, auto outer, auto inner) {
+  return repeat_times(outer, x, [=](auto v) {
+    return after_the_inner(v, repeat_times(inner, v, [](auto w) { return smoothed(w); }));
+  });
+});
+TEST(loops, in_each_other) {
+  for (const cleave::grid& g : grids())
+    for (const std::int64_t rows : {std::int64_t{12}, large(g)}) {
+      X x(g, {rows, 10}), y(g, {rows, 10}), z(g, {rows, 10}), once(g, {rows, 10});
+      support::fill(x, 0.4);
+      for (const int outer : {1, 2, 3, 4})
+        for (const int inner : {1, 2, 3}) {
+          y.fill(7);
+          y = nested(x, outer, inner);
+          z = 1 * x;
+          for (int k = 0; k < outer; ++k) {
+            once = many_steps(z, inner);
+            z = after_the_inner(z, once);
+          }
+          EXPECT_EQ(y.to_global(), z.to_global()) << outer << " times " << inner;
+        }
+    }
+}
+
+// What is carried on is computed before the loop, or is carried itself: it stays where it is.
+constexpr cleave::function carries_what_stays([](auto a, auto b, auto times) {
+  const auto before = sin(b) + shift(b, batch, 1);
+  const auto [old, same] = repeat_times(times, std::tuple(a, b), [=](auto state) {
+    const auto [x, y] = state;
+    return std::tuple(b, x + shift(x, batch, 1));
+  });
+  const auto [start, sum_of_all] = repeat_times(times, std::tuple(a, b), [](auto state) {
+    const auto [x, y] = state;
+    return std::tuple(zeros_like(x), y + shift(x, batch, 1));
+  });
+  const auto [made, folded] = repeat_times(times, std::tuple(a, b), [=](auto state) {
+    const auto [x, y] = state;
+    return std::tuple(before, 0.5 * y + shift(before, embed, 1));
+  });
+  const auto [both, alike] = repeat_times(times, std::tuple(a, b), [=](auto state) {
+    const auto [x, y] = state;
+    const auto next = shift(x, batch, 1) + 0.5 * y;
+    return std::tuple(next, next);
+  });
+  const auto inner = repeat_times(times, a, [=](auto x) {
+    const auto outside = x + 1.0;
+    const auto [p, q] = repeat_times(times, std::tuple(x, b), [=](auto state) {
+      const auto [v, w] = state;
+      return std::tuple(outside, v + 0.5 * w);
+    });
+    return 0.5 * p + 0.25 * q;
+  });
+  return std::tuple(old, same, start, sum_of_all, made, folded, both, alike, inner);
+});
+constexpr cleave::function exchanged([](auto a, auto b, auto times) {
+  return repeat_times(times, std::tuple(a, b), [=](auto state) {
+    const auto [x, y] = state;
+    return std::tuple(b, x);
+  });
+});
+TEST(loops, that_carry_what_stays) {
+  for (const cleave::grid& g : grids()) {
+    const auto run = [&](std::int64_t rows, int times, const auto& check) {
+      X a(g, {rows, 10}), b(g, {rows, 10});
+      support::fill(a, 0.4);
+      support::fill(b, 0.9);
+      cleave::tensor_in<std::int32_t, mesh()> count(g, {});
+      count.fill(times);
+      std::array<X, 9> r;
+      for (X& x : r) x = X(g, {rows, 10});
+      check(a, b, count, r);
+      support::check(exchanged, std::tie(r[0], r[1]), a, b, count);
+    };
+    for (const int times : {0, 1, 2, 3, 4})
+      run(7, times, [](const X& a, const X& b, const auto& count, std::array<X, 9>& r) {
+        std::apply([&](auto&... all) { support::check(carries_what_stays, std::tie(all...), a, b, count); }, r);
+      });
+    run(large(g), 3, [](const auto&...) {});
+  }
+}
+
 // A tensor that is updated in place by a loop that reads it.
 TEST(loops, into_their_own_argument) {
   for (const cleave::grid& g : grids()) {

@@ -78,7 +78,7 @@ class reverse_pass {
         if (c_.depends(n.in[k]) && n.code != op::stop_gradient) {
           if (is_floating(n.type.element)) c_.set_depends(v);
           // No gradient is better than one that is silently zero.
-          if (is_complex(n.type.element)) in_.fail(fault::not_differentiable, name_of(n.code), n.where);
+          if (is_complex(n.type.element)) in_.refuse(fault::not_differentiable, name_of(n.code), n.where);
         }
       // A derivative of its own may pass through operations that have none.
       for (; next < in_.regions().size() && in_.regions()[next].last <= v + 1; ++next)

@@ -101,13 +101,13 @@ class special_regions {
     for (std::size_t i = 0; i < r.arguments.size(); ++i) {
       const node n = in_.at(r.arguments[i]);
       if (i >= back.size()) {
-        in_.fail(fault::result_count, "custom_vjp", n.where, {}, {}, std::ssize(r.arguments), std::ssize(back));
+        in_.refuse(fault::result_count, "custom_vjp", n.where, {}, {}, std::ssize(r.arguments), std::ssize(back));
         return;
       }
       if (!back[i].ok() || !c_.depends(r.arguments[i].id)) continue;
       const tensor_type t = c_.type_of(back[i]);
       if (t.element != n.type.element || (t.set() & ~n.type.set()) != 0) {
-        in_.fail(fault::cotangent_does_not_fit, "custom_vjp", n.where);
+        in_.refuse(fault::cotangent_does_not_fit, "custom_vjp", n.where);
         return;
       }
       c_.add(r.arguments[i].id, back[i], n.where);

@@ -24,7 +24,7 @@ class reverse_loop {
   constexpr bool begin() {
     if (!find_nodes()) return false;
     if (info_.along == no_dim && !info_.once) {
-      in_.fail(fault::iterations_not_known, "gradient", where_);
+      in_.refuse(fault::iterations_not_known, "gradient", where_);
       return false;
     }
     before_ = in_.derive({op::loop_yield, true});

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/comm/bucketed_all_reduce.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/bound_step.hpp>
 
@@ -15,20 +14,32 @@ namespace cleave::inline v0::detail {
 /// value any more, both change their memory instead.
 class swapped_carry {
  public:
-  /// Step `number` of a loop that ends with step `end`.
-  [[gnu::cold]] swapped_carry(const binder& b, std::size_t number, std::size_t end) {
+  /// Step `number` of a loop from step `begin` to step `end`.
+  [[gnu::cold]] swapped_carry(const binder& b, std::size_t begin, std::size_t number, std::size_t end) {
     const program_view& p = b.program;
     const step& s = p.steps[number];
     if (!copies(p, s)) return;
     const buffer &from = b.operand(s, 0), &to = b.result(s);
     bytes_ = b.bytes(to);
-    // Small values may live in messages.
-    if (bytes_ <= comm::bucketed_value_bytes || from.role != role::workspace || to.role == role::input) return;
+    if (bytes_ == 0 || from.role != role::workspace || to.role == role::input) return;
     if (from.form != form::shard || to.form != form::shard || same_memory(from, to)) return;
     if (from.type != to.type || from.where != to.where) return;
+    if (!is_made_anew(b, from, begin, number)) return;
     for (std::size_t i = number + 1; i <= end; ++i)
       for (std::uint16_t in : p.steps[i].in)
         if (same_memory(p.buffers[in], from)) return;
+    // What all-reduces combine may live in a message of several of them.
+    for (const step& other : p.steps)
+      if (other.kind == step_kind::move && other.move == kind::all_reduce &&
+          (same_memory(b.result(other), from) || same_memory(b.result(other), to)))
+        return;
+    // The caller's memory goes from hand to hand if loops in each other exchange it, and would not come home.
+    for (std::size_t i = 0; i < p.steps.size() && to.role == role::output; ++i) {
+      const step& other = p.steps[i];
+      if (i == number || other.code != op::loop_yield || !copies(p, other)) continue;
+      for (const buffer* x : {&b.operand(other, 0), &b.result(other)})
+        if (same_memory(*x, from) || same_memory(*x, to)) return;
+    }
     for (std::size_t i = 0; i < p.buffers.size(); ++i) {
       const buffer& x = p.buffers[i];
       if (!same_memory(x, from) && !same_memory(x, to)) continue;
@@ -62,6 +73,21 @@ class swapped_carry {
 
  private:
   static bool same_memory(const buffer& a, const buffer& b) { return a.role == b.role && a.index == b.index; }
+  /// Whether each iteration writes all of a value before it reads any of it. What is computed before the loop, and what
+  /// is carried itself, has to stay where it is.
+  static bool is_made_anew(const binder& b, const buffer& value, std::size_t begin, std::size_t number) {
+    const program_view& p = b.program;
+    for (std::size_t i = begin + 1; i < number; ++i) {
+      const step& s = p.steps[i];
+      for (std::uint16_t in : s.in)
+        if (same_memory(p.buffers[in], value)) return false;
+      const buffer& to = p.buffers[s.out];
+      if (writes(s) && same_memory(to, value))
+        return !s.keeps && s.in_loop == p.steps[number].in_loop && to.form == form::shard &&
+               b.bytes(to) == b.bytes(value);
+    }
+    return false;
+  }
   static bool copies(const program_view& p, const step& s) {
     if (s.in.size() != 1 || s.ops == 0 || s.ops > 2) return false;
     const indexed_span<const fused_op> fused_ops = fused_ops_of(p, s);

@@ -42,7 +42,8 @@ inline void compute_block(const typename Expression::row_type& r, Out* to, std::
 
 /// Elements i to `stop` of a line; the first of them goes to `to`.
 template <class Expression, class Out>
-void compute_line(const typename Expression::row_type r, Out* to, std::int64_t i, std::int64_t stop) {
+[[gnu::always_inline]] inline void compute_line(const typename Expression::row_type& r, Out* to, std::int64_t i,
+                                                std::int64_t stop) {
   using cut = detail::root_cut<Expression>;
   if constexpr (cut::found) {
     using argument = typename cut::argument;
@@ -68,15 +69,21 @@ void compute_line(const typename Expression::row_type r, Out* to, std::int64_t i
       return;
     }
     // Blocks that become vector code. A line that is no multiple of them ends with a block that overlaps the one
-    // before. It is computed before that one is written, which may take the place of an operand, and waits beside the
-    // line.
+    // before. It is computed before that one, since the result may take the place of an operand, and waits beside the
+    // line; but after all others, so that memory is read forwards. One loop does all: beside another copy of its body,
+    // g++ 12 makes scalar code of it.
     const std::int64_t rest = (stop - i) % vector_block, last = stop - rest - vector_block;
     alignas(64) Out end[vector_block];
-    for (; i <= last; i += vector_block, to += vector_block) {
-      if (i == last && rest != 0) compute_block<Expression>(r, end, stop - vector_block);
-      compute_block<Expression>(r, to, i);
+    std::int64_t at = i, until = rest == 0 ? stop : last;
+    Out* block = to;
+    for (int part = 0;; ++part) {
+      for (; at < until; at += vector_block, block += vector_block) compute_block<Expression>(r, block, at);
+      if (part == 2 || rest == 0) break;
+      at = part == 0 ? stop - vector_block : last;
+      until = at + vector_block;
+      block = part == 0 ? end : to + (last - i);
     }
-    for (std::int64_t j = 0; j < rest; ++j) to[j] = end[vector_block - rest + j];
+    for (std::int64_t j = 0; j < rest; ++j) to[stop - rest - i + j] = end[vector_block - rest + j];
   }
 }
 

@@ -86,6 +86,7 @@ inline void copy_lines(const char* from, char* to, std::int64_t bytes, std::int6
   };
   if (bytes == 4) copy(std::integral_constant<std::size_t, 4>{});
   else if (bytes == 8) copy(std::integral_constant<std::size_t, 8>{});
+  else if (bytes == 16) copy(std::integral_constant<std::size_t, 16>{});
   else copy(bytes);
 }
 

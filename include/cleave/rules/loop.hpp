@@ -105,14 +105,15 @@ constexpr value loop_stack_of(recorder& in, std::uint8_t loop, value x, source w
 constexpr void set_trip_count(recorder& in, std::string_view op, std::uint8_t loop, value times, source where) {
   if (!times.ok()) return;
   const tensor_type t = in.at(times).type;
-  if (t.rank != 0 || (!is_integer(t.element) && t.element != element::boolean)) in.fail(fault::not_a_count, op, where);
-  else loop_part(in, op::trip_count, loop, t, std::array{times}, where);
+  if (t.rank != 0 || (!is_integer(t.element) && t.element != element::boolean))
+    in.refuse(fault::not_a_count, op, where);
+  else static_cast<void>(loop_part(in, op::trip_count, loop, t, std::array{times}, where));
 }
 constexpr void set_break(recorder& in, std::string_view op, std::uint8_t loop, value predicate, source where) {
   if (!predicate.ok()) return;
   const tensor_type t = in.at(predicate).type;
-  if (t.rank != 0 || t.element != element::boolean) in.fail(fault::not_a_predicate, op, where);
-  else loop_part(in, op::break_if, loop, t, std::array{predicate}, where);
+  if (t.rank != 0 || t.element != element::boolean) in.refuse(fault::not_a_predicate, op, where);
+  else static_cast<void>(loop_part(in, op::break_if, loop, t, std::array{predicate}, where));
 }
 
 } // namespace cleave::inline v0::detail

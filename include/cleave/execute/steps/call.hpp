@@ -17,8 +17,9 @@ class call_step final : public bound_step {
   call_step(const binder& b, const step& s) : step_(s) {
     for (std::uint16_t in : s.in) shards_.push_back(shard_of(b, b.program.buffers[in]));
     shards_.push_back(shard_of(b, b.result(s)));
-    if (s.user->workspace_here != nullptr)
-      bytes_ = s.user->workspace_here(local_context(b.grid), std::span<const shard>(shards_.data(), shards_.size()));
+    if (s.user->workspace_here.given)
+      bytes_ = s.user->workspace_here.call(local_context(b.grid),
+                                           std::span<const shard>(shards_.data(), shards_.size()));
     else bytes_ = scratch_of_call(b.program, s, b.at, b.grid.here());
   }
   comm::scratch_bytes shared_bytes() const override { return {bytes_, 0}; }

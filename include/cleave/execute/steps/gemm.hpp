@@ -57,7 +57,7 @@ class gemm_step : public bound_step {
   }
   /// The whole product.
   const bound_gemm& whole() const { return gemm_; }
-  /// What it computes if it is many small products. it computes if it is many small products.
+  /// What it computes if it is many small products.
   const small_gemm& small() const { return gemm_.small; }
 
  protected:

@@ -31,7 +31,8 @@ class loop_step final : public bound_step {
         slices_.push_back({i, x.of, b.bytes(x)});
     for (first_carry_ = end_ - 1; first_carry_ > begin_ + 1 && goes_on(p.steps[first_carry_ - 1], s.in_loop);)
       --first_carry_;
-    for (std::size_t i = first_carry_; i + 1 < end_; ++i) carries_.push_back(detail::swapped_carry(b, i, end_ - 1));
+    for (std::size_t i = first_carry_; i + 1 < end_; ++i)
+      carries_.push_back(detail::swapped_carry(b, begin_, i, end_ - 1));
   }
   std::size_t next(std::size_t) const override { return end_; }
   void run(run_state& r) override {
@@ -41,8 +42,12 @@ class loop_step final : public bound_step {
       const std::int64_t index = backwards_ ? iterations - 1 - i : i;
       for (const slice& s : slices_) r.at[s.buffer] = as<char>(r.at[s.stack]) + index * s.bytes;
       r.run_steps(begin_ + 1, first_carry_);
-      for (std::size_t c = 0; c < carries_.size(); ++c)
-        if (!carries_[c].swap(r)) r.run_steps(first_carry_ + c, first_carry_ + c + 1);
+      for (std::size_t c = 0; c < carries_.size(); ++c) {
+        const std::size_t number = first_carry_ + c;
+        if (!carries_[c].swap(r)) r.run_steps(number, number + 1);
+        // Other devices may run the step, since their shards differ, and all look for NaN together.
+        else if (r.checks != nullptr) r.checks->after_step(number, r.at);
+      }
       if (until_.known() && until_.read(r) != 0) break;
     }
     for (detail::swapped_carry& c : carries_) c.bring_home(r);
