@@ -69,6 +69,8 @@ if(CLEAVE_CUDA)
   # Kokkos' nvcc_wrapper calls it by its name.
   get_filename_component(folder "${CLEAVE_NVCC}" DIRECTORY)
   set(ENV{PATH} "${folder}:$ENV{PATH}")
+  # Kokkos for CUDA launches the compiler itself.
+  unset(ENV{CMAKE_CXX_COMPILER_LAUNCHER})
   execute_process(COMMAND "${CLEAVE_NVCC}" --version OUTPUT_VARIABLE cleave_nvcc_version)
   string(REGEX REPLACE ".*release ([0-9.]+).*" "\\1" cleave_nvcc_version "${cleave_nvcc_version}")
   cleave_cuda_arch(cleave_cuda_arch cleave_cuda_sm)

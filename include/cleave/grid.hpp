@@ -61,9 +61,12 @@ class grid {
   const mesh_value& mesh() const { return state().mesh(); }
   /// The number of devices.
   std::int64_t size() const { return state().sizes().devices(); }
-  /// The size of one axis.
+  /// The size of one axis. Throws grid_error if the mesh does not have it.
   std::int64_t size(const MeshAxis auto& axis) const {
-    return state().sizes()[mesh().find(std::remove_cvref_t<decltype(axis)>::info.name)];
+    constexpr std::string_view name = std::remove_cvref_t<decltype(axis)>::info.name;
+    const int at = mesh().find(name);
+    if (at < 0) raise<grid_error>(wording::axis_not_in_mesh(name));
+    return state().sizes()[at];
   }
   /// The sizes of all axes, in the order of the mesh.
   const axis_sizes& sizes() const { return state().sizes(); }

@@ -13,6 +13,8 @@ function(run what)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
+# Kokkos for CUDA launches the compiler itself.
+unset(ENV{CMAKE_CXX_COMPILER_LAUNCHER})
 set(options -D CMAKE_BUILD_TYPE=Release -D CLEAVE_BUILD_TESTS=OFF -D CLEAVE_BUILD_EXAMPLES=ON -D CLEAVE_BUILD_BENCH=OFF -D CLEAVE_CUDA=ON
             "-DCLEAVE_EXAMPLES=${EXAMPLES}")
 file(REMOVE_RECURSE "${WORK}")

@@ -10,6 +10,7 @@ Lines of the program that this script reads:
   // lines: 30 why                   the most lines that the compiler may print, where they are more than 25; lines-clang, lines-gcc
   // errors-gcc: 2 why               the same for errors that are no fault of the library, where a compiler counts one as several
   // of: the compiler                no sentence of the library: catalogue.py leaves the program out
+  // flags: -Werror=unused-result    options of the compiler, for a warning that is expected
   // needs: runtime                  compile with Kokkos, Kokkos Kernels and MPI, else with the core headers alone
   ... // here                        marks the user's line; the word @here in an expectation is its number
   // mend: what to write instead     not checked here, for catalogue.py, which makes docs/errors.md of these programs
@@ -78,13 +79,15 @@ def main() -> int:
     with open(arguments.source, encoding="utf-8") as file:
         lines = file.read().splitlines()
     clang = "Clang" in arguments.id
-    wanted, runtime, here, most, count = [], False, None, MOST_LINES, 1
+    wanted, flags, runtime, here, most, count = [], [], False, None, MOST_LINES, 1
     for number, line in enumerate(lines, 1):
-        match = re.match(r"\s*//\s*(expect|expect-gcc|expect-clang|lines|lines-gcc|lines-clang|errors-gcc|errors-clang|needs):\s*(.*)", line)
+        match = re.match(r"\s*//\s*(expect|expect-gcc|expect-clang|lines|lines-gcc|lines-clang|errors-gcc|errors-clang|needs|flags):\s*(.*)", line)
         if match:
             key, text = match.groups()
             if key == "needs":
                 runtime = runtime or "runtime" in text
+            elif key == "flags":
+                flags += text.split()
             elif key.startswith("lines"):
                 if key == "lines" or clang == (key == "lines-clang"):
                     most = int(text.split()[0])
@@ -105,7 +108,7 @@ def main() -> int:
         return 1
     wanted = [word.replace("@here", str(here)) for word in wanted]
 
-    command = [arguments.compiler, "-fsyntax-only", *options_of(arguments, clang, runtime)]
+    command = [arguments.compiler, "-fsyntax-only", *options_of(arguments, clang, runtime), *flags]
     first = next((line for line in lines if line and not line.startswith("//")), "")
     if arguments.precompile and not runtime and first == '#include "names.hpp"':
         command += precompiled_names(arguments.precompile, clang)

@@ -110,6 +110,16 @@ struct step_call {
     for (int each : now.dims) refs.push_back(named(each));
     return refs;
   }
+  /// A one-hot form, also along a dim that the labels have: what is compared then is label and index.
+  value hot() const {
+    const int along = in.made().find_dim(d().name);
+    if (along < 0 || !in.at(x()).type.has(along)) return one_hot<double>(x(), d());
+    return cast<double>(x() == in.iota(d(), in.at(x()).type.element, source{}));
+  }
+  /// A sum over some dims, of bools too: then whether one of them holds.
+  value total(value of, const std::vector<dim_ref>& over) const {
+    return in.reduce(reduction::sum, of, over, source{});
+  }
   std::int64_t n(std::size_t k = 0) const { return now.numbers[k]; }
   /// A number beside the first operand: quarters, of which integers have the whole part.
   double real(std::size_t k = 0) const { return number_beside(in.at(x()).type.element, now.numbers[k]); }
@@ -216,7 +226,7 @@ inline const table_entry table[] = {
     {"dot($0, $1, %*)", "nsC", 3, [](const step_call& c) { return c.in.dot(c.x(), c.x(1), c.list(), source{}); }},
     {"dot($0, $1, %*)", "ffC", 3, [](const step_call& c) { return c.in.dot(c.x(), c.x(1), c.list(), source{}); }},
     {"sum($0, %*)", "vD", 3, [](const step_call& c) { return c.in.reduce(reduction::sum, c.x(), c.list(), source{}); }},
-    {"sum($0, %0) - sum($1, %0)", "bsd", 2, [](const step_call& c) { return sum(c.x(), c.d()) - sum(c.x(1), c.d()); }},
+    {"sum($0, %0) - sum($1, %0)", "bsd", 2, [](const step_call& c) { return any(c.x(), c.d()) - any(c.x(1), c.d()); }},
     {"sum($0, %0) / #0", "ndI", 1, [](const step_call& c) { return sum(c.x(), c.d()) / c.n(); }},
     {"max($0, %*)", "vD", 0, [](const step_call& c) { return c.in.reduce(reduction::max, c.x(), c.list(), source{}); }},
     {"min($0, %*)", "vD", 0, [](const step_call& c) { return c.in.reduce(reduction::min, c.x(), c.list(), source{}); }},
@@ -239,8 +249,8 @@ inline const table_entry table[] = {
     {"argmin($0, %0)", "vd", 0, [](const step_call& c) { return argmin(c.x(), c.d()); }},
     {"top_k($0, %0, %1).first", "ndF", 0, [](const step_call& c) { return top_k(c.x(), c.d(), c.d(1)).first; }},
     {"top_k($0, %0, %1).second", "ndF", 0, [](const step_call& c) { return top_k(c.x(), c.d(), c.d(1)).second; }},
-    {"one_hot<double>($0, %0)", "iG", 0, [](const step_call& c) { return one_hot<double>(c.x(), c.d()); }},
-    {"dot(one_hot<double>($0, %0), $1, %0)", "ife", 0, [](const step_call& c) { return dot(one_hot<double>(c.x(), c.d()), c.x(1), c.d()); }},
+    {"one_hot<double>($0, %0)", "iG", 0, [](const step_call& c) { return c.hot(); }},
+    {"dot(one_hot<double>($0, %0), $1, %0)", "ife", 0, [](const step_call& c) { return dot(c.hot(), c.x(1), c.d()); }},
     {"$0 + cleave::count<double>($0, %0)", "fd", 1, [](const step_call& c) { return c.x() + cleave::cast(cleave::count<double>(c.x(), c.d()), c.in.at(c.x()).type.element); }},
     // views and annotations
     {"rename($0, %0, %1)", "vdg", 3, [](const step_call& c) { return rename(c.x(), c.d(), c.d(1)); }},
@@ -275,7 +285,7 @@ inline const table_entry table[] = {
     {"stack(%0, $0, $1)", "vsU", 1, [](const step_call& c) { return stack(dim_ref{dim_names[c.now.dims[0]]}, c.x(), c.x(1)); }},
     {"stack(%0, $0, $1, -$0)", "nsV", 1, [](const step_call& c) { return stack(dim_ref{dim_names[c.now.dims[0]]}, c.x(), c.x(1), -c.x()); }},
     {"windows($0, cleave::window{%0, %1, %2, #0, #1, #2, #3, ?4})", "vdgFII22B", 3, [](const step_call& c) { return windows(c.x(), c.look(0)); }},
-    {"sum(windows($0, cleave::window{%0, %1, %2, #0, #1, #2, #3, ?4}), %2)", "vdgFII22B", 1, [](const step_call& c) { return sum(windows(c.x(), c.look(0)), c.d(2)); }},
+    {"sum(windows($0, cleave::window{%0, %1, %2, #0, #1, #2, #3, ?4}), %2)", "vdgFII22B", 1, [](const step_call& c) { return c.total(windows(c.x(), c.look(0)), {c.d(2)}); }},
     {"windows($0, cleave::window{%0, %1, %2, #0, #1, #2, #3, ?4}, cleave::window{%3, %4, %5, #5, #6, #7, #8, ?9})", "vdgFdgFII22BII22B", 1,
      [](const step_call& c) { return windows(c.x(), c.look(0), c.look(1)); }},
     {"windows($0, cleave::window{%0, %1, %2, #0, #1, #2, #3, ?4}, cleave::window{%3, %4, %5, #5, #6, #7, #8, ?9}, cleave::window{%6, %7, %8, #10, #11, #12, #13, ?14})",

@@ -148,7 +148,9 @@ inline constexpr std::tuple others{
 };
 
 /// What an operation comes to, as one number of the type in which it came out: how it is summed does not matter here.
-constexpr cleave::value summed(const cleave::value& v) { return sum(v); }
+constexpr cleave::value summed(const cleave::value& v) {
+  return v.ok() && v.in->at(v).type.element == cleave::element::boolean ? any(v) : sum(v);
+}
 /// Its derivative by x, likewise.
 template <class F>
 struct derivative_of {

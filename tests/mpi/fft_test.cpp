@@ -71,6 +71,15 @@ constexpr auto sized_back = cleave::plan<Slab(Slab)>(three, cleave::expect<model
                                                      cleave::expect<x_dim, 256>{}, cleave::expect<y_dim, 256>{},
                                                      cleave::expect<z_dim, 256>{});
 static_assert(sized_back.count(kind::all_to_all) == 2 && sized_back.collectives() == 2);
+// Between pencils the sizes decide: both axes go to one dim, which makes slabs, if there are at least as many planes as
+// devices; else each axis goes to a dim of its own, since devices without a plane would have nothing to do.
+template <std::int64_t Extent, std::int64_t Size>
+constexpr auto by_size = cleave::plan<Pencil(Pencil)>(three, cleave::expect<x_dim, Extent>{},
+                                                      cleave::expect<y_dim, Extent>{}, cleave::expect<z_dim, Extent>{},
+                                                      cleave::expect<data, Size>{}, cleave::expect<model, Size>{});
+static_assert(by_size<256, 4>.count(kind::all_to_all) == 2 && by_size<256, 4>.collectives() == 2);
+static_assert(by_size<256, 32>.count(kind::all_to_all) == 2 && by_size<256, 32>.collectives() == 3);
+static_assert(by_size<256, 32>.count(kind::collective_permute) == 1);
 // Dims that come unsharded are transformed by one kernel, so that memory is passed over once. Of a whole array one dim
 // stays alone, over which the other kernel can be sharded.
 template <class Plan>

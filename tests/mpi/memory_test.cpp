@@ -7,7 +7,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <type_traits>
 
 // The memory that a plan predicts is the memory that its first call allocates: on the rank that needs most, where all
 // data goes through MPI. Allocations are counted where Kokkos makes them.
@@ -275,5 +281,31 @@ TEST(memory, of_data_that_travel) {
         << where(g, n);
   });
 }
+
+#if defined(__linux__)
+/// The flags that Linux has for the memory at an address, as in "rd wr mr mw me ac hg".
+std::string flags_of(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  bool found = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) found = begin <= wanted && wanted < end;
+    else if (found && line.rfind("VmFlags:", 0) == 0) return line.substr(8) + " ";
+  }
+  return {};
+}
+TEST(memory, large_arrays_ask_for_huge_pages) {
+  if (!std::is_same_v<cleave::memory_space, Kokkos::HostSpace>) GTEST_SKIP() << "memory of another space";
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) GTEST_SKIP() << "this kernel has no huge pages";
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {1, support::ranks()});
+  const auto line = cleave::huge_page_bytes / std::int64_t{sizeof(double)};
+  for (const std::int64_t pages : {2, 3}) {
+    const f64<mesh(row / ax, col)> large(g, {pages * support::ranks(), line});
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(large.data()) % std::uintptr_t{cleave::huge_page_bytes}, 0u);
+    EXPECT_NE(flags_of(large.data()).find(" hg "), std::string::npos) << flags_of(large.data());
+  }
+}
+#endif
 
 } // namespace

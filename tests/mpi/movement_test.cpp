@@ -360,6 +360,26 @@ TEST(movement, windows_with_corners_and_every_border) {
     }
 }
 
+// A window between two reversals is read from its last index to its first.
+template <cleave::border Border>
+constexpr cleave::function backwards([](auto u, auto w) {
+  const auto seen = windows(flip(u, row), cleave::window{row, row, kr, 1, 1, 2, 0, Border});
+  return dot(flip(seen, row), w, kr);
+});
+TEST(movement, windows_between_two_reversals) {
+  using cleave::border;
+  using Weights = f64<mesh(kr)>;
+  for (const cleave::grid& g : grids())
+    for (const auto& extents : shapes) {
+      const Grid u = filled<Grid>(g, extents);
+      const Weights w = filled<Weights>(g, {3});
+      Grid v(g, extents);
+      check(backwards<border::zero>, v, u, w);
+      check(backwards<border::periodic>, v, u, w);
+      check(backwards<border::edge>, v, u, w);
+    }
+}
+
 // Every sixth element of copies one behind the other: around a ring of 21 in steps that do not divide it. A third of
 // the elements is taken, in runs that leave two remainders, and each of them several times.
 inline constexpr cleave::dim<"ring", 21> ring;

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -420,6 +421,71 @@ TEST(semantics, edges_are_ordinary) {
     product = dot(x, weights, col);
     EXPECT_EQ(sums.to_global(), std::vector<double>(5, 0.0));
     EXPECT_EQ(product.to_global(), std::vector<double>(10, 0.0));
+  }
+}
+
+inline constexpr cleave::dim<"three", 3> three;
+TEST(semantics, extents_by_name) {
+  for (const cleave::grid& g : grids()) {
+    EXPECT_EQ(Rows(g, {col = 4, row = 6}).extents(), (Rows::extents_type{6, 4}));
+    using Fixed = f64<mesh(row / data, three)>;
+    EXPECT_EQ(Fixed(g, {row = 6}).extents(), (Fixed::extents_type{6, 3}));
+    EXPECT_EQ(Fixed(g, {three = 3, row = 6}).extents(), (Fixed::extents_type{6, 3}));
+    EXPECT_THROW(Fixed(g, {three = 4, row = 6}), cleave::shape_error);
+    EXPECT_THROW(Rows(g, {row = 6}), cleave::shape_error);
+    EXPECT_THROW(Rows(g, {row = 6, col = 4, row = 6}), cleave::shape_error);
+    EXPECT_THROW(Rows(g, {row = 6, col = 4, deep = 2}), cleave::shape_error);
+  }
+}
+
+// What a size names is a dim or an axis, not both, and it is there.
+inline constexpr cleave::dim<"data"> called_as_the_axis;
+constexpr cleave::function everywhere([](auto x) { return reshard(x, mesh(called_as_the_axis, col)); });
+TEST(semantics, sizes_of_plans_are_checked) {
+  using X = cleave::abstract<double, mesh(called_as_the_axis / data, col)>;
+  using Y = cleave::abstract<double, mesh(called_as_the_axis, col)>;
+  constexpr auto plan = cleave::plan<Y(X)>(everywhere);
+  static_assert(plan.bytes({called_as_the_axis = 60, col = 2, data = 3, model = 1}) == 40 * 2 * 8);
+  using F = cleave::abstract<double, mesh(row / data, three)>;
+  constexpr auto fixed = cleave::plan<F(F)>(step, cleave::expect<deep, 7>{}, cleave::expect<row, 8>{});
+  EXPECT_EQ(fixed.bytes({three = 3, row = 6}), 0);
+  EXPECT_THROW(static_cast<void>(fixed.bytes({deep = 2})), cleave::shape_error);
+  EXPECT_THROW(static_cast<void>(fixed.bytes({three = 4})), cleave::shape_error);
+  EXPECT_THROW(static_cast<void>(fixed.bytes({row = 4, row = 4})), cleave::shape_error);
+  EXPECT_THROW(static_cast<void>(fixed.bytes({row = -4})), cleave::shape_error);
+  EXPECT_THROW(static_cast<void>(fixed.bytes({data = 0})), cleave::shape_error);
+}
+
+TEST(semantics, what_is_not_there_has_no_size) {
+  constexpr cleave::axis<"stage"> stage;
+  for (const cleave::grid& g : grids()) {
+    EXPECT_EQ(g.size(data) * g.size(model), g.size());
+    EXPECT_THROW(static_cast<void>(g.size(stage)), cleave::grid_error);
+    const Rows x(g, {6, 4});
+    EXPECT_EQ(x.extent(1), 4);
+    EXPECT_THROW(static_cast<void>(x.extent(2)), cleave::shape_error);
+    EXPECT_THROW(static_cast<void>(x.extent(-1)), cleave::shape_error);
+    EXPECT_TRUE(x);
+    EXPECT_TRUE(f64<mesh()>(g, {}).has_data());
+    EXPECT_FALSE(f64<mesh()>().has_data());
+  }
+}
+
+constexpr cleave::function middle([](auto x) { return slice(x, row, deep, 2, -3); });
+TEST(semantics, slices_begin_and_end_within_their_dim) {
+  for (const cleave::grid& g : grids()) {
+    for (const std::int64_t n : {3, 4, 9}) {
+      Rows x(g, {n, 2});
+      x.fill_by(wave<Rows::extents_type>);
+      f64<mesh(deep / data, col)> y(g, {std::max<std::int64_t>(n - 5, 0), 2});
+      y = middle(x);
+      const auto all = x.to_global(), some = y.to_global();
+      for (std::size_t i = 0; i < some.size(); ++i) EXPECT_EQ(some[i], all[i + 4]);
+    }
+    // A dim that is shorter has no such elements.
+    Rows x(g, {2, 2});
+    f64<mesh(deep / data, col)> y(g, {0, 2});
+    EXPECT_THROW(y = middle(x), cleave::shape_error);
   }
 }
 

@@ -125,22 +125,27 @@ TEST(solve_methods, convection_and_diffusion) {
     }
 }
 
-// In float, without a preconditioner, as a statement: the residual is what it says.
+// In float, without a preconditioner, as a statement: the residual is what it says. Vectors of more than 256 KiB change
+// memory with one another where the loops, one in the other, carry them.
 TEST(solve_methods, gmres_in_float_as_a_statement) {
   using Float = cleave::tensor<float, mesh()>;
-  for (const cleave::grid& g : support::grids(mesh)) {
-    Single b(g, {8, 9}), u(g, {8, 9}), r(g, {8, 9});
-    b.fill_by([](const auto& at) { return static_cast<float>(support::wave(at[0], at[1], 0)); });
-    Float residual(g, {});
-    Count iterations(g, {}), ended(g, {});
-    solve::gmres<5>(convection_diffusion{}, b, {.tolerance = 1e-4}).into(u, residual, iterations, ended);
-    EXPECT_EQ(ended.item(), static_cast<int>(solve::ended::converged));
-    constexpr cleave::function left([](auto b, auto u) { return b - convection_diffusion{}(u); });
-    r = left(b, u);
-    double all = 0;
-    for (float v : r.to_global()) all += static_cast<double>(v) * static_cast<double>(v);
-    EXPECT_NEAR(residual.item(), std::sqrt(all), 1e-5);
-  }
+  for (const cleave::grid& g : support::grids(mesh))
+    for (const std::int64_t rows : {8, 16384}) {
+      Single b(g, {rows, 9}), u(g, {rows, 9}), r(g, {rows, 9});
+      b.fill_by([](const auto& at) { return static_cast<float>(support::wave(at[0], at[1], 0)); });
+      Float residual(g, {});
+      Count iterations(g, {}), ended(g, {});
+      solve::gmres<5>(convection_diffusion{}, b, {.tolerance = 1e-4, .iterations = 60})
+          .into(u, residual, iterations, ended);
+      if (rows == 8) {
+        EXPECT_EQ(ended.item(), static_cast<int>(solve::ended::converged));
+      }
+      constexpr cleave::function left([](auto b, auto u) { return b - convection_diffusion{}(u); });
+      r = left(b, u);
+      double all = 0;
+      for (float v : r.to_global()) all += static_cast<double>(v) * static_cast<double>(v);
+      EXPECT_NEAR(residual.item(), std::sqrt(all), 1e-5 + 1e-3 * std::sqrt(all)) << rows << " rows";
+    }
 }
 
 struct line_operator {

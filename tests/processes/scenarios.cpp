@@ -218,6 +218,16 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
        }
        return 0;
      }},
+    {"misspelt",
+     [](int, char**, session&) {
+       if (rank() == 1) setenv("CLEAVE_TRANSPORT", "MPI", 1);
+       try {
+         all_ranks();
+       } catch (const std::exception& e) {
+         return ends_with(e);
+       }
+       return 0;
+     }},
     {"hangs",
      [](int, char**, session&) {
        return loop_with([] {

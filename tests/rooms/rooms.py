@@ -10,6 +10,8 @@ Rules, for every header:
   4. The applications do not name cleave::detail, which belongs to other rooms; their own nested detail is theirs (APPLICATIONS).
   5. Headers do not include each other in a circle.
   6. All names lie in the inline namespace of the version, as include/cleave/version.hpp says.
+  7. A header that names Kokkos or MPI includes them, itself or by others (RUNTIME_NAMES). Most builds do not compile headers without
+     a precompiled header, which would hide this.
 What breaks a rule today and is meant to go stands in ALLOWED and DETAIL, with a reason. An entry that is not needed any more is an
 error too, so that these lists only shrink.
 """
@@ -72,6 +74,9 @@ MOST_DETAIL = 0
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")')
 INCLUDE_FOLDER = pathlib.Path(__file__).resolve().parents[2] / "include" / "cleave"
 RUNTIME = re.compile(r"Kokkos|mpi\.h")
+# What names them, outside of comments, directives and literals, and what then is included.
+RUNTIME_NAMES = {"Kokkos": (re.compile(r"\bKokkos::"), re.compile(r"Kokkos")), "MPI": (re.compile(r"\bMPI_[A-Z]"), re.compile(r"mpi\.h"))}
+LITERAL = re.compile(r'"[^"]*"')
 
 
 def version_namespace() -> str:
@@ -105,10 +110,20 @@ def circle(includes: dict[str, list[str]]) -> list[str]:
     return []
 
 
+def reached(path: str, includes: dict[str, list[str]]) -> set[str]:
+    """A header and all that it includes."""
+    found, open_ones = {path}, [path]
+    while open_ones:
+        new = [to for to in includes.get(open_ones.pop(), []) if to not in found]
+        found.update(new)
+        open_ones += new
+    return found
+
+
 def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) -> list[str]:
     """What is wrong with the headers below `root`, a sentence each."""
     floor = {room: number for number, rooms in enumerate(ROOMS) for room in rooms}
-    wrong, used, includes = [], set(), {}
+    wrong, used, includes, outside, names = [], set(), {}, {}, {}
     named: dict[str, int] = {}
     version = version_namespace()
     for header in sorted(root.rglob("*.hpp")):
@@ -117,7 +132,7 @@ def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) ->
         if room not in floor:
             wrong.append(f"{path}: the room {room} has no floor; give it one in tests/rooms/rooms.py")
             continue
-        includes[path] = []
+        includes[path], outside[path], names[path] = [], [], {}
         for number, line in enumerate(header.read_text(encoding="utf-8").splitlines(), 1):
             if re.match(r"(inline )?namespace cleave\b", line) and not line.startswith(f"namespace cleave::inline {version}"):
                 wrong.append(f"{path}:{number}: opens cleave without the namespace of its version; write namespace cleave::inline {version} {{")
@@ -125,12 +140,17 @@ def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) ->
                 named[path] = named.get(path, 0) + 1
             match = INCLUDE.match(line)
             if not match:
+                code = LITERAL.sub("", line).split("//")[0]
+                for name, (named_by, _) in RUNTIME_NAMES.items():
+                    if not code.lstrip().startswith("#") and named_by.search(code):
+                        names[path].setdefault(name, number)
                 continue
             target = match.group(1) or match.group(2)
             where = f"{path}:{number}: includes {target}"
             if room in WITHOUT_RUNTIME and RUNTIME.match(target):
                 wrong.append(f"{where}, but {room}/ sees the standard library only")
             if not target.startswith("cleave/"):
+                outside[path].append(target)
                 if match.group(2):
                     wrong.append(f"{where} in quotes; headers are named from include/ on")
                 continue
@@ -159,6 +179,11 @@ def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) ->
             wrong.append(f"{path}: {have} lines name cleave::detail, which belongs to other rooms; {most} are allowed")
         elif have < most:
             wrong.append(f"{path}: only {have} lines name cleave::detail: lower its number in DETAIL")
+    for path, named_here in names.items():
+        for name, number in named_here.items():
+            included = RUNTIME_NAMES[name][1]
+            if not any(included.match(target) for header in reached(path, includes) for target in outside.get(header, [])):
+                wrong.append(f"{path}:{number}: names {name} and does not include it")
     if found := circle(includes):
         wrong.append("a circle of includes: " + " -> ".join(found))
     return wrong
@@ -174,6 +199,8 @@ def self_test() -> list[str]:
         "includes mpi.h, but plan/ sees": {"plan/a.hpp": "#include <mpi.h>"},
         "includes Kokkos_Core.hpp, but ops/ sees": {"ops/a.hpp": "#include <Kokkos_Core.hpp>"},
         "in quotes": {"ops/a.hpp": '#include "b.hpp"', "ops/b.hpp": ""},
+        "names Kokkos and": {"comm/a.hpp": "Kokkos::View<int> x;"},
+        "names MPI and": {"comm/a.hpp": "#include <cleave/base/b.hpp>\nMPI_Comm x;", "base/b.hpp": "#include <vector>"},
         "has no floor": {"attic/a.hpp": ""},
         "whose room attic": {"ops/a.hpp": "#include <cleave/attic/a.hpp>"},
         "without the namespace of its version": {"ops/a.hpp": "namespace cleave::detail {"},
@@ -195,7 +222,8 @@ def self_test() -> list[str]:
         found = tried(files)
         if len(found) != 1 or words not in found[0]:
             wrong.append(f"the self test expects '{words}' once and finds {found}")
-    down = {"plan/a.hpp": "#include <cleave/ops/b.hpp>\n#include <vector>", "ops/b.hpp": "", "grid.hpp": "#include <mpi.h>"}
+    down = {"plan/a.hpp": "#include <cleave/ops/b.hpp>\n#include <vector>", "ops/b.hpp": 'f("MPI_Comm"); // Kokkos::View', "grid.hpp": "#include <mpi.h>",
+            "tensor/a.hpp": "#include <cleave/grid.hpp>\n#define X MPI_Y\nMPI_Comm x;"}
     if found := tried(down):
         wrong.append(f"the self test finds fault with what is right: {found}")
     up = ("ops/a.hpp", "plan/b.hpp")

@@ -9,6 +9,7 @@
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/sort.hpp>
+#include <cleave/plan/explain.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/plan/price.hpp>
 
@@ -284,6 +285,26 @@ TEST(Prices, OfWorkspaceAreTheLargestBufferOfEachSlot) {
   at.dims[0] = 24;
   at.dims[1] = 48;
   EXPECT_EQ(workspace(p, at), 24 * 48 * 4 + 24 * 48 + 48 * 4);
+}
+
+// A size under a wrong name would be ignored, and 0 devices would be divided by.
+TEST(Prices, SizesAreThoseOfTheFunction) {
+  static constexpr axis<"x"> x;
+  static constexpr axis<"y"> y;
+  static constexpr mesh two{x, y};
+  static constexpr dim<"i"> i;
+  static constexpr dim<"j"> j;
+  static constexpr dim<"k"> k;
+  using A = abstract<double, two(i / x, j / y)>;
+  constexpr function total([](auto a) { return sum(a, j); });
+  constexpr auto plan = cleave::plan<abstract<double, two(i / x)>(A)>(total);
+  std::int64_t of = 64; // not constant
+  EXPECT_EQ(plan.bytes({i = of, j = 10, x = 2, y = 2}), 64 / 2 * 8);
+  EXPECT_EQ(plan.bytes({i = 0, j = 10, x = 2, y = 2}), 0);
+  EXPECT_THROW((void)plan.bytes({k = of}), shape_error);
+  EXPECT_THROW((void)plan.bytes({i = -of}), shape_error);
+  EXPECT_THROW((void)plan.workspace({x = 0 * of}), shape_error);
+  EXPECT_THROW((void)explain(plan, {k = of}), shape_error);
 }
 
 } // namespace

@@ -149,7 +149,8 @@ class random_program {
     const bool alike = e == type(b.v) && ((sa & sb) == sa || (sa & sb) == sb);
     switch (below(15)) {
       case 0: return pa ? value{} : in_.elementwise(some_unary(e), std::array{a.v}, {});
-      case 1: return pa ? value{} : is_floating(e) ? rounded(a.v) : !a.v;
+      case 1:
+        return pa ? value{} : is_floating(e) ? rounded(a.v) : in_.elementwise(op::logical_not, std::array{a.v}, {});
       case 2:
         if (pa && (in_.at(a.v).pin.combine() != reduction::sum || e == element::boolean)) return {};
         return pa && coin() ? -a.v : a.v * factor(e);

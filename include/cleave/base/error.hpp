@@ -50,7 +50,8 @@ struct evaluation_error : error {
   using error::error;
 };
 
-/// MPI or Kokkos is not initialised yet, or has been finalised.
+/// MPI or Kokkos is not initialised yet, or has been finalised; or a variable of the environment has a word that means
+/// nothing.
 struct environment_error : error {
   using error::error;
 };
@@ -119,6 +120,11 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
   return all;
 }
 
+/// mend: Correct the variable, or unset it.
+[[gnu::cold]] inline std::string environment_word(std::string_view name, std::string_view expected,
+                                                  std::string_view got) {
+  return sentence({name, " is ", quoted(got), " in the environment; it may be ", expected});
+}
 /// mend: Wrap a View with one dimension for each dim of the tensor, in the written order.
 [[gnu::cold]] inline std::string view_rank(std::int64_t expected, std::int64_t got) {
   return sentence({"the shard has ", number(expected), " dims, but the View has rank ", number(got)});

@@ -92,8 +92,8 @@ struct rejected {
       "cleave: a stencil reads a neighbour outside of the neighbourhood of its field: it lies farther away than "
       "the width, or on a diagonal of a star");
   static_assert(is_not<Fault, fault::step_too_small>,
-                "cleave: steps, strides, dilations and repeat counts must be at least 1, paddings at least 0, and a "
-                "slice must begin and end within the dim");
+                "cleave: steps, strides, dilations and repeat counts must be at least 1, paddings and widths at least "
+                "0, and a slice must begin and end within the dim, and begin before its end");
   static_assert(is_not<Fault, fault::not_a_start_index>, "cleave: a dynamic start index must be a rank-0 integer");
   static_assert(is_not<Fault, fault::not_an_index>, "cleave: indices and labels must have an integer element type");
   static_assert(is_not<Fault, fault::value_missing>,
@@ -178,6 +178,9 @@ struct rejected {
   static_assert(is_not<Fault, fault::value_as_condition>,
                 "cleave: a value has no number yet, so it cannot be a condition or a loop bound of C++; use select or "
                 "cond, repeat_times or repeat_until");
+  static_assert(is_not<Fault, fault::tensor_as_condition>,
+                "cleave: a condition on a tensor asks neither for its element nor whether there is one; write s.item() "
+                "or s.has_data()");
   static_assert(is_not<Fault, fault::value_indexed>,
                 "cleave: a value has no elements yet, so it cannot be indexed or iterated over; use shift for a "
                 "neighbour, and slice, gather or dynamic_slice for elements");
@@ -197,9 +200,10 @@ struct rejected {
   static_assert(is_not<Fault, fault::larger_of_two>,
                 "cleave: max and min reduce over dims; for the larger or the smaller of two values write maximum(a, b) "
                 "or minimum(a, b)");
-  static_assert(is_not<Fault, fault::standard_function>,
-                "cleave: functions of namespace std take numbers, and a value has no number yet; write sin(x) without "
-                "std::, and maximum(x, y) and minimum(x, y) for the larger and the smaller of two");
+  static_assert(
+      is_not<Fault, fault::standard_function>,
+      "cleave: functions of namespace std take numbers, not values or tensors; write sin(x) without std::, and "
+      "maximum(x, y) and minimum(x, y) for the larger and the smaller of two");
   static_assert(is_not<Fault, fault::sizes_without_braces>,
                 "cleave: the sizes of a grid are a list, one for each axis; write grid(mesh, comm, {2, 2})");
   static_assert(
@@ -209,10 +213,50 @@ struct rejected {
   static_assert(is_not<Fault, fault::not_a_layout>,
                 "cleave: a mesh consists of axes, and a layout of dims with the axes that shard them: "
                 "mesh(batch / data, embed, unreduced(model))");
+  static_assert(is_not<Fault, fault::comma_of_names>,
+                "cleave: of dims or axes in parentheses, C++ keeps the last one alone; write them without: "
+                "batch / data / model, sum(x, batch, embed)");
+  static_assert(is_not<Fault, fault::comparison_of_bools>,
+                "cleave: the result of a comparison is compared again; write (0 < x) & (x < 1), and cast<int>(b) for "
+                "the number of a bool");
+  static_assert(is_not<Fault, fault::logic_of_numbers>,
+                "cleave: &, | and ! take bools and know no bits; compare the numbers first: (i != 0) & (x > 1)");
+  static_assert(is_not<Fault, fault::sum_of_bools>,
+                "cleave: a sum of bools would be a bool; count them with sum(cast<int>(x > 0)), or write any(x > 0) or "
+                "all(x > 0)");
+  static_assert(is_not<Fault, fault::nothing_contracted>,
+                "cleave: dot without dims is an outer product, and these operands have the same dims; name those to "
+                "sum over, dot(x, y, embed), or write x * y");
+  static_assert(is_not<Fault, fault::literal_too_long>,
+                "cleave: a number in a function is kept as a double, and this one has more than 53 bits; pass it to "
+                "the function as an argument");
+  static_assert(is_not<Fault, fault::not_a_whole_number>,
+                "cleave: an index, a distance or a number of elements is a whole number with a sign: an int or a "
+                "std::int64_t");
+  static_assert(is_not<Fault, fault::fraction_into_integers>,
+                "cleave: a floating-point number is written into a tensor of integers or bools; convert it first: "
+                "static_cast<int>(number)");
+  static_assert(is_not<Fault, fault::size_of_unknown_name>,
+                "cleave: a size is given for a dim or an axis that the function does not have");
+  static_assert(is_not<Fault, fault::size_is_fixed>,
+                "cleave: a size is given for a dim or an axis whose type fixes another one");
+  static_assert(is_not<Fault, fault::results_in_tuple>,
+                "cleave: results are written into tensors by into: f(x).into(a, b) in place of std::tie(a, b) = f(x)");
+  static_assert(is_not<Fault, fault::index_negative>,
+                "cleave: an index that is looked up does not count from the end; write count<int>(x, row) - 1 for the "
+                "last one");
+  static_assert(is_not<Fault, fault::value_of_a_body>,
+                "cleave: a value that the body of a loop or a branch computes is used outside of it; return it from "
+                "the body, and carry it from one iteration to the next");
   static_assert(is_not<Fault, fault::not_a_signature>,
                 "cleave: a function is planned for a signature, its result and its arguments: plan<Y(X)>(f)");
   static_assert(is_not<Fault, fault::number_from_branch>,
                 "cleave: a branch of cond returns a number; return a value, such as zeros_like(x)");
+  static_assert(is_not<Fault, fault::branch_no_function>,
+                "cleave: a branch of cond is a function of the arguments that follow, cond(p, f, g, x); write "
+                "select(p, x, y) for one of two values");
+  static_assert(is_not<Fault, fault::scan_without_dim>,
+                "cleave: scan takes the dim first and the body last: scan(time, init, inputs, body)");
   static_assert(is_not<Fault, fault::dim_as_number>,
                 "cleave: a dim or an axis is a name and has no number; its extent is known when the function is "
                 "called: count(x, batch), or x.extent(batch) of a tensor");

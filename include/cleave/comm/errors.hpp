@@ -15,6 +15,10 @@ namespace cleave::inline v0 {
 
 namespace wording {
 
+/// mend: That rank's own message names the variable. Correct it there, or unset it.
+[[gnu::cold]] inline std::string environment_of_another_rank() {
+  return sentence({"a variable of the environment that starts with CLEAVE_ means nothing on another rank"});
+}
 /// mend: Give one size for each axis, in the order of the mesh. Axes of fixed size need one too:
 /// `grid(mesh, comm, {2, 4})` for `mesh{data, model}`.
 [[gnu::cold]] inline std::string mesh_needs_sizes(std::int64_t expected, std::int64_t got) {
@@ -35,6 +39,10 @@ namespace wording {
 [[gnu::cold]] inline std::string mesh_needs_ranks(std::int64_t expected, std::int64_t got) {
   return sentence({"the sizes of the mesh multiply to ", number(expected), " devices, but the communicator has ",
                    number(got), " ranks"});
+}
+/// mend: Ask the grid for an axis of its mesh.
+[[gnu::cold]] inline std::string axis_not_in_mesh(std::string_view axis) {
+  return sentence({"the mesh of the grid has no axis ", quoted(axis)});
 }
 /// mend: Every rank must pass the same sizes. Compute them from the size of the communicator, or broadcast them from
 /// one rank.

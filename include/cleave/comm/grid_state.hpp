@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/environment.hpp>
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/owned.hpp>
@@ -13,11 +14,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -56,13 +58,11 @@ inline checks checks_of_environment() {
 #if defined(CLEAVE_CHECKED) && CLEAVE_CHECKED
   c.calls = true;
 #endif
-  if (const char* given = std::getenv("CLEAVE_CHECKED")) {
-    const std::string_view word(given);
-    c.nans = word == "nan";
-    c.calls = c.nans || word == "on" || word == "1";
-  }
-  if (const char* seconds = std::getenv("CLEAVE_TIME_LIMIT"))
-    if (const double limit = std::strtod(seconds, nullptr); limit > 0) c.time_limit = limit;
+  // As compiled, where the environment has no word.
+  const std::string_view word = word_of_environment("CLEAVE_CHECKED", {"", "on", "nan", "off", "1", "0"});
+  c.nans = word == "nan";
+  if (!word.empty()) c.calls = c.nans || word == "on" || word == "1";
+  c.time_limit = number_of_environment("CLEAVE_TIME_LIMIT", c.time_limit);
   return c;
 }
 
@@ -298,13 +298,14 @@ class grid_state {
     int inter = 0;
     comm::check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
     if (inter != 0) raise<mesh_error>(wording::communicator_inter());
-    const checks asked = checks_of_environment();
+    checks asked;
+    const std::exception_ptr misspelt = fault_of_environment(asked);
     everyone_.handle = comm::duplicated(comm, asked.any() ? asked.time_limit : 0);
     try {
       comm::check(MPI_Comm_set_errhandler(everyone_.handle, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
       comm::check(MPI_Comm_size(everyone_.handle, &everyone_.size), "MPI_Comm_size");
       comm::check(MPI_Comm_rank(everyone_.handle, &everyone_.rank), "MPI_Comm_rank");
-      agree(sizes, is_part);
+      agree(sizes, is_part, asked, misspelt);
       world_ = everyone_;
       if (is_part) {
         world_ = {MPI_COMM_NULL, comm::rank_number(sizes_.devices()), device_at(everyone_.rank)};
@@ -316,27 +317,45 @@ class grid_state {
       throw;
     }
     if (active()) here_ = coordinates_of(world_.rank, sizes_);
-    if (asks_for_checks_) check(checks_of_environment());
+    if (asks_for_checks_) check(asked);
   }
   [[gnu::cold]] void check_call(std::string_view name, std::uint64_t plan, std::uint64_t sizes) {
     call_name_ = "call " + std::to_string(++checked_calls_) + ", " + std::string(name);
     if (!checked_.calls) return;
     timed([&] { agreement_->same_call({call_name_, plan, sizes}, checked_.time_limit); });
   }
-  [[gnu::cold]] void agree(const std::vector<std::int64_t>& given, bool is_part) {
+  /// Reads what the environment says of grids; its fault, if there is one.
+  [[gnu::cold]] static std::exception_ptr fault_of_environment(checks& asked) {
+    try {
+      asked = checks_of_environment();
+      comm::transport_mode();
+      comm::overlap_mode();
+      comm::node_ranks();
+    } catch (const environment_error&) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+  [[gnu::cold]] void agree(const std::vector<std::int64_t>& given, bool is_part, const checks& asked,
+                           const std::exception_ptr& misspelt) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
-    constexpr int fields = max_axes + 6, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
-                  only_mpi = max_axes + 4, at_once = max_axes + 5;
+    constexpr int fields = max_axes + 7, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
+                  only_mpi = max_axes + 4, at_once = max_axes + 5, faulty = max_axes + 6;
     std::int64_t mine[2 * fields] = {}, all[2 * fields] = {};
     mine[0] = std::ssize(given);
     for (std::size_t a = 0; a < max_axes && a < given.size(); ++a) mine[a + 1] = given[a];
     mine[first] = !is_part ? -1 : part_.list.empty() ? part_.first : hash_of_list();
     mine[stride] = is_part ? part_.stride : 1;
-    mine[checked] = checks_of_environment().any() ? 1 : 0;
-    mine[only_mpi] = comm::transport_mode() == comm::transport::mpi ? 1 : 0;
-    mine[at_once] = comm::overlap_mode() ? 0 : 1;
+    mine[checked] = asked.any() ? 1 : 0;
+    mine[faulty] = misspelt ? 1 : 0;
+    if (!misspelt) {
+      mine[only_mpi] = comm::transport_mode() == comm::transport::mpi ? 1 : 0;
+      mine[at_once] = comm::overlap_mode() ? 0 : 1;
+    }
     for (int i = 0; i < fields; ++i) mine[fields + i] = -mine[i];
     comm::check(MPI_Allreduce(mine, all, 2 * fields, MPI_INT64_T, MPI_MAX, everyone_.handle), "MPI_Allreduce");
+    if (misspelt) std::rethrow_exception(misspelt);
+    if (all[faulty] != 0) raise<environment_error>(wording::environment_of_another_rank());
     asks_for_checks_ = all[checked] != 0;
     only_mpi_ = all[only_mpi] != 0;
     overlaps_ = all[at_once] == 0;

@@ -14,6 +14,9 @@ namespace cleave::inline v0::comm {
 /// Messages between the ranks of a node. Every ordered pair of them has a pipe in shared memory: a ring of chunks, of
 /// which some are written while others are read. Messages of a pair arrive in the order in which they were sent, as
 /// with MPI. All messages of a grid are here, so that whoever waits for some moves the others too.
+///
+/// The system could copy from process to process at once (process_vm_readv). On two Zen 4 cores in a virtual machine
+/// that took 1.6 times as long for 16 MiB, and 1.7 times for 1 MiB.
 class node_pipes {
  public:
   /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/environment.hpp>
 #include <cleave/comm/mpi.hpp>
 #include <cleave/storage/memory.hpp>
 
@@ -9,7 +10,6 @@
 #include <mpi-ext.h>
 #endif
 
-#include <cstdlib>
 #include <string_view>
 
 namespace cleave::inline v0::comm {
@@ -26,8 +26,7 @@ enum class gpu_aware : std::uint8_t {
 
 inline gpu_aware& gpu_aware_mode() {
   static gpu_aware mode = [] {
-    const char* given = std::getenv("CLEAVE_GPU_AWARE_MPI");
-    const std::string_view word = given == nullptr ? "auto" : given;
+    const std::string_view word = word_of_environment("CLEAVE_GPU_AWARE_MPI", {"auto", "on", "off"});
     return word == "on" ? gpu_aware::on : word == "off" ? gpu_aware::off : gpu_aware::automatic;
   }();
   return mode;

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/environment.hpp>
+
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 namespace cleave::inline v0::comm {
@@ -18,11 +19,8 @@ enum class transport : std::uint8_t {
 };
 
 inline transport& transport_mode() {
-  static transport mode = [] {
-    const char* given = std::getenv("CLEAVE_TRANSPORT");
-    const std::string_view word = given == nullptr ? "auto" : given;
-    return word == "mpi" ? transport::mpi : transport::automatic;
-  }();
+  static transport mode = word_of_environment("CLEAVE_TRANSPORT", {"auto", "mpi"}) == "mpi" ? transport::mpi
+                                                                                            : transport::automatic;
   return mode;
 }
 
@@ -30,21 +28,14 @@ inline transport& transport_mode() {
 /// environment sets it, or overlap_mode() = false on a rank before a grid is constructed: if one rank says so, it holds
 /// for all. Values are the same, bit by bit.
 inline bool& overlap_mode() {
-  static bool mode = [] {
-    const char* given = std::getenv("CLEAVE_OVERLAP");
-    return given == nullptr || std::string_view(given) != "off";
-  }();
+  static bool mode = word_of_environment("CLEAVE_OVERLAP", {"on", "off"}) == "on";
   return mode;
 }
 
 /// The most ranks that count as one node; 0: as many as share memory. CLEAVE_NODE_RANKS in the environment sets it, so
 /// that one machine can stand for several nodes.
 inline int& node_ranks() {
-  static int most = [] {
-    const char* given = std::getenv("CLEAVE_NODE_RANKS");
-    const int n = given == nullptr ? 0 : std::atoi(given);
-    return n > 0 ? n : 0;
-  }();
+  static int most = number_of_environment("CLEAVE_NODE_RANKS", 0);
   return most;
 }
 

@@ -36,7 +36,7 @@ constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& 
   X copy = x;
   recorder& in = *detail::recorder_of(copy);
   const auto refused = [&](const value&) { return value{&in, no_node}; };
-  if (chunk.extent == dynamic) in.fail(fault::window_open, "associative_scan", where, chunk.name);
+  if (chunk.extent == dynamic) in.refuse(fault::window_open, "associative_scan", where, chunk.name);
   const int d = in.dim(along, "associative_scan", where);
   if (d < 0 || chunk.extent == dynamic || !detail::all_ok(x)) return tree_map(refused, x);
   const dim_ref part{detail::part_names[as_size(d)].text()}, one{"part one", 1};

@@ -22,6 +22,8 @@ enum class running : std::uint8_t {
 
 namespace detail {
 constexpr value running_total(reduction how, operand x, dim_ref along, running order) {
+  if (element_beside(x) == element::boolean && (how == reduction::sum || how == reduction::prod))
+    return x.from.in->fail(fault::sum_of_bools, how == reduction::sum ? "cumulative_sum" : "cumulative_prod", x.where);
   return recorded_cumulative(*x.from.in, how, x.from, along,
                              order == running::backward || order == running::backward_exclusive,
                              order == running::forward_exclusive || order == running::backward_exclusive, x.where);

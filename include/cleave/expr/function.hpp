@@ -200,8 +200,9 @@ constexpr C called_for(const C& instead, const F& f, Args&... args) {
   using made = std::remove_cvref_t<decltype(called(f, args...))>;
   constexpr bool fits = fit_of<const F, Args&...> == call_fit::fits;
   if constexpr (fits && std::convertible_to<made, C>) return called(f, args...);
-  else if constexpr (fits) return say(rejection<fault::carry_changes, C, made>), refused_call(args...), instead;
-  else return called(f, args...), instead;
+  else if constexpr (fits)
+    return say(rejection<fault::carry_changes, C, made>), static_cast<void>(refused_call(args...)), instead;
+  else return static_cast<void>(called(f, args...)), instead;
 }
 
 } // namespace detail
@@ -245,7 +246,7 @@ struct recording {
   static_assert(sizeof(rejected<fault::not_a_signature, Signature>) != 0);
   static constexpr graph record() {
     recorder in(mesh_value{});
-    in.fail(fault::already_reported, "function", {});
+    in.refuse(fault::already_reported, "function", {});
     return in.take();
   }
 };
@@ -283,7 +284,7 @@ struct recording<Body, R(Args...)> {
   static constexpr graph recorded(std::index_sequence<I...>) {
     if constexpr (!std::is_same_v<body, Body> || fit != detail::call_fit::fits) {
       recorder in(mesh_value{});
-      in.fail(fault::already_reported, "function", {});
+      in.refuse(fault::already_reported, "function", {});
       return in.take();
     } else {
       const mesh_value mesh = detail::mesh_of<R, Args...>();
@@ -303,7 +304,7 @@ struct recording<Body, R(Args...)> {
       any = true;
     });
     // An aggregate whose fields were refused: the compiler has reported why.
-    if (!any && !std::is_empty_v<Arg>) in.fail(fault::already_reported, "input", {});
+    if (!any && !std::is_empty_v<Arg>) in.refuse(fault::already_reported, "input", {});
   }
   template <class Result>
   static constexpr void give_results(recorder& in, const mesh_value& mesh, Result& result) {
@@ -312,14 +313,14 @@ struct recording<Body, R(Args...)> {
     indexed_vector<value> leaves;
     if constexpr (detail::is_result<Result> && !std::is_same_v<Result, detail::refused_value>)
       for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });
-    else in.fail(fault::already_reported, "function", {});
+    else in.refuse(fault::already_reported, "function", {});
     std::int64_t next = 0;
     for_each_leaf<detail::is_value>(asked, [&]<class Leaf>(Leaf&) {
       if (next < std::ssize(leaves))
         in.output(leaves[as_size(next)], element_of<typename Leaf::element_type>, detail::spec_of<Leaf>(mesh));
       ++next;
     });
-    if (next != std::ssize(leaves)) in.fail(fault::result_count, "function", {}, {}, {}, next, std::ssize(leaves));
+    if (next != std::ssize(leaves)) in.refuse(fault::result_count, "function", {}, {}, {}, next, std::ssize(leaves));
   }
 };
 

@@ -46,6 +46,17 @@ constexpr element element_beside(const operand& x) {
   return x.is_literal || !x.from.ok() ? element::none : x.from.in->at(x.from).type.element;
 }
 
+/// Comparisons of what is compared already, and logic of numbers: both mean something in C++ that is not meant here.
+template <std::size_t N>
+constexpr fault misuse_of_bools(op code, const std::array<operand, N>& args, element type) {
+  const bool logic = code == op::logical_and || code == op::logical_or || code == op::logical_not;
+  if (logic) return type == element::boolean ? fault::none : fault::logic_of_numbers;
+  if (type != element::boolean || !has_trait(code, op_traits::to_bool)) return fault::none;
+  for (const operand& x : args)
+    if (x.is_literal && x.written != element::boolean) return fault::comparison_of_bools;
+  return fault::none;
+}
+
 /// The operands as values: literals and numbers take the element type of the tensor beside them.
 template <std::size_t N>
 constexpr value record_elementwise(op code, const std::array<operand, N>& args, element result = element::none) {
@@ -63,6 +74,8 @@ constexpr value record_elementwise(op code, const std::array<operand, N>& args, 
       type = in->at(args[i].from).type.element;
       from_number = args[i].from.number;
     }
+  if (const fault what = misuse_of_bools(code, args, type); what != fault::none)
+    return in->fail(what, name_of(code), where);
   std::array<value, N> values{};
   for (std::size_t i = 0; i < N; ++i) {
     values[i] = in->value_of(args[i], name_of(code), is_predicate(code, i) ? element::boolean : type);
@@ -212,20 +225,28 @@ CLEAVE_LIFT_TEMPLATE(cast, class T, T)
 
 /// The sum of a * b over the given dims. Other dims that both operands have are batch dims. The result has the batch
 /// dims, then the remaining dims of a, then those of b. Communication: a contracted dim that is sharded leaves a
-/// partial sum, which is reduced once. Faults: contracted_dim_missing, element_types_differ.
+/// partial sum, which is reduced once. Faults: contracted_dim_missing, element_types_differ, nothing_contracted,
+/// sum_of_bools.
 template <std::convertible_to<dim_ref>... D>
 constexpr value dot(operand a, operand b, const D&... over) {
   recorder& in = detail::recorder_of(a, b);
   const value left = in.value_of(a, "dot", detail::element_beside(b)),
               right = in.value_of(b, "dot", detail::element_beside(a));
+  if (left.ok() && right.ok()) {
+    const tensor_type &l = in.at(left).type, &r = in.at(right).type;
+    if (sizeof...(D) == 0 && l.rank != 0 && l.set() == r.set())
+      return in.fail(fault::nothing_contracted, "dot", a.where);
+    if (l.element == element::boolean && sizeof...(D) != 0) return in.fail(fault::sum_of_bools, "dot", a.where);
+  }
   return in.dot(left, right, detail::dims_of(over...), a.where);
 }
 CLEAVE_LIFT(dot)
 
 /// The sum over the given dims, or over all dims if none is given. 0 over an empty range. Communication: a reduced dim
-/// that is sharded leaves a partial value, which is reduced once. Fault: dim_missing.
+/// that is sharded leaves a partial value, which is reduced once. Faults: dim_missing, sum_of_bools.
 template <std::convertible_to<dim_ref>... D>
 constexpr value sum(operand x, const D&... over) {
+  if (detail::element_beside(x) == element::boolean) return x.from.in->fail(fault::sum_of_bools, "sum", x.where);
   return x.from.in->reduce(reduction::sum, x.from, detail::dims_of(over...), x.where);
 }
 CLEAVE_LIFT(sum)
@@ -256,13 +277,13 @@ constexpr value mean(operand x, const D&... over) {
 }
 CLEAVE_LIFT(mean)
 
-/// The product of the global extents of some dims, as a number of type T that is known at run time. `x` may be any
-/// value of the function. Fault: dim_missing.
+/// The product of the global extents of some dims, or of all dims of x if none is given, as a number of type T that is
+/// known at run time. `x` may be any value of the function. Fault: dim_missing.
 template <class T = float, std::convertible_to<dim_ref>... D>
 constexpr value count(operand x, const D&... over) {
   recorder& in = *x.from.in;
   if (!x.from.ok()) return x.from;
-  dim_set dims = 0;
+  dim_set dims = sizeof...(D) == 0 ? in.at(x.from).type.set() : dim_set{};
   for (const dim_ref& d : detail::dims_of(over...)) {
     const int id = in.made().find_dim(d.name);
     if (id < 0) return in.fail(fault::dim_missing, "count", x.where, d.name);
@@ -339,12 +360,14 @@ constexpr value iota(operand beside, dim_ref along) {
 }
 CLEAVE_LIFT_TEMPLATE(iota, class T = std::int32_t, T)
 /// 1 where the label equals the index along the new dim `classes`, 0 elsewhere. The comparison is computed inside the
-/// step that reads it, so the result need not exist in memory. Labels have an integer element type. Fault:
-/// not_an_index.
+/// step that reads it, so the result need not exist in memory. Labels have an integer element type. Faults:
+/// not_an_index, dim_used_twice.
 constexpr value one_hot(operand labels, dim_ref classes, element type) {
   recorder& in = *labels.from.in;
   if (!labels.from.ok()) return in.missing("one_hot", labels.where);
   if (!is_integer(in.at(labels.from).type.element)) return in.fail(fault::not_an_index, "one_hot", labels.where);
+  if (const int d = in.made().find_dim(classes.name); d >= 0 && in.at(labels.from).type.has(d))
+    return in.fail(fault::dim_used_twice, "one_hot", labels.where, classes.name);
   const value index = in.iota(classes, in.at(labels.from).type.element, labels.where);
   const value hit = in.elementwise(op::equal, std::array{labels.from, index}, labels.where, element::boolean, true);
   return cast(operand(hit, labels.where.file, labels.where.line), type);

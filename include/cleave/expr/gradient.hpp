@@ -116,7 +116,8 @@ struct pullback {
         fits = in.at(results[i]).type.element == in.at(seeds[i]).type.element &&
                (in.at(seeds[i]).type.set() & ~in.at(results[i]).type.set()) == 0;
     if (!fits)
-      in.fail(fault::cotangent_does_not_fit, "vjp", seeds.empty() || !seeds[0].ok() ? source{} : in.at(seeds[0]).where);
+      in.refuse(fault::cotangent_does_not_fit, "vjp",
+                seeds.empty() || !seeds[0].ok() ? source{} : in.at(seeds[0]).where);
     set_leaves(back, pulled_back(in, results, seeds, variables));
     return one_or_tuple(back);
   }

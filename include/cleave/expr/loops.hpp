@@ -45,7 +45,7 @@ inline constexpr bool is_pair<std::pair<A, B>> = true;
 constexpr bool carry_on(recorder& in, std::string_view op, indexed_span<const value> carried,
                         indexed_span<const value> given, source where, indexed_vector<value>& last) {
   if (given.size() != carried.size()) {
-    in.fail(fault::result_count, op, where, {}, {}, std::ssize(carried), std::ssize(given));
+    in.refuse(fault::result_count, op, where, {}, {}, std::ssize(carried), std::ssize(given));
     return false;
   }
   indexed_vector<value> next;
@@ -154,7 +154,7 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
     // Along a dim of its own, so that a derivative can stack what it needs.
     const auto count = static_cast<std::int64_t>(times.literal);
     if (count < 0 || !is_whole(times.literal))
-      return in.fail(fault::not_a_count, "repeat_times", times.where), detail::with_leaves(init, in, {});
+      return in.refuse(fault::not_a_count, "repeat_times", times.where), detail::with_leaves(init, in, {});
     const int d = in.dim({detail::trip_names[in.made().loops.size()].text(), count}, "repeat_times", times.where);
     if (d < 0) return detail::with_leaves(init, in, {});
     info.along = known_dim(d);
@@ -311,6 +311,19 @@ constexpr auto cond(operand predicate, const Yes& yes, const No& no, const Args&
   constexpr bool fits = detail::fit_of<const Yes, const Args&...> == detail::call_fit::fits;
   if constexpr (fits) return detail::branch(in, fails, made, where, no, args...);
   else return result;
+}
+
+/// A mistake: two values to choose from. Fault: branch_no_function.
+template <class Yes, class No>
+  requires((Recorded<Yes> || Number<Yes>) && (Recorded<No> || Number<No>))
+constexpr value cond(operand predicate, const Yes&, const No&) {
+  return say(rejection<fault::branch_no_function, Yes, No>), detail::reported(predicate.from);
+}
+/// A mistake: the order of jax.lax.scan. Fault: scan_without_dim.
+template <class F, class C, class S>
+  requires(!std::convertible_to<const F&, dim_ref> && (Recorded<C> || Recorded<S>))
+constexpr value scan(const F&, const C& init, const S& stacked) {
+  return say(rejection<fault::scan_without_dim, F>), detail::reported_beside(init, stacked);
 }
 
 template <Statement Q, class Yes, class No, class... Args>

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cleave/expr/statement.hpp>
+#include <cleave/graph/graph.hpp>
+
+#include <concepts>
 
 namespace cleave::inline v0 {
 
@@ -34,6 +37,11 @@ struct standard_operand {
   value from{};
   constexpr standard_operand(const value& x) : from(x) {}
 };
+/// The same of a tensor or a statement.
+struct standard_tensor {
+  template <Statement A>
+  constexpr standard_tensor(const A&) {}
+};
 /// The operand beside it.
 struct standard_second : standard_operand {
   constexpr standard_second(const value& x) : standard_operand(x) {}
@@ -59,7 +67,9 @@ CLEAVE_NO_BINARY(>>, no_operator)
 template <class A, class B>
   requires(detail::SymbolicOperand<A> || detail::SymbolicOperand<B>)
 constexpr auto operator<<(const A& a, const B& b) {
-  return say(rejection<fault::no_operator, A, B>), detail::mistaken(a, b);
+  // Nobody reads what printing returns.
+  using printed = detail::reported_element<decltype(detail::mistaken(a, b))>;
+  return say(rejection<fault::no_operator, A, B>), printed(detail::mistaken(a, b));
 }
 
 #define CLEAVE_NO_UNARY(sign)                                          \
@@ -119,9 +129,17 @@ template <detail::Name A>
 constexpr int operator-(const A&) {
   return say(rejection<fault::dim_as_number, A>), 0;
 }
-template <detail::Name A, detail::Name B>
-constexpr bool operator==(const A&, const B&) {
-  return say(rejection<fault::dim_as_number, A, B>), false;
+namespace detail {
+/// What a comparison with a dim gives, in a condition and where a size by name is meant.
+struct compared_name {
+  constexpr operator bool() const { return false; }
+  constexpr operator named_size() const { return {}; }
+};
+} // namespace detail
+template <detail::Name A, class B>
+  requires(std::is_arithmetic_v<B> || detail::Name<B>)
+constexpr detail::compared_name operator==(const A&, const B&) {
+  return say(rejection<fault::dim_as_number, A, B>), detail::compared_name{};
 }
 
 #define CLEAVE_MISMATCHED(sign)                                                 \
@@ -158,6 +176,51 @@ constexpr auto dot(const A& a, const B& b, std::initializer_list<dim_ref>) {
   return say(rejection<fault::dims_in_braces, op_named<"dot">, A, B>), detail::mistaken(a, b);
 }
 
+namespace detail {
+/// A number of C++ that cannot be a distance or a number of elements: those are whole, and have a sign. `-h` of an
+/// unsigned h is large.
+template <class N>
+concept NotWhole = std::floating_point<N> || (std::unsigned_integral<N> && sizeof(N) < 8);
+} // namespace detail
+
+// The results have a type, so that a test whether a call is possible does not compile the mistake.
+#define CLEAVE_NOT_WHOLE(name, ...)                                                                     \
+  template <detail::NotWhole N, std::same_as<border>... Outside>                                        \
+  constexpr detail::reported_element<value> name(operand x, __VA_ARGS__, N, Outside...) {               \
+    return say(rejection<fault::not_a_whole_number, op_named<#name>, N>), detail::reported(*x.from.in); \
+  }
+CLEAVE_NOT_WHOLE(shift, dim_ref)
+CLEAVE_NOT_WHOLE(roll, dim_ref)
+CLEAVE_NOT_WHOLE(repeat, dim_ref, dim_ref)
+CLEAVE_NOT_WHOLE(tile, dim_ref, dim_ref)
+#undef CLEAVE_NOT_WHOLE
+template <class B, class E = int, class S = int>
+  requires(detail::NotWhole<B> || detail::NotWhole<E> || detail::NotWhole<S>)
+constexpr detail::reported_element<value> slice(operand x, dim_ref, dim_ref, B, E = {}, S = {}) {
+  return say(rejection<fault::not_a_whole_number, op_named<"slice">, B, E, S>), detail::reported(*x.from.in);
+}
+template <class L, class H, class I = int>
+  requires(detail::NotWhole<L> || detail::NotWhole<H> || detail::NotWhole<I>)
+constexpr detail::reported_element<value> pad(operand x, dim_ref, dim_ref, L, H, I = {}, double = 0) {
+  return say(rejection<fault::not_a_whole_number, op_named<"pad">, L, H, I>), detail::reported(*x.from.in);
+}
+template <detail::NotWhole N, std::convertible_to<dim_ref>... D>
+constexpr detail::reported_element<value> interior(operand inside, operand outside, N, const D&...) {
+  return say(rejection<fault::not_a_whole_number, op_named<"interior">, N>),
+         detail::reported(*(inside.is_literal ? outside : inside).from.in);
+}
+
+/// `y = max(x, y)`
+#define CLEAVE_NO_LARGER(name)                                                                  \
+  template <class A, class B>                                                                   \
+    requires StatementPair<A, B>                                                                \
+  constexpr auto name(const A& a, const B& b) {                                                 \
+    return say(rejection<fault::larger_of_two, op_named<#name>, A, B>), detail::mistaken(a, b); \
+  }
+CLEAVE_NO_LARGER(max)
+CLEAVE_NO_LARGER(min)
+#undef CLEAVE_NO_LARGER
+
 /// `cast(x, 1.0)`, `cast(x)`: of tensors too.
 template <detail::SymbolicOperand A, class... B>
   requires(!(std::same_as<B, element> || ...))
@@ -176,6 +239,11 @@ namespace std {
   constexpr cleave::value name(cleave::detail::standard_operand x) {                                \
     return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>), \
            cleave::detail::reported(x.from);                                                        \
+  }                                                                                                 \
+  template <class Once = void>                                                                      \
+  constexpr cleave::detail::absorbed_statement name(cleave::detail::standard_tensor) {              \
+    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>), \
+           cleave::detail::absorbed_statement{};                                                    \
   }
 CLEAVE_NOT_STANDARD(abs)
 CLEAVE_NOT_STANDARD(fabs)
@@ -220,6 +288,17 @@ CLEAVE_NOT_STANDARD(imag)
   constexpr cleave::value name(T, cleave::detail::standard_operand x) {                               \
     return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>),   \
            cleave::detail::reported(x.from);                                                          \
+  }                                                                                                   \
+  template <class Once = void, class T>                                                               \
+  constexpr cleave::detail::absorbed_statement name(cleave::detail::standard_tensor, const T&) {      \
+    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>),   \
+           cleave::detail::absorbed_statement{};                                                      \
+  }                                                                                                   \
+  template <class Once = void, class T>                                                               \
+    requires is_arithmetic_v<T>                                                                       \
+  constexpr cleave::detail::absorbed_statement name(T, cleave::detail::standard_tensor) {             \
+    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>),   \
+           cleave::detail::absorbed_statement{};                                                      \
   }
 CLEAVE_NOT_STANDARD(pow)
 CLEAVE_NOT_STANDARD(atan2)
@@ -240,10 +319,26 @@ CLEAVE_NOT_STANDARD(fmin)
   constexpr cleave::value name(const A& x, const B& y) {                                                             \
     return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, A, B>),                  \
            cleave::detail::reported_beside(x, y);                                                                    \
+  }                                                                                                                  \
+  template <cleave::Statement V>                                                                                     \
+  constexpr cleave::detail::absorbed_statement name(const V&, const V&) {                                            \
+    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, V>),                     \
+           cleave::detail::absorbed_statement{};                                                                     \
   }
 CLEAVE_NOT_STANDARD(max)
 CLEAVE_NOT_STANDARD(min)
 #undef CLEAVE_NOT_STANDARD
+template <same_as<cleave::value> V>
+constexpr const V& clamp(const V& x, const V&, const V&) {
+  return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<"clamp">, V>),
+         static_cast<void>(cleave::detail::reported(x)), x;
+}
+template <class Once = void>
+constexpr cleave::value fma(cleave::detail::standard_operand x, cleave::detail::standard_second,
+                            cleave::detail::standard_second) {
+  return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<"fma">, Once>),
+         cleave::detail::reported(x.from);
+}
 template <size_t I, same_as<cleave::value> V>
 constexpr cleave::value get(const V& x) {
   return say(cleave::rejection<cleave::fault::value_unpacked, cleave::got<I>, V>), cleave::detail::reported(x);

@@ -49,17 +49,21 @@ inline constexpr window_constant<From, To, At, Stride, Dilation, Low, High, Outs
 
 /// The elements begin, begin + step, ... before `end` of dim `from`, as dim `to`. Negative indices count from the end.
 /// Communication, as for all functions of this header: each device receives exactly the elements that it lacks, in one
-/// exchange. Faults: dim_missing, step_too_small.
+/// exchange. Faults: dim_missing, step_too_small. Calls throw shape_error if `begin` or `end` is beyond the dim.
 constexpr value slice(operand x, dim_ref from, dim_ref to, std::int64_t begin, std::int64_t end = to_the_end,
                       std::int64_t step = 1) {
   detail::remapping r(op::slice, x);
   if (dim_map* m = r.along(from, to)) {
-    if (step < 1) return r.fail(fault::step_too_small, from.name), r.record();
+    // Both count from the same end.
+    const bool reversed = end != to_the_end && (begin < 0) == (end < 0) && begin > end;
+    if (step < 1 || reversed) return r.fail(fault::step_too_small, from.name), r.record();
     const extent_sum first = detail::index_from(begin, m->from),
                      last = end == to_the_end ? detail::sum_of(0, m->from) : detail::index_from(end, m->from);
     if (const std::int64_t n = r.fixed(m->from); n != dynamic)
       if (begin < -n || begin > n || (end != to_the_end && (end < -n || end > n)))
         return r.fail(fault::step_too_small, from.name), r.record();
+    r.reaches(m->from, begin);
+    if (end != to_the_end) r.reaches(m->from, end);
     m->stride = step;
     m->offset = first;
     r.extent(m->to, detail::minus(last, first, step - 1), step);
@@ -203,8 +207,13 @@ CLEAVE_LIFT(diagonal)
 /// pieces. Faults: too_many_pieces, dims_do_not_broadcast, element_types_differ.
 template <std::same_as<concat_operand>... Rest>
 constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... rest) {
-  detail::remapping r(op::concat, first.x);
   const std::array<concat_operand, sizeof...(Rest) + 1> all{first, rest...};
+  for (const concat_operand& piece : all)
+    if (piece.x.is_literal)
+      for (const concat_operand& other : all)
+        if (!other.x.is_literal && other.x.from.in != nullptr)
+          return other.x.from.in->fail(fault::dims_do_not_broadcast, "concat", piece.x.where, piece.dim.name);
+  detail::remapping r(op::concat, first.x);
   if (all.size() > max_arity) return r.fail(fault::too_many_pieces, to.name), r.record();
   dim_map* m = r.along(first.dim, to);
   if (m == nullptr) return r.record();
@@ -278,7 +287,7 @@ CLEAVE_LIFT(windows)
 
 /// A slice of dim `from` that begins at `start`, as dim `to`, whose fixed extent is its length. `start` is a literal,
 /// or a rank-0 integer that is known only at run time and is the same on all devices. It is clamped so that the slice
-/// lies within the dim, as in XLA. Faults: not_a_start_index, not_an_index.
+/// lies within the dim, as in XLA; a literal is not negative. Faults: not_a_start_index, not_an_index, index_negative.
 constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start) {
   detail::remapping r(op::dynamic_slice, x);
   if (dim_map* m = r.along(from, to)) {
@@ -361,8 +370,10 @@ constexpr value stacked(dim_operand along, const std::array<operand, N>& all) {
 /// `inside` where every given dim is at least `width` from both of its ends, `outside` elsewhere. It updates the
 /// interior of a grid and keeps its border. No communication.
 template <std::convertible_to<dim_ref>... D>
+  requires(sizeof...(D) > 0)
 constexpr value interior(operand inside, operand outside, std::int64_t width, const D&... dims) {
   recorder& in = detail::recorder_of(inside, outside);
+  if (width < 0) return in.fail(fault::step_too_small, "interior", inside.where, {}, {}, 0, width);
   const called_at user(inside.is_literal ? outside : inside);
   value result = in.value_of(inside, "interior", detail::element_beside(outside));
   for (const dim_ref& d : detail::dims_of(dims...)) {

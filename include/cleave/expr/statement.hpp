@@ -11,7 +11,7 @@ namespace cleave::inline v0 {
 /// holds aliases of its tensors, so that they live as long as it does. `F` is the captureless closure that records the
 /// operation.
 template <class F, class... Args>
-struct expression {
+struct [[nodiscard("a statement computes nothing before it is assigned: y = f(x), or f(x).into(y)")]] expression {
   detail::list_of<detail::statement_operand<Args>...> args;
 
   /// Runs the statement into existing tensors, or aggregates of them: `step(state, batch).into(state, loss)`.
@@ -24,6 +24,13 @@ struct expression {
   /// `auto [loss, grads] = value_and_grad(f)(params, batch).make()`. Works for gradients, whose types follow from the
   /// arguments. Use `into` for other functions, and where nothing should be allocated.
   auto make() const { return made(*this); }
+
+  /// A mistake: `std::tie(a, b) = f(x)`. Fault: results_in_tuple.
+  template <class... T>
+    requires(sizeof...(T) > 0)
+  explicit(false) operator std::tuple<T&...>() const {
+    return say(rejection<fault::results_in_tuple, got<sizeof...(T)>>), std::tuple<T&...>(*static_cast<T*>(nullptr)...);
+  }
 };
 
 template <class E>

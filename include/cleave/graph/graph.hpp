@@ -59,11 +59,11 @@ struct least_extent {
 };
 
 /// What is known of extents beside their values: what splits and merges say, and slices, paddings, concatenations; and
-/// what gradients of borders need.
+/// what slices and gradients of borders need.
 struct extent_rules {
   static_vector<dim_product, 64> products{};
   static_vector<derived_extent, 32> derived{};
-  static_vector<least_extent, 16> least{};
+  static_vector<least_extent, 32> least{};
 };
 
 /// How the index along a dim of an operand follows from that along a dim of the result, and from that in a window where
@@ -142,6 +142,8 @@ struct node {
   /// `of` is the loop.
   std::uint8_t loop = 0;
   std::uint8_t of = 0;
+  /// The loop or branch in whose body the user computes it. Only there it may be an operand.
+  std::uint8_t body = 0;
   /// The operation whose derivative this is part of, or its own.
   op origin = op::input;
   bool gradient = false;

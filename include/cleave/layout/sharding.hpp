@@ -37,7 +37,12 @@ struct dim : dim_tag {
   /// The dim as an argument of functions.
   constexpr operator dim_ref() const { return ref; }
   /// `batch = 1024`: a size by name, for the price of a plan.
-  constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size}; }
+  constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size, sized_by::dim}; }
+  /// A mistake: sizes are whole. Fault: not_a_whole_number.
+  template <std::floating_point N>
+  constexpr named_size operator=(N) const {
+    return say(rejection<fault::not_a_whole_number, dim_named<Name>, N>), named_size{Name.view(), 1};
+  }
 };
 
 /// A type derived from `dim<...>`.
@@ -124,6 +129,19 @@ constexpr detail::refused_placement operator/(const A&, const B&) {
 template <MeshAxis A>
 constexpr detail::refused_placement operator/(detail::refused_placement first, const A&) {
   return first;
+}
+
+/// A mistake: the comma of C++ drops what is on its left: `batch / (data, model)`, `sum(x, (batch, embed))`. Fault:
+/// comma_of_names.
+template <detail::NearLayout A, MeshAxis B>
+  requires(!std::is_arithmetic_v<A>)
+constexpr const B& operator,(const A&, const B& last) {
+  return say(rejection<fault::comma_of_names, A, B>), last;
+}
+template <detail::NearLayout A, Dim B>
+  requires(!std::is_arithmetic_v<A>)
+constexpr dim<refused_dim> operator,(const A&, const B&) {
+  return say(rejection<fault::comma_of_names, A, B>), dim<refused_dim>{};
 }
 
 /// A named mesh of axes as a type: `inline constexpr cleave::mesh mesh{data, model};`. Calling it with dims gives a

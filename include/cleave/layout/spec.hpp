@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/static_vector.hpp>
+#include <cleave/base/text.hpp>
 #include <cleave/layout/layout.hpp>
 
 #include <string_view>
@@ -16,6 +17,9 @@ struct dim_ref {
   /// The extent is promised to be a multiple of the number of devices over which the dim is sharded.
   bool divisible = false;
 };
+
+/// The name of a dim in place of what has been reported as wrong already.
+inline constexpr text refused_dim{"(a mistake)"};
 
 /// One dim of a specification and the names of the axes that shard it, major axis first.
 struct placement {

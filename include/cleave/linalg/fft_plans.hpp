@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_number.hpp>
+#include <cleave/base/environment.hpp>
 #include <cleave/linalg/errors.hpp>
 #include <cleave/linalg/fft_transforms.hpp>
 
@@ -37,11 +38,9 @@ enum class fft_plans : std::uint8_t {
   estimated,
 };
 inline fft_plans& fft_plan_mode() {
-  static fft_plans mode = [] {
-    const char* given = std::getenv("CLEAVE_FFT_PLANS");
-    const std::string_view word = given == nullptr ? "measured" : given;
-    return word == "estimated" ? fft_plans::estimated : fft_plans::measured;
-  }();
+  static fft_plans mode = word_of_environment("CLEAVE_FFT_PLANS", {"measured", "estimated"}) == "estimated"
+                              ? fft_plans::estimated
+                              : fft_plans::measured;
   return mode;
 }
 

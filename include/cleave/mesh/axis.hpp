@@ -27,7 +27,12 @@ struct axis : axis_tag {
   // A rejected size is replaced, so that it is reported once.
   static constexpr axis_info info{Name.view(), Size > 0 ? Size : dynamic};
   /// `data = 8`: a size by name, for the price of a plan.
-  constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size}; }
+  constexpr named_size operator=(std::int64_t size) const { return {Name.view(), size, sized_by::axis}; }
+  /// A mistake: sizes are whole. Fault: not_a_whole_number.
+  template <std::floating_point N>
+  constexpr named_size operator=(N) const {
+    return say(rejection<fault::not_a_whole_number, axis_named<Name>, N>), named_size{Name.view(), 1};
+  }
 };
 
 /// A type derived from `axis<...>`.

@@ -14,10 +14,16 @@ namespace cleave::inline v0 {
 /// An extent or axis size that is known only at run time.
 inline constexpr std::int64_t dynamic = -1;
 
+/// What a size is given for: a dim, an axis, or whatever has the name.
+enum class sized_by : std::uint8_t { any, dim, axis };
 /// A size by name, of a dim or of an axis: `batch = 1024`.
 struct named_size {
   std::string_view name{};
   std::int64_t size = 0;
+  sized_by what = sized_by::any;
+
+  constexpr bool is_of_dim(std::string_view d) const { return what != sized_by::axis && name == d; }
+  constexpr bool is_of_axis(std::string_view a) const { return what != sized_by::dim && name == a; }
 };
 
 struct axis_info {

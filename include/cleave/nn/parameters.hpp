@@ -23,8 +23,9 @@ void for_each_tensor(A& all, F&& f) {
 }
 
 /// All tensors of an aggregate, filled with zeros, from the sizes of their dims:
-/// `make_parameters<Model>(grid, {embed = 64, heads = 4})`. Fixed extents need no size. Collective. Throws shape_error
-/// on all ranks if a size is missing.
+/// `make_parameters<Model>(grid, {embed = 64, heads = 4})`. Fixed extents need no size, and sizes of
+/// other dims are ignored, so that one list serves several models. Collective. Throws shape_error on all ranks if a size
+/// is missing.
 template <class A>
 A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
   A all{};
@@ -34,7 +35,7 @@ A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
     for (std::size_t i = 0; i < extents.size(); ++i) {
       extents[i] = layout.dims[i].dim.extent;
       for (const named_size& s : sizes)
-        if (s.name == layout.dims[i].dim.name) extents[i] = s.size;
+        if (s.is_of_dim(layout.dims[i].dim.name)) extents[i] = s.size;
       if (extents[i] == dynamic) raise<shape_error>(wording::size_missing(layout.dims[i].dim.name));
     }
     t = Tensor(g, indexed_span<const std::int64_t>(extents));

@@ -87,7 +87,7 @@ constexpr pipeline_schedule schedule_of(operand x, const pipeline_dims& d) {
   if (s.tick.name.empty() || in.dim(s.tick, "pipeline", x.where) < 0) return {};
   const tensor_type one = in.at(x.from).type;
   const auto refused = [&](fault what, std::string_view dim) {
-    in.fail(what, "pipeline", x.where, dim);
+    in.refuse(what, "pipeline", x.where, dim);
     return pipeline_schedule{};
   };
   if (!one.has(in.made().find_dim(d.microbatch.name))) return refused(fault::dim_missing, d.microbatch.name);
@@ -127,7 +127,8 @@ constexpr value pipeline(operand x, const W& weights, const pipeline_dims& d, co
   {
     const called_at user(x);
     s.stages = count<std::int32_t>(x, d.stage);
-    if (d.rounds > 1) split(iota(x, d.microbatch), d.microbatch, s.wave, d.stage); // a multiple, or an error
+    if (d.rounds > 1)
+      static_cast<void>(split(iota(x, d.microbatch), d.microbatch, s.wave, d.stage)); // a multiple, or an error
     now = iota(x, s.tick);
     first = iota(x, d.stage) == 0;
     feed = pin(s.fed(x, now));

@@ -76,10 +76,11 @@ struct user_entry {
   optional_function<double(indexed_span<const shape>, const shard_dims&)> flops{};
   /// On shards: the bytes of scratch memory that the kernel needs on a device, from the local extents of its operands
   /// and its result, from their whole extents, and from where the device is. Null: none.
-  std::int64_t (*workspace)(indexed_span<const shape>, indexed_span<const shape>, const axis_sizes&,
-                            const coordinates&) = nullptr;
+  optional_function<std::int64_t(indexed_span<const shape>, indexed_span<const shape>, const axis_sizes&,
+                                 const coordinates&)>
+      workspace{};
   /// The same from the context and the shards, which only a run has.
-  std::int64_t (*workspace_here)(const local_context&, std::span<const shard>) = nullptr;
+  optional_function<std::int64_t(const local_context&, std::span<const shard>)> workspace_here{};
 
   constexpr bool takes(element e) const {
     switch (e) {

@@ -40,7 +40,7 @@ constexpr element common_type(const indexed_vector<value>& leaves, std::string_v
     if (!leaf.ok()) return element::none;
     const element type = accumulator_of(element_in(leaf));
     if (!is_floating(type)) {
-      leaf.in->fail(fault::not_floating, op, where);
+      leaf.in->refuse(fault::not_floating, op, where);
       return element::none;
     }
     if (type == element::f64) widest = type;

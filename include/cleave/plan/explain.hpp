@@ -90,7 +90,7 @@ inline std::string described(const workspace_parts& w, const program_view& p) {
   int routed = 0, asking = 0;
   for (const step& s : p.steps) {
     routed += is_routed(s);
-    asking += s.kind == step_kind::call && s.user->workspace_here != nullptr;
+    asking += s.kind == step_kind::call && s.user->workspace_here.given;
   }
   if (routed > 0) text += ", and what look-ups and sorts keep";
   if (asking > 0) text += ", and what kernels of yours ask for when they are bound";

@@ -34,13 +34,11 @@ struct only_over : option_tag {
   /// Whether collectives may use the axis of this name.
   static constexpr bool allows(std::string_view axis) { return ((Axes.info.name == axis) || ...); }
 };
-/// A hint: the size to plan for, of a dim or an axis whose size is known only at run time: `expect<batch, 1024>`.
+/// A hint: the size to plan for, of a dim or an axis whose size is known only at run time: `expect<batch, 1024>`. A
+/// function without that dim or axis ignores it, so that one list serves several functions.
 template <auto Name, std::int64_t Size>
 struct expect : option_tag {
-  static constexpr named_size size = [] {
-    if constexpr (requires { Name.info; }) return named_size{Name.info.name, Size};
-    else return named_size{Name.ref.name, Size};
-  }();
+  static constexpr named_size size = (Name = Size);
 };
 
 /// Plans for the fewest bytes instead of the least time. Products are repeated at most `Repeat` times. The search tries

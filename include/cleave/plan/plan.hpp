@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/rejected.hpp>
+#include <cleave/plan/errors.hpp>
 #include <cleave/plan/hints.hpp>
 #include <cleave/plan/options.hpp>
 #include <cleave/plan/partition.hpp>
@@ -15,6 +16,15 @@
 namespace cleave::inline v0 {
 
 namespace detail {
+
+/// Throws shape_error. A number of a plan with such a size is no constant, for a reason with this name.
+[[noreturn, gnu::cold]] inline void refused_size(const verdict& v) {
+  const std::string_view name = v.axis.empty() ? v.dim : v.axis;
+  if (v.fault == fault::size_of_unknown_name) raise<shape_error>(wording::size_of_unknown_name(name));
+  if (v.fault == fault::size_given_twice) raise<shape_error>(wording::size_given_twice(name));
+  if (v.fault == fault::size_is_fixed) raise<shape_error>(wording::size_is_fixed(name, v.expected, v.got));
+  raise<shape_error>(wording::size_too_small(name, v.expected, v.got));
+}
 
 /// Room for a program whose size is not known before it is made; one that needs more is made twice. g++ pays only for
 /// what is used of an array in a constant, others for all of it.
@@ -93,8 +103,11 @@ struct plan_of {
   }
   static constexpr program make() {
     const graph g = recording<Body, Signature>::record();
+    program p;
+    if (g.found.ok()) p.found = check_sizes(g, indexed_span<const named_size>(expected.begin(), expected.end()), true);
+    if (!p.found.ok()) return p;
     const sizes hints = hints_for(g);
-    program p = partition(g, hints, rule);
+    p = partition(g, hints, rule);
     if (p.found.ok()) p.found = options::check(p, hints);
     return p;
   }
@@ -155,8 +168,12 @@ struct planned {
     if constexpr (!accepted) return absorbed{};
     else return cleave::parts_of_workspace(view(), sized(named));
   }
-  /// All sizes of the plan: the given ones, the expected ones, the fixed ones, and hints for the rest.
+  /// All sizes of the plan: the given ones, the expected ones, the fixed ones, and hints for the rest. Throws
+  /// shape_error, or is no constant, if the function does not have a dim or an axis that is named, if it cannot have
+  /// that size, or if it is named twice.
   static constexpr sizes sized(std::initializer_list<named_size> named) {
+    const auto refused = check_sizes(Plan::frozen, indexed_span<const named_size>(named.begin(), named.end()), false);
+    if (!refused.ok()) detail::refused_size(refused);
     indexed_vector<named_size> all(Plan::expected.begin(), Plan::expected.end());
     for (const named_size& n : named) all.push_back(n);
     return sizes_for(Plan::frozen, all);

@@ -39,7 +39,7 @@ inline constexpr std::size_t most_folds_in_pass = 4;
 /// What a kernel of the user asks for on a device. Of one that asks with the context of a run it is not known.
 [[gnu::cold]] constexpr std::int64_t scratch_of_call(const program_view& p, const step& s, const sizes& at,
                                                      const coordinates& here) {
-  if (s.user->workspace == nullptr) return 0;
+  if (!s.user->workspace.given) return 0;
   indexed_vector<shape> local, whole;
   const auto add = [&](const buffer& b) {
     local.push_back(indices_of(b, p.maps, at, here).extents());
@@ -47,8 +47,8 @@ inline constexpr std::size_t most_folds_in_pass = 4;
   };
   for (std::uint16_t in : s.in) add(p.buffers[in]);
   add(p.buffers[s.out]);
-  return s.user->workspace(indexed_span<const shape>(local.data(), local.size()),
-                           indexed_span<const shape>(whole.data(), whole.size()), at.axes, here);
+  return s.user->workspace.call(indexed_span<const shape>(local.data(), local.size()),
+                                indexed_span<const shape>(whole.data(), whole.size()), at.axes, here);
 }
 
 /// What the reductions to one number of one pass over several steps may use together.
@@ -110,7 +110,7 @@ constexpr std::int64_t held_by_bucket(const program_view& p, const reduce_bucket
 /// Whether what a step needs depends on where a device is, where all shards are equally large.
 constexpr bool differs_by_place(const program_view& p, const step& s, const sizes& at) {
   if (s.kind == step_kind::exchange) return true;
-  if (s.kind == step_kind::call) return s.user->workspace != nullptr;
+  if (s.kind == step_kind::call) return s.user->workspace.given;
   if (s.kind != step_kind::move) return false;
   return s.move == kind::collective_permute || (s.move != kind::all_reduce && s.move != kind::mask &&
                                                 !comm::stays_in_blocks(comm::transfer_of(p, s, at), at.axes));

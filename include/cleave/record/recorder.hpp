@@ -42,10 +42,7 @@ class recorder : public graph_writer {
 
   /// Declares a result with an open layout (completion chooses it).
   constexpr void output(value v) {
-    if (!v.ok()) {
-      missing("result", {});
-      return;
-    }
+    if (!is_result(v, {})) return;
     made_.outputs.push_back(v.id);
     made_.output_types.push_back(at(v).type);
     made_.output_layouts.push_back({});
@@ -54,32 +51,29 @@ class recorder : public graph_writer {
   /// Declares a result and the type and layout asked for it.
   constexpr void output(value v, element type, const spec& s, source where = {}) {
     made_.outputs_pinned = true;
-    if (!v.ok()) {
-      missing("result", where);
-      return;
-    }
+    if (!is_result(v, where)) return;
     tensor_type t;
     t.element = type;
     for (const placement& p : s.dims) {
       const int d = intern(p.dim, "assignment", where);
       if (d < 0) return;
       if (t.has(d)) {
-        fail(fault::dim_used_twice, "assignment", where, p.dim.name);
+        refuse(fault::dim_used_twice, "assignment", where, p.dim.name);
         return;
       }
       if (!at(v).type.has(d)) {
-        fail(fault::assignment_to_other_dims, "assignment", where, p.dim.name);
+        refuse(fault::assignment_to_other_dims, "assignment", where, p.dim.name);
         return;
       }
       t.append(d);
     }
     for (int i = 0; i < at(v).type.rank; ++i)
       if (!t.has(at(v).type[i])) {
-        fail(fault::assignment_to_other_dims, "assignment", where, made_.dims[at(v).type[i]].name);
+        refuse(fault::assignment_to_other_dims, "assignment", where, made_.dims[at(v).type[i]].name);
         return;
       }
     if (t.element != at(v).type.element) {
-      fail(fault::element_types_differ, "assignment", where);
+      refuse(fault::element_types_differ, "assignment", where);
       return;
     }
     layout l;
@@ -102,6 +96,7 @@ class recorder : public graph_writer {
     if (type == element::none) return fail(fault::not_an_element, op, x.where);
     // Floating-point types round. They are most operands, and each call costs time when compiling.
     if (type < element::bf16 && !has_number(type, x.literal)) return fail(fault::literal_does_not_fit, op, x.where);
+    if (type < element::bf16 && x.rounded) return fail(fault::literal_too_long, op, x.where);
     if (x.imaginary == 0) return constant(x.literal, type, x.where);
     if (!is_complex(type)) return fail(fault::not_for_complex, "literal", x.where);
     return elementwise(op::complex,
@@ -113,6 +108,7 @@ class recorder : public graph_writer {
   constexpr value index_of(const operand& x, std::string_view op) {
     if (!x.is_literal) return value_of(x, op);
     const bool whole = x.imaginary == 0 && is_integer(x.written) && is_whole(x.literal);
+    if (whole && x.literal < 0) return fail(fault::index_negative, op, x.where);
     return whole ? constant(x.literal, element::i64, x.where) : fail(fault::not_an_index, op, x.where);
   }
 
@@ -327,7 +323,7 @@ class recorder : public graph_writer {
   /// 0 after a fault.
   constexpr std::uint8_t add_loop(const loop_info& info, source where) {
     if (made_.loops.full()) {
-      fail(fault::too_many_loops, "scan", where);
+      refuse(fault::too_many_loops, "scan", where);
       return 0;
     }
     made_.loops.push_back(info);
@@ -345,7 +341,7 @@ class recorder : public graph_writer {
     for (int k = 0; k < n.arity; ++k) {
       const node_id id = args.data()[k].id;
       if (id == no_node) {
-        missing(name_of(n), where);
+        refuse(fault::value_missing, name_of(n), where);
         return false;
       }
       n.in.items[k] = id;
@@ -367,9 +363,14 @@ class recorder : public graph_writer {
   constexpr value push(const node& n) {
     if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
     const std::size_t id = made_.nodes.size();
+    if (made_.loops.count != 0 && !origin_.gradient && class_of(n.code) != op_class::loop)
+      for (int k = 0; k < n.arity; ++k)
+        if (!within(made_.loops, recording_, made_.nodes[n.in.items[k]].body))
+          return fail(fault::value_of_a_body, name_of(n.code), n.where);
     made_.nodes.push_back(n);
     node& made = made_.nodes[id];
     if (made_.loops.count != 0 && class_of(n.code) != op_class::loop) made.loop = innermost(n);
+    made.body = origin_.gradient ? std::uint8_t{0} : recording_;
     if (caller_.given) made.where = caller_.where;
     made.gradient = origin_.gradient;
     made.origin = origin_.gradient ? origin_.code : n.code;
@@ -401,6 +402,12 @@ class recorder : public graph_writer {
   constexpr const indexed_vector<region>& regions() const { return regions_; }
 
  private:
+  /// Whether a value can be a result: it was computed, and not by a body that is over.
+  constexpr bool is_result(value v, source where) {
+    if (!v.ok()) return refuse(fault::value_missing, "result", where), false;
+    if (at(v).body != 0) return refuse(fault::value_of_a_body, "result", where), false;
+    return true;
+  }
   static constexpr node source_node(op code, element type, source where) {
     node n;
     n.code = code;

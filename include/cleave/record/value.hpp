@@ -7,7 +7,9 @@
 #include <cleave/layout/spec.hpp>
 #include <cleave/type/element.hpp>
 
+#include <bit>
 #include <concepts>
+#include <cstdint>
 
 namespace cleave::inline v0 {
 
@@ -19,7 +21,8 @@ namespace detail {
 constexpr value reported(recorder& in);
 constexpr value reported(const value& beside);
 
-/// In place of an element of a value. Assigning to it is no second error.
+/// In place of an element of a value, or of what a member that it lacks would give. Assigning to it, or leaving it
+/// unused, is no second error.
 template <class Value, class... Indices>
 struct reported_element : Value {
   constexpr reported_element(const Value& v) : Value(v) {}
@@ -32,7 +35,7 @@ struct reported_element : Value {
 
 /// A value being recorded: what the body of a function computes with. All values have one type, so that a loop over
 /// layers is an ordinary loop.
-struct value {
+struct [[nodiscard]] value {
   recorder* in = nullptr;
   node_id id = no_node;
   /// A number given by the caller. It takes the element type of the tensor beside it, as literals do.
@@ -66,7 +69,7 @@ struct value {
   }
 #define CLEAVE_MEMBER_OF_TENSOR(name)                                                                            \
   template <class... X>                                                                                          \
-  constexpr value name(const X&...) const {                                                                      \
+  constexpr detail::reported_element<value, X...> name(const X&...) const {                                      \
     return say(rejection<fault::member_of_tensor, op_named<#name>, got<sizeof...(X)>>), detail::reported(*this); \
   }
   CLEAVE_MEMBER_OF_TENSOR(extents)
@@ -84,7 +87,7 @@ struct value {
   // A mistake: operations are functions. Fault: operation_as_member.
 #define CLEAVE_NO_MEMBER(name)                                                                                      \
   template <class... X>                                                                                             \
-  constexpr value name(const X&...) const {                                                                         \
+  constexpr detail::reported_element<value, X...> name(const X&...) const {                                         \
     return say(rejection<fault::operation_as_member, op_named<#name>, got<sizeof...(X)>>), detail::reported(*this); \
   }
   CLEAVE_NO_MEMBER(sum)
@@ -121,6 +124,8 @@ struct operand {
   /// The imaginary part of a complex literal.
   double imaginary = 0;
   bool is_literal = false;
+  /// An integer that a double does not hold.
+  bool rounded = false;
   /// The element type in which the literal is written; none where no tensor can have it.
   element written = element::none;
   source where{};
@@ -138,7 +143,17 @@ struct operand {
       imaginary = static_cast<double>(number.imag());
     } else {
       literal = static_cast<double>(number);
+      if constexpr (std::is_integral_v<T> && sizeof(T) == 8) rounded = !is_exact(number);
     }
+  }
+
+ private:
+  /// Whether an integer has at most 53 bits between its first and its last one.
+  template <class T>
+  static constexpr bool is_exact(T number) {
+    const auto bits = number < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(number)
+                                 : static_cast<std::uint64_t>(number);
+    return bits == 0 || std::bit_width(bits >> std::countr_zero(bits)) <= 53;
   }
 };
 

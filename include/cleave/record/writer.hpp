@@ -59,15 +59,17 @@ class graph_writer {
     return second >= 0 && relate({narrowed(first), narrowed(second), no_dim}, op, where);
   }
 
- protected:
+  /// Notes the first fault.
   constexpr void refuse(fault what, std::string_view op, source where, std::string_view dim = {},
                         std::string_view axis = {}, std::int64_t expected = 0, std::int64_t got = 0) {
     if (!made_.found.ok()) return;
     if (!caller_.name.empty()) op = caller_.name;
+    if (dim == refused_dim.view()) what = fault::already_reported;
     made_.found = {what, said_at(where),  origin_.gradient ? name_of(origin_.code) : op, dim, axis, expected,
                    got,  origin_.gradient};
   }
 
+ protected:
   /// A value that the user pinned as unreduced may only go where its reduction commutes; implicitly reducing it would
   /// undo what the user wrote.
   constexpr bool passes_partials(const node& n) {

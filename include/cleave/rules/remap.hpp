@@ -40,7 +40,7 @@ class remapping {
     return &maps_.back();
   }
   constexpr dim_map* fail(fault what, std::string_view dim) {
-    in_->fail(what, name_of(code_), where_, dim);
+    in_->refuse(what, name_of(code_), where_, dim);
     return fail();
   }
   /// What is wrong has been reported.
@@ -50,6 +50,12 @@ class remapping {
   }
   constexpr void extent(dim_id dim, const extent_sum& sum, std::int64_t divisor = 1) {
     if (!in_->extent_follows({dim, sum, divisor}, name_of(code_), where_)) failed_ = true;
+  }
+  /// Notes that a dim must reach as far as an index that may count from its end. Calls with a shorter one are refused.
+  constexpr void reaches(dim_id dim, std::int64_t index) {
+    const std::int64_t least = index < 0 ? -index : index;
+    if (fixed(dim) == dynamic && least > 0 && !in_->extent_at_least({dim, least}, name_of(code_), where_))
+      failed_ = true;
   }
   constexpr void add_operand(value v) { args_.push_back(v); }
   constexpr bool failed() const { return failed_; }

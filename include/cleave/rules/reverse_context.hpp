@@ -88,7 +88,7 @@ class reverse_context {
   /// An operation without a derivative: the fault names itself, and not the operation whose gradient is recorded.
   constexpr void refuse_derivative(const node& n) {
     const auto before = in_.derive({});
-    in_.fail(fault::no_derivative, name_of(n), n.where);
+    in_.refuse(fault::no_derivative, name_of(n), n.where);
     in_.derive(before);
   }
 

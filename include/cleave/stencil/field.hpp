@@ -146,6 +146,10 @@ class field {
   constexpr field(operand x, const boundary<D>&... dims) : read_{x.from, {detail::domain_dim(dims, Width)...}} {
     if (!x.from.ok()) return;
     recorder& in = *x.from.in;
+    for (std::size_t d = 1; d < rank; ++d)
+      for (std::size_t e = 0; e < d; ++e)
+        if (read_.from.ok() && read_.dims[d].dim.name == read_.dims[e].dim.name)
+          read_.from = in.fail(fault::dim_used_twice, "stencil", x.where, read_.dims[d].dim.name);
     for (const detail::domain_dim& d : read_.dims)
       if (read_.from.ok() && in.dim_of(read_.from, d.dim, "stencil", x.where) < 0) read_.from = {&in, no_node};
   }
@@ -183,7 +187,7 @@ class field {
 
 /// The field x whose neighbours along one dim at a time are read, up to so many elements away. The dims of the domain
 /// come with their conditions: `star<1>(u, along(row, periodic), along(col, fixed(0), zero_gradient))`. x may have
-/// other dims; those have no neighbours. Layout: any. Fault: dim_missing.
+/// other dims; those have no neighbours. Layout: any. Faults: dim_missing, dim_used_twice.
 template <int Width, Dim... D>
 constexpr field<neighbourhood::star, Width, D...> star(operand x, const boundary<D>&... dims) {
   return {x, dims...};

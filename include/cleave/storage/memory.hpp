@@ -19,6 +19,10 @@
 #include <mutex>
 #include <new>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace cleave::inline v0 {
 
 /// The bytes of so many elements of type T.
@@ -189,7 +193,18 @@ inline constexpr std::int64_t page_bytes = std::int64_t{1} << 16;
 /// (storage/exposed.hpp).
 inline constexpr std::int64_t least_paged = 16 * page_bytes;
 
+/// Memory of the host of at least so many bytes begins at a huge page, and Linux is asked to use huge pages for it:
+/// loops that walk through many planes at a time would wait for the tables of small ones.
+inline constexpr std::int64_t huge_page_bytes = std::int64_t{1} << 21, least_huge = 2 * huge_page_bytes;
+
 namespace detail {
+
+/// Asks for huge pages before memory is first touched. Where there are none, small ones serve.
+inline void ask_for_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::int64_t bytes) {
+#ifdef MADV_HUGEPAGE
+  madvise(memory, as_size(bytes / huge_page_bytes * huge_page_bytes), MADV_HUGEPAGE);
+#endif
+}
 
 /// How memory is taken from a space.
 template <class Space>
@@ -202,20 +217,26 @@ struct memory_of_space {
 template <>
 struct memory_of_space<Kokkos::HostSpace> {
   static void* take(std::int64_t bytes) {
-    return Kokkos::HostSpace().allocate("cleave", as_size(padded(bytes)), as_size(bytes));
+    void* const taken = Kokkos::HostSpace().allocate("cleave", as_size(padded(bytes)), as_size(bytes));
+    if (bytes >= least_huge) ask_for_huge_pages(begin(taken, bytes), bytes);
+    return taken;
   }
   static void give_back(void* taken, std::int64_t bytes) {
     Kokkos::HostSpace().deallocate("cleave", taken, as_size(padded(bytes)), as_size(bytes));
   }
   static void* begin(void* taken, std::int64_t bytes) {
-    if (bytes < least_paged) return taken;
     const auto at = reinterpret_cast<std::uintptr_t>(taken);
-    return as<char>(taken) + (std::uintptr_t{0} - at) % std::uintptr_t{page_bytes};
+    return as<char>(taken) + (std::uintptr_t{0} - at) % std::uintptr_t(alignment(bytes));
   }
 
  private:
+  /// Kokkos aligns to lines of the cache.
+  static std::int64_t alignment(std::int64_t bytes) {
+    return bytes < least_paged ? 1 : bytes < least_huge ? page_bytes : huge_page_bytes;
+  }
   static std::int64_t padded(std::int64_t bytes) {
-    return bytes < least_paged ? bytes : (bytes + 2 * page_bytes - 1) / page_bytes * page_bytes;
+    if (bytes < least_paged) return bytes;
+    return (bytes + page_bytes - 1) / page_bytes * page_bytes + alignment(bytes);
   }
 };
 

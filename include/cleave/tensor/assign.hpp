@@ -99,7 +99,8 @@ template <class T, auto Layout>
 void assign(tensor<T, Layout>&, detail::absorbed_statement) {}
 template <class T, auto Layout, Number N>
 void assign(tensor<T, Layout>& to, N number) {
-  to.fill(static_cast<T>(number));
+  if constexpr (detail::lost_in<T, N> == fault::none) to.fill(static_cast<T>(number));
+  else to.fill(number);
 }
 
 } // namespace cleave::inline v0

@@ -68,11 +68,23 @@ namespace wording {
 [[gnu::cold]] inline std::string extents_needed(std::int64_t expected, std::int64_t got) {
   return sentence({"the tensor has ", number(expected), " dims, but ", number(got), " extents were given"});
 }
-/// mend: The gradient of a periodic or reflecting border needs dims that are at least as long as the part that windows
-/// and shifts reach beyond them. Use border::zero or longer dims.
+/// mend: Name each dim of the tensor once: `{batch = 1024, embed = 512}`.
+[[gnu::cold]] inline std::string extent_given_times(std::string_view dim, std::int64_t got) {
+  return sentence({"dim ", quoted(dim), " needs one extent, but was given ", number(got)});
+}
+/// mend: Name dims of the tensor's layout. Sizes of axes belong to the grid.
+[[gnu::cold]] inline std::string extent_of_no_dim(std::string_view dim) {
+  return sentence({"an extent was given for ", quoted(dim), ", which is no dim of the tensor"});
+}
+/// mend: A slice begins and ends within its dim. The gradient of a periodic or reflecting border needs dims that are at
+/// least as long as the part that windows and shifts reach beyond them: use border::zero or longer dims.
 [[gnu::cold]] inline std::string extent_too_small(std::string_view dim, std::int64_t least, std::int64_t got) {
-  return sentence({"dim ", quoted(dim), " has extent ", number(got), ", but a gradient at its border needs at least ",
-                   number(least)});
+  return sentence({"dim ", quoted(dim), " has extent ", number(got), ", but the function needs at least ",
+                   number(least), ", for a slice or for a gradient at a border"});
+}
+/// mend: Positions begin with 0; or name the dim: `x.extent(batch)`.
+[[gnu::cold]] inline std::string no_such_dim(std::int64_t rank, std::int64_t got) {
+  return sentence({"the tensor has ", number(rank), " dims, and none at position ", number(got)});
 }
 /// mend: Extents are global and at least 0. Check for an overflow, or for a difference with the wrong sign.
 [[gnu::cold]] inline std::string extent_negative(std::string_view dim, std::int64_t got) {

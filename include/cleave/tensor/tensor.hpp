@@ -47,6 +47,16 @@ inline constexpr bool is_tensor<tensor<T, Layout>> = true;
 
 namespace detail {
 
+/// The extent that is given to a dim, or the fixed one.
+[[gnu::cold]] inline std::int64_t extent_named(std::string_view dim, std::int64_t fixed,
+                                               indexed_span<const named_size> named) {
+  std::int64_t given = 0, extent = fixed;
+  for (const named_size& n : named)
+    if (n.is_of_dim(dim)) extent = n.size, ++given;
+  if (given > 1 || (given == 0 && fixed == dynamic)) raise<shape_error>(wording::extent_given_times(dim, given));
+  return extent;
+}
+
 template <class T, int Rank>
 struct view_data : view_data<T*, Rank - 1> {};
 template <class T>
@@ -109,6 +119,11 @@ class tensor {
   tensor(const grid& g, std::initializer_list<std::int64_t> extents)
       : tensor(g, indexed_span<const std::int64_t>(extents.begin(), extents.end())) {}
   tensor(const grid& g, const extents_type& extents) : tensor(g, indexed_span<const std::int64_t>(extents)) {}
+  /// The same with extents by name, in any order: `X x(grid, {batch = 1024, embed = 512})`. Dims of fixed extent may be
+  /// omitted. Throws shape_error if another dim is missing, or if one is named twice or is none of the tensor's.
+  template <std::same_as<named_size> N>
+  tensor(const grid& g, std::initializer_list<N> extents)
+      : tensor(g, indexed_span<const std::int64_t>(ordered(indexed_span<const N>(extents.begin(), extents.end())))) {}
   tensor(const grid& g, indexed_span<const std::int64_t> extents)
       : handle_(g, sharding_type::value, where, element_of<T>, extents) {}
   /// Wraps a shard that the caller owns. The View is kept alive and not copied. It may have any layout: a subview, a
@@ -221,15 +236,30 @@ class tensor {
     return *this;
   }
 
-  /// Whether the tensor has data.
-  explicit operator bool() const { return handle_.has_data(); }
+  /// Whether the tensor has data. A tensor of rank 0 has `has_data()` alone, since a condition on it means its element.
+  bool has_data() const { return handle_.has_data(); }
+  explicit operator bool() const
+    requires(rank != 0)
+  {
+    return has_data();
+  }
+  /// A mistake: a condition on a tensor of rank 0. Fault: tensor_as_condition.
+  template <std::same_as<bool> B>
+    requires(rank == 0)
+  explicit operator B() const {
+    return say(rejection<fault::tensor_as_condition, tensor, B>), false;
+  }
   /// The grid on which the tensor lives.
   const grid& get_grid() const { return state().grid; }
 
   /// The global extents, in the written order of the dims.
   extents_type extents() const { return cut(state().global); }
-  /// The global extent of one dim, by position or by dim: `x.extent(batch)`.
-  std::int64_t extent(int position) const { return state().global[position]; }
+  /// The global extent of one dim, by position or by dim: `x.extent(batch)`. Throws shape_error if the tensor has no
+  /// dim at that position.
+  std::int64_t extent(int position) const {
+    if (position < 0 || position >= rank) raise<shape_error>(wording::no_such_dim(rank, position));
+    return state().global[position];
+  }
   template <Dim D>
   std::int64_t extent(const D&) const {
     constexpr int position = position_of(D::ref.name);
@@ -277,26 +307,19 @@ class tensor {
     state().end_writing();
     return *this;
   }
+  /// Mistakes: a number of which a part would be lost. Faults: fraction_into_integers, not_for_complex.
+  template <Number N>
+    requires(detail::lost_in<T, N> != fault::none)
+  const tensor& fill(N) const {
+    return say(rejection<detail::lost_in<T, N>, T, N>), *this;
+  }
   /// Sets every element to `f(indices)`, where `indices` is the array of its global indices. `f` is evaluated on the
   /// host. No communication.
   template <class F>
   const tensor& fill_by(F&& f) const {
-    if (is_identity_here()) {
-      fill_identity(handle_.begin_writing(), local_size(), element_of<T>, where.combine());
-      state().end_writing();
-      return *this;
-    }
-    const auto host = std::make_unique<T[]>(as_size(local_size()));
-    const extents_type local = local_extents(), first = offset();
-    extents_type at = first;
-    for (T* element = host.get(); element != host.get() + local_size(); ++element) {
-      *element = static_cast<T>(f(std::as_const(at)));
-      for (std::size_t i = at.size(); i-- > 0;) {
-        if (++at[i] < first[i] + local[i]) break;
-        at[i] = first[i];
-      }
-    }
-    handle_.write(host.get());
+    using number = std::remove_cvref_t<decltype(f(std::declval<const extents_type&>()))>;
+    if constexpr (constexpr fault lost = detail::lost_in<T, number>; lost == fault::none) fill_each(f);
+    else say(rejection<lost, T, number>);
     return *this;
   }
   /// The whole tensor in host memory, row-major, on every device of the grid; partial values are reduced first. Empty
@@ -346,6 +369,35 @@ class tensor {
     given.access = &detail::strided_shards;
     handle_ = detail::tensor_handle(g, sharding_type::value, where, element_of<T>, extents, given);
     handle_.own(std::move(owner), const_cast<std::remove_const_t<U>*>(as<const U>(at)) + first);
+  }
+  static extents_type ordered(indexed_span<const named_size> named) {
+    extents_type e{};
+    for (int i = 0; i < rank; ++i) {
+      const dim_ref& d = sharding_type::value.dims[i].dim;
+      e[as_size(i)] = detail::extent_named(d.name, d.extent, named);
+    }
+    for (const named_size& n : named)
+      if (position_of(n.name) < 0 || !n.is_of_dim(n.name)) raise<shape_error>(wording::extent_of_no_dim(n.name));
+    return e;
+  }
+  template <class F>
+  void fill_each(F&& f) const {
+    if (is_identity_here()) {
+      fill_identity(handle_.begin_writing(), local_size(), element_of<T>, where.combine());
+      state().end_writing();
+      return;
+    }
+    const auto host = std::make_unique<T[]>(as_size(local_size()));
+    const extents_type local = local_extents(), first = offset();
+    extents_type at = first;
+    for (T* element = host.get(); element != host.get() + local_size(); ++element) {
+      *element = static_cast<T>(f(std::as_const(at)));
+      for (std::size_t i = at.size(); i-- > 0;) {
+        if (++at[i] < first[i] + local[i]) break;
+        at[i] = first[i];
+      }
+    }
+    handle_.write(host.get());
   }
   static constexpr int position_of(std::string_view name) { return sharding_type::value.find(name); }
   static extents_type cut(const shape& s) {

@@ -75,6 +75,17 @@ constexpr element accumulator_of(element e) { return e == element::bf16 || e == 
 template <class T>
 inline constexpr bool is_number = std::is_arithmetic_v<T>;
 
+namespace detail {
+template <class T>
+inline constexpr bool has_imaginary_part = requires(const T& x) { x.imag(); };
+/// What is wrong with writing a number of type N into an element of type T: its fraction or its imaginary part is lost.
+template <class T, class N>
+inline constexpr fault lost_in = !is_number<N>                                     ? fault::none
+                                 : has_imaginary_part<N> && !has_imaginary_part<T> ? fault::not_for_complex
+                                 : std::is_integral_v<T> && !std::is_integral_v<N> ? fault::fraction_into_integers
+                                                                                   : fault::none;
+} // namespace detail
+
 /// The element of a C++ type; `element::none` if the type cannot be an element. The 16-bit types are in
 /// type/narrow.hpp, complex types in storage/complex.hpp.
 template <class T>

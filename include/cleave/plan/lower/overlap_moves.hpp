@@ -127,7 +127,7 @@ constexpr std::int64_t choose_groups(const step_order& order, const reduce_list&
 }
 /// Brings all-reduces to the position where the last of them can begin.
 constexpr void begin_together(emitted& e, step_order& order, const reduce_list& group) {
-  // Places have moved since, but not those that are between the operands and the readers.
+  // Positions have changed since, but not those that are between the operands and the readers.
   std::size_t start = 0;
   for (const flight& f : group) {
     const positions p = order.positions_of(order.position_of(f.number));

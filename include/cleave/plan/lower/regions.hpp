@@ -75,7 +75,10 @@ constexpr region_shape region_around(const assigned_graph& in, std::size_t v) {
   for (const dim_map& m : maps_of(in.g, n)) {
     dim_map along = m;
     along.window = no_dim;
-    along.dilation = m.window == no_dim ? 0 : m.dilation * (in.at[m.window] > 0 ? in.at[m.window] - 1 : 0);
+    // From the first to the last index of a window; between two reversals a window is read backwards.
+    const std::int64_t reach = m.window == no_dim || in.at[m.window] == 0 ? 0 : m.dilation * (in.at[m.window] - 1);
+    along.offset.constant += std::min<std::int64_t>(reach, 0);
+    along.dilation = reach < 0 ? -reach : reach;
     r.made.set(r.type.find(m.from), s.out[n.type.find(m.to)]);
     r.maps.push_back(along);
   }
@@ -92,7 +95,8 @@ inline constexpr double dearest_region = 1.25;
 /// Whether a region along a map may have more than is read: what lies between the indices of a window or of a stride,
 /// or the same elements again beyond a border.
 constexpr bool may_be_wider(const dim_map& m) {
-  return m.stride != 1 || m.dilation > 1 || m.outside == border::edge || m.outside == border::reflect;
+  return m.stride != 1 || m.dilation > 1 || m.dilation < -1 || m.outside == border::edge ||
+         m.outside == border::reflect;
 }
 /// Whether it costs more to move the region that a node reads alone than to move the elements that it reads.
 constexpr bool costs_too_much(const assigned_graph& in, std::size_t v, const region_shape& own, const cost& whole) {

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// needs: runtime
+// expect: "write s.item() or s.has_data()" tensor_as_condition condition_on_tensor.cpp:@here
+// mend: Ask for the element, `if (flag.item())`, or whether the tensor has data, `if (flag.has_data())`.
+#include <cleave/cleave.hpp>
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::mesh mesh{data};
+using Flag = cleave::tensor<bool, mesh()>;
+
+int exit_code(const Flag& flag) {
+  if (flag) return 1; // here
+  return 0;
+}
+
+int main() {}
