@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/direct_reads.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/node_group.hpp>
 #include <cleave/comm/parts.hpp>
@@ -19,8 +20,13 @@ class all_gather {
     if (n == 1) return;
     group_ = grid.group_of(t.axes);
     const box to = held_after(grid, t);
-    for (std::int64_t r = 0; r < n; ++r) unpack_.append_unpack(held_before(grid, t, grid.member(t.axes, r)), to);
+    for (std::int64_t r = 0; r < n; ++r) {
+      const box block = held_before(grid, t, grid.member(t.axes, r));
+      unpack_.append_unpack(block, to);
+      blocks_.push_back(copy_between(block, block, to));
+    }
     if (group_.together != nullptr) group_.together->reserve(unpack_.blocks.widest() * size_of(element_));
+    reads_ = direct_reads(group_, unpack_.blocks.widest() * size_of(element_));
     // All ranks of the group know all blocks, so they make the same call.
     if (unpack_.elements() > count_limit()) own_ = rank_blocks::repeated(elements_, group_.size);
     else counts_ = call_counts(unpack_.blocks);
@@ -52,7 +58,14 @@ class all_gather {
     const auto& blocks = unpack_.blocks;
     const std::int64_t size = size_of(element_);
     traffic().collective(2, group_.size, (blocks.end() - elements_) * size);
-    unpack_range(unpack_.copies[group_.rank], 0, elements_, in, out, size);
+    if (reads_.open(in, bytes())) {
+      for (int k = 0; k < group_.size; ++k) {
+        const int r = (group_.rank + k) % group_.size;
+        copy_box(blocks_[r], k == 0 ? in : reads_.of(r), out, size);
+      }
+      return reads_.close();
+    }
+    copy_box(blocks_[group_.rank], in, out, size);
     group_.together->gather(
         blocks.widest(), elements_, size, [&](int r) { return blocks.count(r); },
         [&](std::int64_t first, std::int64_t n, void* to) {
@@ -81,6 +94,9 @@ class all_gather {
   port port_{};
   group group_{};
   packing unpack_{};
+  /// The block of each rank, from where that rank has it.
+  indexed_vector<box_copy> blocks_{};
+  direct_reads reads_{};
   call_counts counts_{};
   /// What this device sends to each rank, if that takes messages; else empty.
   rank_blocks own_{};

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/direct_reads.hpp>
 #include <cleave/comm/node_group.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
@@ -16,16 +17,19 @@ class all_reduce {
       : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()) {
     if (grid.sizes().product(t.axes) > 1) group_ = grid.group_of(t.axes);
     if (group_.together != nullptr) group_.together->reserve(bytes());
+    operands_ = direct_reads(group_, bytes());
+    results_ = direct_reads(group_, bytes());
     if (group_.inside != nullptr) group_.inside->reserve(bytes());
   }
   scratch_bytes needs() const { return {0, port_.staged() && group_.size > 1 ? bytes() : 0}; }
 
-  void run(const void* in, void* out, const scratch& s) const {
+  void run(const void* in, void* out, const scratch& s) {
     if (group_.size == 1) return copy_bytes(out, in, bytes());
     // Both are the same memory if `in` is `out`, and if both are staged.
     const void* from = port_.outgoing(in, s.host, bytes());
     void* into = port_.incoming(out, s.host);
-    if (group_.together != nullptr) group_.together->all_reduce(from, into, elements_, element_, combine_);
+    if (group_.together != nullptr && !port_.staged() && operands_.open(from, bytes())) reduce_in_place(from, into);
+    else if (group_.together != nullptr) group_.together->all_reduce(from, into, elements_, element_, combine_);
     else if (group_.inside != nullptr)
       group_.inside->all_reduce_across(from, into, elements_, element_, combine_, group_);
     else call(from, into);
@@ -33,6 +37,16 @@ class all_reduce {
   }
 
  private:
+  /// Every rank reduces a slice of all operands where they are, and reads the other slices where they were reduced. No
+  /// rank reads what another one writes, also if operands are results.
+  void reduce_in_place(const void* in, void* out) {
+    node_group& node = *group_.together;
+    node.count_all_reduce(bytes());
+    node.reduce_slice_of(in, out, elements_, element_, combine_, [&](int r) { return operands_.of(r); });
+    if (!results_.open(out, bytes())) return node.gather_slices(out, elements_, element_);
+    node.fetch_slices_of(out, elements_, element_, [&](int r) { return results_.of(r); });
+    results_.close();
+  }
   void call(const void* from, void* into) const {
     for_each_call(elements_, [&](std::int64_t first, call_count n) {
       check(CLEAVE_MPI_CALL(MPI_Allreduce)(from == into ? MPI_IN_PLACE : element_at(from, first, element_),
@@ -49,6 +63,7 @@ class all_reduce {
   std::int64_t elements_;
   port port_{};
   group group_{};
+  direct_reads operands_{}, results_{};
 };
 
 } // namespace cleave::inline v0::comm

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/direct_reads.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/node_group.hpp>
 #include <cleave/comm/parts.hpp>
@@ -26,11 +27,15 @@ class all_to_all {
     for (std::int64_t r = 0; r < n; ++r) {
       const coordinates peer = grid.member(t.axes, r);
       pack_.append_pack(intersect(from, held_after(grid, t, peer)), from);
-      unpack_.append_unpack(intersect(to, held_before(grid, t, peer)), to);
+      const box theirs = held_before(grid, t, peer), part = intersect(to, theirs);
+      unpack_.append_unpack(part, to);
+      parts_.push_back(copy_between(part, theirs, to));
     }
     // Both are facts of the sizes, so that all ranks make the same call.
     even_ = even(t, grid.sizes());
     if (group_.together != nullptr) {
+      // The first block is the longest.
+      reads_ = direct_reads(group_, held_before(grid, t, grid.member(t.axes, 0)).elements() * size_of(element_));
       widest_ = even_ ? pack_.blocks.widest() : widest_of(grid, t, n);
       group_.together->reserve(widest_ * n * size_of(element_));
     }
@@ -79,6 +84,13 @@ class all_to_all {
     const int here = group_.rank;
     traffic().collective(3, group_.size, received() - unpack_.blocks.count(here) * size);
     copy_box(own_, in, out, size);
+    if (reads_.open(in, elements_ * size)) {
+      for (int k = 1; k < group_.size; ++k) {
+        const int r = (here + k) % group_.size;
+        copy_box(parts_[r], reads_.of(r), out, size);
+      }
+      return reads_.close();
+    }
     group_.together->exchange(
         widest_, size, [&](int r) { return pack_.blocks.count(r); }, [&](int r) { return unpack_.blocks.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
@@ -110,6 +122,9 @@ class all_to_all {
   box_copy own_{};
   group group_{};
   packing pack_{}, unpack_{};
+  /// What each rank has for this one, from where that rank has it.
+  indexed_vector<box_copy> parts_{};
+  direct_reads reads_{};
   call_counts send_{}, receive_{};
   messages messages_{};
 };

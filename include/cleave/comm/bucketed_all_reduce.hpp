@@ -33,7 +33,7 @@ class bucketed_all_reduce {
 
   /// `at` gives the address of a buffer; `bucket` is memory of its own.
   template <class Address>
-  void run(const Address& at, char* bucket, const scratch& s) const {
+  void run(const Address& at, char* bucket, const scratch& s) {
     for (const part& p : parts_)
       if (!p.lives_there) copy_bytes(bucket + p.offset, at(p.from), p.bytes);
     all_.run(bucket, bucket, s);

@@ -45,10 +45,35 @@ class node_group {
   [[gnu::cold]] void all_reduce(const void* in, void* out, std::int64_t elements, element e, reduction how) {
     const std::int64_t bytes = elements * size_of(e);
     if (bytes == 0) return;
-    traffic().collective(1, size(), 2 * (size() - 1) * bytes / size());
+    count_all_reduce(bytes);
     const operation by(how, e);
     if (bytes <= reduced_by_all) reduce_all(in, out, elements, by);
     else reduce_slices(as<char>(in), as<char>(out), elements, by);
+  }
+
+  void count_all_reduce(std::int64_t bytes) const {
+    traffic().collective(1, size(), 2 * (size() - 1) * bytes / size());
+  }
+  /// Its parts where ranks read the arrays of others: `of(r)` is that of rank r. First each reduces its slice of all
+  /// operands; when all have done so, it fetches the slices of the others.
+  template <class Of>
+  void reduce_slice_of(const void* in, void* out, std::int64_t elements, element e, reduction how, const Of& of) const {
+    const range mine = slice_of(elements);
+    reduce_block_of(in, element_at(out, mine.begin, e), mine, e, how, of);
+  }
+  /// Reduces some elements of all operands to `out`, which may be where this rank has them.
+  template <class Of>
+  void reduce_block_of(const void* in, void* out, const range& block, element e, reduction how, const Of& of) const {
+    const auto from = [&](int r, std::int64_t at) { return element_at(r == rank() ? in : of(r), at, e); };
+    combine_in_order(from, as<char>(out), block.begin, block.size(), operation(how, e));
+  }
+  template <class Of>
+  void fetch_slices_of(void* out, std::int64_t elements, element e, const Of& of) const {
+    const slices s{0, elements, size()};
+    for (int k = 1; k < size(); ++k) {
+      const int r = (rank() + k) % size();
+      std::memcpy(element_at(out, s.begin(r), e), element_at(of(r), s.begin(r), e), as_size(s.count(r) * size_of(e)));
+    }
   }
 
   /// The same of a group that has these ranks on this node and equally many on others: every rank reduces its slice on
@@ -192,6 +217,21 @@ class node_group {
     round_ = 0;
     return true;
   }
+
+  /// Elements `first` to `first + n` of all ranks, combined in the order of the ranks in parts that stay in the caches.
+  /// `into` may be where this rank's own elements are.
+  template <class From>
+  void combine_in_order(const From& from, char* into, std::int64_t first, std::int64_t n, const operation& by) const {
+    const std::int64_t part = combined_at_once / by.size;
+    char sum[combined_at_once];
+    for (std::int64_t done = 0; done < n; done += part) {
+      const std::int64_t m = std::min(part, n - done);
+      std::memcpy(sum, from(0, first + done), as_size(m * by.size));
+      for (int r = 1; r < size(); ++r) by.combine(from(r, first + done), sum, m);
+      std::memcpy(into + done * by.size, sum, as_size(m * by.size));
+    }
+  }
+  static constexpr std::int64_t combined_at_once = 16 << 10;
 
   int size() const { return group_.size; }
   int rank() const { return group_.rank; }

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
+#include <utility>
 
 namespace cleave::inline v0::comm {
 
@@ -16,7 +18,9 @@ namespace cleave::inline v0::comm {
 /// the same account of what they have seen, so that they decide alike.
 class peer_arrays {
  public:
-  explicit peer_arrays(const group& g) : group_(g) {
+  /// `patient`: an array is exposed only when it is given again before memory was taken or given back. What is used
+  /// once, or lives for one call, is not worth it.
+  explicit peer_arrays(const group& g, bool patient = false) : group_(g), patient_(patient) {
     now_.resize(as_size(g.size));
     known_.resize(as_size(g.size));
   }
@@ -58,8 +62,11 @@ class peer_arrays {
   /// The array of this rank, exposed if need be. An array is looked up again only if memory was taken or given back.
   const array& given(const void* mine, std::int64_t bytes, bool may_copy) {
     const auto& changes = cleave::detail::live_memory<Kokkos::HostSpace>::get().changes;
-    if (mine_.at != mine || mine_.bytes != bytes || changes_ != changes) {
-      mine_ = {bytes == 0 ? exposed_array{} : expose(mine, bytes), bytes, false, mine};
+    const bool same = mine_.at == mine && mine_.bytes == bytes && changes_ == changes;
+    if (!same || put_off_) {
+      put_off_ = patient_ && !was_given(mine, changes);
+      const exposing when = put_off_ ? exposing::done_before : exposing::now;
+      mine_ = {bytes == 0 ? exposed_array{} : expose(mine, bytes, when), bytes, false, mine};
       copied_ = bytes != 0 && !mine_.where.given() && may_copy && has_room(bytes);
       if (copied_) mine_.where = expose(copy_.get(), bytes);
       mine_.usable = bytes == 0 || mine_.where.given();
@@ -67,6 +74,13 @@ class peer_arrays {
     }
     if (copied_) std::memcpy(copy_.get(), mine, as_size(bytes));
     return mine_;
+  }
+  /// Whether an array was given before, since the last change of memory. Loops give two of them in turn.
+  bool was_given(const void* mine, std::int64_t changes) {
+    for (const auto& [at, then] : given_before_)
+      if (at == mine && then == changes) return true;
+    given_before_[next_given_++ % std::size(given_before_)] = {mine, changes};
+    return false;
   }
   bool has_room(std::int64_t bytes) {
     const std::int64_t wanted = std::max(bytes, least_paged);
@@ -108,6 +122,10 @@ class peer_arrays {
   }
 
   group group_;
+  /// Whether exposing may be put off, and whether it was for the array at hand.
+  bool patient_, put_off_ = false;
+  std::pair<const void*, std::int64_t> given_before_[4] = {};
+  std::size_t next_given_ = 0;
   array mine_{};
   std::int64_t changes_ = -1;
   /// Memory that this rank's array is copied to, and whether it is.

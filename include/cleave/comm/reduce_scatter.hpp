@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/comm/direct_reads.hpp>
 #include <cleave/comm/node_group.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
@@ -27,6 +28,8 @@ class reduce_scatter {
     // The same on all ranks of the group, whose members hold the same box.
     widest_ = *std::max_element(pack_.blocks.counts().begin(), pack_.blocks.counts().end());
     if (group_.together != nullptr) group_.together->reserve(widest_ * n * size());
+    // What is one run of memory is reduced where it is.
+    if (pack_.direct()) reads_ = direct_reads(group_, pack_.elements() * size());
     large_ = pack_.elements() > count_limit();
     counts_.reserve(as_size(n));
     chunk_ = large_ ? reduced_at_once(n, count_limit()) : widest_;
@@ -73,6 +76,12 @@ class reduce_scatter {
   /// Every device combines the parts of all that are its own.
   void reduce_on_node(const void* in, void* out) {
     traffic().collective(4, group_.size, sent() - pack_.blocks.count(group_.rank) * size());
+    if (reads_.open(in, sent())) {
+      const range mine{pack_.blocks.offset(group_.rank),
+                       pack_.blocks.offset(group_.rank) + pack_.blocks.count(group_.rank)};
+      group_.together->reduce_block_of(in, out, mine, element_, combine_, [&](int r) { return reads_.of(r); });
+      return reads_.close();
+    }
     group_.together->reduce_scatter(
         widest_, [&](int r) { return pack_.blocks.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
@@ -114,6 +123,7 @@ class reduce_scatter {
   std::int64_t widest_ = 0, chunk_ = 0;
   group group_{};
   packing pack_{};
+  direct_reads reads_{};
   indexed_vector<call_count> counts_{};
 };
 

@@ -49,6 +49,8 @@ class exposed_block {
   exposed_block(const exposed_block&) = delete;
   exposed_block& operator=(const exposed_block&) = delete;
 
+  /// What was made of a block already; null: nothing.
+  static exposed_block* made_of(const block& b) { return static_cast<exposed_block*>(b.exposed); }
   /// Null if the system does not allow it.
   static exposed_block* of(block& b) {
     if (b.exposed == nullptr && b.bytes >= least_paged && page_bytes % ::sysconf(_SC_PAGESIZE) == 0) {
@@ -65,6 +67,11 @@ class exposed_block {
       if (done == 0) done = exchange(p * part, std::min(part, where_.file_bytes - p * part)) ? 1 : 0;
       if (done == 0) return false;
     }
+    return true;
+  }
+  bool is_exposed(std::int64_t begin, std::int64_t end) const {
+    for (std::int64_t p = begin / part; p * part < end; ++p)
+      if (exposed_[as_size(p)] == 0) return false;
     return true;
   }
   const exposed_array& where() const { return where_; }
@@ -122,9 +129,13 @@ class exposed_block {
 
 } // namespace detail
 
+/// Whether an array is exposed now, or only found if that has been done.
+enum class exposing : std::uint8_t { now, done_before };
+
 /// Lets other processes of the node read an array, until its memory is given back. Not given if the memory is not of
 /// this library, or is less than `least_paged`, or if the system does not allow it.
-[[gnu::cold]] inline exposed_array expose([[maybe_unused]] const void* at, [[maybe_unused]] std::int64_t bytes) {
+[[gnu::cold]] inline exposed_array expose([[maybe_unused]] const void* at, [[maybe_unused]] std::int64_t bytes,
+                                          [[maybe_unused]] exposing when = exposing::now) {
 #if defined(__linux__)
   auto& all = detail::live_memory<Kokkos::HostSpace>::get();
   const std::lock_guard<std::mutex> guard(all.lock);
@@ -132,9 +143,10 @@ class exposed_block {
   for (auto* b = all.ring.next; b != &all.ring; b = b->next) {
     const auto first = reinterpret_cast<std::uintptr_t>(b->memory());
     if (first == 0 || begin < first || begin + as_size(bytes) > first + as_size(b->bytes)) continue;
-    detail::exposed_block* const e = detail::exposed_block::of(*b);
+    const bool now = when == exposing::now;
+    detail::exposed_block* const e = now ? detail::exposed_block::of(*b) : detail::exposed_block::made_of(*b);
     const auto offset = static_cast<std::int64_t>(begin - first);
-    if (e == nullptr || !e->expose(offset, offset + bytes)) return {};
+    if (e == nullptr || !(now ? e->expose(offset, offset + bytes) : e->is_exposed(offset, offset + bytes))) return {};
     exposed_array found = e->where();
     found.offset = offset;
     return found;

@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+#include <cleave/comm/direct_reads.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+// Moves of operands that other ranks of the node read where they are, from the second call with the same memory on: the
+// values of every call, whatever is given in between, and who exposes its memory.
+
+namespace {
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::axis<"model"> model;
+inline constexpr cleave::mesh mesh{data, model};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"col"> col;
+
+template <class T, auto Layout>
+using of = cleave::tensor<T, Layout>;
+constexpr auto by_rows = mesh(row / data, col);
+constexpr auto by_columns = mesh(row, col / data);
+constexpr auto everywhere = mesh(row, col);
+constexpr auto turned = mesh(row / model, col / data);
+
+// Rows of 1000: more than 256 KiB on each of 8 ranks in float.
+constexpr std::int64_t rows = 641, columns = 1000;
+
+template <class T>
+T at(std::int64_t i, std::int64_t j, int call) {
+  return static_cast<T>((i * 7 + j * 3 + call * 11) % 101);
+}
+template <class Tensor>
+void fill(Tensor& x, int call) {
+  using T = typename Tensor::element_type;
+  x.fill_by([&](const auto& index) { return at<T>(index[0], index[1], call); });
+}
+template <class Tensor>
+void expect_values(const Tensor& y, double times, int call) {
+  using T = typename Tensor::element_type;
+  const auto view = y.view();
+  const auto first = y.offset();
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < y.local_extents()[0]; ++i)
+    for (std::int64_t j = 0; j < y.local_extents()[1]; ++j)
+      wrong += view(i, j) != static_cast<T>(times * at<double>(first[0] + i, first[1] + j, call)) ? 1 : 0;
+  EXPECT_EQ(wrong, 0) << "call " << call;
+}
+template <class Tensor>
+bool is_exposed(const Tensor& x) {
+  return cleave::expose(x.data(), x.local_size() * std::int64_t{sizeof(*x.data())}, cleave::exposing::done_before)
+      .given();
+}
+bool reads_directly(const cleave::grid& g) {
+  return g.size(data) > 1 && g.state().group_of(cleave::axis_set::first(1)).together != nullptr;
+}
+
+template <class T, class F>
+void on_every_grid(F&& f) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    of<T, by_rows> x(g, {rows, columns}), other(g, {rows, columns});
+    f(g, x, other);
+  }
+}
+
+// All-gather and all-to-all. The operand is the same, another one in turn, or new in each call.
+template <class T>
+void moves() {
+  on_every_grid<T>([](const cleave::grid& g, of<T, by_rows>& x, of<T, by_rows>& other) {
+    of<T, everywhere> all(g, {rows, columns});
+    of<T, by_columns> across(g, {rows, columns});
+    of<T, turned> both(g, {rows, columns});
+    for (int call = 0; call < 8; ++call) {
+      auto& given = call > 3 && call % 2 == 0 ? other : x;
+      fill(given, call);
+      all = given;
+      across = given;
+      both = given;
+      expect_values(all, 1, call);
+      expect_values(across, 1, call);
+      expect_values(both, 1, call);
+    }
+    EXPECT_EQ(is_exposed(x), reads_directly(g));
+    for (int call = 0; call < 4; ++call) {
+      of<T, by_rows> fresh(g, {rows, columns});
+      fill(fresh, call);
+      all = fresh;
+      across = fresh;
+      expect_values(all, 1, call);
+      expect_values(across, 1, call);
+      EXPECT_FALSE(is_exposed(fresh));
+    }
+  });
+}
+TEST(direct_reads, moves) {
+  moves<float>();
+  moves<double>();
+}
+
+// All-reduce and reduce-scatter.
+template <class T>
+void reductions() {
+  using Partial = of<T, mesh(row, col, cleave::unreduced(data))>;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    Partial x(g, {rows, columns});
+    of<T, everywhere> all(g, {rows, columns});
+    of<T, by_rows> mine(g, {rows, columns});
+    of<T, by_columns> across(g, {rows, columns});
+    for (int call = 0; call < 5; ++call) {
+      // Small whole numbers: sums are exact.
+      auto* const own = x.data();
+      const std::int64_t n = x.local_size();
+      for (std::int64_t k = 0; k < n; ++k) own[k] = at<T>(k / columns, k % columns, call);
+      all = x;
+      mine = x;
+      across = x;
+      const double parts = static_cast<double>(g.size(data));
+      expect_values(all, parts, call);
+      expect_values(mine, parts, call);
+      expect_values(across, parts, call);
+    }
+  }
+}
+TEST(direct_reads, reductions) {
+  if (!cleave::on_host) GTEST_SKIP() << "the host writes the shards";
+  reductions<float>();
+  reductions<double>();
+}
+
+// One rank has its shard in memory of its own, which others cannot read: all go on as before.
+TEST(direct_reads, memory_of_the_caller) {
+  if (!cleave::on_host) GTEST_SKIP() << "the host writes the shards";
+  for (const cleave::grid& g : support::grids(mesh)) {
+    using X = of<float, by_rows>;
+    X x(g, {rows, columns});
+    std::vector<float> memory(static_cast<std::size_t>(x.local_size()));
+    using view =
+        Kokkos::View<float**, Kokkos::LayoutRight, cleave::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+    const view own(g.rank() == g.size() - 1 ? memory.data() : x.data(), static_cast<std::size_t>(x.local_extents()[0]),
+                   static_cast<std::size_t>(x.local_extents()[1]));
+    X wrapped(g, {rows, columns}, own);
+    of<float, everywhere> all(g, {rows, columns});
+    for (int call = 0; call < 4; ++call) {
+      fill(wrapped, call);
+      all = wrapped;
+      expect_values(all, 1, call);
+    }
+  }
+}
+
+} // namespace
