@@ -10,6 +10,7 @@
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/lookup.hpp>
 #include <cleave/expr/loops.hpp>
+#include <cleave/expr/mathematics.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/operation.hpp>
 #include <cleave/expr/random.hpp>

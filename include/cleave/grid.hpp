@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/anything.hpp>
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/rejected.hpp>
+#include <cleave/base/whole_numbers.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/layout/sharding.hpp>
@@ -35,10 +38,17 @@ class grid {
   grid(const cleave::mesh<Axes...>&, MPI_Comm comm, std::initializer_list<std::int64_t> sizes,
        const std::optional<on_ranks>& part = {})
       : grid(cleave::mesh<Axes...>::value, comm, std::vector<std::int64_t>(sizes), part) {}
-  template <class... Axes>
-  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
+  /// The same with sizes by name, in any order: `grid(mesh, comm, {model = 2, data = 4})`. Axes of fixed size may be
+  /// omitted. Throws mesh_error if another axis is missing, or if one is named twice or is none of the mesh's.
+  template <class... Axes, std::same_as<named_size> N>
+  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, std::initializer_list<N> sizes,
        const std::optional<on_ranks>& part = {})
-      : grid(cleave::mesh<Axes...>::value, comm, sizes, part) {}
+      : grid(cleave::mesh<Axes...>::value, comm, ordered(cleave::mesh<Axes...>::value, {sizes.begin(), sizes.end()}),
+             part) {}
+  /// The same with sizes in a std::vector, a std::array or a C array of integers.
+  template <class... Axes, detail::WholeNumbers Sizes>
+  grid(const cleave::mesh<Axes...>&, MPI_Comm comm, const Sizes& sizes, const std::optional<on_ranks>& part = {})
+      : grid(cleave::mesh<Axes...>::value, comm, detail::whole_numbers(sizes), part) {}
   /// Numbers that are not in braces are no sizes, which is an error of the compiler.
   template <class... Axes, std::integral... N>
   grid(const cleave::mesh<Axes...>&, MPI_Comm, N...) {
@@ -52,6 +62,11 @@ class grid {
   template <class... Axes>
   grid(const cleave::mesh<Axes...>&, std::initializer_list<std::int64_t>) {
     say(rejection<fault::sizes_without_braces, Axes...>);
+  }
+  /// Other arguments construct no grid, which is an error of the compiler too.
+  template <class Once = void>
+  grid(detail::anything, detail::anything, detail::anything) {
+    say(rejection<fault::sizes_without_braces, Once>);
   }
   grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
        const std::optional<on_ranks>& part = {})
@@ -96,6 +111,21 @@ class grid {
   friend bool operator==(const grid& a, const grid& b) { return a.state_ == b.state_; }
 
  private:
+  static std::vector<std::int64_t> ordered(const mesh_value& mesh, indexed_span<const named_size> named) {
+    std::vector<std::int64_t> sizes;
+    for (int a = 0; a < mesh.size(); ++a) {
+      std::int64_t given = 0, size = mesh.axes[a].size;
+      for (const named_size& n : named)
+        if (n.is_of_axis(mesh.axes[a].name)) size = n.size, ++given;
+      if (given > 1 || (given == 0 && size == dynamic))
+        raise<mesh_error>(wording::axis_sizes_given(mesh.axes[a].name, given));
+      sizes.push_back(size);
+    }
+    for (const named_size& n : named)
+      if (mesh.find(n.name) < 0 || !n.is_of_axis(n.name)) raise<mesh_error>(wording::size_of_no_axis(n.name));
+    return sizes;
+  }
+
   std::shared_ptr<grid_state> state_{};
 };
 

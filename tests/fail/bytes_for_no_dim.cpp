@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: refused_size bytes_for_no_dim.cpp:@here
+// expect: unknown_size bytes_for_no_dim.cpp:@here
 // of: the compiler
 // errors-gcc: 2 a condition that is no constant, and why
 // mend: Name a dim or an axis of the function, with a size that it can have.

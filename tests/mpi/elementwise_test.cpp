@@ -80,6 +80,82 @@ TEST(elementwise, functions) {
   });
 }
 
+// Functions of <cmath>, with operands in the part of the line where each is defined.
+constexpr cleave::function mathematics([](auto a, auto b) {
+  const auto inside = 0.4 * a, above = 1 + a * a;
+  return std::tuple(tan(inside) + 3 * asin(inside) + 5 * acos(inside) + 7 * atan(a) + 11 * atan2(a, b) +
+                        13 * atan2(b, 0.5),
+                    sinh(a) + 3 * cosh(a) + 5 * asinh(a) + 7 * acosh(above) + 11 * atanh(inside) + 13 * hypot(a, b),
+                    exp2(a) + 3 * log2(above) + 5 * log10(above) + 7 * log1p(a * a) + 11 * cbrt(a) + 13 * erfc(a),
+                    ceil(a) + 3 * trunc(3 * b) + 5 * round(3 * a));
+});
+TEST(elementwise, mathematics) {
+  on_every_mesh([](const cleave::grid& g, std::int64_t rows, std::int64_t cols, const A& a, const B& b) {
+    Y p(g, {rows, cols}), q(g, {rows, cols}), r(g, {rows, cols}), s(g, {rows, cols});
+    mathematics(a, b).into(p, q, r, s);
+    expect_near(p, cols, [](double x, double y) {
+      return std::tan(0.4 * x) + 3 * std::asin(0.4 * x) + 5 * std::acos(0.4 * x) + 7 * std::atan(x) +
+             11 * std::atan2(x, y) + 13 * std::atan2(y, 0.5);
+    });
+    expect_near(q, cols, [](double x, double y) {
+      return std::sinh(x) + 3 * std::cosh(x) + 5 * std::asinh(x) + 7 * std::acosh(1 + x * x) +
+             11 * std::atanh(0.4 * x) + 13 * std::hypot(x, y);
+    });
+    expect_near(r, cols, [](double x, double) {
+      return std::exp2(x) + 3 * std::log2(1 + x * x) + 5 * std::log10(1 + x * x) + 7 * std::log1p(x * x) +
+             11 * std::cbrt(x) + 13 * std::erfc(x);
+    });
+    expect_near(s, cols,
+                [](double x, double y) { return std::ceil(x) + 3 * std::trunc(3 * y) + 5 * std::round(3 * x); });
+    // As a statement.
+    p = log1p(a * a) + round(3 * a);
+    expect_near(p, cols, [](double x, double) { return std::log1p(x * x) + std::round(3 * x); });
+  });
+}
+
+// Their derivatives, beside differences of the functions of <cmath>.
+template <class Function, class Plain>
+void expect_slopes(const Function& slopes, Plain plain) {
+  on_every_mesh([&](const cleave::grid& g, std::int64_t rows, std::int64_t cols, const A& a, const B& b) {
+    Y p(g, {rows, cols}), q(g, {rows, cols});
+    slopes(a, b).into(p, q);
+    const double h = 1e-5;
+    const auto all = p.to_global(), other = q.to_global();
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const std::int64_t i = static_cast<std::int64_t>(k) / cols, j = static_cast<std::int64_t>(k) % cols;
+      const double x = a_at(i, j), y = b_at(i, j);
+      EXPECT_NEAR(all[k], (plain(x + h, y) - plain(x - h, y)) / (2 * h), 1e-6 * (1 + std::fabs(all[k]))) << x;
+      EXPECT_NEAR(other[k], (plain(x, y + h) - plain(x, y - h)) / (2 * h), 1e-6 * (1 + std::fabs(other[k]))) << y;
+    }
+  });
+}
+constexpr cleave::function angles([](auto a, auto b) {
+  const auto inside = 0.4 * a;
+  return sum(tan(inside) + 3 * asin(inside) + 5 * acos(0.3 * b) + 7 * atan(a) + 11 * atan2(a, b));
+});
+constexpr cleave::function hyperbolic([](auto a, auto b) {
+  return sum(sinh(a) + 3 * cosh(b) + 5 * asinh(a) + 7 * acosh(2 + a * a) + 11 * atanh(0.4 * b) + 13 * hypot(a, 3 + b));
+});
+constexpr cleave::function powers([](auto a, auto b) {
+  const auto above = 1 + a * a;
+  return sum(exp2(a) + 3 * log2(above) + 5 * log10(1 + b * b) + 7 * log1p(a * a) + 11 * cbrt(3 + a) + 13 * erfc(b) +
+             ceil(a) * 0.0 + round(b) * 0.0);
+});
+TEST(elementwise, slopes_of_mathematics) {
+  expect_slopes(cleave::grad<0, 1>(angles), [](double x, double y) {
+    return std::tan(0.4 * x) + 3 * std::asin(0.4 * x) + 5 * std::acos(0.3 * y) + 7 * std::atan(x) +
+           11 * std::atan2(x, y);
+  });
+  expect_slopes(cleave::grad<0, 1>(hyperbolic), [](double x, double y) {
+    return std::sinh(x) + 3 * std::cosh(y) + 5 * std::asinh(x) + 7 * std::acosh(2 + x * x) + 11 * std::atanh(0.4 * y) +
+           13 * std::hypot(x, 3 + y);
+  });
+  expect_slopes(cleave::grad<0, 1>(powers), [](double x, double y) {
+    return std::exp2(x) + 3 * std::log2(1 + x * x) + 5 * std::log10(1 + y * y) + 7 * std::log1p(x * x) +
+           11 * std::cbrt(3 + x) + 13 * std::erfc(y);
+  });
+}
+
 constexpr cleave::function logic([](auto a, auto b) {
   const auto between = (a >= -1.0) & (a <= 1.0), other = (!(b < 0.5)) | (a == b) | (b != b);
   return cleave::cast<double>(between) + 2 * cleave::cast<double>(other);

@@ -456,6 +456,27 @@ TEST(semantics, sizes_of_plans_are_checked) {
   EXPECT_THROW(static_cast<void>(fixed.bytes({data = 0})), cleave::shape_error);
 }
 
+// Sizes and extents come by name, or in whatever holds integers.
+TEST(semantics, sizes_come_in_any_form) {
+  for (const cleave::grid& g : grids()) {
+    const std::int64_t n = g.size(data), m = g.size(model);
+    const cleave::grid named(mesh, MPI_COMM_WORLD, {model = m, data = n});
+    EXPECT_EQ(named.size(data), n);
+    EXPECT_EQ(named.size(model), m);
+    const std::vector<int> listed{static_cast<int>(n), static_cast<int>(m)};
+    EXPECT_EQ(cleave::grid(mesh, MPI_COMM_WORLD, listed).size(data), n);
+    EXPECT_EQ(cleave::grid(mesh, MPI_COMM_WORLD, std::array{n, m}).size(model), m);
+    EXPECT_THROW(cleave::grid(mesh, MPI_COMM_WORLD, {data = n}), cleave::mesh_error);
+    EXPECT_THROW(cleave::grid(mesh, MPI_COMM_WORLD, {data = n, model = m, data = n}), cleave::mesh_error);
+    EXPECT_THROW(cleave::grid(mesh, MPI_COMM_WORLD, {data = n, model = m, row = 1}), cleave::mesh_error);
+    EXPECT_THROW(cleave::grid(mesh, nullptr, {n, m}), cleave::mesh_error);
+    const unsigned wide[2] = {6, 4};
+    EXPECT_EQ(Rows(g, wide).extents(), (Rows::extents_type{6, 4}));
+    EXPECT_EQ(Rows(g, std::vector<int>{6, 4}).extents(), (Rows::extents_type{6, 4}));
+    EXPECT_THROW(Rows(g, std::vector<int>{6}), cleave::shape_error);
+  }
+}
+
 TEST(semantics, what_is_not_there_has_no_size) {
   constexpr cleave::axis<"stage"> stage;
   for (const cleave::grid& g : grids()) {

@@ -36,6 +36,29 @@ constexpr std::size_t count_fields() {
   else return count_fields<A, N + 1>();
 }
 
+/// Converts to the base classes of an aggregate alone.
+template <class A>
+struct any_base {
+  template <class T>
+    requires(std::is_base_of_v<T, A> && !std::is_same_v<T, A>)
+  constexpr operator T() const;
+};
+template <class A, std::size_t... Before, std::size_t... After>
+constexpr bool has_array_at(std::index_sequence<Before...>, std::index_sequence<After...>) {
+  // A list in braces is one field. The items of an array would count one by one without them.
+  if constexpr (requires { A{(static_cast<void>(Before), any_field{})..., {any_field{}, any_field{}}}; })
+    return !requires {
+      A{(static_cast<void>(Before), any_field{})...,
+        {any_field{}, any_field{}},
+        (static_cast<void>(After), any_field{})...};
+    };
+  else return false;
+}
+template <class A, std::size_t Fields, std::size_t... I>
+constexpr bool has_array(std::index_sequence<I...>) {
+  return (has_array_at<A>(std::make_index_sequence<I>{}, std::make_index_sequence<Fields - 1 - I>{}) || ...);
+}
+
 template <class T>
 inline constexpr bool is_std_array = false;
 template <class T, std::size_t N>
@@ -54,6 +77,16 @@ template <class A>
 inline constexpr std::size_t field_count = detail::count_fields<A, 0>();
 
 namespace detail {
+
+/// Whether an aggregate has no base classes, C arrays and references: what a structured binding can name, and what can
+/// be made before the fields are known.
+template <class A>
+inline constexpr bool has_plain_fields = [] {
+  [[maybe_unused]] constexpr std::size_t n = field_count<A>;
+  if constexpr (!std::is_default_constructible_v<A> || requires { A{any_base<A>{}}; }) return false;
+  else if constexpr (n > 64) return true;
+  else return !has_array<A, n>(std::make_index_sequence<n>{});
+}();
 
 /// Calls a function with the items of a tuple or a pair. std::apply costs g++ several times as much.
 template <class F, class Items, std::size_t... I>
@@ -78,6 +111,33 @@ template <template <class> class Leaf, class A, class F>
 constexpr void for_each_leaf(A& a, F&& f);
 
 namespace detail {
+/// Whether for_each_leaf finds leaves alone.
+template <template <class> class Leaf, class A>
+inline constexpr bool has_leaves_alone = false;
+template <template <class> class Leaf>
+struct leaf_probe {
+  template <class... Fields>
+  constexpr auto operator()(Fields&...) const {
+    return std::bool_constant<(has_leaves_alone<Leaf, std::remove_const_t<Fields>> && ...)>{};
+  }
+};
+template <template <class> class Leaf, class A>
+  requires(Leaf<A>::value || std::is_empty_v<A>)
+inline constexpr bool has_leaves_alone<Leaf, A> = true;
+template <template <class> class Leaf, class T, std::size_t N>
+inline constexpr bool has_leaves_alone<Leaf, std::array<T, N>> = has_leaves_alone<Leaf, T>;
+template <template <class> class Leaf, class... T>
+  requires(sizeof...(T) > 0)
+inline constexpr bool has_leaves_alone<Leaf, std::tuple<T...>> = (has_leaves_alone<Leaf, T> && ...);
+template <template <class> class Leaf, class A, class B>
+inline constexpr bool has_leaves_alone<Leaf, std::pair<A, B>> = has_leaves_alone<Leaf, A> && has_leaves_alone<Leaf, B>;
+template <template <class> class Leaf, class A>
+  requires(!Leaf<A>::value && !std::is_empty_v<A> && std::is_aggregate_v<A> && !std::is_array_v<A> && !is_std_array<A>)
+inline constexpr bool has_leaves_alone<Leaf, A> = [] {
+  if constexpr (!has_plain_fields<A>) return false;
+  else if constexpr (field_count<A> > 64) return true;
+  else return decltype(bind_fields<field_count<A>>(std::declval<A&>(), leaf_probe<Leaf>{}))::value;
+}();
 /// Calls for_each_leaf with each of several values.
 template <template <class> class Leaf, class F>
 struct leaf_walk {
@@ -102,6 +162,8 @@ constexpr void for_each_leaf(A& a, F&& f) {
   } else if constexpr (detail::is_tuple<T>) {
     detail::call_with_items(detail::leaf_walk<Leaf, std::remove_reference_t<F>>{f}, a);
   } else if constexpr (!std::is_aggregate_v<T> || std::is_array_v<T>) {
+    say(rejection<fault::not_an_argument, T>);
+  } else if constexpr (!detail::has_plain_fields<T>) {
     say(rejection<fault::not_an_argument, T>);
   } else {
     detail::call_with_fields(detail::leaf_walk<Leaf, std::remove_reference_t<F>>{f}, a);

@@ -20,6 +20,8 @@ struct in_file {};
 template <text Name>
 struct op_named {};
 template <text Name>
+struct write {};
+template <text Name>
 struct dim_named {};
 template <text Name>
 struct axis_named {};
@@ -112,8 +114,8 @@ struct rejected {
   static_assert(is_not<Fault, fault::extent_negative>, "cleave: the extent of a dim must not be negative");
   static_assert(is_not<Fault, fault::not_an_element>, "cleave: this type cannot be the element of a tensor");
   static_assert(is_not<Fault, fault::not_an_argument>,
-                "cleave: an argument or result must be a tensor, a number, or an aggregate of these (struct, "
-                "std::array, std::tuple); wrap a View in a tensor");
+                "cleave: an argument or result must be a tensor, a number, or an aggregate of these (std::array, "
+                "std::tuple, a struct without base classes, references and C arrays); wrap a View in a tensor");
   static_assert(is_not<Fault, fault::too_many_fields>,
                 "cleave: an aggregate of tensors has at most 64 fields; nest structs or use std::array");
   static_assert(is_not<Fault, fault::not_for_make>,
@@ -122,6 +124,24 @@ struct rejected {
   static_assert(is_not<Fault, fault::wrong_construction>,
                 "cleave: a tensor is constructed with a grid, its extents in braces, and maybe a View of its shard; "
                 "write tensor(grid, {1024, 512}, view), with an unmanaged View of a pointer or a vector");
+  static_assert(is_not<Fault, fault::tensor_as_view>,
+                "cleave: a tensor is no View; write x.view() for the View of this device's shard");
+  static_assert(is_not<Fault, fault::tensor_indexed>,
+                "cleave: the elements of a tensor are in its shards; write x.view()(i, j) for those of this device, or "
+                "x.to_global() for all");
+  static_assert(is_not<Fault, fault::statement_as_number>,
+                "cleave: a statement computes nothing before it is assigned; assign it to a tensor of rank 0, "
+                "tensor<float, mesh()> s(statement), and write s.item()");
+  static_assert(is_not<Fault, fault::written_otherwise>,
+                "cleave: this function is written in another way here, as the facts of this error say");
+  static_assert(is_not<Fault, fault::not_a_fill>,
+                "cleave: fill takes a number, and fill_by a function of the array of a global index: "
+                "x.fill_by([](const auto& at) { return at[0] + 1.0; })");
+  static_assert(is_not<Fault, fault::not_an_option>,
+                "cleave: a plan takes options after the function, each an object: expect<batch, 1024>{}, "
+                "without<kind::all_gather>{}");
+  static_assert(is_not<Fault, fault::name_missing>,
+                "cleave: the name of a dim or an axis is a template argument, text in quotes that is not empty");
   static_assert(is_not<Fault, fault::not_assignable>,
                 "cleave: only a statement, a tensor or a number can be assigned to a tensor; write elements through "
                 "view() or fill_by, or wrap a View");
@@ -236,8 +256,6 @@ struct rejected {
   static_assert(is_not<Fault, fault::fraction_into_integers>,
                 "cleave: a floating-point number is written into a tensor of integers or bools; convert it first: "
                 "static_cast<int>(number)");
-  static_assert(is_not<Fault, fault::size_of_unknown_name>,
-                "cleave: a size is given for a dim or an axis that the function does not have");
   static_assert(is_not<Fault, fault::size_is_fixed>,
                 "cleave: a size is given for a dim or an axis whose type fixes another one");
   static_assert(is_not<Fault, fault::results_in_tuple>,
@@ -275,7 +293,8 @@ struct rejected {
                 "cleave: this is one value and no tuple; only functions that return several values, and functions of "
                 "several results, are unpacked");
   static_assert(is_not<Fault, fault::not_a_function>,
-                "cleave: a plan takes a function of the library; wrap the lambda: constexpr cleave::function f([](auto "
+                "cleave: a plan or a gradient takes a function of the library; wrap the lambda: constexpr "
+                "cleave::function f([](auto "
                 "x) { return x + 1; })");
   static_assert(is_not<Fault, fault::reference_returned>,
                 "cleave: the function returns a reference, which may outlive what it refers to; return a value, with "

@@ -40,6 +40,14 @@ namespace wording {
   return sentence({"the sizes of the mesh multiply to ", number(expected), " devices, but the communicator has ",
                    number(got), " ranks"});
 }
+/// mend: Name each axis of the mesh once: `{data = 4, model = 2}`. Axes of fixed size may be omitted.
+[[gnu::cold]] inline std::string axis_sizes_given(std::string_view axis, std::int64_t got) {
+  return sentence({"mesh axis ", quoted(axis), " needs one size, but was given ", number(got)});
+}
+/// mend: Name axes of the mesh. Extents of dims belong to the tensors.
+[[gnu::cold]] inline std::string size_of_no_axis(std::string_view name) {
+  return sentence({"a size was given for ", quoted(name), ", which is no axis of the mesh"});
+}
 /// mend: Ask the grid for an axis of its mesh.
 [[gnu::cold]] inline std::string axis_not_in_mesh(std::string_view axis) {
   return sentence({"the mesh of the grid has no axis ", quoted(axis)});

@@ -292,7 +292,7 @@ class grid_state {
   [[gnu::cold]] void open(MPI_Comm comm, const std::vector<std::int64_t>& sizes, bool is_part) {
     static std::atomic<std::int64_t> grids{0};
     id_ = ++grids;
-    if (comm == MPI_COMM_NULL) raise<mesh_error>(wording::communicator_null());
+    if (comm == MPI_COMM_NULL || comm == MPI_Comm{}) raise<mesh_error>(wording::communicator_null());
     of_session_ = comm::is_of_session(comm);
     if (!of_session_) comm::require_mpi();
     int inter = 0;

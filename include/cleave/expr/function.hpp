@@ -154,15 +154,18 @@ constexpr fault fault_of(call_fit fit) {
 struct refused_body {
   constexpr value operator()(const auto&...) const { return {}; }
 };
+/// Whether a type can stand in a signature: a result is something, and values have no types of tensors yet.
+template <class A>
+inline constexpr bool is_in_signature = !std::is_void_v<A> && !std::is_same_v<std::remove_cvref_t<A>, value>;
 /// Whether a body can receive this: a tensor, a number, or an aggregate. A closure that captures is neither.
 template <class A>
-inline constexpr bool is_argument = std::derived_from<given<A>, value> || std::is_aggregate_v<given<A>> ||
-                                    is_tuple<given<A>> || std::is_empty_v<given<A>>;
+inline constexpr bool is_argument = has_leaves_alone<is_value, given<A>>;
 template <class A>
-using argument_verdict = rejected<is_argument<A>                       ? fault::none
-                                  : std::is_default_constructible_v<A> ? fault::not_an_argument
-                                                                       : fault::captures,
-                                  A>;
+using argument_verdict =
+    rejected<is_argument<A>                                                 ? fault::none
+             : std::is_default_constructible_v<A> || std::is_aggregate_v<A> ? fault::not_an_argument
+                                                                            : fault::captures,
+             A>;
 template <class A>
 inline constexpr bool is_result = std::derived_from<A, value> || std::is_aggregate_v<A> || is_tuple<A>;
 template <class A>
@@ -251,6 +254,7 @@ struct recording {
   }
 };
 template <class Body, class R, class... Args>
+  requires(detail::is_in_signature<R> && (detail::is_in_signature<Args> && ...))
 struct recording<Body, R(Args...)> {
   template <class A>
   using traced_form = typename detail::trace_type<std::remove_cvref_t<A>>::type;

@@ -234,6 +234,18 @@ constexpr auto grad(const function<F>&) {
   else return function(detail::gradient_body<F, false, Which...>{});
 }
 
+// Mistakes: the gradient of a bare lambda. Fault: not_a_function.
+template <std::size_t... Which, class F>
+  requires(!is_function<F>)
+constexpr auto value_and_grad(const F& f) {
+  return say(rejection<fault::not_a_function, F>), value_and_grad<Which...>(function<F>(f));
+}
+template <std::size_t... Which, class F>
+  requires(!is_function<F>)
+constexpr auto grad(const F& f) {
+  return say(rejection<fault::not_a_function, F>), grad<Which...>(function<F>(f));
+}
+
 /// Inside a function: the result of `f` and its pullback, which maps a cotangent of the result to cotangents of the
 /// arguments: `auto [y, pullback] = vjp(f, x, w); auto [dx, dw] = pullback(dy);`. Fault: cotangent_does_not_fit.
 template <class F, class... Args>

@@ -160,10 +160,14 @@ CLEAVE_MISMATCHED(&)
 CLEAVE_MISMATCHED(|)
 #undef CLEAVE_MISMATCHED
 
-#define CLEAVE_NO_BRACES(name)                                                             \
-  template <detail::SymbolicOperand A>                                                     \
-  constexpr auto name(const A& a, std::initializer_list<dim_ref>) {                        \
-    return say(rejection<fault::dims_in_braces, op_named<#name>, A>), detail::mistaken(a); \
+#define CLEAVE_NO_BRACES(name)                                                              \
+  template <detail::SymbolicOperand A>                                                      \
+  constexpr auto name(const A& a, std::initializer_list<dim_ref>) {                         \
+    return say(rejection<fault::dims_in_braces, op_named<#name>, A>), detail::mistaken(a);  \
+  }                                                                                         \
+  template <detail::SymbolicOperand A>                                                      \
+  constexpr auto name(const A& a, std::initializer_list<int>) {                             \
+    return say(rejection<fault::wrong_arguments, op_named<#name>, A>), detail::mistaken(a); \
   }
 CLEAVE_NO_BRACES(sum)
 CLEAVE_NO_BRACES(mean)
@@ -220,6 +224,25 @@ constexpr detail::reported_element<value> interior(operand inside, operand outsi
 CLEAVE_NO_LARGER(max)
 CLEAVE_NO_LARGER(min)
 #undef CLEAVE_NO_LARGER
+
+// What libraries of arrays call otherwise, or have and this one needs not.
+#define CLEAVE_WRITTEN(name, instead)                                                                               \
+  template <class... A>                                                                                             \
+    requires(detail::SymbolicOperand<A> || ...)                                                                     \
+  constexpr auto name(const A&... a) {                                                                              \
+    return say(rejection<fault::written_otherwise, op_named<#name>, write<instead>, A...>), detail::mistaken(a...); \
+  }
+CLEAVE_WRITTEN(matmul, "dot(x, w, embed)")
+CLEAVE_WRITTEN(einsum, "dot(x, w, embed)")
+CLEAVE_WRITTEN(tensordot, "dot(x, w, embed)")
+CLEAVE_WRITTEN(where, "select(p, x, y)")
+CLEAVE_WRITTEN(clip, "minimum(maximum(x, low), high)")
+CLEAVE_WRITTEN(clamp, "minimum(maximum(x, low), high)")
+CLEAVE_WRITTEN(transpose, "y = x, where y has its dims in another order")
+CLEAVE_WRITTEN(reshape, "split(x, ...), merge(x, ...) or rename(x, ...)")
+CLEAVE_WRITTEN(concatenate, "concat(to, piece(x, row), piece(y, row))")
+CLEAVE_WRITTEN(astype, "cast<int>(x)")
+#undef CLEAVE_WRITTEN
 
 /// `cast(x, 1.0)`, `cast(x)`: of tensors too.
 template <detail::SymbolicOperand A, class... B>
@@ -323,6 +346,13 @@ CLEAVE_NOT_STANDARD(fmin)
   template <cleave::Statement V>                                                                                     \
   constexpr cleave::detail::absorbed_statement name(const V&, const V&) {                                            \
     return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, V>),                     \
+           cleave::detail::absorbed_statement{};                                                                     \
+  }                                                                                                                  \
+  template <class A, class B>                                                                                        \
+    requires(!same_as<A, B> && ((cleave::Statement<A> && (cleave::Statement<B> || is_arithmetic_v<B>)) ||            \
+                                (cleave::Statement<B> && is_arithmetic_v<A>)))                                       \
+  constexpr cleave::detail::absorbed_statement name(const A&, const B&) {                                            \
+    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, A, B>),                  \
            cleave::detail::absorbed_statement{};                                                                     \
   }
 CLEAVE_NOT_STANDARD(max)

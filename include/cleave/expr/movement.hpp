@@ -59,11 +59,10 @@ constexpr value slice(operand x, dim_ref from, dim_ref to, std::int64_t begin, s
     if (step < 1 || reversed) return r.fail(fault::step_too_small, from.name), r.record();
     const extent_sum first = detail::index_from(begin, m->from),
                      last = end == to_the_end ? detail::sum_of(0, m->from) : detail::index_from(end, m->from);
-    if (const std::int64_t n = r.fixed(m->from); n != dynamic)
-      if (begin < -n || begin > n || (end != to_the_end && (end < -n || end > n)))
-        return r.fail(fault::step_too_small, from.name), r.record();
-    r.reaches(m->from, begin);
-    if (end != to_the_end) r.reaches(m->from, end);
+    const std::int64_t n = r.fixed(m->from);
+    if (n == dynamic) r.reaches(m->from, begin, end == to_the_end ? 0 : end);
+    else if (begin < -n || begin > n || (end != to_the_end && (end < -n || end > n)))
+      return r.fail(fault::step_too_small, from.name), r.record();
     m->stride = step;
     m->offset = first;
     r.extent(m->to, detail::minus(last, first, step - 1), step);

@@ -27,6 +27,8 @@ struct elementwise_call {
         if (!args[i].from.ok()) return args[i].from;
         type = in->at(args[i].from).type.element;
       }
+    // Of numbers alone: whoever reads the result says so.
+    if (in == nullptr) return {};
     constexpr const user_entry& entry = elementwise_operation<Op>;
     if constexpr (entry.arity == 0) return in->fail(fault::already_reported, entry.name, where);
     if constexpr (entry.arity != N) return in->fail(fault::operand_count, entry.name, where, {}, {}, entry.arity, N);

@@ -25,6 +25,17 @@ struct [[nodiscard("a statement computes nothing before it is assigned: y = f(x)
   /// arguments. Use `into` for other functions, and where nothing should be allocated.
   auto make() const { return made(*this); }
 
+  /// A mistake: a condition or a number is asked of a statement. Fault: statement_as_number.
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  explicit operator T() const {
+    return say(rejection<fault::statement_as_number, T>), T{};
+  }
+  /// The same mistake.
+  template <class... X>
+  double item(const X&...) const {
+    return say(rejection<fault::statement_as_number, got<sizeof...(X)>>), 0;
+  }
   /// A mistake: `std::tie(a, b) = f(x)`. Fault: results_in_tuple.
   template <class... T>
     requires(sizeof...(T) > 0)
@@ -277,6 +288,12 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
   constexpr auto name(const K& key, const A&... args) {                                                         \
     return cleave::detail::make_expression(                                                                     \
         [](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, key, args...); \
+  }                                                                                                             \
+  template <parameter, class... A>                                                                              \
+    requires cleave::detail::NamesAlone<A...>                                                                   \
+  constexpr cleave::detail::refused_value name(const A&...) {                                                   \
+    return say(cleave::rejection<cleave::fault::not_a_key, cleave::op_named<#name>, A...>),                     \
+           cleave::detail::refused_value{};                                                                     \
   }
 /// Operators, beside which a number may stand.
 #define CLEAVE_LIFT_UNARY(sign)                                              \

@@ -28,7 +28,9 @@ constexpr A shared_with(const A& a) {
   } else if constexpr (is_tuple<A>) {
     return call_with_items([](const auto&... items) { return A(shared_with(items)...); }, a);
   } else if constexpr (std::is_aggregate_v<A> && !std::is_array_v<A> && !std::is_empty_v<A> && !is_number<A>) {
-    return call_with_fields([](const auto&... fields) { return A{shared_with(fields)...}; }, a);
+    // What is no argument is reported where the statement is recorded.
+    if constexpr (!has_plain_fields<A>) return a;
+    else return call_with_fields([](const auto&... fields) { return A{shared_with(fields)...}; }, a);
   } else {
     return a;
   }

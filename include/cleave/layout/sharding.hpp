@@ -21,7 +21,8 @@ enum class promise : std::uint8_t { none, divisible };
 namespace detail {
 template <text Name, std::int64_t Extent>
 struct dim_verdict {
-  static constexpr verdict found = Extent == dynamic || Extent >= 0
+  static constexpr verdict found = Name.view().empty() ? verdict{fault::name_missing, {}, "dim"}
+                                   : Extent == dynamic || Extent >= 0
                                        ? verdict{}
                                        : verdict{fault::extent_negative, {}, "dim", Name.view(), {}, 0, Extent};
 };
@@ -32,6 +33,9 @@ struct dim_verdict {
 template <text Name, std::int64_t Extent = dynamic, promise Promise = promise::none>
 struct dim : dim_tag {
   static_assert(sizeof(typename detail::rejection_of<detail::dim_verdict<Name, Extent>>::type) != 0);
+  constexpr dim() = default;
+  /// A mistake: `dim row("row")`. Fault: name_missing.
+  explicit constexpr dim(const char*) {}
   // A rejected extent is replaced, so that it is reported once.
   static constexpr dim_ref ref{Name.view(), Extent >= 0 ? Extent : dynamic, Promise == promise::divisible};
   /// The dim as an argument of functions.
@@ -44,6 +48,8 @@ struct dim : dim_tag {
     return say(rejection<fault::not_a_whole_number, dim_named<Name>, N>), named_size{Name.view(), 1};
   }
 };
+
+dim(const char*) -> dim<no_name>;
 
 /// A type derived from `dim<...>`.
 template <class D>

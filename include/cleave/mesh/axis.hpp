@@ -15,8 +15,10 @@ struct axis_tag {};
 namespace detail {
 template <text Name, std::int64_t Size>
 struct axis_verdict {
-  static constexpr verdict found = Size == dynamic || Size > 0 ? verdict{} : verdict{fault::axis_empty, {}, "axis", {},
-                                                                                     Name.view(),       1,  Size};
+  static constexpr verdict found = Name.view().empty() ? verdict{fault::name_missing, {}, "axis"}
+                                   : Size == dynamic || Size > 0
+                                       ? verdict{}
+                                       : verdict{fault::axis_empty, {}, "axis", {}, Name.view(), 1, Size};
 };
 } // namespace detail
 
@@ -24,6 +26,9 @@ struct axis_verdict {
 template <text Name, std::int64_t Size = dynamic>
 struct axis : axis_tag {
   static_assert(sizeof(typename detail::rejection_of<detail::axis_verdict<Name, Size>>::type) != 0);
+  constexpr axis() = default;
+  /// A mistake: `axis data("data")`. Fault: name_missing.
+  explicit constexpr axis(const char*) {}
   // A rejected size is replaced, so that it is reported once.
   static constexpr axis_info info{Name.view(), Size > 0 ? Size : dynamic};
   /// `data = 8`: a size by name, for the price of a plan.
@@ -34,6 +39,8 @@ struct axis : axis_tag {
     return say(rejection<fault::not_a_whole_number, axis_named<Name>, N>), named_size{Name.view(), 1};
   }
 };
+
+axis(const char*) -> axis<no_name>;
 
 /// A type derived from `axis<...>`.
 template <class A>

@@ -22,7 +22,9 @@ struct named_size {
   std::int64_t size = 0;
   sized_by what = sized_by::any;
 
+  /// Whether it is the size of the dim, or of the axis, of this name.
   constexpr bool is_of_dim(std::string_view d) const { return what != sized_by::axis && name == d; }
+  /// As is_of_dim().
   constexpr bool is_of_axis(std::string_view a) const { return what != sized_by::dim && name == a; }
 };
 

@@ -23,9 +23,8 @@ void for_each_tensor(A& all, F&& f) {
 }
 
 /// All tensors of an aggregate, filled with zeros, from the sizes of their dims:
-/// `make_parameters<Model>(grid, {embed = 64, heads = 4})`. Fixed extents need no size, and sizes of
-/// other dims are ignored, so that one list serves several models. Collective. Throws shape_error on all ranks if a size
-/// is missing.
+/// `make_parameters<Model>(grid, {embed = 64, heads = 4})`. Fixed extents need no size, and sizes of other dims are
+/// ignored, so that one list serves several models. Collective. Throws shape_error on all ranks if a size is missing.
 template <class A>
 A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
   A all{};

@@ -86,6 +86,7 @@ constexpr formula operator/(const formula& a, const formula& b) { return detail:
 constexpr formula operator>(const formula& a, const formula& b) { return detail::written(op::greater, a, b); }
 constexpr formula operator==(const formula& a, const formula& b) { return detail::written(op::equal, a, b); }
 constexpr formula sign(const formula& a) { return detail::written(op::sign, a); }
+constexpr formula sqrt(const formula& a) { return detail::written(op::sqrt, a); }
 constexpr formula exp(const formula& a) { return detail::written(op::exp, a); }
 constexpr formula log(const formula& a) { return detail::written(op::log, a); }
 constexpr formula tanh(const formula& a) { return detail::written(op::tanh, a); }

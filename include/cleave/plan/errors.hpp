@@ -24,8 +24,8 @@ namespace wording {
 }
 /// mend: Omit the size, or give the one that the type has.
 [[gnu::cold]] inline std::string size_is_fixed(std::string_view name, std::int64_t expected, std::int64_t got) {
-  return sentence({"the size of ", quoted(name), " is given as ", number(got), ", but its type fixes it to ",
-                   number(expected)});
+  return sentence(
+      {"the size of ", quoted(name), " is given as ", number(got), ", but its type fixes it to ", number(expected)});
 }
 /// mend: The extent of a dim is at least 0, and an axis has at least one device.
 [[gnu::cold]] inline std::string size_too_small(std::string_view name, std::int64_t least, std::int64_t got) {

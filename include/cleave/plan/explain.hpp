@@ -330,4 +330,10 @@ std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<na
   return text;
 }
 
+/// Prints what `explain` says of the plan.
+template <class Stream, class Plan, class Verdict>
+Stream& operator<<(Stream& out, const planned<Plan, Verdict>& plan) {
+  return out << explain(plan), out;
+}
+
 } // namespace cleave::inline v0

@@ -27,31 +27,35 @@ constexpr void set_known_extents(const Sized& g, indexed_span<const named_size> 
 /// Whether a size can be that of a dim or an axis: nothing, or the fault.
 constexpr verdict check_size(const named_size& n, std::string_view dim, std::string_view axis, std::int64_t fixed,
                              std::int64_t least) {
-  if (n.size < least) return {least == 0 ? fault::extent_negative : fault::axis_empty, {}, {}, dim, axis, least, n.size};
+  if (n.size < least)
+    return {least == 0 ? fault::extent_negative : fault::axis_empty, {}, {}, dim, axis, least, n.size};
   if (fixed != dynamic && n.size != fixed) return {fault::size_is_fixed, {}, {}, dim, axis, fixed, n.size};
   return {};
 }
 
-/// Whether sizes can be those of the dims and axes that they name, and name each once. Names that are not there are
-/// ignored, or refused.
+/// Whether sizes can be those of the dims and axes that they name. Names that are not there are ignored.
 template <class Sized>
-constexpr verdict check_sizes(const Sized& g, indexed_span<const named_size> named, bool ignores_unknown) {
+constexpr verdict check_sizes(const Sized& g, indexed_span<const named_size> named) {
   for (const named_size& n : named) {
-    bool known = n.name.empty(); // has been refused already
     verdict v;
     for (int a = 0; v.ok() && a < g.mesh.size(); ++a)
       if (const axis_info& axis = g.mesh.axes[a]; n.is_of_axis(axis.name))
-        known = true, v = check_size(n, {}, axis.name, axis.size, 1);
+        v = check_size(n, {}, axis.name, axis.size, 1);
     for (std::size_t d = 0; v.ok() && d < g.dims.size(); ++d)
-      if (const auto& dim = g.dims[d]; n.is_of_dim(dim.name))
-        known = true, v = check_size(n, dim.name, {}, dim.extent, 0);
+      if (const auto& dim = g.dims[d]; n.is_of_dim(dim.name)) v = check_size(n, dim.name, {}, dim.extent, 0);
     if (!v.ok()) return v;
-    if (!known && !ignores_unknown) return {fault::size_of_unknown_name, {}, {}, n.name};
-    if (known && !ignores_unknown)
-      for (const named_size* other = named.begin(); other != &n; ++other)
-        if (other->name == n.name && other->what == n.what) return {fault::size_given_twice, {}, {}, n.name};
   }
   return {};
+}
+/// Whether a graph or plan has the dim or the axis of that name.
+template <class Sized>
+constexpr bool has_name(const Sized& g, const named_size& n) {
+  if (n.name.empty()) return true; // has been refused already
+  for (int a = 0; a < g.mesh.size(); ++a)
+    if (n.is_of_axis(g.mesh.axes[a].name)) return true;
+  for (std::size_t d = 0; d < g.dims.size(); ++d)
+    if (n.is_of_dim(g.dims[d].name)) return true;
+  return false;
 }
 
 /// Sizes for a graph or plan: fixed ones, the named ones, what follows from them, and hints for the rest.

@@ -36,7 +36,7 @@ struct only_over : option_tag {
 };
 /// A hint: the size to plan for, of a dim or an axis whose size is known only at run time: `expect<batch, 1024>`. A
 /// function without that dim or axis ignores it, so that one list serves several functions.
-template <auto Name, std::int64_t Size>
+template <auto Name, auto Size>
 struct expect : option_tag {
   static constexpr named_size size = (Name = Size);
 };

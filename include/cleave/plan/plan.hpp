@@ -17,13 +17,17 @@ namespace cleave::inline v0 {
 
 namespace detail {
 
-/// Throws shape_error. A number of a plan with such a size is no constant, for a reason with this name.
+// They throw shape_error. A number of a plan with such a size is no constant, for a reason with this name.
 [[noreturn, gnu::cold]] inline void refused_size(const verdict& v) {
   const std::string_view name = v.axis.empty() ? v.dim : v.axis;
-  if (v.fault == fault::size_of_unknown_name) raise<shape_error>(wording::size_of_unknown_name(name));
-  if (v.fault == fault::size_given_twice) raise<shape_error>(wording::size_given_twice(name));
   if (v.fault == fault::size_is_fixed) raise<shape_error>(wording::size_is_fixed(name, v.expected, v.got));
   raise<shape_error>(wording::size_too_small(name, v.expected, v.got));
+}
+[[noreturn, gnu::cold]] inline void unknown_size(std::string_view name) {
+  raise<shape_error>(wording::size_of_unknown_name(name));
+}
+[[noreturn, gnu::cold]] inline void size_given_again(std::string_view name) {
+  raise<shape_error>(wording::size_given_twice(name));
 }
 
 /// Room for a program whose size is not known before it is made; one that needs more is made twice. g++ pays only for
@@ -104,7 +108,7 @@ struct plan_of {
   static constexpr program make() {
     const graph g = recording<Body, Signature>::record();
     program p;
-    if (g.found.ok()) p.found = check_sizes(g, indexed_span<const named_size>(expected.begin(), expected.end()), true);
+    if (g.found.ok()) p.found = check_sizes(g, indexed_span<const named_size>(expected.begin(), expected.end()));
     if (!p.found.ok()) return p;
     const sizes hints = hints_for(g);
     p = partition(g, hints, rule);
@@ -172,8 +176,13 @@ struct planned {
   /// shape_error, or is no constant, if the function does not have a dim or an axis that is named, if it cannot have
   /// that size, or if it is named twice.
   static constexpr sizes sized(std::initializer_list<named_size> named) {
-    const auto refused = check_sizes(Plan::frozen, indexed_span<const named_size>(named.begin(), named.end()), false);
-    if (!refused.ok()) detail::refused_size(refused);
+    const indexed_span<const named_size> given(named.begin(), named.end());
+    if (const auto v = check_sizes(Plan::frozen, given); !v.ok()) detail::refused_size(v);
+    for (const named_size& n : given) {
+      if (!has_name(Plan::frozen, n)) detail::unknown_size(n.name);
+      for (const named_size* other = given.begin(); other != &n; ++other)
+        if (other->name == n.name && other->what == n.what) detail::size_given_again(n.name);
+    }
     indexed_vector<named_size> all(Plan::expected.begin(), Plan::expected.end());
     for (const named_size& n : named) all.push_back(n);
     return sizes_for(Plan::frozen, all);
@@ -190,6 +199,18 @@ constexpr auto plan(const function<F>&, const Options&...) {
   static_assert(sizeof(recording<F, Signature>) != 0);
   using made = plan_of<F, Signature, Options...>;
   return planned<made, typename detail::rejection_of<made>::type>{};
+}
+
+/// A mistake: what follows the function is no option. Fault: not_an_option.
+template <class Signature, class F, class... Options>
+  requires(!(PlanOption<Options> && ...))
+constexpr auto plan(const function<F>& f, const Options&...) {
+  return say(rejection<fault::not_an_option, Options...>), plan<Signature>(f);
+}
+
+template <class Signature, class F, std::same_as<named_size> N>
+constexpr auto plan(const function<F>& f, std::initializer_list<N>) {
+  return say(rejection<fault::not_an_option, N>), plan<Signature>(f);
 }
 
 /// A mistake: a plan takes a `function`. Fault: not_a_function.

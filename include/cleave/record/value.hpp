@@ -30,6 +30,14 @@ struct reported_element : Value {
   constexpr const reported_element& operator=(const T&) const {
     return *this;
   }
+  template <class T>
+  constexpr const reported_element& operator[](const T&) const {
+    return *this;
+  }
+  template <class... T>
+  constexpr const reported_element& operator()(const T&...) const {
+    return *this;
+  }
 };
 } // namespace detail
 

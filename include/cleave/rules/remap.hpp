@@ -11,6 +11,8 @@
 #include <cleave/rules/remap_adjoint.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
+#include <algorithm>
+
 namespace cleave::inline v0::detail {
 
 /// Records remaps of one operand: collects maps, and the dims of the result.
@@ -51,15 +53,17 @@ class remapping {
   constexpr void extent(dim_id dim, const extent_sum& sum, std::int64_t divisor = 1) {
     if (!in_->extent_follows({dim, sum, divisor}, name_of(code_), where_)) failed_ = true;
   }
-  /// Notes that a dim must reach as far as an index that may count from its end. Calls with a shorter one are refused.
-  constexpr void reaches(dim_id dim, std::int64_t index) {
-    const std::int64_t least = index < 0 ? -index : index;
-    if (fixed(dim) == dynamic && least > 0 && !in_->extent_at_least({dim, least}, name_of(code_), where_))
-      failed_ = true;
+  /// Notes that a dim must reach as far as two indices that may count from its end. Calls with a shorter one are
+  /// refused.
+  constexpr void reaches(dim_id dim, std::int64_t a, std::int64_t b) {
+    const std::int64_t least = std::max(a < 0 ? -a : a, b < 0 ? -b : b);
+    if (least > 0 && !in_->extent_at_least({dim, least}, name_of(code_), where_)) failed_ = true;
   }
   constexpr void add_operand(value v) { args_.push_back(v); }
   constexpr bool failed() const { return failed_; }
-  constexpr std::int64_t fixed(dim_id d) const { return in_->made().dims[d].extent; }
+  /// The extent of a dim if its type has it. Of no dim it is not known: g++ warns about that where it cannot see that
+  /// a map has dims.
+  constexpr std::int64_t fixed(dim_id d) const { return d == no_dim ? dynamic : in_->made().dims[d].extent; }
   constexpr recorder& in() { return *in_; }
   constexpr source where() const { return where_; }
   tensor_type type_{};

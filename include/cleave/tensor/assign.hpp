@@ -97,6 +97,8 @@ void assign(tensor<T, Layout>& to, const tensor<U, From>& from) {
 }
 template <class T, auto Layout>
 void assign(tensor<T, Layout>&, detail::absorbed_statement) {}
+template <class T, auto Layout>
+void assign(tensor<T, Layout>&, const detail::refused_value&) {}
 template <class T, auto Layout, Number N>
 void assign(tensor<T, Layout>& to, N number) {
   if constexpr (detail::lost_in<T, N> == fault::none) to.fill(static_cast<T>(number));

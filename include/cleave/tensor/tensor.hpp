@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/anything.hpp>
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/whole_numbers.hpp>
 #include <cleave/expr/function.hpp>
 #include <cleave/layout/sharding.hpp>
 #include <cleave/storage/as.hpp>
@@ -124,6 +126,10 @@ class tensor {
   template <std::same_as<named_size> N>
   tensor(const grid& g, std::initializer_list<N> extents)
       : tensor(g, indexed_span<const std::int64_t>(ordered(indexed_span<const N>(extents.begin(), extents.end())))) {}
+  /// The same with extents in a std::vector, a std::array or a C array of integers.
+  template <detail::WholeNumbers Extents>
+  tensor(const grid& g, const Extents& extents)
+      : tensor(g, indexed_span<const std::int64_t>(detail::whole_numbers(extents))) {}
   tensor(const grid& g, indexed_span<const std::int64_t> extents)
       : handle_(g, sharding_type::value, where, element_of<T>, extents) {}
   /// Wraps a shard that the caller owns. The View is kept alive and not copied. It may have any layout: a subview, a
@@ -172,7 +178,8 @@ class tensor {
     wrap<typename Span::element_type>(g, extents, span, span.data_handle(), std::move(owner));
   }
 
-  /// Mistakes, which are errors of the compiler: extents without braces, alone, or with data that is no View.
+  /// Mistakes, which are errors of the compiler: extents without braces, alone, or with data that is no View, and any
+  /// other arguments.
   template <std::integral... N>
   tensor(const grid&, N...) {
     say(rejection<fault::wrong_construction, N...>);
@@ -185,6 +192,14 @@ class tensor {
     requires(std::is_pointer_v<Data> || requires(const Data& d) { d.data() + d.size(); })
   tensor(const grid&, std::initializer_list<std::int64_t>, const Data&) {
     say(rejection<fault::wrong_construction, Data>);
+  }
+  template <class Once = void>
+  tensor(detail::anything, detail::anything) {
+    say(rejection<fault::wrong_construction, Once>);
+  }
+  template <class Once = void>
+  tensor(detail::anything, detail::anything, detail::anything) {
+    say(rejection<fault::wrong_construction, Once>);
   }
   /// A tensor with what a statement gives, as in `Y y = f(x, w)`: on the grid of the statement's tensors, with the
   /// extents that follow from theirs. It allocates in each call; a loop had better assign to an existing tensor.
@@ -248,6 +263,21 @@ class tensor {
     requires(rank == 0)
   explicit operator B() const {
     return say(rejection<fault::tensor_as_condition, tensor, B>), false;
+  }
+  /// A mistake: elements are asked of a tensor. Fault: tensor_indexed.
+  template <class I>
+  T operator[](const I&) const {
+    return say(rejection<fault::tensor_indexed, tensor, I>), T{};
+  }
+  /// As operator[].
+  template <class... I>
+  T operator()(const I&...) const {
+    return say(rejection<fault::tensor_indexed, tensor, I...>), T{};
+  }
+  /// A mistake: a tensor is no View, `view()` is. Fault: tensor_as_view.
+  template <class Data, class... Properties>
+  operator Kokkos::View<Data, Properties...>() const {
+    return say(rejection<fault::tensor_as_view, tensor>), Kokkos::View<Data, Properties...>{};
   }
   /// The grid on which the tensor lives.
   const grid& get_grid() const { return state().grid; }
@@ -313,13 +343,22 @@ class tensor {
   const tensor& fill(N) const {
     return say(rejection<detail::lost_in<T, N>, T, N>), *this;
   }
+  template <class F>
+    requires(!std::convertible_to<F, T> && !Number<F>)
+  const tensor& fill(const F&) const {
+    return say(rejection<fault::not_a_fill, T, F>), *this;
+  }
   /// Sets every element to `f(indices)`, where `indices` is the array of its global indices. `f` is evaluated on the
   /// host. No communication.
   template <class F>
   const tensor& fill_by(F&& f) const {
-    using number = std::remove_cvref_t<decltype(f(std::declval<const extents_type&>()))>;
-    if constexpr (constexpr fault lost = detail::lost_in<T, number>; lost == fault::none) fill_each(f);
-    else say(rejection<lost, T, number>);
+    if constexpr (!requires(const extents_type& at) { static_cast<T>(f(at)); }) {
+      say(rejection<fault::not_a_fill, T, F>);
+    } else {
+      using number = std::remove_cvref_t<decltype(f(std::declval<const extents_type&>()))>;
+      if constexpr (constexpr fault lost = detail::lost_in<T, number>; lost == fault::none) fill_each(f);
+      else say(rejection<lost, T, number>);
+    }
     return *this;
   }
   /// The whole tensor in host memory, row-major, on every device of the grid; partial values are reduced first. Empty
@@ -419,3 +458,20 @@ class tensor {
 };
 
 } // namespace cleave::inline v0
+
+// Kokkos' functions of Views, given a tensor, would be errors that list all of them. One more function of each name
+// says what to write.
+namespace Kokkos {
+#define CLEAVE_NOT_OF_TENSORS(name)                                                                           \
+  template <class... A>                                                                                       \
+    requires(sizeof...(A) > 0 && (cleave::is_tensor<A> || ...))                                               \
+  cleave::detail::absorbed_statement name(const A&...) {                                                      \
+    return say(cleave::rejection<cleave::fault::tensor_as_view, A...>), cleave::detail::absorbed_statement{}; \
+  }
+CLEAVE_NOT_OF_TENSORS(deep_copy)
+CLEAVE_NOT_OF_TENSORS(create_mirror)
+CLEAVE_NOT_OF_TENSORS(create_mirror_view)
+CLEAVE_NOT_OF_TENSORS(create_mirror_view_and_copy)
+CLEAVE_NOT_OF_TENSORS(subview)
+#undef CLEAVE_NOT_OF_TENSORS
+} // namespace Kokkos

@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/expr/operation.hpp>
+
+#include <cmath>
+#include <concepts>
+
+// Functions of <cmath> beside those of expr/functions.hpp, as elementwise operations with derivatives. Nothing moves.
+// Element types: float, double, and 16-bit floating-point numbers, which are computed as float. Faults:
+// no_function_for_element, and operand_count.
+
+namespace cleave::inline v0 {
+
+namespace detail {
+
+#define CLEAVE_OF_ONE(name, ...)                                    \
+  struct name##_entry {                                             \
+    static constexpr elementwise_entry entry{#name, {__VA_ARGS__}}; \
+    template <std::floating_point T>                                \
+    CLEAVE_FUNCTION T operator()(T x) const {                       \
+      return std::name(x);                                       \
+    }                                                               \
+  };
+#define CLEAVE_OF_TWO(name, ...)                                    \
+  struct name##_entry {                                             \
+    static constexpr elementwise_entry entry{#name, {__VA_ARGS__}}; \
+    template <std::floating_point T>                                \
+    CLEAVE_FUNCTION T operator()(T x, T y) const {                  \
+      return std::name(x, y);                                    \
+    }                                                               \
+  };
+CLEAVE_OF_ONE(tan, symbols::g * (1.0 + symbols::r * symbols::r))
+CLEAVE_OF_ONE(asin, symbols::g / sqrt(1.0 - symbols::x * symbols::x))
+CLEAVE_OF_ONE(acos, -symbols::g / sqrt(1.0 - symbols::x * symbols::x))
+CLEAVE_OF_ONE(atan, symbols::g / (1.0 + symbols::x * symbols::x))
+CLEAVE_OF_ONE(sinh, symbols::g * 0.5 * (exp(symbols::x) + exp(-symbols::x)))
+CLEAVE_OF_ONE(cosh, symbols::g * 0.5 * (exp(symbols::x) - exp(-symbols::x)))
+CLEAVE_OF_ONE(asinh, symbols::g / sqrt(1.0 + symbols::x * symbols::x))
+CLEAVE_OF_ONE(acosh, symbols::g / sqrt(symbols::x * symbols::x - 1.0))
+CLEAVE_OF_ONE(atanh, symbols::g / (1.0 - symbols::x * symbols::x))
+CLEAVE_OF_ONE(exp2, symbols::g* symbols::r * 0.6931471805599453)
+CLEAVE_OF_ONE(log2, symbols::g / (symbols::x * 0.6931471805599453))
+CLEAVE_OF_ONE(log10, symbols::g / (symbols::x * 2.302585092994046))
+CLEAVE_OF_ONE(log1p, symbols::g / (1.0 + symbols::x))
+CLEAVE_OF_ONE(cbrt, symbols::g / (3.0 * symbols::r * symbols::r))
+CLEAVE_OF_ONE(erfc, -1.1283791670955126 * symbols::g * exp(-symbols::x * symbols::x))
+CLEAVE_OF_ONE(ceil, 0.0 * symbols::g)
+CLEAVE_OF_ONE(trunc, 0.0 * symbols::g)
+CLEAVE_OF_ONE(round, 0.0 * symbols::g)
+CLEAVE_OF_TWO(atan2, symbols::g* symbols::y / (symbols::x * symbols::x + symbols::y * symbols::y),
+              -symbols::g* symbols::x / (symbols::x * symbols::x + symbols::y * symbols::y))
+CLEAVE_OF_TWO(hypot, symbols::g* symbols::x / symbols::r, symbols::g* symbols::y / symbols::r)
+#undef CLEAVE_OF_ONE
+#undef CLEAVE_OF_TWO
+
+} // namespace detail
+
+// They are templates so that programs that call none of them do not pay for compiling them.
+#define CLEAVE_RECORDS(name, ...) return detail::elementwise_call<detail::name##_entry>::record(std::array{__VA_ARGS__})
+/// The tangent.
+template <class Once = void>
+constexpr value tan(operand x) {
+  CLEAVE_RECORDS(tan, x);
+}
+CLEAVE_LIFT(tan)
+/// The arc sine.
+template <class Once = void>
+constexpr value asin(operand x) {
+  CLEAVE_RECORDS(asin, x);
+}
+CLEAVE_LIFT(asin)
+/// The arc cosine.
+template <class Once = void>
+constexpr value acos(operand x) {
+  CLEAVE_RECORDS(acos, x);
+}
+CLEAVE_LIFT(acos)
+/// The arc tangent.
+template <class Once = void>
+constexpr value atan(operand x) {
+  CLEAVE_RECORDS(atan, x);
+}
+CLEAVE_LIFT(atan)
+/// The angle of the point (x, y), from -pi to pi; y comes first, as in <cmath>.
+template <class Once = void>
+constexpr value atan2(operand y, operand x) {
+  CLEAVE_RECORDS(atan2, y, x);
+}
+CLEAVE_LIFT(atan2)
+/// sqrt(x * x + y * y), without overflow in between.
+template <class Once = void>
+constexpr value hypot(operand x, operand y) {
+  CLEAVE_RECORDS(hypot, x, y);
+}
+CLEAVE_LIFT(hypot)
+/// The hyperbolic sine.
+template <class Once = void>
+constexpr value sinh(operand x) {
+  CLEAVE_RECORDS(sinh, x);
+}
+CLEAVE_LIFT(sinh)
+/// The hyperbolic cosine.
+template <class Once = void>
+constexpr value cosh(operand x) {
+  CLEAVE_RECORDS(cosh, x);
+}
+CLEAVE_LIFT(cosh)
+/// The inverse of the hyperbolic sine.
+template <class Once = void>
+constexpr value asinh(operand x) {
+  CLEAVE_RECORDS(asinh, x);
+}
+CLEAVE_LIFT(asinh)
+/// The inverse of the hyperbolic cosine.
+template <class Once = void>
+constexpr value acosh(operand x) {
+  CLEAVE_RECORDS(acosh, x);
+}
+CLEAVE_LIFT(acosh)
+/// The inverse of the hyperbolic tangent.
+template <class Once = void>
+constexpr value atanh(operand x) {
+  CLEAVE_RECORDS(atanh, x);
+}
+CLEAVE_LIFT(atanh)
+/// 2 to the power of x.
+template <class Once = void>
+constexpr value exp2(operand x) {
+  CLEAVE_RECORDS(exp2, x);
+}
+CLEAVE_LIFT(exp2)
+/// The logarithm to base 2.
+template <class Once = void>
+constexpr value log2(operand x) {
+  CLEAVE_RECORDS(log2, x);
+}
+CLEAVE_LIFT(log2)
+/// The logarithm to base 10.
+template <class Once = void>
+constexpr value log10(operand x) {
+  CLEAVE_RECORDS(log10, x);
+}
+CLEAVE_LIFT(log10)
+/// log(1 + x). Accurate near 0.
+template <class Once = void>
+constexpr value log1p(operand x) {
+  CLEAVE_RECORDS(log1p, x);
+}
+CLEAVE_LIFT(log1p)
+/// The cube root.
+template <class Once = void>
+constexpr value cbrt(operand x) {
+  CLEAVE_RECORDS(cbrt, x);
+}
+CLEAVE_LIFT(cbrt)
+/// 1 - erf(x). Accurate where erf(x) is close to 1.
+template <class Once = void>
+constexpr value erfc(operand x) {
+  CLEAVE_RECORDS(erfc, x);
+}
+CLEAVE_LIFT(erfc)
+/// The smallest integer that is not less. Its gradient is 0.
+template <class Once = void>
+constexpr value ceil(operand x) {
+  CLEAVE_RECORDS(ceil, x);
+}
+CLEAVE_LIFT(ceil)
+/// The integer next to x in the direction of 0. Its gradient is 0.
+template <class Once = void>
+constexpr value trunc(operand x) {
+  CLEAVE_RECORDS(trunc, x);
+}
+CLEAVE_LIFT(trunc)
+/// The nearest integer; away from 0 where two are, as in <cmath>. Its gradient is 0.
+template <class Once = void>
+constexpr value round(operand x) {
+  CLEAVE_RECORDS(round, x);
+}
+CLEAVE_LIFT(round)
+#undef CLEAVE_RECORDS
+
+} // namespace cleave::inline v0

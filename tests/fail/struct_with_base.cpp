@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: "a struct without base classes, references and C arrays" not_an_argument struct_with_base.cpp:@here
+// mend: Make the base class the first field.
+#include "names.hpp"
+
+using namespace fail_test;
+
+template <template <class, auto> class Tensor>
+struct single {
+  Tensor<float, mesh(batch / data, embed)> a;
+};
+template <template <class, auto> class Tensor>
+struct pair : single<Tensor> {
+  Tensor<float, mesh(batch / data, embed)> b;
+};
+constexpr cleave::function f([](auto p) { return p.a + 1; });
+constexpr auto plan = cleave::plan<X(pair<cleave::abstract>)>(f); // here
+
+int main() {}
