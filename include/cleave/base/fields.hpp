@@ -113,31 +113,32 @@ constexpr void for_each_leaf(A& a, F&& f);
 namespace detail {
 /// Whether for_each_leaf finds leaves alone.
 template <template <class> class Leaf, class A>
-inline constexpr bool has_leaves_alone = false;
+constexpr bool has_leaves_alone();
+template <template <class> class Leaf, class... Items>
+constexpr bool have_leaves_alone() {
+  return (has_leaves_alone<Leaf, std::remove_const_t<Items>>() && ...);
+}
 template <template <class> class Leaf>
 struct leaf_probe {
   template <class... Fields>
   constexpr auto operator()(Fields&...) const {
-    return std::bool_constant<(has_leaves_alone<Leaf, std::remove_const_t<Fields>> && ...)>{};
+    return std::bool_constant<have_leaves_alone<Leaf, Fields...>()>{};
   }
 };
+template <template <class> class Leaf, class A, std::size_t... I>
+constexpr bool items_are_leaves(std::index_sequence<I...>) {
+  return have_leaves_alone<Leaf, std::tuple_element_t<I, A>...>();
+}
 template <template <class> class Leaf, class A>
-  requires(Leaf<A>::value || std::is_empty_v<A>)
-inline constexpr bool has_leaves_alone<Leaf, A> = true;
-template <template <class> class Leaf, class T, std::size_t N>
-inline constexpr bool has_leaves_alone<Leaf, std::array<T, N>> = has_leaves_alone<Leaf, T>;
-template <template <class> class Leaf, class... T>
-  requires(sizeof...(T) > 0)
-inline constexpr bool has_leaves_alone<Leaf, std::tuple<T...>> = (has_leaves_alone<Leaf, T> && ...);
-template <template <class> class Leaf, class A, class B>
-inline constexpr bool has_leaves_alone<Leaf, std::pair<A, B>> = has_leaves_alone<Leaf, A> && has_leaves_alone<Leaf, B>;
-template <template <class> class Leaf, class A>
-  requires(!Leaf<A>::value && !std::is_empty_v<A> && std::is_aggregate_v<A> && !std::is_array_v<A> && !is_std_array<A>)
-inline constexpr bool has_leaves_alone<Leaf, A> = [] {
-  if constexpr (!has_plain_fields<A>) return false;
+constexpr bool has_leaves_alone() {
+  if constexpr (Leaf<A>::value || std::is_empty_v<A>) return true;
+  else if constexpr (is_std_array<A>) return has_leaves_alone<Leaf, typename A::value_type>();
+  else if constexpr (is_tuple<A>) return items_are_leaves<Leaf, A>(std::make_index_sequence<std::tuple_size_v<A>>{});
+  else if constexpr (!std::is_aggregate_v<A> || std::is_array_v<A>) return false;
+  else if constexpr (!has_plain_fields<A>) return false;
   else if constexpr (field_count<A> > 64) return true;
   else return decltype(bind_fields<field_count<A>>(std::declval<A&>(), leaf_probe<Leaf>{}))::value;
-}();
+}
 /// Calls for_each_leaf with each of several values.
 template <template <class> class Leaf, class F>
 struct leaf_walk {

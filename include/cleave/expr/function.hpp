@@ -159,7 +159,7 @@ template <class A>
 inline constexpr bool is_in_signature = !std::is_void_v<A> && !std::is_same_v<std::remove_cvref_t<A>, value>;
 /// Whether a body can receive this: a tensor, a number, or an aggregate. A closure that captures is neither.
 template <class A>
-inline constexpr bool is_argument = has_leaves_alone<is_value, given<A>>;
+inline constexpr bool is_argument = has_leaves_alone<is_value, given<A>>();
 template <class A>
 using argument_verdict =
     rejected<is_argument<A>                                                 ? fault::none

@@ -59,6 +59,14 @@ namespace detail {
   return extent;
 }
 
+/// Whether a function of the indices gives what can be an element.
+template <class F, class T, class Indices>
+constexpr bool gives_element() {
+  if constexpr (std::is_invocable_v<F&, const Indices&>)
+    return std::is_constructible_v<T, std::invoke_result_t<F&, const Indices&>>;
+  else return false;
+}
+
 template <class T, int Rank>
 struct view_data : view_data<T*, Rank - 1> {};
 template <class T>
@@ -352,7 +360,7 @@ class tensor {
   /// host. No communication.
   template <class F>
   const tensor& fill_by(F&& f) const {
-    if constexpr (!requires(const extents_type& at) { static_cast<T>(f(at)); }) {
+    if constexpr (!detail::gives_element<F, T, extents_type>()) {
       say(rejection<fault::not_a_fill, T, F>);
     } else {
       using number = std::remove_cvref_t<decltype(f(std::declval<const extents_type&>()))>;
