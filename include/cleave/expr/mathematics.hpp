@@ -20,7 +20,7 @@ namespace detail {
     static constexpr elementwise_entry entry{#name, {__VA_ARGS__}}; \
     template <std::floating_point T>                                \
     CLEAVE_FUNCTION T operator()(T x) const {                       \
-      return std::name(x);                                       \
+      return std::name(x);                                          \
     }                                                               \
   };
 #define CLEAVE_OF_TWO(name, ...)                                    \
@@ -28,7 +28,7 @@ namespace detail {
     static constexpr elementwise_entry entry{#name, {__VA_ARGS__}}; \
     template <std::floating_point T>                                \
     CLEAVE_FUNCTION T operator()(T x, T y) const {                  \
-      return std::name(x, y);                                    \
+      return std::name(x, y);                                       \
     }                                                               \
   };
 CLEAVE_OF_ONE(tan, symbols::g * (1.0 + symbols::r * symbols::r))
