@@ -114,12 +114,10 @@ class grid {
   static std::vector<std::int64_t> ordered(const mesh_value& mesh, indexed_span<const named_size> named) {
     std::vector<std::int64_t> sizes;
     for (int a = 0; a < mesh.size(); ++a) {
-      std::int64_t given = 0, size = mesh.axes[a].size;
-      for (const named_size& n : named)
-        if (n.is_of_axis(mesh.axes[a].name)) size = n.size, ++given;
-      if (given > 1 || (given == 0 && size == dynamic))
-        raise<mesh_error>(wording::axis_sizes_given(mesh.axes[a].name, given));
-      sizes.push_back(size);
+      const axis_info& axis = mesh.axes[a];
+      const size_of_name found = look_up_size(named, &named_size::is_of_axis, axis.name, axis.size);
+      if (!found.is_clear()) raise<mesh_error>(wording::axis_sizes_given(axis.name, found.given));
+      sizes.push_back(found.size);
     }
     for (const named_size& n : named)
       if (mesh.find(n.name) < 0 || !n.is_of_axis(n.name)) raise<mesh_error>(wording::size_of_no_axis(n.name));

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
-// expect: "write s.item() or s.has_data()" tensor_as_condition condition_on_tensor.cpp:@here
+// expect: "a tensor of rank 0 is no condition" tensor_as_condition condition_on_tensor.cpp:@here
 // mend: Ask for the element, `if (flag.item())`, or whether the tensor has data, `if (flag.has_data())`.
+#include "names.hpp"
+
 #include <cleave/cleave.hpp>
 
-inline constexpr cleave::axis<"data"> data;
-inline constexpr cleave::mesh mesh{data};
+using namespace fail_test;
+
 using Flag = cleave::tensor<bool, mesh()>;
 
 int exit_code(const Flag& flag) {

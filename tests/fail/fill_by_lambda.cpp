@@ -3,15 +3,15 @@
 // needs: runtime
 // expect: "fill_by a function of the array of a global index" not_a_fill fill_by_lambda.cpp:@here
 // mend: Write `x.fill_by(f)` for a function of the indices.
+#include "names.hpp"
+
 #include <cleave/cleave.hpp>
 
-inline constexpr cleave::axis<"data"> data;
-inline constexpr cleave::mesh mesh{data};
-inline constexpr cleave::dim<"row"> row;
-inline constexpr cleave::dim<"col"> col;
-using X = cleave::tensor<float, mesh(row / data, col)>;
+using namespace fail_test;
 
-void filled(X& x) {
+using Tensor = cleave::tensor<float, mesh(batch / data, embed)>;
+
+void filled(Tensor& x) {
   x.fill([](const auto&) { return 1.0f; }); // here
 }
 

@@ -2,17 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a statement computes nothing before it is assigned" statement_as_number item_of_statement.cpp:@here
-// mend: Assign it first: `S s(sum(x)); return s.item();`
+// mend: Assign it first: `Number s(sum(x)); return s.item();`
+#include "names.hpp"
+
 #include <cleave/cleave.hpp>
 
-inline constexpr cleave::axis<"data"> data;
-inline constexpr cleave::mesh mesh{data};
-inline constexpr cleave::dim<"row"> row;
-inline constexpr cleave::dim<"col"> col;
-using X = cleave::tensor<float, mesh(row / data, col)>;
-using S = cleave::tensor<float, mesh()>;
+using namespace fail_test;
 
-double total(const X& x) {
+using Tensor = cleave::tensor<float, mesh(batch / data, embed)>;
+
+double total(const Tensor& x) {
   return sum(x).item(); // here
 }
 

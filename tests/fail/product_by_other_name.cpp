@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "written in another way here" written_otherwise product_by_other_name.cpp:@here op=matmul
+// expect: "has no function of this name" written_otherwise product_by_other_name.cpp:@here op=matmul
 // mend: Name the dims that are contracted: `dot(x, w, embed)`.
 #include "names.hpp"
 

@@ -3,14 +3,14 @@
 // needs: runtime
 // expect: "a tensor is constructed with a grid" wrong_construction tensor_by_label.cpp:@here
 // mend: A tensor has no label. Write the grid first, and the extents in braces: `X x(grid, {4, 2})`.
+#include "names.hpp"
+
 #include <cleave/cleave.hpp>
 
-inline constexpr cleave::axis<"data"> data;
-inline constexpr cleave::mesh mesh{data};
-inline constexpr cleave::dim<"row"> row;
-inline constexpr cleave::dim<"col"> col;
-using X = cleave::tensor<float, mesh(row / data, col)>;
+using namespace fail_test;
 
-X made() { return X("x", 4, 2); } // here
+using Tensor = cleave::tensor<float, mesh(batch / data, embed)>;
+
+Tensor made() { return Tensor("x", 4, 2); } // here
 
 int main() {}

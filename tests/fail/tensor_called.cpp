@@ -3,16 +3,15 @@
 // needs: runtime
 // expect: "the elements of a tensor are in its shards" tensor_indexed tensor_called.cpp:@here
 // mend: Write `x.view()(i, j)` for an element of this device's shard.
+#include "names.hpp"
+
 #include <cleave/cleave.hpp>
 
-inline constexpr cleave::axis<"data"> data;
-inline constexpr cleave::mesh mesh{data};
-inline constexpr cleave::dim<"row"> row;
-inline constexpr cleave::dim<"col"> col;
-using X = cleave::tensor<float, mesh(row / data, col)>;
-using S = cleave::tensor<float, mesh()>;
+using namespace fail_test;
 
-float first(const X& x) {
+using Tensor = cleave::tensor<float, mesh(batch / data, embed)>;
+
+float first(const Tensor& x) {
   return x(0, 1); // here
 }
 

@@ -3,14 +3,14 @@
 // needs: runtime
 // expect: "a tensor is no View" tensor_as_view view_of_tensor.cpp:@here
 // mend: Ask for the View of this device's shard: `auto v = x.view();`
+#include "names.hpp"
+
 #include <cleave/cleave.hpp>
 
-inline constexpr cleave::axis<"data"> data;
-inline constexpr cleave::mesh mesh{data};
-inline constexpr cleave::dim<"row"> row;
-inline constexpr cleave::dim<"col"> col;
-using X = cleave::tensor<float, mesh(row / data, col)>;
+using namespace fail_test;
 
-void viewed(X& x) { Kokkos::View<float**> v(x); } // here
+using Tensor = cleave::tensor<float, mesh(batch / data, embed)>;
+
+void viewed(Tensor& x) { Kokkos::View<float**> v(x); } // here
 
 int main() {}

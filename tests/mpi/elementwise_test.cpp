@@ -113,6 +113,31 @@ TEST(elementwise, mathematics) {
   });
 }
 
+// In float, and in 16 bits, which are computed as float; with the derivative.
+template <class T>
+void expect_in(double tolerance) {
+  using V = cleave::tensor<T, mesh(row / ax)>;
+  constexpr cleave::function f(
+      [](auto v) { return sum(tan(v) + 3 * log1p(v) + 5 * atan2(v, v + 1) + 7 * cbrt(v + 1)); });
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) {
+    const cleave::grid g(mesh, MPI_COMM_WORLD, sizes);
+    V v(g, {5}), slope(g, {5});
+    v.fill_by([](const auto& at) { return static_cast<T>(0.25f * static_cast<float>(at[0])); });
+    slope = cleave::grad(f)(v);
+    const auto all = slope.to_global();
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const double x = 0.25 * static_cast<double>(k), t = std::tan(x), c = std::cbrt(x + 1);
+      const double wanted = 1 + t * t + 3 / (1 + x) + 5 / (x * x + (x + 1) * (x + 1)) + 7 / (3 * c * c);
+      EXPECT_NEAR(static_cast<double>(static_cast<float>(all[k])), wanted, tolerance * wanted);
+    }
+  }
+}
+TEST(elementwise, mathematics_of_short_elements) {
+  expect_in<float>(1e-5);
+  expect_in<cleave::half>(1e-2);
+  expect_in<cleave::bfloat16>(5e-2);
+}
+
 // Their derivatives, beside differences of the functions of <cmath>.
 template <class Function, class Plain>
 void expect_slopes(const Function& slopes, Plain plain) {

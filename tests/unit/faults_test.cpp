@@ -207,8 +207,6 @@ TEST_F(Faults, MoreOperationsThanAGraphHas) {
   v = -v;
   EXPECT_FALSE(v.ok());
   EXPECT_EQ(in.made().found.fault, fault::too_many_nodes);
-  // A loop that does not end is ended.
-  EXPECT_THROW(while (true) v = -a, std::length_error);
 }
 
 // A loop that starts from a refused value adds nothing to the fault.

@@ -20,7 +20,7 @@ struct in_file {};
 template <text Name>
 struct op_named {};
 template <text Name>
-struct write {};
+struct written_as {};
 template <text Name>
 struct dim_named {};
 template <text Name>
@@ -132,8 +132,9 @@ struct rejected {
   static_assert(is_not<Fault, fault::statement_as_number>,
                 "cleave: a statement computes nothing before it is assigned; assign it to a tensor of rank 0, "
                 "tensor<float, mesh()> s(statement), and write s.item()");
-  static_assert(is_not<Fault, fault::written_otherwise>,
-                "cleave: this function is written in another way here, as the facts of this error say");
+  static_assert(
+      is_not<Fault, fault::written_otherwise>,
+      "cleave: the library has no function of this name; written_as, beside this sentence, says what to write");
   static_assert(is_not<Fault, fault::not_a_fill>,
                 "cleave: fill takes a number, and fill_by a function of the array of a global index: "
                 "x.fill_by([](const auto& at) { return at[0] + 1.0; })");
@@ -198,9 +199,10 @@ struct rejected {
   static_assert(is_not<Fault, fault::value_as_condition>,
                 "cleave: a value has no number yet, so it cannot be a condition or a loop bound of C++; use select or "
                 "cond, repeat_times or repeat_until");
-  static_assert(is_not<Fault, fault::tensor_as_condition>,
-                "cleave: a condition on a tensor asks neither for its element nor whether there is one; write s.item() "
-                "or s.has_data()");
+  static_assert(
+      is_not<Fault, fault::tensor_as_condition>,
+      "cleave: a tensor of rank 0 is no condition; write s.item() for its element, or s.has_data() for whether "
+      "it has one");
   static_assert(is_not<Fault, fault::value_indexed>,
                 "cleave: a value has no elements yet, so it cannot be indexed or iterated over; use shift for a "
                 "neighbour, and slice, gather or dynamic_slice for elements");

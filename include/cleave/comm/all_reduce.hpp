@@ -17,8 +17,8 @@ class all_reduce {
       : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()) {
     if (grid.sizes().product(t.axes) > 1) group_ = grid.group_of(t.axes);
     if (group_.together != nullptr) group_.together->reserve(bytes());
-    operands_ = direct_reads(group_, bytes());
-    results_ = direct_reads(group_, bytes());
+    operands_ = direct_reads(group_, bytes(), direct_reads::most_reduced);
+    results_ = direct_reads(group_, bytes(), direct_reads::most_reduced);
     if (group_.inside != nullptr) group_.inside->reserve(bytes());
   }
   scratch_bytes needs() const { return {0, port_.staged() && group_.size > 1 ? bytes() : 0}; }

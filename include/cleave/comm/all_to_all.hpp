@@ -23,7 +23,6 @@ class all_to_all {
     const std::int64_t n = grid.sizes().product(t.axes);
     if (n == 1) return;
     group_ = grid.group_of(t.axes);
-    own_ = copy_between(intersect(from, to), from, to);
     for (std::int64_t r = 0; r < n; ++r) {
       const coordinates peer = grid.member(t.axes, r);
       pack_.append_pack(intersect(from, held_after(grid, t, peer)), from);
@@ -83,7 +82,7 @@ class all_to_all {
     const std::int64_t size = size_of(element_);
     const int here = group_.rank;
     traffic().collective(3, group_.size, received() - unpack_.blocks.count(here) * size);
-    copy_box(own_, in, out, size);
+    copy_box(parts_[here], in, out, size);
     if (reads_.open(in, elements_ * size)) {
       for (int k = 1; k < group_.size; ++k) {
         const int r = (here + k) % group_.size;
@@ -119,10 +118,9 @@ class all_to_all {
   bool even_ = true;
   bool large_ = false;
   std::int64_t elements_ = 0, widest_ = 0;
-  box_copy own_{};
   group group_{};
   packing pack_{}, unpack_{};
-  /// What each rank has for this one, from where that rank has it.
+  /// What each rank has for this one, from where that rank has it; this rank too.
   indexed_vector<box_copy> parts_{};
   direct_reads reads_{};
   call_counts send_{}, receive_{};

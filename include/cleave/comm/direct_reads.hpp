@@ -13,9 +13,15 @@ namespace cleave::inline v0::comm {
 class direct_reads {
  public:
   direct_reads() = default;
+  /// Above, what computes with an operand would wait for the tables of small pages: memory that others read has no huge
+  /// ones. A pass in place over 32 MiB took 1.5 times as long on a Zen 4 core, and one over 8 MiB as long as before.
+  static constexpr std::int64_t most_copied = 8 << 20;
+  /// Above, reductions gain nothing: what they add up is more than they copy.
+  static constexpr std::int64_t most_reduced = 4 << 20;
+
   /// `bytes`: the longest operand of the group, the same on all ranks.
-  [[gnu::cold]] direct_reads(const group& g, std::int64_t bytes) {
-    if (on_host && g.together != nullptr && bytes >= least_bytes && bytes <= most_bytes)
+  [[gnu::cold]] direct_reads(const group& g, std::int64_t bytes, std::int64_t most = most_copied) {
+    if (on_host && g.together != nullptr && bytes >= least_bytes && bytes <= most)
       peers_ = owned<peer_arrays>(new peer_arrays(g, true));
   }
 
@@ -28,9 +34,6 @@ class direct_reads {
  private:
   /// Below, waiting for one another counts more than a copy.
   static constexpr std::int64_t least_bytes = 256 << 10;
-  /// Above, what computes with an operand would wait for the tables of small pages: memory that others read has no huge
-  /// ones. Passes over 32 MiB took 1.5 times as long on a Zen 4 core, and over 8 MiB as long as before.
-  static constexpr std::int64_t most_bytes = 8 << 20;
 
   owned<peer_arrays> peers_{};
 };

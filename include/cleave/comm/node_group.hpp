@@ -223,7 +223,7 @@ class node_group {
   template <class From>
   void combine_in_order(const From& from, char* into, std::int64_t first, std::int64_t n, const operation& by) const {
     const std::int64_t part = combined_at_once / by.size;
-    char sum[combined_at_once];
+    alignas(64) char sum[combined_at_once];
     for (std::int64_t done = 0; done < n; done += part) {
       const std::int64_t m = std::min(part, n - done);
       std::memcpy(sum, from(0, first + done), as_size(m * by.size));

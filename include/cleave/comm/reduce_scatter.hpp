@@ -29,7 +29,7 @@ class reduce_scatter {
     widest_ = *std::max_element(pack_.blocks.counts().begin(), pack_.blocks.counts().end());
     if (group_.together != nullptr) group_.together->reserve(widest_ * n * size());
     // What is one run of memory is reduced where it is.
-    if (pack_.direct()) reads_ = direct_reads(group_, pack_.elements() * size());
+    if (pack_.direct()) reads_ = direct_reads(group_, pack_.elements() * size(), direct_reads::most_reduced);
     large_ = pack_.elements() > count_limit();
     counts_.reserve(as_size(n));
     chunk_ = large_ ? reduced_at_once(n, count_limit()) : widest_;

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <concepts>
+#include <numbers>
 
 // Functions of <cmath> beside those of expr/functions.hpp, as elementwise operations with derivatives. Nothing moves.
 // Element types: float, double, and 16-bit floating-point numbers, which are computed as float. Faults:
@@ -13,52 +14,57 @@
 
 namespace cleave::inline v0 {
 
-namespace detail {
+namespace detail::mathematics {
+
+using symbols::g, symbols::r, symbols::x, symbols::y;
 
 #define CLEAVE_OF_ONE(name, ...)                                    \
-  struct name##_entry {                                             \
+  struct name {                                                     \
     static constexpr elementwise_entry entry{#name, {__VA_ARGS__}}; \
     template <std::floating_point T>                                \
-    CLEAVE_FUNCTION T operator()(T x) const {                       \
-      return std::name(x);                                          \
+    CLEAVE_FUNCTION T operator()(T a) const {                       \
+      return std::name(a);                                          \
     }                                                               \
   };
 #define CLEAVE_OF_TWO(name, ...)                                    \
-  struct name##_entry {                                             \
+  struct name {                                                     \
     static constexpr elementwise_entry entry{#name, {__VA_ARGS__}}; \
     template <std::floating_point T>                                \
-    CLEAVE_FUNCTION T operator()(T x, T y) const {                  \
-      return std::name(x, y);                                       \
+    CLEAVE_FUNCTION T operator()(T a, T b) const {                  \
+      return std::name(a, b);                                       \
     }                                                               \
   };
-CLEAVE_OF_ONE(tan, symbols::g * (1.0 + symbols::r * symbols::r))
-CLEAVE_OF_ONE(asin, symbols::g / sqrt(1.0 - symbols::x * symbols::x))
-CLEAVE_OF_ONE(acos, -symbols::g / sqrt(1.0 - symbols::x * symbols::x))
-CLEAVE_OF_ONE(atan, symbols::g / (1.0 + symbols::x * symbols::x))
-CLEAVE_OF_ONE(sinh, symbols::g * 0.5 * (exp(symbols::x) + exp(-symbols::x)))
-CLEAVE_OF_ONE(cosh, symbols::g * 0.5 * (exp(symbols::x) - exp(-symbols::x)))
-CLEAVE_OF_ONE(asinh, symbols::g / sqrt(1.0 + symbols::x * symbols::x))
-CLEAVE_OF_ONE(acosh, symbols::g / sqrt(symbols::x * symbols::x - 1.0))
-CLEAVE_OF_ONE(atanh, symbols::g / (1.0 - symbols::x * symbols::x))
-CLEAVE_OF_ONE(exp2, symbols::g* symbols::r * 0.6931471805599453)
-CLEAVE_OF_ONE(log2, symbols::g / (symbols::x * 0.6931471805599453))
-CLEAVE_OF_ONE(log10, symbols::g / (symbols::x * 2.302585092994046))
-CLEAVE_OF_ONE(log1p, symbols::g / (1.0 + symbols::x))
-CLEAVE_OF_ONE(cbrt, symbols::g / (3.0 * symbols::r * symbols::r))
-CLEAVE_OF_ONE(erfc, -1.1283791670955126 * symbols::g * exp(-symbols::x * symbols::x))
-CLEAVE_OF_ONE(ceil, 0.0 * symbols::g)
-CLEAVE_OF_ONE(trunc, 0.0 * symbols::g)
-CLEAVE_OF_ONE(round, 0.0 * symbols::g)
-CLEAVE_OF_TWO(atan2, symbols::g* symbols::y / (symbols::x * symbols::x + symbols::y * symbols::y),
-              -symbols::g* symbols::x / (symbols::x * symbols::x + symbols::y * symbols::y))
-CLEAVE_OF_TWO(hypot, symbols::g* symbols::x / symbols::r, symbols::g* symbols::y / symbols::r)
+// clang-format takes products in arguments of macros for pointers.
+// clang-format off
+CLEAVE_OF_ONE(tan, g * (1.0 + r * r))
+CLEAVE_OF_ONE(asin, g / sqrt(1.0 - x * x))
+CLEAVE_OF_ONE(acos, -g / sqrt(1.0 - x * x))
+CLEAVE_OF_ONE(atan, g / (1.0 + x * x))
+CLEAVE_OF_ONE(sinh, g * 0.5 * (exp(x) + exp(-x)))
+CLEAVE_OF_ONE(cosh, g * 0.5 * (exp(x) - exp(-x)))
+CLEAVE_OF_ONE(asinh, g / sqrt(1.0 + x * x))
+CLEAVE_OF_ONE(acosh, g / sqrt(x * x - 1.0))
+CLEAVE_OF_ONE(atanh, g / (1.0 - x * x))
+CLEAVE_OF_ONE(exp2, g * r * std::numbers::ln2)
+CLEAVE_OF_ONE(log2, g / (x * std::numbers::ln2))
+CLEAVE_OF_ONE(log10, g / (x * std::numbers::ln10))
+CLEAVE_OF_ONE(log1p, g / (1.0 + x))
+CLEAVE_OF_ONE(cbrt, g / (3.0 * r * r))
+CLEAVE_OF_ONE(erfc, -2.0 * std::numbers::inv_sqrtpi * g * exp(-x * x))
+CLEAVE_OF_ONE(ceil, 0.0 * g)
+CLEAVE_OF_ONE(trunc, 0.0 * g)
+CLEAVE_OF_ONE(round, 0.0 * g)
+CLEAVE_OF_TWO(atan2, g * y / (x * x + y * y), -g * x / (x * x + y * y))
+CLEAVE_OF_TWO(hypot, g * x / r, g * y / r)
+// clang-format on
 #undef CLEAVE_OF_ONE
 #undef CLEAVE_OF_TWO
 
-} // namespace detail
+} // namespace detail::mathematics
 
 // They are templates so that programs that call none of them do not pay for compiling them.
-#define CLEAVE_RECORDS(name, ...) return detail::elementwise_call<detail::name##_entry>::record(std::array{__VA_ARGS__})
+#define CLEAVE_RECORDS(name, ...) \
+  return detail::elementwise_call<detail::mathematics::name>::record(std::array{__VA_ARGS__})
 /// The tangent.
 template <class Once = void>
 constexpr value tan(operand x) {

@@ -226,11 +226,12 @@ CLEAVE_NO_LARGER(min)
 #undef CLEAVE_NO_LARGER
 
 // What libraries of arrays call otherwise, or have and this one needs not.
-#define CLEAVE_WRITTEN(name, instead)                                                                               \
-  template <class... A>                                                                                             \
-    requires(detail::SymbolicOperand<A> || ...)                                                                     \
-  constexpr auto name(const A&... a) {                                                                              \
-    return say(rejection<fault::written_otherwise, op_named<#name>, write<instead>, A...>), detail::mistaken(a...); \
+#define CLEAVE_WRITTEN(name, instead)                                                            \
+  template <class... A>                                                                          \
+    requires(detail::SymbolicOperand<A> || ...)                                                  \
+  constexpr auto name(const A&... a) {                                                           \
+    return say(rejection<fault::written_otherwise, op_named<#name>, written_as<instead>, A...>), \
+           detail::mistaken(a...);                                                               \
   }
 CLEAVE_WRITTEN(matmul, "dot(x, w, embed)")
 CLEAVE_WRITTEN(einsum, "dot(x, w, embed)")

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/fixed_array.hpp>
+#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/static_vector.hpp>
 #include <cleave/mesh/axis_list.hpp>
 
@@ -27,6 +28,25 @@ struct named_size {
   /// As is_of_dim().
   constexpr bool is_of_axis(std::string_view a) const { return what != sized_by::dim && name == a; }
 };
+
+/// The size of a dim or an axis: the one that a list gives it, else the one that its type fixes; and how often the list
+/// gives one.
+struct size_of_name {
+  std::int64_t size = dynamic;
+  int given = 0;
+
+  /// Whether there is one, and only one.
+  constexpr bool is_clear() const { return given == 1 || (given == 0 && size != dynamic); }
+};
+/// Looks up a name in a list; `is_of` says whether an entry is of a dim or of an axis of that name.
+constexpr size_of_name look_up_size(indexed_span<const named_size> list,
+                                    bool (named_size::*is_of)(std::string_view) const, std::string_view name,
+                                    std::int64_t fixed) {
+  size_of_name found{fixed};
+  for (const named_size& n : list)
+    if ((n.*is_of)(name)) found.size = n.size, ++found.given;
+  return found;
+}
 
 struct axis_info {
   std::string_view name{};

@@ -32,10 +32,9 @@ A make_parameters(const grid& g, std::initializer_list<named_size> sizes) {
     constexpr spec layout = typename Tensor::sharding_type{};
     std::array<std::int64_t, as_size(Tensor::rank)> extents{};
     for (std::size_t i = 0; i < extents.size(); ++i) {
-      extents[i] = layout.dims[i].dim.extent;
-      for (const named_size& s : sizes)
-        if (s.is_of_dim(layout.dims[i].dim.name)) extents[i] = s.size;
-      if (extents[i] == dynamic) raise<shape_error>(wording::size_missing(layout.dims[i].dim.name));
+      const dim_ref& d = layout.dims[i].dim;
+      extents[i] = look_up_size({sizes.begin(), sizes.end()}, &named_size::is_of_dim, d.name, d.extent).size;
+      if (extents[i] == dynamic) raise<shape_error>(wording::size_missing(d.name));
     }
     t = Tensor(g, indexed_span<const std::int64_t>(extents));
   });

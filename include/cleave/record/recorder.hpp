@@ -11,17 +11,9 @@
 
 #include <concepts>
 #include <initializer_list>
-#include <stdexcept>
 #include <type_traits>
 
 namespace cleave::inline v0 {
-
-namespace detail {
-/// Ends the recording of a body whose loop of C++ does not end.
-[[noreturn, gnu::cold]] inline void a_body_that_does_not_end() {
-  throw std::length_error("cleave: a function records more and more operations; a loop in its body does not end");
-}
-} // namespace detail
 
 /// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
 /// evaluation and at run time alike. Names given to it must outlive the graph.
@@ -369,11 +361,7 @@ class recorder : public graph_writer {
   }
 
   constexpr value push(const node& n) {
-    if (made_.nodes.size() >= no_node) {
-      // Nothing else ends a body that records for ever. No constant is made of it, for a reason with this name.
-      if (++left_out_ > most_left_out) detail::a_body_that_does_not_end();
-      return fail(fault::too_many_nodes, name_of(n.code), n.where);
-    }
+    if (made_.nodes.size() >= no_node) return fail(fault::too_many_nodes, name_of(n.code), n.where);
     const std::size_t id = made_.nodes.size();
     if (made_.loops.count != 0 && !origin_.gradient && class_of(n.code) != op_class::loop)
       for (int k = 0; k < n.arity; ++k)
@@ -443,11 +431,7 @@ class recorder : public graph_writer {
     return n;
   }
 
-  /// Operations beyond those that a graph has.
-  static constexpr int most_left_out = 10000;
-
   indexed_vector<region> regions_{};
-  int left_out_ = 0;
   /// The loop that is being recorded.
   std::uint8_t recording_ = 0;
   bool outer_ = false;

@@ -5,6 +5,7 @@
 #include <cleave/expr/statement.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/tensor/call.hpp>
+#include <cleave/tensor/mistakes.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::inline v0 {

@@ -52,11 +52,9 @@ namespace detail {
 /// The extent that is given to a dim, or the fixed one.
 [[gnu::cold]] inline std::int64_t extent_named(std::string_view dim, std::int64_t fixed,
                                                indexed_span<const named_size> named) {
-  std::int64_t given = 0, extent = fixed;
-  for (const named_size& n : named)
-    if (n.is_of_dim(dim)) extent = n.size, ++given;
-  if (given > 1 || (given == 0 && fixed == dynamic)) raise<shape_error>(wording::extent_given_times(dim, given));
-  return extent;
+  const size_of_name found = look_up_size(named, &named_size::is_of_dim, dim, fixed);
+  if (!found.is_clear()) raise<shape_error>(wording::extent_given_times(dim, found.given));
+  return found.size;
 }
 
 /// Whether a function of the indices gives what can be an element.
@@ -466,20 +464,3 @@ class tensor {
 };
 
 } // namespace cleave::inline v0
-
-// Kokkos' functions of Views, given a tensor, would be errors that list all of them. One more function of each name
-// says what to write.
-namespace Kokkos {
-#define CLEAVE_NOT_OF_TENSORS(name)                                                                           \
-  template <class... A>                                                                                       \
-    requires(sizeof...(A) > 0 && (cleave::is_tensor<A> || ...))                                               \
-  cleave::detail::absorbed_statement name(const A&...) {                                                      \
-    return say(cleave::rejection<cleave::fault::tensor_as_view, A...>), cleave::detail::absorbed_statement{}; \
-  }
-CLEAVE_NOT_OF_TENSORS(deep_copy)
-CLEAVE_NOT_OF_TENSORS(create_mirror)
-CLEAVE_NOT_OF_TENSORS(create_mirror_view)
-CLEAVE_NOT_OF_TENSORS(create_mirror_view_and_copy)
-CLEAVE_NOT_OF_TENSORS(subview)
-#undef CLEAVE_NOT_OF_TENSORS
-} // namespace Kokkos
