@@ -6,8 +6,7 @@
 option(CLEAVE_WARNINGS_AS_ERRORS "Treat warnings in this project's own programs as errors" OFF)
 option(CLEAVE_NATIVE "Compile this project's own programs for the processor of this machine" OFF)
 set(CLEAVE_SANITIZE "" CACHE STRING "Sanitizers for this project's own programs, as in -fsanitize=")
-option(CLEAVE_SANITIZE_SOME "Put the unit tests, and a second build of the run time's tests, under the address and undefined behaviour sanitizers"
-       OFF)
+option(CLEAVE_SANITIZE_SOME "Build some tests of the run time a second time, under the address and undefined behaviour sanitizers" OFF)
 
 # nvcc has no precompiled headers, and takes the place of a launcher.
 if(Kokkos_ENABLE_CUDA)

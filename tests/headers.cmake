@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Every header compiles alone, and twice in a row. Those of the rooms that see the standard library only are compiled with
+# Every header compiles alone, and twice in a row. A header that another one includes first is compiled alone there already, so it
+# has no source of its own. Those of the rooms that see the standard library only are compiled with
 # Cleave::core, so that an include of Kokkos or MPI in them is an error. The others take twice as long, most of it for Kokkos and
 # MPI. So those that the documents do not name get them from the precompiled header; the test `rooms` sees where one does not
 # include them. The preset debug compiles all of them alone.
@@ -30,20 +31,35 @@ foreach(document IN LISTS documents)
   file(STRINGS "${document}" lines REGEX "^#include <cleave/")
   list(APPEND documented ${lines})
 endforeach()
-set(core_sources "")
-set(runtime_sources "")
-set(inner_sources "")
+set(core_headers "")
+set(runtime_headers "")
+set(inner_headers "")
 foreach(header IN LISTS headers)
-  string(REGEX REPLACE "\\.hpp$" ".cpp" source "${CMAKE_CURRENT_BINARY_DIR}/headers/${header}")
-  file(CONFIGURE OUTPUT "${source}" CONTENT "#include <${header}>\n#include <${header}>\n")
   string(REGEX MATCH "^cleave/([a-z_]+)/" room "${header}")
   if((CMAKE_MATCH_1 IN_LIST core_rooms AND NOT header IN_LIST with_tensors) OR header STREQUAL "cleave/version.hpp")
-    list(APPEND core_sources "${source}")
+    list(APPEND core_headers "${header}")
   elseif("#include <${header}>" IN_LIST documented OR CLEAVE_HEADERS_ALONE)
-    list(APPEND runtime_sources "${source}")
+    list(APPEND runtime_headers "${header}")
   else()
-    list(APPEND inner_sources "${source}")
+    list(APPEND inner_headers "${header}")
   endif()
+endforeach()
+
+foreach(part core runtime inner)
+  set(first_includes "")
+  foreach(header IN LISTS ${part}_headers)
+    file(STRINGS "${PROJECT_SOURCE_DIR}/include/${header}" include REGEX "^#include" LIMIT_COUNT 1)
+    string(REGEX REPLACE "#include <(.*)>" "\\1" include "${include}")
+    list(APPEND first_includes "${include}")
+  endforeach()
+  set(${part}_sources "")
+  foreach(header IN LISTS ${part}_headers)
+    if(NOT header IN_LIST first_includes)
+      string(REGEX REPLACE "\\.hpp$" ".cpp" source "${CMAKE_CURRENT_BINARY_DIR}/headers/${header}")
+      file(CONFIGURE OUTPUT "${source}" CONTENT "#include <${header}>\n#include <${header}>\n")
+      list(APPEND ${part}_sources "${source}")
+    endif()
+  endforeach()
 endforeach()
 
 foreach(part core runtime inner)

@@ -135,7 +135,7 @@ constexpr cleave::function scaled([](auto x, auto y) { return x * 2.0 + y; });
 TEST(blocks, results_larger_than_the_caches) {
   const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks()});
   // Lines that begin anywhere in a line of the cache.
-  const std::int64_t cols = 1031, rows = support::ranks() * ((cleave::detail::past_caches_bytes / 4 + cols) / cols);
+  const std::int64_t cols = 1031, rows = support::ranks() * ((cleave::past_caches_bytes / 4 + cols) / cols);
   matrix<float> x(g, {rows, cols}), z(g, {rows, cols});
   vector<float> y(g, {rows});
   const auto x_at = [](std::int64_t i, std::int64_t j) { return static_cast<float>((i * 7 + j * 3) % 1000); };

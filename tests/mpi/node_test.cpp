@@ -3,14 +3,15 @@
 #include "support.hpp"
 
 #include <cleave/comm/messages.hpp>
+#include <cleave/comm/trial.hpp>
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <vector>
 
-// What devices of one node exchange through shared memory: the bits of reductions, operands longer than the slots,
-// messages longer than the pipes, and which grids use shared memory.
+// What devices of one node exchange through shared memory, in the caches or past them: the bits of reductions, operands
+// longer than the slots, messages longer than the pipes, and which grids use shared memory.
 
 namespace {
 
@@ -59,6 +60,17 @@ std::vector<T> sums_of(std::int64_t elements) {
 
 /// Lengths on both sides of what every rank reduces, of a slot, and of several slots.
 std::vector<std::int64_t> lengths() { return {1, 5, 1000, 4096, 4097, 40000, 700001}; }
+/// Slots that are written in either way, and in both as trials find.
+template <class Check>
+void in_every_way(const grid& g, const Check& check) {
+  check();
+  comm::node_group* const node = g.state().group_of(line()).together;
+  for (stores how : {stores::past_caches, stores::in_caches}) {
+    if (node == nullptr) return;
+    node->settle(how);
+    check();
+  }
+}
 bool shares_memory(const grid& g) { return g.state().group_of(line()).together != nullptr; }
 
 template <class T>
@@ -89,11 +101,13 @@ void check_reductions(const grid& g) {
 
 TEST(node, reductions_have_the_order_of_ranks) {
   const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
-  check_reductions<std::int32_t>(g);
-  check_reductions<std::int8_t>(g);
-  if (!shares_memory(g)) return; // MPI has an order of its own
-  check_reductions<float>(g);
-  check_reductions<double>(g);
+  in_every_way(g, [&] {
+    check_reductions<std::int32_t>(g);
+    check_reductions<std::int8_t>(g);
+    if (!shares_memory(g)) return; // MPI has an order of its own
+    check_reductions<float>(g);
+    check_reductions<double>(g);
+  });
 }
 
 /// A matrix that is sharded by rows is sharded by columns instead, is gathered, and goes back, by two collectives.
@@ -123,10 +137,41 @@ void check_reshards(const grid& g, std::int64_t rows, std::int64_t columns) {
 
 TEST(node, long_boxes_are_packed_on_their_way) {
   const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
-  check_reshards(g, 3, 5);
-  check_reshards(g, 7, 40001);
-  check_reshards(g, 40001, 7);
-  check_reshards(g, 801, 1003);
+  in_every_way(g, [&] {
+    check_reshards(g, 3, 5);
+    check_reshards(g, 7, 40001);
+    check_reshards(g, 40001, 7);
+    check_reshards(g, 801, 1003);
+  });
+}
+
+/// How a program chooses between two ways that take these times.
+struct chooser {
+  comm::trial tried{};
+  bool other_is_used = false;
+  int uses_of_slower = 0;
+
+  void use(double first, double second) {
+    const bool second_now = other_is_used != tried.other();
+    const double now = second_now ? second : first;
+    uses_of_slower += now > std::min(first, second) ? 1 : 0;
+    if (tried.is_on()) tried.took(now);
+    if (tried.next() && comm::trial::is_better(tried.least(true), tried.least(false))) other_is_used = !other_is_used;
+  }
+};
+TEST(node, trials_find_the_faster_way) {
+  chooser c;
+  for (int k = 0; k < 200; ++k) c.use(3, 1);
+  EXPECT_TRUE(c.other_is_used);
+  EXPECT_EQ(c.uses_of_slower, 3);
+  // It becomes the slower one: found out by the next trial, and again after that few of all are in the slower way.
+  for (int k = 0; k < 1000; ++k) c.use(1, 3);
+  EXPECT_FALSE(c.other_is_used);
+  EXPECT_LT(c.uses_of_slower, 100);
+  // Not what takes about the same, nor what was disturbed once.
+  chooser quiet;
+  for (int k = 0; k < 1000; ++k) quiet.use(k == 256 ? 100.0 : 1.0, 0.95);
+  EXPECT_FALSE(quiet.other_is_used);
 }
 
 TEST(node, messages_of_a_pair_arrive_in_their_order) {

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/direct_reads.hpp>
 #include <cleave/comm/messages.hpp>
-#include <cleave/comm/node_group.hpp>
+#include <cleave/comm/node_ways.hpp>
 #include <cleave/comm/parts.hpp>
 
 namespace cleave::inline v0::comm {
@@ -25,8 +24,10 @@ class all_gather {
       unpack_.append_unpack(block, to);
       blocks_.push_back(copy_between(block, block, to));
     }
-    if (group_.together != nullptr) group_.together->reserve(unpack_.blocks.widest() * size_of(element_));
-    reads_ = direct_reads(group_, unpack_.blocks.widest() * size_of(element_));
+    const std::int64_t longest = unpack_.blocks.widest() * size_of(element_);
+    if (group_.together != nullptr) group_.together->reserve(longest);
+    reads_ = direct_reads(group_, longest, direct_reads::copied);
+    ways_ = node_ways(group_, longest, reads_);
     // All ranks of the group know all blocks, so they make the same call.
     if (unpack_.elements() > count_limit()) own_ = rank_blocks::repeated(elements_, group_.size);
     else counts_ = call_counts(unpack_.blocks);
@@ -57,23 +58,27 @@ class all_gather {
   void gather_on_node(const void* in, void* out) {
     const auto& blocks = unpack_.blocks;
     const std::int64_t size = size_of(element_);
+    const stores results = stores_of(received());
     traffic().collective(2, group_.size, (blocks.end() - elements_) * size);
-    if (reads_.open(in, bytes())) {
+    const node_way way = ways_.begin();
+    if (way.direct && reads_.open(in, bytes())) {
       for (int k = 0; k < group_.size; ++k) {
         const int r = (group_.rank + k) % group_.size;
-        copy_box(blocks_[r], k == 0 ? in : reads_.of(r), out, size);
+        copy_box(blocks_[r], k == 0 ? in : reads_.of(r), out, size, results);
       }
-      return reads_.close();
+      reads_.close();
+      return ways_.end();
     }
-    copy_box(blocks_[group_.rank], in, out, size);
+    copy_box(blocks_[group_.rank], in, out, size, results);
     group_.together->gather(
         blocks.widest(), elements_, size, [&](int r) { return blocks.count(r); },
         [&](std::int64_t first, std::int64_t n, void* to) {
-          copy_bytes(to, element_at(in, first, element_), n * size);
+          node_group::copy_to_slot(to, element_at(in, first, element_), n * size, way.slots);
         },
         [&](int r, std::int64_t first, std::int64_t n, const void* from) {
-          unpack_range(unpack_.copies[r], first, n, from, out, size);
+          unpack_range(unpack_.copies[r], first, n, from, out, size, results);
         });
+    ways_.end();
   }
   void gather(const void* from, void* into) {
     const MPI_Datatype type = datatype_of(element_);
@@ -97,6 +102,7 @@ class all_gather {
   /// The block of each rank, from where that rank has it.
   indexed_vector<box_copy> blocks_{};
   direct_reads reads_{};
+  node_ways ways_{};
   call_counts counts_{};
   /// What this device sends to each rank, if that takes messages; else empty.
   rank_blocks own_{};

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/direct_reads.hpp>
-#include <cleave/comm/node_group.hpp>
+#include <cleave/comm/node_ways.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
@@ -17,9 +16,10 @@ class all_reduce {
       : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()) {
     if (grid.sizes().product(t.axes) > 1) group_ = grid.group_of(t.axes);
     if (group_.together != nullptr) group_.together->reserve(bytes());
-    operands_ = direct_reads(group_, bytes(), direct_reads::most_reduced);
-    results_ = direct_reads(group_, bytes(), direct_reads::most_reduced);
+    operands_ = direct_reads(group_, bytes(), direct_reads::reduced_by_all);
+    results_ = direct_reads(group_, bytes(), direct_reads::reduced_by_all);
     if (group_.inside != nullptr) group_.inside->reserve(bytes());
+    ways_ = node_ways(group_, bytes(), operands_);
   }
   scratch_bytes needs() const { return {0, port_.staged() && group_.size > 1 ? bytes() : 0}; }
 
@@ -28,11 +28,14 @@ class all_reduce {
     // Both are the same memory if `in` is `out`, and if both are staged.
     const void* from = port_.outgoing(in, s.host, bytes());
     void* into = port_.incoming(out, s.host);
-    if (group_.together != nullptr && !port_.staged() && operands_.open(from, bytes())) reduce_in_place(from, into);
-    else if (group_.together != nullptr) group_.together->all_reduce(from, into, elements_, element_, combine_);
+    const node_way way = ways_.begin();
+    if (way.direct && !port_.staged() && operands_.open(from, bytes())) reduce_in_place(from, into);
+    else if (group_.together != nullptr)
+      group_.together->all_reduce(from, into, elements_, element_, combine_, way.slots);
     else if (group_.inside != nullptr)
       group_.inside->all_reduce_across(from, into, elements_, element_, combine_, group_);
     else call(from, into);
+    ways_.end();
     port_.arrived(out, s.host, bytes());
   }
 
@@ -64,6 +67,7 @@ class all_reduce {
   port port_{};
   group group_{};
   direct_reads operands_{}, results_{};
+  node_ways ways_{};
 };
 
 } // namespace cleave::inline v0::comm

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/direct_reads.hpp>
 #include <cleave/comm/messages.hpp>
-#include <cleave/comm/node_group.hpp>
+#include <cleave/comm/node_ways.hpp>
 #include <cleave/comm/parts.hpp>
 
 #include <algorithm>
@@ -34,7 +33,9 @@ class all_to_all {
     even_ = even(t, grid.sizes());
     if (group_.together != nullptr) {
       // The first block is the longest.
-      reads_ = direct_reads(group_, held_before(grid, t, grid.member(t.axes, 0)).elements() * size_of(element_));
+      const std::int64_t longest = held_before(grid, t, grid.member(t.axes, 0)).elements() * size_of(element_);
+      reads_ = direct_reads(group_, longest, direct_reads::copied);
+      ways_ = node_ways(group_, longest, reads_);
       widest_ = even_ ? pack_.blocks.widest() : widest_of(grid, t, n);
       group_.together->reserve(widest_ * n * size_of(element_));
     }
@@ -81,23 +82,27 @@ class all_to_all {
   void exchange_on_node(const void* in, void* out) {
     const std::int64_t size = size_of(element_);
     const int here = group_.rank;
+    const stores results = stores_of(elements_ * size);
     traffic().collective(3, group_.size, received() - unpack_.blocks.count(here) * size);
-    copy_box(parts_[here], in, out, size);
-    if (reads_.open(in, elements_ * size)) {
+    const node_way way = ways_.begin();
+    copy_box(parts_[here], in, out, size, results);
+    if (way.direct && reads_.open(in, elements_ * size)) {
       for (int k = 1; k < group_.size; ++k) {
         const int r = (here + k) % group_.size;
-        copy_box(parts_[r], reads_.of(r), out, size);
+        copy_box(parts_[r], reads_.of(r), out, size, results);
       }
-      return reads_.close();
+      reads_.close();
+      return ways_.end();
     }
     group_.together->exchange(
         widest_, size, [&](int r) { return pack_.blocks.count(r); }, [&](int r) { return unpack_.blocks.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
-          pack_range(pack_.copies[r], first, n, in, to, size);
+          pack_range(pack_.copies[r], first, n, in, to, size, way.slots);
         },
         [&](int r, std::int64_t first, std::int64_t n, const void* from) {
-          unpack_range(unpack_.copies[r], first, n, from, out, size);
+          unpack_range(unpack_.copies[r], first, n, from, out, size, results);
         });
+    ways_.end();
   }
   void exchange(const void* from, void* into) {
     const MPI_Datatype type = datatype_of(element_);
@@ -123,6 +128,7 @@ class all_to_all {
   /// What each rank has for this one, from where that rank has it; this rank too.
   indexed_vector<box_copy> parts_{};
   direct_reads reads_{};
+  node_ways ways_{};
   call_counts send_{}, receive_{};
   messages messages_{};
 };

@@ -12,19 +12,27 @@ namespace cleave::inline v0::comm {
 /// small or used once.
 class direct_reads {
  public:
-  direct_reads() = default;
-  /// Above, what computes with an operand would wait for the tables of small pages: memory that others read has no huge
-  /// ones. A pass in place over 32 MiB took 1.5 times as long on a Zen 4 core, and one over 8 MiB as long as before.
-  static constexpr std::int64_t most_copied = 8 << 20;
-  /// Above, reductions gain nothing: what they add up is more than they copy.
-  static constexpr std::int64_t most_reduced = 4 << 20;
+  /// Operands of so many bytes are read where they are.
+  struct sizes {
+    std::int64_t least, most;
+  };
+  /// What computes with longer ones would wait for the tables of small pages: memory that others read has no huge ones.
+  /// A pass in place over 32 MiB took 1.5 times as long on a Zen 4 core, and one over 8 MiB as long as before. Shorter
+  /// ones are still in the caches of those who read them when they are written again, which takes longer than a copy.
+  static constexpr sizes copied{2 << 20, 8 << 20};
+  /// Reductions gain nothing from longer ones: what they add up is more than they copy.
+  static constexpr sizes reduced_to_blocks{2 << 20, 4 << 20};
+  static constexpr sizes reduced_by_all{1 << 20, 4 << 20};
 
+  direct_reads() = default;
   /// `bytes`: the longest operand of the group, the same on all ranks.
-  [[gnu::cold]] direct_reads(const group& g, std::int64_t bytes, std::int64_t most = most_copied) {
-    if (on_host && g.together != nullptr && bytes >= least_bytes && bytes <= most)
+  [[gnu::cold]] direct_reads(const group& g, std::int64_t bytes, const sizes& fit) {
+    if (on_host && g.together != nullptr && bytes >= fit.least && bytes <= fit.most)
       peers_ = owned<peer_arrays>(new peer_arrays(g, true));
   }
 
+  /// Whether there are operands that the others may read where they are.
+  bool possible() const { return static_cast<bool>(peers_); }
   /// Until `close`, all ranks may read the operand of each rank. False on all ranks if one of them cannot give its own,
   /// or has not given it before. Collective over the group.
   bool open(const void* mine, std::int64_t bytes) { return peers_ && peers_->open(mine, bytes, false); }
@@ -32,9 +40,6 @@ class direct_reads {
   void close() { peers_->close(); }
 
  private:
-  /// Below, waiting for one another counts more than a copy.
-  static constexpr std::int64_t least_bytes = 256 << 10;
-
   owned<peer_arrays> peers_{};
 };
 

@@ -7,8 +7,10 @@
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/transport.hpp>
 #include <cleave/layout/blocks.hpp>
+#include <cleave/storage/wide.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace cleave::inline v0::comm {
 
@@ -41,14 +43,31 @@ class node_group {
     if (wanted > slot_bytes_) make(wanted);
   }
 
-  /// `in` may be `out`.
-  [[gnu::cold]] void all_reduce(const void* in, void* out, std::int64_t elements, element e, reduction how) {
+  /// How slots are written where a collective has not found out itself: as the last one that has.
+  stores usual() const { return usual_; }
+  void set_usual(stores how) { usual_ = how; }
+  /// From now on slots are written in one way, for tests.
+  void settle(stores how) {
+    usual_ = how;
+    settled_ = true;
+  }
+  /// Whether collectives find out how slots are to be written. Where ranks wait for a core, times say nothing.
+  bool tries_ways() const { return has_stores_past_caches && !crowded_ && !settled_; }
+  /// From now on, whether the time is taken for which this rank waits for others. That time, so far.
+  double time_waits(bool on) {
+    times_waits_ = on;
+    return std::exchange(waited_, 0);
+  }
+
+  /// `in` may be `out`. `slots`: how slots are written.
+  [[gnu::cold]] void all_reduce(const void* in, void* out, std::int64_t elements, element e, reduction how,
+                                stores slots) {
     const std::int64_t bytes = elements * size_of(e);
     if (bytes == 0) return;
     count_all_reduce(bytes);
     const operation by(how, e);
     if (bytes <= reduced_by_all) reduce_all(in, out, elements, by);
-    else reduce_slices(as<char>(in), as<char>(out), elements, by);
+    else reduce_slices(as<char>(in), as<char>(out), elements, by, slots);
   }
 
   void count_all_reduce(std::int64_t bytes) const {
@@ -65,7 +84,10 @@ class node_group {
   template <class Of>
   void reduce_block_of(const void* in, void* out, const range& block, element e, reduction how, const Of& of) const {
     const auto from = [&](int r, std::int64_t at) { return element_at(r == rank() ? in : of(r), at, e); };
-    combine_in_order(from, as<char>(out), block.begin, block.size(), operation(how, e));
+    const operation by(how, e);
+    combine_in_order(from, block.begin, block.size(), by, [&](std::int64_t first, const char* sum, std::int64_t bytes) {
+      std::memcpy(as<char>(out) + first * by.size, sum, as_size(bytes));
+    });
   }
   template <class Of>
   void fetch_slices_of(void* out, std::int64_t elements, element e, const Of& of) const {
@@ -106,7 +128,7 @@ class node_group {
         widest_slice(elements), [&](int r) { return s.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
           const char* const from = element_at(in, s.begin(r) + first, e);
-          if (to != from) std::memcpy(to, from, as_size(n * size_of(e)));
+          if (to != from) copy_to_slot(to, from, n * size_of(e), usual_);
         },
         element_at(out, s.begin(rank()), e), e, how);
   }
@@ -116,7 +138,7 @@ class node_group {
     gather(
         widest_slice(elements), s.count(rank()), size_of(e), [&](int r) { return s.count(r); },
         [&](std::int64_t first, std::int64_t n, void* to) {
-          std::memcpy(to, element_at(own, first, e), as_size(n * size_of(e)));
+          copy_to_slot(to, element_at(own, first, e), n * size_of(e), usual_);
         },
         [&](int r, std::int64_t first, std::int64_t n, const void* from) {
           std::memcpy(element_at(out, s.begin(r) + first, e), from, as_size(n * size_of(e)));
@@ -158,6 +180,12 @@ class node_group {
       }
       if (first < widest) next_round();
     }
+  }
+
+  /// Other ranks see the bytes from the next round on.
+  static void copy_to_slot(void* slot, const void* from, std::int64_t bytes, stores how) {
+    copy_run(slot, from, bytes, how);
+    if (how == stores::past_caches) finish_stores_past_caches();
   }
 
   /// A few bytes of each rank, which all see: `take(r, from)` reads those of rank r. What the ranks wrote before, to
@@ -218,17 +246,18 @@ class node_group {
     return true;
   }
 
-  /// Elements `first` to `first + n` of all ranks, combined in the order of the ranks in parts that stay in the caches.
-  /// `into` may be where this rank's own elements are.
-  template <class From>
-  void combine_in_order(const From& from, char* into, std::int64_t first, std::int64_t n, const operation& by) const {
+  /// Elements `first` to `first + n` of all ranks, combined in the order of the ranks in parts that stay in the caches,
+  /// each of which is `put(from which element on, values, bytes)` where it belongs.
+  template <class From, class Put>
+  void combine_in_order(const From& from, std::int64_t first, std::int64_t n, const operation& by,
+                        const Put& put) const {
     const std::int64_t part = combined_at_once / by.size;
     alignas(64) char sum[combined_at_once];
     for (std::int64_t done = 0; done < n; done += part) {
       const std::int64_t m = std::min(part, n - done);
       std::memcpy(sum, from(0, first + done), as_size(m * by.size));
       for (int r = 1; r < size(); ++r) by.combine(from(r, first + done), sum, m);
-      std::memcpy(into + done * by.size, sum, as_size(m * by.size));
+      put(done, sum, m * by.size);
     }
   }
   static constexpr std::int64_t combined_at_once = 16 << 10;
@@ -246,6 +275,12 @@ class node_group {
 
   [[gnu::cold]] void next_round() {
     rounds_of(rank()).set(++round_);
+    if (!times_waits_) return await_all();
+    const double start = MPI_Wtime();
+    await_all();
+    waited_ += MPI_Wtime() - start;
+  }
+  void await_all() {
     for (int k = 1; k < size(); ++k) {
       const int r = (rank() + k) % size();
       patience p(group_.handle, crowded_);
@@ -267,16 +302,18 @@ class node_group {
 
   /// In three stages, of which a round has one of each for three parts of the operand that follow one another: slices
   /// are given to those who reduce them, reduced, and fetched.
-  [[gnu::cold]] void reduce_slices(const char* in, char* out, std::int64_t elements, const operation& by) {
+  [[gnu::cold]] void reduce_slices(const char* in, char* out, std::int64_t elements, const operation& by, stores how) {
     const std::int64_t n = slot_bytes_ / (size() + 1) / 64 * 64 / by.size, part = n * size();
+    const stores results = stores_of(elements * by.size);
     for (std::int64_t first = 0; first < elements + 2 * part; first += part) {
-      if (first < elements) give_slices(in, cut(first, part, elements), by);
+      if (first < elements) give_slices(in, cut(first, part, elements), by, how);
       if (const std::int64_t before = first - part; before >= 0 && before < elements)
-        reduce_slice(in, out, cut(before, part, elements), by, part);
+        reduce_slice(in, out, cut(before, part, elements), by, part, how, results);
       if (const std::int64_t before = first - 2 * part; before >= 0)
-        fetch_slices(out, cut(before, part, elements), by, part);
+        fetch_slices(out, cut(before, part, elements), by, part, results);
       if (first < elements + part) next_round();
     }
+    finish_stores_past_caches();
   }
   /// A part of an operand, which is divided into one slice for each rank.
   struct slices {
@@ -290,33 +327,38 @@ class node_group {
   slices cut(std::int64_t first, std::int64_t part, std::int64_t elements) const {
     return {first, std::min(part, elements - first), size()};
   }
-  void give_slices(const char* in, const slices& s, const operation& by) {
+  void give_slices(const char* in, const slices& s, const operation& by, stores how) {
     for (int r = 0; r < size(); ++r)
       if (r != rank())
-        std::memcpy(slot() + s.begin(r) * by.size, in + (s.first + s.begin(r)) * by.size,
-                    as_size(s.count(r) * by.size));
+        copy_to_slot(slot() + s.begin(r) * by.size, in + (s.first + s.begin(r)) * by.size, s.count(r) * by.size, how);
   }
   /// The reduced slice is behind the slices that are given.
-  void reduce_slice(const char* in, char* out, const slices& s, const operation& by, std::int64_t part) {
+  void reduce_slice(const char* in, char* out, const slices& s, const operation& by, std::int64_t part, stores how,
+                    stores results) {
     const std::int64_t n = s.count(rank()), at = s.begin(rank()) * by.size;
     const char* const own = in + s.first * by.size + at;
     char* const into = slot() + part * by.size;
-    const auto from = [&](int r) { return r == rank() ? own : written_by(r) + at; };
-    std::memcpy(into, from(0), as_size(n * by.size));
-    for (int r = 1; r < size(); ++r) by.combine(from(r), into, n);
-    std::memcpy(out + s.first * by.size + at, into, as_size(n * by.size));
+    const auto from = [&](int r, std::int64_t first) {
+      return (r == rank() ? own : written_by(r) + at) + first * by.size;
+    };
+    combine_in_order(from, 0, n, by, [&](std::int64_t first, const char* sum, std::int64_t bytes) {
+      copy_run(into + first * by.size, sum, bytes, how);
+      copy_run(out + s.first * by.size + at + first * by.size, sum, bytes, results);
+    });
+    finish_stores_past_caches();
   }
-  void fetch_slices(char* out, const slices& s, const operation& by, std::int64_t part) {
+  void fetch_slices(char* out, const slices& s, const operation& by, std::int64_t part, stores results) {
     for (int k = 1; k < size(); ++k) {
       const int r = (rank() + k) % size();
-      std::memcpy(out + (s.first + s.begin(r)) * by.size, written_by(r) + part * by.size,
-                  as_size(s.count(r) * by.size));
+      copy_run(out + (s.first + s.begin(r)) * by.size, written_by(r) + part * by.size, s.count(r) * by.size, results);
     }
   }
 
   group group_{};
   node_segment memory_{};
-  bool crowded_ = false;
+  bool crowded_ = false, settled_ = false, times_waits_ = false;
+  stores usual_ = stores::in_caches;
+  double waited_ = 0;
   std::int64_t slot_bytes_ = 0, round_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/node_segment.hpp>
 #include <cleave/comm/transport.hpp>
+#include <cleave/comm/trial.hpp>
 #include <cleave/storage/box.hpp>
 
 #include <algorithm>
@@ -25,8 +26,7 @@ class node_pipes {
     group_ = g;
     crowded_ = crowded;
     chunk_ = std::clamp<std::int64_t>((256 << 10) / g.size / 64 * 64, 4 << 10, 64 << 10);
-    chunks_ = indexed_vector<std::int64_t>::filled(2 * g.size);
-    held_up_ = indexed_vector<std::int64_t>::filled(2 * g.size);
+    ends_ = indexed_vector<pipe_end>::filled(2 * g.size);
     under_way_.reserve(as_size(4 * g.size));
     return memory_.make(g, segment_header + std::int64_t{g.size} * g.size * pipe_bytes());
   }
@@ -54,7 +54,7 @@ class node_pipes {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < under_way_.size(); ++i) {
       item& m = under_way_[i];
-      std::int64_t& held_up = held_up_[2 * m.rank + m.sent];
+      std::int64_t& held_up = end_of(m).held_up;
       if (held_up != passes_) moved = move(m) || moved;
       if (m.bytes == 0) {
         --*m.open;
@@ -83,21 +83,40 @@ class node_pipes {
     int rank;
     bool sent;
 
-    void put(char* into, std::int64_t n) const {
-      if (box == nullptr) std::memcpy(into, at + done, as_size(n));
-      else pack_range(*box, done / element_bytes, n / element_bytes, at, into, element_bytes);
+    void put(char* into, std::int64_t n, stores how) const {
+      if (box == nullptr) copy_run(into, at + done, n, how);
+      else pack_range(*box, done / element_bytes, n / element_bytes, at, into, element_bytes, how);
+      if (how == stores::past_caches) finish_stores_past_caches();
     }
     void take(const char* from, std::int64_t n) const {
-      if (box == nullptr) std::memcpy(at + done, from, as_size(n));
-      else unpack_range(*box, done / element_bytes, n / element_bytes, from, at, element_bytes);
+      const stores how = stores_of(done + bytes);
+      if (box == nullptr) copy_run(at + done, from, n, how);
+      else unpack_range(*box, done / element_bytes, n / element_bytes, from, at, element_bytes, how);
     }
   };
   /// The chunks that the sender has written, and those that the receiver has read.
   struct pipe {
     shared_count written, read;
+    /// What it took the receiver to read a byte in the last trial, in either way.
+    double taken[2];
+  };
+  /// One end of a pipe. Both ends count its long chunks alike, of which some are written in another way than the
+  /// others (see `trial`): in the caches, or past them, where two cores share none.
+  struct pipe_end {
+    /// The chunks so far.
+    std::int64_t chunks = 0;
+    /// The pass in which a message had to wait.
+    std::int64_t held_up = 0;
+    trial stores_tried{};
+    stores best = stores::in_caches;
+    /// After a trial, the chunk that the receiver must have read before both ways can be compared; else 0.
+    std::int64_t compared_after = 0;
   };
 
-  std::int64_t pipe_bytes() const { return std::int64_t{sizeof(pipe)} + ring * chunk_; }
+  /// Shorter chunks are written in the caches.
+  static constexpr std::int64_t long_chunk = 16 << 10, header_bytes = (std::int64_t{sizeof(pipe)} + 63) / 64 * 64;
+  std::int64_t pipe_bytes() const { return header_bytes + ring * chunk_; }
+  pipe_end& end_of(const item& m) { return ends_[2 * m.rank + m.sent]; }
   pipe& between(int from, int to) const {
     return *reinterpret_cast<pipe*>(memory_.data() + segment_header +
                                     (std::int64_t{from} * group_.size + to) * pipe_bytes());
@@ -109,19 +128,41 @@ class node_pipes {
   /// Moves as much of a message as its pipe has, or has room for.
   bool move(item& m) {
     pipe& p = m.sent ? between(group_.rank, m.rank) : between(m.rank, group_.rank);
-    std::int64_t& chunks = chunks_[2 * m.rank + m.sent];
+    pipe_end& end = end_of(m);
     bool moved = false;
-    while (m.bytes != 0 && (m.sent ? chunks - p.read.get() < ring : p.written.get() > chunks)) {
-      char* const at = reinterpret_cast<char*>(&p + 1) + chunks % ring * chunk_;
+    while (m.bytes != 0 && (m.sent ? end.chunks - p.read.get() < ring : p.written.get() > end.chunks)) {
+      char* const at = reinterpret_cast<char*>(&p) + header_bytes + end.chunks % ring * chunk_;
       const std::int64_t n = std::min(m.bytes, chunk_);
-      ++chunks;
-      if (m.sent) m.put(at, n), p.written.set(chunks);
-      else m.take(at, n), p.read.set(chunks);
+      ++end.chunks;
+      const bool is_long = n >= long_chunk && has_stores_past_caches && !crowded_;
+      const double start = is_long && end.stores_tried.is_on() ? MPI_Wtime() : 0;
+      if (m.sent) m.put(at, n, is_long ? way_of(end, p) : stores::in_caches);
+      else m.take(at, n);
+      if (is_long) took(end, p, start, n, m.sent);
+      if (m.sent) p.written.set(end.chunks);
+      else p.read.set(end.chunks);
       m.done += n;
       m.bytes -= n;
       moved = true;
     }
     return moved;
+  }
+  /// How the sender writes the next long chunk.
+  stores way_of(pipe_end& end, pipe& p) const {
+    if (end.stores_tried.other()) return other_than(end.best);
+    if (end.compared_after != 0 && p.read.get() >= end.compared_after) {
+      end.compared_after = 0;
+      const auto time = [&](bool of_other) { return end.stores_tried.least(of_other) + p.taken[of_other ? 1 : 0]; };
+      if (trial::is_better(time(true), time(false))) end.best = other_than(end.best);
+    }
+    return end.best;
+  }
+  static void took(pipe_end& end, pipe& p, double start, std::int64_t n, bool sent) {
+    trial& t = end.stores_tried;
+    if (t.is_on()) t.took((MPI_Wtime() - start) / static_cast<double>(n));
+    if (!t.next()) return;
+    if (sent) end.compared_after = end.chunks;
+    else p.taken[0] = t.least(false), p.taken[1] = t.least(true);
   }
 
   group group_{};
@@ -129,8 +170,8 @@ class node_pipes {
   std::int64_t chunk_ = 0, passes_ = 0;
   bool crowded_ = false;
   indexed_vector<item> under_way_{};
-  /// For each rank, of messages from it and to it: the chunks so far, and the pass in which one of them had to wait.
-  indexed_vector<std::int64_t> chunks_{}, held_up_{};
+  /// For each rank, of the pipe from it and of that to it.
+  indexed_vector<pipe_end> ends_{};
 };
 
 } // namespace cleave::inline v0::comm

@@ -3,8 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/comm/direct_reads.hpp>
-#include <cleave/comm/node_group.hpp>
+#include <cleave/comm/node_ways.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
@@ -29,7 +28,8 @@ class reduce_scatter {
     widest_ = *std::max_element(pack_.blocks.counts().begin(), pack_.blocks.counts().end());
     if (group_.together != nullptr) group_.together->reserve(widest_ * n * size());
     // What is one run of memory is reduced where it is.
-    if (pack_.direct()) reads_ = direct_reads(group_, pack_.elements() * size(), direct_reads::most_reduced);
+    if (pack_.direct()) reads_ = direct_reads(group_, pack_.elements() * size(), direct_reads::reduced_to_blocks);
+    ways_ = node_ways(group_, sent(), reads_);
     large_ = pack_.elements() > count_limit();
     counts_.reserve(as_size(n));
     chunk_ = large_ ? reduced_at_once(n, count_limit()) : widest_;
@@ -76,18 +76,21 @@ class reduce_scatter {
   /// Every device combines the parts of all that are its own.
   void reduce_on_node(const void* in, void* out) {
     traffic().collective(4, group_.size, sent() - pack_.blocks.count(group_.rank) * size());
-    if (reads_.open(in, sent())) {
+    const node_way way = ways_.begin();
+    if (way.direct && reads_.open(in, sent())) {
       const range mine{pack_.blocks.offset(group_.rank),
                        pack_.blocks.offset(group_.rank) + pack_.blocks.count(group_.rank)};
       group_.together->reduce_block_of(in, out, mine, element_, combine_, [&](int r) { return reads_.of(r); });
-      return reads_.close();
+      reads_.close();
+      return ways_.end();
     }
     group_.together->reduce_scatter(
         widest_, [&](int r) { return pack_.blocks.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
-          pack_range(pack_.copies[r], first, n, in, to, size());
+          pack_range(pack_.copies[r], first, n, in, to, size(), way.slots);
         },
         out, element_, combine_);
+    ways_.end();
   }
   /// Reduces the chunks of all blocks that begin at `done`, side by side in `from`. This device's chunk goes to `out`
   /// at `done`.
@@ -124,6 +127,7 @@ class reduce_scatter {
   group group_{};
   packing pack_{};
   direct_reads reads_{};
+  node_ways ways_{};
   indexed_vector<call_count> counts_{};
 };
 

@@ -60,8 +60,7 @@ inline constexpr std::int64_t map_grain = 1 << 14;
 inline constexpr std::int64_t map_tile_rows = 16;
 inline constexpr std::int64_t map_tile_columns = 64;
 
-/// Results of so many bytes are stored past the caches, if their lines have at least so many.
-inline constexpr std::int64_t past_caches_bytes = 1 << 24;
+/// Results of `past_caches_bytes` are stored past the caches, if their lines have at least so many.
 inline constexpr std::int64_t past_caches_line = 1 << 12;
 /// They are computed in the first cache, so many bytes at a time.
 inline constexpr std::int64_t past_caches_block = 1 << 12;
@@ -145,7 +144,7 @@ struct map_work {
 
 /// Whether a map whose results have so many bytes each stores them past the caches, where it overwrites no operand.
 inline bool may_store_past_caches(const bound_loops& l, std::int64_t element_bytes) {
-  return has_stores_past_caches && on_host && !l.tiled && l.outer.size() * element_bytes >= detail::past_caches_bytes &&
+  return has_stores_past_caches && on_host && !l.tiled && l.outer.size() * element_bytes >= past_caches_bytes &&
          l.inner.extent * element_bytes >= detail::past_caches_line;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cleave/layout/box_copy.hpp>
 #include <cleave/storage/memory.hpp>
+#include <cleave/storage/wide.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -69,11 +70,66 @@ void copy_tiles(const tile_loops& l, const char* from, char* to) {
     }
 }
 
+/// A copy on the host, whose runs or tiles are divided among the threads.
+struct host_copy {
+  const char* from;
+  char* to;
+  /// The loops around the runs or tiles; strides in bytes.
+  int rank = 0;
+  fixed_array<std::int64_t, max_rank> extent{};
+  strides from_stride{}, to_stride{};
+  /// Of a run, its bytes; else what a tile loop copies, by `tiles`.
+  std::int64_t run_bytes = 0;
+  tile_loops loops{1, 1, 0, 0, 0, 0};
+  void (*tiles)(const tile_loops&, const char*, char*) = nullptr;
+  stores how = stores::in_caches;
+  /// Every run, and the rows of every tile loop, are cut in so many parts.
+  std::int64_t parts = 1;
+
+  void copy_part(const char* source, char* target, std::int64_t part) const {
+    if (tiles == nullptr) {
+      const std::int64_t begin = run_bytes * part / parts, end = run_bytes * (part + 1) / parts;
+      return copy_run(target + begin, source + begin, end - begin, how);
+    }
+    const std::int64_t begin = loops.rows * part / parts;
+    tile_loops l = loops;
+    l.rows = loops.rows * (part + 1) / parts - begin;
+    tiles(l, source + begin * l.from_row, target + begin * l.to_row);
+  }
+  /// Parts `begin` to `end` of all.
+  void run(std::int64_t begin, std::int64_t end) const {
+    fixed_array<std::int64_t, max_rank> index{};
+    std::int64_t at = begin / parts, part = begin % parts, source = 0, target = 0;
+    for (int i = rank - 1; i >= 0; --i) {
+      index[i] = at % extent[i];
+      at /= extent[i];
+      source += index[i] * from_stride[i];
+      target += index[i] * to_stride[i];
+    }
+    for (std::int64_t done = begin; done < end; ++done) {
+      copy_part(from + source, to + target, part);
+      if (++part < parts) continue;
+      part = 0;
+      for (int i = rank - 1; i >= 0; --i) {
+        source += from_stride[i];
+        target += to_stride[i];
+        if (++index[i] < extent[i]) break;
+        index[i] = 0;
+        source -= from_stride[i] * extent[i];
+        target -= to_stride[i] * extent[i];
+      }
+    }
+    if (how == stores::past_caches) finish_stores_past_caches();
+  }
+  static void run_units(const void* copy, std::int64_t begin, std::int64_t end) {
+    as<host_copy>(copy)->run(begin, end);
+  }
+};
+
 /// Elements of `size` bytes; `tiles` copies those.
-inline void copy_box_host(const box_copy& c, const void* from_bytes, void* to_bytes, std::int64_t size,
-                          void (*tiles)(const tile_loops&, const char*, char*)) {
-  const char* from = as<char>(from_bytes) + c.from_offset * size;
-  char* to = as<char>(to_bytes) + c.to_offset * size;
+inline void copy_box_host(const box_copy& c, const void* from, void* to, std::int64_t size,
+                          void (*tiles)(const tile_loops&, const char*, char*), stores how) {
+  host_copy work{as<char>(from) + c.from_offset * size, as<char>(to) + c.to_offset * size};
   // The innermost loop is contiguous where it is written; the one around it contiguous where it is read, if there is
   // one.
   int inner = c.rank - 1, second = -1;
@@ -83,47 +139,55 @@ inline void copy_box_host(const box_copy& c, const void* from_bytes, void* to_by
   if (!runs)
     for (int i = 0; i < c.rank; ++i)
       if (i != inner && (second < 0 || c.from[i] == 1)) second = i;
-  const std::int64_t run_bytes = (c.rank == 0 ? 1 : c.extent[inner]) * size;
-  tile_loops l{1, 1, 0, 0, 0, 0};
-  if (!runs) l = {1, c.extent[inner], 0, c.from[inner] * size, 0, c.to[inner] * size};
-  if (second >= 0) l.rows = c.extent[second], l.from_row = c.from[second] * size, l.to_row = c.to[second] * size;
-  std::int64_t index[max_rank]{};
-  while (true) {
-    if (runs) std::memcpy(to, from, as_size(run_bytes));
-    else tiles(l, from, to);
-    int i = c.rank - 1;
-    for (; i >= 0; --i) {
-      if (i == inner || i == second) continue;
-      from += c.from[i] * size;
-      to += c.to[i] * size;
-      if (++index[i] < c.extent[i]) break;
-      index[i] = 0;
-      from -= c.from[i] * c.extent[i] * size;
-      to -= c.to[i] * c.extent[i] * size;
-    }
-    if (i < 0) return;
+  if (runs) {
+    work.run_bytes = (c.rank == 0 ? 1 : c.extent[inner]) * size;
+    work.how = how;
+  } else {
+    work.tiles = tiles;
+    work.loops = {1, c.extent[inner], 0, c.from[inner] * size, 0, c.to[inner] * size};
   }
+  tile_loops& l = work.loops;
+  if (second >= 0) l.rows = c.extent[second], l.from_row = c.from[second] * size, l.to_row = c.to[second] * size;
+  std::int64_t units = 1;
+  for (int i = 0; i < c.rank; ++i) {
+    if (i == inner || i == second) continue;
+    work.extent[work.rank] = c.extent[i];
+    work.from_stride[work.rank] = c.from[i] * size;
+    work.to_stride[work.rank++] = c.to[i] * size;
+    units *= c.extent[i];
+  }
+  // What is shorter takes less time than a parallel region.
+  constexpr std::int64_t shared_from = 128 << 10;
+  if (c.elements * size < shared_from) return work.run(0, units);
+  const std::int64_t threads = launch_threads();
+  if (threads == 1) return work.run(0, units);
+  const std::int64_t most = runs ? work.run_bytes / 4096 : l.rows;
+  if (units < 4 * threads && most > 1) work.parts = 4 * threads < most ? 4 * threads : most;
+  launch_units("cleave copy", units * work.parts, &host_copy::run_units, &work);
 }
 
 template <int Size>
-void copy_box_of(const box_copy& c, const void* from, void* to) {
-  if constexpr (on_host) copy_box_host(c, from, to, Size, &copy_tiles<raw_element<Size>>);
+void copy_box_of(const box_copy& c, const void* from, void* to, [[maybe_unused]] stores how) {
+  if constexpr (on_host) copy_box_host(c, from, to, Size, &copy_tiles<raw_element<Size>>, how);
   else copy_box_flat<raw_element<Size>>(c, from, to);
 }
 
 } // namespace detail
 
 /// Runs a copy between arrays whose elements have `size` bytes.
-inline void copy_box(const box_copy& c, const void* from, void* to, std::int64_t size) {
+inline void copy_box(const box_copy& c, const void* from, void* to, std::int64_t size, stores how) {
   if (c.elements == 0) return;
   switch (size) {
-    case 1: return detail::copy_box_of<1>(c, from, to);
-    case 2: return detail::copy_box_of<2>(c, from, to);
-    case 4: return detail::copy_box_of<4>(c, from, to);
-    case 8: return detail::copy_box_of<8>(c, from, to);
-    case 16: return detail::copy_box_of<16>(c, from, to);
+    case 1: return detail::copy_box_of<1>(c, from, to, how);
+    case 2: return detail::copy_box_of<2>(c, from, to, how);
+    case 4: return detail::copy_box_of<4>(c, from, to, how);
+    case 8: return detail::copy_box_of<8>(c, from, to, how);
+    case 16: return detail::copy_box_of<16>(c, from, to, how);
     default: return;
   }
+}
+inline void copy_box(const box_copy& c, const void* from, void* to, std::int64_t size) {
+  copy_box(c, from, to, size, stores_of(c.elements * size));
 }
 
 namespace detail {
@@ -132,7 +196,7 @@ namespace detail {
 /// `c` begins there. `packed_at` is where element `first` is in the packed array. Inlined into itself it would be 5 KB.
 [[gnu::noinline]] inline void copy_packed_range(const box_copy& c, int dim, std::int64_t offset, std::int64_t first,
                                                 std::int64_t last, std::int64_t& packed_at, bool packs,
-                                                const void* from, void* to, std::int64_t size) {
+                                                const void* from, void* to, std::int64_t size, stores how) {
   std::int64_t inner = 1;
   for (int i = dim + 1; i < c.rank; ++i) inner *= c.extent[i];
   const std::int64_t stride = dim < c.rank ? (packs ? c.from[dim] : c.to[dim]) : 0;
@@ -140,7 +204,7 @@ namespace detail {
     const std::int64_t row = first / inner, in_row = first % inner, rows = (last - first) / inner;
     if (in_row != 0 || rows == 0) {
       const std::int64_t n = (last - first < inner - in_row) ? last - first : inner - in_row;
-      copy_packed_range(c, dim + 1, offset + row * stride, in_row, in_row + n, packed_at, packs, from, to, size);
+      copy_packed_range(c, dim + 1, offset + row * stride, in_row, in_row + n, packed_at, packs, from, to, size, how);
       first += n;
       continue;
     }
@@ -154,7 +218,7 @@ namespace detail {
     part.elements = rows * inner;
     (packs ? part.from_offset : part.to_offset) = offset + row * stride;
     (packs ? part.to_offset : part.from_offset) = packed_at;
-    copy_box(part, from, to, size);
+    copy_box(part, from, to, size, how);
     packed_at += part.elements;
     first += part.elements;
   }
@@ -162,18 +226,41 @@ namespace detail {
 
 } // namespace detail
 
+namespace detail {
+
+/// Bytes that follow one another where a box is read.
+inline std::int64_t run_bytes_of(const box_copy& c, std::int64_t size) {
+  if (c.rank == 0) return size;
+  return c.from[c.rank - 1] == 1 ? c.extent[c.rank - 1] * size : size;
+}
+
+} // namespace detail
+
 /// Copies `n` elements of a box, from its element `first` on in the order of LayoutRight, to memory where they are
 /// packed. The box describes how the whole of it is packed.
 inline void pack_range(const box_copy& c, std::int64_t first, std::int64_t n, const void* from, void* packed,
-                       std::int64_t size) {
+                       std::int64_t size, stores how) {
   std::int64_t at = 0;
-  detail::copy_packed_range(c, 0, c.from_offset, first, first + n, at, true, from, packed, size);
+  if (how == stores::in_caches || detail::run_bytes_of(c, size) >= shortest_past_caches)
+    return detail::copy_packed_range(c, 0, c.from_offset, first, first + n, at, true, from, packed, size, how);
+  // Short runs are put together before they are written.
+  constexpr std::int64_t block_bytes = 8 << 10;
+  alignas(64) char block[block_bytes];
+  const std::int64_t most = block_bytes / size;
+  for (std::int64_t done = 0; done < n; done += most) {
+    const std::int64_t m = n - done < most ? n - done : most;
+    at = 0;
+    detail::copy_packed_range(c, 0, c.from_offset, first + done, first + done + m, at, true, from, block, size,
+                              stores::in_caches);
+    copy_run(as<char>(packed) + done * size, block, m * size, how);
+  }
+  finish_stores_past_caches();
 }
 /// The reverse.
 inline void unpack_range(const box_copy& c, std::int64_t first, std::int64_t n, const void* packed, void* to,
-                         std::int64_t size) {
+                         std::int64_t size, stores how) {
   std::int64_t at = 0;
-  detail::copy_packed_range(c, 0, c.to_offset, first, first + n, at, false, packed, to, size);
+  detail::copy_packed_range(c, 0, c.to_offset, first, first + n, at, false, packed, to, size, how);
 }
 
 } // namespace cleave::inline v0

@@ -95,4 +95,30 @@ inline void store_bytes_past_caches(void*, const void*, std::int64_t) {}
 inline void finish_stores_past_caches() {}
 #endif
 
+/// Results of so many bytes leave the caches before they are read, so they are stored past them.
+inline constexpr std::int64_t past_caches_bytes = 1 << 24;
+/// Of shorter runs, too much is in lines that are not whole.
+inline constexpr std::int64_t shortest_past_caches = 1 << 10;
+
+/// Where copies store: in the caches, or past them what nothing reads soon, or what a core with other caches reads.
+enum class stores { in_caches, past_caches };
+constexpr stores other_than(stores how) { return how == stores::in_caches ? stores::past_caches : stores::in_caches; }
+/// For results of so many bytes.
+constexpr stores stores_of(std::int64_t bytes) {
+  return has_stores_past_caches && bytes >= past_caches_bytes ? stores::past_caches : stores::in_caches;
+}
+
+/// Copies bytes that do not overlap. Other threads see those that are stored past the caches after
+/// `finish_stores_past_caches`.
+inline void copy_run(void* to, const void* from, std::int64_t bytes, stores how) {
+  constexpr std::int64_t line = 64;
+  if (!has_stores_past_caches || how == stores::in_caches || bytes < shortest_past_caches) {
+    std::memcpy(to, from, as_size(bytes));
+    return;
+  }
+  const std::int64_t head = (line - static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % line)) % line;
+  std::memcpy(to, from, as_size(head));
+  store_bytes_past_caches(as<char>(to) + head, as<char>(from) + head, bytes - head);
+}
+
 } // namespace cleave::inline v0

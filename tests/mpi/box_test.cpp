@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cleave/storage/box.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+// Copies of boxes between strided arrays on the host: in the caches or past them, as a whole or in ranges, by one thread
+// or by several, beside a loop over all elements.
+
+namespace {
+
+using namespace cleave;
+
+/// Threads that work one after the other.
+struct three_threads {
+  three_threads() {
+    given_.threads = 3;
+    given_.run = [](const void*, const char*, const detail::shared_units& all) {
+      for (std::int64_t t = 0; t < all.threads; ++t) all(t);
+    };
+    detail::given_instance::current() = &given_;
+  }
+  ~three_threads() { detail::given_instance::current() = nullptr; }
+  three_threads(const three_threads&) = delete;
+  three_threads& operator=(const three_threads&) = delete;
+
+ private:
+  detail::given_instance given_{};
+};
+
+struct random_box {
+  /// From one array to the other, to a packed one, and from there.
+  box_copy copy, pack, unpack;
+  std::int64_t from_elements, to_elements;
+};
+random_box box_of(const shape& extents, const strides& from, std::int64_t from_first, const strides& to,
+                  std::int64_t to_first, std::int64_t from_elements, std::int64_t to_elements) {
+  const strides packed = strides_of(extents);
+  return {make_copy(extents, from, from_first, to, to_first), make_copy(extents, from, from_first, packed, 0),
+          make_copy(extents, packed, 0, to, to_first), from_first + from_elements, to_first + to_elements};
+}
+/// A box in two arrays that are larger than it, and whose dims may be in other orders.
+random_box random_copy(std::mt19937& next, std::int64_t most) {
+  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(next() % static_cast<std::uint32_t>(n)); };
+  shape extents, around_from, around_to;
+  extents.rank = around_from.rank = around_to.rank = static_cast<int>(1 + below(3));
+  std::int64_t left = most;
+  for (int i = extents.rank - 1; i >= 0; --i) {
+    extents[i] = 1 + below(i == 0 ? left : std::min<std::int64_t>(left, 400));
+    left = std::max<std::int64_t>(left / extents[i], 1);
+    around_from[i] = extents[i] + below(3);
+    around_to[i] = extents[i] + below(3);
+  }
+  strides from = strides_of(around_from), to = strides_of(around_to);
+  if (extents.rank > 1 && below(3) == 0) {
+    // The last two dims change places where the box is written.
+    const int i = extents.rank - 2;
+    to[i] = 1;
+    to[i + 1] = around_to[i];
+    for (int k = i; k-- > 0;) to[k] = k + 1 == i ? around_to[i] * around_to[i + 1] : to[k + 1] * around_to[k + 1];
+  }
+  const std::int64_t first = below(5), second = below(40);
+  return box_of(extents, from, first, to, second, around_from.elements(), around_to.elements());
+}
+
+template <class Visit>
+void for_each_element(const box_copy& c, const Visit& visit) {
+  for (std::int64_t flat = 0; flat < c.elements; ++flat) {
+    std::int64_t rest = flat, from = c.from_offset, to = c.to_offset;
+    for (int i = c.rank - 1; i >= 0; --i) {
+      const std::int64_t at = rest % c.extent[i];
+      rest /= c.extent[i];
+      from += at * c.from[i];
+      to += at * c.to[i];
+    }
+    visit(from, to);
+  }
+}
+
+using bytes = std::vector<unsigned char>;
+bytes noise(std::int64_t n) {
+  std::mt19937 next(7);
+  bytes b(static_cast<std::size_t>(n));
+  for (auto& x : b) x = static_cast<unsigned char>(next());
+  return b;
+}
+void copy_element(bytes& to, std::int64_t at, const bytes& from, std::int64_t from_at, std::int64_t size) {
+  std::memcpy(to.data() + at * size, from.data() + from_at * size, static_cast<std::size_t>(size));
+}
+
+void check_box(const random_box& b, std::int64_t size, stores how) {
+  const box_copy& c = b.copy;
+  const bytes from = noise(b.from_elements * size);
+  bytes want(static_cast<std::size_t>(b.to_elements * size), 0xee), to = want;
+  for_each_element(c, [&](std::int64_t at, std::int64_t into) { copy_element(want, into, from, at, size); });
+  copy_box(c, from.data(), to.data(), size, how);
+  EXPECT_TRUE(to == want);
+}
+/// Packed in ranges, and unpacked in others.
+void check_ranges(const random_box& b, std::int64_t size, stores how) {
+  const std::int64_t elements = b.copy.elements;
+  const bytes from = noise(b.from_elements * size);
+  bytes want(static_cast<std::size_t>(elements * size)), packed = want;
+  for_each_element(b.pack, [&](std::int64_t at, std::int64_t into) { copy_element(want, into, from, at, size); });
+  for (std::int64_t first = 0, part = elements / 3 + 1; first < elements; first += part)
+    pack_range(b.pack, first, std::min(part, elements - first), from.data(), packed.data() + first * size, size, how);
+  EXPECT_TRUE(packed == want);
+
+  bytes spread(static_cast<std::size_t>(b.to_elements * size), 0xee), wanted = spread;
+  for_each_element(b.unpack, [&](std::int64_t at, std::int64_t into) { copy_element(wanted, into, packed, at, size); });
+  for (std::int64_t first = 0, part = elements / 2 + 1; first < elements; first += part)
+    unpack_range(b.unpack, first, std::min(part, elements - first), packed.data() + first * size, spread.data(), size,
+                 how);
+  EXPECT_TRUE(spread == wanted);
+}
+
+void check_all() {
+  std::mt19937 next(1);
+  for (int k = 0; k < 24; ++k)
+    for (std::int64_t size : {1, 4, 8, 16}) {
+      const random_box b = random_copy(next, k < 12 ? 300 : 40000);
+      for (stores how : {stores::in_caches, stores::past_caches}) {
+        check_box(b, size, how);
+        check_ranges(b, size, how);
+      }
+    }
+}
+TEST(box_copies, by_one_thread) {
+  if (!on_host) GTEST_SKIP() << "copies on the host";
+  check_all();
+}
+TEST(box_copies, by_several_threads) {
+  if (!on_host) GTEST_SKIP() << "copies on the host";
+  const three_threads given;
+  check_all();
+}
+TEST(box_copies, one_long_run_is_divided) {
+  if (!on_host) GTEST_SKIP() << "copies on the host";
+  const three_threads given;
+  shape s;
+  s.rank = 1;
+  s[0] = 700001;
+  const random_box b = box_of(s, strides_of(s), 3, strides_of(s), 1, s[0], s[0]);
+  for (stores how : {stores::in_caches, stores::past_caches}) check_box(b, 4, how);
+}
+
+} // namespace
