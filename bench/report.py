@@ -24,29 +24,27 @@ ROOTS = "by hand, roots and quotients are approximations (-ffast-math)"
 BESIDE = "rows are computed beside the plate and copied; the plate is in the caches, so that memory does not hide it"
 VARIES = "varies from run to run; not explained yet"
 PLACES = "varies with where the machine puts the cores"
-TWICE = "copied to shared pages and from there, where MPI copies once; " + PLACES
 PETSC = "the limit is half of PETSc's time"
 KNOWN = {
     "64^2 sum on 1 rank": (1.35, "what a call costs, beside a loop of 4,096 additions"),
-    "64^2 sum on 2 ranks": (2.0, "what a call costs, beside a loop of 2,048 additions; 1.45 in the run before"),
+    "64^2 sum on 2 ranks": (3.09, "what a call costs, beside a loop of 2,048 additions; 1.65 to 2.6 in three runs of its own"),
+    "decode step, 512 positions used of a cache of 128 MiB, beside 16 MiB on 1 rank": (1.21, VARIES + "; 1.01 in the run before"),
+    "decode step, 512 positions used of a cache of 1024 MiB, beside 16 MiB on 1 rank": (1.18, VARIES + "; 0.92 to 1.00 in three runs of its own"),
     "Jacobi sweep, u = sweep(u), 256^2 on 1 rank": (1.66, BESIDE),
     "Jacobi sweep, u = sweep(u), 256^2 on 2 ranks": (1.51, BESIDE),
     "ten operations on 1 rank": (1.43, ROOTS + "; out of place, also stores past the caches"),
-    "ten operations on 2 ranks": (1.15, ROOTS + "; 0.86 in the run before"),
+    "ten operations on 2 ranks": (1.15, ROOTS + "; within its limit in other runs"),
     "ten operations in place on 1 rank": (1.47, ROOTS),
     "ten operations in place on 2 ranks": (1.41, ROOTS),
-    "gather, 20000 rows of 512 on 2 ranks": (1.34, PLACES + "; 1.02 in the run before"),
-    "64^2 reshard on 2 ranks": (1.6, PLACES + "; 0.75 in the run before"),
-    "4096^2 reshard on 2 ranks": (1.77, PLACES + "; 0.90 in the run before"),
-    "Fourier transform beside FFTW-MPI of 256^3 on 2 ranks": (0.8, VARIES + "; 0.63 in the run before"),
-    "Fourier transform beside FFTW-MPI, left turned, of 256^3 on 2 ranks": (0.79, VARIES + "; 0.68 in the run before"),
-    "heat, 7-point, 256^3 on 1 rank": (0.57, PETSC),
+    "gather, 20000 rows of 512 on 2 ranks": (1.34, PLACES),
+    "64^2 reshard on 2 ranks": (1.6, PLACES),
+    "Fourier transform beside FFTW-MPI of 256^3 on 2 ranks": (0.8, VARIES),
+    "Fourier transform beside FFTW-MPI, left turned, of 256^3 on 2 ranks": (0.79, VARIES),
+    "heat, 5-point, 4096^2 on 1 rank": (0.534, PETSC),
+    "heat, 7-point, 256^3 on 1 rank": (0.58, PETSC),
     "heat, 7-point, 256^3 on 2 ranks": (0.71, PETSC),
-    "reshard, permute, 4 KiB on 2 ranks": (1.48, PLACES),
-    "all-reduce, 16 MiB on 2 ranks": (1.23, TWICE),
-    "all-gather, 16 MiB on 2 ranks": (1.32, TWICE),
-    "reshard, permute, 16 MiB on 2 ranks": (1.47, TWICE),
-    "message to a neighbour, 16 MiB on 2 ranks": (2.75, TWICE),
+    "reshard, permute, 4 KiB on 2 ranks": (1.57, PLACES),
+    "reshard, all-to-all, 64 KiB on 2 ranks": (1.17, VARIES + "; 0.12 to 0.28 in three runs of its own"),
 }
 
 
