@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-// Copies of boxes between strided arrays on the host: in the caches or past them, as a whole or in ranges, by one thread
-// or by several, beside a loop over all elements.
+// Copies of boxes between strided arrays on the host: in the caches or past them, as a whole or in ranges, by one
+// thread or by several, beside a loop over all elements.
 
 namespace {
 
