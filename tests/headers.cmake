@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Every header compiles alone, and twice in a row. A header that another one includes first is compiled alone there already, so it
+# Every header compiles alone, and a second time after that. A header that another one includes first is compiled alone there, and
 # has no source of its own. Those of the rooms that see the standard library only are compiled with
 # Cleave::core, so that an include of Kokkos or MPI in them is an error. The others take twice as long, most of it for Kokkos and
 # MPI. So those that the documents do not name get them from the precompiled header; the test `rooms` sees where one does not
@@ -56,7 +56,14 @@ foreach(part core runtime inner)
   foreach(header IN LISTS ${part}_headers)
     if(NOT header IN_LIST first_includes)
       string(REGEX REPLACE "\\.hpp$" ".cpp" source "${CMAKE_CURRENT_BINARY_DIR}/headers/${header}")
-      file(CONFIGURE OUTPUT "${source}" CONTENT "#include <${header}>\n#include <${header}>\n")
+      set(text "#include <${header}>\n")
+      # And those that it includes first.
+      while(header IN_LIST ${part}_headers)
+        string(APPEND text "#include <${header}>\n")
+        list(FIND ${part}_headers "${header}" at)
+        list(GET first_includes ${at} header)
+      endwhile()
+      file(CONFIGURE OUTPUT "${source}" CONTENT "${text}")
       list(APPEND ${part}_sources "${source}")
     endif()
   endforeach()

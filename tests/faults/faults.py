@@ -435,7 +435,7 @@ f = "layout/box_copy.hpp"
 expression(f, "last >= 0 && c.from[last] == from[i] * extents[i] && c.to[last] == to[i] * extents[i]",
            "last >= 0 && c.from[last] == from[i] * extents[i]", "mpi:*")
 f = "storage/box.hpp"
-statement(f, "to -= c.to[i] * c.extent[i] * size;", "", "mpi:*")
+statement(f, "target -= to_stride[i] * extent[i];", "", "mpi:*")
 f = "program/product_form.hpp"
 expression(f, "s[i] != s[i + 1] * extent[i + 1]", "false", "mpi:*")
 f = "kernels/gemm.hpp"

@@ -19,7 +19,9 @@ using namespace cleave;
 struct three_threads {
   three_threads() {
     given_.threads = 3;
-    given_.run = [](const void*, const char*, const detail::shared_units& all) {
+    given_.space = this;
+    given_.run = [](const void* self, const char*, const detail::shared_units& all) {
+      ++as<three_threads>(const_cast<void*>(self))->parallel;
       for (std::int64_t t = 0; t < all.threads; ++t) all(t);
     };
     detail::given_instance::current() = &given_;
@@ -27,6 +29,9 @@ struct three_threads {
   ~three_threads() { detail::given_instance::current() = nullptr; }
   three_threads(const three_threads&) = delete;
   three_threads& operator=(const three_threads&) = delete;
+
+  /// How often they were used.
+  int parallel = 0;
 
  private:
   detail::given_instance given_{};
@@ -51,7 +56,7 @@ random_box random_copy(std::mt19937& next, std::int64_t most) {
   std::int64_t left = most;
   for (int i = extents.rank - 1; i >= 0; --i) {
     extents[i] = 1 + below(i == 0 ? left : std::min<std::int64_t>(left, 400));
-    left = std::max<std::int64_t>(left / extents[i], 1);
+    while (left > 1 && left * extents[i] > most) --left;
     around_from[i] = extents[i] + below(3);
     around_to[i] = extents[i] + below(3);
   }
@@ -82,11 +87,12 @@ void for_each_element(const box_copy& c, const Visit& visit) {
 }
 
 using bytes = std::vector<unsigned char>;
-bytes noise(std::int64_t n) {
-  std::mt19937 next(7);
-  bytes b(static_cast<std::size_t>(n));
-  for (auto& x : b) x = static_cast<unsigned char>(next());
-  return b;
+/// At least n bytes.
+const bytes& noise(std::int64_t n) {
+  static bytes all;
+  static std::mt19937 next(7);
+  while (std::ssize(all) < n) all.push_back(static_cast<unsigned char>(next()));
+  return all;
 }
 void copy_element(bytes& to, std::int64_t at, const bytes& from, std::int64_t from_at, std::int64_t size) {
   std::memcpy(to.data() + at * size, from.data() + from_at * size, static_cast<std::size_t>(size));
@@ -94,7 +100,7 @@ void copy_element(bytes& to, std::int64_t at, const bytes& from, std::int64_t fr
 
 void check_box(const random_box& b, std::int64_t size, stores how) {
   const box_copy& c = b.copy;
-  const bytes from = noise(b.from_elements * size);
+  const bytes& from = noise(b.from_elements * size);
   bytes want(static_cast<std::size_t>(b.to_elements * size), 0xee), to = want;
   for_each_element(c, [&](std::int64_t at, std::int64_t into) { copy_element(want, into, from, at, size); });
   copy_box(c, from.data(), to.data(), size, how);
@@ -103,7 +109,7 @@ void check_box(const random_box& b, std::int64_t size, stores how) {
 /// Packed in ranges, and unpacked in others.
 void check_ranges(const random_box& b, std::int64_t size, stores how) {
   const std::int64_t elements = b.copy.elements;
-  const bytes from = noise(b.from_elements * size);
+  const bytes& from = noise(b.from_elements * size);
   bytes want(static_cast<std::size_t>(elements * size)), packed = want;
   for_each_element(b.pack, [&](std::int64_t at, std::int64_t into) { copy_element(want, into, from, at, size); });
   for (std::int64_t first = 0, part = elements / 3 + 1; first < elements; first += part)
@@ -121,8 +127,8 @@ void check_ranges(const random_box& b, std::int64_t size, stores how) {
 void check_all() {
   std::mt19937 next(1);
   for (int k = 0; k < 24; ++k)
-    for (std::int64_t size : {1, 4, 8, 16}) {
-      const random_box b = random_copy(next, k < 12 ? 300 : 40000);
+    for (std::int64_t size : {1, 2, 4, 8, 16}) {
+      const random_box b = random_copy(next, k < 12 ? 300 : 20000);
       for (stores how : {stores::in_caches, stores::past_caches}) {
         check_box(b, size, how);
         check_ranges(b, size, how);
@@ -137,6 +143,7 @@ TEST(box_copies, by_several_threads) {
   if (!on_host) GTEST_SKIP() << "copies on the host";
   const three_threads given;
   check_all();
+  EXPECT_GT(given.parallel, 10);
 }
 TEST(box_copies, one_long_run_is_divided) {
   if (!on_host) GTEST_SKIP() << "copies on the host";
@@ -146,6 +153,7 @@ TEST(box_copies, one_long_run_is_divided) {
   s[0] = 700001;
   const random_box b = box_of(s, strides_of(s), 3, strides_of(s), 1, s[0], s[0]);
   for (stores how : {stores::in_caches, stores::past_caches}) check_box(b, 4, how);
+  EXPECT_EQ(given.parallel, 2);
 }
 
 } // namespace

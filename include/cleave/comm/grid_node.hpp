@@ -45,6 +45,10 @@ class grid_node {
     check(code, "MPI_Comm_split");
     check(MPI_Comm_size(here_.handle, &here_.size), "MPI_Comm_size");
     check(MPI_Comm_rank(here_.handle, &here_.rank), "MPI_Comm_rank");
+    // Ranks may be bound to different numbers of cores.
+    int most[2];
+    largest_of(here_, crowded_, 0, most);
+    crowded_ = most[0] != 0;
   }
   /// Gives the communicator back. After MPI_Finalize there is nothing to give.
   void release() {

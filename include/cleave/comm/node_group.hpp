@@ -43,7 +43,8 @@ class node_group {
     if (wanted > slot_bytes_) make(wanted);
   }
 
-  /// How slots are written where a collective has not found out itself: as the last one that has.
+  /// How slots are written where a collective has not found out itself: as the last one that has. In groups on several
+  /// nodes, none does.
   stores usual() const { return usual_; }
   void set_usual(stores how) { usual_ = how; }
   /// From now on slots are written in one way, for tests.
@@ -53,7 +54,7 @@ class node_group {
   }
   /// Whether collectives find out how slots are to be written. Where ranks wait for a core, times say nothing.
   bool tries_ways() const { return has_stores_past_caches && !crowded_ && !settled_; }
-  /// From now on, whether the time is taken for which this rank waits for others. That time, so far.
+  /// Begins or ends timing how long this rank waits for others. The seconds that it has waited since it began.
   double time_waits(bool on) {
     times_waits_ = on;
     return std::exchange(waited_, 0);
@@ -128,7 +129,7 @@ class node_group {
         widest_slice(elements), [&](int r) { return s.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
           const char* const from = element_at(in, s.begin(r) + first, e);
-          if (to != from) copy_to_slot(to, from, n * size_of(e), usual_);
+          if (to != from) copy_to_slot(to, from, n * size_of(e), r == rank() ? stores::in_caches : usual_);
         },
         element_at(out, s.begin(rank()), e), e, how);
   }

@@ -68,6 +68,11 @@ class node_pipes {
     return moved;
   }
   patience waiting() const { return {group_.handle, crowded_}; }
+  /// From now on long chunks are written in one way, the same on all ranks, for tests.
+  void settle(stores how) {
+    settled_ = true;
+    for (pipe_end& end : ends_) end.best = how;
+  }
 
  private:
   /// Chunks of a pipe.
@@ -92,6 +97,7 @@ class node_pipes {
       const stores how = stores_of(done + bytes);
       if (box == nullptr) copy_run(at + done, from, n, how);
       else unpack_range(*box, done / element_bytes, n / element_bytes, from, at, element_bytes, how);
+      if (how == stores::past_caches) finish_stores_past_caches();
     }
   };
   /// The chunks that the sender has written, and those that the receiver has read.
@@ -134,11 +140,12 @@ class node_pipes {
       char* const at = reinterpret_cast<char*>(&p) + header_bytes + end.chunks % ring * chunk_;
       const std::int64_t n = std::min(m.bytes, chunk_);
       ++end.chunks;
-      const bool is_long = n >= long_chunk && has_stores_past_caches && !crowded_;
-      const double start = is_long && end.stores_tried.is_on() ? MPI_Wtime() : 0;
-      if (m.sent) m.put(at, n, is_long ? way_of(end, p) : stores::in_caches);
+      const bool is_long = n >= long_chunk && has_stores_past_caches;
+      const bool tries = is_long && !crowded_ && !settled_;
+      const double start = tries && end.stores_tried.is_on() ? MPI_Wtime() : 0;
+      if (m.sent) m.put(at, n, !is_long ? stores::in_caches : tries ? way_of(end, p) : end.best);
       else m.take(at, n);
-      if (is_long) took(end, p, start, n, m.sent);
+      if (tries) took(end, p, start, n, m.sent);
       if (m.sent) p.written.set(end.chunks);
       else p.read.set(end.chunks);
       m.done += n;
@@ -168,7 +175,7 @@ class node_pipes {
   group group_{};
   node_segment memory_{};
   std::int64_t chunk_ = 0, passes_ = 0;
-  bool crowded_ = false;
+  bool crowded_ = false, settled_ = false;
   indexed_vector<item> under_way_{};
   /// For each rank, of the pipe from it and of that to it.
   indexed_vector<pipe_end> ends_{};

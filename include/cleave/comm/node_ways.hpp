@@ -19,7 +19,7 @@ struct node_way {
 /// The way of one collective of a node. Cores that share a cache exchange data in it. Between other cores, what one has
 /// in its caches is slow to read for the other: on two Zen 4 cores that share none, a megabyte takes a third of the
 /// time through memory. There, operands that others have read are slow to write as well, so they are not read in place.
-/// Which of both is the case is found by trials.
+/// Which of the two is the case is found by trials.
 class node_ways {
  public:
   node_ways() = default;

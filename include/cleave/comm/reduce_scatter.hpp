@@ -87,7 +87,9 @@ class reduce_scatter {
     group_.together->reduce_scatter(
         widest_, [&](int r) { return pack_.blocks.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
-          pack_range(pack_.copies[r], first, n, in, to, size(), way.slots);
+          // Its own part is for this rank.
+          const stores how = r == group_.rank ? stores::in_caches : way.slots;
+          pack_range(pack_.copies[r], first, n, in, to, size(), how);
         },
         out, element_, combine_);
     ways_.end();

@@ -8,15 +8,15 @@
 namespace cleave::inline v0::comm {
 
 /// Compares two ways to do something that is done again and again: at first, and a few times of every `period`, they
-/// alternate, and the shortest time of each counts. So a choice follows where the system puts processes, which it does
+/// take turns, and the shortest time of each counts. So a choice follows where the system puts processes, which it does
 /// not say; virtual machines do not even know it.
 class trial {
  public:
   bool is_on() const { return at_ < tries; }
   /// Whether this time is the other way's.
-  bool other() const { return is_on() && at_ % 2 == 1; }
-  void took(double time) { least_[at_ % 2] = std::min(least_[at_ % 2], time); }
-  double least(bool of_other) const { return least_[of_other ? 1 : 0]; }
+  bool other() const { return is_on() && is_other(at_); }
+  void took(double time) { least_[is_other(at_)] = std::min(least_[is_other(at_)], time); }
+  double least(bool of_other) const { return least_[of_other]; }
   /// Goes on to the next time. Whether a trial has ended by it.
   bool next() {
     if (++at_ == period) restart();
@@ -29,6 +29,8 @@ class trial {
  private:
   static constexpr int tries = 6, period = 256;
   static constexpr double never = 1e30;
+  /// One, other, other, one, one, other: both have what else takes turns.
+  static constexpr bool is_other(int at) { return at % 4 == 1 || at % 4 == 2; }
 
   int at_ = 0;
   double least_[2] = {never, never};

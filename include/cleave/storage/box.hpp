@@ -224,10 +224,6 @@ namespace detail {
   }
 }
 
-} // namespace detail
-
-namespace detail {
-
 /// Bytes that follow one another where a box is read.
 inline std::int64_t run_bytes_of(const box_copy& c, std::int64_t size) {
   if (c.rank == 0) return size;

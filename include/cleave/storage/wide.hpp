@@ -100,7 +100,8 @@ inline constexpr std::int64_t past_caches_bytes = 1 << 24;
 /// Of shorter runs, too much is in lines that are not whole.
 inline constexpr std::int64_t shortest_past_caches = 1 << 10;
 
-/// Where copies store: in the caches, or past them what nothing reads soon, or what a core with other caches reads.
+/// Where copies store: into the caches, or past them. The latter is for what nothing reads soon, and for what a core
+/// with other caches reads.
 enum class stores { in_caches, past_caches };
 constexpr stores other_than(stores how) { return how == stores::in_caches ? stores::past_caches : stores::in_caches; }
 /// For results of so many bytes.
