@@ -24,6 +24,7 @@ ROOTS = "by hand, roots and quotients are approximations (-ffast-math)"
 BESIDE = "rows are computed beside the plate and copied; the plate is in the caches, so that memory does not hide it"
 VARIES = "varies from run to run; not explained yet"
 PLACES = "varies with where the machine puts the cores"
+ONCE = "where cores share a cache, MPI copies once; within its limit in other runs"
 PETSC = "the limit is half of PETSc's time"
 KNOWN = {
     "64^2 sum on 1 rank": (1.35, "what a call costs, beside a loop of 4,096 additions"),
@@ -44,6 +45,8 @@ KNOWN = {
     "heat, 7-point, 256^3 on 1 rank": (0.58, PETSC),
     "heat, 7-point, 256^3 on 2 ranks": (0.71, PETSC),
     "reshard, permute, 4 KiB on 2 ranks": (1.57, PLACES),
+    "message to a neighbour, 1 MiB on 2 ranks": (1.24, ONCE),
+    "message to a neighbour, 16 MiB on 2 ranks": (1.18, ONCE),
     "reshard, all-to-all, 64 KiB on 2 ranks": (1.17, VARIES + "; 0.12 to 0.28 in three runs of its own"),
 }
 
