@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
 #include <cleave/storage/box.hpp>
 
 #include <gtest/gtest.h>
@@ -8,8 +10,8 @@
 #include <random>
 #include <vector>
 
-// Copies of boxes between strided arrays on the host: in the caches or past them, as a whole or in ranges, by one
-// thread or by several, beside a loop over all elements.
+// Copies of boxes between strided arrays, as a whole or in ranges, beside a loop over all elements. On the host: in the
+// caches or past them, by one thread or by several.
 
 namespace {
 
@@ -87,12 +89,18 @@ void for_each_element(const box_copy& c, const Visit& visit) {
 }
 
 using bytes = std::vector<unsigned char>;
-/// At least n bytes.
-const bytes& noise(std::int64_t n) {
+bytes noise(std::int64_t n) {
   static bytes all;
   static std::mt19937 next(7);
   while (std::ssize(all) < n) all.push_back(static_cast<unsigned char>(next()));
-  return all;
+  return {all.begin(), all.begin() + n};
+}
+/// What a copy makes of an array: `run(from, to)` is given memory of shards.
+template <class Run>
+bytes copied(const bytes& from, const bytes& to, const Run& run) {
+  const support::on_device<unsigned char> source(from), target(to);
+  run(source.data(), target.data());
+  return target.read();
 }
 void copy_element(bytes& to, std::int64_t at, const bytes& from, std::int64_t from_at, std::int64_t size) {
   std::memcpy(to.data() + at * size, from.data() + from_at * size, static_cast<std::size_t>(size));
@@ -100,28 +108,39 @@ void copy_element(bytes& to, std::int64_t at, const bytes& from, std::int64_t fr
 
 void check_box(const random_box& b, std::int64_t size, stores how) {
   const box_copy& c = b.copy;
-  const bytes& from = noise(b.from_elements * size);
-  bytes want(static_cast<std::size_t>(b.to_elements * size), 0xee), to = want;
+  const bytes from = noise(b.from_elements * size);
+  bytes want(static_cast<std::size_t>(b.to_elements * size), 0xee);
+  const bytes before = want;
   for_each_element(c, [&](std::int64_t at, std::int64_t into) { copy_element(want, into, from, at, size); });
-  copy_box(c, from.data(), to.data(), size, how);
-  EXPECT_TRUE(to == want);
+  EXPECT_TRUE(want ==
+              copied(from, before, [&](const void* source, void* target) { copy_box(c, source, target, size, how); }));
 }
 /// Packed in ranges, and unpacked in others.
 void check_ranges(const random_box& b, std::int64_t size, stores how) {
   const std::int64_t elements = b.copy.elements;
-  const bytes& from = noise(b.from_elements * size);
-  bytes want(static_cast<std::size_t>(elements * size)), packed = want;
+  const bytes from = noise(b.from_elements * size);
+  const auto in_parts = [&](std::int64_t parts, const auto& run) {
+    const std::int64_t part = elements / parts + 1;
+    for (std::int64_t first = 0; first < elements; first += part) run(first, std::min(part, elements - first));
+  };
+  bytes want(static_cast<std::size_t>(elements * size));
+  const bytes blank = want;
   for_each_element(b.pack, [&](std::int64_t at, std::int64_t into) { copy_element(want, into, from, at, size); });
-  for (std::int64_t first = 0, part = elements / 3 + 1; first < elements; first += part)
-    pack_range(b.pack, first, std::min(part, elements - first), from.data(), packed.data() + first * size, size, how);
+  const bytes packed = copied(from, blank, [&](const void* source, unsigned char* target) {
+    in_parts(3, [&](std::int64_t first, std::int64_t n) {
+      pack_range(b.pack, first, n, source, target + first * size, size, how);
+    });
+  });
   EXPECT_TRUE(packed == want);
 
-  bytes spread(static_cast<std::size_t>(b.to_elements * size), 0xee), wanted = spread;
-  for_each_element(b.unpack, [&](std::int64_t at, std::int64_t into) { copy_element(wanted, into, packed, at, size); });
-  for (std::int64_t first = 0, part = elements / 2 + 1; first < elements; first += part)
-    unpack_range(b.unpack, first, std::min(part, elements - first), packed.data() + first * size, spread.data(), size,
-                 how);
-  EXPECT_TRUE(spread == wanted);
+  bytes spread(static_cast<std::size_t>(b.to_elements * size), 0xee);
+  const bytes before = spread;
+  for_each_element(b.unpack, [&](std::int64_t at, std::int64_t into) { copy_element(spread, into, packed, at, size); });
+  EXPECT_TRUE(spread == copied(packed, before, [&](const unsigned char* source, void* target) {
+                in_parts(2, [&](std::int64_t first, std::int64_t n) {
+                  unpack_range(b.unpack, first, n, source + first * size, target, size, how);
+                });
+              }));
 }
 
 void check_all() {
@@ -130,30 +149,40 @@ void check_all() {
     for (std::int64_t size : {1, 2, 4, 8, 16}) {
       const random_box b = random_copy(next, k < 12 ? 300 : 20000);
       for (stores how : {stores::in_caches, stores::past_caches}) {
+        if (!on_host && how == stores::past_caches) continue; // the host's way
         check_box(b, size, how);
         check_ranges(b, size, how);
       }
     }
 }
-TEST(box_copies, by_one_thread) {
-  if (!on_host) GTEST_SKIP() << "copies on the host";
-  check_all();
-}
+TEST(box_copies, in_memory_of_shards) { check_all(); }
 TEST(box_copies, by_several_threads) {
-  if (!on_host) GTEST_SKIP() << "copies on the host";
+  if (!on_host) GTEST_SKIP() << "threads of the host share no copies of a device";
   const three_threads given;
   check_all();
   EXPECT_GT(given.parallel, 10);
 }
-TEST(box_copies, one_long_run_is_divided) {
-  if (!on_host) GTEST_SKIP() << "copies on the host";
-  const three_threads given;
-  shape s;
-  s.rank = 1;
-  s[0] = 700001;
-  const random_box b = box_of(s, strides_of(s), 3, strides_of(s), 1, s[0], s[0]);
-  for (stores how : {stores::in_caches, stores::past_caches}) check_box(b, 4, how);
-  EXPECT_EQ(given.parallel, 2);
+// One run, and one transposition: their parts are shared.
+TEST(box_copies, long_ones_are_divided) {
+  if (!on_host) GTEST_SKIP() << "threads of the host share no copies of a device";
+  three_threads given;
+  shape run, turned;
+  run.rank = 1;
+  run[0] = 700001;
+  turned.rank = 2;
+  turned[0] = 503;
+  turned[1] = 701;
+  strides across{};
+  across[0] = 1;
+  across[1] = 503;
+  const random_box boxes[] = {box_of(run, strides_of(run), 3, strides_of(run), 1, run.elements(), run.elements()),
+                              box_of(turned, strides_of(turned), 3, across, 1, turned.elements(), turned.elements())};
+  for (const random_box& b : boxes)
+    for (stores how : {stores::in_caches, stores::past_caches}) {
+      given.parallel = 0;
+      check_box(b, 4, how);
+      EXPECT_EQ(given.parallel, 1);
+    }
 }
 
 } // namespace
