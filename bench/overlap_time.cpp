@@ -11,7 +11,9 @@
 #include "measure.hpp"
 
 #include <cleave/cleave.hpp>
+#include <cleave/stencil/advance.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace {
@@ -145,14 +147,57 @@ void measure_training(const measure::task& with, std::int64_t n) {
   with.out.share(name, t, communication, 0.3);
 }
 
+// Sweeps over a plate, so many for one exchange of halos, beside an exchange for each sweep.
+inline constexpr cleave::dim<"high"> high;
+inline constexpr cleave::dim<"wide"> wide;
+using plate = cleave::tensor<double, mesh(high / line, wide)>;
+
+template <int Steps>
+inline constexpr cleave::function sweeps([](auto u) {
+  const auto sweep = [](auto v) { return 0.25 * (v(-1, 0) + v(1, 0) + v(0, -1) + v(0, 1)); };
+  return cleave::stencil::advance<Steps>(sweep, cleave::stencil::star<1>(u, along(high, cleave::stencil::periodic),
+                                                                         along(wide, cleave::stencil::periodic)));
+});
+template <int Steps>
+void measure_sweeps(const measure::task& with, std::int64_t n, const char* where, double limit) {
+  const std::string name = std::to_string(Steps) + " sweeps of " + std::to_string(n) + "^2 for one exchange " + where;
+  if (name.find(with.only) == std::string::npos) return;
+  const cleave::grid grid(mesh, with.comm, {with.ranks});
+  plate start(grid, {n, n}), u(grid, {n, n}), v(grid, {n, n}), w(grid, {n, n});
+  start.fill_by([](const auto& at) { return std::sin(static_cast<double>(at[0] + 2 * at[1])); });
+  const auto single = [&] {
+    for (int k = 0; k < Steps; k += 2) {
+      v = sweeps<1>(k == 0 ? start : u);
+      u = sweeps<1>(v);
+    }
+  };
+  const auto together = [&] { w = sweeps<Steps>(start); };
+  single();
+  together();
+  const auto theirs = u.to_global(), ours = w.to_global();
+  if (!std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end()))
+    throw std::runtime_error("the two programs differ");
+  with.out.growth(name, measure::compare(with.comm, 1, with.seconds, together, single), limit, "an exchange for each");
+}
+void measure_sweeps_of(const measure::task& with, std::int64_t n, const char* where, double limit) {
+  measure_sweeps<2>(with, n, where, limit);
+  measure_sweeps<4>(with, n, where, limit);
+  measure_sweeps<8>(with, n, where, limit);
+}
+
 void measure_all(const measure::task& with) {
   if (with.ranks == 1) return;
+  for (std::int64_t n : {64, 512, 2048}) measure_sweeps_of(with, n, "through shared memory", 1.25);
   cleave::comm::transport_mode() = cleave::comm::transport::mpi;
   for (std::int64_t n : {1536, 3072}) {
     measure_hidden<rows>(with, "all-gather", n);
     measure_hidden<columns>(with, "reduce-scatter", n);
   }
   for (std::int64_t n : {512, 1024}) measure_training(with, n);
+  network::simulated() = {100e-6, 1e9};
+  for (std::int64_t n : {64, 512, 2048})
+    measure_sweeps_of(with, n, "with messages that take 0.1 ms", n < 2048 ? 0.8 : 1.15);
+  network::simulated() = {};
 }
 
 } // namespace

@@ -4,7 +4,8 @@
 // Random programs on random meshes, layouts and extents: their plans, simulated, must give what the plain evaluator
 // gives and move what they were priced at. What fails is cut down to a small program and printed as C++.
 //
-//   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--bytes N] [--print] [--plans FILE]
+//   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--bytes N] [--computed-halos] [--within-workspace N] [--print]
+//               [--plans FILE]
 //   cleave_fuzz [--seed S] [--cases N] --json FILE
 //   cleave_fuzz --replay FILE [--above N] [--bytes N] [--verdicts FILE] [--plans FILE]
 //   cleave_fuzz --smaller FILE
@@ -106,6 +107,23 @@ finding check_slope(const sketch& s, const recorded& r, const std::vector<host_a
           "the gradient gives " + std::to_string(slope) + " along a direction, differences " + std::to_string(fine)};
 }
 
+/// Whether devices compute the halos of what is computed element by element, and how many of them they did.
+struct {
+  bool asked = false;
+  long computed = 0;
+} halos;
+/// Where it is not 0: the bytes of workspace above which products gather operands panel by panel, and how many did.
+struct {
+  std::int64_t limit = 0;
+  long products = 0;
+} panels;
+
+/// The same graph, whose halos are computed where they can be.
+graph with_computed_halos(graph g) {
+  for (node& n : g.nodes) n.computes_halo = is_elementwise(n.code);
+  return g;
+}
+
 /// Where `plans` is given, the plan goes there as text.
 finding check(const sketch& s, std::ostream* plans = nullptr) {
   recorded r;
@@ -121,8 +139,12 @@ finding check(const sketch& s, std::ostream* plans = nullptr) {
     if (!s.by.empty() && smooth(s))
       if (finding f = check_slope(s, r, in, want); f.wrong() && stable(g, r.at, in, want)) return f;
     const sizes hints = s.expects ? r.at : sizes_for(g);
-    const policy rule = s.repeat == 0 ? policy::time() : policy::bytes_first(s.repeat - 1);
-    const program p = partition(g, hints, rule);
+    policy rule = s.repeat == 0 ? policy::time() : policy::bytes_first(s.repeat - 1);
+    rule.workspace = panels.limit;
+    const program p = partition(halos.asked ? with_computed_halos(g) : g, hints, rule);
+    for (const step& step : p.steps)
+      halos.computed += step.kind == step_kind::map && p.buffers[step.out].form == form::halo ? 1 : 0,
+          panels.products += step.kind == step_kind::gemm && step.panels != 0 ? 1 : 0;
     if (plans != nullptr) *plans << plan_text("seed " + std::to_string(s.seed), p, hints, rule);
     if (p.found.fault == fault::layouts_tie) return {outcome::tie, {}};
     if (!p.found.ok())
@@ -370,6 +392,8 @@ int main(int argc, char** argv) {
     else if (option == "--minutes" && i + 1 < argc)
       minutes = std::strtod(argv[++i], nullptr), cases = minutes > 0 ? 2000000000L : cases;
     else if (option == "--print") print = true;
+    else if (option == "--computed-halos") halos.asked = true;
+    else if (option == "--within-workspace" && i + 1 < argc) panels.limit = std::strtoll(argv[++i], nullptr, 10);
     else if (option == "--plans" && i + 1 < argc) plans = argv[++i];
     else if (option == "--json" && i + 1 < argc) programs = argv[++i];
     else if (option == "--replay" && i + 1 < argc) records = argv[++i];
@@ -381,7 +405,8 @@ int main(int argc, char** argv) {
   }
   if (!understood) {
     std::fprintf(stderr,
-                 "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--bytes N] [--print] [--plans FILE]\n"
+                 "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--bytes N]\n"
+                 "                   [--computed-halos] [--within-workspace N] [--print] [--plans FILE]\n"
                  "       cleave_fuzz [--seed S] [--cases N] --json FILE\n"
                  "       cleave_fuzz --replay FILE [--above N] [--bytes N] [--verdicts FILE] [--plans FILE]\n"
                  "       cleave_fuzz --smaller FILE\n");
@@ -440,12 +465,17 @@ int main(int argc, char** argv) {
   for (const auto& [what, n] : tally) std::printf("%s %ld, ", std::string(name_of(what)).c_str(), n);
   std::printf("gradients %ld, kinds of failure %zu, bytes %lld\n", gradients, seen.size(),
               static_cast<long long>(moved));
+  if (halos.asked) std::printf("halos computed %ld\n", halos.computed);
+  if (panels.limit > 0) std::printf("products in panels %ld\n", panels.products);
   // An operation that is never tried is a fault of the generator.
   for (int k = 1; k < table_size && done >= 20000; ++k)
     if (used[k] == 0) std::printf("never: %s\n", std::string(table[k].text).c_str());
   // A generator or a recorder that refuses everything would find nothing wrong. A single case may be refused.
-  const bool tried = done < 20 || 2 * tally[outcome::fine] > done;
-  if (!tried) std::printf("fuzz: of %ld cases only %ld were planned and compared\n", done, tally[outcome::fine]);
+  const bool tried = done < 20 || (2 * tally[outcome::fine] > done && (!halos.asked || halos.computed > done / 1000) &&
+                                   (panels.limit == 0 || panels.products > done / 2000));
+  if (!tried)
+    std::printf("fuzz: of %ld cases only %ld were planned and compared, with %ld computed halos\n", done,
+                tally[outcome::fine], halos.computed);
   std::printf("fuzz: cases %ld, wrong %ld, seed %u\n", done, wrong, seed);
   if (moved > most.bytes)
     std::printf("fuzz: the plans move more than %lld bytes\n", static_cast<long long>(most.bytes));

@@ -252,6 +252,42 @@ TEST(memory, of_a_kernel_that_asks_for_it) {
   });
 }
 
+// Products that gather their operands panel by panel: both of them along the dim that is contracted, and one along a
+// dim of the result, in blocks of two axes, of which one stays.
+constexpr cleave::function gathered([](auto a, auto b) { return dot(a, b, inner); });
+constexpr auto in_panels = cleave::with(gathered, cleave::within_workspace<2000>{}, cleave::expect<row, 24>{},
+                                        cleave::expect<col, 16>{}, cleave::expect<inner, 1000>{});
+constexpr cleave::function joined([](auto a, auto b) {
+  return dot(a, cleave::reshard(2 * b, mesh(inner, col / ay)), inner);
+});
+constexpr auto joined_in_panels = cleave::with(joined, cleave::within_workspace<1>{});
+TEST(memory, of_panels) {
+  constexpr auto plan = cleave::plan<Tiles(Left, Right)>(in_panels);
+  static_assert(plan.parts_of_workspace({row = 24, col = 16, inner = 1000, ay = 4, ax = 4}).values == 0);
+  static_assert(plan.workspace({row = 24, col = 16, inner = 1000, ay = 4, ax = 4}) <= 2000);
+  using Wide = f64<mesh(inner, col / ay / ax)>;
+  using Whole = f64<mesh(row / ax, inner)>;
+  using Result = f64<mesh(row / ax, col / ay)>;
+  constexpr auto other = cleave::plan<Result(Whole, Wide)>(joined_in_panels);
+  on_all([&](const cleave::grid& g, std::int64_t n) {
+    Left a(g, {n, 3 * n});
+    Right b(g, {3 * n, 16});
+    Tiles c(g, {n, 16});
+    a.fill(0.5), b.fill(0.25);
+    EXPECT_EQ(allocated_by([&] { c = in_panels(a, b); }),
+              plan.workspace({row = n, col = 16, inner = 3 * n, ay = g.size(ay), ax = g.size(ax)}))
+        << where(g, n);
+    Whole x(g, {n, 12});
+    Wide y(g, {12, n + 2});
+    Result z(g, {n, n + 2});
+    x.fill(0.5), y.fill(0.25);
+    EXPECT_EQ(allocated_by([&] { z = joined_in_panels(x, y); }),
+              other.workspace({row = n, col = n + 2, inner = 12, ay = g.size(ay), ax = g.size(ax)}))
+        << where(g, n);
+    for (const double value : z.to_global()) EXPECT_EQ(value, 3.0);
+  });
+}
+
 // What travels where the data say so is not predicted, but bounded: a sort keeps its elements, what it sends and what
 // it receives, each at most twice a block, and samples; a look-up keeps the rows that it asks for and that others ask
 // of it.

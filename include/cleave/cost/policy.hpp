@@ -35,11 +35,13 @@ struct policy {
   int effort = 0;
   /// Whether collectives may go on while others compute.
   bool overlap = true;
+  /// The bytes of workspace on a device above which products gather operands panel by panel; 0: no limit.
+  std::int64_t workspace = 0;
 
   /// Estimated seconds on a machine model. The defaults are 2 us for a message, 10 GB/s, and 100 GFLOP/s for each
   /// device.
   static constexpr policy time(double latency = 2e-6, double bandwidth = 1e10, double flop_rate = 1e11) {
-    return {1 / bandwidth, latency, 1 / flop_rate, 0, 0, true};
+    return {1 / bandwidth, latency, 1 / flop_rate, 0, 0, true, 0};
   }
   /// The fewest bytes among plans whose products are repeated at most `repeat` times, then the fewest messages.
   static constexpr policy bytes_first(double repeat) {
@@ -47,7 +49,7 @@ struct policy {
     // search takes in large programs.
     constexpr double tie_breaker = 1e-6;
     constexpr int effort = 20000;
-    return {1, tie_breaker, 0, repeat, effort, true};
+    return {1, tie_breaker, 0, repeat, effort, true, 0};
   }
 
   /// The number for bytes and messages.

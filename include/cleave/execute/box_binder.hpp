@@ -72,13 +72,33 @@ class box_binder {
 
   [[gnu::cold]] map_boxes bind() {
     map_boxes made;
-    const int rank = s_.loop.rank, inner = rank - 1;
+    if (b_.result(s_).form == form::halo) {
+      bind_halo(made);
+      return made;
+    }
     made.rows = extent_along(0);
     made.row_bytes = bytes_of_row();
+    for (int i = 0; i < s_.loop.rank; ++i) area_[i] = {{0, extent_along(i)}, 0};
+    out_ = b_.addresses(b_.result(s_));
+    append_boxes(made);
+    return made;
+  }
+
+ private:
+  /// What is computed along a dim, counted from the first index of the device, and how much smaller indices are there.
+  struct stretch {
+    range along{};
+    std::int64_t wrapped = 0;
+  };
+
+  /// The boxes of the area.
+  [[gnu::cold]] void append_boxes(map_boxes& made) {
+    const int rank = s_.loop.rank, inner = rank - 1;
     indexed_vector<indexed_vector<std::int64_t>> cuts;
     for (int i = 0; i < rank; ++i) {
+      loops_.part.wrapped[i] = area_[i].wrapped;
       cuts.push_back(cuts_along(i));
-      if (cuts.back().size() < 2) return made;
+      if (cuts.back().size() < 2) return;
     }
     indexed_vector<std::size_t> at(as_size(rank), 0);
     const auto choose = [&](int i) {
@@ -98,16 +118,58 @@ class box_binder {
       made.append(std::move(box));
       std::size_t i = last;
       while (i > 0 && ++at[i - 1] + 1 == cuts[i - 1].size()) at[--i] = 0;
-      if (i == 0) return made;
+      if (i == 0) return;
     }
   }
 
- private:
+  /// The boxes of a halo: of each of its parts what lies in the domain.
+  [[gnu::cold]] void bind_halo(map_boxes& made) {
+    const buffer& halo = b_.result(s_);
+    for (std::uint32_t part = 0; part < parts_of(halo.maps); ++part) {
+      if ((halo.parts >> part & 1) == 0) continue;
+      const box all = part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here());
+      if (all.elements() == 0) continue;
+      out_ = {};
+      const strides along = strides_of(all.extents());
+      for (int i = 0; i < halo.type.rank; ++i) out_.stride[as_size(i)] = along[i];
+      out_.offset = offset_of_part(halo, part, b_.program.maps, b_.at, b_.grid.here());
+      for (int i = 0; i < s_.loop.rank; ++i)
+        out_.offset -= (all[halo.type.find(s_.loop[i])].begin - held(i).begin) * stride_along(halo, out_, s_.loop[i]);
+      loops_.read_at(s_.in.size(), out_);
+      if (!append_areas(made, halo, all, 0)) made.zeroed = b_.bytes(halo);
+    }
+  }
+  /// Of the dims from `i` on, all areas of a part of a halo in which indices follow each other; false: a part of it
+  /// lies outside of the domain.
+  [[gnu::cold]] bool append_areas(map_boxes& made, const buffer& halo, const box& all, int i) {
+    if (i == s_.loop.rank) {
+      append_boxes(made);
+      return true;
+    }
+    const dim_id d = s_.loop[i];
+    const range here = all[halo.type.find(d)];
+    const std::int64_t n = b_.at[d], first = held(i).begin;
+    bool ring = false, inside = true;
+    for (int m = 0; m < halo.maps; ++m)
+      if (const dim_map& map = b_.program.maps[as_size(halo.first_map + m)]; map.from == d)
+        ring = map.outside == border::periodic;
+    if (!ring) inside = here.begin >= 0 && here.end <= n;
+    for (std::int64_t turn = ring ? floor_div(here.begin, n) : 0; turn <= (ring ? floor_div(here.end - 1, n) : 0);
+         ++turn) {
+      const range some = intersect(here, {turn * n, (turn + 1) * n});
+      if (some.size() <= 0) continue;
+      area_[i] = {{some.begin - first, some.end - first}, turn * n};
+      inside = append_areas(made, halo, all, i + 1) && inside;
+    }
+    return inside;
+  }
+
+  range held(int i) const { return b_.held_along(s_.loop, s_.space, i); }
   static void collapse(bound_loops& l) {
     l.outer.collapse(l.walked);
     l.inner = l.outer.back();
   }
-  std::int64_t extent_along(int i) const { return b_.held_along(s_.loop, s_.space, i).size(); }
+  std::int64_t extent_along(int i) const { return held(i).size(); }
   /// How far from its own index along a dim an operand is read.
   std::int64_t distance(const buffer& view, dim_id along) const {
     for (int m = 0; m < view.maps; ++m)
@@ -116,23 +178,26 @@ class box_binder {
     return 0;
   }
 
-  /// The indices where the parts of a dim begin, and its end.
+  /// The indices where the parts of a dim of the area begin, and its end.
   [[gnu::cold]] indexed_vector<std::int64_t> cuts_along(int i) const {
     const std::int64_t n = extent_along(i);
-    indexed_vector<std::int64_t> cuts{0};
-    if (n == 0) return cuts;
-    add_cut(cuts, n);
+    const range area = area_[i].along;
+    indexed_vector<std::int64_t> cuts{area.begin};
+    if (area.size() == 0) return cuts;
+    add_cut(cuts, area.end);
+    const auto cut_at = [&](std::int64_t at) {
+      if (at > area.begin && at < area.end) add_cut(cuts, at);
+    };
     for (std::size_t k = 0; k < s_.in.size(); ++k) {
       const buffer& x = b_.operand(s_, k);
-      const std::int64_t d = b_.is_around_shard(x) ? distance(x, s_.loop[i]) : 0;
-      for (std::int64_t block = floor_div(d, n); block <= floor_div(d + n - 1, n); ++block)
-        if (const std::int64_t cut = block * n - d; cut > 0 && cut < n) add_cut(cuts, cut);
+      if (!b_.is_around_shard(x)) continue;
+      const std::int64_t d = distance(x, s_.loop[i]);
+      for (std::int64_t block = floor_div(area.begin + d, n); block <= floor_div(area.end - 1 + d, n); ++block)
+        cut_at(block * n - d);
     }
     indexed_vector<std::int64_t> changes;
     ranges_.append_cuts(i, changes);
-    const std::int64_t first = b_.held_along(s_.loop, s_.space, i).begin;
-    for (std::int64_t at : changes)
-      if (at > first && at < first + n) add_cut(cuts, at - first);
+    for (std::int64_t at : changes) cut_at(at - held(i).begin + area_[i].wrapped);
     return cuts;
   }
   /// Keeps the cuts in order, each once. They are few; std::sort would be more for the compiler than all of this.
@@ -149,7 +214,7 @@ class box_binder {
       made.from.push_back(b_.is_around_shard(b_.operand(s_, k)) ? source_around(k) : source_of(k));
     made.waits = waits_;
     const buffer& out = b_.result(s_);
-    made.out_bytes = bytes_of(out, b_.addresses(out));
+    made.out_bytes = bytes_of(out, out_) + out_.offset * size_of(out.type.element);
     made.first_row = loops_.part.begin[0];
     made.rows = loops_.part.extent[0];
     loops_.bind_part(made.loops);
@@ -171,7 +236,7 @@ class box_binder {
   int variant_here() const {
     if (!ranges_.any()) return 0;
     std::int64_t index[max_rank]{};
-    for (int i = 0; i < s_.loop.rank; ++i) index[i] = b_.held_along(s_.loop, s_.space, i).begin + loops_.part.begin[i];
+    for (int i = 0; i < s_.loop.rank; ++i) index[i] = loops_.first_index(i);
     return ranges_.variant_at(index);
   }
   static bool moves_like_result(const bound_loops& l, int load) {
@@ -232,6 +297,9 @@ class box_binder {
   const map_functions* code_;
   loop_binder loops_;
   bound_ranges ranges_;
+  /// What is computed, and where: of the result, the strides, and the place of the device's first index.
+  stretch area_[max_rank]{};
+  addressing out_{};
   /// Whether a load of the segment that is bound is in a halo.
   bool waits_ = false;
 };

@@ -171,6 +171,8 @@ class call_checks {
     const std::size_t wrote = s.kind == step_kind::wait ? s.begun : i;
     // What is only brought was looked at where it was made.
     if ((!writes(s) && wrote == i) || p_.steps[wrote].kind == step_kind::exchange) return;
+    // Its result has no memory: the product gathers it.
+    if (s.kind == step_kind::move && is_in_panels(p_, s, at_)) return;
     const std::size_t out = p_.steps[wrote].out;
     const buffer& b = p_.buffers[out];
     wait_for_kernels();

@@ -7,6 +7,7 @@
 #include <cleave/base/error.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/rejected.hpp>
+#include <cleave/comm/broadcast.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/operation.hpp>
@@ -215,11 +216,7 @@ class local_context {
     const comm::group& g = group(axis);
     if (root < 0 || root >= g.size) raise<grid_error>(wording::no_such_position(root, g.size));
     detail::reached memory(v, g.rank == root, g.rank != root);
-    for (std::int64_t done = 0; done < v.elements; done += comm::count_limit())
-      comm::check(CLEAVE_MPI_CALL(MPI_Bcast)(comm::element_at(memory.data(), done, v.element),
-                                             part_of(v.elements - done), comm::datatype_of(v.element), as_int(root),
-                                             g.handle),
-                  "MPI_Bcast");
+    comm::broadcast(g, memory.data(), v.elements, v.element, as_int(root));
     memory.done();
   }
 

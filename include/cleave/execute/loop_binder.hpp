@@ -21,11 +21,16 @@ class loop_binder {
     for (int i = 0; i < s.loop.rank; ++i) part.extent[i] = b.held_along(s.loop, s.space, i).size();
   }
 
-  /// The part of the iteration space that is bound, counted from the first index of the device: all of it at first.
+  /// The part of the iteration space that is bound, counted from the first index of the device: all of it at first. In
+  /// a halo beyond the end of a ring, indices are so much smaller than they are counted.
   struct {
-    std::int64_t begin[max_rank] = {}, extent[max_rank] = {};
+    std::int64_t begin[max_rank] = {}, extent[max_rank] = {}, wrapped[max_rank] = {};
   } part{};
-  /// Sets how a load moves through its array.
+  /// The index with which the part begins along a dim of the loop.
+  std::int64_t first_index(int i) const {
+    return b_.held_along(s_.loop, s_.space, i).begin + part.begin[i] - part.wrapped[i];
+  }
+  /// Sets how a load moves through its array; the number past the last load stands for the result.
   void read_at(std::size_t k, const addressing& strides) { address_[k].stride = strides.stride; }
   /// The loops of a map without shortcuts: those of parts beside each other have the same lines.
   void bind_part(bound_loops& l) const {
@@ -66,6 +71,7 @@ class loop_binder {
   /// A plan whose operands do not fit its loops would read wrong memory.
   [[gnu::cold]] void add(const buffer& x, std::size_t k) {
     address_[k] = b_.addresses(x);
+    if (x.form == form::halo) return;
     const shape extents = b_.local(x);
     for (int i = 0; i < s_.loop.rank; ++i) {
       const int position = x.type.find(s_.loop[i]);
@@ -108,8 +114,7 @@ class loop_binder {
   [[gnu::cold]] void bind_values(bound_loops& l) const {
     int indices = 0, literals = 0;
     for (const fused_op& t : fused_ops_of(b_.program, s_)) {
-      if (role_of(t.code) == fused_role::index)
-        l.index_base[indices++] = b_.held_along(s_.loop, s_.space, t.arg).begin + part.begin[t.arg];
+      if (role_of(t.code) == fused_role::index) l.index_base[indices++] = first_index(t.arg);
       if (is_literal(role_of(t.code))) l.literals[literals++] = literal_of(t, b_.at);
     }
   }

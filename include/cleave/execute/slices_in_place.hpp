@@ -103,7 +103,7 @@ class slice_search {
   }
   /// Whether a step is a product that packs no more if the slice is where it is.
   bool reads_in_place(const step& s, const slice_in_place& slice) const {
-    if (s.kind != step_kind::gemm || s.pieces != 0) return false;
+    if (s.kind != step_kind::gemm || s.pieces != 0 || s.panels != 0) return false;
     for (std::size_t k = 2; k < s.in.size(); ++k)
       if (s.in[k] == slice.slice) return false;
     const buffer* const of[3] = {&at(s.in[0]), &at(s.in[1]), &at(s.out)};

@@ -147,6 +147,8 @@ struct node {
   /// The operation whose derivative this is part of, or its own.
   op origin = op::input;
   bool gradient = false;
+  /// Each device computes the neighbours of its block that others read, instead of fetching them (stencil::advance).
+  bool computes_halo = false;
 };
 
 /// A computation: operations in topological order. The only form that passes see.

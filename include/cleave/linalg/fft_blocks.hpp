@@ -139,7 +139,7 @@ struct every_tile {
 /// The transforms along dims from the last to the first. Those whose parts stay in the second cache are done together.
 template <class R>
 void run_on_host(std::span<const transforms> all, const void* in, void* out, double factor, std::int64_t grid) {
-  constexpr std::int64_t second_cache = 1 << 20, past_caches_from = 1 << 24, number = 2 * std::int64_t{sizeof(R)};
+  constexpr std::int64_t second_cache = 1 << 20, number = 2 * std::int64_t{sizeof(R)};
   std::array<block_transforms<R>, max_rank> along;
   const int count = as_int(all.size());
   for (int first = 0, end = 1; first < count; first = end++) {
@@ -153,7 +153,7 @@ void run_on_host(std::span<const transforms> all, const void* in, void* out, dou
     block_transforms<R>& last = along[as_size(end - 1)];
     const transforms& of_last = all[as_size(end - 1)];
     last.past_caches = has_stores_past_caches &&
-                       of_last.outer * of_last.to * of_last.inner * last.form.to_bytes >= past_caches_from;
+                       of_last.outer * of_last.to * of_last.inner * last.form.to_bytes >= past_caches_bytes;
     const char* const from = as<char>(first == 0 ? in : out);
     if (end - first == 1) launch("fft", last.strips(), every_strip<R>{&last, from, as<char>(out)});
     else

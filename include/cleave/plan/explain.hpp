@@ -58,6 +58,7 @@ inline std::string why(const program_view& p, const step& s) {
     std::string text(words_of(s.move).reason);
     if (const std::size_t place = text.find('%'); place != std::string::npos)
       text.replace(place, 1, to_string(s.axes, p.mesh));
+    if (s.panels != 0) return text + ", panel by panel while the product is computed";
     return s.in_flight ? text + hidden_behind(p, s) : with_product(text);
   }
   if (s.move == kind::none) return {};
@@ -239,6 +240,7 @@ inline pass_bytes bytes_of_pass(const program_view& p, const step& s, const size
 /// How a pass goes on together with others.
 inline const char* with_others(const step& s) {
   if (s.pieces != 0) return s.kind == step_kind::gemm ? " in pieces" : " of pieces";
+  if (s.panels != 0) return s.kind == step_kind::gemm ? " in panels" : " of panels";
   return s.kind == step_kind::move && s.in_flight ? " begins" : "";
 }
 

@@ -99,6 +99,7 @@ struct plan_of {
     });
     options::each([&]<class O>(O) {
       if constexpr (requires { O::overlaps; }) p.overlap = O::overlaps;
+      if constexpr (requires { O::workspace; }) p.workspace = O::workspace;
     });
     return p;
   }();

@@ -37,7 +37,7 @@ constexpr cost step_cost(const program_view& p, const step& s, const sizes& at) 
     return price_of({s.move, s.axes, to.where}, from.where, shape_of(from.type, at), size_of(from.type.element),
                     at.axes);
   }
-  if (writes(s) && has_neighbours(p.buffers[s.out])) return region_cost(region_of(p, s), at);
+  if (s.kind == step_kind::exchange && has_neighbours(p.buffers[s.out])) return region_cost(region_of(p, s), at);
   const auto& moves = pricing_of(s.kind).moves;
   return !moves.given ? cost{} : moves.call(placed(p, s), at);
 }

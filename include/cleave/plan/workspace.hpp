@@ -8,7 +8,7 @@
 #include <cleave/program/fold_cut.hpp>
 #include <cleave/program/held_memory.hpp>
 #include <cleave/program/move_scratch.hpp>
-#include <cleave/program/product_form.hpp>
+#include <cleave/program/panels.hpp>
 
 #include <algorithm>
 
@@ -76,7 +76,7 @@ struct every_buffer {
   constexpr bool operator()(const buffer&) const { return true; }
 };
 /// The bytes of each slot of the workspace on a device: `takes_memory` says of which buffers. What lives in the bucket
-/// of an all-reduce needs none.
+/// of an all-reduce needs none, nor what a product gathers panel by panel.
 template <class TakesMemory = every_buffer>
 [[gnu::cold]] constexpr indexed_vector<std::int64_t> slot_bytes(const program_view& p, const sizes& at,
                                                                 const coordinates& here,
@@ -87,6 +87,8 @@ template <class TakesMemory = every_buffer>
     for (std::size_t i : b.steps)
       if (const step& s = p.steps[i]; lives_in_bucket(p, s)) elsewhere[s.in[0]] = elsewhere[s.out] = true;
   });
+  for (const step& s : p.steps)
+    if (s.kind == step_kind::move && is_in_panels(p, s, at)) elsewhere[s.out] = true;
   for (std::size_t i = 0; i < p.buffers.size(); ++i) {
     const buffer& b = p.buffers[i];
     if (b.role != role::workspace || b.form == form::view || b.form == form::slice || elsewhere[i] || !takes_memory(b))
@@ -139,6 +141,7 @@ constexpr void add_scratch(workspace_parts& w, const program_view& p, const step
                            const coordinates& here) {
   switch (s.kind) {
     case step_kind::move: {
+      if (is_in_panels(p, s, at)) return;
       const comm::transfer t = comm::transfer_of(p, s, at);
       if (!s.in_flight || !comm::may_go_on(s.move, t, at.axes))
         w.moves = std::max(w.moves, comm::scratch_of(s.move, t, at.axes, here));
@@ -151,7 +154,10 @@ constexpr void add_scratch(workspace_parts& w, const program_view& p, const step
       return;
     }
     case step_kind::fold: w.passes = std::max(w.passes, scratch_of_fold(p, s, at, here).bytes); return;
-    case step_kind::gemm: w.passes = std::max(w.passes, scratch_of_product(s, p.buffers, p.maps, at, here)); return;
+    case step_kind::gemm:
+      w.passes = std::max(w.passes, is_in_panels(p, s, at) ? scratch_of_panels(p, s, at, here)
+                                                           : scratch_of_product(s, p.buffers, p.maps, at, here));
+      return;
     case step_kind::scan: {
       const buffer& b = p.buffers[s.out];
       const int along = b.type.find(dim_along(s));

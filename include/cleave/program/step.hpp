@@ -145,6 +145,9 @@ struct step {
   /// where both go on together: each block travels in so many pieces, and the product computes a piece while others are
   /// on their way. 0: one after the other.
   std::uint8_t pieces = 0;
+  /// A product, and the moves that gather operands of it: the product gathers them itself, in panels of which each
+  /// block has so many, and their results have no memory. 0: they are gathered before it.
+  std::uint16_t panels = 0;
   /// wait: the step in which that began.
   std::uint16_t begun = 0;
 

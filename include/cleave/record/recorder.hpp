@@ -40,6 +40,11 @@ class recorder : public graph_writer {
     return v;
   }
 
+  /// Lets each device compute the neighbours of its block of a value, instead of fetching them.
+  constexpr void compute_halo(value v) {
+    if (v.ok()) made_.nodes[v.id].computes_halo = true;
+  }
+
   /// Declares a result with an open layout (completion chooses it).
   constexpr void output(value v) {
     if (!is_result(v, {})) return;

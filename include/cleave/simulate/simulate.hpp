@@ -175,7 +175,66 @@ class machine : slice_steps {
     }
   }
 
+  /// What an entry of an expression is, from those before it; `input` and `index` give what it loads, and where.
+  double entry(const indexed_span<const fused_op>& ops, std::size_t t, const indexed_vector<double>& value,
+               const auto& input, const auto& index) {
+    const fused_op& o = ops[t];
+    switch (o.code) {
+      case op::input: return input(o.arg);
+      case op::iota: return stored(o.type, as_double(index(o.arg)));
+      case op::constant: return stored(o.type, o.scalar);
+      case op::count: return stored(o.type, count(o.over));
+      case op::user: return applied(*o.user, o.type, value[o.in[0]], value[o.in[1]], value[o.in[2]]);
+      default:
+        return applied(o.code, ops[o.in[typed_operand(o.code)]].type, o.type, value[o.in[0]], value[o.in[1]],
+                       value[o.in[2]]);
+    }
+  }
+
+  /// What is around a shard, where each device computes it itself: of a ring what is on its other side, and 0 outside
+  /// of other dims.
+  void compute_halo(std::size_t d, const step& s) {
+    complete_halos(d, s);
+    const buffer& out = p_.buffers[s.out];
+    const box mine = indices_of(out, p_.maps, at_, where_[d]), own = part(d, out.type, out.where);
+    const indexed_span<const fused_op> ops = fused_ops_of(p_, s);
+    for_each_index(mine, [&](const position& at, std::int64_t offset_in_region) {
+      double& x = data(d, out)[offset_in_region];
+      if ((out.parts >> part_of_region(d, out, at) & 1) == 0) return;
+      bool outside = false;
+      position index = at;
+      for (int m = 0; m < out.maps; ++m) {
+        const dim_map& map = p_.maps[as_size(out.first_map + m)];
+        const int i = out.type.find(map.from);
+        const std::int64_t n = at_[map.from];
+        if (map.outside == border::periodic) index[i] = cleave::detail::floor_mod(at[i], n);
+        else if (map.outside != border::zero) complain("computes a halo beyond a border of this kind");
+        outside = outside || index[i] < 0 || index[i] >= n;
+      }
+      x = 0;
+      if (outside) return;
+      const auto input = [&](std::size_t k) {
+        const buffer& b = p_.buffers[s.in[k]];
+        const placed from = place(d, b);
+        std::int64_t element = offset(d, b);
+        for (int i = 0; i < b.type.rank; ++i) {
+          const int at_loop = s.loop.find(b.type[i]);
+          const std::int64_t beyond = at[at_loop] - own[at_loop].begin;
+          const bool inside = beyond >= 0 && beyond < own[at_loop].size();
+          if (!inside && !is_around_shard(p_, b)) return complain("computes a halo from a shard alone"), 0.0;
+          element += beyond * from.step(b.type[i]);
+        }
+        return data(d, b)[element];
+      };
+      indexed_vector<double> value(ops.size());
+      for (std::size_t t = 0; t < value.size(); ++t)
+        value[t] = entry(ops, t, value, input, [&](std::size_t dim) { return index[as_int(dim)]; });
+      x = value.back();
+    });
+  }
+
   void loop(std::size_t d, const step& s) {
+    if (p_.buffers[s.out].form == form::halo) return compute_halo(d, s);
     complete_halos(d, s);
     const buffer& out = p_.buffers[s.out];
     const placed to = place(d, out);
@@ -210,20 +269,10 @@ class machine : slice_steps {
     indexed_vector<double> value(ops.size());
     loops.run(start, [&](const std::int64_t* at, std::int64_t n, const std::int64_t* step) {
       for (std::int64_t i = 0; i < n; ++i) {
-        for (std::size_t t = 0; t < value.size(); ++t) {
-          const fused_op& o = ops[t];
-          const auto stream = [&](std::size_t k) { return at[k] + i * step[k]; };
-          switch (o.code) {
-            case op::input: value[t] = data(d, p_.buffers[s.in[o.arg]])[stream(o.arg)]; break;
-            case op::iota: value[t] = stored(o.type, as_double(stream(loads + o.arg))); break;
-            case op::constant: value[t] = stored(o.type, o.scalar); break;
-            case op::count: value[t] = stored(o.type, count(o.over)); break;
-            case op::user: value[t] = applied(*o.user, o.type, value[o.in[0]], value[o.in[1]], value[o.in[2]]); break;
-            default:
-              value[t] = applied(o.code, ops[o.in[typed_operand(o.code)]].type, o.type, value[o.in[0]], value[o.in[1]],
-                                 value[o.in[2]]);
-          }
-        }
+        const auto stream = [&](std::size_t k) { return at[k] + i * step[k]; };
+        const auto input = [&](std::size_t k) { return data(d, p_.buffers[s.in[k]])[stream(k)]; };
+        for (std::size_t t = 0; t < value.size(); ++t)
+          value[t] = entry(ops, t, value, input, [&](std::size_t dim) { return stream(loads + dim); });
         double& x = result[at[target] + i * step[target]];
         x = s.kind == step_kind::fold ? combined(s.combine, e, x, value.back()) : value.back();
       }
@@ -335,7 +384,7 @@ class machine : slice_steps {
     if (!out_.problem.empty()) return 0;
     const std::int64_t results = local(d, c).elements();
     elements added;
-    for (std::size_t k = 2; k < s.in.size(); ++k)
+    for (std::size_t k = 2; k < s.in.size() && s.panels == 0; ++k)
       if (const buffer& x = p_.buffers[s.in[k]]; x.type.rank > 0) {
         if (x.type != c.type || x.where != c.where) return complain("adds an array unlike its result"), 0;
         added.assign(data(d, x), data(d, x) + results);

@@ -35,53 +35,22 @@ namespace detail {
 template <std::size_t Rank>
 using offsets = std::array<std::int64_t, Rank>;
 
-/// The values of a field after some steps, at all offsets that later steps read. Before the first step these are
-/// shifts, and there is no table.
-template <std::size_t Rank>
-struct level {
-  std::int64_t reach = 0;
-  indexed_vector<value> at{};
-
-  constexpr std::size_t place(const offsets<Rank>& o) const {
-    std::int64_t n = 0;
-    for (std::size_t d = 0; d < Rank; ++d) n = n * (2 * reach + 1) + o[d] + reach;
-    return as_size(n);
-  }
-};
-
-/// How many stencils of this width it takes at least to reach an offset.
-template <std::size_t Rank>
-constexpr std::int64_t steps_to(const offsets<Rank>& o, std::int64_t width, neighbourhood which) {
-  std::int64_t sum = 0, most = 0;
-  for (const std::int64_t n : o) {
-    const std::int64_t steps = ((n < 0 ? -n : n) + width - 1) / width;
-    sum += steps;
-    most = std::max(most, steps);
-  }
-  return which == neighbourhood::star ? sum : most;
-}
-
 /// Reads a field around an index that lies in the domain.
 template <std::size_t Rank>
 struct reader {
   value from;
   std::array<domain_dim, Rank> dims;
-  /// Null before the first step.
-  const level<Rank>* known = nullptr;
-  /// Where the field is read, relative to the index that is computed.
-  offsets<Rank> base{};
+  /// It was computed by a step before. Devices then know nothing beyond the faces, where each computes its neighbours.
+  bool stepped = false;
 
-  constexpr value read(const offsets<Rank>& by, source where) const {
+  constexpr value read(const offsets<Rank>& at, source where) const {
     if (!from.ok()) return from;
-    offsets<Rank> at{};
-    for (std::size_t d = 0; d < Rank; ++d) at[d] = base[d] + by[d];
     const called_at user(operand(from, where.file, where.line));
-    return beyond_faces(at, by, 0, where);
+    return beyond_faces(at, 0, where);
   }
 
  private:
   constexpr value element_at(const offsets<Rank>& at, source where) const {
-    if (known != nullptr) return known->at[known->place(at)];
     // One map for all dims: a corner is as near as a face.
     static_vector<dim_map, Rank> maps;
     for (std::size_t d = 0; d < Rank; ++d) {
@@ -89,7 +58,7 @@ struct reader {
       dim_map m;
       m.from = m.to = known_dim(from.in->made().find_dim(dims[d].dim.name));
       m.offset.constant = at[d];
-      m.outside = dims[d].read;
+      m.outside = stepped && !dims[d].is_ring ? border::zero : dims[d].read;
       maps.push_back(m);
     }
     if (maps.empty()) return from;
@@ -97,17 +66,19 @@ struct reader {
     const indexed_span<const dim_map> all(maps.begin(), maps.size());
     return from.in->remap(op::shift, std::array{from}, all, type, where);
   }
-  /// The element at an offset, or what the conditions of the dims from `d` on give in its place. `by` says how far it
-  /// is from an index inside.
-  constexpr value beyond_faces(const offsets<Rank>& at, const offsets<Rank>& by, std::size_t d, source where) const {
+  /// Whether reading beyond the faces of a dim gives what their condition says.
+  constexpr bool is_complete(const domain_dim& d) const {
+    return d.is_ring || (d.complete && (!stepped || d.read == border::zero));
+  }
+  /// The element at an offset, or what the conditions of the dims from `d` on give in its place.
+  constexpr value beyond_faces(const offsets<Rank>& at, std::size_t d, source where) const {
     if (d == Rank) return element_at(at, where);
-    const bool outside_possible = by[d] < 0 ? at[d] < 0 : by[d] > 0 && at[d] > 0;
-    value x = beyond_faces(at, by, d + 1, where);
-    if (!outside_possible || dims[d].is_ring || (dims[d].complete && known == nullptr) || !x.ok()) return x;
+    value x = beyond_faces(at, d + 1, where);
+    if (at[d] == 0 || is_complete(dims[d]) || !x.ok()) return x;
     recorder& in = *from.in;
-    const bool low = by[d] < 0;
+    const bool low = at[d] < 0;
     const face& f = low ? dims[d].low : dims[d].high;
-    const std::int64_t away = low ? -at[d] : at[d], reach = low ? -by[d] : by[d];
+    const std::int64_t away = low ? -at[d] : at[d];
     const value index = in.iota(dims[d].dim, element::i64, where);
     const dim_set bit = dim_bit(known_dim(in.made().find_dim(dims[d].dim.name)));
     // The index of element n, counted from the face.
@@ -116,14 +87,14 @@ struct reader {
                  : operand(in.count(bit, element::i64, where) - (n + 1), where.file, where.line);
     };
     if (f.what == outside::given) return select(low ? index < nth(away) : index > nth(away), f.given, x);
-    for (std::int64_t n = std::max<std::int64_t>(away - reach, 0); n < away; ++n) {
+    for (std::int64_t n = 0; n < away; ++n) {
       const std::int64_t outer = away - n;
       const std::int64_t inner = f.what == outside::outermost             ? 0
                                  : f.what == outside::mirrored_at_element ? outer
                                                                           : outer - 1;
       offsets<Rank> instead = at;
       instead[d] = low ? inner - n : n - inner;
-      const value mirrored = beyond_faces(instead, by, d + 1, where);
+      const value mirrored = beyond_faces(instead, d + 1, where);
       x = select(index == nth(n), f.odd ? -mirrored : mirrored, x);
     }
     return x;
@@ -153,12 +124,8 @@ class field {
     for (const detail::domain_dim& d : read_.dims)
       if (read_.from.ok() && in.dim_of(read_.from, d.dim, "stencil", x.where) < 0) read_.from = {&in, no_node};
   }
-  /// The same field after some steps, seen from elsewhere; for `advance`.
-  constexpr field(const field& other, const detail::level<rank>* known, const detail::offsets<rank>& base)
-      : read_(other.read_) {
-    read_.known = known;
-    read_.base = base;
-  }
+  /// The same field after a step that made x of it; for `advance`.
+  constexpr field(const field& before, const value& x) : read_{x, before.read_.dims, true} {}
 
   /// The neighbour that is so many elements away along each dim of the domain, in the order in which the dims were
   /// given. Outside of the domain it is what the condition of that face says; in a corner the first dim decides. Fault:

@@ -237,7 +237,8 @@ inline std::int64_t run_bytes_of(const box_copy& c, std::int64_t size) {
 inline void pack_range(const box_copy& c, std::int64_t first, std::int64_t n, const void* from, void* packed,
                        std::int64_t size, stores how) {
   std::int64_t at = 0;
-  if (how == stores::in_caches || detail::run_bytes_of(c, size) >= shortest_past_caches)
+  // Only the host stores past its caches.
+  if (!on_host || how == stores::in_caches || detail::run_bytes_of(c, size) >= shortest_past_caches)
     return detail::copy_packed_range(c, 0, c.from_offset, first, first + n, at, true, from, packed, size, how);
   // Short runs are put together before they are written.
   constexpr std::int64_t block_bytes = 8 << 10;

@@ -10,6 +10,7 @@
 #include <cleave/execute/steps/loop.hpp>
 #include <cleave/execute/steps/map.hpp>
 #include <cleave/execute/steps/move.hpp>
+#include <cleave/execute/steps/product_in_panels.hpp>
 #include <cleave/execute/steps/product_in_pieces.hpp>
 #include <cleave/execute/steps/rows.hpp>
 #include <cleave/execute/steps/scan.hpp>

@@ -146,6 +146,9 @@ owned<bound_step> bind_gemm_of(const binder& b, const step& s, const void*) {
 /// The form of a product that goes on together with the move beside it: steps/product_in_pieces.hpp.
 template <class Plan, std::size_t I>
 constexpr step_form form_in_pieces();
+/// The form of a product that gathers operands panel by panel: steps/product_in_panels.hpp.
+template <class T>
+constexpr step_form form_in_panels();
 } // namespace detail
 
 template <>
@@ -154,6 +157,7 @@ struct step_code<step_kind::gemm> {
   static constexpr step_form form() {
     using number = detail::element_at<Plan, Plan::frozen.steps[I].out>;
     if constexpr (Plan::frozen.steps[I].pieces != 0) return detail::form_in_pieces<Plan, I>();
+    else if constexpr (Plan::frozen.steps[I].panels != 0) return detail::form_in_panels<number>();
     // A program that scales no product does not compile what scales them.
     else if constexpr (is_scaled(Plan::frozen.steps[I]))
       return {&detail::bind_gemm_of<number, scaled_gemm_step>, nullptr};

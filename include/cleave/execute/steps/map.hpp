@@ -78,6 +78,7 @@ class boxed_map_step final : public bound_step {
     const operand_addresses in(r, step_);
     for (std::size_t k = 0; k < step_.in.size(); ++k)
       if (in.from[k] == r.at[step_.out] && rolling_.rolls(k)) return roll(r, in, k);
+    if (boxes_.zeroed > 0) zero_bytes(r.at[step_.out], boxes_.zeroed);
     const bool travels = messages_travel(r);
     if (travels) run_map_boxes(boxes_, in.from, r.at[step_.out], box_part::others);
     await_messages(r);
@@ -117,7 +118,7 @@ class boxed_map_step final : public bound_step {
   static std::uint64_t fitting(const binder& b, const step& s) {
     std::uint64_t fits = 0;
     const buffer& to = b.result(s);
-    for (std::size_t k = 0; k < s.in.size(); ++k) {
+    for (std::size_t k = 0; k < s.in.size() && to.form == form::shard; ++k) {
       const buffer& x = b.operand(s, k);
       if (x.form == form::shard && x.type == to.type && x.where == to.where) fits |= std::uint64_t{1} << k;
     }
@@ -194,7 +195,8 @@ struct step_code<step_kind::map> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
     constexpr bool boxed = detail::selects_of_step<Plan, I>.variants > 0 ||
-                           detail::reads_around_shard(Plan::frozen, Plan::frozen.steps[I]);
+                           detail::reads_around_shard(Plan::frozen, Plan::frozen.steps[I]) ||
+                           Plan::frozen.buffers[Plan::frozen.steps[I].out].form == form::halo;
     if constexpr (boxed) return {&detail::bind_boxed_map<boxed_map_step<>>, &detail::map_code_of<Plan, I>};
     else return {&detail::bind_map<map_step<>>, &detail::map_code_of<Plan, I>};
   }

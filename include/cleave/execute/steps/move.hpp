@@ -159,6 +159,9 @@ template <kind Move>
 /// The form of a move that goes on together with the product beside it: steps/product_in_pieces.hpp.
 template <class Plan, std::size_t I>
 constexpr step_form form_beside_product();
+/// The form of a move that a product makes panel by panel: steps/product_in_panels.hpp.
+template <class Plan>
+constexpr step_form form_of_panels_moved();
 
 } // namespace detail
 
@@ -167,6 +170,7 @@ struct step_code<step_kind::move> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
     if constexpr (Plan::frozen.steps[I].pieces != 0) return detail::form_beside_product<Plan, I>();
+    else if constexpr (Plan::frozen.steps[I].panels != 0) return detail::form_of_panels_moved<Plan>();
     else if constexpr (Plan::frozen.steps[I].in_flight)
       return {&detail::bind_move_in_flight<Plan::frozen.steps[I].move>, nullptr};
     else return {&detail::bind_move<Plan::frozen.steps[I].move>, nullptr};

@@ -30,7 +30,7 @@ constexpr bool feeds_product(const program_view& p, std::size_t i) {
   if (i + 1 >= p.steps.size() || p.steps[i].kind != step_kind::gather) return false;
   const step& product = p.steps[i + 1];
   const element e = p.buffers[product.out].type.element;
-  return product.kind == step_kind::gemm && product.pieces == 0 && product.batch.rank > 0 &&
+  return product.kind == step_kind::gemm && product.pieces == 0 && product.panels == 0 && product.batch.rank > 0 &&
          (e == element::f32 || e == element::f64) &&
          (product.in[0] == p.steps[i].out) != (product.in[1] == p.steps[i].out);
 }

@@ -76,7 +76,7 @@ struct slots {
 /// read is in the cache.
 constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifetime>& lives, std::size_t i) {
   const step& s = e.made.steps[i];
-  if (s.kind != step_kind::map && !is_scaled(s)) return none;
+  if ((s.kind != step_kind::map && !is_scaled(s)) || e.made.buffers[s.out].form == form::halo) return none;
   const auto pointwise = [&](std::uint16_t b) {
     const buffer& from = e.made.buffers[b];
     return from.form == form::shard && same_order(from.type, s.loop) &&

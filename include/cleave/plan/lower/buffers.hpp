@@ -102,6 +102,16 @@ constexpr int view_of(emission& e, std::size_t i) {
   return e.views[i] = add_buffer(e.out, b, e.m.of[v.in[0]]);
 }
 
+/// A shard and its halo, read at the indices of the halo that is computed from them.
+constexpr int view_at_shard(emission& e, std::size_t halo) {
+  if (e.views[halo] >= 0) return e.views[halo];
+  const partitioned_value& v = e.p.values[halo];
+  buffer b{role::workspace, 0, v.type, v.where};
+  b.form = form::view;
+  b.of = narrowed(buffer_of(e, halo));
+  return e.views[halo] = add_buffer(e.out, b, e.m.of[halo]);
+}
+
 /// The first buffers are the arguments and then the results, as the caller knows them.
 constexpr void emit_outer_buffers(emission& e) {
   for (node_id i : e.in.g.inputs) buffer_of(e, as_computed(e.p, i));

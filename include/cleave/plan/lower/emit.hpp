@@ -24,10 +24,24 @@ constexpr void append_op(emission& e, step& s, const fused_op& t) {
   ++s.ops;
 }
 
-/// The value of each entry of an expression.
+/// The value of each entry of an expression. `around`: the halo that it computes; none: it computes a shard.
 struct expressed {
   std::size_t values[max_fused_ops];
+  std::size_t around = none;
 };
+
+/// The halo of a value that is read where another halo is computed; none: it is not read from a halo.
+constexpr std::size_t halo_read_for(const emission& e, std::size_t around, std::size_t i) {
+  if (around == none) return none;
+  const partitioned_value& v = e.p.values[around];
+  for (std::size_t k = 1; k < v.arity; ++k)
+    if (e.p.is_halo(v.in[k]) && e.p.values[v.in[k]].in[0] == i) return v.in[k];
+  return none;
+}
+/// Whether a value is computed again where a halo is computed: it has dims along which the halo lies.
+constexpr bool is_computed_around(const emission& e, std::size_t around, const partitioned_value& v) {
+  return around != none && (v.type.set() & dims_of(e.p.regions.all[e.p.values[around].region].shape)) != 0;
+}
 
 /// Appends the computation of a value to the expression of a step; the index of its entry. Of the root itself what it
 /// computes, of others what is fused into it.
@@ -36,10 +50,15 @@ constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size
   for (std::size_t entry = 0; entry < entries; ++entry)
     if (known.values[entry] == i) return narrowed(entry);
   const partitioned_value& v = e.p.values[i];
-  const bool fused = e.f.fused[i] != 0;
+  const bool again = is_computed_around(e, known.around, v), fused = e.f.fused[i] != 0 || again;
+  const std::size_t halo = halo_read_for(e, known.around, i);
   fused_op t;
   t.type = v.type.element;
-  if (v.reads_neighbours && (root || fused)) {
+  if (halo != none) {
+    t.code = op::input;
+    t.arg = load(s, view_at_shard(e, halo));
+    load(s, buffer_of(e, i));
+  } else if (v.reads_neighbours && (root || fused)) {
     t.code = op::input;
     t.arg = load(s, view_of(e, i));
     // The shard is read with its halo.
@@ -89,6 +108,21 @@ constexpr void emit_move(emission& e, const partitioned_value& v, step& s) {
   s.axes = v.by.axes;
   s.combine = from.unreduced() != 0 ? from.combine() : v.where.combine();
   s.in.push_back(narrowed(buffer_of(e, v.in[0])));
+}
+
+/// A step that computes what is around a shard, as the shard was computed.
+constexpr void emit_computed_halo(emission& e, std::size_t i, step& s) {
+  const partitioned_value& v = e.p.values[i];
+  const node& n = e.in.node_at(e.p.regions.all[v.region].operand);
+  s.kind = step_kind::map;
+  s.code = n.origin;
+  s.node = e.p.regions.all[v.region].operand;
+  s.where = n.where;
+  s.loop = v.type;
+  s.space = v.where;
+  expressed known{};
+  known.around = i;
+  express(e, s, known, v.in[0], true);
 }
 
 /// A step that fetches what is around a shard.
@@ -141,6 +175,7 @@ constexpr void fill_step(emission& e, std::size_t i, step& s) {
   s.where = n.where;
   s.in_loop = v.loop;
   if (v.origin == origin::move) emit_move(e, v, s);
+  else if (v.origin == origin::region && e.p.regions.all[v.region].computed) emit_computed_halo(e, i, s);
   else if (v.origin == origin::region) emit_region(e, v, s);
   else if (is_expression(e.in, v)) emit_expression(e, i, s);
   else emit_operation(e, v, s);

@@ -10,6 +10,7 @@
 #include <cleave/plan/lower/overlap_exchanges.hpp>
 #include <cleave/plan/lower/overlap_moves.hpp>
 #include <cleave/plan/lower/overlap_products.hpp>
+#include <cleave/plan/lower/panels.hpp>
 #include <cleave/plan/lower/scale_products.hpp>
 #include <cleave/plan/lower/split_values.hpp>
 #include <cleave/plan/lower/verify.hpp>
@@ -41,6 +42,8 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   lowering::scale_products(steps);
   check(steps);
   lowering::combine_all_reduces(steps.made.steps, steps.made.buffers, steps.memory);
+  check(steps);
+  if (rule.workspace > 0) lowering::gather_in_panels(steps, at, rule.workspace);
   check(steps);
   if (rule.overlap) lowering::overlap_products(steps, at, rule);
   check(steps);

@@ -21,7 +21,9 @@ struct flight {
   double until = 0;
 };
 
-constexpr bool may_fly(const step& s) { return s.kind == step_kind::move && s.pieces == 0 && is_collective(s); }
+constexpr bool may_fly(const step& s) {
+  return s.kind == step_kind::move && s.pieces == 0 && s.panels == 0 && is_collective(s);
+}
 
 /// What a move costs in flight, with the iterations of its loops.
 constexpr move_times times_in_flight(const emitted& e, const step& s, const sizes& at, const policy& price) {

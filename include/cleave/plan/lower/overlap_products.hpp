@@ -66,10 +66,10 @@ struct overlap_found {
 constexpr overlap_found find_overlap(const emitted& e, const memory_uses& uses, std::size_t i, const sizes& at,
                                      const policy& rule) {
   const step& s = e.made.steps[i];
-  if (s.kind != step_kind::move) return {};
+  if (s.kind != step_kind::move || s.panels != 0) return {};
   if ((s.move != kind::all_gather && s.move != kind::reduce_scatter) || !moves_one_dim(e, s)) return {};
   const std::size_t j = s.move == kind::all_gather ? product_after(e, i) : product_before(e, uses, i);
-  if (j == none) return {};
+  if (j == none || e.made.steps[j].panels != 0) return {};
   const program_view p = e.made;
   const step& product = e.made.steps[j];
   return {i, j,

@@ -7,6 +7,8 @@
 #include <cleave/cost/strategy.hpp>
 #include <cleave/rules/all.hpp>
 
+#include <utility>
+
 namespace cleave::inline v0::lowering {
 
 /// A graph with a strategy for each node, and the sizes and the policy by which they were chosen: what is lowered.
@@ -30,12 +32,24 @@ struct shared_region {
   std::int64_t bytes = 0;
   /// Whether all who share it read the shard and its halo, so that the shard is not copied.
   bool halo = false;
+  /// Each device computes the halo. For that it reads these regions, which are halos too, and these values, which do
+  /// not have the dims along which the halo lies.
+  bool computed = false;
+  indexed_vector<std::size_t> needs{};
+  indexed_vector<std::pair<node_id, layout>> constants{};
 };
 struct shared_regions {
   indexed_vector<shared_region> all{};
   /// By node, counted from 1; 0: it reads no region.
   indexed_vector<std::size_t> of_node{};
 };
+
+/// The dims along which a region reaches beyond a block.
+constexpr dim_set dims_of(const region_shape& r) {
+  dim_set dims = 0;
+  for (const dim_map& m : r.maps) dims |= dim_bit(m.from);
+  return dims;
+}
 
 /// The widest region that is shared, in elements around an index: what lies between far apart indices would be copied
 /// for nothing. Not measured.

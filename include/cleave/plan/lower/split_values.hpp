@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/plan/lower/computed_halos.hpp>
 #include <cleave/plan/lower/updates.hpp>
 
 namespace cleave::inline v0::lowering {
@@ -91,10 +92,9 @@ constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id
   return start;
 }
 
-/// The value of a region, made for its first reader.
+/// The value of a region, made for its first reader `v`.
 constexpr std::size_t region_value(const assigned_graph& in, partitioned& p, indexed_vector<std::size_t>& made,
-                                   std::size_t v) {
-  const std::size_t r = p.regions.of_node[v] - 1;
+                                   std::size_t r, std::size_t v) {
   if (made[r] != none) return made[r];
   const shared_region& region = p.regions.all[r];
   partitioned_value around;
@@ -106,6 +106,9 @@ constexpr std::size_t region_value(const assigned_graph& in, partitioned& p, ind
   around.arity = 1;
   around.in[0] = value_in(in, p, region.operand, region.shape.taken);
   around.region = r;
+  for (std::size_t q : region.needs) around.in[around.arity++] = region_value(in, p, made, q, v);
+  for (const auto& [u, where] : region.constants)
+    if (const std::size_t x = value_in(in, p, u, where); p.made[u] == availability::once) around.in[around.arity++] = x;
   return made[r] = add(p, around);
 }
 
@@ -159,7 +162,7 @@ constexpr void split_node(const assigned_graph& in, partitioned& p, indexed_vect
   made.loop = n.loop;
   if (p.regions.of_node[v] != 0) {
     made.reads_neighbours = true;
-    made.in[0] = region_value(in, p, regions, v);
+    made.in[0] = region_value(in, p, regions, p.regions.of_node[v] - 1, v);
     add_version(p, made);
     return;
   }
@@ -196,6 +199,7 @@ constexpr partitioned split_values(const assigned_graph& in) {
   p.values.reserve(2 * count);
   p.versions.reserve(2 * count);
   p.regions = find_regions(in);
+  find_computed_halos(in, p.regions);
   indexed_vector<std::size_t> regions(p.regions.all.size(), none);
   for (std::size_t v = 0; v < count; ++v) split_node(in, p, regions, v);
   for (std::size_t r = 0; r < in.g.outputs.size(); ++r)

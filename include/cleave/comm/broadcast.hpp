@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/mpi.hpp>
+#include <cleave/comm/operation.hpp>
+
+namespace cleave::inline v0::comm {
+
+/// All ranks of a group get the elements of one of them, in place. `data` is memory that MPI reaches.
+inline void broadcast(const group& g, void* data, std::int64_t elements, element type, int root) {
+  for (std::int64_t done = 0; done < elements; done += count_limit()) {
+    const std::int64_t left = elements - done;
+    check(CLEAVE_MPI_CALL(MPI_Bcast)(element_at(data, done, type),
+                                     as_count(left < count_limit() ? left : count_limit()), datatype_of(type), root,
+                                     g.handle),
+          "MPI_Bcast");
+  }
+}
+
+} // namespace cleave::inline v0::comm
