@@ -80,7 +80,7 @@ constexpr bool is_in_panels(const program_view& p, const step& s, const sizes& a
   return panels_of(p, *product, at, coordinates{}).active;
 }
 
-/// The dims of a product of one panel. `address(x)` gives where array x is: the left operand, the right one, the result.
+/// The dims of a product of one panel.
 struct panel_groups {
   gemm_group batch{}, m{}, n{}, k{};
 };
@@ -93,6 +93,7 @@ constexpr addressing address_of_panel(const buffer& b, const addressing& whole, 
   for (int i = 0; i < b.type.rank; ++i) a.stride[as_size(i)] = s[i];
   return a;
 }
+/// `address(buffer)` gives where an array is: the left operand, the right one, the result.
 template <class Address>
 constexpr panel_groups groups_of_panel(const program_view& p, const step& s, const product_panels& q, std::int64_t size,
                                        const Address& address) {
