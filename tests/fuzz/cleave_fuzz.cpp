@@ -474,8 +474,9 @@ int main(int argc, char** argv) {
   const bool tried = done < 20 || (2 * tally[outcome::fine] > done && (!halos.asked || halos.computed > done / 1000) &&
                                    (panels.limit == 0 || panels.products > done / 2000));
   if (!tried)
-    std::printf("fuzz: of %ld cases only %ld were planned and compared, with %ld computed halos\n", done,
-                tally[outcome::fine], halos.computed);
+    std::printf(
+        "fuzz: of %ld cases only %ld were planned and compared, with %ld computed halos, %ld products in panels\n",
+        done, tally[outcome::fine], halos.computed, panels.products);
   std::printf("fuzz: cases %ld, wrong %ld, seed %u\n", done, wrong, seed);
   if (moved > most.bytes)
     std::printf("fuzz: the plans move more than %lld bytes\n", static_cast<long long>(most.bytes));

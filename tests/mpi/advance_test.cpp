@@ -60,7 +60,7 @@ inline constexpr cleave::function with_source([](auto u, auto c, auto amount) {
   return stencil::advance<Steps>(step, stencil::star<1>(u, along(row, stencil::periodic), along(col, stencil::wall)));
 });
 // The field fetches a halo of 3, the coefficient one of 2.
-static_assert(cleave::plan<Plane(Plane, Plane, Number)>(with_source<3>).collectives() <= 2);
+static_assert(cleave::plan<Plane(Plane, Plane, Number)>(with_source<3>).collectives() == 1);
 static_assert(cleave::plan<Plane(Plane, Plane, Number)>(with_source<3>)
                   .bytes({row = 1024, col = 128, ay = 16, ax = 4}) == halo(3) + halo(2));
 
@@ -79,6 +79,7 @@ inline constexpr cleave::function running([](auto u) {
                                  stencil::star<1>(u, along(row, stencil::periodic), along(col, stencil::periodic)));
 });
 static_assert(cleave::plan<Plane(Plane)>(towards_mean<2>).count(cleave::kind::exchange) == 1);
+static_assert(cleave::plan<Plane(Plane)>(running<3>).count(cleave::kind::exchange) == 3);
 
 /// So many single steps and all at once; a step changes the first argument.
 template <int Steps, class Tensor, class... Others>
@@ -147,6 +148,58 @@ TEST(advance, fields_of_different_widths) {
     }
     EXPECT_EQ(u3.to_global(), u.to_global());
     EXPECT_EQ(v3.to_global(), v.to_global());
+  }
+}
+
+// A field of indices alone, one that copies another, numbers that a step captures, a step that ends with a layout, and a
+// single step beside several. A result takes the place of its argument.
+template <int Steps>
+inline constexpr cleave::function many([](auto u, auto s, auto a, auto b, auto c, auto d) {
+  const auto step = [&](auto v, auto w) {
+    const auto next = a * v(0, 0) + b * v(-1, 0) - c * v(0, 1) + d * w(1, 0);
+    return std::pair(cleave::constrain(next, mesh(row / ay, col / ax)),
+                     cleave::value(0.5 * cleave::cast<double>(cleave::iota(w.whole(), row)) + 0.0 * v(0, 0)));
+  };
+  const auto around = [](const cleave::value& x) {
+    return stencil::star<1>(x, along(row, stencil::periodic), along(col, stencil::wall));
+  };
+  return stencil::advance<Steps>(step, around(u), around(s));
+});
+inline constexpr auto plan_of_many =
+    cleave::plan<std::tuple<Plane, Plane>(Plane, Plane, Number, Number, Number, Number)>(many<3>);
+static_assert(plan_of_many.collectives() == 1);            // two halos in the same messages
+template <int Steps>
+inline constexpr cleave::function places([](auto u) {
+  const auto by_index = [](auto v, auto w) {
+    return std::pair(v(0) + w(1), cleave::value(0.5f * cleave::cast<float>(cleave::iota(w.whole(), row))));
+  };
+  const auto around = [](const cleave::value& x) { return stencil::star<1>(x, along(row, stencil::periodic)); };
+  return stencil::advance<Steps>(by_index, around(u), around(u)).first;
+});
+TEST(advance, indices_numbers_and_layouts) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    Plane u(g, {9, 8}), s(g, {9, 8}), u1(g, {9, 8}), s1(g, {9, 8}), u3(g, {9, 8}), s3(g, {9, 8});
+    Number a(g, {}), b(g, {}), c(g, {}), d(g, {});
+    a.fill(0.5), b.fill(0.25), c.fill(0.125), d.fill(2);
+    u.fill_by([](const auto& at) { return start_of(at); });
+    s.fill_by([](const auto& at) { return 1 - start_of(at); });
+    many<3>(u, s, a, b, c, d).into(u3, s3);
+    for (int k = 0; k < 3; ++k) {
+      many<1>(u, s, a, b, c, d).into(u1, s1);
+      u = u1;
+      s = s1;
+    }
+    EXPECT_EQ(u3.to_global(), u.to_global());
+    EXPECT_EQ(s3.to_global(), s.to_global());
+    Line line(g, {11}), once(g, {11});
+    line.fill_by([](const auto& at) { return static_cast<float>(at[0] % 5); });
+    const auto start = line.to_global();
+    once = places<2>(line);
+    // After the first step: start + its neighbour; then + half of the index of the neighbour.
+    for (std::size_t i = 0; i < 11; ++i)
+      EXPECT_EQ(once.to_global()[i], start[i] + start[(i + 1) % 11] + 0.5f * static_cast<float>((i + 1) % 11));
+    line = places<2>(line);
+    EXPECT_EQ(line.to_global(), once.to_global());
   }
 }
 

@@ -102,14 +102,15 @@ TEST(panels, both_operands) {
 
 // The result in the other order, operands in other orders, two dims that are contracted, and a dim besides.
 inline constexpr cleave::dim<"d"> d;
-using Turned = cleave::tensor<float, mesh(d, n, m / p)>;
+using Turned = cleave::tensor<float, mesh(d, n / q, m / p)>;
 using Left = cleave::tensor<float, mesh(b, m / p, k / q)>;
-using Right = cleave::tensor<float, mesh(n, k, d, b)>;
+using Right = cleave::tensor<float, mesh(n / q, k, d, b)>;
 constexpr cleave::function two_inner([](auto x, auto y) { return dot(x, y, k, b); });
 constexpr auto two_inner_in_panels = cleave::with(two_inner, cleave::within_workspace<1>{},
                                                   cleave::without<cleave::kind::all_reduce>{});
 constexpr auto two_inner_whole = cleave::with(two_inner, cleave::without<cleave::kind::all_reduce>{});
 
+static_assert(panels_in(cleave::plan<Turned(Left, Right)>(two_inner_in_panels)) == 1);
 using Inner = cleave::tensor<double, mesh(m, k / p / q)>;
 using Whole = cleave::tensor<double, mesh(k, n / p)>;
 using Columns = cleave::tensor<double, mesh(m, n / p)>;
@@ -140,27 +141,59 @@ TEST(panels, along_a_dim_of_the_result) {
     }
 }
 
-// In a loop, and a layer with its gradient.
-constexpr cleave::function repeated([](auto x, auto w) {
-  return cleave::repeat_times(3, x, [&](auto y) {
-    return cleave::constrain(0.1f * cleave::rename(dot(y, w, k), n, k), mesh(m / p / q, k));
+// In a loop, where the weights change; beside a product of the same types whose operand is gathered before the loop as
+// a whole, and scaled products.
+constexpr cleave::function repeated([](auto x, auto w, auto v) {
+  const auto end = cleave::repeat_times(3, std::pair(x, v), [&](const auto& now) {
+    const auto [y, u] = now;
+    const auto next = cleave::rename(dot(y, w, k) + 0.5f * dot(y, u, k), n, k);
+    return std::pair(cleave::constrain(0.1f * next, mesh(m / p / q, k)),
+                     cleave::constrain(0.5f * u, mesh(k, n / q / p)));
   });
+  return end.first;
 });
 constexpr auto repeated_in_panels = cleave::with(repeated, cleave::within_workspace<1>{});
-TEST(panels, in_loops) {
-  using Square = cleave::tensor<float, mesh(k, n / q / p)>;
+static_assert(panels_in(cleave::plan<Batch(Batch, Weights, Weights)>(repeated_in_panels)) == 1);
+constexpr cleave::function scaled([](auto x, auto w, auto v) { return 0.5f * dot(x, w, k) - dot(x, v, k); });
+constexpr auto scaled_in_panels = cleave::with(scaled, cleave::within_workspace<1>{});
+static_assert(panels_in(cleave::plan<Rows(Batch, Weights, Weights)>(scaled_in_panels)) == 2);
+TEST(panels, in_loops_and_beside_other_products) {
   for (const cleave::grid& g : support::grids(mesh)) {
     const Batch x = filled<Batch>(g, {10, 6});
-    const Square w = filled<Square>(g, {6, 6});
+    const Weights w = filled<Weights>(g, {6, 6}), v = filled<Weights>(g, {6, 6});
     Batch want(g, {10, 6}), have(g, {10, 6});
-    want = repeated(x, w);
-    have = repeated_in_panels(x, w);
+    want = repeated(x, w, v);
+    have = repeated_in_panels(x, w, v);
     expect_close(have, want, 1e-5);
+    Rows whole(g, {10, 6}), panels(g, {10, 6});
+    whole = scaled(x, w, v);
+    panels = scaled_in_panels(x, w, v);
+    expect_close(panels, whole, 1e-5);
   }
 }
+// What collectives hold that go on while products are computed counts, too: without room for it they do not go on.
+using Square = cleave::tensor<float, mesh(k, n)>;
+using Samples = cleave::tensor<float, mesh(m / p / q, k)>;
+constexpr cleave::function train([](auto w, auto v, auto x) {
+  const cleave::function error([](auto a, auto b, auto y) {
+    const auto z = cleave::rename(cleave::tanh(dot(y, a, k)), n, k);
+    return cleave::mean(cleave::tanh(dot(cleave::tanh(cleave::rename(dot(z, b, k), n, k)), a, k)));
+  });
+  const auto slopes = cleave::grad<0, 1>(error)(w, v, x);
+  const auto [dw, dv] = slopes;
+  return std::tuple(w - 0.1f * dw, v - 0.1f * dv);
+});
+using Trained = std::tuple<Square, Square>(Square, Square, Samples);
+constexpr auto trained = cleave::plan<Trained>(train);
+constexpr auto one_by_one = cleave::plan<Trained>(train, cleave::without_overlap{});
+static_assert(one_by_one.workspace() < trained.workspace());
+static_assert(cleave::plan<Trained>(train, cleave::within_workspace<one_by_one.workspace()>{}).workspace() ==
+              one_by_one.workspace());
+
 constexpr cleave::function loss([](auto x, auto w) { return cleave::mean(cleave::tanh(dot(x, w, k))); });
 constexpr auto slope = cleave::grad<1>(loss);
 constexpr auto slope_in_panels = cleave::with(slope, cleave::within_workspace<1>{});
+static_assert(panels_in(cleave::plan<Weights(Batch, Weights)>(slope_in_panels)) > 0);
 TEST(panels, gradients) {
   for (const cleave::grid& g : support::grids(mesh)) {
     const Batch x = filled<Batch>(g, {10, 6});

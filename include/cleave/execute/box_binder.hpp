@@ -24,6 +24,11 @@ constexpr bool reads_around_shard(const program_view& p, const step& s) {
   return false;
 }
 
+/// Whether a map is cut into boxes wherever it runs: it reads a shard and its halo, or computes a halo.
+constexpr bool is_boxed(const program_view& p, const step& s) {
+  return reads_around_shard(p, s) || p.buffers[s.out].form == form::halo;
+}
+
 /// Whether a map reads a shard and the halo that a step fills.
 constexpr bool reads_halo_of(const program_view& p, const step& s, const step& exchange) {
   if (s.kind != step_kind::map) return false;

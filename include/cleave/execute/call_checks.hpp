@@ -10,6 +10,7 @@
 #include <cleave/execute/host_number.hpp>
 #include <cleave/execute/nan_search.hpp>
 #include <cleave/execute/plan_identity.hpp>
+#include <cleave/program/panels.hpp>
 #include <cleave/storage/inspect.hpp>
 
 #include <string>
@@ -169,8 +170,10 @@ class call_checks {
     const step& s = p_.steps[i];
     // What an exchange brings is there when it is waited for.
     const std::size_t wrote = s.kind == step_kind::wait ? s.begun : i;
-    // What is only brought was looked at where it was made.
-    if ((!writes(s) && wrote == i) || p_.steps[wrote].kind == step_kind::exchange) return;
+    // What is only brought was looked at where it was made, and so were the elements around a shard.
+    if ((!writes(s) && wrote == i) || has_neighbours(p_.buffers[p_.steps[wrote].out]) ||
+        p_.steps[wrote].kind == step_kind::exchange)
+      return;
     // Its result has no memory: the product gathers it.
     if (s.kind == step_kind::move && is_in_panels(p_, s, at_)) return;
     const std::size_t out = p_.steps[wrote].out;

@@ -59,11 +59,12 @@ constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   if (!s.in.empty()) h |= element_of_buffer(s.in[0]) << 32;
   if (s.in.size() > 1 && !runs_expression(s)) h |= element_of_buffer(s.in[1]) << 56;
   if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
-  if (s.kind == step_kind::map) h |= (reads_around_shard(p, s) ? 1ull : 0ull) << 40;
+  if (s.kind == step_kind::map) h |= (is_boxed(p, s) ? 1ull : 0ull) << 40;
   if (s.kind == step_kind::exchange) h |= std::uint64_t{underlying(exchange_role_of(p, i))} << 40;
   if (s.kind == step_kind::move && s.in_flight) h |= 1ull << 40;
   if (is_scaled(s)) h |= 1ull << 40;
   if (s.pieces != 0) h |= (goes_first(p, i) ? 1ull : 2ull) << 41;
+  if (s.panels != 0) h |= 3ull << 41;
   return !runs_expression(s) ? h : h ^ fused_code_of(p, s).hash() << 1;
 }
 constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
@@ -74,6 +75,7 @@ constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   if (a.kind == step_kind::move && a.in_flight != b.in_flight) return false;
   if (a.kind == step_kind::exchange && exchange_role_of(p, i) != exchange_role_of(p, j)) return false;
   if ((a.pieces != 0) != (b.pieces != 0) || (a.pieces != 0 && goes_first(p, i) != goes_first(p, j))) return false;
+  if ((a.panels != 0) != (b.panels != 0)) return false;
   // Expressions say the types of all their operands.
   const bool expressed = runs_expression(a);
   const std::size_t typed = !expressed ? a.in.size() : a.in.empty() ? 0 : 1;
@@ -81,7 +83,7 @@ constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   for (std::size_t k = 0; k < typed; ++k)
     if (p.buffers[a.in[k]].type.element != p.buffers[b.in[k]].type.element) return false;
   if (a.kind == step_kind::fold && folds_inner(p, i) != folds_inner(p, j)) return false;
-  if (a.kind == step_kind::map && reads_around_shard(p, a) != reads_around_shard(p, b)) return false;
+  if (a.kind == step_kind::map && is_boxed(p, a) != is_boxed(p, b)) return false;
   return expressed == runs_expression(b) && (!expressed || fused_code_of(p, a) == fused_code_of(p, b));
 }
 template <std::size_t Steps>

@@ -264,6 +264,7 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
       else u = now[u];
     if (is_alias(n.code)) {
       now[v] = n.in.items[0];
+      if (n.computes_halo) to.nodes[now[v]].computes_halo = true;
       continue;
     }
     rewritten = (n.code == op::dot && detail::without_one_hot(to, n)) || rewritten;
@@ -318,7 +319,10 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
     node_id none = no_node;
     node_id& known = unique ? none : table[detail::slot_of(n, table, buckets, kept, to.maps)];
     now[v] = known != no_node ? known : made;
-    if (known != no_node) continue;
+    if (known != no_node) {
+      if (n.computes_halo) to.nodes[known].computes_halo = true;
+      continue;
+    }
     known = made++;
     to.nodes.push_back(n);
   }

@@ -228,8 +228,13 @@ inline pass_bytes bytes_of_pass(const program_view& p, const step& s, const size
     all.read = all.written;
     return all;
   }
+  // What is gathered panel by panel has no memory: the product reads it where it comes from.
+  if (s.kind == step_kind::move && is_in_panels(p, s, at)) return {0, 0, all.moved};
   const bool takes = s.kind == step_kind::exchange || s.kind == step_kind::gather;
+  const bool in_panels = is_in_panels(p, s, at);
+  const product_panels panels = in_panels ? panels_of(p, s, at, coordinates{}) : product_panels{};
   for (std::uint16_t array : arrays_read(p, s)) {
+    if ((panels.gathers(0) && array == s.in[0]) || (panels.gathers(1) && array == s.in[1])) continue;
     const std::int64_t whole = bytes_of(p.buffers[array]);
     // It reads an element of its operand for each one that it writes.
     all.read += takes && array == s.in[0] ? std::min(whole, all.written) : whole;

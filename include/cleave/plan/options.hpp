@@ -57,6 +57,7 @@ struct fewest_bytes : option_tag {
 /// takes. They move the same bytes in more messages, one after the other with what computes. Add `at_most_workspace` to
 /// have an error where this does not suffice. Algorithm: SUMMA (van de Geijn and Watts 1997).
 template <std::int64_t Bytes>
+  requires(Bytes > 0)
 struct within_workspace : option_tag {
   static constexpr std::int64_t workspace = Bytes;
 };

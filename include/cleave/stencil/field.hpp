@@ -116,16 +116,16 @@ class field {
 
   constexpr field(operand x, const boundary<D>&... dims) : read_{x.from, {detail::domain_dim(dims, Width)...}} {
     if (!x.from.ok()) return;
-    recorder& in = *x.from.in;
     for (std::size_t d = 1; d < rank; ++d)
       for (std::size_t e = 0; e < d; ++e)
         if (read_.from.ok() && read_.dims[d].dim.name == read_.dims[e].dim.name)
-          read_.from = in.fail(fault::dim_used_twice, "stencil", x.where, read_.dims[d].dim.name);
-    for (const detail::domain_dim& d : read_.dims)
-      if (read_.from.ok() && in.dim_of(read_.from, d.dim, "stencil", x.where) < 0) read_.from = {&in, no_node};
+          read_.from = x.from.in->fail(fault::dim_used_twice, "stencil", x.where, read_.dims[d].dim.name);
+    find_dims(x.where);
   }
   /// The same field after a step that made x of it; for `advance`.
-  constexpr field(const field& before, const value& x) : read_{x, before.read_.dims, true} {}
+  constexpr field(const field& before, const value& x) : read_{x, before.read_.dims, true} {
+    if (x.ok()) find_dims(x.in->at(x).where);
+  }
 
   /// The neighbour that is so many elements away along each dim of the domain, in the order in which the dims were
   /// given. Outside of the domain it is what the condition of that face says; in a corner the first dim decides. Fault:
@@ -149,6 +149,13 @@ class field {
   constexpr const value& whole() const { return read_.from; }
 
  private:
+  /// The value has all dims of the domain.
+  constexpr void find_dims(source where) {
+    for (const detail::domain_dim& d : read_.dims)
+      if (read_.from.ok() && read_.from.in->dim_of(read_.from, d.dim, "stencil", where) < 0)
+        read_.from = {read_.from.in, no_node};
+  }
+
   detail::reader<rank> read_;
 };
 

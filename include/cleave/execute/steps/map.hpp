@@ -195,8 +195,7 @@ struct step_code<step_kind::map> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
     constexpr bool boxed = detail::selects_of_step<Plan, I>.variants > 0 ||
-                           detail::reads_around_shard(Plan::frozen, Plan::frozen.steps[I]) ||
-                           Plan::frozen.buffers[Plan::frozen.steps[I].out].form == form::halo;
+                           detail::is_boxed(Plan::frozen, Plan::frozen.steps[I]);
     if constexpr (boxed) return {&detail::bind_boxed_map<boxed_map_step<>>, &detail::map_code_of<Plan, I>};
     else return {&detail::bind_map<map_step<>>, &detail::map_code_of<Plan, I>};
   }

@@ -5,7 +5,7 @@
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/broadcast.hpp>
-#include <cleave/execute/local.hpp>
+#include <cleave/comm/staging.hpp>
 #include <cleave/execute/steps/gemm.hpp>
 #include <cleave/execute/steps/move.hpp>
 #include <cleave/program/panels.hpp>
@@ -23,88 +23,100 @@ class product_in_panels final : public bound_step {
  public:
   [[gnu::cold]] product_in_panels(const binder& b, const step& s, gemm_step<>::runner run)
       : step_(s), run_(run), panels_(panels_of(b.program, s, b.at, b.grid.here())), type_(b.result(s).type.element) {
-    const std::int64_t bytes = size_of(type_);
     adds_ = s.k.has(panels_.along);
     for (int x = 0; x < 2; ++x) {
       if (!panels_.gathers(x)) continue;
       const buffer& whole = b.operand(s, as_size(x));
       const std::int64_t width = std::min(panels_.width, std::max<std::int64_t>(panels_.all.size(), 0));
+      const addressing panel = address_of_panel(whole, b.addresses(whole), panels_.along, width);
       group_[x] = &b.grid.in_order(panels_.of[x].over, false);
       panel_at_[x] = scratch_;
-      scratch_ += aligned(address_of_panel(whole, b.addresses(whole), panels_.along, width).extents.elements() * bytes);
+      host_ = std::max(host_, port_.host_bytes(0, bytes_of(panel.extents)));
+      scratch_ += aligned(bytes_of(panel.extents));
     }
-    const std::int64_t panels = scratch_;
+    product_at_ = scratch_;
     for_each_panel(panels_, [&](range along) {
-      parts_.push_back(bind(b, along));
-      scratch_ = std::max(scratch_, panels + parts_.back().gemm.scratch);
+      if (form_of(along) != forms_.size()) return;
+      forms_.push_back(bind(b, along.size()));
+      scratch_ = std::max(scratch_, product_at_ + forms_.back().gemm.scratch);
     });
-    gemm_at_ = panels;
-  }
-  comm::scratch_bytes shared_bytes() const override { return {scratch_, 0}; }
-  void run(run_state& r) override {
-    char* const memory = as<char>(r.scratch.memory);
-    bool first = true;
-    for (part& p : parts_) {
-      const void* at[3];
-      for (int x = 0; x < 3; ++x) at[x] = panels_.gathers(x) ? gather(r, p, x) : operand(r, x) + p.offset[x];
-      p.gemm.beta = adds_ && !first ? 1 : 0;
-      void* const to = const_cast<void*>(at[2]);
-      // The library adds to what is packed.
-      if (const auto& c = p.gemm.array[2]; p.gemm.beta != 0 && c.packed)
-        copy_box(p.result_packed, to, memory + gemm_at_ + c.scratch_at, p.gemm.element_bytes);
-      run_(p.gemm, at[0], at[1], to, memory + gemm_at_);
-      first = false;
+    for (int x = 0; x < 3; ++x) {
+      const buffer& array = x == 2 ? b.result(s) : b.operand(s, as_size(x));
+      const buffer& own = panels_.gathers(x) ? b.program.buffers[panels_.of[x].move->in[0]] : array;
+      apart_[x] = stride_along(own, b.addresses(own), panels_.along);
     }
+  }
+  comm::scratch_bytes shared_bytes() const override { return {scratch_, host_}; }
+  void run(run_state& r) override {
+    char* const product = as<char>(r.scratch.memory) + product_at_;
+    bool first = true;
+    for_each_panel(panels_, [&](range along) {
+      form& f = forms_[form_of(along)];
+      const void* from[2];
+      for (int x = 0; x < 2; ++x) from[x] = panels_.gathers(x) ? gather(r, f, x, along) : place(r, x, along);
+      char* const to = place(r, 2, along);
+      f.gemm.beta = adds_ && !first ? 1 : 0;
+      // The library adds to what is packed.
+      if (const auto& c = f.gemm.array[2]; f.gemm.beta != 0 && c.packed)
+        copy_box(f.result, to, product + c.scratch_at, f.gemm.element_bytes);
+      run_(f.gemm, from[0], from[1], to, product);
+      first = false;
+    });
   }
 
  private:
-  struct part {
+  /// The product of panels of one width, and how a device packs its own panel and the result.
+  struct form {
+    std::int64_t width = 0;
     bound_gemm gemm{};
-    /// Bytes from the first element of an array that is not gathered.
-    std::int64_t offset[3] = {};
-    /// Of an operand that is gathered: which device has the panel, its elements, and how that device packs it.
-    std::int64_t owner[2] = {}, elements[2] = {};
-    box_copy packed[2]{}, result_packed{};
+    box_copy panel[2]{}, result{};
   };
 
-  [[gnu::cold]] part bind(const binder& b, range along) const {
+  std::int64_t bytes_of(const shape& extents) const { return extents.elements() * size_of(type_); }
+  std::size_t form_of(range along) const {
+    std::size_t f = 0;
+    while (f < forms_.size() && forms_[f].width != along.size()) ++f;
+    return f;
+  }
+  [[gnu::cold]] form bind(const binder& b, std::int64_t width) const {
     const auto address = [&](const buffer& x) { return b.addresses(x); };
-    const panel_groups g = groups_of_panel(b.program, step_, panels_, along.size(), address);
-    part p;
-    p.gemm = bind_gemm(g.batch, g.m, g.n, g.k, size_of(type_));
-    p.result_packed = p.gemm.array[2].copy;
-    std::swap(p.result_packed.from, p.result_packed.to);
-    std::swap(p.result_packed.from_offset, p.result_packed.to_offset);
-    for (int x = 0; x < 3; ++x) {
-      const buffer& array = x == 2 ? b.result(step_) : b.operand(step_, as_size(x));
-      if (panels_.gathers(x)) bind_panel(b, p, x, array, along);
-      else
-        p.offset[x] = (along.begin - panels_.all.begin) * stride_along(array, b.addresses(array), panels_.along) *
-                      size_of(type_);
+    const panel_groups g = groups_of_panel(b.program, step_, panels_, width, address);
+    form f;
+    f.width = width;
+    f.gemm = bind_gemm(g.batch, g.m, g.n, g.k, size_of(type_));
+    f.result = f.gemm.array[2].copy;
+    std::swap(f.result.from, f.result.to);
+    std::swap(f.result.from_offset, f.result.to_offset);
+    for (int x = 0; x < 2; ++x) {
+      if (!panels_.gathers(x)) continue;
+      const buffer &whole = b.operand(step_, as_size(x)), &own = b.program.buffers[panels_.of[x].move->in[0]];
+      const addressing panel = address_of_panel(whole, b.addresses(whole), panels_.along, width);
+      f.panel[x] = make_copy(panel.extents, strides_in(b.addresses(own)), 0, strides_in(panel), 0);
     }
-    return p;
+    return f;
   }
-  [[gnu::cold]] void bind_panel(const binder& b, part& p, int x, const buffer& whole, range along) const {
-    const product_panels::operand& from = panels_.of[x];
-    const addressing panel = address_of_panel(whole, b.addresses(whole), panels_.along, along.size());
-    p.elements[x] = panel.extents.elements();
-    p.owner[x] = panels_.owner(from, along.begin);
-    if (group_[x]->rank != p.owner[x]) return;
-    const buffer& shard = b.program.buffers[from.move->in[0]];
-    const addressing own = b.addresses(shard);
-    const std::int64_t first = panels_.all.begin + p.owner[x] * from.block;
-    p.packed[x] = make_copy(panel.extents, strides_in(own),
-                            (along.begin - first) * stride_along(shard, own, panels_.along), strides_in(panel), 0);
+  /// Where the indices of a panel begin in an array that is not gathered.
+  char* place(run_state& r, int x, range along) const {
+    char* const at = as<char>(r.at[x < 2 ? step_.in[as_size(x)] : step_.out]);
+    return at + (along.begin - panels_.all.begin) * apart_[x] * size_of(type_);
   }
-  char* operand(run_state& r, int x) const { return as<char>(r.at[x < 2 ? step_.in[as_size(x)] : step_.out]); }
   /// The panel of an operand, on all devices that need it.
-  const void* gather(run_state& r, const part& p, int x) const {
+  const void* gather(run_state& r, const form& f, int x, range along) const {
+    const product_panels::operand& from = panels_.of[x];
+    const comm::group& group = *group_[x];
+    const std::int64_t owner = panels_.owner(from, along.begin), elements = f.panel[x].elements,
+                       bytes = elements * size_of(type_);
     char* const to = as<char>(r.scratch.memory) + panel_at_[x];
-    const bool mine = group_[x]->rank == p.owner[x];
-    if (mine) copy_box(p.packed[x], r.at[panels_.of[x].move->in[0]], to, size_of(type_));
-    detail::reached memory({to, p.elements[x], type_}, mine, !mine);
-    comm::broadcast(*group_[x], memory.data(), p.elements[x], type_, as_int(p.owner[x]));
-    memory.done();
+    if (group.rank != owner) {
+      comm::broadcast(group, port_.incoming(to, r.scratch.host), elements, type_, as_int(owner));
+      port_.arrived(to, r.scratch.host, bytes);
+      return to;
+    }
+    const std::int64_t first = panels_.all.begin + owner * from.block;
+    copy_box(f.panel[x], as<char>(r.at[from.move->in[0]]) + (along.begin - first) * apart_[x] * size_of(type_), to,
+             size_of(type_));
+    comm::broadcast(group, const_cast<void*>(port_.outgoing(to, r.scratch.host, bytes)), elements, type_,
+                    as_int(owner));
     return to;
   }
 
@@ -113,9 +125,12 @@ class product_in_panels final : public bound_step {
   product_panels panels_;
   element type_;
   const comm::group* group_[2] = {};
-  indexed_vector<part> parts_{};
-  /// Where the panels and the memory of the products begin, and all of it.
-  std::int64_t panel_at_[2] = {}, gemm_at_ = 0, scratch_ = 0;
+  comm::port port_{};
+  indexed_vector<form> forms_{};
+  /// How far apart the indices of the dim are in each array: of an operand that is gathered, in this device's shard.
+  std::int64_t apart_[3] = {};
+  /// Where the panels and the memory of the products begin, all of it, and the memory on the host.
+  std::int64_t panel_at_[2] = {}, product_at_ = 0, scratch_ = 0, host_ = 0;
   /// Whether the panels are added up.
   bool adds_ = false;
 };

@@ -25,7 +25,8 @@ class halo_computation {
     const shared_region& r = found_.all[region_];
     for (const dim_map& m : shape().maps)
       if (m.outside != border::periodic && m.outside != border::zero) return false;
-    return fetched_over(shape()) != 0 && is_computed(r.operand, shape().taken) && express(r.operand) && fits();
+    const node_id operand = named(r.operand, shape().taken);
+    return fetched_over(shape()) != 0 && is_computed(operand, shape().taken) && express(operand) && fits();
   }
   /// Widens the regions that are read, or adds them.
   constexpr void apply() {
@@ -53,6 +54,15 @@ class halo_computation {
   };
 
   constexpr const region_shape& shape() const { return found_.all[region_].shape; }
+  /// Whether a node is only another name for its operand, which is computed in the layout in which it is read.
+  constexpr bool is_name(node_id u, const layout& want) const {
+    const node& n = in_.node_at(u);
+    return class_of(n.code) == op_class::annotation && in_.chosen[n.in[0]].out == want;
+  }
+  constexpr node_id named(node_id u, const layout& want) const {
+    while (is_name(u, want)) u = in_.node_at(u).in[0];
+    return u;
+  }
   /// Whether a node is computed element by element, in the layout in which it is read, and as often as the halo. An
   /// update of an array is not.
   constexpr bool is_computed(node_id u, const layout& want) const {
@@ -67,7 +77,7 @@ class halo_computation {
     found = new_region;
     for (std::size_t r = 0; r < found_.all.size(); ++r) {
       const shared_region& other = found_.all[r];
-      if (other.operand != operand || other.shape.taken != where || !other.halo) continue;
+      if (named(other.operand, where) != named(operand, where) || other.shape.taken != where || !other.halo) continue;
       if (found != new_region) return false;
       found = r;
     }
@@ -149,8 +159,10 @@ class halo_computation {
       if (known == u) return true;
     seen_.push_back(u);
     if (n.arity == 0 && rules::is_made_everywhere(n)) return true;
+    if (is_name(u, want)) return read(n.in[0], want);
     if ((n.type.set() & along_) == 0) {
-      constants_.push_back({u, want});
+      // Numbers are there as long as the shard is computed from them.
+      if (n.type.rank > 0) constants_.push_back({u, want});
       ++loads_;
       return true;
     }

@@ -118,6 +118,7 @@ constexpr void emit_computed_halo(emission& e, std::size_t i, step& s) {
   s.code = n.origin;
   s.node = e.p.regions.all[v.region].operand;
   s.where = n.where;
+  s.gradient = n.gradient;
   s.loop = v.type;
   s.space = v.where;
   expressed known{};

@@ -39,11 +39,11 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   check(values, fused, placed);
   lowering::emitted steps = lowering::emit(in, values, fused, placed);
   check(steps);
+  if (rule.workspace > 0) lowering::gather_in_panels(steps, at, rule.workspace);
+  check(steps);
   lowering::scale_products(steps);
   check(steps);
   lowering::combine_all_reduces(steps.made.steps, steps.made.buffers, steps.memory);
-  check(steps);
-  if (rule.workspace > 0) lowering::gather_in_panels(steps, at, rule.workspace);
   check(steps);
   if (rule.overlap) lowering::overlap_products(steps, at, rule);
   check(steps);
@@ -53,6 +53,12 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   if (rule.overlap) lowering::overlap_moves(steps, at, rule);
   check(steps);
   program made = lowering::allocate(std::move(steps));
+  // What goes on meanwhile holds memory.
+  if (rule.workspace > 0 && rule.overlap && workspace(made, at) > rule.workspace) {
+    policy one_by_one = rule;
+    one_by_one.overlap = false;
+    return lower(g, chosen, at, one_by_one);
+  }
   if (!sound || !verify(made)) made.found = {fault::internal, {}, "lower"};
   return made;
 }

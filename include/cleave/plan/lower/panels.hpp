@@ -40,14 +40,15 @@ constexpr std::size_t product_for_panels(const emitted& e, const memory_uses& us
 /// Lets products gather their operands panel by panel until the workspace is within a limit: first the product that
 /// saves most, and when there are no more, in narrower panels. The plan moves the same bytes.
 constexpr void gather_in_panels(emitted& e, const sizes& at, std::int64_t limit) {
-  const auto fits = [&] {
+  const auto needed = [&] {
     emitted copy = e;
     const program made = allocate(std::move(copy));
-    return workspace(made, at) <= limit;
+    return workspace(made, at);
   };
   indexed_vector<step>& steps = e.made.steps;
   bool any = false;
-  while (!fits()) {
+  std::int64_t bytes = needed();
+  for (; bytes > limit; bytes = needed()) {
     const memory_uses uses = uses_of_memory(e);
     std::size_t best = none, product = none;
     std::int64_t most = 0;
@@ -64,10 +65,21 @@ constexpr void gather_in_panels(emitted& e, const sizes& at, std::int64_t limit)
     // It reads what is gathered, until it is over.
     if (!steps[product].in.contains(steps[best].in[0])) steps[product].in.push_back(steps[best].in[0]);
   }
+  // The fewest panels that suffice; where none do, the fewest that take least.
   constexpr std::uint16_t most_panels = 256;
-  for (std::uint16_t n = 2; any && n <= most_panels && !fits(); n = narrowed(2 * n))
+  const auto divide = [&](std::uint16_t n) {
     for (step& s : steps)
       if (s.panels != 0) s.panels = n;
+  };
+  std::uint16_t best = 1;
+  for (std::uint16_t n = 2; any && n <= most_panels && bytes > limit; n = narrowed(2 * n)) {
+    divide(n);
+    const std::int64_t own = needed();
+    if (own >= bytes) continue;
+    bytes = own;
+    best = n;
+  }
+  divide(best);
 }
 
 } // namespace cleave::inline v0::lowering

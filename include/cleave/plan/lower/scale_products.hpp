@@ -135,7 +135,7 @@ constexpr void merge_scaling(emitted& e, std::size_t i, std::size_t j, bool earl
 /// The map that alone reads the product `i`, if it does nothing but scale it; `none` if there is none.
 constexpr std::size_t scaling_of(const emitted& e, const memory_uses& uses, std::size_t i) {
   const step& g = e.made.steps[i];
-  if (g.batch.rank > 0 || g.ops > 0) return none;
+  if (g.batch.rank > 0 || g.ops > 0 || g.panels != 0) return none;
   const buffer& product = e.made.buffers[g.out];
   const std::size_t own = e.memory[g.out];
   const bool of_library = product.type.element == element::f32 || product.type.element == element::f64;
