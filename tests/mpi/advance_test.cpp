@@ -151,8 +151,8 @@ TEST(advance, fields_of_different_widths) {
   }
 }
 
-// A field of indices alone, one that copies another, numbers that a step captures, and a step that ends with a layout. A
-// result takes the place of its argument.
+// A field of indices alone, one that copies another, numbers that a step captures, and a step that ends with a layout.
+// A result takes the place of its argument.
 template <int Steps>
 inline constexpr cleave::function many([](auto u, auto s, auto a, auto b, auto c, auto d) {
   const auto step = [&](auto v, auto w) {
