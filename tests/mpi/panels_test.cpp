@@ -141,8 +141,8 @@ TEST(panels, along_a_dim_of_the_result) {
     }
 }
 
-// In a loop, where the weights change; beside a product of the same types whose operand is gathered before the loop as
-// a whole, and scaled products.
+// In a loop, where the weights change; beside a product of the same types whose operand is gathered before the loop, as
+// a whole; and scaled products.
 constexpr cleave::function repeated([](auto x, auto w, auto v) {
   const auto end = cleave::repeat_times(3, std::pair(x, v), [&](const auto& now) {
     const auto [y, u] = now;
@@ -152,8 +152,15 @@ constexpr cleave::function repeated([](auto x, auto w, auto v) {
   });
   return end.first;
 });
-constexpr auto repeated_in_panels = cleave::with(repeated, cleave::within_workspace<1>{});
-static_assert(panels_in(cleave::plan<Batch(Batch, Weights, Weights)>(repeated_in_panels)) == 1);
+// The larger one in panels, the other one before the loop; and both, of which the other one moves three times the bytes.
+using Repeated = Batch(Batch, Weights, Weights);
+constexpr std::int64_t workspace_of_whole = cleave::plan<Repeated>(repeated).workspace();
+constexpr auto repeated_in_panels = cleave::with(repeated, cleave::within_workspace<workspace_of_whole - 1>{});
+constexpr auto repeated_in_loop = cleave::with(repeated, cleave::within_workspace<1>{});
+static_assert(panels_in(cleave::plan<Repeated>(repeated_in_panels)) == 1);
+static_assert(panels_in(cleave::plan<Repeated>(repeated_in_loop)) == 2);
+static_assert(cleave::plan<Repeated>(repeated_in_panels).bytes() == cleave::plan<Repeated>(repeated).bytes());
+static_assert(cleave::plan<Repeated>(repeated_in_loop).bytes() > cleave::plan<Repeated>(repeated).bytes());
 constexpr cleave::function scaled([](auto x, auto w, auto v) { return 0.5f * dot(x, w, k) - dot(x, v, k); });
 constexpr auto scaled_in_panels = cleave::with(scaled, cleave::within_workspace<1>{});
 static_assert(panels_in(cleave::plan<Rows(Batch, Weights, Weights)>(scaled_in_panels)) == 2);
@@ -164,6 +171,8 @@ TEST(panels, in_loops_and_beside_other_products) {
     Batch want(g, {10, 6}), have(g, {10, 6});
     want = repeated(x, w, v);
     have = repeated_in_panels(x, w, v);
+    expect_close(have, want, 1e-5);
+    have = repeated_in_loop(x, w, v);
     expect_close(have, want, 1e-5);
     Rows whole(g, {10, 6}), panels(g, {10, 6});
     whole = scaled(x, w, v);

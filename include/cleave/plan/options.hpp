@@ -54,8 +54,9 @@ struct fewest_bytes : option_tag {
 
 /// Plans for at most this many bytes of workspace on any device, for the sizes that the plan is made for, where that is
 /// possible: products whose operands are gathered gather them panel by panel, as many as it takes, and as narrow as it
-/// takes. They move the same bytes in more messages, one after the other with what computes. Add `at_most_workspace` to
-/// have an error where this does not suffice. Algorithm: SUMMA (van de Geijn and Watts 1997).
+/// takes. They move the same bytes in more messages, one after the other with what computes. If that does not suffice,
+/// operands that are gathered once before a loop are gathered in every iteration. Add `at_most_workspace` to have an
+/// error where this does not suffice either. Algorithm: SUMMA (van de Geijn and Watts 1997).
 template <std::int64_t Bytes>
   requires(Bytes > 0)
 struct within_workspace : option_tag {

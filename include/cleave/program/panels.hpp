@@ -18,8 +18,9 @@ namespace cleave::inline v0 {
 /// The panels of a product on a device, for given sizes.
 struct product_panels {
   struct operand {
-    /// The move that gathers it; null: it is not gathered.
-    const step* move = nullptr;
+    /// Whether it is gathered, and the number of the move that gathers it.
+    bool gathered = false;
+    std::size_t move = 0;
     /// The devices that have a block of it each, in their order, and the extent of a block.
     axis_list over{};
     std::int64_t block = 1;
@@ -33,12 +34,12 @@ struct product_panels {
   /// devices decide the same, from sizes alone.
   bool active = true;
 
-  constexpr bool gathers(int x) const { return x < 2 && of[x].move != nullptr; }
+  constexpr bool gathers(int x) const { return x < 2 && of[x].gathered; }
   /// The panel that begins at an index: it lies in one block of each operand that is gathered.
   constexpr range at(std::int64_t begin) const {
     std::int64_t end = std::min(begin + width, all.end);
     for (const operand& o : of)
-      if (o.move != nullptr) end = std::min(end, all.begin + (owner(o, begin) + 1) * o.block);
+      if (o.gathered) end = std::min(end, all.begin + (owner(o, begin) + 1) * o.block);
     return {begin, end};
   }
   /// Which of the devices has an index.
@@ -61,7 +62,7 @@ constexpr product_panels panels_of(const program_view& p, const step& product, c
       while ((changed >> position & 1u) == 0) ++position;
       const axis_list before = from.where[position], after = to.where[position];
       const std::int64_t n = at[to.type[position]], block = block_extent(n, at.axes.product(before));
-      q.of[x] = {&move, before.without(after.size()), std::max<std::int64_t>(block, 1)};
+      q.of[x] = {true, i, before.without(after.size()), std::max<std::int64_t>(block, 1)};
       q.along = to.type[position];
       q.all = held(n, after, here, at.axes);
       least = least == 0 ? q.of[x].block : std::min(least, q.of[x].block);

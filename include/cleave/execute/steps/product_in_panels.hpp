@@ -29,6 +29,7 @@ class product_in_panels final : public bound_step {
       const buffer& whole = b.operand(s, as_size(x));
       const std::int64_t width = std::min(panels_.width, std::max<std::int64_t>(panels_.all.size(), 0));
       const addressing panel = address_of_panel(whole, b.addresses(whole), panels_.along, width);
+      shard_[x] = b.program.steps[panels_.of[x].move].in[0];
       group_[x] = &b.grid.in_order(panels_.of[x].over, false);
       panel_at_[x] = scratch_;
       host_ = std::max(host_, port_.host_bytes(0, bytes_of(panel.extents)));
@@ -42,7 +43,7 @@ class product_in_panels final : public bound_step {
     });
     for (int x = 0; x < 3; ++x) {
       const buffer& array = x == 2 ? b.result(s) : b.operand(s, as_size(x));
-      const buffer& own = panels_.gathers(x) ? b.program.buffers[panels_.of[x].move->in[0]] : array;
+      const buffer& own = panels_.gathers(x) ? gathered(b, x) : array;
       apart_[x] = stride_along(own, b.addresses(own), panels_.along);
     }
   }
@@ -72,6 +73,10 @@ class product_in_panels final : public bound_step {
     box_copy panel[2]{}, result{};
   };
 
+  /// What is gathered for an operand.
+  const buffer& gathered(const binder& b, int x) const {
+    return b.program.buffers[b.program.steps[panels_.of[x].move].in[0]];
+  }
   std::int64_t bytes_of(const shape& extents) const { return extents.elements() * size_of(type_); }
   std::size_t form_of(range along) const {
     std::size_t f = 0;
@@ -89,7 +94,7 @@ class product_in_panels final : public bound_step {
     std::swap(f.result.from_offset, f.result.to_offset);
     for (int x = 0; x < 2; ++x) {
       if (!panels_.gathers(x)) continue;
-      const buffer &whole = b.operand(step_, as_size(x)), &own = b.program.buffers[panels_.of[x].move->in[0]];
+      const buffer &whole = b.operand(step_, as_size(x)), &own = gathered(b, x);
       const addressing panel = address_of_panel(whole, b.addresses(whole), panels_.along, width);
       f.panel[x] = make_copy(panel.extents, strides_in(b.addresses(own)), 0, strides_in(panel), 0);
     }
@@ -113,7 +118,7 @@ class product_in_panels final : public bound_step {
       return to;
     }
     const std::int64_t first = panels_.all.begin + owner * from.block;
-    copy_box(f.panel[x], as<char>(r.at[from.move->in[0]]) + (along.begin - first) * apart_[x] * size_of(type_), to,
+    copy_box(f.panel[x], as<char>(r.at[shard_[x]]) + (along.begin - first) * apart_[x] * size_of(type_), to,
              size_of(type_));
     comm::broadcast(group, const_cast<void*>(port_.outgoing(to, r.scratch.host, bytes)), elements, type_,
                     as_int(owner));
@@ -124,6 +129,8 @@ class product_in_panels final : public bound_step {
   gemm_step<>::runner run_;
   product_panels panels_;
   element type_;
+  /// Of operands that are gathered: the buffer of the shard, and the devices that have the others.
+  std::size_t shard_[2] = {};
   const comm::group* group_[2] = {};
   comm::port port_{};
   indexed_vector<form> forms_{};
