@@ -152,7 +152,7 @@ constexpr cleave::function repeated([](auto x, auto w, auto v) {
   });
   return end.first;
 });
-// The larger one in panels, the other one before the loop; and both, of which the other one moves three times the bytes.
+// The larger one in panels and the other one before the loop; then both, so that the other one moves three times.
 using Repeated = Batch(Batch, Weights, Weights);
 constexpr std::int64_t workspace_of_whole = cleave::plan<Repeated>(repeated).workspace();
 constexpr auto repeated_in_panels = cleave::with(repeated, cleave::within_workspace<workspace_of_whole - 1>{});
