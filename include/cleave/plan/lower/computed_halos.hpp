@@ -72,6 +72,15 @@ class halo_computation {
     return is_elementwise(n.code) && in_.chosen[u].out == want &&
            n.loop == in_.node_at(found_.all[region_].operand).loop;
   }
+  /// Whether a node is made of indices, literals and extents alone: every reader makes it, in a loop too.
+  constexpr bool is_free(node_id u) const {
+    const node& n = in_.node_at(u);
+    if (n.arity == 0) return rules::is_made_everywhere(n);
+    if (!is_elementwise(n.code)) return false;
+    for (std::size_t k = 0; k < n.arity; ++k)
+      if (!is_free(n.in[k])) return false;
+    return true;
+  }
   /// The only halo around a value in a layout; new_region: there is none. false: there are several.
   constexpr bool find_halo(node_id operand, const layout& where, std::size_t& found) const {
     found = new_region;
@@ -166,6 +175,7 @@ class halo_computation {
       ++loads_;
       return true;
     }
+    if (in_.chosen[u].out == want && is_free(u)) return express(u);
     ++loads_;
     if (const std::size_t r = found_.of_node[u]; r != 0) {
       const shared_region& q = found_.all[r - 1];
