@@ -76,7 +76,7 @@ struct slots {
 /// read is in the cache.
 constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifetime>& lives, std::size_t i) {
   const step& s = e.made.steps[i];
-  if ((s.kind != step_kind::map && !is_scaled(s)) || e.made.buffers[s.out].form == form::halo) return none;
+  if (s.kind != step_kind::map && !is_scaled(s)) return none;
   const auto pointwise = [&](std::uint16_t b) {
     const buffer& from = e.made.buffers[b];
     return from.form == form::shard && same_order(from.type, s.loop) &&
@@ -93,7 +93,7 @@ constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifet
       safe = safe && !around && (e.memory[other] != memory || pointwise(other));
     }
     if (s.kind == step_kind::gemm) safe = safe && e.memory[s.in[0]] != memory && e.memory[s.in[1]] != memory;
-    if (safe) return e.storages[memory].index;
+    if (safe && e.made.buffers[s.out].form != form::halo) return e.storages[memory].index;
   }
   return none;
 }

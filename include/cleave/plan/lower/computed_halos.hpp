@@ -216,8 +216,9 @@ class halo_computation {
 /// Decides which halos are computed: those of values that ask for it. From the last value to the first, since the halo
 /// of a value is as wide as those that are computed from it need.
 constexpr void find_computed_halos(const assigned_graph& in, shared_regions& found) {
-  for (std::size_t v = in.g.nodes.size(); v-- > 0;) {
-    if (!in.node_at(v).computes_halo) continue;
+  const node* nodes = in.g.nodes.data();
+  for (std::size_t v = found.all.empty() ? 0 : in.g.nodes.size(); v-- > 0;) {
+    if (!nodes[v].computes_halo) continue;
     for (std::size_t r = 0; r < found.all.size(); ++r) {
       if (found.all[r].operand != v || !found.all[r].halo) continue;
       if (halo_computation c(in, found, r); c.find()) c.apply();

@@ -30,9 +30,8 @@ struct expressed {
   std::size_t around = none;
 };
 
-/// The halo of a value that is read where another halo is computed; none: it is not read from a halo.
+/// The halo of a value that is read where the halo `around` is computed; none: it is not read from a halo.
 constexpr std::size_t halo_read_for(const emission& e, std::size_t around, std::size_t i) {
-  if (around == none) return none;
   const partitioned_value& v = e.p.values[around];
   for (std::size_t k = 1; k < v.arity; ++k)
     if (e.p.is_halo(v.in[k]) && e.p.values[v.in[k]].in[0] == i) return v.in[k];
@@ -40,7 +39,7 @@ constexpr std::size_t halo_read_for(const emission& e, std::size_t around, std::
 }
 /// Whether a value is computed again where a halo is computed: it has dims along which the halo lies.
 constexpr bool is_computed_around(const emission& e, std::size_t around, const partitioned_value& v) {
-  return around != none && (v.type.set() & dims_of(e.p.regions.all[e.p.values[around].region].shape)) != 0;
+  return (v.type.set() & dims_of(e.p.regions.all[e.p.values[around].region].shape)) != 0;
 }
 
 /// Appends the computation of a value to the expression of a step; the index of its entry. Of the root itself what it
@@ -50,8 +49,9 @@ constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size
   for (std::size_t entry = 0; entry < entries; ++entry)
     if (known.values[entry] == i) return narrowed(entry);
   const partitioned_value& v = e.p.values[i];
-  const bool again = is_computed_around(e, known.around, v), fused = e.f.fused[i] != 0 || again;
-  const std::size_t halo = halo_read_for(e, known.around, i);
+  const bool around = known.around != none;
+  const bool fused = e.f.fused[i] != 0 || (around && is_computed_around(e, known.around, v));
+  const std::size_t halo = around ? halo_read_for(e, known.around, i) : none;
   fused_op t;
   t.type = v.type.element;
   if (halo != none) {

@@ -39,8 +39,10 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   check(values, fused, placed);
   lowering::emitted steps = lowering::emit(in, values, fused, placed);
   check(steps);
-  if (rule.workspace > 0) lowering::panel_gathering(steps, at, rule.workspace).run();
-  check(steps);
+  if (rule.workspace > 0) {
+    lowering::panel_gathering(steps, at, rule.workspace).run();
+    check(steps);
+  }
   lowering::scale_products(steps);
   check(steps);
   lowering::combine_all_reduces(steps.made.steps, steps.made.buffers, steps.memory);
