@@ -8,6 +8,7 @@
 #include <cleave/program/program_view.hpp>
 
 #include <algorithm>
+#include <bit>
 
 // Products whose operands are gathered panel by panel (step::panels): a panel has some indices of the dim along which
 // an operand is gathered, and memory for one panel of each operand is all that they take. SUMMA (van de Geijn and Watts
@@ -42,9 +43,16 @@ struct product_panels {
       if (o.gathered) end = std::min(end, all.begin + (owner(o, begin) + 1) * o.block);
     return {begin, end};
   }
+  /// The most indices of a panel.
+  constexpr std::int64_t widest() const { return std::min(width, std::max<std::int64_t>(all.size(), 0)); }
   /// Which of the devices has an index.
   constexpr std::int64_t owner(const operand& o, std::int64_t index) const { return (index - all.begin) / o.block; }
 };
+
+/// The position of the dim along which a move between two buffers gathers.
+constexpr int gathered_position(const buffer& from, const buffer& to) {
+  return std::countr_zero(from.where.differs_at(to.where));
+}
 
 /// The panels of a product of a program.
 constexpr product_panels panels_of(const program_view& p, const step& product, const sizes& at,
@@ -57,9 +65,7 @@ constexpr product_panels panels_of(const program_view& p, const step& product, c
     for (int x = 0; x < 2; ++x) {
       if (product.in[as_size(x)] != move.out) continue;
       const buffer &from = p.buffers[move.in[0]], &to = p.buffers[move.out];
-      const unsigned changed = from.where.differs_at(to.where);
-      int position = 0;
-      while ((changed >> position & 1u) == 0) ++position;
+      const int position = gathered_position(from, to);
       const axis_list before = from.where[position], after = to.where[position];
       const std::int64_t n = at[to.type[position]], block = block_extent(n, at.axes.product(before));
       q.of[x] = {true, i, before.without(after.size()), std::max<std::int64_t>(block, 1)};
@@ -135,8 +141,7 @@ constexpr std::int64_t scratch_of_panels(const program_view& p, const step& s, c
   for (int x = 0; x < 2; ++x)
     if (q.gathers(x)) {
       const buffer& b = p.buffers[s.in[as_size(x)]];
-      const std::int64_t width = std::min(q.width, std::max<std::int64_t>(q.all.size(), 0));
-      panels += aligned(address_of_panel(b, address(b), q.along, width).extents.elements() * bytes);
+      panels += aligned(address_of_panel(b, address(b), q.along, q.widest()).extents.elements() * bytes);
     }
   std::int64_t known = -1;
   for_each_panel(q, [&](range r) {

@@ -33,8 +33,9 @@ concept Field = detail::is_field<std::remove_cvref_t<T>>;
 ///
 /// The result is that of `Steps` single steps, bit for bit. Communication: one exchange, of halos that are as wide as
 /// all steps reach. In each step but the last one a device also computes the elements around its shard that later steps
-/// read, which pays where messages take longer. A halo is fetched instead if f is not elementwise, or if it reads more
-/// than five arrays with dims of the domain. Faults: neighbour_too_far, and those of f.
+/// read, which pays where messages take longer. A halo is fetched instead if f is not elementwise, if it reads more
+/// than five arrays, or if the halo would reach more than 64 elements in all along a dim. Faults: neighbour_too_far,
+/// and those of f.
 template <int Steps, class F, Field... Fields>
   requires(Steps > 0 && sizeof...(Fields) > 0)
 constexpr auto advance(const F& f, const Fields&... fields) {

@@ -110,9 +110,7 @@ class scaled_gemm_step final : public gemm_step<> {
     const buffer& to = b.result(s);
     const strides from = strides_in(b.addresses(b.program.buffers[scaling_.addend()]));
     addend_ = make_copy(b.local(to), from, 0, strides_in(b.addresses(to)), 0);
-    pack_ = gemm_.array[2].copy;
-    std::swap(pack_.from, pack_.to);
-    std::swap(pack_.from_offset, pack_.to_offset);
+    pack_ = gemm_.array[2].copy.reversed();
   }
   void prepare(run_state& r) override {
     if (scaling_.reads_numbers()) set_factors(r.at);

@@ -27,8 +27,7 @@ class product_in_panels final : public bound_step {
     for (int x = 0; x < 2; ++x) {
       if (!panels_.gathers(x)) continue;
       const buffer& whole = b.operand(s, as_size(x));
-      const std::int64_t width = std::min(panels_.width, std::max<std::int64_t>(panels_.all.size(), 0));
-      const addressing panel = address_of_panel(whole, b.addresses(whole), panels_.along, width);
+      const addressing panel = address_of_panel(whole, b.addresses(whole), panels_.along, panels_.widest());
       shard_[x] = b.program.steps[panels_.of[x].move].in[0];
       group_[x] = &b.grid.in_order(panels_.of[x].over, false);
       panel_at_[x] = scratch_;
@@ -89,9 +88,7 @@ class product_in_panels final : public bound_step {
     form f;
     f.width = width;
     f.gemm = bind_gemm(g.batch, g.m, g.n, g.k, size_of(type_));
-    f.result = f.gemm.array[2].copy;
-    std::swap(f.result.from, f.result.to);
-    std::swap(f.result.from_offset, f.result.to_offset);
+    f.result = f.gemm.array[2].copy.reversed();
     for (int x = 0; x < 2; ++x) {
       if (!panels_.gathers(x)) continue;
       const buffer &whole = b.operand(step_, as_size(x)), &own = gathered(b, x);

@@ -6,7 +6,6 @@
 #include <cleave/plan/lower/regions.hpp>
 #include <cleave/program/step.hpp>
 
-#include <algorithm>
 #include <utility>
 
 // Halos that each device computes instead of fetching them (temporal blocking): the halos of what they are computed
@@ -132,15 +131,10 @@ class halo_computation {
     r.parts = all_region_parts;
     r.parts = halo_parts(r);
   }
-  /// Makes the map of a dim reach as far as another one, which reaches the index itself.
+  /// Lets the map of a dim reach as far as another one, or adds that.
   constexpr static void unite_along(static_vector<dim_map, 3>& maps, const dim_map& m) {
-    for (dim_map& have : maps) {
-      if (have.from != m.from) continue;
-      const std::int64_t high = std::max(have.offset.constant + have.dilation, m.offset.constant + m.dilation);
-      have.offset.constant = std::min(have.offset.constant, m.offset.constant);
-      have.dilation = high - have.offset.constant;
-      return;
-    }
+    for (dim_map& have : maps)
+      if (have.from == m.from) return reach_as_far(have, m);
     maps.push_back(m);
   }
   /// Notes that the operand of a region is read: by a node that reads neighbours, or itself.

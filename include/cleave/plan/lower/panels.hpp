@@ -17,10 +17,7 @@ namespace cleave::inline v0::lowering {
 constexpr dim_id gathered_dim(const emitted& e, const step& s) {
   if (s.kind != step_kind::move || s.move != kind::all_gather || !moves_one_dim(e, s)) return no_dim;
   const buffer& to = e.made.buffers[s.out];
-  const unsigned changed = e.made.buffers[s.in[0]].where.differs_at(to.where);
-  int position = 0;
-  while ((changed >> position & 1u) == 0) ++position;
-  return to.type[position];
+  return to.type[gathered_position(e.made.buffers[s.in[0]], to)];
 }
 /// The dim along which the step `i` gathers what a single product reads; no_dim: it does something else, or the result
 /// has memory for others.

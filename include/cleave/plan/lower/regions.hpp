@@ -131,6 +131,13 @@ constexpr dim_map including_block(dim_map m) {
   return m;
 }
 
+/// Lets a map reach as far as another one of the same dim, too.
+constexpr void reach_as_far(dim_map& have, const dim_map& m) {
+  const std::int64_t low = std::min(have.offset.constant, m.offset.constant);
+  have.dilation = std::max(have.offset.constant + have.dilation, m.offset.constant + m.dilation) - low;
+  have.offset.constant = low;
+}
+
 /// One region for both, if that is possible.
 constexpr bool unite(const region_shape& a, const region_shape& b, region_shape& both) {
   if (!(a.taken == b.taken) || !(a.made == b.made)) return false;
@@ -141,9 +148,7 @@ constexpr bool unite(const region_shape& a, const region_shape& b, region_shape&
       if (have.from != m.from) continue;
       if (have.to != m.to || have.stride != m.stride || have.outside != m.outside) return false;
       known = true;
-      const std::int64_t low = std::min(have.offset.constant, m.offset.constant);
-      have.dilation = std::max(have.offset.constant + have.dilation, m.offset.constant + m.dilation) - low;
-      have.offset.constant = low;
+      reach_as_far(have, m);
     }
     if (known) continue;
     if (!surrounds(m) || both.maps.full()) return false;
