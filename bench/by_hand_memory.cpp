@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "by_hand_chain.hpp"
 #include "by_hand_memory.hpp"
 
 #include <KokkosBlas3_gemm.hpp>
@@ -95,21 +96,6 @@ void reshard(const window& w, long side, float* out) {
   }
   w.meet();
 }
-
-namespace {
-inline float ten(float x) {
-  float y = x * 1.5f;
-  y = y + 0.25f;
-  y = y * y;
-  y = y - x;
-  y = std::fabs(y);
-  y = y + 1.0f;
-  y = std::sqrt(y);
-  y = y * 0.5f;
-  y = y > 0.75f ? y : 0.75f;
-  return 1.0f / y;
-}
-} // namespace
 
 void chain(const float* __restrict in, float* __restrict out, long n) {
 #pragma omp simd

@@ -4,6 +4,7 @@
 // Programs that memory and messages decide, against the same by hand with memory that the ranks share.
 //
 //   mpirun -n 2 memory_time RESULTS.jsonl [seconds for each measurement [product, reshard, chain, entropy or small]]
+#include "by_hand_chain.hpp"
 #include "by_hand_memory.hpp"
 #include "measure.hpp"
 
@@ -166,6 +167,12 @@ void run_chain(const measured& m, long n) {
   m.against(
       "ten operations in place", 1.05, passed(2 * n), 1, x, in.data(), [&] { x = chain(x); },
       [&] { by_hand::chain_in_place(in.data(), mine); });
+  m.against(
+      "ten operations, root and quotient rounded", 1.05, passed(2 * n), 1, y, out.data(), [&] { y = chain(x); },
+      [&] { by_hand::chain_rounded(in.data(), out.data(), mine); });
+  m.against(
+      "ten operations in place, root and quotient rounded", 1.05, passed(2 * n), 1, x, in.data(), [&] { x = chain(x); },
+      [&] { by_hand::chain_rounded_in_place(in.data(), mine); });
 }
 
 constexpr cleave::function entropy([](auto scores, auto labels) {

@@ -6,9 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <vector>
 
 // Maps whose lines are computed in blocks: square roots of whole blocks, and stores past the caches.
@@ -93,40 +95,70 @@ TEST(blocks, several_roots_in_one_pass) {
   }
 }
 
-/// 3 x, stored past the caches at every distance from a line of the cache, in lines of every length: what is beside a
-/// line stays.
+template <class T>
+T whole_number(std::int64_t i) {
+  return static_cast<T>(static_cast<float>(i));
+}
+/// Lines of one to eight pieces, two or three times the load in turns, stored past the caches at every distance from a
+/// line of the cache: what is beside them stays.
 template <class T>
 void expect_stores_past_caches() {
   using cleave::op;
-  using tripled = cleave::fused_expression<1, cleave::fused_node<cleave::load_code, T, 0, 1>,
-                                           cleave::fused_node<static_cast<int>(op::add), T, 0, 0>,
-                                           cleave::fused_node<static_cast<int>(op::add), T, 1, 0>>;
-  const std::int64_t room = 700;
-  std::vector<T> from(room + 64), to(room + 64);
-  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(static_cast<float>(i % 40));
-  for (std::int64_t begin : {0, 1, 2, 3, 5, 8, 16, 31, 64})
-    for (std::int64_t n : {0, 1, 15, 16, 63, 255, 256, 257, 300, 511, 600}) {
-      std::memset(static_cast<void*>(to.data()), 0x55, to.size() * sizeof(T));
-      const std::vector<T> before = to;
-      const cleave::bound_loops l;
-      const void* const loads[] = {from.data()};
-      const std::int64_t offset[] = {begin, begin}, apart[] = {0, 0};
-      cleave::detail::compute_lines_past_caches({&l, loads, l.inner.stride, offset, apart, 1, 0, n, to.data() + begin,
-                                                 0},
-                                                cleave::map_functions_of<tripled>, 2);
-      cleave::finish_stores_past_caches();
-      for (std::int64_t i = 0; i < std::ssize(to); ++i) {
-        const auto k = static_cast<std::size_t>(i);
-        const T want = i >= begin && i < begin + n ? static_cast<T>(static_cast<float>(3 * (i % 40))) : before[k];
-        ASSERT_EQ(std::memcmp(&to[k], &want, sizeof(T)), 0) << "element " << i << " of " << n << " from " << begin;
-      }
+  using load = cleave::fused_node<cleave::load_code, T, 0, 1>;
+  using twice = cleave::fused_node<static_cast<int>(op::add), T, 0, 0>;
+  using doubled = cleave::fused_expression<1, load, twice>;
+  using tripled = cleave::fused_expression<1, load, twice, cleave::fused_node<static_cast<int>(op::add), T, 1, 0>>;
+  std::mt19937 random(7);
+  const auto any = [&](std::int64_t from, std::int64_t to) {
+    return std::uniform_int_distribution<std::int64_t>(from, to)(random);
+  };
+  for (int repetition = 0; repetition < 500; ++repetition) {
+    const auto count = static_cast<int>(any(1, 8));
+    const std::int64_t rows = any(1, 3), before = any(0, 70);
+    cleave::bound_loops loops;
+    loops.walked = 2;
+    loops.inner.stride[0] = 1;
+    loops.prefetched = static_cast<int>(any(0, 1));
+    std::int64_t width = 0;
+    cleave::line_piece pieces[8];
+    const std::int64_t first[] = {0, 0};
+    for (int i = 0; i < count; ++i) {
+      const std::int64_t n = any(1, any(0, 3) == 0 ? 3000 : 40);
+      const auto code = i % 2 == 1 ? cleave::map_functions_of<tripled> : cleave::map_functions_of<doubled>;
+      pieces[i] = {loops, nullptr, code.lines, width, width + n, first, nullptr};
+      width += n;
     }
+    const std::int64_t apart = width + any(0, 20), begin = any(0, width - 1), end = any(begin + 1, width);
+    std::vector<T> from(cleave::as_size(rows * apart)), to(cleave::as_size(before + rows * apart + 70));
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = whole_number<T>(static_cast<std::int64_t>(i % 40));
+    std::memset(static_cast<void*>(to.data()), 0x55, to.size() * sizeof(T));
+    std::vector<T> wanted = to;
+    const std::int64_t next[] = {apart, apart};
+    const void* loads[8];
+    for (int i = 0; i < count; ++i) {
+      loads[i] = from.data() + pieces[i].begin;
+      pieces[i].from = &loads[i];
+      pieces[i].apart = next;
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t j = std::max(begin, pieces[i].begin); j < std::min(end, pieces[i].end); ++j) {
+          wanted[cleave::as_size(before + row * apart + j)] = whole_number<T>((row * apart + j) % 40 *
+                                                                              (i % 2 == 1 ? 3 : 2));
+        }
+    }
+    char* const out = reinterpret_cast<char*>(to.data() + before + begin);
+    cleave::compute_lines_past_caches(pieces, count, {rows, begin, end, out, apart, sizeof(T)});
+    cleave::finish_stores_past_caches();
+    for (std::size_t i = 0; i < to.size(); ++i)
+      ASSERT_EQ(std::memcmp(&to[i], &wanted[i], sizeof(T)), 0)
+          << "element " << i << " of lines of " << width << " from " << before << ", " << apart << " apart";
+  }
 }
 TEST(blocks, stores_past_caches) {
   expect_stores_past_caches<float>();
   expect_stores_past_caches<double>();
   expect_stores_past_caches<std::int8_t>();
   expect_stores_past_caches<cleave::bfloat16>();
+  expect_stores_past_caches<Kokkos::complex<double>>();
 }
 
 constexpr cleave::function scaled([](auto x, auto y) { return x * 2.0 + y; });

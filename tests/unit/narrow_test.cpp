@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cleave/expr/functions.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/type/narrow.hpp>
 
@@ -23,6 +24,11 @@ static_assert(sizeof(bfloat16) == 2 && std::is_trivially_copyable_v<half> &&
               std::is_trivially_default_constructible_v<half>);
 static_assert(static_cast<float>(bfloat16(1.0f)) == 1 && static_cast<float>(half(-0.5)) == -0.5f &&
               half(3).bits == 0x4200);
+// Beside the operators of values in functions.
+static_assert(bfloat16(1.5f) + bfloat16(2) == 3.5f && -half(2) == -2.0f && half(3) / bfloat16(2) == 1.5f &&
+              bfloat16(2) * 3.0f == 6.0f && 2 - half(1) == 1.0f);
+static_assert(bfloat16(1) == bfloat16(1) && half(1) != bfloat16(2) && bfloat16(1) < bfloat16(2) && half(2) >= half(2) &&
+              half(1) <= bfloat16(2) && 2.0 > bfloat16(1));
 static_assert(element_of<bfloat16> == element::bf16 && element_of<half> == element::f16 && !is_floating(element::c64));
 
 /// A format of a sign, some bits of exponent and the rest of mantissa, as IEEE 754 defines it.

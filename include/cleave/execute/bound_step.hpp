@@ -149,8 +149,15 @@ template <class Step, class... From>
 /// The addresses that a step reads.
 struct operand_addresses {
   const void* from[max_operands];
-  operand_addresses(const run_state& r, const step& s) {
-    for (std::size_t k = 0; k < s.in.size(); ++k) from[k] = r.at[s.in[k]];
+  std::size_t count;
+  operand_addresses(const run_state& r, const step& s) : count(s.in.size()) {
+    for (std::size_t k = 0; k < count; ++k) from[k] = r.at[s.in[k]];
+  }
+  /// Whether an operand has this address.
+  bool has(const void* address) const {
+    for (std::size_t k = 0; k < count; ++k)
+      if (from[k] == address) return true;
+    return false;
   }
 };
 

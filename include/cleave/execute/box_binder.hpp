@@ -120,6 +120,7 @@ class box_binder {
         box.segments.push_back(bind_segment());
       }
       if (box.segments.size() == 1) collapse(box.segments.front().loops);
+      for (map_segment& s : box.segments) prefetch(s);
       made.append(std::move(box));
       std::size_t i = last;
       while (i > 0 && ++at[i - 1] + 1 == cuts[i - 1].size()) at[--i] = 0;
@@ -214,10 +215,12 @@ class box_binder {
 
   [[gnu::cold]] map_segment bind_segment() {
     map_segment made;
-    waits_ = false;
-    for (std::size_t k = 0; k < s_.in.size(); ++k)
+    std::uint64_t waits = 0;
+    for (std::size_t k = 0; k < s_.in.size(); ++k) {
+      waits_ = false;
       made.from.push_back(b_.is_around_shard(b_.operand(s_, k)) ? source_around(k) : source_of(k));
-    made.waits = waits_;
+      if (waits_) waits |= std::uint64_t{1} << k;
+    }
     const buffer& out = b_.result(s_);
     made.out_bytes = bytes_of(out, out_) + out_.offset * size_of(out.type.element);
     made.first_row = loops_.part.begin[0];
@@ -228,8 +231,18 @@ class box_binder {
     const int variant = variant_here();
     made.code = code_ + variant;
     made.copies = ranges_.copied_by(variant);
+    made.waits = made.copies >= 0 ? (waits >> made.copies & 1) != 0 : waits != 0;
     if (made.copies >= 0 && !moves_like_result(made.loops, made.copies)) made.copies = -1;
     return made;
+  }
+  /// Of the loads from one array, prefetches the one at the highest address: the others read the same memory later.
+  void prefetch(map_segment& made) const {
+    for (std::size_t k = 0; k < made.from.size(); ++k) {
+      bool leads = true;
+      for (const map_segment::source& other : made.from)
+        leads = leads && (other.address != made.from[k].address || other.bytes <= made.from[k].bytes);
+      if (leads) loops_.prefetch(made.loops, k);
+    }
   }
   /// Of a result whose elements lie in the order of the loop; 0 of others.
   std::int64_t bytes_of_row() const {
@@ -265,13 +278,17 @@ class box_binder {
     const buffer& halo = b_.program.buffers[view.of];
     const buffer& shard = b_.program.buffers[halo.of];
     std::uint32_t part = 0, center = 0, digit = 1;
+    bool blank = false;
     std::int64_t index[max_rank];
     for (int i = 0; i < halo.type.rank; ++i) index[i] = loops_.part.begin[s_.loop.find(halo.type[i])];
     for (int m = 0; m < halo.maps; ++m, digit *= 3) {
       const dim_map& map = b_.program.maps[as_size(halo.first_map + m)];
-      const int i = halo.type.find(map.from);
-      const std::int64_t n = extent_along(s_.loop.find(map.from));
+      const int i = halo.type.find(map.from), position = s_.loop.find(map.from);
+      const std::int64_t n = extent_along(position);
       index[i] += distance(view, map.from);
+      // Zeros outside of the domain are there as soon as the exchange begins.
+      const std::int64_t first = held(position).begin + index[i], end = first + loops_.part.extent[position];
+      blank = blank || (map.outside == border::zero && (end <= 0 || first >= b_.at[map.from]));
       const std::int64_t block = floor_div(index[i], n);
       if (wraps_around(map, halo.where, halo.type)) index[i] -= block * n;
       else if (block != 0) part += block < 0 ? 0 : 2 * digit;
@@ -279,7 +296,7 @@ class box_binder {
       center += digit;
     }
     const bool inside = part == center, beside = !inside && !b_.lies_in_ghosts(halo);
-    waits_ = waits_ || !inside;
+    waits_ = !inside && !blank;
     const box own = indices_of(shard, b_.program.maps, b_.at, b_.grid.here());
     const box there = beside ? part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here()) : own;
     const strides along = beside ? strides_of(there.extents()) : strides_in(b_.addresses(shard));
@@ -305,7 +322,7 @@ class box_binder {
   /// What is computed, and where: of the result, the strides, and the place of the device's first index.
   stretch area_[max_rank]{};
   addressing out_{};
-  /// Whether a load of the segment that is bound is in a halo.
+  /// Whether the load that is bound last is in a part of a halo that others send.
   bool waits_ = false;
 };
 

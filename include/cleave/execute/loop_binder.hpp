@@ -48,6 +48,13 @@ class loop_binder {
     l.inner = l.outer.back();
     bind_values(l);
   }
+  /// Has a load prefetched, if it runs along the line as the result does. This is worth it where several lines of an
+  /// array are read at the same time.
+  void prefetch(bound_loops& l, std::size_t k) const {
+    const bool beside = l.inner.stride[k] == 1 &&
+                        size_of(b_.operand(s_, k).type.element) == size_of(b_.result(s_).type.element);
+    if (beside && l.prefetched < most_prefetched) l.prefetch[l.prefetched++] = as_int(k);
+  }
   /// `inner_folded`: the inner dim is a folded one, or there is none.
   void bind_fold(bound_loops& l, bool inner_folded) const {
     append_dims(l, s_.loop.rank - s_.folded);

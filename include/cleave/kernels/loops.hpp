@@ -14,6 +14,9 @@ namespace cleave::inline v0 {
 /// result.
 inline constexpr int max_walked = max_operands + max_fused_ops + 1;
 
+/// How many loads of a map may be prefetched.
+inline constexpr int most_prefetched = 4;
+
 /// One loop: its extent, and how far each array moves with it, in elements.
 struct loop_dim {
   std::int64_t extent = 1;
@@ -71,6 +74,9 @@ struct bound_loops {
   bool tiled = false;
   /// map: the result is larger than the caches, so it is stored past them.
   bool past_caches = false;
+  /// map: loads that are prefetched, if the result is stored past the caches.
+  int prefetched = 0;
+  int prefetch[most_prefetched]{};
   std::int64_t index_base[max_fused_ops]{};
   double literals[max_fused_ops]{};
   /// fold: how many results there are; the folded range is cut in this many pieces of so many elements, for few

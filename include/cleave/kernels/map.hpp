@@ -3,9 +3,8 @@
 #pragma once
 
 #include <cleave/kernels/flat_loops.hpp>
-#include <cleave/kernels/lines.hpp>
+#include <cleave/kernels/lines_past_caches.hpp>
 #include <cleave/storage/memory.hpp>
-#include <cleave/storage/wide.hpp>
 
 namespace cleave::inline v0 {
 
@@ -60,36 +59,6 @@ inline constexpr std::int64_t map_grain = 1 << 14;
 inline constexpr std::int64_t map_tile_rows = 16;
 inline constexpr std::int64_t map_tile_columns = 64;
 
-/// Results of `past_caches_bytes` are stored past the caches, if their lines have at least so many.
-inline constexpr std::int64_t past_caches_line = 1 << 12;
-/// They are computed in the first cache, so many bytes at a time.
-inline constexpr std::int64_t past_caches_block = 1 << 12;
-
-/// Computes lines and stores them past the caches, but for elements before the first whole line of the cache.
-inline void compute_lines_past_caches(line_block b, const map_functions& f, int walked) {
-  alignas(64) char block[past_caches_block];
-  const std::int64_t begin = b.begin, end = b.end, rows = b.rows;
-  char* const out = as<char>(b.out);
-  std::int64_t offset[max_walked];
-  for (int k = 0; k < walked; ++k) offset[k] = b.offset[k];
-  b.offset = offset;
-  b.rows = 1;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    char* to = out + row * b.out_apart * f.bytes;
-    for (b.begin = begin; b.begin < end; b.begin = b.end) {
-      const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % 64);
-      const std::int64_t most = (past != 0 ? 64 - past : past_caches_block) / f.bytes;
-      const std::int64_t n = end - b.begin < most ? end - b.begin : most;
-      b.end = b.begin + n;
-      b.out = past != 0 ? to : block;
-      f.lines(b);
-      if (past == 0) store_bytes_past_caches(to, block, n * f.bytes);
-      to += n * f.bytes;
-    }
-    for (int k = 0; k < walked; ++k) offset[k] += b.apart[k];
-  }
-}
-
 struct map_work {
   const bound_loops& l;
   const void* const* from;
@@ -101,9 +70,12 @@ struct map_work {
                  std::int64_t stop) const {
     const int result = l.walked - 1;
     char* const out = as<char>(to) + (offset[result] + i) * f.bytes;
-    const line_block b{&l, from, l.inner.stride, offset, apart, rows, i, stop, out, apart[result]};
-    if (has_stores_past_caches && l.past_caches) compute_lines_past_caches(b, f, l.walked);
-    else f.lines(b);
+    if (has_stores_past_caches && l.past_caches) {
+      line_piece all(l, from, f.lines, 0, l.inner.extent, offset, apart);
+      compute_lines_past_caches(&all, 1, {rows, i, stop, out, apart[result], f.bytes});
+    } else {
+      f.lines({&l, from, l.inner.stride, offset, apart, rows, i, stop, out, apart[result]});
+    }
   }
 
   /// A stretch of the iteration space for each unit.
@@ -145,7 +117,7 @@ struct map_work {
 /// Whether a map whose results have so many bytes each stores them past the caches, where it overwrites no operand.
 inline bool may_store_past_caches(const bound_loops& l, std::int64_t element_bytes) {
   return has_stores_past_caches && on_host && !l.tiled && l.outer.size() * element_bytes >= past_caches_bytes &&
-         l.inner.extent * element_bytes >= detail::past_caches_line;
+         l.inner.extent * element_bytes >= past_caches_line;
 }
 
 /// Runs a map.

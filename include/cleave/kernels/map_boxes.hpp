@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/kernels/map.hpp>
 
@@ -42,10 +43,16 @@ struct map_segment {
 /// line of the cache is read and written once.
 struct map_box {
   indexed_vector<map_segment> segments{};
-  /// Lines of each segment, and how many of them are a unit of parallel work; the number of the first unit.
-  std::int64_t lines = 0, unit_lines = 1, first_unit = 0;
+  /// Lines of each segment, and the elements of a line of all segments.
+  std::int64_t lines = 0, width = 0;
+  /// A unit of parallel work is so many lines, or one of so many parts of a line. The number of the first unit.
+  std::int64_t unit_lines = 1, line_parts = 1, first_unit = 0;
   /// Whether it has segments that wait, and such that do not.
   bool waits = false, starts = false;
+  /// Whether the results are stored past the caches.
+  bool past_caches = false;
+
+  std::int64_t units() const { return (lines + unit_lines - 1) / unit_lines * line_parts; }
 };
 
 /// Which segments of a map run: all, or those that wait for a halo, or the others.
@@ -63,16 +70,16 @@ struct map_boxes {
   indexed_vector<const void*> from{};
 
   void append(map_box box) {
-    std::int64_t width = 0;
     for (const map_segment& s : box.segments) {
-      width += s.loops.inner.extent;
+      box.width += s.loops.inner.extent;
       (s.waits ? box.waits : box.starts) = true;
     }
     const loop_nest& nest = box.segments.front().loops.outer;
     box.lines = nest.size() / nest.back().extent;
-    box.unit_lines = width < detail::map_grain ? detail::map_grain / width : 1;
+    if (box.width < detail::map_grain) box.unit_lines = detail::map_grain / box.width;
+    else box.line_parts = (box.width + detail::map_grain - 1) / detail::map_grain;
     box.first_unit = units;
-    units += (box.lines + box.unit_lines - 1) / box.unit_lines;
+    units += box.units();
     for (const map_segment& s : box.segments) from.resize(from.size() + s.from.size());
     all.push_back(std::move(box));
   }
@@ -92,6 +99,11 @@ inline void copy_lines(const char* from, char* to, std::int64_t bytes, std::int6
   else copy(bytes);
 }
 
+/// Elements `begin` to `end` of some lines of a box that follow each other along one dim.
+struct box_stretch {
+  std::int64_t line, lines, begin, end;
+};
+
 struct map_boxes_work {
   const map_boxes& boxes;
   void* to;
@@ -101,31 +113,77 @@ struct map_boxes_work {
   static void run(const void* work, std::int64_t begin, std::int64_t end) {
     const map_boxes_work& w = *static_cast<const map_boxes_work*>(work);
     const void* const* from = w.boxes.from.data();
+    bool past_caches = false;
     for (const map_box& box : w.boxes.all) {
       const bool any = (box.waits && w.runs(true)) || (box.starts && w.runs(false));
-      const std::int64_t units = any ? (box.lines + box.unit_lines - 1) / box.unit_lines : 0;
+      const std::int64_t units = any ? box.units() : 0;
       for (std::int64_t unit = begin - box.first_unit > 0 ? begin - box.first_unit : 0;
            unit < units && unit + box.first_unit < end; ++unit) {
-        const std::int64_t first = unit * box.unit_lines, last = first + box.unit_lines;
-        w.run_lines(box, from, first, last < box.lines ? last : box.lines);
+        const std::int64_t first = unit / box.line_parts * box.unit_lines, number = unit % box.line_parts;
+        w.run_lines(box, from, first, std::min(first + box.unit_lines, box.lines), begin_of(box, number),
+                    begin_of(box, number + 1));
+        past_caches = past_caches || box.past_caches;
       }
       for (const map_segment& s : box.segments) from += s.from.size();
     }
+    if (past_caches) finish_stores_past_caches();
   }
-  /// Lines `first` to `last` of a box: those that follow each other along one dim at a time.
-  void run_lines(const map_box& box, const void* const* from, std::int64_t first, std::int64_t last) const {
-    while (first < last) {
-      const std::int64_t rows = std::min(last - first, lines_in_a_row(box, first));
+  /// Where a part of a line begins: at a multiple of what is computed at once.
+  static std::int64_t begin_of(const map_box& box, std::int64_t part) {
+    return part == box.line_parts ? box.width : box.width * part / box.line_parts / vector_block * vector_block;
+  }
+  /// Elements `begin` to `end` of lines `first` to `last` of a box.
+  void run_lines(const map_box& box, const void* const* from, std::int64_t first, std::int64_t last, std::int64_t begin,
+                 std::int64_t end) const {
+    for (box_stretch some{first, 0, begin, end}; some.line < last; some.line += some.lines) {
+      some.lines = std::min(last - some.line, lines_in_a_row(box, some.line));
+      if (box.past_caches) {
+        store_past_caches(box, from, some);
+        continue;
+      }
       // What is copied shares lines of the cache with what is computed, which is longer and brings them in faster.
       for (const bool copied : {false, true}) {
         const void* const* loads = from;
+        std::int64_t at = 0;
         for (const map_segment& s : box.segments) {
-          if ((s.copies >= 0) == copied && runs(s.waits)) run_segment(s, loads, first, rows);
+          if ((s.copies >= 0) == copied && runs(s.waits))
+            run_segment(s, loads, {some.line, some.lines, some.begin - at, some.end - at});
+          at += s.loops.inner.extent;
           loads += s.from.size();
         }
       }
-      first += rows;
     }
+  }
+  /// The segments that run: those that follow each other are stored together.
+  void store_past_caches(const map_box& box, const void* const* loads, const box_stretch& some) const {
+    constexpr int most = 8;
+    line_piece pieces[most];
+    int count = 0;
+    char* out = nullptr;
+    const auto store = [&] {
+      if (count == 0) return;
+      const std::int64_t begin = std::max(some.begin, pieces[0].begin), end = std::min(some.end, pieces[count - 1].end);
+      const std::int64_t bytes = box.segments.front().code->bytes;
+      compute_lines_past_caches(pieces, count,
+                                {some.lines, begin, end, out + (begin - pieces[0].begin) * bytes,
+                                 pieces[0].apart[pieces[0].loops->walked - 1], bytes});
+      count = 0;
+    };
+    std::int64_t end = 0;
+    for (const map_segment& s : box.segments) {
+      const std::int64_t begin = end;
+      end += s.loops.inner.extent;
+      const bool takes_part = runs(s.waits) && begin < some.end && end > some.begin;
+      if (!takes_part || count == most) store();
+      if (takes_part) {
+        const odometer at = before_line(s, some.line);
+        const int walked = s.loops.walked;
+        if (count == 0) out = as<char>(to) + s.out_bytes + at.offset()[walked - 1] * s.code->bytes;
+        pieces[count++] = {s.loops, loads, s.code->lines, begin, end, at.offset(), at.apart()};
+      }
+      loads += s.from.size();
+    }
+    store();
   }
   static odometer before_line(const map_segment& s, std::int64_t line) {
     return {s.loops.outer, s.loops.outer.rank - 1, s.loops.walked, line};
@@ -135,16 +193,18 @@ struct map_boxes_work {
     for (const map_segment& s : box.segments) lines = std::min(lines, before_line(s, line).left());
     return lines;
   }
-  void run_segment(const map_segment& s, const void* const* loads, std::int64_t line, std::int64_t lines) const {
+  /// The stretch counts from the first element of the segment, and may be longer than it.
+  void run_segment(const map_segment& s, const void* const* loads, const box_stretch& some) const {
     void* const out = static_cast<char*>(to) + s.out_bytes;
-    if (s.stays(loads, out)) return;
     const bound_loops& l = s.loops;
-    const odometer at = before_line(s, line);
+    const std::int64_t begin = std::max<std::int64_t>(some.begin, 0), end = std::min(some.end, l.inner.extent);
+    if (begin >= end || s.stays(loads, out)) return;
+    const odometer at = before_line(s, some.line);
     if (s.copies < 0)
-      return map_work{l, loads, out, *s.code}.run_lines(at.offset(), at.apart(), lines, 0, l.inner.extent);
-    const std::int64_t size = s.code->bytes, first = at.offset()[l.walked - 1] * size;
-    copy_lines(as<char>(loads[s.copies]) + first, as<char>(out) + first, l.inner.extent * size,
-               at.apart()[l.walked - 1] * size, lines);
+      return map_work{l, loads, out, *s.code}.run_lines(at.offset(), at.apart(), some.lines, begin, end);
+    const std::int64_t size = s.code->bytes, first = (at.offset()[l.walked - 1] + begin) * size;
+    copy_lines(as<char>(loads[s.copies]) + first, as<char>(out) + first, (end - begin) * size,
+               at.apart()[l.walked - 1] * size, some.lines);
   }
 };
 
@@ -157,6 +217,18 @@ inline void take_addresses(map_boxes& boxes, const void* const* at) {
     for (const map_segment& s : box.segments)
       for (const map_segment::source& load : s.from)
         boxes.from[next++] = static_cast<const char*>(at[load.address]) + load.bytes;
+}
+
+/// Whether a map may store results past the caches, where it overwrites no operand.
+inline bool may_store_past_caches(const map_boxes& boxes) {
+  std::int64_t bytes = 0;
+  for (const map_box& box : boxes.all) bytes += box.lines * box.width * box.segments.front().code->bytes;
+  return has_stores_past_caches && on_host && bytes >= past_caches_bytes;
+}
+/// Says whether results are stored past the caches from now on.
+inline void set_past_caches(map_boxes& boxes, bool past) {
+  for (map_box& box : boxes.all)
+    box.past_caches = past && box.width * box.segments.front().code->bytes >= past_caches_line;
 }
 
 /// Indices `first` to `last` of the first dim of the loop, on this thread. `to` is where the result of index 0 is or

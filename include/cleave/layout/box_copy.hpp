@@ -33,6 +33,8 @@ struct box_copy {
 
   /// Whether the box is one run of memory on both sides.
   constexpr bool contiguous() const { return elements == 0 || rank == 0 || (rank == 1 && from[0] == 1 && to[0] == 1); }
+  /// Whether what is written is one run of memory.
+  constexpr bool writes_one_run() const { return elements == 0 || rank == 0 || (rank == 1 && to[0] == 1); }
   /// The copy back.
   constexpr box_copy reversed() const { return {rank, extent, to, from, to_offset, from_offset, elements}; }
 };

@@ -18,6 +18,9 @@ namespace cleave::inline v0 {
 
 namespace detail {
 
+/// Bytes of a line of the cache.
+inline constexpr std::int64_t cache_line = 64;
+
 #if defined(CLEAVE_X86_VECTORS)
 #if defined(__AVX512F__)
 inline constexpr int wide_bytes = 64;
@@ -72,27 +75,44 @@ void take_roots(T* x, std::int64_t n) {
 }
 
 /// Copies bytes to memory that nothing reads soon: the lines of the target are not fetched first. `to` is aligned to 64
-/// bytes. Other threads see the bytes after `finish_stores_past_caches`.
-inline void store_bytes_past_caches(void* to, const void* from, std::int64_t bytes) {
+/// bytes. Other threads see the bytes after `finish_stores_past_caches`. `each_line(i)` is called for each whole line of
+/// the cache, before byte i is stored.
+template <class EachLine>
+void store_bytes_past_caches(void* to, const void* from, std::int64_t bytes, const EachLine& each_line) {
   constexpr std::int64_t width = detail::wide_bytes;
   char* const target = as<char>(to);
   const char* const source = as<char>(from);
   std::int64_t i = 0;
-  for (; i + width <= bytes; i += width) {
-    detail::wide<float> v;
-    std::memcpy(&v, source + i, sizeof(v));
-    detail::store_past_caches(reinterpret_cast<detail::wide<float>*>(target + i), v);
+  for (; i + detail::cache_line <= bytes; i += detail::cache_line) {
+    each_line(i);
+    for (std::int64_t part = 0; part < detail::cache_line; part += width) {
+      detail::wide<float> v;
+      std::memcpy(&v, source + i + part, sizeof(v));
+      detail::store_past_caches(reinterpret_cast<detail::wide<float>*>(target + i + part), v);
+    }
   }
   std::memcpy(target + i, source + i, as_size(bytes - i));
 }
+inline void store_bytes_past_caches(void* to, const void* from, std::int64_t bytes) {
+  store_bytes_past_caches(to, from, bytes, [](std::int64_t) {});
+}
 inline void finish_stores_past_caches() { asm volatile("sfence" ::: "memory"); }
+/// Prefetches a line of the cache. The address need not be valid.
+inline void prefetch_line(std::uintptr_t at) { __builtin_prefetch(reinterpret_cast<const void*>(at)); }
 #else
 inline constexpr bool has_block_roots = false;
 inline constexpr bool has_stores_past_caches = false;
 template <class T>
 void take_roots(T*, std::int64_t) {}
-inline void store_bytes_past_caches(void*, const void*, std::int64_t) {}
+template <class EachLine>
+void store_bytes_past_caches(void* to, const void* from, std::int64_t bytes, const EachLine&) {
+  std::memcpy(to, from, as_size(bytes));
+}
+inline void store_bytes_past_caches(void* to, const void* from, std::int64_t bytes) {
+  std::memcpy(to, from, as_size(bytes));
+}
 inline void finish_stores_past_caches() {}
+inline void prefetch_line(std::uintptr_t) {}
 #endif
 
 /// Results of so many bytes leave the caches before they are read, so they are stored past them.
@@ -109,17 +129,23 @@ constexpr stores stores_of(std::int64_t bytes) {
   return has_stores_past_caches && bytes >= past_caches_bytes ? stores::past_caches : stores::in_caches;
 }
 
+/// Copies bytes past the caches, but for lines of the cache that are not whole. `each_line(i)` is called for each whole
+/// line, before byte i is copied.
+template <class EachLine>
+void copy_past_caches(void* to, const void* from, std::int64_t bytes, const EachLine& each_line) {
+  const auto in_line = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % detail::cache_line);
+  const std::int64_t rest = (detail::cache_line - in_line) % detail::cache_line, head = rest < bytes ? rest : bytes;
+  std::memcpy(to, from, as_size(head));
+  store_bytes_past_caches(as<char>(to) + head, as<char>(from) + head, bytes - head,
+                          [&](std::int64_t i) { each_line(head + i); });
+}
+
 /// Copies bytes that do not overlap. Other threads see those that are stored past the caches after
 /// `finish_stores_past_caches`.
 inline void copy_run(void* to, const void* from, std::int64_t bytes, stores how) {
-  constexpr std::int64_t line = 64;
-  if (!has_stores_past_caches || how == stores::in_caches || bytes < shortest_past_caches) {
+  if (!has_stores_past_caches || how == stores::in_caches || bytes < shortest_past_caches)
     std::memcpy(to, from, as_size(bytes));
-    return;
-  }
-  const std::int64_t head = (line - static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % line)) % line;
-  std::memcpy(to, from, as_size(head));
-  store_bytes_past_caches(as<char>(to) + head, as<char>(from) + head, bytes - head);
+  else copy_past_caches(to, from, bytes, [](std::int64_t) {});
 }
 
 } // namespace cleave::inline v0

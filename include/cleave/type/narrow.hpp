@@ -112,6 +112,52 @@ struct narrow {
   }
 };
 
+// Without these, the operators of values in functions would be as good a match as those of float.
+template <element A>
+CLEAVE_FUNCTION constexpr float operator-(narrow<A> a) {
+  return -float{a};
+}
+template <element A, element B>
+CLEAVE_FUNCTION constexpr float operator+(narrow<A> a, narrow<B> b) {
+  return float{a} + float{b};
+}
+template <element A, element B>
+CLEAVE_FUNCTION constexpr float operator-(narrow<A> a, narrow<B> b) {
+  return float{a} - float{b};
+}
+template <element A, element B>
+CLEAVE_FUNCTION constexpr float operator*(narrow<A> a, narrow<B> b) {
+  return float{a} * float{b};
+}
+template <element A, element B>
+CLEAVE_FUNCTION constexpr float operator/(narrow<A> a, narrow<B> b) {
+  return float{a} / float{b};
+}
+template <element A, element B>
+CLEAVE_FUNCTION constexpr bool operator==(narrow<A> a, narrow<B> b) {
+  return float{a} == float{b};
+}
+template <element A, element B>
+CLEAVE_FUNCTION constexpr bool operator!=(narrow<A> a, narrow<B> b) {
+  return float{a} != float{b};
+}
+template <element A, element B>
+CLEAVE_FUNCTION constexpr bool operator<(narrow<A> a, narrow<B> b) {
+  return float{a} < float{b};
+}
+template <element A, element B>
+CLEAVE_FUNCTION constexpr bool operator<=(narrow<A> a, narrow<B> b) {
+  return float{a} <= float{b};
+}
+template <element A, element B>
+CLEAVE_FUNCTION constexpr bool operator>(narrow<A> a, narrow<B> b) {
+  return float{a} > float{b};
+}
+template <element A, element B>
+CLEAVE_FUNCTION constexpr bool operator>=(narrow<A> a, narrow<B> b) {
+  return float{a} >= float{b};
+}
+
 /// bfloat16: 8 bits of exponent, as in float, and 7 bits of mantissa.
 using bfloat16 = narrow<element::bf16>;
 /// IEEE 754 binary16: 5 bits of exponent and 10 bits of mantissa.

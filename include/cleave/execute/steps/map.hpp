@@ -31,12 +31,12 @@ class map_step final : public bound_step {
     void* const to = r.at[step_.out];
     // A result may have the memory of the argument that it is a copy of.
     if (copies_ && operands.from[0] == to) return;
-    if (large_) loops_.past_caches = !overwrites(operands, to);
+    if (large_) loops_.past_caches = !operands.has(to);
     run_map(loops_, operands.from, to, code_);
   }
   int row_dims() const override { return on_host && !loops_.tiled ? step_.loop.rank : 0; }
   void prepare_rows(run_state& r, const row_setup& setup) override {
-    if (large_) loops_.past_caches = !setup.read_again && !overwrites(operand_addresses(r, step_), r.at[step_.out]);
+    if (large_) loops_.past_caches = !setup.read_again && !operand_addresses(r, step_).has(r.at[step_.out]);
   }
   void run_rows(run_state& r, const row_block& b) const override {
     const std::int64_t row = loops_.outer.size() / b.rows;
@@ -45,17 +45,10 @@ class map_step final : public bound_step {
   const bound_loops& loops() const { return loops_; }
 
  private:
-  /// What is overwritten is in the caches when it is written.
-  bool overwrites(const operand_addresses& operands, const void* result) const {
-    for (std::size_t k = 0; k < step_.in.size(); ++k)
-      if (operands.from[k] == result) return true;
-    return false;
-  }
-
   const step& step_;
   const map_functions& code_;
   bound_loops loops_{};
-  /// Its result is larger than the caches.
+  /// Its result is larger than the caches. What is overwritten is in them when it is written.
   bool large_ = false;
   bool copies_ = false;
 };
@@ -73,9 +66,10 @@ class boxed_map_step final : public bound_step {
   [[gnu::cold]] boxed_map_step(const binder& b, const step& s, const map_code& code)
       : step_(s), boxes_(detail::box_binder(b, s, code.functions, code.selects).bind()),
         rolling_(boxes_, fitting(b, s)), awaited_(detail::awaited_by(b.program, b.number_of(s))),
-        free_(rows_without_waiting(boxes_)) {}
+        free_(rows_without_waiting(boxes_)), large_(may_store_past_caches(boxes_)) {}
   void run(run_state& r) override {
     const operand_addresses in(r, step_);
+    if (large_) set_past_caches(boxes_, !in.has(r.at[step_.out]));
     for (std::size_t k = 0; k < step_.in.size(); ++k)
       if (in.from[k] == r.at[step_.out] && rolling_.rolls(k)) return roll(r, in, k);
     if (boxes_.zeroed > 0) zero_bytes(r.at[step_.out], boxes_.zeroed);
@@ -152,6 +146,8 @@ class boxed_map_step final : public bound_step {
   rolling_map rolling_;
   indexed_vector<std::size_t> awaited_;
   range free_;
+  /// Its result is larger than the caches.
+  bool large_;
 };
 
 namespace detail {
