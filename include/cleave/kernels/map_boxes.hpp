@@ -101,7 +101,7 @@ inline void copy_lines(const char* from, char* to, std::int64_t bytes, std::int6
 
 /// Elements `begin` to `end` of some lines of a box that follow each other along one dim.
 struct box_stretch {
-  std::int64_t line, lines, begin, end;
+  std::int64_t first_line, lines, begin, end;
 };
 
 struct map_boxes_work {
@@ -135,8 +135,8 @@ struct map_boxes_work {
   /// Elements `begin` to `end` of lines `first` to `last` of a box.
   void run_lines(const map_box& box, const void* const* from, std::int64_t first, std::int64_t last, std::int64_t begin,
                  std::int64_t end) const {
-    for (box_stretch some{first, 0, begin, end}; some.line < last; some.line += some.lines) {
-      some.lines = std::min(last - some.line, lines_in_a_row(box, some.line));
+    for (box_stretch some{first, 0, begin, end}; some.first_line < last; some.first_line += some.lines) {
+      some.lines = std::min(last - some.first_line, lines_in_a_row(box, some.first_line));
       if (box.past_caches) {
         store_past_caches(box, from, some);
         continue;
@@ -147,7 +147,7 @@ struct map_boxes_work {
         std::int64_t at = 0;
         for (const map_segment& s : box.segments) {
           if ((s.copies >= 0) == copied && runs(s.waits))
-            run_segment(s, loads, {some.line, some.lines, some.begin - at, some.end - at});
+            run_segment(s, loads, {some.first_line, some.lines, some.begin - at, some.end - at});
           at += s.loops.inner.extent;
           loads += s.from.size();
         }
@@ -176,7 +176,7 @@ struct map_boxes_work {
       const bool takes_part = runs(s.waits) && begin < some.end && end > some.begin;
       if (!takes_part || count == most) store();
       if (takes_part) {
-        const odometer at = before_line(s, some.line);
+        const odometer at = before_line(s, some.first_line);
         const int walked = s.loops.walked;
         if (count == 0) out = as<char>(to) + s.out_bytes + at.offset()[walked - 1] * s.code->bytes;
         pieces[count++] = {s.loops, loads, s.code->lines, begin, end, at.offset(), at.apart()};
@@ -199,7 +199,7 @@ struct map_boxes_work {
     const bound_loops& l = s.loops;
     const std::int64_t begin = std::max<std::int64_t>(some.begin, 0), end = std::min(some.end, l.inner.extent);
     if (begin >= end || s.stays(loads, out)) return;
-    const odometer at = before_line(s, some.line);
+    const odometer at = before_line(s, some.first_line);
     if (s.copies < 0)
       return map_work{l, loads, out, *s.code}.run_lines(at.offset(), at.apart(), some.lines, begin, end);
     const std::int64_t size = s.code->bytes, first = (at.offset()[l.walked - 1] + begin) * size;
