@@ -66,14 +66,13 @@ inline void compute_part(const line_piece& p, std::int64_t begin, std::int64_t e
 inline void store_block(const line_piece& p, std::int64_t at, char* to, const char* block, std::int64_t elements,
                         std::int64_t bytes) {
   const int prefetched = p.loops->prefetched;
-  std::uintptr_t ahead[most_prefetched];
+  const char* ahead[most_prefetched];
   for (int k = 0; k < prefetched; ++k) {
     const int load = p.loops->prefetch[k];
-    ahead[k] = reinterpret_cast<std::uintptr_t>(p.from[load]) +
-               static_cast<std::uintptr_t>((p.offset[load] + at - p.begin) * bytes + prefetched_ahead);
+    ahead[k] = as<char>(p.from[load]) + (p.offset[load] + at - p.begin) * bytes + prefetched_ahead;
   }
   copy_past_caches(to, block, elements * bytes, [&](std::int64_t i) {
-    for (int k = 0; k < prefetched; ++k) prefetch_line(ahead[k] + static_cast<std::uintptr_t>(i));
+    for (int k = 0; k < prefetched; ++k) prefetch_line(ahead[k] + i);
   });
 }
 

@@ -75,8 +75,8 @@ void take_roots(T* x, std::int64_t n) {
 }
 
 /// Copies bytes to memory that nothing reads soon: the lines of the target are not fetched first. `to` is aligned to 64
-/// bytes. Other threads see the bytes after `finish_stores_past_caches`. `each_line(i)` is called for each whole line of
-/// the cache, before byte i is stored.
+/// bytes. Other threads see the bytes after `finish_stores_past_caches`. `each_line(i)` is called for each whole line
+/// of the cache, before byte i is stored.
 template <class EachLine>
 void store_bytes_past_caches(void* to, const void* from, std::int64_t bytes, const EachLine& each_line) {
   constexpr std::int64_t width = detail::wide_bytes;
@@ -98,7 +98,7 @@ inline void store_bytes_past_caches(void* to, const void* from, std::int64_t byt
 }
 inline void finish_stores_past_caches() { asm volatile("sfence" ::: "memory"); }
 /// Prefetches a line of the cache. The address need not be valid.
-inline void prefetch_line(std::uintptr_t at) { __builtin_prefetch(reinterpret_cast<const void*>(at)); }
+inline void prefetch_line(const void* at) { __builtin_prefetch(at); }
 #else
 inline constexpr bool has_block_roots = false;
 inline constexpr bool has_stores_past_caches = false;
@@ -112,7 +112,7 @@ inline void store_bytes_past_caches(void* to, const void* from, std::int64_t byt
   std::memcpy(to, from, as_size(bytes));
 }
 inline void finish_stores_past_caches() {}
-inline void prefetch_line(std::uintptr_t) {}
+inline void prefetch_line(const void*) {}
 #endif
 
 /// Results of so many bytes leave the caches before they are read, so they are stored past them.
