@@ -209,6 +209,13 @@ int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm)
 
 #if MPI_VERSION >= 4
 
+int MPI_Exscan_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
+  note_order(__func__, comm);
+  const std::int64_t bytes = charge(ranks_of(comm) > 1 ? count * size_of(type) : 0);
+  return network::collective(bytes, comm, [&] { return PMPI_Exscan_c(in, out, count, type, op, comm); });
+}
 int MPI_Allreduce_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const support::uncounted in_mpi;
   if (fails()) return MPI_ERR_OTHER;
