@@ -3,6 +3,7 @@
 #
 # With CLEAVE_CUDA the Kokkos must run on CUDA: an installed one that does is taken, else one is built with nvcc, for which no GPU has to
 # be there. Kokkos of 4.7.0 does not know CUDA 13 yet: it gets the two calls whose signatures changed, and an architecture that is left.
+# Releases up to 4.7.1 get Views of one layout on the host and on the device.
 
 option(CLEAVE_CUDA "Run on CUDA: take an installed Kokkos that does, else build one with nvcc" OFF)
 set(CLEAVE_CUDA_ARCH "" CACHE STRING "The GPU's architecture by Kokkos' name, as in AMPERE80; empty for that of the GPU in this machine, else HOPPER90")
@@ -60,7 +61,21 @@ ${call}#endif
   cleave_patch("${source}/bin/nvcc_wrapper" "default_arch=\"sm_70\"" "default_arch=\"${sm}\"")
 endfunction()
 
+# nvcc of CUDA 12.9 and newer lays out classes with empty members that are [[no_unique_address]] differently on the host and on the device, so
+# that kernels read Views where they are not. Later releases of Kokkos do without (https://github.com/kokkos/kokkos/pull/8615).
+function(cleave_patch_kokkos_views source)
+  set(file "${source}/tpls/mdspan/include/experimental/__p0009_bits/config.hpp")
+  set(condition "(!defined(__NVCC__) || MDSPAN_HAS_CXX_20)")
+  file(READ "${file}" text)
+  string(FIND "${text}" "${condition}" at)
+  if(NOT at EQUAL -1)
+    cleave_patch("${file}" "${condition}" "(!defined(__NVCC__) || (MDSPAN_HAS_CXX_20 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1209))")
+  endif()
+endfunction()
+
 if(CLEAVE_CUDA)
+  # What is built with other patches lies elsewhere in the cache.
+  set(cleave_cuda_patches 2)
   find_program(CLEAVE_NVCC nvcc PATHS "$ENV{CUDA_HOME}/bin" "$ENV{CUDA_ROOT}/bin" /usr/local/cuda/bin)
   mark_as_advanced(CLEAVE_NVCC)
   if(NOT CLEAVE_NVCC)

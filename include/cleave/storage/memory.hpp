@@ -23,6 +23,15 @@
 #include <sys/mman.h>
 #endif
 
+#if defined(KOKKOS_ENABLE_CUDA) && defined(__CUDACC_VER_MAJOR__) && !defined(KOKKOS_ENABLE_IMPL_VIEW_LEGACY) && \
+    defined(MDSPAN_IMPL_USE_ATTRIBUTE_NO_UNIQUE_ADDRESS) && !defined(MDSPAN_IMPL_USE_FAKE_ATTRIBUTE_NO_UNIQUE_ADDRESS)
+#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1209
+#error \
+    "cleave: kernels would read the Views of this Kokkos where they are not, because nvcc of CUDA 12.9 and newer lays \
+them out differently on the host and on the device; take a Kokkos newer than 4.7.1, or see docs/gpu.md"
+#endif
+#endif
+
 namespace cleave::inline v0 {
 
 /// The bytes of so many elements of type T.
@@ -144,6 +153,10 @@ inline void launch_units(const char* label, std::int64_t units, unit_range run, 
   else if constexpr (on_host) launch_shares(execution_instance(), label, all);
 }
 
+/// Functors travel with their launch: else, of those of more than 512 bytes, each would wait until the one before it is
+/// on the device.
+using functor_travels = Kokkos::Experimental::WorkItemProperty::HintLightWeight_t;
+
 template <class Functor>
 void run_units(const void* work, std::int64_t begin, std::int64_t end) {
   const Functor& f = *as<Functor>(work);
@@ -159,7 +172,7 @@ void launch(const char* label, std::int64_t n, const Functor& f) {
   if constexpr (on_host) {
     detail::launch_units(label, n, &detail::run_units<Functor>, &f);
   } else {
-    using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>>;
+    using policy = Kokkos::RangePolicy<execution_space, Kokkos::IndexType<std::int64_t>, detail::functor_travels>;
     Kokkos::parallel_for(label, policy(execution_instance(), 0, n), f);
   }
 }
