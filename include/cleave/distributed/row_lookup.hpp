@@ -186,7 +186,8 @@ class row_scatter final : public data_routed, row_transport<T, I> {
   }
   /// Adds the rows of all devices, in the order of the devices.
   void add_all(const T* rows, const I* indices, computed<T>* sums) {
-    if (this->alone()) return scatter_rows(this->here_, rows, indices, sums);
+    std::uint64_t* const keys = on_host ? nullptr : keys_.at_least(this->here_.count);
+    if (this->alone()) return scatter_rows(this->here_, rows, indices, sums, keys);
     if (shared_.open(rows, indices)) {
       shared_.add(sums);
       return shared_.close();
@@ -197,7 +198,7 @@ class row_scatter final : public data_routed, row_transport<T, I> {
     const auto middle = named.count.begin() + this->group_.rank;
     const std::int64_t before = std::accumulate(named.count.begin(), middle, std::int64_t{0});
     add(received, named.offsets(), before, sums);
-    scatter_rows(this->here_, rows, indices, sums);
+    scatter_rows(this->here_, rows, indices, sums, keys);
     // No row travels from this device to itself.
     add(received + before * this->length(), named.offsets() + before, named.rows() - before, sums);
   }
@@ -208,6 +209,7 @@ class row_scatter final : public data_routed, row_transport<T, I> {
   shared_rows<T, I> shared_;
   std::int64_t elements_;
   kept_memory<computed<T>> sums_{};
+  kept_memory<std::uint64_t> keys_{};
 };
 
 } // namespace cleave::inline v0::comm

@@ -112,10 +112,11 @@ class shared_rows {
   }
   void close() { rows_.close(); }
 
-  /// Between `open` and `close`: adds the rows of all devices, in the order of the devices.
+  /// Between `open` and `close`, which is on the host: adds the rows of all devices, in the order of the devices.
   template <class To>
   void add(To* table) const {
-    for (int r = 0; r < std::ssize(at_); ++r) scatter_rows(at_[r], as<T>(rows_.of(r)), as<I>(indices_.of(r)), table);
+    for (int r = 0; r < std::ssize(at_); ++r)
+      scatter_rows(at_[r], as<T>(rows_.of(r)), as<I>(indices_.of(r)), table, nullptr);
   }
 
  private:

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/kernels/flat_loops.hpp>
 #include <cleave/kernels/operands.hpp>
+#include <cleave/storage/flat_loops.hpp>
+#include <cleave/storage/lanes.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/vectorise.hpp>
 
@@ -192,66 +193,214 @@ inline constexpr fold_arithmetic fold_arithmetic_of{&fold_sums<T, How>::start,
                                                     &fold_sums<T, How>::add_columns,
                                                     &fold_results<T, How, Out>::finish_columns};
 
-/// Combines the pieces of every result, first to last.
+/// What a thread of a device has reduced so far.
+template <class T, reduction How>
+struct fold_state {
+  T value;
+
+  CLEAVE_FUNCTION static fold_state empty() { return {identity_of<How, T>}; }
+  template <int N>
+  CLEAVE_FUNCTION void add(const T (&x)[N]) {
+    for (int r = 0; r < N; ++r) value = combined<How>(value, x[r]);
+  }
+  CLEAVE_FUNCTION void join(const fold_state& other) { value = combined<How>(value, other.value); }
+  CLEAVE_FUNCTION T result() const { return value; }
+};
+/// The largest value, and the sum of exp(value - largest). An empty one has the sum 0.
+template <class T>
+struct fold_state<T, reduction::logsumexp> {
+  T most, sum;
+
+  CLEAVE_FUNCTION static fold_state empty() { return {identity_of<reduction::max, T>, T(0)}; }
+  template <int N>
+  CLEAVE_FUNCTION void add(const T (&x)[N]) {
+    T above = most;
+    for (int r = 0; r < N; ++r) above = x[r] > above ? x[r] : above;
+    sum = sum * grown(most, above);
+    for (int r = 0; r < N; ++r) sum += grown(x[r], above);
+    most = above;
+  }
+  CLEAVE_FUNCTION void join(const fold_state& other) {
+    const T above = other.most > most ? other.most : most;
+    sum = sum * grown(most, above) + other.sum * grown(other.most, above);
+    most = above;
+  }
+  CLEAVE_FUNCTION T result() const { return most + scalar_op<op::log, T>::of(sum); }
+
+ private:
+  /// exp(x - from). Equal infinities have no difference.
+  CLEAVE_FUNCTION static T grown(T x, T from) { return x == from ? T(1) : scalar_op<op::exp, T>::of(x - from); }
+};
+
+/// A reduction as Kokkos takes it.
+template <class State>
+class fold_reducer {
+ public:
+  using reducer = fold_reducer;
+  using value_type = State;
+  using result_view_type = Kokkos::View<State, Kokkos::AnonymousSpace, Kokkos::MemoryUnmanaged>;
+
+  CLEAVE_FUNCTION explicit fold_reducer(State& value) : value_(&value) {}
+  CLEAVE_FUNCTION void join(State& to, const State& from) const { to.join(from); }
+  CLEAVE_FUNCTION void init(State& value) const { value = State::empty(); }
+  CLEAVE_FUNCTION State& reference() const { return *value_; }
+  CLEAVE_FUNCTION result_view_type view() const { return result_view_type(value_); }
+  CLEAVE_FUNCTION bool references_scalar() const { return true; }
+
+ private:
+  State* value_;
+};
+
+/// Stores a result.
+template <class T, class Out>
+struct fold_store {
+  Out* to;
+  T result;
+  CLEAVE_FUNCTION void operator()() const { *to = convert<Out>(result); }
+};
+
+/// Combines the pieces of every result.
 template <class T, int How, class Out>
 struct join_functor {
+  using state = fold_state<T, static_cast<reduction>(How)>;
   const T* pieces;
   Out* out;
   std::int64_t results;
   std::int64_t chunks;
 
+  /// The pieces of a result by one thread, first to last.
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     T sum = pieces[i];
     for (std::int64_t c = 1; c < chunks; ++c) sum = combined<static_cast<reduction>(How)>(sum, pieces[c * results + i]);
     out[i] = convert<Out>(sum);
   }
+  /// By the threads of a group.
+  template <class Group>
+  KOKKOS_FUNCTION void operator()(const Group& group, std::int64_t i) const {
+    state sum = state::empty();
+    group.reduce(chunks, term{pieces + i, results}, fold_reducer<state>(sum));
+    group.single(fold_store<T, Out>{out + i, sum.result()});
+  }
+
+ private:
+  struct term {
+    const T* first;
+    std::int64_t apart;
+    KOKKOS_FUNCTION void operator()(std::int64_t c, state& sum) const {
+      const T value[1] = {first[c * apart]};
+      sum.add(value);
+    }
+  };
 };
 template <class T, reduction How, class Out>
 void join_pieces(const bound_loops& l, const void* pieces, void* to) {
   const join_functor<T, static_cast<int>(How), Out> join{as<T>(pieces), as<Out>(to), l.results, l.chunks};
-  if constexpr (on_host)
+  if constexpr (on_host) {
     for (std::int64_t i = 0; i < l.results; ++i) join(i);
-  else launch("cleave fold", l.results, join);
+  } else {
+    const lanes_of_reduction lanes(l.results, l.chunks);
+    if (lanes.count > 1) launch_groups("cleave fold", l.results, lanes, join);
+    else launch("cleave fold", l.results, join);
+  }
 }
 
-/// One piece of one result for each unit, for devices. The inner dim, if kept, is the last of `outer`.
+/// One piece of one result for each unit, for devices. The inner dim, if kept, is the last of `outer`. A thread loads
+/// several values before it adds them, so that they are on their way together.
 template <class Expression, int How, class Out>
 struct fold_flat_functor {
   using T = typename Expression::value_type;
   using rows = row_maker<Expression>;
-  static constexpr reduction how = static_cast<reduction>(How);
+  using row_type = typename Expression::row_type;
+  using state = fold_state<T, static_cast<reduction>(How)>;
+  static constexpr int wide = Expression::entries <= 6 ? 8 : Expression::entries <= 24 ? 4 : 1;
 
-  typename Expression::row_type start;
+  row_type start;
   flat_loops<rows::walked> outer;
   flat_loops<rows::walked> folded;
   Out* out;
-  std::int64_t results;
+  flat_divisor results;
   std::int64_t range;
   std::int64_t chunk;
 
+  /// A piece by one thread.
   KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
-    const flat_position<rows::walked> kept(outer, unit % results);
-    const std::int64_t begin = unit / results * chunk, end = begin + chunk < range ? begin + chunk : range;
-    T sum = identity_of<how, T>;
-    if (begin < end) {
-      const typename Expression::row_type first = rows::moved(start, kept.offset);
-      flat_position<rows::walked> at(folded, begin);
-      for (std::int64_t f = begin; f < end; ++f, at.next(folded))
-        sum = combined<how>(sum, Expression::at(rows::moved(first, at.offset), 0));
-    }
-    out[unit / results * results + kept.offset[rows::result]] = convert<Out>(sum);
+    piece mine(*this, unit);
+    state sum = state::empty();
+    for (std::int64_t i = 0; i < mine.next.count; i += wide) mine.next(i, sum);
+    *mine.to = convert<Out>(sum.result());
   }
+  /// By the threads of a group. Those that follow each other have values that do; the values of one are far apart.
+  template <class Group>
+  KOKKOS_FUNCTION void operator()(const Group& group, std::int64_t unit) const {
+    piece mine(*this, unit);
+    mine.next.apart = (mine.next.count + wide - 1) / wide;
+    state sum = state::empty();
+    group.reduce(mine.next.apart, mine.next, fold_reducer<state>(sum));
+    group.single(fold_store<T, Out>{mine.to, sum.result()});
+  }
+
+ private:
+  /// Adds values i, i + apart...
+  struct term {
+    const fold_flat_functor& f;
+    row_type first;
+    std::int64_t begin = 0, count = 0, apart = 1;
+    KOKKOS_FUNCTION void operator()(std::int64_t i, state& sum) const {
+      if (f.folded.rank > 1) return add_one_by_one(i, sum);
+      // Without a loop over dims between them, no load waits for the one before it.
+      T value[wide];
+      for (int r = 0; r < wide; ++r) {
+        // Beyond the last value the first one is loaded again.
+        const std::int64_t number = begin + (i + r * apart < count ? i + r * apart : i);
+        std::int64_t offset[rows::walked];
+        for (int k = 0; k < rows::walked; ++k) offset[k] = number * f.folded.stride[0][k];
+        value[r] = Expression::at(rows::moved(first, offset), 0);
+      }
+      for (int r = 0; r < wide; ++r)
+        if (i + r * apart >= count) value[r] = identity_of<static_cast<reduction>(How), T>;
+      sum.add(value);
+    }
+    KOKKOS_FUNCTION void add_one_by_one(std::int64_t i, state& sum) const {
+      CLEAVE_NOT_UNROLLED
+      for (int r = 0; r < wide; ++r, i += apart) {
+        if (i >= count) return;
+        std::int64_t offset[rows::walked] = {};
+        f.folded.move(begin + i, offset);
+        const T value[1] = {Expression::at(rows::moved(first, offset), 0)};
+        sum.add(value);
+      }
+    }
+  };
+  struct piece {
+    term next;
+    Out* to;
+    KOKKOS_FUNCTION piece(const fold_flat_functor& f, std::int64_t unit) : next{f, f.start} {
+      const std::int64_t number = f.results.quotient(unit);
+      std::int64_t kept[rows::walked] = {};
+      f.outer.move(unit - number * f.results.divisor(), kept);
+      next.first = rows::moved(f.start, kept);
+      next.begin = number * f.chunk;
+      const std::int64_t left = f.range - next.begin;
+      next.count = left < f.chunk ? left : f.chunk;
+      to = f.out + number * f.results.divisor() + kept[rows::result];
+    }
+  };
 };
 
 template <class Expression, reduction How, bool InnerFolded, class Out>
 void fold_flat_into(const bound_loops& l, const void* const* from, Out* out) {
   using rows = row_maker<Expression>;
-  flat_loops<rows::walked> outer(l.outer, l.outer.rank);
-  if (!InnerFolded) outer.append(l.inner);
-  const flat_loops<rows::walked> folded(l.folded, l.folded.rank);
-  using functor = fold_flat_functor<Expression, static_cast<int>(How), Out>;
-  launch("cleave fold", l.chunks * l.results,
-         functor{rows::start(l, from, l.inner.stride), outer, folded, out, l.results, l.folded.size(), l.chunk});
+  flat_loops<rows::walked> outer, folded;
+  outer.append_all(l.outer, l.outer.rank);
+  if (!InnerFolded) outer.append(l.inner.extent, l.inner.stride);
+  folded.append_all(l.folded, l.folded.rank);
+  const fold_flat_functor<Expression, static_cast<int>(How), Out> f{
+      rows::start(l, from, l.inner.stride), outer, folded, out, flat_divisor(l.results), l.folded.size(), l.chunk};
+  const std::int64_t pieces = l.chunks * l.results;
+  if constexpr (InnerFolded)
+    if (const lanes_of_reduction lanes(pieces, l.chunk); lanes.count > 1)
+      return launch_groups("cleave fold", pieces, lanes, f);
+  launch("cleave fold", pieces, f);
 }
 
 /// Runs a fold on a device. `pieces` is scratch memory for the pieces of results.

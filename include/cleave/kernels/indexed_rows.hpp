@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/kernels/index_block.hpp>
+#include <cleave/kernels/indexed_rows_on_device.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/rows.hpp>
 
@@ -14,63 +16,9 @@
 
 namespace cleave::inline v0 {
 
-/// The indices along one dim of a table that a shard of it has, and how far apart their rows are in the shard.
-struct index_block {
-  std::int64_t begin = 0, extent = 0, stride = 0;
-
-  /// Which row of the block has an index; not below `extent` for an index outside of it. Indices below 0, and unsigned
-  /// ones beyond what a table can have, become large numbers.
-  template <class I>
-  CLEAVE_FUNCTION std::uint64_t row_of(I index) const {
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(index)) - static_cast<std::uint64_t>(begin);
-  }
-  CLEAVE_FUNCTION bool has(std::uint64_t row) const { return row < static_cast<std::uint64_t>(extent); }
-  CLEAVE_FUNCTION std::int64_t offset(std::uint64_t row) const { return static_cast<std::int64_t>(row) * stride; }
-};
-
-/// The same of a dim of which several devices have a block of equal length, the last ones less or nothing: `at` has
-/// where row 0 of the dim would be if it lay before a block as the rows of the block lie, for each block, in elements
-/// from where the first block is.
-struct index_blocks {
-  std::int64_t extent = 0, stride = 0;
-  /// Blocks in an index: the block of a row is found by a multiplication.
-  double blocks = 0;
-  const std::int64_t* at = nullptr;
-
-  template <class I>
-  CLEAVE_FUNCTION std::uint64_t row_of(I index) const {
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(index));
-  }
-  CLEAVE_FUNCTION bool has(std::uint64_t row) const { return row < static_cast<std::uint64_t>(extent); }
-  CLEAVE_FUNCTION std::int64_t offset(std::uint64_t row) const {
-    // Exact below 2^51: the middle of a row is never so near to the end of a block that rounding counts.
-    const auto i = static_cast<std::int64_t>(row);
-    return at[static_cast<std::int64_t>((static_cast<double>(i) + 0.5) * blocks)] + i * stride;
-  }
-};
-
-/// Where indices and rows are on one device.
-struct indexed_rows {
-  /// Over the indices, which follow one another: strides among themselves, in the rows, and in the table, where it has
-  /// the dim too.
-  strided_dims over{};
-  /// Over the elements of a row: strides in the rows and in the table.
-  strided_dims row{};
-  index_block block{};
-  std::int64_t count = 0, length = 0;
-  /// The element is the outer loop: a row is one element, or neighbouring indices have neighbouring elements and those
-  /// of a row are apart.
-  bool by_element = false;
-
-  indexed_rows() = default;
-  indexed_rows(const strided_dims& indices, const strided_dims& elements, const index_block& b)
-      : over(indices.merged()), row(elements.merged()), block(b), count(indices.size()), length(elements.size()),
-        by_element(length == 1 || (row.inner(0) != 1 && over.inner(1) == 1)) {}
-};
-
 namespace detail {
 
-/// Elements that a unit of a look-up has: on devices one, so that neighbouring threads have neighbouring elements.
+/// Elements that a unit of a look-up has on the host, and indices of a comparison.
 inline constexpr std::int64_t lookup_grain = on_host ? 1 << 13 : 1;
 
 /// Indices whose bounds are checked at a time.
@@ -282,7 +230,9 @@ template <class T, class I, class Block>
 void gather_rows(const indexed_rows& at, const Block& block, const T* table, const I* indices, T* rows) {
   const std::int64_t total = at.count * at.length;
   if (total == 0) return;
-  if (at.by_element) {
+  if constexpr (!on_host) {
+    detail::gather_on_device(at, block, table, indices, rows);
+  } else if (at.by_element) {
     const std::int64_t parts = (at.count + detail::lookup_grain - 1) / detail::lookup_grain;
     launch("cleave gather", at.length * parts,
            detail::gather_elements_functor<T, I, Block>{table, indices, rows, at, block, parts});
@@ -298,10 +248,14 @@ void gather_rows(const indexed_rows& at, const T* table, const I* indices, T* ro
 
 /// table[indices[n]] += rows[n] for all indices that the block of the table has. A thread has a part of the table.
 /// Every element is added up in the order of the indices, so the sum is the same in every run and with any number of
-/// threads. The sums may be wider than the rows: those of 16-bit numbers are added up in float.
+/// threads. The sums may be wider than the rows: those of 16-bit numbers are added up in float. `keys`: on a device,
+/// memory for as many numbers as there are indices.
 template <class From, class To, class I>
-void scatter_rows(const indexed_rows& at, const From* rows, const I* indices, To* table) {
+void scatter_rows(const indexed_rows& at, const From* rows, const I* indices, To* table,
+                  [[maybe_unused]] std::uint64_t* keys) {
   if (at.count * at.length == 0 || at.block.extent == 0) return;
+  if constexpr (!on_host)
+    if (detail::scatter_on_device(at, rows, indices, table, keys)) return;
   // Every part of the block reads all indices, so rows are cut first.
   const std::int64_t threads = on_host ? detail::launch_threads() : 4096;
   const std::int64_t least = on_host ? 4 * vector_block : 1;

@@ -2,36 +2,58 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/kernels/flat_loops.hpp>
 #include <cleave/kernels/lines_past_caches.hpp>
+#include <cleave/kernels/operands.hpp>
+#include <cleave/storage/flat_loops.hpp>
 #include <cleave/storage/memory.hpp>
 
 namespace cleave::inline v0 {
 
-/// out[i...] = expression(i...), with one element for each unit, for devices.
+/// out[i...] = expression(i...), for devices. A thread computes several elements, unless the expression is long, so that
+/// their loads are on their way together. All are loaded before one is stored, because an operand may be stored there.
+/// Where there are several loads, some may be neighbours of others, as in stencils: more elements at a time read less.
 template <class Expression>
 struct map_flat_functor {
   using result_type = typename Expression::type;
   using rows = row_maker<Expression>;
+  static constexpr bool reads_around = Expression::loads > 2;
+  static constexpr int repeat = Expression::entries > 24 ? 1 : reads_around || rows::strides ? 8 : 4;
+  using tiles_type = flat_tiles<rows::walked, repeat>;
 
   typename Expression::row_type start;
-  flat_loops<rows::walked> outer;
+  tiles_type tiles;
   result_type* out;
-  std::int64_t inner;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t flat) const {
-    const flat_position<rows::walked> at(outer, flat / inner);
-    const std::int64_t i = flat % inner;
-    out[at.offset[rows::result] + i] = convert<result_type>(Expression::at(rows::moved(start, at.offset), i));
+  KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
+    const typename tiles_type::position at = tiles.at(unit);
+    typename Expression::row_type row = rows::moved(start, at.offset);
+    result_type* to = out + at.offset[rows::result];
+    if (at.count < repeat) {
+      CLEAVE_NOT_UNROLLED
+      for (int r = 0; r < at.count; ++r) {
+        *to = convert<result_type>(Expression::at(row, 0));
+        to += tiles.step(rows::result);
+        row = rows::moved(row, tiles.steps());
+      }
+      return;
+    }
+    typename Expression::value_type value[repeat];
+    for (int r = 0; r < repeat; ++r) {
+      value[r] = Expression::at(row, 0);
+      row = rows::moved(row, tiles.steps());
+    }
+    for (int r = 0; r < repeat; ++r) {
+      *to = convert<result_type>(value[r]);
+      to += tiles.step(rows::result);
+    }
   }
 };
 template <class Expression>
 void map_flat(const bound_loops& l, const void* const* from, void* to) {
-  using rows = row_maker<Expression>;
-  const flat_loops<rows::walked> outer(l.outer, l.outer.rank - 1);
-  launch("cleave map", l.outer.size(),
-         map_flat_functor<Expression>{rows::start(l, from, l.inner.stride), outer, as<typename Expression::type>(to),
-                                      l.inner.extent});
+  using functor = map_flat_functor<Expression>;
+  const typename functor::tiles_type tiles(l.outer, functor::reads_around);
+  launch("cleave map", tiles.units(),
+         functor{functor::rows::start(l, from, l.inner.stride), tiles, as<typename Expression::type>(to)});
 }
 
 /// The functions of a map's expression: of its lines on the host, of all of it on a device.

@@ -38,6 +38,8 @@ struct row_maker<fused_expression<Loads, Nodes...>> {
   /// The array of the result, among those that are walked through.
   static constexpr int result = expression_type::loads + expression_type::indices;
   static constexpr int walked = result + 1;
+  /// Whether a load strides along the inner loop.
+  static constexpr bool strides = (false || ... || (Nodes::role == fused_role::load && Nodes::b == 2));
 
   /// The line where all loops begin. `step`: how far each load moves with the inner loop.
   static row_type start(const bound_loops& l, const void* const* from, const std::int64_t* step) {

@@ -49,11 +49,10 @@ class device_plan {
     const std::size_t size = in_bytes * as_size(t.outer * t.from * t.inner);
     // To real numbers cuFFT may overwrite what it reads, which may be an argument of the user.
     if (t.what == transform::to_real) {
-      if (copy_.extent(0) < size)
-        copy_ = Kokkos::View<char*, memory_space>(Kokkos::view_alloc("cleave: spectrum", Kokkos::WithoutInitializing),
-                                                  size);
-      copy_bytes(copy_.data(), from, static_cast<std::int64_t>(size));
-      from = copy_.data();
+      const auto bytes = static_cast<std::int64_t>(size);
+      if (copied_ < bytes) copy_ = allocate(bytes), copied_ = bytes;
+      copy_bytes(copy_.get(), from, bytes);
+      from = as<char>(copy_.get());
     }
     cufftResult result = cufftSetStream(handle_, execution_instance().cuda_stream());
     const std::int64_t calls = t.inner == 1 ? 1 : t.outer;
@@ -91,7 +90,9 @@ class device_plan {
   // Never destroyed: the driver may be gone by then, and takes them with it.
   cufftHandle handle_{};
   transforms made_for_;
-  Kokkos::View<char*, memory_space> copy_{};
+  /// Of what is transformed to real numbers.
+  std::shared_ptr<void> copy_{};
+  std::int64_t copied_ = 0;
 };
 
 inline void run_transforms(const local_context&, std::span<const transforms> all, const void* in, void* out,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/layout/box_copy.hpp>
+#include <cleave/storage/flat_loops.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/wide.hpp>
 
@@ -17,39 +18,62 @@ struct alignas(N) raw_element {
   unsigned char byte[N];
 };
 
-/// Copies one element of a box for each flat index.
+/// Copies the elements of a box on a device, several for each unit.
 template <class T>
 struct box_functor {
+  static constexpr int repeat = 8;
+  using tiles_type = flat_tiles<2, repeat>;
+
   const T* from;
   T* to;
-  int rank;
-  std::int64_t extent[max_rank];
-  std::int64_t from_stride[max_rank];
-  std::int64_t to_stride[max_rank];
+  tiles_type tiles;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t flat) const {
-    std::int64_t source = 0, target = 0;
-    for (int i = rank - 1; i >= 0; --i) {
-      const std::int64_t at = flat % extent[i];
-      flat /= extent[i];
-      source += at * from_stride[i];
-      target += at * to_stride[i];
+  KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
+    const typename tiles_type::position at = tiles.at(unit);
+    const T* const source = from + at.offset[0];
+    T* const target = to + at.offset[1];
+    if (at.count < repeat) {
+      CLEAVE_NOT_UNROLLED
+      for (int r = 0; r < at.count; ++r) target[r * tiles.step(1)] = source[r * tiles.step(0)];
+      return;
     }
-    to[target] = from[source];
+    T value[repeat];
+    for (int r = 0; r < repeat; ++r) value[r] = source[r * tiles.step(0)];
+    for (int r = 0; r < repeat; ++r) target[r * tiles.step(1)] = value[r];
   }
 };
 
 namespace detail {
 
+/// The loops of a box, the innermost last, as flat_tiles takes them.
+struct box_nest {
+  struct dim {
+    std::int64_t extent = 1;
+    std::int64_t stride[2]{};
+  };
+  int rank = 0;
+  dim dims[max_rank + 1]{};
+
+  void append(const box_copy& c, int i) { dims[rank++] = {c.extent[i], {c.from[i], c.to[i]}}; }
+};
+
 template <class T>
 void copy_box_flat(const box_copy& c, const void* from, void* to) {
-  box_functor<T> f{as<T>(from) + c.from_offset, as<T>(to) + c.to_offset, c.rank, {}, {}, {}};
-  for (int i = 0; i < c.rank; ++i) {
-    f.extent[i] = c.extent[i];
-    f.from_stride[i] = c.from[i];
-    f.to_stride[i] = c.to[i];
-  }
-  launch("cleave copy", c.elements, f);
+  // Innermost is what is contiguous where it is written, around it what is contiguous where it is read: threads that
+  // follow each other write a line of the cache, and each reads a part of one.
+  int inner = c.rank - 1, second = -1;
+  for (int i = 0; i < c.rank; ++i)
+    if (c.to[i] == 1) inner = i;
+  for (int i = 0; i < c.rank; ++i)
+    if (i != inner && (second < 0 || c.from[second] != 1)) second = i;
+  box_nest nest;
+  for (int i = 0; i < c.rank; ++i)
+    if (i != inner && i != second) nest.append(c, i);
+  if (second >= 0) nest.append(c, second);
+  if (inner >= 0) nest.append(c, inner);
+  else nest.rank = 1;
+  const typename box_functor<T>::tiles_type tiles(nest);
+  launch("cleave copy", tiles.units(), box_functor<T>{as<T>(from) + c.from_offset, as<T>(to) + c.to_offset, tiles});
 }
 
 /// The two innermost loops of a copy that transposes: extents, and how far rows and columns are apart, in bytes.

@@ -14,6 +14,13 @@
 #define CLEAVE_INDEPENDENT
 #endif
 
+/// Of a loop of a kernel, that nvcc need not unroll it.
+#if defined(__CUDACC__)
+#define CLEAVE_NOT_UNROLLED _Pragma("unroll 1")
+#else
+#define CLEAVE_NOT_UNROLLED
+#endif
+
 namespace cleave::inline v0 {
 
 /// Elements in a block of a vectorised loop.

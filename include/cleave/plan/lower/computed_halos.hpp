@@ -215,7 +215,9 @@ constexpr void find_computed_halos(const assigned_graph& in, shared_regions& fou
     if (!nodes[v].computes_halo) continue;
     for (std::size_t r = 0; r < found.all.size(); ++r) {
       if (found.all[r].operand != v || !found.all[r].halo) continue;
-      if (halo_computation c(in, found, r); c.find()) c.apply();
+      // Not in the condition: nvcc 13.0 loses an object that is declared there.
+      halo_computation c(in, found, r);
+      if (c.find()) c.apply();
     }
   }
 }

@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/function.hpp>
+#include <cleave/layout/layout.hpp>
+#include <cleave/storage/vectorise.hpp>
+
+#include <cstdint>
+
+// Nested loops as kernels of devices take them: plain arrays, no longer than the kernel needs. A thread finds its place
+// from the number of its unit of work.
+
+namespace cleave::inline v0 {
+
+/// Division by a number that is known before a kernel starts: a product and a shift (Granlund and Montgomery, "Division
+/// by invariant integers using multiplication", 1994), where a device would take tens of instructions.
+class flat_divisor {
+ public:
+  flat_divisor() = default;
+  /// An extent of 0, of which nothing is divided, is taken for 1.
+  explicit flat_divisor(std::int64_t divisor) : divisor_(divisor > 0 ? divisor : 1) {
+    constexpr std::uint64_t one = 1;
+    const auto by = static_cast<std::uint64_t>(divisor_);
+    while (shift_ < 31 && (one << shift_) < by) ++shift_;
+    // Of a divisor above 2^31, small numbers have the quotient 0.
+    if (const std::uint64_t power = one << shift_; by <= power)
+      factor_ = static_cast<std::uint32_t>(((power - by) << 32) / by + 1);
+  }
+
+  CLEAVE_FUNCTION std::int64_t divisor() const { return divisor_; }
+  /// n / divisor, of an n that is not negative.
+  CLEAVE_FUNCTION std::int64_t quotient(std::int64_t n) const {
+    constexpr std::int64_t small = (std::int64_t{1} << 31) - 1;
+    if (n > small) return n / divisor_;
+    const auto low = static_cast<std::uint32_t>(n);
+    const auto high = static_cast<std::uint32_t>((std::uint64_t{low} * factor_) >> 32);
+    return (high + low) >> shift_;
+  }
+
+ private:
+  std::int64_t divisor_ = 1;
+  std::uint32_t factor_ = 1;
+  int shift_ = 0;
+};
+
+/// Loops, the innermost last, and how far each of `Walked` arrays moves with them.
+template <int Walked>
+struct flat_loops {
+  int rank = 0;
+  flat_divisor extent[max_rank + 1];
+  std::int64_t stride[max_rank + 1][Walked];
+
+  void append(std::int64_t n, const std::int64_t* strides) {
+    extent[rank] = flat_divisor(n);
+    for (int k = 0; k < Walked; ++k) stride[rank][k] = strides[k];
+    ++rank;
+  }
+  /// The first `count` loops of a nest.
+  template <class Nest>
+  void append_all(const Nest& nest, int count) {
+    for (int i = 0; i < count; ++i) append(nest.dims[i].extent, nest.dims[i].stride);
+  }
+  /// Adds how far each array is along in iteration `flat`.
+  CLEAVE_FUNCTION void move(std::int64_t flat, std::int64_t* offset) const {
+    CLEAVE_NOT_UNROLLED
+    for (int i = rank - 1; i >= 0; --i) {
+      const std::int64_t around = i == 0 ? 0 : extent[i].quotient(flat);
+      const std::int64_t index = flat - around * extent[i].divisor();
+      for (int k = 0; k < Walked; ++k) offset[k] += index * stride[i][k];
+      flat = around;
+    }
+  }
+};
+
+/// Nested loops cut in units of `Repeat` elements for each thread of a device. Threads that follow each other have
+/// elements that do, along the innermost loop. The elements of one thread are along the loop around it, so that what
+/// several of them read is read once; where there is none, they are far apart along the innermost one.
+template <int Walked, int Repeat>
+class flat_tiles {
+ public:
+  /// Where a unit begins: how far each array is along, and how many elements it has, which may be none. The first may
+  /// be read all the same.
+  struct position {
+    std::int64_t offset[Walked]{};
+    int count = 0;
+  };
+
+  /// A nest has a rank above 0, and `extent` and `stride` for each of its `dims`. `neighbours`: elements read what
+  /// others around them read too, in all dims. Of three dims, threads that share a cache then have a block of two, and
+  /// each goes along the third.
+  template <class Nest>
+  explicit flat_tiles(const Nest& nest, bool neighbours = false) {
+    const int rank = nest.rank;
+    const auto& inner = nest.dims[rank - 1];
+    columns_extent_ = inner.extent;
+    std::int64_t columns = inner.extent, blocks_of_rows = 1, groups = 1;
+    blocked_ = neighbours && rank > 2 && inner.extent >= block_columns && nest.dims[rank - 2].extent >= block_rows;
+    const int along = rank - (blocked_ ? 3 : 2);
+    if (blocked_) {
+      const auto& rows = nest.dims[rank - 2];
+      rows_extent_ = rows.extent;
+      columns = (columns + block_columns - 1) / block_columns;
+      blocks_of_rows = (rows.extent + block_rows - 1) / block_rows;
+    }
+    if (rank > 1) {
+      const auto& dim = nest.dims[along];
+      groups = (dim.extent + Repeat - 1) / Repeat;
+      limit_ = dim.extent;
+      outer_.append_all(nest, along);
+    } else {
+      // Whole lines of the cache.
+      constexpr std::int64_t line = 32;
+      const std::int64_t share = ((columns + Repeat - 1) / Repeat + line - 1) / line * line;
+      if (share < columns) columns = share;
+      limit_ = inner.extent;
+      alone_ = true;
+    }
+    for (int k = 0; k < Walked; ++k) {
+      column_step_[k] = inner.stride[k];
+      row_step_[k] = blocked_ ? nest.dims[rank - 2].stride[k] : 0;
+      step_[k] = rank > 1 ? nest.dims[along].stride[k] : columns * inner.stride[k];
+    }
+    columns_ = flat_divisor(columns);
+    blocks_of_rows_ = flat_divisor(blocks_of_rows);
+    groups_ = flat_divisor(groups);
+    units_ = columns * blocks_of_rows * groups * (blocked_ ? block_columns * block_rows : 1);
+    for (int i = 0; i < along; ++i) units_ *= nest.dims[i].extent;
+  }
+
+  std::int64_t units() const { return units_; }
+  CLEAVE_FUNCTION position at(std::int64_t unit) const {
+    position p;
+    std::int64_t column = 0, row = 0, around = 0;
+    bool inside = true;
+    if (blocked_) {
+      const std::int64_t block = unit / (block_columns * block_rows), thread = unit % (block_columns * block_rows);
+      const std::int64_t line = columns_.quotient(block);
+      around = blocks_of_rows_.quotient(line);
+      column = (block - line * columns_.divisor()) * block_columns + thread % block_columns;
+      row = (line - around * blocks_of_rows_.divisor()) * block_rows + thread / block_columns;
+      inside = column < columns_extent_ && row < rows_extent_;
+      if (!inside) column = row = 0;
+    } else {
+      around = columns_.quotient(unit);
+      column = unit - around * columns_.divisor();
+    }
+    const std::int64_t outer = groups_.quotient(around), first = (around - outer * groups_.divisor()) * Repeat;
+    for (int k = 0; k < Walked; ++k) p.offset[k] = column * column_step_[k] + row * row_step_[k] + first * step_[k];
+    outer_.move(outer, p.offset);
+    if (!inside) return p;
+    const std::int64_t left = alone_ ? columns_.quotient(limit_ - column + columns_.divisor() - 1) : limit_ - first;
+    p.count = left < Repeat ? static_cast<int>(left) : Repeat;
+    return p;
+  }
+  /// How far array k moves from one element to the next.
+  CLEAVE_FUNCTION std::int64_t step(int k) const { return step_[k]; }
+  CLEAVE_FUNCTION const std::int64_t* steps() const { return step_; }
+
+ private:
+  static constexpr std::int64_t block_columns = 32, block_rows = 8;
+
+  flat_divisor columns_, blocks_of_rows_, groups_;
+  std::int64_t units_ = 0, limit_ = 0, columns_extent_ = 0, rows_extent_ = 0;
+  bool blocked_ = false, alone_ = false;
+  std::int64_t column_step_[Walked];
+  std::int64_t row_step_[Walked];
+  std::int64_t step_[Walked];
+  flat_loops<Walked> outer_;
+};
+
+} // namespace cleave::inline v0
