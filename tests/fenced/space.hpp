@@ -172,6 +172,11 @@ void sort_device_view_with_comparator(const fenced::device&, const View<Data, Pr
   fenced::queue::add([view, comparator] { std::sort(view.data(), view.data() + view.size(), comparator); });
 }
 
+template <class Data, class... Properties>
+void sort_device_view_without_comparator(const fenced::device&, const View<Data, Properties...>& view) {
+  fenced::queue::add([view] { std::sort(view.data(), view.data() + view.size()); });
+}
+
 struct fenced_copy {
   fenced_copy(void* to, const void* from, std::size_t bytes) {
     fenced::queue::wait();

@@ -233,12 +233,14 @@ inline constexpr cleave::function in_space([](auto u) {
   return stencil::advance<Steps>(step, stencil::star<1>(u, along(plane, stencil::zero_gradient),
                                                         along(row, stencil::periodic), along(col, stencil::fixed(0))));
 });
-template <int Times, int Steps>
-inline constexpr cleave::function repeated([](auto u) {
-  return cleave::repeat_times(Times, u, [](auto v) {
+template <int Steps>
+struct advanced {
+  constexpr auto operator()(auto v) const {
     return stencil::advance<Steps>(heat, stencil::star<1>(v, along(row, stencil::wall), along(col, stencil::periodic)));
-  });
-});
+  }
+};
+template <int Times, int Steps>
+inline constexpr cleave::function repeated([](auto u) { return cleave::repeat_times(Times, u, advanced<Steps>{}); });
 TEST(advance, three_dims_and_loops) {
   for (const cleave::grid& g : support::grids(mesh)) {
     Space u(g, {4, 6, 5});

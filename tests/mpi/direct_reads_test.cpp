@@ -47,7 +47,7 @@ void fill(Tensor& x, int call) {
 template <class Tensor>
 void expect_values(const Tensor& y, double times, int call) {
   using T = typename Tensor::element_type;
-  const auto view = y.view();
+  const auto view = support::read(y.view());
   const auto first = y.offset();
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < y.local_extents()[0]; ++i)

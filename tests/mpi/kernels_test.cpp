@@ -3,12 +3,14 @@
 #include "hand_plan.hpp"
 #include "support.hpp"
 
+#include <cleave/storage/flat_loops.hpp>
 #include <cleave/storage/rows.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
+#include <random>
 #include <vector>
 
 // The kernels of single steps, as bound by the executor, against plain loops over global indices.
@@ -415,12 +417,13 @@ void check_rows(const strided_dims& row, std::int64_t source_size, std::int64_t 
   std::int64_t reach[2] = {0, 0};
   for (int d = 0; d < row.rank; ++d)
     for (int array : {0, 1}) reach[array] += (row.extent[d] - 1) * row.stride[array][d];
+  const std::int64_t apart = (target_size - reach[0] - 1) / (rows - 1);
   for (const bool adds : {false, true}) {
     std::vector<T> want(made.size(), T(7));
     for (std::int64_t r = 0; r < rows; ++r) {
-      // Rows that are copied lie apart; those that are added meet.
+      // Rows that are copied lie apart; those that are added lie apart or are the same.
       in(static_cast<std::size_t>(r)) = !adds && r % 5 == 3 ? -1 : r * 13 % (source_size - reach[1]);
-      out(static_cast<std::size_t>(r)) = adds ? (r % 4 == 1 ? -1 : r % 3) : r * ((target_size - reach[0]) / rows);
+      out(static_cast<std::size_t>(r)) = !adds ? r * apart : r % 4 == 1 ? -1 : r % 3 * apart;
       for (std::int64_t k = 0; k < row.size(); ++k) {
         const std::int64_t i = in(static_cast<std::size_t>(r)), o = out(static_cast<std::size_t>(r));
         const T x = i < 0 ? T{} : all(static_cast<std::size_t>(i + row.at(1, k)));
@@ -456,6 +459,89 @@ TEST(kernels, rows) {
   check_rows<std::int32_t>(dims({{33, 2, 1}}), 90, 4000, 40);
   check_rows<double>(dims({{17, 1, 31}, {31, 17, 1}}), 600, 40000, 50);
   check_rows<float>(dims({{5, 100, 64}, {64, 1, 1}}), 400, 30000, 40);
+}
+
+// Divisions by a product and a shift, as kernels of devices do them.
+TEST(kernels, divisors) {
+  std::mt19937_64 random(1);
+  for (const std::int64_t d :
+       {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, std::int64_t{7}, std::int64_t{641}, std::int64_t{65535},
+        std::int64_t{65536}, std::int64_t{1000003}, (std::int64_t{1} << 31) - 1, std::int64_t{1} << 31,
+        (std::int64_t{1} << 31) + 1, std::int64_t{1} << 40}) {
+    const flat_divisor by(d);
+    EXPECT_EQ(by.divisor(), d);
+    const auto expect_quotient = [&](std::int64_t n) { ASSERT_EQ(by.quotient(n), n / d) << n << " / " << d; };
+    for (std::int64_t n = 0; n < 1000; ++n) expect_quotient(n);
+    for (std::int64_t n : {d - 1, d, d + 1, 3 * d - 1, 3 * d, (std::int64_t{1} << 31) - 1, std::int64_t{1} << 31})
+      expect_quotient(n);
+    for (int i = 0; i < 1000; ++i) {
+      const auto n = static_cast<std::int64_t>(random() >> 1);
+      expect_quotient(n);
+      expect_quotient(n >> 32);
+    }
+  }
+}
+
+// The units of a device have every element of nested loops once, whatever the extents.
+struct nest_of_two {
+  struct dim {
+    std::int64_t extent = 1, stride[2]{};
+  };
+  int rank = 0;
+  dim dims[4]{};
+
+  // Array 0 is packed; the last dim of array 1 is its first one.
+  explicit nest_of_two(const std::vector<std::int64_t>& extents) {
+    for (const std::int64_t n : extents) dims[rank++].extent = n;
+    std::int64_t packed = 1, turned = 1;
+    for (int i = rank - 1; i >= 0; --i) dims[i].stride[0] = packed, packed *= dims[i].extent;
+    for (int i = 0; i < rank; ++i) dims[i].stride[1] = turned, turned *= dims[i].extent;
+  }
+};
+template <int Repeat>
+void check_tiles(const std::vector<std::int64_t>& extents, bool neighbours) {
+  const nest_of_two nest(extents);
+  const flat_tiles<2, Repeat> tiles(nest, neighbours);
+  std::int64_t elements = 1;
+  for (const std::int64_t n : extents) elements *= n;
+  std::vector<int> visits(static_cast<std::size_t>(elements));
+  for (std::int64_t unit = 0; unit < tiles.units(); ++unit) {
+    const auto at = tiles.at(unit);
+    ASSERT_LE(at.count, Repeat);
+    ASSERT_LT(at.offset[0], elements) << "where nothing is, something is read";
+    for (int r = 0; r < at.count; ++r) {
+      const std::int64_t packed = at.offset[0] + r * tiles.step(0), turned = at.offset[1] + r * tiles.step(1);
+      ASSERT_LT(packed, elements);
+      ++visits[static_cast<std::size_t>(packed)];
+      std::int64_t want = 0;
+      for (int i = 0; i < nest.rank; ++i)
+        want += packed / nest.dims[i].stride[0] % nest.dims[i].extent * nest.dims[i].stride[1];
+      ASSERT_EQ(turned, want);
+    }
+  }
+  for (const int n : visits) ASSERT_EQ(n, 1) << testing::PrintToString(extents) << " in units of " << Repeat;
+}
+TEST(kernels, tiles) {
+  for (const std::vector<std::int64_t>& extents : {std::vector<std::int64_t>{1},
+                                                   {5},
+                                                   {32},
+                                                   {33},
+                                                   {1000},
+                                                   {7, 1},
+                                                   {1, 7},
+                                                   {9, 31},
+                                                   {16, 64},
+                                                   {3, 5, 7},
+                                                   {5, 8, 32},
+                                                   {9, 17, 70},
+                                                   {1, 9, 33},
+                                                   {2, 3, 4, 5},
+                                                   {2, 3, 9, 40}})
+    for (const bool neighbours : {false, true}) {
+      check_tiles<1>(extents, neighbours);
+      check_tiles<4>(extents, neighbours);
+      check_tiles<8>(extents, neighbours);
+    }
 }
 
 } // namespace

@@ -35,12 +35,14 @@ std::vector<std::shared_ptr<void>>& support::after_finalize() {
   return kept;
 }
 
-// Not inlined: g++ 12 would take the pair of malloc and free for a mismatch.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
+// nvcc compiles operator new for the device too, where nothing throws.
+static void* counted(std::size_t bytes) {
   ++allocation_count;
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
+// Not inlined: g++ 12 would take the pair of malloc and free for a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t bytes) { return counted(bytes); }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 

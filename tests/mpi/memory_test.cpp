@@ -149,7 +149,7 @@ struct layers {
 };
 using replicated = layers<f64<mesh(inner, hidden)>, f64<mesh(hidden, key)>, f64<mesh(key, col)>>;
 template <auto Layout>
-using bf16 = cleave::tensor<cleave::bfloat16, Layout>;
+using bf16 = cleave::tensor_in<cleave::bfloat16, Layout>;
 using divided = layers<bf16<mesh(inner / ay, hidden)>, bf16<mesh(hidden / ay, key)>, bf16<mesh(key / ay, col)>>;
 static_assert(in_flight(replicated::plan, cleave::kind::all_reduce) == 3);
 static_assert(in_flight(divided::plan, cleave::kind::all_gather) > 0);

@@ -79,11 +79,15 @@ constexpr cleave::function adafactor_step([](auto w, auto state, auto slope, aut
                           {.weight_decay = 0.01});
 });
 
+template <class Signature, class F>
+cleave::graph graph_of(const cleave::function<F>&) {
+  return cleave::recording<F, Signature>::record();
+}
+
 TEST(optim, adafactor_of_clipped_gradients_is_what_it_means_on_every_mesh) {
   using State = optim::adafactor_state<Weights<double>, Number<double>>;
   using Signature = std::tuple<Weights<double>, State>(Weights<double>, State, Weights<double>, double, double);
-  const cleave::graph graph =
-      cleave::recording<std::remove_cvref_t<decltype(adafactor_step)>::body_type, Signature>::record();
+  const cleave::graph graph = graph_of<Signature>(adafactor_step);
   const std::vector<cleave::named_size> named{{"batch", b}, {"layer", l}, {"embed", e}, {"hidden", h}};
   const cleave::sizes at = cleave::sizes_for(graph, named);
   for (const auto& sizes : support::factorings(support::ranks(), 2)) {

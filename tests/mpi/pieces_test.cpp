@@ -209,7 +209,9 @@ TEST(pieces, warm_calls_allocate_nothing) {
   const support::heap_count heap;
   r = product(a, b);
   r = product(c, b);
-  EXPECT_EQ(heap(), 0);
+  if (support::heap_is_left_alone) {
+    EXPECT_EQ(heap(), 0);
+  }
 }
 
 TEST(pieces, in_checked_mode) {
@@ -289,6 +291,7 @@ void hides() {
 
 TEST(pieces, hide_messages_behind_products) {
   if (support::ranks() != 2) return;
+  if constexpr (!cleave::on_host) GTEST_SKIP() << "a device has these products before there is anything to hide";
   using o = of<double>;
   hides<o::rows, o::left, o::deep_right>();
   hides<o::rows, o::deep_left, o::deep_right>();

@@ -99,7 +99,9 @@ TEST(strided, values_go_in_and_out) {
       for (std::size_t i = 0; i < u.extent[0]; ++i)
         for (std::size_t j = 0; j < u.extent[1]; ++j) {
           EXPECT_EQ(u.interior(all)(i, j), plain(i, j));
-          EXPECT_EQ(&u.interior()(i, j), &u.shard.strided_view()(i, j));
+          if constexpr (cleave::on_host) {
+            EXPECT_EQ(&u.interior()(i, j), &u.shard.strided_view()(i, j));
+          }
         }
       field copy = u.shard;
       EXPECT_TRUE(same_bits(copy, same));
