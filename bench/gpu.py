@@ -5,6 +5,7 @@
 
   python3 bench/gpu.py                    configure and build the preset gpu, run its tests and benchmarks, write docs/gpu.md
   python3 bench/gpu.py --only-build       all but what needs a GPU; docs/gpu.md is left alone
+  python3 bench/gpu.py --only-run         what was built before, as on a cluster whose login nodes compile; writes docs/gpu.md
   python3 bench/gpu.py --page FILE        write another file
 
 An installed Kokkos with CUDA is taken (CMAKE_PREFIX_PATH in the environment), else one is built. Further arguments go to `cmake`.
@@ -81,13 +82,18 @@ def times() -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only-build", action="store_true")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--only-build", action="store_true")
+    only.add_argument("--only-run", action="store_true")
     parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs" / "gpu.md")
     given, more = parser.parse_known_args()
     if not given.only_build and not output("nvidia-smi", "-L"):
         sys.exit("gpu.py: nvidia-smi finds no GPU here; --only-build builds without one")
-    run("cmake", "--preset", "gpu", *more)
-    run("cmake", "--build", "--preset", "gpu", "--parallel")
+    if given.only_run and not (BUILD / "CMakeCache.txt").exists():
+        sys.exit(f"gpu.py: nothing is built in {BUILD}; --only-build builds it")
+    if not given.only_run:
+        run("cmake", "--preset", "gpu", *more)
+        run("cmake", "--build", "--preset", "gpu", "--parallel")
     if given.only_build:
         return
     measured = [BEGIN, "", *versions(), "", *tests(), "", *times(), "", END]
