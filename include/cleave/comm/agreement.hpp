@@ -68,7 +68,12 @@ class agreement {
   agreement(const agreement&) = delete;
   agreement& operator=(const agreement&) = delete;
   ~agreement() {
-    if (handle_ != MPI_COMM_NULL) MPI_Comm_free(&handle_);
+    if (handle_ == MPI_COMM_NULL) return;
+    // A message that was never received is that of a device that gave up waiting for this one, and keeps its
+    // communicators. MPICH aborts where one is freed that has messages.
+    int left = 0;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, tag, handle_, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && left == 0)
+      MPI_Comm_free(&handle_);
   }
   /// Frees nothing: after MPI_Finalize there is nothing to free, and a broken grid keeps its communicators.
   void forget() { handle_ = MPI_COMM_NULL; }
